@@ -10,20 +10,20 @@ pub mod authenticate;
 pub mod caller;
 mod commands;
 mod connection;
-mod desk;
-pub mod gate;
+mod connection_pool;
+mod limited_body;
 pub mod limiter;
-mod line;
-mod measured;
 pub mod openapi;
-mod patient;
+mod organization_queue;
 pub mod problem;
 pub mod proposal;
 mod query;
+pub mod rate_limits;
+mod request_queue;
 mod rest;
-mod room;
 pub mod route;
 pub mod socket;
+mod stalled_write;
 pub mod tags;
 mod tls;
 pub mod tokens;
@@ -47,50 +47,50 @@ use tokio::runtime::Handle;
 use crate::config::ApiConfig;
 use crate::vitals::Vitals;
 use connection::{Limits, OF_SOCKET};
-use gate::Gate;
 use problem::Plain;
+use rate_limits::RateLimits;
 use rest::{Base, Service};
 use socket::Socket;
 use tls::{Handshake, Tls};
 
 pub use connection::Remote;
-pub use desk::{Desk, Given, Made, Question, Unanswered, Wants};
-pub use tls::{Files, Unusable};
+pub use request_queue::{CurrentPlan, NoReply, PendingRequest, Reply, Request, RequestQueue};
+pub use tls::{Files, UnusableCertificate};
 pub use webhook::Hook;
 
 /// The content type of Prometheus' text format.
 const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-pub struct Office {
+pub struct ServerSetup {
     /// Whether a port is opened, which one, and its TLS and limits.
     pub config: ApiConfig,
     pub socket: Utf8PathBuf,
     pub vitals: Arc<Vitals>,
-    pub desk: Arc<Desk>,
+    pub desk: Arc<RequestQueue>,
     /// Receives pushes; `None` when the settings have no webhook secret.
     pub hook: Option<Arc<Hook>>,
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum Closed {
+pub enum ListenError {
     /// The port is in use, or the address doesn't belong to this host.
     #[error("could not listen on {address}")]
     Address { address: SocketAddr, source: io::Error },
     #[error(transparent)]
-    Certificate(#[from] Unusable),
+    Certificate(#[from] UnusableCertificate),
     /// Another process listens on the socket, or it can't be created.
     #[error("could not listen on the socket `{path}`")]
     Socket { path: Utf8PathBuf, source: io::Error },
 }
 
-impl Closed {
+impl ListenError {
     pub fn hint(&self) -> &str {
         match self {
-            Closed::Certificate(unusable) => &unusable.hint,
-            Closed::Address { .. } => {
+            ListenError::Certificate(unusable) => &unusable.hint,
+            ListenError::Address { .. } => {
                 "name another address by `api.listen` in the config file, or end what listens there"
             }
-            Closed::Socket { .. } => {
+            ListenError::Socket { .. } => {
                 "name another path by `api.socket` in the config file, in a folder that streamfleet may write"
             }
         }
@@ -98,12 +98,12 @@ impl Closed {
 }
 
 /// The listening sockets. The Unix socket's file is removed when this is dropped.
-pub struct Doors {
+pub struct ListeningSockets {
     _socket: Socket,
     tls: Option<Arc<Tls>>,
 }
 
-impl Doors {
+impl ListeningSockets {
     pub fn reload(&self) {
         if let Some(tls) = &self.tls {
             tls.reload();
@@ -117,13 +117,13 @@ impl Doors {
 /// # Errors
 /// When an address is in use or doesn't belong to this host, the socket can't be created, or the certificate
 /// can't be used.
-pub fn begin(office: Office, runtime: &Handle) -> Result<Doors, Closed> {
-    let Office { config, socket: path, vitals, desk, hook } = office;
+pub fn begin(office: ServerSetup, runtime: &Handle) -> Result<ListeningSockets, ListenError> {
+    let ServerSetup { config, socket: path, vitals, desk, hook } = office;
     let _inside = runtime.enter();
-    let closed = |source| Closed::Socket { path: path.clone(), source };
+    let closed = |source| ListenError::Socket { path: path.clone(), source };
     let (socket, listener) = socket::listen(&path).map_err(closed)?;
     let is_admitted = socket.admits();
-    let (gate, state) = (Arc::new(Gate::of(&config)), desk.state.clone());
+    let (gate, state) = (Arc::new(RateLimits::of(&config)), desk.state.clone());
     let service = Service::of(&desk, Arc::clone(&gate)).map(Arc::new);
     let rest = |base: Base| service.as_ref().map(|service| rest::routes(service, base)).unwrap_or_default();
     let commands = commands::routes(desk);
@@ -140,14 +140,14 @@ pub fn begin(office: Office, runtime: &Handle) -> Result<Doors, Closed> {
         },
     ));
     config.doubts().iter().for_each(|doubt| tracing::warn!("{doubt}"));
-    let Some(address) = config.listen else { return Ok(Doors { _socket: socket, tls: None }) };
+    let Some(address) = config.listen else { return Ok(ListeningSockets { _socket: socket, tls: None }) };
     let tls = Files::of(&config).map(Tls::open).transpose()?;
     let handshake = tls
         .clone()
         .map(Handshake::new)
         .transpose()
-        .map_err(|error| Closed::Address { address, source: io::Error::other(error) })?;
-    let closed = |source| Closed::Address { address, source };
+        .map_err(|error| ListenError::Address { address, source: io::Error::other(error) })?;
+    let closed = |source| ListenError::Address { address, source };
     let listener = runtime.block_on(TcpListener::bind(address)).map_err(closed)?;
     let address = listener.local_addr().map_err(closed)?;
     tracing::info!(%address, tls = tls.is_some(), "answers over HTTP");
@@ -158,7 +158,7 @@ pub fn begin(office: Office, runtime: &Handle) -> Result<Doors, Closed> {
     runtime.spawn(connection::accept(listener, limits.around(routes), limits, handshake, |_, address| {
         Some((Remote(*address), Some(address.ip())))
     }));
-    Ok(Doors { _socket: socket, tls })
+    Ok(ListeningSockets { _socket: socket, tls })
 }
 
 fn probes(vitals: Arc<Vitals>) -> Router {

@@ -10,10 +10,10 @@ mod draft;
 mod hosts;
 mod identity;
 mod immutable;
-mod neighbours;
 mod operators;
 mod recorded;
 mod references;
+mod related_organizations;
 mod renderable;
 mod resolve;
 mod secrets;
@@ -34,13 +34,13 @@ use crate::names::{Domain, FleetKey, Identifier, ResourceKey, SecretRef, SpecPat
 use crate::problem::{Origin, Problem};
 use crate::spec::{self, Commit, Safeguards, SourceId};
 
-pub use identity::Owners;
+pub use identity::FolderOwners;
 pub use immutable::{CLUSTER_UID, immutable_fields, immutable_pointers};
-pub use neighbours::Neighbours;
 pub use recorded::{
     Approval, Deletion, LastGood, MadeFrom, Recorded, RecordedFleet, RecordedObject, RecordedResource,
-    Records, SecretMark, TypedSpec, Written,
+    RecordedSpec, Records, SecretMark, TypedSpec,
 };
+pub use related_organizations::RelatedOrganizations;
 pub use resolve::resolve;
 pub use secrets::{OpenedSecret, Secrets};
 pub use status::{ResourceStatus, Status};
@@ -88,7 +88,7 @@ pub struct Resource {
     /// The deletion safeguards of its document. They take effect at once, even while the resource is held.
     pub safeguards: Safeguards,
     /// The file of its current document; none if no document names it.
-    pub stands_in: Option<SpecPath>,
+    pub current_file: Option<SpecPath>,
     /// The current traces of its secrets, by field.
     pub secrets: BTreeMap<String, ResolvedSecret>,
 }

@@ -10,6 +10,7 @@ mod completions;
 mod config;
 mod console;
 mod credentials;
+mod daemon_client;
 mod events;
 mod explain;
 mod failure;
@@ -26,8 +27,7 @@ mod report;
 mod restore;
 mod role;
 mod round;
-mod running;
-mod saved;
+mod saved_plan;
 mod schema;
 mod secret;
 mod serve;
@@ -43,10 +43,10 @@ use std::process::ExitCode;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use console::Console;
-use format::Format;
+use format::OutputFormat;
 use serve::LogFormat;
 
-use crate::vitals::{Journal, JsonLines, Lines};
+use crate::vitals::{Journal, JsonLines, LineFields};
 
 /// Exit codes shared by all verbs. For the codes of a plan see [`crate::plan::Plan::exit_code`].
 pub mod exit {
@@ -89,7 +89,7 @@ enum Verb {
     Get(get::Get),
     ClientProperties(client_properties::ClientProperties),
     Why(why::Why),
-    Events(events::Events),
+    Events(events::EventsVerb),
     Explain(explain::Explain),
     Schema(schema::Schema),
     Approve(approve::Approve),
@@ -100,7 +100,7 @@ enum Verb {
     #[command(subcommand)]
     Secret(secret::Secret),
     #[command(subcommand)]
-    Token(token::Verb),
+    Token(token::TokenVerb),
     #[command(subcommand)]
     Config(config::Config),
     Completions(completions::Completions),
@@ -202,6 +202,6 @@ fn log_to_stderr(verbose: u8, runs_on: bool, format: Option<LogFormat>) {
         .with_writer(std::io::stderr)
         .with_ansi(console::stderr_has_color())
         .with_target(verbose > 1 || names_modules)
-        .fmt_fields(Lines);
+        .fmt_fields(LineFields);
     let _ = if runs_on { log.try_init() } else { log.without_time().try_init() };
 }

@@ -19,7 +19,7 @@ use crate::spec::describe::Description;
 
 pub use addresses::AddressRange;
 pub use api::{ApiConfig, is_email, not_emails};
-pub use operators::{Content, OperatorFault, OperatorRelease, OperatorsConfig};
+pub use operators::{ManifestsFile, OperatorFault, OperatorRelease, OperatorsConfig};
 pub use release::Release;
 pub use sample::sample;
 pub use source::{SourceConfig, Transport};
@@ -190,7 +190,7 @@ impl Config {
         let wrong = wrong.or_else(|| units.out_of_bounds()).or_else(|| api.out_of_bounds());
         let wrong = wrong.or_else(|| tiered_storage.out_of_bounds());
         let wrong = wrong.or_else(|| operators.out_of_bounds()).or_else(|| source.out_of_bounds());
-        match wrong.or_else(|| config.unheard_webhook()) {
+        match wrong.or_else(|| config.unusable_webhook_secret()) {
             Some(why) => Err(serde::de::Error::custom(why)),
             None => Ok(config),
         }
@@ -199,7 +199,7 @@ impl Config {
 
 impl Config {
     /// Returns an error when a webhook secret is set but no webhook could arrive or have an effect.
-    fn unheard_webhook(&self) -> Option<String> {
+    fn unusable_webhook_secret(&self) -> Option<String> {
         self.source.webhook_secret_file.as_ref()?;
         let missing = match (&self.source.git, self.api.listen) {
             (None, _) => "`source.git`, the repository that is pushed to",

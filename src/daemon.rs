@@ -6,7 +6,7 @@
 
 mod feed;
 mod log;
-mod look;
+mod plan_thread;
 mod schedule;
 #[cfg(test)]
 mod tests;
@@ -23,19 +23,19 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::time::{sleep, timeout};
 
-use crate::api::{self, Closed, Desk, Doors, Hook, Office, writing::Writer};
+use crate::api::{self, Hook, ListenError, ListeningSockets, RequestQueue, ServerSetup, writing::Writer};
 use crate::config::Config;
 use crate::names::FleetKey;
 use crate::parallel::locked;
-use crate::round::{Installation, Memory, Round};
+use crate::round::{Installation, Round, RoundMemory};
 use crate::state::StateError;
 use crate::vitals::Vitals;
-use look::Look;
-use schedule::{Order, Schedule};
-use work::Work;
+use plan_thread::PlanningContext;
+use schedule::{Action, Schedule};
+use work::FleetWorker;
 
-pub use feed::Source;
-pub use schedule::{Outlook, Ready};
+pub use feed::SpecSource;
+pub use schedule::{PendingWork, ReadyFleet};
 
 /// How long a resource has to be missing from the files before it counts as removed. A checkout, or an
 /// editor's save, takes less.
@@ -49,31 +49,31 @@ pub enum Event {
     Specs,
     Target,
     /// A caller requests a plan or an approval.
-    Asked,
+    RequestReceived,
     /// A webhook reports a push to the branch of the specs.
     Pushed,
     /// SIGHUP: check everything now and reload the settings.
-    HangUp,
+    ReloadRequested,
     /// A timer expired.
-    Due,
-    Planned(Box<Planned>),
+    TimerElapsed,
+    Planned(Box<PlannedRound>),
     /// The work on a fleet ended, successfully or not.
-    Ended {
+    FleetWorkEnded {
         fleet: FleetKey,
     },
     /// No further plan can be made.
-    Lost(Lost),
+    PlanningFailed(DaemonError),
     Stop,
 }
 
-pub struct Planned {
-    pub outlook: Outlook,
+pub struct PlannedRound {
+    pub outlook: PendingWork,
     /// The plan; `None` without specs to make one from.
     pub round: Option<Arc<Round>>,
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum Lost {
+pub enum DaemonError {
     #[error(transparent)]
     State(#[from] StateError),
     #[error("cannot {attempted}: {error}")]
@@ -84,14 +84,14 @@ pub enum Lost {
     },
     /// The API can't be served.
     #[error(transparent)]
-    Closed(#[from] Closed),
+    Closed(#[from] ListenError),
     #[error("a mistake in streamfleet itself ended the making of plans; what it said is above")]
-    Died,
+    ThreadPanicked,
 }
 
 pub struct Setup {
     pub installation: Installation,
-    pub source: Source,
+    pub source: SpecSource,
     pub socket: Utf8PathBuf,
     /// The secret that signs webhooks; `None` if none are accepted.
     pub webhook_secret: Option<SecretString>,
@@ -113,14 +113,14 @@ pub struct Reloaded {
 ///
 /// # Errors
 /// If the state can't be read any more, or the operating system refuses a required operation.
-pub fn run(setup: Setup) -> Result<(), Lost> {
+pub fn run(setup: Setup) -> Result<(), DaemonError> {
     let runtime = runtime()?;
     let (tell, events) = mpsc::unbounded_channel();
-    listen(&runtime, &tell)?;
-    let (desk, hook) = (desk(&setup, &tell), hook(&setup, &tell));
-    let doors = answer(&setup, Arc::clone(&desk), hook.clone(), &runtime)?;
+    forward_signals(&runtime, &tell)?;
+    let (desk, hook) = (new_request_queue(&setup, &tell), new_webhook_receiver(&setup, &tell));
+    let doors = start_api(&setup, Arc::clone(&desk), hook.clone(), &runtime)?;
     let mut process = Process::start(setup, (desk, doors), hook, runtime, (tell, events))?;
-    process.vitals.is_up();
+    process.vitals.notify_ready();
     let ended = process.serve();
     process.vitals.stopping();
     drop(process.doors);
@@ -129,25 +129,28 @@ pub fn run(setup: Setup) -> Result<(), Lost> {
     ended
 }
 
-fn runtime() -> Result<Runtime, Lost> {
+fn runtime() -> Result<Runtime, DaemonError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    runtime.map_err(|error| Lost::System { attempted: "start the runtime", error })
+    runtime.map_err(|error| DaemonError::System { attempted: "start the runtime", error })
 }
 
-fn desk(Setup { installation, source, vitals, .. }: &Setup, tell: &UnboundedSender<Event>) -> Arc<Desk> {
+fn new_request_queue(
+    Setup { installation, source, vitals, .. }: &Setup,
+    tell: &UnboundedSender<Event>,
+) -> Arc<RequestQueue> {
     // A commit is never half written.
     let absence = if source.is_git() { Duration::ZERO } else { ABSENCE };
     let (watcher, tell) = (Arc::clone(vitals), tell.clone());
-    let memory = Arc::new(Memory::with_absence(absence).watched_by(move || watcher.turned()));
+    let memory = Arc::new(RoundMemory::with_absence(absence).watched_by(move || watcher.loop_iterated()));
     // The send fails only when the process is about to end.
     let specs = tell.clone();
     let writer = Writer::new(source.place(), Arc::clone(&memory), move || drop(specs.send(Event::Specs)));
-    let wake = move || drop(tell.send(Event::Asked));
-    Arc::new(Desk::new(installation.state.clone(), memory, wake).with_writer(Arc::new(writer)))
+    let wake = move || drop(tell.send(Event::RequestReceived));
+    Arc::new(RequestQueue::new(installation.state.clone(), memory, wake).with_writer(Arc::new(writer)))
 }
 
 /// Creates the receiver of webhooks; `None` if none are accepted.
-fn hook(
+fn new_webhook_receiver(
     Setup { installation, webhook_secret, .. }: &Setup,
     tell: &UnboundedSender<Event>,
 ) -> Option<Arc<Hook>> {
@@ -156,28 +159,28 @@ fn hook(
     Some(Arc::new(Hook::new(secret, branch, move || drop(tell.send(Event::Pushed)))))
 }
 
-fn answer(
+fn start_api(
     Setup { installation, socket, vitals, .. }: &Setup,
-    desk: Arc<Desk>,
+    desk: Arc<RequestQueue>,
     hook: Option<Arc<Hook>>,
     runtime: &Runtime,
-) -> Result<Doors, Lost> {
+) -> Result<ListeningSockets, DaemonError> {
     let (config, socket, vitals) = (installation.config.api.clone(), socket.clone(), Arc::clone(vitals));
-    Ok(api::begin(Office { config, socket, vitals, desk, hook }, runtime.handle())?)
+    Ok(api::begin(ServerSetup { config, socket, vitals, desk, hook }, runtime.handle())?)
 }
 
 /// Converts signals to events: SIGINT, as from a terminal, and SIGTERM, as from a service manager, request a
 /// stop; SIGHUP requests a fetch, a new plan and a reload of the settings.
-fn listen(runtime: &Runtime, tell: &UnboundedSender<Event>) -> Result<(), Lost> {
+fn forward_signals(runtime: &Runtime, tell: &UnboundedSender<Event>) -> Result<(), DaemonError> {
     let _inside = runtime.enter();
     let signals: [(SignalKind, fn() -> Event); 3] = [
         (SignalKind::interrupt(), || Event::Stop),
         (SignalKind::terminate(), || Event::Stop),
-        (SignalKind::hangup(), || Event::HangUp),
+        (SignalKind::hangup(), || Event::ReloadRequested),
     ];
     for (kind, event) in signals {
         let attempted = "listen for signals";
-        let mut signal = signal(kind).map_err(|error| Lost::System { attempted, error })?;
+        let mut signal = signal(kind).map_err(|error| DaemonError::System { attempted, error })?;
         let tell = tell.clone();
         runtime.spawn(async move { while signal.recv().await.is_some() && tell.send(event()).is_ok() {} });
     }
@@ -192,35 +195,35 @@ struct Process {
     /// With the active settings. Running work finishes with the settings that it began with.
     installation: Arc<Installation>,
     /// The inputs of plans, used by one thread at a time.
-    look: Arc<Mutex<Look>>,
-    desk: Arc<Desk>,
-    doors: Doors,
-    work: Work,
-    feed: feed::Feed,
+    look: Arc<Mutex<PlanningContext>>,
+    desk: Arc<RequestQueue>,
+    doors: ListeningSockets,
+    work: FleetWorker,
+    feed: feed::SourceFeed,
     round: Option<Arc<Round>>,
     vitals: Arc<Vitals>,
     hook: Option<Arc<Hook>>,
     reload: Box<dyn FnMut() -> Reloaded>,
     /// Set once the process can't continue.
-    lost: Option<Lost>,
+    lost: Option<DaemonError>,
 }
 
 impl Process {
     fn start(
         Setup { installation, source, actor, vitals, reload, .. }: Setup,
-        (desk, doors): (Arc<Desk>, Doors),
+        (desk, doors): (Arc<RequestQueue>, ListeningSockets),
         hook: Option<Arc<Hook>>,
         runtime: Runtime,
         (tell, events): (UnboundedSender<Event>, UnboundedReceiver<Event>),
-    ) -> Result<Self, Lost> {
+    ) -> Result<Self, DaemonError> {
         let installation = Arc::new(installation);
         let memory = desk.memory();
         let (state, handle) = (installation.state.clone(), runtime.handle().clone());
-        let work = Work::new(state, Arc::clone(&memory), &actor, Arc::clone(&vitals), handle.clone());
-        runtime.spawn(told(Arc::clone(&memory), tell.clone()));
+        let work = FleetWorker::new(state, Arc::clone(&memory), &actor, Arc::clone(&vitals), handle.clone());
+        runtime.spawn(forward_target_changes(Arc::clone(&memory), tell.clone()));
         let (feed, specs) =
             feed::start(source, &runtime, &tell, Arc::clone(&vitals), desk.writer().as_deref())?;
-        let look = Look::new(Arc::clone(&desk), specs, actor, Arc::clone(&vitals), handle);
+        let look = PlanningContext::new(Arc::clone(&desk), specs, actor, Arc::clone(&vitals), handle);
         Ok(Process {
             runtime,
             tell,
@@ -240,28 +243,28 @@ impl Process {
         })
     }
 
-    fn serve(&mut self) -> Result<(), Lost> {
+    fn serve(&mut self) -> Result<(), DaemonError> {
         while self.step()? {}
         self.lost.take().map_or(Ok(()), Err)
     }
 
-    fn step(&mut self) -> Result<bool, Lost> {
+    fn step(&mut self) -> Result<bool, DaemonError> {
         let event = self.next();
-        for order in self.orders(event) {
+        for order in self.actions_for(event) {
             match order {
-                Order::Fetch => self.feed.hurry(),
-                Order::Plan => self.plan()?,
-                Order::Start(fleet) => self.begin(&fleet)?,
-                Order::Leave => return Ok(false),
+                Action::Fetch => self.feed.hurry(),
+                Action::Plan => self.plan()?,
+                Action::Start(fleet) => self.begin(&fleet)?,
+                Action::Leave => return Ok(false),
             }
         }
         Ok(true)
     }
 
     /// Returns the actions for an event. Actions that begin with a plan use the one that was made last.
-    fn orders(&mut self, event: Event) -> Vec<Order> {
+    fn actions_for(&mut self, event: Event) -> Vec<Action> {
         let orders = self.schedule.step(&event, Instant::now());
-        self.hear(event);
+        self.handle_event(event);
         orders
     }
 
@@ -271,14 +274,14 @@ impl Process {
         // While a plan is being made, its own thread reports progress to the watchdog.
         let next = match self.schedule.is_planning() {
             true => self.runtime.block_on(next),
-            false => self.runtime.block_on(self.vitals.during(next)),
+            false => self.runtime.block_on(self.vitals.await_with_watchdog(next)),
         };
         // The senders live as long as this process.
-        next.unwrap_or(Event::Due)
+        next.unwrap_or(Event::TimerElapsed)
     }
 
     /// Stores the plan, and handles events without an action.
-    fn hear(&mut self, event: Event) {
+    fn handle_event(&mut self, event: Event) {
         match event {
             Event::Planned(planned) => {
                 if let Some(round) = planned.round {
@@ -294,12 +297,12 @@ impl Process {
                 let number = self.schedule.running();
                 tracing::info!(fleets = number, "a signal came: what is being done is finished first");
             }
-            Event::HangUp => {
+            Event::ReloadRequested => {
                 // SIGHUP requests a check of everything, folders included.
                 self.desk.memory().doubt_folders();
                 self.reload();
             }
-            Event::Lost(lost) => {
+            Event::PlanningFailed(lost) => {
                 self.vitals.stopping();
                 self.desk.close();
                 let number = self.schedule.running();
@@ -308,10 +311,10 @@ impl Process {
             }
             Event::Specs
             | Event::Target
-            | Event::Asked
+            | Event::RequestReceived
             | Event::Pushed
-            | Event::Due
-            | Event::Ended { .. } => {}
+            | Event::TimerElapsed
+            | Event::FleetWorkEnded { .. } => {}
         }
     }
 
@@ -329,20 +332,20 @@ impl Process {
             self.schedule.set_at_once(at_once(&config));
             self.installation = Arc::new(Installation { config, ..Installation::clone(&self.installation) });
         }
-        self.vitals.is_up();
+        self.vitals.notify_ready();
     }
 
-    fn plan(&mut self) -> Result<(), Lost> {
+    fn plan(&mut self) -> Result<(), DaemonError> {
         let (look, tell) = (Arc::clone(&self.look), self.tell.clone());
         let installation = Arc::clone(&self.installation);
         thread("plan", move || {
-            let tell = Telling::new(tell, || Event::Lost(Lost::Died));
-            let event = locked(&look).look(&installation);
+            let tell = SendOnDrop::new(tell, || Event::PlanningFailed(DaemonError::ThreadPanicked));
+            let event = locked(&look).run_planning(&installation);
             tell.send(event);
         })
     }
 
-    fn begin(&mut self, fleet: &FleetKey) -> Result<(), Lost> {
+    fn begin(&mut self, fleet: &FleetKey) -> Result<(), DaemonError> {
         let Some(round) = &self.round else { return Ok(()) };
         // No plan is being made at this time, so the lock is free.
         locked(&self.look).begins(fleet);
@@ -350,7 +353,7 @@ impl Process {
         let (fleet, tell) = (fleet.clone(), self.tell.clone());
         thread("fleet", move || {
             // Sent even if the thread panics.
-            let _tell = Telling::new(tell, move || Event::Ended { fleet });
+            let _tell = SendOnDrop::new(tell, move || Event::FleetWorkEnded { fleet });
             work.run();
         })
     }
@@ -360,7 +363,7 @@ fn at_once(config: &Config) -> usize {
     usize::try_from(config.daemon.fleets_at_once).unwrap_or(1)
 }
 
-async fn told(memory: Arc<Memory>, tell: UnboundedSender<Event>) {
+async fn forward_target_changes(memory: Arc<RoundMemory>, tell: UnboundedSender<Event>) {
     loop {
         memory.changed().await;
         sleep(DEBOUNCE).await;
@@ -370,18 +373,18 @@ async fn told(memory: Arc<Memory>, tell: UnboundedSender<Event>) {
     }
 }
 
-fn thread(name: &str, does: impl FnOnce() + Send + 'static) -> Result<(), Lost> {
+fn thread(name: &str, does: impl FnOnce() + Send + 'static) -> Result<(), DaemonError> {
     let begun = std::thread::Builder::new().name(name.to_owned()).spawn(does);
-    begun.map(drop).map_err(|error| Lost::System { attempted: "start a thread", error })
+    begun.map(drop).map_err(|error| DaemonError::System { attempted: "start a thread", error })
 }
 
 /// Sends an event even if its thread panics first.
-struct Telling<F: FnOnce() -> Event> {
+struct SendOnDrop<F: FnOnce() -> Event> {
     tell: UnboundedSender<Event>,
     otherwise: Option<F>,
 }
 
-impl<F: FnOnce() -> Event> Telling<F> {
+impl<F: FnOnce() -> Event> SendOnDrop<F> {
     fn new(tell: UnboundedSender<Event>, otherwise: F) -> Self {
         Self { tell, otherwise: Some(otherwise) }
     }
@@ -393,7 +396,7 @@ impl<F: FnOnce() -> Event> Telling<F> {
     }
 }
 
-impl<F: FnOnce() -> Event> Drop for Telling<F> {
+impl<F: FnOnce() -> Event> Drop for SendOnDrop<F> {
     fn drop(&mut self) {
         if let Some(otherwise) = self.otherwise.take() {
             let _ = self.tell.send(otherwise());

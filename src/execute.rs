@@ -23,16 +23,16 @@ use jiff::Timestamp;
 use crate::catalog::{Recorded, RecordedResource, Secrets};
 use crate::names::{FleetKey, ResourceKey};
 use crate::plan::{Change, FleetPlan, Plan, Verb, Waiting, reason};
-use crate::state::{AuditEntry, Event, Outcome, State, StateError};
+use crate::state::{AuditEntry, EventOutcome, RecordedEvent, State, StateError};
 use crate::target::Targets;
 
-use report::Fault;
-pub use report::{Done, Failure, Progress, Report};
+use report::StepFault;
+pub use report::{CompletedChange, ExecutionFailure, ExecutionProgress, ExecutionReport};
 
 const FLEETS_AT_ONCE: usize = 8;
 
 #[derive(Clone, Copy)]
-pub struct Desk<'a> {
+pub struct RunContext<'a> {
     pub plan: &'a Plan,
     /// The records that the plan was made from.
     pub recorded: &'a Recorded,
@@ -44,9 +44,12 @@ pub struct Desk<'a> {
 }
 
 /// Executes a whole plan. A failure stops what depends on it and nothing else.
-pub async fn execute(desk: Desk<'_>, progress: &mut dyn FnMut(Progress<'_>)) -> Report {
-    let mut report = Report::default();
-    let run = Run::begin(desk, progress, &mut report);
+pub async fn execute(
+    desk: RunContext<'_>,
+    progress: &mut dyn FnMut(ExecutionProgress<'_>),
+) -> ExecutionReport {
+    let mut report = ExecutionReport::default();
+    let run = PlanExecution::begin(desk, progress, &mut report);
     if let Err(error) = run.remember(&BTreeSet::new()) {
         // A suspicion that is not recorded may be invisible in the next round, so nothing may change before
         // it is.
@@ -65,12 +68,12 @@ pub async fn execute(desk: Desk<'_>, progress: &mut dyn FnMut(Progress<'_>)) -> 
 /// afterwards. Fleets in `under_way` are still executing an earlier plan, which writes their records. While
 /// there are any, nothing is deleted that they may depend on.
 pub async fn execute_beside_fleets(
-    desk: Desk<'_>,
+    desk: RunContext<'_>,
     under_way: &BTreeSet<FleetKey>,
-    progress: &mut dyn FnMut(Progress<'_>),
-) -> Report {
-    let mut report = Report::default();
-    let run = Run::begin(desk, progress, &mut report);
+    progress: &mut dyn FnMut(ExecutionProgress<'_>),
+) -> ExecutionReport {
+    let mut report = ExecutionReport::default();
+    let run = PlanExecution::begin(desk, progress, &mut report);
     if let Err(error) = run.remember(under_way) {
         run.fail(&mut report, failure(None, error.into()));
         return report;
@@ -88,20 +91,20 @@ pub async fn execute_beside_fleets(
 /// Executes one fleet's part of a plan. Other fleets may be executed at the same time. After `until`, no
 /// further step begins except for the first; the rest is part of the next plan.
 pub async fn execute_fleet(
-    desk: Desk<'_>,
+    desk: RunContext<'_>,
     fleet: &FleetPlan,
     until: Option<Instant>,
-    progress: &mut dyn FnMut(Progress<'_>),
-) -> Report {
-    let mut report = Report::default();
-    let run = Run { until, ..Run::begin(desk, progress, &mut report) };
-    let (_, done) = fleet::Round::run(&run, fleet).await;
+    progress: &mut dyn FnMut(ExecutionProgress<'_>),
+) -> ExecutionReport {
+    let mut report = ExecutionReport::default();
+    let run = PlanExecution { until, ..PlanExecution::begin(desk, progress, &mut report) };
+    let (_, done) = fleet::FleetRun::run(&run, fleet).await;
     report.add(done);
     run.flush(&mut report);
     report
 }
 
-struct Run<'a> {
+struct PlanExecution<'a> {
     plan: &'a Plan,
     recorded: &'a Recorded,
     targets: &'a Targets,
@@ -109,20 +112,34 @@ struct Run<'a> {
     secrets: &'a Secrets,
     clock: &'a dyn Fn() -> Timestamp,
     actor: &'a str,
-    progress: RefCell<&'a mut dyn FnMut(Progress<'_>)>,
+    progress: RefCell<&'a mut dyn FnMut(ExecutionProgress<'_>)>,
     /// Fleets whose last run was interrupted. Their records may lack its last steps.
     interrupted: BTreeSet<FleetKey>,
     /// The time after which no further step begins, if there is one.
     until: Option<Instant>,
 }
 
-impl<'a> Run<'a> {
-    fn begin(desk: Desk<'a>, progress: &'a mut dyn FnMut(Progress<'_>), report: &mut Report) -> Self {
-        let Desk { plan, recorded, targets, state, secrets, clock, actor } = desk;
+impl<'a> PlanExecution<'a> {
+    fn begin(
+        desk: RunContext<'a>,
+        progress: &'a mut dyn FnMut(ExecutionProgress<'_>),
+        report: &mut ExecutionReport,
+    ) -> Self {
+        let RunContext { plan, recorded, targets, state, secrets, clock, actor } = desk;
         let (progress, interrupted) = (RefCell::new(progress), BTreeSet::new());
         let until = None;
-        let mut run =
-            Run { plan, recorded, targets, state, secrets, clock, actor, progress, interrupted, until };
+        let mut run = PlanExecution {
+            plan,
+            recorded,
+            targets,
+            state,
+            secrets,
+            clock,
+            actor,
+            progress,
+            interrupted,
+            until,
+        };
         match state.journal_unfinished() {
             Ok(entries) => run.interrupted = entries.into_iter().map(|entry| entry.fleet).collect(),
             Err(error) => run.fail(report, failure(None, error.into())),
@@ -131,7 +148,7 @@ impl<'a> Run<'a> {
     }
 }
 
-impl Run<'_> {
+impl PlanExecution<'_> {
     /// Stores what the plan found out. The record of a resource on a fleet that is under way may have changed
     /// since the plan was made, so only what guards the resource against deletion is added to it.
     fn remember(&self, under_way: &BTreeSet<FleetKey>) -> Result<(), StateError> {
@@ -145,14 +162,14 @@ impl Run<'_> {
         void.try_for_each(|id| self.state.use_approval(id, None, (self.clock)()))
     }
 
-    fn flush(&self, report: &mut Report) {
+    fn flush(&self, report: &mut ExecutionReport) {
         if let Err(error) = self.state.flush() {
             self.fail(report, failure(None, error.into()));
         }
     }
 
     /// Changes resources that live on no fleet. Only their records change.
-    async fn change_organizations(&self, report: &mut Report, chosen: impl Fn(Verb) -> bool) {
+    async fn change_organizations(&self, report: &mut ExecutionReport, chosen: impl Fn(Verb) -> bool) {
         let changes = self.plan.organizations.iter().flat_map(|organization| &organization.changes);
         let mut changes: Vec<&Change> =
             changes.filter(|change| change.is_ready() && chosen(change.verb)).collect();
@@ -166,20 +183,20 @@ impl Run<'_> {
             let committed = if change.steps.is_empty() {
                 self.commit(None, &[change])
             } else {
-                Err(Fault::new(
+                Err(StepFault::new(
                     format!("cannot change {}: it has objects and lives on no fleet", change.resource),
                     "plan again",
                 ))
             };
             self.conclude(report, None, change, committed);
-            pause().await;
+            cancellation_point().await;
         }
     }
 
-    async fn change_fleets(&self, report: &mut Report) {
-        let rounds = self.plan.fleets.iter().map(|fleet| fleet::Round::run(self, fleet));
+    async fn change_fleets(&self, report: &mut ExecutionReport) {
+        let rounds = self.plan.fleets.iter().map(|fleet| fleet::FleetRun::run(self, fleet));
         let reports = futures_util::stream::iter(rounds).buffer_unordered(FLEETS_AT_ONCE);
-        let mut reports: Vec<(&FleetKey, Report)> = reports.collect().await;
+        let mut reports: Vec<(&FleetKey, ExecutionReport)> = reports.collect().await;
         reports.sort_by_key(|(fleet, _)| *fleet);
         reports.into_iter().for_each(|(_, fleet)| report.add(fleet));
     }
@@ -189,7 +206,7 @@ impl Run<'_> {
     /// While the recorded tree differs from the present one, resources that are missing from the present tree
     /// are suspicious, and their deletion needs approval. If the new tree were recorded earlier, the next
     /// round would treat them as ordinary deletions.
-    fn record_source(&self, report: &mut Report) {
+    fn record_source(&self, report: &mut ExecutionReport) {
         let changes = self.plan.organizations.iter().flat_map(|organization| &organization.changes);
         let mut changes = changes.chain(self.plan.fleets.iter().flat_map(|fleet| &fleet.changes));
         let done: BTreeSet<&ResourceKey> = report.done.iter().map(|done| &done.resource).collect();
@@ -203,7 +220,7 @@ impl Run<'_> {
     }
 
     /// Records changes whose steps are all done, with one fsync per file.
-    fn commit(&self, fleet: Option<&FleetKey>, changes: &[&Change]) -> Result<(), Fault> {
+    fn commit(&self, fleet: Option<&FleetKey>, changes: &[&Change]) -> Result<(), StepFault> {
         if changes.is_empty() {
             return Ok(());
         }
@@ -220,8 +237,9 @@ impl Run<'_> {
                 state.forget_target(fleet)?;
             }
         }
-        let done =
-            |change: &&Change| self.event(fleet, change, Outcome::Done, past(change.verb), reason(change));
+        let done = |change: &&Change| {
+            self.event(fleet, change, EventOutcome::Done, past(change.verb), reason(change))
+        };
         state.record_events(changes.iter().map(done).collect());
         Ok(())
     }
@@ -246,7 +264,7 @@ impl Run<'_> {
             self.event(
                 fleet,
                 change,
-                Outcome::Decided,
+                EventOutcome::Decided,
                 &format!("to be {}", past(change.verb)),
                 reason(change),
             )
@@ -268,11 +286,11 @@ impl Run<'_> {
         &self,
         fleet: Option<&FleetKey>,
         change: &Change,
-        outcome: Outcome,
+        outcome: EventOutcome,
         what: &str,
         why: String,
-    ) -> Event {
-        Event {
+    ) -> RecordedEvent {
+        RecordedEvent {
             number: 0,
             at: (self.clock)(),
             actor: self.actor.to_owned(),
@@ -290,44 +308,55 @@ impl Run<'_> {
 
     fn conclude(
         &self,
-        report: &mut Report,
+        report: &mut ExecutionReport,
         fleet: Option<&FleetKey>,
         change: &Change,
-        result: Result<(), Fault>,
+        result: Result<(), StepFault>,
     ) {
         match result {
             Ok(()) => {
-                let done =
-                    Done { fleet: fleet.cloned(), resource: change.resource.clone(), verb: change.verb };
+                let done = CompletedChange {
+                    fleet: fleet.cloned(),
+                    resource: change.resource.clone(),
+                    verb: change.verb,
+                };
                 let fleet = fleet.map(ToString::to_string);
                 let commit = self.plan.inputs.commit.as_ref().map(|commit| &commit.id);
                 tracing::info!(fleet, resource = %done.resource, verb = %done.verb, plan = self.plan.id, commit, "done");
-                self.tell(Progress::Done(&done));
+                self.tell(ExecutionProgress::Done(&done));
                 report.done.push(done);
             }
             Err(fault) => {
                 let resource = Some(change.resource.clone());
                 self.fail(
                     report,
-                    Failure { resource, origin: change.origin.clone(), ..failure(fleet, fault) },
+                    ExecutionFailure { resource, origin: change.origin.clone(), ..failure(fleet, fault) },
                 );
             }
         }
     }
 
-    fn fail(&self, report: &mut Report, failure: Failure) {
+    fn fail(&self, report: &mut ExecutionReport, failure: ExecutionFailure) {
         tracing::debug!(plan = self.plan.id, %failure, "failed");
-        self.tell(Progress::Failed(&failure));
+        self.tell(ExecutionProgress::Failed(&failure));
         report.failed.push(failure);
     }
 
-    fn tell(&self, progress: Progress<'_>) {
+    fn tell(&self, progress: ExecutionProgress<'_>) {
         (self.progress.borrow_mut())(progress);
     }
 }
 
-fn failure(fleet: Option<&FleetKey>, Fault { message, hint, concealed }: Fault) -> Failure {
-    Failure { fleet: fleet.cloned(), resource: None, origin: None, object: None, message, hint, concealed }
+fn failure(fleet: Option<&FleetKey>, StepFault { message, hint, concealed }: StepFault) -> ExecutionFailure {
+    ExecutionFailure {
+        fleet: fleet.cloned(),
+        resource: None,
+        origin: None,
+        object: None,
+        message,
+        hint,
+        concealed,
+    }
 }
 
 /// Whether a change is a deletion that is ready or waiting.
@@ -351,6 +380,6 @@ fn past(verb: Verb) -> &'static str {
 
 /// Yields, so that other tasks can run and the owner of the future can drop it here: everything before is
 /// complete, and nothing after has begun.
-async fn pause() {
+async fn cancellation_point() {
     tokio::task::yield_now().await;
 }

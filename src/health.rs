@@ -7,6 +7,7 @@
 //! cause of trouble from pods, claims and events. Nothing here reads a clock: [`judge`] takes the time and a
 //! `HealthMemory` of how long each sign has lasted, and returns the next one.
 
+pub mod applied_manifests;
 mod authorities;
 mod conditions;
 mod deletion;
@@ -24,19 +25,18 @@ mod tests;
 mod trouble;
 mod update;
 pub mod view;
-pub mod wanted;
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::catalog::ResourceStatus;
 
-pub use conditions::{ARMED, PendingDestruction};
-pub use fleet::{FleetHealth, FleetSeen, Memories, Unserved};
-pub use memory::Memory;
+pub use applied_manifests::{AppliedCluster, WantedPool};
+pub use conditions::{PendingDestruction, SCALE_DOWN_PREVENTION};
+pub use fleet::{FleetHealth, FleetMemories, FleetObservation, GatewayWithoutAddress};
+pub use memory::HealthMemory;
 pub use outputs::Outputs;
-pub use progress::Progress;
-pub use view::Seen;
-pub use wanted::{Wanted, WantedPool};
+pub use progress::HealthProgress;
+pub use view::ClusterObservation;
 
 /// How long trouble must last before it is reported. A pod set's counts drop to 0 and return within the same
 /// second, and a killed pod is replaced within one. People can't react faster than this anyway.
@@ -45,12 +45,12 @@ pub const DEBOUNCE: SignedDuration = SignedDuration::from_secs(10);
 /// After a gap of this length between two judgements, trouble that is seen for the first time is reported at
 /// once instead of being debounced. A command that is run now and then should give the answer without being
 /// run twice.
-pub const GAP: SignedDuration = SignedDuration::from_secs(60);
+pub const OBSERVATION_GAP: SignedDuration = SignedDuration::from_secs(60);
 
 /// How long everything must be quiet before a change counts as finished when the operator doesn't announce
 /// its end, since it may restart more pods. The longest recorded pause between two restarts of one change is
 /// 26 s.
-pub const SETTLE: SignedDuration = SignedDuration::from_secs(30);
+pub const QUIET_PERIOD: SignedDuration = SignedDuration::from_secs(30);
 
 /// How long nothing may move, or one pod may be away, before it counts as trouble: the 300 s for which the
 /// operator waits for a pod and ignores everything else (`STRIMZI_OPERATION_TIMEOUT_MS`), the 120 s between
@@ -60,7 +60,7 @@ pub const DEADLINE: SignedDuration = SignedDuration::from_secs(300 + 120 + 60);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judgement {
     pub status: ResourceStatus,
-    pub in_progress: Vec<Progress>,
+    pub in_progress: Vec<HealthProgress>,
     pub pending_destructions: Vec<PendingDestruction>,
     /// The last known values; a failed reconciliation of the operator doesn't clear them.
     pub outputs: Outputs,
@@ -77,9 +77,14 @@ pub struct Judgement {
 ///
 /// `before` is what the last judgement returned, or an empty one; it is needed to debounce. Call this
 /// after every observed change, and every few seconds in between, since deadlines pass while nothing changes.
-pub fn judge(wanted: &Wanted, seen: &Seen, before: &Memory, now: Timestamp) -> (Judgement, Memory) {
+pub fn judge(
+    wanted: &AppliedCluster,
+    seen: &ClusterObservation,
+    before: &HealthMemory,
+    now: Timestamp,
+) -> (Judgement, HealthMemory) {
     let mut memory = before.of_the_same_cluster(seen);
-    memory.hear(seen, now);
+    memory.absorb_observation(seen, now);
     let report = report::read(seen, &memory);
     let pods = pods::count(wanted, seen, &mut memory, now);
     update::count_restarts(&mut memory, seen, &pods, now);
@@ -87,7 +92,7 @@ pub fn judge(wanted: &Wanted, seen: &Seen, before: &Memory, now: Timestamp) -> (
     update::follow(&mut memory, wanted, seen, &pods, &report, &in_progress, now);
     let conditions = conditions::of(wanted, seen, &mut memory, now);
     let remains = deletion::remains(seen);
-    let facts = state::Facts {
+    let facts = state::HealthInputs {
         wanted,
         seen,
         memory: &memory,
@@ -103,7 +108,8 @@ pub fn judge(wanted: &Wanted, seen: &Seen, before: &Memory, now: Timestamp) -> (
     let is_well = decision.status == crate::catalog::Status::Healthy && pods.is_complete();
     let clear_certificates = memory.clear_certificates(wanted, is_well);
     memory.note_wanted(wanted);
-    let unschedulable = pods.unschedulable().filter(|_| memory.lasts(memory::Sign::Unschedulable, now));
+    let unschedulable =
+        pods.unschedulable().filter(|_| memory.has_lasted_debounce(memory::TroubleSign::Unschedulable, now));
     let unschedulable =
         unschedulable.map(|trouble| format!("{} {}", reason::quoted(&trouble.pod), trouble.why));
     let status = memory.settle_on(decision, conditions, now);

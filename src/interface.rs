@@ -40,17 +40,17 @@ pub enum Audience {
 }
 
 impl Audience {
-    pub fn told(self, waiting: &Waiting) -> String {
+    pub fn waiting_reason(self, waiting: &Waiting) -> String {
         match self {
             Audience::Host => waiting.to_string(),
-            Audience::Tenants => waiting.for_tenants().to_string(),
+            Audience::Tenants => waiting.redacted_for_tenants().to_string(),
         }
     }
 }
 
 /// Output values of a record, from outside of the spec.
 #[derive(Debug, Default)]
-pub struct Outputs<'a> {
+pub struct RecordOutputs<'a> {
     /// The folder with a cluster's rendered manifests.
     pub manifests: Option<String>,
     /// The resolved cluster, and what was last observed of it; `None` if it was never applied.
@@ -152,7 +152,7 @@ fn changing(change: &Change, conditions: &[Condition], audience: Audience) -> (S
         {
             let waits = match waiting {
                 Waiting::Approval { why, .. } => format!("a change waits for approval: {why}"),
-                waiting => format!("a change waits: {}", audience.told(waiting)),
+                waiting => format!("a change waits: {}", audience.waiting_reason(waiting)),
             };
             let (status, ails) = as_applied(conditions);
             (status, Some(ails.unwrap_or(waits)))
@@ -179,11 +179,11 @@ fn unreached(key: &ResourceKey, host: Option<&FleetPlan>, audience: Audience) ->
     let waiting = host?.reach.waiting().filter(|it| matches!(it, Waiting::Unreachable { .. }))?;
     let refused = matches!(waiting, Waiting::Unreachable { refused: true, .. });
     let status = if refused && key.kind == Kind::Fleet { Status::Failed } else { Status::Unreachable };
-    Some((status, audience.told(&waiting)))
+    Some((status, audience.waiting_reason(&waiting)))
 }
 
 fn first_waiting(change: &Change, audience: Audience) -> Option<String> {
-    change.waiting.first().map(|waiting| audience.told(waiting))
+    change.waiting.first().map(|waiting| audience.waiting_reason(waiting))
 }
 
 /// The message for a resource without a document.
@@ -194,7 +194,7 @@ const UNNAMED: &str = "no document names it any more";
 pub fn waiting_deletion(change: &Change, audience: Audience) -> Option<Condition> {
     let told = |waiting: &Waiting| match waiting {
         Waiting::Approval { id, why } => format!("approval {id}, since {why}"),
-        waiting => audience.told(waiting),
+        waiting => audience.waiting_reason(waiting),
     };
     // The deletion itself may be what is under way.
     let waits = change.waiting.iter().filter(|waiting| !matches!(waiting, Waiting::UnderWay { .. }));
@@ -219,7 +219,12 @@ fn conditions(
     told.chain(change.and_then(|change| waiting_deletion(change, audience))).collect()
 }
 
-pub fn record(resource: &Resource, standing: &Standing, recorded: &Recorded, outputs: &Outputs) -> Value {
+pub fn record(
+    resource: &Resource,
+    standing: &Standing,
+    recorded: &Recorded,
+    outputs: &RecordOutputs,
+) -> Value {
     let known = recorded.resources.get(&resource.key);
     let mut record = spec_fields(&resource.spec);
     // Ids derive from the installation's id, which exists only after the first apply.

@@ -1,6 +1,6 @@
 //! Parallel work with results that don't depend on the number of processors, and locks.
 
-pub mod turns;
+pub mod fair_queue;
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};

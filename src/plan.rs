@@ -14,7 +14,6 @@ pub mod field_effects;
 mod fields;
 mod fleet;
 pub mod foresee;
-mod given_up;
 mod guard;
 mod in_use;
 mod index;
@@ -45,6 +44,7 @@ mod unreached;
 mod upgrade;
 mod verdict;
 mod waiting;
+mod withdrawn_secrets;
 mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,9 +56,9 @@ use crate::render::{Desired, Manifest};
 
 pub use awaited::LONG;
 pub use contest::{Contest, take_out};
-pub use display::{Reader, display, markdown, plain, plain_lines, reason, way_out};
-pub use dry_run::{DryRun, DryRuns, Questions};
-pub use fleet::{FleetPart, Quiet};
+pub use display::{Audience, display, markdown, plain, plain_lines, reason, wait_remedy};
+pub use dry_run::{DryRun, DryRunRequests, DryRuns};
+pub use fleet::{FleetPart, UnchangedFleet};
 pub use guard::DELETIONS_WINDOW;
 pub use index::Index;
 pub use json::{InvalidPlan, schema};
@@ -68,14 +68,14 @@ pub use model::{
 };
 pub use observed::{Observed, ObservedFleet, ObservedObject, Reach, ResourceMark};
 pub use pause::{Flapping, Pauses, Repeated, Retry};
-use preflight::Facts;
+use preflight::PreflightFacts;
 pub use refusal::UNDO_BY_HAND;
 pub use remark::Remark;
-pub use site::Site;
+pub use site::FleetInputs;
 pub use size::{Size, SizeChange, Sizes};
 pub use unreached::{UNASKED, UNREACHED};
-pub use upgrade::Newer;
-use world::World;
+pub use upgrade::NewerVersions;
+use world::PlanContext;
 
 /// Compares specs, records and observations, and decides everything that will be done.
 ///
@@ -93,7 +93,7 @@ pub fn plan(
     let known = desired.fleets.keys().chain(recorded.fleets.keys()).chain(observed.fleets.keys());
     fleets.extend(known.cloned());
     let part = |fleet: &FleetKey| {
-        planner.fleet(&Site {
+        planner.fleet(&FleetInputs {
             fleet,
             desired: desired.fleets.get(fleet),
             recorded: recorded.fleets.get(fleet),
@@ -107,7 +107,7 @@ pub fn plan(
 
 /// Plans fleet by fleet, so that memory holds the manifests of one fleet and not of all.
 pub struct Planner<'a> {
-    world: World<'a>,
+    world: PlanContext<'a>,
 }
 
 impl<'a> Planner<'a> {
@@ -119,7 +119,7 @@ impl<'a> Planner<'a> {
         protected: BTreeSet<ResourceKey>,
         policy: &'a Policy,
     ) -> Self {
-        Self { world: World::new(catalog, recorded, protected, policy) }
+        Self { world: PlanContext::new(catalog, recorded, protected, policy) }
     }
 
     /// Returns every fleet in a spec or a record. The caller adds those that only a target or its record has.
@@ -127,33 +127,33 @@ impl<'a> Planner<'a> {
         self.world.catalog.fleets.keys().chain(self.world.owners.keys()).cloned().collect()
     }
 
-    pub fn fleet(&self, site: &Site) -> FleetPart {
-        fleet::part(&self.world, site, None)
+    pub fn fleet(&self, site: &FleetInputs) -> FleetPart {
+        fleet::plan_one_fleet(&self.world, site, None)
     }
 
     /// Plans one fleet with what preflight found: changes wait for what is missing, with a condition.
-    pub fn checked_fleet(&self, site: &Site, facts: Option<&Facts>) -> FleetPart {
-        fleet::part(&self.world, site, facts)
+    pub fn checked_fleet(&self, site: &FleetInputs, facts: Option<&PreflightFacts>) -> FleetPart {
+        fleet::plan_one_fleet(&self.world, site, facts)
     }
 
     /// Plans a fleet from a remembered comparison, which is valid while its inputs are unchanged. Returns
     /// `None` if the fleet has to be compared again. `health` is the fleet's current health.
-    pub fn quiet_fleet(
+    pub fn unchanged_fleet(
         &self,
         fleet: &FleetKey,
-        quiet: &Quiet,
+        quiet: &UnchangedFleet,
         health: Option<&FleetHealth>,
     ) -> Option<FleetPart> {
-        fleet::quiet_part(&self.world, fleet, quiet, health)
+        fleet::plan_unchanged_fleet(&self.world, fleet, quiet, health)
     }
 
     pub fn finish(self, mut parts: Vec<FleetPart>) -> Plan {
         parts.sort_by(|a, b| a.fleet.cmp(&b.fleet));
         same_cluster::refuse(&mut parts);
         let world = self.world;
-        disruption::one_after_another(&world, &mut parts);
-        repair::begin(&mut parts);
-        guard::keep_word(&mut parts);
+        disruption::serialize_renewals(&world, &mut parts);
+        repair::insert_repairs(&mut parts);
+        guard::keep_approvals(&mut parts);
         let mut problems = world.catalog.problems.clone();
         let (mut fleets, mut on_fleets, mut observed) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
         for part in parts {
@@ -163,7 +163,7 @@ impl<'a> Planner<'a> {
             on_fleets.extend(part.owners);
         }
         let mut organizations = organization::plan(&world, &on_fleets);
-        disruption::tell(&mut organizations, &mut fleets);
+        disruption::announce_renewals(&mut organizations, &mut fleets);
         let remember = record::stale(&world, &organizations, &fleets);
         repair::keep_records(&world, &remember, &mut fleets);
         let summary = summary::of(&world, &organizations, &fleets, &problems);

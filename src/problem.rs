@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::names::SpecPath;
 
-pub use plain::{cut, plain};
+pub use plain::{quote_untrusted, truncate_bytes};
 pub use render::render;
 
 /// How severe a problem is.

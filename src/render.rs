@@ -4,13 +4,13 @@
 //! body contains a null, a status, or the value of a secret.
 
 mod cluster_type;
+mod fleet_manifest;
 mod gateway;
 mod hosts;
 mod labels;
 mod manifest;
 mod namespace;
 mod network_policy;
-mod of_fleet;
 mod operator;
 mod quota;
 mod resources;
@@ -33,7 +33,7 @@ use crate::catalog::{Catalog, ResolvedCluster, ResolvedFleet, ResolvedSecret};
 use crate::config::{Config, SecretsConfig};
 use crate::names::{Digest, FleetKey, Json, ObjectKey, ResourceKey, SecretRef};
 use crate::spec::InfraType;
-pub use cluster_type::{Clients, Endpoint, Login, ServerTrust};
+pub use cluster_type::{ClientAccess, Endpoint, Login, ServerTrust};
 pub use gateway::{NAMESPACE as GATEWAY_NAMESPACE, is_private, is_routed};
 pub use labels::DEDICATED;
 pub use operator::NAMESPACE as OPERATOR_NAMESPACE;
@@ -77,7 +77,7 @@ impl<'a> Renderer<'a> {
     }
 
     /// Every object of a fleet; `None` for a fleet that should not exist.
-    pub fn fleet(&self, fleet: &FleetKey) -> Option<Objects> {
+    pub fn fleet(&self, fleet: &FleetKey) -> Option<FleetManifests> {
         let clusters = self.clusters.get(fleet)?.iter();
         let own = self.fleets.get(fleet).map(|fleet| {
             let operator = operator::operator(fleet, &self.config.operators);
@@ -90,7 +90,7 @@ impl<'a> Renderer<'a> {
 }
 
 /// Every object of one cluster; `None` for a cluster that should not exist.
-pub fn cluster(catalog: &Catalog, key: &ResourceKey) -> Option<Objects> {
+pub fn cluster(catalog: &Catalog, key: &ResourceKey) -> Option<FleetManifests> {
     let cluster = catalog.clusters.get(key)?;
     let objects = objects(cluster, &catalog.config);
     Some(objects.map(|manifest| (manifest.key.clone(), manifest)).collect())
@@ -101,7 +101,7 @@ fn objects<'a>(cluster: &'a ResolvedCluster, config: &'a Config) -> impl Iterato
     objects.filter(|manifest| is_written(manifest, cluster, &config.secrets))
 }
 
-pub fn clients(cluster: &ResolvedCluster) -> Clients {
+pub fn clients(cluster: &ResolvedCluster) -> ClientAccess {
     (cluster_type::driver(cluster.spec.cluster_type).clients)(cluster)
 }
 
@@ -125,12 +125,12 @@ fn is_written(manifest: &Manifest, cluster: &ResolvedCluster, secrets: &SecretsC
     !(into_folder && !secrets.write_to_output && SecretSlot::all_in(&manifest.body).next().is_some())
 }
 
-pub type Objects = BTreeMap<ObjectKey, Manifest>;
+pub type FleetManifests = BTreeMap<ObjectKey, Manifest>;
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Desired {
     /// Fleets without objects are included.
-    pub fleets: BTreeMap<FleetKey, Objects>,
+    pub fleets: BTreeMap<FleetKey, FleetManifests>,
 }
 
 /// One object as it should be.

@@ -2,6 +2,7 @@
 //! verb, the daemon and the API use it, so that all of them see the same plan.
 
 mod approval;
+mod dry_run_cache;
 mod foresee;
 mod health;
 mod known;
@@ -9,7 +10,6 @@ mod kubeconfigs;
 mod memory;
 mod targets;
 mod throttle;
-mod verify;
 mod waits;
 mod work;
 
@@ -30,20 +30,21 @@ use crate::names::{FleetKey, ResourceKey};
 use crate::parallel;
 use crate::plan::preflight::Extras;
 use crate::plan::{
-    Announced, FleetPart, Index, Newer, ObservedFleet, Pauses, Plan, Planner, Policy, Reach, Site,
+    Announced, FleetInputs, FleetPart, Index, NewerVersions, ObservedFleet, Pauses, Plan, Planner, Policy,
+    Reach,
 };
 use crate::render::Renderer;
 use crate::secret::SecretStore;
 use crate::spec::Documents;
 use crate::state::{State, StateError};
-use crate::target::{Basis, Marks, Target, TargetError, Targets};
+use crate::target::{FleetBasis, Target, TargetError, TargetMarks, Targets};
 
 pub use approval::Approved;
 pub use health::Health;
-pub use memory::Memory;
+pub use memory::RoundMemory;
 pub use throttle::{Throttle, left_out};
-pub use waits::{News, Waits};
-pub use work::Clerk;
+pub use waits::{WaitingChanges, WaitingDiff};
+pub use work::Recorder;
 
 /// Everything that stays the same between rounds.
 #[derive(Clone)]
@@ -75,7 +76,7 @@ pub struct Round {
     pub unknown: Vec<Unknown>,
     pub health: BTreeMap<FleetKey, Health>,
     /// Kafka versions that clusters could upgrade to.
-    pub newer: Newer,
+    pub newer: NewerVersions,
     /// The number of fleets that were observed: all but those known to be unchanged since a round in which
     /// nothing was to be done.
     pub looked: usize,
@@ -90,11 +91,11 @@ pub struct Round {
 }
 
 /// The combined plan of all fleets.
-struct Planned {
+struct PlannedFleets {
     plan: Plan,
     unknown: Vec<Unknown>,
     health: BTreeMap<FleetKey, Health>,
-    newer: Newer,
+    newer: NewerVersions,
     looked: usize,
 }
 
@@ -133,7 +134,7 @@ impl Installation {
         &self,
         documents: &Documents,
         now: Timestamp,
-        memory: Option<&Memory>,
+        memory: Option<&RoundMemory>,
     ) -> Result<Checked, StateError> {
         let mut recorded =
             self.state.as_deref().map(State::recorded_resources).transpose()?.unwrap_or_default();
@@ -179,10 +180,10 @@ impl Installation {
         documents: &Documents,
         now: Timestamp,
         runtime: &Handle,
-        memory: Option<&Memory>,
+        memory: Option<&RoundMemory>,
     ) -> Result<Round, StateError> {
         // Must be read first: if an execution ends in between, the records read before would be out of date.
-        let (mut under_way, begun) = memory.map(Memory::under_way).unwrap_or_default();
+        let (mut under_way, begun) = memory.map(RoundMemory::under_way).unwrap_or_default();
         let mut checked = self.check_with(documents, now, memory)?;
         let kept = kubeconfigs::open(self.state.as_deref(), &self.secrets.keyring(), &checked)?;
         let mut targets = targets::of(&self.output_dir, &self.config, &checked, &kept);
@@ -197,7 +198,7 @@ impl Installation {
         let pauses = memory.map(|memory| memory.pauses(&checked, now)).unwrap_or_default();
         let announced = memory.map(|memory| memory.announced(&checked, now)).unwrap_or_default();
         let policy = Policy { announced, ..self.policy(now, pauses) };
-        let Planned { plan, unknown, health, newer, looked } =
+        let PlannedFleets { plan, unknown, health, newer, looked } =
             self.plan_fleets(&checked, (&targets, &unread, &under_way), &policy, runtime, (memory, begun))?;
         under_way.extend(plan.fleets.iter().filter_map(|fleet| match fleet.reach {
             Reach::UnderWay { since } => Some((fleet.fleet.clone(), since)),
@@ -233,8 +234,8 @@ impl Installation {
         (targets, unread, under_way): (&Targets, &BTreeMap<FleetKey, TargetError>, &UnderWay),
         policy: &Policy,
         runtime: &Handle,
-        (memory, begun): (Option<&Memory>, u64),
-    ) -> Result<Planned, StateError> {
+        (memory, begun): (Option<&RoundMemory>, u64),
+    ) -> Result<PlannedFleets, StateError> {
         let Checked { recorded, catalog, .. } = checked;
         let state = self.state.as_deref();
         let planner =
@@ -248,7 +249,7 @@ impl Installation {
         let judged = memory.map(|memory| &memory.judged);
         let now = policy.now;
         let keeps = !memory.is_some_and(|memory| memory.is_copy);
-        let desk = &health::Desk { checked, state, judged, keeps, now, runtime };
+        let desk = &health::HealthContext { checked, state, judged, keeps, now, runtime };
         let look = |fleet: &FleetKey| -> Result<(FleetPart, Vec<Unknown>, Health), StateError> {
             looked.fetch_add(1, Ordering::Relaxed);
             if let Some(memory) = memory {
@@ -276,9 +277,9 @@ impl Installation {
                     last_seen: held.observed_at,
                 });
             }
-            let health = health::Book { fleet, desk }.judge(&held, target.zip(observed.as_mut()))?;
+            let health = health::FleetJudge { fleet, desk }.judge(&held, target.zip(observed.as_mut()))?;
             let (desired, observed) = (desired.as_ref(), observed.as_ref());
-            let site = Site { fleet, desired, recorded: Some(&held), observed, dry_runs: None };
+            let site = FleetInputs { fleet, desired, recorded: Some(&held), observed, dry_runs: None };
             let mut facts = facts.flatten();
             let mut part = planner.checked_fleet(&site, facts.as_deref());
             if let Some(target) = target.filter(|target| part.needs_facts() && !target.knows_facts()) {
@@ -286,14 +287,14 @@ impl Installation {
                 part = planner.checked_fleet(&site, facts.as_deref());
             }
             let ask = |target| match memory {
-                None => runtime.block_on(verify::ask(target, &part, &checked.secrets)),
-                Some(Memory { asked, .. }) => {
+                None => runtime.block_on(dry_run_cache::ask(target, &part, &checked.secrets)),
+                Some(RoundMemory { asked, .. }) => {
                     runtime.block_on(asked.ask((fleet, target), &part, &checked.secrets, now))
                 }
             };
             let part = match target.and_then(ask) {
                 Some(runs) => {
-                    planner.checked_fleet(&Site { dry_runs: Some(&runs), ..site }, facts.as_deref())
+                    planner.checked_fleet(&FleetInputs { dry_runs: Some(&runs), ..site }, facts.as_deref())
                 }
                 None => part,
             };
@@ -305,18 +306,19 @@ impl Installation {
             let observed = &ObservedFleet::unknown(Reach::UnderWay { since });
             let (desired, dry_runs) = (renderer.fleet(fleet), None);
             let (recorded, observed) = (Some(&held), Some(observed));
-            let site = Site { fleet, desired: desired.as_ref(), recorded, observed, dry_runs };
+            let site = FleetInputs { fleet, desired: desired.as_ref(), recorded, observed, dry_runs };
             Ok((planner.fleet(&site), Vec::new(), desk.last(fleet)))
         };
         let seen = |fleet: &FleetKey| {
-            let (Some(Memory { targets: memory, .. }), Some(target)) = (memory, targets.get(fleet)) else {
+            let (Some(RoundMemory { targets: memory, .. }), Some(target)) = (memory, targets.get(fleet))
+            else {
                 return look(fleet);
             };
             let recorded = state.map_or(0, |state| state.version_of(fleet));
-            let basis = Basis { desired: renderer.inputs(fleet), recorded };
+            let basis = FleetBasis { desired: renderer.inputs(fleet), recorded };
             if let Some(quiet) = memory.recall(fleet, target, &basis)
-                && let Some(health) = (health::Book { fleet, desk }).judge_again(target)
-                && let Some(part) = planner.quiet_fleet(fleet, &quiet, health.judged.as_ref())
+                && let Some(health) = (health::FleetJudge { fleet, desk }).judge_again(target)
+                && let Some(part) = planner.unchanged_fleet(fleet, &quiet, health.judged.as_ref())
             {
                 return Ok((part, Vec::new(), health));
             }
@@ -336,7 +338,7 @@ impl Installation {
             }
         };
         let (mut parts, mut unknown, mut health) = (Vec::new(), Vec::new(), BTreeMap::new());
-        let mut newer = Newer::new();
+        let mut newer = NewerVersions::new();
         for (fleet, done) in fleets.iter().zip(parallel::map(&fleets, part)) {
             let (part, of_nobody, of_fleet) = done?;
             newer.extend(part.newer().clone());
@@ -344,7 +346,7 @@ impl Installation {
             unknown.extend(of_nobody);
             health.insert(fleet.clone(), of_fleet);
         }
-        Ok(Planned { plan: planner.finish(parts), unknown, health, newer, looked: looked.into_inner() })
+        Ok(PlannedFleets { plan: planner.finish(parts), unknown, health, newer, looked: looked.into_inner() })
     }
 
     fn policy(&self, now: Timestamp, pauses: Pauses) -> Policy {
@@ -375,7 +377,7 @@ fn remember_ids(
     let unrecorded = catalog.resources.values().filter(|resource| is_unrecorded(&resource.key));
     let fleets: BTreeSet<FleetKey> = unrecorded.filter_map(|resource| resource.fleet()).collect();
     let asked = |fleet: &FleetKey| fleets.contains(fleet) && !under_way.contains_key(fleet);
-    let Marks { remembered: marks, unread } = runtime.block_on(targets.marks(asked));
+    let TargetMarks { remembered: marks, unread } = runtime.block_on(targets.marks(asked));
     let differing =
         marks.into_iter().filter(|(key, mark)| is_unrecorded(key) && recorded.id_of(key) != mark.id);
     let remembered: BTreeMap<ResourceKey, Uuid> = differing.map(|(key, mark)| (key, mark.id)).collect();

@@ -9,7 +9,7 @@ use camino::Utf8PathBuf;
 use crate::names::SpecPath;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Edit {
+pub struct FileEdit {
     /// Relative to the folder of the specs.
     pub path: SpecPath,
     /// The whole content; none to remove the file.
@@ -17,11 +17,11 @@ pub struct Edit {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct SourceChange {
     /// The commit message.
     pub message: String,
     /// If two edits are of the same file, the later one wins.
-    pub edits: Vec<Edit>,
+    pub edits: Vec<FileEdit>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -47,7 +47,7 @@ pub use organization::{Member, Organization, Quotas, Role};
 pub use read::read;
 pub use remnants::Remnants;
 pub use secret_value::SecretValue;
-pub use snapshot::{Commit, Entry, Snapshot, SourceId};
+pub use snapshot::{Commit, Snapshot, SnapshotEntry, SourceId};
 
 pub const API_VERSION: &str = "streamfleet/v1";
 

@@ -53,27 +53,28 @@ use crate::names::{FleetKey, ObjectKey, ResourceKey};
 use crate::parallel::locked;
 use crate::spec::SourceId;
 use cache::{Cache, Table};
-use events::Events;
-use folder::Lock;
+use events::EventLog;
+use folder::FolderLock;
 use kubeconfigs::Kubeconfigs;
-use lines::Lines;
-use recall::Recalled;
-use records::{Entry, Object, Seen};
+use lines::AppendFile;
+use recall::ResourceRecordCache;
+use records::{AppliedObjectRecord, RegistryLine, TargetRecord};
 use registry::Registry;
-use tokens::Tokens;
+use tokens::TokenStore;
 
 pub use activity::{AuditEntry, JournalEntry};
 pub use archive::{Archive, ArchiveError, Manifest, SavedFile};
 pub use backup::back_up;
 pub use error::StateError;
-pub use events::{EVENTS_KEPT, Event, EventMark, Follower, Outcome};
-pub use folder::Wait;
+pub use events::{EVENTS_KEPT, EventIndexEntry, EventOutcome, Follower, RecordedEvent};
+pub use folder::LockWait;
 pub use kubeconfigs::KeptKubeconfig;
 pub use last_used::LastUsed;
-pub use restore::{NotRestored, Restored, finish_restore, restore};
+pub use restore::{RestoreError, RestoreReport, finish_restore, restore};
 pub use tokens::{
-    Access, FILE as TOKENS, MOST_TOKEN_DAYS, NewToken, NoToken, NotAdded, OrderFault, Reach, Revoked,
-    TOKEN_DAYS, TOKEN_PREFIX, TOKENS_KEPT_DAYS, Token, TokenOrder, is_same_email, looks_like_token,
+    Access, AddTokenError, FILE as TOKENS, InvalidTokenRequest, MAX_TOKEN_DAYS, NewToken, Reach,
+    RevocationOutcome, TOKEN_DAYS, TOKEN_PREFIX, TOKENS_KEPT_DAYS, Token, TokenOrder, TokenRejection,
+    is_same_email, looks_like_token,
 };
 
 /// An open state folder. This process holds the folder's lock until `State` is dropped, unless it was only
@@ -81,16 +82,16 @@ pub use tokens::{
 pub struct State {
     registry: Mutex<Registry>,
     kubeconfigs: Mutex<Kubeconfigs>,
-    tokens: Tokens,
-    audit: Mutex<Lines>,
+    tokens: TokenStore,
+    audit: Mutex<AppendFile>,
     cache: Cache,
     /// The number of writes to each fleet's objects since the folder was opened.
     writes: Mutex<BTreeMap<FleetKey, u64>>,
-    recalled: Mutex<Recalled>,
-    events: Mutex<Events>,
+    recalled: Mutex<ResourceRecordCache>,
+    events: Mutex<EventLog>,
     warnings: Mutex<Vec<String>>,
     /// None for a state that is only read.
-    lock: Option<Lock>,
+    lock: Option<FolderLock>,
 }
 
 impl State {
@@ -106,10 +107,10 @@ impl State {
         let (mut registry, of_registry) = Registry::open(dir)?;
         let is_used = registry.is_used();
         let installation = open::installation(&mut registry)?;
-        let (tokens, of_tokens) = Tokens::open(dir)?;
+        let (tokens, of_tokens) = TokenStore::open(dir)?;
         let (cache, of_cache) = Cache::open(dir, installation, registry.count)?;
         let (audit, of_audit) = open::audit(dir, is_used)?;
-        let (events, of_events) = Events::open(dir)?;
+        let (events, of_events) = EventLog::open(dir)?;
         let lost = tokens.lost().filter(|_| registry.facts.tokens_made);
         let of_tokens = of_tokens.into_iter().chain(lost);
         let told = exposed.into_iter().chain(of_registry).chain(of_tokens).chain(of_cache);
@@ -136,7 +137,7 @@ impl State {
 
     /// Whether the folder records, or may record, anything that was applied; keys and an installation id
     /// alone don't count. It is read without being opened.
-    pub fn remembers(dir: &Utf8Path) -> bool {
+    pub fn has_applied_records(dir: &Utf8Path) -> bool {
         let path = dir.join(registry::FILE);
         match std::fs::read(&path) {
             Ok(bytes) => registry::remembers(&path, &bytes),
@@ -153,8 +154,8 @@ impl State {
     ///
     /// # Errors
     /// When it is gone or another one.
-    pub fn still_there(&self) -> Result<(), StateError> {
-        self.lock.as_ref().map_or(Ok(()), Lock::still_there)
+    pub fn check_not_replaced(&self) -> Result<(), StateError> {
+        self.lock.as_ref().map_or(Ok(()), FolderLock::still_there)
     }
 
     /// A resource's id and whether it is protected; none if it isn't recorded.
@@ -198,12 +199,13 @@ impl State {
     fn put_halves(
         &self,
         mut registry: MutexGuard<'_, Registry>,
-        halves: &[(records::Identity, records::Detail)],
+        halves: &[(records::ResourceIdentity, records::Detail)],
     ) -> Result<(), StateError> {
-        let is_new =
-            |identity: &&records::Identity| registry.facts.resources.get(&identity.key) != Some(identity);
+        let is_new = |identity: &&records::ResourceIdentity| {
+            registry.facts.resources.get(&identity.key) != Some(identity)
+        };
         let entries = halves.iter().map(|(identity, _)| identity).filter(is_new).cloned();
-        let entries = entries.map(Entry::Resource).collect();
+        let entries = entries.map(RegistryLine::Resource).collect();
         self.add(&mut registry, entries)?;
         drop(registry);
         for (identity, detail) in halves {
@@ -218,7 +220,8 @@ impl State {
     pub fn mark_deleting(&self, key: &ResourceKey) -> Result<(), StateError> {
         let mut registry = locked(&self.registry);
         let going = registry.facts.resources.get(key).filter(|identity| !identity.deleting).cloned();
-        let entry = going.map(|identity| Entry::Resource(records::Identity { deleting: true, ..identity }));
+        let entry = going
+            .map(|identity| RegistryLine::Resource(records::ResourceIdentity { deleting: true, ..identity }));
         self.add(&mut registry, entry.into_iter().collect())
     }
 
@@ -227,13 +230,16 @@ impl State {
     pub fn guard(&self, key: &ResourceKey, by: &RecordedResource) -> Result<(), StateError> {
         let mut registry = locked(&self.registry);
         let Some(known) = registry.facts.resources.get(key).cloned() else { return Ok(()) };
-        let guarded = records::Identity {
+        let guarded = records::ResourceIdentity {
             protected: known.protected || by.protected,
             suspended: known.suspended || by.suspended,
             suspicion: known.suspicion.clone().or_else(|| by.suspicion.clone()),
             ..known.clone()
         };
-        self.add(&mut registry, (guarded != known).then_some(Entry::Resource(guarded)).into_iter().collect())
+        self.add(
+            &mut registry,
+            (guarded != known).then_some(RegistryLine::Resource(guarded)).into_iter().collect(),
+        )
     }
 
     /// Whether a guard against deletion was added since the resource was recorded as `before`.
@@ -268,8 +274,8 @@ impl State {
     }
 
     /// Adds entries to the registry, and marks their resources to be read again.
-    fn add(&self, registry: &mut Registry, entries: Vec<Entry>) -> Result<(), StateError> {
-        let keys: Vec<ResourceKey> = entries.iter().filter_map(Entry::resource).cloned().collect();
+    fn add(&self, registry: &mut Registry, entries: Vec<RegistryLine>) -> Result<(), StateError> {
+        let keys: Vec<ResourceKey> = entries.iter().filter_map(RegistryLine::resource).cloned().collect();
         let added = registry.add(entries);
         self.touched(keys);
         added
@@ -289,7 +295,9 @@ impl State {
         key: &ObjectKey,
         object: &RecordedObject,
     ) -> Result<(), StateError> {
-        self.writing(fleet, || self.cache.put(Table::Objects, &object_key(fleet, key), &Object::from(object)))
+        self.writing(fleet, || {
+            self.cache.put(Table::Objects, &object_key(fleet, key), &AppliedObjectRecord::from(object))
+        })
     }
 
     /// Forgets an object whose deletion is confirmed.
@@ -298,8 +306,8 @@ impl State {
     }
 
     /// Records when a target was observed.
-    pub fn put_seen(&self, fleet: &FleetKey, at: Timestamp) -> Result<(), StateError> {
-        self.cache.put(Table::Targets, fleet.to_string().as_bytes(), &Seen { observed_at: at })
+    pub fn record_observation(&self, fleet: &FleetKey, at: Timestamp) -> Result<(), StateError> {
+        self.cache.put(Table::Targets, fleet.to_string().as_bytes(), &TargetRecord { observed_at: at })
     }
 
     /// Runs a write to a fleet's objects and counts it afterwards, even if it failed. A reader in between has
@@ -331,7 +339,7 @@ impl State {
             facts.resources.values().filter(|it| it.is_on(fleet)).map(|it| it.key.clone()).collect();
         let removed = gone.iter().map(|key| facts.removal(key.clone(), now));
         let approvals = facts.approvals.iter().filter(|approval| approval.fleet == *fleet);
-        let approvals = approvals.map(|it| Entry::ApprovalUsed { id: it.id.clone(), at: now });
+        let approvals = approvals.map(|it| RegistryLine::ApprovalUsed { id: it.id.clone(), at: now });
         let entries = removed.chain(approvals).collect();
         self.add(&mut registry, entries)?;
         drop(registry);
@@ -372,7 +380,7 @@ impl State {
         if registry.facts.source.as_ref() == Some(&source.0) {
             return Ok(());
         }
-        self.add(&mut registry, vec![Entry::Source { source: source.0.clone() }])
+        self.add(&mut registry, vec![RegistryLine::Source { source: source.0.clone() }])
     }
 
     pub fn approve(&self, approval: Approval) -> Result<(), StateError> {
@@ -385,8 +393,8 @@ impl State {
         let mut registry = locked(&self.registry);
         let used = registry.facts.approvals.iter().find(|approval| approval.id == id).cloned();
         let Some(used) = used else { return Ok(()) };
-        let goes_on = rest.map(|rest| Entry::from(Approval { id: rest.to_owned(), ..used }));
-        let used = Entry::ApprovalUsed { id: id.to_owned(), at: now };
+        let goes_on = rest.map(|rest| RegistryLine::from(Approval { id: rest.to_owned(), ..used }));
+        let used = RegistryLine::ApprovalUsed { id: id.to_owned(), at: now };
         self.add(&mut registry, [used].into_iter().chain(goes_on).collect())
     }
 

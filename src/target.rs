@@ -18,18 +18,18 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::catalog::{Recorded, RecordedFleet, RecordedObject, RecordedResource};
-use crate::health::{FleetSeen, Wanted};
+use crate::health::{AppliedCluster, FleetObservation};
 use crate::names::{Digest, FleetKey, ObjectKey, ResourceKey};
-use crate::plan::preflight::{Extras, Facts};
+use crate::plan::preflight::{Extras, PreflightFacts};
 use crate::plan::{Observed, ObservedFleet};
-use crate::render::{Desired, Objects};
+use crate::render::{Desired, FleetManifests};
 
 pub use crate::plan::ResourceMark;
 pub use directory::DirectoryTarget;
 pub use error::TargetError;
-pub use kubernetes::{Cluster, KubeError, KubernetesTarget, Trial, calls};
-pub use memory::{Basis, Begun, Memory};
-pub use pace::Pace;
+pub use kubernetes::{DryRunStep, KubeError, KubernetesCluster, KubernetesTarget, calls};
+pub use memory::{FleetBasis, PendingObservation, TargetMemory};
+pub use pace::Backoff;
 
 pub enum Target {
     Directory(DirectoryTarget),
@@ -37,13 +37,13 @@ pub enum Target {
 }
 
 /// A cheap fingerprint of a target, which changes when a new observation would.
-enum Footprint {
-    Directory(directory::Footprint),
+enum TargetFootprint {
+    Directory(directory::FolderFootprint),
     /// The revision of a watched Kubernetes cluster.
     Kubernetes(u64),
 }
 
-pub struct Write {
+pub struct ObjectWrite {
     pub key: ObjectKey,
     pub owner: ResourceKey,
     /// The digest of the manifest, with secrets as references.
@@ -64,12 +64,12 @@ pub struct Task {
 }
 
 /// The outcome of a task: the object's UID now, or none when it is gone.
-pub type Taken = Result<Option<String>, TargetError>;
+pub type TaskResult = Result<Option<String>, TargetError>;
 
 /// The intent of a round. It is written to the target before the first change.
 #[derive(Default)]
 pub struct Intent {
-    pub writes: Vec<Write>,
+    pub writes: Vec<ObjectWrite>,
     pub deletes: Vec<ObjectKey>,
     pub marks: BTreeMap<ResourceKey, ResourceMark>,
 }
@@ -80,7 +80,7 @@ impl Target {
     pub async fn observe(
         &self,
         recorded: &RecordedFleet,
-        desired: Option<&Objects>,
+        desired: Option<&FleetManifests>,
         there: &BTreeMap<ResourceKey, RecordedResource>,
     ) -> ObservedFleet {
         match self {
@@ -92,7 +92,7 @@ impl Target {
     /// Collects what a Kubernetes cluster has beside our objects, and our permissions there. `extras` adds
     /// what is needed to create them. Returns none for a folder and without a usable kubeconfig. The daemon
     /// may return facts that were cached in an earlier round, however old.
-    pub async fn preflight(&self, extras: Extras) -> Option<Arc<Facts>> {
+    pub async fn preflight(&self, extras: Extras) -> Option<Arc<PreflightFacts>> {
         match self {
             Target::Directory(_) => None,
             Target::Kubernetes(cluster) => cluster.facts(extras).await,
@@ -108,7 +108,7 @@ impl Target {
     }
 
     /// Collects the facts of [`Target::preflight`] again, past the cache.
-    pub async fn preflight_again(&self, extras: Extras) -> Option<Arc<Facts>> {
+    pub async fn preflight_again(&self, extras: Extras) -> Option<Arc<PreflightFacts>> {
         match self {
             Target::Directory(_) => None,
             Target::Kubernetes(cluster) => cluster.find_facts(extras).await,
@@ -138,33 +138,37 @@ impl Target {
     ///
     /// # Errors
     /// When the target can't be read. A missing permission alone is no error; the result says so.
-    pub async fn see(
+    pub async fn observe_health(
         &self,
-        wanted: &BTreeMap<ResourceKey, Wanted>,
-    ) -> Result<Option<FleetSeen>, TargetError> {
+        wanted: &BTreeMap<ResourceKey, AppliedCluster>,
+    ) -> Result<Option<FleetObservation>, TargetError> {
         match self {
             Target::Directory(_) => Ok(None),
-            Target::Kubernetes(cluster) => Ok(Some(cluster.while_planning(cluster.see(wanted)).await?)),
+            Target::Kubernetes(cluster) => {
+                Ok(Some(cluster.while_planning(cluster.observe_health(wanted)).await?))
+            }
         }
     }
 
     /// A footprint, to be taken before the observation that it represents. None when a change could go
     /// unnoticed.
-    fn footprint(&self, now: SystemTime) -> Option<Footprint> {
+    fn footprint(&self, now: SystemTime) -> Option<TargetFootprint> {
         match self {
-            Target::Directory(directory) => directory.footprint(now).map(Footprint::Directory),
-            Target::Kubernetes(cluster) => cluster.revision().map(Footprint::Kubernetes),
+            Target::Directory(directory) => directory.footprint(now).map(TargetFootprint::Directory),
+            Target::Kubernetes(cluster) => cluster.revision().map(TargetFootprint::Kubernetes),
         }
     }
 
     /// Whether the target is unchanged since the footprint was taken. With `is_trusted`, a folder's files are
     /// not checked.
-    fn has(&self, footprint: &Footprint, is_trusted: bool) -> bool {
+    fn is_unchanged_since(&self, footprint: &TargetFootprint, is_trusted: bool) -> bool {
         match (self, footprint) {
-            (Target::Directory(directory), Footprint::Directory(footprint)) => {
+            (Target::Directory(directory), TargetFootprint::Directory(footprint)) => {
                 footprint.is_of(directory) && (is_trusted || footprint.holds())
             }
-            (Target::Kubernetes(_), Footprint::Kubernetes(revision)) => self.revision() == Some(*revision),
+            (Target::Kubernetes(_), TargetFootprint::Kubernetes(revision)) => {
+                self.revision() == Some(*revision)
+            }
             _ => false,
         }
     }
@@ -176,7 +180,7 @@ impl Target {
     pub async fn begin(&self, intent: Intent) -> Result<Session, TargetError> {
         match self {
             Target::Directory(directory) => {
-                let session = directory.begin(intent).map_err(|error| directory.told(error))?;
+                let session = directory.begin(intent).map_err(|error| directory.publish_error(error))?;
                 Ok(Session::Directory(Box::new(session)))
             }
             Target::Kubernetes(cluster) => Ok(Session::Kubernetes(Box::new(cluster.begin(intent).await?))),
@@ -192,8 +196,8 @@ impl Target {
 }
 
 pub enum Session {
-    Directory(Box<directory::Session>),
-    Kubernetes(Box<kubernetes::Session>),
+    Directory(Box<directory::FolderSession>),
+    Kubernetes(Box<kubernetes::ClusterSession>),
 }
 
 impl Session {
@@ -208,7 +212,7 @@ impl Session {
     ) -> Result<(), TargetError> {
         match self {
             Session::Directory(session) => {
-                session.prepare(keys).await.map_err(|error| session.target().told(error))
+                session.prepare(keys).await.map_err(|error| session.target().publish_error(error))
             }
             Session::Kubernetes(_) => Ok(()),
         }
@@ -235,11 +239,11 @@ impl Session {
     ///
     /// An object other than the planned one is left alone and is an error, and so is a refused change.
     /// Deletion waits until the object is gone; an object that was gone before is no error.
-    pub async fn next(&mut self) -> Option<(usize, Taken)> {
+    pub async fn next(&mut self) -> Option<(usize, TaskResult)> {
         match self {
             Session::Directory(session) => {
                 let (number, taken) = session.next().await?;
-                Some((number, taken.map_err(|error| session.target().told(error))))
+                Some((number, taken.map_err(|error| session.target().publish_error(error))))
             }
             Session::Kubernetes(session) => session.next().await,
         }
@@ -251,7 +255,9 @@ impl Session {
     /// When the disk refuses. What was applied since the last call may be lost then.
     pub async fn sync(&mut self) -> Result<(), TargetError> {
         match self {
-            Session::Directory(session) => session.sync().await.map_err(|error| session.target().told(error)),
+            Session::Directory(session) => {
+                session.sync().await.map_err(|error| session.target().publish_error(error))
+            }
             Session::Kubernetes(_) => Ok(()),
         }
     }
@@ -277,7 +283,7 @@ impl Session {
     pub async fn recall(&self, key: &ObjectKey) -> Result<Option<RecordedObject>, TargetError> {
         match self {
             Session::Directory(session) => {
-                session.recall(key).await.map_err(|error| session.target().told(error))
+                session.recall(key).await.map_err(|error| session.target().publish_error(error))
             }
             Session::Kubernetes(session) => Ok(session.recall(key)),
         }
@@ -294,7 +300,7 @@ impl Session {
         match self {
             Session::Directory(session) => {
                 let target = session.target().clone();
-                session.finish(mark).await.map_err(|error| target.told(error))
+                session.finish(mark).await.map_err(|error| target.publish_error(error))
             }
             Session::Kubernetes(session) => Ok(session.finish(mark).await?),
         }
@@ -315,10 +321,10 @@ fn find<'o, T>(objects: &'o BTreeMap<ObjectKey, T>, key: &ObjectKey) -> Option<&
     versions.find(|known| known.group() == key.group())
 }
 
-pub enum Place {
+pub enum TargetLocation {
     /// A folder, `<output>/<organization>/<fleet>/<path>`, with the `path` of the fleet's spec.
     Folder(Option<String>),
-    Kubernetes(Cluster),
+    Kubernetes(KubernetesCluster),
 }
 
 #[derive(Default)]
@@ -334,14 +340,14 @@ impl Targets {
     pub fn for_fleets(
         output_dir: &Utf8Path,
         installation: Uuid,
-        fleets: impl IntoIterator<Item = (FleetKey, Place)>,
+        fleets: impl IntoIterator<Item = (FleetKey, TargetLocation)>,
     ) -> Self {
         let target = |fleet: FleetKey, place| match place {
-            Place::Folder(path) => {
+            TargetLocation::Folder(path) => {
                 let path = Utf8PathBuf::from(path.unwrap_or_default());
                 Target::Directory(DirectoryTarget::new(output_dir.to_owned(), fleet, path, installation))
             }
-            Place::Kubernetes(cluster) => {
+            TargetLocation::Kubernetes(cluster) => {
                 Target::Kubernetes(KubernetesTarget::new(fleet, installation, cluster))
             }
         };
@@ -369,10 +375,10 @@ impl Targets {
         self.targets.keys()
     }
 
-    pub async fn marks(&self, chosen: impl Fn(&FleetKey) -> bool) -> Marks {
+    pub async fn marks(&self, chosen: impl Fn(&FleetKey) -> bool) -> TargetMarks {
         let chosen = self.targets.iter().filter(|(fleet, _)| chosen(fleet));
         let read = chosen.map(|(fleet, target)| async move { (fleet, target.marks().await) });
-        let mut marks = Marks::default();
+        let mut marks = TargetMarks::default();
         for (fleet, read) in join_all(read).await {
             match read {
                 Ok(remembered) => marks.remembered.extend(remembered),
@@ -384,7 +390,7 @@ impl Targets {
 }
 
 #[derive(Debug, Default)]
-pub struct Marks {
+pub struct TargetMarks {
     pub remembered: BTreeMap<ResourceKey, ResourceMark>,
     /// The fleets whose targets couldn't be read, with the reason. Their marks are unknown, which is not the
     /// same as none.

@@ -13,7 +13,7 @@ use crate::round::Round;
 
 /// Why something can't be shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unshown {
+pub struct NotFound {
     /// A sentence without a full stop.
     pub message: String,
     pub hint: String,
@@ -25,7 +25,7 @@ pub struct Unshown {
 ///
 /// # Errors
 /// When there is none, or the name exists in several organizations.
-pub fn find_cluster(round: &Round, named: &str) -> Result<ResourceKey, Unshown> {
+pub fn find_cluster(round: &Round, named: &str) -> Result<ResourceKey, NotFound> {
     let path = match named.split_once('/') {
         Some((kind, path)) if path.contains('/') && Kind::meant_by(kind) == Some(Kind::Cluster) => path,
         _ => named,
@@ -50,5 +50,5 @@ pub fn find_cluster(round: &Round, named: &str) -> Result<ResourceKey, Unshown> 
             format!("name one of: {}", names(&mut several.iter().copied())),
         ),
     };
-    Err(Unshown { message, hint, is_usage: meant.len() > 1 })
+    Err(NotFound { message, hint, is_usage: meant.len() > 1 })
 }

@@ -4,10 +4,10 @@
 
 mod entry;
 mod exposition;
-mod figures;
 mod journal;
 mod json;
 mod manager;
+mod process_metrics;
 
 use std::future::Future;
 use std::sync::Mutex;
@@ -16,16 +16,16 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use tokio::time::sleep;
 
-use crate::execute::{Progress, Report};
+use crate::execute::{ExecutionProgress, ExecutionReport};
 use crate::parallel::locked;
 use crate::round::Round;
-use figures::Figures;
 use manager::Manager;
+use process_metrics::ProcessMetrics;
 
-pub use entry::Lines;
-pub use figures::Outcome;
+pub use entry::LineFields;
 pub use journal::Journal;
 pub use json::JsonLines;
+pub use process_metrics::RoundOutcome;
 
 /// The main loop counts as stuck after this time without an iteration. No single request to a target may take
 /// longer than 30 s.
@@ -36,12 +36,12 @@ const PULSE: Duration = Duration::from_secs(10);
 
 pub struct Vitals {
     manager: Option<Manager>,
-    figures: Mutex<Figures>,
-    turn: Mutex<Turn>,
+    figures: Mutex<ProcessMetrics>,
+    turn: Mutex<LoopIteration>,
 }
 
 /// The last iteration of the main loop.
-struct Turn {
+struct LoopIteration {
     at: Instant,
     told: Instant,
 }
@@ -53,17 +53,21 @@ impl Vitals {
             None
         });
         let at = Instant::now();
-        Vitals { manager, figures: Mutex::new(Figures::begin(now)), turn: Mutex::new(Turn { at, told: at }) }
+        Vitals {
+            manager,
+            figures: Mutex::new(ProcessMetrics::begin(now)),
+            turn: Mutex::new(LoopIteration { at, told: at }),
+        }
     }
 
     /// Reports that the process is ready. It doesn't wait until specs are read: if a git server is down at
     /// boot, the service manager must not kill the process, since a restart would change nothing.
-    pub fn is_up(&self) {
+    pub fn notify_ready(&self) {
         self.tell(&format!("READY=1\nSTATUS={}", locked(&self.figures).status_line()));
-        self.turned();
+        self.loop_iterated();
     }
 
-    pub fn turned(&self) {
+    pub fn loop_iterated(&self) {
         let mut turn = locked(&self.turn);
         turn.at = Instant::now();
         let Some(watchdog) = self.manager.as_ref().and_then(|manager| manager.watchdog) else { return };
@@ -74,12 +78,12 @@ impl Vitals {
     }
 
     /// Awaits a future and keeps the watchdog informed meanwhile.
-    pub async fn during<T>(&self, what: impl Future<Output = T>) -> T {
+    pub async fn await_with_watchdog<T>(&self, what: impl Future<Output = T>) -> T {
         tokio::pin!(what);
         let watchdog = self.manager.as_ref().and_then(|manager| manager.watchdog);
         let every = watchdog.map_or(PULSE, |watchdog| PULSE.min(watchdog / 2));
         loop {
-            self.turned();
+            self.loop_iterated();
             tokio::select! {
                 done = &mut what => return done,
                 () = sleep(every) => {}
@@ -112,27 +116,27 @@ impl Vitals {
         self.tell(&format!("STATUS={status}"));
     }
 
-    pub fn progress(&self, progress: &Progress<'_>) {
+    pub fn progress(&self, progress: &ExecutionProgress<'_>) {
         locked(&self.figures).progress(progress);
     }
 
     /// The parts of a plan that belong to no fleet were executed.
-    pub fn noted(&self, report: &Report) {
+    pub fn noted(&self, report: &ExecutionReport) {
         locked(&self.figures).noted(report);
     }
 
-    pub fn carried_out(&self, report: &Report) {
+    pub fn carried_out(&self, report: &ExecutionReport) {
         locked(&self.figures).carried_out(report);
     }
 
     /// A round ended: specs were read, and planned if possible.
-    pub fn round(&self, outcome: Outcome, took: Duration) {
+    pub fn round(&self, outcome: RoundOutcome, took: Duration) {
         let status = {
             let mut figures = locked(&self.figures);
             figures.round(outcome, took);
             figures.status_line()
         };
-        if outcome == Outcome::Unreadable {
+        if outcome == RoundOutcome::Unreadable {
             self.tell(&format!("STATUS={status}"));
         }
     }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
 use streamfleet::names::{Digest, ResourceKey};
 use streamfleet::spec::edit::{append, merge_patch, read, remove, set, write};
-use streamfleet::spec::{self, Entry, Snapshot, SourceId};
+use streamfleet::spec::{self, Snapshot, SnapshotEntry, SourceId};
 
 use crate::support::{examples, files};
 
@@ -35,7 +35,7 @@ fn all() -> Vec<Example> {
 
 /// What the documents of a file describe, as the reader sees it.
 fn keys(text: &str) -> Vec<ResourceKey> {
-    let entry = Entry::File { bytes: Arc::from(text.as_bytes()), digest: Digest::of(text) };
+    let entry = SnapshotEntry::File { bytes: Arc::from(text.as_bytes()), digest: Digest::of(text) };
     let snapshot = Snapshot {
         source: SourceId("/specs".to_owned()),
         revision: "1".to_owned(),

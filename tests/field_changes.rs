@@ -10,10 +10,10 @@ use std::thread;
 
 use serde_json::{Map, Value};
 use streamfleet::catalog::Hold;
-use streamfleet::config::{Config, Content, OperatorRelease};
+use streamfleet::config::{Config, ManifestsFile, OperatorRelease};
 use streamfleet::names::{Digest, Kind};
 use streamfleet::plan::field_effects::{FIELD_EFFECTS, FieldEffect, effect_of};
-use streamfleet::plan::{Change, FieldChange, Plan, Reader, Step, Verdict, Waiting, display};
+use streamfleet::plan::{Audience, Change, FieldChange, Plan, Step, Verdict, Waiting, display};
 use streamfleet::problem;
 use streamfleet::render::yaml::to_yaml;
 use tokio::runtime::Builder;
@@ -185,7 +185,7 @@ fn offers_operators() -> Config {
             manifests: format!("strimzi-{version}.yaml"),
             sha256: Digest::of(&manifests).as_str().to_owned(),
             images: vec!["quay.io/strimzi/".to_owned()],
-            content: Content::of(Ok(manifests.into_bytes())),
+            content: ManifestsFile::of(Ok(manifests.into_bytes())),
         };
         config.operators.strimzi.insert(version.to_owned(), release);
     }
@@ -341,7 +341,7 @@ fn the_difference_that_each_field_makes_is_recorded() {
     for kind in Kind::ALL {
         let mut all = String::new();
         for Planned { case, plan, .. } in PLANNED.iter().filter(|planned| planned.case.kind == kind) {
-            let reader = Reader { color: false, width: 100, tree: "tree" };
+            let reader = Audience { color: false, width: 100, tree: "tree" };
             let errors: Vec<_> = plan.problems.iter().filter(|problem| problem.is_error()).cloned().collect();
             let page = display(plan, reader) + "\n" + &problem::render(&errors, false);
             let page = without_own(&stable(&page));

@@ -9,7 +9,7 @@ use camino::Utf8PathBuf;
 use jiff::Timestamp;
 use streamfleet::catalog::{Recorded, Secrets};
 use streamfleet::config::Config;
-use streamfleet::execute::{Desk, Report, execute};
+use streamfleet::execute::{ExecutionReport, RunContext, execute};
 use streamfleet::plan::Plan;
 use streamfleet::round::{self, Installation};
 use streamfleet::secret::{Keyring, SecretStore};
@@ -78,11 +78,11 @@ impl Round {
     }
 
     /// Executes the plan to its end.
-    pub async fn execute(&self) -> Report {
+    pub async fn execute(&self) -> ExecutionReport {
         let clock = || self.now;
         let Round { plan, recorded, targets, secrets, .. } = self;
         let state = self.state();
-        let desk = Desk { plan, recorded, targets, state, secrets, clock: &clock, actor: "ann" };
+        let desk = RunContext { plan, recorded, targets, state, secrets, clock: &clock, actor: "ann" };
         execute(desk, &mut |_| {}).await
     }
 

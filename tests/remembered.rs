@@ -8,10 +8,10 @@ use camino::Utf8PathBuf;
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 use streamfleet::config::Config;
-use streamfleet::execute::Progress;
+use streamfleet::execute::ExecutionProgress;
 use streamfleet::names::FleetKey;
 use streamfleet::plan::Reach;
-use streamfleet::round::{Clerk, Installation, Memory, Round};
+use streamfleet::round::{Installation, Recorder, Round, RoundMemory};
 use streamfleet::secret::{Keyring, SecretStore};
 use streamfleet::source::directory;
 use streamfleet::spec;
@@ -63,7 +63,7 @@ impl Process {
         self.installation.state.as_ref().unwrap()
     }
 
-    fn plan(&self, memory: Option<&Memory>) -> Round {
+    fn plan(&self, memory: Option<&RoundMemory>) -> Round {
         let root = Utf8PathBuf::from_path_buf(self.tree.path().canonicalize().unwrap()).unwrap();
         let documents = spec::read(&directory::scan(&root).unwrap(), None);
         self.installation.plan(&documents, self.now, self.runtime.handle(), memory).unwrap()
@@ -71,8 +71,8 @@ impl Process {
 
     fn apply(&self) {
         let round = self.plan(None);
-        let (clock, mut progress) = (|| self.now, |_: Progress<'_>| {});
-        let clerk = Clerk { state: self.state(), clock: &clock, actor: "tester" };
+        let (clock, mut progress) = (|| self.now, |_: ExecutionProgress<'_>| {});
+        let clerk = Recorder { state: self.state(), clock: &clock, actor: "tester" };
         self.runtime.block_on(round.execute(clerk, &mut progress));
     }
 }
@@ -175,7 +175,7 @@ fn happen(process: &mut Process, specs: &[String], event: &Event) {
             }
         }
         Event::ForgetFleet(at) => process.state().forget_target(&fleet(*at)).unwrap(),
-        Event::SeeFleet(at) => process.state().put_seen(&fleet(*at), process.now).unwrap(),
+        Event::SeeFleet(at) => process.state().record_observation(&fleet(*at), process.now).unwrap(),
     }
 }
 
@@ -183,9 +183,9 @@ fn happen(process: &mut Process, specs: &[String], event: &Event) {
 #[test]
 fn folders_are_taken_to_be_as_they_were_until_somebody_doubts_that() {
     let process = Process::start();
-    let memory = Memory::default();
+    let memory = RoundMemory::default();
     process.plan(Some(&memory));
-    let looked = |memory: &Memory| process.plan(Some(memory)).looked;
+    let looked = |memory: &RoundMemory| process.plan(Some(memory)).looked;
     assert_eq!(looked(&memory), 0);
     let root = process.tree.path().join(".streamfleet/output");
     let pool = files(&root).into_iter().map(|(path, _)| path).find(|path| path.contains("kafkanodepool"));
@@ -207,7 +207,7 @@ fn folders_are_taken_to_be_as_they_were_until_somebody_doubts_that() {
 #[test]
 fn a_fleet_on_which_work_begins_while_others_plan_is_told_as_under_way() {
     let process = Process::start();
-    let memory = Arc::new(Memory::default());
+    let memory = Arc::new(RoundMemory::default());
     let (worker, now) = (Arc::clone(&memory), process.now);
     let beside = memory.copy().watched_by(move || worker.begins(&fleet(0), now));
     let round = process.plan(Some(&beside));
@@ -225,7 +225,7 @@ proptest! {
 
     #[test]
     fn with_and_without_memory_the_plan_is_the_same(events in proptest::collection::vec(event(), 1..8)) {
-        let (mut process, memory) = (Process::start(), Memory::default());
+        let (mut process, memory) = (Process::start(), RoundMemory::default());
         let specs = SPECS.map(|spec| process.tree.read(spec));
         for event in &events {
             happen(&mut process, &specs, event);
@@ -239,7 +239,7 @@ proptest! {
 
 #[test]
 fn a_fleet_is_looked_at_again_when_something_of_it_changed_and_only_then() {
-    let (process, memory) = (Process::start(), Memory::default());
+    let (process, memory) = (Process::start(), RoundMemory::default());
     let looks = || process.plan(Some(&memory)).looked;
     assert_eq!([looks(), looks()], [2, 0]);
     process.tree.edit(SPECS[0], "kafka_units: 1", "kafka_units: 2");
@@ -254,7 +254,7 @@ fn a_fleet_is_looked_at_again_when_something_of_it_changed_and_only_then() {
     fs::write(&manifest, text).unwrap();
     assert_eq!([looks(), looks()], [1, 0]);
     let fleet = "acme/main".to_owned().try_into().unwrap();
-    process.state().put_seen(&fleet, process.now).unwrap();
+    process.state().record_observation(&fleet, process.now).unwrap();
     assert_eq!(looks(), 0);
     process.state().forget_target(&fleet).unwrap();
     assert_eq!(looks(), 1);
@@ -267,7 +267,7 @@ fn what_a_cluster_tells_gives_the_same_plan_as_what_it_answers() {
     let tree = kubernetes::on(&plane);
     tree.run("apply tree --yes --config config.toml").expect(0);
     let config = Config::parse("[targets]\nallow_addresses = [\"127.0.0.0/8\"]\n").unwrap();
-    let (process, memory) = (Process::on(tree, config), Memory::default());
+    let (process, memory) = (Process::on(tree, config), RoundMemory::default());
     let looks_the_same = || {
         let asked = process.plan(None).plan.to_json();
         // An event needs a moment.

@@ -15,8 +15,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use streamfleet::catalog::{Condition, Status};
 use streamfleet::health::fleet::{self, FleetMemory};
-use streamfleet::health::view::{Operator, Seen};
-use streamfleet::health::{DEBOUNCE, Judgement, Memory, Outputs, Wanted, WantedPool, judge};
+use streamfleet::health::view::{ClusterObservation, OperatorState};
+use streamfleet::health::{AppliedCluster, DEBOUNCE, HealthMemory, Judgement, Outputs, WantedPool, judge};
 
 /// Where the clock of every replay starts.
 const START: &str = "2026-11-21T11:00:00Z";
@@ -71,7 +71,7 @@ fn cluster_of(object: &Value) -> Option<Cluster> {
 struct World {
     kinds: BTreeSet<String>,
     objects: BTreeMap<(String, String, String), Value>,
-    wanted: BTreeMap<Cluster, Wanted>,
+    wanted: BTreeMap<Cluster, AppliedCluster>,
     /// Clusters whose Kafka object somebody deletes by hand: it is wanted, and made again.
     made_again: BTreeSet<Cluster>,
 }
@@ -79,7 +79,11 @@ struct World {
 impl World {
     fn of(changes: &[Change]) -> Self {
         let has_kafka = changes.iter().any(|change| change.kind == "Kafka");
-        let wanted = |(namespace, cluster): Cluster| Wanted { namespace, cluster, ..Wanted::default() };
+        let wanted = |(namespace, cluster): Cluster| AppliedCluster {
+            namespace,
+            cluster,
+            ..AppliedCluster::default()
+        };
         let (mut gone, mut made_again) = (BTreeSet::new(), BTreeSet::new());
         for change in changes.iter().filter(|change| change.kind == "Kafka") {
             let cluster = cluster_of(&change.object).unwrap();
@@ -140,17 +144,17 @@ impl World {
         }
     }
 
-    fn operator(&self) -> Operator {
+    fn operator(&self) -> OperatorState {
         let mut deployments = self.objects.iter().filter(|((kind, ..), _)| kind == "Deployment");
-        match deployments.find(|(_, object)| Operator::is_one(object)) {
-            Some((_, object)) => Operator::of(Some(object)),
-            None => Operator::Unknown,
+        match deployments.find(|(_, object)| OperatorState::is_one(object)) {
+            Some((_, object)) => OperatorState::of(Some(object)),
+            None => OperatorState::Unknown,
         }
     }
 
     /// What is seen of a cluster. Pods that were not recorded are unknown.
-    fn seen(&self, (namespace, cluster): &Cluster) -> Seen {
-        let seen = Seen::of(namespace, cluster, self.operator(), self.objects.values());
+    fn seen(&self, (namespace, cluster): &Cluster) -> ClusterObservation {
+        let seen = ClusterObservation::of(namespace, cluster, self.operator(), self.objects.values());
         if self.kinds.contains("Pod") { seen.watching_pods() } else { seen }
     }
 }
@@ -185,7 +189,7 @@ struct Moment<'a> {
     world: &'a World,
     cluster: &'a Cluster,
     /// What was remembered before.
-    before: &'a Memory,
+    before: &'a HealthMemory,
     judgement: &'a Judgement,
     /// Whether a person reads something else than before.
     turns: bool,
@@ -199,7 +203,7 @@ fn replay(file: &Path, mut look: impl FnMut(&Moment)) -> Vec<String> {
     let last = changes.last().map(|change| change.at.as_secs()).unwrap_or_default() + 1 + AFTERMATH;
     let mut moments: BTreeSet<SignedDuration> = (0..=last).map(SignedDuration::from_secs).collect();
     moments.extend(changes.iter().map(|change| change.at));
-    let (mut memories, mut fleet) = (BTreeMap::<Cluster, Memory>::new(), FleetMemory::default());
+    let (mut memories, mut fleet) = (BTreeMap::<Cluster, HealthMemory>::new(), FleetMemory::default());
     let (mut pages, mut lines) = (BTreeMap::<String, Page>::new(), Vec::new());
     let mut changes = changes.iter().peekable();
     for moment in moments {
@@ -266,7 +270,7 @@ fn turn(
 fn what_time_alone_changes_is_due_when_it_does() {
     let mut turns = 0;
     for file in recordings() {
-        let mut last: BTreeMap<Cluster, (Seen, Wanted, Timestamp)> = BTreeMap::new();
+        let mut last: BTreeMap<Cluster, (ClusterObservation, AppliedCluster, Timestamp)> = BTreeMap::new();
         replay(&file, |moment| {
             let (seen, wanted) = (moment.world.seen(moment.cluster), &moment.world.wanted[moment.cluster]);
             let before = last.insert(moment.cluster.clone(), (seen.clone(), wanted.clone(), moment.now));
@@ -344,7 +348,8 @@ fn what_is_called_healthy_has_every_pod_but_for_a_moment() {
         let changes = read(&file);
         let start: Timestamp = START.parse().unwrap();
         let (mut world, mut short) = (World::of(&changes), None);
-        let (mut memory, Some(cluster)) = (Memory::default(), world.wanted.keys().next().cloned()) else {
+        let (mut memory, Some(cluster)) = (HealthMemory::default(), world.wanted.keys().next().cloned())
+        else {
             continue;
         };
         let mut changes = changes.iter().peekable();
@@ -412,8 +417,8 @@ fn a_certificate_that_the_operator_has_not_noticed_is_told_when_it_is_known_whic
         shown.into_iter().map(|listener| (listener.name, listener.certificate.unwrap())).collect();
     let mut wanted = early.wanted[&cluster].clone();
     let now: Timestamp = START.parse().unwrap();
-    let status = |wanted: &Wanted, world: &World| {
-        judge(wanted, &world.seen(&cluster), &Memory::default(), now).0.status.status
+    let status = |wanted: &AppliedCluster, world: &World| {
+        judge(wanted, &world.seen(&cluster), &HealthMemory::default(), now).0.status.status
     };
     assert_eq!(status(&wanted, &early), Status::Healthy);
     wanted.certificates = certificates;

@@ -191,7 +191,7 @@ fn defaults_and_examples_are_valid() {
 /// What the reader says of a document: whether it has no problem.
 fn is_readable(text: &str) -> bool {
     let bytes = text.as_bytes();
-    let entry = spec::Entry::File { bytes: bytes.into(), digest: Digest::of(bytes) };
+    let entry = spec::SnapshotEntry::File { bytes: bytes.into(), digest: Digest::of(bytes) };
     let snapshot = spec::Snapshot {
         source: spec::SourceId("/tree".to_owned()),
         revision: String::new(),

@@ -10,11 +10,13 @@ use std::sync::Arc;
 use camino::Utf8PathBuf;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use streamfleet::api::Made;
-use streamfleet::api::writing::{Mark, Place, Refused, What, Wish, Writer, Written};
+use streamfleet::api::CurrentPlan;
+use streamfleet::api::writing::{
+    SpecStore, WriteAction, WriteMark, WriteRefusal, WriteRequest, WriteResult, Writer,
+};
 use streamfleet::config::Config;
 use streamfleet::names::ResourceKey;
-use streamfleet::round::{Installation, Memory};
+use streamfleet::round::{Installation, RoundMemory};
 use streamfleet::secret::{Keyring, SecretStore};
 use streamfleet::source::Author;
 use streamfleet::spec::{self, Snapshot};
@@ -28,7 +30,7 @@ const HUSH: &str =
 /// An installation, with what was planned last.
 struct World {
     runtime: Runtime,
-    memory: Arc<Memory>,
+    memory: Arc<RoundMemory>,
     installation: Arc<Installation>,
 }
 
@@ -50,17 +52,17 @@ impl World {
         World { runtime, memory, installation: Arc::new(installation) }
     }
 
-    fn writer(&self, place: Place) -> Writer {
+    fn writer(&self, place: SpecStore) -> Writer {
         Writer::new(place, Arc::clone(&self.memory), || {})
     }
 
     /// Plans what was read after a mark.
-    fn plan(&self, snapshot: &Snapshot, mark: Mark) -> Made {
+    fn plan(&self, snapshot: &Snapshot, mark: WriteMark) -> CurrentPlan {
         let documents = Arc::new(spec::read(snapshot, None));
         let now = Timestamp::now();
         let round = self.installation.plan(&documents, now, self.runtime.handle(), Some(&self.memory));
         let installation = Arc::clone(&self.installation);
-        Made::new(installation, documents, Arc::new(round.unwrap()), mark)
+        CurrentPlan::new(installation, documents, Arc::new(round.unwrap()), mark)
     }
 }
 
@@ -68,13 +70,18 @@ fn ada() -> Author {
     Author { name: "Ada".to_owned(), email: "ada@example.com".to_owned() }
 }
 
-fn call(writer: &Writer, made: &Made, key: &str, what: What) -> Result<Arc<Written>, Refused> {
+fn call(
+    writer: &Writer,
+    made: &CurrentPlan,
+    key: &str,
+    what: WriteAction,
+) -> Result<Arc<WriteResult>, WriteRefusal> {
     let key: ResourceKey = key.to_owned().try_into().unwrap();
-    writer.write(made, &Wish { key, what, if_match: None, may_limit: true, record: None }, &ada())
+    writer.write(made, &WriteRequest { key, what, if_match: None, may_limit: true, record: None }, &ada())
 }
 
-fn units(units: u32) -> What {
-    What::Patch(json!({ "kafka_units": units }))
+fn units(units: u32) -> WriteAction {
+    WriteAction::Patch(json!({ "kafka_units": units }))
 }
 
 fn sandbox(name: &str) -> Value {

@@ -7,7 +7,7 @@ use camino::Utf8PathBuf;
 use jiff::Timestamp;
 use streamfleet::config::Config;
 use streamfleet::plan::Plan;
-use streamfleet::round::{Installation, Memory};
+use streamfleet::round::{Installation, RoundMemory};
 use streamfleet::secret::{Keyring, SecretStore};
 use streamfleet::source::directory;
 use streamfleet::spec::{self, Documents};
@@ -22,7 +22,7 @@ pub struct Process {
     installation: Installation,
     runtime: Runtime,
     documents: Option<Documents>,
-    memory: Memory,
+    memory: RoundMemory,
 }
 
 /// How long each part of a plan took.
@@ -56,7 +56,7 @@ impl Process {
             proposed: false,
         };
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-        Ok(Process { root, installation, runtime, documents: None, memory: Memory::default() })
+        Ok(Process { root, installation, runtime, documents: None, memory: RoundMemory::default() })
     }
 
     /// Plans as every verb does, but for the files that are as they were, which are not parsed again.

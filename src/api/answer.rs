@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::Plan;
 use crate::state::StateError;
-use crate::views::Unshown;
+use crate::views::NotFound;
 
 /// The protocol version. It increases when older commands can no longer parse the answers.
 pub const VERSION: u32 = 1;
@@ -28,31 +28,31 @@ impl Daemon {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Answer<T> {
+pub struct CommandAnswer<T> {
     pub version: u32,
     pub daemon: Daemon,
     /// The plan that the data is from, if any.
-    pub plan: Option<Mark>,
+    pub plan: Option<PlanId>,
     #[serde(default)]
     pub warnings: Vec<String>,
     pub data: T,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Mark {
+pub struct PlanId {
     pub id: String,
     pub made_at: Timestamp,
 }
 
-impl From<&Plan> for Mark {
-    fn from(plan: &Plan) -> Mark {
-        Mark { id: plan.id.clone(), made_at: plan.created_at }
+impl From<&Plan> for PlanId {
+    fn from(plan: &Plan) -> PlanId {
+        PlanId { id: plan.id.clone(), made_at: plan.created_at }
     }
 }
 
-impl<T: Serialize> Answer<T> {
-    pub(super) fn new(plan: Option<Mark>, data: T) -> Answer<T> {
-        Answer { version: VERSION, daemon: Daemon::itself(), plan, warnings: Vec::new(), data }
+impl<T: Serialize> CommandAnswer<T> {
+    pub(super) fn new(plan: Option<PlanId>, data: T) -> CommandAnswer<T> {
+        CommandAnswer { version: VERSION, daemon: Daemon::itself(), plan, warnings: Vec::new(), data }
     }
 
     pub(super) fn written(&self) -> Response {
@@ -62,7 +62,7 @@ impl<T: Serialize> Answer<T> {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Problem {
+pub struct CommandProblem {
     pub version: u32,
     pub daemon: Daemon,
     pub status: u16,
@@ -71,9 +71,9 @@ pub struct Problem {
     pub hint: Option<String>,
 }
 
-impl Problem {
-    pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> Problem {
-        Problem {
+impl CommandProblem {
+    pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> CommandProblem {
+        CommandProblem {
             version: VERSION,
             daemon: Daemon::itself(),
             status: status.as_u16(),
@@ -82,25 +82,25 @@ impl Problem {
         }
     }
 
-    pub(super) fn hint(self, hint: impl Into<String>) -> Problem {
-        Problem { hint: Some(hint.into()), ..self }
+    pub(super) fn hint(self, hint: impl Into<String>) -> CommandProblem {
+        CommandProblem { hint: Some(hint.into()), ..self }
     }
 }
 
-impl From<Unshown> for Problem {
-    fn from(Unshown { message, hint, is_usage }: Unshown) -> Problem {
+impl From<NotFound> for CommandProblem {
+    fn from(NotFound { message, hint, is_usage }: NotFound) -> CommandProblem {
         let status = if is_usage { StatusCode::BAD_REQUEST } else { StatusCode::NOT_FOUND };
-        Problem::new(status, message).hint(hint)
+        CommandProblem::new(status, message).hint(hint)
     }
 }
 
-impl From<StateError> for Problem {
-    fn from(error: StateError) -> Problem {
-        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).hint(error.hint())
+impl From<StateError> for CommandProblem {
+    fn from(error: StateError) -> CommandProblem {
+        CommandProblem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).hint(error.hint())
     }
 }
 
-impl IntoResponse for Problem {
+impl IntoResponse for CommandProblem {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         json(status, "application/problem+json", serde_json::to_vec(&self).unwrap_or_default())

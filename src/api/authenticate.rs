@@ -10,8 +10,8 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, HeaderValue, Uri};
 use jiff::Timestamp;
 
-use super::problem::Problem;
-use crate::state::{NoToken, State, Token, looks_like_token};
+use super::problem::ProblemDocument;
+use crate::state::{State, Token, TokenRejection, looks_like_token};
 
 /// Query parameters that carry a token (RFC 6750, section 2.3). Proxies write them to their logs.
 const IN_QUERY: [&str; 2] = ["access_token", "token"];
@@ -29,7 +29,7 @@ pub enum Unauthenticated {
     InAddress,
     /// The token is unknown, expired or revoked.
     #[error("{0}")]
-    NotHolding(#[from] NoToken),
+    NotHolding(#[from] TokenRejection),
 }
 
 /// Returns the valid token of a request.
@@ -50,7 +50,7 @@ pub fn authenticate(
         (Some(_), Some(_)) => return Err(Unauthenticated::Several),
     };
     let shown = shown(header).ok_or(Unauthenticated::Scheme)?;
-    Ok(state.token_of(shown, now)?)
+    Ok(state.authenticate_token(shown, now)?)
 }
 
 fn refuse_in_address(uri: &Uri) -> Result<(), Unauthenticated> {
@@ -99,7 +99,7 @@ impl Unauthenticated {
         let from = from.map(tracing::field::display);
         match self {
             // A client that used to work stopped working, and its operator will search for the reason.
-            Unauthenticated::NotHolding(NoToken::Expired(_) | NoToken::Revoked(_))
+            Unauthenticated::NotHolding(TokenRejection::Expired(_) | TokenRejection::Revoked(_))
             | Unauthenticated::InAddress => {
                 tracing::warn!(from, "a request is refused: {self}");
             }
@@ -108,10 +108,10 @@ impl Unauthenticated {
     }
 }
 
-impl From<Unauthenticated> for Problem {
-    fn from(why: Unauthenticated) -> Problem {
+impl From<Unauthenticated> for ProblemDocument {
+    fn from(why: Unauthenticated) -> ProblemDocument {
         let (detail, hint) = why.told();
-        Problem::unauthenticated(detail).hint(hint)
+        ProblemDocument::unauthenticated(detail).hint(hint)
     }
 }
 
@@ -154,7 +154,7 @@ mod tests {
         for fine in [bearer.clone(), format!("bearer {secret}"), format!("BEARER   {secret} ")] {
             assert_eq!(ask(&[fine], "/v1/clusters?page_size=3&page_token=abc").unwrap(), made.token);
         }
-        let unknown = Unauthenticated::NotHolding(NoToken::Unknown);
+        let unknown = Unauthenticated::NotHolding(TokenRejection::Unknown);
         let with = |value: &str| vec![value.to_owned()];
         let several = vec![bearer.clone(), bearer.clone()];
         let cases = [
@@ -216,7 +216,7 @@ mod tests {
                      create` makes another"
                 )
             );
-            let response = Problem::from(why).into_response();
+            let response = ProblemDocument::from(why).into_response();
             assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
             assert_eq!(response.headers()[WWW_AUTHENTICATE], "Bearer");
         }

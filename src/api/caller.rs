@@ -12,8 +12,8 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
-use super::Made;
-use super::writing::Written;
+use super::CurrentPlan;
+use super::writing::WriteResult;
 use crate::catalog::{Catalog, Resource};
 use crate::interface;
 use crate::names::{Identifier, ResourceKey};
@@ -44,7 +44,7 @@ impl SuperUsers {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Who {
+pub enum CallerIdentity {
     Peer {
         uid: u32,
     },
@@ -58,7 +58,7 @@ pub enum Who {
 
 #[derive(Debug, Clone)]
 pub struct Caller {
-    who: Who,
+    who: CallerIdentity,
     rights: Rights,
 }
 
@@ -67,14 +67,14 @@ enum Rights {
     /// Everything; for callers on the socket.
     All,
     /// A super user, limited by the token.
-    Super(Scope),
+    Super(TokenScope),
     /// Any other owner: the token's limits, and the owner's access in each organization that the token
     /// covers.
-    Member(Scope, Arc<BTreeMap<Identifier, Access>>),
+    Member(TokenScope, Arc<BTreeMap<Identifier, Access>>),
 }
 
 #[derive(Debug, Clone)]
-struct Scope {
+struct TokenScope {
     organization: Reach,
     access: Access,
     expires_at: Timestamp,
@@ -96,7 +96,7 @@ pub fn organizations<'c>(catalog: &'c Catalog, token: &'c Token) -> impl Iterato
 /// Replaces organizations by their versions in `pending`, the writes that aren't planned yet.
 fn with_pending<'o>(
     organizations: impl Iterator<Item = &'o Organization>,
-    pending: &'o BTreeMap<ResourceKey, Arc<Written>>,
+    pending: &'o BTreeMap<ResourceKey, Arc<WriteResult>>,
 ) -> impl Iterator<Item = &'o Organization> {
     organizations.filter_map(|organization| {
         let Some(written) = pending.get(&ResourceKey::organization(&organization.identifier)) else {
@@ -118,7 +118,7 @@ fn is_good(resource: &Resource) -> bool {
 impl Caller {
     /// Has full access: the socket has already checked the user.
     pub fn of_peer(uid: u32) -> Caller {
-        Caller { who: Who::Peer { uid }, rights: Rights::All }
+        Caller { who: CallerIdentity::Peer { uid }, rights: Rights::All }
     }
 
     /// A caller with a valid token, by the given organizations' members.
@@ -128,7 +128,8 @@ impl Caller {
         organizations: impl Iterator<Item = &'o Organization>,
     ) -> Caller {
         let Token { id, name, owner, organization, access, expires_at, .. } = token;
-        let scope = Scope { organization: organization.clone(), access: *access, expires_at: *expires_at };
+        let scope =
+            TokenScope { organization: organization.clone(), access: *access, expires_at: *expires_at };
         let rights = match super_users.include(owner) {
             true => Rights::Super(scope),
             false => {
@@ -136,26 +137,26 @@ impl Caller {
                 Rights::Member(scope, Arc::new(roles))
             }
         };
-        Caller { who: Who::Token { id: *id, name: name.clone(), owner: owner.clone() }, rights }
+        Caller { who: CallerIdentity::Token { id: *id, name: name.clone(), owner: owner.clone() }, rights }
     }
 
     /// A caller with a valid token, by the members and settings of a plan.
-    pub fn by_plan(token: &Token, made: &Made) -> Caller {
+    pub fn by_plan(token: &Token, made: &CurrentPlan) -> Caller {
         Caller::by_plan_and(token, made, &BTreeMap::new())
     }
 
     /// Like `by_plan`, with the writes since that plan: a member who was just removed loses access at once.
     pub fn by_plan_and(
         token: &Token,
-        Made { installation, round, .. }: &Made,
-        pending: &BTreeMap<ResourceKey, Arc<Written>>,
+        CurrentPlan { installation, round, .. }: &CurrentPlan,
+        pending: &BTreeMap<ResourceKey, Arc<WriteResult>>,
     ) -> Caller {
         let super_users = SuperUsers::of(&installation.config.api.super_user_emails);
         let organizations = organizations(&round.checked.catalog, token);
         Caller::of_token(token, &super_users, with_pending(organizations, pending))
     }
 
-    pub fn who(&self) -> &Who {
+    pub fn who(&self) -> &CallerIdentity {
         &self.who
     }
 
@@ -249,8 +250,8 @@ impl Caller {
     fn is_for(&self) -> String {
         match self.scope() {
             None => "for all".to_owned(),
-            Some(Scope { organization: Reach::All, access, .. }) => format!("for `{access}`"),
-            Some(Scope { organization, access, .. }) => {
+            Some(TokenScope { organization: Reach::All, access, .. }) => format!("for `{access}`"),
+            Some(TokenScope { organization, access, .. }) => {
                 format!("for `{access}` in organization `{organization}`")
             }
         }
@@ -258,8 +259,8 @@ impl Caller {
 
     fn owner(&self) -> &str {
         match &self.who {
-            Who::Token { owner, .. } => owner,
-            Who::Peer { .. } => "the caller",
+            CallerIdentity::Token { owner, .. } => owner,
+            CallerIdentity::Peer { .. } => "the caller",
         }
     }
 
@@ -312,15 +313,15 @@ impl Caller {
     /// Whether the caller may revoke a token: the one in use, and those of the same owner with no more
     /// access.
     pub fn may_revoke(&self, token: &Token) -> bool {
-        let is_shown = matches!(&self.who, Who::Token { id, .. } if *id == token.id);
+        let is_shown = matches!(&self.who, CallerIdentity::Token { id, .. } if *id == token.id);
         let is_less = || self.scope().is_some_and(|scope| scope.covers(&token.organization, token.access));
         self.is_super() || is_shown || (self.speaks_for(&token.owner) && is_less())
     }
 
     pub fn author(&self) -> Author {
         let (name, email) = match &self.who {
-            Who::Peer { uid } => (format!("uid {uid}"), format!("uid-{uid}@{THIS_HOST}")),
-            Who::Token { owner, .. } => {
+            CallerIdentity::Peer { uid } => (format!("uid {uid}"), format!("uid-{uid}@{THIS_HOST}")),
+            CallerIdentity::Token { owner, .. } => {
                 let name = owner.split_once('@').map_or(owner.as_str(), |(name, _)| name);
                 (name.to_owned(), owner.clone())
             }
@@ -331,12 +332,12 @@ impl Caller {
     /// The caller in the audit trail, events and the log: `ada@example.com (token ci)`, `uid 1000 (socket)`.
     pub fn actor(&self) -> String {
         match &self.who {
-            Who::Peer { uid } => format!("uid {uid} (socket)"),
-            Who::Token { name, owner, .. } => format!("{owner} (token {name})"),
+            CallerIdentity::Peer { uid } => format!("uid {uid} (socket)"),
+            CallerIdentity::Token { name, owner, .. } => format!("{owner} (token {name})"),
         }
     }
 
-    fn scope(&self) -> Option<&Scope> {
+    fn scope(&self) -> Option<&TokenScope> {
         match &self.rights {
             Rights::All => None,
             Rights::Super(scope) | Rights::Member(scope, _) => Some(scope),
@@ -344,11 +345,11 @@ impl Caller {
     }
 
     fn speaks_for(&self, email: &str) -> bool {
-        matches!(&self.who, Who::Token { owner, .. } if is_same_email(owner, email))
+        matches!(&self.who, CallerIdentity::Token { owner, .. } if is_same_email(owner, email))
     }
 }
 
-impl Scope {
+impl TokenScope {
     fn allows(&self, organization: &Identifier, access: Access) -> bool {
         self.organization.covers(organization) && access <= self.access
     }
@@ -363,7 +364,7 @@ impl Scope {
 fn roles<'o>(
     email: &str,
     organizations: impl Iterator<Item = &'o Organization>,
-    scope: &Scope,
+    scope: &TokenScope,
 ) -> BTreeMap<Identifier, Access> {
     let within = organizations.filter(|organization| {
         let identifier = &organization.identifier;
@@ -396,8 +397,8 @@ fn of_role(role: Role) -> Access {
 /// Like `shortfall`, by the members and settings of a plan and the writes since.
 pub fn shortfall_by_plan(
     token: &Token,
-    Made { installation, round, .. }: &Made,
-    pending: &BTreeMap<ResourceKey, Arc<Written>>,
+    CurrentPlan { installation, round, .. }: &CurrentPlan,
+    pending: &BTreeMap<ResourceKey, Arc<WriteResult>>,
 ) -> Option<String> {
     let super_users = SuperUsers::of(&installation.config.api.super_user_emails);
     let organizations = organizations(&round.checked.catalog, token);

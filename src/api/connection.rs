@@ -25,12 +25,12 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tower::ServiceExt as _;
 
-use super::measured::{Bulk, Cut, Measured};
-use super::patient::Patient;
-use super::problem::{self, Problem};
+use super::connection_pool::{ConnectionPool, ConnectionSlot, Full, SlotActivity};
+use super::limited_body::{BodyLimitError, LargeBodyBudget, LimitedBody};
+use super::problem::{self, ProblemDocument};
 use super::proposal;
 use super::rest;
-use super::room::{Chair, Full, Place, Room};
+use super::stalled_write::StallTimeoutStream;
 use super::tls::Handshake;
 use crate::config::ApiConfig;
 
@@ -107,13 +107,17 @@ impl Limits {
 
     /// Adds the limits to routes, with [`problem::identified`] outermost.
     pub fn around(self, routes: Router) -> Router {
-        let within = from_fn_with_state((self, Bulk::new(self.bulk)), within);
+        let within = from_fn_with_state((self, LargeBodyBudget::new(self.bulk)), within);
         let routes = routes.layer(DefaultBodyLimit::disable()).layer(within);
         problem::identified(routes, self.base)
     }
 }
 
-async fn within(State((limits, bulk)): State<(Limits, Arc<Bulk>)>, request: Request, next: Next) -> Response {
+async fn within(
+    State((limits, bulk)): State<(Limits, Arc<LargeBodyBudget>)>,
+    request: Request,
+    next: Next,
+) -> Response {
     let limits = match rest::is_proposal(&request) {
         true => Limits { body: limits.proposal.0, sending: limits.proposal.1, ..limits },
         false => limits,
@@ -121,25 +125,25 @@ async fn within(State((limits, bulk)): State<(Limits, Arc<Bulk>)>, request: Requ
     let announced =
         request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     if announced.is_some_and(|length: u64| length > limits.body as u64) {
-        return Problem::too_large(limits.body).into_response();
+        return ProblemDocument::too_large(limits.body).into_response();
     }
     let (mut parts, body) = request.into_parts();
-    let chair = parts.extensions.remove::<Chair>();
-    let (body, fate) = Measured::new(body, (limits.body, limits.sending), bulk, chair);
+    let chair = parts.extensions.remove::<SlotActivity>();
+    let (body, fate) = LimitedBody::new(body, (limits.body, limits.sending), bulk, chair);
     let request = Request::from_parts(parts, axum::body::Body::new(body));
     let answered = timeout(limits.answer, next.run(request)).await;
     match (fate.cut(), answered) {
-        (Some(Cut::TooLarge), _) => Problem::too_large(limits.body).into_response(),
-        (Some(Cut::Crowded), _) => {
+        (Some(BodyLimitError::TooLarge), _) => ProblemDocument::too_large(limits.body).into_response(),
+        (Some(BodyLimitError::Crowded), _) => {
             let why = "others send more at the moment than there is room for";
-            Problem::unavailable(why, Duration::from_secs(5)).into_response()
+            ProblemDocument::unavailable(why, Duration::from_secs(5)).into_response()
         }
-        (Some(Cut::Late), _) => {
+        (Some(BodyLimitError::Late), _) => {
             let seconds = limits.sending.as_secs();
-            Problem::late(format!("the body did not come within {seconds} s")).into_response()
+            ProblemDocument::late(format!("the body did not come within {seconds} s")).into_response()
         }
         (None, Ok(answer)) => answer,
-        (None, Err(_)) => Problem::timed_out(limits.answer).into_response(),
+        (None, Err(_)) => ProblemDocument::timed_out(limits.answer).into_response(),
     }
 }
 
@@ -152,7 +156,7 @@ pub(super) async fn accept<L: Listener, P: Clone + Send + Sync + 'static>(
     handshake: Option<Handshake>,
     who: impl Fn(&L::Io, &L::Addr) -> Option<(P, Option<IpAddr>)>,
 ) {
-    let room = Room::new(limits.connections, limits.of_one_address);
+    let room = ConnectionPool::new(limits.connections, limits.of_one_address);
     let refusals = Arc::new(Semaphore::new(REFUSALS));
     loop {
         let (stream, address) = listener.accept().await;
@@ -173,7 +177,7 @@ pub(super) async fn accept<L: Listener, P: Clone + Send + Sync + 'static>(
         };
         let (routes, handshake) = (routes.clone(), handshake.clone());
         tokio::spawn(async move {
-            let stream = Patient::new(stream);
+            let stream = StallTimeoutStream::new(stream);
             let answered = async {
                 match handshake {
                     None => answer(stream, routes, limits, peer, &place).await,
@@ -186,7 +190,7 @@ pub(super) async fn accept<L: Listener, P: Clone + Send + Sync + 'static>(
             };
             tokio::select! {
                 () = answered => {}
-                () = place.is_gone() => {}
+                () = place.evicted() => {}
             }
         });
     }
@@ -197,7 +201,7 @@ async fn refuse(mut stream: impl AsyncWrite + Unpin, full: Full, base: &str) {
         Full::Wholly => "there are as many connections as there may be",
         Full::ForAddress => "there are as many connections from this address as there may be",
     };
-    let answer = Problem::unavailable(why, Duration::from_secs(1)).written(base);
+    let answer = ProblemDocument::unavailable(why, Duration::from_secs(1)).written(base);
     let _ = timeout(REFUSAL, async {
         stream.write_all(&answer).await?;
         stream.shutdown().await
@@ -205,7 +209,7 @@ async fn refuse(mut stream: impl AsyncWrite + Unpin, full: Full, base: &str) {
     .await;
 }
 
-async fn answer<S, P>(stream: S, routes: Router, limits: Limits, peer: P, place: &Place)
+async fn answer<S, P>(stream: S, routes: Router, limits: Limits, peer: P, place: &ConnectionSlot)
 where
     S: AsyncRead + AsyncWrite + Unpin,
     P: Clone + Send + Sync + 'static,
@@ -215,14 +219,14 @@ where
         let chair = place.chair();
         // A connection that is still uploading a body stays first in line to be closed.
         if request.body().is_end_stream() {
-            chair.is_busy();
+            chair.mark_busy();
         } else {
             request.extensions_mut().insert(chair.clone());
         }
         let answer = routes.clone().oneshot(request);
         async {
             let answered = answer.await;
-            chair.is_idle();
+            chair.mark_idle();
             answered
         }
     });

@@ -23,11 +23,11 @@ const HALF: usize = 1 << 15;
 pub struct Limiter<K> {
     /// The share of the period that one request uses up.
     each: Duration,
-    kept: Mutex<Kept<K>>,
+    kept: Mutex<RateTable<K>>,
 }
 
 /// The instant for each key at which its requests are made up for, in two generations.
-struct Kept<K> {
+struct RateTable<K> {
     lately: HashMap<K, Instant>,
     before: HashMap<K, Instant>,
     /// When the newer generation was started.
@@ -56,12 +56,12 @@ impl From<IpAddr> for Address {
 
 /// Limits the log lines about refusals, so that unauthenticated callers can't flood the log from any number
 /// of addresses.
-pub struct Told {
+pub struct LogLimit {
     of_one: Limiter<Address>,
     of_all: Limiter<()>,
 }
 
-impl Told {
+impl LogLimit {
     /// Lines a minute, for one address and for all.
     const OF_ONE: u32 = 600;
     const OF_ALL: u32 = 6_000;
@@ -73,15 +73,15 @@ impl Told {
     }
 }
 
-impl Default for Told {
-    fn default() -> Told {
-        Told { of_one: Limiter::per_minute(Self::OF_ONE), of_all: Limiter::per_minute(Self::OF_ALL) }
+impl Default for LogLimit {
+    fn default() -> LogLimit {
+        LogLimit { of_one: Limiter::per_minute(Self::OF_ONE), of_all: Limiter::per_minute(Self::OF_ALL) }
     }
 }
 
 impl<K: Hash + Eq> Limiter<K> {
     pub fn per_minute(times: u32) -> Limiter<K> {
-        let kept = Kept { lately: HashMap::new(), before: HashMap::new(), since: None };
+        let kept = RateTable { lately: HashMap::new(), before: HashMap::new(), since: None };
         Limiter { each: MINUTE / times.max(1), kept: Mutex::new(kept) }
     }
 
@@ -101,12 +101,12 @@ impl<K: Hash + Eq> Limiter<K> {
         Ok(())
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept<K>> {
+    fn kept(&self) -> MutexGuard<'_, RateTable<K>> {
         locked(&self.kept)
     }
 }
 
-impl<K: Hash + Eq> Kept<K> {
+impl<K: Hash + Eq> RateTable<K> {
     fn until(&self, who: &K) -> Option<Instant> {
         self.lately.get(who).or_else(|| self.before.get(who)).copied()
     }
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn refusals_have_a_bounded_number_of_lines_of_one_address_and_of_all() {
-        let (told, now) = (Told::default(), Instant::now());
+        let (told, now) = (LogLimit::default(), Instant::now());
         let one = Some(address("192.0.2.1"));
         assert_eq!((0..1_000).filter(|_| told.has_room(one, now)).count(), 600);
         let network =

@@ -8,8 +8,8 @@ mod record;
 use serde_json::{Map, Value, json};
 
 use super::problem::code;
-use super::problem::{PROBLEM, Problem};
-use super::route::{Gives, Method, Needs, ROUTES, Route, Takes};
+use super::problem::{PROBLEM, ProblemDocument};
+use super::route::{Method, ROUTES, RequestBody, RequiredAccess, ResponseContent, Route};
 use crate::names::Kind;
 use crate::spec::schema::Sent;
 use components::{Components, named};
@@ -127,7 +127,7 @@ fn operation(route: &Route, components: &mut Components) -> Value {
         "responses": responses(route, components),
     });
     operation["tags"] = json!([tag(route)]);
-    if route.needs == Needs::Nobody {
+    if route.needs == RequiredAccess::Nobody {
         operation["security"] = json!([]);
     }
     if let Some(takes) = route.takes {
@@ -143,26 +143,28 @@ fn tag(route: &Route) -> &'static str {
 }
 
 /// The permission that a route needs, as a sentence.
-pub fn needs(needs: Needs) -> &'static str {
+pub fn needs(needs: RequiredAccess) -> &'static str {
     match needs {
-        Needs::Nobody => "It takes no token.",
-        Needs::Read => "It takes a token that may read.",
-        Needs::Write => {
+        RequiredAccess::Nobody => "It takes no token.",
+        RequiredAccess::Read => "It takes a token that may read.",
+        RequiredAccess::Write => {
             "It takes a token that may write, of an editor or an administrator of the organization."
         }
-        Needs::Admin => "It takes a token that may administer, of an administrator of the organization.",
-        Needs::Super => "It takes a token of a super user.",
+        RequiredAccess::Admin => {
+            "It takes a token that may administer, of an administrator of the organization."
+        }
+        RequiredAccess::Super => "It takes a token of a super user.",
     }
 }
 
-fn body(takes: Takes, components: &mut Components) -> Value {
+fn body(takes: RequestBody, components: &mut Components) -> Value {
     let (schema, kinds, examples) = match takes {
-        Takes::Create(kind) => (components.sent(kind, Sent::New), vec![JSON], examples::created(kind)),
-        Takes::Replace(kind) => (components.sent(kind, Sent::Whole), vec![JSON], json!({})),
-        Takes::Patch(kind) => {
+        RequestBody::Create(kind) => (components.sent(kind, Sent::New), vec![JSON], examples::created(kind)),
+        RequestBody::Replace(kind) => (components.sent(kind, Sent::Whole), vec![JSON], json!({})),
+        RequestBody::Patch(kind) => {
             (components.sent(kind, Sent::Patch), vec![MERGE_PATCH, JSON], examples::patched(kind))
         }
-        Takes::Schema(schema) => (components.put(schema()), vec![JSON], json!({})),
+        RequestBody::Schema(schema) => (components.put(schema()), vec![JSON], json!({})),
     };
     let mut content = json!({"schema": schema});
     if examples.as_object().is_some_and(|examples| !examples.is_empty()) {
@@ -187,19 +189,24 @@ fn responses(route: &Route, components: &mut Components) -> Value {
 }
 
 /// Adds a content to a response, which may already have one.
-fn add(response: &mut Value, route: &Route, (status, gives): (u16, Gives), components: &mut Components) {
+fn add(
+    response: &mut Value,
+    route: &Route,
+    (status, gives): (u16, ResponseContent),
+    components: &mut Components,
+) {
     let (text, schema) = match gives {
-        Gives::Record(kind) => (told(status, kind), Some(components.record(kind))),
-        Gives::List(kind) => (format!("A page of {}.", plural(kind)), Some(components.list(kind))),
-        Gives::Schema(schema) if route.kind().is_some() => {
+        ResponseContent::Record(kind) => (told(status, kind), Some(components.record(kind))),
+        ResponseContent::List(kind) => (format!("A page of {}.", plural(kind)), Some(components.list(kind))),
+        ResponseContent::Schema(schema) if route.kind().is_some() => {
             ("With `dry_run`: the plan of what would be done.".to_owned(), Some(components.put(schema())))
         }
-        Gives::Schema(schema) => {
+        ResponseContent::Schema(schema) => {
             let schema = schema();
             let text = schema["description"].as_str().unwrap_or("What was asked for.").to_owned();
             (text, Some(components.put(schema)))
         }
-        Gives::Nothing => ("It is done.".to_owned(), None),
+        ResponseContent::Nothing => ("It is done.".to_owned(), None),
     };
     let text = match response["description"].as_str() {
         Some(first) => format!("{first} {text}"),
@@ -207,10 +214,10 @@ fn add(response: &mut Value, route: &Route, (status, gives): (u16, Gives), compo
     };
     response["description"] = text.into();
     response["headers"]["X-Request-Id"] = request_id();
-    if matches!(gives, Gives::Record(_)) {
+    if matches!(gives, ResponseContent::Record(_)) {
         response["headers"]["ETag"] = json!({"description": "Names the spec as it is now, for `If-Match`.", "schema": {"type": "string"}});
     }
-    if status == 201 && matches!(gives, Gives::Record(_)) {
+    if status == 201 && matches!(gives, ResponseContent::Record(_)) {
         response["headers"]["Location"] = json!({
             "description": "Where the resource is.", "schema": {"type": "string", "format": "uri-reference"},
         });
@@ -244,8 +251,8 @@ pub fn refused(route: &Route) -> Vec<u16> {
     let (changes, sends) = (route.method != Method::Get, route.takes.is_some());
     let all = [
         (400, true),
-        (401, route.needs != Needs::Nobody),
-        (403, route.needs != Needs::Nobody),
+        (401, route.needs != RequiredAccess::Nobody),
+        (403, route.needs != RequiredAccess::Nobody),
         (404, is_found || changes),
         (408, sends),
         (409, changes),
@@ -285,7 +292,7 @@ fn refusal(status: u16) -> Value {
         });
     }
     let example = codes.clone().next().map(|code| {
-        let document = Problem::new(code, "why it is refused, in a sentence").document(None, "");
+        let document = ProblemDocument::new(code, "why it is refused, in a sentence").document(None, "");
         serde_json::from_slice::<Value>(&document).unwrap_or_default()
     });
     json!({

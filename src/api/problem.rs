@@ -24,8 +24,8 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::connection::Remote;
-use super::limiter::{Address, Told};
-use crate::problem::{Problem as Mistake, plain};
+use super::limiter::{Address, LogLimit};
+use crate::problem::{Problem as Mistake, quote_untrusted};
 use crate::state::looks_like_token;
 use code::Code;
 
@@ -37,7 +37,7 @@ const NOSNIFF: (HeaderName, HeaderValue) = (X_CONTENT_TYPE_OPTIONS, HeaderValue:
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct ProblemDocument {
     pub status: StatusCode,
     /// The error code for programs, with its meaning for people.
     pub kind: &'static Code,
@@ -85,9 +85,9 @@ struct Document<'p> {
     request_id: Option<Uuid>,
 }
 
-impl Problem {
-    pub fn new(code: &'static Code, detail: impl Into<String>) -> Problem {
-        Problem {
+impl ProblemDocument {
+    pub fn new(code: &'static Code, detail: impl Into<String>) -> ProblemDocument {
+        ProblemDocument {
             status: code.status(),
             kind: code,
             detail: detail.into(),
@@ -98,87 +98,89 @@ impl Problem {
         }
     }
 
-    pub fn malformed(detail: impl Into<String>) -> Problem {
-        Problem::new(&code::MALFORMED, detail)
+    pub fn malformed(detail: impl Into<String>) -> ProblemDocument {
+        ProblemDocument::new(&code::MALFORMED, detail)
     }
 
-    pub fn unauthenticated(detail: impl Into<String>) -> Problem {
-        Problem::new(&code::UNAUTHENTICATED, detail)
+    pub fn unauthenticated(detail: impl Into<String>) -> ProblemDocument {
+        ProblemDocument::new(&code::UNAUTHENTICATED, detail)
             .hint("send a token that is good, in a header `Authorization: Bearer TOKEN`")
     }
 
     /// The caller may see the resource, and lacks the permission.
-    pub fn forbidden(detail: impl Into<String>) -> Problem {
-        Problem::new(&code::FORBIDDEN, detail)
+    pub fn forbidden(detail: impl Into<String>) -> ProblemDocument {
+        ProblemDocument::new(&code::FORBIDDEN, detail)
     }
 
     /// The resource doesn't exist, or the caller may not see it.
-    pub fn not_found(detail: impl Into<String>) -> Problem {
-        Problem::new(&code::NOT_FOUND, detail)
+    pub fn not_found(detail: impl Into<String>) -> ProblemDocument {
+        ProblemDocument::new(&code::NOT_FOUND, detail)
     }
 
-    pub fn method_not_allowed(allow: impl Into<String>) -> Problem {
+    pub fn method_not_allowed(allow: impl Into<String>) -> ProblemDocument {
         let allow = allow.into();
-        let problem = Problem::new(&code::METHOD_NOT_ALLOWED, "that can't be done with what the path names");
-        Problem { hint: Some(format!("it takes {allow}")), allow: Some(allow.into()), ..problem }
+        let problem =
+            ProblemDocument::new(&code::METHOD_NOT_ALLOWED, "that can't be done with what the path names");
+        ProblemDocument { hint: Some(format!("it takes {allow}")), allow: Some(allow.into()), ..problem }
     }
 
-    pub fn late(detail: impl Into<String>) -> Problem {
-        Problem::new(&code::LATE, detail)
+    pub fn late(detail: impl Into<String>) -> ProblemDocument {
+        ProblemDocument::new(&code::LATE, detail)
     }
 
     /// The current state forbids it. `code` is [`code::DUPLICATE`] or one of those after it.
-    pub fn conflict(code: &'static Code, detail: impl Into<String>) -> Problem {
-        Problem::new(code, detail)
+    pub fn conflict(code: &'static Code, detail: impl Into<String>) -> ProblemDocument {
+        ProblemDocument::new(code, detail)
     }
 
     /// The resource changed since the caller read it.
-    pub fn stale(detail: impl Into<String>) -> Problem {
-        Problem::new(&code::STALE, detail).hint("read it again, and change what it is now")
+    pub fn stale(detail: impl Into<String>) -> ProblemDocument {
+        ProblemDocument::new(&code::STALE, detail).hint("read it again, and change what it is now")
     }
 
-    pub fn too_large(limit: usize) -> Problem {
-        Problem::new(
+    pub fn too_large(limit: usize) -> ProblemDocument {
+        ProblemDocument::new(
             &code::TOO_LARGE,
             format!("the body is larger than {limit} bytes, which is the most that is taken"),
         )
     }
 
-    pub fn unsupported(sent: &str, taken: &str) -> Problem {
+    pub fn unsupported(sent: &str, taken: &str) -> ProblemDocument {
         let why = match sent {
             "" => "the body is sent without a `Content-Type`".to_owned(),
-            sent => format!("the body is sent as `{}`, which isn't taken here", plain(sent)),
+            sent => format!("the body is sent as `{}`, which isn't taken here", quote_untrusted(sent)),
         };
-        Problem::new(&code::UNSUPPORTED, why).hint(format!("send it with a header `Content-Type: {taken}`"))
+        ProblemDocument::new(&code::UNSUPPORTED, why)
+            .hint(format!("send it with a header `Content-Type: {taken}`"))
     }
 
     /// Well-formed, but wrong.
-    pub fn invalid(detail: impl Into<String>, errors: Vec<FieldError>) -> Problem {
-        Problem { errors, ..Problem::new(&code::INVALID, detail) }
+    pub fn invalid(detail: impl Into<String>, errors: Vec<FieldError>) -> ProblemDocument {
+        ProblemDocument { errors, ..ProblemDocument::new(&code::INVALID, detail) }
     }
 
-    pub fn too_many(detail: impl Into<String>, retry_after: Duration) -> Problem {
-        Problem { retry_after: Some(retry_after), ..Problem::new(&code::TOO_MANY, detail) }
+    pub fn too_many(detail: impl Into<String>, retry_after: Duration) -> ProblemDocument {
+        ProblemDocument { retry_after: Some(retry_after), ..ProblemDocument::new(&code::TOO_MANY, detail) }
     }
 
     /// A bug in streamfleet. The log has the details, under the request's id.
-    pub fn internal() -> Problem {
-        Problem::new(&code::INTERNAL, "a mistake in streamfleet itself ended what was asked for")
+    pub fn internal() -> ProblemDocument {
+        ProblemDocument::new(&code::INTERNAL, "a mistake in streamfleet itself ended what was asked for")
             .hint("report it, with what the log of `streamfleet serve` says of this `request_id`")
     }
 
-    pub fn unavailable(detail: impl Into<String>, retry_after: Duration) -> Problem {
-        Problem { retry_after: Some(retry_after), ..Problem::new(&code::UNAVAILABLE, detail) }
+    pub fn unavailable(detail: impl Into<String>, retry_after: Duration) -> ProblemDocument {
+        ProblemDocument { retry_after: Some(retry_after), ..ProblemDocument::new(&code::UNAVAILABLE, detail) }
     }
 
     /// The deadline passed. The work may still complete.
-    pub fn timed_out(within: Duration) -> Problem {
-        Problem::new(&code::TIMED_OUT, format!("it was not done within {} s", within.as_secs()))
+    pub fn timed_out(within: Duration) -> ProblemDocument {
+        ProblemDocument::new(&code::TIMED_OUT, format!("it was not done within {} s", within.as_secs()))
             .hint("look whether it was done before it is asked for again")
     }
 
-    pub fn hint(self, hint: impl Into<String>) -> Problem {
-        Problem { hint: Some(hint.into()), ..self }
+    pub fn hint(self, hint: impl Into<String>) -> ProblemDocument {
+        ProblemDocument { hint: Some(hint.into()), ..self }
     }
 
     /// `base` is the path prefix of the API.
@@ -238,7 +240,7 @@ fn seconds(pause: Duration) -> u64 {
     (pause.as_secs() + u64::from(begun)).max(1)
 }
 
-impl IntoResponse for Problem {
+impl IntoResponse for ProblemDocument {
     fn into_response(self) -> Response {
         self.answered(None, "")
     }
@@ -260,13 +262,13 @@ impl From<&Mistake> for FieldError {
 
 /// Wraps routes, and the router's own refusals, in [`identify`].
 pub fn identified(routes: Router, base: &'static str) -> Router {
-    let told = Arc::new(Told::default());
+    let told = Arc::new(LogLimit::default());
     Router::new().fallback_service(routes).layer(from_fn_with_state((base, told), identify))
 }
 
 /// Assigns the request id, logs the answer, and turns refusals into problem documents. The outermost layer.
 async fn identify(
-    State((base, told)): State<(&'static str, Arc<Told>)>,
+    State((base, told)): State<(&'static str, Arc<LogLimit>)>,
     mut request: Request,
     next: Next,
 ) -> Response {
@@ -275,7 +277,7 @@ async fn identify(
     request.extensions_mut().insert(id);
     let (method, path) = (request.method().clone(), without_tokens(request.uri().path()));
     let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
-    let answered = answered.unwrap_or_else(|_| Problem::internal().into_response());
+    let answered = answered.unwrap_or_else(|_| ProblemDocument::internal().into_response());
     let mut response = refused(answered, id, base);
     let status = response.status();
     let millis = begin.elapsed().as_millis();
@@ -304,14 +306,14 @@ fn without_tokens(path: &str) -> String {
 }
 
 /// Whether a refusal is logged. Callers over their rate limit are not.
-fn is_told(status: StatusCode, from: Option<Address>, told: &Told) -> bool {
+fn is_told(status: StatusCode, from: Option<Address>, told: &LogLimit) -> bool {
     status != StatusCode::TOO_MANY_REQUESTS && told.has_room(from, Instant::now())
 }
 
 /// Adds the request id to a problem, and turns other refusals into problems.
 fn refused(mut response: Response, id: RequestId, base: &str) -> Response {
     let status = response.status();
-    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+    if let Some(problem) = response.extensions_mut().remove::<ProblemDocument>() {
         let (mut parts, _) = response.into_parts();
         parts.headers.remove(CONTENT_LENGTH);
         return Response::from_parts(parts, Body::from(problem.document(Some(id), base)));
@@ -325,16 +327,16 @@ fn refused(mut response: Response, id: RequestId, base: &str) -> Response {
     let allow = response.headers().get(ALLOW).and_then(|allow| allow.to_str().ok()).map(str::to_owned);
     let problem = match status {
         StatusCode::NOT_FOUND => unknown(base),
-        StatusCode::METHOD_NOT_ALLOWED => Problem::method_not_allowed(allow.unwrap_or_default()),
-        StatusCode::REQUEST_TIMEOUT => Problem::late("it took longer than it may"),
-        status => Problem::new(code::of(status), "it can't be answered as it was asked for"),
+        StatusCode::METHOD_NOT_ALLOWED => ProblemDocument::method_not_allowed(allow.unwrap_or_default()),
+        StatusCode::REQUEST_TIMEOUT => ProblemDocument::late("it took longer than it may"),
+        status => ProblemDocument::new(code::of(status), "it can't be answered as it was asked for"),
     };
     // Keeps the original status: `code::of` may have returned a more general code.
-    Problem { status, ..problem }.answered(Some(id), base)
+    ProblemDocument { status, ..problem }.answered(Some(id), base)
 }
 
-fn unknown(base: &str) -> Problem {
-    Problem::not_found("there is nothing at this path")
+fn unknown(base: &str) -> ProblemDocument {
+    ProblemDocument::not_found("there is nothing at this path")
         .hint(format!("`{base}/openapi.json` has every path that there is"))
 }
 

@@ -11,8 +11,8 @@ use serde_json::{Map, Value};
 
 use super::problem::FieldError;
 use crate::names::{Digest, SpecPath};
-use crate::problem::plain;
-use crate::spec::{Commit, Entry, Snapshot, SourceId};
+use crate::problem::quote_untrusted;
+use crate::spec::{Commit, Snapshot, SnapshotEntry, SourceId};
 
 /// The largest tree that a command may send, in bytes.
 pub const LARGEST: usize = 64 << 20;
@@ -49,8 +49,8 @@ impl From<&Snapshot> for Proposal {
         let (mut files, mut unreadable) = (BTreeMap::new(), BTreeMap::new());
         for (path, entry) in entries {
             match entry {
-                Entry::File { bytes, .. } => drop(files.insert(path.clone(), STANDARD.encode(bytes))),
-                Entry::Unreadable { code, message, hint } => {
+                SnapshotEntry::File { bytes, .. } => drop(files.insert(path.clone(), STANDARD.encode(bytes))),
+                SnapshotEntry::Unreadable { code, message, hint } => {
                     let (code, message, hint) = (code.to_string(), message.clone(), hint.clone());
                     unreadable.insert(path.clone(), Unreadable { code, message, hint });
                 }
@@ -104,7 +104,7 @@ impl Proposal {
             }
         };
         for name in fields.keys() {
-            let why = format!("`{}` is no field of a proposal", plain(name));
+            let why = format!("`{}` is no field of a proposal", quote_untrusted(name));
             faults.push(wrong(pointer(&[name]), why, "it has `files` and `revision`"));
         }
         let mut read = BTreeMap::new();
@@ -112,7 +112,7 @@ impl Proposal {
             match (name.parse::<SpecPath>(), text) {
                 (Ok(path), Value::String(text)) => drop(read.insert(path, text)),
                 (Err(_), _) => {
-                    let why = format!("`{}` is no relative path inside a tree", plain(&name));
+                    let why = format!("`{}` is no relative path inside a tree", quote_untrusted(&name));
                     faults.push(wrong(
                         pointer(&["files", &name]),
                         why,
@@ -140,10 +140,10 @@ impl Proposal {
         let (files, skipped) = (decoded(files)?, decoded(skipped)?);
         let file = |(path, bytes): (SpecPath, Arc<[u8]>)| {
             let digest = Digest::of(&bytes);
-            (path, Entry::File { bytes, digest })
+            (path, SnapshotEntry::File { bytes, digest })
         };
         let unreadable = unreadable.into_iter().map(|(path, Unreadable { code, message, hint })| {
-            (path, Entry::Unreadable { code: code.into(), message, hint })
+            (path, SnapshotEntry::Unreadable { code: code.into(), message, hint })
         });
         let entries = files.into_iter().map(file).chain(unreadable).collect();
         Ok(Snapshot { source, revision, commit, skipped, entries })
@@ -162,7 +162,7 @@ fn decoded(files: BTreeMap<SpecPath, String>) -> Result<BTreeMap<SpecPath, Arc<[
 }
 
 fn no_base64(path: &SpecPath) -> FieldError {
-    let why = format!("`{}` is no text in base64", plain(path.as_str()));
+    let why = format!("`{}` is no text in base64", quote_untrusted(path.as_str()));
     wrong(
         pointer(&["files", path.as_str()]),
         why,
@@ -201,7 +201,7 @@ mod tests {
         ] {
             let read = Proposal::posted(body, SourceId("specs".to_owned())).unwrap().snapshot().unwrap();
             assert_eq!(read.revision, revision);
-            let Entry::File { bytes, .. } = &read.entries["acme/a.yaml"] else { panic!() };
+            let SnapshotEntry::File { bytes, .. } = &read.entries["acme/a.yaml"] else { panic!() };
             assert_eq!(&**bytes, b"a: 1\n");
         }
     }

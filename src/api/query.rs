@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use axum::http::Uri;
 
-use crate::problem::plain;
+use crate::problem::quote_untrusted;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Query(BTreeMap<String, String>);
@@ -26,7 +26,7 @@ impl Query {
                 let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
                 return Err(format!(
                     "`{}` is not asked for here; known behind the `?` are: {known}",
-                    plain(&name)
+                    quote_untrusted(&name)
                 ));
             }
             if words.contains_key(&name) {
@@ -52,7 +52,7 @@ impl Query {
         value
             .parse()
             .map(Some)
-            .map_err(|_| format!("`{name}` is `{}`, and has to be {expected}{plus}", plain(value)))
+            .map_err(|_| format!("`{name}` is `{}`, and has to be {expected}{plus}", quote_untrusted(value)))
     }
 }
 

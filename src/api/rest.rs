@@ -1,13 +1,13 @@
 //! The REST API. Every request takes the same path from authentication to answer, and [`ROUTES`] lists the
 //! routes.
 
-mod allowance;
 mod events;
 mod json;
 mod page;
 mod plans;
+mod proposal_limits;
+mod request_slots;
 mod resources;
-mod seats;
 mod tokens;
 mod writes;
 
@@ -35,23 +35,23 @@ use zeroize::{Zeroize as _, Zeroizing};
 use super::authenticate::Unauthenticated;
 use super::caller::Caller;
 use super::connection::Remote;
-use super::desk::{Desk, Made, Unanswered};
-use super::gate::Gate;
-use super::line::Requester;
 use super::openapi::{self, JSON, MERGE_PATCH};
-use super::problem::{Problem, code};
+use super::organization_queue::QueuedCaller;
+use super::problem::{ProblemDocument, code};
 use super::query::Query;
-use super::route::{Method, Needs, ROUTES, Route, Seat, Takes};
+use super::rate_limits::RateLimits;
+use super::request_queue::{CurrentPlan, NoReply, RequestQueue};
+use super::route::{Method, QueueKind, ROUTES, RequestBody, RequiredAccess, Route};
 use super::socket::Peer;
 use super::tags::{NoTags, Tags};
-use super::writing::{Writer, Written};
+use super::writing::{WriteResult, Writer};
 use crate::config::ApiConfig;
 use crate::names::{Digest, Identifier, ResourceKey};
 use crate::state::{Access, State, StateError, Token};
 use json::Wiped;
-use seats::Seats;
+use request_slots::RequestQueues;
 
-type Answered = Result<Response, Problem>;
+type Answered = Result<Response, ProblemDocument>;
 
 #[derive(Clone, Copy)]
 enum Handler {
@@ -79,12 +79,12 @@ impl Base {
 }
 
 pub(super) struct Service {
-    desk: Arc<Desk>,
+    desk: Arc<RequestQueue>,
     state: Arc<State>,
     writer: Arc<Writer>,
-    gate: Arc<Gate>,
+    gate: Arc<RateLimits>,
     /// Limits the requests that are answered at a time.
-    seats: Seats,
+    seats: RequestQueues,
 }
 
 /// An authenticated request, admitted as far as the route alone can tell.
@@ -93,9 +93,9 @@ pub(super) struct Call {
     base: Arc<Base>,
     route: &'static Route,
     caller: Caller,
-    made: Made,
+    made: CurrentPlan,
     /// Writes that the last plan doesn't include yet.
-    pending: BTreeMap<ResourceKey, Arc<Written>>,
+    pending: BTreeMap<ResourceKey, Arc<WriteResult>>,
     path: Vec<(String, String)>,
     query: Query,
     headers: HeaderMap,
@@ -165,7 +165,7 @@ async fn answer(
     request: Request,
 ) -> Response {
     let answered = answered(at, route, handler, request).await;
-    let mut response = answered.unwrap_or_else(Problem::into_response);
+    let mut response = answered.unwrap_or_else(ProblemDocument::into_response);
     // The answer is for this caller alone, and may contain a token or a secret.
     if matches!(handler, Handler::Known(_)) {
         response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -189,14 +189,14 @@ async fn answered(
         Handler::Known(handler) => handler,
     };
     let who = service.admit(&parts, route)?;
-    let query =
-        Query::strict(&parts.uri, route.query.iter().map(|query| query.name)).map_err(Problem::malformed)?;
+    let query = Query::strict(&parts.uri, route.query.iter().map(|query| query.name))
+        .map_err(ProblemDocument::malformed)?;
     if let Some(name) = route.query.iter().map(|query| query.name).find(|name| query.get(name) == Some("")) {
         let why = format!("`{name}` has no value behind the `?`");
-        return Err(Problem::malformed(why).hint("give it one, or leave it out"));
+        return Err(ProblemDocument::malformed(why).hint("give it one, or leave it out"));
     }
     let path = RawPathParams::from_request_parts(&mut parts, &()).await;
-    let path = path.map_err(|_| Problem::malformed("the path is no text in UTF-8"))?;
+    let path = path.map_err(|_| ProblemDocument::malformed("the path is no text in UTF-8"))?;
     let path = path.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let body = match &route.takes {
         Some(takes) => read_body(takes, &parts.headers, body).await?,
@@ -218,70 +218,70 @@ async fn answered(
         handler(&call)
     };
     let answered = tokio::task::spawn_blocking(answer).await;
-    answered.unwrap_or_else(|_| Err(Problem::internal()))
+    answered.unwrap_or_else(|_| Err(ProblemDocument::internal()))
 }
 
 /// An authenticated caller whose permissions aren't known yet.
-enum Asker {
+enum AuthenticatedCaller {
     Peer(Peer),
     Token(Token),
 }
 
-impl Asker {
+impl AuthenticatedCaller {
     /// Checks the token again after the upload and the queue: it may have been revoked meanwhile.
-    fn still_holds(&self, state: &State) -> Result<(), Problem> {
-        let Asker::Token(token) = self else { return Ok(()) };
-        state.still_holds(token.id, Timestamp::now()).map_err(|why| {
+    fn still_holds(&self, state: &State) -> Result<(), ProblemDocument> {
+        let AuthenticatedCaller::Token(token) = self else { return Ok(()) };
+        state.recheck_token(token.id, Timestamp::now()).map_err(|why| {
             let why = Unauthenticated::from(why);
             why.log(None);
             why.into()
         })
     }
 
-    fn requester(&self) -> Requester {
+    fn requester(&self) -> QueuedCaller {
         match self {
-            Asker::Peer(peer) => Requester::User(peer.uid),
-            Asker::Token(token) => Requester::Owner(token.owner.to_ascii_lowercase()),
+            AuthenticatedCaller::Peer(peer) => QueuedCaller::User(peer.uid),
+            AuthenticatedCaller::Token(token) => QueuedCaller::Owner(token.owner.to_ascii_lowercase()),
         }
     }
 
     /// The organization that takes the turn in the queue: the first that the caller is a member of.
-    fn organization(&self, made: &Made) -> Option<Identifier> {
+    fn organization(&self, made: &CurrentPlan) -> Option<Identifier> {
         self.caller(made, &BTreeMap::new()).organizations().next().cloned()
     }
 
-    fn caller(&self, made: &Made, pending: &BTreeMap<ResourceKey, Arc<Written>>) -> Caller {
+    fn caller(&self, made: &CurrentPlan, pending: &BTreeMap<ResourceKey, Arc<WriteResult>>) -> Caller {
         match self {
-            Asker::Peer(peer) => Caller::of_peer(peer.uid),
-            Asker::Token(token) => Caller::by_plan_and(token, made, pending),
+            AuthenticatedCaller::Peer(peer) => Caller::of_peer(peer.uid),
+            AuthenticatedCaller::Token(token) => Caller::by_plan_and(token, made, pending),
         }
     }
 }
 
 impl Service {
     /// `None` if there is no state, or writes are off.
-    pub(super) fn of(desk: &Arc<Desk>, gate: Arc<Gate>) -> Option<Service> {
+    pub(super) fn of(desk: &Arc<RequestQueue>, gate: Arc<RateLimits>) -> Option<Service> {
         let (state, writer) = (desk.state.clone()?, desk.writer()?);
-        let seats = Seats::new(Arc::clone(&desk.proposals));
+        let seats = RequestQueues::new(Arc::clone(&desk.proposals));
         Some(Service { desk: Arc::clone(desk), state, writer, gate, seats })
     }
 
     /// Admits callers on the socket, which has checked the user already, and callers with a valid token.
-    fn admit(&self, parts: &Parts, route: &Route) -> Result<Asker, Problem> {
+    fn admit(&self, parts: &Parts, route: &Route) -> Result<AuthenticatedCaller, ProblemDocument> {
         if let Some(peer) = parts.extensions.get::<Peer>() {
-            return Ok(Asker::Peer(*peer));
+            return Ok(AuthenticatedCaller::Peer(*peer));
         }
         let now = (Timestamp::now(), Instant::now());
-        let revokes = route.seat == Seat::Revoking;
-        Ok(Asker::Token(self.gate.admit(asked(parts), &self.state, now, revokes)?))
+        let revokes = route.seat == QueueKind::Revoking;
+        Ok(AuthenticatedCaller::Token(self.gate.admit(asked(parts), &self.state, now, revokes)?))
     }
 
     /// Admits any caller to a public route, within the rate limits.
-    fn pass(&self, parts: &Parts) -> Result<(), Problem> {
+    fn pass(&self, parts: &Parts) -> Result<(), ProblemDocument> {
         if parts.extensions.get::<Peer>().is_some() {
             return Ok(());
         }
-        Ok(self.gate.pass(asked(parts), Some(&self.state), (Timestamp::now(), Instant::now()))?)
+        Ok(self.gate.admit_public(asked(parts), Some(&self.state), (Timestamp::now(), Instant::now()))?)
     }
 }
 
@@ -292,15 +292,15 @@ fn asked(parts: &Parts) -> (&HeaderMap, &Uri, IpAddr) {
 }
 
 /// Counts requests for unknown paths and methods, too.
-pub(super) fn counted(routes: Router, gate: &Arc<Gate>, state: Option<&Arc<State>>) -> Router {
+pub(super) fn counted(routes: Router, gate: &Arc<RateLimits>, state: Option<&Arc<State>>) -> Router {
     let missing = |status: StatusCode| {
         let (gate, state) = (Arc::clone(gate), state.cloned());
         move |request: Request| {
             let (parts, _) = request.into_parts();
             let now = (Timestamp::now(), Instant::now());
-            ready(match gate.pass(asked(&parts), state.as_deref(), now) {
+            ready(match gate.admit_public(asked(&parts), state.as_deref(), now) {
                 Ok(()) => status.into_response(),
-                Err(refused) => Problem::from(refused).into_response(),
+                Err(refused) => ProblemDocument::from(refused).into_response(),
             })
         }
     };
@@ -311,19 +311,19 @@ pub(super) fn counted(routes: Router, gate: &Arc<Gate>, state: Option<&Arc<State
 
 /// Reads a whole body with a JSON content type.
 async fn read_body(
-    takes: &Takes,
+    takes: &RequestBody,
     headers: &HeaderMap,
     mut body: Body,
-) -> Result<Zeroizing<Vec<u8>>, Problem> {
+) -> Result<Zeroizing<Vec<u8>>, ProblemDocument> {
     let sent = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let sent = sent.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let taken = if matches!(takes, Takes::Patch(_)) { MERGE_PATCH } else { JSON };
+    let taken = if matches!(takes, RequestBody::Patch(_)) { MERGE_PATCH } else { JSON };
     if sent != JSON && sent != taken {
-        return Err(Problem::unsupported(&sent, taken));
+        return Err(ProblemDocument::unsupported(&sent, taken));
     }
     let mut whole = Zeroizing::new(Vec::new());
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| Problem::malformed("the body ends before it is whole"))?;
+        let frame = frame.map_err(|_| ProblemDocument::malformed("the body ends before it is whole"))?;
         if let Ok(part) = frame.into_data() {
             append(&mut whole, &part);
             // Wipes the chunk, which has no other owner but the connection's read buffer.
@@ -352,33 +352,34 @@ impl Call {
         found.map(|(_, value)| value.as_str()).unwrap_or_default()
     }
 
-    fn json(&self) -> Result<Wiped, Problem> {
+    fn json(&self) -> Result<Wiped, ProblemDocument> {
         json::read(&self.body)
             .map(Wiped)
-            .map_err(|why| Problem::malformed(format!("the body can't be read: {why}")))
+            .map_err(|why| ProblemDocument::malformed(format!("the body can't be read: {why}")))
     }
 
-    fn is_dry_run(&self) -> Result<bool, Problem> {
-        let asked = self.query.parsed::<bool>("dry_run", "`true` or `false`").map_err(Problem::malformed)?;
+    fn is_dry_run(&self) -> Result<bool, ProblemDocument> {
+        let asked =
+            self.query.parsed::<bool>("dry_run", "`true` or `false`").map_err(ProblemDocument::malformed)?;
         Ok(asked.unwrap_or_default())
     }
 
     /// The `If-Match` condition; `None` if there is none.
-    fn expected(&self) -> Result<Option<Tags>, Problem> {
+    fn expected(&self) -> Result<Option<Tags>, ProblemDocument> {
         Tags::expected(&self.headers).map_err(|NoTags| {
-            Problem::malformed("`If-Match` is neither `*` nor a list of tags as `ETag` gives them")
+            ProblemDocument::malformed("`If-Match` is neither `*` nor a list of tags as `ETag` gives them")
                 .hint("send the `ETag` of the record that was read, with its quotes, or leave the header out")
         })
     }
 
     /// Checks a permission in an organization. A caller who may not even read gets "not found".
-    fn may(&self, organization: &Identifier, needs: Needs) -> Result<(), Problem> {
+    fn may(&self, organization: &Identifier, needs: RequiredAccess) -> Result<(), ProblemDocument> {
         let access = match needs {
-            Needs::Nobody => return Ok(()),
-            Needs::Read => Access::Read,
-            Needs::Write => Access::Write,
-            Needs::Admin => Access::Admin,
-            Needs::Super => return self.may_as_super(),
+            RequiredAccess::Nobody => return Ok(()),
+            RequiredAccess::Read => Access::Read,
+            RequiredAccess::Write => Access::Write,
+            RequiredAccess::Admin => Access::Admin,
+            RequiredAccess::Super => return self.may_as_super(),
         };
         if self.caller.may(organization, access) {
             return Ok(());
@@ -386,7 +387,7 @@ impl Call {
         Err(forbidden(self.caller.lacks(self.route.doing, organization, access)))
     }
 
-    fn may_as_super(&self) -> Result<(), Problem> {
+    fn may_as_super(&self) -> Result<(), ProblemDocument> {
         if self.caller.is_super() {
             return Ok(());
         }
@@ -394,8 +395,8 @@ impl Call {
     }
 }
 
-fn forbidden((why, hint): (String, &'static str)) -> Problem {
-    Problem::forbidden(why).hint(hint)
+fn forbidden((why, hint): (String, &'static str)) -> ProblemDocument {
+    ProblemDocument::forbidden(why).hint(hint)
 }
 
 fn errors(_: &Base) -> Response {
@@ -439,16 +440,16 @@ fn record(status: StatusCode, record: &Value, tag: Option<&Digest>, place: Optio
     response
 }
 
-impl From<Unanswered> for Problem {
-    fn from(Unanswered { why, hint }: Unanswered) -> Problem {
-        Problem::unavailable(why, Duration::from_secs(10)).hint(hint)
+impl From<NoReply> for ProblemDocument {
+    fn from(NoReply { why, hint }: NoReply) -> ProblemDocument {
+        ProblemDocument::unavailable(why, Duration::from_secs(10)).hint(hint)
     }
 }
 
-impl From<StateError> for Problem {
-    fn from(error: StateError) -> Problem {
+impl From<StateError> for ProblemDocument {
+    fn from(error: StateError) -> ProblemDocument {
         tracing::error!(%error, hint = error.hint(), "a request could not be answered");
-        Problem::internal()
+        ProblemDocument::internal()
     }
 }
 
@@ -465,7 +466,7 @@ mod tests {
     #[tokio::test]
     async fn a_body_is_taken_whole_however_large_it_is_and_in_however_many_parts_it_comes() {
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(JSON))]);
-        let takes = Takes::Schema(|| Value::Null);
+        let takes = RequestBody::Schema(|| Value::Null);
         let parts: Vec<Vec<u8>> = (0..=50).map(|number| vec![number; 100_000]).collect();
         let sent = parts.concat();
         let parts = parts.into_iter().map(|part| Ok::<_, std::io::Error>(Bytes::from(part)));

@@ -21,13 +21,13 @@ pub struct Route {
     pub summary: &'static str,
     /// The action as the subject of a sentence: `changing clusters`.
     pub doing: &'static str,
-    pub needs: Needs,
+    pub needs: RequiredAccess,
     /// The queue for its requests.
-    pub seat: Seat,
+    pub seat: QueueKind,
     pub query: &'static [Query],
-    pub takes: Option<Takes>,
+    pub takes: Option<RequestBody>,
     /// The successful answers by status. A status that appears twice has one of several contents.
-    pub gives: &'static [(u16, Gives)],
+    pub gives: &'static [(u16, ResponseContent)],
 }
 
 /// `HEAD` works wherever `GET` does.
@@ -43,7 +43,7 @@ pub enum Method {
 
 /// The permission that a caller needs, in the organization concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Needs {
+pub enum RequiredAccess {
     /// No token at all.
     Nobody,
     Read,
@@ -56,7 +56,7 @@ pub enum Needs {
 
 /// Where a request waits for its turn. The queues don't wait for each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Seat {
+pub enum QueueKind {
     /// No queue: the answer is the same for all callers and is ready.
     Open,
     /// Quick reads.
@@ -81,7 +81,7 @@ pub struct Query {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub enum Takes {
+pub enum RequestBody {
     Create(Kind),
     Replace(Kind),
     /// A merge patch (RFC 7396).
@@ -90,7 +90,7 @@ pub enum Takes {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub enum Gives {
+pub enum ResponseContent {
     Record(Kind),
     List(Kind),
     Schema(fn() -> Value),
@@ -118,8 +118,8 @@ impl Route {
     /// The kind of resource concerned; `None` for none or several.
     pub fn kind(&self) -> Option<Kind> {
         self.gives.iter().find_map(|(_, gives)| match gives {
-            Gives::Record(kind) | Gives::List(kind) => Some(*kind),
-            Gives::Schema(_) | Gives::Nothing => None,
+            ResponseContent::Record(kind) | ResponseContent::List(kind) => Some(*kind),
+            ResponseContent::Schema(_) | ResponseContent::Nothing => None,
         })
     }
 
@@ -175,11 +175,11 @@ macro_rules! table {
                     id: concat!("list_", $many),
                     summary: concat!("List ", $nouns),
                     doing: concat!("reading ", $plain),
-                    needs: Needs::Read,
-                    seat: Seat::Light,
+                    needs: RequiredAccess::Read,
+                    seat: QueueKind::Light,
                     query: $filters,
                     takes: None,
-                    gives: &[(200, Gives::List(Kind::$kind))],
+                    gives: &[(200, ResponseContent::List(Kind::$kind))],
                 },
                 Route {
                     method: Method::Post,
@@ -187,11 +187,11 @@ macro_rules! table {
                     id: concat!("create_", $one),
                     summary: concat!("Create ", $noun),
                     doing: concat!("creating ", $plain),
-                    needs: Needs::$create,
-                    seat: Seat::Turn,
+                    needs: RequiredAccess::$create,
+                    seat: QueueKind::Turn,
                     query: &[DRY_RUN],
-                    takes: Some(Takes::Create(Kind::$kind)),
-                    gives: &[(201, Gives::Record(Kind::$kind)), (200, Gives::Schema(crate::plan::schema))],
+                    takes: Some(RequestBody::Create(Kind::$kind)),
+                    gives: &[(201, ResponseContent::Record(Kind::$kind)), (200, ResponseContent::Schema(crate::plan::schema))],
                 },
                 Route {
                     method: Method::Get,
@@ -199,11 +199,11 @@ macro_rules! table {
                     id: concat!("read_", $one),
                     summary: concat!("Read ", $noun),
                     doing: concat!("reading ", $plain),
-                    needs: Needs::Read,
-                    seat: Seat::Light,
+                    needs: RequiredAccess::Read,
+                    seat: QueueKind::Light,
                     query: &[$($finds),*],
                     takes: None,
-                    gives: &[(200, Gives::Record(Kind::$kind))],
+                    gives: &[(200, ResponseContent::Record(Kind::$kind))],
                 },
                 Route {
                     method: Method::Put,
@@ -211,11 +211,11 @@ macro_rules! table {
                     id: concat!("replace_", $one),
                     summary: concat!("Replace ", $noun),
                     doing: concat!("changing ", $plain),
-                    needs: Needs::$change,
-                    seat: Seat::Turn,
+                    needs: RequiredAccess::$change,
+                    seat: QueueKind::Turn,
                     query: &[$($finds,)* DRY_RUN],
-                    takes: Some(Takes::Replace(Kind::$kind)),
-                    gives: &[(200, Gives::Record(Kind::$kind)), (200, Gives::Schema(crate::plan::schema))],
+                    takes: Some(RequestBody::Replace(Kind::$kind)),
+                    gives: &[(200, ResponseContent::Record(Kind::$kind)), (200, ResponseContent::Schema(crate::plan::schema))],
                 },
                 Route {
                     method: Method::Patch,
@@ -223,11 +223,11 @@ macro_rules! table {
                     id: concat!("patch_", $one),
                     summary: concat!("Change fields of ", $noun),
                     doing: concat!("changing ", $plain),
-                    needs: Needs::$change,
-                    seat: Seat::Turn,
+                    needs: RequiredAccess::$change,
+                    seat: QueueKind::Turn,
                     query: &[$($finds,)* DRY_RUN],
-                    takes: Some(Takes::Patch(Kind::$kind)),
-                    gives: &[(200, Gives::Record(Kind::$kind)), (200, Gives::Schema(crate::plan::schema))],
+                    takes: Some(RequestBody::Patch(Kind::$kind)),
+                    gives: &[(200, ResponseContent::Record(Kind::$kind)), (200, ResponseContent::Schema(crate::plan::schema))],
                 },
                 Route {
                     method: Method::Delete,
@@ -235,11 +235,11 @@ macro_rules! table {
                     id: concat!("delete_", $one),
                     summary: concat!("Delete ", $noun),
                     doing: concat!("deleting ", $plain),
-                    needs: Needs::$delete,
-                    seat: Seat::Turn,
+                    needs: RequiredAccess::$delete,
+                    seat: QueueKind::Turn,
                     query: &[$($finds,)* DRY_RUN],
                     takes: None,
-                    gives: &[(202, Gives::Record(Kind::$kind)), (200, Gives::Schema(crate::plan::schema))],
+                    gives: &[(202, ResponseContent::Record(Kind::$kind)), (200, ResponseContent::Schema(crate::plan::schema))],
                 },
             )*
             $($other,)*
@@ -290,11 +290,11 @@ pub static ROUTES: &[Route] = table! {
             summary: "See what is to be done and what waits, by the last plan. It is at most a minute old, as its `created_at` says, \
                       and has everything that was written through the API before",
             doing: "reading the plan",
-            needs: Needs::Read,
-            seat: Seat::Heavy,
+            needs: RequiredAccess::Read,
+            seat: QueueKind::Heavy,
             query: &[],
             takes: None,
-            gives: &[(200, Gives::Schema(crate::plan::schema))],
+            gives: &[(200, ResponseContent::Schema(crate::plan::schema))],
         },
         Route {
             method: Method::Post,
@@ -302,11 +302,11 @@ pub static ROUTES: &[Route] = table! {
             id: "propose_plan",
             summary: "Plan a tree of specs that is sent, and change nothing",
             doing: "planning a tree that is sent",
-            needs: Needs::Write,
-            seat: Seat::Proposal,
+            needs: RequiredAccess::Write,
+            seat: QueueKind::Proposal,
             query: &[],
-            takes: Some(Takes::Schema(shapes::proposal)),
-            gives: &[(200, Gives::Schema(crate::plan::schema))],
+            takes: Some(RequestBody::Schema(shapes::proposal)),
+            gives: &[(200, ResponseContent::Schema(crate::plan::schema))],
         },
         Route {
             method: Method::Post,
@@ -314,11 +314,11 @@ pub static ROUTES: &[Route] = table! {
             id: "approve_plan",
             summary: "Approve what waits for that under an id, once",
             doing: "approving",
-            needs: Needs::Admin,
-            seat: Seat::Heavy,
+            needs: RequiredAccess::Admin,
+            seat: QueueKind::Heavy,
             query: &[],
             takes: None,
-            gives: &[(200, Gives::Schema(shapes::approved))],
+            gives: &[(200, ResponseContent::Schema(shapes::approved))],
         },
         Route {
             method: Method::Get,
@@ -326,8 +326,8 @@ pub static ROUTES: &[Route] = table! {
             id: "list_events",
             summary: "See what was decided lately, and what came of it",
             doing: "reading events",
-            needs: Needs::Read,
-            seat: Seat::Heavy,
+            needs: RequiredAccess::Read,
+            seat: QueueKind::Heavy,
             query: &[
                 OF_ORGANIZATION,
                 Query {
@@ -344,7 +344,7 @@ pub static ROUTES: &[Route] = table! {
                 PAGE_TOKEN,
             ],
             takes: None,
-            gives: &[(200, Gives::Schema(shapes::events))],
+            gives: &[(200, ResponseContent::Schema(shapes::events))],
         },
         Route {
             method: Method::Get,
@@ -352,11 +352,11 @@ pub static ROUTES: &[Route] = table! {
             id: "list_tokens",
             summary: "List tokens: the caller's own, and for a super user everybody's",
             doing: "listing tokens",
-            needs: Needs::Read,
-            seat: Seat::Tokens,
+            needs: RequiredAccess::Read,
+            seat: QueueKind::Tokens,
             query: &[PAGE_SIZE, PAGE_TOKEN],
             takes: None,
-            gives: &[(200, Gives::Schema(shapes::tokens))],
+            gives: &[(200, ResponseContent::Schema(shapes::tokens))],
         },
         Route {
             method: Method::Post,
@@ -364,11 +364,11 @@ pub static ROUTES: &[Route] = table! {
             id: "create_token",
             summary: "Create a token, for no more than the caller's own is for. It is shown this once",
             doing: "making a token",
-            needs: Needs::Read,
-            seat: Seat::Tokens,
+            needs: RequiredAccess::Read,
+            seat: QueueKind::Tokens,
             query: &[],
-            takes: Some(Takes::Schema(shapes::new_token)),
-            gives: &[(201, Gives::Schema(shapes::shown_token))],
+            takes: Some(RequestBody::Schema(shapes::new_token)),
+            gives: &[(201, ResponseContent::Schema(shapes::shown_token))],
         },
         Route {
             method: Method::Delete,
@@ -376,11 +376,11 @@ pub static ROUTES: &[Route] = table! {
             id: "revoke_token",
             summary: "Revoke a token of the caller's, and as a super user anybody's",
             doing: "revoking a token",
-            needs: Needs::Read,
-            seat: Seat::Revoking,
+            needs: RequiredAccess::Read,
+            seat: QueueKind::Revoking,
             query: &[],
             takes: None,
-            gives: &[(204, Gives::Nothing)],
+            gives: &[(204, ResponseContent::Nothing)],
         },
         Route {
             method: Method::Get,
@@ -388,11 +388,11 @@ pub static ROUTES: &[Route] = table! {
             id: "list_errors",
             summary: "List the codes of errors, what they mean and what to do",
             doing: "listing errors",
-            needs: Needs::Nobody,
-            seat: Seat::Open,
+            needs: RequiredAccess::Nobody,
+            seat: QueueKind::Open,
             query: &[],
             takes: None,
-            gives: &[(200, Gives::Schema(shapes::errors))],
+            gives: &[(200, ResponseContent::Schema(shapes::errors))],
         },
         Route {
             method: Method::Get,
@@ -400,11 +400,11 @@ pub static ROUTES: &[Route] = table! {
             id: "read_openapi",
             summary: "Read this description of the API",
             doing: "reading the description",
-            needs: Needs::Nobody,
-            seat: Seat::Open,
+            needs: RequiredAccess::Nobody,
+            seat: QueueKind::Open,
             query: &[],
             takes: None,
-            gives: &[(200, Gives::Schema(shapes::openapi))],
+            gives: &[(200, ResponseContent::Schema(shapes::openapi))],
         },
     ]
 };
@@ -429,7 +429,7 @@ mod tests {
         for route in ROUTES {
             // Any token may create a lesser one.
             let is_of_tokens = route.path.starts_with("/v1/tokens");
-            let needs_less = route.needs <= Needs::Read;
+            let needs_less = route.needs <= RequiredAccess::Read;
             assert_eq!(route.method == Method::Get || is_of_tokens, needs_less, "{}", route.id);
             assert_eq!(
                 route.takes.is_some(),
@@ -447,9 +447,9 @@ mod tests {
     fn a_route_waits_where_those_wait_who_ask_for_the_like() {
         for route in ROUTES {
             let changes = route.kind().is_some() && route.method != Method::Get;
-            assert_eq!(route.seat == Seat::Turn, changes, "{}", route.id);
-            assert_eq!(route.seat == Seat::Open, route.needs == Needs::Nobody, "{}", route.id);
-            assert_eq!(route.seat == Seat::Revoking, route.id == "revoke_token");
+            assert_eq!(route.seat == QueueKind::Turn, changes, "{}", route.id);
+            assert_eq!(route.seat == QueueKind::Open, route.needs == RequiredAccess::Nobody, "{}", route.id);
+            assert_eq!(route.seat == QueueKind::Revoking, route.id == "revoke_token");
             assert!(route.kind().is_none_or(|kind| route.doing.ends_with(&format!(" {}s", kind.noun()))));
         }
     }

@@ -21,7 +21,7 @@ pub struct Socket {
 }
 
 /// A socket path short enough for the kernel. It is valid until this is dropped.
-pub struct Place {
+pub struct SocketPath {
     path: Utf8PathBuf,
     _folder: Option<File>,
 }
@@ -31,20 +31,20 @@ pub(super) struct Peer {
     pub uid: u32,
 }
 
-impl Place {
+impl SocketPath {
     /// Shortens a long path by going through the open folder.
     ///
     /// # Errors
     /// When the folder can't be opened.
-    pub fn of(path: &Utf8Path) -> io::Result<Place> {
+    pub fn of(path: &Utf8Path) -> io::Result<SocketPath> {
         let (Some(folder), Some(name), true) =
             (path.parent(), path.file_name(), path.as_str().len() > LONGEST)
         else {
-            return Ok(Place { path: path.to_owned(), _folder: None });
+            return Ok(SocketPath { path: path.to_owned(), _folder: None });
         };
         let folder = File::open(folder)?;
         let path = format!("/proc/self/fd/{}/{name}", folder.as_raw_fd()).into();
-        Ok(Place { path, _folder: Some(folder) })
+        Ok(SocketPath { path, _folder: Some(folder) })
     }
 
     pub fn path(&self) -> &Utf8Path {
@@ -57,7 +57,7 @@ impl Place {
 /// # Errors
 /// When another process listens there, another kind of file is there, or the folder isn't writable.
 pub(super) fn listen(path: &Utf8Path) -> io::Result<(Socket, UnixListener)> {
-    let place = Place::of(path)?;
+    let place = SocketPath::of(path)?;
     remove_stale(&place)?;
     let listener = UnixListener::bind(place.path())?;
     fs::set_permissions(place.path(), Permissions::from_mode(0o600))?;
@@ -66,7 +66,7 @@ pub(super) fn listen(path: &Utf8Path) -> io::Result<(Socket, UnixListener)> {
     Ok((Socket { path: path.to_owned(), identity, owner }, listener))
 }
 
-fn remove_stale(place: &Place) -> io::Result<()> {
+fn remove_stale(place: &SocketPath) -> io::Result<()> {
     match fs::symlink_metadata(place.path()) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
@@ -97,7 +97,7 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        let Ok(place) = Place::of(&self.path) else { return };
+        let Ok(place) = SocketPath::of(&self.path) else { return };
         let there = fs::symlink_metadata(place.path());
         if there.is_ok_and(|there| (there.dev(), there.ino()) == self.identity) {
             // A leftover file is replaced by the next process.

@@ -20,8 +20,8 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use zeroize::Zeroizing;
 
-use super::patient::Patient;
-use super::problem::Problem;
+use super::problem::ProblemDocument;
+use super::stalled_write::StallTimeoutStream;
 use crate::config::ApiConfig;
 use crate::parallel::locked;
 use crate::spec::certificate::{Certificate, to_pkcs8_pem};
@@ -44,7 +44,7 @@ pub struct Files {
 /// Why the files can't be used, as a sentence without a full stop.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
-pub struct Unusable {
+pub struct UnusableCertificate {
     pub why: String,
     pub hint: String,
     /// Whether reading failed, so that the files themselves may be fine.
@@ -55,21 +55,21 @@ pub struct Unusable {
 #[derive(Debug)]
 pub struct Tls {
     files: Files,
-    held: Mutex<Held>,
+    held: Mutex<LoadedCertificate>,
 }
 
 #[derive(Debug)]
-struct Held {
+struct LoadedCertificate {
     pair: Arc<CertifiedKey>,
-    stamps: [Option<Stamp>; 2],
+    stamps: [Option<CertificateStamp>; 2],
     looked: Instant,
     /// The error of the last read, already logged; its files aren't used.
-    told: Option<Unusable>,
+    told: Option<UnusableCertificate>,
 }
 
 /// Detects a changed file.
 #[derive(Debug, PartialEq, Eq)]
-struct Stamp {
+struct CertificateStamp {
     inode: (u64, u64),
     size: u64,
     changed: [(i64, i64); 2],
@@ -86,7 +86,7 @@ impl Files {
     ///
     /// # Errors
     /// When the files can't be used.
-    pub fn doubts(&self, now: Timestamp) -> Result<Vec<String>, Unusable> {
+    pub fn doubts(&self, now: Timestamp) -> Result<Vec<String>, UnusableCertificate> {
         let (_, certificate) = self.read()?;
         let end = certificate.filter(|certificate| certificate.not_after < now).map(|it| it.not_after);
         let expired = end.map(|end| {
@@ -102,10 +102,10 @@ impl Files {
         Ok(expired.into_iter().chain(open).collect())
     }
 
-    fn read(&self) -> Result<(CertifiedKey, Option<Certificate>), Unusable> {
+    fn read(&self) -> Result<(CertifiedKey, Option<Certificate>), UnusableCertificate> {
         let chain = text("api.tls_cert_file", &self.certificate)?;
         let key = text("api.tls_key_file", &self.key)?;
-        let unusable = |why: &str, hint: &str| Unusable {
+        let unusable = |why: &str, hint: &str| UnusableCertificate {
             why: format!(
                 "what `api.tls_cert_file`, `{}`, and `api.tls_key_file`, `{}`, hold can't be used: {why}",
                 self.certificate, self.key
@@ -131,10 +131,10 @@ impl Files {
         Ok((pair.map_err(|error| odd(error.to_string()))?, certificate))
     }
 
-    fn stamps(&self) -> [Option<Stamp>; 2] {
+    fn stamps(&self) -> [Option<CertificateStamp>; 2] {
         [&self.certificate, &self.key].map(|path| {
             let found = fs::metadata(path).ok()?;
-            Some(Stamp {
+            Some(CertificateStamp {
                 inode: (found.dev(), found.ino()),
                 size: found.size(),
                 changed: [(found.mtime(), found.mtime_nsec()), (found.ctime(), found.ctime_nsec())],
@@ -143,8 +143,8 @@ impl Files {
     }
 }
 
-fn text(setting: &str, path: &Utf8Path) -> Result<Zeroizing<String>, Unusable> {
-    fs::read_to_string(path).map(Zeroizing::new).map_err(|error| Unusable {
+fn text(setting: &str, path: &Utf8Path) -> Result<Zeroizing<String>, UnusableCertificate> {
+    fs::read_to_string(path).map(Zeroizing::new).map_err(|error| UnusableCertificate {
         is_unread: error.kind() != ErrorKind::InvalidData,
         why: match error.kind() {
             ErrorKind::InvalidData => format!("`{setting}`, `{path}`, is not PEM: it is no text"),
@@ -164,11 +164,11 @@ impl Tls {
     ///
     /// # Errors
     /// When they can't be used.
-    pub fn open(files: Files) -> Result<Arc<Tls>, Unusable> {
+    pub fn open(files: Files) -> Result<Arc<Tls>, UnusableCertificate> {
         let (stamps, looked) = (files.stamps(), Instant::now());
         let (pair, _) = files.read()?;
         files.warn();
-        let held = Held { pair: Arc::new(pair), stamps, looked, told: None };
+        let held = LoadedCertificate { pair: Arc::new(pair), stamps, looked, told: None };
         Ok(Arc::new(Tls { files, held: Mutex::new(held) }))
     }
 
@@ -210,7 +210,7 @@ impl Tls {
         }
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, LoadedCertificate> {
         // Updates replace whole values, so a poisoned lock is safe to use.
         locked(&self.held)
     }
@@ -225,9 +225,9 @@ impl Files {
 }
 
 #[derive(Debug)]
-struct Shown(Arc<Tls>);
+struct ActiveCertificate(Arc<Tls>);
 
-impl ResolvesServerCert for Shown {
+impl ResolvesServerCert for ActiveCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         Some(Arc::clone(&self.0.held().pair))
     }
@@ -247,21 +247,29 @@ impl Handshake {
     pub fn new(tls: Arc<Tls>) -> Result<Handshake, rustls::Error> {
         let config = ServerConfig::builder_with_provider(Arc::new(default_provider()));
         let config = config.with_safe_default_protocol_versions()?.with_no_client_auth();
-        let mut config = config.with_cert_resolver(Arc::new(Shown(Arc::clone(&tls))));
+        let mut config = config.with_cert_resolver(Arc::new(ActiveCertificate(Arc::clone(&tls))));
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Handshake { tls, acceptor: TlsAcceptor::from(Arc::new(config)) })
     }
 
     /// Performs the handshake; `None` if it fails or takes too long. A client that speaks plain HTTP gets an
     /// answer that says so.
-    pub async fn shake<S>(&self, stream: Patient<S>, base: &str) -> Option<TlsStream<Patient<S>>>
+    pub async fn shake<S>(
+        &self,
+        stream: StallTimeoutStream<S>,
+        base: &str,
+    ) -> Option<TlsStream<StallTimeoutStream<S>>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
         timeout(HANDSHAKE, self.shaken(stream, base)).await.ok().flatten()
     }
 
-    async fn shaken<S>(&self, mut stream: Patient<S>, base: &str) -> Option<TlsStream<Patient<S>>>
+    async fn shaken<S>(
+        &self,
+        mut stream: StallTimeoutStream<S>,
+        base: &str,
+    ) -> Option<TlsStream<StallTimeoutStream<S>>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
@@ -271,7 +279,7 @@ impl Handshake {
             let _ = tokio::task::spawn_blocking(move || tls.look()).await;
         }
         // An HTTP method starts with an upper-case letter, a TLS handshake with byte 22.
-        if stream.look().await.ok()?.is_ascii_uppercase() {
+        if stream.peek_first_byte().await.ok()?.is_ascii_uppercase() {
             refuse(stream, base).await;
             return None;
         }
@@ -280,8 +288,8 @@ impl Handshake {
 }
 
 /// Answers over plain HTTP that the port needs TLS.
-async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(mut stream: Patient<S>, base: &str) {
-    let problem = Problem::malformed("this port speaks TLS, and the request came without")
+async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(mut stream: StallTimeoutStream<S>, base: &str) {
+    let problem = ProblemDocument::malformed("this port speaks TLS, and the request came without")
         .hint("ask for the same address with `https://`");
     let answer = problem.written(base);
     let told = async {

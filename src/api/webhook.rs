@@ -12,17 +12,17 @@ use axum::{Extension, Router};
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::connection::Remote;
-use super::gate::Gate;
-use super::problem::{Plain, Problem};
+use super::problem::{Plain, ProblemDocument};
+use super::rate_limits::RateLimits;
 use crate::parallel::locked;
-use crate::source::git::webhook::{Notice, Refusal, judge};
+use crate::source::git::webhook::{Notice, WebhookRefusal, judge};
 
 pub struct Hook {
     secret: Mutex<SecretString>,
     branch: String,
     pushed: Box<dyn Fn() + Send + Sync>,
     /// The reasons for refusals that were logged since the last accepted one.
-    refused: Mutex<Vec<Refusal>>,
+    refused: Mutex<Vec<WebhookRefusal>>,
 }
 
 impl Hook {
@@ -40,7 +40,7 @@ impl Hook {
     }
 
     /// Logs each reason for a refusal once. The sender isn't told.
-    fn tell(&self, refused: Option<Refusal>) {
+    fn tell(&self, refused: Option<WebhookRefusal>) {
         let mut told = locked(&self.refused);
         match refused {
             None => told.clear(),
@@ -53,12 +53,12 @@ impl Hook {
     }
 }
 
-pub(super) fn routes(hook: Arc<Hook>, gate: Arc<Gate>) -> Router {
+pub(super) fn routes(hook: Arc<Hook>, gate: Arc<RateLimits>) -> Router {
     Router::new().route("/webhook", post(webhook)).with_state((hook, gate))
 }
 
 async fn webhook(
-    State((hook, gate)): State<(Arc<Hook>, Arc<Gate>)>,
+    State((hook, gate)): State<(Arc<Hook>, Arc<RateLimits>)>,
     Extension(Remote(from)): Extension<Remote>,
     headers: HeaderMap,
     body: Bytes,
@@ -73,12 +73,12 @@ async fn webhook(
             (StatusCode::ACCEPTED, "the branch is fetched\n")
         }
         Ok(_) => (StatusCode::OK, "nothing has to be fetched for that\n"),
-        Err(Refusal::Body) => (StatusCode::BAD_REQUEST, ""),
+        Err(WebhookRefusal::Body) => (StatusCode::BAD_REQUEST, ""),
         // The signature was checked first, so a valid sender isn't locked out by others behind the same
         // address.
-        Err(_) => match gate.stranger(from.ip(), Instant::now()) {
+        Err(_) => match gate.count_unauthenticated(from.ip(), Instant::now()) {
             Ok(()) => (StatusCode::UNAUTHORIZED, ""),
-            Err(refused) => return Problem::from(refused).into_response(),
+            Err(refused) => return ProblemDocument::from(refused).into_response(),
         },
     };
     // The sender gets no details.

@@ -19,7 +19,7 @@ mod refused;
 mod scope;
 #[cfg(test)]
 mod tests;
-mod wish;
+mod write_request;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -28,25 +28,25 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::desk::Made;
-use crate::catalog::{Neighbours, Records};
+use super::request_queue::CurrentPlan;
+use crate::catalog::{Records, RelatedOrganizations};
 use crate::names::{ResourceKey, SpecPath};
 use crate::parallel::locked;
-use crate::round::{Memory, Round};
-use crate::source::directory::write::{self as folder, NotWritten};
-use crate::source::directory::{Heard, Scanner, Unfinished, Watch, scan};
+use crate::round::{Round, RoundMemory};
+use crate::source::directory::write::{self as folder, FileWriteError};
+use crate::source::directory::{ChangeCounter, Scanner, UnfinishedFiles, Watch, scan};
 use crate::source::git::Mirror;
 use crate::source::git::write::WriteError;
-use crate::source::{Author, Change};
-use crate::spec::{self, Documents, Entry, Snapshot};
-use attempt::{Attempt, attempt};
+use crate::source::{Author, SourceChange};
+use crate::spec::{self, Documents, Snapshot, SnapshotEntry};
+use attempt::{CheckedEdit, attempt};
 use failed::{away, left, not_pushed, unread};
-use judge::Ails;
+use judge::KnownProblems;
 
 pub use body::key_of;
 pub use draft::{etag, find};
-pub use refused::{Fault, Guard, Refused, Shortage};
-pub use wish::{What, Wish, Written, wipe};
+pub use refused::{Guard, Shortage, WriteFault, WriteRefusal};
+pub use write_request::{WriteAction, WriteRequest, WriteResult, wipe};
 
 /// How often a write is retried when the file changes at the same time.
 const TRIES: u32 = 5;
@@ -60,87 +60,90 @@ const BEING_SAVED: &str = "edit-being-saved";
 /// How long to wait for another program that is writing a file.
 const PAUSE: Duration = Duration::from_millis(20);
 
-pub enum Place {
+pub enum SpecStore {
     Folder(Utf8PathBuf),
     Git(Arc<Mirror>),
 }
 
 pub struct Writer {
-    place: Place,
-    memory: Arc<Memory>,
+    place: SpecStore,
+    memory: Arc<RoundMemory>,
     wake: Box<dyn Fn() + Send + Sync>,
     /// Set once the folder is watched.
     watched: OnceLock<Watched>,
     /// Admits one write at a time, and caches the last written tree.
-    turn: Mutex<Option<Known>>,
-    book: Mutex<Book>,
+    turn: Mutex<Option<ResolvedTree>>,
+    book: Mutex<RecentWrites>,
 }
 
 struct Watched {
     /// The change notifications.
-    heard: Heard,
+    heard: ChangeCounter,
     /// Files that another program has open for writing.
-    unfinished: Unfinished,
+    unfinished: UnfinishedFiles,
     /// Caches unchanged files.
     scanner: Arc<Mutex<Scanner>>,
 }
 
 /// A point in time: the number of writes until then, and the last change notification of the folder.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Mark {
+pub struct WriteMark {
     pub writes: u64,
     heard: Option<u64>,
 }
 
 /// A resolved tree, with the problems found in it.
-struct Known {
+struct ResolvedTree {
     /// The plan whose record it was resolved against.
     round: Arc<Round>,
     /// That record, with what was applied since.
     records: Records,
     documents: Arc<Documents>,
     /// The part of the tree that was resolved; `None` for the whole.
-    around: Option<Neighbours>,
-    ails: Ails,
+    around: Option<RelatedOrganizations>,
+    ails: KnownProblems,
 }
 
 /// Writes that a plan may not include yet.
 #[derive(Default)]
-struct Book {
+struct RecentWrites {
     number: u64,
     /// The last write of each resource that no plan is known to have read, with its number.
-    written: BTreeMap<ResourceKey, (u64, Arc<Written>)>,
+    written: BTreeMap<ResourceKey, (u64, Arc<WriteResult>)>,
 }
 
 impl Writer {
     /// `memory` is shared with the planner; `wake` is called when the specs have changed.
-    pub fn new(place: Place, memory: Arc<Memory>, wake: impl Fn() + Send + Sync + 'static) -> Self {
+    pub fn new(place: SpecStore, memory: Arc<RoundMemory>, wake: impl Fn() + Send + Sync + 'static) -> Self {
         let (turn, book) = (Mutex::default(), Mutex::default());
         Self { place, memory, wake: Box::new(wake), watched: OnceLock::new(), turn, book }
     }
 
     /// Uses a folder's watch from now on, and its scanner. No file is written while another program writes
     /// it, and the tree isn't read again unless there was a notification.
-    pub fn heed(&self, watch: &Watch, scanner: Arc<Mutex<Scanner>>) {
+    pub fn use_watch(&self, watch: &Watch, scanner: Arc<Mutex<Scanner>>) {
         let watched = Watched { heard: watch.heard(), unfinished: watch.unfinished(), scanner };
         // Set only once, by the code that watches the folder.
         let _ = self.watched.set(watched);
     }
 
     /// The present point in time. A scan that starts later sees all earlier writes.
-    pub fn mark(&self) -> Mark {
+    pub fn mark(&self) -> WriteMark {
         let heard = self.watched.get().and_then(|watched| watched.heard.mark());
-        Mark { writes: locked(&self.book).number, heard }
+        WriteMark { writes: locked(&self.book).number, heard }
     }
 
     /// The last write of each resource that the plan doesn't include.
-    pub fn pending(&self, made: &Made) -> BTreeMap<ResourceKey, Arc<Written>> {
+    pub fn pending(&self, made: &CurrentPlan) -> BTreeMap<ResourceKey, Arc<WriteResult>> {
         locked(&self.book).since(made)
     }
 
     /// Returns the newest plan with the writes that it doesn't include, and forgets older writes. The lock is
     /// held throughout: a concurrent caller with an older plan would miss the forgotten writes.
-    pub fn newest(&self, newest: impl FnOnce() -> Made) -> (Made, BTreeMap<ResourceKey, Arc<Written>>) {
+    pub fn newest(
+        &self,
+        newest: impl FnOnce() -> CurrentPlan,
+    ) -> (CurrentPlan, BTreeMap<ResourceKey, Arc<WriteResult>>) {
         let mut book = locked(&self.book);
         let made = newest();
         book.written.retain(|_, (number, _)| *number > made.mark.writes);
@@ -153,11 +156,16 @@ impl Writer {
     ///
     /// # Errors
     /// When the write is not allowed or fails. It then leaves no trace, unless the error is `Unsure`.
-    pub fn write(&self, made: &Made, wish: &Wish, author: &Author) -> Result<Arc<Written>, Refused> {
+    pub fn write(
+        &self,
+        made: &CurrentPlan,
+        wish: &WriteRequest,
+        author: &Author,
+    ) -> Result<Arc<WriteResult>, WriteRefusal> {
         let mut turn = locked(&self.turn);
         let attempt = match &self.place {
-            Place::Folder(root) => self.write_to_folder(root, made, wish, turn.as_ref()),
-            Place::Git(mirror) => {
+            SpecStore::Folder(root) => self.write_to_folder(root, made, wish, turn.as_ref()),
+            SpecStore::Git(mirror) => {
                 let attempt = self.write_to_git(mirror, made, wish, author, turn.as_ref());
                 // A failed write may still have fetched a newer commit, which has to be planned.
                 if attempt.is_err() && is_newer(made, mirror.commit().as_ref()) {
@@ -166,7 +174,7 @@ impl Writer {
                 attempt
             }
         };
-        let Attempt { written, records, documents, around, ails, .. } = attempt?;
+        let CheckedEdit { written, records, documents, around, ails, .. } = attempt?;
         let written = Arc::new(written);
         if !written.is_new && !is_newer(made, written.commit.as_ref()) {
             return Ok(written);
@@ -174,7 +182,7 @@ impl Writer {
         if written.resource.is_none() {
             self.memory.withdraw(&written.key);
         }
-        *turn = Some(Known { round: Arc::clone(&made.round), records, documents, around, ails });
+        *turn = Some(ResolvedTree { round: Arc::clone(&made.round), records, documents, around, ails });
         locked(&self.book).note(&written);
         (self.wake)();
         if !written.is_new {
@@ -189,10 +197,14 @@ impl Writer {
     ///
     /// # Errors
     /// Like [`Writer::write`], as far as errors are known beforehand.
-    pub fn propose(&self, made: &Made, wish: &Wish) -> Result<(Arc<Documents>, Written), Refused> {
+    pub fn propose(
+        &self,
+        made: &CurrentPlan,
+        wish: &WriteRequest,
+    ) -> Result<(Arc<Documents>, WriteResult), WriteRefusal> {
         let attempt = match &self.place {
-            Place::Folder(root) => self.attempt_in_folder(root, made, wish, None),
-            Place::Git(mirror) => {
+            SpecStore::Folder(root) => self.attempt_in_folder(root, made, wish, None),
+            SpecStore::Git(mirror) => {
                 let snapshot = mirror.snapshot().map_err(|error| away(&error))?;
                 let tree = Arc::new(spec::read(&snapshot, Some(&made.documents)));
                 attempt(made, wish, tree, &|path| bytes(&snapshot, path), None)
@@ -204,20 +216,20 @@ impl Writer {
     fn write_to_folder(
         &self,
         root: &Utf8Path,
-        made: &Made,
-        wish: &Wish,
-        known: Option<&Known>,
-    ) -> Result<Attempt, Refused> {
+        made: &CurrentPlan,
+        wish: &WriteRequest,
+        known: Option<&ResolvedTree>,
+    ) -> Result<CheckedEdit, WriteRefusal> {
         let mut refused = None;
         for _ in 0..TRIES {
             let attempt = match self.attempt_in_folder(root, made, wish, known) {
                 // The file was changed after the tree was read.
-                Err(Refused::Edit(problem)) if problem.code == NOT_THERE => {
-                    refused = Some(Refused::Edit(problem));
+                Err(WriteRefusal::Edit(problem)) if problem.code == NOT_THERE => {
+                    refused = Some(WriteRefusal::Edit(problem));
                     continue;
                 }
-                Err(Refused::Edit(problem)) if problem.code == BEING_SAVED => {
-                    refused = Some(Refused::Edit(problem));
+                Err(WriteRefusal::Edit(problem)) if problem.code == BEING_SAVED => {
+                    refused = Some(WriteRefusal::Edit(problem));
                     sleep(PAUSE);
                     continue;
                 }
@@ -225,7 +237,7 @@ impl Writer {
             };
             let Some(edit) = &attempt.edit else { return Ok(attempt) };
             if self.watched.get().is_some_and(|watched| watched.unfinished.has(root, &edit.path)) {
-                refused = Some(NotWritten::Changed { path: edit.path.clone() }.into());
+                refused = Some(FileWriteError::Changed { path: edit.path.clone() }.into());
                 sleep(PAUSE);
                 continue;
             }
@@ -235,27 +247,27 @@ impl Writer {
             match folder::write(root, edit, attempt.before.as_deref()) {
                 Ok(()) => return Ok(attempt),
                 Err(error) => {
-                    if !matches!(error, NotWritten::Unsure { .. }) {
+                    if !matches!(error, FileWriteError::Unsure { .. }) {
                         self.withdraw(&attempt.written);
                     }
-                    let is_changed = matches!(error, NotWritten::Changed { .. });
-                    refused = Some(Refused::from(error));
+                    let is_changed = matches!(error, FileWriteError::Changed { .. });
+                    refused = Some(WriteRefusal::from(error));
                     if !is_changed {
                         break;
                     }
                 }
             }
         }
-        Err(refused.unwrap_or_else(|| Refused::NotThere(wish.key.clone())))
+        Err(refused.unwrap_or_else(|| WriteRefusal::NotThere(wish.key.clone())))
     }
 
     fn attempt_in_folder(
         &self,
         root: &Utf8Path,
-        made: &Made,
-        wish: &Wish,
-        known: Option<&Known>,
-    ) -> Result<Attempt, Refused> {
+        made: &CurrentPlan,
+        wish: &WriteRequest,
+        known: Option<&ResolvedTree>,
+    ) -> Result<CheckedEdit, WriteRefusal> {
         let attempt = |tree| attempt(made, wish, tree, &|path| Ok(folder::read(root, path)?), known);
         let tree = self.tree_of_folder(root, made, known)?;
         let is_planned = Arc::ptr_eq(&tree, &made.documents);
@@ -269,14 +281,14 @@ impl Writer {
         }
         // The file that it was in may be unreadable by now, which is the better error.
         match attempt(Arc::clone(&made.documents)) {
-            Err(Refused::Edit(problem)) if problem.code != NOT_THERE => Err(Refused::Edit(problem)),
+            Err(WriteRefusal::Edit(problem)) if problem.code != NOT_THERE => Err(WriteRefusal::Edit(problem)),
             _ => Err(self.being_saved(root, made, wish).unwrap_or(absent)),
         }
     }
 
     /// The refusal when a resource's file is being written, or has become empty: editors truncate a file
     /// before they write it.
-    fn being_saved(&self, root: &Utf8Path, made: &Made, wish: &Wish) -> Option<Refused> {
+    fn being_saved(&self, root: &Utf8Path, made: &CurrentPlan, wish: &WriteRequest) -> Option<WriteRefusal> {
         let path = draft::file(wish, &made.documents, &made.round.checked.recorded).ok()?;
         made.documents.files.get(&path)?;
         let is_empty = || {
@@ -293,17 +305,17 @@ impl Writer {
     fn tree_of_folder(
         &self,
         root: &Utf8Path,
-        made: &Made,
-        known: Option<&Known>,
-    ) -> Result<Arc<Documents>, Refused> {
-        match self.watched.get().is_some_and(|watched| watched.heard.is_quiet_since(made.mark.heard)) {
+        made: &CurrentPlan,
+        known: Option<&ResolvedTree>,
+    ) -> Result<Arc<Documents>, WriteRefusal> {
+        match self.watched.get().is_some_and(|watched| watched.heard.is_unchanged_since(made.mark.heard)) {
             true => Ok(Arc::clone(&made.documents)),
             false => self.scanned(root, known.map_or(&made.documents, |known| &known.documents)),
         }
     }
 
     /// Scans the whole present tree. Unchanged files aren't parsed again.
-    fn scanned(&self, root: &Utf8Path, previous: &Documents) -> Result<Arc<Documents>, Refused> {
+    fn scanned(&self, root: &Utf8Path, previous: &Documents) -> Result<Arc<Documents>, WriteRefusal> {
         let snapshot = match self.watched.get() {
             Some(watched) => locked(&watched.scanner).scan_all(root),
             None => scan(root),
@@ -315,12 +327,12 @@ impl Writer {
     fn write_to_git(
         &self,
         mirror: &Mirror,
-        made: &Made,
-        wish: &Wish,
+        made: &CurrentPlan,
+        wish: &WriteRequest,
         author: &Author,
-        known: Option<&Known>,
-    ) -> Result<Attempt, Refused> {
-        let mut last: Option<Attempt> = None;
+        known: Option<&ResolvedTree>,
+    ) -> Result<CheckedEdit, WriteRefusal> {
+        let mut last: Option<CheckedEdit> = None;
         let written = mirror.write(author, |snapshot| {
             // A retry: the previous attempt came to nothing.
             last.take().iter().for_each(|attempt| self.withdraw(&attempt.written));
@@ -330,7 +342,7 @@ impl Writer {
             self.announce(&attempt.written);
             let (message, edits) = (attempt.written.message.clone(), attempt.edit.iter().cloned().collect());
             last = Some(attempt);
-            Ok(Change { message, edits })
+            Ok(SourceChange { message, edits })
         });
         match (written, last) {
             (Ok(written), Some(mut attempt)) => {
@@ -338,7 +350,7 @@ impl Writer {
                 attempt.written.commit = Some(written.commit);
                 Ok(attempt)
             }
-            (Ok(_), None) => Err(Refused::NotThere(wish.key.clone())),
+            (Ok(_), None) => Err(WriteRefusal::NotThere(wish.key.clone())),
             (Err(error), last) => {
                 if !matches!(error, WriteError::Unsure { .. }) {
                     last.iter().for_each(|attempt| self.withdraw(&attempt.written));
@@ -348,7 +360,7 @@ impl Writer {
         }
     }
 
-    fn announce(&self, written: &Written) {
+    fn announce(&self, written: &WriteResult) {
         match &written.resource {
             _ if written.is_created => self.memory.announce(&written.key, written.at),
             Some(resource) if written.is_new => {
@@ -362,7 +374,7 @@ impl Writer {
         }
     }
 
-    fn withdraw(&self, written: &Written) {
+    fn withdraw(&self, written: &WriteResult) {
         match written.is_created {
             true => self.memory.withdraw(&written.key),
             false => self.memory.withdraw_change(&written.key),
@@ -373,36 +385,38 @@ impl Writer {
     }
 }
 
-impl Book {
-    fn note(&mut self, written: &Arc<Written>) {
+impl RecentWrites {
+    fn note(&mut self, written: &Arc<WriteResult>) {
         self.number += 1;
         self.written.insert(written.key.clone(), (self.number, Arc::clone(written)));
     }
 
-    fn since(&self, made: &Made) -> BTreeMap<ResourceKey, Arc<Written>> {
+    fn since(&self, made: &CurrentPlan) -> BTreeMap<ResourceKey, Arc<WriteResult>> {
         let later = self.written.iter().filter(|(_, (number, _))| *number > made.mark.writes);
         later.map(|(key, (_, written))| (key.clone(), Arc::clone(written))).collect()
     }
 }
 
 /// Whether the fetched commit differs from the planned one.
-fn is_newer(made: &Made, commit: Option<&String>) -> bool {
+fn is_newer(made: &CurrentPlan, commit: Option<&String>) -> bool {
     commit.is_some() && commit != made.documents.commit.as_ref().map(|planned| &planned.id)
 }
 
 /// Whether a refusal may be due to a tree that changed since the plan.
-fn is_about_absence(refused: &Refused) -> bool {
+fn is_about_absence(refused: &WriteRefusal) -> bool {
     match refused {
-        Refused::NotThere(_) => true,
-        Refused::Edit(problem) => problem.code == NOT_THERE,
+        WriteRefusal::NotThere(_) => true,
+        WriteRefusal::Edit(problem) => problem.code == NOT_THERE,
         _ => false,
     }
 }
 
-fn bytes(snapshot: &Snapshot, path: &SpecPath) -> Result<Option<Vec<u8>>, Refused> {
+fn bytes(snapshot: &Snapshot, path: &SpecPath) -> Result<Option<Vec<u8>>, WriteRefusal> {
     match snapshot.entries.get(path) {
         None => Ok(None),
-        Some(Entry::File { bytes, .. }) => Ok(Some(bytes.to_vec())),
-        Some(Entry::Unreadable { message, hint, .. }) => Err(left(path, "edit-unreadable", message, hint)),
+        Some(SnapshotEntry::File { bytes, .. }) => Ok(Some(bytes.to_vec())),
+        Some(SnapshotEntry::Unreadable { message, hint, .. }) => {
+            Err(left(path, "edit-unreadable", message, hint))
+        }
     }
 }

@@ -5,14 +5,14 @@ mod suspicion;
 
 use std::collections::BTreeMap;
 
-use crate::catalog::draft::{Draft, Finding};
+use crate::catalog::draft::{CatalogDraft, CatalogFinding};
 use crate::catalog::{Absence, Hold, RecordedResource};
 use crate::names::{Identifier, Kind, ResourceKey, SpecPath};
 use crate::problem::Problem;
 
 /// Classifies every absence, and keeps the resources that may be missing by mistake.
-pub(super) fn classify(draft: &mut Draft) {
-    let (renamed, gone) = (renames(draft), suspicion::Gone::from(draft));
+pub(super) fn classify(draft: &mut CatalogDraft) {
+    let (renamed, gone) = (renames(draft), suspicion::MissingClusters::from(draft));
     let recorded = draft.recorded;
     for (key, record) in &recorded.resources {
         if !is_gone(draft, key) {
@@ -37,7 +37,7 @@ pub(super) fn classify(draft: &mut Draft) {
 }
 
 /// Returns whether no document names a resource. `root` needs none.
-fn is_gone(draft: &Draft, key: &ResourceKey) -> bool {
+fn is_gone(draft: &CatalogDraft, key: &ResourceKey) -> bool {
     let is_root = key.kind == Kind::Organization && key.name == Identifier::ROOT;
     !is_root && !draft.claims.contains_key(key)
 }
@@ -47,7 +47,7 @@ fn is_gone(draft: &Draft, key: &ResourceKey) -> bool {
 /// An error isn't always reported where its cause is: half of a rename, a typo in the name in a file that was
 /// moved. So while a file that may contain an organization's documents has an error, none of its deletions is
 /// clean.
-pub(super) fn reconsider(draft: &mut Draft) {
+pub(super) fn reconsider(draft: &mut CatalogDraft) {
     let removed = draft.absent.iter().filter(|(key, absence)| {
         let is_going = draft.record(key).is_some_and(|record| record.deleting);
         let is_meant = is_going || draft.is_removed(key);
@@ -61,7 +61,12 @@ pub(super) fn reconsider(draft: &mut Draft) {
     }
 }
 
-fn judge(draft: &Draft, key: &ResourceKey, record: &RecordedResource, gone: &suspicion::Gone) -> Absence {
+fn judge(
+    draft: &CatalogDraft,
+    key: &ResourceKey,
+    record: &RecordedResource,
+    gone: &suspicion::MissingClusters,
+) -> Absence {
     if let Some(unreadable) = draft.unreadable_for(&key.organization) {
         return Absence::Unknown { unreadable: unreadable.clone() };
     }
@@ -72,7 +77,7 @@ fn judge(draft: &Draft, key: &ResourceKey, record: &RecordedResource, gone: &sus
 }
 
 /// Returns each resource whose file has a new resource that may be its renamed form, with that new one.
-fn renames(draft: &Draft) -> BTreeMap<ResourceKey, ResourceKey> {
+fn renames(draft: &CatalogDraft) -> BTreeMap<ResourceKey, ResourceKey> {
     if suspicion::changed_source(draft).is_some() {
         return BTreeMap::new();
     }
@@ -82,7 +87,7 @@ fn renames(draft: &Draft) -> BTreeMap<ResourceKey, ResourceKey> {
     for (key, record) in draft.recorded.resources.iter().filter(may_be_renamed) {
         // Without the cache, neither the line nor the order is known.
         let line = record.last_good.as_ref().map_or(0, |last_good| last_good.origin.line);
-        if let Some(path) = record.stood_in() {
+        if let Some(path) = record.last_known_file() {
             before.entry(path).or_default().push((line, key));
         }
     }
@@ -101,7 +106,7 @@ fn renames(draft: &Draft) -> BTreeMap<ResourceKey, ResourceKey> {
 /// The successor of a resource is the new one at the same position, or else any new one of its kind. All are
 /// considered, since otherwise removing one document and renaming another would hide the rename.
 fn renames_in_file<'k>(
-    draft: &Draft,
+    draft: &CatalogDraft,
     before: &[(u32, &'k ResourceKey)],
     after: &[(u32, &'k ResourceKey)],
 ) -> Vec<(&'k ResourceKey, &'k ResourceKey)> {
@@ -118,7 +123,7 @@ fn renames_in_file<'k>(
     .collect()
 }
 
-fn refuse_rename(draft: &mut Draft, old: &ResourceKey, new: &ResourceKey) {
+fn refuse_rename(draft: &mut CatalogDraft, old: &ResourceKey, new: &ResourceKey) {
     let Some(document) = draft.claims.get(new).and_then(|claim| claim.document) else { return };
     let (pointer, message) = match new.kind {
         kind if kind != old.kind => ("/kind", format!("{old} can't become {new}")),
@@ -137,7 +142,7 @@ fn refuse_rename(draft: &mut Draft, old: &ResourceKey, new: &ResourceKey) {
          {replace}, then remove the old one",
         old.path()
     ));
-    draft.refuse(document, [Finding::new(pointer, format!("`{}` stood here", old.path()), problem)]);
+    draft.refuse(document, [CatalogFinding::new(pointer, format!("`{}` stood here", old.path()), problem)]);
 }
 
 fn cannot_be_renamed(old: &ResourceKey, new: &ResourceKey) -> String {

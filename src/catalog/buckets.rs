@@ -1,13 +1,13 @@
 //! Checks of tiered storage: the bucket, and the cloud account that may use it.
 
-use crate::catalog::draft::Finding;
+use crate::catalog::draft::CatalogFinding;
 use crate::problem::Problem;
 use crate::spec::{CloudAccount, CloudProvider, Cluster};
 
 const CREATE: &str = "/advanced_config/tiered_storage_create_bucket";
 
 /// `account` is none if it can't be used yet.
-pub(super) fn check(cluster: &Cluster, account: Option<&CloudAccount>) -> Vec<Finding> {
+pub(super) fn check(cluster: &Cluster, account: Option<&CloudAccount>) -> Vec<CatalogFinding> {
     let config = &cluster.advanced_config;
     let provider = config.tiered_storage_provider.as_ref();
     let region = provider.and_then(|provider| provider.cloud_region.as_deref());
@@ -24,27 +24,27 @@ pub(super) fn check(cluster: &Cluster, account: Option<&CloudAccount>) -> Vec<Fi
     findings
 }
 
-fn no_provider() -> Finding {
+fn no_provider() -> CatalogFinding {
     let problem =
         Problem::error("no-tiered-storage-provider", "tiered storage needs a cloud account for its bucket")
             .hint("add `tiered_storage_provider` with `cloud_account`, or remove the bucket");
-    Finding::new("/advanced_config/tiered_storage_bucket_name", "nobody's bucket", problem)
+    CatalogFinding::new("/advanced_config/tiered_storage_bucket_name", "nobody's bucket", problem)
 }
 
-fn no_region(account: &CloudAccount) -> Finding {
+fn no_region(account: &CloudAccount) -> CatalogFinding {
     let account = &account.identifier;
     let problem =
         Problem::error("no-region", "nothing says in which region the bucket for tiered storage is")
             .hint(format!("set `cloud_region` here, or `region` in cloud account `{account}`"));
-    Finding::new("/advanced_config/tiered_storage_provider", "no region", problem)
+    CatalogFinding::new("/advanced_config/tiered_storage_provider", "no region", problem)
 }
 
-fn not_made(bucket: Option<&str>, region: Option<&str>, account: Option<&CloudAccount>) -> Finding {
+fn not_made(bucket: Option<&str>, region: Option<&str>, account: Option<&CloudAccount>) -> CatalogFinding {
     let command = command(bucket.unwrap_or("NAME"), region, account);
     let problem =
         Problem::error("not-supported", "buckets are not made here, so that no mistake here can remove one")
             .hint(format!("make it with `{command}` and remove `tiered_storage_create_bucket`"));
-    Finding::new(CREATE, "not made here", problem)
+    CatalogFinding::new(CREATE, "not made here", problem)
 }
 
 /// Returns the AWS CLI command that creates a bucket. AWS refuses `us-east-1` as a `LocationConstraint`.

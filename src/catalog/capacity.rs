@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::catalog::draft::{Basis, Draft};
+use crate::catalog::draft::{CatalogDraft, SpecOrigin};
 use crate::catalog::{Absence, Condition, Gauge, Hold, OrganizationCapacity, RecordedResource};
 use crate::names::{FleetKey, Identifier, Kind, ResourceKey};
 use crate::spec::{Cluster, Profile, Quotas, Spec};
@@ -18,7 +18,7 @@ pub(super) fn units(cluster: &Cluster) -> u32 {
 
 /// A limit, as `Hold` and messages name it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum What {
+enum CapacityLimit {
     Tenants,
     FleetUnits,
     Fleets,
@@ -29,28 +29,28 @@ enum What {
     CloudAccounts,
 }
 
-impl What {
+impl CapacityLimit {
     fn as_str(self) -> &'static str {
         match self {
-            What::Tenants => "max_tenants",
-            What::FleetUnits => "max_kafka_units",
-            What::Fleets => "quotas.fleets",
-            What::Clusters => "quotas.clusters",
-            What::OrganizationUnits => "quotas.kafka_units",
-            What::BaseDomains => "quotas.base_domains",
-            What::IdentityProviders => "quotas.identity_providers",
-            What::CloudAccounts => "quotas.cloud_accounts",
+            CapacityLimit::Tenants => "max_tenants",
+            CapacityLimit::FleetUnits => "max_kafka_units",
+            CapacityLimit::Fleets => "quotas.fleets",
+            CapacityLimit::Clusters => "quotas.clusters",
+            CapacityLimit::OrganizationUnits => "quotas.kafka_units",
+            CapacityLimit::BaseDomains => "quotas.base_domains",
+            CapacityLimit::IdentityProviders => "quotas.identity_providers",
+            CapacityLimit::CloudAccounts => "quotas.cloud_accounts",
         }
     }
 
     /// Returns the limit on the number of resources of a kind; none for organizations, and for clusters,
     /// which have several limits.
-    fn of(kind: Kind) -> Option<What> {
+    fn of(kind: Kind) -> Option<CapacityLimit> {
         match kind {
-            Kind::Fleet => Some(What::Fleets),
-            Kind::BaseDomain => Some(What::BaseDomains),
-            Kind::IdentityProvider => Some(What::IdentityProviders),
-            Kind::CloudAccount => Some(What::CloudAccounts),
+            Kind::Fleet => Some(CapacityLimit::Fleets),
+            Kind::BaseDomain => Some(CapacityLimit::BaseDomains),
+            Kind::IdentityProvider => Some(CapacityLimit::IdentityProviders),
+            Kind::CloudAccount => Some(CapacityLimit::CloudAccounts),
             Kind::Organization | Kind::Cluster => None,
         }
     }
@@ -58,28 +58,28 @@ impl What {
     /// Returns the quota; none if it is unset or this is a limit of fleets.
     fn limit(self, quotas: &Quotas) -> Option<u32> {
         match self {
-            What::Tenants | What::FleetUnits => None,
-            What::Fleets => quotas.fleets,
-            What::Clusters => quotas.clusters,
-            What::OrganizationUnits => quotas.kafka_units,
-            What::BaseDomains => quotas.base_domains,
-            What::IdentityProviders => quotas.identity_providers,
-            What::CloudAccounts => quotas.cloud_accounts,
+            CapacityLimit::Tenants | CapacityLimit::FleetUnits => None,
+            CapacityLimit::Fleets => quotas.fleets,
+            CapacityLimit::Clusters => quotas.clusters,
+            CapacityLimit::OrganizationUnits => quotas.kafka_units,
+            CapacityLimit::BaseDomains => quotas.base_domains,
+            CapacityLimit::IdentityProviders => quotas.identity_providers,
+            CapacityLimit::CloudAccounts => quotas.cloud_accounts,
         }
     }
 }
 
-struct Applied {
+struct AppliedShare {
     fleet: Option<FleetKey>,
     /// None if the record of its units is lost.
     units: Option<u32>,
 }
 
 #[derive(Default)]
-struct Ledger(BTreeMap<ResourceKey, BTreeMap<What, u32>>);
+struct Ledger(BTreeMap<ResourceKey, BTreeMap<CapacityLimit, u32>>);
 
 impl Ledger {
-    fn add(&mut self, limiter: &ResourceKey, what: What, amount: u32) {
+    fn add(&mut self, limiter: &ResourceKey, what: CapacityLimit, amount: u32) {
         // Avoids copying the key in the common case that it is already there.
         let used = match self.0.get_mut(limiter) {
             Some(used) => used,
@@ -89,30 +89,30 @@ impl Ledger {
         *used = used.saturating_add(amount);
     }
 
-    fn used(&self, limiter: &ResourceKey, what: What) -> u32 {
+    fn used(&self, limiter: &ResourceKey, what: CapacityLimit) -> u32 {
         self.0.get(limiter).and_then(|used| used.get(&what)).copied().unwrap_or(0)
     }
 
     fn add_cluster(&mut self, organization: &Identifier, fleet: Option<&FleetKey>, units: u32) {
         let owner = ResourceKey::organization(organization);
-        self.add(&owner, What::Clusters, 1);
-        self.add(&owner, What::OrganizationUnits, units);
+        self.add(&owner, CapacityLimit::Clusters, 1);
+        self.add(&owner, CapacityLimit::OrganizationUnits, units);
         if let Some(fleet) = fleet.map(FleetKey::resource) {
-            self.add(&fleet, What::Tenants, 1);
-            self.add(&fleet, What::FleetUnits, units);
+            self.add(&fleet, CapacityLimit::Tenants, 1);
+            self.add(&fleet, CapacityLimit::FleetUnits, units);
         }
     }
 }
 
 /// Holds new resources of a kind that exceed their organization's quota. Clusters have rules of their own.
-pub(super) fn place_new(draft: &mut Draft, kind: Kind) {
-    let Some(what) = What::of(kind) else { return };
+pub(super) fn place_new(draft: &mut CatalogDraft, kind: Kind) {
+    let Some(what) = CapacityLimit::of(kind) else { return };
     let mut ledger = Ledger::default();
     for key in draft.recorded.resources.keys().filter(|key| key.kind == kind) {
         ledger.add(&ResourceKey::organization(&key.organization), what, 1);
     }
     let is_new = |key: &&ResourceKey| draft.record(key).is_none();
-    let to_apply = draft.settled_of(kind).filter(|(_, settled)| settled.basis == Basis::Document);
+    let to_apply = draft.settled_of(kind).filter(|(_, settled)| settled.basis == SpecOrigin::Document);
     let new: Vec<_> = to_apply.map(|(key, _)| key).filter(is_new).cloned().collect();
     for key in new {
         let limiter = ResourceKey::organization(&key.organization);
@@ -122,7 +122,7 @@ pub(super) fn place_new(draft: &mut Draft, kind: Kind) {
 }
 
 /// Holds new and growing clusters that exceed a limit.
-pub(super) fn place_clusters(draft: &mut Draft) {
+pub(super) fn place_clusters(draft: &mut CatalogDraft) {
     let applied = applied_clusters(draft);
     let mut ledger = Ledger::default();
     for (key, place) in &applied {
@@ -142,27 +142,43 @@ pub(super) fn place_clusters(draft: &mut Draft) {
 
 struct Demand {
     limiter: ResourceKey,
-    what: What,
+    what: CapacityLimit,
     wanted: u32,
     limit: Option<u32>,
 }
 
-fn demands(draft: &Draft, key: &ResourceKey, fleet: &FleetKey, clusters: u32, units: u32) -> [Demand; 4] {
+fn demands(
+    draft: &CatalogDraft,
+    key: &ResourceKey,
+    fleet: &FleetKey,
+    clusters: u32,
+    units: u32,
+) -> [Demand; 4] {
     let (owner, fleet_key) = (ResourceKey::organization(&key.organization), fleet.resource());
     let quotas = quotas(draft, &key.organization);
     let spec = draft.fleet(&fleet_key);
     let demand =
         |limiter: &ResourceKey, what, wanted, limit| Demand { limiter: limiter.clone(), what, wanted, limit };
     [
-        demand(&fleet_key, What::Tenants, clusters, spec.map(|spec| spec.max_tenants)),
-        demand(&fleet_key, What::FleetUnits, units, spec.map(|spec| spec.max_kafka_units)),
-        demand(&owner, What::Clusters, clusters, What::Clusters.limit(&quotas)),
-        demand(&owner, What::OrganizationUnits, units, What::OrganizationUnits.limit(&quotas)),
+        demand(&fleet_key, CapacityLimit::Tenants, clusters, spec.map(|spec| spec.max_tenants)),
+        demand(&fleet_key, CapacityLimit::FleetUnits, units, spec.map(|spec| spec.max_kafka_units)),
+        demand(&owner, CapacityLimit::Clusters, clusters, CapacityLimit::Clusters.limit(&quotas)),
+        demand(
+            &owner,
+            CapacityLimit::OrganizationUnits,
+            units,
+            CapacityLimit::OrganizationUnits.limit(&quotas),
+        ),
     ]
 }
 
 /// Reserves what is demanded, or holds the resource for the first limit that it would exceed.
-fn grant<const N: usize>(draft: &mut Draft, ledger: &mut Ledger, key: &ResourceKey, demands: [Demand; N]) {
+fn grant<const N: usize>(
+    draft: &mut CatalogDraft,
+    ledger: &mut Ledger,
+    key: &ResourceKey,
+    demands: [Demand; N],
+) {
     let is_over = |demand: &&Demand| {
         let used = ledger.used(&demand.limiter, demand.what);
         demand.wanted > 0 && demand.limit.is_some_and(|limit| used.saturating_add(demand.wanted) > limit)
@@ -183,33 +199,37 @@ fn grant<const N: usize>(draft: &mut Draft, ledger: &mut Ledger, key: &ResourceK
     }
 }
 
-fn quotas(draft: &Draft, organization: &Identifier) -> Quotas {
+fn quotas(draft: &CatalogDraft, organization: &Identifier) -> Quotas {
     draft.organization(organization).map(|found| found.quotas.clone()).unwrap_or_default()
 }
 
-fn applied_clusters(draft: &Draft) -> BTreeMap<ResourceKey, Applied> {
+fn applied_clusters(draft: &CatalogDraft) -> BTreeMap<ResourceKey, AppliedShare> {
     let recorded = draft.recorded.resources.iter().filter(|(key, _)| key.kind == Kind::Cluster);
     recorded.map(|(key, record)| (key.clone(), applied(draft, key, record))).collect()
 }
 
-fn applied(draft: &Draft, key: &ResourceKey, record: &RecordedResource) -> Applied {
+fn applied(draft: &CatalogDraft, key: &ResourceKey, record: &RecordedResource) -> AppliedShare {
     let place = |fleet: Identifier| FleetKey { organization: key.organization.clone(), fleet };
     if let Some(Spec::Cluster(cluster)) = draft.last_good(key) {
-        return Applied { fleet: Some(place(cluster.infrastructure.clone())), units: Some(units(cluster)) };
+        return AppliedShare {
+            fleet: Some(place(cluster.infrastructure.clone())),
+            units: Some(units(cluster)),
+        };
     }
     // The immutable fields outlive the cache.
     let text = |pointer: &str| record.immutable.get(pointer).and_then(serde_json::Value::as_str);
     let fleet = text("/infrastructure").and_then(|name| name.parse().ok()).map(place);
-    Applied { fleet, units: (text("/advanced_config/profile") == Some("dev")).then_some(1) }
+    AppliedShare { fleet, units: (text("/advanced_config/profile") == Some("dev")).then_some(1) }
 }
 
 /// Returns the clusters that demand more than they have, oldest first: their fleet, their current units (none
 /// for a new cluster) and the units of their spec.
 fn growing(
-    draft: &Draft,
-    applied: &BTreeMap<ResourceKey, Applied>,
+    draft: &CatalogDraft,
+    applied: &BTreeMap<ResourceKey, AppliedShare>,
 ) -> Vec<(ResourceKey, FleetKey, Option<u32>, u32)> {
-    let to_apply = draft.settled_of(Kind::Cluster).filter(|(_, settled)| settled.basis == Basis::Document);
+    let to_apply =
+        draft.settled_of(Kind::Cluster).filter(|(_, settled)| settled.basis == SpecOrigin::Document);
     let mut growing: Vec<_> = to_apply
         .filter_map(|(key, settled)| {
             let Spec::Cluster(cluster) = &settled.spec else { return None };
@@ -230,8 +250,8 @@ fn growing(
 
 /// Returns a cluster of unknown units under the same limits. Until they are known, nothing may grow there.
 fn unknown_neighbour(
-    draft: &Draft,
-    unknown: &[(&ResourceKey, &Applied)],
+    draft: &CatalogDraft,
+    unknown: &[(&ResourceKey, &AppliedShare)],
     key: &ResourceKey,
     fleet: &FleetKey,
 ) -> Option<ResourceKey> {
@@ -245,14 +265,14 @@ fn unknown_neighbour(
         .map(|(other, _)| (*other).clone())
 }
 
-pub(super) struct Use {
+pub(super) struct CapacityUsage {
     before: Ledger,
     after: Ledger,
 }
 
-impl Use {
+impl CapacityUsage {
     /// Counts what is applied now, and what will be once everything that doesn't wait is done.
-    pub fn count(draft: &Draft) -> Self {
+    pub fn count(draft: &CatalogDraft) -> Self {
         let (mut before, mut after) = (Ledger::default(), Ledger::default());
         let applied = applied_clusters(draft);
         for (key, place) in &applied {
@@ -272,8 +292,9 @@ impl Use {
                 after.add_cluster(&key.organization, Some(&fleet), units(cluster));
             }
         }
-        let counted =
-            |key: &ResourceKey| Some((ResourceKey::organization(&key.organization), What::of(key.kind)?));
+        let counted = |key: &ResourceKey| {
+            Some((ResourceKey::organization(&key.organization), CapacityLimit::of(key.kind)?))
+        };
         for key in draft.recorded.resources.keys() {
             let Some((owner, what)) = counted(key) else { continue };
             before.add(&owner, what, 1);
@@ -289,33 +310,33 @@ impl Use {
         Self { before, after }
     }
 
-    fn gauge(&self, limiter: &ResourceKey, what: What, limit: Option<u32>) -> Gauge {
+    fn gauge(&self, limiter: &ResourceKey, what: CapacityLimit, limit: Option<u32>) -> Gauge {
         Gauge { before: self.before.used(limiter, what), after: self.after.used(limiter, what), limit }
     }
 
     pub fn of_fleet(&self, fleet: &FleetKey, max_tenants: u32, max_kafka_units: u32) -> (Gauge, Gauge) {
         let key = fleet.resource();
         (
-            self.gauge(&key, What::Tenants, Some(max_tenants)),
-            self.gauge(&key, What::FleetUnits, Some(max_kafka_units)),
+            self.gauge(&key, CapacityLimit::Tenants, Some(max_tenants)),
+            self.gauge(&key, CapacityLimit::FleetUnits, Some(max_kafka_units)),
         )
     }
 
-    pub fn of_organizations(&self, draft: &Draft) -> BTreeMap<Identifier, OrganizationCapacity> {
+    pub fn of_organizations(&self, draft: &CatalogDraft) -> BTreeMap<Identifier, OrganizationCapacity> {
         let keys = draft.settled.keys().chain(draft.recorded.resources.keys());
         let mut organizations: Vec<_> = keys.map(|key| &key.organization).collect();
         organizations.sort_unstable();
         organizations.dedup();
         let capacity = |organization: &Identifier| {
             let (key, quotas) = (ResourceKey::organization(organization), quotas(draft, organization));
-            let gauge = |what: What| self.gauge(&key, what, what.limit(&quotas));
+            let gauge = |what: CapacityLimit| self.gauge(&key, what, what.limit(&quotas));
             OrganizationCapacity {
-                fleets: gauge(What::Fleets),
-                clusters: gauge(What::Clusters),
-                kafka_units: gauge(What::OrganizationUnits),
-                base_domains: gauge(What::BaseDomains),
-                identity_providers: gauge(What::IdentityProviders),
-                cloud_accounts: gauge(What::CloudAccounts),
+                fleets: gauge(CapacityLimit::Fleets),
+                clusters: gauge(CapacityLimit::Clusters),
+                kafka_units: gauge(CapacityLimit::OrganizationUnits),
+                base_domains: gauge(CapacityLimit::BaseDomains),
+                identity_providers: gauge(CapacityLimit::IdentityProviders),
+                cloud_accounts: gauge(CapacityLimit::CloudAccounts),
             }
         };
         organizations.into_iter().map(|organization| (organization.clone(), capacity(organization))).collect()
@@ -323,7 +344,7 @@ impl Use {
 }
 
 /// Returns whether a resource without a document stays: missing by mistake, protected or suspended.
-fn stays(draft: &Draft, key: &ResourceKey) -> bool {
+fn stays(draft: &CatalogDraft, key: &ResourceKey) -> bool {
     match draft.absent.get(key) {
         Some(Absence::Removed) => {
             let kept = |record: &RecordedResource| record.protected || record.suspended;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use secrecy::ExposeSecret;
 
-use crate::catalog::draft::{Draft, Finding};
+use crate::catalog::draft::{CatalogDraft, CatalogFinding};
 use crate::catalog::{Condition, OpenedSecret, hosts};
 use crate::names::{Domain, Identifier, Kind, ResourceKey, SecretRef};
 use crate::problem::Problem;
@@ -20,7 +20,7 @@ const TLS_CERT: &str = "/tls_cert";
 
 /// Checks the certificate of every base domain's document. Validity and names are checked only if the
 /// certificate is new or changed: refusing one that is already applied wouldn't take it back.
-pub(super) fn check_domains(draft: &mut Draft) {
+pub(super) fn check_domains(draft: &mut CatalogDraft) {
     let served = clusters_by_domain(draft);
     for document in draft.documents_of(Kind::BaseDomain) {
         let Spec::BaseDomain(spec) = &document.spec else { continue };
@@ -37,7 +37,11 @@ pub(super) fn check_domains(draft: &mut Draft) {
     }
 }
 
-fn parse(draft: &Draft, document: &Document, spec: &BaseDomain) -> Result<Certificate, Vec<Finding>> {
+fn parse(
+    draft: &CatalogDraft,
+    document: &Document,
+    spec: &BaseDomain,
+) -> Result<Certificate, Vec<CatalogFinding>> {
     let reference = SecretRef { resource: document.key.clone(), field: "tls_key".to_owned() };
     let key = match draft.secrets.opened.get(&reference) {
         // An empty key is reported by the check of secrets.
@@ -51,12 +55,12 @@ fn parse(draft: &Draft, document: &Document, spec: &BaseDomain) -> Result<Certif
             Part::Key => "/tls_key",
             Part::Certificate | Part::Kubeconfig => TLS_CERT,
         };
-        faults.into_iter().map(|fault| Finding::new(place(fault.part), "", fault.problem())).collect()
+        faults.into_iter().map(|fault| CatalogFinding::new(place(fault.part), "", fault.problem())).collect()
     })
 }
 
 /// Returns whether the certificate differs from the applied one. If that is lost, it counts as unchanged.
-fn is_changed(draft: &Draft, key: &ResourceKey, spec: &BaseDomain) -> bool {
+fn is_changed(draft: &CatalogDraft, key: &ResourceKey, spec: &BaseDomain) -> bool {
     match (draft.record(key), draft.last_good(key)) {
         (None, _) => true,
         (Some(_), Some(Spec::BaseDomain(applied))) => applied.tls_cert != spec.tls_cert,
@@ -64,7 +68,7 @@ fn is_changed(draft: &Draft, key: &ResourceKey, spec: &BaseDomain) -> bool {
     }
 }
 
-fn untimely(certificate: &Certificate, now: Timestamp) -> Option<Finding> {
+fn untimely(certificate: &Certificate, now: Timestamp) -> Option<CatalogFinding> {
     let (code, message) = if certificate.not_after <= now {
         ("certificate-expired", format!("the certificate expired on {}", day(certificate.not_after)))
     } else if certificate.not_before > now {
@@ -76,7 +80,7 @@ fn untimely(certificate: &Certificate, now: Timestamp) -> Option<Finding> {
         return None;
     };
     let problem = Problem::error(code, message).hint("put one here that is valid now");
-    Some(Finding::new(TLS_CERT, "not valid now", problem))
+    Some(CatalogFinding::new(TLS_CERT, "not valid now", problem))
 }
 
 fn day(time: Timestamp) -> String {
@@ -84,7 +88,7 @@ fn day(time: Timestamp) -> String {
 }
 
 /// Returns the externally reachable clusters of each base domain, as far as documents and the record tell.
-fn clusters_by_domain(draft: &Draft) -> BTreeMap<ResourceKey, Vec<Identifier>> {
+fn clusters_by_domain(draft: &CatalogDraft) -> BTreeMap<ResourceKey, Vec<Identifier>> {
     let spec_of = |key: &ResourceKey| {
         let document = draft.claims.get(key).and_then(|claim| claim.document).map(|document| &document.spec);
         document.or_else(|| draft.last_good(key))
@@ -114,10 +118,10 @@ fn uncovered_domain(
     certificate: &Certificate,
     key: &ResourceKey,
     clusters: &[Identifier],
-) -> Option<Finding> {
+) -> Option<CatalogFinding> {
     let domain: Domain = key.name.parse().ok()?;
     let host = clusters.iter().find_map(|cluster| uncovered_host(certificate, cluster, &domain))?;
-    Some(Finding::new(TLS_CERT, covered_names(certificate), uncovered(&host, &domain)))
+    Some(CatalogFinding::new(TLS_CERT, covered_names(certificate), uncovered(&host, &domain)))
 }
 
 fn uncovered(host: &str, domain: &Domain) -> Problem {
@@ -133,7 +137,7 @@ fn covered_names(certificate: &Certificate) -> String {
     }
 }
 
-pub(super) fn of_usable_domains(draft: &Draft) -> BTreeMap<ResourceKey, Certificate> {
+pub(super) fn of_usable_domains(draft: &CatalogDraft) -> BTreeMap<ResourceKey, Certificate> {
     let usable = draft.settled_of(Kind::BaseDomain).filter(|(_, settled)| settled.is_usable());
     usable
         .filter_map(|(key, settled)| match &settled.spec {
@@ -143,12 +147,16 @@ pub(super) fn of_usable_domains(draft: &Draft) -> BTreeMap<ResourceKey, Certific
         .collect()
 }
 
-pub(super) fn check_clusters(draft: &mut Draft, certificates: &BTreeMap<ResourceKey, Certificate>) {
-    let finding = |draft: &Draft, cluster: &Cluster| {
+pub(super) fn check_clusters(draft: &mut CatalogDraft, certificates: &BTreeMap<ResourceKey, Certificate>) {
+    let finding = |draft: &CatalogDraft, cluster: &Cluster| {
         let (key, domain) = hosts::domain_of(draft, cluster)?;
         let certificate = certificates.get(&key)?;
         let host = uncovered_host(certificate, &cluster.identifier, &domain)?;
-        Some(Finding::new("/identifier", "an address without a certificate", uncovered(&host, &domain)))
+        Some(CatalogFinding::new(
+            "/identifier",
+            "an address without a certificate",
+            uncovered(&host, &domain),
+        ))
     };
     for document in draft.documents_of(Kind::Cluster) {
         let Spec::Cluster(cluster) = &document.spec else { continue };
@@ -157,7 +165,7 @@ pub(super) fn check_clusters(draft: &mut Draft, certificates: &BTreeMap<Resource
     }
 }
 
-pub(super) fn warn(draft: &mut Draft, certificates: &BTreeMap<ResourceKey, Certificate>) {
+pub(super) fn warn(draft: &mut CatalogDraft, certificates: &BTreeMap<ResourceKey, Certificate>) {
     for (key, certificate) in certificates {
         let Some(condition) = condition(certificate, key, draft.now) else { continue };
         let problem = Problem::warning("certificate-expiry", condition.message)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use secrecy::ExposeSecret;
 
-use crate::catalog::draft::{Basis, Draft, Finding, Settled};
+use crate::catalog::draft::{CatalogDraft, CatalogFinding, EffectiveSpec, SpecOrigin};
 use crate::catalog::{OpenedSecret, RecordedResource, ResolvedSecret, SecretMark};
 use crate::names::{ResourceKey, SecretRef};
 use crate::problem::Problem;
@@ -15,7 +15,7 @@ const ONLY_RECORDED: &str = "only its trace is recorded";
 
 const UNKNOWN: SecretMark = SecretMark { fingerprint: None, sealed: None };
 
-pub(super) fn check(draft: &mut Draft) {
+pub(super) fn check(draft: &mut CatalogDraft) {
     draft.problems.extend(draft.secrets.warnings.iter().cloned());
     for document in draft.claimed_documents() {
         for (field, value) in document.spec.secrets() {
@@ -24,7 +24,7 @@ pub(super) fn check(draft: &mut Draft) {
     }
 }
 
-fn check_secret(draft: &mut Draft, document: &Document, field: &'static str, value: &SecretValue) {
+fn check_secret(draft: &mut CatalogDraft, document: &Document, field: &'static str, value: &SecretValue) {
     let reference = SecretRef { resource: document.key.clone(), field: field.to_owned() };
     let secrets = draft.secrets;
     let (mark, unavailable) = match secrets.opened.get(&reference) {
@@ -32,7 +32,7 @@ fn check_secret(draft: &mut Draft, document: &Document, field: &'static str, val
             draft.refuse(document, faults_of_value(field, value.expose_secret()));
             (mark.clone(), None)
         }
-        Some(OpenedSecret::Opaque { mark, reason }) => {
+        Some(OpenedSecret::Unavailable { mark, reason }) => {
             let mark = recall(draft.record(&document.key), field, mark);
             if mark.fingerprint.is_none() {
                 draft.problems.push(not_at_hand(document, field, reason));
@@ -58,17 +58,17 @@ fn check_secret(draft: &mut Draft, document: &Document, field: &'static str, val
     draft.marks.entry(document.key.clone()).or_default().insert(field.to_owned(), resolved);
 }
 
-fn faults_of_value(field: &'static str, value: &str) -> Vec<Finding> {
+fn faults_of_value(field: &'static str, value: &str) -> Vec<CatalogFinding> {
     let pointer = secret_pointer(field);
     if value.trim().is_empty() {
         let problem = Problem::error("empty-secret", format!("`{field}` is empty"))
             .hint("put the value where the document says it is");
-        return vec![Finding::new(pointer, "nothing in it", problem)];
+        return vec![CatalogFinding::new(pointer, "nothing in it", problem)];
     }
     match field {
         "kubeconfig" => {
             let faults = KubeAccess::parse(value).err().unwrap_or_default();
-            faults.into_iter().map(|fault| Finding::new(pointer, "", fault.problem())).collect()
+            faults.into_iter().map(|fault| CatalogFinding::new(pointer, "", fault.problem())).collect()
         }
         // A TLS key is checked with its certificate. Credentials have no format to check.
         _ => Vec::new(),
@@ -83,13 +83,13 @@ fn not_at_hand(document: &Document, field: &'static str, reason: &str) -> Proble
         .hint("nothing that needs it is applied from here; check again where it can be opened")
 }
 
-fn plain_in_git(reference: &SecretRef) -> Finding {
+fn plain_in_git(reference: &SecretRef) -> CatalogFinding {
     let field = &reference.field;
     let problem = Problem::error("plain-secret", format!("`{field}` is a plain secret in a git repository")).hint(
         "run `streamfleet secret seal TREE` on a checkout, which seals it in its place, and replace the secret itself if \
          it was pushed; `secrets.allow_plain_in_git` in the settings accepts it as it is",
     );
-    Finding::new(secret_pointer(field), "readable by everybody who reads the repository", problem)
+    CatalogFinding::new(secret_pointer(field), "readable by everybody who reads the repository", problem)
 }
 
 /// Returns the trace of a secret that can't be opened here. If its sealed form is unchanged, its value is
@@ -105,12 +105,12 @@ fn recall(record: Option<&RecordedResource>, field: &str, mark: &SecretMark) -> 
 /// Returns the secrets of the settled spec. For a spec from the record these are the recorded ones; they are
 /// available only if a document still gives the same value.
 pub(super) fn for_settled(
-    draft: &Draft,
+    draft: &CatalogDraft,
     key: &ResourceKey,
-    settled: &Settled,
+    settled: &EffectiveSpec,
 ) -> BTreeMap<String, ResolvedSecret> {
     let present = draft.marks.get(key);
-    if settled.basis != Basis::Record {
+    if settled.basis != SpecOrigin::Record {
         return present.cloned().unwrap_or_default();
     }
     let recorded = draft.record(key).map(|record| &record.secrets);

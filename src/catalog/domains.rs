@@ -8,12 +8,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::catalog::draft::{Draft, Finding};
+use crate::catalog::draft::{CatalogDraft, CatalogFinding};
 use crate::names::{Domain, Identifier, Kind, ResourceKey};
 use crate::problem::Problem;
 use crate::spec::Document;
 
-pub(super) fn check(draft: &mut Draft) {
+pub(super) fn check(draft: &mut CatalogDraft) {
     let mut documents: Vec<&Document> = sound_documents(draft);
     documents.sort_by_cached_key(|document| (draft.seniority(&document.key), document.key.clone()));
     let administered = documents.iter().filter(|document| is_administered(draft, document));
@@ -22,7 +22,7 @@ pub(super) fn check(draft: &mut Draft) {
     let kept_administered = kept.iter().copied().filter(|key| is_recorded_administered(draft, key));
     let grants = Grants::of(draft, administered.iter().copied().chain(kept_administered));
     let only = only_organization(draft).cloned();
-    let (mut owned, mut held) = (Owned::default(), Vec::new());
+    let (mut owned, mut held) = (OwnedDomains::default(), Vec::new());
     let is_others = |held: &ResourceKey, key: &ResourceKey| {
         held.organization != key.organization && reversed(&key.name).starts_with(&reversed(&held.name))
     };
@@ -63,7 +63,7 @@ pub(super) fn check(draft: &mut Draft) {
     }
 }
 
-fn public_suffix(organization: &Identifier, domain: &Domain) -> Finding {
+fn public_suffix(organization: &Identifier, domain: &Domain) -> CatalogFinding {
     let problem = Problem::error(
         "public-suffix",
         format!("`{domain}` is a public suffix: others register names below it"),
@@ -72,11 +72,11 @@ fn public_suffix(organization: &Identifier, domain: &Domain) -> Finding {
         "use a domain below it that is your own; where all of it is your own, add `domains: [{domain}]` to organization \
          `{organization}`, which only super users may do"
     ));
-    Finding::new("/domain", "a public suffix", problem)
+    CatalogFinding::new("/domain", "a public suffix", problem)
 }
 
 /// The message says nothing about other organizations: it must not disclose whether the domain is free.
-fn not_named(organization: &Identifier, domain: &Domain, has_some: bool) -> Finding {
+fn not_named(organization: &Identifier, domain: &Domain, has_some: bool) -> CatalogFinding {
     let add = match has_some {
         true => format!("add `{domain}` to the `domains` of organization `{organization}`"),
         false => format!("add `domains: [{domain}]` to organization `{organization}`"),
@@ -86,10 +86,10 @@ fn not_named(organization: &Identifier, domain: &Domain, has_some: bool) -> Find
         format!("organization `{organization}` may not have `{domain}`: its `domains` don't name it"),
     )
     .hint(format!("{add}, which only super users may do"));
-    Finding::new("/domain", "not among its `domains`", problem)
+    CatalogFinding::new("/domain", "not among its `domains`", problem)
 }
 
-fn taken(organization: &Identifier, domain: &Domain) -> Finding {
+fn taken(organization: &Identifier, domain: &Domain) -> CatalogFinding {
     let problem =
         Problem::error("domain-taken", format!("`{domain}` overlaps a domain of another organization")).hint(
             format!(
@@ -97,11 +97,11 @@ fn taken(organization: &Identifier, domain: &Domain) -> Finding {
                  `{organization}`"
             ),
         );
-    Finding::new("/domain", "not this organization's", problem)
+    CatalogFinding::new("/domain", "not this organization's", problem)
 }
 
 /// Returns the only organization beside `root`. One that is being deleted counts too.
-fn only_organization<'d>(draft: &'d Draft<'_>) -> Option<&'d Identifier> {
+fn only_organization<'d>(draft: &'d CatalogDraft<'_>) -> Option<&'d Identifier> {
     let named = draft.claims.keys().chain(draft.recorded.resources.keys());
     let mut others = named
         .filter(|key| key.kind == Kind::Organization && key.name != Identifier::ROOT)
@@ -114,7 +114,7 @@ fn only_organization<'d>(draft: &'d Draft<'_>) -> Option<&'d Identifier> {
 struct Grants(BTreeMap<String, BTreeSet<Identifier>>);
 
 impl Grants {
-    fn of<'k>(draft: &Draft, administered: impl Iterator<Item = &'k ResourceKey>) -> Grants {
+    fn of<'k>(draft: &CatalogDraft, administered: impl Iterator<Item = &'k ResourceKey>) -> Grants {
         let mut grants: BTreeMap<String, BTreeSet<Identifier>> = BTreeMap::new();
         for key in administered {
             grants.entry(reversed(&key.name)).or_default().insert(key.organization.clone());
@@ -148,9 +148,9 @@ impl Grants {
 
 /// The domains in use, with reversed labels, so that domains within one sort next to it.
 #[derive(Default)]
-struct Owned(BTreeMap<String, Vec<ResourceKey>>);
+struct OwnedDomains(BTreeMap<String, Vec<ResourceKey>>);
 
-impl Owned {
+impl OwnedDomains {
     fn insert(&mut self, key: ResourceKey) {
         self.0.entry(reversed(&key.name)).or_default().push(key);
     }
@@ -185,14 +185,14 @@ fn reversed(domain: &str) -> String {
     domain.split('.').rev().map(|label| format!("{label}.")).collect()
 }
 
-fn sound_documents<'a>(draft: &Draft<'a>) -> Vec<&'a Document> {
+fn sound_documents<'a>(draft: &CatalogDraft<'a>) -> Vec<&'a Document> {
     let is_sound =
         |document: &&Document| draft.claims.get(&document.key).is_some_and(|claim| claim.faults == 0);
     draft.documents_of(Kind::BaseDomain).into_iter().filter(is_sound).collect()
 }
 
 /// Base domains without a sound document stay as they were applied.
-fn kept<'a>(draft: &Draft<'a>, sound: &[&Document]) -> Vec<&'a ResourceKey> {
+fn kept<'a>(draft: &CatalogDraft<'a>, sound: &[&Document]) -> Vec<&'a ResourceKey> {
     let judged = |key: &ResourceKey| sound.iter().any(|document| document.key == *key);
     let recorded = draft.recorded;
     let kept = recorded.resources.keys().filter(|key| {
@@ -203,11 +203,11 @@ fn kept<'a>(draft: &Draft<'a>, sound: &[&Document]) -> Vec<&'a ResourceKey> {
     kept.collect()
 }
 
-fn is_administered(draft: &Draft, document: &Document) -> bool {
+fn is_administered(draft: &CatalogDraft, document: &Document) -> bool {
     !document.origin.path.top_folder().is_some_and(|folder| draft.organizations.contains(folder))
 }
 
-fn is_recorded_administered(draft: &Draft, key: &ResourceKey) -> bool {
+fn is_recorded_administered(draft: &CatalogDraft, key: &ResourceKey) -> bool {
     let last_good = draft.record(key).and_then(|record| record.last_good.as_ref());
     last_good.is_none_or(|last_good| {
         !last_good.origin.path.top_folder().is_some_and(|folder| draft.organizations.contains(folder))

@@ -12,7 +12,7 @@ use crate::parallel;
 use crate::problem::{Location, Origin, Problem};
 use crate::spec::{Document, Documents, Fleet, Organization, Safeguards, Spec};
 
-pub(super) struct Draft<'a> {
+pub(super) struct CatalogDraft<'a> {
     pub documents: &'a Documents,
     pub recorded: &'a Recorded,
     pub secrets: &'a Secrets,
@@ -22,11 +22,11 @@ pub(super) struct Draft<'a> {
     pub organizations: BTreeSet<Identifier>,
     pub claims: BTreeMap<ResourceKey, Claim<'a>>,
     /// The claimed resources that were never applied, sorted by key.
-    pub newcomers: Vec<ResourceKey>,
+    pub new_resources: Vec<ResourceKey>,
     /// The resources named by documents that were refused for being in a folder that may not contain them.
-    pub displaced: BTreeSet<(ResourceKey, Origin)>,
+    pub misplaced_documents: BTreeSet<(ResourceKey, Origin)>,
     pub absent: BTreeMap<ResourceKey, Absence>,
-    pub settled: BTreeMap<ResourceKey, Settled>,
+    pub settled: BTreeMap<ResourceKey, EffectiveSpec>,
     /// Secrets of the documents, by resource and field.
     pub marks: BTreeMap<ResourceKey, BTreeMap<String, ResolvedSecret>>,
     pub problems: Vec<Problem>,
@@ -47,15 +47,15 @@ pub(super) struct Claim<'a> {
 }
 
 /// The spec that is used for a resource: its document's, or the recorded one.
-pub(super) struct Settled {
+pub(super) struct EffectiveSpec {
     pub spec: Spec,
     pub origin: Origin,
-    pub basis: Basis,
+    pub basis: SpecOrigin,
     pub hold: Option<Hold>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Basis {
+pub(super) enum SpecOrigin {
     Document,
     /// The record: the resource stays as it was applied.
     Record,
@@ -63,7 +63,7 @@ pub(super) enum Basis {
     Unapplied,
 }
 
-pub(super) struct Finding {
+pub(super) struct CatalogFinding {
     /// A JSON pointer.
     pub pointer: &'static str,
     /// A few words for the underline in the printed source line.
@@ -71,27 +71,27 @@ pub(super) struct Finding {
     pub problem: Problem,
 }
 
-impl Finding {
+impl CatalogFinding {
     pub fn new(pointer: &'static str, label: impl Into<String>, problem: Problem) -> Self {
         Self { pointer, label: label.into(), problem }
     }
 }
 
 /// The result of resolving a reference.
-pub(super) enum Target<'d> {
-    Found(&'d Settled),
+pub(super) enum ReferenceTarget<'d> {
+    Found(&'d EffectiveSpec),
     /// The resource is named somewhere and can't be used yet.
     NotUsable(Hold),
     Missing,
 }
 
-impl Settled {
+impl EffectiveSpec {
     pub fn is_usable(&self) -> bool {
-        self.basis != Basis::Unapplied
+        self.basis != SpecOrigin::Unapplied
     }
 }
 
-impl<'a> Draft<'a> {
+impl<'a> CatalogDraft<'a> {
     pub fn new(
         documents: &'a Documents,
         recorded: &'a Recorded,
@@ -112,8 +112,8 @@ impl<'a> Draft<'a> {
             now,
             organizations: BTreeSet::new(),
             claims: BTreeMap::new(),
-            newcomers: Vec::new(),
-            displaced: BTreeSet::new(),
+            new_resources: Vec::new(),
+            misplaced_documents: BTreeSet::new(),
             absent: BTreeMap::new(),
             settled: BTreeMap::new(),
             marks: BTreeMap::new(),
@@ -135,12 +135,12 @@ impl<'a> Draft<'a> {
     }
 
     /// Returns the settled resources of a kind, sorted by key. They may be unusable.
-    pub fn settled_of(&self, kind: Kind) -> impl Iterator<Item = (&ResourceKey, &Settled)> {
+    pub fn settled_of(&self, kind: Kind) -> impl Iterator<Item = (&ResourceKey, &EffectiveSpec)> {
         self.settled.iter().filter(move |(key, _)| key.kind == kind)
     }
 
-    pub fn refuse(&mut self, document: &Document, findings: impl IntoIterator<Item = Finding>) {
-        for Finding { pointer, label, problem } in findings {
+    pub fn refuse(&mut self, document: &Document, findings: impl IntoIterator<Item = CatalogFinding>) {
+        for CatalogFinding { pointer, label, problem } in findings {
             self.problems.push(problem.at(document.locate(pointer), label));
             self.fault(&document.key);
         }
@@ -180,11 +180,12 @@ impl<'a> Draft<'a> {
         let invalid = (claim.faults > 0).then_some(Hold::Invalid { problems: claim.faults });
         let (document, origin) = (claim.document, claim.origin);
         let settled = match (invalid.or_else(|| claim.waits.clone()), document) {
-            (None, Some(document)) => Some(Settled::of(document, Basis::Document, None)),
+            (None, Some(document)) => Some(EffectiveSpec::of(document, SpecOrigin::Document, None)),
             (hold, document) => {
                 let hold = hold.unwrap_or(Hold::Invalid { problems: 1 });
-                self.as_recorded(key, hold.clone())
-                    .or_else(|| document.map(|document| Settled::of(document, Basis::Unapplied, Some(hold))))
+                self.as_recorded(key, hold.clone()).or_else(|| {
+                    document.map(|document| EffectiveSpec::of(document, SpecOrigin::Unapplied, Some(hold)))
+                })
             }
         };
         match settled {
@@ -204,10 +205,15 @@ impl<'a> Draft<'a> {
         }
     }
 
-    fn as_recorded(&self, key: &ResourceKey, hold: Hold) -> Option<Settled> {
+    fn as_recorded(&self, key: &ResourceKey, hold: Hold) -> Option<EffectiveSpec> {
         let last_good = self.recorded.resources.get(key)?.last_good.as_ref()?;
         let spec = self.last_good(key)?.clone();
-        Some(Settled { spec, origin: last_good.origin.clone(), basis: Basis::Record, hold: Some(hold) })
+        Some(EffectiveSpec {
+            spec,
+            origin: last_good.origin.clone(),
+            basis: SpecOrigin::Record,
+            hold: Some(hold),
+        })
     }
 
     /// Returns whether an API call removed a resource from the specs, so that its absence is intended.
@@ -231,24 +237,24 @@ impl<'a> Draft<'a> {
     }
 
     /// Resolves a reference. The kind of the key must be settled before.
-    pub fn target(&self, key: &ResourceKey) -> Target<'_> {
+    pub fn target(&self, key: &ResourceKey) -> ReferenceTarget<'_> {
         match self.settled.get(key) {
-            Some(settled) if settled.is_usable() => Target::Found(settled),
-            Some(Settled { hold: Some(Hold::Suspended { by }), .. }) => {
-                Target::NotUsable(Hold::Suspended { by: by.clone() })
+            Some(settled) if settled.is_usable() => ReferenceTarget::Found(settled),
+            Some(EffectiveSpec { hold: Some(Hold::Suspended { by }), .. }) => {
+                ReferenceTarget::NotUsable(Hold::Suspended { by: by.clone() })
             }
-            Some(_) => Target::NotUsable(Hold::Dependency { on: key.clone() }),
+            Some(_) => ReferenceTarget::NotUsable(Hold::Dependency { on: key.clone() }),
             None if self.claims.contains_key(key)
                 || self.absent.get(key).is_some_and(|absence| *absence != Absence::Removed) =>
             {
-                Target::NotUsable(Hold::Dependency { on: key.clone() })
+                ReferenceTarget::NotUsable(Hold::Dependency { on: key.clone() })
             }
-            None => Target::Missing,
+            None => ReferenceTarget::Missing,
         }
     }
 
     /// Returns the settled resource if others may build on it.
-    pub fn usable(&self, key: &ResourceKey) -> Option<&Settled> {
+    pub fn usable(&self, key: &ResourceKey) -> Option<&EffectiveSpec> {
         self.settled.get(key).filter(|settled| settled.is_usable())
     }
 
@@ -321,8 +327,8 @@ impl<'a> Draft<'a> {
     }
 }
 
-impl Settled {
-    fn of(document: &Document, basis: Basis, hold: Option<Hold>) -> Self {
+impl EffectiveSpec {
+    fn of(document: &Document, basis: SpecOrigin, hold: Option<Hold>) -> Self {
         Self { spec: document.spec.clone(), origin: document.origin.clone(), basis, hold }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::catalog::draft::{Draft, Finding};
+use crate::catalog::draft::{CatalogDraft, CatalogFinding};
 use crate::names::{Domain, Identifier, Kind, ResourceKey};
 use crate::problem::Problem;
 use crate::spec::{Cluster, Spec};
@@ -20,7 +20,7 @@ pub(super) fn broker(cluster: &Identifier, domain: &Domain, number: u32) -> Stri
 
 /// Returns the base domain of a cluster's addresses; none if the cluster is reachable only from inside, or if
 /// its fleet or the domain can't be used.
-pub(super) fn domain_of(draft: &Draft, cluster: &Cluster) -> Option<(ResourceKey, Domain)> {
+pub(super) fn domain_of(draft: &CatalogDraft, cluster: &Cluster) -> Option<(ResourceKey, Domain)> {
     if !cluster.advanced_config.cluster_access.is_external() {
         return None;
     }
@@ -33,7 +33,7 @@ pub(super) fn domain_of(draft: &Draft, cluster: &Cluster) -> Option<(ResourceKey
 
 /// Refuses clusters whose host names are invalid or already in use. Clusters that are reachable already keep
 /// their names; then the oldest comes first.
-pub(super) fn check(draft: &mut Draft) {
+pub(super) fn check(draft: &mut CatalogDraft) {
     let mut clusters: Vec<_> = draft
         .settled_of(Kind::Cluster)
         .filter(|(_, settled)| settled.is_usable())
@@ -71,11 +71,11 @@ pub(super) fn check(draft: &mut Draft) {
     }
 }
 
-fn is_reached(draft: &Draft, key: &ResourceKey) -> bool {
+fn is_reached(draft: &CatalogDraft, key: &ResourceKey) -> bool {
     matches!(draft.last_good(key), Some(Spec::Cluster(cluster)) if cluster.advanced_config.cluster_access.is_external())
 }
 
-fn domain_owners(draft: &Draft) -> BTreeMap<String, Vec<Identifier>> {
+fn domain_owners(draft: &CatalogDraft) -> BTreeMap<String, Vec<Identifier>> {
     let mut owners: BTreeMap<String, Vec<Identifier>> = BTreeMap::new();
     for (key, _) in draft.settled_of(Kind::BaseDomain).filter(|(_, settled)| settled.is_usable()) {
         owners.entry(key.name.to_string()).or_default().push(key.organization.clone());
@@ -83,13 +83,13 @@ fn domain_owners(draft: &Draft) -> BTreeMap<String, Vec<Identifier>> {
     owners
 }
 
-fn host_taken(host: &str) -> Finding {
+fn host_taken(host: &str) -> CatalogFinding {
     let problem = Problem::error("host-taken", format!("`{host}` is the address of something else already"))
         .hint("give the cluster another identifier, or its fleet another domain");
-    Finding::new("/identifier", "gives that address", problem)
+    CatalogFinding::new("/identifier", "gives that address", problem)
 }
 
-fn too_long(cluster: &Identifier, domain: &Domain) -> Option<Finding> {
+fn too_long(cluster: &Identifier, domain: &Domain) -> Option<CatalogFinding> {
     let host = broker(cluster, domain, LAST_BROKER);
     if host.parse::<Domain>().is_ok() {
         return None;
@@ -104,5 +104,5 @@ fn too_long(cluster: &Identifier, domain: &Domain) -> Option<Finding> {
         Domain::MAX_LENGTH,
         Domain::MAX_LABEL
     ));
-    Some(Finding::new("/identifier", "too long with its domain", problem))
+    Some(CatalogFinding::new("/identifier", "too long with its domain", problem))
 }

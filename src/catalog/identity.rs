@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::Recorded;
-use crate::catalog::draft::{Claim, Draft, place};
+use crate::catalog::draft::{CatalogDraft, Claim, place};
 use crate::names::{Identifier, Kind, ResourceKey, SpecPath};
 use crate::problem::{Location, Origin, Problem};
 use crate::spec::{Document, Documents, ParsedFile, Safeguards};
@@ -22,7 +22,7 @@ struct Claimant<'a> {
 }
 
 /// Finds the document of each resource, and refuses those in a folder that may not contain them.
-pub(super) fn claim(draft: &mut Draft) {
+pub(super) fn claim(draft: &mut CatalogDraft) {
     draft.organizations = known_organizations(draft.documents, draft.recorded);
     for (key, mut claimants) in claimants(draft) {
         claimants.sort_by_key(|claimant| claimant.origin);
@@ -38,12 +38,12 @@ pub(super) fn claim(draft: &mut Draft) {
         draft.claims.insert(key, claim);
     }
     let is_new = |key: &&ResourceKey| !draft.recorded.resources.contains_key(*key);
-    draft.newcomers = draft.claims.keys().filter(is_new).cloned().collect();
+    draft.new_resources = draft.claims.keys().filter(is_new).cloned().collect();
 }
 
-pub struct Owners(BTreeSet<Identifier>);
+pub struct FolderOwners(BTreeSet<Identifier>);
 
-impl Owners {
+impl FolderOwners {
     pub fn of(documents: &Documents, recorded: &Recorded) -> Self {
         Self(known_organizations(documents, recorded))
     }
@@ -82,7 +82,7 @@ fn known_organizations(documents: &Documents, recorded: &Recorded) -> BTreeSet<I
 }
 
 /// Returns the documents in permitted folders, by key, and reports the others.
-fn claimants<'a>(draft: &mut Draft<'a>) -> BTreeMap<ResourceKey, Vec<Claimant<'a>>> {
+fn claimants<'a>(draft: &mut CatalogDraft<'a>) -> BTreeMap<ResourceKey, Vec<Claimant<'a>>> {
     let mut by_key: BTreeMap<ResourceKey, Vec<Claimant>> = BTreeMap::new();
     for (path, file) in &draft.documents.files {
         let owner = path.top_folder().and_then(|folder| draft.organizations.get(folder)).cloned();
@@ -90,7 +90,7 @@ fn claimants<'a>(draft: &mut Draft<'a>) -> BTreeMap<ResourceKey, Vec<Claimant<'a
             match owner.as_ref().and_then(|owner| trespass(owner, document)) {
                 Some(problem) => {
                     draft.problems.push(problem);
-                    draft.displaced.insert((document.key.clone(), document.origin.clone()));
+                    draft.misplaced_documents.insert((document.key.clone(), document.origin.clone()));
                 }
                 None => by_key.entry(document.key.clone()).or_default().push(Claimant {
                     origin: &document.origin,
@@ -102,7 +102,7 @@ fn claimants<'a>(draft: &mut Draft<'a>) -> BTreeMap<ResourceKey, Vec<Claimant<'a
         }
         for invalid in &file.invalid {
             if owner.as_ref().is_some_and(|owner| !may_hold(owner, &invalid.key)) {
-                draft.displaced.insert((invalid.key.clone(), invalid.origin.clone()));
+                draft.misplaced_documents.insert((invalid.key.clone(), invalid.origin.clone()));
                 continue;
             }
             by_key.entry(invalid.key.clone()).or_default().push(Claimant {
@@ -160,7 +160,7 @@ fn problems_within(path: &SpecPath, file: &ParsedFile, line: u32) -> u32 {
 }
 
 /// Reports every document but the first, and returns how many there are.
-fn report_duplicates(draft: &mut Draft, key: &ResourceKey, claimants: &[Claimant]) -> u32 {
+fn report_duplicates(draft: &mut CatalogDraft, key: &ResourceKey, claimants: &[Claimant]) -> u32 {
     let Some((first, others)) = claimants.split_first() else { return 0 };
     let name = match key.kind {
         Kind::BaseDomain => "/domain",

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::catalog::draft::{Draft, Finding};
-use crate::catalog::{Written, capacity};
+use crate::catalog::draft::{CatalogDraft, CatalogFinding};
+use crate::catalog::{RecordedSpec, capacity};
 use crate::config::UnitCatalogue;
 use crate::names::{Domain, Kind, ResourceKey};
 use crate::problem::Problem;
@@ -44,7 +44,7 @@ pub fn immutable_fields(kind: Kind, spec: &Value) -> BTreeMap<String, Value> {
     immutable_pointers(kind).iter().map(|pointer| ((*pointer).to_owned(), value(pointer))).collect()
 }
 
-pub(super) fn check(draft: &mut Draft) {
+pub(super) fn check(draft: &mut CatalogDraft) {
     for document in draft.claimed_documents() {
         let mut findings = changed_fields(draft, document);
         match (&document.spec, draft.last_good(&document.key)) {
@@ -62,9 +62,9 @@ pub(super) fn check(draft: &mut Draft) {
     }
 }
 
-fn changed_fields(draft: &Draft, document: &Document) -> Vec<Finding> {
+fn changed_fields(draft: &CatalogDraft, document: &Document) -> Vec<CatalogFinding> {
     let Some(record) = draft.record(&document.key) else { return Vec::new() };
-    let now = Written::of(&document.key, &document.spec, Some(record)).immutable;
+    let now = RecordedSpec::of(&document.key, &document.spec, Some(record)).immutable;
     let changed = immutable_pointers(document.key.kind).iter().filter_map(|pointer| {
         let (before, now) = (record.immutable.get(*pointer)?, now.get(*pointer)?);
         (before != now).then(|| immutable_field(&document.key, pointer, before, now))
@@ -72,7 +72,7 @@ fn changed_fields(draft: &Draft, document: &Document) -> Vec<Finding> {
     changed.collect()
 }
 
-fn immutable_field(key: &ResourceKey, pointer: &'static str, before: &Value, now: &Value) -> Finding {
+fn immutable_field(key: &ResourceKey, pointer: &'static str, before: &Value, now: &Value) -> CatalogFinding {
     let field = pointer.trim_start_matches('/').replace('/', ".");
     let put_back = put_back(&field, before);
     let instead = match key.kind {
@@ -81,7 +81,7 @@ fn immutable_field(key: &ResourceKey, pointer: &'static str, before: &Value, now
     };
     let problem = Problem::error("immutable-field", format!("`{field}` of {key} can't change"))
         .hint(format!("{put_back}; to have it otherwise, {instead}"));
-    Finding::new(pointer, format!("was {}, would be {}", show(before), show(now)), problem)
+    CatalogFinding::new(pointer, format!("was {}, would be {}", show(before), show(now)), problem)
 }
 
 fn put_back(field: &str, before: &Value) -> String {
@@ -99,7 +99,7 @@ fn show(value: &Value) -> String {
     }
 }
 
-fn one_way_changes(before: &Cluster, now: &Cluster, units: &UnitCatalogue) -> Vec<Finding> {
+fn one_way_changes(before: &Cluster, now: &Cluster, units: &UnitCatalogue) -> Vec<CatalogFinding> {
     [fewer_units(before, now, units), smaller_disks(before, now, units), less_tiering(before, now)]
         .into_iter()
         .flatten()
@@ -107,7 +107,7 @@ fn one_way_changes(before: &Cluster, now: &Cluster, units: &UnitCatalogue) -> Ve
 }
 
 /// Removing brokers must be confirmed, and takes at most half of them at a time.
-fn fewer_units(before: &Cluster, now: &Cluster, units: &UnitCatalogue) -> Option<Finding> {
+fn fewer_units(before: &Cluster, now: &Cluster, units: &UnitCatalogue) -> Option<CatalogFinding> {
     let (from, to) = (before.kafka_units, now.kafka_units);
     if to >= from {
         return None;
@@ -131,10 +131,10 @@ fn fewer_units(before: &Cluster, now: &Cluster, units: &UnitCatalogue) -> Option
     } else {
         return None;
     };
-    Some(Finding::new("/kafka_units", format!("was {from}"), problem))
+    Some(CatalogFinding::new("/kafka_units", format!("was {from}"), problem))
 }
 
-fn smaller_disks(before: &Cluster, now: &Cluster, units: &UnitCatalogue) -> Option<Finding> {
+fn smaller_disks(before: &Cluster, now: &Cluster, units: &UnitCatalogue) -> Option<CatalogFinding> {
     let (from, to) = (disk_gib(before, units), disk_gib(now, units));
     (to < from).then(|| {
         let problem = Problem::error(
@@ -142,7 +142,7 @@ fn smaller_disks(before: &Cluster, now: &Cluster, units: &UnitCatalogue) -> Opti
             format!("the disks of a broker can't shrink from {from} to {to} GiB"),
         )
         .hint(format!("set `size_gib` to {from} or more; for smaller disks, {NEW_CLUSTER}"));
-        Finding::new(STORAGE_SIZE, format!("was {from}"), problem)
+        CatalogFinding::new(STORAGE_SIZE, format!("was {from}"), problem)
     })
 }
 
@@ -152,7 +152,7 @@ fn disk_gib(cluster: &Cluster, units: &UnitCatalogue) -> u32 {
     config.storage.size_gib.unwrap_or_else(|| sizes.disk_gib(capacity::units(cluster)))
 }
 
-fn less_tiering(before: &Cluster, now: &Cluster) -> Option<Finding> {
+fn less_tiering(before: &Cluster, now: &Cluster) -> Option<CatalogFinding> {
     let from = before.advanced_config.tiered_storage_bucket_name.as_ref()?;
     let message = match &now.advanced_config.tiered_storage_bucket_name {
         Some(to) if to == from => return None,
@@ -162,11 +162,16 @@ fn less_tiering(before: &Cluster, now: &Cluster) -> Option<Finding> {
     let problem = Problem::error("tiered-storage-change", message).hint(format!(
         "the older part of the log is in bucket `{from}`, and brokers fail without it; put it back, or {NEW_CLUSTER}"
     ));
-    Some(Finding::new(BUCKET, format!("was `{from}`"), problem))
+    Some(CatalogFinding::new(BUCKET, format!("was `{from}`"), problem))
 }
 
 /// Clusters that name no storage class inherit the fleet's, and theirs is immutable.
-fn inherited_class(draft: &Draft, key: &ResourceKey, before: &Fleet, now: &Fleet) -> Option<Finding> {
+fn inherited_class(
+    draft: &CatalogDraft,
+    key: &ResourceKey,
+    before: &Fleet,
+    now: &Fleet,
+) -> Option<CatalogFinding> {
     let (from, to) = (&before.advanced_config.storage_class, &now.advanced_config.storage_class);
     if from == to {
         return None;
@@ -180,12 +185,21 @@ fn inherited_class(draft: &Draft, key: &ResourceKey, before: &Fleet, now: &Fleet
         "{heir} names no class of its own, and that of its disks can't change; {}, and name the new class in new clusters",
         put_back("advanced_config.storage_class", &json!(from))
     ));
-    Some(Finding::new("/advanced_config/storage_class", format!("was {}", show(&json!(from))), problem))
+    Some(CatalogFinding::new(
+        "/advanced_config/storage_class",
+        format!("was {}", show(&json!(from))),
+        problem,
+    ))
 }
 
 /// The addresses of all externally reachable clusters contain the fleet's base domain. Changing it would
 /// break them all at once.
-fn domain_in_use(draft: &Draft, key: &ResourceKey, before: &Fleet, now: &Fleet) -> Option<Finding> {
+fn domain_in_use(
+    draft: &CatalogDraft,
+    key: &ResourceKey,
+    before: &Fleet,
+    now: &Fleet,
+) -> Option<CatalogFinding> {
     let from = before.domain.as_ref()?;
     let base = |domain: &Domain| match draft.find_domain(&key.organization, domain) {
         Some(base) => base.name.to_string(),
@@ -203,11 +217,16 @@ fn domain_in_use(draft: &Draft, key: &ResourceKey, before: &Fleet, now: &Fleet) 
         "clients outside find {reached} under `{from}`; put it back, or first give each cluster of the fleet \
          `cluster_access: Internal` and apply, which closes it to them"
     ));
-    Some(Finding::new("/domain", format!("was `{from}`"), problem))
+    Some(CatalogFinding::new("/domain", format!("was `{from}`"), problem))
 }
 
 /// A private Gateway that becomes public exposes every cluster behind it, so each cluster has to agree.
-fn opened_gateway(draft: &Draft, key: &ResourceKey, before: &Fleet, now: &Fleet) -> Option<Finding> {
+fn opened_gateway(
+    draft: &CatalogDraft,
+    key: &ResourceKey,
+    before: &Fleet,
+    now: &Fleet,
+) -> Option<CatalogFinding> {
     let is_private = |fleet: &Fleet| fleet.advanced_config.gateway.as_ref().map(|gateway| gateway.private);
     // A Gateway that was already public is no change. One that wasn't configured may still exist, as private.
     if is_private(before) == Some(false) || is_private(now) != Some(false) {
@@ -235,11 +254,11 @@ fn opened_gateway(draft: &Draft, key: &ResourceKey, before: &Fleet, now: &Fleet)
         "{closed} is reached through it and says `private_access: true`; put `private: true` back, or write \
              `private_access: false` in each cluster of the fleet in the same change"
     ));
-    Some(Finding::new("/advanced_config/gateway/private", "was true", problem))
+    Some(CatalogFinding::new("/advanced_config/gateway/private", "was true", problem))
 }
 
 fn cluster_of<'a>(
-    draft: &'a Draft,
+    draft: &'a CatalogDraft,
     fleet: &ResourceKey,
     holds: impl Fn(&Cluster) -> bool,
 ) -> Option<&'a ResourceKey> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::catalog::draft::{Draft, Finding};
+use crate::catalog::draft::{CatalogDraft, CatalogFinding};
 use crate::catalog::versions;
 use crate::names::Kind;
 use crate::problem::Problem;
@@ -14,7 +14,7 @@ const NAMES: usize = 6;
 
 /// Refuses fleets whose operator can't be installed from the settings, would be downgraded, or doesn't
 /// support the Kafka version of one of the fleet's clusters.
-pub(super) fn check(draft: &mut Draft) {
+pub(super) fn check(draft: &mut CatalogDraft) {
     for document in draft.documents_of(Kind::Fleet) {
         let Spec::Fleet(fleet) = &document.spec else { continue };
         let findings = unusable(draft, fleet)
@@ -24,25 +24,25 @@ pub(super) fn check(draft: &mut Draft) {
     }
 }
 
-fn unusable(draft: &Draft, fleet: &Fleet) -> Option<Finding> {
+fn unusable(draft: &CatalogDraft, fleet: &Fleet) -> Option<CatalogFinding> {
     let version = fleet.advanced_config.components.installs()?;
     let fault = draft.config.operators.strimzi(version).err()?;
-    Some(Finding::new(STRIMZI, "", Problem::error(fault.code, fault.message).hint(fault.hint)))
+    Some(CatalogFinding::new(STRIMZI, "", Problem::error(fault.code, fault.message).hint(fault.hint)))
 }
 
-fn older(draft: &Draft, document: &Document, fleet: &Fleet) -> Option<Finding> {
+fn older(draft: &CatalogDraft, document: &Document, fleet: &Fleet) -> Option<CatalogFinding> {
     let Some(Spec::Fleet(before)) = draft.last_good(&document.key) else { return None };
     let [was, is] = [before, fleet].map(|fleet| fleet.advanced_config.components.installs());
     let (was, is) = was.zip(is).filter(|(was, is)| numbers(is) < numbers(was))?;
     let problem =
         Problem::error("older-operator", format!("the Strimzi operator can't go from {was} back to {is}"))
             .hint(format!("an older operator doesn't know what a newer one left behind; put {was} back"));
-    Some(Finding::new(STRIMZI, format!("was {was}"), problem))
+    Some(CatalogFinding::new(STRIMZI, format!("was {was}"), problem))
 }
 
 /// An operator no longer changes a cluster whose Kafka version it doesn't support. The last applied specs are
 /// compared, since an edit in the same change is applied only after the operator.
-fn stranding(draft: &Draft, document: &Document, fleet: &Fleet) -> Option<Finding> {
+fn stranding(draft: &CatalogDraft, document: &Document, fleet: &Fleet) -> Option<CatalogFinding> {
     let Some(Spec::Fleet(before)) = draft.last_good(&document.key) else { return None };
     let version = fleet.advanced_config.components.installs()?;
     let was = before.advanced_config.components.installs();
@@ -72,7 +72,7 @@ fn stranding(draft: &Draft, document: &Document, fleet: &Fleet) -> Option<Findin
          are Healthy with it",
         runs.join(", ")
     ));
-    Some(Finding::new(STRIMZI, was.map_or(String::new(), |was| format!("was {was}")), problem))
+    Some(CatalogFinding::new(STRIMZI, was.map_or(String::new(), |was| format!("was {was}")), problem))
 }
 
 fn numbers(version: &str) -> Vec<u32> {

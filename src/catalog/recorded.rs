@@ -207,7 +207,7 @@ pub struct TypedSpec {
     text: Json,
     /// None if this version can't read it.
     pub spec: Option<Spec>,
-    written: OnceLock<Written>,
+    written: OnceLock<RecordedSpec>,
 }
 
 impl TypedSpec {
@@ -219,13 +219,13 @@ impl TypedSpec {
 
 /// A spec as this version records it.
 #[derive(Clone)]
-pub struct Written {
+pub struct RecordedSpec {
     /// With traces in place of secrets.
     pub spec: Json,
     pub immutable: Arc<BTreeMap<String, Value>>,
 }
 
-impl Written {
+impl RecordedSpec {
     /// Returns a resource's spec as it would be recorded; cached for specs that equal the last applied one.
     pub fn of(key: &ResourceKey, spec: &Spec, recorded: Option<&RecordedResource>) -> Self {
         let write = || {
@@ -304,7 +304,7 @@ pub struct Deletion {
 }
 
 impl RecordedResource {
-    pub fn stood_in(&self) -> Option<&SpecPath> {
+    pub fn last_known_file(&self) -> Option<&SpecPath> {
         self.path.as_ref().or(self.last_good.as_ref().map(|last_good| &last_good.origin.path))
     }
 

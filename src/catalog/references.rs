@@ -1,7 +1,7 @@
 //! Checks the references of documents, which are always within their own organization. Another organization's
 //! resource is reported exactly as one that doesn't exist.
 
-use crate::catalog::draft::{Draft, Finding, Settled, Target};
+use crate::catalog::draft::{CatalogDraft, CatalogFinding, EffectiveSpec, ReferenceTarget};
 use crate::catalog::{Hold, buckets, capacity, hosts, versions};
 use crate::config::UnitCatalogue;
 use crate::names::{Identifier, Kind, ResourceKey};
@@ -11,15 +11,15 @@ use crate::spec::{
 };
 
 #[derive(Default)]
-struct Outcome {
-    findings: Vec<Finding>,
+struct ReferenceCheck {
+    findings: Vec<CatalogFinding>,
     waits: Option<Hold>,
 }
 
 /// Checks the references of all documents of a kind. The kinds that it refers to must be settled before.
-pub(super) fn check(draft: &mut Draft, kind: Kind) {
+pub(super) fn check(draft: &mut CatalogDraft, kind: Kind) {
     for document in draft.documents_of(kind) {
-        let mut outcome = Outcome::default();
+        let mut outcome = ReferenceCheck::default();
         outcome.organization(draft, document);
         match &document.spec {
             Spec::BaseDomain(domain) => outcome.base_domain(draft, document, domain),
@@ -38,7 +38,7 @@ pub(super) fn check(draft: &mut Draft, kind: Kind) {
     }
 }
 
-impl Outcome {
+impl ReferenceCheck {
     fn wait(&mut self, hold: Hold) {
         self.waits.get_or_insert(hold);
     }
@@ -47,43 +47,45 @@ impl Outcome {
     /// already.
     fn follow<'d>(
         &mut self,
-        draft: &'d Draft,
+        draft: &'d CatalogDraft,
         pointer: &'static str,
         target: &ResourceKey,
-    ) -> Option<&'d Settled> {
+    ) -> Option<&'d EffectiveSpec> {
         match draft.target(target) {
-            Target::Found(settled) => return Some(settled),
-            Target::NotUsable(hold) => self.wait(hold),
-            Target::Missing => self.findings.push(dangling(draft, pointer, target)),
+            ReferenceTarget::Found(settled) => return Some(settled),
+            ReferenceTarget::NotUsable(hold) => self.wait(hold),
+            ReferenceTarget::Missing => self.findings.push(dangling(draft, pointer, target)),
         }
         None
     }
 
-    fn organization(&mut self, draft: &Draft, document: &Document) {
+    fn organization(&mut self, draft: &CatalogDraft, document: &Document) {
         let organization = &document.key.organization;
         let key = ResourceKey::organization(organization);
         if organization.as_str() == Identifier::ROOT || document.key == key {
             return;
         }
         match draft.target(&key) {
-            Target::Found(_) => {}
-            Target::NotUsable(hold) => self.wait(hold),
+            ReferenceTarget::Found(_) => {}
+            ReferenceTarget::NotUsable(hold) => self.wait(hold),
             // It was described in a file that may not contain it, which is reported there.
-            Target::Missing if draft.displaced.iter().any(|(displaced, _)| *displaced == key) => {
+            ReferenceTarget::Missing
+                if draft.misplaced_documents.iter().any(|(displaced, _)| *displaced == key) =>
+            {
                 self.wait(Hold::Dependency { on: key });
             }
-            Target::Missing => self.findings.push(unknown_organization(draft, organization)),
+            ReferenceTarget::Missing => self.findings.push(unknown_organization(draft, organization)),
         }
     }
 
-    fn base_domain(&mut self, draft: &Draft, document: &Document, domain: &BaseDomain) {
+    fn base_domain(&mut self, draft: &CatalogDraft, document: &Document, domain: &BaseDomain) {
         if let Some(account) = &domain.cloud_account {
             let target = ResourceKey::new(Kind::CloudAccount, &document.key.organization, account.as_str());
             self.follow(draft, "/cloud_account", &target);
         }
     }
 
-    fn fleet(&mut self, draft: &Draft, document: &Document, fleet: &Fleet) {
+    fn fleet(&mut self, draft: &CatalogDraft, document: &Document, fleet: &Fleet) {
         let organization = &document.key.organization;
         if let Some(domain) = &fleet.domain {
             let target = draft
@@ -94,7 +96,7 @@ impl Outcome {
         if fleet.tenancy_mode == TenancyMode::Dedicated && fleet.max_tenants != 1 {
             let problem = Problem::error("dedicated-tenants", "a Dedicated fleet hosts exactly one cluster")
                 .hint("set `max_tenants: 1`, or use Shared or Isolated");
-            self.findings.push(Finding::new("/max_tenants", "must be 1", problem));
+            self.findings.push(CatalogFinding::new("/max_tenants", "must be 1", problem));
         }
         if fleet.suspend {
             self.wait(Hold::Suspended { by: document.key.clone() });
@@ -102,7 +104,7 @@ impl Outcome {
     }
 
     /// A fleet kept as it was applied may name a domain that is gone. External clusters wait for that domain.
-    fn domain_of_fleet(&mut self, draft: &Draft, cluster: &Cluster, fleet: &Fleet) {
+    fn domain_of_fleet(&mut self, draft: &CatalogDraft, cluster: &Cluster, fleet: &Fleet) {
         if let Some(domain) = &fleet.domain
             && cluster.advanced_config.cluster_access.is_external()
             && hosts::domain_of(draft, cluster).is_none()
@@ -113,7 +115,7 @@ impl Outcome {
         }
     }
 
-    fn cluster(&mut self, draft: &Draft, document: &Document, cluster: &Cluster) {
+    fn cluster(&mut self, draft: &CatalogDraft, document: &Document, cluster: &Cluster) {
         let organization = &document.key.organization;
         let named = |kind, name: &Identifier| ResourceKey::new(kind, organization, name.as_str());
         let config = &cluster.advanced_config;
@@ -159,7 +161,11 @@ const MAX_BROKERS: u32 = 1000;
 /// size the brokers of smaller zones would get more copies. With fewer zones than copies, Cruise Control
 /// moves nothing: one of its hard goals wants each copy in its own zone. An existing cluster with too few
 /// zones for its copies is accepted if its zones and units don't change.
-fn unfit_layout(cluster: &Cluster, before: Option<&Cluster>, units: &UnitCatalogue) -> Option<Finding> {
+fn unfit_layout(
+    cluster: &Cluster,
+    before: Option<&Cluster>,
+    units: &UnitCatalogue,
+) -> Option<CatalogFinding> {
     let config = &cluster.advanced_config;
     let sizes = units.sizes(config.profile);
     let brokers = sizes.brokers(capacity::units(cluster));
@@ -170,7 +176,7 @@ fn unfit_layout(cluster: &Cluster, before: Option<&Cluster>, units: &UnitCatalog
             format!("a cluster can't have {brokers} brokers, since their ids end at {}", MAX_BROKERS - 1);
         let problem = Problem::error("too-many-brokers", message)
             .hint("use fewer `kafka_units`, or larger brokers in the `units` of the settings");
-        return Some(Finding::new("/kafka_units", format!("{brokers} brokers"), problem));
+        return Some(CatalogFinding::new("/kafka_units", format!("{brokers} brokers"), problem));
     }
     let is_even = |zones: u32| brokers.is_multiple_of(zones);
     let holds_copies = |zones: u32| zones == 1 || zones >= copies;
@@ -194,10 +200,14 @@ fn unfit_layout(cluster: &Cluster, before: Option<&Cluster>, units: &UnitCatalog
     let fit: Vec<String> = fit.map(|zones| zones.to_string()).collect();
     let problem = Problem::error("unfit-zones", message)
         .hint(format!("use other `kafka_units`, or one of these for `number_of_zones`: {}", fit.join(", ")));
-    Some(Finding::new("/advanced_config/number_of_zones", format!("{zones} zones"), problem))
+    Some(CatalogFinding::new("/advanced_config/number_of_zones", format!("{zones} zones"), problem))
 }
 
-fn last_admin_gone(draft: &Draft, document: &Document, organization: &Organization) -> Option<Problem> {
+fn last_admin_gone(
+    draft: &CatalogDraft,
+    document: &Document,
+    organization: &Organization,
+) -> Option<Problem> {
     let has_admin = |it: &Organization| it.members.iter().any(|member| member.role == Role::Admin);
     let Spec::Organization(before) = draft.last_good(&document.key)? else { return None };
     let is_gone = has_admin(before) && !has_admin(organization);
@@ -212,7 +222,12 @@ fn last_admin_gone(draft: &Draft, document: &Document, organization: &Organizati
     })
 }
 
-fn disagreements(draft: &Draft, cluster: &Cluster, fleet: &Fleet, fleet_key: &ResourceKey) -> Vec<Finding> {
+fn disagreements(
+    draft: &CatalogDraft,
+    cluster: &Cluster,
+    fleet: &Fleet,
+    fleet_key: &ResourceKey,
+) -> Vec<CatalogFinding> {
     let name = &fleet.identifier;
     let elsewhere = |problem: Problem, pointer: &str, label: String| match draft
         .claims
@@ -231,7 +246,7 @@ fn disagreements(draft: &Draft, cluster: &Cluster, fleet: &Fleet, fleet_key: &Re
         )
         .hint(format!("set `tenancy_mode: {theirs}`, or choose a fleet that is {ours}"));
         let problem = elsewhere(problem, "/tenancy_mode", format!("{theirs} here"));
-        findings.push(Finding::new("/tenancy_mode", format!("must be {theirs}"), problem));
+        findings.push(CatalogFinding::new("/tenancy_mode", format!("must be {theirs}"), problem));
     }
     if let Some(provider) = cluster.cloud_provider.filter(|provider| *provider != fleet.infra_type) {
         let (ours, theirs) = (word(&provider), word(&fleet.infra_type));
@@ -243,11 +258,11 @@ fn disagreements(draft: &Draft, cluster: &Cluster, fleet: &Fleet, fleet_key: &Re
         )
         .hint(format!("set `cloud_provider: {theirs}`, or leave it out"));
         let problem = elsewhere(problem, "/infra_type", format!("`{theirs}` here"));
-        findings.push(Finding::new("/cloud_provider", format!("must be `{theirs}`"), problem));
+        findings.push(CatalogFinding::new("/cloud_provider", format!("must be `{theirs}`"), problem));
     }
     findings.extend(gateway_mismatch(cluster, fleet).map(|(ours, problem)| {
         let problem = elsewhere(problem, "/advanced_config/gateway", format!("{} here", !ours));
-        Finding::new("/advanced_config/private_access", format!("must be {}", !ours), problem)
+        CatalogFinding::new("/advanced_config/private_access", format!("must be {}", !ours), problem)
     }));
     if cluster.advanced_config.auto_upgrade && fleet.infra_type == InfraType::Directory {
         let problem = Problem::error(
@@ -255,7 +270,11 @@ fn disagreements(draft: &Draft, cluster: &Cluster, fleet: &Fleet, fleet_key: &Re
             format!("`auto_upgrade: true` is not supported on fleet `{name}`, whose infra_type is `directory`"),
         )
         .hint("nothing tells here which versions its operator runs: remove `auto_upgrade`, and raise `version` when you want to upgrade");
-        findings.push(Finding::new("/advanced_config/auto_upgrade", "not on a fleet of files", problem));
+        findings.push(CatalogFinding::new(
+            "/advanced_config/auto_upgrade",
+            "not on a fleet of files",
+            problem,
+        ));
     }
     if cluster.advanced_config.cluster_access.is_external() && fleet.domain.is_none() {
         let problem = Problem::error(
@@ -263,7 +282,11 @@ fn disagreements(draft: &Draft, cluster: &Cluster, fleet: &Fleet, fleet_key: &Re
             format!("external access needs a base domain, and fleet `{name}` has none"),
         )
         .hint("set `domain` in the fleet, or `cluster_access: Internal` here");
-        findings.push(Finding::new("/advanced_config/cluster_access", "reached from outside", problem));
+        findings.push(CatalogFinding::new(
+            "/advanced_config/cluster_access",
+            "reached from outside",
+            problem,
+        ));
     }
     findings
 }
@@ -296,19 +319,19 @@ fn word(value: &impl serde::Serialize) -> String {
     }
 }
 
-fn unknown_version(version: &str) -> Option<Finding> {
+fn unknown_version(version: &str) -> Option<CatalogFinding> {
     if versions::find(version).is_some() {
         return None;
     }
     let supported: Vec<_> = versions::SUPPORTED.iter().map(|supported| supported.version).collect();
     let problem = Problem::error("unknown-version", format!("Kafka {version} is not supported"))
         .hint(format!("use one of {}", supported.join(", ")));
-    Some(Finding::new("/advanced_config/version", "not a supported version", problem))
+    Some(CatalogFinding::new("/advanced_config/version", "not a supported version", problem))
 }
 
 /// If every copy had to be in sync, each restart of a broker would stop all writes, and Strimzi restarts
 /// none.
-fn too_many_in_sync(cluster: &Cluster, units: &UnitCatalogue) -> Option<Finding> {
+fn too_many_in_sync(cluster: &Cluster, units: &UnitCatalogue) -> Option<CatalogFinding> {
     let config = &cluster.advanced_config;
     let wanted = config.config.number("min.insync.replicas")?;
     let copies = units.sizes(config.profile).copies(capacity::units(cluster));
@@ -321,10 +344,14 @@ fn too_many_in_sync(cluster: &Cluster, units: &UnitCatalogue) -> Option<Finding>
     let problem = Problem::error("too-many-in-sync", message).hint(format!(
         "use at most {most}: with every copy needed, no broker could restart without stopping all writes"
     ));
-    Some(Finding::new("/advanced_config/config/min.insync.replicas", format!("at most {most}"), problem))
+    Some(CatalogFinding::new(
+        "/advanced_config/config/min.insync.replicas",
+        format!("at most {most}"),
+        problem,
+    ))
 }
 
-fn unknown_organization(draft: &Draft, organization: &Identifier) -> Finding {
+fn unknown_organization(draft: &CatalogDraft, organization: &Identifier) -> CatalogFinding {
     let hint = match draft.unreadable_for(organization) {
         Some(unreadable) => format!("mend {unreadable}, which can't be read and may describe it"),
         None => "describe it in an Organization document in an administrator's file, or correct the name"
@@ -333,10 +360,10 @@ fn unknown_organization(draft: &Draft, organization: &Identifier) -> Finding {
     let problem =
         Problem::error("unknown-organization", format!("there is no organization `{organization}`"))
             .hint(hint);
-    Finding::new("/organization", "no such organization", problem)
+    CatalogFinding::new("/organization", "no such organization", problem)
 }
 
-fn dangling(draft: &Draft, pointer: &'static str, target: &ResourceKey) -> Finding {
+fn dangling(draft: &CatalogDraft, pointer: &'static str, target: &ResourceKey) -> CatalogFinding {
     let (noun, name, organization) = (target.kind.noun(), &target.name, &target.organization);
     let names = names(draft, organization, target.kind);
     let mut hint = match (closest(name, &names), names.is_empty()) {
@@ -351,10 +378,10 @@ fn dangling(draft: &Draft, pointer: &'static str, target: &ResourceKey) -> Findi
     let problem =
         Problem::error("dangling-reference", format!("organization `{organization}` has no {noun} `{name}`"))
             .hint(hint);
-    Finding::new(pointer, format!("no such {noun}"), problem)
+    CatalogFinding::new(pointer, format!("no such {noun}"), problem)
 }
 
-fn names(draft: &Draft, organization: &Identifier, kind: Kind) -> Vec<String> {
+fn names(draft: &CatalogDraft, organization: &Identifier, kind: Kind) -> Vec<String> {
     let mut names: Vec<String> = draft
         .named(organization, kind)
         .flat_map(|(key, spec)| {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::catalog::capacity::{self, Use};
-use crate::catalog::draft::{Draft, Settled};
+use crate::catalog::capacity::{self, CapacityUsage};
+use crate::catalog::draft::{CatalogDraft, EffectiveSpec};
 use crate::catalog::{
     ClusterDomain, ResolvedCluster, ResolvedFleet, ResolvedSecret, TieredStorage, certificates, credentials,
     hosts,
@@ -17,8 +17,8 @@ pub(super) type Certificates = BTreeMap<ResourceKey, Certificate>;
 
 /// Includes held fleets.
 pub(super) fn fleets(
-    draft: &Draft,
-    usage: &Use,
+    draft: &CatalogDraft,
+    usage: &CapacityUsage,
     certificates: &Certificates,
 ) -> BTreeMap<FleetKey, ResolvedFleet> {
     let fleets = draft.settled_of(Kind::Fleet).filter_map(|(_, settled)| match &settled.spec {
@@ -28,7 +28,12 @@ pub(super) fn fleets(
     fleets.map(|fleet| (fleet.key.clone(), fleet)).collect()
 }
 
-fn fleet(draft: &Draft, usage: &Use, certificates: &Certificates, spec: &spec::Fleet) -> ResolvedFleet {
+fn fleet(
+    draft: &CatalogDraft,
+    usage: &CapacityUsage,
+    certificates: &Certificates,
+    spec: &spec::Fleet,
+) -> ResolvedFleet {
     let key = FleetKey { organization: spec.organization.clone(), fleet: spec.identifier.clone() };
     let domain = spec.domain.as_ref().and_then(|domain| draft.find_domain(&spec.organization, domain));
     let domain = domain.filter(|domain| draft.usable(domain).is_some());
@@ -44,7 +49,7 @@ fn fleet(draft: &Draft, usage: &Use, certificates: &Certificates, spec: &spec::F
 /// Returns the clusters that can be rendered. One is left out if something that it refers to is gone; its
 /// hold keeps its objects.
 pub(super) fn clusters(
-    draft: &Draft,
+    draft: &CatalogDraft,
     fleets: &BTreeMap<FleetKey, ResolvedFleet>,
 ) -> BTreeMap<ResourceKey, ResolvedCluster> {
     let usable = draft.settled_of(Kind::Cluster).filter(|(_, settled)| settled.is_usable());
@@ -52,10 +57,10 @@ pub(super) fn clusters(
 }
 
 fn cluster(
-    draft: &Draft,
+    draft: &CatalogDraft,
     fleets: &BTreeMap<FleetKey, ResolvedFleet>,
     key: &ResourceKey,
-    settled: &Settled,
+    settled: &EffectiveSpec,
 ) -> Option<ResolvedCluster> {
     let Spec::Cluster(spec) = &settled.spec else { return None };
     let fleet = FleetKey { organization: key.organization.clone(), fleet: spec.infrastructure.clone() };
@@ -85,7 +90,7 @@ fn cluster(
     })
 }
 
-fn cluster_domain(draft: &Draft, cluster: &spec::Cluster) -> Option<ClusterDomain> {
+fn cluster_domain(draft: &CatalogDraft, cluster: &spec::Cluster) -> Option<ClusterDomain> {
     let (key, domain) = hosts::domain_of(draft, cluster)?;
     let settled = draft.usable(&key)?;
     let Spec::BaseDomain(spec) = &settled.spec else { return None };
@@ -99,7 +104,11 @@ fn cluster_domain(draft: &Draft, cluster: &spec::Cluster) -> Option<ClusterDomai
     })
 }
 
-fn identity_provider(draft: &Draft, cluster: &spec::Cluster, name: &str) -> Option<spec::IdentityProvider> {
+fn identity_provider(
+    draft: &CatalogDraft,
+    cluster: &spec::Cluster,
+    name: &str,
+) -> Option<spec::IdentityProvider> {
     let key = ResourceKey::new(Kind::IdentityProvider, &cluster.organization, name);
     match &draft.usable(&key)?.spec {
         Spec::IdentityProvider(provider) => Some(provider.clone()),
@@ -107,7 +116,7 @@ fn identity_provider(draft: &Draft, cluster: &spec::Cluster, name: &str) -> Opti
     }
 }
 
-fn tiered_storage(draft: &Draft, cluster: &spec::Cluster, bucket: &str) -> Option<TieredStorage> {
+fn tiered_storage(draft: &CatalogDraft, cluster: &spec::Cluster, bucket: &str) -> Option<TieredStorage> {
     let provider = cluster.advanced_config.tiered_storage_provider.as_ref()?;
     let account_key =
         ResourceKey::new(Kind::CloudAccount, &cluster.organization, provider.cloud_account.as_str());
@@ -123,6 +132,11 @@ fn tiered_storage(draft: &Draft, cluster: &spec::Cluster, bucket: &str) -> Optio
     })
 }
 
-fn secret(draft: &Draft, key: &ResourceKey, settled: &Settled, field: &str) -> Option<ResolvedSecret> {
+fn secret(
+    draft: &CatalogDraft,
+    key: &ResourceKey,
+    settled: &EffectiveSpec,
+    field: &str,
+) -> Option<ResolvedSecret> {
     credentials::for_settled(draft, key, settled).remove(field)
 }

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use crate::catalog::draft::{Basis, Draft, Settled};
+use crate::catalog::draft::{CatalogDraft, EffectiveSpec, SpecOrigin};
 use crate::catalog::{
     Catalog, Recorded, Resource, Secrets, absence, capacity, certificates, credentials, domains, hosts,
     identity, immutable, operators, references, renderable,
@@ -30,7 +30,7 @@ pub fn resolve(
     config: &Config,
     now: Timestamp,
 ) -> Catalog {
-    let mut draft = Draft::new(documents, recorded, secrets, config, now);
+    let mut draft = CatalogDraft::new(documents, recorded, secrets, config, now);
     identity::claim(&mut draft);
     absence::classify(&mut draft);
     credentials::check(&mut draft);
@@ -54,8 +54,8 @@ pub fn resolve(
     finish(draft, &certificates)
 }
 
-fn finish(mut draft: Draft, certificates: &renderable::Certificates) -> Catalog {
-    let usage = capacity::Use::count(&draft);
+fn finish(mut draft: CatalogDraft, certificates: &renderable::Certificates) -> Catalog {
+    let usage = capacity::CapacityUsage::count(&draft);
     let mut problems = std::mem::take(&mut draft.problems);
     problems.sort();
     problems.dedup();
@@ -74,11 +74,11 @@ fn finish(mut draft: Draft, certificates: &renderable::Certificates) -> Catalog 
     }
 }
 
-fn resources(draft: &Draft) -> BTreeMap<ResourceKey, Resource> {
-    let resource = |(key, settled): (&ResourceKey, &Settled)| {
+fn resources(draft: &CatalogDraft) -> BTreeMap<ResourceKey, Resource> {
+    let resource = |(key, settled): (&ResourceKey, &EffectiveSpec)| {
         let claim = draft.claims.get(key);
         let document = claim.and_then(|claim| claim.document);
-        let fields = document.filter(|_| settled.basis != Basis::Record);
+        let fields = document.filter(|_| settled.basis != SpecOrigin::Record);
         let resource = Resource {
             key: key.clone(),
             id: draft.recorded.id_of(key),
@@ -87,7 +87,7 @@ fn resources(draft: &Draft) -> BTreeMap<ResourceKey, Resource> {
             fields: fields.map(|document| document.fields.clone()).unwrap_or_default(),
             hold: settled.hold.clone(),
             safeguards: claim.map(|claim| claim.safeguards).unwrap_or_default(),
-            stands_in: claim.map(|claim| claim.origin.path.clone()),
+            current_file: claim.map(|claim| claim.origin.path.clone()),
             secrets: credentials::for_settled(draft, key, settled),
         };
         (key.clone(), resource)

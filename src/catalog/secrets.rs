@@ -24,7 +24,7 @@ pub enum OpenedSecret {
     },
     /// It can't be opened here, for example in the check of a pull request: the file, variable or identity is
     /// missing. It is compared by the trace of its sealed form and can't be applied from here.
-    Opaque {
+    Unavailable {
         mark: SecretMark,
         /// The reason, as the end of a sentence: `no identity here opens it`.
         reason: String,

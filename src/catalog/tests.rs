@@ -237,7 +237,7 @@ fn opened(value: Option<String>) -> OpenedSecret {
                 mark: SecretMark { fingerprint, sealed: None },
             }
         }
-        None => OpenedSecret::Opaque {
+        None => OpenedSecret::Unavailable {
             mark: SecretMark { fingerprint: None, sealed: Some(Digest::of("sealed")) },
             reason: "no identity here opens it".to_owned(),
         },

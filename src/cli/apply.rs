@@ -5,13 +5,13 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::cli::console::Console;
+use crate::cli::daemon_client::{DaemonRequest, RunningDaemon};
 use crate::cli::failure::Failure;
-use crate::cli::last_used::Compared;
-use crate::cli::round::{self, Access, Look};
-use crate::cli::running::{Question, Running};
+use crate::cli::last_used::SettingsComparison;
+use crate::cli::round::{self, CommandRound, StateAccess};
 use crate::cli::settings::{InstallationArgs, Settings, TreeArgs};
-use crate::cli::{exit, report, saved};
-use crate::execute::{Progress, Report};
+use crate::cli::{exit, report, saved_plan};
+use crate::execute::{ExecutionProgress, ExecutionReport};
 use crate::plan::{Inputs, Plan};
 use crate::state::State;
 
@@ -34,22 +34,22 @@ pub struct Apply {
 }
 
 pub fn run(verb: &Apply, console: &mut Console) -> Result<u8, Failure> {
-    let saved = verb.what.as_deref().filter(|what| what.is_file()).map(saved::read).transpose()?;
+    let saved = verb.what.as_deref().filter(|what| what.is_file()).map(saved_plan::read).transpose()?;
     let settings = settle(verb, saved.as_ref())?;
-    if let Some(daemon) = Running::of(&settings)? {
+    if let Some(daemon) = RunningDaemon::of(&settings)? {
         return leave_to(daemon, &settings, console);
     }
-    let mut used = Compared::of(&settings)?;
+    let mut used = SettingsComparison::of(&settings)?;
     used.warnings.iter().for_each(|warning| console.warn(warning));
     if verb.yes {
         used.refuse()?;
     }
     // Without `--yes` no state is created before the plan is confirmed: a no leaves nothing behind.
     let access = match State::exists(&settings.state_dir) || verb.yes {
-        true => Access::Write,
-        false => Access::ReadOnly,
+        true => StateAccess::Write,
+        false => StateAccess::ReadOnly,
     };
-    let look = round::look(settings, access, round::time(None), console)?;
+    let look = round::plan_tree(settings, access, round::time(None), console)?;
     if let Some(saved) = &saved {
         refuse_stale(saved, &look)?;
     }
@@ -61,7 +61,7 @@ pub fn run(verb: &Apply, console: &mut Console) -> Result<u8, Failure> {
     }
     let look = match look.installation.state {
         Some(_) => look,
-        None if !ask => return Ok(exit_code(&look.round.plan, &Report::default())),
+        None if !ask => return Ok(exit_code(&look.round.plan, &ExecutionReport::default())),
         None => begin(&look, console)?,
     };
     used.remember(ask)?;
@@ -71,12 +71,12 @@ pub fn run(verb: &Apply, console: &mut Console) -> Result<u8, Failure> {
 }
 
 /// Shows the plan of a running `serve` and applies nothing: the daemon owns the state and applies by itself.
-fn leave_to(daemon: Running, settings: &Settings, console: &mut Console) -> Result<u8, Failure> {
-    let plan: Plan = daemon.ask(Question::get("/plan", &[]), console)?;
+fn leave_to(daemon: RunningDaemon, settings: &Settings, console: &mut Console) -> Result<u8, Failure> {
+    let plan: Plan = daemon.ask(DaemonRequest::get("/plan", &[]), console)?;
     let arguments = &settings.arguments;
     report::plan(&plan, arguments, console)?;
     if !plan.has_work() {
-        return Ok(exit_code(&plan, &Report::default()));
+        return Ok(exit_code(&plan, &ExecutionReport::default()));
     }
     let failure = Failure::new(
         "this command applied nothing: the running daemon applies such a plan by itself, at once",
@@ -98,7 +98,7 @@ fn settle(verb: &Apply, saved: Option<&Plan>) -> Result<Settings, Failure> {
 }
 
 /// Refuses a saved plan unless planning again gives the same: what was reviewed is what is applied.
-fn refuse_stale(saved: &Plan, fresh: &Look) -> Result<(), Failure> {
+fn refuse_stale(saved: &Plan, fresh: &CommandRound) -> Result<(), Failure> {
     let reasons = saved.staleness(&fresh.round.plan);
     if reasons.is_empty() {
         return Ok(());
@@ -112,8 +112,8 @@ fn refuse_stale(saved: &Plan, fresh: &Look) -> Result<(), Failure> {
 
 /// Creates the state of a new installation after its first plan was confirmed. Plans again with that state,
 /// and refuses if the plan id changed: what was reviewed is what is applied.
-fn begin(seen: &Look, console: &mut Console) -> Result<Look, Failure> {
-    let look = round::look(seen.settings.clone(), Access::Write, round::time(None), console)?;
+fn begin(seen: &CommandRound, console: &mut Console) -> Result<CommandRound, Failure> {
+    let look = round::plan_tree(seen.settings.clone(), StateAccess::Write, round::time(None), console)?;
     if look.round.plan.id == seen.round.plan.id {
         return Ok(look);
     }
@@ -122,10 +122,10 @@ fn begin(seen: &Look, console: &mut Console) -> Result<Look, Failure> {
         .hint(format!("nothing was changed; look again with: streamfleet plan {}", seen.settings.arguments)))
 }
 
-fn execute(look: &Look) -> Result<Report, Failure> {
+fn execute(look: &CommandRound) -> Result<ExecutionReport, Failure> {
     let bar = progress_bar(look.round.plan.step_count());
-    let mut progress = |progress: Progress<'_>| {
-        if let Progress::Step { fleet, object, .. } = progress {
+    let mut progress = |progress: ExecutionProgress<'_>| {
+        if let ExecutionProgress::Step { fleet, object, .. } = progress {
             bar.set_message(format!("{fleet} {object}"));
             bar.inc(1);
         }
@@ -146,7 +146,7 @@ fn progress_bar(steps: usize) -> ProgressBar {
     }
 }
 
-fn tell_outcome(report: &Report, look: &Look, console: &mut Console) -> Result<(), Failure> {
+fn tell_outcome(report: &ExecutionReport, look: &CommandRound, console: &mut Console) -> Result<(), Failure> {
     let mut text = String::new();
     if !report.done.is_empty() {
         let resources = count(report.done.len(), "resource");
@@ -170,7 +170,7 @@ fn count(number: usize, noun: &str) -> String {
 }
 
 /// Judges what remains after the run. Changes that were applied don't count, so the code is never 2.
-fn exit_code(plan: &Plan, report: &Report) -> u8 {
+fn exit_code(plan: &Plan, report: &ExecutionReport) -> u8 {
     if !report.failed.is_empty() || plan.summary.errors > 0 {
         exit::PROBLEM
     } else if plan.summary.waiting > 0 {

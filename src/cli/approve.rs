@@ -4,10 +4,10 @@ use clap::Args;
 use jiff::Timestamp;
 
 use crate::cli::console::Console;
+use crate::cli::daemon_client::{DaemonRequest, RunningDaemon};
 use crate::cli::exit;
 use crate::cli::failure::Failure;
-use crate::cli::round::{self, Access};
-use crate::cli::running::{Question, Running};
+use crate::cli::round::{self, StateAccess};
 use crate::cli::settings::{Settings, TreeArgs};
 use crate::round::Approved;
 
@@ -27,10 +27,10 @@ pub struct Approve {
 pub fn run(verb: &Approve, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
     let arguments = settings.arguments.clone();
-    let (approved, then) = match Running::of(&settings)? {
+    let (approved, then) = match RunningDaemon::of(&settings)? {
         Some(daemon) => {
             let path = format!("/plans/{}/approve", in_path(&verb.id));
-            let question = Question::post(&path, &[("by", &round::user())], Vec::new());
+            let question = DaemonRequest::post(&path, &[("by", &round::user())], Vec::new());
             (daemon.ask(question, console)?, "It is used at once.".to_owned())
         }
         None => {
@@ -51,7 +51,7 @@ pub fn run(verb: &Approve, console: &mut Console) -> Result<u8, Failure> {
 /// Records the approval in the state, where no daemon runs.
 fn approve(verb: &Approve, settings: Settings, console: &mut Console) -> Result<Approved, Failure> {
     let now = Timestamp::now();
-    let look = round::look(settings, Access::Write, now, console)?;
+    let look = round::plan_tree(settings, StateAccess::Write, now, console)?;
     let Some(state) = &look.installation.state else {
         return Err(Failure::new("nothing can be approved without a state"));
     };

@@ -3,12 +3,12 @@
 use clap::Args;
 
 use crate::cli::console::Console;
+use crate::cli::daemon_client::{DaemonRequest, RunningDaemon};
 use crate::cli::exit;
 use crate::cli::failure::Failure;
-use crate::cli::round::{self, Access};
-use crate::cli::running::{Question, Running};
+use crate::cli::round::{self, StateAccess};
 use crate::cli::settings::{Settings, TreeArgs};
-use crate::views::clients::{self, Ways};
+use crate::views::clients::{self, ClusterListeners};
 
 /// Print a client.properties file for a cluster. Secrets are left out: comments in the file say which to add
 /// and where to find them.
@@ -31,10 +31,10 @@ const USUAL: [&str; 3] = ["external", "tls", "admin"];
 pub fn run(verb: &ClientProperties, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
     let arguments = settings.arguments.clone();
-    let Ways { cluster, ways } = match Running::of(&settings)? {
-        Some(daemon) => daemon.ask(Question::get("/clients", &[("cluster", &verb.cluster)]), console)?,
+    let ClusterListeners { cluster, ways } = match RunningDaemon::of(&settings)? {
+        Some(daemon) => daemon.ask(DaemonRequest::get("/clients", &[("cluster", &verb.cluster)]), console)?,
         None => {
-            let look = round::look(settings, Access::ReadOnly, round::time(None), console)?;
+            let look = round::plan_tree(settings, StateAccess::ReadOnly, round::time(None), console)?;
             clients::ways(&look.round, &verb.cluster)?
         }
     };

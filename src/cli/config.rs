@@ -1,6 +1,6 @@
 //! `streamfleet config`: checks a file of settings, shows the active ones, prints a sample.
 
-mod doubts;
+mod likely_mistakes;
 
 use camino::Utf8PathBuf;
 use clap::parser::ValueSource;
@@ -13,8 +13,8 @@ use crate::api;
 use crate::cli::console::Console;
 use crate::cli::exit;
 use crate::cli::failure::Failure;
-use crate::cli::format::Format;
-use crate::cli::paths::whole;
+use crate::cli::format::OutputFormat;
+use crate::cli::paths::absolute_path;
 use crate::cli::settings::{self, Settings, TreeArgs};
 use crate::config::{self, OperatorFault};
 
@@ -40,8 +40,8 @@ pub struct Show {
     #[command(flatten)]
     tree: TreeArgs,
     /// Print a table, JSON or YAML.
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = OutputFormat::Human)]
+    format: OutputFormat,
 }
 
 /// Print a file with every setting, its meaning and its default, all commented out.
@@ -85,8 +85,8 @@ fn check(verb: &Check, console: &mut Console) -> Result<u8, Failure> {
         Err(_) => Vec::new(),
         Ok(doubts) => doubts.unwrap_or_default(),
     };
-    let homeless = doubts::homeless(&config, &settings::folder_of(&verb.file));
-    doubts::of(&config, &table)
+    let homeless = likely_mistakes::homeless(&config, &settings::folder_of(&verb.file));
+    likely_mistakes::of(&config, &table)
         .iter()
         .chain(&homeless)
         .chain(&certificate)
@@ -125,7 +125,7 @@ fn all(settings: &Settings, verb: &Show, arguments: &ArgMatches) -> Result<Vec<S
     };
     let argument = |id: &str, name: &str, value: Option<&Utf8PathBuf>| Setting {
         name: id.to_owned(),
-        value: value.map(|path| whole(path).as_str().into()).unwrap_or_default(),
+        value: value.map(|path| absolute_path(path).as_str().into()).unwrap_or_default(),
         from: given(arguments, id, name).unwrap_or_else(|| by_file(id)),
     };
     let tree = match settings.from_git {
@@ -145,7 +145,7 @@ fn all(settings: &Settings, verb: &Show, arguments: &ArgMatches) -> Result<Vec<S
     let config = serde_json::to_value(&config)
         .map_err(|error| Failure::during("could not write the settings", &error))?;
     let mut rest = Vec::new();
-    leaves("", &config, &mut rest);
+    flatten_values("", &config, &mut rest);
     let is_folder = |name: &str| all.iter().any(|setting| setting.name == name);
     rest.retain(|(name, _)| !is_folder(name));
     all.extend(rest.into_iter().map(|(name, value)| Setting { from: by_file(&name), name, value }));
@@ -162,12 +162,12 @@ fn given(arguments: &ArgMatches, id: &str, name: &str) -> Option<String> {
 }
 
 /// Collects all values that are not objects, with their dotted paths.
-pub(super) fn leaves(path: &str, value: &Value, found: &mut Vec<(String, Value)>) {
+pub(super) fn flatten_values(path: &str, value: &Value, found: &mut Vec<(String, Value)>) {
     match value {
         Value::Object(fields) if !fields.is_empty() => {
             for (name, value) in fields {
                 let name = if name.contains('.') { format!("\"{name}\"") } else { name.clone() };
-                leaves(&if path.is_empty() { name } else { format!("{path}.{name}") }, value, found);
+                flatten_values(&if path.is_empty() { name } else { format!("{path}.{name}") }, value, found);
             }
         }
         value => found.push((path.to_owned(), value.clone())),
@@ -177,7 +177,7 @@ pub(super) fn leaves(path: &str, value: &Value, found: &mut Vec<(String, Value)>
 fn is_in(table: &toml::Table, name: &str) -> bool {
     let mut found = Vec::new();
     // A TOML table always converts to JSON, except for dates, and no setting is a date.
-    leaves("", &serde_json::to_value(table).unwrap_or_default(), &mut found);
+    flatten_values("", &serde_json::to_value(table).unwrap_or_default(), &mut found);
     found.iter().any(|(known, _)| known == name)
 }
 

@@ -8,16 +8,16 @@ use clap::Args;
 use jiff::{Span, SpanRelativeTo, Timestamp};
 
 use crate::cli::console::Console;
+use crate::cli::daemon_client::{DaemonRequest, RunningDaemon};
 use crate::cli::exit;
 use crate::cli::failure::Failure;
-use crate::cli::format::{self, Format};
-use crate::cli::running::{Question, Running};
+use crate::cli::format::{self, OutputFormat};
 use crate::cli::settings::{Settings, TreeArgs};
 use crate::interface;
 use crate::names::{FleetKey, Kind, ResourceKey};
 use crate::plan::plain;
 use crate::spec::Commit;
-use crate::state::{Event, Follower};
+use crate::state::{Follower, RecordedEvent};
 
 /// The polling interval of `--follow`.
 const TICK: Duration = Duration::from_millis(200);
@@ -26,7 +26,7 @@ const TICK: Duration = Duration::from_millis(200);
 ///
 /// At least the latest 10,000 events are kept. The audit trail keeps what was done for ever.
 #[derive(Debug, Args)]
-pub struct Events {
+pub struct EventsVerb {
     #[command(flatten)]
     tree: TreeArgs,
     /// Keep running, and print events as they happen.
@@ -42,16 +42,16 @@ pub struct Events {
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<Timestamp>,
     /// Print a line for each event, JSON with one event on each line, or YAML documents.
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = OutputFormat::Human)]
+    format: OutputFormat,
 }
 
-pub fn run(verb: &Events, console: &mut Console) -> Result<u8, Failure> {
+pub fn run(verb: &EventsVerb, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
     let mut follower = Follower::of(&settings.state_dir);
     let (mut is_told, mut is_first) = (false, true);
     loop {
-        let news = match Running::of(&settings)? {
+        let news = match RunningDaemon::of(&settings)? {
             Some(daemon) => told(daemon, &mut follower, &mut is_told, console)?,
             None => read(&mut follower)?,
         };
@@ -77,23 +77,23 @@ pub fn run(verb: &Events, console: &mut Console) -> Result<u8, Failure> {
     }
 }
 
-fn read(follower: &mut Follower) -> Result<Vec<Event>, Failure> {
-    follower.news().map_err(|error| Failure::of_state("could not read the events", &error))
+fn read(follower: &mut Follower) -> Result<Vec<RecordedEvent>, Failure> {
+    follower.unread_events().map_err(|error| Failure::of_state("could not read the events", &error))
 }
 
 /// Reads new events from a daemon. If it has stopped meanwhile, they are in the state.
 fn told(
-    daemon: Running,
+    daemon: RunningDaemon,
     follower: &mut Follower,
     is_told: &mut bool,
     console: &mut Console,
-) -> Result<Vec<Event>, Failure> {
-    let question = Question::get("/events", &[("from", &follower.next().to_string())]);
+) -> Result<Vec<RecordedEvent>, Failure> {
+    let question = DaemonRequest::get("/events", &[("from", &follower.next().to_string())]);
     let answer = match is_told {
         true => daemon.answer(question).map(|answer| answer.data),
         false => daemon.ask(question, console),
     };
-    let news: Vec<Event> = match answer {
+    let news: Vec<RecordedEvent> = match answer {
         Err(_) if *is_told => return read(follower),
         answer => answer?,
     };
@@ -104,25 +104,25 @@ fn told(
     Ok(news)
 }
 
-impl Events {
-    fn shows(&self, event: &Event) -> bool {
+impl EventsVerb {
+    fn shows(&self, event: &RecordedEvent) -> bool {
         self.is_on_fleet(event) && self.is_about(event) && self.since.is_none_or(|since| event.at >= since)
     }
 
-    fn is_on_fleet(&self, event: &Event) -> bool {
+    fn is_on_fleet(&self, event: &RecordedEvent) -> bool {
         self.fleet.as_ref().is_none_or(|fleet| {
             event.fleet.as_ref() == Some(fleet) || event.resource.as_ref() == Some(&fleet.resource())
         })
     }
 
-    fn is_about(&self, event: &Event) -> bool {
+    fn is_about(&self, event: &RecordedEvent) -> bool {
         self.resource
             .as_ref()
             .is_none_or(|named| event.resource.as_ref().is_some_and(|resource| is_named(resource, named)))
     }
 
     /// Returns an error when no event at all is about the named fleet or resource, which may be misspelled.
-    fn unknown(&self, all: &[Event]) -> Option<Failure> {
+    fn unknown(&self, all: &[RecordedEvent]) -> Option<Failure> {
         let listed = |names: BTreeSet<String>| match names.is_empty() {
             true => "there are no events yet".to_owned(),
             false => format!("there are some of {}", names.into_iter().collect::<Vec<_>>().join(", ")),
@@ -138,13 +138,13 @@ impl Events {
         Some(Failure::new(format!("no event is about a resource {named}")).hint(listed(known.collect())))
     }
 
-    fn text(&self, event: &Event) -> Result<String, Failure> {
+    fn text(&self, event: &RecordedEvent) -> Result<String, Failure> {
         match self.format {
-            Format::Human => Ok(line(event)),
-            Format::Json => serde_json::to_string(event)
+            OutputFormat::Human => Ok(line(event)),
+            OutputFormat::Json => serde_json::to_string(event)
                 .map(|line| format::harmless_json(&line) + "\n")
                 .map_err(|error| Failure::during("could not write the data", &error)),
-            Format::Yaml => Ok(format!("---\n{}", self.format.data(event)?.unwrap_or_default())),
+            OutputFormat::Yaml => Ok(format!("---\n{}", self.format.data(event)?.unwrap_or_default())),
         }
     }
 }
@@ -160,8 +160,8 @@ fn is_named(resource: &ResourceKey, named: &str) -> bool {
 
 /// `2026-11-22T07:00:00Z  done     cluster acme/orders created on acme/eu: its spec is new
 /// (acme/orders.yaml:1) [ann, plan 7c1e90]`.
-fn line(event: &Event) -> String {
-    let Event { at, actor, commit, plan, fleet, resource, outcome, what, why, .. } = event;
+fn line(event: &RecordedEvent) -> String {
+    let RecordedEvent { at, actor, commit, plan, fleet, resource, outcome, what, why, .. } = event;
     let mut line = format!("{}  {:7}  ", interface::timestamp(*at), outcome.as_str());
     // A user's action is already a whole sentence that names the resource.
     if let Some(resource) = resource.as_ref().filter(|resource| !what.contains(&resource.to_string())) {
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn an_event_is_one_line_and_commands_no_terminal() {
-        let event: Event = serde_json::from_value(json!({
+        let event: RecordedEvent = serde_json::from_value(json!({
             "at": "2026-11-22T07:00:00Z", "actor": "ann", "plan": "7c1e90", "outcome": "failed",
             "fleet": "acme/eu", "resource": "Cluster/acme/orders", "what": "could not be changed",
             "why": "it said\n no\r\n2026-11-22T07:00:01Z  done\u{1b}[2J\u{202e}\u{200b}",

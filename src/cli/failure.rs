@@ -3,7 +3,7 @@
 use crate::cli::exit;
 use crate::secret::SecretError;
 use crate::state::StateError;
-use crate::views::Unshown;
+use crate::views::NotFound;
 
 #[derive(Debug)]
 pub struct Failure {
@@ -59,8 +59,8 @@ impl Failure {
     }
 }
 
-impl From<Unshown> for Failure {
-    fn from(Unshown { message, hint, is_usage }: Unshown) -> Failure {
+impl From<NotFound> for Failure {
+    fn from(NotFound { message, hint, is_usage }: NotFound) -> Failure {
         let failure = if is_usage { Failure::usage(message) } else { Failure::new(message) };
         failure.hint(hint)
     }

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::cli::console::Console;
 use crate::cli::exit;
 use crate::cli::failure::Failure;
-use crate::cli::round::{self, Access};
+use crate::cli::round::{self, StateAccess};
 use crate::cli::settings::{Settings, TreeArgs};
 use crate::names::{FleetKey, Kind};
 use crate::round::Installation;
@@ -34,7 +34,7 @@ pub fn run(verb: &Forget, console: &mut Console) -> Result<u8, Failure> {
     let fleet = FleetKey::try_from(verb.fleet.clone())
         .map_err(|error| Failure::usage(error.to_string()).hint("for example: streamfleet forget acme/eu"))?;
     let settings = Settings::settle(&verb.tree)?;
-    let installation = round::open(&settings, Access::Existing, console)?;
+    let installation = round::open(&settings, StateAccess::Existing, console)?;
     let Some(state) = &installation.state else {
         return Err(Failure::new(format!("nothing is recorded in `{}`", settings.state_dir)));
     };

@@ -8,7 +8,7 @@ use crate::cli::failure::Failure;
 use crate::names::is_deceptive;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum OutputFormat {
     /// Text for people.
     Human,
     /// JSON.
@@ -17,21 +17,21 @@ pub enum Format {
     Yaml,
 }
 
-impl Format {
+impl OutputFormat {
     /// Serializes data; none for `Format::Human`, since each verb has its own text.
     pub fn data(self, value: &impl Serialize) -> Result<Option<String>, Failure> {
-        if self == Format::Human {
+        if self == OutputFormat::Human {
             return Ok(None);
         }
         let fail = |error: &dyn std::error::Error| Failure::during("could not write the data", error);
         let value = serde_json::to_value(value).map_err(|error| fail(&error))?;
         Ok(match self {
-            Format::Human => None,
-            Format::Json => {
+            OutputFormat::Human => None,
+            OutputFormat::Json => {
                 let text = serde_json::to_string_pretty(&value).map_err(|error| fail(&error))?;
                 Some(harmless_json(&text) + "\n")
             }
-            Format::Yaml => Some(harmless_yaml(&value)),
+            OutputFormat::Yaml => Some(harmless_yaml(&value)),
         })
     }
 }
@@ -72,13 +72,13 @@ mod tests {
     #[test]
     fn what_a_server_says_commands_no_terminal_and_is_still_the_same() {
         let value = json!({"reason": "a\u{1b}[2J\r\n\u{202e}b\u{200b}\u{9b}31m", "list": ["ü"]});
-        for format in [Format::Json, Format::Yaml] {
+        for format in [OutputFormat::Json, OutputFormat::Yaml] {
             let text = format.data(&value).unwrap().unwrap();
             assert!(!text.chars().any(|it| it != '\n' && is_deceptive(it)), "{text:?}");
             assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
             assert_eq!(serde_saphyr::from_str::<Value>(&text).unwrap(), value);
         }
         let fine = json!({"reason": "two\nlines"});
-        assert_eq!(Format::Yaml.data(&fine).unwrap().unwrap(), "reason: |-\n  two\n  lines\n");
+        assert_eq!(OutputFormat::Yaml.data(&fine).unwrap().unwrap(), "reason: |-\n  two\n  lines\n");
     }
 }

@@ -6,7 +6,7 @@ use clap::Args;
 use crate::cli::command;
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
-use crate::cli::paths::whole;
+use crate::cli::paths::absolute_path;
 use crate::cli::settings::{IGNORE_ALL, OWN_FOLDER};
 use crate::cli::{exit, schema};
 use crate::names::{Identifier, Kind};
@@ -56,7 +56,7 @@ fn name_folder(folder: &Utf8Path, console: &mut Console) {
     if folder == "." {
         console.tell(&format!(
             "writing to the current folder, `{}`\n",
-            whole(folder).as_str().trim_end_matches("/.")
+            absolute_path(folder).as_str().trim_end_matches("/.")
         ));
     }
 }

@@ -4,12 +4,12 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::cli::command;
 use crate::cli::failure::Failure;
-use crate::cli::paths::whole;
+use crate::cli::paths::absolute_path;
 use crate::cli::settings::Settings;
 use crate::config::Mode;
 use crate::state::LastUsed;
 
-pub struct Compared {
+pub struct SettingsComparison {
     now: LastUsed,
     state_dir: Utf8PathBuf,
     /// Sentences for the user.
@@ -18,18 +18,18 @@ pub struct Compared {
     refusal: Option<Failure>,
 }
 
-impl Compared {
+impl SettingsComparison {
     /// Compares the settings with what the state recorded.
-    pub fn of(settings: &Settings) -> Result<Compared, Failure> {
+    pub fn of(settings: &Settings) -> Result<SettingsComparison, Failure> {
         let state_dir = settings.state_dir.clone();
         let attempt = || format!("could not open the state in `{state_dir}`");
         let before = LastUsed::read(&state_dir).map_err(|error| Failure::of_state(attempt(), &error))?;
         let now = LastUsed {
             mode: settings.config.policy.mode,
-            config: settings.file.as_deref().map(whole),
-            output_dir: whole(&settings.output_dir),
+            config: settings.file.as_deref().map(absolute_path),
+            output_dir: absolute_path(&settings.output_dir),
         };
-        let mut compared = Compared { now, state_dir, warnings: Vec::new(), refusal: None };
+        let mut compared = SettingsComparison { now, state_dir, warnings: Vec::new(), refusal: None };
         if let Some(before) = &before {
             compared.mode(before, settings);
             compared.output(before);

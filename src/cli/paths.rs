@@ -33,7 +33,7 @@ pub fn settle(config: &mut Config, file: &Utf8Path) -> Result<(), (String, Strin
 }
 
 /// Makes a path absolute, without resolving links.
-pub fn whole(path: &Utf8Path) -> Utf8PathBuf {
+pub fn absolute_path(path: &Utf8Path) -> Utf8PathBuf {
     camino::absolute_utf8(path).unwrap_or_else(|_| path.to_owned())
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::cli::config::leaves;
+use crate::cli::config::flatten_values;
 use crate::cli::failure::Failure;
 use crate::cli::settings::{Settings, TreeArgs};
 use crate::config::Config;
@@ -60,6 +60,6 @@ fn values(settings: &Settings) -> BTreeMap<String, Value> {
     config.secrets_dir = Some(settings.secrets_dir.clone());
     let mut found = Vec::new();
     // Settings are strings, numbers and lists, which always serialize.
-    leaves("", &serde_json::to_value(&config).unwrap_or_default(), &mut found);
+    flatten_values("", &serde_json::to_value(&config).unwrap_or_default(), &mut found);
     found.into_iter().collect()
 }

@@ -8,7 +8,7 @@ use crate::problem;
 /// Prints the plan on standard output and its problems on standard error. Suggested commands name the tree as
 /// `tree`.
 pub fn plan(plan: &Plan, tree: &str, console: &mut Console) -> Result<(), Failure> {
-    let reader = plan::Reader { color: console.out_has_color(), width: console.width(), tree };
+    let reader = plan::Audience { color: console.out_has_color(), width: console.width(), tree };
     let text = plan::display(plan, reader);
     console.print(&text)?;
     if !plan.problems.is_empty() {

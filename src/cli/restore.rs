@@ -12,10 +12,10 @@ use crate::cli::command;
 use crate::cli::console::Console;
 use crate::cli::exit;
 use crate::cli::failure::Failure;
-use crate::cli::round::{self, Access};
+use crate::cli::round::{self, StateAccess};
 use crate::cli::settings::{Settings, TreeArgs};
 use crate::secret::{self, Keyring};
-use crate::state::{self, Archive, AuditEntry, NotRestored, Restored, State};
+use crate::state::{self, Archive, AuditEntry, RestoreError, RestoreReport, State};
 
 /// The largest identity file, in bytes. One identity has about 200.
 const MAX_IDENTITY_BYTES: u64 = 1 << 20;
@@ -39,19 +39,19 @@ pub fn run(verb: &Restore, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
     let archive = read_archive(verb)?;
     let attempt = || format!("could not restore the state in `{}`", settings.state_dir);
-    round::prepare(&settings, Access::Write)?;
+    round::prepare(&settings, StateAccess::Write)?;
     let restored = {
         // Keeps other processes from creating keys while those of the backup are restored.
         let _keys =
             Keyring::lock(&settings.state_dir).map_err(|error| Failure::of_secret(attempt(), &error))?;
-        let restored = round::waiting(&settings.state_dir, Access::Write, console, |wait| {
+        let restored = round::waiting(&settings.state_dir, StateAccess::Write, console, |wait| {
             state::restore(&settings.state_dir, &archive, wait)
         });
         restored.map_err(|error| refusal(&attempt(), &error))?
     };
     // Open everything once, to prove that the restored files can be used.
-    let state = round::open_state(&settings, Access::Existing, console)?;
-    round::keyring(&settings, Access::ReadOnly)?;
+    let state = round::open_state(&settings, StateAccess::Existing, console)?;
+    round::keyring(&settings, StateAccess::ReadOnly)?;
     if !restored.written.is_empty() {
         audit(state.as_ref(), &archive, &restored)?;
     }
@@ -96,11 +96,11 @@ fn read_bounded(path: &Utf8Path, most: u64, attempt: &str) -> Result<Zeroizing<V
     Ok(bytes)
 }
 
-fn refusal(attempt: &str, error: &NotRestored) -> Failure {
+fn refusal(attempt: &str, error: &RestoreError) -> Failure {
     Failure::during(attempt, error).hint(error.hint())
 }
 
-fn audit(state: Option<&State>, archive: &Archive, restored: &Restored) -> Result<(), Failure> {
+fn audit(state: Option<&State>, archive: &Archive, restored: &RestoreReport) -> Result<(), Failure> {
     let Some(state) = state else { return Ok(()) };
     let what =
         format!("restored {} from the backup of {}", restored.written.join(", "), archive.manifest.made_at);
@@ -108,7 +108,7 @@ fn audit(state: Option<&State>, archive: &Archive, restored: &Restored) -> Resul
     state.audit_person(&entry).map_err(|error| Failure::of_state("could not write the audit trail", &error))
 }
 
-fn report(archive: &Archive, restored: &Restored, settings: &Settings) -> String {
+fn report(archive: &Archive, restored: &RestoreReport, settings: &Settings) -> String {
     let made_at = archive.manifest.made_at;
     if restored.written.is_empty() {
         return format!("Nothing to restore: all that the backup of {made_at} holds is there.\n");

@@ -11,18 +11,18 @@ use tokio::runtime::{Handle, Runtime};
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
 use crate::cli::settings::Settings;
-use crate::execute::{Progress, Report};
+use crate::execute::{ExecutionProgress, ExecutionReport};
 use crate::plan;
-use crate::round::{Checked, Clerk, Installation, Round, Waits};
+use crate::round::{Checked, Installation, Recorder, Round, WaitingChanges};
 use crate::secret::{Keyring, SecretStore};
 use crate::source::directory;
 use crate::source::git::{Fetched, GitError, Mirror};
 use crate::spec::{self, Documents, Snapshot};
-use crate::state::{self, State, StateError, Wait};
+use crate::state::{self, LockWait, State, StateError};
 
 /// How a verb uses the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
+pub enum StateAccess {
     /// Reads what other processes wrote, and writes nothing.
     ReadOnly,
     /// Writes to an existing state, and never creates one.
@@ -33,16 +33,16 @@ pub enum Access {
     Serve,
 }
 
-impl Access {
+impl StateAccess {
     fn patience(self) -> Duration {
         match self {
-            Access::Serve => Duration::from_secs(60),
+            StateAccess::Serve => Duration::from_secs(60),
             _ => Duration::from_secs(5),
         }
     }
 }
 
-pub struct Look {
+pub struct CommandRound {
     pub settings: Settings,
     pub installation: Installation,
     pub round: Round,
@@ -59,7 +59,7 @@ pub fn time(asked: Option<Timestamp>) -> Timestamp {
 /// When the tree, the state or the keys can't be read. Mistakes in specs are in the catalog instead.
 pub fn check(
     settings: &Settings,
-    access: Access,
+    access: StateAccess,
     now: Timestamp,
     console: &mut Console,
 ) -> Result<Checked, Failure> {
@@ -68,12 +68,12 @@ pub fn check(
 }
 
 /// Reads a tree, observes the targets and plans.
-pub fn look(
+pub fn plan_tree(
     settings: Settings,
-    access: Access,
+    access: StateAccess,
     now: Timestamp,
     console: &mut Console,
-) -> Result<Look, Failure> {
+) -> Result<CommandRound, Failure> {
     let documents = read(&settings)?;
     let installation = open(&settings, access, console)?;
     look_with(settings, installation, &documents, now, console)
@@ -81,13 +81,13 @@ pub fn look(
 
 /// Plans a proposal, such as the checkout of a pull request, as if it were the tree. Nothing is written, and
 /// only kubeconfigs that were applied are used to connect.
-pub fn look_at_checkout(
+pub fn plan_checkout(
     settings: Settings,
     proposed: &Snapshot,
     now: Timestamp,
     console: &mut Console,
-) -> Result<Look, Failure> {
-    let installation = Installation { proposed: true, ..open(&settings, Access::ReadOnly, console)? };
+) -> Result<CommandRound, Failure> {
+    let installation = Installation { proposed: true, ..open(&settings, StateAccess::ReadOnly, console)? };
     look_with(settings, installation, &spec::read(proposed, None), now, console)
 }
 
@@ -97,14 +97,14 @@ fn look_with(
     documents: &Documents,
     now: Timestamp,
     console: &mut Console,
-) -> Result<Look, Failure> {
+) -> Result<CommandRound, Failure> {
     let runtime = runtime()?;
     let round = installation.plan(documents, now, runtime.handle(), None).map_err(unreadable_state)?;
     round.unknown.iter().for_each(|unknown| console.warn(&unknown.to_string()));
-    round.understated().iter().for_each(|warning| console.warn(warning));
+    round.unknown_deletion_warning().iter().for_each(|warning| console.warn(warning));
     let plan::Summary { create, change, delete, waiting, unchanged, errors, .. } = round.plan.summary;
     tracing::debug!(plan = round.plan.id, create, change, delete, waiting, unchanged, errors, "planned");
-    Ok(Look { settings, installation, round, runtime })
+    Ok(CommandRound { settings, installation, round, runtime })
 }
 
 /// Starts the runtime for all network access.
@@ -157,10 +157,14 @@ fn fetched(mirror: &Arc<Mirror>) -> Result<Fetched, GitError> {
     let (tell, done) = mpsc::channel();
     let on_thread = Arc::clone(mirror);
     std::thread::spawn(move || tell.send(on_thread.fetch()));
-    done.recv_timeout(mirror.timeout()).unwrap_or_else(|_| Err(mirror.late()))
+    done.recv_timeout(mirror.timeout()).unwrap_or_else(|_| Err(mirror.timeout_error()))
 }
 
-pub fn open(settings: &Settings, access: Access, console: &mut Console) -> Result<Installation, Failure> {
+pub fn open(
+    settings: &Settings,
+    access: StateAccess,
+    console: &mut Console,
+) -> Result<Installation, Failure> {
     Ok(Installation {
         state: open_state(settings, access, console)?.map(Arc::new),
         secrets: Arc::new(secret_store(settings, access)?),
@@ -176,10 +180,10 @@ pub fn unreadable_state(error: StateError) -> Failure {
 }
 
 /// Writes the `.gitignore` before anything else is written to the tree's own folder, which contains keys.
-pub fn prepare(settings: &Settings, access: Access) -> Result<(), Failure> {
+pub fn prepare(settings: &Settings, access: StateAccess) -> Result<(), Failure> {
     match access {
-        Access::ReadOnly | Access::Existing => Ok(()),
-        Access::Write | Access::Serve => settings
+        StateAccess::ReadOnly | StateAccess::Existing => Ok(()),
+        StateAccess::Write | StateAccess::Serve => settings
             .ignore_own_folder()
             .map_err(|error| {
                 Failure::during(format!("could not write `.streamfleet` in the tree `{}`", settings.tree_as_given), &error)
@@ -191,15 +195,15 @@ pub fn prepare(settings: &Settings, access: Access) -> Result<(), Failure> {
 /// Opens the state and prints its warnings.
 pub fn open_state(
     settings: &Settings,
-    access: Access,
+    access: StateAccess,
     console: &mut Console,
 ) -> Result<Option<State>, Failure> {
     prepare(settings, access)?;
     let dir = &settings.state_dir;
     let opened = match access {
-        Access::ReadOnly => State::read(dir),
-        Access::Existing => waiting(dir, access, console, |wait| State::open_existing(dir, wait)),
-        Access::Write | Access::Serve => {
+        StateAccess::ReadOnly => State::read(dir),
+        StateAccess::Existing => waiting(dir, access, console, |wait| State::open_existing(dir, wait)),
+        StateAccess::Write | StateAccess::Serve => {
             waiting(dir, access, console, |wait| State::open_after(dir, wait)).map(Some)
         }
     };
@@ -214,9 +218,9 @@ pub fn open_state(
 /// Runs an operation that may wait for another process using the state, and tells the user which.
 pub fn waiting<T>(
     dir: &Utf8Path,
-    access: Access,
+    access: StateAccess,
     console: &mut Console,
-    open: impl FnOnce(&mut Wait<'_>) -> T,
+    open: impl FnOnce(&mut LockWait<'_>) -> T,
 ) -> T {
     let at_most = access.patience();
     let mut tell = |holder: Option<u32>| {
@@ -226,23 +230,23 @@ pub fn waiting<T>(
             at_most.as_secs()
         ));
     };
-    open(&mut Wait { at_most, tell: &mut tell })
+    open(&mut LockWait { at_most, tell: &mut tell })
 }
 
-pub fn secret_store(settings: &Settings, access: Access) -> Result<SecretStore, Failure> {
+pub fn secret_store(settings: &Settings, access: StateAccess) -> Result<SecretStore, Failure> {
     let variable = |name: &str| std::env::var(name).ok().map(SecretString::from);
     Ok(SecretStore::new(settings.secrets_dir.clone(), variable, keyring(settings, access)?))
 }
 
 /// Loads the keys of the installation. `Access::ReadOnly` and `Access::Existing` create none: without
 /// keys they use temporary ones, so that a dry run can still compare what it can't open.
-pub fn keyring(settings: &Settings, access: Access) -> Result<Keyring, Failure> {
+pub fn keyring(settings: &Settings, access: StateAccess) -> Result<Keyring, Failure> {
     prepare(settings, access)?;
     let attempt = || format!("could not read the keys in `{}`", settings.state_dir);
     state::finish_restore(&settings.state_dir).map_err(|error| Failure::of_state(attempt(), &error))?;
     let keyring = match access {
-        Access::Write | Access::Serve => Keyring::load_or_create(&settings.state_dir),
-        Access::ReadOnly | Access::Existing => match Keyring::load(&settings.state_dir) {
+        StateAccess::Write | StateAccess::Serve => Keyring::load_or_create(&settings.state_dir),
+        StateAccess::ReadOnly | StateAccess::Existing => match Keyring::load(&settings.state_dir) {
             Ok(None) => Keyring::ephemeral(),
             Ok(Some(keyring)) => Ok(keyring),
             Err(error) => Err(error),
@@ -251,7 +255,7 @@ pub fn keyring(settings: &Settings, access: Access) -> Result<Keyring, Failure> 
     keyring.map_err(|error| Failure::of_secret(attempt(), &error))
 }
 
-impl Look {
+impl CommandRound {
     pub fn runtime(&self) -> &Handle {
         self.runtime.handle()
     }
@@ -260,16 +264,19 @@ impl Look {
     ///
     /// # Errors
     /// When there is no state to record it in. Failed steps are in the report.
-    pub fn execute(&self, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Report, Failure> {
+    pub fn execute(
+        &self,
+        progress: &mut dyn FnMut(ExecutionProgress<'_>),
+    ) -> Result<ExecutionReport, Failure> {
         let Some(state) = &self.installation.state else {
             return Err(Failure::new("nothing can be applied without a state"));
         };
         let actor = actor();
-        Waits::default().record(&self.round, state, &actor, Timestamp::now());
-        let clerk = Clerk { state, clock: &Timestamp::now, actor: &actor };
+        WaitingChanges::default().record(&self.round, state, &actor, Timestamp::now());
+        let clerk = Recorder { state, clock: &Timestamp::now, actor: &actor };
         let report = self.runtime.block_on(self.round.execute(clerk, progress));
         if let Some(mirror) = self.settings.mirror().filter(|_| report.failed.is_empty()) {
-            mirror.settled(&self.round.plan.inputs.revision);
+            mirror.settle_rewrite(&self.round.plan.inputs.revision);
         }
         Ok(report)
     }

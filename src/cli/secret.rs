@@ -8,13 +8,13 @@ use serde_json::json;
 
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
-use crate::cli::round::{self, Access};
+use crate::cli::round::{self, StateAccess};
 use crate::cli::settings::{Settings, TreeArgs};
-use crate::cli::{exit, saved};
+use crate::cli::{exit, saved_plan};
 use crate::names::{Digest, Domain, Identifier, Kind, SecretRef, SpecPath};
 use crate::secret::{self, Keyring};
 use crate::source::directory;
-use crate::spec::{self, Entry, SECRET_FIELDS, SecretValue, Snapshot, edit};
+use crate::spec::{self, SECRET_FIELDS, SecretValue, Snapshot, SnapshotEntry, edit};
 
 /// Seal secrets, and seal them again to a new identity.
 #[derive(Debug, Subcommand)]
@@ -79,7 +79,7 @@ pub fn run(verb: &Secret, console: &mut Console) -> Result<u8, Failure> {
         Secret::Rotate(verb) => rotate(verb, console),
         Secret::Recipient(verb) => {
             let settings = Settings::settle(&verb.tree)?;
-            console.print(&format!("{}\n", round::keyring(&settings, Access::Write)?.recipient()))?;
+            console.print(&format!("{}\n", round::keyring(&settings, StateAccess::Write)?.recipient()))?;
             Ok(exit::OK)
         }
     }
@@ -89,7 +89,7 @@ fn encrypt(verb: &Encrypt, console: &mut Console) -> Result<u8, Failure> {
     let reference = reference(&verb.reference)?;
     let recipient = match &verb.recipient {
         Some(recipient) => recipient.clone(),
-        None => round::keyring(&Settings::settle(&verb.tree)?, Access::Write)?.recipient(),
+        None => round::keyring(&Settings::settle(&verb.tree)?, StateAccess::Write)?.recipient(),
     };
     let value = read_value(console)?;
     let armour = secret::seal(&recipient, &reference, &value)
@@ -139,7 +139,7 @@ fn read_value(console: &mut Console) -> Result<SecretString, Failure> {
 
 fn rotate(verb: &Rotate, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
-    let mut keyring = round::keyring(&settings, Access::Write)?;
+    let mut keyring = round::keyring(&settings, StateAccess::Write)?;
     // Held to the end, so that two rotations don't seal the same files.
     let _lock = keyring
         .add_identity()
@@ -151,7 +151,7 @@ fn rotate(verb: &Rotate, console: &mut Console) -> Result<u8, Failure> {
 
 fn seal(verb: &Seal, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
-    let keyring = round::keyring(&settings, Access::Write)?;
+    let keyring = round::keyring(&settings, StateAccess::Write)?;
     let secrets = write(&settings, &sealed(&settings, &keyring)?, "sealed", "run it again", console)?;
     if secrets == 0 {
         console.print("No secret stands in the clear.\n")?;
@@ -189,7 +189,7 @@ fn write(
         if Digest::of(&now) != *read {
             return Err(Failure::new(format!("{}: it changed since it was read", attempt())).hint(hint));
         }
-        saved::replace(&path, text.as_bytes()).map_err(|error| Failure::during(attempt(), &error))?;
+        saved_plan::replace(&path, text.as_bytes()).map_err(|error| Failure::during(attempt(), &error))?;
         console.print(&format!("{file}: {sealed} {what}\n"))?;
     }
     Ok(files.iter().map(|file| file.sealed).sum())
@@ -226,7 +226,7 @@ fn sealed(settings: &Settings, keyring: &Keyring) -> Result<Vec<SealedFile>, Fai
         };
         let (mut text, mut sealed) = (text.to_owned(), 0);
         for document in &parsed.documents {
-            let refused = |refusal: edit::Refusal| {
+            let refused = |refusal: edit::EditRefusal| {
                 Failure::new(format!("{attempt}: {}", refusal.message())).hint(refusal.hint())
             };
             for (field, secret) in document.spec.secrets() {
@@ -264,11 +264,11 @@ fn each_file(
     for (file, entry) in &snapshot.entries {
         let attempt = || format!("{verb} `{file}`{again}; no file was changed");
         let (text, digest) = match entry {
-            Entry::File { bytes, digest } => {
+            SnapshotEntry::File { bytes, digest } => {
                 let text = std::str::from_utf8(bytes).map_err(|error| Failure::during(attempt(), &error))?;
                 (text, digest)
             }
-            Entry::Unreadable { message, hint, .. } => {
+            SnapshotEntry::Unreadable { message, hint, .. } => {
                 return Err(Failure::new(format!("{}: {message}", attempt())).hint(hint.clone()));
             }
         };

@@ -11,11 +11,11 @@ use secrecy::SecretString;
 use crate::cli::console::Console;
 use crate::cli::exit;
 use crate::cli::failure::Failure;
-use crate::cli::last_used::Compared;
+use crate::cli::last_used::SettingsComparison;
 use crate::cli::reload::reload;
-use crate::cli::round::{self, Access};
+use crate::cli::round::{self, StateAccess};
 use crate::cli::settings::{InstallationArgs, Settings, TreeArgs};
-use crate::daemon::{self, Lost, Reloaded, Setup, Source};
+use crate::daemon::{self, DaemonError, Reloaded, Setup, SpecSource};
 use crate::source::git::GitError;
 use crate::state::StateError;
 use crate::vitals::Vitals;
@@ -52,9 +52,9 @@ pub enum LogFormat {
 pub fn run(verb: &Serve, console: &mut Console) -> Result<u8, Failure> {
     let tree = TreeArgs { tree: verb.specs.clone(), installation: verb.installation.clone() };
     let settings = Settings::settle(&tree)?;
-    let mut used = Compared::of(&settings)?;
+    let mut used = SettingsComparison::of(&settings)?;
     used.refuse()?;
-    let installation = round::open(&settings, Access::Serve, console)?;
+    let installation = round::open(&settings, StateAccess::Serve, console)?;
     used.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     if let Err(Failure { chain, hint, .. }) = used.remember(true) {
         tracing::warn!(hint, "{}", chain.join(": "));
@@ -68,7 +68,7 @@ pub fn run(verb: &Serve, console: &mut Console) -> Result<u8, Failure> {
     let reload = Box::new(move || {
         let config = reload(&tree, &settings).map(|anew| {
             settings = anew;
-            let remembered = Compared::of(&settings).and_then(|used| used.remember(true));
+            let remembered = SettingsComparison::of(&settings).and_then(|used| used.remember(true));
             if let Err(Failure { chain, hint, .. }) = remembered {
                 tracing::warn!(hint, "{}", chain.join(": "));
             }
@@ -79,18 +79,18 @@ pub fn run(verb: &Serve, console: &mut Console) -> Result<u8, Failure> {
     let setup = Setup { installation, source, socket, webhook_secret, actor, vitals, reload };
     let ended = daemon::run(setup);
     // Threads that still run may share the state, so `Drop` may come too late for this.
-    state.iter().for_each(|state| state.leave_snapshot());
+    state.iter().for_each(|state| state.write_snapshot());
     ended.map_err(failure)?;
     tracing::info!("stopped");
     Ok(exit::OK)
 }
 
-fn source(settings: &Settings) -> Source {
+fn source(settings: &Settings) -> SpecSource {
     match settings.mirror() {
-        None => Source::Folder(settings.tree.clone()),
+        None => SpecSource::Folder(settings.tree.clone()),
         Some(mirror) => {
             let interval = Duration::from_secs(u64::from(settings.config.source.interval_seconds));
-            Source::Git(Arc::new(mirror), interval)
+            SpecSource::Git(Arc::new(mirror), interval)
         }
     }
 }
@@ -115,13 +115,13 @@ fn webhook_secret_anew(settings: &Settings) -> Option<SecretString> {
     })
 }
 
-fn failure(lost: Lost) -> Failure {
+fn failure(lost: DaemonError) -> Failure {
     match lost {
-        Lost::State(error @ StateError::Gone { .. }) => {
+        DaemonError::State(error @ StateError::Gone { .. }) => {
             Failure { code: exit::STATE_GONE, ..round::unreadable_state(error) }
         }
-        Lost::State(error) => round::unreadable_state(error),
-        Lost::Closed(closed) => Failure::during(closed.to_string(), &closed).hint(closed.hint()),
+        DaemonError::State(error) => round::unreadable_state(error),
+        DaemonError::Closed(closed) => Failure::during(closed.to_string(), &closed).hint(closed.hint()),
         lost => Failure::new(lost.to_string()),
     }
 }
@@ -133,8 +133,8 @@ mod tests {
     #[test]
     fn a_state_that_was_taken_away_is_told_by_a_code_of_its_own_for_which_the_unit_starts_nothing_anew() {
         let unit = include_str!("../../systemd/streamfleet.service");
-        let gone = failure(Lost::State(StateError::Gone { dir: "state".into() }));
+        let gone = failure(DaemonError::State(StateError::Gone { dir: "state".into() }));
         assert!(unit.contains(&format!("\nRestartPreventExitStatus={}\n", gone.code)));
-        assert_eq!((gone.code, failure(Lost::Died).code), (exit::STATE_GONE, exit::PROBLEM));
+        assert_eq!((gone.code, failure(DaemonError::ThreadPanicked).code), (exit::STATE_GONE, exit::PROBLEM));
     }
 }

@@ -8,7 +8,7 @@ use secrecy::SecretString;
 
 use crate::cli::failure::Failure;
 use crate::cli::{command, credentials, paths};
-use crate::config::{Config, Content, GIVEN_TOGETHER, not_emails};
+use crate::config::{Config, GIVEN_TOGETHER, ManifestsFile, not_emails};
 use crate::source::git::Mirror;
 use crate::spec::SourceId;
 use crate::spec::describe::nearest;
@@ -111,7 +111,8 @@ impl Settings {
         let chosen = choose(state_dir, &config.state_dir, "state");
         // `api.socket` belongs to the daemon of the configured state. With another `--state-dir`, the socket
         // is in that folder.
-        let same_state = state_dir.is_none() || state_dir.as_deref().map(paths::whole) == config.state_dir;
+        let same_state =
+            state_dir.is_none() || state_dir.as_deref().map(paths::absolute_path) == config.state_dir;
         let socket = config.api.socket.clone().filter(|_| same_state);
         let settings = Settings {
             socket: socket.unwrap_or_else(|| chosen.join("socket")),
@@ -178,7 +179,7 @@ impl Settings {
             return Ok(());
         }
         let mut above = self.real_tree.ancestors().skip(1);
-        match above.find(|folder| State::remembers(&folder.join(OWN_FOLDER).join("state"))) {
+        match above.find(|folder| State::has_applied_records(&folder.join(OWN_FOLDER).join("state"))) {
             None => Ok(()),
             Some(whole) => Err(Failure::new(format!(
                 "`{}` is a part of the spec tree `{whole}`, which was applied as a whole",
@@ -236,7 +237,7 @@ pub fn super_users_by_variable() -> Result<Option<Vec<String>>, Failure> {
 }
 
 pub fn folder_of(file: &Utf8Path) -> Utf8PathBuf {
-    let file = paths::whole(file);
+    let file = paths::absolute_path(file);
     file.parent().map_or_else(|| file.clone(), Utf8Path::to_owned)
 }
 
@@ -308,7 +309,7 @@ pub fn read_config(path: &Utf8Path) -> Result<(toml::Table, Config), Failure> {
     })?;
     let folder = path.parent().unwrap_or(Utf8Path::new(""));
     for release in config.operators.strimzi.values_mut() {
-        release.content = Content::of(read_manifests(&folder.join(&release.manifests)));
+        release.content = ManifestsFile::of(read_manifests(&folder.join(&release.manifests)));
     }
     Ok((table, config))
 }

@@ -6,19 +6,21 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::api::caller::{SuperUsers, organizations, shortfall};
-use crate::api::tokens::Shown;
+use crate::api::tokens::ShownToken;
 use crate::cli::console::Console;
+use crate::cli::daemon_client::{DaemonRequest, RunningDaemon};
 use crate::cli::exit;
 use crate::cli::failure::Failure;
-use crate::cli::format::Format;
+use crate::cli::format::OutputFormat;
 use crate::cli::round;
-use crate::cli::running::{Question, Running};
 use crate::cli::settings::{Settings, TreeArgs};
 use crate::cli::{command, why};
 use crate::interface;
 use crate::names::Identifier;
 use crate::round::Installation;
-use crate::state::{Access, MOST_TOKEN_DAYS, NotAdded, Reach, Revoked, State, TOKEN_DAYS, Token, TokenOrder};
+use crate::state::{
+    Access, AddTokenError, MAX_TOKEN_DAYS, Reach, RevocationOutcome, State, TOKEN_DAYS, Token, TokenOrder,
+};
 
 /// Create, list and revoke the tokens of API callers.
 ///
@@ -26,7 +28,7 @@ use crate::state::{Access, MOST_TOKEN_DAYS, NotAdded, Reach, Revoked, State, TOK
 /// named in the settings, or a member of an organization by its spec. While `serve` runs, the request is
 /// passed to it.
 #[derive(Debug, Subcommand)]
-pub enum Verb {
+pub enum TokenVerb {
     Create(Create),
     List(List),
     Revoke(Revoke),
@@ -53,11 +55,11 @@ pub struct Create {
     #[arg(long, value_name = "ACCESS", default_value = "read", value_parser = access())]
     access: Access,
     /// How many days the token is valid.
-    #[arg(long, value_name = "DAYS", default_value_t = TOKEN_DAYS, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_TOKEN_DAYS)))]
+    #[arg(long, value_name = "DAYS", default_value_t = TOKEN_DAYS, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_TOKEN_DAYS)))]
     days: u32,
     /// Print only the token, or JSON or YAML with all its details.
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = OutputFormat::Human)]
+    format: OutputFormat,
 }
 
 /// List the valid tokens: their owners, what they are for and when they expire.
@@ -69,8 +71,8 @@ pub struct List {
     #[arg(long)]
     all: bool,
     /// Print a table, JSON or YAML.
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = OutputFormat::Human)]
+    format: OutputFormat,
 }
 
 /// Revoke a token. It is invalid from then on.
@@ -83,49 +85,51 @@ pub struct Revoke {
     tree: TreeArgs,
 }
 
-pub fn run(verb: &Verb, console: &mut Console) -> Result<u8, Failure> {
+pub fn run(verb: &TokenVerb, console: &mut Console) -> Result<u8, Failure> {
     match verb {
-        Verb::Create(verb) => create(verb, console),
-        Verb::List(verb) => list(verb, console),
-        Verb::Revoke(verb) => revoke(verb, console),
+        TokenVerb::Create(verb) => create(verb, console),
+        TokenVerb::List(verb) => list(verb, console),
+        TokenVerb::Revoke(verb) => revoke(verb, console),
     }
 }
 
 fn create(verb: &Create, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
     let order = verb.order();
-    match Running::of(&settings)? {
+    match RunningDaemon::of(&settings)? {
         Some(daemon) => {
             let body = serde_json::to_vec(&order)
                 .map_err(|error| Failure::during("could not write what is asked for", &error))?;
-            let question = Question::post("/tokens", &[("by", &round::user())], body);
+            let question = DaemonRequest::post("/tokens", &[("by", &round::user())], body);
             verb.show(&daemon.ask(question, console)?, &settings, console)?;
         }
         None => {
-            let installation = round::open(&settings, round::Access::Write, console)?;
+            let installation = round::open(&settings, round::StateAccess::Write, console)?;
             let shown = made(&installation, order)?;
             verb.show(&shown, &settings, console)?;
             // Checking the specs takes a while, so the token is printed first.
-            lacks(&installation, &settings, &shown.kept).iter().for_each(|lacks| console.warn(lacks));
+            missing_rights(&installation, &settings, &shown.kept)
+                .iter()
+                .for_each(|lacks| console.warn(lacks));
         }
     }
     Ok(exit::OK)
 }
 
 /// Creates the token in the state, where no daemon runs.
-fn made(installation: &Installation, order: TokenOrder) -> Result<Shown, Failure> {
+fn made(installation: &Installation, order: TokenOrder) -> Result<ShownToken, Failure> {
     let Some(state) = &installation.state else {
         return Err(Failure::new("no token can be made without a state"));
     };
     let made = state.add_token(order, &round::actor(), Timestamp::now()).map_err(|why| match why {
-        NotAdded::Order(fault) => Failure::usage(fault.why).hint(fault.hint),
-        NotAdded::State(error) => Failure::of_state("could not make the token", &error),
+        AddTokenError::Order(fault) => Failure::usage(fault.why).hint(fault.hint),
+        AddTokenError::State(error) => Failure::of_state("could not make the token", &error),
     })?;
     Ok(made.into())
 }
 
 /// Describes which rights of a token its owner lacks by the specs; none if the specs can't be read.
-fn lacks(installation: &Installation, settings: &Settings, token: &Token) -> Option<String> {
+fn missing_rights(installation: &Installation, settings: &Settings, token: &Token) -> Option<String> {
     let documents = round::read(settings).ok()?;
     let checked = installation.check(&documents, Timestamp::now()).ok()?;
     let super_users = SuperUsers::of(&settings.config.api.super_user_emails);
@@ -135,11 +139,11 @@ fn lacks(installation: &Installation, settings: &Settings, token: &Token) -> Opt
 fn list(verb: &List, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
     let now = Timestamp::now();
-    let mut tokens = match Running::of(&settings)? {
-        Some(daemon) => daemon.ask(Question::get("/tokens", &[]), console)?,
+    let mut tokens = match RunningDaemon::of(&settings)? {
+        Some(daemon) => daemon.ask(DaemonRequest::get("/tokens", &[]), console)?,
         None => recorded(&settings, console)?,
     };
-    tokens.retain(|token: &Token| verb.all || token.holds(now));
+    tokens.retain(|token: &Token| verb.all || token.is_valid_at(now));
     let text = match verb.format.data(&tokens)? {
         Some(text) => text,
         None if tokens.is_empty() => {
@@ -153,7 +157,7 @@ fn list(verb: &List, console: &mut Console) -> Result<u8, Failure> {
 }
 
 fn recorded(settings: &Settings, console: &mut Console) -> Result<Vec<Token>, Failure> {
-    let state = round::open_state(settings, round::Access::ReadOnly, console)?;
+    let state = round::open_state(settings, round::StateAccess::ReadOnly, console)?;
     Ok(state.as_ref().map(State::tokens).unwrap_or_default())
 }
 
@@ -163,33 +167,33 @@ fn revoke(verb: &Revoke, console: &mut Console) -> Result<u8, Failure> {
     let id = match verb.token.parse() {
         Ok(id) => id,
         Err(_) => {
-            let known = match Running::of(&settings)? {
+            let known = match RunningDaemon::of(&settings)? {
                 // `answer` instead of `ask`: the daemon is named once, with the revocation.
-                Some(daemon) => daemon.answer(Question::get("/tokens", &[]))?.data,
+                Some(daemon) => daemon.answer(DaemonRequest::get("/tokens", &[]))?.data,
                 None => recorded(&settings, console)?,
             };
             meant(&verb.token, &known, now, &settings)?
         }
     };
-    let revoked = match Running::of(&settings)? {
+    let revoked = match RunningDaemon::of(&settings)? {
         Some(daemon) => {
-            let question = Question::delete(&format!("/tokens/{id}"), &[("by", &round::user())]);
+            let question = DaemonRequest::delete(&format!("/tokens/{id}"), &[("by", &round::user())]);
             daemon.ask(question, console)?
         }
         None => {
-            let state = round::open_state(&settings, round::Access::Existing, console)?;
+            let state = round::open_state(&settings, round::StateAccess::Existing, console)?;
             let revoked = state.map(|state| state.revoke_token(id, &round::actor(), now)).transpose();
             let failed = |error| Failure::of_state("could not revoke the token", &error);
-            revoked.map_err(failed)?.unwrap_or(Revoked::Unknown)
+            revoked.map_err(failed)?.unwrap_or(RevocationOutcome::Unknown)
         }
     };
     let text = match revoked {
-        Revoked::Now(token) => format!("Revoked {token}. It is good for nothing any more.\n"),
-        Revoked::Before(token) => {
+        RevocationOutcome::Now(token) => format!("Revoked {token}. It is good for nothing any more.\n"),
+        RevocationOutcome::Before(token) => {
             let at = token.revoked_at.map(interface::timestamp).unwrap_or_default();
             format!("{token} was revoked already, at {at}.\n")
         }
-        Revoked::Unknown => return Err(unknown(&verb.token, &settings)),
+        RevocationOutcome::Unknown => return Err(unknown(&verb.token, &settings)),
     };
     console.print(&text)?;
     Ok(exit::OK)
@@ -198,7 +202,7 @@ fn revoke(verb: &Revoke, console: &mut Console) -> Result<u8, Failure> {
 /// Finds the id of the token with a name. Valid tokens win over expired and revoked ones of the same name.
 fn meant(named: &str, known: &[Token], now: Timestamp, settings: &Settings) -> Result<Uuid, Failure> {
     let so_named = known.iter().filter(|token| token.name == named);
-    let (holding, others): (Vec<&Token>, Vec<&Token>) = so_named.partition(|token| token.holds(now));
+    let (holding, others): (Vec<&Token>, Vec<&Token>) = so_named.partition(|token| token.is_valid_at(now));
     match (holding.as_slice(), others.as_slice()) {
         ([token], _) | ([], [.., token]) => Ok(token.id),
         ([], []) => Err(unknown(named, settings)),
@@ -225,11 +229,11 @@ fn unknown(named: &str, settings: &Settings) -> Failure {
 
 fn table(tokens: &[Token], now: Timestamp) -> String {
     let ends = |token: &Token| match token.revoked_at {
-        Some(at) => format!("revoked {} ago", why::age(now.duration_since(at))),
+        Some(at) => format!("revoked {} ago", why::format_age(now.duration_since(at))),
         None if token.expires_at <= now => {
-            format!("expired {} ago", why::age(now.duration_since(token.expires_at)))
+            format!("expired {} ago", why::format_age(now.duration_since(token.expires_at)))
         }
-        None => format!("in {}", why::age(token.expires_at.duration_since(now))),
+        None => format!("in {}", why::format_age(token.expires_at.duration_since(now))),
     };
     let heads = ["NAME", "OWNER", "ORGANIZATION", "ACCESS", "ENDS", "ID"].map(str::to_owned);
     let row = |token: &Token| {
@@ -261,7 +265,7 @@ impl Create {
     }
 
     /// Prints only the token on standard output, so that it can be piped into a file without being shown.
-    fn show(&self, shown: &Shown, settings: &Settings, console: &mut Console) -> Result<(), Failure> {
+    fn show(&self, shown: &ShownToken, settings: &Settings, console: &mut Console) -> Result<(), Failure> {
         let Token { id, name, owner, expires_at, .. } = &shown.kept;
         let (scope, until) = (shown.kept.scope(), interface::timestamp(*expires_at));
         let revoke = command::line(&["token", "revoke", &id.to_string(), &settings.arguments]);

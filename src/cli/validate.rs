@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use crate::cli::console::Console;
 use crate::cli::exit;
 use crate::cli::failure::Failure;
-use crate::cli::round::{self, Access};
+use crate::cli::round::{self, StateAccess};
 use crate::cli::settings::{Settings, TreeArgs};
 use crate::problem;
 
@@ -16,8 +16,8 @@ pub struct Validate {
     #[command(flatten)]
     tree: TreeArgs,
     /// Print the problems as text, JSON or YAML.
-    #[arg(long, value_enum, default_value_t = super::Format::Human)]
-    format: super::Format,
+    #[arg(long, value_enum, default_value_t = super::OutputFormat::Human)]
+    format: super::OutputFormat,
     /// Judge expiry as of this time, as in 2027-01-31T00:00:00Z.
     #[arg(long, value_name = "TIME")]
     at: Option<Timestamp>,
@@ -25,7 +25,7 @@ pub struct Validate {
 
 pub fn run(verb: &Validate, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
-    let checked = round::check(&settings, Access::ReadOnly, round::time(verb.at), console)?;
+    let checked = round::check(&settings, StateAccess::ReadOnly, round::time(verb.at), console)?;
     let problems = &checked.catalog.problems;
     let errors = problems.iter().filter(|problem| problem.is_error()).count();
     match verb.format.data(problems)? {

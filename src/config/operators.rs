@@ -35,12 +35,12 @@ pub struct OperatorRelease {
     pub images: Vec<String>,
     /// The content of the file.
     #[serde(skip)]
-    pub content: Content,
+    pub content: ManifestsFile,
 }
 
 /// The content of an operator's manifests file; empty until the file was read.
 #[derive(Clone, Default)]
-pub struct Content(Option<Arc<Read>>);
+pub struct ManifestsFile(Option<Arc<Read>>);
 
 struct Read {
     /// The text, or why it could not be read, as the end of a sentence.
@@ -59,7 +59,7 @@ pub struct OperatorFault {
     pub hint: String,
 }
 
-impl Content {
+impl ManifestsFile {
     /// Takes the bytes of the file, or why they could not be read, as the end of a sentence.
     pub fn of(bytes: Result<Vec<u8>, String>) -> Self {
         let digest = Digest::of(bytes.as_deref().unwrap_or_default());
@@ -73,14 +73,14 @@ impl Content {
 }
 
 /// Compares the bytes alone.
-impl PartialEq for Content {
+impl PartialEq for ManifestsFile {
     fn eq(&self, other: &Self) -> bool {
         self.digest() == other.digest()
     }
 }
 
 /// Prints the digest: the text is long, and the debug output is hashed to tell whether settings changed.
-impl fmt::Debug for Content {
+impl fmt::Debug for ManifestsFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.digest().fmt(f)
     }

@@ -154,12 +154,12 @@ impl UnitSizes {
         let large = large.map(|(key, value, by, limit)| {
             format!("`units.{profile}.{key}` is {value}, and it has to be at most `{by}`, {limit}")
         });
-        small.or(large).or_else(|| self.would_stand_still(profile))
+        small.or(large).or_else(|| self.blocks_during_restart(profile))
     }
 
     /// Refuses sizes with which a restart of a single node blocks clients, and sizes that add nodes without
     /// adding safety.
-    fn would_stand_still(&self, profile: &str) -> Option<String> {
+    fn blocks_during_restart(&self, profile: &str) -> Option<String> {
         let Self { controllers, replication_factor: copies, min_insync_replicas: in_sync, .. } = *self;
         if in_sync > 1 && in_sync >= copies {
             return Some(format!(

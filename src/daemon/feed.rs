@@ -12,8 +12,8 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot::{self, Receiver};
 use tokio::time::{Instant, sleep_until};
 
-use super::{Event, Lost, thread};
-use crate::api::writing::{Place, Writer};
+use super::{DaemonError, Event, thread};
+use crate::api::writing::{SpecStore, Writer};
 use crate::parallel::locked;
 use crate::source::SourceError;
 use crate::source::directory::{Scanner, Watch};
@@ -21,26 +21,26 @@ use crate::source::git::{Fetched, GitError, Mirror};
 use crate::spec::Snapshot;
 use crate::vitals::Vitals;
 
-pub enum Source {
+pub enum SpecSource {
     Folder(Utf8PathBuf),
     /// A git repository, and the interval between fetches.
     Git(Arc<Mirror>, Duration),
 }
 
-impl Source {
+impl SpecSource {
     pub(super) fn is_git(&self) -> bool {
-        matches!(self, Source::Git(..))
+        matches!(self, SpecSource::Git(..))
     }
 
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> SpecStore {
         match self {
-            Source::Folder(tree) => Place::Folder(tree.clone()),
-            Source::Git(mirror, _) => Place::Git(Arc::clone(mirror)),
+            SpecSource::Folder(tree) => SpecStore::Folder(tree.clone()),
+            SpecSource::Git(mirror, _) => SpecStore::Git(Arc::clone(mirror)),
         }
     }
 }
 
-pub(super) enum Specs {
+pub(super) enum SpecReader {
     Folder(Utf8PathBuf, Arc<Mutex<Scanner>>, Arc<Vitals>),
     Git {
         mirror: Arc<Mirror>,
@@ -51,16 +51,16 @@ pub(super) enum Specs {
     },
 }
 
-impl Specs {
+impl SpecReader {
     /// Returns the current specs; `None` if nothing was fetched yet.
     pub(super) fn snapshot(&mut self) -> Result<Option<Snapshot>, SourceError> {
         match self {
-            Specs::Folder(tree, scanner, vitals) => {
+            SpecReader::Folder(tree, scanner, vitals) => {
                 let snapshot = locked(scanner).scan(tree)?;
                 vitals.read(Timestamp::now());
                 Ok(Some(snapshot))
             }
-            Specs::Git { mirror, tried, snapshot } => {
+            SpecReader::Git { mirror, tried, snapshot } => {
                 let is_tried = tried.load(Ordering::Acquire);
                 let Some(commit) = mirror.commit().filter(|_| is_tried) else { return Ok(None) };
                 match snapshot {
@@ -73,44 +73,44 @@ impl Specs {
     }
 
     /// Clears the last snapshot's mark of a rewritten branch once the state has recorded it.
-    pub(super) fn settled(&mut self) {
-        if let Specs::Git { mirror, snapshot: Some(snapshot), .. } = self
+    pub(super) fn clear_rewritten(&mut self) {
+        if let SpecReader::Git { mirror, snapshot: Some(snapshot), .. } = self
             && let Some(commit) = &mut snapshot.commit
             && commit.rewrote.is_some()
-            && mirror.settled(&commit.id)
+            && mirror.settle_rewrite(&commit.id)
         {
             commit.rewrote = None;
         }
     }
 }
 
-pub(super) struct Feed {
-    hurry: Arc<Notify>,
+pub(super) struct SourceFeed {
+    fetch_now: Arc<Notify>,
 }
 
-impl Feed {
+impl SourceFeed {
     /// Requests a fetch without waiting for the interval.
     pub(super) fn hurry(&self) {
-        self.hurry.notify_one();
+        self.fetch_now.notify_one();
     }
 }
 
 pub(super) fn start(
-    source: Source,
+    source: SpecSource,
     runtime: &Runtime,
     tell: &UnboundedSender<Event>,
     vitals: Arc<Vitals>,
     writer: Option<&Writer>,
-) -> Result<(Feed, Specs), Lost> {
+) -> Result<(SourceFeed, SpecReader), DaemonError> {
     let (hurry, tell) = (Arc::new(Notify::new()), tell.clone());
-    let feed = Feed { hurry: Arc::clone(&hurry) };
+    let feed = SourceFeed { fetch_now: Arc::clone(&hurry) };
     match source {
-        Source::Folder(tree) => {
+        SpecSource::Folder(tree) => {
             // Before the first scan, so that later changes are reported.
             let mut watch = Watch::new(&tree);
             let scanner = Arc::new(Mutex::new(Scanner::of(watch.unfinished())));
             if let Some(writer) = writer {
-                writer.heed(&watch, Arc::clone(&scanner));
+                writer.use_watch(&watch, Arc::clone(&scanner));
             }
             thread("watch", move || {
                 loop {
@@ -121,11 +121,11 @@ pub(super) fn start(
                     }
                 }
             })?;
-            Ok((feed, Specs::Folder(tree, scanner, vitals)))
+            Ok((feed, SpecReader::Folder(tree, scanner, vitals)))
         }
-        Source::Git(mirror, interval) => {
+        SpecSource::Git(mirror, interval) => {
             let tried = Arc::new(AtomicBool::new(false));
-            let mut fetches = Fetches::new(Arc::clone(&mirror), interval, Arc::clone(&tried), vitals);
+            let mut fetches = FetchLoop::new(Arc::clone(&mirror), interval, Arc::clone(&tried), vitals);
             runtime.spawn(async move {
                 loop {
                     tokio::select! {
@@ -138,42 +138,42 @@ pub(super) fn start(
                     }
                 }
             });
-            Ok((feed, Specs::Git { mirror, tried, snapshot: None }))
+            Ok((feed, SpecReader::Git { mirror, tried, snapshot: None }))
         }
     }
 }
 
 /// Fetches one after the other, each on a thread of its own, so that an unresponsive remote blocks nothing.
-struct Fetches {
+struct FetchLoop {
     mirror: Arc<Mirror>,
     interval: Duration,
-    running: Option<Running>,
+    running: Option<RunningFetch>,
     due: Instant,
     tried: Arc<AtomicBool>,
     /// The last logged error.
     trouble: Option<String>,
     /// The state of the clone, recorded by the fetching thread, since reading it may take long.
-    stands: Arc<Mutex<Stands>>,
+    stands: Arc<Mutex<CloneContents>>,
     /// Receives the time of each successful fetch.
     vitals: Arc<Vitals>,
 }
 
 #[derive(Debug, Clone, Default)]
-struct Stands {
+struct CloneContents {
     /// The active commit.
     in_force: Option<String>,
     /// The commit that was active before signatures were required.
     unsigned: Option<String>,
 }
 
-struct Running {
+struct RunningFetch {
     done: Receiver<Result<Fetched, GitError>>,
     /// When the fetch counts as late. It can't be cancelled, so no other begins before it ends.
     deadline: Instant,
     is_late: bool,
 }
 
-impl Fetches {
+impl FetchLoop {
     fn new(mirror: Arc<Mirror>, interval: Duration, tried: Arc<AtomicBool>, vitals: Arc<Vitals>) -> Self {
         let (running, due, trouble, stands) = (None, Instant::now(), None, Arc::default());
         Self { mirror, interval, running, due, tried, trouble, stands, vitals }
@@ -197,7 +197,7 @@ impl Fetches {
                 done = &mut running.done => done.ok(),
                 () = sleep_until(running.deadline), if !running.is_late => {
                     running.is_late = true;
-                    self.troubled(&self.mirror.late());
+                    self.log_fetch_error(&self.mirror.timeout_error());
                     if self.tried.swap(true, Ordering::AcqRel) {
                         continue;
                     }
@@ -212,8 +212,8 @@ impl Fetches {
             match ended {
                 // The delay was logged already.
                 Some(Err(_)) if was_late => {}
-                Some(Err(error)) => self.troubled(&error),
-                Some(Ok(fetched)) if self.is_news(&fetched) => return,
+                Some(Err(error)) => self.log_fetch_error(&error),
+                Some(Ok(fetched)) if self.log_fetched(&fetched) => return,
                 Some(Ok(_)) | None => {}
             }
             if is_first {
@@ -230,7 +230,7 @@ impl Fetches {
         let (mirror, stands) = (Arc::clone(&self.mirror), Arc::clone(&self.stands));
         let fetch = move || {
             let look = || {
-                let found = Stands { in_force: mirror.commit(), unsigned: mirror.unsigned() };
+                let found = CloneContents { in_force: mirror.commit(), unsigned: mirror.unsigned() };
                 *locked(&stands) = found;
             };
             look();
@@ -242,14 +242,14 @@ impl Fetches {
         match std::thread::Builder::new().name("fetch".to_owned()).spawn(fetch) {
             Ok(_) => {
                 let deadline = Instant::now() + self.mirror.timeout();
-                self.running = Some(Running { done, deadline, is_late: false });
+                self.running = Some(RunningFetch { done, deadline, is_late: false });
             }
             Err(error) => tracing::error!(%error, "could not start a thread to fetch with"),
         }
     }
 
     /// Logs what was fetched, and returns whether it differs from before.
-    fn is_news(&mut self, Fetched { commit, is_new, rewritten }: &Fetched) -> bool {
+    fn log_fetched(&mut self, Fetched { commit, is_new, rewritten }: &Fetched) -> bool {
         let source = self.mirror.source().0;
         let was_away = self.trouble.take().is_some();
         match (*rewritten, *is_new || was_away) {
@@ -267,20 +267,20 @@ impl Fetches {
     }
 
     /// Logs a fetch error once.
-    fn troubled(&mut self, error: &GitError) {
+    fn log_fetch_error(&mut self, error: &GitError) {
         let (error, hint) = (error.to_string(), error.hint());
         if self.trouble.as_ref() == Some(&error) {
             return;
         }
         let source = self.mirror.source().0;
-        let Stands { in_force, unsigned } = locked(&self.stands).clone();
-        let what = without_news(in_force.is_some(), unsigned.as_deref());
+        let CloneContents { in_force, unsigned } = locked(&self.stands).clone();
+        let what = fetch_outage_text(in_force.is_some(), unsigned.as_deref());
         tracing::error!(source, error, hint, in_force, "{what}");
         self.trouble = Some(error);
     }
 }
 
-fn without_news(is_in_force: bool, unsigned: Option<&str>) -> String {
+fn fetch_outage_text(is_in_force: bool, unsigned: Option<&str>) -> String {
     match unsigned {
         _ if is_in_force => {
             "nothing is fetched, and the commit that was fetched last stays in force".to_owned()
@@ -300,11 +300,11 @@ mod tests {
     #[test]
     fn a_commit_that_counts_no_more_since_signatures_are_asked_for_is_named() {
         assert_eq!(
-            without_news(false, Some("3f2c1ab")),
+            fetch_outage_text(false, Some("3f2c1ab")),
             "nothing is fetched, and commit 3f2c1ab, which was in force before, is not known to be signed by a key of \
              `source.signed_by` and is not used, so that nothing is done"
         );
-        assert!(without_news(false, None).contains("nothing was before"));
-        assert!(without_news(true, Some("3f2c1ab")).ends_with("stays in force"));
+        assert!(fetch_outage_text(false, None).contains("nothing was before"));
+        assert!(fetch_outage_text(true, Some("3f2c1ab")).ends_with("stays in force"));
     }
 }

@@ -7,7 +7,7 @@ use crate::catalog::{ResourceStatus, Status};
 use crate::names::{FleetKey, Kind, ResourceKey};
 use crate::plan::{self, Cause, Change, Plan, Verb, Waiting, reason};
 use crate::problem::{Problem, Severity};
-use crate::round::{News, Round, Throttle, Unknown, Waits, left_out};
+use crate::round::{Round, Throttle, Unknown, WaitingChanges, WaitingDiff, left_out};
 
 const MOST_UNKNOWN: usize = 10;
 
@@ -15,27 +15,27 @@ const MOST_UNKNOWN: usize = 10;
 const MOST_PROBLEMS: usize = 20;
 
 #[derive(Default)]
-pub(super) struct Log {
+pub(super) struct DecisionLog {
     has_begun: bool,
-    waiting: Waits<Asked>,
+    waiting: WaitingChanges<PendingApproval>,
     /// Decisions whose work has not begun yet, since other fleets come first.
     decided: BTreeMap<ResourceKey, (Option<FleetKey>, String)>,
     problems: BTreeSet<Problem>,
     unknown: Vec<String>,
     /// The last logged status and reason of fleets and clusters.
-    told: BTreeMap<ResourceKey, (Status, Option<String>)>,
+    logged_statuses: BTreeMap<ResourceKey, (Status, Option<String>)>,
     health: Throttle<ResourceKey>,
     decisions: Throttle<ResourceKey>,
-    strangers: Throttle<FleetKey>,
+    unknown_owner_throttle: Throttle<FleetKey>,
 }
 
-impl Log {
+impl DecisionLog {
     /// Logs what a plan does, what waits and why, and the problems of the specs.
     pub(super) fn decisions(&mut self, round: &Round) {
         let plan = &round.plan;
         self.problems(&plan.problems);
         if !std::mem::replace(&mut self.has_begun, true) {
-            begins(round);
+            log_summary(round);
         }
         let unknown: Vec<String> =
             round.unknown.iter().map(|unknown| format!("{} {}", unknown.fleet, unknown.owner)).collect();
@@ -43,7 +43,7 @@ impl Log {
             let mut fleets: BTreeMap<&FleetKey, Vec<&Unknown>> = BTreeMap::new();
             round.unknown.iter().for_each(|unknown| fleets.entry(&unknown.fleet).or_default().push(unknown));
             for (fleet, unknown) in fleets {
-                let Some(untold) = self.strangers.admit(fleet, Instant::now()) else { continue };
+                let Some(untold) = self.unknown_owner_throttle.admit(fleet, Instant::now()) else { continue };
                 let (told, more) = unknown.split_at(unknown.len().min(MOST_UNKNOWN));
                 told.iter().for_each(|unknown| tracing::warn!("{unknown}{}", left_out(untold)));
                 if !more.is_empty() {
@@ -90,7 +90,7 @@ impl Log {
     /// first needs no line.
     fn health(&mut self, fleet: &FleetKey, resource: ResourceKey, status: &ResourceStatus) {
         let ResourceStatus { status: to, reason, .. } = status;
-        let told = self.told.get(&resource);
+        let told = self.logged_statuses.get(&resource);
         let is_known = match told {
             Some((word, why)) => word == to && why == reason,
             None => *to == Status::Healthy,
@@ -110,7 +110,7 @@ impl Log {
             }
             _ => tracing::info!(%fleet, %resource, from, %to, reason, "health{left_out}"),
         }
-        self.told.insert(resource, (*to, reason.clone()));
+        self.logged_statuses.insert(resource, (*to, reason.clone()));
     }
 
     /// Forgets the decisions about a fleet, since their work begins. Doing the same again is another
@@ -128,8 +128,8 @@ impl Log {
             let untold = if is_new { self.decisions.admit(&change.resource, Instant::now()) } else { None };
             if let Some(untold) = untold {
                 let left_out = left_out(untold);
-                let Fields { fleet, resource, verb, cause, by, file, line, plan, commit, author } =
-                    Fields::of(plan, on, change);
+                let DecisionFields { fleet, resource, verb, cause, by, file, line, plan, commit, author } =
+                    DecisionFields::of(plan, on, change);
                 tracing::info!(
                     fleet, %resource, %verb, cause, by, file, line, plan, commit, author,
                     "decided to {verb} {resource}: {why}{left_out}"
@@ -143,18 +143,18 @@ impl Log {
     }
 
     fn waits(&mut self, plan: &Plan) {
-        let News { begun, over } = self.waiting.turn(plan, Instant::now(), Asked::of);
+        let WaitingDiff { begun, over } = self.waiting.turn(plan, Instant::now(), PendingApproval::of);
         for (fleet, change, untold) in begun {
-            let Asked { waits, approve } = Asked::of(change);
+            let PendingApproval { waits, approve } = PendingApproval::of(change);
             // Hints with commands are left out, since the reader of the log may have to address the
             // installation in another way.
-            let hint = change.waiting.iter().find_map(|waiting| plan::way_out(change, waiting, ""));
+            let hint = change.waiting.iter().find_map(|waiting| plan::wait_remedy(change, waiting, ""));
             let hint = hint.filter(|hint| !hint.contains("streamfleet "));
             // An approver needs to know the effect.
             let would = approve.as_ref().map(|_| format!(". To {} it: {}", change.verb, why(change)));
             let would = would.unwrap_or_default() + &left_out(untold);
-            let Fields { fleet, resource, verb, cause, by, file, line, plan, commit, author } =
-                Fields::of(plan, fleet, change);
+            let DecisionFields { fleet, resource, verb, cause, by, file, line, plan, commit, author } =
+                DecisionFields::of(plan, fleet, change);
             tracing::warn!(
                 fleet, %resource, %verb, cause, by, file, line, plan, commit, author, approve, hint,
                 "{resource} waits: {waits}{would}"
@@ -168,23 +168,23 @@ impl Log {
 
 /// The reasons for waiting, and the id to approve it with.
 #[derive(Debug, Default, PartialEq)]
-struct Asked {
+struct PendingApproval {
     waits: String,
     approve: Option<String>,
 }
 
-impl Asked {
-    fn of(change: &Change) -> Asked {
+impl PendingApproval {
+    fn of(change: &Change) -> PendingApproval {
         let waits: Vec<String> = change.waiting.iter().map(ToString::to_string).collect();
         let approve = change.waiting.iter().find_map(|waiting| match waiting {
             Waiting::Approval { id, .. } => Some(id.clone()),
             _ => None,
         });
-        Asked { waits: waits.join("; "), approve }
+        PendingApproval { waits: waits.join("; "), approve }
     }
 }
 
-struct Fields<'a> {
+struct DecisionFields<'a> {
     fleet: Option<String>,
     resource: &'a ResourceKey,
     verb: Verb,
@@ -197,11 +197,11 @@ struct Fields<'a> {
     author: Option<&'a str>,
 }
 
-impl<'a> Fields<'a> {
-    fn of(plan: &'a Plan, fleet: Option<&FleetKey>, change: &'a Change) -> Fields<'a> {
-        let (cause, by) = told(&change.cause);
+impl<'a> DecisionFields<'a> {
+    fn of(plan: &'a Plan, fleet: Option<&FleetKey>, change: &'a Change) -> DecisionFields<'a> {
+        let (cause, by) = cause_label(&change.cause);
         let (origin, commit) = (change.origin.as_ref(), plan.inputs.commit.as_ref());
-        Fields {
+        DecisionFields {
             fleet: fleet.map(ToString::to_string),
             resource: &change.resource,
             verb: change.verb,
@@ -221,7 +221,7 @@ fn why(change: &Change) -> String {
     [reason(change)].into_iter().chain(effects).collect::<Vec<_>>().join(". ")
 }
 
-fn begins(round: &Round) {
+fn log_summary(round: &Round) {
     let resources = &round.checked.catalog.resources;
     let number = |kind| resources.keys().filter(|key| key.kind == kind).count();
     let (source, commit) = (&round.plan.inputs.source.0, round.plan.inputs.commit.as_ref());
@@ -242,7 +242,7 @@ fn sentence(effect: &str) -> String {
 }
 
 /// Returns the cause as a word and, for drift, who changed the target.
-fn told(cause: &Cause) -> (&'static str, Option<&str>) {
+fn cause_label(cause: &Cause) -> (&'static str, Option<&str>) {
     match cause {
         Cause::Spec => ("spec", None),
         Cause::Reference { .. } => ("reference", None),

@@ -63,16 +63,17 @@ impl Place {
                 software: "0.1.0".to_owned(),
                 proposed: false,
             },
-            source: Source::Folder(self.root.join("tree")),
+            source: SpecSource::Folder(self.root.join("tree")),
             socket: self.root.join("socket"),
             webhook_secret: None,
             actor: "tester".to_owned(),
             vitals: Arc::new(Vitals::begin(Timestamp::now())),
             reload: Box::new(Reloaded::default),
         };
-        let desk = Arc::new(Desk::new(Some(opened), Arc::new(Memory::with_absence(absence)), || {}));
+        let desk =
+            Arc::new(RequestQueue::new(Some(opened), Arc::new(RoundMemory::with_absence(absence)), || {}));
         let runtime = runtime().unwrap();
-        let doors = answer(&setup, Arc::clone(&desk), None, &runtime).unwrap();
+        let doors = start_api(&setup, Arc::clone(&desk), None, &runtime).unwrap();
         Process::start(setup, (desk, doors), None, runtime, mpsc::unbounded_channel()).unwrap()
     }
 }
@@ -98,17 +99,17 @@ fn fleet(name: &str) -> FleetKey {
 
 impl Process {
     /// Makes a plan, as the planning thread does, and returns the next actions.
-    fn planned(&mut self) -> Vec<Order> {
-        let event = self.look.lock().unwrap().look(&self.installation);
-        self.orders(event)
+    fn planned(&mut self) -> Vec<Action> {
+        let event = self.look.lock().unwrap().run_planning(&self.installation);
+        self.actions_for(event)
     }
 
     /// Does the work of the last plan on a fleet, and returns the next actions.
-    fn work_on(&mut self, name: &str) -> Vec<Order> {
+    fn work_on(&mut self, name: &str) -> Vec<Action> {
         let round = self.round.clone().unwrap();
         self.look.lock().unwrap().begins(&fleet(name));
         self.work.begin(round, fleet(name)).run();
-        self.orders(Event::Ended { fleet: fleet(name) })
+        self.actions_for(Event::FleetWorkEnded { fleet: fleet(name) })
     }
 
     /// Runs until no work is left and nothing is scheduled before the next event.
@@ -129,7 +130,7 @@ impl Process {
 fn who_asks_a_process_that_can_plan_no_more_is_told_so_at_once() {
     let place = Place::new();
     let mut process = place.process(Duration::ZERO);
-    process.orders(Event::Lost(Lost::Died));
+    process.actions_for(Event::PlanningFailed(DaemonError::ThreadPanicked));
     let asked = process.runtime.block_on(process.desk.plan());
     assert_eq!(asked.err().unwrap().why, "the daemon is ending");
 }
@@ -138,18 +139,18 @@ fn who_asks_a_process_that_can_plan_no_more_is_told_so_at_once() {
 fn a_deletion_that_was_not_begun_is_not_begun_when_a_later_plan_guards_it() {
     let place = Place::new();
     let mut process = place.process(Duration::ZERO);
-    assert_eq!(process.orders(Event::Due), [Order::Plan]);
-    assert_eq!(process.planned(), [Order::Start(fleet("eu"))]);
-    assert_eq!(process.work_on("eu"), [Order::Start(fleet("us"))]);
-    assert_eq!(process.work_on("us"), [Order::Plan]);
+    assert_eq!(process.actions_for(Event::TimerElapsed), [Action::Plan]);
+    assert_eq!(process.planned(), [Action::Start(fleet("eu"))]);
+    assert_eq!(process.work_on("eu"), [Action::Start(fleet("us"))]);
+    assert_eq!(process.work_on("us"), [Action::Plan]);
     assert_eq!(process.planned(), []);
     assert!(place.has("eu", "orders") && place.has("us", "events"));
 
     // Work runs on one fleet, and the deletion on the other one is next.
     place.write(ORDERS, &cluster_spec("eu", "orders", 2));
     place.remove(EVENTS);
-    assert_eq!(process.orders(Event::Specs), [Order::Plan]);
-    assert_eq!(process.planned(), [Order::Start(fleet("eu"))]);
+    assert_eq!(process.actions_for(Event::Specs), [Action::Plan]);
+    assert_eq!(process.planned(), [Action::Start(fleet("eu"))]);
     let deletes = |process: &Process| {
         let round = process.round.as_ref().unwrap();
         round.plan.changes().any(|change| change.verb == Verb::Delete && change.is_ready())
@@ -158,11 +159,11 @@ fn a_deletion_that_was_not_begun_is_not_begun_when_a_later_plan_guards_it() {
     let eu = process.work.begin(process.round.clone().unwrap(), fleet("eu"));
 
     place.write(EVENTS, &cluster_spec("us", "events", 1));
-    assert_eq!(process.orders(Event::Specs), [Order::Plan]);
+    assert_eq!(process.actions_for(Event::Specs), [Action::Plan]);
     assert_eq!(process.planned(), []);
     assert!(!deletes(&process));
     eu.run();
-    assert_eq!(process.orders(Event::Ended { fleet: fleet("eu") }), [Order::Plan]);
+    assert_eq!(process.actions_for(Event::FleetWorkEnded { fleet: fleet("eu") }), [Action::Plan]);
     assert_eq!(process.planned(), []);
     assert!(place.has("us", "events"));
 }
@@ -171,8 +172,8 @@ fn a_deletion_that_was_not_begun_is_not_begun_when_a_later_plan_guards_it() {
 fn a_slow_organization_holds_up_no_other() {
     let place = Place::new();
     let mut process = place.process(Duration::ZERO);
-    process.orders(Event::Due);
-    assert_eq!(process.planned(), [Order::Start(fleet("eu"))]);
+    process.actions_for(Event::TimerElapsed);
+    assert_eq!(process.planned(), [Action::Start(fleet("eu"))]);
     // The only slot is taken by a fleet whose work doesn't end, and another fleet of its organization waits
     // for it.
     let slow = process.work.begin(process.round.clone().unwrap(), fleet("eu"));
@@ -180,13 +181,13 @@ fn a_slow_organization_holds_up_no_other() {
     place.write("others.yaml", "apiVersion: streamfleet/v1\nkind: Organization\nidentifier: globex\n");
     place.write("globex/fleets/main.yaml", &other(fleet_spec("main")));
     place.write("globex/clusters/events.yaml", &other(cluster_spec("main", "events", 1)));
-    assert_eq!(process.orders(Event::Specs), [Order::Plan]);
+    assert_eq!(process.actions_for(Event::Specs), [Action::Plan]);
     let main: FleetKey = "globex/main".to_owned().try_into().unwrap();
-    assert_eq!(process.planned(), [Order::Start(main.clone())]);
+    assert_eq!(process.planned(), [Action::Start(main.clone())]);
     process.work.begin(process.round.clone().unwrap(), main.clone()).run();
     assert!(place.root.join("output/globex/main/kafka-globex--events").exists());
     // Nothing else can begin, and the fleet may have more to do.
-    assert_eq!(process.orders(Event::Ended { fleet: main }), [Order::Plan]);
+    assert_eq!(process.actions_for(Event::FleetWorkEnded { fleet: main }), [Action::Plan]);
     assert_eq!(process.planned(), []);
     slow.run();
 }
@@ -204,14 +205,14 @@ fn what_waits_for_a_secret_that_is_nowhere_is_not_done_again_and_again() {
          credentials: {from_env: NOWHERE}\n",
     );
     let mut process = place.process(Duration::ZERO);
-    process.orders(Event::Due);
+    process.actions_for(Event::TimerElapsed);
     process.planned();
     process.work_on("eu");
     process.work_on("us");
     process.planned();
     let before = audited(&place);
     for _ in 0..5 {
-        process.orders(Event::Due);
+        process.actions_for(Event::TimerElapsed);
         assert_eq!(process.planned(), []);
     }
     assert_eq!(audited(&place), before, "nothing is done");
@@ -252,7 +253,7 @@ fn logged(does: impl FnOnce()) -> String {
 fn what_was_decided_and_done_is_told_again_when_it_is_decided_once_more() {
     let place = Place::new();
     let mut process = place.process(Duration::ZERO);
-    process.orders(Event::Due);
+    process.actions_for(Event::TimerElapsed);
     process.planned();
     process.work_on("eu");
     process.work_on("us");
@@ -265,7 +266,7 @@ fn what_was_decided_and_done_is_told_again_when_it_is_decided_once_more() {
         // The same work is repeated only after a pause.
         let log = logged(|| {
             while process.planned().is_empty() {
-                process.orders(Event::Due);
+                process.actions_for(Event::TimerElapsed);
             }
         });
         // It is logged once until it begins.

@@ -4,19 +4,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use super::report::for_tenants;
-use super::{Failure, Fault, Progress, Report, Run, failure, past, pause};
+use super::{
+    ExecutionFailure, ExecutionProgress, ExecutionReport, PlanExecution, StepFault, cancellation_point,
+    failure, past,
+};
 use crate::catalog::{Deletion, RecordedObject, RecordedResource};
 use crate::names::{FleetKey, Kind, ObjectKey, ResourceKey};
 use crate::plan::{Change, FleetPlan, Reach, Step, Verb, manifest_digest};
 use crate::render::{Manifest, Stage};
 use crate::secret;
-use crate::state::{JournalEntry, Outcome};
-use crate::target::{Intent, ResourceMark, Session, Taken, Task, Write};
+use crate::state::{EventOutcome, JournalEntry};
+use crate::target::{Intent, ObjectWrite, ResourceMark, Session, Task, TaskResult};
 
-pub(super) struct Round<'a, 'r> {
-    run: &'a Run<'r>,
+pub(super) struct FleetRun<'a, 'r> {
+    run: &'a PlanExecution<'r>,
     plan: &'a FleetPlan,
-    report: Report,
+    report: ExecutionReport,
     /// Resources whose change has failed. Nothing further is done for them.
     broken: BTreeSet<&'a ResourceKey>,
     /// Namespaces that could not be created, so nothing can be created in them.
@@ -29,14 +32,17 @@ pub(super) struct Round<'a, 'r> {
     begun: usize,
 }
 
-impl<'a, 'r> Round<'a, 'r> {
-    pub(super) async fn run(run: &'a Run<'r>, plan: &'a FleetPlan) -> (&'a FleetKey, Report) {
+impl<'a, 'r> FleetRun<'a, 'r> {
+    pub(super) async fn run(
+        run: &'a PlanExecution<'r>,
+        plan: &'a FleetPlan,
+    ) -> (&'a FleetKey, ExecutionReport) {
         let left = plan.changes.iter().filter(|change| change.is_ready());
         let left = left.map(|change| (&change.resource, change.steps.len())).collect();
-        let mut round = Round {
+        let mut round = FleetRun {
             run,
             plan,
-            report: Report::default(),
+            report: ExecutionReport::default(),
             broken: BTreeSet::new(),
             missing_namespaces: BTreeSet::new(),
             left,
@@ -54,7 +60,7 @@ impl<'a, 'r> Round<'a, 'r> {
         if self.left.is_empty() && !reached {
             return;
         }
-        self.run.tell(Progress::Fleet { fleet: &self.plan.fleet, steps: steps.len() });
+        self.run.tell(ExecutionProgress::Fleet { fleet: &self.plan.fleet, steps: steps.len() });
         self.run.decide(Some(&self.plan.fleet), self.plan.changes.iter().filter(|change| change.is_ready()));
         let intent = self.intent(&steps);
         let mut session = match self.begin(intent).await {
@@ -62,13 +68,13 @@ impl<'a, 'r> Round<'a, 'r> {
             Err(fault) => return self.fail_all(&fault),
         };
         if let Some(session) = &session
-            && let Err(fault) = self.recall(session).await
+            && let Err(fault) = self.restore_object_records(session).await
         {
             self.run.fail(&mut self.report, failure(Some(&self.plan.fleet), fault));
         }
-        pause().await;
+        cancellation_point().await;
         self.commit_stepless();
-        pause().await;
+        cancellation_point().await;
         if let Some(session) = &mut session {
             let mut first = 0;
             for batch in steps.chunk_by(|(_, a), (_, b)| together(a) == together(b)) {
@@ -98,7 +104,7 @@ impl<'a, 'r> Round<'a, 'r> {
                     let (key, owner) = (step.object.clone(), manifest.owner.clone());
                     let (applied, new) = (manifest_digest(manifest), step.uid.is_none());
                     let recreate = step.verb == Verb::Recreate;
-                    writes.push((change, Write { key, owner, applied, filled, new, recreate }));
+                    writes.push((change, ObjectWrite { key, owner, applied, filled, new, recreate }));
                 }
                 Err(fault) => self.fail(change, Some(&step.object), fault.into()),
             }
@@ -116,15 +122,15 @@ impl<'a, 'r> Round<'a, 'r> {
         Intent { writes, deletes, marks: steps.filter_map(|(change, _)| mark(change)).collect() }
     }
 
-    async fn begin(&mut self, intent: Intent) -> Result<Option<Session>, Fault> {
+    async fn begin(&mut self, intent: Intent) -> Result<Option<Session>, StepFault> {
         match self.run.targets.get(&self.plan.fleet) {
             Some(target) => {
                 self.record_creations()?;
-                pause().await;
+                cancellation_point().await;
                 Ok(Some(target.begin(intent).await?))
             }
             None if self.left.values().all(|&steps| steps == 0) => Ok(None),
-            None => Err(Fault::new(
+            None => Err(StepFault::new(
                 format!(
                     "cannot change anything on fleet {}: nothing is known of its target",
                     self.plan.fleet
@@ -136,7 +142,7 @@ impl<'a, 'r> Round<'a, 'r> {
 
     /// Records new resources before anything of them is on the target. Otherwise, if the run were killed and
     /// the resource then removed from the specs, the owner of its objects would be unknown.
-    fn record_creations(&self) -> Result<(), Fault> {
+    fn record_creations(&self) -> Result<(), StepFault> {
         let plan = self.plan;
         let begun = plan.changes.iter().filter(|change| change.is_ready() && change.verb == Verb::Create);
         let begun =
@@ -170,10 +176,10 @@ impl<'a, 'r> Round<'a, 'r> {
         if let Err(fault) = self.begin_batch(session, first, steps, writes).await {
             return steps.iter().for_each(|(change, _)| self.fail(change, None, fault.clone()));
         }
-        pause().await;
+        cancellation_point().await;
         self.take_steps(session, steps).await;
         let ended = self.end_batch(session).await;
-        pause().await;
+        cancellation_point().await;
         match ended {
             Ok(()) => self.commit_complete(),
             Err(fault) => {
@@ -181,7 +187,7 @@ impl<'a, 'r> Round<'a, 'r> {
                 steps.iter().for_each(|(change, _)| self.fail(change, None, fault.clone()));
             }
         }
-        pause().await;
+        cancellation_point().await;
     }
 
     async fn begin_batch(
@@ -190,7 +196,7 @@ impl<'a, 'r> Round<'a, 'r> {
         first: usize,
         steps: &[(&'a Change, &'a Step)],
         writes: Vec<&ObjectKey>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), StepFault> {
         let Some((_, step)) = steps.first() else { return Ok(()) };
         let more = match steps.len() {
             1 => String::new(),
@@ -208,13 +214,13 @@ impl<'a, 'r> Round<'a, 'r> {
             // themselves a moment later.
             self.run.state.flush()?;
         }
-        pause().await;
+        cancellation_point().await;
         if writes.is_empty() { Ok(()) } else { Ok(session.prepare(writes).await?) }
     }
 
-    async fn end_batch(&self, session: &mut Session) -> Result<(), Fault> {
+    async fn end_batch(&self, session: &mut Session) -> Result<(), StepFault> {
         session.sync().await?;
-        pause().await;
+        cancellation_point().await;
         Ok(self.run.state.journal_done(&self.plan.fleet)?)
     }
 
@@ -233,9 +239,9 @@ impl<'a, 'r> Round<'a, 'r> {
                     session.start(number, Task { object, uid, deletes: step.after.is_none() });
                 }
             }
-            pause().await;
+            cancellation_point().await;
             let Some((number, taken)) = session.next().await else { return };
-            pause().await;
+            cancellation_point().await;
             if let Some((change, step)) = steps.get(number) {
                 self.end_step(change, step, taken).await;
             }
@@ -250,7 +256,7 @@ impl<'a, 'r> Round<'a, 'r> {
             return false;
         }
         if object.namespace.as_deref().is_some_and(|name| self.missing_namespaces.contains(name)) {
-            let fault = Fault::new(
+            let fault = StepFault::new(
                 format!("cannot {verb} {object}: its namespace could not be made"),
                 "see to the namespace first",
             );
@@ -258,7 +264,7 @@ impl<'a, 'r> Round<'a, 'r> {
             return false;
         }
         tracing::debug!(%fleet, %resource, %verb, %object, plan = self.run.plan.id, "step");
-        self.run.tell(Progress::Step { fleet, resource, verb: *verb, object });
+        self.run.tell(ExecutionProgress::Step { fleet, resource, verb: *verb, object });
         match self.count_deletion(change) {
             Ok(()) => true,
             Err(fault) => {
@@ -268,9 +274,9 @@ impl<'a, 'r> Round<'a, 'r> {
         }
     }
 
-    async fn end_step(&mut self, change: &'a Change, step: &'a Step, taken: Taken) {
+    async fn end_step(&mut self, change: &'a Change, step: &'a Step, taken: TaskResult) {
         let recorded = self.record_step(change, step, taken).await;
-        self.run.tell(Progress::StepEnded { verb: step.verb, done: recorded.is_ok() });
+        self.run.tell(ExecutionProgress::StepEnded { verb: step.verb, done: recorded.is_ok() });
         match recorded {
             Ok(()) => {
                 self.report.steps += 1;
@@ -283,18 +289,18 @@ impl<'a, 'r> Round<'a, 'r> {
                 self.fail(change, Some(&step.object), fault);
             }
         }
-        pause().await;
+        cancellation_point().await;
     }
 
-    async fn record_step(&self, change: &Change, step: &Step, taken: Taken) -> Result<(), Fault> {
+    async fn record_step(&self, change: &Change, step: &Step, taken: TaskResult) -> Result<(), StepFault> {
         let (state, fleet, key) = (self.run.state, &self.plan.fleet, &step.object);
         match (taken?, &step.after) {
             (Some(uid), Some(manifest)) => state.put_object(fleet, key, &recorded(manifest, uid))?,
             _ => state.remove_object(fleet, key)?,
         }
-        pause().await;
+        cancellation_point().await;
         self.use_approval(change)?;
-        pause().await;
+        cancellation_point().await;
         Ok(())
     }
 
@@ -309,13 +315,13 @@ impl<'a, 'r> Round<'a, 'r> {
     /// Records that a deletion begins, once per resource. Deletions of clusters count against the fleet's
     /// limit; other resources are marked, so that an interrupted deletion needs no second approval. Refused
     /// if a later plan has guarded the resource against deletion.
-    fn count_deletion(&mut self, change: &'a Change) -> Result<(), Fault> {
+    fn count_deletion(&mut self, change: &'a Change) -> Result<(), StepFault> {
         let cluster = &change.resource;
         if change.verb != Verb::Delete || !self.counted.insert(cluster) {
             return Ok(());
         }
         if self.run.state.is_guarded_since(cluster, self.run.known(cluster)) {
-            return Err(Fault::new(
+            return Err(StepFault::new(
                 "cannot delete it: it was guarded against that after this was decided",
                 "plan again to see what it waits for now",
             ));
@@ -334,7 +340,7 @@ impl<'a, 'r> Round<'a, 'r> {
 
     /// Uses up the fleet's approval as soon as anything that needed it is done, except for what has to wait
     /// for a later turn.
-    fn use_approval(&self, change: &Change) -> Result<(), Fault> {
+    fn use_approval(&self, change: &Change) -> Result<(), StepFault> {
         let guard = self.plan.guard.as_ref().filter(|guard| change.guarded && guard.approved_by.is_some());
         match guard {
             Some(guard) => {
@@ -347,7 +353,7 @@ impl<'a, 'r> Round<'a, 'r> {
 
     /// Updates the records of objects from the target's inventory, after an interrupted run or the loss of
     /// the cache.
-    async fn recall(&self, session: &Session) -> Result<(), Fault> {
+    async fn restore_object_records(&self, session: &Session) -> Result<(), StepFault> {
         let (state, fleet) = (self.run.state, &self.plan.fleet);
         let interrupted = self.run.interrupted.contains(fleet);
         let known = session.known();
@@ -385,10 +391,10 @@ impl<'a, 'r> Round<'a, 'r> {
             Some(ResourceMark { id, protected: protected || kept })
         };
         let finished = match session {
-            Some(session) => session.finish(mark).await.map_err(Fault::from),
+            Some(session) => session.finish(mark).await.map_err(StepFault::from),
             None => Ok(()),
         };
-        pause().await;
+        cancellation_point().await;
         let plan = self.plan;
         // A repair of a resource whose deletion waits is not a deletion.
         let gone = plan.changes.iter().filter(|change| change.is_ready() && change.verb == Verb::Delete);
@@ -400,7 +406,7 @@ impl<'a, 'r> Round<'a, 'r> {
             Ok(()) => {
                 for change in gone {
                     self.delete_record(change);
-                    pause().await;
+                    cancellation_point().await;
                 }
             }
             Err(fault) if gone.is_empty() => {
@@ -453,12 +459,12 @@ impl<'a, 'r> Round<'a, 'r> {
     }
 
     fn seen(&mut self) {
-        if let Err(error) = self.run.state.put_seen(&self.plan.fleet, self.run.plan.created_at) {
+        if let Err(error) = self.run.state.record_observation(&self.plan.fleet, self.run.plan.created_at) {
             self.run.fail(&mut self.report, failure(Some(&self.plan.fleet), error.into()));
         }
     }
 
-    fn fail_all(&mut self, fault: &Fault) {
+    fn fail_all(&mut self, fault: &StepFault) {
         let plan = self.plan;
         let ready = plan.changes.iter().filter(|change| change.is_ready());
         let ready: Vec<&Change> = ready.filter(|change| !self.broken.contains(&change.resource)).collect();
@@ -468,17 +474,17 @@ impl<'a, 'r> Round<'a, 'r> {
         ready.into_iter().for_each(|change| self.fail(change, None, fault.clone()));
     }
 
-    fn fail(&mut self, change: &'a Change, object: Option<&ObjectKey>, fault: Fault) {
+    fn fail(&mut self, change: &'a Change, object: Option<&ObjectKey>, fault: StepFault) {
         if !self.broken.insert(&change.resource) {
             return;
         }
         let why = for_tenants(&fault.message, fault.concealed);
         let fleet = Some(&self.plan.fleet);
         let (resource, origin) = (Some(change.resource.clone()), change.origin.clone());
-        let failed = Failure { resource, origin, object: object.cloned(), ..failure(fleet, fault) };
+        let failed = ExecutionFailure { resource, origin, object: object.cloned(), ..failure(fleet, fault) };
         self.run.fail(&mut self.report, failed);
         let what = format!("could not be {}", past(change.verb));
-        self.run.state.record_events(vec![self.run.event(fleet, change, Outcome::Failed, &what, why)]);
+        self.run.state.record_events(vec![self.run.event(fleet, change, EventOutcome::Failed, &what, why)]);
     }
 }
 

@@ -8,16 +8,16 @@ use crate::state::StateError;
 use crate::target::TargetError;
 
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct ExecutionReport {
     /// Resources that are now as their specs say, or deleted.
-    pub done: Vec<Done>,
-    pub failed: Vec<Failure>,
+    pub done: Vec<CompletedChange>,
+    pub failed: Vec<ExecutionFailure>,
     /// The number of steps executed on targets.
     pub steps: usize,
 }
 
-impl Report {
-    pub(super) fn add(&mut self, Report { done, failed, steps }: Report) {
+impl ExecutionReport {
+    pub(super) fn add(&mut self, ExecutionReport { done, failed, steps }: ExecutionReport) {
         self.done.extend(done);
         self.failed.extend(failed);
         self.steps += steps;
@@ -25,14 +25,14 @@ impl Report {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Done {
+pub struct CompletedChange {
     pub fleet: Option<FleetKey>,
     pub resource: ResourceKey,
     pub verb: Verb,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct ExecutionFailure {
     /// `None` if it concerns no fleet.
     pub fleet: Option<FleetKey>,
     /// The resource whose change failed; `None` if all changes were made.
@@ -47,10 +47,10 @@ pub struct Failure {
     pub concealed: bool,
 }
 
-impl Failure {
+impl ExecutionFailure {
     /// The failure as tenants may see it.
-    pub fn for_tenants(&self) -> Failure {
-        Failure { message: for_tenants(&self.message, self.concealed), ..self.clone() }
+    pub fn for_tenants(&self) -> ExecutionFailure {
+        ExecutionFailure { message: for_tenants(&self.message, self.concealed), ..self.clone() }
     }
 }
 
@@ -59,7 +59,7 @@ pub(super) fn for_tenants(message: &str, concealed: bool) -> String {
 }
 
 /// `cluster acme/orders (acme/clusters/orders.yaml:8): cannot write …`.
-impl fmt::Display for Failure {
+impl fmt::Display for ExecutionFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.resource, &self.fleet) {
             (Some(resource), _) => write!(f, "{resource}")?,
@@ -74,42 +74,42 @@ impl fmt::Display for Failure {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub enum Progress<'a> {
+pub enum ExecutionProgress<'a> {
     Fleet { fleet: &'a FleetKey, steps: usize },
     Step { fleet: &'a FleetKey, resource: &'a ResourceKey, verb: Verb, object: &'a ObjectKey },
     StepEnded { verb: Verb, done: bool },
-    Done(&'a Done),
-    Failed(&'a Failure),
+    Done(&'a CompletedChange),
+    Failed(&'a ExecutionFailure),
 }
 
 /// An error of a step, before it is known which changes it stops.
 #[derive(Debug, Clone)]
-pub(super) struct Fault {
+pub(super) struct StepFault {
     pub(super) message: String,
     pub(super) hint: String,
     pub(super) concealed: bool,
 }
 
-impl Fault {
-    pub(super) fn new(message: impl Into<String>, hint: impl Into<String>) -> Fault {
-        Fault { message: message.into(), hint: hint.into(), concealed: false }
+impl StepFault {
+    pub(super) fn new(message: impl Into<String>, hint: impl Into<String>) -> StepFault {
+        StepFault { message: message.into(), hint: hint.into(), concealed: false }
     }
 }
 
-impl From<StateError> for Fault {
-    fn from(error: StateError) -> Fault {
-        Fault::new(error.to_string(), error.hint())
+impl From<StateError> for StepFault {
+    fn from(error: StateError) -> StepFault {
+        StepFault::new(error.to_string(), error.hint())
     }
 }
 
-impl From<SecretError> for Fault {
-    fn from(error: SecretError) -> Fault {
-        Fault::new(error.message, error.hint)
+impl From<SecretError> for StepFault {
+    fn from(error: SecretError) -> StepFault {
+        StepFault::new(error.message, error.hint)
     }
 }
 
-impl From<TargetError> for Fault {
-    fn from(error: TargetError) -> Fault {
-        Fault { concealed: error.is_unreached(), ..Fault::new(error.to_string(), error.hint()) }
+impl From<TargetError> for StepFault {
+    fn from(error: TargetError) -> StepFault {
+        StepFault { concealed: error.is_unreached(), ..StepFault::new(error.to_string(), error.hint()) }
     }
 }

@@ -4,12 +4,12 @@
 //! Pods that are older than the object present certificates of the deleted authorities. The operator can't
 //! connect to them, says so only in its log, and recovers once the pods are recreated.
 
-use super::Wanted;
-use super::view::Seen;
+use super::AppliedCluster;
+use super::view::ClusterObservation;
 
 /// Returns the pods that the operator can't connect to because they are older than the Kafka object; none if
 /// the operator has finished anyway.
-pub(super) fn older_pods<'s>(wanted: &Wanted, seen: &'s Seen) -> Vec<&'s str> {
+pub(super) fn older_pods<'s>(wanted: &AppliedCluster, seen: &'s ClusterObservation) -> Vec<&'s str> {
     let kafka = seen.kafka.as_ref().filter(|kafka| !kafka.deleting);
     let is_ready = kafka.is_some_and(|it| it.conditions.iter().any(|it| it.kind == "Ready" && it.holds));
     let made = kafka.and_then(|kafka| kafka.created.as_ref()).filter(|_| !is_ready);

@@ -1,21 +1,21 @@
 //! What remains of a cluster that is being deleted.
 
-use super::view::{Left, Seen};
+use super::view::{ClusterObservation, RemainingObject};
 
 /// Kinds that stay or are deleted with their owner. They don't delay a deletion.
 const FOLLOWERS: [&str; 2] = ["Secret", "ConfigMap"];
 
 /// Returns the objects that still have to be deleted: all objects of the cluster except for kept disks.
-pub(super) fn remains(seen: &Seen) -> Vec<Left> {
-    let goes = |left: &&Left| {
+pub(super) fn remains(seen: &ClusterObservation) -> Vec<RemainingObject> {
+    let goes = |left: &&RemainingObject| {
         let kept = left.kind == "PersistentVolumeClaim"
-            && seen.claims.get(&left.name).is_some_and(|claim| !claim.goes);
+            && seen.claims.get(&left.name).is_some_and(|claim| !claim.deleted_with_node);
         !kept && !FOLLOWERS.contains(&left.kind.as_str())
     };
     seen.objects.iter().filter(goes).cloned().collect()
 }
 
-pub(super) fn words(remains: &[Left]) -> String {
+pub(super) fn words(remains: &[RemainingObject]) -> String {
     if remains.is_empty() {
         return "nothing is left that would still go".to_owned();
     }

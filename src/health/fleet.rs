@@ -10,29 +10,31 @@ use crate::names::ResourceKey;
 
 use super::memory::first_after;
 use super::reason::brief;
-use super::view::Operator;
-use super::{DEADLINE, DEBOUNCE, GAP, Judgement, Memory, Seen, Wanted};
+use super::view::OperatorState;
+use super::{
+    AppliedCluster, ClusterObservation, DEADLINE, DEBOUNCE, HealthMemory, Judgement, OBSERVATION_GAP,
+};
 
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct FleetSeen {
-    pub operator: Operator,
+pub struct FleetObservation {
+    pub operator: OperatorState,
     /// The clusters that could be observed. A missing one is neither healthy nor unhealthy.
-    pub clusters: BTreeMap<ResourceKey, Seen>,
+    pub clusters: BTreeMap<ResourceKey, ClusterObservation>,
     /// What can't be observed, and the remedy.
-    pub hidden: Vec<Condition>,
+    pub unobservable: Vec<Condition>,
     /// The address of the Gateway that clients connect through.
     pub gateway: Option<String>,
     /// Set if the Gateway exists and has no address.
-    pub unserved: Option<Unserved>,
+    pub unserved: Option<GatewayWithoutAddress>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unserved {
+pub struct GatewayWithoutAddress {
     /// As `namespace/name`.
     pub gateway: String,
     pub made: Option<Timestamp>,
     /// The complaint of its controller, if any.
-    pub says: Option<String>,
+    pub controller_message: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,12 +54,12 @@ impl FleetHealth {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Memories {
+pub struct FleetMemories {
     pub fleet: FleetMemory,
-    pub clusters: BTreeMap<ResourceKey, Memory>,
+    pub clusters: BTreeMap<ResourceKey, HealthMemory>,
 }
 
-impl Memories {
+impl FleetMemories {
     /// When a status may next change by the passing of time alone, if it can.
     pub fn due(&self, now: Timestamp) -> Option<Timestamp> {
         let clusters = self.clusters.values().filter_map(|memory| memory.due(now));
@@ -69,11 +71,11 @@ impl Memories {
 /// Judges a fleet and everything on it. May be called after each observed change and every few seconds in
 /// between, or once for a command: see [`super::judge`].
 pub fn judge_all(
-    wanted: &BTreeMap<ResourceKey, Wanted>,
-    seen: &FleetSeen,
-    before: &Memories,
+    wanted: &BTreeMap<ResourceKey, AppliedCluster>,
+    seen: &FleetObservation,
+    before: &FleetMemories,
     now: Timestamp,
-) -> (FleetHealth, Memories) {
+) -> (FleetHealth, FleetMemories) {
     let (mut clusters, mut memories) = (BTreeMap::new(), BTreeMap::new());
     for (key, wanted) in wanted {
         let known = before.clusters.get(key).cloned().unwrap_or_default();
@@ -89,7 +91,7 @@ pub fn judge_all(
     let is_fine = |_: &&Condition| [Status::Healthy, Status::Pending].contains(&status.status);
     let unserved = unserved(seen, &mut fleet, now);
     let no_room = no_room(&clusters);
-    let known = || seen.hidden.iter().chain(&unserved).chain(&no_room);
+    let known = || seen.unobservable.iter().chain(&unserved).chain(&no_room);
     if let Some(bad) = known().find(|condition| condition.degraded).filter(is_fine) {
         (status.status, status.reason) = (Status::Degraded, Some(bad.message.clone()));
     } else if let Some(waits) = no_room.as_ref().filter(is_fine) {
@@ -100,7 +102,7 @@ pub fn judge_all(
     if seen.gateway.is_some() {
         fleet.gateway.clone_from(&seen.gateway);
     }
-    (FleetHealth { status, clusters }, Memories { fleet, clusters: memories })
+    (FleetHealth { status, clusters }, FleetMemories { fleet, clusters: memories })
 }
 
 /// The fleet has no room for a pod of one of its clusters. Degrades the fleet only if the cluster is degraded
@@ -122,8 +124,8 @@ fn no_room(clusters: &BTreeMap<ResourceKey, Judgement>) -> Option<Condition> {
 
 /// The Gateway has had no address for longer than any controller needs. If it never had one, the time is
 /// counted from its creation.
-fn unserved(seen: &FleetSeen, memory: &mut FleetMemory, now: Timestamp) -> Option<Condition> {
-    let Some(Unserved { gateway, made, says }) = &seen.unserved else {
+fn unserved(seen: &FleetObservation, memory: &mut FleetMemory, now: Timestamp) -> Option<Condition> {
+    let Some(GatewayWithoutAddress { gateway, made, controller_message: says }) = &seen.unserved else {
         memory.unserved = None;
         return None;
     };
@@ -144,12 +146,17 @@ fn unserved(seen: &FleetSeen, memory: &mut FleetMemory, now: Timestamp) -> Optio
 
 /// The judgement of a cluster that can't be observed: the last reported status if it is recent, `Unreachable`
 /// otherwise. A status from before the last applied change doesn't count.
-fn unseen(wanted: &Wanted, seen: &FleetSeen, known: &Memory, now: Timestamp) -> Judgement {
-    let why = seen.hidden.first().map(|hidden| hidden.message.clone());
+fn unseen(
+    wanted: &AppliedCluster,
+    seen: &FleetObservation,
+    known: &HealthMemory,
+    now: Timestamp,
+) -> Judgement {
+    let why = seen.unobservable.first().map(|hidden| hidden.message.clone());
     let unknown =
         ResourceStatus { status: Status::Unreachable, reason: why, conditions: Vec::new(), since: now };
     Judgement {
-        status: known.told_lately(wanted, now).cloned().unwrap_or(unknown),
+        status: known.recently_reported_status(wanted, now).cloned().unwrap_or(unknown),
         in_progress: Vec::new(),
         pending_destructions: Vec::new(),
         outputs: known.outputs().clone(),
@@ -186,20 +193,20 @@ impl FleetMemory {
 /// doesn't make the fleet Degraded. An operator that is down does, since nothing looks after the fleet's
 /// clusters then.
 pub fn judge(
-    operator: &Operator,
+    operator: &OperatorState,
     clusters: &[Status],
     before: &FleetMemory,
     now: Timestamp,
 ) -> (ResourceStatus, FleetMemory) {
     let mut memory = before.clone();
-    memory.worked |= matches!(operator, Operator::Found { ready: 1.., .. });
+    memory.worked |= matches!(operator, OperatorState::Found { ready: 1.., .. });
     // After a long gap, the present state is reported without a debounce.
-    let watched = memory.judged.is_some_and(|judged| now.duration_since(judged) < GAP);
+    let watched = memory.judged.is_some_and(|judged| now.duration_since(judged) < OBSERVATION_GAP);
     let began = || if watched || !memory.worked { now } else { now.saturating_sub(DEBOUNCE).unwrap_or(now) };
     memory.down = operator.is_down().then(|| memory.down.unwrap_or_else(began));
     let lasted = memory.down.map(|since| now.duration_since(since));
     let (status, reason) = match (operator, lasted) {
-        (Operator::Unknown, _) => before.told.clone().map_or_else(
+        (OperatorState::Unknown, _) => before.told.clone().map_or_else(
             || (Status::Pending, Some("nothing is known of the Strimzi operator yet".to_owned())),
             |told| (told.status, told.reason),
         ),
@@ -223,19 +230,19 @@ pub fn judge(
 
 /// Whether this status says that the Strimzi operator isn't installed.
 pub fn lacks_operator(status: &ResourceStatus) -> bool {
-    status.reason.as_ref().is_some_and(|reason| *reason == why(&Operator::Missing))
+    status.reason.as_ref().is_some_and(|reason| *reason == why(&OperatorState::Missing))
 }
 
-fn why(operator: &Operator) -> String {
+fn why(operator: &OperatorState) -> String {
     let effect = "clusters go on running, while changes and lost pods wait";
     match operator {
-        Operator::Found { name, wanted: 0, .. } => {
+        OperatorState::Found { name, wanted: 0, .. } => {
             format!("the Strimzi operator `{name}` is scaled to 0: {effect}; scale it up again")
         }
-        Operator::Found { name, wanted, .. } => format!(
+        OperatorState::Found { name, wanted, .. } => format!(
             "the Strimzi operator `{name}` has no ready pod, {wanted} wanted: {effect}; see why its pods don't start"
         ),
-        Operator::Missing | Operator::Unknown => {
+        OperatorState::Missing | OperatorState::Unknown => {
             format!(
                 "the Strimzi operator isn't installed: {effect}; install it, or name a version to install in \
                  `advanced_config.components.strimzi` of the fleet"

@@ -10,15 +10,15 @@ use crate::names::Digest;
 
 use super::outputs::Outputs;
 use super::state::Decision;
-use super::update::Update;
-use super::view::{Counts, Seen};
-use super::{DEADLINE, DEBOUNCE, GAP, SETTLE, Wanted};
+use super::update::OngoingChange;
+use super::view::{ClusterObservation, Counts};
+use super::{AppliedCluster, DEADLINE, DEBOUNCE, OBSERVATION_GAP, QUIET_PERIOD};
 
 /// What was observed of a cluster before, as far as the next judgement needs it. Stored as JSON. Losing it
 /// costs one debounce and the last known outputs, nothing else.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Memory {
+pub struct HealthMemory {
     /// The UID of the Kafka object. A recreated object starts with a new memory.
     uid: Option<String>,
     /// When the operator first succeeded. The status field that says so is absent while the cluster is
@@ -31,7 +31,7 @@ pub struct Memory {
     wanted: Option<Digest>,
     pub(super) outputs: Outputs,
     /// Since when each sign has lasted.
-    signs: BTreeMap<Sign, Timestamp>,
+    signs: BTreeMap<TroubleSign, Timestamp>,
     /// The digest of the generations of what people can change, and of the pause annotation.
     asked: Option<Digest>,
     /// When that last changed.
@@ -46,7 +46,7 @@ pub struct Memory {
     /// The UID of each pod, by name, from before the change that is under way, or since it was counted as
     /// restarted. `None` if pods were never seen.
     pub(super) pods: Option<BTreeMap<String, String>>,
-    pub(super) update: Option<Update>,
+    pub(super) update: Option<OngoingChange>,
     /// The digests of what was applied, and of what pods may restart for, from the last time no change was
     /// under way.
     pub(super) settled: Option<(Digest, Digest)>,
@@ -83,7 +83,7 @@ pub(super) struct Voters {
 
 /// A sign whose duration decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub(super) enum Sign {
+pub(super) enum TroubleSign {
     /// A pod that was ready isn't.
     Lost,
     /// More than one such pod.
@@ -107,10 +107,10 @@ pub(super) enum Sign {
     NoOperator,
 }
 
-impl Memory {
+impl HealthMemory {
     /// Returns the memory of the observed cluster. If the Kafka object was recreated, only what its disks
     /// carry and what was last reported is kept.
-    pub(super) fn of_the_same_cluster(&self, seen: &Seen) -> Self {
+    pub(super) fn of_the_same_cluster(&self, seen: &ClusterObservation) -> Self {
         let uid = seen.kafka.as_ref().and_then(|kafka| kafka.uid.clone());
         if uid.is_none() || self.uid.is_none() || uid == self.uid {
             return Self { uid: uid.or_else(|| self.uid.clone()), ..self.clone() };
@@ -127,7 +127,7 @@ impl Memory {
     }
 
     /// Takes in everything that needs no judgement.
-    pub(super) fn hear(&mut self, seen: &Seen, now: Timestamp) {
+    pub(super) fn absorb_observation(&mut self, seen: &ClusterObservation, now: Timestamp) {
         if seen.kafka.as_ref().is_some_and(|kafka| kafka.last_success.is_some()) {
             self.succeeded.get_or_insert(now);
         }
@@ -135,12 +135,12 @@ impl Memory {
             self.deaf_until = Some(now);
         }
         self.outputs.learn(seen);
-        let asked = what_is_asked(seen);
+        let asked = requested_state_digest(seen);
         if self.asked.as_ref() != Some(&asked) {
             self.changed = Some(self.long_ago(now));
             self.asked = Some(asked);
         }
-        let verdict = what_is_said(seen);
+        let verdict = operator_verdict_digest(seen);
         if self.verdict.as_ref().map(|(known, _)| known) != Some(&verdict) {
             self.verdict = Some((verdict, now));
         }
@@ -150,7 +150,7 @@ impl Memory {
         }
     }
 
-    pub(super) fn note(&mut self, sign: Sign, is_there: bool, now: Timestamp) {
+    pub(super) fn note(&mut self, sign: TroubleSign, is_there: bool, now: Timestamp) {
         if !is_there {
             self.signs.remove(&sign);
         } else if !self.signs.contains_key(&sign) {
@@ -169,11 +169,11 @@ impl Memory {
     }
 
     /// Whether a sign has lasted long enough to be reported.
-    pub(super) fn lasts(&self, sign: Sign, now: Timestamp) -> bool {
+    pub(super) fn has_lasted_debounce(&self, sign: TroubleSign, now: Timestamp) -> bool {
         self.lasted(sign, now).is_some_and(|lasted| lasted >= DEBOUNCE)
     }
 
-    pub(super) fn lasted(&self, sign: Sign, now: Timestamp) -> Option<SignedDuration> {
+    pub(super) fn lasted(&self, sign: TroubleSign, now: Timestamp) -> Option<SignedDuration> {
         self.signs.get(&sign).map(|since| now.duration_since(*since))
     }
 
@@ -215,13 +215,17 @@ impl Memory {
     }
 
     /// The last reported status, if it is recent and the same cluster was applied then.
-    pub(super) fn told_lately(&self, wanted: &Wanted, now: Timestamp) -> Option<&ResourceStatus> {
+    pub(super) fn recently_reported_status(
+        &self,
+        wanted: &AppliedCluster,
+        now: Timestamp,
+    ) -> Option<&ResourceStatus> {
         let is_the_same = || self.wanted == Some(digest(wanted));
         self.told.as_ref().filter(|_| self.is_watched(now) && is_the_same())
     }
 
     /// Whether everything that was applied since the last quiet moment restarts no pod.
-    pub(super) fn restarts_nothing(&self, wanted: &Wanted) -> bool {
+    pub(super) fn restarts_nothing(&self, wanted: &AppliedCluster) -> bool {
         let now = settled(wanted);
         let both = self.settled.as_ref().zip(now.as_ref());
         both.is_some_and(|((applied, restarts), (applies, restarted))| {
@@ -230,28 +234,28 @@ impl Memory {
     }
 
     /// Notes that no change is under way.
-    pub(super) fn settle(&mut self, wanted: &Wanted) {
+    pub(super) fn settle(&mut self, wanted: &AppliedCluster) {
         self.settled = settled(wanted);
     }
 
-    pub(super) fn note_wanted(&mut self, wanted: &Wanted) {
+    pub(super) fn note_wanted(&mut self, wanted: &AppliedCluster) {
         self.wanted = Some(digest(wanted));
     }
 
     /// Whether the last judgement is recent.
     fn is_watched(&self, now: Timestamp) -> bool {
-        self.judged.is_some_and(|judged| now.duration_since(judged) < GAP)
+        self.judged.is_some_and(|judged| now.duration_since(judged) < OBSERVATION_GAP)
     }
 
     pub(super) fn told(&self) -> Option<Decision> {
         let told = self.told.as_ref()?;
-        Some(Decision { status: told.status, reason: told.reason.clone(), tells_loss: false })
+        Some(Decision { status: told.status, reason: told.reason.clone(), reports_pod_loss: false })
     }
 
     /// Whether the certificates of the listeners are ruled out as the cause of trouble: the cluster was
     /// Healthy with them, or was already in trouble when it got them. `None` for certificates whose arrival
     /// wasn't observed.
-    pub(super) fn clear_certificates(&mut self, wanted: &Wanted, is_well: bool) -> Option<bool> {
+    pub(super) fn clear_certificates(&mut self, wanted: &AppliedCluster, is_well: bool) -> Option<bool> {
         let (now, told) = (digest(&wanted.certificates), self.told.as_ref());
         let was_in_trouble = told.is_some_and(|told| {
             matches!(told.status, Status::Degraded | Status::Failed | Status::Unreachable)
@@ -268,7 +272,7 @@ impl Memory {
     }
 
     /// The same, as of the last judgement. Certificates that were applied since then aren't ruled out.
-    pub(super) fn had_clear_certificates(&self, wanted: &Wanted) -> Option<bool> {
+    pub(super) fn had_clear_certificates(&self, wanted: &AppliedCluster) -> Option<bool> {
         let (known, clear) = self.certificates.as_ref()?;
         if *known == digest(&wanted.certificates) { *clear } else { Some(false) }
     }
@@ -281,7 +285,7 @@ impl Memory {
         now: Timestamp,
     ) -> ResourceStatus {
         let since = self.told.as_ref().filter(|told| told.status == decision.status).map(|told| told.since);
-        let Decision { status, reason, tells_loss } = decision;
+        let Decision { status, reason, reports_pod_loss: tells_loss } = decision;
         self.loss_told |= tells_loss;
         let told = ResourceStatus { status, reason, conditions, since: since.unwrap_or(now) };
         self.told = Some(told.clone());
@@ -290,7 +294,7 @@ impl Memory {
     }
 }
 
-fn settled(wanted: &Wanted) -> Option<(Digest, Digest)> {
+fn settled(wanted: &AppliedCluster) -> Option<(Digest, Digest)> {
     Some((digest(&wanted.applied), wanted.restarts.clone()?))
 }
 
@@ -302,20 +306,20 @@ fn digest(of: &impl std::fmt::Debug) -> Digest {
 /// decides.
 pub(super) fn first_after(began: impl Iterator<Item = Timestamp>, now: Timestamp) -> Option<Timestamp> {
     let ends = |began: Timestamp| {
-        [DEBOUNCE, SETTLE, DEADLINE].into_iter().filter_map(move |lasts| began.checked_add(lasts).ok())
+        [DEBOUNCE, QUIET_PERIOD, DEADLINE].into_iter().filter_map(move |lasts| began.checked_add(lasts).ok())
     };
     began.flat_map(ends).filter(|end| *end > now).min()
 }
 
 /// The digest of what people can change. If it changes, the operator has work to do.
-fn what_is_asked(seen: &Seen) -> Digest {
+fn requested_state_digest(seen: &ClusterObservation) -> Digest {
     let kafka = seen.kafka.as_ref().map(|kafka| (kafka.generation, kafka.paused));
     let pools: Vec<_> = seen.pools.iter().map(|(name, pool)| (name, pool.generation)).collect();
     Digest::of(format!("{kafka:?} {pools:?}"))
 }
 
 /// The digest of the operator's verdict, including the time at which it was written.
-fn what_is_said(seen: &Seen) -> Digest {
+fn operator_verdict_digest(seen: &ClusterObservation) -> Digest {
     let mut said: Vec<_> =
         seen.kafka.iter().flat_map(|kafka| &kafka.conditions).filter(|c| c.kind != "Warning").collect();
     said.sort();
@@ -323,7 +327,7 @@ fn what_is_said(seen: &Seen) -> Digest {
 }
 
 /// The digest of everything that moves while the operator works.
-fn what_moves(seen: &Seen) -> Digest {
+fn what_moves(seen: &ClusterObservation) -> Digest {
     let kafka = seen.kafka.as_ref().map(|kafka| (kafka.generation, kafka.observed_generation));
     let ready = seen.pods.iter().flatten().map(|(name, pod)| (name, pod.ready)).collect::<Vec<_>>();
     let pools: Vec<_> = seen.pools.iter().map(|(name, pool)| (name, pool.observed_generation)).collect();

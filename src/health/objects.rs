@@ -5,22 +5,22 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::reason::{brief, quoted};
-use super::trouble::{self, Kind};
-use super::view::{OperatorCondition, Seen};
-use super::{DEADLINE, Wanted, authorities};
+use super::trouble::{self, TroubleKind};
+use super::view::{ClusterObservation, OperatorCondition};
+use super::{AppliedCluster, DEADLINE, authorities};
 use crate::names::ObjectKey;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Objects {
+pub struct ObjectFindings {
     /// Those that are not as they should be, the likeliest cause first.
-    pub amiss: Vec<Amiss>,
+    pub amiss: Vec<FaultyObject>,
     pub fine: usize,
     /// The warnings of Kubernetes, the latest first.
     pub events: Vec<Warning>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Amiss {
+pub struct FaultyObject {
     pub kind: String,
     pub name: String,
     /// What is wrong, to follow the object's name in a sentence.
@@ -43,24 +43,24 @@ const WARNINGS: usize = 5;
 
 /// An object that differs from what was applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Drifted<'a> {
+pub struct DriftedObject<'a> {
     pub object: &'a ObjectKey,
     pub gone: bool,
 }
 
-impl Objects {
+impl ObjectFindings {
     /// The objects that have drifted, for a cluster whose health wasn't observed.
-    pub fn drifted(drifted: &[Drifted]) -> Objects {
-        Objects { amiss: drifted.iter().map(drift).collect(), ..Objects::default() }
+    pub fn drifted(drifted: &[DriftedObject]) -> ObjectFindings {
+        ObjectFindings { amiss: drifted.iter().map(drift).collect(), ..ObjectFindings::default() }
     }
 }
 
-fn drift(drifted: &Drifted) -> Amiss {
+fn drift(drifted: &DriftedObject) -> FaultyObject {
     let how = if drifted.gone { "isn't there" } else { "isn't as it was applied" };
     amiss(&drifted.object.kind, &drifted.object.name, how, None)
 }
 
-pub fn of(wanted: &Wanted, seen: &Seen, drifted: &[Drifted]) -> Objects {
+pub fn of(wanted: &AppliedCluster, seen: &ClusterObservation, drifted: &[DriftedObject]) -> ObjectFindings {
     let mut amiss = operator(seen);
     amiss.extend(pods(wanted, seen));
     amiss.extend(claims(wanted, seen));
@@ -76,15 +76,15 @@ pub fn of(wanted: &Wanted, seen: &Seen, drifted: &[Drifted]) -> Objects {
     let named: BTreeSet<(&str, &str)> = amiss.iter().map(|it| (it.kind.as_str(), it.name.as_str())).collect();
     let fine =
         seen.objects.iter().filter(|it| !named.contains(&(it.kind.as_str(), it.name.as_str()))).count();
-    Objects { fine, events: events(seen), amiss }
+    ObjectFindings { fine, events: events(seen), amiss }
 }
 
-fn amiss(kind: &str, name: &str, how: impl Into<String>, next: Option<String>) -> Amiss {
-    Amiss { kind: kind.to_owned(), name: name.to_owned(), how: how.into(), next }
+fn amiss(kind: &str, name: &str, how: impl Into<String>, next: Option<String>) -> FaultyObject {
+    FaultyObject { kind: kind.to_owned(), name: name.to_owned(), how: how.into(), next }
 }
 
-fn operator(seen: &Seen) -> Vec<Amiss> {
-    use super::view::Operator::{Found, Missing, Unknown};
+fn operator(seen: &ClusterObservation) -> Vec<FaultyObject> {
+    use super::view::OperatorState::{Found, Missing, Unknown};
     let down = match &seen.operator {
         Missing => amiss(
             "Deployment",
@@ -110,7 +110,7 @@ fn operator(seen: &Seen) -> Vec<Amiss> {
     vec![down]
 }
 
-fn pods(wanted: &Wanted, seen: &Seen) -> Vec<Amiss> {
+fn pods(wanted: &AppliedCluster, seen: &ClusterObservation) -> Vec<FaultyObject> {
     let mut troubles: Vec<_> =
         wanted.pools.keys().flat_map(|pool| trouble::of_pool(wanted, seen, pool)).collect();
     let helpers = seen.pods.iter().flatten().filter(|(_, pod)| pod.helper && !pod.ready);
@@ -125,7 +125,7 @@ fn pods(wanted: &Wanted, seen: &Seen) -> Vec<Amiss> {
         amiss("Pod", pod, how, (number == 0).then_some(next))
     });
     troubles.sort();
-    let line = |it: trouble::Trouble| {
+    let line = |it: trouble::PodTrouble| {
         let next = match trouble::lacks_volume(seen, &it) {
             Some(claim) => Some(no_volume(&wanted.namespace, claim)),
             None => next(it.kind, &wanted.namespace, &it.pod),
@@ -135,18 +135,18 @@ fn pods(wanted: &Wanted, seen: &Seen) -> Vec<Amiss> {
     older.chain(troubles.into_iter().map(line)).collect()
 }
 
-fn next(kind: Kind, namespace: &str, pod: &str) -> Option<String> {
+fn next(kind: TroubleKind, namespace: &str, pod: &str) -> Option<String> {
     let describe = format!("kubectl describe pod -n {namespace} {pod}");
     Some(match kind {
-        Kind::Crash => format!("read why it crashes: kubectl logs --previous -n {namespace} {pod}"),
-        Kind::Image => format!("see that its nodes can fetch the image: {describe}"),
-        Kind::Container => format!("see what its container lacks: {describe}"),
-        Kind::Unschedulable => {
+        TroubleKind::Crash => format!("read why it crashes: kubectl logs --previous -n {namespace} {pod}"),
+        TroubleKind::Image => format!("see that its nodes can fetch the image: {describe}"),
+        TroubleKind::Container => format!("see what its container lacks: {describe}"),
+        TroubleKind::Unschedulable => {
             format!(
                 "give it a node with room and its disks, or ask for less in the cluster's spec: {describe}"
             )
         }
-        Kind::Missing | Kind::Ending | Kind::Starting => return None,
+        TroubleKind::Missing | TroubleKind::Ending | TroubleKind::Starting => return None,
     })
 }
 
@@ -154,9 +154,9 @@ fn no_volume(namespace: &str, claim: &str) -> String {
     format!("see why it gets no volume: kubectl describe pvc -n {namespace} {claim}")
 }
 
-fn claims(wanted: &Wanted, seen: &Seen) -> Vec<Amiss> {
+fn claims(wanted: &AppliedCluster, seen: &ClusterObservation) -> Vec<FaultyObject> {
     let namespace = &wanted.namespace;
-    let line = |(name, claim): (&String, &super::view::Claim)| {
+    let line = |(name, claim): (&String, &super::view::VolumeClaimView)| {
         let how = if claim.pending {
             let why = seen.warning_about("PersistentVolumeClaim", name);
             let why = why.map(|event| format!(": {}: {}", event.reason, brief(&event.message)));
@@ -180,7 +180,7 @@ fn said(conditions: &[OperatorCondition]) -> Option<String> {
     (!said.is_empty()).then(|| said.join("; "))
 }
 
-fn kafka(wanted: &Wanted, seen: &Seen) -> Option<Amiss> {
+fn kafka(wanted: &AppliedCluster, seen: &ClusterObservation) -> Option<FaultyObject> {
     let line = |how: String, next: Option<String>| Some(amiss("Kafka", &wanted.cluster, how, next));
     let Some(kafka) = &seen.kafka else {
         return line("isn't there".to_owned(), Some("apply, which puts it back".to_owned()));
@@ -213,7 +213,7 @@ fn kafka(wanted: &Wanted, seen: &Seen) -> Option<Amiss> {
         .flatten()
 }
 
-fn pools(wanted: &Wanted, seen: &Seen) -> Vec<Amiss> {
+fn pools(wanted: &AppliedCluster, seen: &ClusterObservation) -> Vec<FaultyObject> {
     let line = |name: &String| {
         let Some(pool) = seen.pools.get(name) else {
             return Some(amiss(
@@ -229,7 +229,7 @@ fn pools(wanted: &Wanted, seen: &Seen) -> Vec<Amiss> {
     wanted.pools.keys().filter_map(line).collect()
 }
 
-fn pod_sets(seen: &Seen) -> Vec<Amiss> {
+fn pod_sets(seen: &ClusterObservation) -> Vec<FaultyObject> {
     let line = |(pool, set): (&String, &super::view::PodSet)| {
         let short = set.counts.filter(|counts| counts.ready < counts.pods);
         let how = match short {
@@ -237,14 +237,16 @@ fn pod_sets(seen: &Seen) -> Vec<Amiss> {
             Some(counts) => format!("has {} of {} pods ready", counts.ready, counts.pods),
             None => return None,
         };
-        let is_it = |it: &&super::view::Left| it.kind == "StrimziPodSet" && it.name.ends_with(pool.as_str());
+        let is_it = |it: &&super::view::RemainingObject| {
+            it.kind == "StrimziPodSet" && it.name.ends_with(pool.as_str())
+        };
         let name = seen.objects.iter().find(is_it).map_or(pool, |it| &it.name);
         Some(amiss("StrimziPodSet", name, how, None))
     };
     seen.pod_sets.iter().filter_map(line).collect()
 }
 
-fn users(seen: &Seen) -> Vec<Amiss> {
+fn users(seen: &ClusterObservation) -> Vec<FaultyObject> {
     let line = |(name, user): (&String, &super::view::User)| {
         let how = match &user.failure {
             Some(failure) => format!("{}: {}", failure.reason, brief(&failure.message)),
@@ -255,9 +257,9 @@ fn users(seen: &Seen) -> Vec<Amiss> {
     seen.users.iter().filter(|(_, user)| !user.ready).map(line).collect()
 }
 
-fn events(seen: &Seen) -> Vec<Warning> {
+fn events(seen: &ClusterObservation) -> Vec<Warning> {
     let warnings = seen.events.iter().rev().filter(|event| event.warning).take(WARNINGS);
-    let warning = |event: &super::view::Event| Warning {
+    let warning = |event: &super::view::KubernetesEvent| Warning {
         last: event.last.clone(),
         object: format!("{}/{}", event.kind, event.name),
         reason: event.reason.clone(),

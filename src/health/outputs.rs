@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::view::{Listener, Seen};
+use super::view::{ClusterObservation, Listener};
 
 /// Addresses, certificates and versions of a cluster. A failed or paused reconciliation drops most of them
 /// from the status; each value stays here until a new one is seen.
@@ -25,7 +25,7 @@ pub struct Outputs {
 
 impl Outputs {
     /// Takes over every value that the status has, and keeps the others.
-    pub(super) fn learn(&mut self, seen: &Seen) {
+    pub(super) fn learn(&mut self, seen: &ClusterObservation) {
         let Some(kafka) = &seen.kafka else { return };
         for (known, said) in [
             (&mut self.cluster_id, &kafka.cluster_id),

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::Wanted;
+use super::AppliedCluster;
 use super::conditions::pending_destructions;
-use super::memory::{Memory, Sign, Voters};
-use super::trouble::{self, Kind, Trouble};
-use super::view::{Counts, NodePool, Seen};
+use super::memory::{HealthMemory, TroubleSign, Voters};
+use super::trouble::{self, PodTrouble, TroubleKind};
+use super::view::{ClusterObservation, Counts, NodePoolView};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct PodCount {
@@ -16,9 +16,9 @@ pub(super) struct PodCount {
     /// How many of the wanted pods were ready and no longer are.
     pub lost: u32,
     /// Why pods aren't ready, the worst first. Empty if pods aren't watched.
-    pub troubles: Vec<Trouble>,
+    pub troubles: Vec<PodTrouble>,
     /// The same for pods that aren't Kafka itself: entity operator, Cruise Control, Kafka Exporter.
-    pub helpers: Vec<Trouble>,
+    pub helpers: Vec<PodTrouble>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -33,8 +33,13 @@ pub(super) struct PoolCount {
     pub controller: bool,
 }
 
-pub(super) fn count(wanted: &Wanted, seen: &Seen, memory: &mut Memory, now: Timestamp) -> PodCount {
-    memory.note(Sign::PodSetError, seen.pod_sets.values().any(|set| set.error), now);
+pub(super) fn count(
+    wanted: &AppliedCluster,
+    seen: &ClusterObservation,
+    memory: &mut HealthMemory,
+    now: Timestamp,
+) -> PodCount {
+    memory.note(TroubleSign::PodSetError, seen.pod_sets.values().any(|set| set.error), now);
     let mut pods = PodCount::default();
     let held_back = pending_destructions(seen);
     for (name, pool) in &wanted.pools {
@@ -61,7 +66,7 @@ pub(super) fn count(wanted: &Wanted, seen: &Seen, memory: &mut Memory, now: Time
 }
 
 /// Returns the number of ready pods of a pool. Pods themselves take precedence over the pod set's counts.
-fn ready(seen: &Seen, pool: &str, counts: Option<Counts>) -> Option<u32> {
+fn ready(seen: &ClusterObservation, pool: &str, counts: Option<Counts>) -> Option<u32> {
     let Some(pods) = &seen.pods else { return counts.map(|counts| counts.ready) };
     let ready = pods.values().filter(|pod| pod.pool.as_deref() == Some(pool) && pod.ready).count();
     u32::try_from(ready).ok()
@@ -70,12 +75,12 @@ fn ready(seen: &Seen, pool: &str, counts: Option<Counts>) -> Option<u32> {
 /// Returns the counts of a pod set. The operator does the counting, so nothing is known while it is down. If
 /// the pod set reports an error, all its counts are 0, and the previous counts are used until the error has
 /// lasted.
-fn counts(seen: &Seen, memory: &Memory, pool: &str, now: Timestamp) -> Option<Counts> {
+fn counts(seen: &ClusterObservation, memory: &HealthMemory, pool: &str, now: Timestamp) -> Option<Counts> {
     if seen.operator.is_down() {
         return None;
     }
     let Some(set) = seen.pod_sets.get(pool) else { return Some(Counts::default()) };
-    if set.error && !memory.lasts(Sign::PodSetError, now) {
+    if set.error && !memory.has_lasted_debounce(TroubleSign::PodSetError, now) {
         return memory.pools.get(pool).and_then(|known| known.counts);
     }
     Some(set.counts.unwrap_or_default())
@@ -83,22 +88,22 @@ fn counts(seen: &Seen, memory: &Memory, pool: &str, now: Timestamp) -> Option<Co
 
 /// Returns how many pods of a pool must have been ready before it was first observed: for a cluster that has
 /// worked, the number that the operator works towards.
-fn at_first_look(seen: &Seen, memory: &Memory, pool: &str) -> u32 {
+fn at_first_look(seen: &ClusterObservation, memory: &HealthMemory, pool: &str) -> u32 {
     let is_first = memory.succeeded.is_some() && memory.pools.is_empty();
-    let working = |pool: &NodePool| pool.working_replicas;
+    let working = |pool: &NodePoolView| pool.working_replicas;
     seen.pools.get(pool).and_then(working).filter(|_| is_first).unwrap_or_default()
 }
 
-fn note_signs(pods: &PodCount, memory: &mut Memory, now: Timestamp) {
-    let has = |test: fn(Kind) -> bool| pods.troubles.iter().any(|trouble| test(trouble.kind));
-    memory.note(Sign::Lost, pods.lost > 0, now);
-    memory.note(Sign::LostMany, pods.lost > 1, now);
-    memory.note(Sign::Stuck, has(Kind::is_stuck), now);
-    memory.note(Sign::Broken, has(Kind::is_broken), now);
-    memory.note(Sign::StuckHelper, pods.helpers.iter().any(|trouble| trouble.kind.is_stuck()), now);
-    memory.note(Sign::Unschedulable, pods.unschedulable().is_some(), now);
+fn note_signs(pods: &PodCount, memory: &mut HealthMemory, now: Timestamp) {
+    let has = |test: fn(TroubleKind) -> bool| pods.troubles.iter().any(|trouble| test(trouble.kind));
+    memory.note(TroubleSign::Lost, pods.lost > 0, now);
+    memory.note(TroubleSign::LostMany, pods.lost > 1, now);
+    memory.note(TroubleSign::Stuck, has(TroubleKind::is_stuck), now);
+    memory.note(TroubleSign::Broken, has(TroubleKind::is_broken), now);
+    memory.note(TroubleSign::StuckHelper, pods.helpers.iter().any(|trouble| trouble.kind.is_stuck()), now);
+    memory.note(TroubleSign::Unschedulable, pods.unschedulable().is_some(), now);
     let no_quorum = memory.voters.is_some_and(|voters| pods.lost_quorum(voters));
-    memory.note(Sign::NoQuorum, no_quorum, now);
+    memory.note(TroubleSign::NoQuorum, no_quorum, now);
 }
 
 impl PodCount {
@@ -115,9 +120,9 @@ impl PodCount {
         self.pools.values().all(|pool| pool.ready.is_some_and(|ready| ready >= pool.wanted))
     }
 
-    pub(super) fn unschedulable(&self) -> Option<&Trouble> {
+    pub(super) fn unschedulable(&self) -> Option<&PodTrouble> {
         let mut all = self.troubles.iter().chain(&self.helpers);
-        all.find(|trouble| trouble.kind == Kind::Unschedulable)
+        all.find(|trouble| trouble.kind == TroubleKind::Unschedulable)
     }
 
     /// The number of ready controllers; `None` if unknown.

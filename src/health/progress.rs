@@ -2,15 +2,15 @@
 
 use std::fmt;
 
-use super::Wanted;
-use super::memory::Memory;
+use super::AppliedCluster;
+use super::memory::HealthMemory;
 use super::pods::PodCount;
 use super::reason::quoted;
-use super::view::{Counts, Kafka, Seen};
+use super::view::{ClusterObservation, Counts, KafkaView};
 
 /// Something that is under way. The printed form follows a comma or stands alone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Progress {
+pub enum HealthProgress {
     /// Another version is wanted than runs.
     Version {
         /// `Kafka` or `metadata`.
@@ -68,43 +68,53 @@ pub enum Progress {
 }
 
 /// Returns everything that is under way; nothing while the cluster is paused.
-pub(super) fn of(wanted: &Wanted, seen: &Seen, pods: &PodCount, memory: &Memory) -> Vec<Progress> {
+pub(super) fn of(
+    wanted: &AppliedCluster,
+    seen: &ClusterObservation,
+    pods: &PodCount,
+    memory: &HealthMemory,
+) -> Vec<HealthProgress> {
     let Some(kafka) = seen.kafka.as_ref().filter(|kafka| !kafka.paused) else { return Vec::new() };
     let mut progress = versions(wanted, kafka);
     progress.extend(pools(wanted, seen, pods, memory));
     let restarts_at = progress.len();
     progress.extend(volumes(seen));
     progress.extend(certificates(wanted, kafka));
-    progress.extend(kafka.rebalancing.then_some(Progress::Rebalance));
+    progress.extend(kafka.rebalancing.then_some(HealthProgress::Rebalance));
     let resuming = kafka.conditions.iter().any(|c| c.kind == "ReconciliationPaused" && c.holds);
     let taken_up = seen.pools.values().all(|pool| !pool.is_behind())
         && seen.pod_sets.values().all(|set| !set.behind || set.error);
-    progress.extend((kafka.is_behind() || resuming || !taken_up).then_some(Progress::Change));
+    progress.extend((kafka.is_behind() || resuming || !taken_up).then_some(HealthProgress::Change));
     let changing = memory.update.is_some() || !progress.is_empty();
     let restarts = changing.then(|| restarts(wanted, seen, pods, memory)).flatten();
     progress.splice(restarts_at..restarts_at, restarts);
     progress
 }
 
-fn versions(wanted: &Wanted, kafka: &Kafka) -> Vec<Progress> {
+fn versions(wanted: &AppliedCluster, kafka: &KafkaView) -> Vec<HealthProgress> {
     let pairs = [
         ("Kafka", &kafka.version, &wanted.version),
         ("metadata", &kafka.metadata_version, &wanted.metadata_version),
     ];
     let differs = |(what, from, to): (&'static str, &Option<String>, &Option<String>)| match (from, to) {
         (Some(from), Some(to)) if from != to => {
-            Some(Progress::Version { what, from: from.clone(), to: to.clone() })
+            Some(HealthProgress::Version { what, from: from.clone(), to: to.clone() })
         }
         _ => None,
     };
     pairs.into_iter().filter_map(differs).collect()
 }
 
-fn pools(wanted: &Wanted, seen: &Seen, pods: &PodCount, memory: &Memory) -> Vec<Progress> {
+fn pools(
+    wanted: &AppliedCluster,
+    seen: &ClusterObservation,
+    pods: &PodCount,
+    memory: &HealthMemory,
+) -> Vec<HealthProgress> {
     let of_pool = |(name, pool): (&String, &super::WantedPool)| {
         let told = seen.pools.get(name).and_then(|pool| pool.replicas);
         if told != Some(pool.replicas) {
-            return Some(Progress::NotApplied { pool: name.clone(), told, wanted: pool.replicas });
+            return Some(HealthProgress::NotApplied { pool: name.clone(), told, wanted: pool.replicas });
         }
         let count = pods.pools.get(name).copied().unwrap_or_default();
         let counts = count.counts.unwrap_or_default();
@@ -112,10 +122,10 @@ fn pools(wanted: &Wanted, seen: &Seen, pods: &PodCount, memory: &Memory) -> Vec<
         if let Some(ready) =
             count.ready.filter(|ready| *ready < pool.replicas && count.steady < pool.replicas)
         {
-            return Some(Progress::Growing { pool: name.clone(), ready, wanted: pool.replicas });
+            return Some(HealthProgress::Growing { pool: name.clone(), ready, wanted: pool.replicas });
         }
         if counts.pods > pool.replicas && working == Some(pool.replicas) {
-            return Some(Progress::Shrinking {
+            return Some(HealthProgress::Shrinking {
                 pool: name.clone(),
                 pods: counts.pods,
                 wanted: pool.replicas,
@@ -123,7 +133,7 @@ fn pools(wanted: &Wanted, seen: &Seen, pods: &PodCount, memory: &Memory) -> Vec<
         }
         let known = memory.pools.get(name).copied().unwrap_or_default();
         let behind = seen.pod_sets.get(name).is_some_and(|set| set.behind);
-        (known.replacing && counts.pods == count.wanted).then(|| Progress::Revision {
+        (known.replacing && counts.pods == count.wanted).then(|| HealthProgress::Revision {
             pool: name.clone(),
             done: if behind { 0 } else { replaced(counts, known.restarted) },
             pods: counts.pods,
@@ -143,17 +153,22 @@ fn replaced(counts: Counts, restarted: u32) -> u32 {
     }
 }
 
-fn restarts(wanted: &Wanted, seen: &Seen, pods: &PodCount, memory: &Memory) -> Option<Progress> {
+fn restarts(
+    wanted: &AppliedCluster,
+    seen: &ClusterObservation,
+    pods: &PodCount,
+    memory: &HealthMemory,
+) -> Option<HealthProgress> {
     let restarted = memory.pools.values().map(|pool| pool.restarted).sum();
     // Only the operator restarts pods, and only those of a pool that exists.
     let possible = !seen.operator.is_down() && wanted.pools.keys().all(|name| seen.pools.contains_key(name));
     let restarting = (possible && pods.lost > 0) || restarted > 0;
     let away = pods.troubles.iter().map(|trouble| trouble.pod.clone()).collect();
-    restarting.then(|| Progress::Restarting { restarted, of: pods.wanted(), away })
+    restarting.then(|| HealthProgress::Restarting { restarted, of: pods.wanted(), away })
 }
 
-fn volumes(seen: &Seen) -> impl Iterator<Item = Progress> {
-    seen.claims.iter().filter(|(_, claim)| claim.is_growing()).map(|(name, claim)| Progress::Volume {
+fn volumes(seen: &ClusterObservation) -> impl Iterator<Item = HealthProgress> {
+    seen.claims.iter().filter(|(_, claim)| claim.is_growing()).map(|(name, claim)| HealthProgress::Volume {
         claim: name.clone(),
         from: claim.capacity.clone().unwrap_or_default(),
         to: claim.requested.clone().unwrap_or_default(),
@@ -161,55 +176,57 @@ fn volumes(seen: &Seen) -> impl Iterator<Item = Progress> {
     })
 }
 
-fn certificates(wanted: &Wanted, kafka: &Kafka) -> impl Iterator<Item = Progress> {
+fn certificates(wanted: &AppliedCluster, kafka: &KafkaView) -> impl Iterator<Item = HealthProgress> {
     let differs = |listener: &&super::view::Listener| {
         let wanted = wanted.certificates.get(&listener.name);
         wanted.is_some() && listener.certificate.is_some() && listener.certificate.as_ref() != wanted
     };
-    kafka.listeners.iter().filter(differs).map(|l| Progress::Certificate { listener: l.name.clone() })
+    kafka.listeners.iter().filter(differs).map(|l| HealthProgress::Certificate { listener: l.name.clone() })
 }
 
-impl Progress {
+impl HealthProgress {
     /// Whether it is under way at this moment. The count of restarts stays until the change has ended, even
     /// while no pod is away.
     pub(super) fn is_active(&self, pods: &PodCount) -> bool {
-        !matches!(self, Progress::Restarting { .. }) || pods.lost > 0
+        !matches!(self, HealthProgress::Restarting { .. }) || pods.lost > 0
     }
 }
 
-impl fmt::Display for Progress {
+impl fmt::Display for HealthProgress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Progress::Version { what, from, to } => write!(f, "{what} {from} → {to}"),
-            Progress::NotApplied { pool, told: Some(told), wanted } => {
+            HealthProgress::Version { what, from, to } => write!(f, "{what} {from} → {to}"),
+            HealthProgress::NotApplied { pool, told: Some(told), wanted } => {
                 write!(f, "pool {} is told to have {told} nodes and should have {wanted}", quoted(pool))
             }
-            Progress::NotApplied { pool, told: None, .. } => write!(f, "pool {} is missing", quoted(pool)),
-            Progress::Growing { pool, ready, wanted } => {
+            HealthProgress::NotApplied { pool, told: None, .. } => {
+                write!(f, "pool {} is missing", quoted(pool))
+            }
+            HealthProgress::Growing { pool, ready, wanted } => {
                 write!(f, "pool {} grows: {ready} of {wanted} pods are ready", quoted(pool))
             }
-            Progress::Shrinking { pool, pods, wanted } => {
+            HealthProgress::Shrinking { pool, pods, wanted } => {
                 write!(f, "pool {} shrinks: {pods} pods, {wanted} wanted", quoted(pool))
             }
-            Progress::Revision { pool, done, pods } => {
+            HealthProgress::Revision { pool, done, pods } => {
                 write!(f, "the pods of pool {} are replaced: {done} of {pods} done", quoted(pool))
             }
-            Progress::Restarting { restarted, of, away } => {
+            HealthProgress::Restarting { restarted, of, away } => {
                 write!(f, "rolling restart: {restarted} of up to {of} pods restarted")?;
                 match away.as_slice() {
                     [] => Ok(()),
                     names => write!(f, ", away: {}", names.join(", ")),
                 }
             }
-            Progress::Volume { claim, from, to, awaits_restart } => {
+            HealthProgress::Volume { claim, from, to, awaits_restart } => {
                 let why = if *awaits_restart { ", which waits for a restart of its pod" } else { "" };
                 write!(f, "volume {} grows from {from} to {to}{why}", quoted(claim))
             }
-            Progress::Certificate { listener } => {
+            HealthProgress::Certificate { listener } => {
                 write!(f, "listener {} doesn't show the new certificate yet", quoted(listener))
             }
-            Progress::Rebalance => f.write_str("partitions are being moved"),
-            Progress::Change => f.write_str("the operator is applying the last change"),
+            HealthProgress::Rebalance => f.write_str("partitions are being moved"),
+            HealthProgress::Change => f.write_str("the operator is applying the last change"),
         }
     }
 }

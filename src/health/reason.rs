@@ -1,12 +1,12 @@
 //! The sentences that explain a status.
 
-use super::memory::Sign;
+use super::memory::TroubleSign;
 use super::pods::PodCount;
-use super::progress::Progress;
-use super::report::Meaning;
-use super::state::Facts;
-use super::trouble::Kind;
-use super::{DEBOUNCE, SETTLE};
+use super::progress::HealthProgress;
+use super::report::ReportMeaning;
+use super::state::HealthInputs;
+use super::trouble::TroubleKind;
+use super::{DEBOUNCE, QUIET_PERIOD};
 
 /// The most characters quoted from a message of Kubernetes or Strimzi.
 const LONGEST: usize = 240;
@@ -66,9 +66,9 @@ pub(super) fn named(names: &[&str]) -> String {
 
 /// A hint for a new cluster whose pods crash on volumes that are older than the cluster: Kafka doesn't start
 /// on the disks of another cluster id, and says so only in its log.
-pub(super) fn older_disks(facts: &Facts) -> String {
+pub(super) fn older_disks(facts: &HealthInputs) -> String {
     let made = facts.seen.kafka.as_ref().and_then(|kafka| kafka.created.as_ref());
-    let crashing = facts.pods.troubles.iter().filter(|trouble| trouble.kind == Kind::Crash);
+    let crashing = facts.pods.troubles.iter().filter(|trouble| trouble.kind == TroubleKind::Crash);
     let claims = crashing.flat_map(|trouble| facts.seen.claims_of(&trouble.pod));
     // Both are written by the same API server in RFC 3339 to the second, so they compare as text.
     let mut older = claims.filter(|(_, claim)| claim.created.is_some() && claim.created.as_ref() < made);
@@ -78,7 +78,7 @@ pub(super) fn older_disks(facts: &Facts) -> String {
 }
 
 /// The remedy for a lost quorum, where the pods don't show it.
-pub(super) fn way_out(facts: &Facts, voters: u32) -> String {
+pub(super) fn way_out(facts: &HealthInputs, voters: u32) -> String {
     let controllers = facts.pods.pools.values().filter(|pool| pool.controller).map(|pool| pool.wanted);
     if controllers.sum::<u32>() < voters {
         return format!("; put the number of controllers back to {voters}");
@@ -92,12 +92,12 @@ pub(super) fn way_out(facts: &Facts, voters: u32) -> String {
 }
 
 /// How many pods are ready, and what the operator reports if it is more than success.
-pub(super) fn pods_and_report(facts: &Facts) -> String {
+pub(super) fn pods_and_report(facts: &HealthInputs) -> String {
     let counted = pods(facts.pods);
     let report = facts.report;
     match report.meaning {
-        Meaning::GaveUp if !facts.pods_explain_it() => hasnt_finished(counted, facts),
-        Meaning::GaveUp | Meaning::Failed | Meaning::Refused if report.fresh => {
+        ReportMeaning::GaveUp if !facts.pods_explain_it() => hasnt_finished(counted, facts),
+        ReportMeaning::GaveUp | ReportMeaning::Failed | ReportMeaning::Refused if report.fresh => {
             format!("{counted}; the operator reports {}: {}", report.reason, brief(&report.message))
         }
         _ if report.overtaken => format!(
@@ -111,33 +111,37 @@ pub(super) fn pods_and_report(facts: &Facts) -> String {
     }
 }
 
-fn hasnt_finished(pods: String, facts: &Facts) -> String {
+fn hasnt_finished(pods: String, facts: &HealthInputs) -> String {
     if facts.pods.is_complete() { format!("{pods}; the operator hasn't finished") } else { pods }
 }
 
 /// Describes what is under way. `Change` and `Restarting` are left out where another entry is more specific.
-fn telling(progress: &[Progress]) -> String {
-    let replaced = progress.iter().any(|progress| matches!(progress, Progress::Revision { .. }));
-    let says_more = |one: &&Progress| match one {
-        Progress::Change => progress.len() == 1,
-        Progress::Restarting { .. } => !replaced,
+fn telling(progress: &[HealthProgress]) -> String {
+    let replaced = progress.iter().any(|progress| matches!(progress, HealthProgress::Revision { .. }));
+    let says_more = |one: &&HealthProgress| match one {
+        HealthProgress::Change => progress.len() == 1,
+        HealthProgress::Restarting { .. } => !replaced,
         _ => true,
     };
-    progress.iter().filter(says_more).map(Progress::to_string).collect::<Vec<_>>().join("; ")
+    progress.iter().filter(says_more).map(HealthProgress::to_string).collect::<Vec<_>>().join("; ")
 }
 
 /// The pod that can't start and blocks everything else.
-fn stuck(facts: &Facts) -> String {
-    let worst = facts.pods.troubles.first().filter(|_| facts.memory.lasts(Sign::Stuck, facts.now));
+fn stuck(facts: &HealthInputs) -> String {
+    let worst = facts
+        .pods
+        .troubles
+        .first()
+        .filter(|_| facts.memory.has_lasted_debounce(TroubleSign::Stuck, facts.now));
     worst.map_or_else(String::new, |trouble| format!("; `{}` {}", trouble.pod, trouble.why))
 }
 
 /// Describes what is under way, or that it is about to end.
-pub(super) fn under_way(facts: &Facts) -> String {
+pub(super) fn under_way(facts: &HealthInputs) -> String {
     let what = if facts.progress.iter().any(|progress| progress.is_active(facts.pods)) {
         format!("{}{}", telling(facts.progress), stuck(facts))
-    } else if facts.report.meaning == Meaning::Ready {
-        let seconds = SETTLE.as_secs();
+    } else if facts.report.meaning == ReportMeaning::Ready {
+        let seconds = QUIET_PERIOD.as_secs();
         format!("{}; done unless the operator restarts more within {seconds} s", pods(facts.pods))
     } else {
         hasnt_finished(pods(facts.pods), facts)

@@ -1,10 +1,10 @@
 //! What the operator reports of its last reconciliation, and what that means.
 
-use super::memory::Memory;
-use super::view::Seen;
+use super::memory::HealthMemory;
+use super::view::ClusterObservation;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Meaning {
+pub(super) enum ReportMeaning {
     Silent,
     /// The last reconciliation succeeded. That is not health.
     Ready,
@@ -19,19 +19,19 @@ pub(super) enum Meaning {
 }
 
 /// The reasons whose meaning is known. All others count as failures that may pass.
-const REASONS: [(&str, Meaning); 7] = [
-    ("Creating", Meaning::Creating),
-    ("InvalidResourceException", Meaning::Refused),
-    ("InvalidConfigurationException", Meaning::Refused),
-    ("UnsupportedKafkaVersionException", Meaning::Refused),
-    ("KafkaUpgradeException", Meaning::Refused),
-    ("StrimziTimeoutException", Meaning::GaveUp),
-    ("FatalProblem", Meaning::GaveUp),
+const REASONS: [(&str, ReportMeaning); 7] = [
+    ("Creating", ReportMeaning::Creating),
+    ("InvalidResourceException", ReportMeaning::Refused),
+    ("InvalidConfigurationException", ReportMeaning::Refused),
+    ("UnsupportedKafkaVersionException", ReportMeaning::Refused),
+    ("KafkaUpgradeException", ReportMeaning::Refused),
+    ("StrimziTimeoutException", ReportMeaning::GaveUp),
+    ("FatalProblem", ReportMeaning::GaveUp),
 ];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Report {
-    pub meaning: Meaning,
+pub(super) struct OperatorReport {
+    pub meaning: ReportMeaning,
     pub reason: String,
     pub message: String,
     /// Whether it is about the current spec.
@@ -41,7 +41,7 @@ pub(super) struct Report {
     pub overtaken: bool,
 }
 
-pub(super) fn read(seen: &Seen, memory: &Memory) -> Report {
+pub(super) fn read(seen: &ClusterObservation, memory: &HealthMemory) -> OperatorReport {
     let kafka = seen.kafka.as_ref();
     let fresh = memory.verdict_is_fresh() && !kafka.is_some_and(|kafka| kafka.is_behind());
     let said = |kind: &str| {
@@ -49,28 +49,29 @@ pub(super) fn read(seen: &Seen, memory: &Memory) -> Report {
     };
     let (meaning, condition) = if let Some(condition) = said("NotReady") {
         let known = REASONS.iter().find(|(reason, _)| *reason == condition.reason);
-        (known.map_or(Meaning::Failed, |(_, meaning)| *meaning), Some(condition))
+        (known.map_or(ReportMeaning::Failed, |(_, meaning)| *meaning), Some(condition))
     } else if let Some(condition) = said("ReconciliationPaused") {
-        (Meaning::Paused, Some(condition))
+        (ReportMeaning::Paused, Some(condition))
     } else if let Some(condition) = said("Ready") {
-        (Meaning::Ready, Some(condition))
+        (ReportMeaning::Ready, Some(condition))
     } else {
-        (Meaning::Silent, None)
+        (ReportMeaning::Silent, None)
     };
     let newest = seen.pods.iter().flatten().filter(|(_, pod)| pod.pool.is_some());
     let newest = newest.filter_map(|(_, pod)| pod.created.as_ref()).max();
     // Both are RFC 3339 in UTC, which sorts as text.
     let written =
         condition.as_ref().map(|condition| &condition.written).filter(|written| !written.is_empty());
-    let overtaken = meaning == Meaning::Failed && written.zip(newest).is_some_and(|(said, made)| said < made);
+    let overtaken =
+        meaning == ReportMeaning::Failed && written.zip(newest).is_some_and(|(said, made)| said < made);
     let fresh = fresh && !overtaken;
     let (reason, message) = condition.map(|c| (c.reason, c.message)).unwrap_or_default();
-    Report { meaning, reason, message, fresh, overtaken }
+    OperatorReport { meaning, reason, message, fresh, overtaken }
 }
 
-impl Report {
+impl OperatorReport {
     /// Whether the report is about the current spec and has this meaning.
-    pub(super) fn says(&self, meaning: Meaning) -> bool {
+    pub(super) fn says(&self, meaning: ReportMeaning) -> bool {
         self.fresh && self.meaning == meaning
     }
 }

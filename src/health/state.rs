@@ -4,32 +4,34 @@ use jiff::Timestamp;
 
 use crate::catalog::{Condition, Status};
 
-use super::memory::{Memory, Sign};
+use super::memory::{HealthMemory, TroubleSign};
 use super::pods::PodCount;
-use super::progress::Progress;
-use super::report::{Meaning, Report};
-use super::trouble::Kind;
-use super::view::{Left, Seen};
-use super::{DEADLINE, Wanted, authorities, deletion, reason};
+use super::progress::HealthProgress;
+use super::report::{OperatorReport, ReportMeaning};
+use super::trouble::TroubleKind;
+use super::view::{ClusterObservation, RemainingObject};
+use super::{AppliedCluster, DEADLINE, authorities, deletion, reason};
 
 #[derive(Debug)]
-pub(super) struct Facts<'a> {
-    pub wanted: &'a Wanted,
-    pub seen: &'a Seen,
-    pub memory: &'a Memory,
-    pub report: &'a Report,
+pub(super) struct HealthInputs<'a> {
+    pub wanted: &'a AppliedCluster,
+    pub seen: &'a ClusterObservation,
+    pub memory: &'a HealthMemory,
+    pub report: &'a OperatorReport,
     pub pods: &'a PodCount,
-    pub progress: &'a [Progress],
+    pub progress: &'a [HealthProgress],
     pub conditions: &'a [Condition],
-    pub remains: &'a [Left],
+    pub remains: &'a [RemainingObject],
     pub now: Timestamp,
 }
 
-impl Facts<'_> {
+impl HealthInputs<'_> {
     /// Whether the pods still show the problem because of which the operator gave up.
     pub(super) fn pods_explain_it(&self) -> bool {
         match self.seen.pods {
-            Some(_) => [Sign::Stuck, Sign::StuckHelper].iter().any(|sign| self.memory.lasts(*sign, self.now)),
+            Some(_) => [TroubleSign::Stuck, TroubleSign::StuckHelper]
+                .iter()
+                .any(|sign| self.memory.has_lasted_debounce(*sign, self.now)),
             None => !self.pods.is_complete(),
         }
     }
@@ -40,10 +42,10 @@ impl Facts<'_> {
 pub(super) struct Decision {
     pub status: Status,
     pub reason: Option<String>,
-    pub tells_loss: bool,
+    pub reports_pod_loss: bool,
 }
 
-type Rule = fn(&Facts) -> Option<Decision>;
+type Rule = fn(&HealthInputs) -> Option<Decision>;
 
 /// Ordered by precedence. Rules about pods come before what people or the operator say.
 const RULES: [Rule; 16] = [
@@ -67,22 +69,22 @@ const RULES: [Rule; 16] = [
 
 /// Applies the rules. If none applies, something is wrong that hasn't lasted long enough to be reported, so
 /// the last reported status stays.
-pub(super) fn decide(facts: &Facts) -> Decision {
+pub(super) fn decide(facts: &HealthInputs) -> Decision {
     let decided = RULES.iter().find_map(|rule| rule(facts));
     decided.or_else(|| facts.memory.told()).unwrap_or_else(|| not_healthy(facts))
 }
 
-fn told(status: Status, reason: impl Into<String>) -> Decision {
-    Decision { status, reason: Some(reason.into()), tells_loss: false }
+fn decide_status(status: Status, reason: impl Into<String>) -> Decision {
+    Decision { status, reason: Some(reason.into()), reports_pod_loss: false }
 }
 
-fn deleting(facts: &Facts) -> Option<Decision> {
+fn deleting(facts: &HealthInputs) -> Option<Decision> {
     let leaving = facts.wanted.deleting || facts.seen.kafka.as_ref().is_some_and(|kafka| kafka.deleting);
-    leaving.then(|| told(Status::Deleting, deletion::words(facts.remains)))
+    leaving.then(|| decide_status(Status::Deleting, deletion::words(facts.remains)))
 }
 
 /// There is no Kafka object, or the operator hasn't reconciled it yet.
-fn not_there(facts: &Facts) -> Option<Decision> {
+fn not_there(facts: &HealthInputs) -> Option<Decision> {
     let why = match &facts.seen.kafka {
         None => "its Kafka object isn't there".to_owned(),
         Some(kafka) if kafka.has_status => return None,
@@ -94,36 +96,39 @@ fn not_there(facts: &Facts) -> Option<Decision> {
             let why = format!(
                 "the Strimzi operator hasn't taken it up: check that it watches namespace `{namespace}`"
             );
-            return Some(told(Status::Failed, why));
+            return Some(decide_status(Status::Failed, why));
         }
         Some(_) => "the operator hasn't taken it up yet".to_owned(),
     };
-    Some(told(Status::Pending, why))
+    Some(decide_status(Status::Pending, why))
 }
 
 /// The operator refuses the current spec. What ran before keeps running, so a mistake in the spec doesn't
 /// make a running cluster Failed.
-fn refused(facts: &Facts) -> Option<Decision> {
+fn refused(facts: &HealthInputs) -> Option<Decision> {
     let report = facts.report;
-    if !report.says(Meaning::Refused) {
+    if !report.says(ReportMeaning::Refused) {
         return None;
     }
     let why =
         format!("the operator refuses the spec ({}): {}", report.reason, reason::brief(&report.message));
     if facts.memory.succeeded.is_none() || facts.pods.ready() == 0 {
-        return Some(told(Status::Failed, why));
+        return Some(decide_status(Status::Failed, why));
     }
     let how = if facts.pods.is_complete() { "goes on running" } else { "runs in part" };
-    Some(told(Status::Degraded, format!("{why}; what ran before {how} ({})", reason::pods(facts.pods))))
+    Some(decide_status(
+        Status::Degraded,
+        format!("{why}; what ran before {how} ({})", reason::pods(facts.pods)),
+    ))
 }
 
 /// Created paused, as clusters over kept disks are.
-fn paused_at_birth(facts: &Facts) -> Option<Decision> {
+fn paused_at_birth(facts: &HealthInputs) -> Option<Decision> {
     facts.memory.succeeded.is_none().then(|| suspended(facts)).flatten()
 }
 
 /// The Kafka object was recreated, and the operator can't connect to the pods that kept running.
-fn out_of_touch(facts: &Facts) -> Option<Decision> {
+fn out_of_touch(facts: &HealthInputs) -> Option<Decision> {
     let older = authorities::older_pods(facts.wanted, facts.seen);
     let has_status = facts.seen.kafka.as_ref().is_some_and(|kafka| kafka.has_status);
     (!older.is_empty() && has_status).then(|| {
@@ -131,22 +136,22 @@ fn out_of_touch(facts: &Facts) -> Option<Decision> {
                    older";
         let way_out = "delete them one by one, each when the one before is ready again";
         let pods = reason::pods(facts.pods);
-        told(Status::Degraded, format!("{why}: {}; {way_out} ({pods})", reason::named(&older)))
+        decide_status(Status::Degraded, format!("{why}: {}; {way_out} ({pods})", reason::named(&older)))
     })
 }
 
 /// It has never worked: it is being created, or that has failed.
-fn never_worked(facts: &Facts) -> Option<Decision> {
+fn never_worked(facts: &HealthInputs) -> Option<Decision> {
     if facts.memory.succeeded.is_some() {
         return None;
     }
     let what = format!("{}{}", reason::pods_and_report(facts), reason::older_disks(facts));
-    let given_up = facts.report.says(Meaning::GaveUp) && facts.pods_explain_it();
+    let given_up = facts.report.says(ReportMeaning::GaveUp) && facts.pods_explain_it();
     let failed = given_up || facts.memory.is_late(facts.now);
-    Some(told(if failed { Status::Failed } else { Status::Provisioning }, what))
+    Some(decide_status(if failed { Status::Failed } else { Status::Provisioning }, what))
 }
 
-fn no_quorum(facts: &Facts) -> Option<Decision> {
+fn no_quorum(facts: &HealthInputs) -> Option<Decision> {
     let voters = facts.memory.voters?.count;
     let ready = facts.pods.controllers()?;
     let why = format!(
@@ -156,109 +161,112 @@ fn no_quorum(facts: &Facts) -> Option<Decision> {
         reason::pods(facts.pods),
         reason::way_out(facts, voters),
     );
-    facts.memory.lasts(Sign::NoQuorum, facts.now).then(|| loss(why, facts))
+    facts.memory.has_lasted_debounce(TroubleSign::NoQuorum, facts.now).then(|| loss(why, facts))
 }
 
 /// Pods that were ready are away, and no rolling restart explains it.
-fn pods_lost(facts: &Facts) -> Option<Decision> {
-    let lost = facts.memory.lasts(Sign::Lost, facts.now);
+fn pods_lost(facts: &HealthInputs) -> Option<Decision> {
+    let lost = facts.memory.has_lasted_debounce(TroubleSign::Lost, facts.now);
     (lost && !is_rolling(facts)).then(|| loss(reason::pods(facts.pods), facts))
 }
 
 /// Whether the operator may be restarting pods: a change is under way, the operator runs, only one pod is
 /// away, it can start, and it isn't overdue.
-fn is_rolling(facts: &Facts) -> bool {
-    let Facts { memory, now, .. } = *facts;
-    let overdue = memory.lasted(Sign::Lost, now).is_some_and(|lasted| lasted >= DEADLINE);
+fn is_rolling(facts: &HealthInputs) -> bool {
+    let HealthInputs { memory, now, .. } = *facts;
+    let overdue = memory.lasted(TroubleSign::Lost, now).is_some_and(|lasted| lasted >= DEADLINE);
     memory.update.is_some()
         && !facts.seen.operator.is_down()
         && !memory.loss_told
-        && !memory.lasts(Sign::LostMany, now)
-        && !memory.lasts(Sign::Stuck, now)
+        && !memory.has_lasted_debounce(TroubleSign::LostMany, now)
+        && !memory.has_lasted_debounce(TroubleSign::Stuck, now)
         && !overdue
 }
 
-fn loss(why: String, facts: &Facts) -> Decision {
+fn loss(why: String, facts: &HealthInputs) -> Decision {
     let mut why = why;
     let troubles = &facts.pods.troubles;
     if let Some(trouble) = facts.seen.operator.trouble() {
         // Kubernetes restarts an existing pod without the operator.
         let comes_back =
-            !troubles.is_empty() && troubles.iter().all(|trouble| trouble.kind == Kind::Starting);
+            !troubles.is_empty() && troubles.iter().all(|trouble| trouble.kind == TroubleKind::Starting);
         let nothing = if comes_back { "" } else { ", so nothing brings them back" };
         why += &format!("; the Strimzi operator {trouble}{nothing}");
     } else if is_paused(facts) {
         why += "; the operator is told to leave the cluster alone";
-    } else if troubles.iter().any(|trouble| trouble.kind == Kind::Missing) {
+    } else if troubles.iter().any(|trouble| trouble.kind == TroubleKind::Missing) {
         why += "; the operator brings back what was lost in its absence within 5 minutes of its start";
     }
-    Decision { tells_loss: true, ..told(Status::Degraded, why) }
+    Decision { reports_pod_loss: true, ..decide_status(Status::Degraded, why) }
 }
 
 /// New pods crash or can't be run, while all pods that were there before are ready.
-fn software_fails(facts: &Facts) -> Option<Decision> {
-    let broken = facts.memory.lasts(Sign::Broken, facts.now);
-    broken.then(|| told(Status::Degraded, reason::pods(facts.pods)))
+fn software_fails(facts: &HealthInputs) -> Option<Decision> {
+    let broken = facts.memory.has_lasted_debounce(TroubleSign::Broken, facts.now);
+    broken.then(|| decide_status(Status::Degraded, reason::pods(facts.pods)))
 }
 
 /// The operator's wait for pods timed out, and the pods are still as it reported.
-fn gave_up(facts: &Facts) -> Option<Decision> {
-    let given_up = facts.report.says(Meaning::GaveUp) && facts.pods_explain_it();
-    given_up.then(|| told(Status::Degraded, reason::pods_and_report(facts)))
+fn gave_up(facts: &HealthInputs) -> Option<Decision> {
+    let given_up = facts.report.says(ReportMeaning::GaveUp) && facts.pods_explain_it();
+    given_up.then(|| decide_status(Status::Degraded, reason::pods_and_report(facts)))
 }
 
 /// A change is under way and nothing has moved for too long. A change of which only partition movement is
 /// left never counts as stalled: it may take hours without a sign in any observed object, and Cruise Control
 /// reports if it gives up.
-fn stalled(facts: &Facts) -> Option<Decision> {
+fn stalled(facts: &HealthInputs) -> Option<Decision> {
     let mut active = facts.progress.iter().filter(|progress| progress.is_active(facts.pods)).peekable();
-    if active.peek().is_some() && active.all(|progress| *progress == Progress::Rebalance) {
+    if active.peek().is_some() && active.all(|progress| *progress == HealthProgress::Rebalance) {
         return None;
     }
     let minutes = DEADLINE.as_mins();
     let why = || format!("nothing has moved for {minutes} minutes: {}", reason::under_way(facts));
-    facts.memory.is_stalled(facts.now).then(|| told(Status::Degraded, why()))
+    facts.memory.is_stalled(facts.now).then(|| decide_status(Status::Degraded, why()))
 }
 
-fn is_paused(facts: &Facts) -> bool {
+fn is_paused(facts: &HealthInputs) -> bool {
     facts.seen.kafka.as_ref().is_some_and(|kafka| kafka.paused)
 }
 
-fn suspended(facts: &Facts) -> Option<Decision> {
+fn suspended(facts: &HealthInputs) -> Option<Decision> {
     let who = if facts.wanted.paused { "" } else { ", which the spec doesn't ask for" };
     let why = format!(
         "the operator is told to leave the cluster alone (`strimzi.io/pause-reconciliation`{who}): changes wait"
     );
-    is_paused(facts).then(|| told(Status::Suspended, why))
+    is_paused(facts).then(|| decide_status(Status::Suspended, why))
 }
 
 /// Pods are well, but something needs a person's decision or repair.
-fn needs_a_person(facts: &Facts) -> Option<Decision> {
+fn needs_a_person(facts: &HealthInputs) -> Option<Decision> {
     if let Some(condition) = facts.conditions.iter().find(|condition| condition.degraded) {
-        return Some(told(Status::Degraded, condition.message.clone()));
+        return Some(decide_status(Status::Degraded, condition.message.clone()));
     }
-    let failed = facts.report.says(Meaning::Failed) || facts.report.says(Meaning::GaveUp);
+    let failed = facts.report.says(ReportMeaning::Failed) || facts.report.says(ReportMeaning::GaveUp);
     let still = facts.memory.update.is_none();
-    (failed && still).then(|| told(Status::Degraded, reason::pods_and_report(facts)))
+    (failed && still).then(|| decide_status(Status::Degraded, reason::pods_and_report(facts)))
 }
 
 /// A change is under way, or was until a moment ago.
-fn changing(facts: &Facts) -> Option<Decision> {
+fn changing(facts: &HealthInputs) -> Option<Decision> {
     facts.memory.update?;
-    let upgrading = facts.progress.iter().any(|progress| matches!(progress, Progress::Version { .. }));
-    Some(told(if upgrading { Status::Upgrading } else { Status::Updating }, reason::under_way(facts)))
+    let upgrading = facts.progress.iter().any(|progress| matches!(progress, HealthProgress::Version { .. }));
+    Some(decide_status(
+        if upgrading { Status::Upgrading } else { Status::Updating },
+        reason::under_way(facts),
+    ))
 }
 
 /// The operator's last report is a failure that is older than the pods, and it hasn't finished since.
-fn overtaken(facts: &Facts) -> Option<Decision> {
-    facts.report.overtaken.then(|| told(Status::Degraded, reason::pods_and_report(facts)))
+fn overtaken(facts: &HealthInputs) -> Option<Decision> {
+    facts.report.overtaken.then(|| decide_status(Status::Degraded, reason::pods_and_report(facts)))
 }
 
-fn healthy(facts: &Facts) -> Option<Decision> {
-    let well = facts.report.meaning == Meaning::Ready && facts.pods.is_complete();
-    well.then_some(Decision { status: Status::Healthy, reason: None, tells_loss: false })
+fn healthy(facts: &HealthInputs) -> Option<Decision> {
+    let well = facts.report.meaning == ReportMeaning::Ready && facts.pods.is_complete();
+    well.then_some(Decision { status: Status::Healthy, reason: None, reports_pod_loss: false })
 }
 
-fn not_healthy(facts: &Facts) -> Decision {
-    told(Status::Degraded, reason::pods_and_report(facts))
+fn not_healthy(facts: &HealthInputs) -> Decision {
+    decide_status(Status::Degraded, reason::pods_and_report(facts))
 }

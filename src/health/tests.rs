@@ -13,16 +13,16 @@ use serde_json::{Value, json};
 
 use crate::catalog::Status;
 
-use super::view::{Operator, Seen};
+use super::view::{ClusterObservation, OperatorState};
 use super::*;
 
 /// One cluster, `orders`, with the memory of earlier judgements.
 struct Lab {
-    wanted: Wanted,
+    wanted: AppliedCluster,
     objects: BTreeMap<String, Value>,
-    operator: Operator,
+    operator: OperatorState,
     classes: Option<Vec<String>>,
-    memory: Memory,
+    memory: HealthMemory,
     now: Timestamp,
 }
 
@@ -33,17 +33,17 @@ impl Lab {
     fn healthy() -> Self {
         let pool = |controller| WantedPool { replicas: 3, controller };
         let mut lab = Self {
-            wanted: Wanted {
+            wanted: AppliedCluster {
                 namespace: NAMESPACE.into(),
                 cluster: "orders".into(),
                 version: Some("4.3.1".into()),
                 pools: BTreeMap::from([("broker".into(), pool(false)), ("controller".into(), pool(true))]),
-                ..Wanted::default()
+                ..AppliedCluster::default()
             },
             objects: BTreeMap::new(),
-            operator: Operator::Unknown,
+            operator: OperatorState::Unknown,
             classes: None,
-            memory: Memory::default(),
+            memory: HealthMemory::default(),
             now: "2026-11-21T11:00:00Z".parse().unwrap(),
         };
         lab.put(json!({"kind": "Kafka", "metadata": {"name": "orders", "uid": "u1", "generation": 1},
@@ -64,7 +64,7 @@ impl Lab {
 
     fn new_cluster() -> Self {
         let mut lab = Self::healthy();
-        lab.memory = Memory::default();
+        lab.memory = HealthMemory::default();
         lab.objects.retain(|_, object| object["kind"] != "Pod");
         lab.edit(
             "Kafka/orders",
@@ -107,9 +107,9 @@ impl Lab {
         self.edit("Kafka/orders", "/status/conditions", json!([condition]));
     }
 
-    fn seen(&self) -> Seen {
-        let seen =
-            Seen::of(NAMESPACE, "orders", self.operator.clone(), self.objects.values()).watching_pods();
+    fn seen(&self) -> ClusterObservation {
+        let seen = ClusterObservation::of(NAMESPACE, "orders", self.operator.clone(), self.objects.values())
+            .watching_pods();
         match &self.classes {
             Some(classes) => seen.knowing_storage_classes(classes.clone()),
             None => seen,
@@ -178,7 +178,7 @@ fn whoever_looks_after_a_long_time_is_told_what_is_so() {
     lab.broker(json!({"state": {"waiting": {"reason": "ImagePullBackOff"}}}));
     assert_eq!(lab.status(), Status::Healthy, "who watches waits for what lasts");
     let mut lab = Lab::healthy();
-    lab.now += GAP;
+    lab.now += OBSERVATION_GAP;
     lab.broker(json!({"state": {"waiting": {"reason": "ImagePullBackOff"}}}));
     assert_eq!(lab.status(), Status::Degraded);
 }
@@ -200,8 +200,8 @@ fn memory_is_kept_as_json() {
     lab.broker(json!({"restartCount": 2, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}));
     lab.told();
     let text = serde_json::to_string(&lab.memory).unwrap();
-    assert_eq!(serde_json::from_str::<Memory>(&text).unwrap(), lab.memory);
-    assert_eq!(serde_json::from_str::<Memory>("{}").unwrap(), Memory::default());
+    assert_eq!(serde_json::from_str::<HealthMemory>(&text).unwrap(), lab.memory);
+    assert_eq!(serde_json::from_str::<HealthMemory>("{}").unwrap(), HealthMemory::default());
 }
 
 #[test]

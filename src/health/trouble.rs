@@ -1,12 +1,12 @@
 //! Why a pod isn't ready.
 
-use super::Wanted;
+use super::AppliedCluster;
 use super::reason::{brief, quoted};
-use super::view::{Claim, Container, Exit, Pod, Seen};
+use super::view::{ClusterObservation, Container, ContainerExit, Pod, VolumeClaimView};
 
 /// The cause that keeps a pod from being ready, the worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(super) enum TroubleKind {
     Crash,
     Image,
     Container,
@@ -17,43 +17,43 @@ pub(super) enum Kind {
     Starting,
 }
 
-impl Kind {
+impl TroubleKind {
     /// Whether waiting won't help.
     pub(super) fn is_stuck(self) -> bool {
-        self < Kind::Ending
+        self < TroubleKind::Ending
     }
 
     /// Whether the software is at fault, rather than the place where it should run.
     pub(super) fn is_broken(self) -> bool {
-        self < Kind::Unschedulable
+        self < TroubleKind::Unschedulable
     }
 }
 
 /// The waiting reasons of containers whose meaning is known. All others are part of starting.
-const WAITING: [(&str, Kind); 10] = [
-    ("CrashLoopBackOff", Kind::Crash),
-    ("ErrImagePull", Kind::Image),
-    ("ImagePullBackOff", Kind::Image),
-    ("InvalidImageName", Kind::Image),
-    ("ErrImageNeverPull", Kind::Image),
-    ("ImageInspectError", Kind::Image),
-    ("RegistryUnavailable", Kind::Image),
-    ("CreateContainerConfigError", Kind::Container),
-    ("CreateContainerError", Kind::Container),
-    ("RunContainerError", Kind::Container),
+const WAITING: [(&str, TroubleKind); 10] = [
+    ("CrashLoopBackOff", TroubleKind::Crash),
+    ("ErrImagePull", TroubleKind::Image),
+    ("ImagePullBackOff", TroubleKind::Image),
+    ("InvalidImageName", TroubleKind::Image),
+    ("ErrImageNeverPull", TroubleKind::Image),
+    ("ImageInspectError", TroubleKind::Image),
+    ("RegistryUnavailable", TroubleKind::Image),
+    ("CreateContainerConfigError", TroubleKind::Container),
+    ("CreateContainerError", TroubleKind::Container),
+    ("RunContainerError", TroubleKind::Container),
 ];
 
 /// A pod that isn't ready, and why. Ordered by severity, then by name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Trouble {
-    pub kind: Kind,
+pub(super) struct PodTrouble {
+    pub kind: TroubleKind,
     pub pod: String,
     /// Follows the pod's name in a sentence: `isn't there`.
     pub why: String,
 }
 
 /// The pods of a pool that aren't ready. Empty if pods aren't watched.
-pub(super) fn of_pool(wanted: &Wanted, seen: &Seen, pool: &str) -> Vec<Trouble> {
+pub(super) fn of_pool(wanted: &AppliedCluster, seen: &ClusterObservation, pool: &str) -> Vec<PodTrouble> {
     let Some(pods) = &seen.pods else { return Vec::new() };
     let found = pods
         .iter()
@@ -64,15 +64,20 @@ pub(super) fn of_pool(wanted: &Wanted, seen: &Seen, pool: &str) -> Vec<Trouble> 
         .iter()
         .map(|id| format!("{}-{pool}-{id}", wanted.cluster))
         .filter(|name| !pods.contains_key(name))
-        .map(|pod| Trouble { kind: Kind::Missing, pod, why: "isn't there".to_owned() });
+        .map(|pod| PodTrouble { kind: TroubleKind::Missing, pod, why: "isn't there".to_owned() });
     found.chain(missing).collect()
 }
 
-pub(super) fn of_pod(wanted: &Wanted, seen: &Seen, name: &str, pod: &Pod) -> Trouble {
+pub(super) fn of_pod(
+    wanted: &AppliedCluster,
+    seen: &ClusterObservation,
+    name: &str,
+    pod: &Pod,
+) -> PodTrouble {
     let (kind, why) = if pod.deleting {
-        (Kind::Ending, "is ending".to_owned())
+        (TroubleKind::Ending, "is ending".to_owned())
     } else if let Some(message) = &pod.unschedulable {
-        (Kind::Unschedulable, format!("can't be scheduled: {}{}", brief(message), claims(seen, name)))
+        (TroubleKind::Unschedulable, format!("can't be scheduled: {}{}", brief(message), claims(seen, name)))
     } else {
         pod.containers
             .iter()
@@ -80,29 +85,33 @@ pub(super) fn of_pod(wanted: &Wanted, seen: &Seen, name: &str, pod: &Pod) -> Tro
             .map(|container| of_container(wanted, name, container))
             .min()
             .filter(|(kind, _)| kind.is_stuck())
-            .unwrap_or_else(|| (Kind::Starting, format!("is starting{}", mounting(seen, name))))
+            .unwrap_or_else(|| (TroubleKind::Starting, format!("is starting{}", mounting(seen, name))))
     };
-    Trouble { kind, pod: name.to_owned(), why }
+    PodTrouble { kind, pod: name.to_owned(), why }
 }
 
-fn of_container(wanted: &Wanted, pod: &str, container: &Container) -> (Kind, String) {
+fn of_container(wanted: &AppliedCluster, pod: &str, container: &Container) -> (TroubleKind, String) {
     let waiting = container.waiting.as_deref().unwrap_or_default();
     let known = WAITING.iter().find(|(reason, _)| *reason == waiting).map(|(_, kind)| *kind);
     match (known, &container.ended) {
-        (Some(Kind::Crash), ended) => (Kind::Crash, crash(wanted, pod, container, ended.as_ref())),
-        (None, Some(exit)) if exit.code != 0 => (Kind::Crash, crash(wanted, pod, container, Some(exit))),
+        (Some(TroubleKind::Crash), ended) => {
+            (TroubleKind::Crash, crash(wanted, pod, container, ended.as_ref()))
+        }
+        (None, Some(exit)) if exit.code != 0 => {
+            (TroubleKind::Crash, crash(wanted, pod, container, Some(exit)))
+        }
         (Some(kind), _) => {
             let message = container.waiting_message.as_deref().map(|text| format!(": {}", brief(text)));
             let name = quoted(&container.name);
             (kind, format!("can't run container {name}: {waiting}{}", message.unwrap_or_default()))
         }
-        (None, _) => (Kind::Starting, String::new()),
+        (None, _) => (TroubleKind::Starting, String::new()),
     }
 }
 
 /// Describes a container that exits with an error. From the second restart on it counts as a crash loop, even
 /// while the container runs.
-fn crash(wanted: &Wanted, pod: &str, container: &Container, ended: Option<&Exit>) -> String {
+fn crash(wanted: &AppliedCluster, pod: &str, container: &Container, ended: Option<&ContainerExit>) -> String {
     let looping = container.restarts > 1 || container.waiting.is_some();
     let what = if looping { "is in a crash loop" } else { "has crashed" };
     let mut details = vec![match container.restarts {
@@ -120,7 +129,7 @@ fn crash(wanted: &Wanted, pod: &str, container: &Container, ended: Option<&Exit>
     format!("{what} ({details}); see `kubectl logs --previous -n {namespace} {pod} -c {container}`")
 }
 
-fn claims(seen: &Seen, pod: &str) -> String {
+fn claims(seen: &ClusterObservation, pod: &str) -> String {
     let pending = seen.claims_of(pod).filter(|(_, claim)| claim.pending);
     pending
         .map(|(name, claim)| {
@@ -136,13 +145,13 @@ fn claims(seen: &Seen, pod: &str) -> String {
 /// Returns the claim for which a pod can't be scheduled, unless the pod lacks room on the nodes instead. A
 /// claim that only waits for its pod to be scheduled has no volume either, so a pending claim alone proves
 /// nothing.
-pub(super) fn lacks_volume<'a>(seen: &'a Seen, trouble: &Trouble) -> Option<&'a str> {
-    if trouble.kind != Kind::Unschedulable {
+pub(super) fn lacks_volume<'a>(seen: &'a ClusterObservation, trouble: &PodTrouble) -> Option<&'a str> {
+    if trouble.kind != TroubleKind::Unschedulable {
         return None;
     }
     let message = seen.pods.as_ref()?.get(&trouble.pod)?.unschedulable.as_deref()?.to_lowercase();
     let names_volume = message.contains("volume");
-    let lacks = |name: &str, claim: &Claim| {
+    let lacks = |name: &str, claim: &VolumeClaimView| {
         let class = claim.class.as_deref().zip(seen.storage_classes.as_ref());
         let no_class = class.is_some_and(|(class, known)| !known.contains(class));
         names_volume || no_class || seen.warning_about("PersistentVolumeClaim", name).is_some()
@@ -151,7 +160,7 @@ pub(super) fn lacks_volume<'a>(seen: &'a Seen, trouble: &Trouble) -> Option<&'a 
     pending.find(|(name, claim)| lacks(name, claim)).map(|(name, _)| name.as_str())
 }
 
-fn claim_reason(seen: &Seen, name: &str, class: Option<&str>) -> String {
+fn claim_reason(seen: &ClusterObservation, name: &str, class: Option<&str>) -> String {
     let exists = |class: &str| seen.storage_classes.as_ref().map(|known| known.contains(class));
     match (class, class.and_then(exists), seen.warning_about("PersistentVolumeClaim", name)) {
         (Some(class), Some(false), _) => {
@@ -167,7 +176,7 @@ fn claim_reason(seen: &Seen, name: &str, class: Option<&str>) -> String {
 }
 
 /// Describes what a starting pod waits for, if Kubernetes has reported it.
-fn mounting(seen: &Seen, pod: &str) -> String {
+fn mounting(seen: &ClusterObservation, pod: &str) -> String {
     const REASONS: [&str; 3] = ["FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox"];
     let event = seen.warning_about("Pod", pod).filter(|event| REASONS.contains(&event.reason.as_str()));
     event.map(|event| format!(" ({}: {})", event.reason, brief(&event.message))).unwrap_or_default()

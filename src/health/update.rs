@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::memory::{Memory, PoolMemory, Sign, Voters};
+use super::memory::{HealthMemory, PoolMemory, TroubleSign, Voters};
 use super::pods::{PodCount, PoolCount};
-use super::progress::Progress;
-use super::report::{Meaning, Report};
-use super::view::{Pod, Seen};
-use super::{SETTLE, Wanted};
+use super::progress::HealthProgress;
+use super::report::{OperatorReport, ReportMeaning};
+use super::view::{ClusterObservation, Pod};
+use super::{AppliedCluster, QUIET_PERIOD};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Update {
+pub(super) struct OngoingChange {
     pub began: Timestamp,
     /// When something was last under way.
     pub last: Timestamp,
@@ -22,12 +22,12 @@ pub(super) struct Update {
 }
 
 pub(super) fn follow(
-    memory: &mut Memory,
-    wanted: &Wanted,
-    seen: &Seen,
+    memory: &mut HealthMemory,
+    wanted: &AppliedCluster,
+    seen: &ClusterObservation,
     pods: &PodCount,
-    report: &Report,
-    progress: &[Progress],
+    report: &OperatorReport,
+    progress: &[HealthProgress],
     now: Timestamp,
 ) {
     let kafka = seen.kafka.as_ref();
@@ -38,7 +38,11 @@ pub(super) fn follow(
         _ if active => {
             let behind = kafka.is_some_and(|kafka| kafka.is_behind());
             let began = memory.update.map_or(now, |update| update.began);
-            Some(Update { began, last: now, announced: behind || report.meaning != Meaning::Ready })
+            Some(OngoingChange {
+                began,
+                last: now,
+                announced: behind || report.meaning != ReportMeaning::Ready,
+            })
         }
         Some(update) if !has_ended(update, report, now) && !memory.restarts_nothing(wanted) => Some(update),
         _ => None,
@@ -47,23 +51,29 @@ pub(super) fn follow(
         forget_restarts(memory, seen);
         memory.settle(wanted);
     }
-    if pods.lost == 0 && memory.lasted(Sign::NoQuorum, now).is_none() {
+    if pods.lost == 0 && memory.lasted(TroubleSign::NoQuorum, now).is_none() {
         memory.loss_told = false;
     }
     learn_voters(memory, seen, pods, report);
 }
 
-fn has_ended(update: Update, report: &Report, now: Timestamp) -> bool {
-    let announced = update.announced && (report.meaning == Meaning::Ready || report.says(Meaning::Refused));
-    announced || now.duration_since(update.last) >= SETTLE
+fn has_ended(update: OngoingChange, report: &OperatorReport, now: Timestamp) -> bool {
+    let announced =
+        update.announced && (report.meaning == ReportMeaning::Ready || report.says(ReportMeaning::Refused));
+    announced || now.duration_since(update.last) >= QUIET_PERIOD
 }
 
 /// Updates the memory of each pool: ready pods, pods restarted since the change began, and whether pods are
 /// being replaced. Pods that return from a reported loss don't count as restarts.
-pub(super) fn count_restarts(memory: &mut Memory, seen: &Seen, pods: &PodCount, now: Timestamp) {
+pub(super) fn count_restarts(
+    memory: &mut HealthMemory,
+    seen: &ClusterObservation,
+    pods: &PodCount,
+    now: Timestamp,
+) {
     let old = |pool: &PoolCount| pool.counts.is_some_and(|counts| counts.current < counts.pods);
-    memory.note(Sign::OldRevision, pods.pools.values().any(old), now);
-    let lasting = memory.lasts(Sign::OldRevision, now);
+    memory.note(TroubleSign::OldRevision, pods.pools.values().any(old), now);
+    let lasting = memory.has_lasted_debounce(TroubleSign::OldRevision, now);
     let updating = memory.update.is_some();
     let replaced = replaced_pods(memory, seen);
     let told = memory.loss_told;
@@ -98,7 +108,7 @@ pub(super) fn count_restarts(memory: &mut Memory, seen: &Seen, pods: &PodCount, 
 /// Counts the ready pods of each pool that replaced a pod of the same name since the last count; `None` if
 /// pods aren't watched. Without an earlier observation, creation times decide: pods of the change that is
 /// under way are younger than the operator's last report.
-fn replaced_pods(memory: &mut Memory, seen: &Seen) -> Option<BTreeMap<String, u32>> {
+fn replaced_pods(memory: &mut HealthMemory, seen: &ClusterObservation) -> Option<BTreeMap<String, u32>> {
     let pods = seen.pods.as_ref()?;
     let known = memory.pods.take();
     let said = seen.kafka.iter().flat_map(|kafka| &kafka.conditions).map(|condition| &condition.written);
@@ -133,7 +143,7 @@ fn identity(pod: &Pod) -> String {
 }
 
 /// Resets the counts when no change is under way; the next change starts from the pods that exist now.
-fn forget_restarts(memory: &mut Memory, seen: &Seen) {
+fn forget_restarts(memory: &mut HealthMemory, seen: &ClusterObservation) {
     for pool in memory.pools.values_mut() {
         pool.restarted = 0;
     }
@@ -145,9 +155,16 @@ fn forget_restarts(memory: &mut Memory, seen: &Seen) {
 
 /// Learns the number of voting controllers while all is well. A higher number is believed at once. A lower
 /// one is believed only after the operator has finished a later change, for which it needs a quorum.
-fn learn_voters(memory: &mut Memory, seen: &Seen, pods: &PodCount, report: &Report) {
+fn learn_voters(
+    memory: &mut HealthMemory,
+    seen: &ClusterObservation,
+    pods: &PodCount,
+    report: &OperatorReport,
+) {
     let well = memory.update.is_none() && memory.succeeded.is_some() && pods.is_complete();
-    let Some(count) = pods.controllers().filter(|_| well && report.meaning == Meaning::Ready) else { return };
+    let Some(count) = pods.controllers().filter(|_| well && report.meaning == ReportMeaning::Ready) else {
+        return;
+    };
     let learnt_at = seen.kafka.as_ref().and_then(|kafka| kafka.observed_generation);
     let believed = memory.voters.is_none_or(|known| count >= known.count || learnt_at > known.learnt_at);
     if believed {

@@ -17,12 +17,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-pub use claim::Claim;
-pub use deployment::Operator;
-pub use event::Event;
-pub use kafka::{Kafka, Listener};
-pub use node_pool::NodePool;
-pub use pod::{Container, Exit, Pod};
+pub use claim::VolumeClaimView;
+pub use deployment::OperatorState;
+pub use event::KubernetesEvent;
+pub use kafka::{KafkaView, Listener};
+pub use node_pool::NodePoolView;
+pub use pod::{Container, ContainerExit, Pod};
 pub use pod_set::{Counts, PodSet};
 pub use reading::OperatorCondition;
 pub use user::User;
@@ -36,40 +36,40 @@ const POOL: &str = "strimzi.io/pool-name";
 
 /// Everything that is observed of one cluster at one moment.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Seen {
-    pub kafka: Option<Kafka>,
-    pub pools: BTreeMap<String, NodePool>,
+pub struct ClusterObservation {
+    pub kafka: Option<KafkaView>,
+    pub pools: BTreeMap<String, NodePoolView>,
     /// By the name of their pool.
     pub pod_sets: BTreeMap<String, PodSet>,
     /// By name. `None` if pods aren't watched; the counts of the pod sets are used then.
     pub pods: Option<BTreeMap<String, Pod>>,
     /// Persistent volume claims, by name.
-    pub claims: BTreeMap<String, Claim>,
+    pub claims: BTreeMap<String, VolumeClaimView>,
     /// The names of the existing storage classes; `None` if unknown.
     pub storage_classes: Option<BTreeSet<String>>,
-    pub events: Vec<Event>,
+    pub events: Vec<KubernetesEvent>,
     pub users: BTreeMap<String, User>,
     /// Every object of the cluster. Shows what remains when it is deleted.
-    pub objects: BTreeSet<Left>,
-    pub operator: Operator,
+    pub objects: BTreeSet<RemainingObject>,
+    pub operator: OperatorState,
 }
 
 /// An object that still exists.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Left {
+pub struct RemainingObject {
     pub kind: String,
     pub name: String,
     /// Whether it has a deletion timestamp.
     pub deleting: bool,
 }
 
-impl Seen {
+impl ClusterObservation {
     /// Builds the views of the objects that belong to a cluster, given in any order. Pods and storage classes
     /// count as unknown until `watching_pods` and `knowing_storage_classes` are called.
     pub fn of(
         namespace: &str,
         cluster: &str,
-        operator: Operator,
+        operator: OperatorState,
         objects: impl IntoIterator<Item = impl Borrow<Value>>,
     ) -> Self {
         let mut seen = Self { operator, ..Self::default() };
@@ -97,36 +97,40 @@ impl Seen {
     fn take(&mut self, cluster: &str, object: &Value) {
         let (Some(kind), Some(name)) = (text(object, &["kind"]), name(object)) else { return };
         if kind == "Event" {
-            self.events.extend(Event::read(object));
+            self.events.extend(KubernetesEvent::read(object));
             return;
         }
         let is_it = kind == "Kafka" && name == cluster;
         if !is_it && labelled(object, CLUSTER).as_deref() != Some(cluster) {
             return;
         }
-        self.objects.insert(Left { kind: kind.clone(), name: name.clone(), deleting: deleting(object) });
+        self.objects.insert(RemainingObject {
+            kind: kind.clone(),
+            name: name.clone(),
+            deleting: deleting(object),
+        });
         match kind.as_str() {
-            "Kafka" if is_it => self.kafka = Some(Kafka::read(object)),
-            "KafkaNodePool" => _ = self.pools.insert(name, NodePool::read(object)),
+            "Kafka" if is_it => self.kafka = Some(KafkaView::read(object)),
+            "KafkaNodePool" => _ = self.pools.insert(name, NodePoolView::read(object)),
             "StrimziPodSet" => {
                 let pool = labelled(object, POOL).unwrap_or(name);
                 self.pod_sets.insert(pool, PodSet::read(object));
             }
             "Pod" => _ = self.pods.get_or_insert_default().insert(name, Pod::read(object)),
-            "PersistentVolumeClaim" => _ = self.claims.insert(name, Claim::read(object)),
+            "PersistentVolumeClaim" => _ = self.claims.insert(name, VolumeClaimView::read(object)),
             "KafkaUser" => _ = self.users.insert(name, User::read(object)),
             _ => {}
         }
     }
 
     /// The claims of a pod. Strimzi names them `data-<volume>-<pod>`.
-    pub fn claims_of(&self, pod: &str) -> impl Iterator<Item = (&String, &Claim)> {
+    pub fn claims_of(&self, pod: &str) -> impl Iterator<Item = (&String, &VolumeClaimView)> {
         self.claims.iter().filter(move |(name, _)| {
             name.strip_suffix(pod).is_some_and(|volume| volume.starts_with("data-") && volume.ends_with('-'))
         })
     }
 
-    pub fn warning_about(&self, kind: &str, name: &str) -> Option<&Event> {
+    pub fn warning_about(&self, kind: &str, name: &str) -> Option<&KubernetesEvent> {
         self.events.iter().rfind(|event| event.warning && event.kind == kind && event.name == name)
     }
 }

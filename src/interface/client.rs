@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::catalog::ResolvedCluster;
 use crate::health::Outputs;
 use crate::names::Domain;
-use crate::render::{self, Clients, Endpoint, Login, ServerTrust};
+use crate::render::{self, ClientAccess, Endpoint, Login, ServerTrust};
 use crate::spec::{IdentityProvider, certificate};
 
 /// The client properties of one listener.
@@ -67,7 +67,7 @@ impl ClientProperties {
         &mut self,
         cluster: &ResolvedCluster,
         endpoint: &Endpoint,
-        clients: &Clients,
+        clients: &ClientAccess,
         known: Option<&Outputs>,
     ) {
         let certificates = match (endpoint.trust, &cluster.domain) {
@@ -89,7 +89,7 @@ impl ClientProperties {
         self.properties.insert("ssl.truststore.type", "PEM".to_owned());
     }
 
-    fn log_in(&mut self, cluster: &ResolvedCluster, endpoint: &Endpoint, clients: &Clients) {
+    fn log_in(&mut self, cluster: &ResolvedCluster, endpoint: &Endpoint, clients: &ClientAccess) {
         let login = endpoint.login;
         let (protocol, mechanism) = match login {
             Login::Mtls => ("SSL", None),

@@ -1,14 +1,14 @@
 use crate::names::{Kind, ResourceKey};
 use crate::plan::Cause;
-use crate::plan::diff::Found;
-use crate::plan::world::World;
+use crate::plan::diff::ObjectDiff;
+use crate::plan::world::PlanContext;
 use crate::spec::Spec;
 
 /// Returns why a resource changes.
 ///
 /// A changed spec explains everything. Without one, a difference that only the target has is drift. If the
 /// rendered manifest differs, something that it was made from changed.
-pub(super) fn of(world: &World, key: &ResourceKey, found: &[Found]) -> Cause {
+pub(super) fn change_cause(world: &PlanContext, key: &ResourceKey, found: &[ObjectDiff]) -> Cause {
     let edited = world.current.get(key).is_some_and(|current| !current.fields.is_empty());
     if edited || !world.is_made(key) || found.is_empty() {
         return Cause::Spec;
@@ -20,14 +20,14 @@ pub(super) fn of(world: &World, key: &ResourceKey, found: &[Found]) -> Cause {
     let changed = |to: &ResourceKey| world.current.get(to).is_some_and(|current| !current.fields.is_empty());
     match references(world, key).into_iter().find(changed) {
         Some(to) => Cause::Reference { to },
-        None => earlier(world, key, found),
+        None => unfinished_cause(world, key, found),
     }
 }
 
 /// Finds an input that changed in an earlier round that didn't finish: it was killed, it failed, or the
 /// change had to wait. A difference that a new version of Streamfleet makes, or that nothing known explains,
 /// is attributed to the software: such a change needs approval before it disrupts anything.
-fn earlier(world: &World, key: &ResourceKey, found: &[Found]) -> Cause {
+fn unfinished_cause(world: &PlanContext, key: &ResourceKey, found: &[ObjectDiff]) -> Cause {
     let software = Cause::Software { version: world.policy.software.clone() };
     let before = world.recorded(key).and_then(|record| record.made_from.as_ref());
     let now = world.made_from(key);
@@ -48,22 +48,22 @@ fn earlier(world: &World, key: &ResourceKey, found: &[Found]) -> Cause {
 }
 
 /// Returns the resources that a resource refers to, directly or through its fleet, without its organization.
-pub(super) fn references(world: &World, key: &ResourceKey) -> Vec<ResourceKey> {
+pub(super) fn references(world: &PlanContext, key: &ResourceKey) -> Vec<ResourceKey> {
     let Some(spec) = world.spec(key) else {
         return Vec::new();
     };
-    let mut all = direct(world, key, &spec);
+    let mut all = direct_references(world, key, &spec);
     let further: Vec<ResourceKey> = all
         .iter()
         .filter(|key| key.kind == Kind::Fleet)
-        .filter_map(|fleet| Some(direct(world, fleet, &world.spec(fleet)?)))
+        .filter_map(|fleet| Some(direct_references(world, fleet, &world.spec(fleet)?)))
         .flatten()
         .collect();
     all.extend(further);
     all
 }
 
-pub(super) fn direct(world: &World, key: &ResourceKey, spec: &Spec) -> Vec<ResourceKey> {
+pub(super) fn direct_references(world: &PlanContext, key: &ResourceKey, spec: &Spec) -> Vec<ResourceKey> {
     let at = |kind, name: &str| ResourceKey::new(kind, &key.organization, name);
     match spec {
         Spec::Cluster(cluster) => {
@@ -85,7 +85,7 @@ pub(super) fn direct(world: &World, key: &ResourceKey, spec: &Spec) -> Vec<Resou
 }
 
 /// Returns the base domain that a fleet names by its submitted or its derived name.
-fn domain_key(world: &World, fleet: &ResourceKey, domain: &str) -> ResourceKey {
+fn domain_key(world: &PlanContext, fleet: &ResourceKey, domain: &str) -> ResourceKey {
     let known = |key: &ResourceKey| {
         world.catalog.resources.contains_key(key) || world.recorded.resources.contains_key(key)
     };

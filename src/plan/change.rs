@@ -2,10 +2,10 @@
 
 use crate::catalog::{Hold, Resource};
 use crate::names::ResourceKey;
-use crate::plan::diff::{Differences, Found};
-use crate::plan::upgrade::Stage;
-use crate::plan::verdict::{Judgement, Permits, Refusal, judge};
-use crate::plan::world::{Current, World};
+use crate::plan::diff::{Differences, ObjectDiff};
+use crate::plan::upgrade::UpgradeStage;
+use crate::plan::verdict::{ChangeJudgement, Permits, RefusedChange, judge};
+use crate::plan::world::{PlanContext, SpecDiff};
 use crate::plan::{
     Cause, Change, DryRuns, Remark, Step, Verb, Verdict, Waiting, cause, dry_run, effects, field_effects,
     guard, members, order, record, refusal, waiting,
@@ -13,15 +13,15 @@ use crate::plan::{
 use crate::problem::Origin;
 use crate::spec::Spec;
 
-pub(super) type Decided = (Change, Vec<Refusal>);
+pub(super) type ChangeWithRefusals = (Change, Vec<RefusedChange>);
 
-pub(super) fn of(
-    world: &World,
+pub(super) fn resource_change(
+    world: &PlanContext,
     resource: &Resource,
     differences: Differences,
     runs: Option<&DryRuns>,
-    stage: Option<&Stage>,
-) -> Option<Decided> {
+    stage: Option<&UpgradeStage>,
+) -> Option<ChangeWithRefusals> {
     let current = world.current.get(&resource.key)?;
     match &resource.hold {
         Some(hold) => Some((held(world, resource, current, hold), Vec::new())),
@@ -29,17 +29,17 @@ pub(super) fn of(
     }
 }
 
-fn held(world: &World, resource: &Resource, current: &Current, hold: &Hold) -> Change {
+fn held(world: &PlanContext, resource: &Resource, current: &SpecDiff, hold: &Hold) -> Change {
     Change {
         fields: current.fields.clone(),
         waiting: vec![Waiting::Held(hold.clone())],
         record: world.recorded(&resource.key).cloned(),
-        ..mention(&resource.key, Some(origin(world, resource, current)))
+        ..kept_resource(&resource.key, Some(origin(world, resource, current)))
     }
 }
 
 /// Returns a change that leaves a resource as it is. The caller adds what it waits for.
-pub(super) fn mention(key: &ResourceKey, origin: Option<Origin>) -> Change {
+pub(super) fn kept_resource(key: &ResourceKey, origin: Option<Origin>) -> Change {
     Change {
         resource: key.clone(),
         verb: Verb::Keep,
@@ -58,16 +58,16 @@ pub(super) fn mention(key: &ResourceKey, origin: Option<Origin>) -> Change {
 }
 
 fn wanted(
-    world: &World,
+    world: &PlanContext,
     resource: &Resource,
-    current: &Current,
+    current: &SpecDiff,
     differences: Differences,
     runs: Option<&DryRuns>,
-    stage: Option<&Stage>,
-) -> Option<Decided> {
+    stage: Option<&UpgradeStage>,
+) -> Option<ChangeWithRefusals> {
     let Differences { mut found, foreign, obstacles, contested } = differences;
     let differs = !found.is_empty() || !current.fields.is_empty();
-    let later = stage.and_then(Stage::waiting).filter(|_| !differs);
+    let later = stage.and_then(UpgradeStage::waiting).filter(|_| !differs);
     let secrets = waiting::for_own_secrets(resource);
     let verb = match world.is_made(&resource.key) {
         false => Verb::Create,
@@ -77,12 +77,12 @@ fn wanted(
         true => return None,
     };
     let upgrade = stage.filter(|_| current.fields.is_empty()).and_then(|stage| stage.cause(&found));
-    let cause = upgrade.unwrap_or_else(|| cause::of(world, &resource.key, &found));
-    let heard = runs.map(|runs| dry_run::hear(runs, &mut found)).unwrap_or_default();
+    let cause = upgrade.unwrap_or_else(|| cause::change_cause(world, &resource.key, &found));
+    let heard = runs.map(|runs| dry_run::apply_dry_runs(runs, &mut found)).unwrap_or_default();
     let permits = permits(resource, current, &cause);
     let mut judgement = judge(found.iter().filter(|found| found.there).map(|found| &found.step), permits);
     found.iter().filter(|found| found.unreadable).for_each(|found| judgement.rewritten(&found.step));
-    if let Some(refusal) = stage.and_then(Stage::refusal).filter(|_| !judgement.refuses()) {
+    if let Some(refusal) = stage.and_then(UpgradeStage::refusal).filter(|_| !judgement.refuses()) {
         judgement.refuse(refusal);
     }
     let verdict = judgement.verdict.unwrap_or(Verdict::NoOp);
@@ -94,7 +94,7 @@ fn wanted(
     if verb == Verb::Update {
         effects.extend(members::changes(resource.key.kind, &current.fields));
     }
-    effects.extend(stage.filter(|_| differs).and_then(Stage::foresees));
+    effects.extend(stage.filter(|_| differs).and_then(UpgradeStage::foresees));
     let mut remarks = unreadable(&found);
     if has_a_single_broker(world, resource) {
         effects::of_a_single_broker(&mut effects);
@@ -109,7 +109,7 @@ fn wanted(
     waits.extend(secrets);
     waits.extend(heard.waiting);
     waits.extend(later);
-    waits.extend(stage.and_then(Stage::unknown));
+    waits.extend(stage.and_then(UpgradeStage::unknown));
     remarks.extend(heard.remarks);
     for (object, contest) in contested {
         // A field that is left alone must not keep the rest from being done.
@@ -120,10 +120,10 @@ fn wanted(
     }
     let change = Change {
         verb,
-        guarded: needs_a_person(&cause, verdict)
-            || guard::cuts_off(&cause, &steps)
-            || guard::moves_the_log(&cause, &steps)
-            || guard::asks_otherwise(&cause, &steps)
+        guarded: requires_approval(&cause, verdict)
+            || guard::changes_gateway_class(&cause, &steps)
+            || guard::moves_tiered_storage(&cause, &steps)
+            || guard::changes_gateway_infrastructure(&cause, &steps)
             || remarks.iter().any(|remark| remark.unknown().is_some()),
         cause,
         fields: current.fields.clone(),
@@ -133,19 +133,19 @@ fn wanted(
         steps,
         remarks,
         record: Some(record::of(world, resource, current)),
-        ..mention(&resource.key, Some(origin(world, resource, current)))
+        ..kept_resource(&resource.key, Some(origin(world, resource, current)))
     };
     Some((change, judgement.refusals))
 }
 
-pub(super) fn has_a_single_broker(world: &World, resource: &Resource) -> bool {
+pub(super) fn has_a_single_broker(world: &PlanContext, resource: &Resource) -> bool {
     let Spec::Cluster(cluster) = &resource.spec else { return false };
     let sizes = world.catalog.config.units.sizes(cluster.advanced_config.profile);
     sizes.brokers(cluster.kafka_units) == 1
 }
 
 /// `scale_down_to` confirms only the edit that lowers the units, and not what somebody changes by hand later.
-fn permits(resource: &Resource, current: &Current, cause: &Cause) -> Permits {
+fn permits(resource: &Resource, current: &SpecDiff, cause: &Cause) -> Permits {
     let confirmed = matches!(&resource.spec, Spec::Cluster(cluster) if cluster.may_scale_down());
     let units = current.fields.iter().find(|change| change.field == "kafka_units");
     let lowered = units.is_some_and(|units| units.after.as_u64() < units.before.as_u64());
@@ -154,7 +154,7 @@ fn permits(resource: &Resource, current: &Current, cause: &Cause) -> Permits {
 
 /// A new version of Streamfleet disrupts nothing by itself. What can't be undone isn't done while the
 /// cluster's health is unseen. Records are deleted only after approval.
-fn needs_a_person(cause: &Cause, verdict: Verdict) -> bool {
+fn requires_approval(cause: &Cause, verdict: Verdict) -> bool {
     if verdict == Verdict::DataLoss || matches!(cause, Cause::Upgrade { unseen: true, .. }) {
         return true;
     }
@@ -163,14 +163,14 @@ fn needs_a_person(cause: &Cause, verdict: Verdict) -> bool {
     disrupts && matches!(cause, Cause::Software { .. })
 }
 
-pub(super) fn unreadable(found: &[Found]) -> Vec<Remark> {
+pub(super) fn unreadable(found: &[ObjectDiff]) -> Vec<Remark> {
     let unreadable = found.iter().filter(|found| found.unreadable).map(|found| &found.step);
     let remark =
         |step: &Step| Remark::Unreadable { object: step.object.clone(), known: step.before.is_some() };
     unreadable.map(remark).collect()
 }
 
-fn sentences(judgement: &Judgement, cause: &Cause, verb: Verb, found: &[Found]) -> Vec<String> {
+fn sentences(judgement: &ChangeJudgement, cause: &Cause, verb: Verb, found: &[ObjectDiff]) -> Vec<String> {
     let steps = || found.iter().map(|found| &found.step);
     let made = (verb == Verb::Create).then(|| effects::created(steps())).flatten();
     let restored = matches!(cause, Cause::Drift { .. }) && steps().any(|step| step.verb == Verb::Create);
@@ -178,14 +178,14 @@ fn sentences(judgement: &Judgement, cause: &Cause, verb: Verb, found: &[Found]) 
     made.into_iter().chain(restored).chain(judgement.effects.iter().cloned()).collect()
 }
 
-pub(super) fn steps(found: Vec<Found>) -> Vec<Step> {
+pub(super) fn steps(found: Vec<ObjectDiff>) -> Vec<Step> {
     let mut steps: Vec<Step> = found.into_iter().map(|found| found.step).collect();
     order::sort(&mut steps);
     steps
 }
 
 /// Returns the position of the first changed field that the document spells out, or else of the document.
-fn origin(world: &World, resource: &Resource, current: &Current) -> Origin {
+fn origin(world: &PlanContext, resource: &Resource, current: &SpecDiff) -> Origin {
     let field = current.fields.iter().find_map(|field| refusal::locate(world, &resource.key, field));
     field.map_or_else(|| resource.origin.clone(), |location| location.origin())
 }

@@ -6,26 +6,26 @@ use serde_json::Value;
 
 use crate::catalog::{Absence, Hold, RecordedResource};
 use crate::names::{Identifier, Json, Kind, ObjectKey, ResourceKey};
-use crate::plan::change::mention;
-use crate::plan::diff::{Differences, Found};
-use crate::plan::site::Site;
-use crate::plan::world::{World, recorded_spec};
+use crate::plan::change::kept_resource;
+use crate::plan::diff::{Differences, ObjectDiff};
+use crate::plan::site::FleetInputs;
+use crate::plan::world::{PlanContext, recorded_spec};
 use crate::plan::{Change, Verb, Verdict, Waiting, cause, on_target, order, pause};
 use crate::spec::{OnDelete, Spec};
 
-pub(super) fn of(
-    world: &World,
+pub(super) fn resource_deletion(
+    world: &PlanContext,
     key: &ResourceKey,
     absence: &Absence,
     differences: Differences,
-    site: Option<&Site>,
+    site: Option<&FleetInputs>,
 ) -> Option<Change> {
     if key.kind == Kind::Organization && key.name == Identifier::ROOT {
         return None;
     }
     let record = world.recorded(key);
     let origin = record.and_then(|record| record.last_good.as_ref()).map(|good| good.origin.clone());
-    let kept = Change { record: record.cloned(), ..mention(key, origin) };
+    let kept = Change { record: record.cloned(), ..kept_resource(key, origin) };
     Some(match absence {
         Absence::Unknown { unreadable } => {
             Change { waiting: vec![Waiting::UnreadableFile { origin: unreadable.clone() }], ..kept }
@@ -44,15 +44,15 @@ pub(super) fn of(
 }
 
 fn delete(
-    world: &World,
+    world: &PlanContext,
     kept: Change,
     differences: Differences,
     suspicious: Option<&str>,
-    site: Option<&Site>,
+    site: Option<&FleetInputs>,
 ) -> Change {
     let key = kept.resource.clone();
-    let data = Data::of(&key, world.recorded(&key), &differences);
-    let occupied = occupied(&differences);
+    let data = DataRetention::of(&key, world.recorded(&key), &differences);
+    let occupied = foreign_by_namespace(&differences);
     let (verdict, effects) = outcome(&key, &data, &differences, &occupied);
     let on_fleet = matches!(key.kind, Kind::Fleet | Kind::Cluster);
     let mut waiting = Vec::new();
@@ -91,35 +91,40 @@ fn delete(
 }
 
 /// Returns the namespaces that contain foreign objects, each with one such object, preferably a disk.
-fn occupied(differences: &Differences) -> BTreeMap<String, ObjectKey> {
+fn foreign_by_namespace(differences: &Differences) -> BTreeMap<String, ObjectKey> {
     let mut others: Vec<&ObjectKey> = differences.foreign.iter().collect();
     others.sort_by_key(|object| object.kind == "PersistentVolumeClaim");
     others.into_iter().filter_map(|other| Some((other.namespace.clone()?, other.clone()))).collect()
 }
 
 /// Returns a foreign object in the place of one of ours. A person has to decide about the rest.
-fn replaced(site: Option<&Site>, differences: &Differences) -> Option<ObjectKey> {
+fn replaced(site: Option<&FleetInputs>, differences: &Differences) -> Option<ObjectKey> {
     let ours = &site?.recorded?.objects;
     let is_it = |object: &&ObjectKey| ours.contains_key(*object) || object.kind.starts_with("Kafka");
     differences.foreign.iter().find(is_it).cloned()
 }
 
 /// Whether a resource is protected. If its creation was stopped before it made anything, it is not.
-fn is_protected(world: &World, key: &ResourceKey, differences: &Differences, site: Option<&Site>) -> bool {
+fn is_protected(
+    world: &PlanContext,
+    key: &ResourceKey,
+    differences: &Differences,
+    site: Option<&FleetInputs>,
+) -> bool {
     let nothing_there = differences.foreign.is_empty() && differences.found.iter().all(|found| !found.there);
     let protected = |record: &RecordedResource| record.protected || on_target::is_protected(world, site, key);
     world.recorded(key).is_none_or(|record| protected(record) && !(record.creating && nothing_there))
 }
 
 /// Returns the hold of a resource that it or its fleet suspends. Without that spec, its record decides.
-fn suspension(world: &World, key: &ResourceKey) -> Option<Waiting> {
+fn suspension(world: &PlanContext, key: &ResourceKey) -> Option<Waiting> {
     let fleet = world.recorded(key).and_then(|record| record.fleet(key));
     let mut asked = [Some(key.clone()), fleet.map(|fleet| fleet.resource())].into_iter().flatten();
     let by = asked.find(|by| is_suspended(world, by))?;
     Some(Waiting::Held(Hold::Suspended { by }))
 }
 
-fn is_suspended(world: &World, key: &ResourceKey) -> bool {
+fn is_suspended(world: &PlanContext, key: &ResourceKey) -> bool {
     match world.catalog.resources.get(key) {
         Some(resource) if resource.hold.is_none() => false,
         Some(resource) if resource.safeguards.suspended => true,
@@ -128,14 +133,14 @@ fn is_suspended(world: &World, key: &ResourceKey) -> bool {
 }
 
 /// The fate of a cluster's disks.
-struct Data {
+struct DataRetention {
     /// Whether all data may be deleted: `on_delete: Delete` was applied, and no node pool contradicts it.
-    may_go: bool,
+    deletes_everything: bool,
     /// Whether any data is deleted, even if not all may be: a pool's disks may be deleted with the pool.
-    goes: bool,
+    deletes_data: bool,
 }
 
-impl Data {
+impl DataRetention {
     fn of(key: &ResourceKey, record: Option<&RecordedResource>, differences: &Differences) -> Self {
         let claims: Vec<bool> = differences.found.iter().filter_map(delete_claim).collect();
         let applied = match record.and_then(|record| recorded_spec(record, key.kind)) {
@@ -147,22 +152,22 @@ impl Data {
             _ => None,
         };
         // Anybody may have edited a node pool, so it can't permit a deletion that it doesn't cause itself.
-        let may_go = applied == Some(true) && claims.iter().all(|claim| *claim);
-        Self { may_go, goes: may_go || claims.contains(&true) }
+        let deletes_everything = applied == Some(true) && claims.iter().all(|claim| *claim);
+        Self { deletes_everything, deletes_data: deletes_everything || claims.contains(&true) }
     }
 
     /// Definitions always stay: deleting them would delete every Kafka on the Kubernetes cluster.
     fn keeps(&self, kind: &str) -> bool {
         match kind {
             "CustomResourceDefinition" => true,
-            "Namespace" | "PersistentVolumeClaim" => !self.may_go,
+            "Namespace" | "PersistentVolumeClaim" => !self.deletes_everything,
             _ => false,
         }
     }
 }
 
 /// Whether the disks of an existing node pool are deleted with it; `None` if there is no such pool.
-fn delete_claim(found: &Found) -> Option<bool> {
+fn delete_claim(found: &ObjectDiff) -> Option<bool> {
     if found.step.object.kind != "KafkaNodePool" || !found.there {
         return None;
     }
@@ -177,7 +182,7 @@ fn delete_claim(found: &Found) -> Option<bool> {
 
 fn outcome(
     key: &ResourceKey,
-    data: &Data,
+    data: &DataRetention,
     differences: &Differences,
     occupied: &BTreeMap<String, ObjectKey>,
 ) -> (Verdict, Vec<String>) {
@@ -191,7 +196,7 @@ fn outcome(
         let stays = kept.iter().map(|namespace| format!("its namespace stays: {namespace}"));
         return (verdict, stays.collect());
     }
-    let (verdict, effect) = match (data.goes, kept.is_empty()) {
+    let (verdict, effect) = match (data.deletes_data, kept.is_empty()) {
         (true, true) if going.is_empty() => {
             (Verdict::DataLoss, "the cluster goes, and all data on its disks with it".to_owned())
         }
@@ -220,7 +225,7 @@ fn outcome(
 }
 
 /// Describes the data that a Kafka with tiered storage moved to a bucket, which Streamfleet never deletes.
-fn left_in_bucket(found: &Found) -> Option<String> {
+fn left_in_bucket(found: &ObjectDiff) -> Option<String> {
     let kafka = found.step.before.as_ref().filter(|_| found.step.object.kind == "Kafka")?.value();
     let config = kafka.pointer("/spec/kafka/tieredStorage/remoteStorageManager/config")?;
     let text = |option: &str| config.get(option).and_then(Value::as_str);
@@ -230,7 +235,7 @@ fn left_in_bucket(found: &Found) -> Option<String> {
     ))
 }
 
-fn children(world: &World, key: &ResourceKey) -> Option<Waiting> {
+fn children(world: &PlanContext, key: &ResourceKey) -> Option<Waiting> {
     let recorded = world.recorded.resources.iter();
     let mut left: Vec<ResourceKey> = match key.kind {
         Kind::Cluster => return None,
@@ -257,12 +262,12 @@ fn children(world: &World, key: &ResourceKey) -> Option<Waiting> {
 }
 
 /// Returns the resources that refer to this one, by spec or by the record of something not yet deleted.
-fn referring(world: &World, key: &ResourceKey) -> Vec<ResourceKey> {
+fn referring(world: &PlanContext, key: &ResourceKey) -> Vec<ResourceKey> {
     let absent = world.absent().map(|(other, _)| other);
     let all = world.catalog.resources.keys().chain(absent);
     let all = all.filter(|other| other.organization == key.organization && *other != key);
     let refers = |other: &&ResourceKey| {
-        world.spec(other).is_some_and(|spec| cause::direct(world, other, &spec).contains(key))
+        world.spec(other).is_some_and(|spec| cause::direct_references(world, other, &spec).contains(key))
     };
     all.filter(refers).cloned().collect()
 }

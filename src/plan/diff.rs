@@ -2,13 +2,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::RecordedObject;
 use crate::names::{Json, ObjectKey, ResourceKey};
-use crate::plan::site::Site;
+use crate::plan::site::FleetInputs;
 use crate::plan::world::{Identity, identity};
 use crate::plan::{Contest, ObservedObject, Reach, Step, Verb, manifest_digest};
-use crate::render::{Manifest, Objects, Stage};
+use crate::render::{FleetManifests, Manifest, Stage};
 use crate::spec::InfraType;
 
-pub(super) struct Target<'a> {
+pub(super) struct TargetContents<'a> {
     pub reach: Reach,
     /// The objects that we made, by the state and by the target's own inventory, which takes precedence.
     inventory: BTreeMap<Identity<'a>, (&'a ObjectKey, &'a RecordedObject)>,
@@ -21,7 +21,7 @@ pub(super) struct Target<'a> {
 }
 
 #[derive(Clone)]
-pub(super) struct Found {
+pub(super) struct ObjectDiff {
     pub step: Step,
     /// Set if only the target changed.
     pub drift: Option<Drift>,
@@ -39,7 +39,7 @@ pub(super) struct Drift {
 
 #[derive(Default)]
 pub(super) struct Differences {
-    pub found: Vec<Found>,
+    pub found: Vec<ObjectDiff>,
     pub foreign: Vec<ObjectKey>,
     /// Objects that can't be written because something other than a file is in their place, with its path.
     pub obstacles: Vec<(ObjectKey, String)>,
@@ -47,9 +47,9 @@ pub(super) struct Differences {
     pub contested: Vec<(ObjectKey, Contest)>,
 }
 
-impl<'a> Target<'a> {
-    pub fn of(site: &Site<'a>, infra_type: InfraType) -> Self {
-        let Site { recorded, observed, .. } = *site;
+impl<'a> TargetContents<'a> {
+    pub fn of(site: &FleetInputs<'a>, infra_type: InfraType) -> Self {
+        let FleetInputs { recorded, observed, .. } = *site;
         let objects = recorded.map(|target| &target.objects).into_iter().flatten();
         let remembered: BTreeMap<_, _> =
             objects.clone().map(|(key, object)| (identity(key), object)).collect();
@@ -88,7 +88,7 @@ fn never_looked_at(infra_type: InfraType) -> &'static str {
 
 pub(super) fn differences<'a>(
     desired: impl Iterator<Item = &'a Manifest>,
-    target: &Target,
+    target: &TargetContents,
 ) -> BTreeMap<ResourceKey, Differences> {
     let mut all: BTreeMap<ResourceKey, Differences> = BTreeMap::new();
     let mut wanted = BTreeSet::new();
@@ -125,15 +125,15 @@ pub(super) fn differences<'a>(
 /// The objects of one resource that are no longer as applied.
 #[derive(Default)]
 pub(super) struct Drifted {
-    pub found: Vec<Found>,
+    pub found: Vec<ObjectDiff>,
     /// Objects whose applied manifest is no longer known.
     pub unknown: Vec<ObjectKey>,
 }
 
 /// Returns what differs from what was applied last, by owning resource, whatever the specs say now.
 pub(super) fn drifted(
-    target: &Target,
-    desired: Option<&Objects>,
+    target: &TargetContents,
+    desired: Option<&FleetManifests>,
     of: impl Fn(&ResourceKey) -> bool,
 ) -> BTreeMap<ResourceKey, Drifted> {
     let mut all: BTreeMap<ResourceKey, Drifted> = BTreeMap::new();
@@ -168,10 +168,10 @@ enum Comparison<'a> {
     Foreign,
     /// Something other than a file is in its place.
     Obstacle(&'a str),
-    Differs(Box<Found>),
+    Differs(Box<ObjectDiff>),
 }
 
-fn compare<'a>(manifest: &Manifest, target: &Target<'a>) -> Comparison<'a> {
+fn compare<'a>(manifest: &Manifest, target: &TargetContents<'a>) -> Comparison<'a> {
     let id = identity(&manifest.key);
     let known = target.inventory.get(&id).map(|(_, known)| *known);
     let as_applied = known.is_some_and(|known| known.applied == manifest_digest(manifest));
@@ -210,7 +210,7 @@ fn compare<'a>(manifest: &Manifest, target: &Target<'a>) -> Comparison<'a> {
             let drift = was_applied.then(|| Drift { by: there.changed_by.clone() });
             let unreadable = read.is_none();
             let update = found(manifest, Verb::Update, Some(there.uid.clone()), before, drift);
-            Comparison::Differs(Box::new(Found { unreadable, ..update }))
+            Comparison::Differs(Box::new(ObjectDiff { unreadable, ..update }))
         }
     }
 }
@@ -231,20 +231,20 @@ fn found(
     uid: Option<String>,
     before: Option<Json>,
     drift: Option<Drift>,
-) -> Found {
+) -> ObjectDiff {
     let (object, stage, after) = (manifest.key.clone(), manifest.stage, Some(manifest.clone()));
     let step = Step { verb, object, stage, uid, before, after };
-    Found { step, drift, there: true, unreadable: false }
+    ObjectDiff { step, drift, there: true, unreadable: false }
 }
 
 /// Returns the deletion of an object without a manifest. `there` is `None` if the target wasn't observed.
 fn left_over(
-    target: &Target,
+    target: &TargetContents,
     id: &Identity,
     key: &ObjectKey,
     known: &RecordedObject,
     there: Option<Option<&ObservedObject>>,
-) -> Found {
+) -> ObjectDiff {
     let object = there.flatten();
     let before = match there {
         Some(None) => None,
@@ -258,7 +258,7 @@ fn left_over(
     let uid = object.map(|object| object.uid.clone()).or_else(|| known.uid.clone());
     let stage = stage_of(&key.kind);
     let step = Step { verb: Verb::Delete, object: key.clone(), stage, uid, before, after: None };
-    Found { step, drift: None, there: there != Some(None), unreadable: false }
+    ObjectDiff { step, drift: None, there: there != Some(None), unreadable: false }
 }
 
 /// Derives the stage of an object that isn't rendered from its kind, since records don't keep it.

@@ -23,10 +23,10 @@ pub use markdown::markdown;
 pub use reason::reason;
 pub(super) use size::{left, tenths};
 pub use text::{plain, plain_lines};
-pub use words::way_out;
+pub use words::wait_remedy;
 
 #[derive(Debug, Clone, Copy)]
-pub struct Reader<'a> {
+pub struct Audience<'a> {
     pub color: bool,
     /// The column at which a line with a file position ends. Names are never cut, so a line may be longer.
     pub width: usize,
@@ -34,8 +34,8 @@ pub struct Reader<'a> {
     pub tree: &'a str,
 }
 
-pub fn display(plan: &Plan, reader: Reader<'_>) -> String {
-    let mut page = Page { text: String::new(), reader, now: plan.created_at, unreached: None };
+pub fn display(plan: &Plan, reader: Audience<'_>) -> String {
+    let mut page = PlanText { text: String::new(), reader, now: plan.created_at, unreached: None };
     for organization in plan.organizations.iter().filter(|plan| !plan.changes.is_empty()) {
         page.organization(organization);
     }
@@ -57,15 +57,15 @@ const NORMAL: Style = Style::new();
 /// How many clusters in trouble are shown per fleet.
 const UNWELL: usize = 10;
 
-struct Page<'a> {
+struct PlanText<'a> {
     text: String,
-    reader: Reader<'a>,
+    reader: Audience<'a>,
     now: Timestamp,
     /// The short wait shown for further changes on an unreachable fleet, once the reason was printed.
     unreached: Option<String>,
 }
 
-impl Page<'_> {
+impl PlanText<'_> {
     fn paint(&self, style: Style, text: &str) -> String {
         if self.reader.color && style != NORMAL { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
@@ -206,11 +206,11 @@ impl Page<'_> {
 
     fn summary(&mut self, plan: &Plan) {
         let id = self.paint(FAINT, &format!("plan {}", plan.id));
-        self.text.push_str(&format!("{}    {id}\n", in_all(plan.summary)));
+        self.text.push_str(&format!("{}    {id}\n", summary_sentence(plan.summary)));
     }
 }
 
-fn in_all(summary: Summary) -> String {
+fn summary_sentence(summary: Summary) -> String {
     let Summary { create, change, delete, waiting, unchanged, errors, warnings: _ } = summary;
     match (create + change + delete + waiting, unchanged) {
         (0, _) if errors == 1 => "Nothing is done, and 1 problem stands in the way of more.".to_owned(),
@@ -285,7 +285,8 @@ fn in_trouble(plan: &FleetPlan) -> impl Iterator<Item = (&ResourceKey, &Resource
 }
 
 fn armed(status: &ResourceStatus) -> impl Iterator<Item = &String> {
-    let conditions = status.conditions.iter().filter(|condition| condition.kind == health::ARMED);
+    let conditions =
+        status.conditions.iter().filter(|condition| condition.kind == health::SCALE_DOWN_PREVENTION);
     conditions.map(|condition| &condition.message)
 }
 
@@ -302,7 +303,7 @@ fn mark(change: &Change) -> (&'static str, Style) {
 
 fn ways_out(change: &Change, tree: &str) -> Vec<String> {
     let mut ways_out: Vec<String> = Vec::new();
-    for way_out in change.waiting.iter().filter_map(|waiting| words::way_out(change, waiting, tree)) {
+    for way_out in change.waiting.iter().filter_map(|waiting| words::wait_remedy(change, waiting, tree)) {
         if !ways_out.contains(&way_out) {
             ways_out.push(way_out);
         }

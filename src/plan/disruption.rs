@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 
 use crate::catalog::{ResourceStatus, Status};
 use crate::names::{Kind, ResourceKey};
-use crate::plan::troubles::Troubles;
+use crate::plan::troubles::TroubleCauses;
 use crate::plan::{Cause, Change, FleetPlan, Remark, Verb, Verdict, Waiting, verdict};
 
-pub(super) use certificate::{one_after_another, tell};
+pub(super) use certificate::{announce_renewals, serialize_renewals};
 
 /// Lets only the first disruption by the software itself ask for approval, so that what is approved runs.
-pub(super) fn queue_software(changes: &mut [Change]) {
+pub(super) fn serialize_software_disruptions(changes: &mut [Change]) {
     let caused = |change: &Change| disrupts(change) && matches!(change.cause, Cause::Software { .. });
     let first = changes.iter().find(|change| caused(change)).map(|change| change.resource.clone());
     if let Some(first) = first {
@@ -37,10 +37,10 @@ const NOT_HEALTHY: [Status; 4] = [Status::Updating, Status::Upgrading, Status::D
 /// A cluster whose trouble has another cause than its certificate doesn't hold up a renewed certificate,
 /// without which the clients of all other clusters would be cut off eventually. Nor does one whose cause of
 /// trouble is unknown: the order of renewals (`disruption/certificate.rs`) decides about it.
-pub(super) fn one_at_a_time(
+pub(super) fn serialize_disruptions(
     changes: &mut [Change],
     unwell: &BTreeMap<ResourceKey, ResourceStatus>,
-    troubles: &Troubles,
+    troubles: &TroubleCauses,
 ) {
     let is =
         |key: &ResourceKey, words: &[Status]| unwell.get(key).is_some_and(|it| words.contains(&it.status));
@@ -85,7 +85,7 @@ pub(super) fn one_at_a_time(
 
 /// Whether a repair may begin beside everything else on its fleet: it disrupts nothing, or it is its turn.
 /// One with another certificate would take turns with other fleets, so the waiting change keeps it.
-pub(super) fn may_begin(repair: &Change, plan: &FleetPlan, troubles: &Troubles) -> bool {
+pub(super) fn may_begin(repair: &Change, plan: &FleetPlan, troubles: &TroubleCauses) -> bool {
     if !disrupts(repair) {
         return true;
     }
@@ -93,7 +93,7 @@ pub(super) fn may_begin(repair: &Change, plan: &FleetPlan, troubles: &Troubles) 
         return false;
     }
     let mut alone = [repair.clone()];
-    one_at_a_time(&mut alone, &plan.unwell, troubles);
+    serialize_disruptions(&mut alone, &plan.unwell, troubles);
     alone.iter().all(|repair| repair.waiting.is_empty())
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::names::{ObjectKey, ResourceKey};
 use crate::plan::contest::Contest;
-use crate::plan::diff::Found;
+use crate::plan::diff::ObjectDiff;
 use crate::plan::fleet::FleetPart;
 use crate::plan::repair::Repair;
 use crate::plan::{Change, Remark, Step, Verb, Waiting};
@@ -34,7 +34,7 @@ pub type DryRuns = BTreeMap<ObjectKey, DryRun>;
 
 /// The dry runs that a fleet's part of a plan needs.
 #[derive(Debug, Default)]
-pub struct Questions<'a> {
+pub struct DryRunRequests<'a> {
     pub steps: Vec<&'a Step>,
     /// Objects that can't be tried, with the reason.
     pub foregone: DryRuns,
@@ -45,7 +45,7 @@ pub struct Questions<'a> {
 impl FleetPart {
     /// Returns the dry runs to make before this part of the plan is shown. Changes that wait only for
     /// approval or for their turn are included, since nothing may be planned again before they run.
-    pub fn questions(&self) -> Questions<'_> {
+    pub fn dry_run_requests(&self) -> DryRunRequests<'_> {
         let may_run = |waiting: &Waiting| {
             matches!(
                 waiting,
@@ -72,7 +72,7 @@ impl FleetPart {
         let made: BTreeMap<&str, &ObjectKey> =
             made.map(|step| (step.object.name.as_str(), &step.object)).collect();
         let definitions: Vec<_> = written().filter_map(defined).collect();
-        let mut questions = Questions::default();
+        let mut questions = DryRunRequests::default();
         for step in written() {
             let object = &step.object;
             let defines =
@@ -105,16 +105,16 @@ fn defined(step: &Step) -> Option<(String, String, &ObjectKey)> {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Heard {
+pub(super) struct DryRunEffects {
     pub waiting: Vec<Waiting>,
     pub remarks: Vec<Remark>,
 }
 
 /// Applies the answers to a resource's steps. Changes of immutable fields become [`Verb::Recreate`].
-pub(super) fn hear(runs: &DryRuns, found: &mut [Found]) -> Heard {
-    let mut heard = Heard::default();
+pub(super) fn apply_dry_runs(runs: &DryRuns, found: &mut [ObjectDiff]) -> DryRunEffects {
+    let mut heard = DryRunEffects::default();
     let mut unverified: BTreeMap<&str, u32> = BTreeMap::new();
-    for Found { step, .. } in found {
+    for ObjectDiff { step, .. } in found {
         let object = || step.object.clone();
         match runs.get(&step.object) {
             None => {}

@@ -1,7 +1,7 @@
 use serde_json::Value;
 
 use crate::names::Json;
-use crate::plan::size::{NodePool, Nodes};
+use crate::plan::size::{Nodes, PoolSize};
 use crate::plan::verdict::{Difference, GO_ON};
 use crate::plan::{Step, Verb};
 
@@ -99,7 +99,7 @@ fn operators(step: &Step) -> &'static str {
 
 /// Cruise Control's configuration has the disk sizes of brokers. A single broker has no Cruise Control.
 fn balancer(step: &Step) -> &'static str {
-    let pool = step.after.as_ref().and_then(|manifest| manifest.body.read::<NodePool>().ok());
+    let pool = step.after.as_ref().and_then(|manifest| manifest.body.read::<PoolSize>().ok());
     let Nodes { replicas, roles, .. } = pool.unwrap_or_default().spec;
     let has_one = replicas > 1 && roles.iter().any(|role| role == "broker");
     if has_one { ", and Cruise Control restarts" } else { "" }
@@ -122,7 +122,7 @@ pub(super) fn count(number: u64, noun: &str) -> String {
 pub(super) fn created<'a>(steps: impl Iterator<Item = &'a Step>) -> Option<String> {
     let (mut brokers, mut controllers, mut both) = (0, 0, 0);
     for step in steps.filter(|step| step.verb == Verb::Create && step.object.kind == "KafkaNodePool") {
-        let pool = step.after.as_ref().and_then(|manifest| manifest.body.read::<NodePool>().ok());
+        let pool = step.after.as_ref().and_then(|manifest| manifest.body.read::<PoolSize>().ok());
         let Nodes { replicas, roles, .. } = pool.unwrap_or_default().spec;
         let has = |role: &str| roles.iter().any(|one| one == role);
         match (has("broker"), has("controller")) {

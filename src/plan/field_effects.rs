@@ -21,7 +21,7 @@ pub struct FieldEffect {
     pub kind: Kind,
     /// Its path, such as `advanced_config.storage.size_gib`; for broker options the path that contains them.
     pub field: &'static str,
-    pub when: When,
+    pub when: FieldCondition,
     pub verdict: Verdict,
     /// The reason or the consequence without a full stop. For refused changes, what to do instead.
     pub why: &'static str,
@@ -31,7 +31,7 @@ pub struct FieldEffect {
 
 /// Which changes of a field a row covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum When {
+pub enum FieldCondition {
     /// All that no earlier row covers.
     Changes,
     /// A number, size or version grows.
@@ -52,38 +52,38 @@ pub enum When {
     BrokerOption(Effect),
 }
 
-impl When {
+impl FieldCondition {
     /// Describes the change: `raised`, `turned off or removed`.
     pub fn words(self) -> String {
         match self {
-            When::Changes | When::BrokerOption(_) => "changed".to_owned(),
-            When::Up => "raised".to_owned(),
-            When::Down => "lowered".to_owned(),
-            When::On => "turned on or added".to_owned(),
-            When::Off => "turned off or removed".to_owned(),
-            When::Becomes(value) => format!("set to `{value}`"),
-            When::KeepsLess => "changed so that less is kept".to_owned(),
-            When::OtherChain => "given another chain above it".to_owned(),
-            When::OtherAuthority => "replaced by one of another authority".to_owned(),
+            FieldCondition::Changes | FieldCondition::BrokerOption(_) => "changed".to_owned(),
+            FieldCondition::Up => "raised".to_owned(),
+            FieldCondition::Down => "lowered".to_owned(),
+            FieldCondition::On => "turned on or added".to_owned(),
+            FieldCondition::Off => "turned off or removed".to_owned(),
+            FieldCondition::Becomes(value) => format!("set to `{value}`"),
+            FieldCondition::KeepsLess => "changed so that less is kept".to_owned(),
+            FieldCondition::OtherChain => "given another chain above it".to_owned(),
+            FieldCondition::OtherAuthority => "replaced by one of another authority".to_owned(),
         }
     }
 
     fn fits(self, FieldChange { field, before, after }: &FieldChange) -> bool {
         let direction = Difference { pointer: String::new(), before, after }.direction();
         match self {
-            When::Changes | When::BrokerOption(_) => true,
-            When::Up => direction == Direction::Up,
-            When::Down => direction == Direction::Down,
-            When::On => is_off(before) && !is_off(after),
-            When::Off => !is_off(before) && is_off(after),
-            When::Becomes(value) => after == value,
-            When::KeepsLess => {
+            FieldCondition::Changes | FieldCondition::BrokerOption(_) => true,
+            FieldCondition::Up => direction == Direction::Up,
+            FieldCondition::Down => direction == Direction::Down,
+            FieldCondition::On => is_off(before) && !is_off(after),
+            FieldCondition::Off => !is_off(before) && is_off(after),
+            FieldCondition::Becomes(value) => after == value,
+            FieldCondition::KeepsLess => {
                 option_of(field).is_some_and(|option| broker_option::deleted(option, before, after).is_some())
             }
-            When::OtherChain => {
+            FieldCondition::OtherChain => {
                 before.as_str().zip(after.as_str()).is_some_and(|(before, after)| is_the_same(before, after))
             }
-            When::OtherAuthority => {
+            FieldCondition::OtherAuthority => {
                 let certificates = before.as_str().zip(after.as_str());
                 certificates.is_some_and(|(before, after)| is_of_another_authority(before, after))
             }
@@ -99,8 +99,8 @@ impl FieldEffect {
             |effect| option().and_then(broker_option::find).is_some_and(|option| option.effect == effect);
         self.kind == kind
             && match self.when {
-                When::BrokerOption(effect) => has(effect),
-                When::KeepsLess => option().is_some_and(broker_option::keeps),
+                FieldCondition::BrokerOption(effect) => has(effect),
+                FieldCondition::KeepsLess => option().is_some_and(broker_option::keeps),
                 _ => field == self.field,
             }
     }
@@ -182,7 +182,10 @@ mod tests {
             let earlier =
                 FIELD_EFFECTS[..index].iter().filter(|it| (it.kind, it.field) == (row.kind, row.field));
             for it in earlier {
-                assert!(it.when != When::Changes && it.when != row.when, "{row:?} is never reached");
+                assert!(
+                    it.when != FieldCondition::Changes && it.when != row.when,
+                    "{row:?} is never reached"
+                );
             }
         }
     }
@@ -193,17 +196,23 @@ mod tests {
             let change = FieldChange { field: field.to_owned(), before, after };
             effect_of(Kind::Cluster, &change).map(|row| row.when)
         };
-        assert_eq!(when("kafka_units", json!(9), json!(10)), Some(When::Up));
-        assert_eq!(when("kafka_units", json!(10), json!(9)), Some(When::Down));
-        assert_eq!(when("advanced_config.version", json!("4.10.0"), json!("4.9.0")), Some(When::Down));
-        assert_eq!(when("suspend", json!(false), json!(true)), Some(When::On));
-        assert_eq!(when("suspend", json!(true), Value::Null), Some(When::Off));
+        assert_eq!(when("kafka_units", json!(9), json!(10)), Some(FieldCondition::Up));
+        assert_eq!(when("kafka_units", json!(10), json!(9)), Some(FieldCondition::Down));
+        assert_eq!(
+            when("advanced_config.version", json!("4.10.0"), json!("4.9.0")),
+            Some(FieldCondition::Down)
+        );
+        assert_eq!(when("suspend", json!(false), json!(true)), Some(FieldCondition::On));
+        assert_eq!(when("suspend", json!(true), Value::Null), Some(FieldCondition::Off));
         let bucket = "advanced_config.tiered_storage_bucket_name";
-        assert_eq!(when(bucket, Value::Null, json!("log")), Some(When::On));
-        assert_eq!(when(bucket, json!("log"), json!("other")), Some(When::Changes));
-        assert_eq!(when(bucket, json!("log"), Value::Null), Some(When::Off));
+        assert_eq!(when(bucket, Value::Null, json!("log")), Some(FieldCondition::On));
+        assert_eq!(when(bucket, json!("log"), json!("other")), Some(FieldCondition::Changes));
+        assert_eq!(when(bucket, json!("log"), Value::Null), Some(FieldCondition::Off));
         let access = "advanced_config.cluster_access";
-        assert_eq!(when(access, json!("External"), json!("Internal")), Some(When::Becomes("Internal")));
+        assert_eq!(
+            when(access, json!("External"), json!("Internal")),
+            Some(FieldCondition::Becomes("Internal"))
+        );
         assert_eq!(when("advanced_config", Value::Null, json!({})), None);
         for (option, effect) in [
             ("log.segment.bytes", Effect::Live),
@@ -212,11 +221,15 @@ mod tests {
             ("num.partitions", Effect::Restart),
         ] {
             let field = format!("advanced_config.config.{option}");
-            assert_eq!(when(&field, Value::Null, json!(2)), Some(When::BrokerOption(effect)), "{option}");
+            assert_eq!(
+                when(&field, Value::Null, json!(2)),
+                Some(FieldCondition::BrokerOption(effect)),
+                "{option}"
+            );
         }
         let retention = "advanced_config.config.log.retention.ms";
-        assert_eq!(when(retention, Value::Null, json!(2)), Some(When::KeepsLess));
-        assert_eq!(when(retention, json!(2), Value::Null), Some(When::BrokerOption(Effect::Live)));
+        assert_eq!(when(retention, Value::Null, json!(2)), Some(FieldCondition::KeepsLess));
+        assert_eq!(when(retention, json!(2), Value::Null), Some(FieldCondition::BrokerOption(Effect::Live)));
     }
 
     #[test]

@@ -4,16 +4,16 @@ use crate::catalog::{CLUSTER_UID, Condition, Gauge, ResolvedFleet, ResourceStatu
 use crate::config::Mode;
 use crate::health::FleetHealth;
 use crate::names::{Digest, FleetKey, Kind, ResourceKey};
-use crate::plan::diff::{Differences, Target, differences};
-use crate::plan::preflight::{self, Facts};
+use crate::plan::diff::{Differences, TargetContents, differences};
+use crate::plan::preflight::{self, PreflightFacts};
 use crate::plan::repair::{self, Repair};
-use crate::plan::site::Site;
-use crate::plan::troubles::Troubles;
+use crate::plan::site::FleetInputs;
+use crate::plan::troubles::TroubleCauses;
 use crate::plan::upgrade::Upgrades;
-use crate::plan::world::{World, recorded_spec};
+use crate::plan::world::{PlanContext, recorded_spec};
 use crate::plan::{
-    Change, FleetPlan, Newer, Reach, Verb, Waiting, change, deletion, disruption, given_up, guard, in_use,
-    inputs, pause, refusal, size, waiting,
+    Change, FleetPlan, NewerVersions, Reach, Verb, Waiting, change, deletion, disruption, guard, in_use,
+    inputs, pause, refusal, size, waiting, withdrawn_secrets,
 };
 use crate::problem::Problem;
 use crate::spec::{InfraType, Spec};
@@ -30,24 +30,24 @@ pub struct FleetPart {
     pub(super) owners: BTreeSet<ResourceKey>,
     /// The Kubernetes cluster of the target; `None` if unknown or planned from a remembered comparison.
     pub(super) cluster: Option<String>,
-    newer: Newer,
+    newer: NewerVersions,
     /// The known causes of its clusters' trouble.
-    pub(super) troubles: Troubles,
+    pub(super) troubles: TroubleCauses,
     /// Resources with approved changes, including those that still wait for their turn.
     pub(super) approved: BTreeSet<ResourceKey>,
     /// Possible repairs of resources, used if their changes turn out to wait.
     pub(super) repairs: Vec<Repair>,
-    pub(super) quiet: Option<Quiet>,
+    pub(super) quiet: Option<UnchangedFleet>,
 }
 
 impl FleetPart {
     /// Returns the comparison to remember; `None` if there was something to do or to report.
-    pub fn quiet(&self) -> Option<&Quiet> {
+    pub fn quiet(&self) -> Option<&UnchangedFleet> {
         self.quiet.as_ref()
     }
 
     /// Returns newer Kafka versions for the fleet's clusters that its operator is known to support.
-    pub fn newer(&self) -> &Newer {
+    pub fn newer(&self) -> &NewerVersions {
         &self.newer
     }
 
@@ -56,46 +56,46 @@ impl FleetPart {
         let changes = self.plan.iter().flat_map(|plan| &plan.changes);
         changes.flat_map(|change| &change.steps).any(|step| step.after.is_some())
             || !self.repairs.is_empty()
-            || self.quiet.as_ref().is_some_and(Quiet::lacks_something)
+            || self.quiet.as_ref().is_some_and(UnchangedFleet::lacks_something)
     }
 }
 
 /// The result of a comparison that found every object as it should be: all that the rest of planning needs.
 /// Valid as long as the desired, the recorded and the observed objects of the fleet stay the same.
 #[derive(Debug, Clone)]
-pub struct Quiet {
+pub struct UnchangedFleet {
     observed: Digest,
     owners: BTreeSet<ResourceKey>,
     /// The conditions of its Kubernetes cluster when it was planned.
     lacks: Vec<Condition>,
-    newer: Newer,
+    newer: NewerVersions,
     /// Whether one of its clusters waits for an operator that supports a newer version of Kafka.
     awaits_operator: bool,
 }
 
-impl Quiet {
+impl UnchangedFleet {
     /// Whether something is missing on its Kubernetes cluster, so that the facts may be outdated.
     pub fn lacks_something(&self) -> bool {
         !self.lacks.is_empty() || self.awaits_operator
     }
 }
 
-struct Look {
+struct FleetComparison {
     reach: Reach,
     differences: BTreeMap<ResourceKey, Differences>,
     status: Option<ResourceStatus>,
     /// The status of its clusters that aren't Healthy.
     unwell: BTreeMap<ResourceKey, ResourceStatus>,
-    troubles: Troubles,
+    troubles: TroubleCauses,
 }
 
-impl Look {
-    fn at(world: &World, site: &Site) -> Self {
-        let target = Target::of(site, infra_type(world, site.fleet).unwrap_or(InfraType::Byok));
+impl FleetComparison {
+    fn at(world: &PlanContext, site: &FleetInputs) -> Self {
+        let target = TargetContents::of(site, infra_type(world, site.fleet).unwrap_or(InfraType::Byok));
         let wanted = site.desired.into_iter().flat_map(|manifests| manifests.values());
         let wanted = wanted.filter(|manifest| world.absence(&manifest.owner).is_none());
         let mut differences = differences(wanted, &target);
-        keep(world, &mut differences);
+        retain_permanent_objects(world, &mut differences);
         let health = site.observed.and_then(|observed| observed.health.as_ref());
         let (status, unwell, troubles) = split(health);
         Self { reach: target.reach, differences, status, unwell, troubles }
@@ -117,7 +117,7 @@ impl Look {
 
 /// Drops the deletions of objects that stay as long as their resource: definitions, whose deletion would
 /// delete every Kafka on the Kubernetes cluster, and the namespaces of a fleet's operator and Gateway.
-fn keep(world: &World, differences: &mut BTreeMap<ResourceKey, Differences>) {
+fn retain_permanent_objects(world: &PlanContext, differences: &mut BTreeMap<ResourceKey, Differences>) {
     for (owner, differences) in differences.iter_mut().filter(|(owner, _)| world.absence(owner).is_none()) {
         let stays = |kind: &str| match kind {
             "CustomResourceDefinition" => true,
@@ -131,25 +131,29 @@ fn keep(world: &World, differences: &mut BTreeMap<ResourceKey, Differences>) {
     });
 }
 
-pub(super) fn part(world: &World, site: &Site, facts: Option<&Facts>) -> FleetPart {
+pub(super) fn plan_one_fleet(
+    world: &PlanContext,
+    site: &FleetInputs,
+    facts: Option<&PreflightFacts>,
+) -> FleetPart {
     let rendered = site;
     let mut upgrades = Upgrades::of(world, rendered, facts);
-    let mut look = Look::at(world, &upgrades.site(rendered));
+    let mut look = FleetComparison::at(world, &upgrades.site(rendered));
     // Irreversible changes are made alone: no edit may be combined with them, even one that no object shows.
     let is_edited = |owner: &ResourceKey| world.current.get(owner).is_some_and(|it| !it.fields.is_empty());
     if upgrades.raise(rendered, |owner| look.differs(owner) || is_edited(owner)) {
-        look = Look::at(world, &upgrades.site(rendered));
+        look = FleetComparison::at(world, &upgrades.site(rendered));
     }
     let site = &upgrades.site(rendered);
     let (here, observed) = (site.owners(world.catalog), inputs::target(site));
     let owners = known(world, site.fleet, here.iter().copied());
     let is_quiet =
         look.is_quiet() && upgrades.are_over() && here == site.all_owners() && all_are_named(world, &owners);
-    let Planned { plan, problems, lacks, troubles, approved, repairs } =
-        plan(world, site.fleet, look, &owners, Seen::Now(site, facts, &upgrades));
+    let FleetOutcome { plan, problems, lacks, troubles, approved, repairs } =
+        plan(world, site.fleet, look, &owners, ObservationSource::Now(site, facts, &upgrades));
     let here = here.into_iter().cloned().collect();
     let Upgrades { newer, awaits_operator, .. } = &upgrades;
-    let quiet = is_quiet.then(|| Quiet {
+    let quiet = is_quiet.then(|| UnchangedFleet {
         observed: observed.clone(),
         owners: here,
         lacks,
@@ -163,19 +167,19 @@ pub(super) fn part(world: &World, site: &Site, facts: Option<&Facts>) -> FleetPa
 }
 
 /// Plans one fleet from a remembered comparison; `None` if the spec of a resource with objects there is gone.
-pub(super) fn quiet_part(
-    world: &World,
+pub(super) fn plan_unchanged_fleet(
+    world: &PlanContext,
     fleet: &FleetKey,
-    quiet: &Quiet,
+    quiet: &UnchangedFleet,
     health: Option<&FleetHealth>,
 ) -> Option<FleetPart> {
     let owners = known(world, fleet, quiet.owners.iter());
     if !all_are_named(world, &owners) {
         return None;
     }
-    let look = Look::quiet(health);
-    let Planned { plan, problems, troubles, approved, repairs, .. } =
-        plan(world, fleet, look, &owners, Seen::Before(&quiet.lacks));
+    let look = FleetComparison::quiet(health);
+    let FleetOutcome { plan, problems, troubles, approved, repairs, .. } =
+        plan(world, fleet, look, &owners, ObservationSource::Before(&quiet.lacks));
     let (observed, newer) = (quiet.observed.clone(), quiet.newer.clone());
     let quiet = Some(quiet.clone());
     let fleet = fleet.clone();
@@ -197,7 +201,7 @@ pub(super) fn quiet_part(
 
 /// Returns all owners on the fleet, by specs and records or because an object of theirs exists.
 fn known<'a>(
-    world: &World,
+    world: &PlanContext,
     fleet: &FleetKey,
     here: impl Iterator<Item = &'a ResourceKey>,
 ) -> BTreeSet<ResourceKey> {
@@ -205,7 +209,7 @@ fn known<'a>(
 }
 
 /// Whether specs name all of these. The deletion of others depends on more than the differences.
-fn all_are_named(world: &World, owners: &BTreeSet<ResourceKey>) -> bool {
+fn all_are_named(world: &PlanContext, owners: &BTreeSet<ResourceKey>) -> bool {
     let is_named =
         |owner: &ResourceKey| world.catalog.resources.contains_key(owner) && world.absence(owner).is_none();
     owners.iter().all(is_named)
@@ -213,86 +217,95 @@ fn all_are_named(world: &World, owners: &BTreeSet<ResourceKey>) -> bool {
 
 /// The source of what is known about a fleet's target.
 #[derive(Clone, Copy)]
-enum Seen<'a> {
+enum ObservationSource<'a> {
     /// It was observed now, with preflight facts if there are any.
-    Now(&'a Site<'a>, Option<&'a Facts>, &'a Upgrades),
+    Now(&'a FleetInputs<'a>, Option<&'a PreflightFacts>, &'a Upgrades),
     /// It was observed before, with these conditions.
     Before(&'a [Condition]),
 }
 
-struct Planned {
+struct FleetOutcome {
     plan: Option<FleetPlan>,
     problems: Vec<Problem>,
     lacks: Vec<Condition>,
-    troubles: Troubles,
+    troubles: TroubleCauses,
     approved: BTreeSet<ResourceKey>,
     repairs: Vec<Repair>,
 }
 
-fn plan(world: &World, key: &FleetKey, look: Look, owning: &BTreeSet<ResourceKey>, seen: Seen) -> Planned {
+fn plan(
+    world: &PlanContext,
+    key: &FleetKey,
+    look: FleetComparison,
+    owning: &BTreeSet<ResourceKey>,
+    seen: ObservationSource,
+) -> FleetOutcome {
     let (site, facts, upgrades) = match seen {
-        Seen::Now(site, facts, upgrades) => (Some(site), facts, Some(upgrades)),
-        Seen::Before(_) => (None, None, None),
+        ObservationSource::Now(site, facts, upgrades) => (Some(site), facts, Some(upgrades)),
+        ObservationSource::Before(_) => (None, None, None),
     };
-    let Look { reach, mut differences, status, unwell, troubles } = look;
+    let FleetComparison { reach, mut differences, status, unwell, troubles } = look;
     let foreign = foreign(&differences);
     let (mut changes, mut problems) = (Vec::new(), Vec::new());
     let runs = site.and_then(|site| site.dry_runs);
     for owner in owners(owning, &differences) {
         let mut differences = differences.remove(&owner).unwrap_or_default();
         if let Some(absence) = world.absence(&owner) {
-            changes.extend(deletion::of(world, &owner, absence, differences, site));
+            changes.extend(deletion::resource_deletion(world, &owner, absence, differences, site));
         } else if let Some(resource) = world.catalog.resources.get(&owner) {
             let in_use = site.and_then(|site| in_use::keep(site, &owner, &mut differences));
             let stage = upgrades.and_then(|upgrades| upgrades.stage(&owner));
-            let Some((mut change, mut refusals)) = change::of(world, resource, differences, runs, stage)
+            let Some((mut change, mut refusals)) =
+                change::resource_change(world, resource, differences, runs, stage)
             else {
                 changes.extend(in_use.map(|waiting| Change {
                     waiting: vec![waiting],
                     record: world.recorded(&owner).cloned(),
-                    ..change::mention(&owner, Some(resource.origin.clone()))
+                    ..change::kept_resource(&owner, Some(resource.origin.clone()))
                 }));
                 continue;
             };
             refusals.extend(site.map(|site| in_use::judge(world, site, &mut change)).unwrap_or_default());
             change.effects.extend(in_use.map(|waiting| waiting.to_string()));
-            given_up::tell(world, key, &mut change);
+            withdrawn_secrets::tell(world, key, &mut change);
             problems.extend(refusals.iter().map(|refused| refusal::problem(world, &change, refused)));
             changes.push(change);
         }
     }
     if let Some(site) = site {
-        bind(site, &mut changes);
+        record_cluster_uid(site, &mut changes);
     }
     waiting::for_target(&reach, &mut changes);
     let lacks = match seen {
-        Seen::Now(site, Some(facts), _) => preflight::judge(world, site, facts, &reach, &mut changes),
-        Seen::Now(_, None, _) => Vec::new(),
-        Seen::Before(lacks) => lacks.to_vec(),
+        ObservationSource::Now(site, Some(facts), _) => {
+            preflight::judge(world, site, facts, &reach, &mut changes)
+        }
+        ObservationSource::Now(_, None, _) => Vec::new(),
+        ObservationSource::Before(lacks) => lacks.to_vec(),
     };
     waiting::for_fleet(key, &mut changes);
     pause::of_failure(world, key, &mut changes);
     let flapping = pause::of_flapping(world, key, &mut changes);
     mention_unreachable(world, key, &reach, &mut changes);
-    disruption::queue_software(&mut changes);
+    disruption::serialize_software_disruptions(&mut changes);
     if world.policy.mode == Mode::Approve {
         // In this mode every change asks, so the approval may include only what would run at once.
-        disruption::one_at_a_time(&mut changes, &unwell, &troubles);
+        disruption::serialize_disruptions(&mut changes, &unwell, &troubles);
     }
     let guarded = guard::apply(world, key, &mut changes);
     // Without an observation, or after a recent failure, it is unknown what would be done.
     let is_known = reach == Reach::Reached && !pause::is_paused(world, key);
     let void_approvals = if is_known { guarded.void } else { Vec::new() };
     pause::of_repetition(world, &mut changes);
-    disruption::one_at_a_time(&mut changes, &unwell, &troubles);
+    disruption::serialize_disruptions(&mut changes, &unwell, &troubles);
     pause::of_mode(world, &mut changes);
     let (repairs, undecided) = match seen {
-        Seen::Now(site, facts, _) if is_known => repair::of_fleet(world, site, facts, &changes),
+        ObservationSource::Now(site, facts, _) if is_known => repair::of_fleet(world, site, facts, &changes),
         _ => Default::default(),
     };
     let resolved = world.catalog.fleets.get(key);
     if resolved.is_none() && changes.is_empty() {
-        return Planned { plan: None, problems, lacks, troubles, approved: guarded.approved, repairs };
+        return FleetOutcome { plan: None, problems, lacks, troubles, approved: guarded.approved, repairs };
     }
     let gauge = |gauge: fn(&ResolvedFleet) -> Gauge| resolved.map(gauge).unwrap_or_default();
     let mut conditions = resolved.map(|fleet| fleet.conditions.clone()).unwrap_or_default();
@@ -313,21 +326,21 @@ fn plan(world: &World, key: &FleetKey, look: Look, owning: &BTreeSet<ResourceKey
         void_approvals,
         foreign,
     };
-    Planned { plan: Some(plan), problems, lacks, troubles, approved: guarded.approved, repairs }
+    FleetOutcome { plan: Some(plan), problems, lacks, troubles, approved: guarded.approved, repairs }
 }
 
 /// Splits health into the fleet's status, its unhealthy clusters, and the known causes of their trouble.
 fn split(
     health: Option<&FleetHealth>,
-) -> (Option<ResourceStatus>, BTreeMap<ResourceKey, ResourceStatus>, Troubles) {
-    let Some(health) = health else { return (None, BTreeMap::new(), Troubles::default()) };
+) -> (Option<ResourceStatus>, BTreeMap<ResourceKey, ResourceStatus>, TroubleCauses) {
+    let Some(health) = health else { return (None, BTreeMap::new(), TroubleCauses::default()) };
     let unwell = health.clusters.iter().filter(|(_, it)| it.status.status != Status::Healthy);
     let statuses = unwell.map(|(key, judgement)| (key.clone(), judgement.status.clone())).collect();
-    (Some(health.status.clone()), statuses, Troubles::of(health))
+    (Some(health.status.clone()), statuses, TroubleCauses::of(health))
 }
 
 /// Adds the Kubernetes cluster to the record of an applied fleet, if it isn't recorded yet.
-fn bind(site: &Site, changes: &mut [Change]) {
+fn record_cluster_uid(site: &FleetInputs, changes: &mut [Change]) {
     let Some(cluster) = site.observed.and_then(|observed| observed.cluster.as_ref()) else { return };
     let fleet = site.fleet.resource();
     let records = changes.iter_mut().filter(|change| change.resource == fleet);
@@ -337,7 +350,7 @@ fn bind(site: &Site, changes: &mut [Change]) {
 }
 
 /// Mentions that a fleet is unreachable if no change says so: whether it is as it should be is unknown.
-fn mention_unreachable(world: &World, key: &FleetKey, reach: &Reach, changes: &mut Vec<Change>) {
+fn mention_unreachable(world: &PlanContext, key: &FleetKey, reach: &Reach, changes: &mut Vec<Change>) {
     let Some(waiting @ Waiting::Unreachable { .. }) = reach.waiting() else { return };
     let says_so = |change: &Change| change.waiting.iter().any(|it| matches!(it, Waiting::Unreachable { .. }));
     let resource = key.resource();
@@ -351,7 +364,7 @@ fn mention_unreachable(world: &World, key: &FleetKey, reach: &Reach, changes: &m
     let named = world.catalog.resources.get(&resource).map(|named| named.origin.clone());
     let last_good = || world.recorded(&resource)?.last_good.as_ref().map(|good| good.origin.clone());
     let record = world.recorded(&resource).cloned();
-    let mention = change::mention(&resource, named.or_else(last_good));
+    let mention = change::kept_resource(&resource, named.or_else(last_good));
     changes.insert(0, Change { waiting: vec![waiting], record, ..mention });
 }
 
@@ -369,7 +382,7 @@ fn foreign(differences: &BTreeMap<ResourceKey, Differences>) -> Vec<crate::names
     objects.into_iter().cloned().collect()
 }
 
-pub(super) fn infra_type(world: &World, key: &FleetKey) -> Option<InfraType> {
+pub(super) fn infra_type(world: &PlanContext, key: &FleetKey) -> Option<InfraType> {
     let resource = key.resource();
     let resolved = world.catalog.fleets.get(key).map(|fleet| fleet.spec.infra_type);
     let recorded = || world.recorded(&resource);

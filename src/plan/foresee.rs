@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use crate::catalog::{Catalog, Recorded};
 use crate::names::{FleetKey, Kind, ResourceKey};
 use crate::plan::field_effects::effect_of;
-use crate::plan::world::{World, fields};
-use crate::plan::{FieldChange, Policy, Site, Verdict, fleet};
+use crate::plan::world::{PlanContext, fields};
+use crate::plan::{FieldChange, FleetInputs, Policy, Verdict, fleet};
 use crate::problem::Problem;
 
 /// The refusals that a resource's current spec may cause.
 #[derive(Debug, Default)]
-pub struct Suspect {
+pub struct PossibleRefusal {
     pub fleets: BTreeSet<FleetKey>,
     pub only: Option<ResourceKey>,
     /// The field that would be refused, as a JSON pointer; `None` if there could be several.
@@ -20,15 +20,20 @@ pub struct Suspect {
 
 /// Returns what a plan may refuse about a resource's current spec, beside what it refuses in any tree. While
 /// `is_changing`, some of its objects may already differ from its record.
-pub fn suspect(catalog: &Catalog, recorded: &Recorded, key: &ResourceKey, is_changing: bool) -> Suspect {
+pub fn possible_refusal(
+    catalog: &Catalog,
+    recorded: &Recorded,
+    key: &ResourceKey,
+    is_changing: bool,
+) -> PossibleRefusal {
     let (Some(resource), Some(record)) = (catalog.resources.get(key), recorded.resources.get(key)) else {
-        return Suspect::default();
+        return PossibleRefusal::default();
     };
     let changes = fields(resource, recorded);
     let changes: Vec<&FieldChange> = changes.iter().filter(|it| may_be_refused(key.kind, it)).collect();
     // The spec with which its creation began is recorded only in its objects.
     if changes.is_empty() && !record.creating && !is_changing {
-        return Suspect::default();
+        return PossibleRefusal::default();
     }
     let refused = |change: &&&FieldChange| is_refused(key.kind, change);
     let fields: Vec<&str> = changes.iter().filter(refused).map(|change| change.field.as_str()).collect();
@@ -44,7 +49,7 @@ pub fn suspect(catalog: &Catalog, recorded: &Recorded, key: &ResourceKey, is_cha
         _ => resource.fleet().into_iter().collect(),
     };
     let only = (key.kind == Kind::Cluster).then(|| key.clone());
-    Suspect { fleets, only, pointer }
+    PossibleRefusal { fleets, only, pointer }
 }
 
 fn may_be_refused(kind: Kind, change: &FieldChange) -> bool {
@@ -65,8 +70,8 @@ pub fn refused(
     catalog: &Catalog,
     recorded: &Recorded,
     policy: &Policy,
-    (site, only): (&Site, Option<&ResourceKey>),
+    (site, only): (&FleetInputs, Option<&ResourceKey>),
 ) -> Vec<Problem> {
-    let world = World::of_fleet(catalog, recorded, policy, (site.fleet, only));
-    fleet::part(&world, site, None).problems
+    let world = PlanContext::of_fleet(catalog, recorded, policy, (site.fleet, only));
+    fleet::plan_one_fleet(&world, site, None).problems
 }

@@ -8,15 +8,15 @@ use crate::catalog::{Absence, Approval};
 use crate::config::Mode;
 use crate::names::{Digest, FleetKey, Json, Kind, ResourceKey};
 use crate::plan::fleet::FleetPart;
-use crate::plan::world::World;
-use crate::plan::{Cause, Change, Guard, Remark, Step, Verb, Verdict, Waiting, given_up};
+use crate::plan::world::PlanContext;
+use crate::plan::{Cause, Change, Guard, Remark, Step, Verb, Verdict, Waiting, withdrawn_secrets};
 
 /// How long a deletion counts towards a fleet's limit.
 pub const DELETIONS_WINDOW: SignedDuration = SignedDuration::from_hours(1);
 
 /// How far in the future an approval may be. Clocks differ a little; a clock that was set back by more would
 /// extend the approval's lifetime.
-const SLACK: SignedDuration = SignedDuration::from_mins(5);
+const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_mins(5);
 
 /// The length of a guard's id in hex digits: 48 bits, short enough to copy.
 const ID_LENGTH: usize = 12;
@@ -25,7 +25,7 @@ const ID_LENGTH: usize = 12;
 ///
 /// Changes that wait for something else are not included: an approval covers exactly what then runs. An
 /// approval for anything else is void: it must not approve the next deletion after the resource was restored.
-pub(super) fn apply(world: &World, fleet: &FleetKey, changes: &mut [Change]) -> Guarded {
+pub(super) fn apply(world: &PlanContext, fleet: &FleetKey, changes: &mut [Change]) -> FleetApprovals {
     if world.policy.mode == Mode::Approve {
         changes.iter_mut().filter(|change| change.is_ready()).for_each(|change| change.guarded = true);
     }
@@ -41,13 +41,13 @@ pub(super) fn apply(world: &World, fleet: &FleetKey, changes: &mut [Change]) -> 
     let all = id(guarded.iter().map(|(change, _)| &**change));
     guarded.retain(|(_, why)| why.is_some());
     if guarded.is_empty() {
-        return Guarded { guard: None, approved: BTreeSet::new(), void: void(world, fleet, &[all]) };
+        return FleetApprovals { guard: None, approved: BTreeSet::new(), void: void(world, fleet, &[all]) };
     }
     let needed = id(guarded.iter().map(|(change, _)| &**change));
     // With time the policy allows more. An approval of all changes stays valid when fewer need it.
     let valid = [&needed, &all];
     let approval = valid.into_iter().find_map(|id| approval(world, fleet, id));
-    let early = valid.into_iter().find_map(|id| early(world, fleet, id));
+    let early = valid.into_iter().find_map(|id| future_approval(world, fleet, id));
     let mut approved = BTreeSet::new();
     let guard = match approval {
         Some(approval) => {
@@ -67,13 +67,19 @@ pub(super) fn apply(world: &World, fleet: &FleetKey, changes: &mut [Change]) -> 
             Guard { id: needed.clone(), approved_by: None, rest: None }
         }
     };
-    Guarded { guard: Some(guard), approved, void: void(world, fleet, &[needed, all]) }
+    FleetApprovals { guard: Some(guard), approved, void: void(world, fleet, &[needed, all]) }
 }
 
 /// Makes a ready change wait for approval of it alone. While other changes of the fleet need or have an
 /// approval, the change waits with `hold` instead: an approval covers exactly what was shown with it. If the
 /// change is approved already, as everything that runs with `approve` is, `why` is added to its effects.
-pub(super) fn ask(world: &World, part: &mut FleetPart, resource: &ResourceKey, why: &str, hold: &Waiting) {
+pub(super) fn require_approval(
+    world: &PlanContext,
+    part: &mut FleetPart,
+    resource: &ResourceKey,
+    why: &str,
+    hold: &Waiting,
+) {
     let Some(plan) = part.plan.as_mut() else { return };
     let ready = |change: &&mut Change| change.resource == *resource && change.waiting.is_empty();
     let Some(change) = plan.changes.iter_mut().find(ready) else { return };
@@ -96,7 +102,7 @@ pub(super) fn ask(world: &World, part: &mut FleetPart, resource: &ResourceKey, w
 }
 
 /// Keeps approved changes that still wait for their turn approved after the others have used the approval.
-pub(super) fn keep_word(parts: &mut [FleetPart]) {
+pub(super) fn keep_approvals(parts: &mut [FleetPart]) {
     for part in parts {
         let Some(plan) = part.plan.as_mut() else { continue };
         let later = |change: &&Change| part.approved.contains(&change.resource) && !change.waiting.is_empty();
@@ -108,24 +114,25 @@ pub(super) fn keep_word(parts: &mut [FleetPart]) {
     }
 }
 
-pub(super) struct Guarded {
+pub(super) struct FleetApprovals {
     pub guard: Option<Guard>,
     pub approved: BTreeSet<ResourceKey>,
     /// Approvals for something else than what would be done now.
     pub void: Vec<String>,
 }
 
-fn void(world: &World, fleet: &FleetKey, valid: &[String]) -> Vec<String> {
+fn void(world: &PlanContext, fleet: &FleetKey, valid: &[String]) -> Vec<String> {
     let given = world.recorded.approvals.iter().filter(|approval| approval.fleet == *fleet);
-    let is_void =
-        |approval: &&Approval| !valid.contains(&approval.id) || age(world.policy.now, approval.at) < -SLACK;
+    let is_void = |approval: &&Approval| {
+        !valid.contains(&approval.id) || age(world.policy.now, approval.at) < -CLOCK_TOLERANCE
+    };
     given.filter(is_void).map(|approval| approval.id.clone()).collect()
 }
 
 /// Returns how many clusters the fleet may still lose within the hour, and when it may lose each further one,
 /// if known. A deletion in the future counts, so a clock that was set back allows nothing more; nor does one
 /// that was set ahead, if a running process counted the deletions (`Pauses::lost`).
-fn deletions_left(world: &World, fleet: &FleetKey) -> (u32, impl Iterator<Item = Timestamp> + use<>) {
+fn deletions_left(world: &PlanContext, fleet: &FleetKey) -> (u32, impl Iterator<Item = Timestamp> + use<>) {
     let now = world.policy.now;
     let recent = world.recorded.deletions.iter();
     let recent =
@@ -145,29 +152,29 @@ fn age(now: Timestamp, then: Timestamp) -> SignedDuration {
 }
 
 /// Returns why every change needs approval, as the end of a sentence.
-fn asked_for_all(world: &World) -> Option<String> {
+fn asked_for_all(world: &PlanContext) -> Option<String> {
     let asked = world.policy.mode == Mode::Approve;
     asked.then(|| "the settings want each plan approved: `policy.mode` is `approve`".to_owned())
 }
 
 /// Returns why a guarded change needs approval, as the end of a sentence.
 fn needs_approval(
-    world: &World,
+    world: &PlanContext,
     fleet: &FleetKey,
     change: &Change,
     (free, later): (&mut u32, &mut impl Iterator<Item = Timestamp>),
 ) -> Option<String> {
     if change.verb != Verb::Delete {
-        if cuts_off(&change.cause, &change.steps) {
+        if changes_gateway_class(&change.cause, &change.steps) {
             let why = "clients outside of Kubernetes are cut off from every cluster of the fleet until the Gateway of the other \
                        class has an address";
             return Some(why.to_owned());
         }
-        if moves_the_log(&change.cause, &change.steps) {
+        if moves_tiered_storage(&change.cause, &change.steps) {
             let why = "brokers look for the older part of the log in another place, and can't read it unless it is there already";
             return Some(why.to_owned());
         }
-        if given_up::leave(world, fleet, change) {
+        if withdrawn_secrets::leave(world, fleet, change) {
             let why = "Secrets leave the folder, and brokers can't start without them unless somebody keeps them in Kubernetes";
             return Some(why.to_owned());
         }
@@ -228,7 +235,7 @@ fn needs_approval(
 
 /// Whether a Gateway changes to another implementation, which cuts off clients in whatever order it is done.
 /// Restoring a class that somebody changed by hand doesn't count: the spec says so already.
-pub(super) fn cuts_off(cause: &Cause, steps: &[Step]) -> bool {
+pub(super) fn changes_gateway_class(cause: &Cause, steps: &[Step]) -> bool {
     let class = |gateway: &Json| gateway.value().pointer("/spec/gatewayClassName").cloned();
     let changes = |step: &Step| {
         let (before, after) = (step.before.as_ref(), step.after.as_ref());
@@ -240,7 +247,7 @@ pub(super) fn cuts_off(cause: &Cause, steps: &[Step]) -> bool {
 
 /// Whether brokers will look in another place for the data that they moved to a bucket, whose contents are
 /// unknown here. Restoring what somebody changed by hand doesn't count: the spec says so already.
-pub(super) fn moves_the_log(cause: &Cause, steps: &[Step]) -> bool {
+pub(super) fn moves_tiered_storage(cause: &Cause, steps: &[Step]) -> bool {
     let place = |kafka: &Json| {
         let config =
             kafka.value().pointer("/spec/kafka/tieredStorage/remoteStorageManager/config").cloned()?;
@@ -258,7 +265,7 @@ pub(super) fn moves_the_log(cause: &Cause, steps: &[Step]) -> bool {
 }
 
 /// Whether the software itself requests another load balancer for a Gateway that clusters share.
-pub(super) fn asks_otherwise(cause: &Cause, steps: &[Step]) -> bool {
+pub(super) fn changes_gateway_infrastructure(cause: &Cause, steps: &[Step]) -> bool {
     let balancer = |gateway: &Json| gateway.value().pointer("/spec/infrastructure").cloned();
     let changes = |step: &Step| {
         let (before, after) = (step.before.as_ref(), step.after.as_ref());
@@ -269,20 +276,20 @@ pub(super) fn asks_otherwise(cause: &Cause, steps: &[Step]) -> bool {
 }
 
 /// Finds a valid approval. One too far in the future was given before the clock was set back.
-fn approval<'a>(world: &World<'a>, fleet: &FleetKey, id: &str) -> Option<&'a Approval> {
+fn approval<'a>(world: &PlanContext<'a>, fleet: &FleetKey, id: &str) -> Option<&'a Approval> {
     let holds = |approval: &&Approval| {
         let age = age(world.policy.now, approval.at);
-        (-SLACK..=world.policy.approval_lifetime).contains(&age)
+        (-CLOCK_TOLERANCE..=world.policy.approval_lifetime).contains(&age)
     };
     given(world, fleet, id).find(holds)
 }
 
 /// Finds an approval that seems to be from the future. It is void.
-fn early<'a>(world: &World<'a>, fleet: &FleetKey, id: &str) -> Option<&'a Approval> {
-    given(world, fleet, id).find(|approval| age(world.policy.now, approval.at) < -SLACK)
+fn future_approval<'a>(world: &PlanContext<'a>, fleet: &FleetKey, id: &str) -> Option<&'a Approval> {
+    given(world, fleet, id).find(|approval| age(world.policy.now, approval.at) < -CLOCK_TOLERANCE)
 }
 
-fn given<'a>(world: &World<'a>, fleet: &FleetKey, id: &str) -> impl Iterator<Item = &'a Approval> {
+fn given<'a>(world: &PlanContext<'a>, fleet: &FleetKey, id: &str) -> impl Iterator<Item = &'a Approval> {
     let approvals = world.recorded.approvals.iter();
     approvals.filter(move |approval| approval.fleet == *fleet && approval.id == id)
 }

@@ -13,15 +13,19 @@ use serde_json::Value;
 use crate::names::{Json, Kind, ObjectKey, ResourceKey};
 use crate::plan::diff::Differences;
 use crate::plan::fleet::infra_type;
-use crate::plan::site::Site;
-use crate::plan::verdict::Refusal;
-use crate::plan::world::World;
+use crate::plan::site::FleetInputs;
+use crate::plan::verdict::RefusedChange;
+use crate::plan::world::PlanContext;
 use crate::plan::{Cause, Change, ObservedObject, Remark, Step, Verb, Verdict, Waiting};
 use crate::render::{is_private, is_routed};
 use crate::spec::InfraType;
 
 /// Removes the deletion of a Gateway from a fleet's differences while clusters need it, and returns the wait.
-pub(super) fn keep(site: &Site, owner: &ResourceKey, differences: &mut Differences) -> Option<Waiting> {
+pub(super) fn keep(
+    site: &FleetInputs,
+    owner: &ResourceKey,
+    differences: &mut Differences,
+) -> Option<Waiting> {
     let is_deletion = |step: &crate::plan::Step| step.verb == Verb::Delete && step.object.kind == "Gateway";
     let found = differences.found.iter().find(|found| is_deletion(&found.step));
     let object = found.filter(|_| owner.kind == Kind::Fleet)?.step.object.clone();
@@ -32,7 +36,7 @@ pub(super) fn keep(site: &Site, owner: &ResourceKey, differences: &mut Differenc
 }
 
 /// Returns the clusters that are reached through a Gateway by their objects, or may be.
-fn users<'a>(site: &Site<'a>) -> BTreeSet<&'a ResourceKey> {
+fn users<'a>(site: &FleetInputs<'a>) -> BTreeSet<&'a ResourceKey> {
     let observed = site.observed;
     let stands =
         move |key: &ObjectKey| observed?.objects.get(key).filter(|live| live.ours)?.manifest.as_ref();
@@ -47,7 +51,7 @@ fn users<'a>(site: &Site<'a>) -> BTreeSet<&'a ResourceKey> {
 }
 
 /// Refuses changes that would cut off users of existing objects, and requires approval if disks were kept.
-pub(super) fn judge(world: &World, site: &Site, change: &mut Change) -> Vec<Refusal> {
+pub(super) fn judge(world: &PlanContext, site: &FleetInputs, change: &mut Change) -> Vec<RefusedChange> {
     tell_disks(world, site, change);
     // Drift is restored without a check.
     if matches!(change.cause, Cause::Drift { .. }) {
@@ -55,7 +59,7 @@ pub(super) fn judge(world: &World, site: &Site, change: &mut Change) -> Vec<Refu
     }
     let refusals =
         moved(change).into_iter().chain(redirected(site, change)).chain(opened(world, site, change));
-    let refusals: Vec<Refusal> = refusals.collect();
+    let refusals: Vec<RefusedChange> = refusals.collect();
     for refusal in &refusals {
         change.waiting.push(Waiting::Refused { why: refusal.why.clone() });
         change.verdict = Verdict::Refused;
@@ -65,7 +69,7 @@ pub(super) fn judge(world: &World, site: &Site, change: &mut Change) -> Vec<Refu
 
 /// Adds remarks about disks of an earlier cluster to the creation of one of its name, which then needs
 /// approval. If only the Kafka object is recreated, the disks are the cluster's own.
-fn tell_disks(world: &World, site: &Site, change: &mut Change) {
+fn tell_disks(world: &PlanContext, site: &FleetInputs, change: &mut Change) {
     let is_made = |step: &&Step| step.verb == Verb::Create && step.object.kind == "Kafka";
     let Some(kafka) = change.steps.iter().find(is_made).map(|step| step.object.clone()) else { return };
     let kept = site.observed.and_then(|observed| observed.kept.get(&change.resource));
@@ -84,7 +88,7 @@ fn tell_disks(world: &World, site: &Site, change: &mut Change) {
 }
 
 /// A recreated Kafka keeps its id if its node pools exist: the operator finds the id in their status.
-fn knows_its_id(world: &World, site: &Site, change: &Change, kafka: &ObjectKey) -> bool {
+fn knows_its_id(world: &PlanContext, site: &FleetInputs, change: &Change, kafka: &ObjectKey) -> bool {
     let is_made = |step: &Step| step.verb == Verb::Create && step.object.kind == "KafkaNodePool";
     let is_its = |(key, there): (&ObjectKey, &ObservedObject)| {
         key.kind == "KafkaNodePool" && key.namespace == kafka.namespace && there.ours
@@ -96,7 +100,7 @@ fn knows_its_id(world: &World, site: &Site, change: &Change, kafka: &ObjectKey) 
 
 /// Whether a cluster that is created in a folder may find disks of an earlier one: its namespace, which is
 /// deleted only if no disk is kept, is older than the creation.
-fn may_have_disks(world: &World, site: &Site, change: &Change, kafka: &ObjectKey) -> bool {
+fn may_have_disks(world: &PlanContext, site: &FleetInputs, change: &Change, kafka: &ObjectKey) -> bool {
     let is_begun = world.recorded(&change.resource).is_some_and(|record| record.creating);
     let was_deleted = world.recorded.generations.contains_key(&change.resource);
     let is_its = |(key, there): (&ObjectKey, &ObservedObject)| {
@@ -107,7 +111,7 @@ fn may_have_disks(world: &World, site: &Site, change: &Change, kafka: &ObjectKey
 }
 
 /// Refuses to change a cluster's host name while clients use it.
-fn moved(change: &Change) -> Option<Refusal> {
+fn moved(change: &Change) -> Option<RefusedChange> {
     let kafkas = change.steps.iter().filter(|step| step.object.kind == "Kafka");
     let (from, to) = kafkas.filter_map(|step| step.before.as_ref().zip(step.after.as_ref())).find_map(
         |(before, after)| {
@@ -119,7 +123,7 @@ fn moved(change: &Change) -> Option<Refusal> {
             hosts(before).into_iter().find_map(lost)
         },
     )?;
-    Some(Refusal {
+    Some(RefusedChange {
         code: "host-in-use",
         why: format!("clients outside find the cluster at {from}, which would become {to}"),
         hint: "put the fleet's `domain` and its base domain back as they were, or first give the cluster `cluster_access: \
@@ -128,7 +132,7 @@ fn moved(change: &Change) -> Option<Refusal> {
 }
 
 /// Refuses to change a Gateway's domain while clients use it, since they keep asking for the old host names.
-fn redirected(site: &Site, change: &Change) -> Option<Refusal> {
+fn redirected(site: &FleetInputs, change: &Change) -> Option<RefusedChange> {
     let gateways = change.steps.iter().filter(|step| step.object.kind == "Gateway");
     let (from, to) = gateways.filter_map(|step| step.before.as_ref().zip(step.after.as_ref())).find_map(
         |(before, after)| {
@@ -137,7 +141,7 @@ fn redirected(site: &Site, change: &Change) -> Option<Refusal> {
         },
     )?;
     let example = users(site).into_iter().next()?;
-    Some(Refusal {
+    Some(RefusedChange {
         code: "host-in-use",
         why: format!("clients outside find {example} under {from}, which would become {to}"),
         hint: "put the fleet's `domain` and its base domain back as they were, or first give its clusters `cluster_access: \
@@ -162,7 +166,7 @@ fn hosts(kafka: &Json) -> BTreeMap<String, String> {
 }
 
 /// Refuses to make a Gateway public while a cluster behind it may be private, since its spec is unknown.
-fn opened(world: &World, site: &Site, change: &Change) -> Option<Refusal> {
+fn opened(world: &PlanContext, site: &FleetInputs, change: &Change) -> Option<RefusedChange> {
     let opens = |step: &&Step| {
         let (before, after) = (step.before.as_ref(), step.after.as_ref());
         let both = before.zip(after);
@@ -175,7 +179,7 @@ fn opened(world: &World, site: &Site, change: &Change) -> Option<Refusal> {
         (named.is_some() && world.absence(cluster).is_none()) || recorded().is_some()
     };
     let silent = users(site).into_iter().find(|cluster| !says(cluster))?;
-    Some(Refusal {
+    Some(RefusedChange {
         code: "gateway-opened",
         why: format!(
             "it would open {silent} to everybody, and no spec that can be used says whether that is private"

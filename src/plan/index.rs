@@ -4,12 +4,12 @@ use crate::plan::{Change, FleetPlan, Plan};
 /// The positions of a plan's changes and fleets, each sorted by key.
 #[derive(Debug)]
 pub struct Index {
-    changes: Box<[Place]>,
+    changes: Box<[ChangePosition]>,
     fleets: Box<[usize]>,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Place {
+enum ChangePosition {
     Organization { part: usize, change: usize },
     Fleet { part: usize, change: usize },
 }
@@ -18,12 +18,12 @@ impl Index {
     /// Indexes a plan. The index is invalid for any other plan.
     pub fn of(plan: &Plan) -> Index {
         let organizations = plan.organizations.iter().enumerate().flat_map(|(part, organization)| {
-            (0..organization.changes.len()).map(move |change| Place::Organization { part, change })
+            (0..organization.changes.len()).map(move |change| ChangePosition::Organization { part, change })
         });
         let on_fleets = plan.fleets.iter().enumerate().flat_map(|(part, fleet)| {
-            (0..fleet.changes.len()).map(move |change| Place::Fleet { part, change })
+            (0..fleet.changes.len()).map(move |change| ChangePosition::Fleet { part, change })
         });
-        let mut changes: Vec<Place> = organizations.chain(on_fleets).collect();
+        let mut changes: Vec<ChangePosition> = organizations.chain(on_fleets).collect();
         changes.sort_by(|a, b| a.resource(plan).cmp(&b.resource(plan)));
         let mut fleets: Vec<usize> = (0..plan.fleets.len()).collect();
         fleets.sort_by(|&a, &b| plan.fleets[a].fleet.cmp(&plan.fleets[b].fleet));
@@ -43,15 +43,17 @@ impl Index {
     }
 }
 
-impl Place {
+impl ChangePosition {
     fn resource(self, plan: &Plan) -> Option<&ResourceKey> {
         self.change(plan).map(|change| &change.resource)
     }
 
     fn change(self, plan: &Plan) -> Option<&Change> {
         match self {
-            Place::Organization { part, change } => plan.organizations.get(part)?.changes.get(change),
-            Place::Fleet { part, change } => plan.fleets.get(part)?.changes.get(change),
+            ChangePosition::Organization { part, change } => {
+                plan.organizations.get(part)?.changes.get(change)
+            }
+            ChangePosition::Fleet { part, change } => plan.fleets.get(part)?.changes.get(change),
         }
     }
 }

@@ -8,13 +8,13 @@ use sha2::Digest as _;
 use crate::catalog::RecordedResource;
 use crate::config::Mode;
 use crate::names::{Digest, FleetKey, Json, ResourceKey};
-use crate::plan::site::Site;
-use crate::plan::world::World;
+use crate::plan::site::FleetInputs;
+use crate::plan::world::PlanContext;
 use crate::plan::{Change, Inputs, Plan, Reach, Step};
 use crate::render::Manifest;
 
 /// Returns the hashes of everything that a plan is made from, without times and status.
-pub(super) fn of(world: &World, observed: BTreeMap<FleetKey, Digest>) -> Inputs {
+pub(super) fn of(world: &PlanContext, observed: BTreeMap<FleetKey, Digest>) -> Inputs {
     Inputs {
         source: world.catalog.source.clone(),
         revision: world.catalog.revision.clone(),
@@ -26,7 +26,7 @@ pub(super) fn of(world: &World, observed: BTreeMap<FleetKey, Digest>) -> Inputs 
     }
 }
 
-fn recorded(world: &World) -> Digest {
+fn recorded(world: &PlanContext) -> Digest {
     let recorded = world.recorded;
     let mut others = written(&(&recorded.installation, &recorded.source, &recorded.generations));
     others.extend(written(&(&recorded.approvals, &recorded.deletions)));
@@ -40,7 +40,7 @@ fn recorded(world: &World) -> Digest {
     })
 }
 
-fn settings(world: &World) -> Digest {
+fn settings(world: &PlanContext) -> Digest {
     let (config, policy) = (&world.catalog.config, world.policy);
     let mut hash = Hash::default();
     hash.add(&(&config.units, &config.secrets, &config.operators));
@@ -52,7 +52,7 @@ fn settings(world: &World) -> Digest {
 }
 
 /// Hashes what a plan depends on of a target: not its health, and not the manifests that are as applied.
-pub(super) fn target(site: &Site) -> Digest {
+pub(super) fn target(site: &FleetInputs) -> Digest {
     let mut hash = Hash::default();
     let recorded = site.recorded.map(|target| &target.objects);
     let observed = site.observed;
@@ -111,7 +111,7 @@ fn of_everything(plan: &Plan) -> Digest {
 
 impl Change {
     /// Returns the hash of what the change does, to recognize it when the same would be done again.
-    pub fn done(&self) -> Digest {
+    pub fn effect_digest(&self) -> Digest {
         let mut hash = Hash::default();
         hash.add(&(&self.resource, self.verb, &self.fields));
         for Step { verb, object, before, after, .. } in &self.steps {

@@ -8,7 +8,7 @@ use crate::catalog::{Catalog, MadeFrom, Resource};
 use crate::config::{Config, TieredStorageConfig};
 use crate::names::{Digest, Kind, ResourceKey};
 use crate::plan::cause::references;
-use crate::plan::world::World;
+use crate::plan::world::PlanContext;
 
 /// The digests of everything that objects may be made from, computed once for all resources.
 pub(super) struct Origins<'a> {
@@ -25,7 +25,7 @@ impl<'a> Origins<'a> {
     }
 
     /// Returns what the objects of a resource are made from; `None` for resources without objects.
-    pub fn made_from(&self, world: &World, key: &ResourceKey) -> Option<MadeFrom> {
+    pub fn made_from(&self, world: &PlanContext, key: &ResourceKey) -> Option<MadeFrom> {
         if !matches!(key.kind, Kind::Fleet | Kind::Cluster) {
             return None;
         }

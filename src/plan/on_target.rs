@@ -2,18 +2,18 @@
 
 use crate::catalog::RecordedObject;
 use crate::names::{Kind, ObjectKey, ResourceKey};
-use crate::plan::site::Site;
-use crate::plan::world::World;
+use crate::plan::site::FleetInputs;
+use crate::plan::world::PlanContext;
 use crate::plan::{ObservedFleet, Waiting};
 
 /// Whether a target remembers protection. The record may be older, as after restoring a backup.
-pub(super) fn is_protected(world: &World, site: Option<&Site>, key: &ResourceKey) -> bool {
+pub(super) fn is_protected(world: &PlanContext, site: Option<&FleetInputs>, key: &ResourceKey) -> bool {
     let here = site.and_then(|site| site.observed?.marks.get(key));
     here.is_some_and(|mark| mark.protected) || world.protected.contains(key)
 }
 
 /// Returns a wait for objects of no recorded cluster on a fleet, such as a namespace kept for its disks.
-pub(super) fn leftovers(world: &World, site: &Site, key: &ResourceKey) -> Option<Waiting> {
+pub(super) fn leftovers(world: &PlanContext, site: &FleetInputs, key: &ResourceKey) -> Option<Waiting> {
     if key.kind != Kind::Fleet || site.fleet.resource() != *key {
         return None;
     }

@@ -10,7 +10,7 @@ use crate::spec::SourceId;
 impl Plan {
     /// Returns the part of a plan about some organizations, with counts of nothing else. `resources` is the
     /// number of their resources. Problems outside of their folders are only for administrators.
-    pub fn only(&self, sees: impl Fn(&Identifier) -> bool, resources: usize) -> Plan {
+    pub fn restricted_to(&self, sees: impl Fn(&Identifier) -> bool, resources: usize) -> Plan {
         let Plan { format, id, created_at, inputs, organizations, fleets, remember, problems, summary: _ } =
             self;
         let of_theirs = |part: &&OrganizationPlan| sees(&part.organization);

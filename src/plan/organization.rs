@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::names::{Identifier, ResourceKey};
 use crate::plan::diff::Differences;
-use crate::plan::world::World;
+use crate::plan::world::PlanContext;
 use crate::plan::{Change, OrganizationPlan, change, deletion, pause};
 
 /// Returns the plans of all organizations, by name. Resources in `on_fleets` are planned with their fleet.
-pub(super) fn plan(world: &World, on_fleets: &BTreeSet<ResourceKey>) -> Vec<OrganizationPlan> {
+pub(super) fn plan(world: &PlanContext, on_fleets: &BTreeSet<ResourceKey>) -> Vec<OrganizationPlan> {
     let mut changes: BTreeMap<&Identifier, Vec<Change>> =
         world.catalog.capacity.keys().map(|organization| (organization, Vec::new())).collect();
     for (key, mut change) in changed(world, on_fleets) {
@@ -25,7 +25,7 @@ pub(super) fn plan(world: &World, on_fleets: &BTreeSet<ResourceKey>) -> Vec<Orga
 }
 
 fn changed<'a>(
-    world: &'a World,
+    world: &'a PlanContext,
     on_fleets: &'a BTreeSet<ResourceKey>,
 ) -> impl Iterator<Item = (&'a ResourceKey, Change)> {
     let keys = world.catalog.resources.keys().chain(world.absent().map(|(key, _)| key));
@@ -35,12 +35,13 @@ fn changed<'a>(
         .filter_map(|key| Some((key, decide(world, key)?)))
 }
 
-fn decide(world: &World, key: &ResourceKey) -> Option<Change> {
+fn decide(world: &PlanContext, key: &ResourceKey) -> Option<Change> {
     match world.absence(key) {
-        Some(absence) => deletion::of(world, key, absence, Differences::default(), None),
+        Some(absence) => deletion::resource_deletion(world, key, absence, Differences::default(), None),
         None => {
             let resource = world.catalog.resources.get(key)?;
-            change::of(world, resource, Differences::default(), None, None).map(|(change, _)| change)
+            change::resource_change(world, resource, Differences::default(), None, None)
+                .map(|(change, _)| change)
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::catalog::Condition;
 use crate::config::Mode;
 use crate::names::{Digest, FleetKey, ObjectKey, ResourceKey};
 use crate::plan::verdict::differences;
-use crate::plan::world::World;
+use crate::plan::world::PlanContext;
 use crate::plan::{Cause, Change, Step, Verb, Waiting};
 
 /// Postponements. A process that plans once remembers nothing and postpones nothing.
@@ -56,12 +56,12 @@ impl Step {
 }
 
 /// Makes the deletion of a resource wait at first, since saving a file may remove it for a moment.
-pub(super) fn of_absence(world: &World, key: &ResourceKey) -> Option<Waiting> {
+pub(super) fn of_absence(world: &PlanContext, key: &ResourceKey) -> Option<Waiting> {
     let until = *world.policy.pauses.absent.get(key)?;
     (until > world.policy.now).then_some(Waiting::Absence { until })
 }
 
-pub(super) fn of_failure(world: &World, fleet: &FleetKey, changes: &mut [Change]) {
+pub(super) fn of_failure(world: &PlanContext, fleet: &FleetKey, changes: &mut [Change]) {
     let retry = world.policy.pauses.failed.get(fleet).filter(|retry| retry.until > world.policy.now);
     let Some(Retry { failed, until }) = retry else { return };
     for change in changes.iter_mut().filter(|change| change.verb != Verb::Keep) {
@@ -69,22 +69,24 @@ pub(super) fn of_failure(world: &World, fleet: &FleetKey, changes: &mut [Change]
     }
 }
 
-pub(super) fn is_paused(world: &World, fleet: &FleetKey) -> bool {
+pub(super) fn is_paused(world: &PlanContext, fleet: &FleetKey) -> bool {
     world.policy.pauses.failed.get(fleet).is_some_and(|retry| retry.until > world.policy.now)
 }
 
 /// Makes a change wait if it was just made: repeating it at once would have the same result.
-pub(super) fn of_repetition(world: &World, changes: &mut [Change]) {
+pub(super) fn of_repetition(world: &PlanContext, changes: &mut [Change]) {
     let repeated = &world.policy.pauses.repeated;
     for change in changes.iter_mut().filter(|change| change.is_ready()) {
         let before = repeated.get(&change.resource).filter(|before| before.until > world.policy.now);
-        if let Some(Repeated { times, until, .. }) = before.filter(|before| before.done == change.done()) {
+        if let Some(Repeated { times, until, .. }) =
+            before.filter(|before| before.done == change.effect_digest())
+        {
             change.waiting.push(Waiting::Repeated { times: *times, until: *until });
         }
     }
 }
 
-pub(super) fn of_mode(world: &World, changes: &mut [Change]) {
+pub(super) fn of_mode(world: &PlanContext, changes: &mut [Change]) {
     if world.policy.mode == Mode::PlanOnly {
         let changes = changes.iter_mut().filter(|change| change.verb != Verb::Keep);
         changes.for_each(|change| change.waiting.push(Waiting::PlanOnly));
@@ -92,7 +94,7 @@ pub(super) fn of_mode(world: &World, changes: &mut [Change]) {
 }
 
 /// Leaves objects alone that something else keeps changing back, and reports them. Other drift is corrected.
-pub(super) fn of_flapping(world: &World, fleet: &FleetKey, changes: &mut [Change]) -> Vec<Condition> {
+pub(super) fn of_flapping(world: &PlanContext, fleet: &FleetKey, changes: &mut [Change]) -> Vec<Condition> {
     let is_left = |step: &Step| {
         let flapping = world.policy.pauses.flapping.get(&(fleet.clone(), step.object.clone()))?;
         (flapping.until > world.policy.now).then_some((step.object.clone(), flapping.clone()))

@@ -15,22 +15,22 @@ use std::collections::BTreeSet;
 
 use crate::catalog::{Condition, ResolvedFleet};
 use crate::names::ResourceKey;
-use crate::plan::site::Site;
-use crate::plan::world::World;
+use crate::plan::site::FleetInputs;
+use crate::plan::world::PlanContext;
 use crate::plan::{Change, Reach, Size, Step, Verb, Waiting};
 use crate::render::Manifest;
 
 pub(super) use checks::OPERATOR_MISSING;
-pub use facts::{Facts, LoadBalancers, Room, StorageClass, Version, name_of};
+pub use facts::{LoadBalancers, NodeCapacity, PreflightFacts, StorageClass, Version, name_of};
 pub use needs::{Extra, Extras, NEEDS, Need, Permission, missing, permissions};
-pub use nodes::Place;
-pub(super) use operator::Running;
+pub use nodes::NodeConstraints;
+pub(super) use operator::SupportedVersions;
 pub use operator::{Operator, Watches};
 pub use requests::{PodRequest, Requests};
 pub(super) use requests::{amount, requested, requested_by_pod};
 pub use role::{CLUSTER_NAMESPACES, NAMESPACE_ROLE, Role, SYSTEM_NAMESPACE};
 
-struct Finding {
+struct PreflightFinding {
     kind: &'static str,
     why: String,
     remedy: String,
@@ -38,18 +38,18 @@ struct Finding {
     stops: BTreeSet<ResourceKey>,
 }
 
-struct Look<'a> {
-    world: &'a World<'a>,
-    site: &'a Site<'a>,
-    facts: &'a Facts,
+struct PreflightContext<'a> {
+    world: &'a PlanContext<'a>,
+    site: &'a FleetInputs<'a>,
+    facts: &'a PreflightFacts,
     changes: &'a [Change],
 }
 
 /// Evaluates a fleet's facts: returns conditions, and makes changes wait that would fail.
 pub(super) fn judge(
-    world: &World,
-    site: &Site,
-    facts: &Facts,
+    world: &PlanContext,
+    site: &FleetInputs,
+    facts: &PreflightFacts,
     reach: &Reach,
     changes: &mut [Change],
 ) -> Vec<Condition> {
@@ -58,7 +58,7 @@ pub(super) fn judge(
     let mut conditions = Vec::new();
     for check in checks {
         // Each check sees the waits added by earlier ones.
-        for finding in check(&Look { world, site, facts, changes }) {
+        for finding in check(&PreflightContext { world, site, facts, changes }) {
             finding.hold_up(changes);
             conditions.push(finding.condition());
         }
@@ -66,14 +66,14 @@ pub(super) fn judge(
     conditions
 }
 
-impl Finding {
+impl PreflightFinding {
     /// Returns a finding that blocks nothing.
-    fn warning(kind: &'static str, why: impl Into<String>, remedy: impl Into<String>) -> Finding {
-        Finding { kind, why: why.into(), remedy: remedy.into(), stops: BTreeSet::new() }
+    fn warning(kind: &'static str, why: impl Into<String>, remedy: impl Into<String>) -> PreflightFinding {
+        PreflightFinding { kind, why: why.into(), remedy: remedy.into(), stops: BTreeSet::new() }
     }
 
-    fn stops<'k>(self, resources: impl IntoIterator<Item = &'k ResourceKey>) -> Finding {
-        Finding { stops: resources.into_iter().cloned().collect(), ..self }
+    fn stops<'k>(self, resources: impl IntoIterator<Item = &'k ResourceKey>) -> PreflightFinding {
+        PreflightFinding { stops: resources.into_iter().cloned().collect(), ..self }
     }
 
     fn hold_up(&self, changes: &mut [Change]) {
@@ -84,12 +84,12 @@ impl Finding {
     }
 
     fn condition(self) -> Condition {
-        let Finding { kind, why, remedy, stops } = self;
+        let PreflightFinding { kind, why, remedy, stops } = self;
         Condition { kind: kind.to_owned(), degraded: !stops.is_empty(), message: format!("{why}; {remedy}") }
     }
 }
 
-impl<'a> Look<'a> {
+impl<'a> PreflightContext<'a> {
     fn writing(&self) -> impl Iterator<Item = (&'a ResourceKey, impl Iterator<Item = &'a Manifest>)> {
         let writes = |change: &'a Change| change.steps.iter().filter_map(|step: &Step| step.after.as_ref());
         let going = self.changes.iter().filter(|change| change.verb != Verb::Keep);

@@ -2,12 +2,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::{Absence, Hold, LastGood, RecordedResource, Resource};
 use crate::names::{Kind, ResourceKey};
-use crate::plan::world::{Current, World};
+use crate::plan::world::{PlanContext, SpecDiff};
 use crate::plan::{FleetPlan, OrganizationPlan};
 use crate::spec::Safeguards;
 
 /// Returns the new record, with the id, the time of creation and the immutable fields of the one before.
-pub(super) fn of(world: &World, resource: &Resource, current: &Current) -> RecordedResource {
+pub(super) fn of(world: &PlanContext, resource: &Resource, current: &SpecDiff) -> RecordedResource {
     let (now, before) = (world.policy.now, world.recorded(&resource.key));
     let changed = !current.fields.is_empty();
     // The time was reported when it was created, so later reads must return the same one.
@@ -46,7 +46,12 @@ pub(super) fn of(world: &World, resource: &Resource, current: &Current) -> Recor
 }
 
 /// Whether a record equals the result of [`of`], without building one: nearly all records do.
-fn is_current(world: &World, resource: &Resource, current: &Current, before: &RecordedResource) -> bool {
+fn is_current(
+    world: &PlanContext,
+    resource: &Resource,
+    current: &SpecDiff,
+    before: &RecordedResource,
+) -> bool {
     let RecordedResource {
         id: _,
         created_at: _,
@@ -80,7 +85,7 @@ fn is_current(world: &World, resource: &Resource, current: &Current, before: &Re
 /// Returns the records that are out of date though nothing visible changes: the cache was lost, a document
 /// moved, the document of a waiting change turned on protection, or one may be missing by mistake.
 pub(super) fn stale(
-    world: &World,
+    world: &PlanContext,
     organizations: &[OrganizationPlan],
     fleets: &[FleetPlan],
 ) -> BTreeMap<ResourceKey, RecordedResource> {
@@ -114,7 +119,7 @@ fn waiting(before: &RecordedResource, resource: &Resource) -> RecordedResource {
     RecordedResource {
         protected: before.protected || resource.safeguards.protected,
         suspended: before.suspended || resource.safeguards.suspended,
-        path: resource.stands_in.clone().or_else(|| before.path.clone()),
+        path: resource.current_file.clone().or_else(|| before.path.clone()),
         suspicion: before.suspicion.clone().filter(|_| invalid),
         deleting: false,
         ..before.clone()
@@ -123,7 +128,7 @@ fn waiting(before: &RecordedResource, resource: &Resource) -> RecordedResource {
 
 /// Records why a resource may be missing by mistake, since later rounds may no longer see the reason.
 /// Resources without a fleet lose nothing, and their deletion can't be approved.
-fn suspected(world: &World, key: &ResourceKey, absence: &Absence) -> Option<RecordedResource> {
+fn suspected(world: &PlanContext, key: &ResourceKey, absence: &Absence) -> Option<RecordedResource> {
     let before = world.recorded(key).filter(|_| matches!(key.kind, Kind::Fleet | Kind::Cluster))?;
     let why = match absence {
         Absence::Suspicious { why } => why.clone(),

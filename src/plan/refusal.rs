@@ -1,8 +1,8 @@
 //! Refused changes as problems with their position in the spec and a hint.
 
 use crate::names::{Json, Kind, ResourceKey};
-use crate::plan::verdict::{Refusal, differences};
-use crate::plan::world::World;
+use crate::plan::verdict::{RefusedChange, differences};
+use crate::plan::world::PlanContext;
 use crate::plan::{Cause, Change, FieldChange};
 use crate::problem::{Location, Problem};
 use crate::spec::Spec;
@@ -15,7 +15,7 @@ pub const UNDO_BY_HAND: &str =
 const UNDO_SETTINGS: &str = "the settings of the installation changed what a Kafka unit is, and clusters that are there \
                              can't follow: put `units` back";
 
-pub(super) fn problem(world: &World, change: &Change, refusal: &Refusal) -> Problem {
+pub(super) fn problem(world: &PlanContext, change: &Change, refusal: &RefusedChange) -> Problem {
     let key = &change.resource;
     let fields = world.current.get(key).map(|current| current.fields.as_slice()).unwrap_or_default();
     let hint = match change.cause {
@@ -59,7 +59,7 @@ struct Inherited {
 
 /// Returns the present class if the disks of a cluster that names no class would get another one. It is read
 /// from the existing pools, since the fleet's spec at their creation may be forgotten.
-fn inherited(world: &World, change: &Change) -> Option<Inherited> {
+fn inherited(world: &PlanContext, change: &Change) -> Option<Inherited> {
     let Spec::Cluster(cluster) = &world.catalog.resources.get(&change.resource)?.spec else { return None };
     if cluster.advanced_config.storage.class.is_some() {
         return None;
@@ -91,7 +91,7 @@ impl Inherited {
 }
 
 /// Returns the position of a changed field; `None` if the document leaves it out.
-pub(super) fn locate(world: &World, key: &ResourceKey, field: &FieldChange) -> Option<Location> {
+pub(super) fn locate(world: &PlanContext, key: &ResourceKey, field: &FieldChange) -> Option<Location> {
     // The names of broker options contain dots.
     let pointer = match field.field.strip_prefix("advanced_config.config.") {
         Some(option) => format!("/advanced_config/config/{option}"),

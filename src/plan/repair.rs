@@ -14,14 +14,14 @@ use std::collections::BTreeMap;
 use crate::catalog::{Condition, Hold, RecordedResource};
 use crate::config::Mode;
 use crate::names::{ObjectKey, ResourceKey};
-use crate::plan::change::{has_a_single_broker, mention, steps, unreadable};
-use crate::plan::diff::{Drifted, Found, Target, drifted};
+use crate::plan::change::{has_a_single_broker, kept_resource, steps, unreadable};
+use crate::plan::diff::{Drifted, ObjectDiff, TargetContents, drifted};
 use crate::plan::disruption::may_begin;
 use crate::plan::fleet::{FleetPart, infra_type};
-use crate::plan::preflight::{self, Facts};
-use crate::plan::site::Site;
-use crate::plan::verdict::{Judgement, Permits, differences, judge};
-use crate::plan::world::World;
+use crate::plan::preflight::{self, PreflightFacts};
+use crate::plan::site::FleetInputs;
+use crate::plan::verdict::{ChangeJudgement, Permits, differences, judge};
+use crate::plan::world::PlanContext;
 use crate::plan::{
     Cause, Change, DryRun, FleetPlan, Reach, Step, Verb, Verdict, Waiting, dry_run, effects, in_use, pause,
 };
@@ -36,7 +36,7 @@ const WHILE_IT_WAITS: &str = "puts back what was applied last, while the other c
 pub(super) struct Repair {
     whole: Change,
     /// The part of it that disrupts nothing; `None` if that is all or nothing.
-    calm: Option<Change>,
+    undisruptive: Option<Change>,
     left: Vec<String>,
 }
 
@@ -48,9 +48,9 @@ impl Repair {
 
 /// Returns the possible repairs, and conditions for objects that something else keeps changing.
 pub(super) fn of_fleet(
-    world: &World,
-    site: &Site,
-    facts: Option<&Facts>,
+    world: &PlanContext,
+    site: &FleetInputs,
+    facts: Option<&PreflightFacts>,
     changes: &[Change],
 ) -> (Vec<Repair>, Vec<Condition>) {
     // A half-made resource was never applied as a whole, and one that is being deleted isn't restored.
@@ -61,17 +61,17 @@ pub(super) fn of_fleet(
     if world.policy.mode != Mode::Auto || changes.is_empty() {
         return (Vec::new(), Vec::new());
     }
-    let target = Target::of(site, infra_type(world, site.fleet).unwrap_or(InfraType::Byok));
+    let target = TargetContents::of(site, infra_type(world, site.fleet).unwrap_or(InfraType::Byok));
     let (mut repairs, mut conditions) = (Vec::new(), Vec::new());
     for (resource, drifted) in drifted(&target, site.desired, |owner| changes.contains_key(owner)) {
         let Some(change) = changes.get(&resource) else { continue };
-        let work = Work { world, site, change };
+        let work = RepairContext { world, site, change };
         let (repair, flapping) = work.repair(drifted);
         repairs.push(repair);
         conditions.extend(flapping);
     }
     if let Some(facts) = facts {
-        for Repair { whole, calm, .. } in &mut repairs {
+        for Repair { whole, undisruptive: calm, .. } in &mut repairs {
             let mut judged = [whole.clone()];
             preflight::judge(world, site, facts, &Reach::Reached, &mut judged);
             if judged.iter().any(|judged| !judged.waiting.is_empty()) {
@@ -83,11 +83,11 @@ pub(super) fn of_fleet(
 }
 
 /// Inserts the repair of each resource whose change waits after that change.
-pub(super) fn begin(parts: &mut [FleetPart]) {
+pub(super) fn insert_repairs(parts: &mut [FleetPart]) {
     for part in parts {
         let repairs = std::mem::take(&mut part.repairs);
         let Some(plan) = part.plan.as_mut().filter(|plan| plan.reach == Reach::Reached) else { continue };
-        for Repair { whole, calm, left } in repairs {
+        for Repair { whole, undisruptive: calm, left } in repairs {
             let Some(at) = plan.changes.iter().position(|it| it.resource == whole.resource) else { continue };
             let Some(waits) = plan.changes.get_mut(at).filter(|it| !it.waiting.is_empty()) else { continue };
             let is_agreed = waits.verb == Verb::Delete && part.approved.contains(&waits.resource);
@@ -113,7 +113,7 @@ pub(super) fn begin(parts: &mut [FleetPart]) {
 
 /// Makes repairs keep the records of their resources.
 pub(super) fn keep_records(
-    world: &World,
+    world: &PlanContext,
     remember: &BTreeMap<ResourceKey, RecordedResource>,
     fleets: &mut [FleetPlan],
 ) {
@@ -128,13 +128,13 @@ fn is_left_alone(waiting: &Waiting) -> bool {
     matches!(waiting, Waiting::Held(Hold::Suspended { .. }) | Waiting::Repeated { .. })
 }
 
-struct Work<'a> {
-    world: &'a World<'a>,
-    site: &'a Site<'a>,
+struct RepairContext<'a> {
+    world: &'a PlanContext<'a>,
+    site: &'a FleetInputs<'a>,
     change: &'a Change,
 }
 
-impl Work<'_> {
+impl RepairContext<'_> {
     fn repair(&self, Drifted { mut found, unknown }: Drifted) -> (Repair, Vec<Condition>) {
         let mut left: Vec<String> = left(&unknown, "what was applied last isn't known any more").collect();
         let lost: Vec<ObjectKey> = found.extract_if(.., |it| self.lacks_secret(it)).map(object).collect();
@@ -148,18 +148,19 @@ impl Work<'_> {
             // Creating a cluster over kept disks needs approval.
             found.retain(|it| !["Kafka", "KafkaNodePool"].contains(&it.step.object.kind.as_str()));
         }
-        let calm: Vec<Found> = found.iter().filter(|it| verdict(it) <= Verdict::InPlace).cloned().collect();
+        let calm: Vec<ObjectDiff> =
+            found.iter().filter(|it| verdict(it) <= Verdict::InPlace).cloned().collect();
         let calm = (calm.len() < found.len() && !calm.is_empty()).then(|| self.with(calm));
-        (Repair { whole: self.with(found), calm, left }, conditions)
+        (Repair { whole: self.with(found), undisruptive: calm, left }, conditions)
     }
 
-    fn with(&self, mut found: Vec<Found>) -> Change {
-        let Work { world, site, change } = *self;
+    fn with(&self, mut found: Vec<ObjectDiff>) -> Change {
+        let RepairContext { world, site, change } = *self;
         let by = found.iter().filter_map(|found| found.drift.as_ref()).find_map(|drift| drift.by.clone());
         let cause = Cause::Drift { by };
-        let said = |found: &Found| Some((found.step.object.clone(), self.said(&found.step)?.clone()));
+        let said = |found: &ObjectDiff| Some((found.step.object.clone(), self.said(&found.step)?.clone()));
         let runs = found.iter().filter_map(said).collect();
-        let heard = dry_run::hear(&runs, &mut found);
+        let heard = dry_run::apply_dry_runs(&runs, &mut found);
         let judgement = judgement(&found);
         let mut effects = vec![WHILE_IT_WAITS.to_owned()];
         effects.extend(judgement.effects.iter().cloned());
@@ -177,14 +178,14 @@ impl Work<'_> {
             remarks,
             steps: steps(found),
             repair: true,
-            ..mention(&change.resource, change.origin.clone())
+            ..kept_resource(&change.resource, change.origin.clone())
         };
         in_use::judge(world, site, &mut repair);
         repair
     }
 
     /// Whether a secret changed or can't be opened, so that what was applied can't be written again.
-    fn lacks_secret(&self, found: &Found) -> bool {
+    fn lacks_secret(&self, found: &ObjectDiff) -> bool {
         let known = |slot: &SecretSlot| {
             let resource = self.world.catalog.resources.get(&slot.reference.resource)?;
             let secret = resource.secrets.get(&slot.reference.field)?;
@@ -209,7 +210,7 @@ impl Work<'_> {
         is_seen && self.change.verb == Verb::Delete && pools.next().is_none()
     }
 
-    fn is_refused(&self, found: &Found) -> bool {
+    fn is_refused(&self, found: &ObjectDiff) -> bool {
         matches!(self.said(&found.step), Some(DryRun::Refused { .. }))
     }
 
@@ -224,7 +225,7 @@ impl Work<'_> {
     }
 }
 
-fn object(found: Found) -> ObjectKey {
+fn object(found: ObjectDiff) -> ObjectKey {
     found.step.object
 }
 
@@ -239,18 +240,18 @@ fn left(objects: &[ObjectKey], why: &str) -> impl Iterator<Item = String> {
     told.into_iter()
 }
 
-fn judgement(found: &[Found]) -> Judgement {
+fn judgement(found: &[ObjectDiff]) -> ChangeJudgement {
     let mut judgement = judge(found.iter().map(|found| &found.step), Permits::default());
     found.iter().filter(|found| found.unreadable).for_each(|found| judgement.rewritten(&found.step));
     judgement
 }
 
-fn verdict(found: &Found) -> Verdict {
+fn verdict(found: &ObjectDiff) -> Verdict {
     judgement(std::slice::from_ref(found)).verdict.unwrap_or(Verdict::NoOp)
 }
 
 /// Whether it needs approval: it is refused, or data may be lost by it, now or when the cluster is deleted.
-fn is_for_a_person(found: &Found) -> bool {
+fn is_for_a_person(found: &ObjectDiff) -> bool {
     let harmless = [
         Verdict::NoOp,
         Verdict::InPlace,

@@ -3,15 +3,15 @@ use std::collections::BTreeSet;
 use crate::catalog::{Catalog, RecordedFleet, RecordedObject};
 use crate::names::{FleetKey, Kind, ResourceKey};
 use crate::plan::{DryRuns, ObservedFleet};
-use crate::render::Objects;
+use crate::render::FleetManifests;
 
 /// The inputs for planning one fleet. They aren't needed once its part of a plan is made, so memory holds one
 /// fleet's manifests at a time, however large the installation is.
 #[derive(Debug, Clone, Copy)]
-pub struct Site<'a> {
+pub struct FleetInputs<'a> {
     pub fleet: &'a FleetKey,
     /// The objects that it should have; `None` if nothing is rendered for it.
-    pub desired: Option<&'a Objects>,
+    pub desired: Option<&'a FleetManifests>,
     /// The objects when it was last applied; `None` if it never was.
     pub recorded: Option<&'a RecordedFleet>,
     /// The existing objects; `None` if it was not observed.
@@ -20,7 +20,7 @@ pub struct Site<'a> {
     pub dry_runs: Option<&'a DryRuns>,
 }
 
-impl<'a> Site<'a> {
+impl<'a> FleetInputs<'a> {
     /// Returns the fleets and clusters that own objects here and that a spec or a record names.
     pub(super) fn owners(&self, catalog: &Catalog) -> BTreeSet<&'a ResourceKey> {
         let is_named = |owner: &&ResourceKey| {

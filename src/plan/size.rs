@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::names::{Json, ResourceKey};
-use crate::plan::preflight::{Facts, Room, amount, requested, requested_by_pod};
-use crate::plan::site::Site;
+use crate::plan::preflight::{NodeCapacity, PreflightFacts, amount, requested, requested_by_pod};
+use crate::plan::site::FleetInputs;
 use crate::plan::{Change, Step, Verb};
 use crate::render::Resources;
 
@@ -48,13 +48,13 @@ pub struct Sizes {
     /// The changed clusters with the sizes that their specs ask for, whether they wait or not.
     pub clusters: BTreeMap<ResourceKey, SizeChange>,
     /// The capacity of the fleet's nodes for its clusters, less the requests of other pods; null if unknown.
-    pub room: Option<Room>,
+    pub room: Option<NodeCapacity>,
 }
 
 /// The fields of a KafkaNodePool that determine its size.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct NodePool {
+pub(super) struct PoolSize {
     pub spec: Nodes,
 }
 
@@ -86,7 +86,7 @@ const OPERATORS: [&str; 4] = [
     "/spec/kafkaExporter",
 ];
 
-pub(super) fn of(site: &Site, changes: &[Change], facts: Option<&Facts>) -> Option<Sizes> {
+pub(super) fn of(site: &FleetInputs, changes: &[Change], facts: Option<&PreflightFacts>) -> Option<Sizes> {
     let size = |step: &Step, body: Option<&Json>| body.map(|body| Size::of_object(&step.object.kind, body));
     let (deletions, others): (Vec<_>, Vec<_>) = changes.iter().partition(|it| it.verb == Verb::Delete);
     // Nothing is deleted while a deletion waits. Of a waiting change and its repair, only the change counts.
@@ -128,7 +128,7 @@ pub(super) fn of(site: &Site, changes: &[Change], facts: Option<&Facts>) -> Opti
     Some(Sizes { fleet, clusters, room: facts.and_then(|facts| facts.room_beside(&namespaces(site))) })
 }
 
-fn by_owner<'a>(site: &Site<'a>) -> BTreeMap<&'a ResourceKey, Size> {
+fn by_owner<'a>(site: &FleetInputs<'a>) -> BTreeMap<&'a ResourceKey, Size> {
     let mut sizes: BTreeMap<&ResourceKey, Size> = BTreeMap::new();
     for object in site.desired.into_iter().flat_map(|objects| objects.values()) {
         let size = Size::of_object(&object.key.kind, &object.body);
@@ -141,7 +141,7 @@ fn by_owner<'a>(site: &Site<'a>) -> BTreeMap<&'a ResourceKey, Size> {
 }
 
 /// Returns the namespaces of the fleet's own pods, whose requests are part of the sizes already.
-pub(super) fn namespaces<'a>(site: &Site<'a>) -> BTreeSet<&'a str> {
+pub(super) fn namespaces<'a>(site: &FleetInputs<'a>) -> BTreeSet<&'a str> {
     let objects = site.desired.into_iter().flat_map(|objects| objects.keys());
     objects.filter_map(|key| key.namespace.as_deref()).collect()
 }
@@ -157,7 +157,7 @@ impl Size {
     }
 
     fn of_pool(pool: &Json) -> Size {
-        let Nodes { replicas, roles, storage } = pool.read::<NodePool>().unwrap_or_default().spec;
+        let Nodes { replicas, roles, storage } = pool.read::<PoolSize>().unwrap_or_default().spec;
         let node = pool.value().pointer("/spec").map(requested).unwrap_or_default();
         let each = |amount: u64| replicas.saturating_mul(amount);
         let disk: f64 = storage.volumes.iter().filter_map(|volume| amount(&volume.size)).sum();

@@ -1,12 +1,12 @@
 use std::collections::BTreeSet;
 
 use crate::names::FleetKey;
-use crate::plan::world::World;
+use crate::plan::world::PlanContext;
 use crate::plan::{Change, FleetPlan, OrganizationPlan, Plan, Summary, Verb};
 use crate::problem::Problem;
 
 pub(super) fn of(
-    world: &World,
+    world: &PlanContext,
     organizations: &[OrganizationPlan],
     fleets: &[FleetPlan],
     problems: &[Problem],

@@ -171,7 +171,7 @@ impl Lab {
             fields: fields.into(),
             hold: None,
             safeguards,
-            stands_in: Some(origin.path.clone()),
+            current_file: Some(origin.path.clone()),
         };
         self.revision += 1;
         self.resources.insert(key, resource);
@@ -252,7 +252,7 @@ impl Lab {
             fields: resource.fields.clone(),
             hold: resource.hold.clone(),
             safeguards: resource.safeguards,
-            stands_in: resource.stands_in.clone(),
+            current_file: resource.current_file.clone(),
             secrets: resource.secrets.clone(),
         };
         Catalog {
@@ -355,7 +355,7 @@ impl Lab {
             "it never settles: {}",
             crate::plan::display(
                 &self.plan(),
-                crate::plan::Reader { color: false, width: 100, tree: "specs" }
+                crate::plan::Audience { color: false, width: 100, tree: "specs" }
             )
         );
     }
@@ -367,7 +367,7 @@ impl Lab {
 
     fn shown(&self, color: bool) -> String {
         let plan = self.plan();
-        let reader = crate::plan::Reader { color, width: 100, tree: "specs" };
+        let reader = crate::plan::Audience { color, width: 100, tree: "specs" };
         crate::plan::display(&plan, reader).replace(&plan.id, "…")
     }
 }

@@ -7,15 +7,15 @@ use crate::health::{FleetHealth, Judgement};
 use crate::names::ResourceKey;
 
 #[derive(Debug, Default)]
-pub(super) struct Troubles {
+pub(super) struct TroubleCauses {
     /// Clusters in trouble that isn't from their certificates.
-    pub otherwise: BTreeSet<ResourceKey>,
+    pub other_cause: BTreeSet<ResourceKey>,
     /// Clusters whose trouble may be from their certificates, for example because the state was lost.
-    pub doubtful: BTreeSet<ResourceKey>,
+    pub unknown_cause: BTreeSet<ResourceKey>,
     pub healthy: BTreeSet<ResourceKey>,
 }
 
-impl Troubles {
+impl TroubleCauses {
     /// A cluster that is being changed is in no trouble, and may be about to take its certificates.
     pub fn of(health: &FleetHealth) -> Self {
         let is_troubled = |it: &Judgement| matches!(it.status.status, Status::Degraded | Status::Unreachable);
@@ -24,14 +24,14 @@ impl Troubles {
             found.map(|(key, _)| key.clone()).collect()
         };
         Self {
-            otherwise: all(&|it| is_troubled(it) && it.clear_certificates == Some(true)),
-            doubtful: all(&|it| is_troubled(it) && it.clear_certificates.is_none()),
+            other_cause: all(&|it| is_troubled(it) && it.clear_certificates == Some(true)),
+            unknown_cause: all(&|it| is_troubled(it) && it.clear_certificates.is_none()),
             healthy: all(&|it| it.status.status == Status::Healthy),
         }
     }
 
     /// Whether a cluster's trouble isn't known to be from its certificates.
     pub fn may_be_otherwise(&self, cluster: &ResourceKey) -> bool {
-        self.otherwise.contains(cluster) || self.doubtful.contains(cluster)
+        self.other_cause.contains(cluster) || self.unknown_cause.contains(cluster)
     }
 }

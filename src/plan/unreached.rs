@@ -16,7 +16,7 @@ const HINT: &str =
 
 impl Waiting {
     /// Returns the wait without details that are only for administrators.
-    pub fn for_tenants(&self) -> Cow<'_, Waiting> {
+    pub fn redacted_for_tenants(&self) -> Cow<'_, Waiting> {
         match self {
             Waiting::Unreachable { concealed: true, refused, .. } => Cow::Owned(Waiting::Unreachable {
                 reason: UNREACHED.to_owned(),
@@ -38,7 +38,7 @@ impl FleetPlan {
         }
         for change in &mut self.changes {
             for waiting in &mut change.waiting {
-                if let Cow::Owned(told) = waiting.for_tenants() {
+                if let Cow::Owned(told) = waiting.redacted_for_tenants() {
                     *waiting = told;
                 }
             }

@@ -14,7 +14,7 @@ use crate::plan::{Step, Verb, Verdict, effects};
 pub(super) use certificate::keeps_certificate;
 pub(super) use difference::{Difference, differences};
 pub(super) use table::{Direction, GO_ON, PUT_VERSION_BACK};
-use table::{FEWER_BROKERS, OTHER_BALANCERS, OTHER_LISTENERS, Of, Outcome, Row, TABLE};
+use table::{FEWER_BROKERS, OTHER_BALANCERS, OTHER_LISTENERS, ObjectFilter, Row, RowVerdict, TABLE};
 
 impl Verdict {
     /// Formats the verdict in a few words: `rolling restart`.
@@ -39,7 +39,7 @@ impl Verdict {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Refusal {
+pub(super) struct RefusedChange {
     /// A stable code for programs.
     pub code: &'static str,
     pub why: String,
@@ -47,11 +47,11 @@ pub(super) struct Refusal {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Judgement {
+pub(super) struct ChangeJudgement {
     /// The worst effect; `None` if nothing is done.
     pub verdict: Option<Verdict>,
     pub effects: Vec<String>,
-    pub refusals: Vec<Refusal>,
+    pub refusals: Vec<RefusedChange>,
     /// The worst effect except for deleted records, which disrupt nothing by themselves.
     disruption: Option<Verdict>,
     permits: Permits,
@@ -75,8 +75,8 @@ impl Permits {
     }
 }
 
-pub(super) fn judge<'a>(steps: impl Iterator<Item = &'a Step>, permits: Permits) -> Judgement {
-    let mut judgement = Judgement { permits, ..Judgement::default() };
+pub(super) fn judge<'a>(steps: impl Iterator<Item = &'a Step>, permits: Permits) -> ChangeJudgement {
+    let mut judgement = ChangeJudgement { permits, ..ChangeJudgement::default() };
     for step in steps {
         match step.verb {
             Verb::Create => {
@@ -90,7 +90,7 @@ pub(super) fn judge<'a>(steps: impl Iterator<Item = &'a Step>, permits: Permits)
         }
     }
     if judgement.turns_away {
-        judgement.keep_quiet_of_going_on();
+        judgement.drop_clients_go_on();
     }
     judgement
 }
@@ -102,7 +102,7 @@ pub(super) fn disruption(steps: &[Step]) -> Verdict {
     judgement.disruption.unwrap_or(Verdict::NoOp)
 }
 
-fn judge_update(judgement: &mut Judgement, step: &Step) {
+fn judge_update(judgement: &mut ChangeJudgement, step: &Step) {
     let Some(after) = &step.after else {
         return;
     };
@@ -122,7 +122,7 @@ fn judge_update(judgement: &mut Judgement, step: &Step) {
     judgement.verdict = judgement.verdict.max(Some(Verdict::NoOp));
 }
 
-impl Judgement {
+impl ChangeJudgement {
     fn add(&mut self, step: &Step, direction: Direction, difference: Option<&Difference>) {
         let pointer = difference.map_or("", |difference| &difference.pointer);
         let row = || TABLE.iter().find(|row| row.fits(step, direction, pointer)).map(|row| row.outcome);
@@ -141,12 +141,12 @@ impl Judgement {
             return self.record(Verdict::InPlace, String::new());
         };
         match outcome {
-            Outcome::Does(verdict, words) => self.record(verdict, effects::fill(words, step, difference)),
-            Outcome::RemovesBrokers(words) if self.permits.allow(difference) => {
+            RowVerdict::Does(verdict, words) => self.record(verdict, effects::fill(words, step, difference)),
+            RowVerdict::RemovesBrokers(words) if self.permits.allow(difference) => {
                 self.record(Verdict::BrokerRemoval, effects::fill(words, step, difference));
             }
-            Outcome::RemovesBrokers(_) => self.refuse_in(FEWER_BROKERS, step, difference),
-            Outcome::Refuses(refusal) => self.refuse_in(refusal, step, difference),
+            RowVerdict::RemovesBrokers(_) => self.refuse_in(FEWER_BROKERS, step, difference),
+            RowVerdict::Refuses(refusal) => self.refuse_in(refusal, step, difference),
         }
     }
 
@@ -160,7 +160,7 @@ impl Judgement {
     pub(super) fn tell(&mut self, told: &[&FieldEffect]) {
         if told.iter().any(|row| row.verdict == Verdict::ClientsReconnect) {
             self.effects.retain(|effect| effect != OTHER_LISTENERS && effect != OTHER_BALANCERS);
-            self.keep_quiet_of_going_on();
+            self.drop_clients_go_on();
         }
         for row in told.iter().filter(|row| row.verdict != Verdict::Refused) {
             if !self.effects.iter().any(|effect| effect == row.why) {
@@ -169,7 +169,7 @@ impl Judgement {
         }
     }
 
-    fn keep_quiet_of_going_on(&mut self) {
+    fn drop_clients_go_on(&mut self) {
         for effect in &mut self.effects {
             effect.truncate(effect.trim_end_matches(GO_ON).len());
         }
@@ -185,10 +185,10 @@ impl Judgement {
         step: &Step,
         difference: Option<&Difference>,
     ) {
-        self.refuse(Refusal { code, why: effects::fill(why, step, difference), hint });
+        self.refuse(RefusedChange { code, why: effects::fill(why, step, difference), hint });
     }
 
-    pub(super) fn refuse(&mut self, refusal: Refusal) {
+    pub(super) fn refuse(&mut self, refusal: RefusedChange) {
         if !self.refusals.contains(&refusal) {
             self.refusals.push(refusal);
         }
@@ -215,17 +215,17 @@ impl Row {
     }
 }
 
-impl Of {
+impl ObjectFilter {
     fn fits(self, body: Option<&Json>) -> bool {
-        let body = body.filter(|_| !matches!(self, Of::Any)).map(Json::value);
+        let body = body.filter(|_| !matches!(self, ObjectFilter::Any)).map(Json::value);
         let controllers = || {
             let roles = body.as_ref().and_then(|body| body.pointer("/spec/roles")).and_then(Value::as_array);
             roles.is_some_and(|roles| roles.iter().any(|role| role == "controller"))
         };
         match self {
-            Of::Any => true,
-            Of::Controllers => controllers(),
-            Of::Tls => body.as_ref().is_some_and(|body| {
+            ObjectFilter::Any => true,
+            ObjectFilter::Controllers => controllers(),
+            ObjectFilter::Tls => body.as_ref().is_some_and(|body| {
                 body.get("type").is_some_and(|kind| kind == "kubernetes.io/tls")
                     || body.pointer("/data/tls.crt").is_some()
             }),

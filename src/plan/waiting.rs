@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use crate::catalog::{Hold, ResolvedSecret, Resource};
 use crate::names::{FleetKey, SecretRef};
-use crate::plan::world::World;
+use crate::plan::world::PlanContext;
 use crate::plan::{Change, Reach, Step, Verb, Waiting};
 use crate::render::SecretSlot;
 
 /// Returns a wait for each secret that the steps would write and that can't be opened here.
-pub(super) fn for_secrets(world: &World, steps: &[Step]) -> Vec<Waiting> {
+pub(super) fn for_secrets(world: &PlanContext, steps: &[Step]) -> Vec<Waiting> {
     let manifests = steps.iter().filter_map(|step| step.after.as_ref());
     let slots = manifests.flat_map(|manifest| SecretSlot::all_in(&manifest.body));
     let needed: BTreeSet<SecretRef> = slots.map(|slot| slot.reference).collect();

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::catalog::{Absence, Catalog, Hold, MadeFrom, Recorded, RecordedResource, Resource, Written};
+use crate::catalog::{Absence, Catalog, Hold, MadeFrom, Recorded, RecordedResource, RecordedSpec, Resource};
 use crate::names::{FleetKey, Json, Kind, ObjectKey, ResourceKey};
 use crate::parallel;
 use crate::plan::made_from::Origins;
@@ -11,20 +11,20 @@ use crate::plan::{FieldChange, Policy, fields};
 use crate::spec::Spec;
 
 /// The inputs of planning that all fleets share, and what follows from them for every resource.
-pub(super) struct World<'a> {
+pub(super) struct PlanContext<'a> {
     pub catalog: &'a Catalog,
     pub recorded: &'a Recorded,
     pub policy: &'a Policy,
     /// The targets' own memory of protection. The record may be older, as after restoring a backup.
     pub protected: BTreeSet<ResourceKey>,
-    pub current: BTreeMap<&'a ResourceKey, Current>,
+    pub current: BTreeMap<&'a ResourceKey, SpecDiff>,
     /// The fleets and clusters that are on each fleet by their spec, or were by their record.
     pub owners: BTreeMap<FleetKey, BTreeSet<&'a ResourceKey>>,
     origins: Origins<'a>,
 }
 
 /// A resource that should exist, compared with its record.
-pub(super) struct Current {
+pub(super) struct SpecDiff {
     /// The fields that changed since it was created; empty while its creation is incomplete.
     pub fields: Vec<FieldChange>,
     /// Its spec in the form of a record.
@@ -32,7 +32,7 @@ pub(super) struct Current {
     pub immutable: Arc<BTreeMap<String, Value>>,
 }
 
-impl<'a> World<'a> {
+impl<'a> PlanContext<'a> {
     pub fn new(
         catalog: &'a Catalog,
         recorded: &'a Recorded,
@@ -110,12 +110,12 @@ pub(super) fn fields(resource: &Resource, recorded: &Recorded) -> Vec<FieldChang
     compare(resource, recorded).fields
 }
 
-fn compare(resource: &Resource, recorded: &Recorded) -> Current {
+fn compare(resource: &Resource, recorded: &Recorded) -> SpecDiff {
     let before = recorded.resources.get(&resource.key);
-    let Written { spec, immutable } = Written::of(&resource.key, &resource.spec, before);
+    let RecordedSpec { spec, immutable } = RecordedSpec::of(&resource.key, &resource.spec, before);
     let made = before.filter(|before| !before.creating);
     let fields = made.map(|made| fields::changes(made, &spec, resource)).unwrap_or_default();
-    Current { fields, spec, immutable }
+    SpecDiff { fields, spec, immutable }
 }
 
 /// Returns the resources on each fleet, by specs and by records.

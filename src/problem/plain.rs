@@ -8,7 +8,7 @@ use crate::names::is_deceptive;
 const MAX: usize = 60;
 
 /// Quotes untrusted text in a message: shortened, and without anything that a terminal would interpret.
-pub fn plain(text: &str) -> String {
+pub fn quote_untrusted(text: &str) -> String {
     let open = without_user_info(text);
     let mut shown: String = open.chars().take(MAX).map(harmless).collect();
     if open.chars().nth(MAX).is_some() {
@@ -32,7 +32,7 @@ pub(super) fn harmless(character: char) -> char {
 }
 
 /// Cuts a text to this many bytes and says how much is missing.
-pub fn cut(text: &str, most: usize) -> Cow<'_, str> {
+pub fn truncate_bytes(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most {
         return Cow::Borrowed(text);
     }
@@ -46,8 +46,8 @@ mod tests {
 
     #[test]
     fn a_long_text_is_cut_between_characters_and_says_so() {
-        assert_eq!(cut("größe", 7), "größe");
-        assert_eq!(cut("größe", 3), "gr… (5 bytes more)");
-        assert_eq!(cut("größe", 4), "grö… (3 bytes more)");
+        assert_eq!(truncate_bytes("größe", 7), "größe");
+        assert_eq!(truncate_bytes("größe", 3), "gr… (5 bytes more)");
+        assert_eq!(truncate_bytes("größe", 4), "grö… (3 bytes more)");
     }
 }

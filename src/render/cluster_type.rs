@@ -10,7 +10,7 @@ use crate::spec::ClusterType;
 /// What a cluster type adds to what every cluster has.
 pub struct Driver {
     pub traffic: fn(&ResolvedCluster) -> Traffic,
-    pub clients: fn(&ResolvedCluster) -> Clients,
+    pub clients: fn(&ResolvedCluster) -> ClientAccess,
     pub objects: fn(&ResolvedCluster, &Sizing) -> Vec<Manifest>,
 }
 
@@ -24,12 +24,12 @@ pub struct Traffic {
     pub operator: Vec<(&'static str, String)>,
     pub operator_ports: Vec<u16>,
     /// URLs outside of the Kubernetes cluster that the pods call.
-    pub calls: Vec<String>,
+    pub outbound_urls: Vec<String>,
 }
 
 /// What clients need to connect to a cluster. All names are of Secrets in the cluster's namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Clients {
+pub struct ClientAccess {
     /// The last one is the administrator's.
     pub endpoints: Vec<Endpoint>,
     /// The Secret of the administrator, who logs in with [`Login::Scram`].

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::catalog::ResolvedFleet;
 use crate::names::Json;
 use crate::render::labels::{CLUSTER, FLEET, ORGANIZATION};
-use crate::render::{Manifest, Stage, hosts, of_fleet};
+use crate::render::{Manifest, Stage, fleet_manifest, hosts};
 use crate::spec::Exposure;
 
 /// The port for clients. Strimzi advertises this port for every broker behind a TLSRoute.
@@ -26,7 +26,7 @@ pub fn parent() -> Value {
 /// Whether a Kafka object is exposed through a Gateway; false if it can't be parsed.
 pub fn is_routed(kafka: &Json) -> bool {
     #[derive(Deserialize)]
-    struct Kafka {
+    struct KafkaListener {
         spec: KafkaSpec,
     }
     #[derive(Deserialize)]
@@ -42,7 +42,7 @@ pub fn is_routed(kafka: &Json) -> bool {
     struct Listener {
         r#type: String,
     }
-    let listeners = kafka.read::<Kafka>().map(|kafka| kafka.spec.kafka.listeners).unwrap_or_default();
+    let listeners = kafka.read::<KafkaListener>().map(|kafka| kafka.spec.kafka.listeners).unwrap_or_default();
     listeners.iter().any(|listener| listener.r#type == "tlsroute")
 }
 
@@ -84,8 +84,8 @@ pub fn gateway(fleet: &ResolvedFleet) -> Vec<Manifest> {
         "spec": spec,
     });
     vec![
-        of_fleet::namespace(fleet, NAMESPACE, "baseline"),
-        of_fleet::object(fleet, Stage::Configuration, gateway),
+        fleet_manifest::namespace(fleet, NAMESPACE, "baseline"),
+        fleet_manifest::object(fleet, Stage::Configuration, gateway),
     ]
 }
 

@@ -105,7 +105,7 @@ fn egress(traffic: &Traffic) -> Vec<NetworkPolicyEgressRule> {
         NetworkPolicyEgressRule { to: Some(DNS_PODS.map(dns).into()), ports: None },
         NetworkPolicyEgressRule { to: None, ports: Some(ports(&API_SERVER_PORTS)) },
     ];
-    for call in &traffic.calls {
+    for call in &traffic.outbound_urls {
         let (number, namespace) = destination(call);
         if !API_SERVER_PORTS.contains(&number) {
             rules.push(NetworkPolicyEgressRule { to: None, ports: Some(ports(&[number])) });

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::catalog::ResolvedFleet;
 use crate::config::OperatorsConfig;
-use crate::render::{Manifest, Stage, of_fleet};
+use crate::render::{Manifest, Stage, fleet_manifest};
 
 pub const NAMESPACE: &str = "strimzi-operator";
 
@@ -27,14 +27,14 @@ pub fn operator(fleet: &ResolvedFleet, operators: &OperatorsConfig) -> Vec<Manif
     };
     let definitions = release.definitions.iter().map(|definition| {
         // Shared unchanged: definitions are large, and the same for all fleets.
-        of_fleet::shared(fleet, Stage::Namespace, definition.clone())
+        fleet_manifest::shared(fleet, Stage::Namespace, definition.clone())
     });
     let objects = release.objects.iter().map(|object| {
         let object = adapted(object.clone());
         let stage = if object["kind"] == "Deployment" { Stage::Operator } else { Stage::Configuration };
-        of_fleet::object(fleet, stage, object)
+        fleet_manifest::object(fleet, stage, object)
     });
-    std::iter::once(of_fleet::namespace(fleet, NAMESPACE, "restricted"))
+    std::iter::once(fleet_manifest::namespace(fleet, NAMESPACE, "restricted"))
         .chain(definitions)
         .chain(objects)
         .collect()

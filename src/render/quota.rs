@@ -22,7 +22,7 @@ const SURGE: u64 = 2;
 /// A broker that is being removed stays until its last partition has moved, and its disk stays longer. A
 /// quota that shrank with the number of brokers would prevent such a broker from restarting while it still
 /// has data. So there is room for twice the brokers, and the units can be halved in one change.
-const LEAVING: u64 = 2;
+const REMOVED_BROKER_FACTOR: u64 = 2;
 
 /// The ResourceQuota. It keeps a mistake in one namespace from starving the others. It isn't a second place
 /// to size a cluster, so every number is generous: Strimzi hangs under a quota that is too tight.
@@ -37,7 +37,7 @@ const LEAVING: u64 = 2;
 /// `requests.storage` is not limited: claims of removed brokers stay and would keep other volumes from
 /// growing.
 pub fn resource_quota(cluster: &ResolvedCluster, sizing: &Sizing) -> Manifest {
-    let brokers = LEAVING * u64::from(sizing.brokers);
+    let brokers = REMOVED_BROKER_FACTOR * u64::from(sizing.brokers);
     let controllers = u64::from(sizing.controllers);
     let operators = operators(&cluster.spec.advanced_config.operations, sizing);
     let sum = |broker: u32, controller: u32, of: fn(Resources) -> u64| {

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use super::{Health, Installation};
 use crate::catalog::{Catalog, Recorded, RecordedFleet};
 use crate::names::{self, FleetKey, ResourceKey};
-use crate::plan::foresee::{self, Suspect};
-use crate::plan::{ObservedFleet, Pauses, Reach, Site};
+use crate::plan::foresee::{self, PossibleRefusal};
+use crate::plan::{FleetInputs, ObservedFleet, Pauses, Reach};
 use crate::problem::Problem;
 use crate::render::{self, Renderer};
 use crate::state::{State, StateError};
@@ -21,7 +21,7 @@ impl Installation {
     pub fn foresee(
         &self,
         (catalog, recorded): (&Catalog, &Recorded),
-        Suspect { fleets, only, .. }: &Suspect,
+        PossibleRefusal { fleets, only, .. }: &PossibleRefusal,
         health: &BTreeMap<FleetKey, Health>,
         now: Timestamp,
     ) -> Result<Vec<Problem>, StateError> {
@@ -41,7 +41,7 @@ impl Installation {
             let judged = health.get(fleet).and_then(|health| health.judged.clone());
             let observed =
                 ObservedFleet { health: judged, ..ObservedFleet::unknown(Reach::UnderWay { since: now }) };
-            let site = Site {
+            let site = FleetInputs {
                 fleet,
                 desired: desired.as_ref(),
                 recorded: Some(&held),

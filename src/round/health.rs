@@ -8,7 +8,9 @@ use tokio::runtime::Handle;
 
 use super::{Checked, Round};
 use crate::catalog::RecordedFleet;
-use crate::health::{self, FleetHealth, FleetSeen, Memories, Seen, Wanted, wanted};
+use crate::health::{
+    self, AppliedCluster, ClusterObservation, FleetHealth, FleetMemories, FleetObservation, applied_manifests,
+};
 use crate::names::{FleetKey, ResourceKey};
 use crate::parallel::locked;
 use crate::plan::{ObservedFleet, Reach};
@@ -17,7 +19,7 @@ use crate::target::{Target, TargetError};
 
 /// The longest time between judgements of a fleet: half of [`health::GAP`], so that observation counts as
 /// continuous.
-const LOOKS: SignedDuration = SignedDuration::from_secs(30);
+const MAX_JUDGEMENT_AGE: SignedDuration = SignedDuration::from_secs(30);
 
 /// How old a stored judgement may become if only its times change.
 const KEPT: SignedDuration = SignedDuration::from_secs(60);
@@ -26,19 +28,19 @@ const KEPT: SignedDuration = SignedDuration::from_secs(60);
 pub struct Health {
     /// The present judgement; `None` if nothing could be observed or nothing runs.
     pub judged: Option<FleetHealth>,
-    pub memory: Memories,
+    pub memory: FleetMemories,
     /// The clusters as last applied.
-    pub wanted: BTreeMap<ResourceKey, Wanted>,
+    pub wanted: BTreeMap<ResourceKey, AppliedCluster>,
     /// The observation that was judged; `None` if there was none, or if nothing changed since the last
     /// judgement.
-    pub seen: Option<FleetSeen>,
+    pub seen: Option<FleetObservation>,
     /// When to judge again without any visible change; `None` if time alone changes nothing.
     pub again: Option<Timestamp>,
 }
 
 /// The last judgements, in a running process.
 #[derive(Default)]
-pub(super) struct Judged(Mutex<BTreeMap<FleetKey, Arc<Last>>>);
+pub(super) struct JudgementCache(Mutex<BTreeMap<FleetKey, Arc<Last>>>);
 
 struct Last {
     /// The target's revision at the judgement; `None` if changes could go unnoticed.
@@ -49,7 +51,7 @@ struct Last {
     kept: Timestamp,
 }
 
-impl Judged {
+impl JudgementCache {
     fn last(&self, fleet: &FleetKey) -> Option<Arc<Last>> {
         self.lock().get(fleet).map(Arc::clone)
     }
@@ -58,8 +60,8 @@ impl Judged {
         self.lock().insert(fleet.clone(), Arc::new(last));
     }
 
-    pub(super) fn copy(&self) -> Judged {
-        Judged(Mutex::new(self.lock().clone()))
+    pub(super) fn copy(&self) -> JudgementCache {
+        JudgementCache(Mutex::new(self.lock().clone()))
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<FleetKey, Arc<Last>>> {
@@ -70,9 +72,17 @@ impl Judged {
 
 impl Last {
     /// Whether judging again would have the same result.
-    fn holds(&self, revision: Option<u64>, wanted: &BTreeMap<ResourceKey, Wanted>, now: Timestamp) -> bool {
+    fn is_unchanged_since(
+        &self,
+        revision: Option<u64>,
+        wanted: &BTreeMap<ResourceKey, AppliedCluster>,
+        now: Timestamp,
+    ) -> bool {
         // If the clock was set back, it is due as well.
-        let is_due = self.health.again.is_some_and(|again| again <= now || again.duration_since(now) > LOOKS);
+        let is_due = self
+            .health
+            .again
+            .is_some_and(|again| again <= now || again.duration_since(now) > MAX_JUDGEMENT_AGE);
         revision.is_some() && revision == self.revision && !is_due && *wanted == self.health.wanted
     }
 }
@@ -80,34 +90,38 @@ impl Last {
 impl Round {
     /// A cluster as last applied, and its observation: the judged one or, if nothing changed since an earlier
     /// judgement, a new one. `None` if it can't be observed. It blocks, like [`super::Installation::plan`].
-    pub fn sight(&self, cluster: &ResourceKey, runtime: &Handle) -> Option<(&Wanted, Seen)> {
+    pub fn observe_cluster(
+        &self,
+        cluster: &ResourceKey,
+        runtime: &Handle,
+    ) -> Option<(&AppliedCluster, ClusterObservation)> {
         let of_cluster = |(_, health): &(_, &Health)| health.wanted.contains_key(cluster);
         let (fleet, health) = self.health.iter().find(of_cluster)?;
         health.judged.as_ref()?;
-        let now = || runtime.block_on(self.targets.get(fleet)?.see(&health.wanted)).ok().flatten();
+        let now = || runtime.block_on(self.targets.get(fleet)?.observe_health(&health.wanted)).ok().flatten();
         let seen = health.seen.clone().or_else(now)?;
         health.wanted.get(cluster).zip(seen.clusters.get(cluster).cloned())
     }
 }
 
-pub(super) struct Book<'a> {
+pub(super) struct FleetJudge<'a> {
     pub fleet: &'a FleetKey,
-    pub desk: &'a Desk<'a>,
+    pub desk: &'a HealthContext<'a>,
 }
 
 /// The inputs for judging fleets.
-pub(super) struct Desk<'a> {
+pub(super) struct HealthContext<'a> {
     pub checked: &'a Checked,
     pub state: Option<&'a State>,
     /// `None` if judgements are remembered only in the state.
-    pub judged: Option<&'a Judged>,
+    pub judged: Option<&'a JudgementCache>,
     /// Whether new judgements are stored in the state.
     pub keeps: bool,
     pub now: Timestamp,
     pub runtime: &'a Handle,
 }
 
-impl Desk<'_> {
+impl HealthContext<'_> {
     /// The last judgement of a fleet that isn't observed now.
     pub(super) fn last(&self, fleet: &FleetKey) -> Health {
         let last = self.judged.and_then(|judged| judged.last(fleet));
@@ -115,7 +129,7 @@ impl Desk<'_> {
     }
 }
 
-impl Book<'_> {
+impl FleetJudge<'_> {
     /// Judges an observed fleet against what was last applied to it, and stores the result. If its health
     /// can't be read, the fleet counts as unreachable.
     pub(super) fn judge(
@@ -162,17 +176,17 @@ impl Book<'_> {
     fn see_and_judge(
         &self,
         target: &Target,
-        wanted: &BTreeMap<ResourceKey, Wanted>,
-        before: &Memories,
+        wanted: &BTreeMap<ResourceKey, AppliedCluster>,
+        before: &FleetMemories,
         last: Option<&Last>,
     ) -> Result<Option<Health>, TargetError> {
         let (now, revision) = (self.desk.now, target.health_revision());
-        if let Some(last) = last.filter(|last| last.holds(revision, wanted, now)) {
+        if let Some(last) = last.filter(|last| last.is_unchanged_since(revision, wanted, now)) {
             return Ok(Some(last.health.clone()));
         }
-        let Some(seen) = self.desk.runtime.block_on(target.see(wanted))? else { return Ok(None) };
+        let Some(seen) = self.desk.runtime.block_on(target.observe_health(wanted))? else { return Ok(None) };
         let (judged, memory) = health::fleet::judge_all(wanted, &seen, before, now);
-        let looks_by = now.checked_add(LOOKS).ok();
+        let looks_by = now.checked_add(MAX_JUDGEMENT_AGE).ok();
         let again = memory.due(now).into_iter().chain(looks_by).min();
         let health = Health { judged: Some(judged), memory, wanted: wanted.clone(), seen: None, again };
         let kept = self.keep(&health, last);
@@ -194,12 +208,12 @@ impl Book<'_> {
         &self,
         held: &RecordedFleet,
         observed: Option<&ObservedFleet>,
-    ) -> BTreeMap<ResourceKey, Wanted> {
+    ) -> BTreeMap<ResourceKey, AppliedCluster> {
         let reached = observed.filter(|observed| observed.reach == Reach::Reached);
         let objects = reached.map_or(&held.objects, |observed| &observed.inventory);
         let resources = &self.desk.checked.recorded.resources;
         let objects = objects.iter().filter(|(_, object)| resources.contains_key(&object.owner));
-        wanted::of_fleet(
+        applied_manifests::of_fleet(
             objects,
             |key| reached?.objects.get(key)?.manifest.clone(),
             |cluster| resources.get(cluster).is_some_and(|record| record.deleting),
@@ -208,9 +222,9 @@ impl Book<'_> {
 
     fn remembered(
         &self,
-        wanted: &BTreeMap<ResourceKey, Wanted>,
+        wanted: &BTreeMap<ResourceKey, AppliedCluster>,
         last: Option<&Last>,
-    ) -> Result<Memories, StateError> {
+    ) -> Result<FleetMemories, StateError> {
         let last = last.map(|last| &last.health.memory);
         let state = self.desk.state;
         let fleet = match last {
@@ -220,7 +234,7 @@ impl Book<'_> {
                 state.map(|state| state.memory(&key)).transpose()?.flatten().unwrap_or_default()
             }
         };
-        let mut memories = Memories { fleet, clusters: BTreeMap::new() };
+        let mut memories = FleetMemories { fleet, clusters: BTreeMap::new() };
         for cluster in wanted.keys() {
             let memory = match last.and_then(|last| last.clusters.get(cluster)) {
                 Some(known) => known.clone(),
@@ -253,7 +267,7 @@ impl Book<'_> {
         let clusters =
             clusters.map(|((key, judgement), memory)| state.put_status(key, &judgement.status, memory));
         // Also marks the fleet as reached, even if nothing is applied to it for months.
-        let seen = state.put_seen(self.fleet, self.desk.now);
+        let seen = state.record_observation(self.fleet, self.desk.now);
         for error in [fleet, seen].into_iter().chain(clusters).filter_map(Result::err) {
             tracing::warn!(fleet = %self.fleet, %error, "could not remember how it is");
         }

@@ -44,7 +44,7 @@ impl Round {
     }
 
     /// Warning for deletions whose applied spec was lost with the cache.
-    pub fn understated(&self) -> Option<String> {
+    pub fn unknown_deletion_warning(&self) -> Option<String> {
         let recorded = &self.checked.recorded.resources;
         let is_unknown = |key: &ResourceKey| {
             recorded.get(key).is_some_and(|record| record.last_good.is_none() && !record.creating)

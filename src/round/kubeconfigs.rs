@@ -50,7 +50,7 @@ pub(super) fn keep_from_proposed(secrets: &mut Secrets, recorded: &Recorded) {
         if reference.field == KUBECONFIG && !is_applied {
             let reason =
                 "it is not the one that was applied, and a proposed one is not connected with".to_owned();
-            *opened = OpenedSecret::Opaque { mark: mark.clone(), reason };
+            *opened = OpenedSecret::Unavailable { mark: mark.clone(), reason };
         }
     }
 }

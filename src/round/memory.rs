@@ -11,23 +11,23 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::health::Judged;
-use super::verify::Asked;
+use super::dry_run_cache::DryRunCache;
+use super::health::JudgementCache;
 use super::{Checked, Round, UnderWay};
 use crate::catalog::{Catalog, Recorded};
-use crate::execute::{Failure, Report};
+use crate::execute::{ExecutionFailure, ExecutionReport};
 use crate::names::{Digest, FleetKey, ResourceKey};
 use crate::parallel::locked;
 use crate::plan::{Announced, Change, FleetPlan, Pauses, Retry, Verb};
 use crate::render::Renderer;
 use crate::spec::Documents;
-use crate::target::{self, Pace};
-use corrections::Corrections;
-use repeats::Repeats;
-use timer::{Losses, Moment, Timer};
+use crate::target::{self, Backoff};
+use corrections::DriftCorrections;
+use repeats::RepeatedChanges;
+use timer::{Moment, RecentDeletions, Timer};
 
 /// The backoff before a fleet is retried after a failure.
-const PAUSES: Pace = Pace::around(Duration::from_secs(1), LONGEST);
+const PAUSES: Backoff = Backoff::around(Duration::from_secs(1), LONGEST);
 
 /// The longest backoff, not counting jitter.
 const LONGEST: Duration = Duration::from_secs(300);
@@ -37,11 +37,11 @@ const LONGEST: Duration = Duration::from_secs(300);
 const MISSING: SignedDuration = SignedDuration::from_mins(10);
 
 #[derive(Default)]
-pub struct Memory {
+pub struct RoundMemory {
     /// The fleets that are as they should be, and the connections to clusters.
-    pub(super) targets: target::Memory,
-    pub(super) judged: Judged,
-    pub(super) asked: Asked,
+    pub(super) targets: target::TargetMemory,
+    pub(super) judged: JudgementCache,
+    pub(super) asked: DryRunCache,
     /// How long a resource must be missing from the specs before it counts as removed.
     absence: Duration,
     /// Whether plans made with it won't be carried out.
@@ -49,12 +49,12 @@ pub struct Memory {
     /// Called as planning proceeds.
     watcher: Option<Box<dyn Fn() + Send + Sync>>,
     /// The executions at present. Copies share them.
-    works: Arc<Mutex<Works>>,
-    state: Mutex<State>,
+    works: Arc<Mutex<Executions>>,
+    state: Mutex<MemoryState>,
 }
 
 #[derive(Default)]
-struct Works {
+struct Executions {
     under_way: UnderWay,
     /// The number of executions so far.
     number: u64,
@@ -63,12 +63,12 @@ struct Works {
 }
 
 #[derive(Default)]
-struct State {
+struct MemoryState {
     /// The resources that are missing from the specs, each with the time until which that is ignored.
     absent: BTreeMap<ResourceKey, Timer>,
-    losses: Losses,
-    corrections: Corrections,
-    repeats: Repeats,
+    losses: RecentDeletions,
+    corrections: DriftCorrections,
+    repeats: RepeatedChanges,
     failed: BTreeMap<FleetKey, Failed>,
     /// Resources that API callers were told are created and that aren't recorded yet, with the time.
     announced: BTreeMap<ResourceKey, Timestamp>,
@@ -88,12 +88,12 @@ struct Removed {
 struct Failed {
     /// The fleet's desired state at the time. A change of the specs may be the fix, and ends the backoff.
     wanted: Digest,
-    pace: Pace,
+    pace: Backoff,
     failed: String,
     pause: Timer,
 }
 
-impl Memory {
+impl RoundMemory {
     /// For specs that may be read in the middle of an edit: a resource must be missing for `absence` before
     /// it counts as removed.
     pub fn with_absence(absence: Duration) -> Self {
@@ -112,7 +112,7 @@ impl Memory {
             let state = self.state();
             (state.announced.clone(), state.changed.clone(), state.removed.clone())
         };
-        let state = Mutex::new(State { announced, changed, removed, ..State::default() });
+        let state = Mutex::new(MemoryState { announced, changed, removed, ..MemoryState::default() });
         let (targets, judged, works) = (self.targets.copy(), self.judged.copy(), Arc::clone(&self.works));
         Self { targets, judged, works, state, is_copy: true, ..Self::default() }
     }
@@ -142,7 +142,7 @@ impl Memory {
     pub(super) fn pauses(&self, checked: &Checked, now: Timestamp) -> Pauses {
         let (Checked { catalog, recorded, .. }, now) = (checked, Moment::now(now));
         let mut state = self.state();
-        let State { absent, losses, corrections, repeats, failed, .. } = &mut *state;
+        let MemoryState { absent, losses, corrections, repeats, failed, .. } = &mut *state;
         failed.retain(|fleet, failed| failed.wanted == wanted(catalog, fleet));
         absent.retain(|key, _| catalog.absent.contains_key(key));
         // A removal by an API call is deliberate, so it needs no delay.
@@ -222,7 +222,7 @@ impl Memory {
     pub(super) fn announced(&self, checked: &Checked, now: Timestamp) -> BTreeMap<ResourceKey, Announced> {
         let (recorded, named) = (&checked.recorded.resources, &checked.catalog.resources);
         let mut state = self.state();
-        let State { announced, changed, .. } = &mut *state;
+        let MemoryState { announced, changed, .. } = &mut *state;
         announced.retain(|key, at| {
             !recorded.contains_key(key) && (named.contains_key(key) || now.duration_since(*at) < MISSING)
         });
@@ -275,7 +275,7 @@ impl Memory {
         &self,
         round: &Round,
         plan: &FleetPlan,
-        report: &Report,
+        report: &ExecutionReport,
         now: Timestamp,
     ) -> Option<Timestamp> {
         let mut state = self.state();
@@ -293,7 +293,7 @@ impl Memory {
     }
 
     /// Records the result of changes that belong to no fleet.
-    pub fn noted(&self, round: &Round, report: &Report, now: Timestamp) {
+    pub fn noted(&self, round: &Round, report: &ExecutionReport, now: Timestamp) {
         let changes = round.plan.organizations.iter().flat_map(|organization| &organization.changes);
         let mut state = self.state();
         done(changes, report).for_each(|change| state.repeats.done(None, change, Moment::now(now)));
@@ -309,19 +309,19 @@ impl Memory {
         });
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, MemoryState> {
         // A panic halfway loses entries at worst, and the next round plans more.
         locked(&self.state)
     }
 }
 
-impl State {
+impl MemoryState {
     /// Records success or failure on a fleet. After a failure, returns when it is retried.
     fn tried(
         &mut self,
         fleet: &FleetKey,
         wanted: Digest,
-        failed: Option<&Failure>,
+        failed: Option<&ExecutionFailure>,
         now: Moment,
     ) -> Option<Timestamp> {
         let before = self.failed.remove(fleet).filter(|before| before.wanted == wanted);
@@ -336,7 +336,7 @@ impl State {
 
 fn done<'p>(
     changes: impl IntoIterator<Item = &'p Change>,
-    report: &Report,
+    report: &ExecutionReport,
 ) -> impl Iterator<Item = &'p Change> {
     let done: BTreeSet<&ResourceKey> = report.done.iter().map(|done| &done.resource).collect();
     // A blocked change of a resource may be next to a repair that was done.
@@ -359,7 +359,7 @@ mod tests {
     fn what_fails_is_tried_again_after_pauses_that_grow_until_it_is_mended() {
         let now: Timestamp = "2026-11-21T12:00:00Z".parse().unwrap();
         let fleet: FleetKey = "acme/eu".to_owned().try_into().unwrap();
-        let failed = |message: &str| Failure {
+        let failed = |message: &str| ExecutionFailure {
             fleet: Some(fleet.clone()),
             resource: None,
             origin: None,
@@ -368,7 +368,7 @@ mod tests {
             hint: String::new(),
             concealed: false,
         };
-        let (mut state, specs) = (State::default(), Digest::of("specs"));
+        let (mut state, specs) = (MemoryState::default(), Digest::of("specs"));
         let now = Moment::now(now);
         let pause = |until: Timestamp| until.duration_since(now.clock).as_secs_f64();
         for seconds in [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 300.0, 300.0] {

@@ -8,11 +8,11 @@ use jiff::Timestamp;
 use super::{Round, Throttle, left_out};
 use crate::names::{FleetKey, ResourceKey};
 use crate::plan::{Change, Plan, Verb};
-use crate::state::{Event, Outcome, State};
+use crate::state::{EventOutcome, RecordedEvent, State};
 
 /// The changes that waited in the previous round, with what was reported of them.
 #[derive(Debug)]
-pub struct Waits<T> {
+pub struct WaitingChanges<T> {
     waiting: BTreeMap<ResourceKey, Wait<T>>,
     throttle: Throttle<ResourceKey>,
 }
@@ -24,14 +24,14 @@ struct Wait<T> {
     told: Option<T>,
 }
 
-impl<T> Default for Waits<T> {
+impl<T> Default for WaitingChanges<T> {
     fn default() -> Self {
         Self { waiting: BTreeMap::new(), throttle: Throttle::default() }
     }
 }
 
 /// Differences between a plan and the previous one.
-pub struct News<'p> {
+pub struct WaitingDiff<'p> {
     /// Changes that wait, and didn't or had another report; each with its fleet, and with the number of
     /// reports that the rate limit left out.
     pub begun: Vec<(Option<&'p FleetKey>, &'p Change, u32)>,
@@ -39,10 +39,15 @@ pub struct News<'p> {
     pub over: Vec<(Option<FleetKey>, ResourceKey)>,
 }
 
-impl<T: PartialEq> Waits<T> {
+impl<T: PartialEq> WaitingChanges<T> {
     /// Remembers what waits in a plan, and returns the differences. Short waits are ignored, and frequent
     /// differences are subject to the rate limit.
-    pub fn turn<'p>(&mut self, plan: &'p Plan, now: Instant, tells: impl Fn(&Change) -> T) -> News<'p> {
+    pub fn turn<'p>(
+        &mut self,
+        plan: &'p Plan,
+        now: Instant,
+        tells: impl Fn(&Change) -> T,
+    ) -> WaitingDiff<'p> {
         let mut before = std::mem::take(&mut self.waiting);
         let mut begun = Vec::new();
         let heeded = |(_, change): &(_, &Change)| change.is_ready() || !change.waiting.is_empty();
@@ -64,16 +69,16 @@ impl<T: PartialEq> Waits<T> {
             }
         }
         let over = before.into_iter().filter(|(_, wait)| wait.told.is_some());
-        News { begun, over: over.map(|(resource, wait)| (wait.fleet, resource)).collect() }
+        WaitingDiff { begun, over: over.map(|(resource, wait)| (wait.fleet, resource)).collect() }
     }
 }
 
-impl Waits<String> {
+impl WaitingChanges<String> {
     /// Records as events what newly waits in a plan, or waits for another reason, and what no longer waits.
     pub fn record(&mut self, round: &Round, state: &State, actor: &str, now: Timestamp) {
         let plan = &round.plan;
-        let News { begun, over } = self.turn(plan, Instant::now(), told);
-        let event = |fleet, resource, outcome, what: &str, why| Event {
+        let WaitingDiff { begun, over } = self.turn(plan, Instant::now(), told);
+        let event = |fleet, resource, outcome, what: &str, why| RecordedEvent {
             number: 0,
             at: now,
             actor: actor.to_owned(),
@@ -90,20 +95,21 @@ impl Waits<String> {
         let begun = begun.into_iter().map(|(fleet, change, untold)| {
             let (resource, what) = (change.resource.clone(), waiting(change.verb));
             let verb = Some(change.verb);
-            Event {
+            RecordedEvent {
                 verb,
-                ..event(fleet.cloned(), resource, Outcome::Waits, what, told(change) + &left_out(untold))
+                ..event(fleet.cloned(), resource, EventOutcome::Waits, what, told(change) + &left_out(untold))
             }
         });
         let over = over.into_iter().map(|(fleet, resource)| {
-            event(fleet, resource, Outcome::Done, "no longer waits", "there is nothing to do".to_owned())
+            event(fleet, resource, EventOutcome::Done, "no longer waits", "there is nothing to do".to_owned())
         });
         state.record_events(begun.chain(over).collect());
     }
 }
 
 fn told(change: &Change) -> String {
-    let waits: Vec<String> = change.waiting.iter().map(|waiting| waiting.for_tenants().to_string()).collect();
+    let waits: Vec<String> =
+        change.waiting.iter().map(|waiting| waiting.redacted_for_tenants().to_string()).collect();
     waits.join("; ")
 }
 

@@ -7,13 +7,13 @@ use jiff::Timestamp;
 use super::kubeconfigs::{self, NotKept};
 use super::{Checked, Round};
 use crate::config::Mode;
-use crate::execute::{self, Desk, Failure, Progress, Report};
+use crate::execute::{self, ExecutionFailure, ExecutionProgress, ExecutionReport, RunContext};
 use crate::plan::FleetPlan;
 use crate::state::State;
 
 /// Where results are recorded, and in whose name.
 #[derive(Clone, Copy)]
-pub struct Clerk<'a> {
+pub struct Recorder<'a> {
     pub state: &'a State,
     pub clock: &'a dyn Fn() -> Timestamp,
     /// For the audit trail.
@@ -22,7 +22,11 @@ pub struct Clerk<'a> {
 
 impl Round {
     /// Executes the whole plan. If the settings forbid changes, it only remembers the findings of the plan.
-    pub async fn execute(&self, clerk: Clerk<'_>, progress: &mut dyn FnMut(Progress<'_>)) -> Report {
+    pub async fn execute(
+        &self,
+        clerk: Recorder<'_>,
+        progress: &mut dyn FnMut(ExecutionProgress<'_>),
+    ) -> ExecutionReport {
         if self.checked.catalog.config.policy.mode == Mode::PlanOnly {
             return self.execute_beside_fleets(clerk, progress).await;
         }
@@ -35,9 +39,9 @@ impl Round {
     /// Executes the part of the plan that belongs to no fleet; it comes before the fleets.
     pub async fn execute_beside_fleets(
         &self,
-        clerk: Clerk<'_>,
-        progress: &mut dyn FnMut(Progress<'_>),
-    ) -> Report {
+        clerk: Recorder<'_>,
+        progress: &mut dyn FnMut(ExecutionProgress<'_>),
+    ) -> ExecutionReport {
         if let Err(report) = self.keep_kubeconfigs(clerk.state, progress) {
             return report;
         }
@@ -49,22 +53,26 @@ impl Round {
         &self,
         fleet: &FleetPlan,
         until: Instant,
-        clerk: Clerk<'_>,
-        progress: &mut dyn FnMut(Progress<'_>),
-    ) -> Report {
+        clerk: Recorder<'_>,
+        progress: &mut dyn FnMut(ExecutionProgress<'_>),
+    ) -> ExecutionReport {
         execute::execute_fleet(self.desk(clerk), fleet, Some(until), progress).await
     }
 
-    fn desk<'a>(&'a self, Clerk { state, clock, actor }: Clerk<'a>) -> Desk<'a> {
+    fn desk<'a>(&'a self, Recorder { state, clock, actor }: Recorder<'a>) -> RunContext<'a> {
         let Round { plan, targets, checked: Checked { recorded, secrets, .. }, .. } = self;
-        Desk { plan, recorded, targets, state, secrets, clock, actor }
+        RunContext { plan, recorded, targets, state, secrets, clock, actor }
     }
 
     /// Without its kubeconfig, a fleet couldn't be cleaned up later.
-    fn keep_kubeconfigs(&self, state: &State, progress: &mut dyn FnMut(Progress<'_>)) -> Result<(), Report> {
+    fn keep_kubeconfigs(
+        &self,
+        state: &State,
+        progress: &mut dyn FnMut(ExecutionProgress<'_>),
+    ) -> Result<(), ExecutionReport> {
         let Err(NotKept { message, hint }) = kubeconfigs::keep(self, state) else { return Ok(()) };
         let message = format!("cannot keep the fleets' kubeconfigs: {message}");
-        let failure = Failure {
+        let failure = ExecutionFailure {
             fleet: None,
             resource: None,
             origin: None,
@@ -73,7 +81,7 @@ impl Round {
             hint,
             concealed: false,
         };
-        progress(Progress::Failed(&failure));
-        Err(Report { failed: vec![failure], ..Report::default() })
+        progress(ExecutionProgress::Failed(&failure));
+        Err(ExecutionReport { failed: vec![failure], ..ExecutionReport::default() })
     }
 }

@@ -48,7 +48,7 @@ pub enum NotOpened {
     /// It was sealed to an identity that is not in the keyring.
     NoIdentity,
     /// It was sealed for another field or resource, which is not disclosed: it may be another organization's.
-    Elsewhere,
+    WrongField,
     /// It is not a whole block of armour, or not in the format of `streamfleet secret encrypt`: the reason,
     /// as the end of a sentence.
     Damaged(&'static str),
@@ -102,7 +102,7 @@ pub(super) fn open(
 ) -> Result<SecretString, NotOpened> {
     let plaintext = decrypt(identities, armour)?;
     let (binding, value) = split(&plaintext)?;
-    if binding.is_for(reference) { Ok(SecretString::from(value)) } else { Err(NotOpened::Elsewhere) }
+    if binding.is_for(reference) { Ok(SecretString::from(value)) } else { Err(NotOpened::WrongField) }
 }
 
 /// Decrypts a block of [`seal`] without checking the field that it is for.
@@ -182,7 +182,7 @@ mod tests {
             "BaseDomain/acme/k.example.com#kubeconfig",
         ] {
             let opened = open(&identities, &armour, &reference(elsewhere));
-            assert_eq!(opened.map(|_| ()), Err(NotOpened::Elsewhere), "{elsewhere}");
+            assert_eq!(opened.map(|_| ()), Err(NotOpened::WrongField), "{elsewhere}");
         }
         let stranger = open(&[Identity::generate()], &armour, &reference(ACME));
         assert_eq!(stranger.map(|_| ()), Err(NotOpened::NoIdentity));

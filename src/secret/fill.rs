@@ -76,7 +76,7 @@ fn planned_value<'a>(slot: &SecretSlot, secrets: &'a Secrets) -> Result<&'a Secr
             format!("{} changed since the plan was made", describe(&slot.reference)),
             "plan again",
         )),
-        Some(OpenedSecret::Opaque { reason, .. }) => Err(unavailable(reason)),
+        Some(OpenedSecret::Unavailable { reason, .. }) => Err(unavailable(reason)),
         Some(OpenedSecret::Refused(problem)) => Err(unavailable(&problem.message)),
         None => Err(unavailable("no spec gives it any more")),
     }
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(
             told(
                 &planned,
-                &secrets(OpenedSecret::Opaque { mark, reason: "no identity here opens it".into() })
+                &secrets(OpenedSecret::Unavailable { mark, reason: "no identity here opens it".into() })
             ),
             format!("secret-unavailable: {name} is not at hand: no identity here opens it {elsewhere}")
         );

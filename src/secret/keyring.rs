@@ -40,18 +40,18 @@ pub struct Keyring {
     fingerprint_key: Zeroizing<[u8; KEY_LENGTH]>,
     /// The state folder; none for ephemeral keys.
     dir: Option<Utf8PathBuf>,
-    stamp: Option<Stamp>,
+    stamp: Option<IdentityStamp>,
 }
 
 /// The metadata of the identity file: inode, size in bytes, modification time in seconds and nanoseconds.
 /// Replacing the file changes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Stamp(u64, u64, i64, i64);
+struct IdentityStamp(u64, u64, i64, i64);
 
-impl Stamp {
-    fn of(dir: &Utf8Path) -> Option<Stamp> {
+impl IdentityStamp {
+    fn of(dir: &Utf8Path) -> Option<IdentityStamp> {
         let found = std::fs::symlink_metadata(dir.join(IDENTITIES)).ok()?;
-        Some(Stamp(found.ino(), found.size(), found.mtime(), found.mtime_nsec()))
+        Some(IdentityStamp(found.ino(), found.size(), found.mtime(), found.mtime_nsec()))
     }
 }
 
@@ -74,7 +74,7 @@ impl Keyring {
             return Ok(None);
         }
         // Taken before the read, so that a file replaced meanwhile is read once more.
-        let stamp = Stamp::of(dir);
+        let stamp = IdentityStamp::of(dir);
         let identities = read_private(&dir.join(IDENTITIES))?;
         let fingerprint = read_private(&dir.join(FINGERPRINT))?;
         match (identities, fingerprint) {
@@ -138,8 +138,8 @@ impl Keyring {
     ///
     /// # Errors
     /// Those of [`Keyring::load`].
-    pub fn news(&self) -> Result<Option<Keyring>, SecretError> {
-        match self.dir.as_deref().filter(|dir| Stamp::of(dir) != self.stamp) {
+    pub fn reload_if_changed(&self) -> Result<Option<Keyring>, SecretError> {
+        match self.dir.as_deref().filter(|dir| IdentityStamp::of(dir) != self.stamp) {
             Some(dir) => Self::load(dir),
             None => Ok(None),
         }
@@ -172,7 +172,7 @@ impl Keyring {
     pub fn add_identity(&mut self) -> Result<KeyLock, SecretError> {
         let Some(dir) = self.dir.clone() else {
             self.identities.insert(0, Identity::generate());
-            return Ok(KeyLock::of_nothing());
+            return Ok(KeyLock::ephemeral_lock());
         };
         let lock = KeyLock::take(&dir)?;
         let mut next = Self::load(&dir)?.ok_or_else(|| both_missing(&dir))?;

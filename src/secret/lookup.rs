@@ -14,7 +14,7 @@ use crate::names::Identifier;
 const OTHERS_READ: u32 = 0o004;
 const OTHERS_ENTER: u32 = 0o001;
 
-pub(super) enum Found {
+pub(super) enum SecretLookup {
     Value(SecretString),
     /// The secret isn't available here: the reason, as the end of a sentence.
     NotHere(String),
@@ -24,13 +24,13 @@ pub(super) fn from_file(
     secrets_dir: &Utf8Path,
     organization: &Identifier,
     name: &str,
-) -> Result<Found, SecretError> {
+) -> Result<SecretLookup, SecretError> {
     check_file_name(name)?;
     // The check of a pull request has no secrets folder at all, which differs from a missing secret.
     let root = match secrets_dir.canonicalize() {
         Ok(root) => root,
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            return Ok(Found::NotHere(format!("there is no secrets folder `{secrets_dir}` here")));
+            return Ok(SecretLookup::NotHere(format!("there is no secrets folder `{secrets_dir}` here")));
         }
         Err(error) => return Err(unreadable("the secrets folder", &error)),
     };
@@ -57,7 +57,7 @@ pub(super) fn from_credential(
     secrets_dir: &Utf8Path,
     organization: &Identifier,
     name: &str,
-) -> Result<Found, SecretError> {
+) -> Result<SecretLookup, SecretError> {
     check_file_name(name)?;
     let credential = format!("{}_{organization}_{name}", secrets_dir.file_name().unwrap_or_default());
     let place = format!("credential `{credential}`");
@@ -75,9 +75,9 @@ fn check_file_name(name: &str) -> Result<(), SecretError> {
     ))
 }
 
-fn read(path: &std::path::Path, place: &str) -> Result<Found, SecretError> {
+fn read(path: &std::path::Path, place: &str) -> Result<SecretLookup, SecretError> {
     match read_bounded(path) {
-        Ok(Some(bytes)) => text(place, &bytes).map(Found::Value),
+        Ok(Some(bytes)) => text(place, &bytes).map(SecretLookup::Value),
         Ok(None) => Err(not_a_secret(place, "is not a file of at most 1 MiB")),
         Err(error) => Err(unreadable(place, &error)),
     }
@@ -106,7 +106,7 @@ pub(super) fn from_env(
     environment: &dyn Fn(&str) -> Option<SecretString>,
     organization: &Identifier,
     name: &str,
-) -> Result<Found, SecretError> {
+) -> Result<SecretLookup, SecretError> {
     let fits = name.starts_with(|first: char| first.is_ascii_uppercase())
         && name.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_');
     if !fits {
@@ -118,11 +118,11 @@ pub(super) fn from_env(
     }
     let variable = variable(organization, name);
     let Some(value) = environment(&variable) else {
-        return Ok(Found::NotHere(format!("the environment has no variable {variable}")));
+        return Ok(SecretLookup::NotHere(format!("the environment has no variable {variable}")));
     };
     match value.expose_secret().len() {
         0 => Err(not_a_secret(&format!("the variable {variable}"), "is empty")),
-        1..=MAX_LENGTH => Ok(Found::Value(value)),
+        1..=MAX_LENGTH => Ok(SecretLookup::Value(value)),
         _ => Err(not_a_secret(&format!("the variable {variable}"), "is larger than 1 MiB")),
     }
 }

@@ -31,7 +31,7 @@ pub fn rotate_text(text: &str, file: &SpecPath, keyring: &Keyring) -> Result<(St
         })
 }
 
-struct Edit {
+struct BlockEdit {
     /// The index of the block's event in the parsed file.
     index: usize,
     armour: String,
@@ -68,7 +68,7 @@ fn renewed(
     text: &str,
     file: &SpecPath,
     keyring: &Keyring,
-) -> Result<Option<Edit>, SecretError> {
+) -> Result<Option<BlockEdit>, SecretError> {
     let (event, span) = &events[index];
     let Some((block, style)) = event.scalar() else { return Ok(None) };
     let line = span.start.line();
@@ -83,7 +83,7 @@ fn renewed(
     let (range, replacement) = edit.ok_or_else(|| {
         failed(file, line, "the block is written in an unusual way", "write it as `encrypted: |`")
     })?;
-    Ok(Some(Edit { index, armour, range, replacement }))
+    Ok(Some(BlockEdit { index, armour, range, replacement }))
 }
 
 fn not_opened(file: &SpecPath, line: usize, error: NotOpened) -> SecretError {
@@ -93,7 +93,7 @@ fn not_opened(file: &SpecPath, line: usize, error: NotOpened) -> SecretError {
             let hint = format!("run this where the identity is, or {seal_anew}");
             failed(file, line, "no identity here opens the block", &hint)
         }
-        NotOpened::Elsewhere => failed(file, line, "the block was sealed for something else", seal_anew),
+        NotOpened::WrongField => failed(file, line, "the block was sealed for something else", seal_anew),
         NotOpened::Damaged(why) => failed(file, line, &format!("the block is damaged: {why}"), seal_anew),
     }
 }
@@ -109,7 +109,7 @@ fn literal_edit(text: &str, span: Range<usize>, armour: &str) -> Option<(Range<u
     Some((begin..end, lines.join(&format!("{line_end}{indentation}"))))
 }
 
-fn apply(text: &str, edits: &[Edit]) -> Option<String> {
+fn apply(text: &str, edits: &[BlockEdit]) -> Option<String> {
     let mut after = String::with_capacity(text.len());
     let mut position = 0;
     for edit in edits {
@@ -122,7 +122,7 @@ fn apply(text: &str, edits: &[Edit]) -> Option<String> {
 }
 
 /// Checks the edits: the file, parsed again, may differ in the new blocks only.
-fn only_these_changed(before: &Events<'_>, edits: &[Edit], after: &Events<'_>) -> bool {
+fn only_these_changed(before: &Events<'_>, edits: &[BlockEdit], after: &Events<'_>) -> bool {
     let same = |index: usize| match edits.iter().find(|edit| edit.index == index) {
         Some(edit) => {
             after[index].0.scalar().is_some_and(|(text, _)| text.trim_end() == edit.armour.trim_end())

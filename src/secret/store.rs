@@ -9,7 +9,7 @@ use camino::Utf8PathBuf;
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::envelope::{NotOpened, sealed_digest};
-use super::lookup::{Found, from_credential, from_env, from_file, open_to_others};
+use super::lookup::{SecretLookup, from_credential, from_env, from_file, open_to_others};
 use super::{Keyring, SecretError, describe};
 use crate::catalog::{OpenedSecret, SecretMark, Secrets};
 use crate::names::{Digest, SecretRef};
@@ -57,7 +57,7 @@ impl SecretStore {
 
     /// Returns a store for specs that are only proposed: it reads no files and variables, and opens
     /// kubeconfigs as the only sealed blocks.
-    pub fn closed(&self) -> Self {
+    pub fn for_proposed_specs(&self) -> Self {
         let (secrets_dir, keyring) = (self.secrets_dir.clone(), Mutex::new(self.keyring()));
         Self { secrets_dir, environment: Box::new(|_| None), keyring, is_closed: true }
     }
@@ -73,7 +73,7 @@ impl SecretStore {
 
     /// Reads the keys again if another process added some. If that fails, the old ones stay in use.
     fn refresh(&self) {
-        match self.keyring().news() {
+        match self.keyring().reload_if_changed() {
             Ok(Some(keyring)) => *self.lock() = Arc::new(keyring),
             Ok(None) => {}
             Err(error) => {
@@ -162,11 +162,11 @@ impl SecretStore {
         let keyring = self.keyring();
         match keyring.open(armour, reference) {
             Ok(value) => Ok(OpenedSecret::Value { mark: keyring.mark(reference, &value, sealed), value }),
-            Err(NotOpened::NoIdentity) => Ok(OpenedSecret::Opaque {
+            Err(NotOpened::NoIdentity) => Ok(OpenedSecret::Unavailable {
                 mark: SecretMark { fingerprint: None, sealed },
                 reason: "no identity here opens it".to_owned(),
             }),
-            Err(NotOpened::Elsewhere) => Err(SecretError::new(
+            Err(NotOpened::WrongField) => Err(SecretError::new(
                 "secret-sealed-elsewhere",
                 format!(
                     "{} holds a block that was sealed for another field or resource",
@@ -182,11 +182,11 @@ impl SecretStore {
         }
     }
 
-    fn found(&self, reference: &SecretRef, found: Found) -> OpenedSecret {
+    fn found(&self, reference: &SecretRef, found: SecretLookup) -> OpenedSecret {
         match found {
-            Found::Value(value) => self.opened(reference, value),
-            Found::NotHere(reason) => {
-                OpenedSecret::Opaque { mark: SecretMark { fingerprint: None, sealed: None }, reason }
+            SecretLookup::Value(value) => self.opened(reference, value),
+            SecretLookup::NotHere(reason) => {
+                OpenedSecret::Unavailable { mark: SecretMark { fingerprint: None, sealed: None }, reason }
             }
         }
     }
@@ -198,7 +198,7 @@ impl SecretStore {
 
 fn unopened(sealed: Option<Digest>) -> OpenedSecret {
     let mark = SecretMark { fingerprint: None, sealed };
-    OpenedSecret::Opaque { mark, reason: "secrets aren't opened for what is only proposed".to_owned() }
+    OpenedSecret::Unavailable { mark, reason: "secrets aren't opened for what is only proposed".to_owned() }
 }
 
 fn refused(document: &Document, field: &str, error: SecretError) -> OpenedSecret {

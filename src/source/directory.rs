@@ -1,5 +1,5 @@
-mod aside;
 mod scanner;
+mod skipped_specs;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -16,14 +16,14 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use super::SourceError;
 use super::rules::{
-    Found, MAX_BYTES, MAX_FILES, MAX_FOLDERS, file, folder_named_as_file, is_miscased, is_spec, miscased,
-    name_not_utf8, too_deep, unreadable,
+    MAX_BYTES, MAX_FILES, MAX_FOLDERS, ScanTotals, file, folder_named_as_file, is_miscased, is_spec,
+    miscased, name_not_utf8, too_deep, unreadable,
 };
 use crate::names::{Digest, SpecPath};
-use crate::spec::{Entry, Snapshot, SourceId};
+use crate::spec::{Snapshot, SnapshotEntry, SourceId};
 
 pub use scanner::Scanner;
-pub use watch::{Heard, Unfinished, Watch};
+pub use watch::{ChangeCounter, UnfinishedFiles, Watch};
 
 /// How many times a file is read that changes while it is read.
 const ATTEMPTS: usize = 3;
@@ -42,18 +42,18 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// # Errors
 /// If the folder doesn't exist or can't be listed, or if its content keeps changing.
 pub fn scan(root: &Utf8Path) -> Result<Snapshot, SourceError> {
-    scan_anew(root, &Known::new()).map(|(snapshot, _)| snapshot)
+    scan_anew(root, &KnownFiles::new()).map(|(snapshot, _)| snapshot)
 }
 
 /// Scans without reading files of known content. Also returns the metadata that reveals later changes.
-fn scan_anew(root: &Utf8Path, known: &Known) -> Result<(Snapshot, Seen), SourceError> {
+fn scan_anew(root: &Utf8Path, known: &KnownFiles) -> Result<(Snapshot, ListedStamps), SourceError> {
     let failed = |error| SourceError::Root { path: root.to_owned(), error };
     let real = fs::canonicalize(root).map_err(failed)?;
     let real =
         Utf8PathBuf::from_path_buf(real).map_err(|_| SourceError::NotUtf8 { path: root.to_owned() })?;
     // Searched between the two listings, so that a file moved back from there is seen in one of them.
     let mut skipped = BTreeMap::new();
-    let (entries, seen) = still_entries(&real, known, &mut || skipped = aside::find(&real))
+    let (entries, seen) = still_entries(&real, known, &mut || skipped = skipped_specs::find(&real))
         .map_err(failed)?
         .ok_or_else(|| SourceError::Changing { path: root.to_owned() })?;
     let revision = revision(&entries);
@@ -62,12 +62,14 @@ fn scan_anew(root: &Utf8Path, known: &Known) -> Result<(Snapshot, Seen), SourceE
 }
 
 /// Marks files as unreadable that are still being written.
-fn hide(unfinished: &Unfinished, snapshot: &mut Snapshot, root: &Utf8Path) {
+fn hide_unfinished(unfinished: &UnfinishedFiles, snapshot: &mut Snapshot, root: &Utf8Path) {
     let files = unfinished.files();
     let Some(root) = root.canonicalize_utf8().ok().filter(|_| !files.is_empty()) else { return };
     for file in files {
         let path = file.strip_prefix(&root).ok().and_then(|path| path.to_str()?.parse::<SpecPath>().ok());
-        if let Some(entry @ Entry::File { .. }) = path.and_then(|path| snapshot.entries.get_mut(&path)) {
+        if let Some(entry @ SnapshotEntry::File { .. }) =
+            path.and_then(|path| snapshot.entries.get_mut(&path))
+        {
             let hint = "wait until it is written, or write it beside and rename it";
             *entry = unreadable("unfinished-file", "somebody is still writing this".to_owned(), hint);
         }
@@ -77,9 +79,9 @@ fn hide(unfinished: &Unfinished, snapshot: &mut Snapshot, root: &Utf8Path) {
 
 /// The metadata of a tree, which changes when a file or folder does. It is collected without opening files.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Glance {
-    root: Stamp,
-    seen: Seen,
+pub struct TreeStamp {
+    root: MetadataStamp,
+    seen: ListedStamps,
 }
 
 /// Collects the metadata of a tree. If it is unchanged, [`scan`] most likely returns the same. Two changes of
@@ -87,10 +89,10 @@ pub struct Glance {
 ///
 /// # Errors
 /// If the folder doesn't exist or can't be listed.
-pub fn glance(root: &Utf8Path) -> Result<Glance, SourceError> {
+pub fn read_tree_stamp(root: &Utf8Path) -> Result<TreeStamp, SourceError> {
     let failed = |error| SourceError::Root { path: root.to_owned(), error };
-    let Scan { root_stamp, seen, .. } = Scan::of(root, Look::List).map_err(failed)?;
-    Ok(Glance { root: root_stamp, seen })
+    let Scan { root_stamp, seen, .. } = Scan::of(root, ScanPurpose::List).map_err(failed)?;
+    Ok(TreeStamp { root: root_stamp, seen })
 }
 
 /// Returns the entries of a tree if a second listing finds the same files. Otherwise a file moved from a
@@ -98,34 +100,34 @@ pub fn glance(root: &Utf8Path) -> Result<Glance, SourceError> {
 /// folder keeps changing; entries below it that keep changing are unreadable.
 fn still_entries(
     root: &Utf8Path,
-    known: &Known,
+    known: &KnownFiles,
     between: &mut dyn FnMut(),
-) -> io::Result<Option<(BTreeMap<SpecPath, Entry>, Seen)>> {
+) -> io::Result<Option<(BTreeMap<SpecPath, SnapshotEntry>, ListedStamps)>> {
     for attempt in 0..SCANS {
         if attempt > 0 {
             std::thread::sleep(PAUSE * 2_u32.pow(attempt - 1));
         }
-        let mut first = Scan::of(root, Look::Read(known))?;
+        let mut first = Scan::of(root, ScanPurpose::Read(known))?;
         between();
-        let second = Scan::of(root, Look::List)?;
+        let second = Scan::of(root, ScanPurpose::List)?;
         if first.root_stamp == second.root_stamp && first.seen == second.seen {
             return Ok(Some((first.found.entries, first.seen)));
         }
         if attempt + 1 == SCANS && first.root_stamp == second.root_stamp {
-            first.distrust(&second);
-            return Ok(Some((first.found.entries, Seen::new())));
+            first.mark_unstable(&second);
+            return Ok(Some((first.found.entries, ListedStamps::new())));
         }
     }
     Ok(None)
 }
 
 /// Returns the digest of all paths and contents. Unreadable entries count with their error code.
-fn revision(entries: &BTreeMap<SpecPath, Entry>) -> String {
+fn revision(entries: &BTreeMap<SpecPath, SnapshotEntry>) -> String {
     let mut lines = String::new();
     for (path, entry) in entries {
         let content = match entry {
-            Entry::File { digest, .. } => digest.as_str(),
-            Entry::Unreadable { code, .. } => code,
+            SnapshotEntry::File { digest, .. } => digest.as_str(),
+            SnapshotEntry::Unreadable { code, .. } => code,
         };
         // A path may contain a line break; its length makes the list unambiguous.
         lines.push_str(&format!("{} {path} {content}\n", path.as_str().len()));
@@ -146,39 +148,39 @@ fn list(folder: &Utf8Path) -> io::Result<Names> {
 }
 
 #[derive(Clone, Copy)]
-enum Look<'a> {
-    Read(&'a Known),
+enum ScanPurpose<'a> {
+    Read(&'a KnownFiles),
     List,
 }
 
 /// The metadata that changes with a file or folder: device, inode, size in bytes, and the modification and
 /// change times in seconds and nanoseconds.
-type Stamp = (u64, u64, u64, i64, i64, i64, i64);
+type MetadataStamp = (u64, u64, u64, i64, i64, i64, i64);
 
-fn stamp(data: &Metadata) -> Stamp {
+fn stamp(data: &Metadata) -> MetadataStamp {
     let (changed, placed) = ((data.mtime(), data.mtime_nsec()), (data.ctime(), data.ctime_nsec()));
     (data.dev(), data.ino(), data.size(), changed.0, changed.1, placed.0, placed.1)
 }
 
 /// All spec files and folders; without a stamp if the metadata can't be read.
-type Seen = BTreeMap<SpecPath, Option<Stamp>>;
+type ListedStamps = BTreeMap<SpecPath, Option<MetadataStamp>>;
 
 /// The files read before, with their metadata at that time.
-type Known = BTreeMap<SpecPath, (Stamp, Entry)>;
+type KnownFiles = BTreeMap<SpecPath, (MetadataStamp, SnapshotEntry)>;
 
 struct Scan<'a> {
     root: &'a Utf8Path,
-    look: Look<'a>,
-    root_stamp: Stamp,
-    found: Found,
-    seen: Seen,
+    look: ScanPurpose<'a>,
+    root_stamp: MetadataStamp,
+    found: ScanTotals,
+    seen: ListedStamps,
     /// The real paths of the folders that are being scanned, to detect links back to one of them. The first
     /// is the root, the second the top folder.
     inside: Vec<Utf8PathBuf>,
 }
 
 impl<'a> Scan<'a> {
-    fn of(root: &'a Utf8Path, look: Look<'a>) -> io::Result<Self> {
+    fn of(root: &'a Utf8Path, look: ScanPurpose<'a>) -> io::Result<Self> {
         let root_stamp = stamp(&fs::metadata(root)?);
         let names = list(root)?;
         let mut scan = Scan::new(root, look, root_stamp);
@@ -186,13 +188,13 @@ impl<'a> Scan<'a> {
         Ok(scan)
     }
 
-    fn new(root: &'a Utf8Path, look: Look<'a>, root_stamp: Stamp) -> Self {
-        let (found, seen) = (Found::default(), Seen::new());
+    fn new(root: &'a Utf8Path, look: ScanPurpose<'a>, root_stamp: MetadataStamp) -> Self {
+        let (found, seen) = (ScanTotals::default(), ListedStamps::new());
         Scan { root, look, root_stamp, found, seen, inside: vec![root.to_owned()] }
     }
 
     /// Marks as unreadable what differs in the second listing.
-    fn distrust(&mut self, second: &Scan<'_>) {
+    fn mark_unstable(&mut self, second: &Scan<'_>) {
         let paths: BTreeSet<_> = self.seen.keys().chain(second.seen.keys()).cloned().collect();
         for path in paths.into_iter().filter(|path| self.seen.get(path) != second.seen.get(path)) {
             let message = "this keeps changing while the tree is read".to_owned();
@@ -223,9 +225,9 @@ impl<'a> Scan<'a> {
         let (real, data) = match self.resolve(&place) {
             Ok(real) => real,
             // A file removed since the folder was listed is ignored; a broken link is an error.
-            Err(Refused::Gone) => return,
+            Err(UnreadableEntry::Gone) => return,
             // It may be a folder full of specs, whatever its name is.
-            Err(Refused::Because(entry)) => {
+            Err(UnreadableEntry::Because(entry)) => {
                 self.seen.insert(path.clone(), None);
                 self.found.add(path, *entry);
                 return;
@@ -238,7 +240,7 @@ impl<'a> Scan<'a> {
             (true, true) => self.found.add(path, folder_named_as_file()),
             (true, false) => self.enter(path, real),
             (false, true) if data.is_file() => {
-                let Look::Read(known) = self.look else { return };
+                let ScanPurpose::Read(known) = self.look else { return };
                 let known = known.get(&path).filter(|(was, _)| *was == stamp(&data));
                 if let Some(entry) = known.map(|(_, entry)| entry.clone()).or_else(|| read_file(&real)) {
                     self.found.add(path, entry);
@@ -300,11 +302,11 @@ impl<'a> Scan<'a> {
             && !names.any(|name| name.starts_with('.'))
     }
 
-    fn resolve(&self, place: &Utf8Path) -> Result<(Utf8PathBuf, Metadata), Refused> {
-        let refuse = |entry| Refused::Because(Box::new(entry));
+    fn resolve(&self, place: &Utf8Path) -> Result<(Utf8PathBuf, Metadata), UnreadableEntry> {
+        let refuse = |entry| UnreadableEntry::Because(Box::new(entry));
         let link = match fs::symlink_metadata(place) {
             Ok(data) => data,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Err(Refused::Gone),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Err(UnreadableEntry::Gone),
             Err(error) => {
                 return Err(refuse(failed(
                     "unreadable-file",
@@ -357,13 +359,13 @@ fn is_hidden(path: &Utf8Path) -> bool {
     path.components().any(|name| name.as_str().starts_with('.'))
 }
 
-enum Refused {
+enum UnreadableEntry {
     Gone,
-    Because(Box<Entry>),
+    Because(Box<SnapshotEntry>),
 }
 
 /// Reads a file; none if it was removed since it was listed.
-fn read_file(place: &Utf8Path) -> Option<Entry> {
+fn read_file(place: &Utf8Path) -> Option<SnapshotEntry> {
     match stable_bytes(place) {
         Ok(Some(bytes)) => Some(file(Arc::from(bytes))),
         Ok(None) => {
@@ -395,7 +397,7 @@ fn stable_bytes(place: &Utf8Path) -> io::Result<Option<Vec<u8>>> {
     Ok(None)
 }
 
-fn failed(code: &'static str, what: &str, error: &io::Error) -> Entry {
+fn failed(code: &'static str, what: &str, error: &io::Error) -> SnapshotEntry {
     let hint = match error.kind() {
         ErrorKind::PermissionDenied => "let the user that runs this read it",
         _ => "check the disk, and try again",

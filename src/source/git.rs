@@ -1,6 +1,6 @@
 //! A branch of a git repository, fetched into a bare clone. Commits are read from it without a work tree.
 
-mod doubt;
+mod branch_memory;
 mod error;
 mod known_hosts;
 mod locks;
@@ -25,10 +25,10 @@ use git2::{
 };
 use secrecy::SecretString;
 
-use doubt::follows;
+use branch_memory::follows;
 pub use error::GitError;
 use locks::Lock;
-use login::{Login, Told};
+use login::{DistrustReason, Login};
 use signed::Signers;
 pub use tree::checked_out;
 
@@ -75,7 +75,7 @@ pub struct Fetched {
     pub rewritten: bool,
 }
 
-struct Names {
+struct CloneRefs {
     prefix: String,
     /// The branch at the last fetch.
     fetched: String,
@@ -128,7 +128,7 @@ impl Mirror {
         Duration::from_secs(u64::from(self.timeout_seconds))
     }
 
-    pub fn late(&self) -> GitError {
+    pub fn timeout_error(&self) -> GitError {
         GitError::Late { url: self.url.clone(), seconds: self.timeout_seconds }
     }
 
@@ -140,12 +140,12 @@ impl Mirror {
     /// process is fetching into it. The active commit stays the same.
     pub fn fetch(&self) -> Result<Fetched, GitError> {
         let until = Instant::now() + self.timeout();
-        let _alone = self.alone()?;
+        let _alone = self.lock_for_writing()?;
         self.fetch_alone(until)
     }
 
     /// Locks the clone against changes by others until the result is dropped.
-    fn alone(&self) -> Result<Lock, GitError> {
+    fn lock_for_writing(&self) -> Result<Lock, GitError> {
         let around = self.place.parent().unwrap_or(&self.place);
         private_folder(around).map_err(|error| clone(around, &error))?;
         locks::alone(&self.place, &self.url, self.timeout())
@@ -224,7 +224,7 @@ impl Mirror {
         let repository = self.open(place)?;
         let names = self.names();
         let found = self.download(&repository, &names, until)?;
-        self.trust(&repository, found)?;
+        self.check_commit_signature(&repository, found)?;
         if names.in_force(&repository) != Some(found) || *self.whole() != Some(found) {
             // Another process may have set the reference from a remote that has lost some of its objects.
             self.read(&repository, found)?;
@@ -284,13 +284,13 @@ impl Mirror {
         Repository::init_opts(place, &options).map_err(|error| clone(place, &error))
     }
 
-    fn download(&self, repository: &Repository, names: &Names, until: Instant) -> Result<Oid, GitError> {
+    fn download(&self, repository: &Repository, names: &CloneRefs, until: Instant) -> Result<Oid, GitError> {
         let url = || self.url.clone();
         self.look_for_local()?;
-        let told = Told::default();
+        let told = DistrustReason::default();
         let failed = |error: git2::Error| match told.take() {
             Some(why) => GitError::Distrusted { url: url(), why },
-            None if Instant::now() >= until => self.late(),
+            None if Instant::now() >= until => self.timeout_error(),
             None if error.message().contains("object format") => GitError::Sha256 { url: url() },
             None => GitError::Remote { url: url(), error },
         };
@@ -334,7 +334,7 @@ impl Mirror {
     }
 
     /// Checks that a commit is signed by an allowed signer, if that is required.
-    fn trust(&self, repository: &Repository, commit: Oid) -> Result<(), GitError> {
+    fn check_commit_signature(&self, repository: &Repository, commit: Oid) -> Result<(), GitError> {
         let Some(path) = &self.signed_by else { return Ok(()) };
         let signers = Signers::parse(&login::read(path, SIGNED_BY)?).map_err(|why| GitError::File {
             path: path.clone(),
@@ -356,7 +356,7 @@ impl Mirror {
     }
 
     fn read(&self, repository: &Repository, commit: Oid) -> Result<Snapshot, GitError> {
-        tree::Reader { repository, url: &self.url, commit, folder: self.folder.as_deref() }
+        tree::CommitReader { repository, url: &self.url, commit, folder: self.folder.as_deref() }
             .read(self.source())
     }
 
@@ -368,16 +368,16 @@ impl Mirror {
         Some(self.names_for("").in_force(&repository)?.to_string())
     }
 
-    fn names(&self) -> Names {
+    fn names(&self) -> CloneRefs {
         // Commits that were active before signatures were required are no longer active.
         self.names_for(if self.signed_by.is_some() { " signed" } else { "" })
     }
 
-    fn names_for(&self, kind: &str) -> Names {
+    fn names_for(&self, kind: &str) -> CloneRefs {
         let digest = Digest::of(format!("{}{kind}", self.source().0));
         let prefix: String =
             "refs/streamfleet/".chars().chain(digest.as_str().chars().take(16)).chain(['/']).collect();
-        Names { fetched: format!("{prefix}fetched"), in_force: format!("{prefix}in-force"), prefix }
+        CloneRefs { fetched: format!("{prefix}fetched"), in_force: format!("{prefix}in-force"), prefix }
     }
 
     fn whole(&self) -> MutexGuard<'_, Option<Oid>> {
@@ -391,7 +391,7 @@ impl Mirror {
     }
 }
 
-impl Names {
+impl CloneRefs {
     fn digest(&self) -> &str {
         self.prefix.rsplit('/').nth(1).unwrap_or_default()
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::names::{Digest, SpecPath};
-use crate::spec::{API_VERSION, Entry};
+use crate::spec::{API_VERSION, SnapshotEntry};
 
 /// The largest spec file, in bytes: the limit of the reader of specs.
 pub(super) const MAX_BYTES: u64 = crate::spec::MAX_FILE_BYTES as u64;
@@ -30,15 +30,15 @@ const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
 
 /// The entries found, and the count in the current top folder.
 #[derive(Default)]
-pub(super) struct Found {
-    pub(super) entries: BTreeMap<SpecPath, Entry>,
+pub(super) struct ScanTotals {
+    pub(super) entries: BTreeMap<SpecPath, SnapshotEntry>,
     /// The number of files, links and folders in this top folder, or beside the top folders. Links can make
     /// few files look like very many.
     pub(super) count: usize,
 }
 
-impl Found {
-    pub(super) fn add(&mut self, path: SpecPath, entry: Entry) {
+impl ScanTotals {
+    pub(super) fn add(&mut self, path: SpecPath, entry: SnapshotEntry) {
         if self.counts(&path) {
             self.entries.insert(path, entry);
         }
@@ -65,11 +65,11 @@ pub(super) fn is_miscased(path: &SpecPath) -> bool {
 }
 
 /// Returns whether a folder of this name may contain users' files, and so a spec that was put aside.
-pub(super) fn is_peoples(name: &str) -> bool {
+pub(super) fn may_contain_user_files(name: &str) -> bool {
     !NOT_PEOPLES.contains(&name)
 }
 
-pub(super) fn file(bytes: Arc<[u8]>) -> Entry {
+pub(super) fn file(bytes: Arc<[u8]>) -> SnapshotEntry {
     if bytes.len() as u64 > MAX_BYTES {
         return too_large();
     }
@@ -78,45 +78,45 @@ pub(super) fn file(bytes: Arc<[u8]>) -> Entry {
         let hint = "take specs out of Git LFS with `git lfs migrate export`; in a folder, `git lfs pull` fetches them";
         return unreadable("lfs-pointer", message, hint);
     }
-    Entry::File { digest: Digest::of(&bytes), bytes }
+    SnapshotEntry::File { digest: Digest::of(&bytes), bytes }
 }
 
-pub(super) fn speaks_of_specs(bytes: &[u8]) -> bool {
+pub(super) fn mentions_api_version(bytes: &[u8]) -> bool {
     bytes.windows(API_VERSION.len()).any(|window| window == API_VERSION.as_bytes())
 }
 
-pub(super) fn unreadable(code: &'static str, message: String, hint: &str) -> Entry {
-    Entry::Unreadable { code: code.into(), message, hint: hint.to_owned() }
+pub(super) fn unreadable(code: &'static str, message: String, hint: &str) -> SnapshotEntry {
+    SnapshotEntry::Unreadable { code: code.into(), message, hint: hint.to_owned() }
 }
 
-pub(super) fn name_not_utf8() -> Entry {
+pub(super) fn name_not_utf8() -> SnapshotEntry {
     let hint = "rename it; names in a spec tree are UTF-8";
     unreadable("name-not-utf8", "the name is not UTF-8".to_owned(), hint)
 }
 
-fn too_many() -> Entry {
+fn too_many() -> SnapshotEntry {
     let message = format!(
         "the top folder has more than {MAX_FILES} files or folders, and this one and those after it are not read"
     );
     unreadable("too-many-files", message, "leave nothing but specs in the folder")
 }
 
-pub(super) fn folder_named_as_file() -> Entry {
+pub(super) fn folder_named_as_file() -> SnapshotEntry {
     let hint = "rename the folder, or put the file in its place";
     unreadable("folder-named-as-file", "a folder has the name of a YAML file".to_owned(), hint)
 }
 
-pub(super) fn miscased() -> Entry {
+pub(super) fn miscased() -> SnapshotEntry {
     let message = "its name doesn't end in `.yaml` or `.yml`, in small letters".to_owned();
     unreadable("miscased-name", message, "rename it")
 }
 
-pub(super) fn too_deep() -> Entry {
+pub(super) fn too_deep() -> SnapshotEntry {
     let message = format!("the folder lies more than {MAX_FOLDERS} folders deep");
     unreadable("too-deep", message, "move it further up")
 }
 
-pub(super) fn too_large() -> Entry {
+pub(super) fn too_large() -> SnapshotEntry {
     let hint = "split the file; a certificate or kubeconfig needs a few KiB";
     unreadable("file-too-large", "the file is larger than 1 MiB".to_owned(), hint)
 }

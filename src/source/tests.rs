@@ -8,7 +8,7 @@ use git2::{FileMode, Oid, Repository, Signature};
 
 use super::{directory, git};
 use crate::config::SourceConfig;
-use crate::spec::{Entry, Snapshot};
+use crate::spec::{Snapshot, SnapshotEntry};
 
 const SPEC: &str = "apiVersion: streamfleet/v1\nkind: Cluster\n";
 const POINTER: &str =
@@ -44,9 +44,9 @@ fn as_commit(place: &Utf8Path, folder: &Utf8Path) -> Snapshot {
 }
 
 fn shown(snapshot: &Snapshot) -> (Vec<String>, Vec<String>) {
-    let entry = |entry: &Entry| match entry {
-        Entry::File { bytes, .. } => format!("{} bytes", bytes.len()),
-        Entry::Unreadable { code, message, hint } => format!("{code}: {message} ({hint})"),
+    let entry = |entry: &SnapshotEntry| match entry {
+        SnapshotEntry::File { bytes, .. } => format!("{} bytes", bytes.len()),
+        SnapshotEntry::Unreadable { code, message, hint } => format!("{code}: {message} ({hint})"),
     };
     let entries = snapshot.entries.iter().map(|(path, read)| format!("{path} {}", entry(read)));
     let skipped = snapshot.skipped.iter().map(|(path, bytes)| format!("{path} {} bytes", bytes.len()));

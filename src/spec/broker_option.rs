@@ -6,8 +6,8 @@
 //! restarts dedicated controllers only for the options in
 //! `KafkaConfigurationDiff.CONTROLLER_RELEVANT_PROPERTIES`.
 
-mod loss;
 mod lowered;
+mod retention_loss;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,8 +18,8 @@ use serde_json::{Map, Value, json};
 
 use self::Effect::{Brokers, Live, Restart};
 use self::Takes::{Flag, Number, Word};
-pub use self::loss::{all_deleted, deleted, keeps};
-pub use self::lowered::turned_away;
+pub use self::lowered::refused_clients;
+pub use self::retention_loss::{all_deleted, deleted, keeps};
 
 /// The options that a spec sets, by name. Names and values were checked when the spec was read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,7 +106,7 @@ const OPTIONS: &[BrokerOption] = &[
 
 /// Options that are derived from other settings, as prefixes of their names, and what they are derived from.
 #[rustfmt::skip]
-const FOLLOWS: &[(&[&str], &str)] = &[
+const DERIVED_OPTIONS: &[(&[&str], &str)] = &[
     (&["listener", "advertised.", "inter.broker.", "early.start.listeners"], "listeners follow from `cluster_access`, `private_access` and the fleet's `exposure`"),
     (&["sasl.", "principal.builder.class", "connections.max.reauth.ms"], "how clients log in follows from `oauth`"),
     (&["ssl.", "security.", "password."], "certificates follow from the fleet's `domain`"),
@@ -134,7 +134,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 /// Returns why an option may not be set and what to set instead; `None` for unknown options.
 pub fn follows_from(name: &str) -> Option<&'static str> {
     let begins = |prefixes: &&[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
-    FOLLOWS.iter().find(|(prefixes, _)| begins(prefixes)).map(|(_, reason)| *reason)
+    DERIVED_OPTIONS.iter().find(|(prefixes, _)| begins(prefixes)).map(|(_, reason)| *reason)
 }
 
 impl BrokerConfig {

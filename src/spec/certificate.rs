@@ -6,7 +6,7 @@ use x509_parser::error::X509Error;
 use x509_parser::extensions::{GeneralName, ParsedExtension};
 use x509_parser::prelude::FromDer as _;
 
-use super::material::{Fault, Part, UNKNOWN_LABEL, pem_blocks};
+use super::material::{MaterialFault, Part, UNKNOWN_LABEL, pem_blocks};
 use super::private_key::PrivateKey;
 
 pub use super::private_key::to_pkcs8_pem;
@@ -34,7 +34,7 @@ impl Certificate {
     ///
     /// # Errors
     /// All faults; they quote nothing of the key.
-    pub fn parse(tls_cert: &str, tls_key: Option<&str>) -> Result<Certificate, Vec<Fault>> {
+    pub fn parse(tls_cert: &str, tls_key: Option<&str>) -> Result<Certificate, Vec<MaterialFault>> {
         let mut faults = Vec::new();
         let ders = keep(read_ders(tls_cert), &mut faults).unwrap_or_default();
         let chain = keep(read_chain(&ders), &mut faults).unwrap_or_default();
@@ -45,7 +45,7 @@ impl Certificate {
             faults.extend(usage::unusable(&chain));
         }
         faults.extend(disorder);
-        faults.extend(key.and_then(|key| misfit(&chain, &key)));
+        faults.extend(key.and_then(|key| key_mismatch(&chain, &key)));
         let names = chain.first().and_then(|own| keep(host_names(own), &mut faults));
         let validity = keep(validity(&chain), &mut faults);
         match (names, validity.flatten()) {
@@ -132,7 +132,7 @@ fn authorities(tls_cert: &str) -> Option<Vec<Authority>> {
 ///
 /// # Errors
 /// If the text isn't PEM, has no certificate, or has anything besides certificates.
-pub(crate) fn read_ders(text: &str) -> Result<Vec<Vec<u8>>, Vec<Fault>> {
+pub(crate) fn read_ders(text: &str) -> Result<Vec<Vec<u8>>, Vec<MaterialFault>> {
     let blocks = pem_blocks(text).map_err(|error| vec![error.fault(Part::Certificate, damaged)])?;
     if blocks.is_empty() {
         return Err(vec![fault(
@@ -166,7 +166,7 @@ pub(crate) fn read_ders(text: &str) -> Result<Vec<Vec<u8>>, Vec<Fault>> {
     if faults.is_empty() { Ok(ders) } else { Err(faults) }
 }
 
-pub(crate) fn read_chain(ders: &[Vec<u8>]) -> Result<Vec<X509Certificate<'_>>, Vec<Fault>> {
+pub(crate) fn read_chain(ders: &[Vec<u8>]) -> Result<Vec<X509Certificate<'_>>, Vec<MaterialFault>> {
     let (mut chain, mut faults) = (Vec::new(), Vec::new());
     for (der, position) in ders.iter().zip(1..) {
         match X509Certificate::from_der(der) {
@@ -178,7 +178,7 @@ pub(crate) fn read_chain(ders: &[Vec<u8>]) -> Result<Vec<X509Certificate<'_>>, V
 }
 
 /// Returns a fault for each certificate that the next one did not sign.
-fn disorder(chain: &[X509Certificate<'_>]) -> Vec<Fault> {
+fn disorder(chain: &[X509Certificate<'_>]) -> Vec<MaterialFault> {
     let signed = |certificate: &X509Certificate<'_>, issuer: &X509Certificate<'_>| {
         certificate.issuer() == issuer.subject()
             && match certificate.verify_signature(Some(issuer.public_key())) {
@@ -201,7 +201,7 @@ fn disorder(chain: &[X509Certificate<'_>]) -> Vec<Fault> {
         .collect()
 }
 
-pub(crate) fn misfit(chain: &[X509Certificate<'_>], key: &PrivateKey) -> Option<Fault> {
+pub(crate) fn key_mismatch(chain: &[X509Certificate<'_>], key: &PrivateKey) -> Option<MaterialFault> {
     let fits =
         |certificate: &X509Certificate<'_>| key.fits(&certificate.public_key().subject_public_key.data);
     let hint = match chain.iter().position(fits) {
@@ -210,7 +210,7 @@ pub(crate) fn misfit(chain: &[X509Certificate<'_>], key: &PrivateKey) -> Option<
         Some(index) => format!("it belongs to certificate {} of the chain: put that one first", index + 1),
         None => "give the key that the certificate was requested with".to_owned(),
     };
-    Some(Fault::new(
+    Some(MaterialFault::new(
         Part::Key,
         "key-does-not-fit",
         "the private key does not belong to the certificate",
@@ -218,7 +218,7 @@ pub(crate) fn misfit(chain: &[X509Certificate<'_>], key: &PrivateKey) -> Option<
     ))
 }
 
-fn host_names(certificate: &X509Certificate<'_>) -> Result<Vec<String>, Vec<Fault>> {
+fn host_names(certificate: &X509Certificate<'_>) -> Result<Vec<String>, Vec<MaterialFault>> {
     let extension = certificate
         .subject_alternative_name()
         .map_err(|_| vec![damaged("it has two lists of names, or one that can't be read")])?;
@@ -241,7 +241,7 @@ fn host_names(certificate: &X509Certificate<'_>) -> Result<Vec<String>, Vec<Faul
     Ok(names)
 }
 
-fn validity(chain: &[X509Certificate<'_>]) -> Result<Option<(Timestamp, Timestamp)>, Vec<Fault>> {
+fn validity(chain: &[X509Certificate<'_>]) -> Result<Option<(Timestamp, Timestamp)>, Vec<MaterialFault>> {
     let seconds = chain.iter().map(|certificate| {
         let validity = certificate.validity();
         (validity.not_before.timestamp(), validity.not_after.timestamp())
@@ -255,11 +255,11 @@ fn validity(chain: &[X509Certificate<'_>]) -> Result<Option<(Timestamp, Timestam
 }
 
 /// Returns the value of a result, or moves its faults to the others.
-fn keep<T>(result: Result<T, Vec<Fault>>, faults: &mut Vec<Fault>) -> Option<T> {
+fn keep<T>(result: Result<T, Vec<MaterialFault>>, faults: &mut Vec<MaterialFault>) -> Option<T> {
     result.map_err(|mut more| faults.append(&mut more)).ok()
 }
 
-fn damaged(why: &str) -> Fault {
+fn damaged(why: &str) -> MaterialFault {
     fault(
         "certificate-damaged",
         format!("the certificate is damaged: {why}"),
@@ -267,6 +267,6 @@ fn damaged(why: &str) -> Fault {
     )
 }
 
-fn fault(code: &'static str, message: impl Into<String>, hint: &str) -> Fault {
-    Fault::new(Part::Certificate, code, message, hint)
+fn fault(code: &'static str, message: impl Into<String>, hint: &str) -> MaterialFault {
+    MaterialFault::new(Part::Certificate, code, message, hint)
 }

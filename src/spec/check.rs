@@ -10,14 +10,14 @@ use serde_json::Value;
 use crate::names::Kind;
 pub use scalar::nearest;
 
-use crate::problem::{Severity, plain};
+use crate::problem::{Severity, quote_untrusted};
 use crate::spec::redact;
 use crate::spec::shape::{self, Rule, Shape};
-use crate::spec::yaml::{Content, Node, Scalar, Span};
+use crate::spec::yaml::{Node, Scalar, Span, YamlContent};
 
 /// A problem that does not quote its line yet, since all secrets of the file must be known first.
 #[derive(Debug)]
-pub struct Finding {
+pub struct SpecFinding {
     /// `None` for the file as a whole.
     pub span: Option<Span>,
     pub severity: Severity,
@@ -29,7 +29,7 @@ pub struct Finding {
     pub hint: Option<String>,
 }
 
-impl Finding {
+impl SpecFinding {
     pub fn new(span: Span, code: &'static str, message: impl Into<String>) -> Self {
         Self {
             span: Some(span),
@@ -57,7 +57,7 @@ impl Finding {
 pub struct Checked {
     /// The valid fields, converted to their exact form.
     pub value: Value,
-    pub findings: Vec<Finding>,
+    pub findings: Vec<SpecFinding>,
     /// The span of each field, by JSON pointer.
     pub places: Vec<(Box<str>, Span)>,
     /// The spans that must not be shown.
@@ -70,7 +70,7 @@ pub fn check(kind: Kind, root: &Node<'_>) -> Checked {
     let place = root.only("kind").map_or(root.span, |node| node.span);
     checker.places.push(("".into(), place));
     let owner = kind.as_str();
-    let at = At { pointer: "", place, name: owner, document: true };
+    let at = CheckedPosition { pointer: "", place, name: owner, document: true };
     let value = checker.value(shape::of(kind), root, &at).unwrap_or_default();
     checker.refuse_aliases_of_secrets();
     let Checker { findings, places, secrets, .. } = checker;
@@ -79,14 +79,14 @@ pub fn check(kind: Kind, root: &Node<'_>) -> Checked {
 
 struct Checker {
     kind: Kind,
-    findings: Vec<Finding>,
+    findings: Vec<SpecFinding>,
     places: Vec<(Box<str>, Span)>,
     secrets: Vec<Span>,
     aliases: Vec<(Span, Span)>,
 }
 
 #[derive(Clone, Copy)]
-struct At<'p> {
+struct CheckedPosition<'p> {
     pointer: &'p str,
     /// The span to underline if the value itself is a poor choice: its key.
     place: Span,
@@ -102,18 +102,18 @@ impl Checker {
     }
 
     /// Records a finding. Every finding gets a hint, at least the command that explains the field.
-    fn refuse(&mut self, mut finding: Finding, at: &At<'_>) {
+    fn refuse(&mut self, mut finding: SpecFinding, at: &CheckedPosition<'_>) {
         finding.hint.get_or_insert_with(|| explain::hint(self.kind, at.pointer));
         self.findings.push(finding);
     }
 
     /// Returns the exact form of a value; `None` if it is invalid, with the reasons among the findings.
-    fn value(&mut self, shape: &Shape, node: &Node<'_>, at: &At<'_>) -> Option<Value> {
+    fn value(&mut self, shape: &Shape, node: &Node<'_>, at: &CheckedPosition<'_>) -> Option<Value> {
         self.aliases.extend(node.target.map(|target| (node.span, target)));
         if shape.secret {
             return self.secret(shape, node, at);
         }
-        if matches!(node.content, Content::Tagged) {
+        if matches!(node.content, YamlContent::Tagged) {
             self.tagged(node, at);
             return None;
         }
@@ -133,8 +133,8 @@ impl Checker {
         }
     }
 
-    fn tagged(&mut self, node: &Node<'_>, at: &At<'_>) {
-        let finding = Finding::new(place(node, at), "yaml-tag", format!("`{}` has a YAML tag", at.name))
+    fn tagged(&mut self, node: &Node<'_>, at: &CheckedPosition<'_>) {
+        let finding = SpecFinding::new(place(node, at), "yaml-tag", format!("`{}` has a YAML tag", at.name))
             .label("tags are not read")
             .hint("remove the word that begins with `!`; quote the value if it is a string");
         self.findings.push(finding);
@@ -146,28 +146,34 @@ impl Checker {
         max: usize,
         shape: &Shape,
         node: &Node<'_>,
-        at: &At<'_>,
+        at: &CheckedPosition<'_>,
     ) -> Option<Value> {
-        let Content::Sequence(nodes) = &node.content else {
+        let YamlContent::Sequence(nodes) = &node.content else {
             self.wrong_type(shape, node, at);
             return None;
         };
         if nodes.len() > max {
             let message = format!("`{}` has {} entries, at most {max} are allowed", at.name, nodes.len());
-            self.refuse(Finding::new(place(node, at), "too-long", message), at);
+            self.refuse(SpecFinding::new(place(node, at), "too-long", message), at);
         }
         let mut values = Vec::with_capacity(nodes.len());
         for (index, node) in nodes.iter().enumerate() {
             let pointer = format!("{}/{index}", at.pointer);
-            let spot = place(node, &At { place: node.span, ..*at });
+            let spot = place(node, &CheckedPosition { place: node.span, ..*at });
             self.places.push((pointer.as_str().into(), spot));
-            let inner = At { pointer: &pointer, place: spot, name: at.name, document: false };
+            let inner = CheckedPosition { pointer: &pointer, place: spot, name: at.name, document: false };
             values.extend(self.value(item, node, &inner));
         }
         Some(Value::Array(values))
     }
 
-    fn any_of(&mut self, shapes: &[Shape], shape: &Shape, node: &Node<'_>, at: &At<'_>) -> Option<Value> {
+    fn any_of(
+        &mut self,
+        shapes: &[Shape],
+        shape: &Shape,
+        node: &Node<'_>,
+        at: &CheckedPosition<'_>,
+    ) -> Option<Value> {
         let fitting = shapes.iter().find_map(|shape| scalar::exact(shape, node, at.name).ok());
         if fitting.is_none() {
             self.wrong_type(shape, node, at);
@@ -175,16 +181,16 @@ impl Checker {
         fitting
     }
 
-    fn wrong_type(&mut self, shape: &Shape, node: &Node<'_>, at: &At<'_>) {
+    fn wrong_type(&mut self, shape: &Shape, node: &Node<'_>, at: &CheckedPosition<'_>) {
         self.hide_suspects(node);
         let message =
             format!("`{}`: expected {}, found {}", at.name, shape.expected, found(node, shape.secret));
-        self.refuse(Finding::new(place(node, at), "wrong-type", message), at);
+        self.refuse(SpecFinding::new(place(node, at), "wrong-type", message), at);
     }
 
     /// Checks a secret: the value itself, or an object of one of several forms. It is hidden unless it is
     /// only a secret's name.
-    fn secret(&mut self, shape: &Shape, node: &Node<'_>, at: &At<'_>) -> Option<Value> {
+    fn secret(&mut self, shape: &Shape, node: &Node<'_>, at: &CheckedPosition<'_>) -> Option<Value> {
         let Rule::AnyOf(forms) = &shape.rule else { return None };
         let known = self.findings.len();
         let value = match &node.content {
@@ -192,12 +198,12 @@ impl Checker {
                 self.findings.push(alias_of_secret(node.span));
                 None
             }
-            Content::Tagged => {
+            YamlContent::Tagged => {
                 self.tagged(node, at);
                 None
             }
-            Content::Mapping(entries) => self.secret_form(forms, entries, at),
-            Content::Scalar { text, .. } if matches!(node.scalar(), Some(Scalar::String(t)) if !t.is_empty()) => {
+            YamlContent::Mapping(entries) => self.secret_form(forms, entries, at),
+            YamlContent::Scalar { text, .. } if matches!(node.scalar(), Some(Scalar::String(t)) if !t.is_empty()) => {
                 Some(Value::String(text.to_string()))
             }
             _ => {
@@ -215,8 +221,8 @@ impl Checker {
     fn secret_form(
         &mut self,
         forms: &[Shape],
-        entries: &[crate::spec::yaml::Entry<'_>],
-        at: &At<'_>,
+        entries: &[crate::spec::yaml::MapEntry<'_>],
+        at: &CheckedPosition<'_>,
     ) -> Option<Value> {
         let fields = || {
             forms.iter().filter_map(|form| match &form.rule {
@@ -250,7 +256,7 @@ impl Checker {
             Some(near) => format!("did you mean `{near}`?"),
             None => "give the secret as a string, or say with one of these keys where it is".to_owned(),
         };
-        let finding = Finding::new(at.place, "wrong-type", message).hint(hint);
+        let finding = SpecFinding::new(at.place, "wrong-type", message).hint(hint);
         self.findings.push(finding);
         None
     }
@@ -263,14 +269,14 @@ impl Checker {
         let shared = self.aliases.iter().filter(|(_, target)| secret(target));
         let known: Vec<Option<Span>> = self.findings.iter().map(|finding| finding.span).collect();
         let found = shared.filter(|(alias, _)| !known.contains(&Some(*alias)));
-        let findings: Vec<Finding> = found.map(|(alias, _)| alias_of_secret(*alias)).collect();
+        let findings: Vec<SpecFinding> = found.map(|(alias, _)| alias_of_secret(*alias)).collect();
         self.findings.extend(findings);
     }
 
     /// Hides the values of a misplaced node whose keys look like those of secrets.
     fn hide_suspects(&mut self, node: &Node<'_>) {
         match &node.content {
-            Content::Mapping(entries) => {
+            YamlContent::Mapping(entries) => {
                 for entry in entries {
                     match entry.name().is_none_or(redact::is_suspect) {
                         true => self.hide(&entry.value),
@@ -278,8 +284,8 @@ impl Checker {
                     }
                 }
             }
-            Content::Sequence(items) => items.iter().for_each(|item| self.hide_suspects(item)),
-            Content::Scalar { .. } | Content::Tagged => {}
+            YamlContent::Sequence(items) => items.iter().for_each(|item| self.hide_suspects(item)),
+            YamlContent::Scalar { .. } | YamlContent::Tagged => {}
         }
     }
 
@@ -287,9 +293,9 @@ impl Checker {
     fn hide(&mut self, node: &Node<'_>) {
         self.secrets.extend(node.target);
         match &node.content {
-            Content::Mapping(entries) => entries.iter().for_each(|entry| self.hide(&entry.value)),
-            Content::Sequence(items) => items.iter().for_each(|item| self.hide(item)),
-            Content::Scalar { .. } | Content::Tagged => self.secrets.push(node.span),
+            YamlContent::Mapping(entries) => entries.iter().for_each(|entry| self.hide(&entry.value)),
+            YamlContent::Sequence(items) => items.iter().for_each(|item| self.hide(item)),
+            YamlContent::Scalar { .. } | YamlContent::Tagged => self.secrets.push(node.span),
         }
     }
 }
@@ -306,15 +312,15 @@ impl Shape {
     }
 }
 
-fn alias_of_secret(alias: Span) -> Finding {
-    Finding::new(alias, "alias-of-secret", "an alias can't stand for a secret")
+fn alias_of_secret(alias: Span) -> SpecFinding {
+    SpecFinding::new(alias, "alias-of-secret", "an alias can't stand for a secret")
         .hint("give the secret where it belongs, with `from_file`, `from_env` or `encrypted`")
 }
 
 /// Returns the best span to underline for a value: a scalar itself, or else its key.
-fn place(node: &Node<'_>, at: &At<'_>) -> Span {
+fn place(node: &Node<'_>, at: &CheckedPosition<'_>) -> Span {
     match &node.content {
-        Content::Scalar { .. } if node.span.end > node.span.start => node.span,
+        YamlContent::Scalar { .. } if node.span.end > node.span.start => node.span,
         _ => at.place,
     }
 }
@@ -324,16 +330,16 @@ fn found(node: &Node<'_>, secret: bool) -> String {
     // An alias's target may be a secret elsewhere.
     let shown = |kind: &str, text: &str| match secret || node.target.is_some() {
         true => format!("a {kind}"),
-        false => format!("the {kind} `{}`", plain(text)),
+        false => format!("the {kind} `{}`", quote_untrusted(text)),
     };
     match (&node.content, node.scalar()) {
-        (Content::Sequence(_), _) => "a list".to_owned(),
-        (Content::Mapping(_), _) => "a mapping".to_owned(),
+        (YamlContent::Sequence(_), _) => "a list".to_owned(),
+        (YamlContent::Mapping(_), _) => "a mapping".to_owned(),
         (_, Some(Scalar::Null)) => "nothing".to_owned(),
         (_, Some(Scalar::String(""))) => "an empty string".to_owned(),
         (_, Some(Scalar::String(text))) => shown("string", text),
-        (Content::Scalar { text, .. }, Some(Scalar::Bool(_))) => shown("boolean", text),
-        (Content::Scalar { text, .. }, _) => shown("number", text),
+        (YamlContent::Scalar { text, .. }, Some(Scalar::Bool(_))) => shown("boolean", text),
+        (YamlContent::Scalar { text, .. }, _) => shown("number", text),
         _ => "a tagged value".to_owned(),
     }
 }

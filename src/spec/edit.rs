@@ -35,13 +35,13 @@ use serde_json::Value;
 
 pub use self::merge_patch::merge_patch;
 pub use self::pointer::pointer_at;
-pub use self::refusal::{Reason, Refusal};
+pub use self::refusal::{EditRefusal, RefusalReason};
 
-use self::change::Change;
-use self::order::Order;
+use self::change::DocumentEdits;
+use self::order::FieldOrder;
 use self::proof::{Expected, prove};
 use self::source::Source;
-use self::write::House;
+use self::write::IndentStyle;
 use crate::names::ResourceKey;
 
 /// Some Windows editors write it at the beginning of a file.
@@ -53,7 +53,7 @@ const BYTE_ORDER_MARK: &str = "\u{feff}";
 ///
 /// # Errors
 /// If the file or the document can't be read, or the document doesn't exist.
-pub fn read(text: &str, key: &ResourceKey) -> Result<Value, Refusal> {
+pub fn read(text: &str, key: &ResourceKey) -> Result<Value, EditRefusal> {
     let (_, source) = open(text);
     source.value(documents::find(&source.documents()?, key)?.1)
 }
@@ -62,7 +62,7 @@ pub fn read(text: &str, key: &ResourceKey) -> Result<Value, Refusal> {
 ///
 /// # Errors
 /// If that is impossible, or can't be proven to have changed nothing else.
-pub fn set(text: &str, key: &ResourceKey, wanted: &Value) -> Result<String, Refusal> {
+pub fn set(text: &str, key: &ResourceKey, wanted: &Value) -> Result<String, EditRefusal> {
     let (mark, source) = open(text);
     let documents = source.documents()?;
     let (index, root) = documents::find(&documents, key)?;
@@ -70,18 +70,18 @@ pub fn set(text: &str, key: &ResourceKey, wanted: &Value) -> Result<String, Refu
         return Ok(text.to_owned());
     }
     let others = documents.iter().filter_map(|document| document.root.as_ref().ok()?.as_ref());
-    let house = source.house(std::iter::once(root).chain(others));
+    let house = source.indent_style(std::iter::once(root).chain(others));
     let expected = |at| if at == index { Expected::Wanted(wanted) } else { Expected::AsBefore(at) };
     let expected: Vec<_> = (0..documents.len()).map(expected).collect();
     let attempt = |items_apart: bool| {
-        let mut change = Change { source, house, items_apart, edits: Vec::new() };
-        change.document(&anchors::without_unused(root), wanted, &Order::of(documents::kind(wanted)))?;
+        let mut change = DocumentEdits { source, house, items_apart, edits: Vec::new() };
+        change.document(&anchors::without_unused(root), wanted, &FieldOrder::of(documents::kind(wanted)))?;
         let after = change.apply()?;
         prove(&after, &documents, &expected).map(|()| after)
     };
     // Comments in unusual positions between items may be ambiguous. The second attempt leaves them in place.
     let after = attempt(true).or_else(|refusal| match refusal.reason {
-        Reason::Unproven => attempt(false),
+        RefusalReason::Unproven => attempt(false),
         _ => Err(refusal),
     })?;
     Ok(mark.to_owned() + &after)
@@ -92,7 +92,7 @@ pub fn set(text: &str, key: &ResourceKey, wanted: &Value) -> Result<String, Refu
 ///
 /// # Errors
 /// If that is impossible, or can't be proven to have changed nothing else.
-pub fn remove(text: &str, key: &ResourceKey) -> Result<Option<String>, Refusal> {
+pub fn remove(text: &str, key: &ResourceKey) -> Result<Option<String>, EditRefusal> {
     let (mark, source) = open(text);
     let documents = source.documents()?;
     let (index, _) = documents::find(&documents, key)?;
@@ -110,11 +110,11 @@ pub fn remove(text: &str, key: &ResourceKey) -> Result<Option<String>, Refusal> 
 ///
 /// # Errors
 /// If the file can't be read, or the edit can't be proven to have changed nothing else.
-pub fn append(text: &str, wanted: &Value) -> Result<String, Refusal> {
+pub fn append(text: &str, wanted: &Value) -> Result<String, EditRefusal> {
     let (mark, source) = open(text);
     let documents = source.documents()?;
     let roots = documents.iter().filter_map(|document| document.root.as_ref().ok()?.as_ref());
-    let house = House { line_end: source.line_end(0), ..source.house(roots) };
+    let house = IndentStyle { line_end: source.line_end(0), ..source.indent_style(roots) };
     let after = documents::with(source, &documents, &fresh(wanted, &house));
     let before = (0..documents.len()).map(Expected::AsBefore);
     prove(&after, &documents, &before.chain([Expected::Wanted(wanted)]).collect::<Vec<_>>())?;
@@ -125,7 +125,7 @@ pub fn append(text: &str, wanted: &Value) -> Result<String, Refusal> {
 ///
 /// # Errors
 /// If the text can't be proven to have the wanted value.
-pub fn write(wanted: &Value) -> Result<String, Refusal> {
+pub fn write(wanted: &Value) -> Result<String, EditRefusal> {
     append("", wanted)
 }
 
@@ -136,9 +136,9 @@ fn open(text: &str) -> (&str, Source<'_>) {
     }
 }
 
-fn fresh(wanted: &Value, house: &House) -> String {
+fn fresh(wanted: &Value, house: &IndentStyle) -> String {
     let text = match wanted {
-        Value::Object(fields) => house.fields(fields, 0, &Order::of(documents::kind(wanted))),
+        Value::Object(fields) => house.fields(fields, 0, &FieldOrder::of(documents::kind(wanted))),
         other => other.to_string(),
     };
     text + house.line_end

@@ -1,18 +1,18 @@
 //! Finds which resource a document describes. It is read first and doesn't depend on the rest being valid.
 
 use crate::names::{Domain, Identifier, Kind, ResourceKey};
-use crate::problem::plain;
-use crate::spec::check::Finding;
+use crate::problem::quote_untrusted;
+use crate::spec::check::SpecFinding;
 use crate::spec::yaml::{Node, Scalar, Span};
 use crate::spec::{API_VERSION, BaseDomain, DnsProvider, shape};
 
 /// Returns the kind of a document, or adds a finding.
-pub fn kind(root: &Node<'_>, findings: &mut Vec<Finding>) -> Option<Kind> {
+pub fn kind(root: &Node<'_>, findings: &mut Vec<SpecFinding>) -> Option<Kind> {
     let first = first_key(root);
     let hint = || format!("the kinds are {}", shape::list(Kind::ALL.into_iter().map(Kind::as_str), "and"));
     let Some(node) = root.only("kind") else {
         findings.push(
-            Finding::new(first, "missing-key", "missing key `kind`")
+            SpecFinding::new(first, "missing-key", "missing key `kind`")
                 .label("this document does not say what it describes")
                 .hint(hint()),
         );
@@ -27,7 +27,7 @@ pub fn kind(root: &Node<'_>, findings: &mut Vec<Finding>) -> Option<Kind> {
     if kind.is_none() {
         let near = crate::spec::check::nearest(text, Kind::ALL.into_iter().map(Kind::as_str));
         findings.push(
-            Finding::new(span, "unknown-kind", format!("unknown kind `{}`", plain(text)))
+            SpecFinding::new(span, "unknown-kind", format!("unknown kind `{}`", quote_untrusted(text)))
                 .label("not a kind of resource")
                 .hint(near.map_or_else(hint, |near| format!("did you mean `{near}`?"))),
         );
@@ -36,10 +36,10 @@ pub fn kind(root: &Node<'_>, findings: &mut Vec<Finding>) -> Option<Kind> {
 }
 
 /// Checks `apiVersion`. A wrong one makes a document invalid but doesn't affect its identity.
-pub fn api_version(root: &Node<'_>, findings: &mut Vec<Finding>) {
+pub fn api_version(root: &Node<'_>, findings: &mut Vec<SpecFinding>) {
     match root.only("apiVersion") {
         None => findings.push(
-            Finding::new(first_key(root), "missing-key", "missing key `apiVersion`")
+            SpecFinding::new(first_key(root), "missing-key", "missing key `apiVersion`")
                 .label("this document does not say its version")
                 .hint(format!("add `apiVersion: {API_VERSION}`")),
         ),
@@ -48,10 +48,10 @@ pub fn api_version(root: &Node<'_>, findings: &mut Vec<Finding>) {
             let finding = own_string(node).map_or_else(
                 || no_string(node.span, "apiVersion"),
                 |text| {
-                    Finding::new(
+                    SpecFinding::new(
                         node.span,
                         "unknown-version",
-                        format!("unknown apiVersion `{}`", plain(text)),
+                        format!("unknown apiVersion `{}`", quote_untrusted(text)),
                     )
                 },
             );
@@ -60,8 +60,8 @@ pub fn api_version(root: &Node<'_>, findings: &mut Vec<Finding>) {
     }
 }
 
-fn no_string(span: Span, name: &str) -> Finding {
-    Finding::new(span, "wrong-type", format!("`{name}` is not a string")).label("found something else")
+fn no_string(span: Span, name: &str) -> SpecFinding {
+    SpecFinding::new(span, "wrong-type", format!("`{name}` is not a string")).label("found something else")
 }
 
 pub fn identity_fields(kind: Kind) -> &'static [&'static str] {
@@ -76,7 +76,7 @@ pub fn identity_fields(kind: Kind) -> &'static [&'static str] {
 
 /// Returns the resource that a document describes; `None` if its identity can't be read. The check of its
 /// fields reports why; only a derived domain that is too long is reported here.
-pub fn key(kind: Kind, root: &Node<'_>, findings: &mut Vec<Finding>) -> Option<ResourceKey> {
+pub fn key(kind: Kind, root: &Node<'_>, findings: &mut Vec<SpecFinding>) -> Option<ResourceKey> {
     let identifier = |name: &str| root.only(name).and_then(own_string)?.parse::<Identifier>().ok();
     match kind {
         Kind::Organization => Some(ResourceKey::organization(&identifier("identifier")?)),
@@ -87,7 +87,7 @@ pub fn key(kind: Kind, root: &Node<'_>, findings: &mut Vec<Finding>) -> Option<R
             let provider = dns_provider(root)?;
             let Some(derived) = BaseDomain::derive(&organization, &submitted, provider) else {
                 findings.push(
-                    Finding::new(
+                    SpecFinding::new(
                         node.span,
                         "too-long",
                         format!("`domain`: `{organization}.` in front makes it too long"),

@@ -12,10 +12,10 @@ use base64::engine::general_purpose::STANDARD;
 use secrecy::{ExposeSecret as _, SecretString};
 use zeroize::Zeroizing;
 
-use super::certificate::{misfit, read_chain, read_ders};
-use super::material::{Fault, Part};
+use super::certificate::{key_mismatch, read_chain, read_ders};
+use super::material::{MaterialFault, Part};
 use super::private_key::PrivateKey;
-use entries::{Entry, Field, Fields, File};
+use entries::{Field, Fields, File, NamedEntry};
 use server::Server;
 
 pub use server::denied_range;
@@ -53,12 +53,12 @@ impl KubeAccess {
     ///
     /// # Errors
     /// All mistakes and refused fields; none of their values is quoted.
-    pub fn parse(text: &str) -> Result<KubeAccess, Vec<Fault>> {
+    pub fn parse(text: &str) -> Result<KubeAccess, Vec<MaterialFault>> {
         let file = read_file(text).map_err(|fault| vec![fault])?;
-        let context = Chosen::context(&file).map_err(|fault| vec![fault])?;
+        let context = SelectedEntry::context(&file).map_err(|fault| vec![fault])?;
         let mut faults = context.refused(CONTEXT_FIELDS);
-        let cluster = keep(Chosen::of(&file.clusters, &context, "cluster"), &mut faults);
-        let user = keep(Chosen::of(&file.users, &context, "user"), &mut faults);
+        let cluster = keep(SelectedEntry::of(&file.clusters, &context, "cluster"), &mut faults);
+        let user = keep(SelectedEntry::of(&file.users, &context, "user"), &mut faults);
         faults.extend(cluster.iter().flat_map(|cluster| cluster.refused(CLUSTER_FIELDS)));
         faults.extend(user.iter().flat_map(|user| user.refused(USER_FIELDS)));
 
@@ -176,14 +176,14 @@ const USER_FIELDS: &[(&str, Use)] = &[
     ("as-user-extra", Use::Refused(NO_IMPERSONATION, OWN_LOGIN)),
 ];
 
-struct Chosen<'a> {
+struct SelectedEntry<'a> {
     /// `context`, `cluster` or `user`.
     what: &'static str,
     fields: &'a Fields,
 }
 
-impl<'a> Chosen<'a> {
-    fn context(file: &'a File) -> Result<Chosen<'a>, Fault> {
+impl<'a> SelectedEntry<'a> {
+    fn context(file: &'a File) -> Result<SelectedEntry<'a>, MaterialFault> {
         let name = file.current_context.as_deref().filter(|name| !name.is_empty()).ok_or_else(|| {
             fault(
                 "kubeconfig-no-context",
@@ -195,10 +195,10 @@ impl<'a> Chosen<'a> {
     }
 
     fn of(
-        entries: &'a Option<Vec<Entry>>,
-        context: &Chosen<'_>,
+        entries: &'a Option<Vec<NamedEntry>>,
+        context: &SelectedEntry<'_>,
         what: &'static str,
-    ) -> Result<Chosen<'a>, Fault> {
+    ) -> Result<SelectedEntry<'a>, MaterialFault> {
         let name = context.text(what).ok_or_else(|| {
             fault(
                 "kubeconfig-context-incomplete",
@@ -210,14 +210,14 @@ impl<'a> Chosen<'a> {
     }
 
     fn named(
-        entries: &'a Option<Vec<Entry>>,
+        entries: &'a Option<Vec<NamedEntry>>,
         what: &'static str,
         name: &str,
         by: &str,
-    ) -> Result<Chosen<'a>, Fault> {
+    ) -> Result<SelectedEntry<'a>, MaterialFault> {
         let mut found = entries.iter().flatten().filter(|entry| entry.name == name);
         match (found.next().map(|entry| &entry.fields), found.next()) {
-            (Some(Some(fields)), None) => Ok(Chosen { what, fields }),
+            (Some(Some(fields)), None) => Ok(SelectedEntry { what, fields }),
             (Some(None), None) => Err(fault(
                 "kubeconfig-entry-empty",
                 format!("the {what} that {by} names is empty"),
@@ -244,7 +244,7 @@ impl<'a> Chosen<'a> {
     }
 
     /// Returns a fault for each field that is refused, unknown, or of the wrong type.
-    fn refused(&self, known: &[(&str, Use)]) -> Vec<Fault> {
+    fn refused(&self, known: &[(&str, Use)]) -> Vec<MaterialFault> {
         let judge = |(name, value): (&String, &Field)| {
             let what = self.what;
             match (known.iter().find(|(field, _)| field == name).map(|(_, used)| used), value) {
@@ -286,7 +286,7 @@ fn accepted(known: &[(&str, Use)]) -> String {
     names.join(", ")
 }
 
-fn read_file(text: &str) -> Result<File, Fault> {
+fn read_file(text: &str) -> Result<File, MaterialFault> {
     if text.len() > KubeAccess::MAX_LENGTH {
         return Err(fault(
             "kubeconfig-too-large",
@@ -310,7 +310,7 @@ fn read_file(text: &str) -> Result<File, Fault> {
     })
 }
 
-fn read_server(cluster: &Chosen<'_>) -> Result<Server, Fault> {
+fn read_server(cluster: &SelectedEntry<'_>) -> Result<Server, MaterialFault> {
     let url = cluster.text("server").ok_or_else(|| {
         fault(
             "kubeconfig-no-server",
@@ -321,7 +321,7 @@ fn read_server(cluster: &Chosen<'_>) -> Result<Server, Fault> {
     Server::parse(url)
 }
 
-fn read_authority(cluster: &Chosen<'_>) -> Result<Option<String>, Fault> {
+fn read_authority(cluster: &SelectedEntry<'_>) -> Result<Option<String>, MaterialFault> {
     let field = "certificate-authority-data";
     let Some(pem) = decoded(cluster, field)? else { return Ok(None) };
     let ders = read_ders(&pem).map_err(|faults| within(field, faults))?;
@@ -329,7 +329,7 @@ fn read_authority(cluster: &Chosen<'_>) -> Result<Option<String>, Fault> {
     Ok(Some(pem.to_string()))
 }
 
-fn read_auth(user: &Chosen<'_>) -> Result<KubeAuth, Fault> {
+fn read_auth(user: &SelectedEntry<'_>) -> Result<KubeAuth, MaterialFault> {
     let certificate = decoded(user, "client-certificate-data")?;
     let key = decoded(user, "client-key-data")?;
     match (user.text("token"), certificate, key) {
@@ -353,7 +353,7 @@ fn read_auth(user: &Chosen<'_>) -> Result<KubeAuth, Fault> {
     }
 }
 
-fn read_token(token: &str) -> Result<KubeAuth, Fault> {
+fn read_token(token: &str) -> Result<KubeAuth, MaterialFault> {
     if token.bytes().all(|b| b.is_ascii_graphic()) {
         return Ok(KubeAuth::Token(SecretString::from(token)));
     }
@@ -364,12 +364,12 @@ fn read_token(token: &str) -> Result<KubeAuth, Fault> {
     ))
 }
 
-fn read_client_certificate(certificate: &str, key: &str) -> Result<KubeAuth, Fault> {
+fn read_client_certificate(certificate: &str, key: &str) -> Result<KubeAuth, MaterialFault> {
     let field = "client-certificate-data";
     let ders = read_ders(certificate).map_err(|faults| within(field, faults))?;
     let chain = read_chain(&ders).map_err(|faults| within(field, faults))?;
     let key = PrivateKey::parse(key).map_err(|fault| within("client-key-data", vec![fault]))?;
-    match misfit(&chain, &key) {
+    match key_mismatch(&chain, &key) {
         Some(fault) => Err(within("client-key-data", vec![fault])),
         None => Ok(KubeAuth::ClientCertificate {
             certificate: certificate.to_owned(),
@@ -378,7 +378,7 @@ fn read_client_certificate(certificate: &str, key: &str) -> Result<KubeAuth, Fau
     }
 }
 
-fn decoded(entry: &Chosen<'_>, field: &str) -> Result<Option<Zeroizing<String>>, Fault> {
+fn decoded(entry: &SelectedEntry<'_>, field: &str) -> Result<Option<Zeroizing<String>>, MaterialFault> {
     let Some(text) = entry.text(field) else { return Ok(None) };
     let joined: Zeroizing<String> = Zeroizing::new(text.split_ascii_whitespace().collect());
     let bytes = STANDARD.decode(joined.as_bytes()).ok().and_then(|bytes| String::from_utf8(bytes).ok());
@@ -392,7 +392,7 @@ fn decoded(entry: &Chosen<'_>, field: &str) -> Result<Option<Zeroizing<String>>,
 }
 
 /// Rewords the first fault in a field's content as a fault of the kubeconfig.
-fn within(field: &str, faults: Vec<Fault>) -> Fault {
+fn within(field: &str, faults: Vec<MaterialFault>) -> MaterialFault {
     let first = faults.into_iter().next();
     let (code, message, hint) = first
         .map_or(("kubeconfig-base64", "it can't be read".to_owned(), String::new()), |first| {
@@ -402,10 +402,10 @@ fn within(field: &str, faults: Vec<Fault>) -> Fault {
 }
 
 /// Returns the value of a result, or moves its fault to the others.
-fn keep<T>(result: Result<T, Fault>, faults: &mut Vec<Fault>) -> Option<T> {
+fn keep<T>(result: Result<T, MaterialFault>, faults: &mut Vec<MaterialFault>) -> Option<T> {
     result.map_err(|fault| faults.push(fault)).ok()
 }
 
-fn fault(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Fault {
-    Fault::new(Part::Kubeconfig, code, message, hint)
+fn fault(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> MaterialFault {
+    MaterialFault::new(Part::Kubeconfig, code, message, hint)
 }

@@ -7,7 +7,7 @@ use crate::problem::Problem;
 
 /// A mistake in a certificate, a key or a kubeconfig. It never quotes the text, so it is safe to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct MaterialFault {
     /// A stable identifier for programs: `key-does-not-fit`.
     pub code: &'static str,
     /// One sentence without a full stop.
@@ -23,7 +23,7 @@ pub enum Part {
     Kubeconfig,
 }
 
-impl Fault {
+impl MaterialFault {
     pub fn new(part: Part, code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { code, message: message.into(), hint: hint.into(), part }
     }
@@ -74,7 +74,7 @@ pub(crate) enum PemError {
 impl PemError {
     /// Converts the error to a fault of the certificate or the key. `damaged` makes the fault for a damaged
     /// text.
-    pub fn fault(self, part: Part, damaged: impl Fn(&str) -> Fault) -> Fault {
+    pub fn fault(self, part: Part, damaged: impl Fn(&str) -> MaterialFault) -> MaterialFault {
         let (code, what, field) = match part {
             Part::Key => ("key-on-one-line", "private key", "tls_key"),
             Part::Certificate | Part::Kubeconfig => ("certificate-on-one-line", "certificate", "tls_cert"),
@@ -82,7 +82,7 @@ impl PemError {
         match self {
             PemError::Unfinished(UNKNOWN_LABEL) => damaged("one of its blocks does not end"),
             PemError::Unfinished(label) => damaged(&format!("its `{label}` block does not end")),
-            PemError::NotALine => Fault::new(
+            PemError::NotALine => MaterialFault::new(
                 part,
                 code,
                 format!("the {what} has lost its line breaks: its BEGIN and END are not lines of their own"),

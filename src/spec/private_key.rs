@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use zeroize::Zeroizing;
 
-use super::material::{Fault, Part, PemBlock, UNKNOWN_LABEL, pem_blocks};
+use super::material::{MaterialFault, Part, PemBlock, UNKNOWN_LABEL, pem_blocks};
 
 #[cfg(test)]
 mod tests;
@@ -27,12 +27,12 @@ pub(crate) struct PrivateKey {
 ///
 /// # Errors
 /// The first fault of the key; it quotes nothing of the key.
-pub fn to_pkcs8_pem(key_pem: &str) -> Result<Zeroizing<String>, Fault> {
+pub fn to_pkcs8_pem(key_pem: &str) -> Result<Zeroizing<String>, MaterialFault> {
     Ok(PrivateKey::parse(key_pem)?.to_pem())
 }
 
 impl PrivateKey {
-    pub(crate) fn parse(text: &str) -> Result<PrivateKey, Fault> {
+    pub(crate) fn parse(text: &str) -> Result<PrivateKey, MaterialFault> {
         let block = the_key(text)?;
         if block.label == "ENCRYPTED PRIVATE KEY" || block.is_encrypted_by_header() {
             return Err(fault(
@@ -75,7 +75,7 @@ impl PrivateKey {
     }
 }
 
-fn the_key(text: &str) -> Result<PemBlock<'_>, Fault> {
+fn the_key(text: &str) -> Result<PemBlock<'_>, MaterialFault> {
     let blocks = pem_blocks(text).map_err(|error| error.fault(Part::Key, damaged))?;
     if blocks.iter().any(|block| block.label == "CERTIFICATE") {
         return Err(fault(
@@ -104,7 +104,7 @@ fn the_key(text: &str) -> Result<PemBlock<'_>, Fault> {
 static CURVES: [&EcdsaSigningAlgorithm; 3] =
     [&ECDSA_P256_SHA256_ASN1_SIGNING, &ECDSA_P384_SHA384_ASN1_SIGNING, &ECDSA_P521_SHA512_ASN1_SIGNING];
 
-fn read_pkcs8(der: &[u8]) -> Result<PrivateKey, Fault> {
+fn read_pkcs8(der: &[u8]) -> Result<PrivateKey, MaterialFault> {
     match RsaKeyPair::from_pkcs8(der) {
         Ok(key) => return from_rsa(&key),
         Err(error) => refuse_size(error)?,
@@ -118,14 +118,14 @@ fn read_pkcs8(der: &[u8]) -> Result<PrivateKey, Fault> {
     Ok(private_key(document.as_ref(), key.public_key().as_ref()))
 }
 
-fn read_rsa(der: &[u8]) -> Result<PrivateKey, Fault> {
+fn read_rsa(der: &[u8]) -> Result<PrivateKey, MaterialFault> {
     match RsaKeyPair::from_der(der) {
         Ok(key) => from_rsa(&key),
         Err(error) => refuse_size(error).and_then(|()| Err(damaged("it is not an RSA key"))),
     }
 }
 
-fn read_ec(der: &[u8]) -> Result<PrivateKey, Fault> {
+fn read_ec(der: &[u8]) -> Result<PrivateKey, MaterialFault> {
     let key = CURVES
         .iter()
         .find_map(|curve| EcdsaKeyPair::from_private_key_der(curve, der).ok())
@@ -133,12 +133,12 @@ fn read_ec(der: &[u8]) -> Result<PrivateKey, Fault> {
     from_ec(&key)
 }
 
-fn from_rsa(key: &RsaKeyPair) -> Result<PrivateKey, Fault> {
+fn from_rsa(key: &RsaKeyPair) -> Result<PrivateKey, MaterialFault> {
     let der: Pkcs8V1Der<'static> = key.as_der().map_err(|_| damaged("it can't be written again"))?;
     Ok(private_key(der.as_ref(), key.public_key().as_ref()))
 }
 
-fn from_ec(key: &EcdsaKeyPair) -> Result<PrivateKey, Fault> {
+fn from_ec(key: &EcdsaKeyPair) -> Result<PrivateKey, MaterialFault> {
     let document = key.to_pkcs8v1().map_err(|_| damaged("it can't be written again"))?;
     Ok(private_key(document.as_ref(), key.public_key().as_ref()))
 }
@@ -148,7 +148,7 @@ fn private_key(pkcs8: &[u8], public: &[u8]) -> PrivateKey {
 }
 
 /// Refuses an RSA key of an unsupported size; any other rejection may mean that the key is of another type.
-fn refuse_size(error: KeyRejected) -> Result<(), Fault> {
+fn refuse_size(error: KeyRejected) -> Result<(), MaterialFault> {
     if matches!(error.description_(), "TooSmall" | "TooLarge") {
         return Err(fault(
             "key-size",
@@ -159,7 +159,7 @@ fn refuse_size(error: KeyRejected) -> Result<(), Fault> {
     Ok(())
 }
 
-fn unknown_type(what: &str) -> Fault {
+fn unknown_type(what: &str) -> MaterialFault {
     fault(
         "key-unknown-type",
         format!("the private key is {what}"),
@@ -167,7 +167,7 @@ fn unknown_type(what: &str) -> Fault {
     )
 }
 
-fn damaged(why: &str) -> Fault {
+fn damaged(why: &str) -> MaterialFault {
     fault(
         "key-damaged",
         format!("the private key is damaged: {why}"),
@@ -175,6 +175,6 @@ fn damaged(why: &str) -> Fault {
     )
 }
 
-fn fault(code: &'static str, message: impl Into<String>, hint: &str) -> Fault {
-    Fault::new(Part::Key, code, message, hint)
+fn fault(code: &'static str, message: impl Into<String>, hint: &str) -> MaterialFault {
+    MaterialFault::new(Part::Key, code, message, hint)
 }

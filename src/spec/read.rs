@@ -11,14 +11,14 @@ use std::sync::Arc;
 use crate::names::{Digest, Kind, ResourceKey, SpecPath};
 use crate::parallel;
 use crate::problem::{Location, Origin, Problem};
-use crate::spec::check::{self, Checked, Finding};
+use crate::spec::check::{self, Checked, SpecFinding};
 use crate::spec::redact;
 use crate::spec::remnants::{self, Remnants};
 use crate::spec::text::MaskedText;
 use crate::spec::yaml::{self, Node, Span, YamlDocument};
 use crate::spec::{
-    Document, Documents, Entry, Fields, InvalidDocument, ParsedFile, Safeguards, Snapshot, Spec, Unreadable,
-    identity, rules,
+    Document, Documents, Fields, InvalidDocument, ParsedFile, Safeguards, Snapshot, SnapshotEntry, Spec,
+    Unreadable, identity, rules,
 };
 
 /// The most problems that are reported of one file: more than anybody fixes before the next run.
@@ -30,12 +30,12 @@ pub fn read(snapshot: &Snapshot, previous: Option<&Documents>) -> Documents {
         let file = previous?.files.get(path)?;
         (file.digest.as_ref() == Some(digest)).then(|| Arc::clone(file))
     };
-    let read = |(path, entry): (&SpecPath, &Entry)| {
+    let read = |(path, entry): (&SpecPath, &SnapshotEntry)| {
         let file = match entry {
-            Entry::File { bytes, digest } => {
+            SnapshotEntry::File { bytes, digest } => {
                 known(path, digest).unwrap_or_else(|| Arc::new(read_file(path, bytes, digest)))
             }
-            Entry::Unreadable { code, message, hint } => {
+            SnapshotEntry::Unreadable { code, message, hint } => {
                 let problem = Problem::error(code, message).hint(hint);
                 Arc::new(unreadable(path, None, problem.at(Location::file(path.clone()), "")))
             }
@@ -97,7 +97,7 @@ fn read_file(path: &SpecPath, bytes: &[u8], digest: &Digest) -> ParsedFile {
     };
     let documents = yaml::parse(text);
     let remnants = Remnants::of(text, &documents);
-    let drafts: Vec<Draft> = documents.into_iter().filter_map(read_document).collect();
+    let drafts: Vec<DocumentDraft> = documents.into_iter().filter_map(read_document).collect();
     let masked = MaskedText::new(path.clone(), text, secrets(text, &drafts));
     let mut file = ParsedFile { digest: Some(digest.clone()), remnants, ..ParsedFile::default() };
     if drafts.is_empty() {
@@ -191,25 +191,25 @@ fn place(origin: Origin) -> Unreadable {
 }
 
 /// A document whose locations don't quote lines yet, since all secrets of the file must be known first.
-struct Draft {
+struct DocumentDraft {
     start: usize,
-    outcome: Outcome,
+    outcome: DocumentOutcome,
     /// Whether its structure is known, and with it all its secrets.
     structured: bool,
-    findings: Vec<Finding>,
+    findings: Vec<SpecFinding>,
     places: Vec<(Box<str>, Span)>,
     secrets: Vec<Span>,
 }
 
-enum Outcome {
+enum DocumentOutcome {
     Good(ResourceKey, Box<Spec>),
     Invalid(ResourceKey, Safeguards),
     Unreadable,
 }
 
-impl Draft {
-    fn unreadable(start: usize, findings: Vec<Finding>) -> Self {
-        let outcome = Outcome::Unreadable;
+impl DocumentDraft {
+    fn unreadable(start: usize, findings: Vec<SpecFinding>) -> Self {
+        let outcome = DocumentOutcome::Unreadable;
         Self { start, outcome, structured: false, findings, places: Vec::new(), secrets: Vec::new() }
     }
 
@@ -217,20 +217,20 @@ impl Draft {
         let origin = Origin { path: path.clone(), line: text.line(self.start).max(1) };
         file.problems.extend(self.findings.into_iter().map(|finding| problem(finding, text)));
         match self.outcome {
-            Outcome::Good(key, spec) => {
+            DocumentOutcome::Good(key, spec) => {
                 let fields = Fields::new(Arc::clone(text), self.places);
                 file.documents.push(Document { key, spec: *spec, origin, fields });
             }
-            Outcome::Invalid(key, safeguards) => {
+            DocumentOutcome::Invalid(key, safeguards) => {
                 file.invalid.push(InvalidDocument { key, origin, safeguards });
             }
-            Outcome::Unreadable => file.unreadable.push(place(origin)),
+            DocumentOutcome::Unreadable => file.unreadable.push(place(origin)),
         }
     }
 }
 
-fn problem(finding: Finding, text: &MaskedText) -> Problem {
-    let Finding { span, severity, code, message, label, related, hint } = finding;
+fn problem(finding: SpecFinding, text: &MaskedText) -> Problem {
+    let SpecFinding { span, severity, code, message, label, related, hint } = finding;
     let location = span.map_or_else(|| text.whole(), |span| text.locate(span));
     let related = related.into_iter().map(|(span, label)| (text.locate(span), label)).collect();
     Problem { location: Some(location), severity, code: code.to_owned(), message, label, related, hint }
@@ -238,7 +238,7 @@ fn problem(finding: Finding, text: &MaskedText) -> Problem {
 
 /// Returns the spans of a file that must not be shown. If a document's structure is unknown, they include
 /// everything that looks like a secret.
-fn secrets(text: &str, drafts: &[Draft]) -> Vec<Span> {
+fn secrets(text: &str, drafts: &[DocumentDraft]) -> Vec<Span> {
     let mut secrets: Vec<Span> = drafts.iter().flat_map(|draft| draft.secrets.iter().copied()).collect();
     if drafts.iter().any(|draft| !draft.structured) {
         secrets.extend(redact::suspects(text));
@@ -247,31 +247,33 @@ fn secrets(text: &str, drafts: &[Draft]) -> Vec<Span> {
     secrets
 }
 
-fn read_document(document: YamlDocument<'_>) -> Option<Draft> {
+fn read_document(document: YamlDocument<'_>) -> Option<DocumentDraft> {
     let YamlDocument { start, root } = document;
     match root {
         Ok(None) => None,
         Ok(Some(root)) => Some(read_root(&root)),
         Err(error) => {
             let span = Span { start: error.at, end: error.at };
-            let finding =
-                Finding::new(span, error.code, error.message).label("reading stopped here").hint(error.hint);
-            Some(Draft::unreadable(start, vec![finding]))
+            let finding = SpecFinding::new(span, error.code, error.message)
+                .label("reading stopped here")
+                .hint(error.hint);
+            Some(DocumentDraft::unreadable(start, vec![finding]))
         }
     }
 }
 
-fn read_root(root: &Node<'_>) -> Draft {
+fn read_root(root: &Node<'_>) -> DocumentDraft {
     let start = root.span.start;
     let mut findings = Vec::new();
     if root.entries().is_none() {
         let span = Span { start, end: start };
-        let finding = Finding::new(span, "wrong-type", "the document is not a mapping of keys and values")
-            .hint("begin with `apiVersion` and `kind`");
-        return Draft::unreadable(start, vec![finding]);
+        let finding =
+            SpecFinding::new(span, "wrong-type", "the document is not a mapping of keys and values")
+                .hint("begin with `apiVersion` and `kind`");
+        return DocumentDraft::unreadable(start, vec![finding]);
     }
     let Some(kind) = identity::kind(root, &mut findings) else {
-        return Draft::unreadable(start, findings);
+        return DocumentDraft::unreadable(start, findings);
     };
     identity::api_version(root, &mut findings);
     let key = identity::key(kind, root, &mut findings);
@@ -287,20 +289,20 @@ fn read_root(root: &Node<'_>) -> Draft {
         rules::check(spec, &places, &mut findings);
     }
     let outcome = match (key, spec) {
-        (None, _) => Outcome::Unreadable,
-        (Some(key), Some(spec)) if findings.is_empty() => Outcome::Good(key, Box::new(spec)),
-        (Some(key), _) => Outcome::Invalid(key, Safeguards::of_invalid(kind, &value)),
+        (None, _) => DocumentOutcome::Unreadable,
+        (Some(key), Some(spec)) if findings.is_empty() => DocumentOutcome::Good(key, Box::new(spec)),
+        (Some(key), _) => DocumentOutcome::Invalid(key, Safeguards::of_invalid(kind, &value)),
     };
-    Draft { start, outcome, structured: true, findings, places, secrets }
+    DocumentDraft { start, outcome, structured: true, findings, places, secrets }
 }
 
 /// Reports an identity that is given by an alias, the only remaining reason why it can't be read when every
 /// field is valid. An alias's target may be a secret, and identities are shown.
-fn alias_of_identity(kind: Kind, root: &Node<'_>) -> Finding {
+fn alias_of_identity(kind: Kind, root: &Node<'_>) -> SpecFinding {
     let fields = identity::identity_fields(kind).iter().filter_map(|name| Some((*name, root.only(name)?)));
     let mut aliases = fields.filter(|(_, node)| node.target.is_some());
     let (name, span) = aliases.next().map_or(("kind", kind_place(root)), |(name, node)| (name, node.span));
-    Finding::new(span, "alias-of-identity", format!("`{name}` can't be given by an alias"))
+    SpecFinding::new(span, "alias-of-identity", format!("`{name}` can't be given by an alias"))
         .label("says which resource this is")
         .hint("write the value itself")
 }
@@ -313,7 +315,7 @@ fn typed(
     kind: Kind,
     value: &serde_json::Value,
     root: &Node<'_>,
-    findings: &mut Vec<Finding>,
+    findings: &mut Vec<SpecFinding>,
 ) -> Option<Spec> {
     match Spec::read(kind, value) {
         Ok(spec) => Some(spec),
@@ -321,9 +323,11 @@ fn typed(
             // The schema accepted something that the type refuses. The error contains no secret: the
             // deserializer of secrets never quotes its input.
             let span = kind_place(root);
-            let message = format!("this {kind} can't be read: {}", crate::problem::plain(&error.to_string()));
-            findings
-                .push(Finding::new(span, "invalid", message).hint("compare it with the schema of its kind"));
+            let message =
+                format!("this {kind} can't be read: {}", crate::problem::quote_untrusted(&error.to_string()));
+            findings.push(
+                SpecFinding::new(span, "invalid", message).hint("compare it with the schema of its kind"),
+            );
             None
         }
     }

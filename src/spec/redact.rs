@@ -24,7 +24,7 @@ const RUN: usize = 24;
 
 pub fn suspects(text: &str) -> Vec<Span> {
     let mut spans = Vec::new();
-    let mut inside = Inside::Nothing;
+    let mut inside = RedactionState::Nothing;
     let mut at = 0;
     for line in text.split_inclusive(['\n', '\r']) {
         inside = inside.before(line);
@@ -45,7 +45,7 @@ pub fn suspects(text: &str) -> Vec<Span> {
 
 /// The context that earlier lines have opened.
 #[derive(Clone, Copy)]
-enum Inside {
+enum RedactionState {
     Nothing,
     /// Between `-----BEGIN` and `-----END`.
     Armour,
@@ -53,31 +53,37 @@ enum Inside {
     Value(usize),
 }
 
-impl Inside {
+impl RedactionState {
     /// Ends a hidden value at a key that is not indented further, or at the end of the document.
-    fn before(self, line: &str) -> Inside {
+    fn before(self, line: &str) -> RedactionState {
         match self {
-            Inside::Value(indent) if line.starts_with("---") && !line.starts_with("-----") && indent == 0 => {
-                Inside::Nothing
+            RedactionState::Value(indent)
+                if line.starts_with("---") && !line.starts_with("-----") && indent == 0 =>
+            {
+                RedactionState::Nothing
             }
-            Inside::Value(indent) if indentation(line) <= indent && starts_with_key(line) => Inside::Nothing,
+            RedactionState::Value(indent) if indentation(line) <= indent && starts_with_key(line) => {
+                RedactionState::Nothing
+            }
             other => other,
         }
     }
 
     /// Returns the byte from which on the line is hidden, and the context for the next line.
-    fn judge(self, line: &str) -> (Option<usize>, Inside) {
+    fn judge(self, line: &str) -> (Option<usize>, RedactionState) {
         let ends = line.contains("-----END");
         match self {
-            Inside::Armour => (Some(0), if ends { Inside::Nothing } else { Inside::Armour }),
-            Inside::Value(_) => (Some(0), self),
-            Inside::Nothing => {
+            RedactionState::Armour => {
+                (Some(0), if ends { RedactionState::Nothing } else { RedactionState::Armour })
+            }
+            RedactionState::Value(_) => (Some(0), self),
+            RedactionState::Nothing => {
                 if let Some(from) = after_word(line) {
-                    (Some(from), Inside::Value(indentation(line)))
+                    (Some(from), RedactionState::Value(indentation(line)))
                 } else if let Some(from) = line.find("-----BEGIN") {
-                    (Some(from), if ends { Inside::Nothing } else { Inside::Armour })
+                    (Some(from), if ends { RedactionState::Nothing } else { RedactionState::Armour })
                 } else {
-                    (None, Inside::Nothing)
+                    (None, RedactionState::Nothing)
                 }
             }
         }

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::names::{Kind, ResourceKey};
 use crate::spec::API_VERSION;
-use crate::spec::check::Finding;
-use crate::spec::yaml::{Content, Node, Scalar, YamlDocument};
+use crate::spec::check::SpecFinding;
+use crate::spec::yaml::{Node, Scalar, YamlContent, YamlDocument};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Remnants {
@@ -40,7 +40,7 @@ fn commented(text: &str) -> BTreeSet<ResourceKey> {
             fields.clear();
         }
         let field = comment.and_then(|comment| comment.split_once(':'));
-        let Some((key, value)) = field.filter(|(key, _)| TELLING.contains(key)) else { continue };
+        let Some((key, value)) = field.filter(|(key, _)| IDENTITY_KEYS.contains(key)) else { continue };
         let value = value.split(" #").next().unwrap_or_default();
         // An explanation above the document may contain the same key, so the last one counts.
         fields.insert(key, value.trim().trim_matches(['"', '\'']));
@@ -49,7 +49,7 @@ fn commented(text: &str) -> BTreeSet<ResourceKey> {
     found
 }
 
-const TELLING: [&str; 4] = ["kind", "organization", "identifier", "domain"];
+const IDENTITY_KEYS: [&str; 4] = ["kind", "organization", "identifier", "domain"];
 
 fn described(fields: &BTreeMap<&str, &str>) -> Option<ResourceKey> {
     let kind: Kind = fields.get("kind")?.parse().ok()?;
@@ -65,19 +65,19 @@ fn described(fields: &BTreeMap<&str, &str>) -> Option<ResourceKey> {
 }
 
 /// Finds texts in a document that contain another document.
-pub(super) fn swallowed(root: &Node<'_>, findings: &mut Vec<Finding>) {
+pub(super) fn swallowed(root: &Node<'_>, findings: &mut Vec<SpecFinding>) {
     let values = match &root.content {
-        Content::Mapping(entries) => {
+        YamlContent::Mapping(entries) => {
             findings.extend(entries.iter().filter(|entry| holds_document(&entry.value)).map(|entry| {
                 let name = entry.name().unwrap_or("this key");
                 let message = format!("the text of `{name}` holds what looks like a document of its own");
-                Finding::new(entry.key.span, "swallowed-document", message)
+                SpecFinding::new(entry.key.span, "swallowed-document", message)
                     .hint("begin that document at the start of a line, after a line with `---`")
             }));
             entries.iter().map(|entry| &entry.value).collect()
         }
-        Content::Sequence(items) => items.iter().collect(),
-        Content::Scalar { .. } | Content::Tagged => Vec::new(),
+        YamlContent::Sequence(items) => items.iter().collect(),
+        YamlContent::Scalar { .. } | YamlContent::Tagged => Vec::new(),
     };
     // An alias's target is checked where it is written.
     values.into_iter().filter(|value| value.target.is_none()).for_each(|value| swallowed(value, findings));
@@ -90,7 +90,7 @@ fn is_header(line: &str) -> bool {
 }
 
 fn holds_document(value: &Node<'_>) -> bool {
-    matches!(&value.content, Content::Scalar { text, .. } if value.target.is_none() && text.lines().any(is_header))
+    matches!(&value.content, YamlContent::Scalar { text, .. } if value.target.is_none() && text.lines().any(is_header))
 }
 
 #[cfg(test)]

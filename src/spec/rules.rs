@@ -7,12 +7,12 @@ mod fleet;
 use std::collections::BTreeMap;
 
 use crate::names::Identifier;
-use crate::problem::plain;
-use crate::spec::check::Finding;
+use crate::problem::quote_untrusted;
+use crate::spec::check::SpecFinding;
 use crate::spec::yaml::Span;
 use crate::spec::{BaseDomain, CloudAccount, CloudProvider, DnsProvider, Organization, Spec};
 
-pub fn check(spec: &Spec, places: &[(Box<str>, Span)], findings: &mut Vec<Finding>) {
+pub fn check(spec: &Spec, places: &[(Box<str>, Span)], findings: &mut Vec<SpecFinding>) {
     let mut rules = Rules { places, findings };
     match spec {
         Spec::Organization(organization) => rules.organization(organization),
@@ -26,7 +26,7 @@ pub fn check(spec: &Spec, places: &[(Box<str>, Span)], findings: &mut Vec<Findin
 
 struct Rules<'a> {
     places: &'a [(Box<str>, Span)],
-    findings: &'a mut Vec<Finding>,
+    findings: &'a mut Vec<SpecFinding>,
 }
 
 impl Rules<'_> {
@@ -49,7 +49,7 @@ impl Rules<'_> {
         message: impl Into<String>,
         hint: impl Into<String>,
     ) {
-        let finding = Finding::new(self.place(pointer), code, message).hint(hint);
+        let finding = SpecFinding::new(self.place(pointer), code, message).hint(hint);
         self.findings.push(finding);
     }
 
@@ -76,9 +76,9 @@ impl Rules<'_> {
             let email = member.email.to_lowercase();
             if let Some(first) = seen.get(&email) {
                 let related = (self.place(&format!("/members/{first}/email")), "first given here".to_owned());
-                let message = format!("`{}` is a member twice", plain(&member.email));
+                let message = format!("`{}` is a member twice", quote_untrusted(&member.email));
                 let place = self.place(&format!("/members/{index}/email"));
-                let mut finding = Finding::new(place, "duplicate-member", message)
+                let mut finding = SpecFinding::new(place, "duplicate-member", message)
                     .label("given again here")
                     .hint("keep the entry with the role that the person should have");
                 finding.related.push(related);

@@ -44,11 +44,11 @@ pub struct Snapshot {
     /// been renamed to one of them.
     pub skipped: BTreeMap<SpecPath, Arc<[u8]>>,
     /// The files, and the folders that could not be listed.
-    pub entries: BTreeMap<SpecPath, Entry>,
+    pub entries: BTreeMap<SpecPath, SnapshotEntry>,
 }
 
 #[derive(Debug, Clone)]
-pub enum Entry {
+pub enum SnapshotEntry {
     File {
         bytes: Arc<[u8]>,
         /// The key to the cache of parsed files.

@@ -55,7 +55,7 @@ pub struct Node<'a> {
     pub style: Style,
     /// Whether it has an anchor, so that aliases may refer to it.
     pub anchored: bool,
-    pub content: Content<'a>,
+    pub content: YamlContent<'a>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,7 +73,7 @@ pub enum Style {
 }
 
 #[derive(Debug, Clone)]
-pub enum Content<'a> {
+pub enum YamlContent<'a> {
     Scalar {
         /// The text, with quotes and escapes resolved.
         text: Cow<'a, str>,
@@ -82,25 +82,25 @@ pub enum Content<'a> {
     },
     Sequence(Vec<Node<'a>>),
     /// Keys and values in the order of the file, duplicates included.
-    Mapping(Vec<Entry<'a>>),
+    Mapping(Vec<MapEntry<'a>>),
     /// A value with an explicit tag, which could be intended as any type.
     Tagged,
 }
 
 #[derive(Debug, Clone)]
-pub struct Entry<'a> {
+pub struct MapEntry<'a> {
     pub key: Node<'a>,
     pub value: Node<'a>,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> MapEntry<'a> {
     /// Returns the key if it is a string: not a number, a list, an alias or a merge key.
     pub fn name(&self) -> Option<&str> {
         if self.key.target.is_some() {
             return None;
         }
         match &self.key.content {
-            Content::Scalar { text, plain: true } if text == "<<" => None,
+            YamlContent::Scalar { text, plain: true } if text == "<<" => None,
             _ => match self.key.scalar()? {
                 Scalar::String(text) => Some(text),
                 _ => None,
@@ -110,7 +110,7 @@ impl<'a> Entry<'a> {
 
     /// Whether the key is YAML 1.1's merge key.
     pub fn is_merge(&self) -> bool {
-        matches!(&self.key.content, Content::Scalar { text, plain: true } if text == "<<")
+        matches!(&self.key.content, YamlContent::Scalar { text, plain: true } if text == "<<")
     }
 }
 
@@ -118,14 +118,14 @@ impl<'a> Node<'a> {
     /// Returns the scalar's value under the core schema of YAML 1.2.
     pub fn scalar(&self) -> Option<Scalar<'_>> {
         match &self.content {
-            Content::Scalar { text, plain } => Some(Scalar::resolve(text, *plain)),
+            YamlContent::Scalar { text, plain } => Some(Scalar::resolve(text, *plain)),
             _ => None,
         }
     }
 
-    pub fn entries(&self) -> Option<&[Entry<'a>]> {
+    pub fn entries(&self) -> Option<&[MapEntry<'a>]> {
         match &self.content {
-            Content::Mapping(entries) => Some(entries),
+            YamlContent::Mapping(entries) => Some(entries),
             _ => None,
         }
     }

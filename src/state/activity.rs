@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cache::Table;
 use super::records::StatusRecord;
-use super::{Event, EventMark, State, StateError, text};
+use super::{EventIndexEntry, RecordedEvent, State, StateError, text};
 use crate::catalog::ResourceStatus;
 use crate::names::{FleetKey, ResourceKey};
 use crate::parallel::locked;
@@ -70,26 +70,26 @@ impl State {
     }
 
     /// Records events. A failure is logged and stops nothing.
-    pub fn record_events(&self, events: Vec<Event>) {
+    pub fn record_events(&self, events: Vec<RecordedEvent>) {
         if let Err(error) = locked(&self.events).add(events) {
             tracing::warn!(%error, "could not record what happened");
         }
     }
 
     /// The events from this number on, the oldest first.
-    pub fn events_from(&self, number: u64) -> Result<Vec<Event>, StateError> {
+    pub fn events_from(&self, number: u64) -> Result<Vec<RecordedEvent>, StateError> {
         let part = locked(&self.events).from(number)?;
         part.read()
     }
 
     /// The numbers of the events that match, the oldest first. It needs no access to the disk.
-    pub fn find_events(&self, wanted: impl Fn(&EventMark) -> bool) -> Vec<u64> {
+    pub fn find_events(&self, wanted: impl Fn(&EventIndexEntry) -> bool) -> Vec<u64> {
         let events = locked(&self.events);
         events.marks().iter().filter(|mark| wanted(mark)).map(|mark| mark.number).collect()
     }
 
     /// The events with these numbers, in this order. Those that were dropped by now are left out.
-    pub fn events(&self, numbers: &[u64]) -> Result<Vec<Event>, StateError> {
+    pub fn events(&self, numbers: &[u64]) -> Result<Vec<RecordedEvent>, StateError> {
         let part = locked(&self.events).numbered(numbers)?;
         part.read()
     }

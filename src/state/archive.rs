@@ -29,7 +29,7 @@ pub(super) const FINGERPRINT: &str = "fingerprint.key";
 ///
 /// Files are copied in this order. An audit line is written before the change that it describes, so a trail
 /// copied after the registry and the tokens covers at least their content.
-pub(super) const KEPT: [&str; 6] =
+pub(super) const BACKUP_FILES: [&str; 6] =
     [registry::FILE, tokens::FILE, open::AUDIT, IDENTITIES, FINGERPRINT, kubeconfigs::FILE];
 
 /// The first entry of an archive: its content and origin.
@@ -56,7 +56,7 @@ pub struct SavedFile {
 
 /// Only the version, which is parsed before anything else.
 #[derive(Deserialize)]
-struct Versioned {
+struct ArchiveVersion {
     format: u32,
 }
 
@@ -76,7 +76,7 @@ pub enum ArchiveError {
     Damaged(String),
     /// An entry with a name that no backup contains.
     #[error("it holds `{0}`, which no backup does")]
-    Strange(String),
+    UnexpectedEntry(String),
 }
 
 impl ArchiveError {
@@ -86,7 +86,7 @@ impl ArchiveError {
             ArchiveError::Foreign(_) => "name a file that `streamfleet backup` made",
             ArchiveError::Newer { .. } => "install that version, and restore with it",
             ArchiveError::Damaged(_) => "nothing was written; take another copy of it, or an older backup",
-            ArchiveError::Strange(_) => {
+            ArchiveError::UnexpectedEntry(_) => {
                 "nothing was written; somebody changed it, so take another copy of it"
             }
         }
@@ -164,8 +164,8 @@ impl Archive {
         let mut files = BTreeMap::new();
         for entry in entries {
             let (name, bytes) = entry?;
-            if !KEPT.contains(&name.as_str()) || files.contains_key(&name) {
-                return Err(ArchiveError::Strange(name));
+            if !BACKUP_FILES.contains(&name.as_str()) || files.contains_key(&name) {
+                return Err(ArchiveError::UnexpectedEntry(name));
             }
             files.insert(name, bytes);
         }
@@ -178,7 +178,7 @@ impl Archive {
         let named: BTreeMap<&str, &SavedFile> =
             self.manifest.files.iter().map(|file| (file.name.as_str(), file)).collect();
         if let Some(name) = self.files.keys().find(|name| !named.contains_key(name.as_str())) {
-            return Err(ArchiveError::Strange(name.clone()));
+            return Err(ArchiveError::UnexpectedEntry(name.clone()));
         }
         for (name, saved) in named {
             let Some(bytes) = self.files.get(name) else {
@@ -195,7 +195,7 @@ impl Archive {
 fn parse_manifest(text: &[u8]) -> Result<Manifest, ArchiveError> {
     let unreadable =
         |error: serde_json::Error| ArchiveError::Damaged(format!("its manifest can't be read ({error})"));
-    let Versioned { format } = serde_json::from_slice(text).map_err(unreadable)?;
+    let ArchiveVersion { format } = serde_json::from_slice(text).map_err(unreadable)?;
     if format > FORMAT {
         return Err(ArchiveError::Newer { found: format });
     }
@@ -211,7 +211,7 @@ fn plain_entry(
     let mut entry = entry.map_err(damaged)?;
     let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
     if entry.header().entry_type() != tar::EntryType::Regular {
-        return Err(ArchiveError::Strange(name));
+        return Err(ArchiveError::UnexpectedEntry(name));
     }
     let cut = || ArchiveError::Damaged(format!("`{name}` is cut short"));
     let size = usize::try_from(entry.size()).ok().filter(|size| *size <= most).ok_or_else(cut)?;

@@ -4,7 +4,7 @@ use camino::Utf8Path;
 use jiff::Timestamp;
 use zeroize::Zeroizing;
 
-use super::archive::{Archive, KEPT};
+use super::archive::{Archive, BACKUP_FILES};
 use super::lines::{read_whole, whole_length};
 use super::registry::{self, whole_records};
 use super::{StateError, open, restore, tokens};
@@ -22,7 +22,7 @@ pub fn back_up(dir: &Utf8Path, software: &str, now: Timestamp) -> Result<Option<
     open::refuse_without_registry(dir)?;
     let mut files = Vec::new();
     let mut of = (None, None);
-    for name in KEPT {
+    for name in BACKUP_FILES {
         let path = dir.join(name);
         let Some(mut bytes) = read_whole(&path)? else { continue };
         match name {

@@ -15,10 +15,10 @@ use sled::{Db, Tree};
 use uuid::Uuid;
 
 use super::StateError;
-use super::disk::{damage_mark, is_full, refusal, room, set_aside};
+use super::disk::{check_free_space, damage_mark, is_full, refusal, set_aside};
 use super::pieces::{head_key, insert_pieces, join_pieces, remove_batch};
 use super::records::VERSION;
-use super::snapshot::{Place, Records, Snapshot, Standing, Writer};
+use super::snapshot::{CacheSnapshot, Records, SnapshotFiles, SnapshotFreshness, Writer};
 use crate::parallel::locked;
 
 /// The cache's folder. The number is that of sled's format, not of our records.
@@ -58,14 +58,14 @@ pub(super) struct Cache {
     installation: Uuid,
     /// Serializes all use of sled: concurrent readers and writers can deadlock
     /// (<https://github.com/spacejam/sled/issues/1412>).
-    turn: Mutex<Turn>,
+    turn: Mutex<CacheState>,
 }
 
-struct Turn {
+struct CacheState {
     /// None while sled could not be reopened.
     sled: Option<Sled>,
     /// A copy in memory that replaces sled's file in a process that only reads.
-    copy: Option<Snapshot>,
+    copy: Option<CacheSnapshot>,
     /// Whether the snapshot for readers is marked as older than sled's file.
     is_ahead: bool,
     /// Whether the disk refused a write. After that sled accepts no other write until it is reopened, even if
@@ -102,7 +102,7 @@ impl Sled {
 }
 
 /// Why a cache can't be used.
-enum Unusable {
+enum CacheFault {
     /// The disk refused, so another cache would fail too.
     Refused(io::Error),
     InUse,
@@ -125,11 +125,12 @@ impl Cache {
             opened => opened,
         };
         let (sled, warning) = opened?;
-        let turn = Turn { sled: Some(sled), copy: None, is_ahead: false, is_refused: false, reopened: 0 };
+        let turn =
+            CacheState { sled: Some(sled), copy: None, is_ahead: false, is_refused: false, reopened: 0 };
         let cache = Cache { path, installation, turn: Mutex::new(turn) };
-        if Standing::of(dir) != Standing::Same {
+        if SnapshotFreshness::of(dir) != SnapshotFreshness::Same {
             // The last process was killed, or this is the first one.
-            cache.leave_snapshot(registry_lines);
+            cache.write_snapshot(registry_lines);
         }
         Ok((cache, warning))
     }
@@ -137,9 +138,10 @@ impl Cache {
     /// Loads the cache from its snapshot. Writes stay in memory.
     pub(super) fn read(dir: &Utf8Path, installation: Uuid) -> Result<Cache, StateError> {
         let path = dir.join(FOLDER);
-        let copy = Place::of(&path).read(installation).map_err(StateError::io("read the cache", &path))?;
+        let copy =
+            SnapshotFiles::of(&path).read(installation).map_err(StateError::io("read the cache", &path))?;
         let copy = Some(copy.unwrap_or_default());
-        let turn = Turn { sled: None, copy, is_ahead: false, is_refused: false, reopened: 0 };
+        let turn = CacheState { sled: None, copy, is_ahead: false, is_refused: false, reopened: 0 };
         Ok(Cache { path, installation, turn: Mutex::new(turn) })
     }
 
@@ -157,12 +159,12 @@ impl Cache {
     }
 
     /// Writes a snapshot for readers. If that fails, the next process that opens the cache writes it.
-    pub(super) fn leave_snapshot(&self, registry_lines: usize) {
-        let place = Place::of(&self.path);
+    pub(super) fn write_snapshot(&self, registry_lines: usize) {
+        let place = SnapshotFiles::of(&self.path);
         // Keep the lock while the mark is removed and `is_ahead` is reset. A write in between would set no
         // mark and be missing from the snapshot.
         let mut turn = locked(&self.turn);
-        let replaced = self.in_turn(&mut turn, "read", |sled| {
+        let replaced = self.with_locked_sled(&mut turn, "read", |sled| {
             Ok(place.replace(self.installation, registry_lines, |to| sled.copy_to(to)))
         });
         let failed = |why: &dyn std::fmt::Display| tracing::debug!(path = %self.path, %why, "no snapshot of the cache was left");
@@ -198,7 +200,7 @@ impl Cache {
         if self.write_in_copy(table, |records| records.insert(key.to_vec(), bytes.clone())).is_some() {
             return Ok(());
         }
-        self.guarded("write", |sled| {
+        self.with_sled("write", |sled| {
             let tree = sled.tree(table);
             let mut batch = remove_batch(tree, key)?;
             insert_pieces(&mut batch, key, &bytes);
@@ -210,7 +212,7 @@ impl Cache {
         if self.write_in_copy(table, |records| records.remove(key)).is_some() {
             return Ok(());
         }
-        self.guarded("write", |sled| {
+        self.with_sled("write", |sled| {
             let tree = sled.tree(table);
             tree.apply_batch(remove_batch(tree, key)?)
         })
@@ -222,7 +224,7 @@ impl Cache {
         let bytes = match of_copy {
             Some(bytes) => bytes,
             None => self
-                .guarded("read", |sled| {
+                .with_sled("read", |sled| {
                     let tree = sled.tree(table);
                     let head = tree.get(head_key(key))?;
                     head.map(|head| join_pieces(tree, key, &head)).transpose()
@@ -255,7 +257,7 @@ impl Cache {
         });
         let found = match of_copy {
             Some(found) => found,
-            None => self.guarded("read", |sled| {
+            None => self.with_sled("read", |sled| {
                 let tree = sled.tree(table);
                 let pairs = tree.scan_prefix(head_key(prefix)).filter_map(|pair| {
                     let (head_key, head) = match pair {
@@ -289,7 +291,7 @@ impl Cache {
         if let Some(groups) = of_copy {
             return Ok(groups);
         }
-        self.guarded("read", |sled| {
+        self.with_sled("read", |sled| {
             let tree = sled.tree(table);
             let (mut groups, mut from) = (Vec::new(), head_key(b""));
             // One lookup for each group: the next key after a group is the first of another.
@@ -309,7 +311,7 @@ impl Cache {
         if let Some(has_any) = of_copy {
             return Ok(has_any);
         }
-        self.guarded("read", |sled| {
+        self.with_sled("read", |sled| {
             let mut keys = sled.tree(table).scan_prefix(head_key(prefix)).keys();
             Ok(keys.next().transpose()?.is_some())
         })
@@ -319,24 +321,24 @@ impl Cache {
         if !locked(&self.turn).is_ahead {
             return Ok(());
         }
-        self.guarded("write", |sled| sled.db.flush().map(drop))
+        self.with_sled("write", |sled| sled.db.flush().map(drop))
     }
 
     /// Runs an operation on sled, which panics on some kinds of damage. If it fails for another reason than
     /// the disk's, the cache is marked, and the next start sets it aside.
-    pub(super) fn guarded<T>(
+    pub(super) fn with_sled<T>(
         &self,
         attempted: &'static str,
         action: impl FnOnce(&Sled) -> sled::Result<T>,
     ) -> Result<T, StateError> {
         // A panic inside sled leaves none of our own data behind this lock half-written.
-        self.in_turn(&mut locked(&self.turn), attempted, action)
+        self.with_locked_sled(&mut locked(&self.turn), attempted, action)
     }
 
     /// As `Self::guarded`, for a caller that already holds the lock.
-    fn in_turn<T>(
+    fn with_locked_sled<T>(
         &self,
-        turn: &mut Turn,
+        turn: &mut CacheState,
         attempted: &'static str,
         action: impl FnOnce(&Sled) -> sled::Result<T>,
     ) -> Result<T, StateError> {
@@ -344,31 +346,31 @@ impl Cache {
             self.open_again(turn)?;
         }
         if attempted == "write" && !turn.is_ahead {
-            Place::of(&self.path).mark().map_err(StateError::io("write the cache", &self.path))?;
+            SnapshotFiles::of(&self.path).mark().map_err(StateError::io("write the cache", &self.path))?;
             turn.is_ahead = true;
         }
         let Some(sled) = &turn.sled else { return Err(self.failed(attempted, "it is not open".to_owned())) };
-        match unwound(|| action(sled)) {
+        match catch_sled_panic(|| action(sled)) {
             Ok(value) => Ok(value),
-            Err(Unusable::Refused(source)) => {
+            Err(CacheFault::Refused(source)) => {
                 turn.is_refused = true;
                 let attempted = if attempted == "read" { "read the cache" } else { "write the cache" };
                 Err(StateError::Io { attempted, path: self.path.clone(), source })
             }
-            Err(Unusable::InUse) => Err(in_use(&self.path)),
-            Err(Unusable::SetAside(reason)) => Err(self.failed(attempted, reason)),
+            Err(CacheFault::InUse) => Err(in_use(&self.path)),
+            Err(CacheFault::SetAside(reason)) => Err(self.failed(attempted, reason)),
         }
     }
 
     /// Reopens sled's file after the disk refused something. Unsynced writes are lost, as in a power cut.
-    fn open_again(&self, turn: &mut Turn) -> Result<(), StateError> {
+    fn open_again(&self, turn: &mut CacheState) -> Result<(), StateError> {
         if turn.sled.is_some() || turn.copy.is_some() {
             // While the disk still refuses, keep what is open: it can be read.
-            room(&self.path).map_err(StateError::io("write the cache", &self.path))?;
+            check_free_space(&self.path).map_err(StateError::io("write the cache", &self.path))?;
         }
         let before = turn.sled.take();
         // sled may panic on what it can't write.
-        drop(unwound(|| {
+        drop(catch_sled_panic(|| {
             drop(before);
             Ok(())
         }));
@@ -394,9 +396,9 @@ impl Cache {
 fn open_any(path: &Utf8Path, installation: Uuid) -> Result<(Sled, Option<String>), StateError> {
     let reason = match open_checked(path, installation) {
         Ok(sled) => return Ok((sled, None)),
-        Err(Unusable::Refused(error)) => return Err(StateError::io("open the cache", path)(error)),
-        Err(Unusable::InUse) => return Err(in_use(path)),
-        Err(Unusable::SetAside(reason)) => reason,
+        Err(CacheFault::Refused(error)) => return Err(StateError::io("open the cache", path)(error)),
+        Err(CacheFault::InUse) => return Err(in_use(path)),
+        Err(CacheFault::SetAside(reason)) => reason,
     };
     let aside = set_aside(path)?;
     let reason = reason.trim_start_matches("it ");
@@ -405,39 +407,39 @@ fn open_any(path: &Utf8Path, installation: Uuid) -> Result<(Sled, Option<String>
     );
     match open_checked(path, installation) {
         Ok(sled) => Ok((sled, Some(warning))),
-        Err(Unusable::Refused(error)) => Err(StateError::io("open the cache", path)(error)),
-        Err(Unusable::InUse) => Err(in_use(path)),
-        Err(Unusable::SetAside(reason)) => {
+        Err(CacheFault::Refused(error)) => Err(StateError::io("open the cache", path)(error)),
+        Err(CacheFault::InUse) => Err(in_use(path)),
+        Err(CacheFault::SetAside(reason)) => {
             Err(StateError::Cache { attempted: "open", path: path.to_owned(), reason })
         }
     }
 }
 
 /// Opens a cache, and checks its version and installation.
-fn open_checked(path: &Utf8Path, installation: Uuid) -> Result<Sled, Unusable> {
+fn open_checked(path: &Utf8Path, installation: Uuid) -> Result<Sled, CacheFault> {
     if damage_mark(path).exists() {
-        return Err(Unusable::SetAside("it failed while it was in use".to_owned()));
+        return Err(CacheFault::SetAside("it failed while it was in use".to_owned()));
     }
     if path.is_symlink() {
-        return Err(Unusable::SetAside("it is a link".to_owned()));
+        return Err(CacheFault::SetAside("it is a link".to_owned()));
     }
-    let sled = unwound(|| {
+    let sled = catch_sled_panic(|| {
         let db = open_when_closed(path)?;
         let trees = Table::ALL.iter().map(|(_, name)| db.open_tree(name)).collect::<sled::Result<_>>()?;
         Ok(Sled { db, trees })
     })?;
     let expected = [("version", VERSION.to_string()), ("installation", installation.to_string())];
     for (key, value) in expected {
-        let found = unwound(|| sled.db.get(key))?;
+        let found = catch_sled_panic(|| sled.db.get(key))?;
         match found {
-            None => drop(unwound(|| sled.db.insert(key, value.as_bytes()))?),
+            None => drop(catch_sled_panic(|| sled.db.insert(key, value.as_bytes()))?),
             Some(found) if found == value.as_bytes() => {}
             Some(_) if key == "version" => {
-                return Err(Unusable::SetAside(
+                return Err(CacheFault::SetAside(
                     "it was written by another version of streamfleet".to_owned(),
                 ));
             }
-            Some(_) => return Err(Unusable::SetAside("it belongs to another installation".to_owned())),
+            Some(_) => return Err(CacheFault::SetAside("it belongs to another installation".to_owned())),
         }
     }
     Ok(sled)
@@ -468,13 +470,13 @@ fn is_held(error: &io::Error) -> bool {
 }
 
 /// Runs an operation on sled, and turns panics and damage into errors.
-fn unwound<T>(action: impl FnOnce() -> sled::Result<T>) -> Result<T, Unusable> {
-    let damaged = |reason: String| Unusable::SetAside(format!("it is damaged ({reason})"));
+fn catch_sled_panic<T>(action: impl FnOnce() -> sled::Result<T>) -> Result<T, CacheFault> {
+    let damaged = |reason: String| CacheFault::SetAside(format!("it is damaged ({reason})"));
     match catch_unwind(AssertUnwindSafe(action)) {
         Ok(Ok(value)) => Ok(value),
-        Ok(Err(sled::Error::Io(error))) if is_held(&error) => Err(Unusable::InUse),
+        Ok(Err(sled::Error::Io(error))) if is_held(&error) => Err(CacheFault::InUse),
         Ok(Err(sled::Error::Io(error))) => match refusal(error.kind()) {
-            Some(error) => Err(Unusable::Refused(error.into())),
+            Some(error) => Err(CacheFault::Refused(error.into())),
             None => Err(damaged(error.to_string())),
         },
         Ok(Err(error)) => Err(damaged(error.to_string())),

@@ -28,7 +28,7 @@ pub(super) fn refusal(kind: io::ErrorKind) -> Option<Errno> {
 }
 
 /// Checks that the disk has room for what sled writes when it is opened.
-pub(super) fn room(path: &Utf8Path) -> io::Result<()> {
+pub(super) fn check_free_space(path: &Utf8Path) -> io::Result<()> {
     let file = tempfile::tempfile_in(path)?;
     match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, ROOM) {
         // Some file systems can't reserve space; then opening sled is the test.

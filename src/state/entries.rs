@@ -5,8 +5,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use serde::de::{DeserializeOwned, Error as _};
 
 use super::StateError;
-use super::lines::{Lines, whole_length};
-use super::records::{self, VERSION, Versioned};
+use super::lines::{AppendFile, whole_length};
+use super::records::{self, LineVersion, VERSION};
 use crate::names::Digest;
 
 /// A record that is stored as a line.
@@ -15,7 +15,7 @@ pub(super) trait Record: DeserializeOwned {
     const IS_SUMMED: bool = false;
 }
 
-impl Record for records::Entry {
+impl Record for records::RegistryLine {
     const IS_SUMMED: bool = true;
 }
 
@@ -70,7 +70,7 @@ pub(super) fn read<T: Record>(
 
 /// Repairs the end of a file. A record that lacks only its line break gets it; anything less is cut off,
 /// which the returned warning says.
-pub(super) fn repair<T: Record>(lines: &mut Lines, bytes: &[u8]) -> Result<Option<String>, StateError> {
+pub(super) fn repair<T: Record>(lines: &mut AppendFile, bytes: &[u8]) -> Result<Option<String>, StateError> {
     let whole = whole_length(bytes);
     let rest = &bytes[whole..];
     if rest.is_empty() {
@@ -118,7 +118,7 @@ impl LineError {
 }
 
 fn parse<T: Record>(line: &[u8]) -> Result<T, LineError> {
-    let Versioned { v } = serde_json::from_slice(line).map_err(LineError::Damaged)?;
+    let LineVersion { v } = serde_json::from_slice(line).map_err(LineError::Damaged)?;
     if v > VERSION {
         return Err(LineError::Newer(v));
     }

@@ -20,7 +20,7 @@ pub enum StateError {
     },
     /// Something else is where a file or the folder should be.
     #[error("cannot use `{path}`: it is {found}, not {expected}")]
-    Strange {
+    WrongFileType {
         path: Utf8PathBuf,
         /// The type found: `a link`.
         found: &'static str,
@@ -139,16 +139,16 @@ impl StateError {
                 "restore it from a backup, since it holds ids and protection: streamfleet restore FILE TREE; to start anew without them, move the folder away"
                     .to_owned()
             }
-            StateError::Strange { found: "a link", .. } => {
+            StateError::WrongFileType { found: "a link", .. } => {
                 "put the file itself there: a link would be replaced when the file is written anew; to keep the state elsewhere, name its folder with `state_dir`".to_owned()
             }
-            StateError::Strange { expected: "a folder", .. } => {
+            StateError::WrongFileType { expected: "a folder", .. } => {
                 "move it away, or name another folder with `state_dir`".to_owned()
             }
-            StateError::Strange { path, .. } if path.file_name() == Some(events::FILE) => {
+            StateError::WrongFileType { path, .. } if path.file_name() == Some(events::FILE) => {
                 "move it away: the file is begun anew, and nothing but what happened lately was in it".to_owned()
             }
-            StateError::Strange { .. } => {
+            StateError::WrongFileType { .. } => {
                 "move it away and restore the file from a backup: streamfleet restore FILE TREE".to_owned()
             }
             StateError::Cache { .. } => {

@@ -11,11 +11,11 @@ use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::lines::{Lines, whole_length};
+use super::lines::{AppendFile, whole_length};
 use super::{AuditEntry, StateError, folder, records};
 use crate::names::{FleetKey, Identifier, ResourceKey};
 use crate::plan::Verb;
-use crate::problem::cut;
+use crate::problem::truncate_bytes;
 use crate::spec::Commit;
 
 /// The least number of events kept, within [`BYTES_KEPT`]. The file is cut at twice as many.
@@ -30,7 +30,7 @@ const LONGEST: usize = 4 << 10;
 pub(super) const FILE: &str = "events.jsonl";
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Event {
+pub struct RecordedEvent {
     /// Increases with each event.
     #[serde(default)]
     pub number: u64,
@@ -54,7 +54,7 @@ pub struct Event {
     /// The change to the resource, if any.
     #[serde(default)]
     pub verb: Option<Verb>,
-    pub outcome: Outcome,
+    pub outcome: EventOutcome,
     /// The action in words: `created`.
     pub what: String,
     /// The cause, the reason to wait or the error.
@@ -63,7 +63,7 @@ pub struct Event {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Outcome {
+pub enum EventOutcome {
     /// Decided, and about to begin.
     Decided,
     Waits,
@@ -71,22 +71,22 @@ pub enum Outcome {
     Failed,
 }
 
-impl Outcome {
+impl EventOutcome {
     pub fn as_str(self) -> &'static str {
         match self {
-            Outcome::Decided => "decided",
-            Outcome::Waits => "waits",
-            Outcome::Done => "done",
-            Outcome::Failed => "failed",
+            EventOutcome::Decided => "decided",
+            EventOutcome::Waits => "waits",
+            EventOutcome::Done => "done",
+            EventOutcome::Failed => "failed",
         }
     }
 }
 
-impl From<&AuditEntry> for Event {
+impl From<&AuditEntry> for RecordedEvent {
     /// Converts a person's action, on the installation or on a resource.
-    fn from(entry: &AuditEntry) -> Event {
+    fn from(entry: &AuditEntry) -> RecordedEvent {
         let AuditEntry { at, who, what, plan, commit, resource, by_super_user } = entry.clone();
-        Event {
+        RecordedEvent {
             number: 0,
             at,
             actor: who,
@@ -96,20 +96,20 @@ impl From<&AuditEntry> for Event {
             fleet: None,
             resource,
             verb: None,
-            outcome: Outcome::Done,
+            outcome: EventOutcome::Done,
             what,
             why: String::new(),
         }
     }
 }
 
-impl Event {
+impl RecordedEvent {
     /// Shortens texts to at most `LONGEST` bytes each.
-    fn bounded(mut self) -> Event {
+    fn bounded(mut self) -> RecordedEvent {
         let author = self.commit.as_mut().map(|commit| &mut commit.author);
         for text in [&mut self.actor, &mut self.what, &mut self.why].into_iter().chain(author) {
             if text.len() > LONGEST {
-                *text = cut(text, LONGEST).into_owned();
+                *text = truncate_bytes(text, LONGEST).into_owned();
             }
         }
         self
@@ -124,7 +124,7 @@ impl Event {
 
 /// The index entry of an event, for finding it without reading the file.
 #[derive(Debug, Clone)]
-pub struct EventMark {
+pub struct EventIndexEntry {
     pub number: u64,
     pub at: Timestamp,
     /// The organization that it happened in; none for the installation.
@@ -134,12 +134,12 @@ pub struct EventMark {
 }
 
 /// The file, open for writing.
-pub(super) struct Events {
-    lines: Lines,
+pub(super) struct EventLog {
+    lines: AppendFile,
     count: usize,
     next: u64,
     /// The index of all events in the file, the oldest first.
-    marks: Vec<EventMark>,
+    marks: Vec<EventIndexEntry>,
 }
 
 /// A part of the file, to be read without blocking the writer.
@@ -149,15 +149,15 @@ pub(super) struct Part {
     places: Vec<(u64, usize)>,
 }
 
-impl Events {
+impl EventLog {
     /// The log of a state that is only read. A [`Follower`] reads the file.
-    pub(super) fn unopened(dir: &Utf8Path) -> Events {
-        Events { lines: Lines::unopened(dir.join(FILE)), count: 0, next: 0, marks: Vec::new() }
+    pub(super) fn unopened(dir: &Utf8Path) -> EventLog {
+        EventLog { lines: AppendFile::unopened(dir.join(FILE)), count: 0, next: 0, marks: Vec::new() }
     }
 
     /// Opens the file, and creates it if it is missing. Returns a warning if others could access it.
-    pub(super) fn open(dir: &Utf8Path) -> Result<(Events, Option<String>), StateError> {
-        let (mut lines, bytes, exposed) = Lines::open_unsynced(dir.join(FILE))?;
+    pub(super) fn open(dir: &Utf8Path) -> Result<(EventLog, Option<String>), StateError> {
+        let (mut lines, bytes, exposed) = AppendFile::open_unsynced(dir.join(FILE))?;
         let whole = whole_length(&bytes);
         if whole != bytes.len() {
             lines.truncate(whole as u64)?;
@@ -166,24 +166,24 @@ impl Events {
         let count = whole.iter().filter(|&&byte| byte == b'\n').count();
         let marks = marks(whole);
         let next = marks.last().map_or(0, |mark| mark.number + 1);
-        Ok((Events { lines, count, next, marks }, exposed))
+        Ok((EventLog { lines, count, next, marks }, exposed))
     }
 
-    pub(super) fn marks(&self) -> &[EventMark] {
+    pub(super) fn marks(&self) -> &[EventIndexEntry] {
         &self.marks
     }
 
     /// Adds events and numbers them.
-    pub(super) fn add(&mut self, events: Vec<Event>) -> Result<(), StateError> {
+    pub(super) fn add(&mut self, events: Vec<RecordedEvent>) -> Result<(), StateError> {
         if events.is_empty() {
             return Ok(());
         }
-        let number = |(number, event): (_, Event)| Event { number, ..event.bounded() };
-        let events: Vec<Event> = (self.next..).zip(events).map(number).collect();
+        let number = |(number, event): (_, RecordedEvent)| RecordedEvent { number, ..event.bounded() };
+        let events: Vec<RecordedEvent> = (self.next..).zip(events).map(number).collect();
         let texts: Vec<String> = events.iter().map(records::with_version).collect();
         let bytes = self.lines.length() + texts.iter().map(|text| text.len() as u64 + 1).sum::<u64>();
         if self.count + events.len() > 2 * EVENTS_KEPT || bytes > 2 * BYTES_KEPT as u64 {
-            return self.begin_anew(events);
+            return self.compact_events(events);
         }
         let mut begin = self.lines.length();
         self.lines.append(&texts)?;
@@ -197,7 +197,7 @@ impl Events {
     }
 
     /// Replaces the file by one with the latest events. Open readers keep the old file.
-    fn begin_anew(&mut self, events: Vec<Event>) -> Result<(), StateError> {
+    fn compact_events(&mut self, events: Vec<RecordedEvent>) -> Result<(), StateError> {
         let path = self.lines.path().to_owned();
         let next = self.next + events.len() as u64;
         let mut kept = self::read(&path)?;
@@ -220,11 +220,11 @@ impl Events {
         let aside = path.with_extension("new");
         // A crash may have left this file.
         let _ = fs::remove_file(&aside);
-        let (mut lines, ..) = Lines::open_unsynced(aside.clone())?;
+        let (mut lines, ..) = AppendFile::open_unsynced(aside.clone())?;
         lines.append(&[text.trim_end().to_owned()])?;
         fs::rename(&aside, &path).map_err(failed)?;
         let marks = marks(text.as_bytes());
-        *self = Events { lines: Lines::open_unsynced(path)?.0, count, next, marks };
+        *self = EventLog { lines: AppendFile::open_unsynced(path)?.0, count, next, marks };
         Ok(())
     }
 
@@ -251,7 +251,7 @@ impl Events {
 }
 
 impl Part {
-    pub(super) fn read(self) -> Result<Vec<Event>, StateError> {
+    pub(super) fn read(self) -> Result<Vec<RecordedEvent>, StateError> {
         let Part { path, file, places } = self;
         let (mut events, mut bytes) = (Vec::new(), Vec::new());
         for (begin, length) in places {
@@ -263,7 +263,7 @@ impl Part {
     }
 }
 
-fn marks(bytes: &[u8]) -> Vec<EventMark> {
+fn marks(bytes: &[u8]) -> Vec<EventIndexEntry> {
     let mut begin = 0;
     let lines = bytes.split_inclusive(|&byte| byte == b'\n').filter_map(|line| {
         let place = (begin, line.len());
@@ -273,9 +273,9 @@ fn marks(bytes: &[u8]) -> Vec<EventMark> {
     lines.collect()
 }
 
-fn mark(event: &Event, place: (u64, usize)) -> EventMark {
+fn mark(event: &RecordedEvent, place: (u64, usize)) -> EventIndexEntry {
     let organization = event.organization().cloned();
-    EventMark { number: event.number, at: event.at, organization, place }
+    EventIndexEntry { number: event.number, at: event.at, organization, place }
 }
 
 /// Follows the events of a state folder that another process may use.
@@ -303,7 +303,7 @@ impl Follower {
     }
 
     /// Returns the unread events, the oldest first. Invalid lines are skipped: events are only a view.
-    pub fn news(&mut self) -> Result<Vec<Event>, StateError> {
+    pub fn unread_events(&mut self) -> Result<Vec<RecordedEvent>, StateError> {
         let Some(found) = folder::plain_file(&self.path)? else { return Ok(Vec::new()) };
         let from = self.seen.filter(|(file, from)| *file == found.ino() && *from <= found.len());
         let from = from.map_or(0, |(_, from)| from);
@@ -326,10 +326,10 @@ impl Follower {
     }
 }
 
-fn read(path: &Utf8Path) -> Result<Vec<Event>, StateError> {
+fn read(path: &Utf8Path) -> Result<Vec<RecordedEvent>, StateError> {
     Ok(super::lines::read_whole(path)?.map(|bytes| parse(&bytes)).unwrap_or_default())
 }
 
-fn parse(bytes: &[u8]) -> Vec<Event> {
+fn parse(bytes: &[u8]) -> Vec<RecordedEvent> {
     bytes.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
 }

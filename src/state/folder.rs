@@ -25,7 +25,11 @@ pub(super) fn prepare(dir: &Utf8Path) -> Result<Option<String>, StateError> {
     }
     let found = fs::metadata(dir).map_err(failed())?;
     if !found.is_dir() {
-        return Err(StateError::Strange { path: dir.to_owned(), found: "a file", expected: "a folder" });
+        return Err(StateError::WrongFileType {
+            path: dir.to_owned(),
+            found: "a file",
+            expected: "a folder",
+        });
     }
     let exposed = close_to_others(dir, &found)?;
     let ignore = dir.join(".gitignore");
@@ -47,13 +51,13 @@ pub(super) fn plain_file(path: &Utf8Path) -> Result<Option<Metadata>, StateError
         Err(error) => {
             return Err(match path.parent().filter(|_| error.kind() == io::ErrorKind::NotADirectory) {
                 Some(dir) => {
-                    StateError::Strange { path: dir.to_owned(), found: "a file", expected: "a folder" }
+                    StateError::WrongFileType { path: dir.to_owned(), found: "a file", expected: "a folder" }
                 }
                 None => StateError::io("look for", path)(error),
             });
         }
     };
-    Err(StateError::Strange { path: path.to_owned(), found, expected: "a file" })
+    Err(StateError::WrongFileType { path: path.to_owned(), found, expected: "a file" })
 }
 
 /// Removes the permissions of other users. Returns a warning if they had any.
@@ -74,12 +78,12 @@ pub(super) fn close_to_others(path: &Utf8Path, found: &Metadata) -> Result<Optio
     )))
 }
 
-pub(super) struct Lock {
+pub(super) struct FolderLock {
     dir: Utf8PathBuf,
     file: File,
 }
 
-impl Lock {
+impl FolderLock {
     /// Checks that the locked file is still the one in the folder.
     pub(super) fn still_there(&self) -> Result<(), StateError> {
         let path = self.dir.join(LOCK);
@@ -96,7 +100,7 @@ impl Lock {
     }
 }
 
-impl Drop for Lock {
+impl Drop for FolderLock {
     fn drop(&mut self) {
         // Closing the file isn't enough: a child process that is just being started still has a copy of it.
         drop(self.file.unlock());
@@ -104,7 +108,7 @@ impl Drop for Lock {
 }
 
 /// How long to wait for another process that uses the folder, and whom to notify.
-pub struct Wait<'a> {
+pub struct LockWait<'a> {
     pub at_most: Duration,
     /// Called once, before the wait, with the id of the other process if it is known.
     pub tell: &'a mut dyn FnMut(Option<u32>),
@@ -113,9 +117,9 @@ pub struct Wait<'a> {
 /// The polling interval.
 const AGAIN: Duration = Duration::from_millis(20);
 
-impl Wait<'_> {
+impl LockWait<'_> {
     /// Repeats an operation until the folder is free, for at most `at_most`.
-    pub(super) fn until_free<T>(
+    pub(super) fn retry_while_locked<T>(
         &mut self,
         mut attempt: impl FnMut() -> Result<T, StateError>,
     ) -> Result<T, StateError> {
@@ -140,7 +144,7 @@ fn holder(mut file: &File) -> Option<u32> {
     file.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok())
 }
 
-pub(super) enum Use {
+pub(super) enum FolderUse {
     /// Free, or the lock file can't be read.
     Free,
     /// In use by another process, with its id if known.
@@ -149,19 +153,19 @@ pub(super) enum Use {
 
 /// Tests whether another process uses the folder. This takes a shared lock for a moment, so another process
 /// may find the folder locked.
-pub(super) fn used_by(dir: &Utf8Path) -> Use {
-    let Ok(file) = File::open(dir.join(LOCK)) else { return Use::Free };
+pub(super) fn used_by(dir: &Utf8Path) -> FolderUse {
+    let Ok(file) = File::open(dir.join(LOCK)) else { return FolderUse::Free };
     match file.try_lock_shared() {
-        Err(TryLockError::WouldBlock) => Use::Held(holder(&file)),
+        Err(TryLockError::WouldBlock) => FolderUse::Held(holder(&file)),
         Ok(()) | Err(TryLockError::Error(_)) => {
             drop(file.unlock());
-            Use::Free
+            FolderUse::Free
         }
     }
 }
 
 /// Locks the folder for this process.
-pub(super) fn lock(dir: &Utf8Path) -> Result<Lock, StateError> {
+pub(super) fn lock(dir: &Utf8Path) -> Result<FolderLock, StateError> {
     let path = dir.join(LOCK);
     plain_file(&path)?;
     let mut file = OpenOptions::new()
@@ -182,7 +186,7 @@ pub(super) fn lock(dir: &Utf8Path) -> Result<Lock, StateError> {
     // The lock is valid without the process id, which can't be written to a full disk. Other processes then
     // report an unknown holder.
     let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
-    Ok(Lock { dir: dir.to_owned(), file })
+    Ok(FolderLock { dir: dir.to_owned(), file })
 }
 
 /// Syncs a folder, so that renames and new files in it survive a power cut.

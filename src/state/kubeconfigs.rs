@@ -29,14 +29,14 @@ pub struct KeptKubeconfig {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Content {
+struct KubeconfigsFile {
     version: u32,
     kubeconfigs: BTreeMap<FleetKey, KeptKubeconfig>,
 }
 
 /// Only the version, which is parsed before anything else.
 #[derive(Deserialize)]
-struct Versioned {
+struct KubeconfigsVersion {
     version: u32,
 }
 
@@ -57,12 +57,12 @@ impl Kubeconfigs {
             line: error.line(),
             reason: "it is no list of kubeconfigs".to_owned(),
         };
-        let Versioned { version } = serde_json::from_slice(&bytes).map_err(damaged)?;
+        let KubeconfigsVersion { version } = serde_json::from_slice(&bytes).map_err(damaged)?;
         if version > VERSION {
             let path = self.path.clone();
             return Err(StateError::Newer { path, line: 1, found: version, known: VERSION });
         }
-        let content: Content = serde_json::from_slice(&bytes).map_err(damaged)?;
+        let content: KubeconfigsFile = serde_json::from_slice(&bytes).map_err(damaged)?;
         Ok(content.kubeconfigs)
     }
 
@@ -80,7 +80,8 @@ impl Kubeconfigs {
             }
         }
         // Strings and a map with string keys always serialize.
-        let text = serde_json::to_vec_pretty(&Content { version: VERSION, kubeconfigs }).unwrap_or_default();
+        let text =
+            serde_json::to_vec_pretty(&KubeconfigsFile { version: VERSION, kubeconfigs }).unwrap_or_default();
         let replace = || {
             let mut file = NamedTempFile::new_in(&self.dir)?;
             file.write_all(&text)?;

@@ -8,7 +8,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use super::{StateError, folder};
 
-pub(super) struct Lines {
+pub(super) struct AppendFile {
     path: Utf8PathBuf,
     /// None if the state is only read.
     file: Option<File>,
@@ -18,10 +18,10 @@ pub(super) struct Lines {
     synced: bool,
 }
 
-impl Lines {
+impl AppendFile {
     /// Opens a file, creates it if it is missing, and returns its content. The last value warns if other
     /// users could access it.
-    pub(super) fn open(path: Utf8PathBuf) -> Result<(Lines, Vec<u8>, Option<String>), StateError> {
+    pub(super) fn open(path: Utf8PathBuf) -> Result<(AppendFile, Vec<u8>, Option<String>), StateError> {
         let found = folder::plain_file(&path)?;
         let is_new = found.is_none();
         let exposed = found.map(|found| folder::close_to_others(&path, &found)).transpose()?.flatten();
@@ -38,12 +38,12 @@ impl Lines {
             folder::sync(dir)?;
         }
         let whole = bytes.len() as u64;
-        Ok((Lines { path, file: Some(file), whole, synced: true }, bytes, exposed))
+        Ok((AppendFile { path, file: Some(file), whole, synced: true }, bytes, exposed))
     }
 
     /// Represents a file that is only read elsewhere: writing fails, and nothing is repaired.
-    pub(super) fn unopened(path: Utf8PathBuf) -> Lines {
-        Lines { path, file: None, whole: 0, synced: true }
+    pub(super) fn unopened(path: Utf8PathBuf) -> AppendFile {
+        AppendFile { path, file: None, whole: 0, synced: true }
     }
 
     fn file(&self) -> io::Result<&File> {
@@ -51,9 +51,11 @@ impl Lines {
     }
 
     /// As [`Self::open`], for a file that may be lost: writes don't wait for the disk.
-    pub(super) fn open_unsynced(path: Utf8PathBuf) -> Result<(Lines, Vec<u8>, Option<String>), StateError> {
-        let (lines, bytes, exposed) = Lines::open(path)?;
-        Ok((Lines { synced: false, ..lines }, bytes, exposed))
+    pub(super) fn open_unsynced(
+        path: Utf8PathBuf,
+    ) -> Result<(AppendFile, Vec<u8>, Option<String>), StateError> {
+        let (lines, bytes, exposed) = AppendFile::open(path)?;
+        Ok((AppendFile { synced: false, ..lines }, bytes, exposed))
     }
 
     pub(super) fn path(&self) -> &Utf8Path {

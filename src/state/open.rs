@@ -3,8 +3,8 @@
 use camino::Utf8Path;
 use uuid::Uuid;
 
-use super::lines::{Lines, whole_length};
-use super::records::Entry;
+use super::lines::{AppendFile, whole_length};
+use super::records::RegistryLine;
 use super::registry::{self, Registry};
 use super::{StateError, cache, folder, tokens};
 
@@ -32,13 +32,13 @@ pub(super) fn installation(registry: &mut Registry) -> Result<Uuid, StateError> 
         return Err(registry.without_installation());
     }
     let id = Uuid::now_v7();
-    registry.add(vec![Entry::Installation { id }])?;
+    registry.add(vec![RegistryLine::Installation { id }])?;
     Ok(id)
 }
 
 /// Opens the audit trail. A last line cut short by a crash is dropped, so that the next one starts a line of
 /// its own. Returns warnings about that, and about a missing trail.
-pub(super) fn audit(dir: &Utf8Path, is_used: bool) -> Result<(Lines, Vec<String>), StateError> {
+pub(super) fn audit(dir: &Utf8Path, is_used: bool) -> Result<(AppendFile, Vec<String>), StateError> {
     let path = dir.join(AUDIT);
     let mut warnings = Vec::new();
     if is_used && folder::plain_file(&path)?.is_none() {
@@ -46,7 +46,7 @@ pub(super) fn audit(dir: &Utf8Path, is_used: bool) -> Result<(Lines, Vec<String>
             "the audit trail `{path}` is missing and is begun anew; to have it back, move the new one away and restore a backup"
         ));
     }
-    let (mut lines, bytes, exposed) = Lines::open(path)?;
+    let (mut lines, bytes, exposed) = AppendFile::open(path)?;
     warnings.extend(exposed);
     let whole = whole_length(&bytes);
     if whole != bytes.len() {

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::de::IgnoredAny;
 
 use super::cache::Table;
-use super::records::{self, Detail, Object, Seen};
-use super::registry::Facts;
+use super::records::{self, AppliedObjectRecord, Detail, TargetRecord};
+use super::registry::RegistryContents;
 use super::{State, StateError, object_prefix, parse_object_key, text};
 use crate::catalog::{Recorded, RecordedFleet, RecordedObject, RecordedResource, Records};
 use crate::names::{FleetKey, ObjectKey, ResourceKey};
@@ -15,7 +15,7 @@ use crate::spec::SourceId;
 
 /// The resource records of the last read.
 #[derive(Default)]
-pub(super) struct Recalled {
+pub(super) struct ResourceRecordCache {
     /// None if all have to be read.
     records: Option<Records>,
     /// The resources that were written since.
@@ -61,7 +61,7 @@ impl State {
     }
 
     /// Returns the records of all resources. Later calls read only what was written since.
-    fn records(&self, facts: &Facts) -> Result<Records, StateError> {
+    fn records(&self, facts: &RegistryContents) -> Result<Records, StateError> {
         let mut recalled = locked(&self.recalled);
         let reopened = self.cache.reopened();
         // Reopening the cache may have lost writes.
@@ -87,11 +87,12 @@ impl State {
             }
             None => self.read_records(facts)?,
         };
-        *recalled = Recalled { records: Some(records.clone()), touched: BTreeSet::new(), reopened };
+        *recalled =
+            ResourceRecordCache { records: Some(records.clone()), touched: BTreeSet::new(), reopened };
         Ok(records)
     }
 
-    fn read_records(&self, facts: &Facts) -> Result<Records, StateError> {
+    fn read_records(&self, facts: &RegistryContents) -> Result<Records, StateError> {
         let (details, unreadable) = self.cache.scan::<Detail>(Table::Resources, b"")?;
         let mut details: BTreeMap<Vec<u8>, Detail> = details.into_iter().collect();
         self.warn_unreadable(unreadable);
@@ -136,9 +137,9 @@ impl State {
         fleet: &FleetKey,
         is_wanted: impl Fn(&[u8]) -> bool,
     ) -> Result<RecordedFleet, StateError> {
-        let seen: Option<Seen> = self.cache.get(Table::Targets, fleet.to_string().as_bytes())?;
+        let seen: Option<TargetRecord> = self.cache.get(Table::Targets, fleet.to_string().as_bytes())?;
         let (found, unreadable) =
-            self.cache.scan_if::<Object>(Table::Objects, &object_prefix(fleet), is_wanted)?;
+            self.cache.scan_if::<AppliedObjectRecord>(Table::Objects, &object_prefix(fleet), is_wanted)?;
         let count = found.len();
         let objects: BTreeMap<_, _> =
             found.into_iter().filter_map(|(key, it)| Some((parse_object_key(&key)?.1, it.into()))).collect();

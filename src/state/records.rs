@@ -23,17 +23,17 @@ pub(super) const VERSION: u32 = 1;
 
 /// The version of a line, which is parsed before anything else.
 #[derive(Deserialize)]
-pub(super) struct Versioned {
+pub(super) struct LineVersion {
     pub(super) v: u32,
 }
 
 /// A line of `registry.jsonl`: a fact that can't be derived from anything else.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "kebab-case")]
-pub(super) enum Entry {
+pub(super) enum RegistryLine {
     Installation { id: Uuid },
     Source { source: String },
-    Resource(Identity),
+    Resource(ResourceIdentity),
     Removed { key: ResourceKey, at: Timestamp, generation: u32 },
     Deletion { fleet: FleetKey, cluster: ResourceKey, at: Timestamp },
     Approval { fleet: FleetKey, id: String, by: String, at: Timestamp },
@@ -41,18 +41,18 @@ pub(super) enum Entry {
     TokensMade,
 }
 
-impl Entry {
+impl RegistryLine {
     /// The resource whose record this line changes.
     pub(super) fn resource(&self) -> Option<&ResourceKey> {
         match self {
-            Entry::Resource(identity) => Some(&identity.key),
-            Entry::Removed { key, .. } => Some(key),
-            Entry::Deletion { cluster, .. } => Some(cluster),
-            Entry::Installation { .. }
-            | Entry::Source { .. }
-            | Entry::Approval { .. }
-            | Entry::ApprovalUsed { .. }
-            | Entry::TokensMade => None,
+            RegistryLine::Resource(identity) => Some(&identity.key),
+            RegistryLine::Removed { key, .. } => Some(key),
+            RegistryLine::Deletion { cluster, .. } => Some(cluster),
+            RegistryLine::Installation { .. }
+            | RegistryLine::Source { .. }
+            | RegistryLine::Approval { .. }
+            | RegistryLine::ApprovalUsed { .. }
+            | RegistryLine::TokensMade => None,
         }
     }
 
@@ -73,7 +73,7 @@ pub(super) fn with_version<T: Serialize>(record: &T) -> String {
 
 /// The part of a resource's record that can't be rebuilt. It is kept in the registry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Identity {
+pub(super) struct ResourceIdentity {
     pub(super) key: ResourceKey,
     pub(super) id: Uuid,
     pub(super) created_at: Timestamp,
@@ -92,7 +92,7 @@ pub(super) struct Identity {
     pub(super) suspicion: Option<String>,
 }
 
-impl Identity {
+impl ResourceIdentity {
     pub(super) fn is_on(&self, fleet: &FleetKey) -> bool {
         let named = self.immutable.get("/infrastructure").and_then(Value::as_str);
         let is_cluster = self.key.kind == Kind::Cluster && self.key.organization == fleet.organization;
@@ -101,15 +101,15 @@ impl Identity {
 
     /// Whether a guard against deletion was added since the resource was recorded as `before`.
     pub(super) fn is_guarded_since(&self, before: Option<&RecordedResource>) -> bool {
-        let bare = Identity { protected: false, suspended: false, suspicion: None, ..self.clone() };
+        let bare = ResourceIdentity { protected: false, suspended: false, suspicion: None, ..self.clone() };
         bare.clone().guarded_since(before, self) != bare
     }
 
     /// Adds the guards against deletion in `known` that `before` did not have yet.
-    pub(super) fn guarded_since(self, before: Option<&RecordedResource>, known: &Identity) -> Self {
+    pub(super) fn guarded_since(self, before: Option<&RecordedResource>, known: &ResourceIdentity) -> Self {
         let had = |guard: fn(&RecordedResource) -> bool| before.is_some_and(guard);
         let suspicion = known.suspicion.clone().filter(|_| !had(|before| before.suspicion.is_some()));
-        Identity {
+        ResourceIdentity {
             protected: self.protected || (known.protected && !had(|before| before.protected)),
             suspended: self.suspended || (known.suspended && !had(|before| before.suspended)),
             suspicion: self.suspicion.or(suspicion),
@@ -123,22 +123,22 @@ impl Identity {
 pub(super) struct Detail {
     updated_at: Timestamp,
     #[serde(default)]
-    last_good: Option<Good>,
+    last_good: Option<LastGoodRecord>,
     #[serde(default)]
-    secrets: BTreeMap<String, Mark>,
+    secrets: BTreeMap<String, SecretMarkRecord>,
     #[serde(default)]
-    made_from: Option<Origins>,
+    made_from: Option<MadeFromRecord>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Good {
+struct LastGoodRecord {
     spec: Json,
     path: SpecPath,
     line: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Mark {
+struct SecretMarkRecord {
     #[serde(default)]
     fingerprint: Option<String>,
     #[serde(default)]
@@ -146,7 +146,7 @@ struct Mark {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Origins {
+struct MadeFromRecord {
     software: String,
     settings: Digest,
     #[serde(default)]
@@ -154,7 +154,7 @@ struct Origins {
 }
 
 /// Splits a resource's record into the parts for the registry and the cache.
-pub(super) fn split(key: &ResourceKey, resource: &RecordedResource) -> (Identity, Detail) {
+pub(super) fn split(key: &ResourceKey, resource: &RecordedResource) -> (ResourceIdentity, Detail) {
     let RecordedResource {
         id,
         created_at,
@@ -171,7 +171,7 @@ pub(super) fn split(key: &ResourceKey, resource: &RecordedResource) -> (Identity
         suspicion,
     } = resource.clone();
     let key = key.clone();
-    let identity = Identity {
+    let identity = ResourceIdentity {
         key,
         id,
         created_at,
@@ -183,11 +183,14 @@ pub(super) fn split(key: &ResourceKey, resource: &RecordedResource) -> (Identity
         suspended,
         suspicion,
     };
-    let last_good =
-        last_good.map(|LastGood { spec, origin, .. }| Good { spec, path: origin.path, line: origin.line });
-    let mark = |SecretMark { fingerprint, sealed }| Mark { fingerprint, sealed };
+    let last_good = last_good.map(|LastGood { spec, origin, .. }| LastGoodRecord {
+        spec,
+        path: origin.path,
+        line: origin.line,
+    });
+    let mark = |SecretMark { fingerprint, sealed }| SecretMarkRecord { fingerprint, sealed };
     let secrets = secrets.into_iter().map(|(field, trace)| (field, mark(trace))).collect();
-    let made_from = made_from.map(|MadeFrom { software, settings, references }| Origins {
+    let made_from = made_from.map(|MadeFrom { software, settings, references }| MadeFromRecord {
         software,
         settings,
         references,
@@ -196,8 +199,8 @@ pub(super) fn split(key: &ResourceKey, resource: &RecordedResource) -> (Identity
 }
 
 /// Joins the two parts of a record. Without the cache's part, its content is unknown.
-pub(super) fn join(identity: &Identity, detail: Option<Detail>) -> RecordedResource {
-    let Identity {
+pub(super) fn join(identity: &ResourceIdentity, detail: Option<Detail>) -> RecordedResource {
+    let ResourceIdentity {
         key: _,
         id,
         created_at,
@@ -212,10 +215,11 @@ pub(super) fn join(identity: &Identity, detail: Option<Detail>) -> RecordedResou
     let unknown =
         Detail { updated_at: created_at, last_good: None, secrets: BTreeMap::new(), made_from: None };
     let Detail { updated_at, last_good, secrets, made_from } = detail.unwrap_or(unknown);
-    let last_good = last_good.map(|Good { spec, path, line }| LastGood::new(spec, Origin { path, line }));
-    let trace = |Mark { fingerprint, sealed }| SecretMark { fingerprint, sealed };
+    let last_good =
+        last_good.map(|LastGoodRecord { spec, path, line }| LastGood::new(spec, Origin { path, line }));
+    let trace = |SecretMarkRecord { fingerprint, sealed }| SecretMark { fingerprint, sealed };
     let secrets = secrets.into_iter().map(|(field, mark)| (field, trace(mark))).collect();
-    let made_from = made_from.map(|Origins { software, settings, references }| MadeFrom {
+    let made_from = made_from.map(|MadeFromRecord { software, settings, references }| MadeFrom {
         software,
         settings,
         references,
@@ -239,7 +243,7 @@ pub(super) fn join(identity: &Identity, detail: Option<Detail>) -> RecordedResou
 
 /// An object that was applied or is being created.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Object {
+pub(super) struct AppliedObjectRecord {
     owner: ResourceKey,
     #[serde(default)]
     uid: Option<String>,
@@ -273,21 +277,21 @@ impl Text {
     }
 }
 
-impl From<&RecordedObject> for Object {
-    fn from(object: &RecordedObject) -> Object {
+impl From<&RecordedObject> for AppliedObjectRecord {
+    fn from(object: &RecordedObject) -> AppliedObjectRecord {
         let RecordedObject { owner, uid, applied, manifest } = object.clone();
-        Object { owner, uid, applied, manifest: manifest.map(Text::from) }
+        AppliedObjectRecord { owner, uid, applied, manifest: manifest.map(Text::from) }
     }
 }
 
-impl From<Object> for RecordedObject {
-    fn from(Object { owner, uid, applied, manifest }: Object) -> RecordedObject {
+impl From<AppliedObjectRecord> for RecordedObject {
+    fn from(AppliedObjectRecord { owner, uid, applied, manifest }: AppliedObjectRecord) -> RecordedObject {
         RecordedObject { owner, uid, applied, manifest: manifest.and_then(Text::read) }
     }
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Seen {
+pub(super) struct TargetRecord {
     pub(super) observed_at: Timestamp,
 }
 
@@ -341,14 +345,14 @@ impl TryFrom<StatusRecord> for ResourceStatus {
     }
 }
 
-impl From<Approval> for Entry {
-    fn from(Approval { fleet, id, by, at }: Approval) -> Entry {
-        Entry::Approval { fleet, id, by, at }
+impl From<Approval> for RegistryLine {
+    fn from(Approval { fleet, id, by, at }: Approval) -> RegistryLine {
+        RegistryLine::Approval { fleet, id, by, at }
     }
 }
 
-impl From<Deletion> for Entry {
-    fn from(Deletion { fleet, cluster, at }: Deletion) -> Entry {
-        Entry::Deletion { fleet, cluster, at }
+impl From<Deletion> for RegistryLine {
+    fn from(Deletion { fleet, cluster, at }: Deletion) -> RegistryLine {
+        RegistryLine::Deletion { fleet, cluster, at }
     }
 }

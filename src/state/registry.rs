@@ -9,8 +9,8 @@ use jiff::{SignedDuration, Timestamp};
 use tempfile::NamedTempFile;
 use uuid::Uuid;
 
-use super::lines::{Lines, read_whole};
-use super::records::{Entry, Identity};
+use super::lines::{AppendFile, read_whole};
+use super::records::{RegistryLine, ResourceIdentity};
 use super::{StateError, entries, folder, snapshot};
 use crate::catalog::{Approval, Deletion};
 use crate::names::ResourceKey;
@@ -29,10 +29,10 @@ const DELETIONS_KEPT: SignedDuration = SignedDuration::from_hours(24);
 const APPROVALS_KEPT: SignedDuration = SignedDuration::from_hours(168);
 
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Facts {
+pub(super) struct RegistryContents {
     pub(super) installation: Option<Uuid>,
     pub(super) source: Option<String>,
-    pub(super) resources: BTreeMap<ResourceKey, Identity>,
+    pub(super) resources: BTreeMap<ResourceKey, ResourceIdentity>,
     pub(super) generations: BTreeMap<ResourceKey, u32>,
     pub(super) deletions: Vec<Deletion>,
     pub(super) approvals: Vec<Approval>,
@@ -44,8 +44,8 @@ pub(super) struct Facts {
 
 /// The file and its content.
 pub(super) struct Registry {
-    lines: Lines,
-    pub(super) facts: Facts,
+    lines: AppendFile,
+    pub(super) facts: RegistryContents,
     pub(super) count: usize,
 }
 
@@ -54,11 +54,11 @@ impl Registry {
     /// short is repaired. Returns warnings too.
     pub(super) fn open(dir: &Utf8Path) -> Result<(Registry, Vec<String>), StateError> {
         let path = dir.join(FILE);
-        let (mut lines, bytes, exposed) = Lines::open(path.clone())?;
+        let (mut lines, bytes, exposed) = AppendFile::open(path.clone())?;
         let (facts, count) = read(&path, &bytes)?;
         refuse_cut_short(dir, snapshot::registry_lines(dir), &facts, count)?;
         let mut mended: Vec<String> = Vec::new();
-        mended.extend(entries::repair::<Entry>(&mut lines, &bytes)?);
+        mended.extend(entries::repair::<RegistryLine>(&mut lines, &bytes)?);
         let mut registry = Registry { lines, facts, count };
         if count > 2 * registry.facts.entries().len() + SLACK {
             // A failed compaction only leaves the file longer than necessary.
@@ -82,12 +82,13 @@ impl Registry {
             // really lost lines fails again.
             refuse_cut_short(dir, snapshot::registry_lines(dir), &facts, count)?;
         }
-        Ok(Some(Registry { lines: Lines::unopened(path), facts, count }))
+        Ok(Some(Registry { lines: AppendFile::unopened(path), facts, count }))
     }
 
     /// Whether anything besides the installation's id is recorded.
     pub(super) fn is_used(&self) -> bool {
-        self.facts != Facts { installation: self.facts.installation, ..Facts::default() }
+        self.facts
+            != RegistryContents { installation: self.facts.installation, ..RegistryContents::default() }
     }
 
     /// The error for a registry that lacks the installation's id.
@@ -97,11 +98,11 @@ impl Registry {
     }
 
     /// Writes entries to disk, then applies them. Either all are recorded or none.
-    pub(super) fn add(&mut self, entries: Vec<Entry>) -> Result<(), StateError> {
+    pub(super) fn add(&mut self, entries: Vec<RegistryLine>) -> Result<(), StateError> {
         if entries.is_empty() {
             return Ok(());
         }
-        let text: Vec<String> = entries.iter().map(Entry::to_line).collect();
+        let text: Vec<String> = entries.iter().map(RegistryLine::to_line).collect();
         self.lines.append(&text)?;
         self.count += text.len();
         entries.into_iter().for_each(|entry| self.facts.apply(entry));
@@ -125,7 +126,7 @@ impl Registry {
         };
         snapshot::forget(dir).and_then(|()| replace()).map_err(StateError::io("write anew", &path))?;
         folder::sync(dir)?;
-        let (lines, bytes, _) = Lines::open(path.clone())?;
+        let (lines, bytes, _) = AppendFile::open(path.clone())?;
         (self.facts, self.count) = read(&path, &bytes)?;
         self.lines = lines;
         Ok(())
@@ -137,7 +138,7 @@ impl Registry {
 fn refuse_cut_short(
     dir: &Utf8Path,
     known: Option<(Uuid, usize)>,
-    facts: &Facts,
+    facts: &RegistryContents,
     count: usize,
 ) -> Result<(), StateError> {
     let is_ours = |installation: Uuid| facts.installation == Some(installation);
@@ -148,41 +149,49 @@ fn refuse_cut_short(
 }
 
 /// The complete lines of a registry, and their content.
-pub(super) fn whole_records(path: &Utf8Path, bytes: Vec<u8>) -> Result<(Vec<u8>, Facts), StateError> {
+pub(super) fn whole_records(
+    path: &Utf8Path,
+    bytes: Vec<u8>,
+) -> Result<(Vec<u8>, RegistryContents), StateError> {
     let (facts, _) = read(path, &bytes)?;
-    Ok((entries::whole::<Entry>(bytes), facts))
+    Ok((entries::whole::<RegistryLine>(bytes), facts))
 }
 
 /// Whether a registry records anything about resources. An unreadable one may.
 pub(super) fn remembers(path: &Utf8Path, bytes: &[u8]) -> bool {
     read(path, bytes).map_or(true, |(facts, _)| {
-        facts != Facts { installation: facts.installation, source: facts.source.clone(), ..Facts::default() }
+        facts
+            != RegistryContents {
+                installation: facts.installation,
+                source: facts.source.clone(),
+                ..RegistryContents::default()
+            }
     })
 }
 
-fn read(path: &Utf8Path, bytes: &[u8]) -> Result<(Facts, usize), StateError> {
-    let mut facts = Facts::default();
+fn read(path: &Utf8Path, bytes: &[u8]) -> Result<(RegistryContents, usize), StateError> {
+    let mut facts = RegistryContents::default();
     let count = entries::read(path, bytes, |entry| facts.apply(entry))?;
     Ok((facts, count))
 }
 
-impl Facts {
-    pub(super) fn removal(&self, key: ResourceKey, at: Timestamp) -> Entry {
+impl RegistryContents {
+    pub(super) fn removal(&self, key: ResourceKey, at: Timestamp) -> RegistryLine {
         let generation = self.generations.get(&key).copied().unwrap_or(0).saturating_add(1);
-        Entry::Removed { key, at, generation }
+        RegistryLine::Removed { key, at, generation }
     }
 
-    fn apply(&mut self, entry: Entry) {
+    fn apply(&mut self, entry: RegistryLine) {
         match entry {
-            Entry::Installation { id } => self.installation = Some(id),
-            Entry::Source { source } => self.source = Some(source),
-            Entry::Resource(identity) => drop(self.resources.insert(identity.key.clone(), identity)),
-            Entry::Removed { key, at, generation } => {
+            RegistryLine::Installation { id } => self.installation = Some(id),
+            RegistryLine::Source { source } => self.source = Some(source),
+            RegistryLine::Resource(identity) => drop(self.resources.insert(identity.key.clone(), identity)),
+            RegistryLine::Removed { key, at, generation } => {
                 self.resources.remove(&key);
                 self.removed_at.insert(key.clone(), at);
                 self.generations.insert(key, generation);
             }
-            Entry::Deletion { fleet, cluster, at } => {
+            RegistryLine::Deletion { fleet, cluster, at } => {
                 if let Some(identity) = self.resources.get_mut(&cluster) {
                     identity.deleting = true;
                 }
@@ -192,17 +201,17 @@ impl Facts {
                     self.deletions.push(deletion);
                 }
             }
-            Entry::Approval { fleet, id, by, at } => {
+            RegistryLine::Approval { fleet, id, by, at } => {
                 self.approvals.retain(|approval| approval.id != id);
                 self.approvals.push(Approval { fleet, id, by, at });
             }
-            Entry::ApprovalUsed { id, at: _ } => self.approvals.retain(|approval| approval.id != id),
-            Entry::TokensMade => self.tokens_made = true,
+            RegistryLine::ApprovalUsed { id, at: _ } => self.approvals.retain(|approval| approval.id != id),
+            RegistryLine::TokensMade => self.tokens_made = true,
         }
     }
 
     /// The shortest list of lines with this content.
-    fn entries(&self) -> Vec<Entry> {
+    fn entries(&self) -> Vec<RegistryLine> {
         let newest = |times: Vec<Timestamp>| times.into_iter().max().unwrap_or(Timestamp::MIN);
         // The last line, not the latest timestamp: one timestamp of a clock that was ahead must not make
         // recent deletions seem old.
@@ -210,9 +219,9 @@ impl Facts {
         let last_approval = newest(self.approvals.iter().map(|approval| approval.at).collect());
         let is_recent = |last: Timestamp, at: Timestamp, kept| last.duration_since(at) <= kept;
 
-        let installation = self.installation.iter().map(|&id| Entry::Installation { id });
-        let source = self.source.iter().map(|source| Entry::Source { source: source.clone() });
-        let removed = self.generations.iter().map(|(key, &generation)| Entry::Removed {
+        let installation = self.installation.iter().map(|&id| RegistryLine::Installation { id });
+        let source = self.source.iter().map(|source| RegistryLine::Source { source: source.clone() });
+        let removed = self.generations.iter().map(|(key, &generation)| RegistryLine::Removed {
             key: key.clone(),
             at: self.removed_at.get(key).copied().unwrap_or(Timestamp::MIN),
             generation,
@@ -221,11 +230,11 @@ impl Facts {
         let approvals = self.approvals.iter().filter(|it| is_recent(last_approval, it.at, APPROVALS_KEPT));
         // A deletion marks its resource as being deleted, and a removal removes it: so the resources come
         // last, in their final form.
-        let tokens = self.tokens_made.then_some(Entry::TokensMade);
+        let tokens = self.tokens_made.then_some(RegistryLine::TokensMade);
         (installation.chain(source).chain(removed).chain(tokens))
-            .chain(deletions.cloned().map(Entry::from))
-            .chain(approvals.cloned().map(Entry::from))
-            .chain(self.resources.values().cloned().map(Entry::Resource))
+            .chain(deletions.cloned().map(RegistryLine::from))
+            .chain(approvals.cloned().map(RegistryLine::from))
+            .chain(self.resources.values().cloned().map(RegistryLine::Resource))
             .collect()
     }
 }

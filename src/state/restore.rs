@@ -12,10 +12,10 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 
-use super::archive::{Archive, FINGERPRINT, IDENTITIES, KEPT};
+use super::archive::{Archive, BACKUP_FILES, FINGERPRINT, IDENTITIES};
 use super::lines::read_whole;
 use super::registry;
-use super::{StateError, Wait, cache, folder, kubeconfigs, tokens};
+use super::{LockWait, StateError, cache, folder, kubeconfigs, tokens};
 
 /// A committed restore, whose files are moved from here to their places.
 const DECIDED: &str = "restored";
@@ -28,7 +28,7 @@ const STAGED: &str = "restored.unfinished";
 
 /// The result of a restore, as file names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Restored {
+pub struct RestoreReport {
     /// Files that were missing or cut short.
     pub written: Vec<String>,
     /// Files that already had everything in the backup.
@@ -36,7 +36,7 @@ pub struct Restored {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum NotRestored {
+pub enum RestoreError {
     #[error(transparent)]
     State(#[from] StateError),
     #[error("the state in `{dir}` is another installation's")]
@@ -49,15 +49,15 @@ pub enum NotRestored {
     Older(Vec<Utf8PathBuf>),
 }
 
-impl NotRestored {
+impl RestoreError {
     /// The suggested next step.
     pub fn hint(&self) -> String {
         match self {
-            NotRestored::State(error) => error.hint(),
-            NotRestored::AnotherInstallation { dir } => format!(
+            RestoreError::State(error) => error.hint(),
+            RestoreError::AnotherInstallation { dir } => format!(
                 "name the folder that the backup belongs to with `--state-dir`, or move `{dir}` away and restore again"
             ),
-            NotRestored::Different(_) | NotRestored::Older(_) => {
+            RestoreError::Different(_) | RestoreError::Older(_) => {
                 "nothing was changed: going back would lose ids, protection and keys that were recorded since; if that is \
                  meant, or the file is damaged, move it out of the folder, keep it, and restore again"
                     .to_owned()
@@ -73,7 +73,7 @@ fn listed(paths: &[Utf8PathBuf]) -> String {
 
 /// How a file compares to the one in the backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
+enum FileComparison {
     /// Missing, or only a beginning of the backup's file.
     Lacking,
     Same,
@@ -89,58 +89,64 @@ enum Standing {
 /// When another process uses the folder, it belongs to another installation, or it can't be written; when a
 /// file differs from the backup without including all of it; or when nothing is missing and something is
 /// newer. Nothing is changed then.
-pub fn restore(dir: &Utf8Path, archive: &Archive, wait: &mut Wait<'_>) -> Result<Restored, NotRestored> {
+pub fn restore(
+    dir: &Utf8Path,
+    archive: &Archive,
+    wait: &mut LockWait<'_>,
+) -> Result<RestoreReport, RestoreError> {
     drop(folder::prepare(dir)?);
-    let _lock = wait.until_free(|| folder::lock(dir))?;
+    let _lock = wait.retry_while_locked(|| folder::lock(dir))?;
     finish(dir)?;
     refuse_other_installation(dir, archive)?;
     let standings = standings(dir, archive)?;
-    let of = |wanted: &[Standing]| -> Vec<String> {
+    let of = |wanted: &[FileComparison]| -> Vec<String> {
         let chosen = standings.iter().filter(|(_, standing)| wanted.contains(standing));
         chosen.map(|(name, _)| (*name).to_owned()).collect()
     };
     let paths = |names: Vec<String>| names.iter().map(|name| dir.join(name)).collect();
-    let (written, newer) = (of(&[Standing::Lacking]), of(&[Standing::Newer]));
-    let different = of(&[Standing::Different]);
+    let (written, newer) = (of(&[FileComparison::Lacking]), of(&[FileComparison::Newer]));
+    let different = of(&[FileComparison::Different]);
     if !different.is_empty() {
-        return Err(NotRestored::Different(paths(different)));
+        return Err(RestoreError::Different(paths(different)));
     }
     if written.is_empty() && !newer.is_empty() {
-        return Err(NotRestored::Older(paths(newer)));
+        return Err(RestoreError::Older(paths(newer)));
     }
     if !written.is_empty() {
         let files = archive.files().filter(|(name, _)| written.iter().any(|written| written == name));
         stage(dir, files).map_err(StateError::io("write the restored files into", dir))?;
         finish(dir)?;
     }
-    Ok(Restored { written, kept: of(&[Standing::Same, Standing::Newer]) })
+    Ok(RestoreReport { written, kept: of(&[FileComparison::Same, FileComparison::Newer]) })
 }
 
 /// Compares the installations. A registry that can't be read is reported later, as a file that differs.
-fn refuse_other_installation(dir: &Utf8Path, archive: &Archive) -> Result<(), NotRestored> {
+fn refuse_other_installation(dir: &Utf8Path, archive: &Archive) -> Result<(), RestoreError> {
     let path = dir.join(registry::FILE);
     let Some(bytes) = read_whole(&path)? else { return Ok(()) };
     let here = registry::whole_records(&path, bytes).ok().and_then(|(_, facts)| facts.installation);
     match (here, archive.manifest.installation) {
         (Some(here), Some(saved)) if here != saved => {
-            Err(NotRestored::AnotherInstallation { dir: dir.to_owned() })
+            Err(RestoreError::AnotherInstallation { dir: dir.to_owned() })
         }
         _ => Ok(()),
     }
 }
 
-fn standings<'a>(dir: &Utf8Path, archive: &'a Archive) -> Result<Vec<(&'a str, Standing)>, StateError> {
+fn standings<'a>(dir: &Utf8Path, archive: &'a Archive) -> Result<Vec<(&'a str, FileComparison)>, StateError> {
     let standing = |(name, saved): (&'a str, &[u8])| {
         let here = read_whole(&dir.join(name))?;
         Ok((
             name,
-            here.map_or(Standing::Lacking, |here| compare(name, &here, saved, archive.manifest.made_at)),
+            here.map_or(FileComparison::Lacking, |here| {
+                compare(name, &here, saved, archive.manifest.made_at)
+            }),
         ))
     };
     archive.files().map(standing).collect()
 }
 
-fn compare(name: &str, here: &[u8], saved: &[u8], saved_at: Timestamp) -> Standing {
+fn compare(name: &str, here: &[u8], saved: &[u8], saved_at: Timestamp) -> FileComparison {
     let (has_all, lacks_some) = match name {
         // New identities are added in front.
         IDENTITIES => {
@@ -154,15 +160,15 @@ fn compare(name: &str, here: &[u8], saved: &[u8], saved_at: Timestamp) -> Standi
         // The existing kubeconfigs match the existing registry.
         kubeconfigs::FILE => (true, here == saved),
         // Old tokens are dropped from time to time, so a newer file need not begin with the backup's.
-        tokens::FILE if tokens::outlasts(here, saved, saved_at) => (true, here == saved),
+        tokens::FILE if tokens::includes_backed_up_tokens(here, saved, saved_at) => (true, here == saved),
         // An append-only file is newer if it begins with the other.
         _ => (here.starts_with(saved), saved.starts_with(here)),
     };
     match (has_all, lacks_some) {
-        (true, true) => Standing::Same,
-        (true, false) => Standing::Newer,
-        (false, true) => Standing::Lacking,
-        (false, false) => Standing::Different,
+        (true, true) => FileComparison::Same,
+        (true, false) => FileComparison::Newer,
+        (false, true) => FileComparison::Lacking,
+        (false, false) => FileComparison::Different,
     }
 }
 
@@ -196,7 +202,7 @@ pub fn finish_restore(dir: &Utf8Path) -> Result<(), StateError> {
         return Ok(());
     }
     // Several processes may find it at once; one finishes it, and the others wait a moment.
-    let _lock = Wait { at_most: MOMENT, tell: &mut |_| {} }.until_free(|| folder::lock(dir))?;
+    let _lock = LockWait { at_most: MOMENT, tell: &mut |_| {} }.retry_while_locked(|| folder::lock(dir))?;
     finish(dir)
 }
 
@@ -214,7 +220,7 @@ pub(super) fn finish(dir: &Utf8Path) -> Result<(), StateError> {
             // Sync before the registry is replaced: a power cut could leave the old cache beside it.
             fs::File::open(dir)?.sync_all()?;
         }
-        for name in KEPT.into_iter().filter(|name| decided.join(name).exists()) {
+        for name in BACKUP_FILES.into_iter().filter(|name| decided.join(name).exists()) {
             fs::rename(decided.join(name), dir.join(name))?;
         }
         fs::File::open(dir)?.sync_all()?;

@@ -35,13 +35,13 @@ pub(super) type Records = BTreeMap<Key, Vec<u8>>;
 
 /// The records of all tables, in the order of the cache's tables.
 #[derive(Default)]
-pub(super) struct Snapshot {
+pub(super) struct CacheSnapshot {
     pub(super) tables: [Records; 5],
 }
 
 /// How the snapshot of a state folder compares to its cache.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum SnapshotFreshness {
     /// Up to date, or there is no cache.
     Same,
     /// A process has written the cache since; its id, if the mark has it.
@@ -50,17 +50,17 @@ pub(super) enum Standing {
     Missing,
 }
 
-impl Standing {
-    pub(super) fn of(dir: &Utf8Path) -> Standing {
+impl SnapshotFreshness {
+    pub(super) fn of(dir: &Utf8Path) -> SnapshotFreshness {
         let folder = dir.join(FOLDER);
         if !folder.is_dir() {
-            return Standing::Same;
+            return SnapshotFreshness::Same;
         }
         match fs::read_to_string(folder.join(AHEAD)) {
-            Ok(text) => Standing::Behind(text.trim().parse().ok()),
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Standing::Behind(None),
-            Err(_) if folder.join(FILE).exists() => Standing::Same,
-            Err(_) => Standing::Missing,
+            Ok(text) => SnapshotFreshness::Behind(text.trim().parse().ok()),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => SnapshotFreshness::Behind(None),
+            Err(_) if folder.join(FILE).exists() => SnapshotFreshness::Same,
+            Err(_) => SnapshotFreshness::Missing,
         }
     }
 }
@@ -90,13 +90,13 @@ pub(super) fn forget(dir: &Utf8Path) -> io::Result<()> {
     }
 }
 
-pub(super) struct Place {
+pub(super) struct SnapshotFiles {
     folder: Utf8PathBuf,
 }
 
-impl Place {
-    pub(super) fn of(folder: &Utf8Path) -> Place {
-        Place { folder: folder.to_owned() }
+impl SnapshotFiles {
+    pub(super) fn of(folder: &Utf8Path) -> SnapshotFiles {
+        SnapshotFiles { folder: folder.to_owned() }
     }
 
     /// Marks the cache as ahead of the snapshot. Call it before the first write.
@@ -131,7 +131,7 @@ impl Place {
     }
 
     /// Reads the snapshot of an installation; none if it is missing, damaged, or of another installation.
-    pub(super) fn read(&self, installation: Uuid) -> io::Result<Option<Snapshot>> {
+    pub(super) fn read(&self, installation: Uuid) -> io::Result<Option<CacheSnapshot>> {
         match fs::read(self.folder.join(FILE)) {
             Ok(bytes) => Ok(parse(&bytes, installation)),
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
@@ -165,14 +165,14 @@ impl Writer {
     }
 }
 
-fn parse(bytes: &[u8], installation: Uuid) -> Option<Snapshot> {
+fn parse(bytes: &[u8], installation: Uuid) -> Option<CacheSnapshot> {
     let (content, sum) = bytes.split_at_checked(bytes.len().checked_sub(SUM)?)?;
     if Sha256::digest(content).as_slice() != sum {
         return None;
     }
     let rest = content.strip_prefix(HEAD)?.strip_prefix(&VERSION.to_le_bytes())?;
     let (_, mut rest) = rest.strip_prefix(installation.as_bytes())?.split_first_chunk::<8>()?;
-    let mut snapshot = Snapshot::default();
+    let mut snapshot = CacheSnapshot::default();
     loop {
         let (&table, after) = rest.split_first()?;
         if table == END {

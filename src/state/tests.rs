@@ -21,8 +21,8 @@ use crate::plan::Verb;
 use crate::problem::Origin;
 
 /// Restores without waiting for other processes.
-fn restore(dir: &Utf8Path, archive: &Archive) -> Result<Restored, NotRestored> {
-    super::restore(dir, archive, &mut Wait { at_most: std::time::Duration::ZERO, tell: &mut |_| {} })
+fn restore(dir: &Utf8Path, archive: &Archive) -> Result<RestoreReport, RestoreError> {
+    super::restore(dir, archive, &mut LockWait { at_most: std::time::Duration::ZERO, tell: &mut |_| {} })
 }
 
 /// A temporary folder, and the path of a state folder in it that doesn't exist yet.
@@ -97,7 +97,7 @@ fn fill(state: &State) {
     state.remove_resource(&cluster("gone"), time(11)).unwrap();
     let (key, object) = object("a");
     state.put_object(&fleet(), &key, &object).unwrap();
-    state.put_seen(&fleet(), time(7)).unwrap();
+    state.record_observation(&fleet(), time(7)).unwrap();
     state.set_source(&SourceId("/specs".into())).unwrap();
     for id in ["used", "open"] {
         state
@@ -148,7 +148,7 @@ fn what_was_recorded_is_there_after_a_restart() {
 #[test]
 fn looking_at_a_state_that_is_not_there_leaves_nothing_behind() {
     let (_dir, path) = place();
-    let mut wait = Wait { at_most: std::time::Duration::ZERO, tell: &mut |_| {} };
+    let mut wait = LockWait { at_most: std::time::Duration::ZERO, tell: &mut |_| {} };
     assert!(State::open_existing(&path, &mut wait).unwrap().is_none());
     assert!(State::read(&path).unwrap().is_none());
     assert!(!path.exists());
@@ -195,7 +195,7 @@ fn what_is_recorded_is_read_once_and_follows_every_write() {
         write().unwrap();
         let known = state.recorded().unwrap();
         assert_ne!(known, before, "{number}");
-        *locked(&state.recalled) = Recalled::default();
+        *locked(&state.recalled) = ResourceRecordCache::default();
         assert_eq!(known, state.recorded().unwrap(), "{number}");
         before = known;
     }
@@ -227,7 +227,7 @@ fn forgetting_takes_a_fleet_with_all_that_is_on_it_and_nothing_else() {
     let (key, object) = object("a");
     for fleet in [&fleet(), &other] {
         state.put_object(fleet, &key, &object).unwrap();
-        state.put_seen(fleet, time(1)).unwrap();
+        state.record_observation(fleet, time(1)).unwrap();
     }
     let on = |fleet: &str, id| {
         let immutable = [("/infrastructure".to_owned(), json!(fleet))].into();
@@ -290,7 +290,7 @@ fn an_interrupted_step_is_in_the_journal() {
 #[test]
 fn events_are_numbered_bounded_and_followed_by_others() {
     let (_dir, path) = place();
-    let event = |number: u64| Event {
+    let event = |number: u64| RecordedEvent {
         number,
         at: time(0),
         actor: "ann@example.com".into(),
@@ -300,28 +300,28 @@ fn events_are_numbered_bounded_and_followed_by_others() {
         fleet: Some(fleet()),
         resource: Some(cluster("orders")),
         verb: Some(Verb::Create),
-        outcome: Outcome::Done,
+        outcome: EventOutcome::Done,
         what: "created".into(),
         why: "spec".into(),
     };
-    let numbers = |events: &[Event]| events.iter().map(|event| event.number).collect::<Vec<_>>();
+    let numbers = |events: &[RecordedEvent]| events.iter().map(|event| event.number).collect::<Vec<_>>();
     let mut follower = Follower::of(&path);
-    assert_eq!(follower.news().unwrap(), []);
+    assert_eq!(follower.unread_events().unwrap(), []);
     let state = State::open(&path).unwrap();
     state.record_events(vec![event(7), event(7)]);
     // The follower needs no lock.
-    assert_eq!(follower.news().unwrap(), [event(0), event(1)]);
-    assert_eq!(follower.news().unwrap(), []);
+    assert_eq!(follower.unread_events().unwrap(), [event(0), event(1)]);
+    assert_eq!(follower.unread_events().unwrap(), []);
     drop(state);
 
     // A line cut short by a crash is ignored, and its number is reused.
     let file = path.join("events.jsonl");
     let cut = std::fs::read_to_string(&file).unwrap() + "{\"number\": 2, \"at\"";
     std::fs::write(&file, cut).unwrap();
-    assert_eq!(follower.news().unwrap(), []);
+    assert_eq!(follower.unread_events().unwrap(), []);
     let state = State::open(&path).unwrap();
     state.record_events(vec![event(0)]);
-    assert_eq!(numbers(&follower.news().unwrap()), [2]);
+    assert_eq!(numbers(&follower.unread_events().unwrap()), [2]);
     let found =
         |state: &State| state.find_events(|mark| mark.organization.as_ref() == Some(&fleet().organization));
     assert_eq!(found(&state), [0, 1, 2]);
@@ -333,13 +333,13 @@ fn events_are_numbered_bounded_and_followed_by_others() {
     for first in (3..2 * EVENTS_KEPT as u64).step_by(1000) {
         state.record_events((first..first + 1000).map(event).collect());
     }
-    let news = numbers(&follower.news().unwrap());
+    let news = numbers(&follower.unread_events().unwrap());
     let last = *news.last().unwrap();
     assert!(news.len() >= EVENTS_KEPT && last > 2 * EVENTS_KEPT as u64, "{} {last}", news.len());
-    let all = numbers(&Follower::of(&path).news().unwrap());
+    let all = numbers(&Follower::of(&path).unread_events().unwrap());
     assert!((EVENTS_KEPT..2 * EVENTS_KEPT).contains(&all.len()) && all.last() == Some(&last));
     state.record_events(vec![event(0)]);
-    assert_eq!(numbers(&follower.news().unwrap()), [last + 1]);
+    assert_eq!(numbers(&follower.unread_events().unwrap()), [last + 1]);
     let left: Vec<_> = std::fs::read_dir(&path).unwrap().map(|it| it.unwrap().file_name()).collect();
     assert!(!left.iter().any(|name| name == "events.new"), "{left:?}");
     let kept = found(&state);

@@ -14,7 +14,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize, Serializer};
 use uuid::Uuid;
 
-use super::records::Entry;
+use super::records::RegistryLine;
 use super::{AuditEntry, State, StateError};
 use crate::config::is_email;
 use crate::interface;
@@ -23,7 +23,7 @@ use crate::parallel::locked;
 
 pub use store::FILE;
 use store::long_before;
-pub(super) use store::{Tokens, outlasts, whole_records};
+pub(super) use store::{TokenStore, includes_backed_up_tokens, whole_records};
 
 /// The prefix of a token, by which people and secret scanners recognize one.
 pub const TOKEN_PREFIX: &str = "sf_";
@@ -34,17 +34,17 @@ const RANDOM: usize = 32;
 pub const TOKEN_DAYS: u32 = 90;
 
 /// The longest validity in days.
-pub const MOST_TOKEN_DAYS: u32 = 365;
+pub const MAX_TOKEN_DAYS: u32 = 365;
 
 /// How many days expired and revoked tokens are kept at least. The audit trail records for ever who created
 /// and revoked them.
 pub const TOKENS_KEPT_DAYS: i64 = 90;
 
 /// How many valid tokens one owner may have: they are kept in memory.
-const MOST_OF_ONE: usize = 100;
+const MAX_VALID_TOKENS_PER_OWNER: usize = 100;
 
 /// The same, including expired and revoked tokens that are still kept.
-const MOST_KEPT_OF_ONE: usize = 1000;
+const MAX_STORED_TOKENS_PER_OWNER: usize = 1000;
 
 /// In characters.
 const LONGEST_NAME: usize = 64;
@@ -127,7 +127,7 @@ pub struct NewToken {
 /// The result of a revocation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "revoked", content = "token")]
-pub enum Revoked {
+pub enum RevocationOutcome {
     /// Revoked by this request.
     Now(Token),
     /// Already revoked earlier.
@@ -137,7 +137,7 @@ pub enum Revoked {
 
 /// Why a token is not accepted. It is only logged: callers must not learn which of these it is.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NoToken {
+pub enum TokenRejection {
     #[error("there is no such token")]
     Unknown,
     #[error("{0} expired at {at}", at = interface::timestamp(.0.expires_at))]
@@ -147,10 +147,10 @@ pub enum NoToken {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum NotAdded {
+pub enum AddTokenError {
     /// The request is invalid.
     #[error(transparent)]
-    Order(#[from] OrderFault),
+    Order(#[from] InvalidTokenRequest),
     #[error(transparent)]
     State(#[from] StateError),
 }
@@ -158,7 +158,7 @@ pub enum NotAdded {
 /// An invalid field of a request for a token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
-pub struct OrderFault {
+pub struct InvalidTokenRequest {
     /// The field, as a JSON pointer.
     pub pointer: &'static str,
     /// A sentence without a full stop.
@@ -179,17 +179,17 @@ impl State {
     }
 
     /// Finds the valid token that a caller sent. It never waits for the disk.
-    pub fn token_of(&self, shown: &str, now: Timestamp) -> Result<Token, NoToken> {
+    pub fn authenticate_token(&self, shown: &str, now: Timestamp) -> Result<Token, TokenRejection> {
         // Text of any length is rejected by its form, without computing a digest.
         if !looks_like_token(shown) {
-            return Err(NoToken::Unknown);
+            return Err(TokenRejection::Unknown);
         }
         let facts = self.tokens.facts();
         holding(facts.find(&Digest::of(shown)), now)
     }
 
     /// Checks again a token that was accepted before.
-    pub fn still_holds(&self, id: Uuid, now: Timestamp) -> Result<(), NoToken> {
+    pub fn recheck_token(&self, id: Uuid, now: Timestamp) -> Result<(), TokenRejection> {
         holding(self.tokens.facts().get(id), now).map(drop)
     }
 
@@ -197,7 +197,7 @@ impl State {
     ///
     /// # Errors
     /// When the request is invalid, or the token can't be recorded. No token exists then.
-    pub fn add_token(&self, order: TokenOrder, by: &str, now: Timestamp) -> Result<NewToken, NotAdded> {
+    pub fn add_token(&self, order: TokenOrder, by: &str, now: Timestamp) -> Result<NewToken, AddTokenError> {
         let mut tokens = self.tokens.writing();
         let known = tokens.facts();
         let of_owner: Vec<&Token> = known.all().filter(|token| token.is_owned_by(&order.owner)).collect();
@@ -214,7 +214,7 @@ impl State {
         self.audit_token(format!("made {token}: {}, until {until}", token.scope()), by, now)?;
         let mut registry = locked(&self.registry);
         if !registry.facts.tokens_made {
-            registry.add(vec![Entry::TokensMade])?;
+            registry.add(vec![RegistryLine::TokensMade])?;
         }
         drop(registry);
         tokens.add(&token, Digest::of(secret.expose_secret()))?;
@@ -228,15 +228,15 @@ impl State {
     }
 
     /// Revokes a token, and records who revoked it.
-    pub fn revoke_token(&self, id: Uuid, by: &str, now: Timestamp) -> Result<Revoked, StateError> {
+    pub fn revoke_token(&self, id: Uuid, by: &str, now: Timestamp) -> Result<RevocationOutcome, StateError> {
         let mut tokens = self.tokens.writing();
-        let Some(token) = self.token(id) else { return Ok(Revoked::Unknown) };
+        let Some(token) = self.token(id) else { return Ok(RevocationOutcome::Unknown) };
         if token.revoked_at.is_some() {
-            return Ok(Revoked::Before(token));
+            return Ok(RevocationOutcome::Before(token));
         }
         self.audit_token(format!("revoked {token}"), by, now)?;
         tokens.revoke(id, now)?;
-        Ok(Revoked::Now(Token { revoked_at: Some(now), ..token }))
+        Ok(RevocationOutcome::Now(Token { revoked_at: Some(now), ..token }))
     }
 
     fn audit_token(&self, what: String, by: &str, at: Timestamp) -> Result<(), StateError> {
@@ -244,11 +244,11 @@ impl State {
     }
 }
 
-fn holding(token: Option<&Token>, now: Timestamp) -> Result<Token, NoToken> {
-    let token = token.cloned().ok_or(NoToken::Unknown)?;
+fn holding(token: Option<&Token>, now: Timestamp) -> Result<Token, TokenRejection> {
+    let token = token.cloned().ok_or(TokenRejection::Unknown)?;
     match token.revoked_at {
-        Some(_) => Err(NoToken::Revoked(token.into())),
-        None if token.expires_at <= now => Err(NoToken::Expired(token.into())),
+        Some(_) => Err(TokenRejection::Revoked(token.into())),
+        None if token.expires_at <= now => Err(TokenRejection::Expired(token.into())),
         None => Ok(token),
     }
 }
@@ -273,7 +273,7 @@ pub fn looks_like_token(text: &str) -> bool {
 
 impl Token {
     /// Whether the token is valid now.
-    pub fn holds(&self, now: Timestamp) -> bool {
+    pub fn is_valid_at(&self, now: Timestamp) -> bool {
         self.revoked_at.is_none() && now < self.expires_at
     }
 
@@ -304,8 +304,8 @@ impl fmt::Display for Token {
 
 impl TokenOrder {
     /// Validates the request against the existing tokens of the owner.
-    fn fault(&self, of_owner: &[&Token], now: Timestamp) -> Option<OrderFault> {
-        let fault = |pointer, why, hint| Some(OrderFault { pointer, why, hint });
+    fn fault(&self, of_owner: &[&Token], now: Timestamp) -> Option<InvalidTokenRequest> {
+        let fault = |pointer, why, hint| Some(InvalidTokenRequest { pointer, why, hint });
         let length = self.name.chars().count();
         if !(1..=LONGEST_NAME).contains(&length)
             || self.name.trim() != self.name
@@ -327,23 +327,23 @@ impl TokenOrder {
                 "give the address of a person, as a super user or a member of an organization has it",
             );
         }
-        if !(1..=MOST_TOKEN_DAYS).contains(&self.days) {
+        if !(1..=MAX_TOKEN_DAYS).contains(&self.days) {
             return fault(
                 "/days",
-                format!("a token holds from 1 to {MOST_TOKEN_DAYS} days, and not {}", self.days),
+                format!("a token holds from 1 to {MAX_TOKEN_DAYS} days, and not {}", self.days),
                 "make another one when it ends",
             );
         }
         let (holding, kept) = (
-            of_owner.iter().filter(|token| token.holds(now)).count(),
+            of_owner.iter().filter(|token| token.is_valid_at(now)).count(),
             of_owner.iter().filter(|token| token.over_at() > long_before(now)).count(),
         );
-        let (why, hint) = if holding >= MOST_OF_ONE {
+        let (why, hint) = if holding >= MAX_VALID_TOKENS_PER_OWNER {
             (
                 format!("{} has {holding} tokens that hold, and there can't be more", self.owner),
                 "revoke those that nobody needs",
             )
-        } else if kept >= MOST_KEPT_OF_ONE {
+        } else if kept >= MAX_STORED_TOKENS_PER_OWNER {
             let why = format!(
                 "{} has {kept} tokens with those that ended or were revoked in the last {TOKENS_KEPT_DAYS} days, and there \
                  can't be more",

@@ -28,11 +28,11 @@ use uuid::Uuid;
 use crate::names::FleetKey;
 use crate::parallel::locked;
 use crate::target::TargetError;
-use files::{Folders, Found};
-use inventory::{Entry, File, Inventory};
+use files::{Folders, PathContent};
+use inventory::{FileEntry, Inventory, ManifestFile};
 
-pub(super) use footprint::Footprint;
-pub use session::Session;
+pub(super) use footprint::FolderFootprint;
+pub use session::FolderSession;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirectoryTarget {
@@ -74,18 +74,18 @@ impl DirectoryTarget {
     }
 
     /// Reads a path in the fleet's folder. Only the output folder itself may be a link.
-    fn look(&self, path: &Utf8Path) -> Result<Found, TargetError> {
+    fn look(&self, path: &Utf8Path) -> Result<PathContent, TargetError> {
         self.look_again(path, &mut Folders::new())
     }
 
     /// Like [`Self::look`], for many paths at once: folders in `passed` aren't checked again.
-    fn look_again(&self, path: &Utf8Path, passed: &mut Folders) -> Result<Found, TargetError> {
-        files::look(&self.output, &self.folder().join(path), passed)
+    fn look_again(&self, path: &Utf8Path, passed: &mut Folders) -> Result<PathContent, TargetError> {
+        files::inspect_path(&self.output, &self.folder().join(path), passed)
     }
 
     /// Shortens an error for plans and records, whose readers need not know where the output folder is. The
     /// full path is logged, once for each new error of a folder.
-    pub(in crate::target) fn told(&self, error: TargetError) -> TargetError {
+    pub(in crate::target) fn publish_error(&self, error: TargetError) -> TargetError {
         static TOLD: Mutex<BTreeMap<Utf8PathBuf, String>> = Mutex::new(BTreeMap::new());
         let (folder, why) = (self.full(Utf8Path::new("")), error.to_string());
         if locked(&TOLD).insert(folder, why.clone()).as_ref() != Some(&why) {
@@ -97,7 +97,7 @@ impl DirectoryTarget {
     fn load(&self) -> Result<Inventory, TargetError> {
         let path = Utf8Path::new(inventory::FILE);
         match self.look(path)? {
-            Found::NotAFile => Err(TargetError::Foreign { path: self.full(path) }),
+            PathContent::NotAFile => Err(TargetError::Foreign { path: self.full(path) }),
             _ => Inventory::load(&self.full(Utf8Path::new("")), &self.fleet, self.installation),
         }
     }
@@ -105,7 +105,11 @@ impl DirectoryTarget {
     /// The file that is known to hold an object, with its present content. An intended file that has the
     /// intended content was written before a crash, so it is ours. None when no file was ever written for the
     /// object.
-    fn current(&self, entry: &Entry, passed: &mut Folders) -> Result<Option<(File, Found)>, TargetError> {
+    fn current(
+        &self,
+        entry: &FileEntry,
+        passed: &mut Folders,
+    ) -> Result<Option<(ManifestFile, PathContent)>, TargetError> {
         if let Some(intended) = &entry.intended {
             let found = self.look_again(&intended.path, passed)?;
             if found.has(&intended.content) {

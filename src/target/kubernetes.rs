@@ -12,13 +12,13 @@ mod fields;
 mod health;
 mod inventory;
 mod items;
-mod kept;
+mod kept_connection;
 mod leftovers;
 mod live;
 mod observe;
 mod preflight;
-mod pulse;
 mod retry;
+mod server_liveness;
 mod session;
 mod tally;
 #[cfg(test)]
@@ -39,22 +39,22 @@ use crate::parallel::locked;
 use crate::plan::ResourceMark;
 use crate::spec::kubeconfig::KubeAccess;
 use api::Api;
-use facts::Known;
+use facts::FactsCache;
 use inventory::Inventory;
-use watch::View;
+use watch::ClusterWatch;
 
 /// How many calls a session makes concurrently: enough to keep a server busy, and far below the 200
 /// concurrent changes that an API server allows by default (`--max-mutating-requests-inflight`).
 const AT_ONCE: usize = 32;
 
-pub use dry_run::Trial;
+pub use dry_run::DryRunStep;
 pub use error::KubeError;
-pub(in crate::target) use kept::Kept;
-pub use session::Session;
+pub(in crate::target) use kept_connection::KeptConnection;
+pub use session::ClusterSession;
 pub use tally::calls;
 
 /// How to reach a fleet's Kubernetes cluster, and how to recognize it.
-pub struct Cluster {
+pub struct KubernetesCluster {
     /// The used fields of the kubeconfig, or why there is none, as the end of a sentence.
     pub access: Result<KubeAccess, String>,
     pub described: bool,
@@ -66,7 +66,7 @@ pub struct Cluster {
     pub allowed: Vec<AddressRange>,
 }
 
-impl Cluster {
+impl KubernetesCluster {
     /// Refuses a cluster that the fleet may not use. `found` is its UID.
     fn admit(&self, fleet: &FleetKey, found: &str) -> Result<(), KubeError> {
         if let Some(bound) = self.bound.clone().filter(|bound| bound != found) {
@@ -91,11 +91,11 @@ fn whose(fleet: &FleetKey, told: &FleetKey) -> String {
 pub struct KubernetesTarget {
     fleet: FleetKey,
     installation: Uuid,
-    cluster: Arc<Cluster>,
+    cluster: Arc<KubernetesCluster>,
     api: Arc<OnceCell<Arc<Api>>>,
     /// The watches of a daemon; none where the cluster is read each time.
-    view: Option<Arc<View>>,
-    facts: Arc<Known>,
+    view: Option<Arc<ClusterWatch>>,
+    facts: Arc<FactsCache>,
     /// The objects that the last observation found newer than the inventory: a run applied them, then was
     /// killed or got no answer.
     ahead: Arc<Mutex<BTreeSet<ObjectKey>>>,
@@ -103,7 +103,7 @@ pub struct KubernetesTarget {
 
 impl KubernetesTarget {
     /// Connects to nothing yet.
-    pub fn new(fleet: FleetKey, installation: Uuid, cluster: Cluster) -> Self {
+    pub fn new(fleet: FleetKey, installation: Uuid, cluster: KubernetesCluster) -> Self {
         let (cluster, api, facts, ahead) =
             (Arc::new(cluster), Arc::default(), Arc::default(), Arc::default());
         Self { fleet, installation, cluster, api, view: None, facts, ahead }
@@ -167,12 +167,12 @@ impl KubernetesTarget {
     ) -> impl Future<Output = T> + 'a {
         // Boxed: several of these futures would overflow a thread's stack.
         let does = Box::pin(does);
-        async move { if self.view.is_some() { retry::hastily(does).await } else { does.await } }
+        async move { if self.view.is_some() { retry::with_planning_timeout(does).await } else { does.await } }
     }
 
     async fn api(&self) -> Result<&Api, KubeError> {
         let connect = || async {
-            let Cluster { access, described, allowed, .. } = &*self.cluster;
+            let KubernetesCluster { access, described, allowed, .. } = &*self.cluster;
             let no_access =
                 |reason: &String| KubeError::NoAccess { reason: reason.clone(), described: *described };
             let access = access.as_ref().map_err(no_access)?;

@@ -11,20 +11,20 @@ use crate::names::{Identifier, ResourceKey};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(super) struct Marks(BTreeMap<ResourceKey, Mark>);
+pub(super) struct InventoryMarks(BTreeMap<ResourceKey, RememberedMark>);
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Mark {
+struct RememberedMark {
     id: Uuid,
     protected: bool,
 }
 
-impl Marks {
+impl InventoryMarks {
     /// Adds the marks of resources before their steps run. New protection starts at once; lifted protection
     /// lasts until `refresh`.
     pub(super) fn announce(&mut self, marks: BTreeMap<ResourceKey, ResourceMark>) {
         for (resource, ResourceMark { id, protected }) in marks {
-            self.0.entry(resource).or_insert(Mark { id, protected }).protected |= protected;
+            self.0.entry(resource).or_insert(RememberedMark { id, protected }).protected |= protected;
         }
     }
 
@@ -37,18 +37,18 @@ impl Marks {
         self.0.retain(|resource, _| owners.contains(resource));
         for &owner in owners {
             if let Some(ResourceMark { id, protected }) = mark(owner) {
-                self.0.insert(owner.clone(), Mark { id, protected });
+                self.0.insert(owner.clone(), RememberedMark { id, protected });
             }
         }
     }
 
-    pub(super) fn of<'r>(&self, resources: impl IntoIterator<Item = &'r ResourceKey>) -> Marks {
+    pub(super) fn of<'r>(&self, resources: impl IntoIterator<Item = &'r ResourceKey>) -> InventoryMarks {
         let mark = |resource: &ResourceKey| Some((resource.clone(), self.0.get(resource)?.clone()));
-        Marks(resources.into_iter().filter_map(mark).collect())
+        InventoryMarks(resources.into_iter().filter_map(mark).collect())
     }
 
     /// Adds another inventory part's marks, limited to an organization's resources.
-    pub(super) fn add(&mut self, others: &Marks, organization: &Identifier) {
+    pub(super) fn add(&mut self, others: &InventoryMarks, organization: &Identifier) {
         let theirs = others.0.iter().filter(|(resource, _)| resource.organization == *organization);
         self.0.extend(theirs.map(|(resource, mark)| (resource.clone(), mark.clone())));
     }
@@ -63,6 +63,8 @@ impl Marks {
 
     pub(super) fn all(&self) -> BTreeMap<ResourceKey, ResourceMark> {
         let marks = self.0.iter();
-        marks.map(|(key, &Mark { id, protected })| (key.clone(), ResourceMark { id, protected })).collect()
+        marks
+            .map(|(key, &RememberedMark { id, protected })| (key.clone(), ResourceMark { id, protected }))
+            .collect()
     }
 }

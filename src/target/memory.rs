@@ -9,18 +9,18 @@ use std::time::SystemTime;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
-use super::kubernetes::Kept;
-use super::{Footprint, Target, Targets};
+use super::kubernetes::KeptConnection;
+use super::{Target, TargetFootprint, Targets};
 use crate::names::{Digest, FleetKey};
 use crate::parallel::locked;
-use crate::plan::Quiet;
+use crate::plan::UnchangedFleet;
 
 /// A cache of the fleets that were found in their desired state, with everything that would invalidate that.
 /// It saves rendering, reading and comparing, and never changes a plan: without it, every fleet is observed.
 #[derive(Default)]
-pub struct Memory {
+pub struct TargetMemory {
     fleets: Mutex<BTreeMap<FleetKey, Arc<Remembered>>>,
-    kept: Mutex<BTreeMap<FleetKey, Kept>>,
+    kept: Mutex<BTreeMap<FleetKey, KeptConnection>>,
     changed: Arc<Notify>,
     /// Whether connections belong to another memory.
     is_copy: bool,
@@ -31,7 +31,7 @@ pub struct Memory {
 
 /// The inputs of a fleet's comparison. Read both before the fleet is observed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Basis {
+pub struct FleetBasis {
     /// The digest of [`crate::render::Renderer::inputs`].
     pub desired: Digest,
     /// The number that `State::version_of` returns.
@@ -39,24 +39,29 @@ pub struct Basis {
 }
 
 struct Remembered {
-    basis: Basis,
-    footprint: Footprint,
-    quiet: Arc<Quiet>,
+    basis: FleetBasis,
+    footprint: TargetFootprint,
+    quiet: Arc<UnchangedFleet>,
 }
 
-pub struct Begun {
-    basis: Basis,
+pub struct PendingObservation {
+    basis: FleetBasis,
     /// None when a change could go unnoticed.
-    footprint: Option<Footprint>,
+    footprint: Option<TargetFootprint>,
 }
 
-impl Memory {
+impl TargetMemory {
     /// Copies the cache. The copy uses the original's connections: it opens none, and its [`Self::changed`]
     /// is not notified.
-    pub fn copy(&self) -> Memory {
+    pub fn copy(&self) -> TargetMemory {
         let fleets = locked(&self.fleets).clone();
         let kept = locked(&self.kept).clone();
-        Memory { fleets: Mutex::new(fleets), kept: Mutex::new(kept), is_copy: true, ..Memory::default() }
+        TargetMemory {
+            fleets: Mutex::new(fleets),
+            kept: Mutex::new(kept),
+            is_copy: true,
+            ..TargetMemory::default()
+        }
     }
 
     /// Gives this round's targets the connections of earlier rounds. New or changed kubeconfigs get a new
@@ -74,7 +79,8 @@ impl Memory {
         let mut before = std::mem::take(&mut *kept);
         for (fleet, target) in &mut targets.targets {
             if let Target::Kubernetes(cluster) = target
-                && let Some(connection) = cluster.keep(before.remove(fleet), runtime, &self.changed)
+                && let Some(connection) =
+                    cluster.reuse_connection(before.remove(fleet), runtime, &self.changed)
             {
                 kept.insert(fleet.clone(), connection);
             }
@@ -103,7 +109,12 @@ impl Memory {
 
     /// Returns the result of the last comparison if it is still valid. None when the fleet has to be
     /// observed, because something may have changed or it wasn't in its desired state.
-    pub fn recall(&self, fleet: &FleetKey, target: &Target, basis: &Basis) -> Option<Arc<Quiet>> {
+    pub fn recall(
+        &self,
+        fleet: &FleetKey,
+        target: &Target,
+        basis: &FleetBasis,
+    ) -> Option<Arc<UnchangedFleet>> {
         let fleets = locked(&self.fleets);
         let remembered = fleets.get(fleet).map(Arc::clone)?;
         // The check below may take long, and other fleets need the lock.
@@ -111,17 +122,24 @@ impl Memory {
         let quiet = &remembered.quiet;
         let is_known = !quiet.lacks_something() || target.knows_facts();
         let is_trusted = self.trusts_folders.load(Ordering::Relaxed);
-        (is_known && remembered.basis == *basis && target.has(&remembered.footprint, is_trusted))
-            .then(|| Arc::clone(quiet))
+        (is_known
+            && remembered.basis == *basis
+            && target.is_unchanged_since(&remembered.footprint, is_trusted))
+        .then(|| Arc::clone(quiet))
     }
 
     /// Starts an observation. Its result is valid while the target stays as it is now.
-    pub fn begin(&self, target: &Target, basis: Basis, now: SystemTime) -> Begun {
-        Begun { footprint: target.footprint(now), basis }
+    pub fn begin(&self, target: &Target, basis: FleetBasis, now: SystemTime) -> PendingObservation {
+        PendingObservation { footprint: target.footprint(now), basis }
     }
 
     /// Caches a fleet that was found in its desired state, or forgets it otherwise.
-    pub fn remember(&self, fleet: &FleetKey, Begun { basis, footprint }: Begun, found: Option<&Quiet>) {
+    pub fn remember(
+        &self,
+        fleet: &FleetKey,
+        PendingObservation { basis, footprint }: PendingObservation,
+        found: Option<&UnchangedFleet>,
+    ) {
         let remembered = footprint.zip(found.cloned());
         let remembered =
             remembered.map(|(footprint, quiet)| Remembered { basis, footprint, quiet: Arc::new(quiet) });

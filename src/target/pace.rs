@@ -2,14 +2,14 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
 #[derive(Debug, Clone)]
-pub struct Pace {
+pub struct Backoff {
     first: Duration,
     longest: Duration,
     chance: (f64, f64),
     failures: u32,
 }
 
-impl Pace {
+impl Backoff {
     /// A backoff from `first` to `longest`. Each pause is between half and all of that, so that clients that
     /// lost the same server don't return at once.
     pub const fn new(first: Duration, longest: Duration) -> Self {
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn pauses_grow_up_to_a_limit_and_start_again() {
-        let mut pace = Pace::new(Duration::from_millis(250), Duration::from_secs(30));
+        let mut pace = Backoff::new(Duration::from_millis(250), Duration::from_secs(30));
         for milliseconds in [250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000] {
             let (pause, most) = (pace.next_pause(), Duration::from_millis(milliseconds));
             assert!(pause >= most / 2 && pause <= most, "{pause:?} of {most:?}");

@@ -1,21 +1,21 @@
 use serde::{Deserialize, Serialize};
 
-use super::{Unshown, find_cluster};
+use super::{NotFound, find_cluster};
 use crate::interface;
 use crate::round::Round;
 
 /// The listeners of a cluster.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Ways {
+pub struct ClusterListeners {
     /// The cluster's path: `acme/orders`.
     pub cluster: String,
     /// `None` if the cluster wasn't applied.
-    pub ways: Option<Vec<Way>>,
+    pub ways: Option<Vec<ClusterListener>>,
 }
 
 /// A listener, with the properties to connect to it.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Way {
+pub struct ClusterListener {
     pub listener: String,
     /// A Java properties file for Kafka clients.
     pub properties: String,
@@ -25,15 +25,15 @@ pub struct Way {
 ///
 /// # Errors
 /// Like [`find_cluster`].
-pub fn ways(round: &Round, named: &str) -> Result<Ways, Unshown> {
+pub fn ways(round: &Round, named: &str) -> Result<ClusterListeners, NotFound> {
     let key = find_cluster(round, named)?;
     let ways = round.applied_cluster(&key).map(|(cluster, known)| {
         let all = interface::client_properties(cluster, known);
-        let way = |way: &interface::ClientProperties| Way {
+        let way = |way: &interface::ClientProperties| ClusterListener {
             listener: way.listener.to_owned(),
             properties: way.to_java(),
         };
         all.iter().map(way).collect()
     });
-    Ok(Ways { cluster: key.path(), ways })
+    Ok(ClusterListeners { cluster: key.path(), ways })
 }

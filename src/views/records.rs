@@ -6,16 +6,16 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Unshown;
+use super::NotFound;
 use crate::catalog::{RecordedResource, Resource, Status};
-use crate::interface::{self, Outputs, Standing};
+use crate::interface::{self, RecordOutputs, Standing};
 use crate::names::{Identifier, Kind, ResourceKey};
 use crate::problem::Origin;
 use crate::round::Round;
 use crate::spec::{Fields, Organization, Quotas, Safeguards, Spec};
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Found {
+pub struct ResourceView {
     /// `acme/orders`.
     pub path: String,
     /// `None` for kinds that nothing runs for.
@@ -23,7 +23,7 @@ pub struct Found {
     pub record: Value,
 }
 
-pub enum Known<'r> {
+pub enum KnownResource<'r> {
     Wanted(&'r Resource),
     /// No longer in any document but still there, as last applied.
     Leaving(Box<Resource>),
@@ -31,12 +31,12 @@ pub enum Known<'r> {
     Implied(Box<Resource>),
 }
 
-impl Deref for Known<'_> {
+impl Deref for KnownResource<'_> {
     type Target = Resource;
     fn deref(&self) -> &Resource {
         match self {
-            Known::Wanted(resource) => resource,
-            Known::Leaving(resource) | Known::Implied(resource) => resource,
+            KnownResource::Wanted(resource) => resource,
+            KnownResource::Leaving(resource) | KnownResource::Implied(resource) => resource,
         }
     }
 }
@@ -45,7 +45,7 @@ impl Deref for Known<'_> {
 ///
 /// # Errors
 /// When none has the path.
-pub fn of_kind(round: &Round, kind: Kind, path: Option<&str>) -> Result<Vec<Found>, Unshown> {
+pub fn of_kind(round: &Round, kind: Kind, path: Option<&str>) -> Result<Vec<ResourceView>, NotFound> {
     let keys = all(round, kind);
     let Some(path) = path else {
         let known = keys.into_iter().filter_map(|key| find(round, key));
@@ -104,22 +104,22 @@ pub fn root(round: &Round) -> Option<Resource> {
         fields: Fields::default(),
         hold: None,
         safeguards: Safeguards::default(),
-        stands_in: None,
+        current_file: None,
         secrets: BTreeMap::new(),
         key,
     })
 }
 
 /// `None` if there is no such resource, or its applied spec was lost.
-pub fn find<'r>(round: &'r Round, key: &ResourceKey) -> Option<Known<'r>> {
-    let wanted = round.checked.catalog.resources.get(key).map(Known::Wanted);
+pub fn find<'r>(round: &'r Round, key: &ResourceKey) -> Option<KnownResource<'r>> {
+    let wanted = round.checked.catalog.resources.get(key).map(KnownResource::Wanted);
     let left = || {
         let record = round.checked.recorded.resources.get(key)?;
-        Some(Known::Leaving(Box::new(leaving(key, record)?)))
+        Some(KnownResource::Leaving(Box::new(leaving(key, record)?)))
     };
     let implied = || {
         let root = Some(key).filter(|key| is_root(key)).and_then(|_| root(round))?;
-        Some(Known::Implied(Box::new(root)))
+        Some(KnownResource::Implied(Box::new(root)))
     };
     wanted.or_else(left).or_else(implied)
 }
@@ -134,23 +134,23 @@ fn leaving(key: &ResourceKey, record: &RecordedResource) -> Option<Resource> {
         fields: Fields::default(),
         hold: None,
         safeguards: Safeguards { protected: record.protected, suspended: record.suspended },
-        stands_in: None,
+        current_file: None,
         secrets: BTreeMap::new(),
     })
 }
 
-fn not_found(kind: Kind, path: &str, of_kind: &[&ResourceKey]) -> Unshown {
+fn not_found(kind: Kind, path: &str, of_kind: &[&ResourceKey]) -> NotFound {
     let known: Vec<String> = of_kind.iter().map(|key| key.path()).collect();
     let hint = match known.as_slice() {
         [] => format!("the tree has no {}", kind.noun()),
         _ => format!("there are: {}", known.join(", ")),
     };
-    Unshown { message: format!("there is no {} {path}", kind.noun()), hint, is_usage: false }
+    NotFound { message: format!("there is no {} {path}", kind.noun()), hint, is_usage: false }
 }
 
-fn found(round: &Round, resource: &Resource) -> Found {
+fn found(round: &Round, resource: &Resource) -> ResourceView {
     let standing = round.standing(&resource.key);
-    Found {
+    ResourceView {
         path: resource.key.path(),
         status: matches!(resource.key.kind, Kind::Fleet | Kind::Cluster).then_some(standing.status),
         record: record(round, resource, &standing),
@@ -160,7 +160,7 @@ fn found(round: &Round, resource: &Resource) -> Found {
 /// The complete record of a resource.
 pub fn record(round: &Round, resource: &Resource, standing: &Standing) -> Value {
     let key = &resource.key;
-    let outputs = Outputs {
+    let outputs = RecordOutputs {
         manifests: manifests_of(round, key),
         cluster: round.applied_cluster(key),
         loadbalancer_dns: round.loadbalancer_dns(key),

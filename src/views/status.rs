@@ -12,7 +12,7 @@ use crate::round::Round;
 use crate::spec::Spec;
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Line {
+pub struct StatusLine {
     pub resource: ResourceKey,
     pub status: Status,
     /// Set where the status alone raises a question.
@@ -26,7 +26,7 @@ pub struct Line {
 }
 
 /// The fleets in order, each followed by its clusters: those of the tree, and those that still exist.
-pub fn lines(round: &Round) -> Vec<Line> {
+pub fn lines(round: &Round) -> Vec<StatusLine> {
     let catalog = &round.checked.catalog;
     let mut clusters = clusters(round);
     let mut lines = Vec::new();
@@ -40,7 +40,7 @@ pub fn lines(round: &Round) -> Vec<Line> {
         let unreached = unreached(round, key);
         let clusters = clusters.into_iter().map(|cluster| line(round, cluster, None, None));
         lines.extend(clusters.map(|line| match (&unreached, line.status) {
-            (Some(why), Status::Unreachable) => Line { reason: Some(why.clone()), ..line },
+            (Some(why), Status::Unreachable) => StatusLine { reason: Some(why.clone()), ..line },
             _ => line,
         }));
     }
@@ -72,7 +72,12 @@ fn clusters(round: &Round) -> BTreeMap<FleetKey, BTreeSet<ResourceKey>> {
     clusters
 }
 
-fn line(round: &Round, resource: ResourceKey, kafka_units: Option<Gauge>, clusters: Option<Gauge>) -> Line {
+fn line(
+    round: &Round,
+    resource: ResourceKey,
+    kafka_units: Option<Gauge>,
+    clusters: Option<Gauge>,
+) -> StatusLine {
     let Standing { status, reason, since, .. } = round.standing(&resource);
-    Line { resource, status, reason, since: since.map(interface::timestamp), kafka_units, clusters }
+    StatusLine { resource, status, reason, since: since.map(interface::timestamp), kafka_units, clusters }
 }

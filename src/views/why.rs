@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 
-use super::{Unshown, find_cluster};
+use super::{NotFound, find_cluster};
 use crate::catalog::{Hold, Status};
-use crate::health::objects::{self, Drifted, Objects};
+use crate::health::objects::{self, DriftedObject, ObjectFindings};
 use crate::interface::{self, Standing};
 use crate::names::{FleetKey, ResourceKey};
 use crate::plan::{self, Cause, Change, Reach, Verb, Waiting};
@@ -14,7 +14,7 @@ use crate::round::Round;
 use crate::target::Target;
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Page {
+pub struct WhyReport {
     pub cluster: ResourceKey,
     pub fleet: Option<FleetKey>,
     /// `None` if no document names it.
@@ -32,7 +32,7 @@ pub struct Page {
     pub unseen: Option<String>,
     /// Problems of the whole fleet.
     pub of_fleet: Vec<String>,
-    pub objects: Objects,
+    pub objects: ObjectFindings,
     /// Suggested actions, most important first.
     pub next: Vec<String>,
 }
@@ -49,7 +49,7 @@ pub struct LastKnown {
 ///
 /// # Errors
 /// Like [`find_cluster`].
-pub fn page(round: &Round, named: &str, tree: &str, runtime: &Handle) -> Result<Page, Unshown> {
+pub fn page(round: &Round, named: &str, tree: &str, runtime: &Handle) -> Result<WhyReport, NotFound> {
     let cluster = find_cluster(round, named)?;
     let checked = &round.checked;
     let resource = checked.catalog.resources.get(&cluster);
@@ -59,8 +59,9 @@ pub fn page(round: &Round, named: &str, tree: &str, runtime: &Handle) -> Result<
     let Standing { status, reason, since, .. } = round.standing(&cluster);
     let fleet = round.fleet_of(&cluster);
     let drifted = drifted(change);
-    let objects = round.sight(&cluster, runtime).map(|(wanted, seen)| objects::of(wanted, &seen, &drifted));
-    let mut page = Page {
+    let objects =
+        round.observe_cluster(&cluster, runtime).map(|(wanted, seen)| objects::of(wanted, &seen, &drifted));
+    let mut page = WhyReport {
         spec: change.and_then(|it| it.origin.clone()).or(resource.map(|it| it.origin.clone())).or_else(good),
         status,
         reason,
@@ -75,7 +76,7 @@ pub fn page(round: &Round, named: &str, tree: &str, runtime: &Handle) -> Result<
             lines_of,
         ),
         unseen: objects.is_none().then(|| unseen(fleet.as_ref(), status, round)),
-        objects: objects.unwrap_or_else(|| Objects::drifted(&drifted)),
+        objects: objects.unwrap_or_else(|| ObjectFindings::drifted(&drifted)),
         next: Vec::new(),
         of_fleet: of_fleet(fleet.as_ref(), round),
         fleet,
@@ -95,11 +96,11 @@ fn of_fleet(fleet: Option<&FleetKey>, round: &Round) -> Vec<String> {
 }
 
 /// The objects that were changed on the target.
-fn drifted(change: Option<&Change>) -> Vec<Drifted<'_>> {
+fn drifted(change: Option<&Change>) -> Vec<DriftedObject<'_>> {
     let change = change.filter(|change| matches!(change.cause, Cause::Drift { .. }));
     let steps = change.into_iter().flat_map(|change| &change.steps);
     let steps = steps.filter(|step| step.verb != Verb::Delete);
-    steps.map(|step| Drifted { object: &step.object, gone: step.verb == Verb::Create }).collect()
+    steps.map(|step| DriftedObject { object: &step.object, gone: step.verb == Verb::Create }).collect()
 }
 
 /// The last judgement, if the cluster can't be observed now.
@@ -141,7 +142,7 @@ fn lines_of(change: &Change) -> Vec<String> {
 }
 
 /// Suggested actions, most important first.
-fn next(page: &Page, change: Option<&Change>, round: &Round, tree: &str) -> Vec<String> {
+fn next(page: &WhyReport, change: Option<&Change>, round: &Round, tree: &str) -> Vec<String> {
     let waiting = |change: &Change| -> Vec<String> {
         change.waiting.iter().filter_map(|waiting| step(page, change, waiting, tree)).collect()
     };
@@ -169,7 +170,7 @@ fn next(page: &Page, change: Option<&Change>, round: &Round, tree: &str) -> Vec<
 }
 
 /// The suggested action for an unreachable target.
-fn hint_of_reach(page: &Page, round: &Round) -> Option<String> {
+fn hint_of_reach(page: &WhyReport, round: &Round) -> Option<String> {
     match &round.fleet_plan(page.fleet.as_ref()?)?.reach {
         Reach::Unreachable { hint, .. } if !hint.is_empty() => Some(hint.clone()),
         _ => None,
@@ -177,7 +178,7 @@ fn hint_of_reach(page: &Page, round: &Round) -> Option<String> {
 }
 
 /// The suggested action for a change that waits.
-fn step(page: &Page, change: &Change, waiting: &Waiting, tree: &str) -> Option<String> {
+fn step(page: &WhyReport, change: &Change, waiting: &Waiting, tree: &str) -> Option<String> {
     let spec = page.spec.as_ref().map_or_else(|| "its spec".to_owned(), ToString::to_string);
     match waiting {
         Waiting::Held(Hold::Invalid { .. }) => Some(format!("mend {spec}: streamfleet validate {tree}")),
@@ -186,6 +187,6 @@ fn step(page: &Page, change: &Change, waiting: &Waiting, tree: &str) -> Option<S
             _ => Some(format!("put {spec} back as it was, or do it another way")),
         },
         Waiting::Unreachable { hint, .. } if !hint.is_empty() => Some(hint.clone()),
-        _ => plan::way_out(change, waiting, tree),
+        _ => plan::wait_remedy(change, waiting, tree),
     }
 }

@@ -8,7 +8,7 @@ use tracing_subscriber::fmt::FormatFields;
 use tracing_subscriber::fmt::format::Writer;
 
 use crate::plan::plain;
-use crate::problem::cut;
+use crate::problem::truncate_bytes;
 
 /// Fields for searching by file. A line omits them if its message already contains the position.
 const PLACE: [&str; 2] = ["file", "line"];
@@ -17,11 +17,11 @@ const PLACE: [&str; 2] = ["file", "line"];
 const LONGEST: usize = 8 << 10;
 
 /// Formats the fields of log lines for [`tracing_subscriber::fmt`].
-pub struct Lines;
+pub struct LineFields;
 
-impl<'w> FormatFields<'w> for Lines {
+impl<'w> FormatFields<'w> for LineFields {
     fn format_fields<R: RecordFields>(&self, mut writer: Writer<'w>, fields: R) -> fmt::Result {
-        let mut entry = Entry::default();
+        let mut entry = LogEntry::default();
         fields.record(&mut entry);
         let color = writer.has_ansi_escapes();
         writer.write_str(&entry.line(color))
@@ -29,7 +29,7 @@ impl<'w> FormatFields<'w> for Lines {
 }
 
 #[derive(Default)]
-pub(super) struct Entry {
+pub(super) struct LogEntry {
     pub(super) message: String,
     pub(super) fields: Vec<(&'static str, Value)>,
 }
@@ -48,16 +48,16 @@ impl Value {
     }
 }
 
-impl Visit for Entry {
+impl Visit for LogEntry {
     fn record_str(&mut self, field: &Field, value: &str) {
         match field.name() {
-            "message" => self.message = cut(value, LONGEST).into_owned(),
-            name => self.fields.push((name, Value::Text(cut(value, LONGEST).into_owned()))),
+            "message" => self.message = truncate_bytes(value, LONGEST).into_owned(),
+            name => self.fields.push((name, Value::Text(truncate_bytes(value, LONGEST).into_owned()))),
         }
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        let value = cut(&format!("{value:?}"), LONGEST).into_owned();
+        let value = truncate_bytes(&format!("{value:?}"), LONGEST).into_owned();
         match field.name() {
             "message" => self.message = value,
             name => self.fields.push((name, Value::Other(value))),
@@ -65,7 +65,7 @@ impl Visit for Entry {
     }
 }
 
-impl Entry {
+impl LogEntry {
     /// Formats the line. Control characters from outside can neither command the terminal nor start a new
     /// line.
     pub(super) fn line(&self, color: bool) -> String {
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn what_the_words_say_is_not_repeated_and_nothing_commands_a_terminal() {
         let text = |text: &str| Value::Text(text.to_owned());
-        let mut entry = Entry {
+        let mut entry = LogEntry {
             message: "decided to update cluster acme/a: x 1 → 2 (acme/a.yaml:9)\x1b[2J".to_owned(),
             fields: vec![
                 ("fleet", text("acme/eu")),

@@ -4,28 +4,28 @@ use std::fmt::{Display, Write as _};
 use std::time::Duration;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum MetricKind {
     Counter,
     Gauge,
     Histogram,
 }
 
-impl Kind {
+impl MetricKind {
     fn word(self) -> &'static str {
         match self {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
-            Kind::Histogram => "histogram",
+            MetricKind::Counter => "counter",
+            MetricKind::Gauge => "gauge",
+            MetricKind::Histogram => "histogram",
         }
     }
 }
 
 #[derive(Default)]
-pub(super) struct Page(pub(super) String);
+pub(super) struct MetricsText(pub(super) String);
 
-impl Page {
+impl MetricsText {
     /// Begins a metric. All of its samples must follow.
-    pub(super) fn metric(&mut self, name: &'static str, kind: Kind, help: &str) -> Metric<'_> {
+    pub(super) fn metric(&mut self, name: &'static str, kind: MetricKind, help: &str) -> Metric<'_> {
         self.line(format_args!("# HELP {name} {}", escaped(help, false)));
         self.line(format_args!("# TYPE {name} {}", kind.word()));
         Metric { page: self, name }
@@ -38,7 +38,7 @@ impl Page {
 }
 
 pub(super) struct Metric<'p> {
-    page: &'p mut Page,
+    page: &'p mut MetricsText,
     name: &'static str,
 }
 
@@ -101,8 +101,8 @@ mod tests {
 
     #[test]
     fn what_would_end_a_line_or_a_label_is_escaped() {
-        let mut page = Page::default();
-        page.metric("a_total", Kind::Counter, "One \\ two\nlines.").sample(&[("of", "a\"b\\c\nd")], 3);
+        let mut page = MetricsText::default();
+        page.metric("a_total", MetricKind::Counter, "One \\ two\nlines.").sample(&[("of", "a\"b\\c\nd")], 3);
         let expected = "# HELP a_total One \\\\ two\\nlines.\n# TYPE a_total counter\na_total{of=\"a\\\"b\\\\c\\nd\"} 3\n";
         assert_eq!(page.0, expected);
     }
@@ -113,8 +113,8 @@ mod tests {
         for millis in [5, 90, 3_600_000] {
             histogram.observe(Duration::from_millis(millis));
         }
-        let mut page = Page::default();
-        page.metric("a_seconds", Kind::Histogram, "A.").histogram(&histogram);
+        let mut page = MetricsText::default();
+        page.metric("a_seconds", MetricKind::Histogram, "A.").histogram(&histogram);
         for line in [
             "a_seconds_bucket{le=\"0.005\"} 1\na_seconds_bucket{le=\"0.025\"} 1\na_seconds_bucket{le=\"0.1\"} 2\n",
             "a_seconds_bucket{le=\"1800\"} 2\na_seconds_bucket{le=\"+Inf\"} 3\n",

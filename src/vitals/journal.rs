@@ -11,7 +11,7 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-use super::entry::Entry;
+use super::entry::LogEntry;
 
 const SOCKET: &str = "/run/systemd/journal/socket";
 
@@ -51,7 +51,7 @@ fn is_stream(stream: &OsStr, file: impl AsFd) -> bool {
 
 impl<S: Subscriber> Layer<S> for Journal {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let mut entry = Entry::default();
+        let mut entry = LogEntry::default();
         event.record(&mut entry);
         let datagram = datagram(&entry, *event.metadata().level(), event.metadata().target());
         if let Err(error) = self.socket.send(&datagram) {
@@ -63,7 +63,7 @@ impl<S: Subscriber> Layer<S> for Journal {
 }
 
 /// An event in journald's native protocol.
-fn datagram(entry: &Entry, level: Level, target: &str) -> Vec<u8> {
+fn datagram(entry: &LogEntry, level: Level, target: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     put(&mut bytes, "MESSAGE", &entry.line(false));
     put(&mut bytes, "PRIORITY", priority(level));

@@ -9,7 +9,7 @@ use tracing::{Event, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-use super::entry::{self, Entry};
+use super::entry::{self, LogEntry};
 use crate::parallel::locked;
 
 pub struct JsonLines<W>(Mutex<W>);
@@ -22,7 +22,7 @@ impl<W: Write> JsonLines<W> {
 
 impl<S: Subscriber, W: Write + Send + 'static> Layer<S> for JsonLines<W> {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let mut entry = Entry::default();
+        let mut entry = LogEntry::default();
         event.record(&mut entry);
         let line = line(entry, Timestamp::now(), event) + "\n";
         // A log that can't be written any more is no reason to stop.
@@ -31,7 +31,7 @@ impl<S: Subscriber, W: Write + Send + 'static> Layer<S> for JsonLines<W> {
 }
 
 /// One line. The fields of the event are nested, so that they can't collide with those of the line.
-fn line(entry: Entry, at: Timestamp, event: &Event<'_>) -> String {
+fn line(entry: LogEntry, at: Timestamp, event: &Event<'_>) -> String {
     let value = |value: entry::Value| match value {
         entry::Value::Text(text) => Value::String(text),
         entry::Value::Other(text) => serde_json::from_str(&text)

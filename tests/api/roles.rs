@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use serde_json::{Value, json};
-use streamfleet::api::route::{Method, Needs, ROUTES, Route};
+use streamfleet::api::route::{Method, ROUTES, RequiredAccess, Route};
 
 use super::exchanges::{certificate, cluster, fleet};
 use super::{Api, ROOT, Reply, new_token};
@@ -52,13 +52,13 @@ const CALLERS: &[Known] = &[
     (Rank::Super, ROOT, "*", "admin", &["acme", "other", "root"], Rank::Super),
 ];
 
-fn rank_for(needs: Needs) -> Rank {
+fn rank_for(needs: RequiredAccess) -> Rank {
     match needs {
-        Needs::Nobody => Rank::Nobody,
-        Needs::Read => Rank::Viewer,
-        Needs::Write => Rank::Editor,
-        Needs::Admin => Rank::Admin,
-        Needs::Super => Rank::Super,
+        RequiredAccess::Nobody => Rank::Nobody,
+        RequiredAccess::Read => Rank::Viewer,
+        RequiredAccess::Write => Rank::Editor,
+        RequiredAccess::Admin => Rank::Admin,
+        RequiredAccess::Super => Rank::Super,
     }
 }
 
@@ -218,7 +218,7 @@ fn nobody_may_do_more_than_the_table_says() {
     for route in ROUTES {
         let (what, body) = call(route);
         let nobody = api.call_as("sf_none", &what, &[], body.clone());
-        let unknown = if route.needs > Needs::Nobody { 401 } else { 200 };
+        let unknown = if route.needs > RequiredAccess::Nobody { 401 } else { 200 };
         assert_eq!(nobody.status, unknown, "{what}: {:#}", nobody.body);
         for caller in &callers {
             let Caller { rank, owner, sees, token, .. } = caller;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use streamfleet::source::git::write::{WriteError, Written};
+use streamfleet::source::git::write::{CommitResult, WriteError};
 
 use super::write::{Place, put, write};
 use crate::support::control_plane::until;
@@ -54,7 +54,7 @@ fn what_a_server_may_still_take_is_not_said_to_be_unwritten() {
     go(&place);
     until("the server took it", || (place.tip() == *commit).then_some(()));
     let again = write(&mirror, &[put("a.yaml", "a: 2")]).unwrap();
-    assert_eq!(again, Written { commit: commit.clone(), is_new: false });
+    assert_eq!(again, CommitResult { commit: commit.clone(), is_new: false });
     assert_eq!(place.git("-C remote.git rev-list --count main"), "2");
 }
 

@@ -9,9 +9,9 @@ use std::process::Command;
 use camino::Utf8PathBuf;
 use streamfleet::config::SourceConfig;
 use streamfleet::source::git::Mirror;
-use streamfleet::source::git::write::{WriteError, Written};
-use streamfleet::source::{Author, Change, Edit};
-use streamfleet::spec::{Entry, Snapshot};
+use streamfleet::source::git::write::{CommitResult, WriteError};
+use streamfleet::source::{Author, FileEdit, SourceChange};
+use streamfleet::spec::{Snapshot, SnapshotEntry};
 use tempfile::TempDir;
 
 use crate::support::ssh::{Server, make_key};
@@ -120,31 +120,33 @@ impl Place {
     }
 }
 
-pub fn put(path: &str, text: &str) -> Edit {
-    Edit { path: path.parse().unwrap(), content: Some(text.as_bytes().to_vec()) }
+pub fn put(path: &str, text: &str) -> FileEdit {
+    FileEdit { path: path.parse().unwrap(), content: Some(text.as_bytes().to_vec()) }
 }
 
-fn remove(path: &str) -> Edit {
-    Edit { path: path.parse().unwrap(), content: None }
+fn remove(path: &str) -> FileEdit {
+    FileEdit { path: path.parse().unwrap(), content: None }
 }
 
 fn ada() -> Author {
     Author { name: "Ada".to_owned(), email: "ada@example.com".to_owned() }
 }
 
-fn change(edit: Edit) -> Change {
-    Change { message: "change".to_owned(), edits: vec![edit] }
+fn change(edit: FileEdit) -> SourceChange {
+    SourceChange { message: "change".to_owned(), edits: vec![edit] }
 }
 
 /// Writes whatever is there.
-pub fn write(mirror: &Mirror, edits: &[Edit]) -> Result<Written, WriteError<Infallible>> {
-    mirror.write(&ada(), |_| Ok(Change { message: "change\n\nby the API".to_owned(), edits: edits.to_vec() }))
+pub fn write(mirror: &Mirror, edits: &[FileEdit]) -> Result<CommitResult, WriteError<Infallible>> {
+    mirror.write(&ada(), |_| {
+        Ok(SourceChange { message: "change\n\nby the API".to_owned(), edits: edits.to_vec() })
+    })
 }
 
 fn text(snapshot: &Snapshot, path: &str) -> String {
     match &snapshot.entries[path] {
-        Entry::File { bytes, .. } => String::from_utf8(bytes.to_vec()).unwrap(),
-        Entry::Unreadable { message, .. } => panic!("{path}: {message}"),
+        SnapshotEntry::File { bytes, .. } => String::from_utf8(bytes.to_vec()).unwrap(),
+        SnapshotEntry::Unreadable { message, .. } => panic!("{path}: {message}"),
     }
 }
 
@@ -177,7 +179,7 @@ fn a_commit_changes_what_it_is_to_change_and_nothing_else() {
 
         // The same once more is nothing to write.
         let again = write(&mirror, &[put("a.yaml", "a: 2\n")]).unwrap();
-        assert_eq!(again, Written { commit: written.commit, is_new: false });
+        assert_eq!(again, CommitResult { commit: written.commit, is_new: false });
         write(&mirror, &[put("a.yaml", "a: 1\n"), put("acme/b.yaml", "b: 1"), remove("globex/c.yaml")])
             .unwrap();
     }
@@ -187,7 +189,7 @@ fn a_commit_changes_what_it_is_to_change_and_nothing_else() {
 fn what_stands_in_the_way_is_said() {
     let place = Place::new();
     let (mirror, tip) = (place.by_path("clone"), place.tip());
-    let refused = |edit: Edit| {
+    let refused = |edit: FileEdit| {
         let error = write(&mirror, &[edit]).unwrap_err();
         assert_eq!(place.tip(), tip);
         format!("{error}\n= {}", error.hint().unwrap())

@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 use jiff::SignedDuration;
 use serde_json::Value;
 use streamfleet::config::AddressRange;
-use streamfleet::health::view::{Operator, Seen};
-use streamfleet::health::{Wanted, judge};
+use streamfleet::health::view::{ClusterObservation, OperatorState};
+use streamfleet::health::{AppliedCluster, judge};
 use streamfleet::names::ResourceKey;
 use streamfleet::spec::kubeconfig::KubeAccess;
-use streamfleet::target::{Cluster as Reached, KubernetesTarget, Target};
+use streamfleet::target::{KubernetesCluster as Reached, KubernetesTarget, Target};
 use tokio::runtime::Runtime;
 
 use super::{Moment, World, recordings, replay, text};
@@ -66,14 +66,14 @@ impl Server<'_> {
     }
 
     /// What is seen of a cluster through the server, with what only a server can give as it was recorded.
-    fn see(&self, moment: &Moment) -> Seen {
+    fn see(&self, moment: &Moment) -> ClusterObservation {
         let world = moment.world;
         let (namespace, cluster) = moment.cluster;
         let key: ResourceKey = format!("Cluster/acme/{cluster}").try_into().unwrap();
-        let wanted: BTreeMap<ResourceKey, Wanted> =
+        let wanted: BTreeMap<ResourceKey, AppliedCluster> =
             [(key.clone(), world.wanted[moment.cluster].clone())].into();
-        let mut fleet = self.runtime.block_on(self.target.see(&wanted)).unwrap().unwrap();
-        assert_eq!(fleet.hidden, []);
+        let mut fleet = self.runtime.block_on(self.target.observe_health(&wanted)).unwrap().unwrap();
+        assert_eq!(fleet.unobservable, []);
         let recorded = |kind: &str, name: &str| {
             let place = (kind.to_owned(), namespace.clone(), name.to_owned());
             move |pointer: &str| Some(text(world.objects.get(&place)?, pointer).to_owned())
@@ -96,7 +96,7 @@ impl Server<'_> {
             seen.pods = None;
         }
         match world.operator() {
-            Operator::Unknown => seen.operator = Operator::Unknown,
+            OperatorState::Unknown => seen.operator = OperatorState::Unknown,
             recorded => assert_eq!((&seen.operator, &fleet.operator), (&recorded, &recorded)),
         }
         seen

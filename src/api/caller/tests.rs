@@ -131,7 +131,7 @@ fn what_somebody_does_is_told_by_their_address_and_token() {
     let Author { name, email } = caller.author();
     assert_eq!((name.as_str(), email.as_str()), ("ada", "ada@example.com"));
     let (id, owner) = (Uuid::from_u128(1), "ada@example.com".to_owned());
-    assert_eq!(*caller.who(), Who::Token { id, name: "ci".to_owned(), owner });
+    assert_eq!(*caller.who(), CallerIdentity::Token { id, name: "ci".to_owned(), owner });
 }
 
 fn order(owner: &str, organization: &str, access: Access, days: u32) -> TokenOrder {

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::api::writing::{Guard, Refused, Shortage};
+use crate::api::writing::{Guard, Shortage, WriteRefusal};
 use crate::names::ResourceKey;
 use crate::problem::Problem as Mistake;
 
@@ -84,7 +84,7 @@ fn problems_are_as_they_are_described() {
     let schema = whole(&document["components"]["schemas"]["Problem"], &document);
     let validator = jsonschema::draft202012::new(&schema).unwrap();
     for code in code::ALL {
-        let written = Problem::new(code, "why").hint("what next").document(None, "");
+        let written = ProblemDocument::new(code, "why").hint("what next").document(None, "");
         let errors = validator.iter_errors(&serde_json::from_slice(&written).unwrap()).count();
         assert_eq!(errors, 0, "{}", code.word);
     }
@@ -192,7 +192,7 @@ fn may_be_heard(word: &str, route: &Route) -> bool {
     let names = |name: &str| route.query.iter().any(|query| query.name == name);
     match word {
         "malformed" | "too_large" | "too_many" | "internal" | "unavailable" | "timed_out" => true,
-        "unauthenticated" | "forbidden" => route.needs != Needs::Nobody,
+        "unauthenticated" | "forbidden" => route.needs != RequiredAccess::Nobody,
         "not_found" => {
             writes || names("organization") || (route.path.contains('{') && route.id != "approve_plan")
         }
@@ -208,7 +208,7 @@ fn may_be_heard(word: &str, route: &Route) -> bool {
     }
 }
 
-fn refusals_of_writes() -> Vec<Refused> {
+fn refusals_of_writes() -> Vec<WriteRefusal> {
     let key: ResourceKey = "Cluster/acme/orders".to_owned().try_into().unwrap();
     let (why, hint) = (String::new(), String::new());
     let shortage = Shortage {
@@ -220,22 +220,22 @@ fn refusals_of_writes() -> Vec<Refused> {
         limit: 1,
     };
     vec![
-        Refused::Malformed(why.clone()),
-        Refused::Invalid(Vec::new()),
-        Refused::NotThere(key.clone()),
-        Refused::Exists { key: key.clone(), is_going: false },
-        Refused::Capacity(Box::new(shortage)),
-        Refused::Dependency { key: key.clone(), on: key.clone() },
-        Refused::Protected { key: key.clone(), by: Guard::Protection },
-        Refused::NotEmpty { key, by: Vec::new() },
-        Refused::Edit(Box::new(Mistake::error("edit-place", "why"))),
-        Refused::Limits("quotas"),
-        Refused::Stale { now: None },
-        Refused::ReadOnly { why: why.clone(), hint: hint.clone() },
-        Refused::Away { why: why.clone(), hint: hint.clone(), retry_after: std::time::Duration::ZERO },
-        Refused::Unsure { why: why.clone(), hint: hint.clone() },
-        Refused::Disk { why: why.clone(), hint: hint.clone(), is_full: true },
-        Refused::Disk { why, hint, is_full: false },
+        WriteRefusal::Malformed(why.clone()),
+        WriteRefusal::Invalid(Vec::new()),
+        WriteRefusal::NotThere(key.clone()),
+        WriteRefusal::Exists { key: key.clone(), is_going: false },
+        WriteRefusal::Capacity(Box::new(shortage)),
+        WriteRefusal::Dependency { key: key.clone(), on: key.clone() },
+        WriteRefusal::Protected { key: key.clone(), by: Guard::Protection },
+        WriteRefusal::NotEmpty { key, by: Vec::new() },
+        WriteRefusal::Edit(Box::new(Mistake::error("edit-place", "why"))),
+        WriteRefusal::Limits("quotas"),
+        WriteRefusal::Stale { now: None },
+        WriteRefusal::ReadOnly { why: why.clone(), hint: hint.clone() },
+        WriteRefusal::Away { why: why.clone(), hint: hint.clone(), retry_after: std::time::Duration::ZERO },
+        WriteRefusal::Unsure { why: why.clone(), hint: hint.clone() },
+        WriteRefusal::Disk { why: why.clone(), hint: hint.clone(), is_full: true },
+        WriteRefusal::Disk { why, hint, is_full: false },
     ]
 }
 

@@ -6,21 +6,24 @@ use axum::http::StatusCode;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::page::Page;
+use super::page::ListPage;
 use super::{Answered, Call, written};
-use crate::api::problem::Problem;
+use crate::api::problem::ProblemDocument;
 use crate::interface::timestamp;
 use crate::secret::EVENT_ID_LENGTH;
-use crate::state::{Event, EventMark};
+use crate::state::{EventIndexEntry, RecordedEvent};
 
 /// Lists the events of organizations that the caller may see, the oldest or the newest first. Only the events
 /// on the page are read from disk.
 pub(super) fn list(call: &Call) -> Answered {
     let organization = call.query.get("organization").map(|named| call.organization(named)).transpose()?;
-    let since: Option<Timestamp> =
-        call.query.parsed("since", "a time such as 2026-01-31T12:00:00Z").map_err(Problem::malformed)?;
-    let order: Option<Order> = call.query.parsed("order", "`asc` or `desc`").map_err(Problem::malformed)?;
-    let is_wanted = |event: &EventMark| {
+    let since: Option<Timestamp> = call
+        .query
+        .parsed("since", "a time such as 2026-01-31T12:00:00Z")
+        .map_err(ProblemDocument::malformed)?;
+    let order: Option<EventOrder> =
+        call.query.parsed("order", "`asc` or `desc`").map_err(ProblemDocument::malformed)?;
+    let is_wanted = |event: &EventIndexEntry| {
         let sees = match &event.organization {
             Some(of) => call.caller.sees(of) && organization.as_ref().is_none_or(|wanted| wanted == of),
             // Events about the whole installation are for super users only.
@@ -30,13 +33,13 @@ pub(super) fn list(call: &Call) -> Answered {
     };
     let state = &call.service.state;
     let mut numbers = state.find_events(is_wanted);
-    let is_falling = matches!(order, Some(Order::Desc));
+    let is_falling = matches!(order, Some(EventOrder::Desc));
     if is_falling {
         numbers.reverse();
     }
     let keyring = call.made.installation.secrets.keyring();
     let id = |number: &u64| keyring.event_id(*number);
-    let page = Page::behind(
+    let page = ListPage::behind(
         &call.query,
         numbers,
         |numbers, last| match numbers.iter().position(|number| id(number) == last) {
@@ -47,7 +50,7 @@ pub(super) fn list(call: &Call) -> Answered {
         },
         id,
     )?;
-    let events = state.events(&page.items).map_err(Problem::from)?;
+    let events = state.events(&page.items).map_err(ProblemDocument::from)?;
     Ok(written(
         StatusCode::OK,
         &page.answer(events.iter().map(|event| shown(call, event, &id(&event.number))).collect()),
@@ -58,18 +61,18 @@ pub(super) fn list(call: &Call) -> Answered {
 const A_SUPER_USER: &str = "a super user";
 
 #[derive(Clone, Copy)]
-enum Order {
+enum EventOrder {
     Asc,
     Desc,
 }
 
-impl FromStr for Order {
+impl FromStr for EventOrder {
     type Err = ();
 
     fn from_str(word: &str) -> Result<Self, Self::Err> {
         match word {
-            "asc" => Ok(Order::Asc),
-            "desc" => Ok(Order::Desc),
+            "asc" => Ok(EventOrder::Asc),
+            "desc" => Ok(EventOrder::Desc),
             _ => Err(()),
         }
     }
@@ -80,9 +83,9 @@ fn is_id(text: &str) -> bool {
     text.len() == EVENT_ID_LENGTH && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-fn shown(call: &Call, event: &Event, id: &str) -> Value {
+fn shown(call: &Call, event: &RecordedEvent, id: &str) -> Value {
     // Left out, since its gaps would show how much other organizations do.
-    let Event {
+    let RecordedEvent {
         number: _,
         at,
         actor,

@@ -120,7 +120,7 @@ impl<'de> Visitor<'de> for Exactly {
         let mut fields = Map::new();
         while let Some(name) = entries.next_key::<String>()? {
             if fields.contains_key(&name) {
-                let name = crate::problem::plain(&name);
+                let name = crate::problem::quote_untrusted(&name);
                 return Err(A::Error::custom(format!("`{name}` is given twice")));
             }
             let Exact(value) = entries.next_value()?;

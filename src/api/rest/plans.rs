@@ -7,12 +7,12 @@ use axum::http::StatusCode;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::allowance::Allowance;
+use super::proposal_limits::ProposalLimits;
 use super::{Answered, Call, forbidden, json_text, written};
-use crate::api::problem::{FieldError, Problem, code};
+use crate::api::problem::{FieldError, ProblemDocument, code};
 use crate::api::proposal::Proposal;
 use crate::plan::{FleetPlan, Plan};
-use crate::problem::plain;
+use crate::problem::quote_untrusted;
 use crate::round::{Approved, Installation, Round};
 use crate::secret::SecretStore;
 use crate::spec::{self, Documents};
@@ -36,30 +36,30 @@ pub(super) fn propose(call: &Call) -> Answered {
     let source = call.made.documents.source.clone();
     let snapshot =
         Proposal::posted(call.json()?.into_value(), source).and_then(Proposal::snapshot).map_err(refused)?;
-    let (allowance, present) = (Allowance::of(call), &call.made.documents);
+    let (allowance, present) = (ProposalLimits::of(call), &call.made.documents);
     allowance.iter().try_for_each(|allowance| allowance.check_files(&snapshot, present))?;
     let documents = Arc::new(spec::read(&snapshot, Some(present)));
     allowance.iter().try_for_each(|allowance| allowance.check_documents(&documents, present))?;
     // Untrusted specs must not open files, environment variables or sealed secrets.
-    call.planned(documents, Arc::new(call.made.installation.secrets.closed()))
+    call.planned(documents, Arc::new(call.made.installation.secrets.for_proposed_specs()))
 }
 
-fn refused(mut faults: Vec<FieldError>) -> Problem {
+fn refused(mut faults: Vec<FieldError>) -> ProblemDocument {
     let detail = match faults.as_slice() {
         [fault] => fault.detail.clone(),
         faults => format!("{} things are wrong with it", faults.len()),
     };
     faults.truncate(MOST_FAULTS);
-    Problem::invalid(detail, faults)
+    ProblemDocument::invalid(detail, faults)
 }
 
 /// Approves guarded steps, if the caller is an administrator of the fleet's organization.
 pub(super) fn approve(call: &Call) -> Answered {
     let id = call.parameter("id");
     let missing = || {
-        Problem::conflict(
+        ProblemDocument::conflict(
             &code::NOT_WAITING,
-            format!("nothing waits for approval `{}`, or the caller may not see it", plain(id)),
+            format!("nothing waits for approval `{}`, or the caller may not see it", quote_untrusted(id)),
         )
     };
     let fleets = &call.made.round.plan.fleets;
@@ -87,7 +87,7 @@ impl Call {
         let installation = Installation { proposed: true, secrets, ..own };
         let memory = self.service.desk.memory.copy();
         let round = installation.plan(&documents, Timestamp::now(), &self.runtime, Some(&memory))?;
-        let text = Allowance::write(Allowance::of(self).as_ref(), &self.visible(&round))?;
+        let text = ProposalLimits::write(ProposalLimits::of(self).as_ref(), &self.visible(&round))?;
         Ok(json_text(text.into()))
     }
 
@@ -98,6 +98,6 @@ impl Call {
         }
         let resources = round.checked.catalog.resources.keys();
         let resources = resources.filter(|key| self.caller.sees(&key.organization)).count();
-        Cow::Owned(round.plan.only(|organization| self.caller.sees(organization), resources))
+        Cow::Owned(round.plan.restricted_to(|organization| self.caller.sees(organization), resources))
     }
 }

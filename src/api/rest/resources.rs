@@ -8,25 +8,25 @@ use camino::Utf8Path;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::page::Page;
+use super::page::ListPage;
 use super::{Answered, Call, record, written};
-use crate::api::problem::Problem;
-use crate::api::writing::{self, Written};
+use crate::api::problem::ProblemDocument;
+use crate::api::writing::{self, WriteResult};
 use crate::catalog::{Absence, Resource, Status};
 use crate::interface::{Audience, Standing, timestamp, waiting_deletion};
 use crate::names::{Digest, Identifier, Kind, ResourceKey};
 use crate::plan::Verb;
-use crate::problem::plain;
+use crate::problem::quote_untrusted;
 use crate::views::records;
 
-pub(super) struct Shown {
+pub(super) struct TaggedRecord {
     pub key: ResourceKey,
     pub record: Value,
     pub tag: Option<Digest>,
 }
 
 pub(super) fn read(call: &Call) -> Answered {
-    let Shown { record: found, tag, .. } = call.found()?;
+    let TaggedRecord { record: found, tag, .. } = call.found()?;
     Ok(record(StatusCode::OK, &found, tag.as_ref(), None))
 }
 
@@ -39,7 +39,7 @@ pub(super) fn list(call: &Call) -> Answered {
         _ => Some(call.organization(call.parameter("organization"))?),
     };
     let status: Option<Status> =
-        call.query.parsed("status", &format!("one of {}", words())).map_err(Problem::malformed)?;
+        call.query.parsed("status", &format!("one of {}", words())).map_err(ProblemDocument::malformed)?;
     let fleet = call.query.get("infrastructure");
     let visible = call.keys(kind).into_iter().filter(|key| {
         organization.as_ref().is_none_or(|organization| key.organization == *organization)
@@ -47,7 +47,7 @@ pub(super) fn list(call: &Call) -> Answered {
             && fleet.is_none_or(|fleet| call.is_on(key, fleet))
             && status.is_none_or(|status| call.status(key) == Some(status))
     });
-    let page = Page::of(&call.query, visible.collect(), |key| ResourceKey::clone(key))?;
+    let page = ListPage::of(&call.query, visible.collect(), |key| ResourceKey::clone(key))?;
     let items = page.items.iter().filter_map(|key| Some(call.shown(key)?.record));
     let items: Vec<Value> = items.collect();
     Ok(written(StatusCode::OK, &page.answer(items)))
@@ -75,13 +75,13 @@ impl Call {
         keys
     }
 
-    pub(super) fn organization(&self, named: &str) -> Result<Identifier, Problem> {
+    pub(super) fn organization(&self, named: &str) -> Result<Identifier, ProblemDocument> {
         let found = self.key_of(Kind::Organization, named, None).next();
         let found = found.map(|key| key.organization).filter(|organization| self.caller.sees(organization));
         found.ok_or_else(|| {
-            Problem::not_found(format!(
+            ProblemDocument::not_found(format!(
                 "there is no organization `{}`, or the caller may not see it",
-                plain(named)
+                quote_untrusted(named)
             ))
         })
     }
@@ -91,7 +91,7 @@ impl Call {
         Some(key.organization).filter(|organization| self.caller.sees(organization))
     }
 
-    pub(super) fn found(&self) -> Result<Shown, Problem> {
+    pub(super) fn found(&self) -> Result<TaggedRecord, ProblemDocument> {
         let kind = self.kind();
         let (within, named) = match kind {
             Kind::Organization => (None, self.parameter("organization")),
@@ -105,9 +105,9 @@ impl Call {
         let mut found =
             self.key_of(kind, named, within.as_ref()).filter(|key| self.caller.sees(&key.organization));
         match (found.next(), found.next()) {
-            (Some(_), Some(_)) => Err(Problem::malformed(format!(
+            (Some(_), Some(_)) => Err(ProblemDocument::malformed(format!(
                 "`{}` is the identifier of {} in several organizations",
-                plain(named),
+                quote_untrusted(named),
                 kind.plural()
             ))
             .hint("name one by `?organization=`, or the cluster by its id")),
@@ -116,11 +116,11 @@ impl Call {
         }
     }
 
-    fn unknown(&self, kind: Kind, named: &str) -> Problem {
-        Problem::not_found(format!(
+    fn unknown(&self, kind: Kind, named: &str) -> ProblemDocument {
+        ProblemDocument::not_found(format!(
             "there is no {} `{}`, or the caller may not see it",
             kind.noun(),
-            plain(named)
+            quote_untrusted(named)
         ))
     }
 
@@ -159,21 +159,21 @@ impl Call {
         pending.or_else(|| self.made.key_with(id)).cloned()
     }
 
-    pub(super) fn shown(&self, key: &ResourceKey) -> Option<Shown> {
+    pub(super) fn shown(&self, key: &ResourceKey) -> Option<TaggedRecord> {
         let (round, key) = (&self.made.round, key.clone());
         let resource = records::find(round, &key);
         let Some(written) = self.pending.get(&key) else {
             let resource = resource?;
             let record = self.record(&resource, &self.standing(&key));
             let tag = self.tag(&resource);
-            return Some(Shown { key, record, tag });
+            return Some(TaggedRecord { key, record, tag });
         };
         let record = match (&written.resource, resource) {
             (Some(_), _) => self.as_written(written),
             (None, Some(resource)) => self.record(&resource, &self.standing(&key)),
             (None, None) => return None,
         };
-        Some(Shown { key, record, tag: written.etag.clone() })
+        Some(TaggedRecord { key, record, tag: written.etag.clone() })
     }
 
     /// A complete record. The full path of the manifests is for super users; others get the path relative to
@@ -192,13 +192,13 @@ impl Call {
 
     /// The tag of a resource's document; `None` if no readable document names the resource.
     fn tag(&self, resource: &Resource) -> Option<Digest> {
-        let file = self.made.documents.files.get(resource.stands_in.as_ref()?)?;
+        let file = self.made.documents.files.get(resource.current_file.as_ref()?)?;
         let document = file.documents.iter().find(|document| document.key == resource.key)?;
         Some(writing::etag(document, &self.made.round.checked.secrets))
     }
 
     /// The record of a write that isn't planned yet.
-    pub(super) fn as_written(&self, written: &Written) -> Value {
+    pub(super) fn as_written(&self, written: &WriteResult) -> Value {
         let Some(resource) = &written.resource else { return Value::Null };
         let round = &self.made.round;
         let standing = match records::is_known(round, &written.key) {

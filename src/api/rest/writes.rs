@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
 use super::json::Wiped;
-use super::resources::Shown;
+use super::resources::TaggedRecord;
 use super::{Answered, Call, plans, record};
-use crate::api::desk::Made;
-use crate::api::problem::{Problem, code};
+use crate::api::problem::{ProblemDocument, code};
+use crate::api::request_queue::CurrentPlan;
 use crate::api::tags::Tags;
-use crate::api::writing::{self, Refused, What, Wish, Written};
+use crate::api::writing::{self, WriteAction, WriteRefusal, WriteRequest, WriteResult};
 use crate::catalog::{Condition, Status};
 use crate::interface::waiting_deletion;
 use crate::names::{Identifier, Kind, ResourceKey};
@@ -52,7 +52,7 @@ pub(super) fn create(call: &Call) -> Answered {
     }
     let key = writing::key_of(kind, organization.as_ref(), &body)?;
     if kind == Kind::Organization && key.name == Identifier::ROOT {
-        return Err(Problem::conflict(
+        return Err(ProblemDocument::conflict(
             &code::DUPLICATE,
             "organization `root` is always there, and has no members of its own",
         ));
@@ -60,7 +60,13 @@ pub(super) fn create(call: &Call) -> Answered {
     let may_limit = call.caller.is_super();
     // `If-Match: *` always matches, since the list exists; other tags never match a list.
     let if_match = call.expected()?.filter(|tags| *tags != Tags::Any);
-    let wish = Wish { key, what: What::Create(Value::clone(&body)), if_match, may_limit, record: None };
+    let wish = WriteRequest {
+        key,
+        what: WriteAction::Create(Value::clone(&body)),
+        if_match,
+        may_limit,
+        record: None,
+    };
     if call.is_dry_run()? {
         return call.proposed(&wish);
     }
@@ -73,17 +79,17 @@ pub(super) fn create(call: &Call) -> Answered {
 
 pub(super) fn replace(call: &Call) -> Answered {
     let body = call.named()?;
-    call.change(What::Replace(body.into_value()))
+    call.change(WriteAction::Replace(body.into_value()))
 }
 
 pub(super) fn patch(call: &Call) -> Answered {
     let body = call.named()?;
-    call.change(What::Patch(body.into_value()))
+    call.change(WriteAction::Patch(body.into_value()))
 }
 
 /// Deletes a resource. It stays visible, as being deleted, until all of it is gone.
 pub(super) fn delete(call: &Call) -> Answered {
-    let (found, wish) = call.wish(What::Delete)?;
+    let (found, wish) = call.wish(WriteAction::Delete)?;
     let is_dry_run = call.is_dry_run()?;
     if call.is_leaving(&found.key) {
         return match is_dry_run {
@@ -119,7 +125,7 @@ impl Call {
     }
 
     /// The body, with an organization's id replaced by its identifier.
-    fn named(&self) -> Result<Wiped, Problem> {
+    fn named(&self) -> Result<Wiped, ProblemDocument> {
         let mut body = self.json()?;
         let given = body.get_mut("organization").filter(|_| self.kind() != Kind::Organization);
         if let Some(given) = given
@@ -131,7 +137,7 @@ impl Call {
         Ok(body)
     }
 
-    fn change(&self, what: What) -> Answered {
+    fn change(&self, what: WriteAction) -> Answered {
         let (_, wish) = self.wish(what)?;
         if self.is_dry_run()? {
             return self.proposed(&wish);
@@ -141,29 +147,29 @@ impl Call {
     }
 
     /// The write request for the resource that the path names, if the caller has the permission.
-    fn wish(&self, what: What) -> Result<(Shown, Wish), Problem> {
+    fn wish(&self, what: WriteAction) -> Result<(TaggedRecord, WriteRequest), ProblemDocument> {
         let found = self.found()?;
         self.may(&found.key.organization, self.route.needs)?;
-        if self.is_leaving(&found.key) && !matches!(what, What::Delete) {
-            return Err(Problem::conflict(&code::GOING, format!("{} is being deleted", found.key)));
+        if self.is_leaving(&found.key) && !matches!(what, WriteAction::Delete) {
+            return Err(ProblemDocument::conflict(&code::GOING, format!("{} is being deleted", found.key)));
         }
         if is_implied_root(&self.made, &found.key) && !self.pending.contains_key(&found.key) {
             let why = "organization `root` is always there, and no file describes it";
             let hint = "describe it in an administrator's file to give it quotas or domains";
-            return Err(Problem::conflict(&code::NOT_EDITABLE, why).hint(hint));
+            return Err(ProblemDocument::conflict(&code::NOT_EDITABLE, why).hint(hint));
         }
         let (key, record) = (found.key.clone(), Some(found.record.clone()));
         let may_limit = self.caller.is_super();
-        let wish = Wish { key, what, if_match: self.expected()?, may_limit, record };
+        let wish = WriteRequest { key, what, if_match: self.expected()?, may_limit, record };
         Ok((found, wish))
     }
 
-    fn write(&self, wish: &Wish) -> Result<Arc<Written>, Problem> {
+    fn write(&self, wish: &WriteRequest) -> Result<Arc<WriteResult>, ProblemDocument> {
         let (author, begun, mut made) = (self.caller.author(), Instant::now(), self.made.clone());
         let written = loop {
             match self.service.writer.write(&made, wish, &author) {
                 // Whether there is capacity is known once the other resource is created.
-                Err(Refused::Dependency { on, .. })
+                Err(WriteRefusal::Dependency { on, .. })
                     if is_being_made(&made, &on) && begun.elapsed() < MAKING =>
                 {
                     std::thread::sleep(PAUSE);
@@ -179,8 +185,8 @@ impl Call {
     }
 
     /// Records the write in the audit trail. A failure to record it doesn't undo it.
-    fn audit(&self, written: &Written) {
-        let Written { at, message, commit, path, .. } = written;
+    fn audit(&self, written: &WriteResult) {
+        let WriteResult { at, message, commit, path, .. } = written;
         let (who, author) = (self.caller.actor(), self.caller.author());
         let author = format!("{} <{}>", author.name, author.email);
         let commit = commit.clone().map(|id| Commit { id, author, is_edited: false, rewrote: None });
@@ -192,23 +198,23 @@ impl Call {
         }
     }
 
-    fn proposed(&self, wish: &Wish) -> Answered {
+    fn proposed(&self, wish: &WriteRequest) -> Answered {
         let (documents, _) = self.service.writer.propose(&self.made, wish)?;
         self.planned(documents, Arc::clone(&self.made.installation.secrets))
     }
 }
 
 /// Whether this is `root` without a document, which it doesn't need.
-fn is_implied_root(made: &Made, key: &ResourceKey) -> bool {
+fn is_implied_root(made: &CurrentPlan, key: &ResourceKey) -> bool {
     records::is_root(key) && !made.round.checked.catalog.resources.contains_key(key)
 }
 
-fn is_being_made(made: &Made, key: &ResourceKey) -> bool {
+fn is_being_made(made: &CurrentPlan, key: &ResourceKey) -> bool {
     made.round.checked.recorded.resources.get(key).is_some_and(|record| record.creating)
 }
 
 /// The `Location` of a new resource.
-fn place(Written { key, id, .. }: &Written) -> String {
+fn place(WriteResult { key, id, .. }: &WriteResult) -> String {
     let ResourceKey { organization, kind, name } = key;
     match kind {
         Kind::Organization => format!("/organizations/{name}"),

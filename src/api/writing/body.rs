@@ -4,15 +4,15 @@ use secrecy::SecretString;
 use serde_json::{Map, Value, json};
 
 use super::advice::{HOW_NEW_SECRETS, HOW_SECRETS};
-use super::refused::{Fault, Refused};
-use super::wish::{What, Wish};
+use super::refused::{WriteFault, WriteRefusal};
+use super::write_request::{WriteAction, WriteRequest};
 use crate::interface;
 use crate::names::{Domain, Identifier, Kind, ResourceKey};
-use crate::problem::plain;
+use crate::problem::quote_untrusted;
 use crate::spec::{API_VERSION, BaseDomain, DnsProvider, HEADER, SECRET_FIELDS, SecretValue};
 
 #[derive(Clone, Copy, Default)]
-pub struct Stands<'a> {
+pub struct CurrentDocument<'a> {
     /// As it is written; `None` if there is no document.
     pub written: Option<&'a Value>,
     /// As the API returns it; `None` if it is invalid.
@@ -21,7 +21,7 @@ pub struct Stands<'a> {
 
 /// A new document, without its new secrets.
 #[derive(Debug)]
-pub struct Wanted {
+pub struct DesiredDocument {
     /// Includes the header, and the secrets that stay, in their written form.
     pub document: Value,
     /// New secrets, in plain text.
@@ -39,14 +39,14 @@ pub struct NewSecret {
 ///
 /// # Errors
 /// With all mistakes that can be found without parsing the document.
-pub fn wanted(wish: &Wish, stands: Stands<'_>) -> Result<Wanted, Refused> {
-    let Wish { key, what, .. } = wish;
+pub fn wanted(wish: &WriteRequest, stands: CurrentDocument<'_>) -> Result<DesiredDocument, WriteRefusal> {
+    let WriteRequest { key, what, .. } = wish;
     let body = match what {
-        What::Create(body) | What::Replace(body) | What::Patch(body) => body,
-        What::Delete => &Value::Null,
+        WriteAction::Create(body) | WriteAction::Replace(body) | WriteAction::Patch(body) => body,
+        WriteAction::Delete => &Value::Null,
     };
     let Value::Object(fields) = body else {
-        return Err(Refused::Malformed("the body is no JSON object".to_owned()));
+        return Err(WriteRefusal::Malformed("the body is no JSON object".to_owned()));
     };
     let mut fields = fields.clone();
     let mut faults = header(&fields);
@@ -54,17 +54,17 @@ pub fn wanted(wish: &Wish, stands: Stands<'_>) -> Result<Wanted, Refused> {
     faults.extend(outputs(wish, &mut fields));
     faults.extend(identity(key, &fields, stands));
     let mut body = Value::Object(fields);
-    let is_patch = matches!(what, What::Patch(_));
+    let is_patch = matches!(what, WriteAction::Patch(_));
     let mut secrets = Vec::new();
     for (_, field, pointer) in SECRET_FIELDS.into_iter().filter(|(kind, ..)| *kind == key.kind) {
         let written = stands.written.and_then(|written| written.pointer(pointer));
         match secret(take(&mut body, pointer), written, is_patch) {
             Ok(secret) => secrets.push((field, pointer, secret)),
-            Err(why) => faults.push(Fault::at(pointer, format!("`{field}` {why}"), how_secrets(what))),
+            Err(why) => faults.push(WriteFault::at(pointer, format!("`{field}` {why}"), how_secrets(what))),
         }
     }
     if !faults.is_empty() {
-        return Err(Refused::Invalid(faults));
+        return Err(WriteRefusal::Invalid(faults));
     }
     let document = match is_patch {
         true => patched(stands.written, stands.shown, &body),
@@ -75,25 +75,29 @@ pub fn wanted(wish: &Wish, stands: Stands<'_>) -> Result<Wanted, Refused> {
     let mut new = Vec::new();
     for (field, pointer, secret) in secrets {
         match secret {
-            Secret::Stays => {
+            SecretChange::Stays => {
                 if let Some(written) = stands.written.and_then(|written| written.pointer(pointer)) {
                     put(&mut document, pointer, written.clone());
                 }
             }
-            Secret::Goes => drop(take(&mut document, pointer)),
-            Secret::New(value) => new.push(NewSecret { field, pointer, value }),
+            SecretChange::Goes => drop(take(&mut document, pointer)),
+            SecretChange::New(value) => new.push(NewSecret { field, pointer, value }),
         }
     }
-    Ok(Wanted { document, secrets: new })
+    Ok(DesiredDocument { document, secrets: new })
 }
 
 /// The key of a resource to create. The path, the body or both may name the organization.
 ///
 /// # Errors
 /// When the body doesn't identify the resource.
-pub fn key_of(kind: Kind, organization: Option<&Identifier>, body: &Value) -> Result<ResourceKey, Refused> {
+pub fn key_of(
+    kind: Kind,
+    organization: Option<&Identifier>,
+    body: &Value,
+) -> Result<ResourceKey, WriteRefusal> {
     let Value::Object(fields) = body else {
-        return Err(Refused::Malformed("the body is no JSON object".to_owned()));
+        return Err(WriteRefusal::Malformed("the body is no JSON object".to_owned()));
     };
     let text = |name: &str| fields.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     let missing = |name: &str| {
@@ -101,10 +105,10 @@ pub fn key_of(kind: Kind, organization: Option<&Identifier>, body: &Value) -> Re
         let why = if is_given { "is no string" } else { "is missing" };
         invalid(format!("/{name}"), format!("`{name}` {why}"), "give it as a string")
     };
-    let named = |name: &str| -> Result<Identifier, Refused> {
+    let named = |name: &str| -> Result<Identifier, WriteRefusal> {
         let text = text(name).ok_or_else(|| missing(name))?;
         text.parse().map_err(|_| {
-            let why = format!("`{name}`: `{}` is not {}", plain(text), Identifier::EXPECTED);
+            let why = format!("`{name}`: `{}` is not {}", quote_untrusted(text), Identifier::EXPECTED);
             invalid(format!("/{name}"), why, "choose another name")
         })
     };
@@ -121,26 +125,26 @@ pub fn key_of(kind: Kind, organization: Option<&Identifier>, body: &Value) -> Re
     let given = text("domain").ok_or_else(|| missing("domain"))?;
     let derived = derived(&organization, given, fields.get("dns_provider"));
     let derived = derived.ok_or_else(|| {
-        let why = format!("`domain`: `{}` is not {}", plain(given), Domain::EXPECTED);
+        let why = format!("`domain`: `{}` is not {}", quote_untrusted(given), Domain::EXPECTED);
         invalid("/domain", why, "give the domain whose subdomains are the addresses of clusters")
     })?;
     Ok(ResourceKey::new(kind, &organization, derived.as_str()))
 }
 
-pub fn how_secrets(what: &What) -> &'static str {
-    if matches!(what, What::Create(_)) { HOW_NEW_SECRETS } else { HOW_SECRETS }
+pub fn how_secrets(what: &WriteAction) -> &'static str {
+    if matches!(what, WriteAction::Create(_)) { HOW_NEW_SECRETS } else { HOW_SECRETS }
 }
 
-fn invalid(pointer: impl Into<String>, detail: impl Into<String>, hint: impl Into<String>) -> Refused {
-    Refused::Invalid(vec![Fault::at(pointer, detail, hint)])
+fn invalid(pointer: impl Into<String>, detail: impl Into<String>, hint: impl Into<String>) -> WriteRefusal {
+    WriteRefusal::Invalid(vec![WriteFault::at(pointer, detail, hint)])
 }
 
 /// Refuses header fields, which only files have.
-fn header(fields: &Map<String, Value>) -> Vec<Fault> {
+fn header(fields: &Map<String, Value>) -> Vec<WriteFault> {
     let given = HEADER.into_iter().filter(|name| fields.contains_key(*name));
     given
         .map(|name| {
-            Fault::at(
+            WriteFault::at(
                 format!("/{name}"),
                 format!("`{name}` is for files, and says nothing here"),
                 "leave it out",
@@ -152,7 +156,7 @@ fn header(fields: &Map<String, Value>) -> Vec<Fault> {
 /// The deepest nesting of a body. Real documents stay well below, and the parser of files has a limit, too.
 const DEEPEST: usize = 32;
 
-fn too_deep(fields: &Map<String, Value>) -> Vec<Fault> {
+fn too_deep(fields: &Map<String, Value>) -> Vec<WriteFault> {
     fn fits(value: &Value, depth: usize) -> bool {
         match value {
             _ if depth == 0 => false,
@@ -164,8 +168,8 @@ fn too_deep(fields: &Map<String, Value>) -> Vec<Fault> {
     let deep = fields.iter().filter(|(_, value)| !fits(value, DEEPEST));
     let fault = |(name, _): (&String, &Value)| {
         let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
-        let why = format!("`{}` is nested deeper than {DEEPEST} levels", plain(name));
-        Fault::at(pointer, why, "`/openapi.json` says what it takes")
+        let why = format!("`{}` is nested deeper than {DEEPEST} levels", quote_untrusted(name));
+        WriteFault::at(pointer, why, "`/openapi.json` says what it takes")
     };
     deep.map(fault).collect()
 }
@@ -176,9 +180,9 @@ const FOR_LIFE: [&str; 2] = ["id", "created_at"];
 
 /// Removes output fields, which no spec has, if they equal the record's. In a whole record that is sent back,
 /// outdated values are accepted, too: the caller doesn't mean to set them.
-fn outputs(wish: &Wish, fields: &mut Map<String, Value>) -> Vec<Fault> {
-    let Wish { key: ResourceKey { kind, .. }, what, record, .. } = wish;
-    let is_whole = matches!(what, What::Replace(_));
+fn outputs(wish: &WriteRequest, fields: &mut Map<String, Value>) -> Vec<WriteFault> {
+    let WriteRequest { key: ResourceKey { kind, .. }, what, record, .. } = wish;
+    let is_whole = matches!(what, WriteAction::Replace(_));
     let mut faults = Vec::new();
     for name in interface::output_fields(*kind) {
         let Some(given) = fields.remove(name) else { continue };
@@ -189,27 +193,31 @@ fn outputs(wish: &Wish, fields: &mut Map<String, Value>) -> Vec<Fault> {
         }
         let detail = format!("`{name}` is told by Streamfleet and can't be set");
         let hint = match what {
-            What::Create(_) => "leave it out",
+            WriteAction::Create(_) => "leave it out",
             _ => "leave it out, or give it back as it was read",
         };
-        faults.push(Fault::at(format!("/{name}"), detail, hint));
+        faults.push(WriteFault::at(format!("/{name}"), detail, hint));
     }
     faults
 }
 
 /// Refuses a body that names another resource than its path.
-fn identity(key: &ResourceKey, fields: &Map<String, Value>, stands: Stands<'_>) -> Vec<Fault> {
+fn identity(key: &ResourceKey, fields: &Map<String, Value>, stands: CurrentDocument<'_>) -> Vec<WriteFault> {
     let mut faults = Vec::new();
     let mut differs = |name: &str, ours: &str| {
         let why = match fields.get(name) {
             None => return,
             Some(Value::String(given)) if given == ours => return,
             Some(Value::String(given)) => {
-                format!("`{name}` is `{}`, and the path names `{ours}`", plain(given))
+                format!("`{name}` is `{}`, and the path names `{ours}`", quote_untrusted(given))
             }
             Some(_) => format!("`{name}` has to be `{ours}`, as the path names it"),
         };
-        faults.push(Fault::at(format!("/{name}"), why, "give the one that the path names, or leave it out"));
+        faults.push(WriteFault::at(
+            format!("/{name}"),
+            why,
+            "give the one that the path names, or leave it out",
+        ));
     };
     if key.kind != Kind::Organization {
         differs("organization", key.organization.as_str());
@@ -244,7 +252,7 @@ fn derived(organization: &Identifier, submitted: &str, provider: Option<&Value>)
     BaseDomain::derive(organization, &submitted.parse().ok()?, provider)
 }
 
-enum Secret {
+enum SecretChange {
     Stays,
     Goes,
     New(SecretString),
@@ -252,14 +260,18 @@ enum Secret {
 
 /// What a body says about a secret; the error is the end of a sentence. Only files may say where a secret is
 /// found: a caller could otherwise have this host's files and variables read.
-fn secret(given: Option<Value>, written: Option<&Value>, is_patch: bool) -> Result<Secret, &'static str> {
+fn secret(
+    given: Option<Value>,
+    written: Option<&Value>,
+    is_patch: bool,
+) -> Result<SecretChange, &'static str> {
     match given {
-        Some(given) if written == Some(&given) && given.is_object() => Ok(Secret::Stays),
-        Some(Value::String(text)) if !text.is_empty() => Ok(Secret::New(SecretString::from(text))),
-        Some(Value::Null | Value::String(_)) if is_patch => Ok(Secret::Goes),
-        None | Some(Value::Null | Value::String(_)) => Ok(Secret::Stays),
+        Some(given) if written == Some(&given) && given.is_object() => Ok(SecretChange::Stays),
+        Some(Value::String(text)) if !text.is_empty() => Ok(SecretChange::New(SecretString::from(text))),
+        Some(Value::Null | Value::String(_)) if is_patch => Ok(SecretChange::Goes),
+        None | Some(Value::Null | Value::String(_)) => Ok(SecretChange::Stays),
         Some(given) if given == json!({"redacted": true}) => match written {
-            Some(_) => Ok(Secret::Stays),
+            Some(_) => Ok(SecretChange::Stays),
             None => Err("is redacted, and there is no value to keep"),
         },
         Some(Value::Object(given)) if SecretValue::FORMS.iter().any(|form| given.contains_key(*form)) => {

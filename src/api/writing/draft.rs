@@ -3,16 +3,16 @@
 use secrecy::ExposeSecret as _;
 use serde_json::Value;
 
-use super::body::{self, NewSecret, Stands};
+use super::body::{self, CurrentDocument, NewSecret};
 use super::message::message;
-use super::refused::{Fault, Guard, Refused};
-use super::wish::{What, Wish};
-use crate::catalog::{OpenedSecret, Owners, Recorded, RecordedResource, Secrets};
+use super::refused::{Guard, WriteFault, WriteRefusal};
+use super::write_request::{WriteAction, WriteRequest};
+use crate::catalog::{FolderOwners, OpenedSecret, Recorded, RecordedResource, Secrets};
 use crate::interface;
 use crate::names::{Digest, Domain, Identifier, Kind, ResourceKey, SecretRef, SpecPath};
 use crate::problem::{Location, Problem};
 use crate::secret::{self, Keyring};
-use crate::spec::edit::{self, Reason, Refusal};
+use crate::spec::edit::{self, EditRefusal, RefusalReason};
 use crate::spec::{Document, Documents, Safeguards, Spec};
 
 /// Fields that limit an organization. Only super users may change them.
@@ -25,13 +25,13 @@ fn has_admin(organization: &Value) -> bool {
 }
 
 #[derive(Debug)]
-pub struct Draft {
+pub struct DraftEdit {
     /// The file's new text; `None` if the file is removed.
     pub text: Option<String>,
     pub message: String,
 }
 
-pub struct Basis<'a> {
+pub struct EditBasis<'a> {
     pub documents: &'a Documents,
     pub recorded: &'a Recorded,
     pub secrets: &'a Secrets,
@@ -46,7 +46,7 @@ pub fn etag(document: &Document, secrets: &Secrets) -> Digest {
     let trace = |(field, _): (&'static str, &_)| {
         let reference = SecretRef { resource: document.key.clone(), field: field.to_owned() };
         let mark = match secrets.opened.get(&reference) {
-            Some(OpenedSecret::Value { mark, .. } | OpenedSecret::Opaque { mark, .. }) => Some(mark),
+            Some(OpenedSecret::Value { mark, .. } | OpenedSecret::Unavailable { mark, .. }) => Some(mark),
             Some(OpenedSecret::Refused(_)) | None => None,
         };
         let trace = mark.and_then(|mark| {
@@ -75,7 +75,7 @@ fn files<'a>(documents: &'a Documents, recorded: &Recorded, key: &ResourceKey) -
     if described.peek().is_none() {
         return Vec::new();
     }
-    let owners = Owners::of(documents, recorded);
+    let owners = FolderOwners::of(documents, recorded);
     described.filter(|path| owners.may_hold(path, key)).collect()
 }
 
@@ -83,7 +83,7 @@ fn files<'a>(documents: &'a Documents, recorded: &Recorded, key: &ResourceKey) -
 /// already being deleted.
 fn unreadable<'a>(documents: &'a Documents, recorded: &Recorded, key: &ResourceKey) -> Option<&'a SpecPath> {
     let record = recorded.resources.get(key).filter(|record| !record.deleting)?;
-    let owners = Owners::of(documents, recorded);
+    let owners = FolderOwners::of(documents, recorded);
     let broken = documents.files.iter().filter(|(_, file)| !file.unreadable.is_empty()).map(|(path, _)| path);
     let mut broken: Vec<&SpecPath> = broken.filter(|path| owners.may_hold(path, key)).collect();
     // The file that described it last comes first.
@@ -95,39 +95,43 @@ fn unreadable<'a>(documents: &'a Documents, recorded: &Recorded, key: &ResourceK
 ///
 /// # Errors
 /// When no file describes the resource, or several do.
-pub fn file(wish: &Wish, documents: &Documents, recorded: &Recorded) -> Result<SpecPath, Refused> {
-    let Wish { key, what, .. } = wish;
+pub fn file(
+    wish: &WriteRequest,
+    documents: &Documents,
+    recorded: &Recorded,
+) -> Result<SpecPath, WriteRefusal> {
+    let WriteRequest { key, what, .. } = wish;
     let described = files(documents, recorded, key);
     if let Some(path) = described.is_empty().then(|| unreadable(documents, recorded, key)).flatten() {
         let problem =
             Problem::error("edit-unreadable", format!("{key} may be described in a file that can't be read"));
         let problem = problem.at(Location::file(path.clone()), "");
-        return Err(Refused::Edit(Box::new(problem.hint("mend the file first, by hand"))));
+        return Err(WriteRefusal::Edit(Box::new(problem.hint("mend the file first, by hand"))));
     }
     match (what, described.as_slice()) {
         // A deletion can be taken back until it has begun.
-        (What::Create(_), []) if recorded.resources.get(key).is_some_and(|record| record.deleting) => {
-            Err(Refused::Exists { key: key.clone(), is_going: true })
+        (WriteAction::Create(_), []) if recorded.resources.get(key).is_some_and(|record| record.deleting) => {
+            Err(WriteRefusal::Exists { key: key.clone(), is_going: true })
         }
-        (What::Create(_), []) => new_file(key),
-        (What::Create(_), _) => Err(Refused::Exists { key: key.clone(), is_going: false }),
-        (_, []) => Err(Refused::NotThere(key.clone())),
+        (WriteAction::Create(_), []) => new_file(key),
+        (WriteAction::Create(_), _) => Err(WriteRefusal::Exists { key: key.clone(), is_going: false }),
+        (_, []) => Err(WriteRefusal::NotThere(key.clone())),
         (_, [path]) => Ok((*path).clone()),
         (_, [first, second, ..]) => {
             let problem =
                 Problem::error("edit-twice", format!("{key} is described twice, in {first} and {second}"));
             let problem = problem.at(Location::file((*first).clone()), "");
-            Err(Refused::Edit(Box::new(problem.hint("remove one of the two"))))
+            Err(WriteRefusal::Edit(Box::new(problem.hint("remove one of the two"))))
         }
     }
 }
 
 /// The file for a new resource. Organizations go to the top level of the tree, which belongs to the
 /// administrators.
-fn new_file(key: &ResourceKey) -> Result<SpecPath, Refused> {
+fn new_file(key: &ResourceKey) -> Result<SpecPath, WriteRefusal> {
     let invalid = |field: &str, expected: &str| {
-        let why = format!("`{}` is not {expected}", crate::problem::plain(&key.name));
-        Refused::Invalid(vec![Fault::at(format!("/{field}"), why, "choose another name")])
+        let why = format!("`{}` is not {expected}", crate::problem::quote_untrusted(&key.name));
+        WriteRefusal::Invalid(vec![WriteFault::at(format!("/{field}"), why, "choose another name")])
     };
     match key.kind {
         Kind::BaseDomain if key.name.parse::<Domain>().is_err() => {
@@ -146,64 +150,71 @@ fn new_file(key: &ResourceKey) -> Result<SpecPath, Refused> {
     path.parse().map_err(|_| invalid("identifier", Identifier::EXPECTED))
 }
 
-impl Basis<'_> {
+impl EditBasis<'_> {
     /// Computes the edit of a file with this text; `None` as text stands for a missing file.
     ///
     /// # Errors
     /// When the edit is refused.
-    pub fn draft(&self, wish: &Wish, path: &SpecPath, text: Option<&str>) -> Result<Draft, Refused> {
-        let Wish { key, what, if_match, .. } = wish;
+    pub fn draft(
+        &self,
+        wish: &WriteRequest,
+        path: &SpecPath,
+        text: Option<&str>,
+    ) -> Result<DraftEdit, WriteRefusal> {
+        let WriteRequest { key, what, if_match, .. } = wish;
         let document = self.document(path, key);
         if let Some(expected) = if_match {
             let now = document.map(|document| etag(document, self.secrets));
             if !expected.allow(now.as_ref()) {
-                return Err(Refused::Stale { now });
+                return Err(WriteRefusal::Stale { now });
             }
         }
-        let refused = |refusal: Refusal| match text {
-            Some(text) => Refused::Edit(Box::new(refusal.problem(path, text))),
+        let refused = |refusal: EditRefusal| match text {
+            Some(text) => WriteRefusal::Edit(Box::new(refusal.problem(path, text))),
             None => {
                 let (why, hint) = match refusal.reason {
-                    Reason::TooLong => ("it would be a file of more than 1 MiB", "say it in fewer words"),
+                    RefusalReason::TooLong => {
+                        ("it would be a file of more than 1 MiB", "say it in fewer words")
+                    }
                     _ => (
                         "this can't be written as a file that says the same",
                         "leave out numbers and characters that no other program reads",
                     ),
                 };
-                Refused::Invalid(vec![Fault::at("", why, hint)])
+                WriteRefusal::Invalid(vec![WriteFault::at("", why, hint)])
             }
         };
-        if matches!(what, What::Delete) {
-            let text = text.ok_or_else(|| Refused::NotThere(key.clone()))?;
+        if matches!(what, WriteAction::Delete) {
+            let text = text.ok_or_else(|| WriteRefusal::NotThere(key.clone()))?;
             let written = edit::read(text, key).map_err(refused)?;
             self.may_go(key, document, &written)?;
-            return Ok(Draft {
+            return Ok(DraftEdit {
                 text: edit::remove(text, key).map_err(refused)?,
                 message: message(key, what, None, None),
             });
         }
-        if matches!(what, What::Create(_)) {
-            let mut wanted = body::wanted(wish, Stands::default())?;
+        if matches!(what, WriteAction::Create(_)) {
+            let mut wanted = body::wanted(wish, CurrentDocument::default())?;
             self.seal(key, &mut wanted.document, wanted.secrets)?;
             let text = match text {
                 Some(text) => edit::append(text, &wanted.document),
                 None => edit::write(&wanted.document),
             };
             let message = message(key, what, None, Some(&wanted.document));
-            return Ok(Draft { text: Some(text.map_err(refused)?), message });
+            return Ok(DraftEdit { text: Some(text.map_err(refused)?), message });
         }
-        let text = text.ok_or_else(|| Refused::NotThere(key.clone()))?;
+        let text = text.ok_or_else(|| WriteRefusal::NotThere(key.clone()))?;
         let written = edit::read(text, key).map_err(refused)?;
         let shown = document.map(|document| Value::Object(interface::spec_fields(&document.spec)));
-        let stands = Stands { written: Some(&written), shown: shown.as_ref() };
+        let stands = CurrentDocument { written: Some(&written), shown: shown.as_ref() };
         let mut wanted = body::wanted(wish, stands)?;
         if key.kind == Kind::Organization && !wish.may_limit {
             let changed = |field: &&str| wanted.document.get(field) != written.get(field);
             if let Some(field) = LIMITS.into_iter().find(|field| changed(field)) {
-                return Err(Refused::Limits(field));
+                return Err(WriteRefusal::Limits(field));
             }
             if has_admin(&written) && !has_admin(&wanted.document) {
-                return Err(Refused::Invalid(vec![Fault::at(
+                return Err(WriteRefusal::Invalid(vec![WriteFault::at(
                     "/members",
                     format!("organization `{}` would have no admin any more", key.name),
                     "keep a member whose role is `admin`, or ask a super user",
@@ -213,7 +224,7 @@ impl Basis<'_> {
         let new = self.without_old(key, &written, &mut wanted.document, wanted.secrets);
         self.seal(key, &mut wanted.document, new)?;
         let message = message(key, what, Some(&written), Some(&wanted.document));
-        Ok(Draft { text: Some(edit::set(text, key, &wanted.document).map_err(refused)?), message })
+        Ok(DraftEdit { text: Some(edit::set(text, key, &wanted.document).map_err(refused)?), message })
     }
 
     fn document(&self, path: &SpecPath, key: &ResourceKey) -> Option<&Document> {
@@ -247,19 +258,30 @@ impl Basis<'_> {
     }
 
     /// Seals secrets, each for its field, and inserts them.
-    fn seal(&self, key: &ResourceKey, document: &mut Value, secrets: Vec<NewSecret>) -> Result<(), Refused> {
+    fn seal(
+        &self,
+        key: &ResourceKey,
+        document: &mut Value,
+        secrets: Vec<NewSecret>,
+    ) -> Result<(), WriteRefusal> {
         for NewSecret { field, pointer, value } in secrets {
             let reference = SecretRef { resource: key.clone(), field: field.to_owned() };
             let sealed = secret::seal(&self.keyring.recipient(), &reference, &value);
-            let sealed = sealed
-                .map_err(|error| Refused::Invalid(vec![Fault::at(pointer, error.message, error.hint)]))?;
+            let sealed = sealed.map_err(|error| {
+                WriteRefusal::Invalid(vec![WriteFault::at(pointer, error.message, error.hint)])
+            })?;
             body::put(document, pointer, serde_json::json!({ "encrypted": sealed }));
         }
         Ok(())
     }
 
     /// Refuses to delete a resource that is protected, suspended or in use.
-    fn may_go(&self, key: &ResourceKey, document: Option<&Document>, written: &Value) -> Result<(), Refused> {
+    fn may_go(
+        &self,
+        key: &ResourceKey,
+        document: Option<&Document>,
+        written: &Value,
+    ) -> Result<(), WriteRefusal> {
         let asks = match document {
             Some(document) => Safeguards::of(&document.spec),
             None => Safeguards::of_invalid(key.kind, written),
@@ -276,10 +298,10 @@ impl Basis<'_> {
             () => None,
         };
         if let Some(by) = guard {
-            return Err(Refused::Protected { key: key.clone(), by });
+            return Err(WriteRefusal::Protected { key: key.clone(), by });
         }
         let by = self.on_it(key);
-        if by.is_empty() { Ok(()) } else { Err(Refused::NotEmpty { key: key.clone(), by }) }
+        if by.is_empty() { Ok(()) } else { Err(WriteRefusal::NotEmpty { key: key.clone(), by }) }
     }
 
     /// The resources on this one, by the files or by the record. If its file disappeared along with theirs,

@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 
 use super::judge::{Edited, kindred};
-use super::refused::{Fault, Refused, unreadable_state};
-use super::wish::Wish;
-use crate::api::desk::Made;
+use super::refused::{WriteFault, WriteRefusal, unreadable_state};
+use super::write_request::WriteRequest;
+use crate::api::request_queue::CurrentPlan;
 use crate::catalog::{Catalog, Recorded};
 use crate::plan::foresee;
 use crate::problem::Problem;
@@ -19,12 +19,12 @@ impl Edited<'_> {
     /// With what a plan would refuse, in its words.
     pub fn is_done(
         &self,
-        (made, recorded, now): (&Made, &Recorded, Timestamp),
-        wish: &Wish,
+        (made, recorded, now): (&CurrentPlan, &Recorded, Timestamp),
+        wish: &WriteRequest,
         without: impl FnOnce() -> Catalog,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), WriteRefusal> {
         let is_changing = made.round.change(&wish.key).is_some();
-        let suspect = foresee::suspect(self.catalog, recorded, &wish.key, is_changing);
+        let suspect = foresee::possible_refusal(self.catalog, recorded, &wish.key, is_changing);
         if suspect.fleets.is_empty() {
             return Ok(());
         }
@@ -38,20 +38,20 @@ impl Edited<'_> {
         }
         // Another writer may have caused the refusal since.
         let new = but_for(new, &foresee(&without())?);
-        let faults: Vec<Fault> =
+        let faults: Vec<WriteFault> =
             new.iter().map(|problem| self.foreseen(wish, problem, suspect.pointer.as_deref())).collect();
-        if faults.is_empty() { Ok(()) } else { Err(Refused::Invalid(faults)) }
+        if faults.is_empty() { Ok(()) } else { Err(WriteRefusal::Invalid(faults)) }
     }
 
     /// Maps a plan's refusal to a mistake in a field.
-    fn foreseen(&self, wish: &Wish, problem: &Problem, pointer: Option<&str>) -> Fault {
+    fn foreseen(&self, wish: &WriteRequest, problem: &Problem, pointer: Option<&str>) -> WriteFault {
         let fault = match self.is_own(&wish.key, problem) {
             true => self.own_fault(wish, problem),
             false => self.fault_elsewhere(wish, problem),
         };
         // If the document lacks the field, the plan's problem points to the document.
         let is_field = |found: &String| !HEADER.iter().any(|name| found.strip_prefix('/') == Some(*name));
-        Fault { pointer: fault.pointer.filter(is_field).or(pointer.map(str::to_owned)), ..fault }
+        WriteFault { pointer: fault.pointer.filter(is_field).or(pointer.map(str::to_owned)), ..fault }
     }
 }
 

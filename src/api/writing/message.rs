@@ -4,19 +4,24 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::wish::What;
+use super::write_request::WriteAction;
 use crate::names::ResourceKey;
-use crate::problem::plain;
+use crate::problem::quote_untrusted;
 use crate::spec::SECRET_FIELDS;
 
 const NAMED: usize = 3;
 
 /// One line that describes the change. It never contains a secret.
-pub fn message(key: &ResourceKey, what: &What, before: Option<&Value>, after: Option<&Value>) -> String {
+pub fn message(
+    key: &ResourceKey,
+    what: &WriteAction,
+    before: Option<&Value>,
+    after: Option<&Value>,
+) -> String {
     match what {
-        What::Create(_) => return format!("Create {key}"),
-        What::Delete => return format!("Delete {key}"),
-        What::Replace(_) | What::Patch(_) => {}
+        WriteAction::Create(_) => return format!("Create {key}"),
+        WriteAction::Delete => return format!("Delete {key}"),
+        WriteAction::Replace(_) | WriteAction::Patch(_) => {}
     }
     let (before, after) = (fields(before), fields(after));
     let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
@@ -25,15 +30,15 @@ pub fn message(key: &ResourceKey, what: &What, before: Option<&Value>, after: Op
     match changed.as_slice() {
         [] => format!("Change nothing of {key}"),
         [name] => match after.get(*name) {
-            None => format!("Remove {} of {key}", plain(name)),
+            None => format!("Remove {} of {key}", quote_untrusted(name)),
             Some(value) => match shown(key, name, value) {
-                Some(value) => format!("Set {} of {key} to {value}", plain(name)),
-                None => format!("Change {} of {key}", plain(name)),
+                Some(value) => format!("Set {} of {key} to {value}", quote_untrusted(name)),
+                None => format!("Change {} of {key}", quote_untrusted(name)),
             },
         },
         [first @ .., last] if changed.len() <= NAMED => {
-            let first: Vec<String> = first.iter().map(|name| plain(name)).collect();
-            format!("Change {} and {} of {key}", first.join(", "), plain(last))
+            let first: Vec<String> = first.iter().map(|name| quote_untrusted(name)).collect();
+            format!("Change {} and {} of {key}", first.join(", "), quote_untrusted(last))
         }
         changed => format!("Change {} fields of {key}", changed.len()),
     }
@@ -50,7 +55,7 @@ fn shown(key: &ResourceKey, name: &str, value: &Value) -> Option<String> {
     }
     match value {
         Value::String(text) if text.contains('\n') => None,
-        Value::String(text) => Some(plain(text)),
+        Value::String(text) => Some(quote_untrusted(text)),
         Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
         Value::Null | Value::Array(_) | Value::Object(_) => None,
     }

@@ -11,10 +11,10 @@ use crate::state::StateError;
 
 /// Why a write is refused or failed. Unless it is `Unsure`, it has left no trace.
 #[derive(Debug, Clone)]
-pub enum Refused {
+pub enum WriteRefusal {
     Malformed(String),
     /// The result would be invalid, or make something else invalid.
-    Invalid(Vec<Fault>),
+    Invalid(Vec<WriteFault>),
     NotThere(ResourceKey),
     Exists {
         key: ResourceKey,
@@ -68,13 +68,13 @@ pub enum Refused {
 }
 
 /// Without the record it is unknown what may be written.
-pub(super) fn unreadable_state(error: StateError) -> Refused {
+pub(super) fn unreadable_state(error: StateError) -> WriteRefusal {
     let why = "what is recorded of the resources can't be read".to_owned();
-    Refused::Disk { why, hint: error.hint(), is_full: false }
+    WriteRefusal::Disk { why, hint: error.hint(), is_full: false }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct WriteFault {
     /// A JSON pointer into the body; `None` for the whole body and for mistakes elsewhere.
     pub pointer: Option<String>,
     /// One sentence without a full stop.
@@ -85,7 +85,7 @@ pub struct Fault {
     pub line: Option<u32>,
 }
 
-impl Fault {
+impl WriteFault {
     pub fn at(pointer: impl Into<String>, detail: impl Into<String>, hint: impl Into<String>) -> Self {
         let pointer = Some(pointer.into()).filter(|pointer| !pointer.is_empty());
         Self { pointer, detail: detail.into(), hint: Some(hint.into()), file: None, line: None }
@@ -124,25 +124,25 @@ pub enum Guard {
     AppliedSuspension,
 }
 
-impl Refused {
+impl WriteRefusal {
     pub(in crate::api) fn kind(&self) -> &'static Code {
         match self {
-            Refused::Malformed(_) => &code::MALFORMED,
-            Refused::Invalid(_) => &code::INVALID,
-            Refused::Limits(_) => &code::FORBIDDEN,
-            Refused::NotThere(_) => &code::NOT_FOUND,
-            Refused::Exists { .. } => &code::DUPLICATE,
-            Refused::Capacity(_) => &code::CAPACITY,
-            Refused::Dependency { .. } => &code::DEPENDENCY,
-            Refused::Protected { .. } => &code::PROTECTED,
-            Refused::NotEmpty { .. } => &code::NOT_EMPTY,
-            Refused::Edit(_) => &code::NOT_EDITABLE,
-            Refused::Stale { .. } => &code::STALE,
-            Refused::ReadOnly { .. } => &code::READ_ONLY,
-            Refused::Away { .. } => &code::UNAVAILABLE,
-            Refused::Unsure { .. } => &code::UNSURE,
-            Refused::Disk { is_full: true, .. } => &code::DISK_FULL,
-            Refused::Disk { is_full: false, .. } => &code::INTERNAL,
+            WriteRefusal::Malformed(_) => &code::MALFORMED,
+            WriteRefusal::Invalid(_) => &code::INVALID,
+            WriteRefusal::Limits(_) => &code::FORBIDDEN,
+            WriteRefusal::NotThere(_) => &code::NOT_FOUND,
+            WriteRefusal::Exists { .. } => &code::DUPLICATE,
+            WriteRefusal::Capacity(_) => &code::CAPACITY,
+            WriteRefusal::Dependency { .. } => &code::DEPENDENCY,
+            WriteRefusal::Protected { .. } => &code::PROTECTED,
+            WriteRefusal::NotEmpty { .. } => &code::NOT_EMPTY,
+            WriteRefusal::Edit(_) => &code::NOT_EDITABLE,
+            WriteRefusal::Stale { .. } => &code::STALE,
+            WriteRefusal::ReadOnly { .. } => &code::READ_ONLY,
+            WriteRefusal::Away { .. } => &code::UNAVAILABLE,
+            WriteRefusal::Unsure { .. } => &code::UNSURE,
+            WriteRefusal::Disk { is_full: true, .. } => &code::DISK_FULL,
+            WriteRefusal::Disk { is_full: false, .. } => &code::INTERNAL,
         }
     }
 
@@ -158,58 +158,60 @@ impl Refused {
     /// `None` when each fault has a hint of its own.
     pub fn hint(&self) -> Option<String> {
         let said = match self {
-            Refused::Invalid(_) => return None,
-            Refused::Malformed(_) => "send the fields as a JSON object",
-            Refused::Limits(_) => "give them back as they were read, or ask a super user",
-            Refused::NotThere(_) => "look at the list of what is there",
-            Refused::Exists { is_going: true, .. } => "wait until it is gone, and try again",
-            Refused::Exists { .. } => "change it with PUT or PATCH, or choose another name",
-            Refused::Capacity(shortage) if shortage.wanted == 0 => {
+            WriteRefusal::Invalid(_) => return None,
+            WriteRefusal::Malformed(_) => "send the fields as a JSON object",
+            WriteRefusal::Limits(_) => "give them back as they were read, or ask a super user",
+            WriteRefusal::NotThere(_) => "look at the list of what is there",
+            WriteRefusal::Exists { is_going: true, .. } => "wait until it is gone, and try again",
+            WriteRefusal::Exists { .. } => "change it with PUT or PATCH, or choose another name",
+            WriteRefusal::Capacity(shortage) if shortage.wanted == 0 => {
                 "leave the limit at what is in use or more, or make room first"
             }
-            Refused::Capacity(_) => "raise the limit, or make room first",
-            Refused::Dependency { .. } => "mend that first, or wait until it is there",
-            Refused::Protected { by: Guard::Protection, .. } => {
+            WriteRefusal::Capacity(_) => "raise the limit, or make room first",
+            WriteRefusal::Dependency { .. } => "mend that first, or wait until it is there",
+            WriteRefusal::Protected { by: Guard::Protection, .. } => {
                 "send PATCH {\"deletion_protection\": false} first, and try again when that is applied"
             }
-            Refused::Protected { by: Guard::Suspension, .. } => {
+            WriteRefusal::Protected { by: Guard::Suspension, .. } => {
                 "send PATCH {\"suspend\": false} first, and try again when that is applied"
             }
-            Refused::Protected { .. } => "wait until what it says now is applied, and try again",
-            Refused::NotEmpty { .. } => "delete these first, and wait until they are gone",
-            Refused::Edit(problem) => return problem.hint.clone(),
-            Refused::Stale { .. } => "read it again, and make the change in what it says now",
-            Refused::ReadOnly { hint, .. }
-            | Refused::Away { hint, .. }
-            | Refused::Unsure { hint, .. }
-            | Refused::Disk { hint, .. } => hint,
+            WriteRefusal::Protected { .. } => "wait until what it says now is applied, and try again",
+            WriteRefusal::NotEmpty { .. } => "delete these first, and wait until they are gone",
+            WriteRefusal::Edit(problem) => return problem.hint.clone(),
+            WriteRefusal::Stale { .. } => "read it again, and make the change in what it says now",
+            WriteRefusal::ReadOnly { hint, .. }
+            | WriteRefusal::Away { hint, .. }
+            | WriteRefusal::Unsure { hint, .. }
+            | WriteRefusal::Disk { hint, .. } => hint,
         };
         Some(said.to_owned())
     }
 }
 
 /// A sentence without a full stop.
-impl fmt::Display for Refused {
+impl fmt::Display for WriteRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refused::Malformed(why)
-            | Refused::ReadOnly { why, .. }
-            | Refused::Away { why, .. }
-            | Refused::Unsure { why, .. }
-            | Refused::Disk { why, .. } => f.write_str(why),
-            Refused::Invalid(faults) => match faults.as_slice() {
+            WriteRefusal::Malformed(why)
+            | WriteRefusal::ReadOnly { why, .. }
+            | WriteRefusal::Away { why, .. }
+            | WriteRefusal::Unsure { why, .. }
+            | WriteRefusal::Disk { why, .. } => f.write_str(why),
+            WriteRefusal::Invalid(faults) => match faults.as_slice() {
                 [fault] => f.write_str(&fault.detail),
                 faults => write!(f, "{} things are wrong with it", faults.len()),
             },
-            Refused::Limits(field) => {
+            WriteRefusal::Limits(field) => {
                 write!(f, "only super users may change the `{field}` of an organization")
             }
-            Refused::NotThere(key) => write!(f, "there is no {key}"),
-            Refused::Exists { key, is_going: true } => write!(f, "{key} is being deleted, and not gone yet"),
-            Refused::Exists { key, .. } => write!(f, "there is {key} already"),
-            Refused::Capacity(shortage) => write!(f, "{shortage}"),
-            Refused::Dependency { key, on } => write!(f, "{key} needs {on}, which can't be used yet"),
-            Refused::Protected { key, by } => match by {
+            WriteRefusal::NotThere(key) => write!(f, "there is no {key}"),
+            WriteRefusal::Exists { key, is_going: true } => {
+                write!(f, "{key} is being deleted, and not gone yet")
+            }
+            WriteRefusal::Exists { key, .. } => write!(f, "there is {key} already"),
+            WriteRefusal::Capacity(shortage) => write!(f, "{shortage}"),
+            WriteRefusal::Dependency { key, on } => write!(f, "{key} needs {on}, which can't be used yet"),
+            WriteRefusal::Protected { key, by } => match by {
                 Guard::Protection => write!(f, "{key} is protected against deletion"),
                 Guard::AppliedProtection => {
                     write!(f, "{key} is protected against deletion until what it says now is applied")
@@ -219,9 +221,9 @@ impl fmt::Display for Refused {
                     write!(f, "{key} is suspended until what it says now is applied")
                 }
             },
-            Refused::NotEmpty { key, by } => write!(f, "{key} can't be deleted: {} it", needed(by)),
-            Refused::Edit(problem) => f.write_str(&problem.message),
-            Refused::Stale { .. } => f.write_str("it says something else by now than `If-Match` names"),
+            WriteRefusal::NotEmpty { key, by } => write!(f, "{key} can't be deleted: {} it", needed(by)),
+            WriteRefusal::Edit(problem) => f.write_str(&problem.message),
+            WriteRefusal::Stale { .. } => f.write_str("it says something else by now than `If-Match` names"),
         }
     }
 }

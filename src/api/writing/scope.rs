@@ -3,32 +3,34 @@
 
 use std::borrow::Cow;
 
-use crate::catalog::{Catalog, Neighbours, Recorded};
+use crate::catalog::{Catalog, Recorded, RelatedOrganizations};
 use crate::names::Kind;
 use crate::spec::Documents;
 
-use super::wish::{What, Wish};
+use super::write_request::{WriteAction, WriteRequest};
 
 /// The part of a tree that is checked.
-pub struct Scope<'r> {
+pub struct JudgedPart<'r> {
     /// The organizations whose part it is; `None` for the whole.
-    pub around: Option<Neighbours>,
+    pub around: Option<RelatedOrganizations>,
     pub recorded: Cow<'r, Recorded>,
 }
 
-impl<'r> Scope<'r> {
+impl<'r> JudgedPart<'r> {
     /// Selects the part that a write can affect. Organizations, fleets and base domains affect other
     /// organizations, and so may any deletion: those need the whole tree.
-    pub fn of(wish: &Wish, tree: &Documents, recorded: &'r Recorded) -> Self {
+    pub fn of(wish: &WriteRequest, tree: &Documents, recorded: &'r Recorded) -> Self {
         let is_own = matches!(wish.key.kind, Kind::Cluster | Kind::IdentityProvider | Kind::CloudAccount);
         let around = match wish.what {
-            What::Create(_) | What::Replace(_) | What::Patch(_) if is_own => {
-                Neighbours::of(&wish.key.organization, tree, recorded)
+            WriteAction::Create(_) | WriteAction::Replace(_) | WriteAction::Patch(_) if is_own => {
+                RelatedOrganizations::of(&wish.key.organization, tree, recorded)
             }
             _ => None,
         };
         let recorded = match &around {
-            Some(around) => Cow::Owned(Neighbours::recorded(tree, &around.documents(tree), recorded)),
+            Some(around) => {
+                Cow::Owned(RelatedOrganizations::recorded(tree, &around.documents(tree), recorded))
+            }
             None => Cow::Borrowed(recorded),
         };
         Self { around, recorded }
@@ -46,7 +48,7 @@ impl<'r> Scope<'r> {
     }
 
     /// Whether the problems of this part are a subset of the other part's.
-    pub fn is_within(&self, other: Option<&Neighbours>) -> bool {
+    pub fn is_within(&self, other: Option<&RelatedOrganizations>) -> bool {
         other.is_none() || self.around.as_ref() == other
     }
 }

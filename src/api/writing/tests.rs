@@ -70,7 +70,7 @@ struct World {
     folder: TempDir,
     runtime: Runtime,
     writer: Writer,
-    made: Made,
+    made: CurrentPlan,
 }
 
 impl World {
@@ -101,7 +101,7 @@ impl World {
         };
         let runtime = Runtime::new().unwrap();
         let made = planned(&path("tree"), Arc::new(installation), &runtime);
-        let writer = Writer::new(Place::Folder(path("tree")), Arc::default(), || {});
+        let writer = Writer::new(SpecStore::Folder(path("tree")), Arc::default(), || {});
         World { folder, runtime, writer, made }
     }
 
@@ -120,8 +120,9 @@ impl World {
     fn plan(&mut self) {
         let installation = Arc::clone(&self.made.installation);
         let mark = self.writer.mark();
-        let Made { installation, documents, round, .. } = planned(&self.tree(), installation, &self.runtime);
-        self.made = Made::new(installation, documents, round, mark);
+        let CurrentPlan { installation, documents, round, .. } =
+            planned(&self.tree(), installation, &self.runtime);
+        self.made = CurrentPlan::new(installation, documents, round, mark);
     }
 
     fn applied(&mut self, key: &str, change: impl FnOnce(&mut RecordedResource)) {
@@ -155,12 +156,12 @@ impl World {
         }
     }
 
-    fn call(&self, key: &str, what: What) -> Result<Arc<Written>, Refused> {
+    fn call(&self, key: &str, what: WriteAction) -> Result<Arc<WriteResult>, WriteRefusal> {
         self.write(&wish(key, what))
     }
 
     /// Checks that a refused call changes nothing.
-    fn write(&self, wish: &Wish) -> Result<Arc<Written>, Refused> {
+    fn write(&self, wish: &WriteRequest) -> Result<Arc<WriteResult>, WriteRefusal> {
         let before = listing(&self.tree());
         let author = Author { name: "Ada".to_owned(), email: "ada@example.com".to_owned() };
         let proposed = self.writer.propose(&self.made, wish);
@@ -181,7 +182,7 @@ impl World {
     }
 
     #[track_caller]
-    fn refuses(&self, key: &str, what: What) -> String {
+    fn refuses(&self, key: &str, what: WriteAction) -> String {
         said(&self.call(key, what).expect_err("it should be refused"))
     }
 
@@ -193,26 +194,32 @@ impl World {
             &checked.catalog.resources[&key],
             &standing,
             &checked.recorded,
-            &interface::Outputs::default(),
+            &interface::RecordOutputs::default(),
         )
     }
 }
 
-fn planned(tree: &Utf8Path, installation: Arc<Installation>, runtime: &Runtime) -> Made {
+fn planned(tree: &Utf8Path, installation: Arc<Installation>, runtime: &Runtime) -> CurrentPlan {
     let documents = Arc::new(spec::read(&scan(tree).unwrap(), None));
     let round = installation.plan(&documents, Timestamp::now(), runtime.handle(), None);
-    Made::new(installation, documents, Arc::new(round.ok().unwrap()), Mark::default())
+    CurrentPlan::new(installation, documents, Arc::new(round.ok().unwrap()), WriteMark::default())
 }
 
-fn wish(key: &str, what: What) -> Wish {
-    Wish { key: key.to_owned().try_into().unwrap(), what, if_match: None, may_limit: true, record: None }
+fn wish(key: &str, what: WriteAction) -> WriteRequest {
+    WriteRequest {
+        key: key.to_owned().try_into().unwrap(),
+        what,
+        if_match: None,
+        may_limit: true,
+        record: None,
+    }
 }
 
-fn said(refused: &Refused) -> String {
+fn said(refused: &WriteRefusal) -> String {
     let mut said = format!("{} {}: {refused}", refused.status(), refused.code());
     said.extend(refused.hint().map(|hint| format!("\n  = {hint}")));
-    if let Refused::Invalid(faults) = refused {
-        for Fault { pointer, detail, hint, file, line } in faults {
+    if let WriteRefusal::Invalid(faults) = refused {
+        for WriteFault { pointer, detail, hint, file, line } in faults {
             let place = file.as_ref().map(|file| format!(" {file}:{}", line.unwrap_or(0)));
             let (pointer, place) = (pointer.as_deref().unwrap_or("-"), place.unwrap_or_default());
             said.push_str(&format!(
@@ -253,7 +260,7 @@ fn cluster(name: &str, units: u32) -> Value {
 #[test]
 fn what_is_made_is_written_as_a_person_would() {
     let world = World::new();
-    let written = world.call("Cluster/acme/clicks", What::Create(cluster("clicks", 1))).unwrap();
+    let written = world.call("Cluster/acme/clicks", WriteAction::Create(cluster("clicks", 1))).unwrap();
     assert_eq!(
         world.file("acme/clusters/clicks.yaml"),
         "\
@@ -284,10 +291,12 @@ deletion_protection: false
     assert_eq!(written.at.as_nanosecond() % 1000, 0);
     // Visible at once, before the next plan.
     assert!(
-        world.refuses("Cluster/acme/clicks", What::Create(cluster("clicks", 1))).contains("409 duplicate")
+        world
+            .refuses("Cluster/acme/clicks", WriteAction::Create(cluster("clicks", 1)))
+            .contains("409 duplicate")
     );
     assert_eq!(world.writer.pending(&world.made)[&written.key].etag, written.etag);
-    let written = world.call("Cluster/acme/clicks", What::Patch(json!({"kafka_units": 2}))).unwrap();
+    let written = world.call("Cluster/acme/clicks", WriteAction::Patch(json!({"kafka_units": 2}))).unwrap();
     assert_eq!(written.message, "Set kafka_units of cluster acme/clicks to 2");
 }
 
@@ -312,7 +321,7 @@ fn every_kind_has_a_place_of_its_own() {
             "acme/identity-providers/sso.yaml",
         ),
     ] {
-        let written = world.call(key, What::Create(body)).unwrap();
+        let written = world.call(key, WriteAction::Create(body)).unwrap();
         assert_eq!(written.path.as_str(), path);
         assert!(world.file(path).contains(&format!("\nkind: {}\n", written.key.kind)));
     }
@@ -323,9 +332,9 @@ fn every_kind_has_a_place_of_its_own() {
     let path = "acme/clusters/clicks.yaml";
     world.put(path, &ORDERS.replace("identifier: orders", "identifier: others"));
     world.plan();
-    world.call("Cluster/acme/clicks", What::Create(cluster("clicks", 1))).unwrap_err();
-    world.call("Fleet/acme/eu", What::Patch(json!({"max_tenants": 3}))).unwrap();
-    world.call("Cluster/acme/clicks", What::Create(cluster("clicks", 1))).unwrap();
+    world.call("Cluster/acme/clicks", WriteAction::Create(cluster("clicks", 1))).unwrap_err();
+    world.call("Fleet/acme/eu", WriteAction::Patch(json!({"max_tenants": 3}))).unwrap();
+    world.call("Cluster/acme/clicks", WriteAction::Create(cluster("clicks", 1))).unwrap();
     let text = world.file(path);
     assert!(text.contains("identifier: others") && text.contains("---\napiVersion"), "{text}");
 }
@@ -358,18 +367,24 @@ fn the_key_of_what_is_made_is_what_its_body_says() {
 fn a_change_is_one_line_in_the_file() {
     let world = World::new();
     let orders = |what| world.call("Cluster/acme/orders", what).unwrap();
-    let written = orders(What::Patch(json!({"kafka_units": 3})));
+    let written = orders(WriteAction::Patch(json!({"kafka_units": 3})));
     let expected = ORDERS.replace("kafka_units: 2       # Ada", "kafka_units: 3       # Ada");
     assert_eq!(world.file("acme/clusters/orders.yaml"), expected);
     assert_eq!(written.message, "Set kafka_units of cluster acme/orders to 3");
     let same = json!({"kafka_units": 3, "tenancy_mode": "Shared", "advanced_config": {"number_of_zones": "3"}, "region": null});
-    let written = orders(What::Patch(same));
+    let written = orders(WriteAction::Patch(same));
     assert!(!written.is_new && world.file("acme/clusters/orders.yaml") == expected);
 
     let patch =
         json!({"kafka_units": 2, "tags": [{"key": "a", "value": "b"}], "advanced_config": {"storage": {}}});
-    assert_eq!(orders(What::Patch(patch)).message, "Change kafka_units and tags of cluster acme/orders");
-    assert_eq!(orders(What::Patch(json!({"tags": null}))).message, "Remove tags of cluster acme/orders");
+    assert_eq!(
+        orders(WriteAction::Patch(patch)).message,
+        "Change kafka_units and tags of cluster acme/orders"
+    );
+    assert_eq!(
+        orders(WriteAction::Patch(json!({"tags": null}))).message,
+        "Remove tags of cluster acme/orders"
+    );
     assert_eq!(world.file("acme/clusters/orders.yaml"), ORDERS);
 }
 
@@ -379,7 +394,10 @@ fn what_was_read_may_be_given_back_changed() {
     let mut record = world.record("Cluster/acme/orders");
     record["kafka_units"] = json!(3);
     let put = |body: &Value, record: Option<Value>| {
-        world.write(&Wish { record, ..wish("Cluster/acme/orders", What::Replace(body.clone())) })
+        world.write(&WriteRequest {
+            record,
+            ..wish("Cluster/acme/orders", WriteAction::Replace(body.clone()))
+        })
     };
     let known = Some(world.record("Cluster/acme/orders"));
     assert_eq!(put(&record, known.clone()).unwrap().message, "Set kafka_units of cluster acme/orders to 3");
@@ -424,8 +442,8 @@ fn a_stale_tag_is_refused() {
     };
     let first = tag(&world);
     let patch = |world: &World, units: u32, tag: &crate::names::Digest| {
-        let what = What::Patch(json!({"kafka_units": units}));
-        world.write(&Wish {
+        let what = WriteAction::Patch(json!({"kafka_units": units}));
+        world.write(&WriteRequest {
             if_match: Some(Tags::These(vec![tag.clone()])),
             ..wish("Cluster/acme/orders", what)
         })
@@ -434,7 +452,7 @@ fn a_stale_tag_is_refused() {
     let second = written.etag.clone().unwrap();
     assert_ne!(first, second);
     // Compared with the file, not with the last plan.
-    let Err(Refused::Stale { now }) = patch(&world, 2, &first) else { panic!("it should be stale") };
+    let Err(WriteRefusal::Stale { now }) = patch(&world, 2, &first) else { panic!("it should be stale") };
     assert_eq!(now, Some(second.clone()));
     world.plan();
     assert_eq!(tag(&world), second);
@@ -445,7 +463,7 @@ fn a_stale_tag_is_refused() {
     );
     assert!(patch(&world, 2, &second).unwrap().is_new);
     world.put("acme/clusters/orders.yaml", "kind: Cluster\n");
-    assert!(matches!(patch(&world, 1, &second), Err(Refused::NotThere(_))));
+    assert!(matches!(patch(&world, 1, &second), Err(WriteRefusal::NotThere(_))));
     // Moved to another file that no plan has read yet.
     world.put("moved.yaml", &ORDERS.replace("kafka_units: 2", "kafka_units: 3"));
     assert_eq!(patch(&world, 1, &second).unwrap().path.as_str(), "moved.yaml");
@@ -459,15 +477,15 @@ fn a_document_goes_and_the_file_with_the_last_one() {
     fs::remove_file(world.tree().join("acme/clusters/orders.yaml")).unwrap();
     let mut world = World { made: world.made, ..world };
     world.plan();
-    let written = world.call("Cluster/acme/orders", What::Delete).unwrap();
+    let written = world.call("Cluster/acme/orders", WriteAction::Delete).unwrap();
     assert_eq!(written.message, "Delete cluster acme/orders");
     assert!(written.resource.is_none() && written.etag.is_none());
     assert_eq!(world.file("acme/fleets/eu.yaml"), FLEET);
-    world.call("Fleet/acme/eu", What::Delete).unwrap();
+    world.call("Fleet/acme/eu", WriteAction::Delete).unwrap();
     assert!(!world.tree().join("acme/fleets/eu.yaml").exists());
     assert!(
         world
-            .refuses("Fleet/acme/eu", What::Delete)
+            .refuses("Fleet/acme/eu", WriteAction::Delete)
             .starts_with("404 not_found: there is no fleet acme/eu\n")
     );
 }

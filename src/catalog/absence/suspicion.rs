@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::catalog::RecordedResource;
 use crate::catalog::absence::is_gone;
-use crate::catalog::draft::{Claim, Draft};
+use crate::catalog::draft::{CatalogDraft, Claim};
 use crate::names::{FleetKey, Identifier, Kind, ResourceKey, SpecPath};
 use crate::problem::{Origin, Problem};
 use crate::spec::ParsedFile;
@@ -17,7 +17,12 @@ use crate::spec::ParsedFile;
 const IDENTITY: [&str; 3] = ["organization", "identifier", "infrastructure"];
 
 /// Returns why the absence of a resource is likely a mistake; none if it is clean.
-pub(super) fn of(draft: &Draft, key: &ResourceKey, record: &RecordedResource, gone: &Gone) -> Option<String> {
+pub(super) fn of(
+    draft: &CatalogDraft,
+    key: &ResourceKey,
+    record: &RecordedResource,
+    gone: &MissingClusters,
+) -> Option<String> {
     if let Some(last) = changed_source(draft) {
         return Some(format!(
             "the spec tree was {last} before, and {} when it went missing",
@@ -31,7 +36,7 @@ pub(super) fn of(draft: &Draft, key: &ResourceKey, record: &RecordedResource, go
     if may_lose && draft.documents.files.values().all(|file| is_empty(file)) {
         return Some("the spec tree had no documents at all".to_owned());
     }
-    let Some(path) = record.stood_in() else {
+    let Some(path) = record.last_known_file() else {
         return Some("where it stood was no longer known".to_owned());
     };
     // A deletion that has begun is completed.
@@ -50,24 +55,24 @@ pub(super) fn of(draft: &Draft, key: &ResourceKey, record: &RecordedResource, go
 }
 
 /// Returns the tree that was last applied, if it is another than this one.
-pub(super) fn changed_source<'a>(draft: &Draft<'a>) -> Option<&'a str> {
+pub(super) fn changed_source<'a>(draft: &CatalogDraft<'a>) -> Option<&'a str> {
     let last = draft.recorded.source.as_ref()?;
     (*last != draft.documents.source).then_some(last.0.as_str())
 }
 
 /// The branch no longer contains the commit that was applied: after a force push, or after its repository was
 /// restored from an older state.
-fn rewritten(draft: &Draft) -> Option<String> {
+fn rewritten(draft: &CatalogDraft) -> Option<String> {
     let rewrote = draft.documents.commit.as_ref()?.rewrote.as_ref()?;
     Some(format!("the branch was rewritten and no longer had commit {rewrote}, which was in force before"))
 }
 
-fn emptied(draft: &Draft, path: &SpecPath) -> Option<String> {
+fn emptied(draft: &CatalogDraft, path: &SpecPath) -> Option<String> {
     draft.documents.files.get(path).filter(|file| is_empty(file)).map(|_| format!("{path} was emptied"))
 }
 
 /// Its document still exists where it has no effect: in a file that is not read, emptied, or commented out.
-fn set_aside(draft: &Draft, key: &ResourceKey, path: &SpecPath) -> Option<String> {
+fn set_aside(draft: &CatalogDraft, key: &ResourceKey, path: &SpecPath) -> Option<String> {
     if !lives_on_a_fleet(key) {
         return None;
     }
@@ -89,7 +94,7 @@ fn is_empty(file: &ParsedFile) -> bool {
     file.documents.is_empty() && file.invalid.is_empty() && file.unreadable.is_empty()
 }
 
-fn refused_in_its_file(draft: &Draft, path: &SpecPath) -> Option<String> {
+fn refused_in_its_file(draft: &CatalogDraft, path: &SpecPath) -> Option<String> {
     let is_here = |problem: &&Problem| {
         let related = problem.related.iter().map(|(location, _)| location);
         problem.is_error() && problem.location.iter().chain(related).any(|location| location.path == *path)
@@ -102,13 +107,13 @@ fn refused_in_its_file(draft: &Draft, path: &SpecPath) -> Option<String> {
 /// it. Other organizations can write such a document too, and so make a removal need approval. Resources that
 /// live on no fleet are exempt: there is nothing to lose and so nothing to approve, and the others could
 /// block the removal for ever.
-fn refused_elsewhere(draft: &Draft, key: &ResourceKey) -> Option<String> {
+fn refused_elsewhere(draft: &CatalogDraft, key: &ResourceKey) -> Option<String> {
     if !lives_on_a_fleet(key) {
         return None;
     }
     let files = draft.documents.files.values();
     let invalid = files.flat_map(|file| &file.invalid).map(|invalid| (&invalid.key, &invalid.origin));
-    let refused = draft.displaced.iter().map(|(key, origin)| (key, origin)).chain(invalid);
+    let refused = draft.misplaced_documents.iter().map(|(key, origin)| (key, origin)).chain(invalid);
     let alike = |other: &ResourceKey| {
         other.name == key.name && (other.kind == key.kind || other.organization == key.organization)
     };
@@ -119,7 +124,12 @@ fn refused_elsewhere(draft: &Draft, key: &ResourceKey) -> Option<String> {
 /// A new resource may be what it became: any new one in its file; any of its kind in its organization; in
 /// another organization, one of its kind with its name or content. (A new one of its own kind in its file is
 /// a rename and refused.) An existing resource may also have been moved over it.
-fn replaced(draft: &Draft, key: &ResourceKey, path: &SpecPath, record: &RecordedResource) -> Option<String> {
+fn replaced(
+    draft: &CatalogDraft,
+    key: &ResourceKey,
+    path: &SpecPath,
+    record: &RecordedResource,
+) -> Option<String> {
     let may_be = |new: &ResourceKey, claim: &Claim| {
         let is_alike = || {
             lives_on_a_fleet(key)
@@ -133,14 +143,14 @@ fn replaced(draft: &Draft, key: &ResourceKey, path: &SpecPath, record: &Recorded
     if let Some((other, claim)) = moved_into(draft, path).filter(|_| lives_on_a_fleet(key)) {
         return Some(format!("{other} was moved to {}, where it stood", claim.origin));
     }
-    let newcomers = draft.newcomers.iter().filter_map(|new| Some((new, draft.claims.get(new)?)));
+    let newcomers = draft.new_resources.iter().filter_map(|new| Some((new, draft.claims.get(new)?)));
     let (newcomer, claim) = newcomers.into_iter().find(|(new, claim)| may_be(new, claim))?;
     // The newcomer may have been waiting for a long time, so the message says nothing about when it appeared.
     Some(format!("{newcomer} at {}, which was not applied yet, may be what it became", claim.origin))
 }
 
-fn moved_into<'d>(draft: &'d Draft, path: &SpecPath) -> Option<(&'d ResourceKey, &'d Claim<'d>)> {
-    let came = |key: &ResourceKey| draft.record(key)?.stood_in().map(|stood| stood != path);
+fn moved_into<'d>(draft: &'d CatalogDraft, path: &SpecPath) -> Option<(&'d ResourceKey, &'d Claim<'d>)> {
+    let came = |key: &ResourceKey| draft.record(key)?.last_known_file().map(|stood| stood != path);
     draft.claims.iter().find(|(key, claim)| claim.origin.path == *path && came(key) == Some(true))
 }
 
@@ -158,7 +168,7 @@ fn says_the_same(record: &RecordedResource, claim: &Claim) -> bool {
 }
 
 /// Returns an error that may concern a resource: any but those in other organizations' folders.
-pub(super) fn error_around(draft: &Draft, key: &ResourceKey) -> Option<String> {
+pub(super) fn error_around(draft: &CatalogDraft, key: &ResourceKey) -> Option<String> {
     let may_stand_in = |path: &SpecPath| {
         let owner = path.top_folder().filter(|folder| draft.organizations.contains(*folder));
         owner.is_none_or(|owner| owner == key.organization.as_str())
@@ -170,15 +180,15 @@ pub(super) fn error_around(draft: &Draft, key: &ResourceKey) -> Option<String> {
 }
 
 /// The numbers of missing clusters, without those that an unreadable file may describe.
-pub(super) struct Gone<'d> {
+pub(super) struct MissingClusters<'d> {
     /// By organization.
     own: BTreeMap<&'d Identifier, usize>,
     /// Those without a recorded suspicion, by organization.
     new: BTreeMap<&'d Identifier, usize>,
 }
 
-impl<'d> Gone<'d> {
-    pub(super) fn from(draft: &Draft<'d>) -> Self {
+impl<'d> MissingClusters<'d> {
+    pub(super) fn from(draft: &CatalogDraft<'d>) -> Self {
         let mut gone = Self { own: BTreeMap::new(), new: BTreeMap::new() };
         for (key, record) in &draft.recorded.resources {
             let is_meant = key.kind == Kind::Cluster
@@ -205,7 +215,7 @@ impl<'d> Gone<'d> {
 }
 
 /// More clusters are gone at once than the policy allows in an hour: taken as a whole for a mistake.
-fn too_many(draft: &Draft, key: &ResourceKey, gone: &Gone) -> Option<String> {
+fn too_many(draft: &CatalogDraft, key: &ResourceKey, gone: &MissingClusters) -> Option<String> {
     let allowed = draft.config.policy.cluster_deletions_per_hour;
     let are_too_many = |gone: usize| gone > 1 && u32::try_from(gone).is_ok_and(|gone| gone > allowed);
     let (own, all) = gone.with(&key.organization);
@@ -218,7 +228,7 @@ fn too_many(draft: &Draft, key: &ResourceKey, gone: &Gone) -> Option<String> {
 }
 
 /// More than one file is gone: everything an organization runs, a fleet with its clusters, or a folder.
-fn gone_at_once(draft: &Draft, key: &ResourceKey, path: &SpecPath) -> Option<String> {
+fn gone_at_once(draft: &CatalogDraft, key: &ResourceKey, path: &SpecPath) -> Option<String> {
     if all_gone(draft, |other, _| lives_on_a_fleet(other) && other.organization == key.organization) {
         return Some(format!("everything of organization {} was gone at once", key.organization));
     }
@@ -234,12 +244,12 @@ fn gone_at_once(draft: &Draft, key: &ResourceKey, path: &SpecPath) -> Option<Str
     let was_there =
         |path: &SpecPath| path.as_str().strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
     let is_left = draft.documents.files.keys().any(was_there);
-    (!is_left && all_gone(draft, |_, record| record.stood_in().is_some_and(was_there)))
+    (!is_left && all_gone(draft, |_, record| record.last_known_file().is_some_and(was_there)))
         .then(|| format!("the folder {folder} was gone as a whole"))
 }
 
 /// Returns whether all of several recorded resources are gone. A single one is an ordinary removal.
-fn all_gone(draft: &Draft, meant: impl Fn(&ResourceKey, &RecordedResource) -> bool) -> bool {
+fn all_gone(draft: &CatalogDraft, meant: impl Fn(&ResourceKey, &RecordedResource) -> bool) -> bool {
     let meant = || draft.recorded.resources.iter().filter(|(key, record)| meant(key, record));
     meant().nth(1).is_some() && meant().all(|(key, _)| is_gone(draft, key))
 }
@@ -249,7 +259,7 @@ pub(super) fn lives_on_a_fleet(key: &ResourceKey) -> bool {
     matches!(key.kind, Kind::Fleet | Kind::Cluster)
 }
 
-fn fleet_of(draft: &Draft, key: &ResourceKey) -> Option<FleetKey> {
+fn fleet_of(draft: &CatalogDraft, key: &ResourceKey) -> Option<FleetKey> {
     key.as_fleet().or_else(|| draft.record(key)?.fleet(key))
 }
 

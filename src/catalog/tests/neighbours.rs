@@ -3,9 +3,10 @@ use crate::names::Kind;
 
 fn kept(world: &World, organization: &str) -> (Vec<String>, Vec<String>) {
     let documents = world.documents();
-    let around = Neighbours::of(&organization.parse().unwrap(), &documents, &world.recorded).unwrap();
+    let around =
+        RelatedOrganizations::of(&organization.parse().unwrap(), &documents, &world.recorded).unwrap();
     let part = around.documents(&documents);
-    let recorded = Neighbours::recorded(&documents, &part, &world.recorded);
+    let recorded = RelatedOrganizations::recorded(&documents, &part, &world.recorded);
     let files = part.files.into_keys().map(|path| path.to_string()).collect();
     let clusters = recorded.resources.keys().filter(|key| key.kind == Kind::Cluster);
     (files, clusters.map(ResourceKey::path).collect())
@@ -36,5 +37,5 @@ fn the_clusters_of_others_matter_only_where_addresses_may_be_the_same() {
     assert!(kept(&world, "acme").0.iter().any(|file| file == "globex/stock.yaml"));
     // The reason for a missing resource depends on the whole tree.
     world.files.remove("globex/stock.yaml");
-    assert_eq!(Neighbours::of(&"acme".parse().unwrap(), &world.documents(), &world.recorded), None);
+    assert_eq!(RelatedOrganizations::of(&"acme".parse().unwrap(), &world.documents(), &world.recorded), None);
 }

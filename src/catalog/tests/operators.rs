@@ -1,5 +1,5 @@
 use super::*;
-use crate::config::{Content, OperatorRelease};
+use crate::config::{ManifestsFile, OperatorRelease};
 
 fn world(versions: &[&str]) -> World {
     let manifests = include_str!("../../config/release/strimzi.yaml");
@@ -7,7 +7,7 @@ fn world(versions: &[&str]) -> World {
         manifests: "strimzi.yaml".to_owned(),
         sha256: Digest::of(manifests).as_str().to_owned(),
         images: vec!["quay.io/strimzi/".to_owned()],
-        content: Content::of(Ok(manifests.as_bytes().to_owned())),
+        content: ManifestsFile::of(Ok(manifests.as_bytes().to_owned())),
     };
     let mut world = World::new();
     world.config.operators.strimzi =

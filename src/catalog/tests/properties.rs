@@ -138,9 +138,9 @@ proptest! {
         let resolve = |documents: &Documents, recorded: &Recorded| resolve(documents, recorded, &secrets, &world.config, now);
         let whole = resolve(&documents, &world.recorded);
         for organization in ["acme", "globex"].map(|name| name.parse().unwrap()) {
-            let Some(around) = Neighbours::of(&organization, &documents, &world.recorded) else { continue };
+            let Some(around) = RelatedOrganizations::of(&organization, &documents, &world.recorded) else { continue };
             let left = around.documents(&documents);
-            let recorded = Neighbours::recorded(&documents, &left, &world.recorded);
+            let recorded = RelatedOrganizations::recorded(&documents, &left, &world.recorded);
             let part = resolve(&left, &recorded);
             let own = |catalog: &Catalog| {
                 let is_own = |key: &ResourceKey| {

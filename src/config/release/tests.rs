@@ -1,4 +1,4 @@
-use super::super::{Config, Content, OperatorRelease, OperatorsConfig};
+use super::super::{Config, ManifestsFile, OperatorRelease, OperatorsConfig};
 use super::*;
 
 /// The operator and one custom resource definition.
@@ -12,7 +12,7 @@ fn settings(manifests: &str) -> OperatorsConfig {
         manifests: "strimzi.yaml".to_owned(),
         sha256: Digest::of(manifests).as_str().to_owned(),
         images: vec!["quay.io/strimzi/".to_owned()],
-        content: Content::of(Ok(manifests.as_bytes().to_owned())),
+        content: ManifestsFile::of(Ok(manifests.as_bytes().to_owned())),
     };
     OperatorsConfig { strimzi: [("1.2.0".to_owned(), release)].into() }
 }
@@ -37,10 +37,10 @@ fn what_is_not_as_it_has_to_be_is_refused_with_the_way_out() {
     refuse(&settings(MANIFESTS), "1.3.0");
     let mut absent = settings(MANIFESTS);
     absent.strimzi.get_mut("1.2.0").unwrap().content =
-        Content::of(Err("No such file or directory".to_owned()));
+        ManifestsFile::of(Err("No such file or directory".to_owned()));
     refuse(&absent, "1.2.0");
     let mut other = settings(MANIFESTS);
-    other.strimzi.get_mut("1.2.0").unwrap().content = Content::of(Ok(b"kind: Kafka\n".to_vec()));
+    other.strimzi.get_mut("1.2.0").unwrap().content = ManifestsFile::of(Ok(b"kind: Kafka\n".to_vec()));
     refuse(&other, "1.2.0");
     let image = |from: &str, to: &str| {
         assert_eq!(MANIFESTS.matches(from).count(), 1, "{from}");

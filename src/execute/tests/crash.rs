@@ -7,7 +7,7 @@ use super::*;
 use crate::catalog::{Approval, RecordedFleet};
 
 /// Polls a run this many times and then drops it, as a kill would. Returns whether it had finished.
-async fn kill_after(polls: usize, run: impl Future<Output = Report>) -> bool {
+async fn kill_after(polls: usize, run: impl Future<Output = ExecutionReport>) -> bool {
     let mut run = pin!(run);
     let mut context = Context::from_waker(Waker::noop());
     for _ in 0..polls {
@@ -63,8 +63,8 @@ enum Aftermath {
 /// Brings an installation to `first`, then to `second` with a kill after this many polls. Returns `None` if
 /// the run had finished by then.
 async fn killed(
-    first: &Wish,
-    second: &Wish,
+    first: &TestSpecs,
+    second: &TestSpecs,
     polls: usize,
     aftermath: Aftermath,
 ) -> Option<(Recorded, Vec<(String, String)>)> {
@@ -83,7 +83,7 @@ async fn killed(
     Some(converge(&place, second).await)
 }
 
-async fn prepare(place: &Place, wish: &Wish) {
+async fn prepare(place: &Place, wish: &TestSpecs) {
     assert_eq!(place.apply(wish).await.failed, []);
     let approval =
         Approval { fleet: fleet("eu"), id: "guard".into(), by: "ann@example.com".into(), at: now() };
@@ -91,7 +91,7 @@ async fn prepare(place: &Place, wish: &Wish) {
 }
 
 /// Applies once, after which nothing may be left to do.
-async fn converge(place: &Place, wish: &Wish) -> (Recorded, Vec<(String, String)>) {
+async fn converge(place: &Place, wish: &TestSpecs) -> (Recorded, Vec<(String, String)>) {
     let report = place.apply(wish).await;
     assert_eq!(report.failed, []);
     let state = place.state();
@@ -104,9 +104,9 @@ async fn converge(place: &Place, wish: &Wish) -> (Recorded, Vec<(String, String)
 
 #[tokio::test]
 async fn killed_anywhere_the_next_run_comes_to_the_same_end() {
-    let nothing = Wish::new(&[]);
-    let one = Wish::new(&[("a", "eu", "1"), ("b", "us", "1")]);
-    let other = Wish::new(&[("a", "eu", "2"), ("c", "eu", "1")]);
+    let nothing = TestSpecs::new(&[]);
+    let one = TestSpecs::new(&[("a", "eu", "1"), ("b", "us", "1")]);
+    let other = TestSpecs::new(&[("a", "eu", "2"), ("c", "eu", "1")]);
     for (first, second) in [(&nothing, &one), (&one, &other), (&one, &nothing)] {
         let place = Place::new();
         prepare(&place, first).await;
@@ -135,7 +135,7 @@ async fn killed_anywhere_the_next_run_comes_to_the_same_end() {
 #[tokio::test]
 async fn a_killed_run_is_in_the_journal_until_the_next() {
     let place = Place::new();
-    let wish = Wish::new(&[("a", "eu", "1")]);
+    let wish = TestSpecs::new(&[("a", "eu", "1")]);
     let mut seen = 0;
     for polls in 0.. {
         let state = place.state();

@@ -18,15 +18,15 @@ use crate::render::{Desired, Manifest, SecretEncoding, SecretSlot, Stage};
 use crate::spec::{InfraType, SourceId};
 
 #[derive(Clone, Default)]
-pub struct Wish {
+pub struct TestSpecs {
     pub clusters: BTreeMap<&'static str, (&'static str, &'static str)>,
     pub source: &'static str,
 }
 
-impl Wish {
-    pub fn new(clusters: &[(&'static str, &'static str, &'static str)]) -> Wish {
+impl TestSpecs {
+    pub fn new(clusters: &[(&'static str, &'static str, &'static str)]) -> TestSpecs {
         let clusters = clusters.iter().map(|&(name, fleet, text)| (name, (fleet, text))).collect();
-        Wish { clusters, source: "/specs" }
+        TestSpecs { clusters, source: "/specs" }
     }
 
     pub fn desired(&self) -> Desired {
@@ -85,7 +85,7 @@ fn manifests(owner: &ResourceKey, text: &str) -> Vec<Manifest> {
 }
 
 /// Plans from observations and records, as the real planner does.
-pub fn plan(wish: &Wish, recorded: &Recorded, observed: &Observed) -> Plan {
+pub fn plan(wish: &TestSpecs, recorded: &Recorded, observed: &Observed) -> Plan {
     let desired = wish.desired();
     let fleets = ["eu", "us"].map(fleet);
     let nothing = BTreeMap::new();

@@ -23,7 +23,7 @@ fn a_moment_of_trouble_is_not_told_and_trouble_that_lasts_is() {
 #[test]
 fn a_first_look_believes_what_it_sees() {
     let mut lab = Lab::healthy();
-    lab.memory = Memory::default();
+    lab.memory = HealthMemory::default();
     lab.broker(json!({}));
     assert_eq!(lab.status(), Status::Degraded);
 }
@@ -52,7 +52,7 @@ fn an_operator_that_is_down_restarts_nothing() {
     let mut lab = Lab::healthy();
     change(&mut lab);
     lab.broker(json!({}));
-    lab.operator = Operator::Missing;
+    lab.operator = OperatorState::Missing;
     assert_eq!(
         lab.told(),
         "Degraded: 5 of 6 pods are ready: `orders-broker-0` is starting; the Strimzi operator isn't installed"
@@ -85,10 +85,10 @@ fn a_change_begins_to_count_when_it_is_made() {
 fn time_without_an_operator_does_not_count() {
     let mut lab = Lab::healthy();
     change(&mut lab);
-    lab.operator = Operator::Missing;
+    lab.operator = OperatorState::Missing;
     assert_eq!(lab.after(DEADLINE + DEADLINE).status.status, Status::Updating);
     let mut lab = Lab::new_cluster();
-    lab.operator = Operator::Missing;
+    lab.operator = OperatorState::Missing;
     assert_eq!(lab.after(DEADLINE + DEADLINE).status.status, Status::Provisioning);
 }
 
@@ -126,7 +126,7 @@ fn a_change_whose_end_is_not_announced_is_done_when_all_is_still() {
         json!({"observedGeneration": 2, "replicas": 2, "nodeIds": [0, 1]}),
     );
     lab.objects.remove("Pod/orders-broker-2");
-    assert_eq!(lab.after(SETTLE - MOMENT).status.status, Status::Updating);
+    assert_eq!(lab.after(QUIET_PERIOD - MOMENT).status.status, Status::Updating);
     assert_eq!(lab.after(MOMENT).status.status, Status::Healthy);
 }
 

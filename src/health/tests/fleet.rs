@@ -1,15 +1,17 @@
-use super::super::fleet::{FleetMemory, FleetSeen, Memories, Unserved, judge, judge_all};
+use super::super::fleet::{
+    FleetMemories, FleetMemory, FleetObservation, GatewayWithoutAddress, judge, judge_all,
+};
 use super::*;
 use crate::catalog::Condition;
 
 #[test]
 fn a_fleet_is_as_well_as_its_operator() {
-    let operator = |wanted, ready| Operator::Found { name: "kafka/strimzi".into(), wanted, ready };
+    let operator = |wanted, ready| OperatorState::Found { name: "kafka/strimzi".into(), wanted, ready };
     let effect = "clusters go on running, while changes and lost pods wait";
     let steps = [
-        (Operator::Unknown, 0, "Pending: nothing is known of the Strimzi operator yet".to_owned()),
+        (OperatorState::Unknown, 0, "Pending: nothing is known of the Strimzi operator yet".to_owned()),
         (
-            Operator::Missing,
+            OperatorState::Missing,
             0,
             format!(
                 "Provisioning: the Strimzi operator isn't installed: {effect}; install it, or name a version to install in \
@@ -48,14 +50,14 @@ fn a_fleet_is_as_well_as_its_operator() {
 #[test]
 fn an_operator_that_never_comes_fails_its_fleet() {
     let now: Timestamp = "2026-11-21T11:00:00Z".parse().unwrap();
-    let (_, memory) = judge(&Operator::Missing, &[], &FleetMemory::default(), now);
+    let (_, memory) = judge(&OperatorState::Missing, &[], &FleetMemory::default(), now);
     let late = now.checked_add(DEADLINE).unwrap();
-    assert_eq!(judge(&Operator::Missing, &[], &memory, late).0.status, Status::Failed);
+    assert_eq!(judge(&OperatorState::Missing, &[], &memory, late).0.status, Status::Failed);
 }
 
 #[test]
 fn clusters_in_trouble_are_counted_and_leave_the_fleet_as_it_is() {
-    let operator = Operator::Found { name: "kafka/strimzi".into(), wanted: 1, ready: 1 };
+    let operator = OperatorState::Found { name: "kafka/strimzi".into(), wanted: 1, ready: 1 };
     let clusters = [Status::Healthy, Status::Degraded, Status::Failed, Status::Updating];
     let now: Timestamp = "2026-11-21T11:00:00Z".parse().unwrap();
     let (status, _) = judge(&operator, &clusters, &FleetMemory::default(), now);
@@ -68,9 +70,13 @@ fn what_cannot_be_looked_at_is_as_it_was_a_moment_ago_and_then_unknown() {
     let lab = Lab::healthy();
     let key: crate::names::ResourceKey = "Cluster/acme/orders".to_owned().try_into().unwrap();
     let wanted = BTreeMap::from([(key.clone(), lab.wanted.clone())]);
-    let operator = Operator::Found { name: "kafka/strimzi".into(), wanted: 1, ready: 1 };
-    let seen = FleetSeen { operator, clusters: [(key.clone(), lab.seen())].into(), ..FleetSeen::default() };
-    let (health, memory) = judge_all(&wanted, &seen, &Memories::default(), lab.now);
+    let operator = OperatorState::Found { name: "kafka/strimzi".into(), wanted: 1, ready: 1 };
+    let seen = FleetObservation {
+        operator,
+        clusters: [(key.clone(), lab.seen())].into(),
+        ..FleetObservation::default()
+    };
+    let (health, memory) = judge_all(&wanted, &seen, &FleetMemories::default(), lab.now);
     assert_eq!(
         (health.status.status, health.clusters[&key].status.status),
         (Status::Healthy, Status::Healthy)
@@ -78,44 +84,45 @@ fn what_cannot_be_looked_at_is_as_it_was_a_moment_ago_and_then_unknown() {
 
     let hidden = |degraded| {
         let hidden = Condition { kind: "NotSeen".into(), degraded, message: "no".into() };
-        FleetSeen { hidden: vec![hidden], ..FleetSeen::default() }
+        FleetObservation { unobservable: vec![hidden], ..FleetObservation::default() }
     };
-    let read = |seen: &FleetSeen, after: SignedDuration| {
+    let read = |seen: &FleetObservation, after: SignedDuration| {
         let (health, next) = judge_all(&wanted, seen, &memory, lab.now + after);
         assert_eq!(next.clusters, memory.clusters, "nothing new is remembered");
         assert!(health.clusters[&key].outputs.cluster_id.is_some());
         (health.status.status, health.clusters[&key].status.status)
     };
     assert_eq!(read(&hidden(false), SignedDuration::from_secs(1)), (Status::Healthy, Status::Healthy));
-    assert_eq!(read(&hidden(false), GAP), (Status::Healthy, Status::Unreachable));
-    assert_eq!(read(&hidden(true), GAP), (Status::Degraded, Status::Unreachable));
+    assert_eq!(read(&hidden(false), OBSERVATION_GAP), (Status::Healthy, Status::Unreachable));
+    assert_eq!(read(&hidden(true), OBSERVATION_GAP), (Status::Degraded, Status::Unreachable));
 
     // After a change, the earlier status doesn't count.
     let applied = vec![crate::names::Digest::of("another configuration")];
-    let changed = BTreeMap::from([(key.clone(), crate::health::Wanted { applied, ..lab.wanted.clone() })]);
+    let changed =
+        BTreeMap::from([(key.clone(), crate::health::AppliedCluster { applied, ..lab.wanted.clone() })]);
     let now = lab.now + SignedDuration::from_secs(1);
     let (health, _) = judge_all(&changed, &hidden(false), &memory, now);
     assert_eq!(health.clusters[&key].status.status, Status::Unreachable);
     assert_eq!(health.clusters[&key].clear_certificates, Some(true), "its certificates are as they were");
     let certificates = [("external".to_owned(), crate::names::Digest::of("another"))].into();
-    let renewed = crate::health::Wanted { certificates, ..lab.wanted.clone() };
+    let renewed = crate::health::AppliedCluster { certificates, ..lab.wanted.clone() };
     let (health, _) = judge_all(&[(key.clone(), renewed)].into(), &hidden(false), &memory, now);
     assert_eq!(health.clusters[&key].clear_certificates, Some(false), "it may be from new ones");
 }
 
 #[test]
 fn a_gateway_that_gets_no_address_is_told_after_a_while() {
-    let operator = Operator::Found { name: "kafka/strimzi".into(), wanted: 1, ready: 1 };
+    let operator = OperatorState::Found { name: "kafka/strimzi".into(), wanted: 1, ready: 1 };
     let made: Timestamp = "2026-11-21T11:00:00Z".parse().unwrap();
-    let unserved = Unserved {
+    let unserved = GatewayWithoutAddress {
         gateway: "streamfleet-gateway/kafka".into(),
         made: Some(made),
-        says: Some("no address is left.".into()),
+        controller_message: Some("no address is left.".into()),
     };
-    let waits = FleetSeen { operator, unserved: Some(unserved), ..FleetSeen::default() };
-    let served = FleetSeen { gateway: Some("192.0.2.1".into()), unserved: None, ..waits.clone() };
-    let mut memory = Memories::default();
-    let mut judge = |seen: &FleetSeen, minute: i64| {
+    let waits = FleetObservation { operator, unserved: Some(unserved), ..FleetObservation::default() };
+    let served = FleetObservation { gateway: Some("192.0.2.1".into()), unserved: None, ..waits.clone() };
+    let mut memory = FleetMemories::default();
+    let mut judge = |seen: &FleetObservation, minute: i64| {
         let now = made.checked_add(SignedDuration::from_mins(minute)).unwrap();
         let (health, next) = judge_all(&BTreeMap::new(), seen, &memory, now);
         memory = next;

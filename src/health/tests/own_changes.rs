@@ -1,6 +1,6 @@
 //! Our own changes while they are made, and pods and disks that don't fit.
 
-use super::super::fleet::{FleetSeen, Memories, judge_all};
+use super::super::fleet::{FleetMemories, FleetObservation, judge_all};
 use super::*;
 
 const LATER: SignedDuration = SignedDuration::from_secs(15);
@@ -77,7 +77,7 @@ fn the_entity_operator_restarts_in_a_change_of_our_own_without_trouble() {
 #[test]
 fn a_pod_beside_kafka_that_has_no_room_is_named_and_the_fleet_is_not_healthy() {
     let mut lab = Lab::healthy();
-    lab.memory = Memory::default();
+    lab.memory = HealthMemory::default();
     lab.edit(
         "Kafka/orders",
         "/status",
@@ -96,9 +96,13 @@ fn a_pod_beside_kafka_that_has_no_room_is_named_and_the_fleet_is_not_healthy() {
 
     let key: crate::names::ResourceKey = "Cluster/acme/orders".to_owned().try_into().unwrap();
     let wanted = BTreeMap::from([(key.clone(), lab.wanted.clone())]);
-    let operator = Operator::Found { name: "kafka/strimzi".into(), wanted: 1, ready: 1 };
-    let seen = FleetSeen { operator, clusters: [(key.clone(), lab.seen())].into(), ..FleetSeen::default() };
-    let mut memories = Memories::default();
+    let operator = OperatorState::Found { name: "kafka/strimzi".into(), wanted: 1, ready: 1 };
+    let seen = FleetObservation {
+        operator,
+        clusters: [(key.clone(), lab.seen())].into(),
+        ..FleetObservation::default()
+    };
+    let mut memories = FleetMemories::default();
     let mut fleet = |after: SignedDuration| {
         lab.now += after;
         let (health, next) = judge_all(&wanted, &seen, &memories, lab.now);
@@ -114,7 +118,7 @@ fn a_pod_beside_kafka_that_has_no_room_is_named_and_the_fleet_is_not_healthy() {
 #[test]
 fn a_pod_that_starts_needs_no_operator() {
     let mut lab = Lab::healthy();
-    lab.operator = Operator::Found { name: "kafka/strimzi".into(), wanted: 1, ready: 0 };
+    lab.operator = OperatorState::Found { name: "kafka/strimzi".into(), wanted: 1, ready: 0 };
     lab.broker(json!({}));
     let starts =
         "Degraded: 5 of 6 pods are ready: `orders-broker-0` is starting; the Strimzi operator is down";
@@ -155,7 +159,7 @@ fn whoever_looks_now_and_then_counts_the_same_restarts_as_who_watches() {
     let said = json!({"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-21T11:00:00.5Z"});
     watches.say(said);
     watches.judge();
-    let (before, never) = (watches.memory.clone(), Memory::default());
+    let (before, never) = (watches.memory.clone(), HealthMemory::default());
     watches.changes();
     watches.judge();
     for id in 0..2 {
@@ -169,7 +173,7 @@ fn whoever_looks_now_and_then_counts_the_same_restarts_as_who_watches() {
     assert_eq!(watches.under_way(), told);
     for memory in [before, never] {
         let mut looks = Lab { memory, objects: watches.objects.clone(), ..Lab::healthy() };
-        looks.now = watches.now + GAP;
+        looks.now = watches.now + OBSERVATION_GAP;
         assert_eq!(looks.under_way(), told);
     }
     // A pod that returns with its node wasn't restarted.

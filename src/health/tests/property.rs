@@ -52,18 +52,18 @@ fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
-fn wanted() -> Wanted {
-    Wanted {
+fn wanted() -> AppliedCluster {
+    AppliedCluster {
         namespace: "kafka-acme--uns".into(),
         cluster: "uns".into(),
         pools: BTreeMap::from([("dual".into(), WantedPool { replicas: 1, controller: true })]),
-        ..Wanted::default()
+        ..AppliedCluster::default()
     }
 }
 
-fn look(objects: &[Value], memory: &Memory, second: i64) -> (Judgement, Memory) {
+fn look(objects: &[Value], memory: &HealthMemory, second: i64) -> (Judgement, HealthMemory) {
     let deployment = objects.iter().find(|object| object["kind"] == "Deployment");
-    let seen = Seen::of("kafka-acme--uns", "uns", Operator::of(deployment), objects);
+    let seen = ClusterObservation::of("kafka-acme--uns", "uns", OperatorState::of(deployment), objects);
     let now = Timestamp::from_second(1_800_000_000 + second).unwrap();
     judge(&wanted(), &seen, memory, now)
 }
@@ -85,7 +85,7 @@ proptest! {
             *spoilt.pointer_mut(place.get(&found[..]).as_str()).unwrap() = value;
             objects.push(spoilt);
         }
-        let mut memory = Memory::default();
+        let mut memory = HealthMemory::default();
         for second in seconds {
             memory = look(&objects, &memory, second).1;
         }
@@ -101,7 +101,7 @@ proptest! {
         let sorted: Vec<Value> = latest.into_values().collect();
         let shuffled: Vec<Value> = order.into_iter().filter_map(|at| sorted.get(at).cloned()).collect();
         prop_assert_eq!(shuffled.len(), sorted.len());
-        let before = Memory::default();
+        let before = HealthMemory::default();
         prop_assert_eq!(look(&sorted, &before, 0), look(&shuffled, &before, 0));
     }
 }

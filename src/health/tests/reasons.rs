@@ -199,6 +199,6 @@ fn trouble_that_was_there_before_a_certificate_or_came_after_all_was_well_with_i
     assert_eq!(is_clear(&mut lab), Some(false));
 
     // Nothing is known of certificates whose arrival wasn't observed.
-    lab.memory = Memory::default();
+    lab.memory = HealthMemory::default();
     assert_eq!(is_clear(&mut lab), None);
 }

@@ -6,7 +6,7 @@ use super::reading::{annotated, deleting, holds, text};
 
 /// A view of a PersistentVolumeClaim.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Claim {
+pub struct VolumeClaimView {
     pub class: Option<String>,
     pub created: Option<String>,
     /// Whether it has no volume yet.
@@ -16,10 +16,10 @@ pub struct Claim {
     /// Whether the volume has grown and its file system waits for a restart of the pod.
     pub awaits_restart: bool,
     /// Whether it is deleted with its node, or already being deleted.
-    pub goes: bool,
+    pub deleted_with_node: bool,
 }
 
-impl Claim {
+impl VolumeClaimView {
     pub(super) fn read(object: &Value) -> Self {
         Self {
             class: text(object, &["spec", "storageClassName"]),
@@ -28,7 +28,8 @@ impl Claim {
             requested: text(object, &["spec", "resources", "requests", "storage"]),
             capacity: text(object, &["status", "capacity", "storage"]),
             awaits_restart: holds(object, "FileSystemResizePending"),
-            goes: deleting(object) || annotated(object, "strimzi.io/delete-claim").as_deref() == Some("true"),
+            deleted_with_node: deleting(object)
+                || annotated(object, "strimzi.io/delete-claim").as_deref() == Some("true"),
         }
     }
 

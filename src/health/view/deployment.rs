@@ -4,7 +4,7 @@ use super::reading::{at, count, items, name, text};
 
 /// The Strimzi operator of a fleet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Operator {
+pub enum OperatorState {
     #[default]
     Unknown,
     Missing,
@@ -16,7 +16,7 @@ pub enum Operator {
     },
 }
 
-impl Operator {
+impl OperatorState {
     /// Selects the operator that watches a namespace from all Deployments that may be one. If none declares
     /// that it does, a running one is chosen: if it watches another namespace, the cluster is reported as not
     /// taken up.
@@ -97,11 +97,11 @@ mod tests {
             (&all[..3], "c", "ops/own"),
             (&all[..2], "ops", "ops/own"),
         ] {
-            let Operator::Found { name, .. } = Operator::of_namespace(candidates, namespace) else {
+            let OperatorState::Found { name, .. } = OperatorState::of_namespace(candidates, namespace) else {
                 panic!()
             };
             assert_eq!(name, expected);
         }
-        assert_eq!(Operator::of_namespace(&all[..1], "b"), Operator::Missing);
+        assert_eq!(OperatorState::of_namespace(&all[..1], "b"), OperatorState::Missing);
     }
 }

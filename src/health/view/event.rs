@@ -4,7 +4,7 @@ use super::reading::text;
 
 /// A view of an Event. Ordered by time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Event {
+pub struct KubernetesEvent {
     /// When it was last seen, as written: RFC 3339, which sorts as text.
     pub last: String,
     pub kind: String,
@@ -15,7 +15,7 @@ pub struct Event {
     pub message: String,
 }
 
-impl Event {
+impl KubernetesEvent {
     pub(super) fn read(object: &Value) -> Option<Self> {
         let word = |key| text(object, &[key]).unwrap_or_default();
         let times = ["lastTimestamp", "eventTime", "firstTimestamp"];

@@ -8,7 +8,7 @@ use super::reading::{annotated, at, conditions, deleting, items, number, text};
 
 /// A view of a Kafka object.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Kafka {
+pub struct KafkaView {
     pub uid: Option<String>,
     pub created: Option<String>,
     pub generation: Option<u64>,
@@ -43,7 +43,7 @@ pub struct Listener {
     pub trusted: Option<String>,
 }
 
-impl Kafka {
+impl KafkaView {
     /// The annotation that tells the operator to leave the cluster alone.
     pub(in crate::health) const PAUSE: &str = "strimzi.io/pause-reconciliation";
 

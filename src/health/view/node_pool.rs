@@ -5,7 +5,7 @@ use super::reading::{conditions, count, items, number};
 
 /// A view of a KafkaNodePool.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct NodePool {
+pub struct NodePoolView {
     pub generation: Option<u64>,
     /// The generation that the operator last took up. Written before any pod is restarted.
     pub observed_generation: Option<u64>,
@@ -17,7 +17,7 @@ pub struct NodePool {
     pub conditions: Vec<OperatorCondition>,
 }
 
-impl NodePool {
+impl NodePoolView {
     pub(super) fn read(object: &Value) -> Self {
         let id = |value: &Value| value.as_u64().and_then(|id| u32::try_from(id).ok());
         let mut node_ids: Vec<u32> = items(object, &["status", "nodeIds"]).filter_map(id).collect();

@@ -34,11 +34,11 @@ pub struct Container {
     pub waiting: Option<String>,
     pub waiting_message: Option<String>,
     /// Its current exit, or else its last one.
-    pub ended: Option<Exit>,
+    pub ended: Option<ContainerExit>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Exit {
+pub struct ContainerExit {
     pub code: u32,
     /// One word: `Error`, `OOMKilled`.
     pub reason: Option<String>,
@@ -77,7 +77,7 @@ impl Container {
     fn read(value: &Value) -> Self {
         let exit = |state: &str| {
             let code = number(value, &[state, "terminated", "exitCode"])?;
-            Some(Exit { code, reason: text(value, &[state, "terminated", "reason"]) })
+            Some(ContainerExit { code, reason: text(value, &[state, "terminated", "reason"]) })
         };
         let ready = value.get("ready").and_then(Value::as_bool).unwrap_or_default();
         Self {

@@ -3,8 +3,8 @@
 mod escape;
 
 use super::{
-    Reader, display, gauge, gauges, has_news, in_all, in_trouble, is_told, kind_and_status, size, ways_out,
-    words,
+    Audience, display, gauge, gauges, has_news, in_trouble, is_told, kind_and_status, size, summary_sentence,
+    ways_out, words,
 };
 use crate::plan::{Cause, Change, FleetPlan, OrganizationPlan, Plan, Summary, Verb, Waiting};
 use crate::problem::{Problem, Severity};
@@ -41,7 +41,7 @@ pub fn markdown(plan: &Plan, tree: &str) -> String {
 /// Summarizes the plan. Errors come first, since they matter most in a proposal.
 fn title(summary: Summary) -> String {
     let Summary { create, change, delete, waiting, errors, .. } = summary;
-    let told = in_all(summary);
+    let told = summary_sentence(summary);
     match errors {
         _ if create + change + delete + waiting == 0 => told,
         0 => told,
@@ -166,7 +166,7 @@ fn what(change: &Change) -> &'static str {
 }
 
 fn details(plan: &Plan, tree: &str, room: usize) -> String {
-    let all = display(plan, Reader { color: false, width: WIDTH, tree });
+    let all = display(plan, Audience { color: false, width: WIDTH, tree });
     let lines: Vec<String> = all.lines().map(with_mark_first).collect();
     let fence = escape::fence(&all);
     let folded = |kept: usize| {

@@ -2,7 +2,7 @@ use crate::render::yaml::to_yaml;
 use serde_json::{Map, Value};
 use similar::{ChangeTag, TextDiff};
 
-use super::{CHANGED, CREATED, DELETED, FAINT, NORMAL, Page, WAITS, remarks};
+use super::{CHANGED, CREATED, DELETED, FAINT, NORMAL, PlanText, WAITS, remarks};
 use crate::plan::fields::short_fingerprint;
 use crate::plan::{Change, Remark, Step, Verb, take_out};
 use crate::render::SecretSlot;
@@ -10,7 +10,7 @@ use crate::render::SecretSlot;
 /// How many unchanged lines are shown around changed ones.
 const CONTEXT: usize = 3;
 
-impl Page<'_> {
+impl PlanText<'_> {
     pub(super) fn step(&mut self, change: &Change, step: &Step) {
         let (mark, style) = match step.verb {
             Verb::Create => ("+", CREATED),

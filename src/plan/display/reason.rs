@@ -44,14 +44,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::plan::change::mention;
+    use crate::plan::change::kept_resource;
     use crate::problem::Origin;
 
     #[test]
     fn a_reason_says_what_changed_and_where() {
         let key = "Cluster/acme/orders".to_owned().try_into().unwrap();
         let origin = Origin { path: "acme/orders.yaml".parse().unwrap(), line: 9 };
-        let plain = |verb| Change { verb, ..mention(&key, Some(origin.clone())) };
+        let plain = |verb| Change { verb, ..kept_resource(&key, Some(origin.clone())) };
         let field = |name: &str, before, after| FieldChange { field: name.to_owned(), before, after };
         let edited = |number: usize| {
             let fields = (0..number).map(|it| field(&format!("field_{it}"), json!(it), json!(it + 1)));

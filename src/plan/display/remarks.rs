@@ -20,7 +20,7 @@ pub(super) fn remark(change: &Change, remark: &Remark) -> String {
             "can't be read, and what was applied last isn't known: it is written anew".to_owned()
         }
         Remark::KeptDisks { disks, example } => {
-            let resume = resume(&Made::by(change));
+            let resume = resume(&NewCluster::by(change));
             match disks {
                 1 => format!("1 disk of an earlier cluster of its name is there, {example}: {resume}"),
                 _ => format!(
@@ -29,8 +29,8 @@ pub(super) fn remark(change: &Change, remark: &Remark) -> String {
             }
         }
         Remark::UnseenDisks => {
-            let made = Made::by(change);
-            let (Made { namespace, cluster }, resume) = (&made, resume(&made));
+            let made = NewCluster::by(change);
+            let (NewCluster { namespace, cluster }, resume) = (&made, resume(&made));
             format!(
                 "disks of an earlier cluster of its name may be there, which isn't seen from here: kubectl get pvc -n {namespace} \
                  -l strimzi.io/cluster={cluster}. If they are, {resume}"
@@ -38,7 +38,7 @@ pub(super) fn remark(change: &Change, remark: &Remark) -> String {
         }
         Remark::NewAuthorities { is_seen } => {
             let only_then = if *is_seen { "" } else { "where the Kafka object itself was deleted, too: " };
-            format!("{only_then}{}", new_authorities(&Made::by(change)))
+            format!("{only_then}{}", new_authorities(&NewCluster::by(change)))
         }
         Remark::Unverified { objects, why } => {
             let objects = effects::count((*objects).into(), "object");
@@ -55,12 +55,12 @@ pub(super) fn remark_alone(change: &Change, alone: &Remark) -> String {
     }
 }
 
-struct Made<'a> {
+struct NewCluster<'a> {
     namespace: &'a str,
     cluster: &'a str,
 }
 
-impl<'a> Made<'a> {
+impl<'a> NewCluster<'a> {
     fn by(change: &'a Change) -> Self {
         let kafka = change.steps.iter().map(|step| &step.object).find(|object| object.kind == "Kafka");
         let namespace = kafka.and_then(|kafka| kafka.namespace.as_deref()).unwrap_or_default();
@@ -70,7 +70,7 @@ impl<'a> Made<'a> {
 
 /// Describes what follows if only the Kafka object is recreated. The operator finds the cluster id in the
 /// status of the node pools, but the Secrets of the certificate authorities were deleted with the object.
-fn new_authorities(Made { namespace, cluster }: &Made) -> String {
+fn new_authorities(NewCluster { namespace, cluster }: &NewCluster) -> String {
     format!(
         "the cluster keeps its id and its data; its certificate authorities went with its Kafka object, and the operator makes \
          others. It can't talk to the brokers that run until their pods are made anew: delete them one by one, each when the one \
@@ -81,7 +81,7 @@ fn new_authorities(Made { namespace, cluster }: &Made) -> String {
 
 /// Describes how to recover a cluster that is created over disks with data of an earlier one. The operator
 /// gives it a new id, and accepts another one only while it is paused.
-fn resume(Made { namespace, cluster }: &Made) -> String {
+fn resume(NewCluster { namespace, cluster }: &NewCluster) -> String {
     let (kafka, pods) =
         (format!("-n {namespace} {cluster}"), format!("-n {namespace} -l strimzi.io/name={cluster}-kafka"));
     format!(

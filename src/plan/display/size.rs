@@ -1,4 +1,4 @@
-use crate::plan::preflight::Room;
+use crate::plan::preflight::NodeCapacity;
 use crate::plan::{SizeChange, Sizes, effects};
 
 /// Formats a cluster's change of size. The node count of a new cluster is among its effects already.
@@ -19,8 +19,8 @@ pub(super) fn of_fleet(sizes: &Sizes) -> Option<String> {
     Some(format!("{} {verb} {}{has}", nodes(&sizes.fleet), taken(&sizes.fleet)?))
 }
 
-pub(in crate::plan) fn left(room: &Room, and: &str) -> String {
-    let &Room { nodes, cpu_millis, memory_mib } = room;
+pub(in crate::plan) fn left(room: &NodeCapacity, and: &str) -> String {
+    let &NodeCapacity { nodes, cpu_millis, memory_mib } = room;
     if nodes == 0 {
         return "no node takes pods".to_owned();
     }

@@ -218,7 +218,7 @@ fn foreign(resource: &ResourceKey, object: &ObjectKey) -> String {
 }
 
 /// Describes what a user can do about a wait, if anything. `tree` is the spec tree as the user named it.
-pub fn way_out(change: &Change, waiting: &Waiting, tree: &str) -> Option<String> {
+pub fn wait_remedy(change: &Change, waiting: &Waiting, tree: &str) -> Option<String> {
     Some(match waiting {
         Waiting::Protected => {
             "to delete it: put it back with `deletion_protection: false`, apply, then remove it again"

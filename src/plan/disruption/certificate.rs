@@ -14,14 +14,14 @@ use crate::names::{FleetKey, Kind, ResourceKey};
 use crate::plan::fleet::FleetPart;
 use crate::plan::guard;
 use crate::plan::verdict::keeps_certificate;
-use crate::plan::world::World;
+use crate::plan::world::PlanContext;
 use crate::plan::{Change, FleetPlan, OrganizationPlan, Reach, Verb, Waiting, effects};
 use crate::render::SecretSlot;
 use crate::spec::InfraType;
 
 /// The clusters that are ready to take a domain's certificate.
 #[derive(Default)]
-struct Turns {
+struct RenewalCandidates {
     /// Degraded clusters. They can only improve, so they come first.
     degraded: Vec<ResourceKey>,
     others: Vec<ResourceKey>,
@@ -33,9 +33,9 @@ struct Turns {
 ///
 /// The cause of a cluster's trouble may be forgotten, for example with the state. Then another cluster that
 /// is Healthy with the certificate proves that it works, or a person approves the next one.
-pub(in crate::plan) fn one_after_another(world: &World, parts: &mut [FleetPart]) {
-    for (domain, Turns { degraded, others }) in turns(parts) {
-        let Renewing { holds, doubtful, passed_over } = renewing(world.catalog, parts, &domain);
+pub(in crate::plan) fn serialize_renewals(world: &PlanContext, parts: &mut [FleetPart]) {
+    for (domain, RenewalCandidates { degraded, others }) in turns(parts) {
+        let RenewedClusters { holds, doubtful, passed_over } = renewing(world.catalog, parts, &domain);
         let (next, wait) = match (holds, being_changed(world.catalog, parts, &domain)) {
             (Some(holder), _) => (None, Waiting::Renewal { after: holder, domain: domain.clone() }),
             (None, Some(changing)) => (None, Waiting::OneDisruption { after: changing }),
@@ -59,13 +59,13 @@ pub(in crate::plan) fn one_after_another(world: &World, parts: &mut [FleetPart])
                  another cluster is Healthy with it, the others take it by themselves"
             );
             let hold = Waiting::Renewal { after: doubtful, domain };
-            parts.iter_mut().for_each(|part| guard::ask(world, part, next, &why, &hold));
+            parts.iter_mut().for_each(|part| guard::require_approval(world, part, next, &why, &hold));
         }
     }
 }
 
-fn turns(parts: &[FleetPart]) -> BTreeMap<ResourceKey, Turns> {
-    let mut turns: BTreeMap<ResourceKey, Turns> = BTreeMap::new();
+fn turns(parts: &[FleetPart]) -> BTreeMap<ResourceKey, RenewalCandidates> {
+    let mut turns: BTreeMap<ResourceKey, RenewalCandidates> = BTreeMap::new();
     for plan in plans(parts) {
         for (change, domain) in plan.changes.iter().filter_map(renewed).filter(|(it, _)| disrupts(it)) {
             let turns = turns.entry(domain).or_default();
@@ -82,7 +82,7 @@ fn turns(parts: &[FleetPart]) -> BTreeMap<ResourceKey, Turns> {
 
 /// The clusters that already have the certificate and aren't Healthy.
 #[derive(Default)]
-struct Renewing {
+struct RenewedClusters {
     /// One whose trouble may be from the certificate.
     holds: Option<ResourceKey>,
     /// One whose cause of trouble is unknown, if no cluster with the certificate is Healthy.
@@ -91,12 +91,12 @@ struct Renewing {
     passed_over: Vec<ResourceKey>,
 }
 
-fn renewing(catalog: &Catalog, parts: &[FleetPart], domain: &ResourceKey) -> Renewing {
+fn renewing(catalog: &Catalog, parts: &[FleetPart], domain: &ResourceKey) -> RenewedClusters {
     let uses = |key: &ResourceKey| {
         let used = catalog.clusters.get(key).and_then(|cluster| cluster.domain.as_ref());
         used.is_some_and(|used| used.key == *domain)
     };
-    let (mut renewing, mut doubtful, mut works) = (Renewing::default(), Vec::new(), false);
+    let (mut renewing, mut doubtful, mut works) = (RenewedClusters::default(), Vec::new(), false);
     for part in parts {
         let Some(plan) = part.plan.as_ref().filter(|plan| plan.reach == Reach::Reached) else { continue };
         let pending: BTreeSet<_> =
@@ -105,9 +105,9 @@ fn renewing(catalog: &Catalog, parts: &[FleetPart], domain: &ResourceKey) -> Ren
         works |= part.troubles.healthy.iter().any(has);
         let unwell = plan.unwell.iter().filter(|(_, status)| NOT_HEALTHY.contains(&status.status));
         for key in unwell.map(|(key, _)| key).filter(|key| has(key)) {
-            if part.troubles.otherwise.contains(key) {
+            if part.troubles.other_cause.contains(key) {
                 renewing.passed_over.push(key.clone());
-            } else if part.troubles.doubtful.contains(key) {
+            } else if part.troubles.unknown_cause.contains(key) {
                 doubtful.push(key.clone());
             } else {
                 renewing.holds.get_or_insert_with(|| key.clone());
@@ -153,7 +153,7 @@ fn renewed(change: &Change) -> Option<(&Change, ResourceKey)> {
 }
 
 #[derive(Default)]
-struct Takers {
+struct RenewalCounts {
     /// Clusters whose health is observed, so that the next one can wait for it.
     seen: u64,
     /// Clusters on directory fleets, whose health is unknown.
@@ -162,8 +162,8 @@ struct Takers {
 
 /// Adds to each base domain's change how many clusters take its certificate, and to each cluster on a
 /// directory fleet that its health isn't observed.
-pub(in crate::plan) fn tell(organizations: &mut [OrganizationPlan], fleets: &mut [FleetPlan]) {
-    let mut domains: BTreeMap<ResourceKey, Takers> = BTreeMap::new();
+pub(in crate::plan) fn announce_renewals(organizations: &mut [OrganizationPlan], fleets: &mut [FleetPlan]) {
+    let mut domains: BTreeMap<ResourceKey, RenewalCounts> = BTreeMap::new();
     for plan in &*fleets {
         let is_seen = plan.infra_type != Some(InfraType::Directory);
         for (_, domain) in plan.changes.iter().filter_map(renewed) {
@@ -191,7 +191,7 @@ pub(in crate::plan) fn tell(organizations: &mut [OrganizationPlan], fleets: &mut
 const UNSEEN: &str = "when its brokers restart is up to what applies the files, and whether they are well isn't seen from \
                       here: the next cluster doesn't wait for it";
 
-impl Takers {
+impl RenewalCounts {
     fn sentences(&self) -> impl Iterator<Item = String> {
         let Self { seen, unseen } = *self;
         let in_turn = match seen {

@@ -1,7 +1,9 @@
 //! The rows. The first row of a field that covers a change applies to it.
 
-use super::When::{Becomes, BrokerOption, Changes, Down, KeepsLess, Off, On, OtherAuthority, OtherChain, Up};
-use super::{FieldEffect, When};
+use super::FieldCondition::{
+    Becomes, BrokerOption, Changes, Down, KeepsLess, Off, On, OtherAuthority, OtherChain, Up,
+};
+use super::{FieldCondition, FieldEffect};
 use crate::names::Kind;
 use crate::names::Kind::{BaseDomain, CloudAccount, Cluster, Fleet, IdentityProvider, Organization};
 use crate::plan::Verdict;
@@ -13,7 +15,7 @@ use crate::spec::broker_option::Effect;
 const fn row(
     kind: Kind,
     field: &'static str,
-    when: When,
+    when: FieldCondition,
     verdict: Verdict,
     why: &'static str,
 ) -> FieldEffect {

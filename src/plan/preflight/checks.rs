@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use serde::Deserialize;
 
 use super::needs::{self, Extras, Permission};
-use super::{Finding, Look, Operator, Version, nodes, operator};
+use super::{Operator, PreflightContext, PreflightFinding, Version, nodes, operator};
 use crate::names::{Json, ResourceKey};
 use crate::plan::display::{left, tenths};
 use crate::plan::{Size, Step, size};
@@ -36,7 +36,7 @@ const STRIMZI: &str = "kafka.strimzi.io";
 const GATEWAY: &str = "gateway.networking.k8s.io";
 
 /// All checks, in the order of their findings. Our own user's permissions come first.
-pub(super) const ALL: &[fn(&Look) -> Vec<Finding>] = &[
+pub(super) const ALL: &[fn(&PreflightContext) -> Vec<PreflightFinding>] = &[
     missing_permissions,
     old_kubernetes,
     unfit_operators,
@@ -51,7 +51,7 @@ pub(super) const ALL: &[fn(&Look) -> Vec<Finding>] = &[
     nodes::reserved_nodes,
 ];
 
-fn missing_permissions(look: &Look) -> Vec<Finding> {
+fn missing_permissions(look: &PreflightContext) -> Vec<PreflightFinding> {
     let denied = look.facts.denied.iter().flatten();
     let denied: BTreeSet<&Permission> = denied.collect();
     if denied.is_empty() {
@@ -70,10 +70,10 @@ fn missing_permissions(look: &Look) -> Vec<Finding> {
     let names: Vec<String> = denied.iter().map(ToString::to_string).collect();
     let why = format!("the user of the fleet's `kubeconfig` may not {}", listed(&names));
     let remedy = format!("add to the `rules` of its ClusterRole: {}{more}", shown.join(", "));
-    vec![Finding::warning("PermissionsMissing", why, remedy).stops(stopped)]
+    vec![PreflightFinding::warning("PermissionsMissing", why, remedy).stops(stopped)]
 }
 
-fn role_command(look: &Look, denied: &BTreeSet<&Permission>) -> &'static str {
+fn role_command(look: &PreflightContext, denied: &BTreeSet<&Permission>) -> &'static str {
     let lacks = |extras: Extras| {
         let (with, without) = (needs::permissions(extras), needs::permissions(Extras::default()));
         denied.iter().any(|denied| with.contains(denied) && !without.contains(denied))
@@ -90,14 +90,14 @@ fn role_command(look: &Look, denied: &BTreeSet<&Permission>) -> &'static str {
     }
 }
 
-fn old_kubernetes(look: &Look) -> Vec<Finding> {
+fn old_kubernetes(look: &PreflightContext) -> Vec<PreflightFinding> {
     let Some(version) = look.facts.version.filter(|version| *version < OLDEST) else { return Vec::new() };
     let why = format!("the cluster runs Kubernetes {version}, and Strimzi needs {OLDEST} or newer");
-    let finding = Finding::warning("KubernetesTooOld", why, "upgrade the Kubernetes cluster");
+    let finding = PreflightFinding::warning("KubernetesTooOld", why, "upgrade the Kubernetes cluster");
     vec![finding.stops(look.writing().map(|(resource, _)| resource))]
 }
 
-fn missing_definitions(look: &Look) -> Vec<Finding> {
+fn missing_definitions(look: &PreflightContext) -> Vec<PreflightFinding> {
     let made = made_definitions(look);
     let mut missing: BTreeMap<(&str, &str), BTreeSet<&ResourceKey>> = BTreeMap::new();
     for (resource, writes) in look.writing() {
@@ -124,11 +124,11 @@ fn missing_definitions(look: &Look) -> Vec<Finding> {
     let why = format!("the cluster doesn't have {} of {api_version}{but}", listed(&names));
     let remedy = "install Strimzi 1.0 or newer with its resource definitions, or name a version to install in \
                   `advanced_config.components.strimzi` of the fleet";
-    vec![Finding::warning("DefinitionsMissing", why, remedy).stops(stopped.into_iter().flatten())]
+    vec![PreflightFinding::warning("DefinitionsMissing", why, remedy).stops(stopped.into_iter().flatten())]
 }
 
 /// Returns the group and kind of each definition that this plan creates. Waiting changes create nothing.
-fn made_definitions(look: &Look) -> BTreeSet<(String, String)> {
+fn made_definitions(look: &PreflightContext) -> BTreeSet<(String, String)> {
     #[derive(Deserialize)]
     struct Definition {
         spec: DefinitionSpec,
@@ -150,7 +150,7 @@ fn made_definitions(look: &Look) -> BTreeSet<(String, String)> {
     made.map(|Definition { spec }| (spec.group, spec.names.kind)).collect()
 }
 
-fn unfit_operators(look: &Look) -> Vec<Finding> {
+fn unfit_operators(look: &PreflightContext) -> Vec<PreflightFinding> {
     match operator::all(look.site, look.facts) {
         None => Vec::new(),
         Some((others, Some(_))) => second_operator(look, &others).into_iter().collect(),
@@ -162,8 +162,8 @@ fn unfit_operators(look: &Look) -> Vec<Finding> {
     }
 }
 
-fn missing_operator() -> Finding {
-    Finding::warning(
+fn missing_operator() -> PreflightFinding {
+    PreflightFinding::warning(
         OPERATOR_MISSING,
         "no Deployment of the cluster runs the Strimzi operator, so nothing acts on what is applied",
         "install it, or name a version to install in `advanced_config.components.strimzi` of the fleet",
@@ -171,16 +171,16 @@ fn missing_operator() -> Finding {
 }
 
 /// Two operators on one cluster undo each other's work.
-fn second_operator(look: &Look, others: &[Operator]) -> Option<Finding> {
+fn second_operator(look: &PreflightContext, others: &[Operator]) -> Option<PreflightFinding> {
     let other = others.first()?;
     let why = format!("{other} is on the cluster already, and a second operator would work against it");
     let remedy = "write `strimzi: existing` in `advanced_config.components` of the fleet; to take an operator over is not \
                   supported yet";
     let stopped = look.written("Deployment").map(|(resource, _)| resource);
-    Some(Finding::warning("SecondOperator", why, remedy).stops(stopped))
+    Some(PreflightFinding::warning("SecondOperator", why, remedy).stops(stopped))
 }
 
-fn unwatched(look: &Look, operators: &[Operator]) -> Option<Finding> {
+fn unwatched(look: &PreflightContext, operators: &[Operator]) -> Option<PreflightFinding> {
     let is_watched = |namespace: &str| operators.iter().any(|operator| operator.watches(namespace));
     // Existing clusters are reported, too: no change of them would take effect.
     let kafkas =
@@ -197,12 +197,12 @@ fn unwatched(look: &Look, operators: &[Operator]) -> Option<Finding> {
     let why = format!("{} {verb} watch the namespace {namespace}{more}", listed(&names));
     let remedy = "let it watch all namespaces: `STRIMZI_NAMESPACE` set to `*`, with ClusterRoleBindings for its service \
                   account as Strimzi's documentation names them";
-    Some(Finding::warning("OperatorNotWatching", why, remedy).stops(look.writers("Kafka", &owners)))
+    Some(PreflightFinding::warning("OperatorNotWatching", why, remedy).stops(look.writers("Kafka", &owners)))
 }
 
-fn unsupported_kafka(look: &Look) -> Vec<Finding> {
+fn unsupported_kafka(look: &PreflightContext) -> Vec<PreflightFinding> {
     #[derive(Deserialize)]
-    struct Kafka {
+    struct KafkaFields {
         spec: KafkaSpec,
     }
     #[derive(Deserialize)]
@@ -217,7 +217,8 @@ fn unsupported_kafka(look: &Look) -> Vec<Finding> {
     let operators: Vec<Operator> = installed.map_or(others, |installed| vec![installed]);
     let mut unsupported: BTreeMap<String, BTreeSet<&ResourceKey>> = BTreeMap::new();
     for kafka in look.desired("Kafka") {
-        let Ok(Kafka { spec: KafkaSpec { kafka: KafkaVersion { version } } }) = kafka.body.read() else {
+        let Ok(KafkaFields { spec: KafkaSpec { kafka: KafkaVersion { version } } }) = kafka.body.read()
+        else {
             continue;
         };
         let namespace = kafka.key.namespace.as_deref().unwrap_or_default();
@@ -233,13 +234,14 @@ fn unsupported_kafka(look: &Look) -> Vec<Finding> {
         let why = format!("Kafka {version} is not run by {}, which runs {}", listed(&names), listed(&known));
         let remedy =
             "write one of those versions in the cluster's `advanced_config.version`, or upgrade the operator";
-        Finding::warning("KafkaVersionUnsupported", why, remedy).stops(look.writers("Kafka", &owners))
+        PreflightFinding::warning("KafkaVersionUnsupported", why, remedy)
+            .stops(look.writers("Kafka", &owners))
     };
     unsupported.into_iter().map(finding).collect()
 }
 
 #[derive(Deserialize)]
-struct NodePool {
+struct PoolDisks {
     spec: NodePoolSpec,
 }
 
@@ -264,14 +266,14 @@ struct Volume {
 
 /// Returns the StorageClasses that a node pool names; `None` stands for the default class.
 fn classes_of(pool: &Json) -> BTreeSet<Option<String>> {
-    let volumes = pool.read::<NodePool>().map(|pool| pool.spec.storage.volumes).unwrap_or_default();
+    let volumes = pool.read::<PoolDisks>().map(|pool| pool.spec.storage.volumes).unwrap_or_default();
     volumes.into_iter().map(|volume| volume.class).collect()
 }
 
 /// Returns the resources whose disks of a class grow. Disks that name no class have the default one.
-fn growing<'a>(look: &Look<'a>, class: &str, is_default: bool) -> BTreeSet<&'a ResourceKey> {
+fn growing<'a>(look: &PreflightContext<'a>, class: &str, is_default: bool) -> BTreeSet<&'a ResourceKey> {
     let volumes =
-        |pool: &Json| pool.read::<NodePool>().map(|pool| pool.spec.storage.volumes).unwrap_or_default();
+        |pool: &Json| pool.read::<PoolDisks>().map(|pool| pool.spec.storage.volumes).unwrap_or_default();
     let grows = |before: &Json, after: &Json| {
         let is_of_class = |volume: &Volume| volume.class.as_deref().map_or(is_default, |name| name == class);
         let pairs = volumes(before).into_iter().zip(volumes(after));
@@ -285,7 +287,7 @@ fn growing<'a>(look: &Look<'a>, class: &str, is_default: bool) -> BTreeSet<&'a R
     changes.map(|change| &change.resource).collect()
 }
 
-fn storage_classes(look: &Look) -> Vec<Finding> {
+fn storage_classes(look: &PreflightContext) -> Vec<PreflightFinding> {
     let Some(known) = &look.facts.storage_classes else { return Vec::new() };
     let used: BTreeSet<Option<String>> =
         look.desired("KafkaNodePool").flat_map(|pool| classes_of(&pool.body)).collect();
@@ -300,7 +302,7 @@ fn storage_classes(look: &Look) -> Vec<Finding> {
             names if names.is_empty() => "make it: the cluster has none at all".to_owned(),
             names => format!("make it, or name one that is there: {}", listed(&names)),
         };
-        let finding = Finding::warning("StorageClassMissing", why, remedy);
+        let finding = PreflightFinding::warning("StorageClassMissing", why, remedy);
         findings.push(finding.stops(naming.map(|(resource, _)| resource)));
     }
     if used.contains(&None) {
@@ -314,23 +316,23 @@ fn storage_classes(look: &Look) -> Vec<Finding> {
         let remedy = "set `allowVolumeExpansion: true` on it where its driver can do that, or name another one before \
                       there is data: what is full can't be made larger";
         let is_default = defaults.contains(&name);
-        Finding::warning("StorageCannotGrow", why, remedy).stops(growing(look, name, is_default))
+        PreflightFinding::warning("StorageCannotGrow", why, remedy).stops(growing(look, name, is_default))
     }));
     findings
 }
 
 /// Disks that wait for a default class take one that is created later, so nothing has to wait for it.
-fn default_class(defaults: &[&String]) -> Option<Finding> {
+fn default_class(defaults: &[&String]) -> Option<PreflightFinding> {
     let names: Vec<String> = defaults.iter().map(|name| (*name).clone()).collect();
     match defaults.len() {
-        0 => Some(Finding::warning(
+        0 => Some(PreflightFinding::warning(
             "DefaultStorageClassMissing",
             "no StorageClass is the default one, and disks that name none wait until there is one",
             "mark one with the annotation `storageclass.kubernetes.io/is-default-class: \"true\"`, or name one in \
              `advanced_config.storage_class` of the fleet",
         )),
         1 => None,
-        _ => Some(Finding::warning(
+        _ => Some(PreflightFinding::warning(
             "DefaultStorageClassAmbiguous",
             format!("several StorageClasses are the default one: {}", listed(&names)),
             "leave the mark on one of them, or name one in `advanced_config.storage_class` of the fleet",
@@ -339,7 +341,7 @@ fn default_class(defaults: &[&String]) -> Option<Finding> {
 }
 
 /// An older server may have image volumes enabled by a feature gate, which can't be queried.
-fn image_volumes(look: &Look) -> Vec<Finding> {
+fn image_volumes(look: &PreflightContext) -> Vec<PreflightFinding> {
     let has_image = |pool: &Manifest| {
         let volumes = pool.body.value().pointer("/spec/template/pod/volumes").cloned().unwrap_or_default();
         volumes.as_array().is_some_and(|volumes| volumes.iter().any(|volume| volume.get("image").is_some()))
@@ -355,10 +357,10 @@ fn image_volumes(look: &Look) -> Vec<Finding> {
          the feature gate ImageVolume"
     );
     let remedy = "make sure that it is on, or upgrade the Kubernetes cluster to 1.35";
-    vec![Finding::warning("ImageVolumesOff", why, remedy)]
+    vec![PreflightFinding::warning("ImageVolumesOff", why, remedy)]
 }
 
-fn missing_gateway(look: &Look) -> Vec<Finding> {
+fn missing_gateway(look: &PreflightContext) -> Vec<PreflightFinding> {
     #[derive(Deserialize)]
     struct Gateway {
         spec: GatewaySpec,
@@ -404,11 +406,11 @@ fn missing_gateway(look: &Look) -> Vec<Finding> {
     // Without a Gateway API, clusters would stay half made.
     let routed = look.written("Kafka").filter(|(_, kafka)| is_routed(&kafka.body));
     let stopped = routed.chain(look.written("Gateway")).map(|(resource, _)| resource);
-    vec![Finding::warning("GatewayMissing", why, remedy).stops(stopped)]
+    vec![PreflightFinding::warning("GatewayMissing", why, remedy).stops(stopped)]
 }
 
 /// Load balancer support can't be queried. If none was ever served and one waits for long, there is none.
-fn waiting_load_balancers(look: &Look) -> Vec<Finding> {
+fn waiting_load_balancers(look: &PreflightContext) -> Vec<PreflightFinding> {
     let exposure = look.fleet().map(|fleet| fleet.spec.advanced_config.exposure);
     let waiting = look.facts.load_balancers.as_ref().filter(|found| found.served == 0);
     let Some((since, service)) = waiting.and_then(|found| found.waiting.as_ref()) else { return Vec::new() };
@@ -422,11 +424,11 @@ fn waiting_load_balancers(look: &Look) -> Vec<Finding> {
         "nothing serves load balancers: Service {service} has waited for an address since {since} UTC"
     );
     let remedy = "install a controller for load balancers, or use `cluster_access: Internal`";
-    vec![Finding::warning("LoadBalancersUnserved", why, remedy)]
+    vec![PreflightFinding::warning("LoadBalancersUnserved", why, remedy)]
 }
 
 /// Nodes may be added on demand, so a lack of capacity is no reason to wait.
-fn little_room(look: &Look) -> Vec<Finding> {
+fn little_room(look: &PreflightContext) -> Vec<PreflightFinding> {
     let room = look.facts.room_beside(&size::namespaces(look.site));
     let (Some(room), Some(fleet)) = (room, look.fleet()) else { return Vec::new() };
     let (sizes, units) = (&look.world.catalog.config.units.standard, fleet.spec.max_kafka_units);
@@ -449,7 +451,7 @@ fn little_room(look: &Look) -> Vec<Finding> {
         return Vec::new();
     };
     let remedy = format!("add nodes, unless the cluster does so by itself, or {remedy}");
-    vec![Finding::warning("CapacityShort", format!("{why}, and {}", left(&room, " and ")), remedy)]
+    vec![PreflightFinding::warning("CapacityShort", format!("{why}, and {}", left(&room, " and ")), remedy)]
 }
 
 /// `a`, `a and b`, `a, b and c`, cut to fit a line or two.

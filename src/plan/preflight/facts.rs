@@ -8,13 +8,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Operator, Permission, Place, Requests};
+use super::{NodeConstraints, Operator, Permission, Requests};
 use crate::names;
 
 /// Facts about a fleet's Kubernetes cluster, as plain data: while they are equal, planning again gives the
 /// same result. What could not be read is `None`, and nothing is concluded from it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct PreflightFacts {
     pub version: Option<Version>,
     /// Missing permissions, of those that were queried.
     pub denied: Option<BTreeSet<Permission>>,
@@ -26,21 +26,21 @@ pub struct Facts {
     pub gateway_classes: Option<BTreeSet<String>>,
     pub operators: Option<Vec<Operator>>,
     /// The total capacity of the nodes for pods.
-    pub room: Option<Room>,
+    pub room: Option<NodeCapacity>,
     /// The requests of the pods on those nodes.
     pub requests: Option<Requests>,
     /// The placement constraints of the nodes that accept our pods.
-    pub places: Option<BTreeSet<Place>>,
+    pub places: Option<BTreeSet<NodeConstraints>>,
     pub load_balancers: Option<LoadBalancers>,
 }
 
-impl Facts {
+impl PreflightFacts {
     /// Returns the capacity of the nodes less the requests of their pods, except those of Kafka clusters in
     /// the given namespaces. If the pods are unknown, nothing is subtracted.
-    pub(in crate::plan) fn room_beside(&self, namespaces: &BTreeSet<&str>) -> Option<Room> {
+    pub(in crate::plan) fn room_beside(&self, namespaces: &BTreeSet<&str>) -> Option<NodeCapacity> {
         let room = self.room?;
         let taken = self.requests.as_ref().map(|requests| requests.beside(namespaces)).unwrap_or_default();
-        Some(Room {
+        Some(NodeCapacity {
             cpu_millis: room.cpu_millis.saturating_sub(taken.cpu_millis),
             memory_mib: room.memory_mib.saturating_sub(taken.memory_mib),
             ..room
@@ -107,7 +107,7 @@ impl StorageClass {
 /// The total capacity of the nodes for pods.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Room {
+pub struct NodeCapacity {
     /// The number of nodes that accept pods.
     pub nodes: u32,
     /// Their processors, in millicores.
@@ -116,14 +116,14 @@ pub struct Room {
     pub memory_mib: u64,
 }
 
-impl Room {
+impl NodeCapacity {
     /// Cordoned and tainted nodes don't count, except for the taint that reserves a node for a cluster.
-    pub fn of<'a>(nodes: impl IntoIterator<Item = &'a Value>) -> Room {
+    pub fn of<'a>(nodes: impl IntoIterator<Item = &'a Value>) -> NodeCapacity {
         let quantity = |node: &Value, name: &str| {
             let amount = names::quantity(node.pointer("/status/allocatable")?.get(name)?.as_str()?);
             amount.filter(|amount| *amount >= 0.0)
         };
-        let mut room = Room::default();
+        let mut room = NodeCapacity::default();
         for node in nodes.into_iter().filter(|node| takes_pods(node)) {
             room.nodes += 1;
             // The values are whole millicores and MiB, far below the limits of exact floating-point integers.
@@ -205,7 +205,10 @@ mod tests {
             taint("streamfleet.io/dedicated", "NoSchedule"),
             json!({"spec": {}, "status": {"allocatable": {"cpu": "many", "memory": "-1"}}}),
         ];
-        assert_eq!(Room::of(&nodes), Room { nodes: 4, cpu_millis: 3 * 3920, memory_mib: 3 * 16_384 });
+        assert_eq!(
+            NodeCapacity::of(&nodes),
+            NodeCapacity { nodes: 4, cpu_millis: 3 * 3920, memory_mib: 3 * 16_384 }
+        );
     }
 
     #[test]

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::checks::listed;
-use super::{Finding, Look, facts};
+use super::{PreflightContext, PreflightFinding, facts};
 use crate::names::{Json, ResourceKey};
 use crate::plan::{Change, effects};
 use crate::render::DEDICATED;
@@ -18,7 +18,7 @@ const ZONE: &str = "topology.kubernetes.io/zone";
 
 /// The placement constraints that some nodes that accept pods share.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct NodeConstraints {
     pub zone: Option<String>,
     /// The cluster that they are labelled for.
     pub labelled: Option<String>,
@@ -26,8 +26,8 @@ pub struct Place {
     pub tainted: Option<String>,
 }
 
-impl Place {
-    pub fn all<'a>(nodes: impl IntoIterator<Item = &'a Value>) -> BTreeSet<Place> {
+impl NodeConstraints {
+    pub fn all<'a>(nodes: impl IntoIterator<Item = &'a Value>) -> BTreeSet<NodeConstraints> {
         let label =
             |node: &Value, label: &str| facts::name(node.pointer("/metadata/labels")?.get(label)?.as_str()?);
         let taint = |node: &Value| {
@@ -36,7 +36,7 @@ impl Place {
                 |taint: &&Value| taint["key"] == DEDICATED && taint["effect"] != "PreferNoSchedule";
             facts::name(taints.iter().find(reserved)?["value"].as_str()?)
         };
-        let place = |node: &Value| Place {
+        let place = |node: &Value| NodeConstraints {
             zone: label(node, ZONE),
             labelled: label(node, DEDICATED),
             tainted: taint(node),
@@ -58,15 +58,15 @@ impl Place {
 
 /// The placement that the pods of a KafkaNodePool need.
 #[derive(Default)]
-struct Wants {
+struct PlacementNeeds {
     /// The number of zones that the pods must be spread over.
     zones: usize,
     /// The tenant whose nodes they need; `None` for shared nodes.
     tenant: Option<String>,
 }
 
-impl Wants {
-    fn of(pool: &Json) -> Wants {
+impl PlacementNeeds {
+    fn of(pool: &Json) -> PlacementNeeds {
         #[derive(Deserialize)]
         struct Pod {
             #[serde(default, rename = "topologySpreadConstraints")]
@@ -89,20 +89,20 @@ impl Wants {
         }
         let body = pool.value();
         let pod = body.pointer("/spec/template/pod").and_then(|pod| Pod::deserialize(pod).ok());
-        let Some(Pod { spread, tolerations }) = pod else { return Wants::default() };
+        let Some(Pod { spread, tolerations }) = pod else { return PlacementNeeds::default() };
         let over_zones = spread.iter().find(|spread| spread.topology_key == ZONE);
         let reserved = tolerations.into_iter().flatten().find(|toleration| toleration.key == DEDICATED);
-        Wants {
+        PlacementNeeds {
             zones: over_zones.and_then(|spread| spread.min_domains).unwrap_or(0),
             tenant: reserved.and_then(|toleration| toleration.value),
         }
     }
 }
 
-fn wanted<'a>(look: &Look<'a>) -> BTreeMap<&'a ResourceKey, Wants> {
-    let mut all: BTreeMap<&ResourceKey, Wants> = BTreeMap::new();
+fn wanted<'a>(look: &PreflightContext<'a>) -> BTreeMap<&'a ResourceKey, PlacementNeeds> {
+    let mut all: BTreeMap<&ResourceKey, PlacementNeeds> = BTreeMap::new();
     for pool in look.desired("KafkaNodePool") {
-        let wants = Wants::of(&pool.body);
+        let wants = PlacementNeeds::of(&pool.body);
         let cluster = all.entry(&pool.owner).or_default();
         cluster.zones = cluster.zones.max(wants.zones);
         cluster.tenant = wants.tenant.or(cluster.tenant.take());
@@ -116,16 +116,17 @@ fn spreads_further(change: &Change, there: usize) -> bool {
     let mut pools = change.steps.iter().filter(|step| step.object.kind == "KafkaNodePool");
     pools.any(|step| {
         let zones = step.before.as_ref().zip(step.after.as_ref());
-        let zones = zones.map(|(before, after)| (Wants::of(before).zones, Wants::of(&after.body).zones));
+        let zones = zones
+            .map(|(before, after)| (PlacementNeeds::of(before).zones, PlacementNeeds::of(&after.body).zones));
         zones.is_some_and(|(before, after)| after > before && after > there)
     })
 }
 
 /// Reports clusters whose pods are spread over more zones than exist: some of their pods never start.
-pub(super) fn missing_zones(look: &Look) -> Vec<Finding> {
+pub(super) fn missing_zones(look: &PreflightContext) -> Vec<PreflightFinding> {
     let Some(places) = &look.facts.places else { return Vec::new() };
     let mut short: BTreeMap<(usize, BTreeSet<&str>), Vec<&ResourceKey>> = BTreeMap::new();
-    for (cluster, Wants { zones, tenant }) in wanted(look) {
+    for (cluster, PlacementNeeds { zones, tenant }) in wanted(look) {
         let mut takes = places.iter().filter(|place| place.takes(tenant.as_deref())).peekable();
         // Having no node at all is reported by other checks.
         if takes.peek().is_none() {
@@ -154,16 +155,16 @@ pub(super) fn missing_zones(look: &Look) -> Vec<Finding> {
             listed(&clusters)
         );
         let remedy = format!("add nodes in more zones, with that label `{ZONE}`, or lower `number_of_zones`");
-        Finding::warning("ZonesMissing", why, remedy).stops(stopped.map(|change| &change.resource))
+        PreflightFinding::warning("ZonesMissing", why, remedy).stops(stopped.map(|change| &change.resource))
     };
     short.into_iter().map(finding).collect()
 }
 
 /// Reports clusters with reserved nodes if there are none, or if other pods may run on them.
-pub(super) fn reserved_nodes(look: &Look) -> Vec<Finding> {
+pub(super) fn reserved_nodes(look: &PreflightContext) -> Vec<PreflightFinding> {
     let Some(places) = &look.facts.places else { return Vec::new() };
     let mut findings = Vec::new();
-    for (cluster, Wants { tenant, .. }) in wanted(look) {
+    for (cluster, PlacementNeeds { tenant, .. }) in wanted(look) {
         let Some(tenant) = tenant else { continue };
         let labelled = || places.iter().filter(|place| place.labelled.as_ref() == Some(&tenant));
         let mark = format!("{DEDICATED}={tenant}");
@@ -173,12 +174,12 @@ pub(super) fn reserved_nodes(look: &Look) -> Vec<Finding> {
             let remedy = format!(
                 "reserve nodes for it: `kubectl label node NODE {mark}` and `kubectl taint node NODE {mark}:NoSchedule`"
             );
-            findings.push(Finding::warning("ReservedNodesMissing", why, remedy));
+            findings.push(PreflightFinding::warning("ReservedNodesMissing", why, remedy));
         } else if labelled().any(|place| place.tainted.is_none()) {
             let why =
                 format!("other pods may run on nodes that are reserved for {cluster}: they lack the taint");
             let remedy = format!("keep them off: `kubectl taint node NODE {mark}:NoSchedule`");
-            findings.push(Finding::warning("ReservedNodesShared", why, remedy));
+            findings.push(PreflightFinding::warning("ReservedNodesShared", why, remedy));
         }
     }
     findings
@@ -205,9 +206,9 @@ mod tests {
         let place = |zone: &str, labelled: &str, tainted: &str| {
             let [zone, labelled, tainted] =
                 [zone, labelled, tainted].map(|it| (!it.is_empty()).then(|| it.to_owned()));
-            Place { zone, labelled, tainted }
+            NodeConstraints { zone, labelled, tainted }
         };
-        let found = Place::all(&nodes);
+        let found = NodeConstraints::all(&nodes);
         assert_eq!(
             found,
             [place("", "", ""), place("", "t", ""), place("a", "", ""), place("c", "t", "t")].into()

@@ -5,8 +5,8 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::facts::{Facts, name};
-use crate::plan::site::Site;
+use super::facts::{PreflightFacts, name};
+use crate::plan::site::FleetInputs;
 
 /// The variable that identifies an operator. It lists the supported Kafka versions, each with its image.
 const KAFKA_IMAGES: &str = "STRIMZI_KAFKA_IMAGES";
@@ -68,7 +68,7 @@ impl Operator {
 }
 
 /// Returns the operators that others installed, and ours as it will be. `None` if the first are unknown.
-pub(super) fn all(site: &Site, facts: &Facts) -> Option<(Vec<Operator>, Option<Operator>)> {
+pub(super) fn all(site: &FleetInputs, facts: &PreflightFacts) -> Option<(Vec<Operator>, Option<Operator>)> {
     let objects = site.desired.into_iter().flat_map(|objects| objects.values());
     let mut deployments = objects.filter(|object| object.key.kind == "Deployment");
     let installed = deployments.find_map(|it| Operator::of(&it.body.value()));
@@ -80,10 +80,10 @@ pub(super) fn all(site: &Site, facts: &Facts) -> Option<(Vec<Operator>, Option<O
 }
 
 /// The known operators of a fleet, with the Kafka versions that they support.
-pub(in crate::plan) struct Running(Vec<Operator>);
+pub(in crate::plan) struct SupportedVersions(Vec<Operator>);
 
-impl Running {
-    pub fn on(site: &Site, facts: Option<&Facts>) -> Self {
+impl SupportedVersions {
+    pub fn on(site: &FleetInputs, facts: Option<&PreflightFacts>) -> Self {
         let known = facts.and_then(|facts| all(site, facts));
         Self(known.map_or(Vec::new(), |(others, installed)| installed.map_or(others, |ours| vec![ours])))
     }

@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 use crate::catalog::{Condition, RecordedResource};
-use crate::plan::{Cause, Reader, Verdict, Waiting, display};
+use crate::plan::{Audience, Cause, Verdict, Waiting, display};
 
 #[test]
 fn a_new_cluster_says_what_it_is_made_of() {
@@ -223,7 +223,7 @@ fn why_a_fleet_cannot_be_reached_is_said_once_for_all_its_clusters() {
     lab.target().inventory.clear();
     lab.target().objects.clear();
     let plan = lab.plan();
-    let text = display(&plan, Reader { color: false, width: 100, tree: "specs" });
+    let text = display(&plan, Audience { color: false, width: 100, tree: "specs" });
     assert_eq!(text.matches("connection refused").count(), 1, "{text}");
     assert!(text.contains("\n  ! the target can't be reached: connection refused\n"), "{text}");
     assert_eq!(text.matches("waiting: fleet acme/eu can't be reached").count(), 2, "{text}");

@@ -1,5 +1,5 @@
 use super::*;
-use crate::plan::{Contest, DryRun, DryRuns, Planner, Reader, Remark, Site, Waiting, display};
+use crate::plan::{Audience, Contest, DryRun, DryRuns, FleetInputs, Planner, Remark, Waiting, display};
 
 /// Returns the plan with these dry runs, and the objects that could and could not be asked about.
 fn asked(lab: &Lab, runs: &DryRuns) -> (Plan, Vec<String>, Vec<String>) {
@@ -8,14 +8,14 @@ fn asked(lab: &Lab, runs: &DryRuns) -> (Plan, Vec<String>, Vec<String>) {
     let fleet = fleet_key();
     let site = lab.site(&fleet, &desired);
     let first = planner.fleet(&site);
-    let questions = first.questions();
+    let questions = first.dry_run_requests();
     let steps = questions.steps.iter().map(|step| step.object.to_string()).collect();
     let why = |run: &DryRun| match run {
         DryRun::Unverified { why } => why.clone(),
         other => panic!("{other:?}"),
     };
     let foregone = questions.foregone.iter().map(|(object, run)| format!("{object} {}", why(run))).collect();
-    let second = planner.fleet(&Site { dry_runs: Some(runs), ..site });
+    let second = planner.fleet(&FleetInputs { dry_runs: Some(runs), ..site });
     (planner.finish(vec![second]), steps, foregone)
 }
 
@@ -63,7 +63,7 @@ fn what_is_overwritten_left_or_made_anew_is_shown() {
     let left = Contest { field: ".spec.replicas".to_owned(), ..contest("autoscaler") };
     let accepted = DryRun::Accepted { overwritten: vec![contest("kubectl-edit")], left: vec![left] };
     let (plan, ..) = asked(&lab, &DryRuns::from([(pool.clone(), accepted)]));
-    let reader = Reader { color: false, width: 100, tree: "specs" };
+    let reader = Audience { color: false, width: 100, tree: "specs" };
     let lines = |plan: &Plan| -> String {
         let text = display(plan, reader);
         let from = text.find("~ KafkaNodePool").or_else(|| text.find("± KafkaNodePool")).unwrap();

@@ -1,8 +1,8 @@
 //! Predictions from records alone equal what the plan refuses.
 
 use super::*;
-use crate::plan::foresee::{Suspect, refused, suspect};
-use crate::plan::{ObservedFleet, Site};
+use crate::plan::foresee::{PossibleRefusal, possible_refusal, refused};
+use crate::plan::{FleetInputs, ObservedFleet};
 use crate::problem::Problem;
 
 const ORDERS: &str = "Cluster/acme/orders";
@@ -13,16 +13,16 @@ fn told(problems: &[Problem]) -> Vec<(String, String)> {
 }
 
 /// Predicts refusals for the cluster, by its own objects alone if no other resource is concerned.
-fn foreseen(lab: &Lab, is_changing: bool) -> (Suspect, Vec<(String, String)>) {
+fn foreseen(lab: &Lab, is_changing: bool) -> (PossibleRefusal, Vec<(String, String)>) {
     let (catalog, orders) = (lab.catalog(), key(ORDERS));
-    let suspect = suspect(&catalog, &lab.recorded, &orders, is_changing);
+    let suspect = possible_refusal(&catalog, &lab.recorded, &orders, is_changing);
     let observed = ObservedFleet::unknown(Reach::UnderWay { since: lab.policy.now });
     let mut held = lab.recorded.fleets[&fleet_key()].clone();
     held.objects.retain(|_, object| object.owner == orders);
     let mut desired = lab.desired().fleets.remove(&fleet_key()).unwrap();
     desired.retain(|_, manifest| manifest.owner == orders);
     let fleet = &fleet_key();
-    let site = Site {
+    let site = FleetInputs {
         fleet,
         desired: Some(&desired),
         recorded: Some(&held),
@@ -66,7 +66,8 @@ fn nothing_is_asked_where_nothing_can_be_refused() {
     lab.cluster("payments", json!({}));
     lab.cluster("orders", json!({"region": "eu", "tags": [{"key": "a", "value": "b"}]}));
     for name in ["orders", "payments"] {
-        let suspect = suspect(&lab.catalog(), &lab.recorded, &key(&format!("Cluster/acme/{name}")), false);
+        let suspect =
+            possible_refusal(&lab.catalog(), &lab.recorded, &key(&format!("Cluster/acme/{name}")), false);
         assert!(suspect.fleets.is_empty(), "{name}: {suspect:?}");
     }
 }

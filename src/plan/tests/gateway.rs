@@ -1,6 +1,6 @@
 use super::*;
 use crate::plan::Waiting;
-use crate::plan::preflight::Facts;
+use crate::plan::preflight::PreflightFacts;
 
 #[test]
 fn a_gateway_goes_to_another_class_only_when_a_person_says_so() {
@@ -208,7 +208,7 @@ fn a_gateway_gets_another_load_balancer_by_itself_only_when_a_person_says_so() {
             body["spec"]["infrastructure"] = json!({"annotations": {"scheme": "internet-facing"}});
         }
     };
-    let facts = Facts { groups: None, gateway_classes: None, ..super::preflight::complete() };
+    let facts = PreflightFacts { groups: None, gateway_classes: None, ..super::preflight::complete() };
     let plan = super::preflight::planned(&lab, &facts, marked);
     let fleet = plan.changes.iter().find(|change| change.resource == key("Fleet/acme/eu")).unwrap();
     assert!(

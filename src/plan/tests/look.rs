@@ -148,7 +148,7 @@ fn brokers_that_will_go_by_themselves_are_told_in_every_plan() {
     let going =
         crate::health::PendingDestruction { pool: "broker".into(), from: 6, to: 3, nodes: vec![3, 4, 5] };
     orders.status.conditions.push(crate::catalog::Condition {
-        kind: crate::health::ARMED.into(),
+        kind: crate::health::SCALE_DOWN_PREVENTION.into(),
         degraded: false,
         message: going.to_string(),
     });

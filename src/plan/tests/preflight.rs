@@ -3,14 +3,14 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::names::ResourceKey;
 use crate::plan::preflight::{
-    Extras, Facts, LoadBalancers, Operator, Place, Requests, Room, StorageClass, Version, Watches,
-    permissions,
+    Extras, LoadBalancers, NodeCapacity, NodeConstraints, Operator, PreflightFacts, Requests, StorageClass,
+    Version, Watches, permissions,
 };
-use crate::plan::{FleetPlan, Planner, Site};
+use crate::plan::{FleetInputs, FleetPlan, Planner};
 
 impl Lab {
-    pub(super) fn site<'a>(&'a self, fleet: &'a FleetKey, desired: &'a Desired) -> Site<'a> {
-        Site {
+    pub(super) fn site<'a>(&'a self, fleet: &'a FleetKey, desired: &'a Desired) -> FleetInputs<'a> {
+        FleetInputs {
             fleet,
             desired: desired.fleets.get(fleet),
             recorded: self.recorded.fleets.get(fleet),
@@ -24,9 +24,9 @@ fn set(names: &[&str]) -> BTreeSet<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-pub(super) fn complete() -> Facts {
+pub(super) fn complete() -> PreflightFacts {
     let class = StorageClass { default: true, expands: true };
-    Facts {
+    PreflightFacts {
         version: Some(Version { major: 1, minor: 34 }),
         denied: Some(BTreeSet::new()),
         groups: Some([("kafka.strimzi.io".to_owned(), vec!["v1".to_owned()])].into()),
@@ -34,15 +34,15 @@ pub(super) fn complete() -> Facts {
         storage_classes: Some([("gp3".to_owned(), class)].into()),
         gateway_classes: Some(BTreeSet::new()),
         operators: Some(vec![operator("1.2.0")]),
-        room: Some(Room { nodes: 100, cpu_millis: 1_000_000, memory_mib: 10_000_000 }),
+        room: Some(NodeCapacity { nodes: 100, cpu_millis: 1_000_000, memory_mib: 10_000_000 }),
         requests: Some(Requests::default()),
         places: Some(["a", "b", "c"].map(in_zone).into()),
         load_balancers: Some(LoadBalancers::default()),
     }
 }
 
-fn in_zone(zone: &str) -> Place {
-    Place { zone: Some(zone.to_owned()), ..Place::default() }
+fn in_zone(zone: &str) -> NodeConstraints {
+    NodeConstraints { zone: Some(zone.to_owned()), ..NodeConstraints::default() }
 }
 
 fn operator(version: &str) -> Operator {
@@ -63,7 +63,7 @@ fn lab() -> Lab {
 }
 
 /// Plans the fleet with facts, after editing every object that it should have.
-pub(super) fn planned(lab: &Lab, facts: &Facts, edit: impl Fn(&ObjectKey, &mut Value)) -> FleetPlan {
+pub(super) fn planned(lab: &Lab, facts: &PreflightFacts, edit: impl Fn(&ObjectKey, &mut Value)) -> FleetPlan {
     let (catalog, mut desired, fleet) = (lab.catalog(), lab.desired(), fleet_key());
     for (key, manifest) in desired.fleets.get_mut(&fleet).unwrap() {
         manifest.body.edit(|body| edit(key, body));
@@ -98,14 +98,14 @@ fn a_cluster_that_has_everything_is_not_spoken_of() {
     assert_eq!(told(&plan), "");
     assert!(plan.changes.iter().all(|change| change.waiting.is_empty()));
     // Nor does one about which nothing could be read.
-    assert_eq!(told(&planned(&lab(), &Facts::default(), |_, _| {})), "");
+    assert_eq!(told(&planned(&lab(), &PreflightFacts::default(), |_, _| {})), "");
 }
 
 #[test]
 fn what_is_lacking_is_told_with_what_to_do_and_holds_up_only_what_would_go_wrong() {
     let class = |default, expands| StorageClass { default, expands };
     let mut all = String::new();
-    let mut tell = |change: &dyn Fn(&mut Facts), edit: &dyn Fn(&ObjectKey, &mut Value)| {
+    let mut tell = |change: &dyn Fn(&mut PreflightFacts), edit: &dyn Fn(&ObjectKey, &mut Value)| {
         let mut facts = complete();
         change(&mut facts);
         let told = told(&planned(&lab(), &facts, edit));
@@ -128,29 +128,34 @@ fn what_is_lacking_is_told_with_what_to_do_and_holds_up_only_what_would_go_wrong
     tell(&|facts| facts.denied = Some(lacks("nodes", &["list"])), as_it_is);
     tell(&|facts| facts.denied = Some(permissions(Extras::default()).into_iter().collect()), as_it_is);
     tell(&|facts| drop(facts.kinds.insert("kafka.strimzi.io/v1".to_owned(), set(&[]))), as_it_is);
-    let old = |facts: &mut Facts| {
+    let old = |facts: &mut PreflightFacts| {
         facts.kinds.insert("kafka.strimzi.io/v1".to_owned(), set(&[]));
         facts.groups = Some([("kafka.strimzi.io".to_owned(), vec!["v1beta2".to_owned()])].into());
     };
     tell(&old, as_it_is);
     tell(&|facts| facts.operators = Some(Vec::new()), as_it_is);
-    let narrow =
-        |facts: &mut Facts| facts.operators.as_mut().unwrap()[0].watches = Watches::These(set(&["a"]));
+    let narrow = |facts: &mut PreflightFacts| {
+        facts.operators.as_mut().unwrap()[0].watches = Watches::These(set(&["a"]))
+    };
     tell(&narrow, as_it_is);
-    let older =
-        |facts: &mut Facts| facts.operators.as_mut().unwrap()[0].kafka_versions = set(&["4.2.0", "4.2.1"]);
+    let older = |facts: &mut PreflightFacts| {
+        facts.operators.as_mut().unwrap()[0].kafka_versions = set(&["4.2.0", "4.2.1"])
+    };
     tell(&older, as_it_is);
     tell(&|_| {}, named);
     tell(&|facts| facts.storage_classes = Some(BTreeMap::new()), named);
     let two = [("a".to_owned(), class(true, true)), ("b".to_owned(), class(true, false))];
     tell(&|facts| facts.storage_classes = Some(two.clone().into()), as_it_is);
-    let waits = |facts: &mut Facts| {
+    let waits = |facts: &mut PreflightFacts| {
         let waiting = Some((at(11), "kafka-acme--orders/orders-kafka-external-bootstrap".to_owned()));
         facts.load_balancers = Some(LoadBalancers { served: 0, waiting });
     };
     tell(&waits, as_it_is);
-    tell(&|facts| facts.room = Some(Room { nodes: 3, cpu_millis: 11_760, memory_mib: 45_000 }), as_it_is);
-    tell(&|facts| facts.room = Some(Room::default()), as_it_is);
+    tell(
+        &|facts| facts.room = Some(NodeCapacity { nodes: 3, cpu_millis: 11_760, memory_mib: 45_000 }),
+        as_it_is,
+    );
+    tell(&|facts| facts.room = Some(NodeCapacity::default()), as_it_is);
     insta::assert_snapshot!(all);
 }
 
@@ -182,11 +187,11 @@ fn disks_of_a_class_that_cannot_grow_do_not() {
     lab.cluster("orders", json!({"advanced_config.storage": {"size_gib": 200}}));
     lab.cluster("other", json!({"kafka_units": 2}));
     let class = StorageClass { default: true, expands: false };
-    let facts = Facts { storage_classes: Some([("fixed".to_owned(), class)].into()), ..complete() };
+    let facts = PreflightFacts { storage_classes: Some([("fixed".to_owned(), class)].into()), ..complete() };
     insta::assert_snapshot!(told(&planned(&lab, &facts, |_, _| {})), @"
     [holds orders] StorageCannotGrow: disks of StorageClass fixed can't grow; set `allowVolumeExpansion: true` on it where its driver can do that, or name another one before there is data: what is full can't be made larger
     ");
-    let facts = Facts {
+    let facts = PreflightFacts {
         storage_classes: Some([("fixed".to_owned(), StorageClass { expands: true, ..class })].into()),
         ..complete()
     };
@@ -270,11 +275,11 @@ fn conditions_are_remembered_with_a_fleet_that_is_as_it_should_be() {
     let lab = Lab::with(&["orders"]);
     let (catalog, desired, fleet) = (lab.catalog(), lab.desired(), fleet_key());
     let site = lab.site(&fleet, &desired);
-    let facts = Facts { room: Some(Room::default()), ..complete() };
+    let facts = PreflightFacts { room: Some(NodeCapacity::default()), ..complete() };
     let planner = || Planner::new(&catalog, &lab.recorded, BTreeSet::new(), &lab.policy);
     let part = planner().checked_fleet(&site, Some(&facts));
     let quiet = part.quiet().unwrap().clone();
-    let remembered = planner().quiet_fleet(&fleet, &quiet, None).unwrap();
+    let remembered = planner().unchanged_fleet(&fleet, &quiet, None).unwrap();
     let plan = planner().finish(vec![part]);
     assert_eq!(plan.fleets[0].conditions.len(), 1);
     assert_eq!(plan, planner().finish(vec![remembered]));
@@ -298,16 +303,16 @@ fn nodes_in_too_few_zones_and_nodes_that_nobody_reserved_are_told() {
     };
     let reserved = |zone: &str, tainted: bool| {
         let tenant = Some("kafka-acme--new".to_owned());
-        Place { labelled: tenant.clone(), tainted: tenant.filter(|_| tainted), ..in_zone(zone) }
+        NodeConstraints { labelled: tenant.clone(), tainted: tenant.filter(|_| tainted), ..in_zone(zone) }
     };
-    let told = |places: &[Place], edit: &dyn Fn(&ObjectKey, &mut Value)| {
-        let facts = Facts { places: Some(places.iter().cloned().collect()), ..complete() };
+    let told = |places: &[NodeConstraints], edit: &dyn Fn(&ObjectKey, &mut Value)| {
+        let facts = PreflightFacts { places: Some(places.iter().cloned().collect()), ..complete() };
         told(&planned(&lab(), &facts, edit))
     };
     let three = ["a", "b", "c"].map(in_zone);
     assert_eq!(told(&three, &spreads), "");
     let mut all = told(&three[..2], &spreads);
-    all += &told(&[Place::default()], &spreads);
+    all += &told(&[NodeConstraints::default()], &spreads);
     all += &told(&three, &reserves);
     // Nodes reserved for one cluster accept no other pods.
     all += &told(&[&three[..], &[reserved("a", true)]].concat(), &reserves);
@@ -323,6 +328,6 @@ fn nodes_in_too_few_zones_and_nodes_that_nobody_reserved_are_told() {
     ");
     let whole = ["a", "b", "c"].map(|zone| reserved(zone, true));
     assert_eq!(told(&[&three[..], &whole].concat(), &reserves), "");
-    let facts = Facts { places: None, ..complete() };
+    let facts = PreflightFacts { places: None, ..complete() };
     assert_eq!(super::preflight::told(&planned(&lab(), &facts, reserves)), "");
 }

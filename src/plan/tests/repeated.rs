@@ -70,7 +70,7 @@ fn what_was_done_just_like_this_waits_and_nothing_else_does() {
     let mut lab = Lab::with(&["orders", "events"]);
     lab.cluster("orders", json!({"kafka_units": 2}));
     lab.cluster("events", json!({"kafka_units": 2}));
-    let done = change(&lab.plan(), "Cluster/acme/orders").done();
+    let done = change(&lab.plan(), "Cluster/acme/orders").effect_digest();
     let until = lab.policy.now + SignedDuration::from_secs(8);
     let repeated = Repeated { done, times: 4, until };
     lab.policy.pauses.repeated.insert(key("Cluster/acme/orders"), repeated);

@@ -1,27 +1,27 @@
 use super::*;
-use crate::plan::preflight::{Facts, Requests, Room};
-use crate::plan::{Planner, Reader, display};
+use crate::plan::preflight::{NodeCapacity, PreflightFacts, Requests};
+use crate::plan::{Audience, Planner, display};
 use crate::render::Resources;
 
 /// Formats the plan of the fleet on a Kubernetes cluster with these nodes.
-fn look(lab: &Lab, room: Option<Room>) -> String {
-    look_at(lab, &Facts { room, ..Facts::default() })
+fn look(lab: &Lab, room: Option<NodeCapacity>) -> String {
+    look_at(lab, &PreflightFacts { room, ..PreflightFacts::default() })
 }
 
-fn look_at(lab: &Lab, facts: &Facts) -> String {
+fn look_at(lab: &Lab, facts: &PreflightFacts) -> String {
     let (catalog, desired, fleet) = (lab.catalog(), lab.desired(), fleet_key());
     let site = lab.site(&fleet, &desired);
     let planner = Planner::new(&catalog, &lab.recorded, Default::default(), &lab.policy);
     let part = planner.checked_fleet(&site, Some(facts));
     let plan = planner.finish(vec![part]);
-    let page = display(&plan, Reader { color: false, width: 100, tree: "specs" });
+    let page = display(&plan, Audience { color: false, width: 100, tree: "specs" });
     let told = |line: &&str| line.contains("CPUs") || line.contains(" cluster ");
     let lines: Vec<&str> = page.lines().filter(told).map(str::trim_end).collect();
     lines.join("\n")
 }
 
-fn room(nodes: u32, cpus: u64, gib: u64) -> Option<Room> {
-    Some(Room { nodes, cpu_millis: cpus * 1000, memory_mib: gib * 1024 })
+fn room(nodes: u32, cpus: u64, gib: u64) -> Option<NodeCapacity> {
+    Some(NodeCapacity { nodes, cpu_millis: cpus * 1000, memory_mib: gib * 1024 })
 }
 
 #[test]
@@ -90,7 +90,8 @@ fn what_other_pods_request_and_what_the_operators_of_a_cluster_take_count_as_wel
         ("theirs".to_owned(), requests(700, 100)),
     ];
     let requests = Requests { kafka: kafka.into(), others: requests(60, 200) };
-    let facts = Facts { room: room(1, 10, 52), requests: Some(requests), ..Facts::default() };
+    let facts =
+        PreflightFacts { room: room(1, 10, 52), requests: Some(requests), ..PreflightFacts::default() };
     let with_operators = |key: &ObjectKey, body: &mut Value| {
         if key.kind == "Kafka" {
             body["spec"]["entityOperator"] = json!({"userOperator": container, "topicOperator": container});

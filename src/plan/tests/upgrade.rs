@@ -2,8 +2,8 @@ use std::collections::BTreeSet;
 
 use super::preflight::{complete, planned};
 use super::*;
-use crate::plan::preflight::Facts;
-use crate::plan::{Cause, FleetPlan, Planner, Site, Verdict, Waiting};
+use crate::plan::preflight::PreflightFacts;
+use crate::plan::{Cause, FleetInputs, FleetPlan, Planner, Verdict, Waiting};
 
 const ORDERS: &str = "Cluster/acme/orders";
 
@@ -250,7 +250,7 @@ fn where_nothing_can_be_seen_a_person_lets_the_metadata_follow() {
 }
 
 /// A Kubernetes cluster with an operator that supports these versions.
-fn facts(versions: &[&str]) -> Facts {
+fn facts(versions: &[&str]) -> PreflightFacts {
     let mut facts = complete();
     for operator in facts.operators.iter_mut().flatten() {
         operator.kafka_versions = versions.iter().map(|version| (*version).to_owned()).collect();
@@ -268,7 +268,7 @@ fn patch_releases_are_followed_as_far_as_the_operator_runs_them() {
     let mut lab = lab("byok", "4.3.0", follows);
     assert!(with_operator(&lab, &["4.2.1", "4.3.0"]).changes.is_empty());
     // An unknown operator gets no new version.
-    assert!(planned(&lab, &Facts::default(), |_, _| {}).changes.is_empty());
+    assert!(planned(&lab, &PreflightFacts::default(), |_, _| {}).changes.is_empty());
 
     let plan = with_operator(&lab, &["4.3.0", "4.3.1"]);
     let followed = &plan.changes[0];
@@ -341,13 +341,13 @@ fn the_newest_version_that_the_operator_runs_is_told() {
     let (catalog, desired, fleet) = (lab.catalog(), lab.desired(), fleet_key());
     let (recorded, observed) = (lab.recorded.fleets.get(&fleet), lab.observed.fleets.get(&fleet));
     let desired = desired.fleets.get(&fleet);
-    let site = Site { fleet: &fleet, desired, recorded, observed, dry_runs: None };
+    let site = FleetInputs { fleet: &fleet, desired, recorded, observed, dry_runs: None };
     let planner = Planner::new(&catalog, &lab.recorded, BTreeSet::new(), &lab.policy);
     let newer = [(key(ORDERS), "4.3.1")].into();
     let facts = facts(&["4.2.1", "4.3.1"]);
     let part = planner.checked_fleet(&site, Some(&facts));
     assert_eq!(*part.newer(), newer);
-    assert_eq!(*planner.quiet_fleet(&fleet, part.quiet().unwrap(), None).unwrap().newer(), newer);
+    assert_eq!(*planner.unchanged_fleet(&fleet, part.quiet().unwrap(), None).unwrap().newer(), newer);
     assert!(planner.fleet(&site).newer().is_empty());
 }
 

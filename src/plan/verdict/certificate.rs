@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::Difference;
-use super::table::Outcome;
+use super::table::RowVerdict;
 use crate::names::Json;
 use crate::plan::Step;
 use crate::plan::Verdict::ClientsReconnect;
@@ -18,10 +18,10 @@ const OTHER_AUTHORITY: &str = "brokers restart one by one with a certificate of 
     the old one's can't connect until they trust the new one, too";
 
 /// Returns the effect of a certificate by another authority, if the old and the new one are known.
-pub(super) fn of_another_authority(step: &Step, difference: Option<&Difference>) -> Option<Outcome> {
+pub(super) fn of_another_authority(step: &Step, difference: Option<&Difference>) -> Option<RowVerdict> {
     difference.filter(|it| step.object.kind == "Secret" && it.pointer == CHAIN)?;
     let (before, after) = chains(step)?;
-    is_of_another_authority(&before, &after).then_some(Outcome::Does(ClientsReconnect, OTHER_AUTHORITY))
+    is_of_another_authority(&before, &after).then_some(RowVerdict::Does(ClientsReconnect, OTHER_AUTHORITY))
 }
 
 /// Whether a step writes a Secret without changing its own certificate, so that no broker restarts for it.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Difference;
-use super::table::Outcome;
+use super::table::RowVerdict;
 use crate::plan::Verdict::RollingRestart;
 
 /// The listener option that configures the check of tokens.
@@ -19,7 +19,7 @@ const SAME_TOKENS: [&str; 4] = [
 ];
 
 /// Returns the effect of a changed check that accepts the same tokens as before; `None` for any other change.
-pub(super) fn with_the_same_tokens(difference: Option<&Difference>) -> Option<Outcome> {
+pub(super) fn with_the_same_tokens(difference: Option<&Difference>) -> Option<RowVerdict> {
     let Difference { pointer, before, after } = difference?;
     if !(pointer.starts_with("/spec/kafka/listeners/") && pointer.ends_with(CHECK)) {
         return None;
@@ -27,7 +27,7 @@ pub(super) fn with_the_same_tokens(difference: Option<&Difference>) -> Option<Ou
     let [(module, before), (same, after)] = [parts(before.as_str()?), parts(after.as_str()?)];
     let mut names = before.keys().chain(after.keys());
     let takes_the_same = names.all(|name| SAME_TOKENS.contains(name) || before.get(name) == after.get(name));
-    (module == same && takes_the_same).then_some(Outcome::Does(
+    (module == same && takes_the_same).then_some(RowVerdict::Does(
         RollingRestart,
         "brokers restart one by one and take the same tokens as before; clients reconnect and go on, if brokers can fetch the \
          keys that these are signed with",

@@ -11,15 +11,15 @@ use crate::spec::broker_option::{self, Effect};
 pub(super) struct Row {
     /// The kind of the object; `*` is any.
     pub kind: &'static str,
-    pub of: Of,
+    pub of: ObjectFilter,
     /// The JSON pointer; `*` is one part and a final `**` any number of parts. Empty for a whole object.
     pub path: &'static str,
-    pub when: When,
-    pub outcome: Outcome,
+    pub when: DirectionFilter,
+    pub outcome: RowVerdict,
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum Of {
+pub(super) enum ObjectFilter {
     Any,
     /// Node pools with controllers, including those that are brokers, too.
     Controllers,
@@ -27,7 +27,7 @@ pub(super) enum Of {
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum Outcome {
+pub(super) enum RowVerdict {
     /// The change is made, with this sentence; `effects::fill` has the placeholders. Empty ones aren't shown.
     Does(Verdict, &'static str),
     /// The change is made, with this sentence, if the spec confirms fewer brokers, and refused otherwise.
@@ -53,17 +53,17 @@ pub(in crate::plan) enum Direction {
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum When {
+pub(super) enum DirectionFilter {
     Is(Direction),
     /// Every change of a field.
     Changes,
 }
 
-impl When {
+impl DirectionFilter {
     pub fn fits(self, direction: Direction) -> bool {
         match self {
-            When::Is(only) => only == direction,
-            When::Changes => {
+            DirectionFilter::Is(only) => only == direction,
+            DirectionFilter::Changes => {
                 !matches!(direction, Direction::Created | Direction::Deleted | Direction::Rewritten)
             }
         }
@@ -73,28 +73,28 @@ impl When {
 const fn row(
     kind: &'static str,
     path: &'static str,
-    when: When,
+    when: DirectionFilter,
     verdict: Verdict,
     words: &'static str,
 ) -> Row {
-    Row { kind, of: Of::Any, path, when, outcome: Outcome::Does(verdict, words) }
+    Row { kind, of: ObjectFilter::Any, path, when, outcome: RowVerdict::Does(verdict, words) }
 }
 
 const fn refused(
     kind: &'static str,
-    of: Of,
+    of: ObjectFilter,
     path: &'static str,
-    when: When,
+    when: DirectionFilter,
     refusal: [&'static str; 3],
 ) -> Row {
-    Row { kind, of, path, when, outcome: Outcome::Refuses(refusal) }
+    Row { kind, of, path, when, outcome: RowVerdict::Refuses(refusal) }
 }
 
-const CHANGES: When = When::Changes;
-const UP: When = When::Is(Direction::Up);
-const DOWN: When = When::Is(Direction::Down);
-const DELETED: When = When::Is(Direction::Deleted);
-const REWRITTEN: When = When::Is(Direction::Rewritten);
+const CHANGES: DirectionFilter = DirectionFilter::Changes;
+const UP: DirectionFilter = DirectionFilter::Is(Direction::Up);
+const DOWN: DirectionFilter = DirectionFilter::Is(Direction::Down);
+const DELETED: DirectionFilter = DirectionFilter::Is(Direction::Deleted);
+const REWRITTEN: DirectionFilter = DirectionFilter::Is(Direction::Rewritten);
 
 /// The end of sentences about restarts that clients survive.
 pub(in crate::plan) const GO_ON: &str = "; clients reconnect and go on";
@@ -158,11 +158,11 @@ const NEVER_DELETED: [&str; 3] = [
 ];
 
 /// Returns the effect of a changed broker option; `None` if brokers and controllers have to restart for it.
-pub(super) fn of_broker_option(step: &Step, pointer: &str) -> Option<Outcome> {
+pub(super) fn of_broker_option(step: &Step, pointer: &str) -> Option<RowVerdict> {
     let name = pointer.strip_prefix("/spec/kafka/config/").filter(|_| step.object.kind == "Kafka")?;
     match broker_option::find(name)?.effect {
-        Effect::Live => Some(Outcome::Does(InPlace, "brokers take new options while they run")),
-        Effect::Brokers => Some(Outcome::Does(RollingRestart, ROLLS_BROKERS)),
+        Effect::Live => Some(RowVerdict::Does(InPlace, "brokers take new options while they run")),
+        Effect::Brokers => Some(RowVerdict::Does(RollingRestart, ROLLS_BROKERS)),
         Effect::Restart => None,
     }
 }
@@ -181,7 +181,7 @@ pub(super) fn of_records(step: &Step, difference: Option<&Difference>) -> Option
     let option = pointer.strip_prefix("/spec/kafka/config/")?;
     let is_live = broker_option::find(option).is_some_and(|option| option.effect == Effect::Live);
     let verdict = if is_live { InPlace } else { RollingRestart };
-    if let Some(words) = broker_option::turned_away(option, before, after) {
+    if let Some(words) = broker_option::refused_clients(option, before, after) {
         return Some((verdict, words));
     }
     let (was, is) = (before.as_u64()?, after.as_u64()?);
@@ -214,7 +214,7 @@ pub(super) fn of_records(step: &Step, difference: Option<&Difference>) -> Option
 pub(super) fn turns_away(step: &Step, difference: Option<&Difference>) -> bool {
     difference.filter(|_| step.object.kind == "Kafka").is_some_and(|Difference { pointer, before, after }| {
         let option = pointer.strip_prefix("/spec/kafka/config/");
-        option.is_some_and(|option| broker_option::turned_away(option, before, after).is_some())
+        option.is_some_and(|option| broker_option::refused_clients(option, before, after).is_some())
     })
 }
 
@@ -223,39 +223,39 @@ fn count_of(number: u64, one: &str, several: &str) -> String {
 }
 
 /// Annotations of load balancers and routes don't touch brokers; those for external-dns only change DNS.
-pub(super) fn of_annotations(step: &Step, pointer: &str) -> Option<Outcome> {
+pub(super) fn of_annotations(step: &Step, pointer: &str) -> Option<RowVerdict> {
     let field = pointer.strip_prefix("/spec/kafka/listeners/").filter(|_| step.object.kind == "Kafka")?;
     let (_, field) = field.split_once("/configuration/")?;
     let annotation =
         field.strip_prefix("bootstrap/annotations").or(field.strip_prefix("perBrokerAnnotationsTemplate"))?;
     Some(match annotation.strip_prefix('/').is_some_and(|name| name.starts_with("external-dns.")) {
-        true => Outcome::Does(InPlace, OTHER_RECORDS),
-        false => Outcome::Does(ClientsReconnect, OTHER_BALANCERS),
+        true => RowVerdict::Does(InPlace, OTHER_RECORDS),
+        false => RowVerdict::Does(ClientsReconnect, OTHER_BALANCERS),
     })
 }
 
 /// The first matching row decides. Changes without a match are made in place, without a sentence.
 #[rustfmt::skip]
 pub(super) const TABLE: &[Row] = &[
-    refused("KafkaNodePool", Of::Any, "/spec/roles/**", CHANGES, ROLES),
-    refused("KafkaNodePool", Of::Controllers, "/spec/replicas", CHANGES, CONTROLLERS),
+    refused("KafkaNodePool", ObjectFilter::Any, "/spec/roles/**", CHANGES, ROLES),
+    refused("KafkaNodePool", ObjectFilter::Controllers, "/spec/replicas", CHANGES, CONTROLLERS),
     row("KafkaNodePool", "/spec/replicas", UP, InPlace, "adds {brokers} and rebalances; clients keep their connections"),
-    Row { kind: "KafkaNodePool", of: Of::Any, path: "/spec/replicas", when: DOWN, outcome: Outcome::RemovesBrokers(REMOVES_BROKERS) },
+    Row { kind: "KafkaNodePool", of: ObjectFilter::Any, path: "/spec/replicas", when: DOWN, outcome: RowVerdict::RemovesBrokers(REMOVES_BROKERS) },
     row("KafkaNodePool", "/spec/storage/volumes/*/size", UP, StorageGrowth, "disks of {object} grow from {before} to {after}; its nodes may restart one by one{balancer}"),
     row("KafkaNodePool", "/spec/storage/size", UP, StorageGrowth, "disks of {object} grow from {before} to {after}; its nodes may restart one by one{balancer}"),
-    refused("KafkaNodePool", Of::Any, "/spec/storage/volumes/*/size", DOWN, SMALLER_DISKS),
-    refused("KafkaNodePool", Of::Any, "/spec/storage/size", DOWN, SMALLER_DISKS),
-    row("KafkaNodePool", "/spec/storage/volumes/*/deleteClaim", When::Is(Direction::On), InPlace, "from now on, deleting the cluster deletes its data"),
-    row("KafkaNodePool", "/spec/storage/volumes/*/deleteClaim", When::Is(Direction::Off), InPlace, "from now on, the disks stay when the cluster is deleted"),
-    row("KafkaNodePool", "/spec/storage/deleteClaim", When::Is(Direction::On), InPlace, "from now on, deleting the cluster deletes its data"),
-    row("KafkaNodePool", "/spec/storage/deleteClaim", When::Is(Direction::Off), InPlace, "from now on, the disks stay when the cluster is deleted"),
-    refused("KafkaNodePool", Of::Any, "/spec/storage/**", CHANGES, OTHER_DISKS),
+    refused("KafkaNodePool", ObjectFilter::Any, "/spec/storage/volumes/*/size", DOWN, SMALLER_DISKS),
+    refused("KafkaNodePool", ObjectFilter::Any, "/spec/storage/size", DOWN, SMALLER_DISKS),
+    row("KafkaNodePool", "/spec/storage/volumes/*/deleteClaim", DirectionFilter::Is(Direction::On), InPlace, "from now on, deleting the cluster deletes its data"),
+    row("KafkaNodePool", "/spec/storage/volumes/*/deleteClaim", DirectionFilter::Is(Direction::Off), InPlace, "from now on, the disks stay when the cluster is deleted"),
+    row("KafkaNodePool", "/spec/storage/deleteClaim", DirectionFilter::Is(Direction::On), InPlace, "from now on, deleting the cluster deletes its data"),
+    row("KafkaNodePool", "/spec/storage/deleteClaim", DirectionFilter::Is(Direction::Off), InPlace, "from now on, the disks stay when the cluster is deleted"),
+    refused("KafkaNodePool", ObjectFilter::Any, "/spec/storage/**", CHANGES, OTHER_DISKS),
     row("KafkaNodePool", "/spec/template/pod/topologySpreadConstraints", UP, RollingRestart, "the nodes of {object} restart one by one; their disks stay in the zones where they are, so a node whose zone has more than its share can't start again"),
     row("KafkaNodePool", "/spec/**", CHANGES, RollingRestart, ROLLS_POOL),
     row("KafkaNodePool", "", REWRITTEN, RollingRestart, "{object} can't be read and is written anew; its nodes may restart one by one"),
-    refused("KafkaNodePool", Of::Any, "", DELETED, DELETES_POOL),
+    refused("KafkaNodePool", ObjectFilter::Any, "", DELETED, DELETES_POOL),
 
-    refused("Kafka", Of::Any, "/spec/kafka/metadataVersion", DOWN, LOWER_METADATA),
+    refused("Kafka", ObjectFilter::Any, "/spec/kafka/metadataVersion", DOWN, LOWER_METADATA),
     row("Kafka", "/spec/kafka/version", CHANGES, RollingRestart, "Kafka goes from {before} to {after}; brokers and controllers restart one by one, clients reconnect and go on"),
     row("Kafka", "/spec/kafka/metadataVersion", CHANGES, InPlace, "Kafka's metadata goes from {before} to {after} and can't go back"),
     // Kafka doesn't know the options of the quota plugin, so Strimzi hashes them into every node's pod.
@@ -275,10 +275,10 @@ pub(super) const TABLE: &[Row] = &[
     row("Kafka", "/spec/kafka/listeners/**", CHANGES, ClientsReconnect, OTHER_LISTENERS),
     row("Kafka", "/spec/**", CHANGES, RollingRestart, ROLLS),
     row("Kafka", "", REWRITTEN, RollingRestart, "{object} can't be read and is written anew; brokers and controllers may restart one by one"),
-    refused("Kafka", Of::Any, "", DELETED, DELETES_CLUSTER),
+    refused("Kafka", ObjectFilter::Any, "", DELETED, DELETES_CLUSTER),
 
-    Row { kind: "Secret", of: Of::Tls, path: "/data/**", when: CHANGES, outcome: Outcome::Does(RollingRestart, "brokers restart one by one with the new certificate; clients reconnect and go on") },
-    Row { kind: "Secret", of: Of::Tls, path: "", when: REWRITTEN, outcome: Outcome::Does(RollingRestart, "brokers restart one by one with the new certificate; clients reconnect and go on") },
+    Row { kind: "Secret", of: ObjectFilter::Tls, path: "/data/**", when: CHANGES, outcome: RowVerdict::Does(RollingRestart, "brokers restart one by one with the new certificate; clients reconnect and go on") },
+    Row { kind: "Secret", of: ObjectFilter::Tls, path: "", when: REWRITTEN, outcome: RowVerdict::Does(RollingRestart, "brokers restart one by one with the new certificate; clients reconnect and go on") },
     row("Deployment", "/spec/**", CHANGES, RollingRestart, "{object} changes; a new version of the operator restarts the brokers of every cluster"),
     row("Deployment", "", DELETED, InPlace, "{object} is deleted; clusters go on running, and nothing acts on changes until another operator does"),
 
@@ -286,9 +286,9 @@ pub(super) const TABLE: &[Row] = &[
     row("Gateway", "/spec/**", CHANGES, InPlace, "{object} changes, through which clients outside of Kubernetes reach every cluster of the fleet; they may have to reconnect"),
     row("Gateway", "", DELETED, InPlace, "{object} is deleted; no cluster is reached through it any more"),
 
-    refused("Namespace", Of::Any, "", DELETED, NEVER_DELETED),
-    refused("PersistentVolumeClaim", Of::Any, "", DELETED, NEVER_DELETED),
-    refused("CustomResourceDefinition", Of::Any, "", DELETED, NEVER_DELETED),
+    refused("Namespace", ObjectFilter::Any, "", DELETED, NEVER_DELETED),
+    refused("PersistentVolumeClaim", ObjectFilter::Any, "", DELETED, NEVER_DELETED),
+    refused("CustomResourceDefinition", ObjectFilter::Any, "", DELETED, NEVER_DELETED),
     row("Namespace", "/metadata/annotations/**", CHANGES, NoOp, ""),
     // An operator that doesn't know of the stricter level yet would create pods that are refused. So this
     // waits like a restart, behind whatever the operator restarts first.

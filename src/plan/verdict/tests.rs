@@ -2,7 +2,7 @@ mod words;
 
 use serde_json::json;
 
-use super::table::When;
+use super::table::DirectionFilter;
 use super::*;
 use crate::names::{Json, ObjectKey};
 use crate::render::{Manifest, Stage};
@@ -295,16 +295,16 @@ fn a_secret_that_is_shown_by_its_fingerprint_is_the_same_secret() {
 #[test]
 fn every_refusal_says_what_to_do_and_no_row_hides_another() {
     for (index, row) in TABLE.iter().enumerate() {
-        if let Outcome::Refuses([code, why, hint]) = row.outcome {
+        if let RowVerdict::Refuses([code, why, hint]) = row.outcome {
             assert!(!code.is_empty() && !hint.is_empty() && !why.ends_with('.'), "row {index}");
         }
         let twin = TABLE[..index].iter().find(|earlier| {
             earlier.kind == row.kind
                 && earlier.path == row.path
-                && matches!(earlier.of, Of::Any)
+                && matches!(earlier.of, ObjectFilter::Any)
                 && match (earlier.when, row.when) {
-                    (When::Changes, When::Changes) => true,
-                    (When::Is(a), When::Is(b)) => a == b,
+                    (DirectionFilter::Changes, DirectionFilter::Changes) => true,
+                    (DirectionFilter::Is(a), DirectionFilter::Is(b)) => a == b,
                     _ => false,
                 }
         });

@@ -28,7 +28,7 @@ const METRICS_PORT: u16 = 9404;
 /// agent beside each broker (8443).
 const OPERATOR_PORTS: [u16; 3] = [9090, 9091, 8443];
 
-struct Context<'a> {
+struct KafkaContext<'a> {
     cluster: &'a ResolvedCluster,
     sizing: &'a Sizing,
     zones: u32,
@@ -40,7 +40,7 @@ struct Context<'a> {
     options: &'a BrokerConfig,
 }
 
-impl<'a> Context<'a> {
+impl<'a> KafkaContext<'a> {
     /// Destructures the whole spec, so that a new field is a compile error here.
     fn new(cluster: &'a ResolvedCluster, sizing: &'a Sizing) -> Self {
         let Cluster {
@@ -109,7 +109,7 @@ impl<'a> Context<'a> {
 }
 
 fn objects(cluster: &ResolvedCluster, sizing: &Sizing) -> Vec<Manifest> {
-    let context = Context::new(cluster, sizing);
+    let context = KafkaContext::new(cluster, sizing);
     let mut objects = node_pool::node_pools(&context);
     objects.push(cluster::kafka(&context));
     objects.push(user::admin(&context));
@@ -127,6 +127,6 @@ fn traffic(cluster: &ResolvedCluster) -> Traffic {
         metrics_port: (metrics || kafka_exporter).then_some(METRICS_PORT),
         operator: vec![("strimzi.io/kind", "cluster-operator".to_owned())],
         operator_ports: OPERATOR_PORTS.to_vec(),
-        calls: oauth::calls(cluster).chain(tiered_storage::calls(cluster)).collect(),
+        outbound_urls: oauth::calls(cluster).chain(tiered_storage::calls(cluster)).collect(),
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::config::{Content, OperatorRelease};
+use crate::config::{ManifestsFile, OperatorRelease};
 use crate::names::Digest;
 use crate::render::fixtures;
 
@@ -13,7 +13,7 @@ fn rendered(version: Option<&str>) -> Vec<Manifest> {
         manifests: "strimzi.yaml".to_owned(),
         sha256: Digest::of(MANIFESTS).as_str().to_owned(),
         images: vec!["quay.io/strimzi/".to_owned()],
-        content: Content::of(Ok(MANIFESTS.as_bytes().to_owned())),
+        content: ManifestsFile::of(Ok(MANIFESTS.as_bytes().to_owned())),
     };
     let operators = OperatorsConfig { strimzi: [("1.2.0".to_owned(), release)].into() };
     let catalog = fixtures::catalog([fixtures::cluster(json!({}))]);

@@ -15,12 +15,12 @@ const CORRECTIONS: usize = 5;
 const WINDOW: SignedDuration = SignedDuration::from_mins(10);
 
 #[derive(Default)]
-pub(super) struct Corrections {
+pub(super) struct DriftCorrections {
     made: BTreeMap<(FleetKey, ObjectKey), Vec<Timestamp>>,
     flapping: BTreeMap<(FleetKey, ObjectKey), Flapping>,
 }
 
-impl Corrections {
+impl DriftCorrections {
     pub(super) fn done(&mut self, fleet: &FleetKey, change: &Change, now: Timestamp) {
         for step in &change.steps {
             match &change.cause {
@@ -90,7 +90,7 @@ mod tests {
         let at = |minutes| {
             "2026-11-21T12:00:00Z".parse::<Timestamp>().unwrap() + SignedDuration::from_mins(minutes)
         };
-        let mut corrections = Corrections::default();
+        let mut corrections = DriftCorrections::default();
         // Corrections before the window don't count.
         for minute in [0, 11, 12, 13, 14] {
             corrections.corrected(&fleet, &step(), Some("rival"), at(minute));

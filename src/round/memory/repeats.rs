@@ -5,28 +5,28 @@ use std::time::Duration;
 
 use crate::names::{Digest, FleetKey, ResourceKey};
 use crate::plan::{Change, Repeated};
-use crate::target::Pace;
+use crate::target::Backoff;
 
 use super::timer::{Moment, Timer};
 
 /// The backoff before the same change of a resource: from a second to five minutes.
-const PAUSES: Pace = Pace::around(Duration::from_secs(1), Duration::from_secs(300));
+const PAUSES: Backoff = Backoff::around(Duration::from_secs(1), Duration::from_secs(300));
 
 /// The last change of each resource that wasn't as it should be afterwards.
 #[derive(Default)]
-pub(super) struct Repeats(BTreeMap<ResourceKey, Last>);
+pub(super) struct RepeatedChanges(BTreeMap<ResourceKey, Last>);
 
 struct Last {
     fleet: Option<FleetKey>,
     done: Digest,
     times: u32,
-    pace: Pace,
+    pace: Backoff,
     pause: Timer,
 }
 
-impl Repeats {
+impl RepeatedChanges {
     pub(super) fn done(&mut self, fleet: Option<&FleetKey>, change: &Change, now: Moment) {
-        let done = change.done();
+        let done = change.effect_digest();
         let before = self.0.remove(&change.resource).filter(|before| before.done == done);
         let (times, mut pace) = before.map_or((0, PAUSES), |before| (before.times, before.pace));
         let pause = Timer::begin(pace.next_pause(), now);
@@ -78,11 +78,11 @@ mod tests {
     #[test]
     fn what_is_done_again_and_again_is_put_off_longer_each_time_until_it_has_an_effect() {
         let now = Moment::now("2026-11-21T12:00:00Z".parse::<Timestamp>().unwrap());
-        let mut repeats = Repeats::default();
-        let pause = |repeats: &mut Repeats, change: &Change| {
+        let mut repeats = RepeatedChanges::default();
+        let pause = |repeats: &mut RepeatedChanges, change: &Change| {
             repeats.done(None, change, now);
             let (_, Repeated { times, until, done }) = repeats.repeated(now).into_iter().next().unwrap();
-            assert_eq!(done, change.done());
+            assert_eq!(done, change.effect_digest());
             (times, until.duration_since(now.clock).as_secs_f64())
         };
         for (times, seconds) in (1..).zip([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 300.0, 300.0])
@@ -94,7 +94,7 @@ mod tests {
         // Another change isn't delayed and starts a new count.
         let (times, seconds) = pause(&mut repeats, &change(3));
         assert!(times == 1 && seconds < 1.21, "{times} {seconds}");
-        assert_ne!(change(2).done(), change(3).done());
+        assert_ne!(change(2).effect_digest(), change(3).effect_digest());
         repeats.forget(|_, fleet| fleet.is_some());
         assert_eq!(repeats.repeated(now).len(), 1);
         repeats.forget(|resource, _| *resource == change(3).resource);

@@ -59,9 +59,9 @@ impl Timer {
 /// The clusters that fleets lost recently, each with the time until which it counts. For losses before the
 /// start of the process, only the wall clock is known.
 #[derive(Default)]
-pub(super) struct Losses(Option<BTreeMap<(FleetKey, ResourceKey, Timestamp), Instant>>);
+pub(super) struct RecentDeletions(Option<BTreeMap<(FleetKey, ResourceKey, Timestamp), Instant>>);
 
-impl Losses {
+impl RecentDeletions {
     pub(super) fn within_the_hour(&mut self, deletions: &[Deletion], now: Moment) -> BTreeMap<FleetKey, u32> {
         let is_first = self.0.is_none();
         let seen = self.0.get_or_insert_default();
@@ -116,7 +116,7 @@ mod tests {
         };
         let mut deletions =
             vec![deletion("a", "2026-11-21T10:00:00Z"), deletion("b", "2026-11-21T11:30:00Z")];
-        let mut losses = Losses::default();
+        let mut losses = RecentDeletions::default();
         let mut lost = |deletions: &[Deletion], clock: &str, seconds| {
             let lost = losses.within_the_hour(deletions, moment(clock, start, seconds));
             lost.get(&fleet).copied().unwrap_or_default()

@@ -33,7 +33,7 @@ impl KeyLock {
     }
 
     /// A lock for ephemeral keys, which no other process has.
-    pub(super) fn of_nothing() -> KeyLock {
+    pub(super) fn ephemeral_lock() -> KeyLock {
         KeyLock(None)
     }
 }

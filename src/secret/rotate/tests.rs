@@ -106,7 +106,7 @@ fn several_blocks_of_a_file_are_sealed_again_each_for_its_own_field() {
         sealed_scalars(&events).into_iter().filter_map(|index| events[index].0.scalar()).collect();
     let [(one, _), (two, _)] = blocks[..] else { panic!("there are two blocks") };
     assert!(keyring.open(one, &reference()).is_ok() && keyring.open(two, &other).is_ok());
-    assert_eq!(keyring.open(two, &reference()).map(|_| ()), Err(NotOpened::Elsewhere));
+    assert_eq!(keyring.open(two, &reference()).map(|_| ()), Err(NotOpened::WrongField));
 }
 
 #[test]

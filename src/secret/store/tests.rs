@@ -61,7 +61,7 @@ impl Place {
         assert!(!format!("{opened:?}").contains("hunter2"), "a secret is in the Debug output");
         match opened {
             OpenedSecret::Value { value, .. } => format!("value: {}", value.expose_secret()),
-            OpenedSecret::Opaque { reason, .. } => format!("opaque: {reason}"),
+            OpenedSecret::Unavailable { reason, .. } => format!("opaque: {reason}"),
             OpenedSecret::Refused(Problem { code, message, hint, .. }) => {
                 format!("{code}: {message} ({})", hint.unwrap_or_default())
             }
@@ -283,7 +283,7 @@ fn a_block_that_no_identity_opens_is_known_by_its_sealed_form() {
     assert_eq!(place.told("acme", sealed.clone()), "opaque: no identity here opens it");
     let SecretValue::Encrypted(armour) = &sealed else { panic!("it was sealed") };
     let expected = SecretMark { fingerprint: None, sealed: sealed_digest(armour) };
-    let OpenedSecret::Opaque { mark, .. } = place.open("acme", sealed.clone()) else {
+    let OpenedSecret::Unavailable { mark, .. } = place.open("acme", sealed.clone()) else {
         panic!("it is opaque")
     };
     assert_eq!(mark, expected);

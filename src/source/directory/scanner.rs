@@ -4,9 +4,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use camino::Utf8Path;
 
-use super::{Known, Stamp, Unfinished, hide, scan_anew};
+use super::{KnownFiles, MetadataStamp, UnfinishedFiles, hide_unfinished, scan_anew};
 use crate::source::SourceError;
-use crate::spec::{Entry, Snapshot};
+use crate::spec::{Snapshot, SnapshotEntry};
 
 /// How long a file must be unchanged before its timestamp is trusted: the coarsest clock of common file
 /// systems has ticks of two seconds.
@@ -16,23 +16,23 @@ const SETTLED: Duration = Duration::from_secs(2);
 const KNOWN: Duration = Duration::from_secs(300);
 
 pub struct Scanner {
-    known: Known,
+    known: KnownFiles,
     /// When the cache was last emptied.
     since: Instant,
     settled: Duration,
-    unfinished: Unfinished,
+    unfinished: UnfinishedFiles,
 }
 
 impl Default for Scanner {
     fn default() -> Self {
-        let unfinished = Unfinished::default();
-        Self { known: Known::new(), since: Instant::now(), settled: SETTLED, unfinished }
+        let unfinished = UnfinishedFiles::default();
+        Self { known: KnownFiles::new(), since: Instant::now(), settled: SETTLED, unfinished }
     }
 }
 
 impl Scanner {
     /// Creates a scanner of a watched tree. Files that are still being written are unreadable.
-    pub fn of(unfinished: Unfinished) -> Self {
+    pub fn of(unfinished: UnfinishedFiles) -> Self {
         Self { unfinished, ..Self::default() }
     }
 
@@ -42,7 +42,7 @@ impl Scanner {
     /// Those of [`scan`](super::scan).
     pub fn scan(&mut self, root: &Utf8Path) -> Result<Snapshot, SourceError> {
         let mut snapshot = self.scan_all(root)?;
-        hide(&self.unfinished, &mut snapshot, root);
+        hide_unfinished(&self.unfinished, &mut snapshot, root);
         Ok(snapshot)
     }
 
@@ -52,14 +52,15 @@ impl Scanner {
     /// Those of [`scan`](super::scan).
     pub fn scan_all(&mut self, root: &Utf8Path) -> Result<Snapshot, SourceError> {
         if self.since.elapsed() > KNOWN {
-            (self.known, self.since) = (Known::new(), Instant::now());
+            (self.known, self.since) = (KnownFiles::new(), Instant::now());
         }
         // Taken before anything is read: later changes have later timestamps.
         let begun = SystemTime::now();
         let (snapshot, seen) = scan_anew(root, &self.known)?;
         let settled = seen.into_iter().filter_map(|(path, stamp)| {
             let stamp = stamp.filter(|stamp| age(stamp, begun).is_some_and(|age| age > self.settled))?;
-            let entry = snapshot.entries.get(&path).filter(|entry| matches!(entry, Entry::File { .. }))?;
+            let entry =
+                snapshot.entries.get(&path).filter(|entry| matches!(entry, SnapshotEntry::File { .. }))?;
             Some((path, (stamp, entry.clone())))
         });
         self.known = settled.collect();
@@ -67,7 +68,7 @@ impl Scanner {
     }
 }
 
-fn age((.., seconds, nanoseconds): &Stamp, now: SystemTime) -> Option<Duration> {
+fn age((.., seconds, nanoseconds): &MetadataStamp, now: SystemTime) -> Option<Duration> {
     let since = Duration::new(u64::try_from(*seconds).ok()?, u32::try_from(*nanoseconds).ok()?);
     now.duration_since(SystemTime::UNIX_EPOCH.checked_add(since)?).ok()
 }
@@ -106,9 +107,9 @@ mod tests {
         let other = scanner.known.values().next().unwrap().1.clone();
         scanner.known.get_mut(&path).unwrap().1 = other;
         let found = scanner.scan(&root).unwrap();
-        let bytes = |entry: &Entry| match entry {
-            Entry::File { bytes, .. } => String::from_utf8(bytes.to_vec()).unwrap(),
-            Entry::Unreadable { message, .. } => message.clone(),
+        let bytes = |entry: &SnapshotEntry| match entry {
+            SnapshotEntry::File { bytes, .. } => String::from_utf8(bytes.to_vec()).unwrap(),
+            SnapshotEntry::Unreadable { message, .. } => message.clone(),
         };
         assert_eq!(bytes(&found.entries[&path]), "a: 1");
         save("b.yaml", "b: 2");

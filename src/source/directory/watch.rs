@@ -4,7 +4,7 @@
 //! If inotify is unavailable, because a limit is reached or the files are on a network file system, the
 //! tree's metadata is polled instead.
 
-mod heard;
+mod change_counter;
 #[cfg(test)]
 mod tests;
 
@@ -25,29 +25,29 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init, remove_watch};
 use rustix::io::Errno;
 
-use super::{Glance, MAX_FOLDERS, glance, is_spec};
+use super::{MAX_FOLDERS, TreeStamp, is_spec, read_tree_stamp};
 use crate::names::SpecPath;
 use crate::parallel::locked;
 
-pub use heard::Heard;
+pub use change_counter::ChangeCounter;
 
 /// The debounce: how long the tree must be quiet before a change is reported. Saves often come in groups.
-const QUIET: Duration = Duration::from_millis(100);
+const SAVE_DEBOUNCE: Duration = Duration::from_millis(100);
 
 /// The limit of that wait.
-const LONGEST: Duration = Duration::from_secs(1);
+const MAX_SAVE_DEBOUNCE: Duration = Duration::from_secs(1);
 
 /// How often all folders are listed again, to find those without an event, such as below a new mount point.
-const EVERY: Duration = Duration::from_secs(30);
+const RELIST_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The interval of polling a tree without inotify. A tree that takes long to list is polled less often.
-const TICK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long after the last write a file counts as complete if no close was seen.
 const ABANDONED: Duration = Duration::from_secs(30);
 
 /// The minimum of the polling interval, as a multiple of the time that one listing takes.
-const PATIENCE: u32 = 10;
+const POLL_SLOWDOWN: u32 = 10;
 
 /// How many links are followed on the path to a tree: as many as the kernel follows.
 const MAX_LINKS: usize = 40;
@@ -95,21 +95,21 @@ pub struct Watch {
     /// Whether there may be folders that aren't watched yet.
     is_stale: bool,
     /// Why the tree is polled; none if inotify suffices.
-    polls: Option<Polls>,
+    polls: Option<PollReason>,
     /// The last logged value of `polls`.
-    told: Option<Polls>,
-    glance: Option<Glance>,
-    took: Duration,
-    unfinished: Unfinished,
-    heard: Heard,
+    logged_polls: Option<PollReason>,
+    glance: Option<TreeStamp>,
+    listing_duration: Duration,
+    unfinished: UnfinishedFiles,
+    shared_change_counter: ChangeCounter,
 }
 
 /// Files with writes and no close yet, as far as inotify reports: their content is incomplete. Each has the
 /// time of its last write.
 #[derive(Debug, Clone, Default)]
-pub struct Unfinished(Arc<Mutex<BTreeMap<PathBuf, Instant>>>);
+pub struct UnfinishedFiles(Arc<Mutex<BTreeMap<PathBuf, Instant>>>);
 
-impl Unfinished {
+impl UnfinishedFiles {
     pub(super) fn files(&self) -> Vec<PathBuf> {
         let mut files = self.lock();
         // A file may be written without being opened (as by a truncation), so that no close follows.
@@ -143,7 +143,7 @@ impl Unfinished {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Polls {
+enum PollReason {
     /// The tree doesn't exist, which its reader reports.
     Missing,
     /// inotify failed.
@@ -162,54 +162,63 @@ impl Watch {
             links: BTreeMap::new(),
             is_stale: true,
             polls: None,
-            told: None,
+            logged_polls: None,
             glance: None,
-            took: Duration::ZERO,
-            unfinished: Unfinished::default(),
-            heard: Heard::default(),
+            listing_duration: Duration::ZERO,
+            unfinished: UnfinishedFiles::default(),
+            shared_change_counter: ChangeCounter::default(),
         };
-        watch.cover();
+        watch.update_watches();
         if watch.polls.is_some() {
-            watch.has_other_glance();
+            watch.tree_stamp_changed();
         }
         watch
     }
 
-    pub fn unfinished(&self) -> Unfinished {
+    pub fn unfinished(&self) -> UnfinishedFiles {
         self.unfinished.clone()
     }
 
-    pub fn heard(&self) -> Heard {
-        self.heard.clone()
+    pub fn heard(&self) -> ChangeCounter {
+        self.shared_change_counter.clone()
     }
 
     /// Waits until something may have changed and the tree is quiet again. By then, all of it is watched.
     pub fn changed(&mut self) {
         let mut covered = Instant::now();
         loop {
-            let pause = if self.polls.is_some() { TICK.max(self.took * PATIENCE) } else { EVERY };
-            if self.hears(pause) && self.take() {
+            let pause = if self.polls.is_some() {
+                POLL_INTERVAL.max(self.listing_duration * POLL_SLOWDOWN)
+            } else {
+                RELIST_INTERVAL
+            };
+            if self.wait_for_event(pause) && self.read_events() {
                 let begin = Instant::now();
-                let goes_on = |watch: &Self| watch.hears(QUIET) || !watch.unfinished.files().is_empty();
-                while begin.elapsed() < LONGEST && goes_on(self) {
-                    self.take();
+                let goes_on = |watch: &Self| {
+                    watch.wait_for_event(SAVE_DEBOUNCE) || !watch.unfinished.files().is_empty()
+                };
+                while begin.elapsed() < MAX_SAVE_DEBOUNCE && goes_on(self) {
+                    self.read_events();
                 }
                 if self.is_stale {
-                    self.cover();
+                    self.update_watches();
                 }
                 return;
             }
-            if self.is_stale || covered.elapsed() >= EVERY || self.polls == Some(Polls::Missing) {
-                self.cover();
+            if self.is_stale
+                || covered.elapsed() >= RELIST_INTERVAL
+                || self.polls == Some(PollReason::Missing)
+            {
+                self.update_watches();
                 covered = Instant::now();
             }
-            if self.polls.is_some() && self.has_other_glance() {
+            if self.polls.is_some() && self.tree_stamp_changed() {
                 return;
             }
         }
     }
 
-    fn hears(&self, pause: Duration) -> bool {
+    fn wait_for_event(&self, pause: Duration) -> bool {
         let Some(inotify) = &self.inotify else {
             std::thread::sleep(pause);
             return false;
@@ -225,11 +234,11 @@ impl Watch {
     }
 
     /// Reads all pending events, and returns whether any of them matters.
-    fn take(&mut self) -> bool {
+    fn read_events(&mut self) -> bool {
         let Some(inotify) = self.inotify.clone() else { return false };
         // The counter stays locked until these events are counted.
-        let heard = self.heard.clone();
-        let mut ear = heard.ear();
+        let heard = self.shared_change_counter.clone();
+        let mut ear = heard.lock_count();
         let mut buffer = [MaybeUninit::uninit(); 16 * 1024];
         let mut reader = Reader::new(&*inotify, &mut buffer);
         let mut matters = false;
@@ -273,41 +282,41 @@ impl Watch {
             matters |= flags.intersects(lost | own) || name.is_none_or(is_spec_or_volume);
         }
         if matters {
-            ear.hear();
+            ear.count_change();
         }
         if self.is_stale {
             // Events in new folders are missed until these are watched.
-            ear.lose();
+            ear.mark_incomplete();
         }
         matters
     }
 
-    fn cover(&mut self) {
+    fn update_watches(&mut self) {
         let was_stale = std::mem::take(&mut self.is_stale);
         let (before, polled) = (self.folders.len(), self.polls.is_some());
-        self.polls = self.cover_all().err();
+        self.polls = self.watch_all_folders().err();
         if was_stale || polled || self.polls.is_some() || self.folders.len() != before {
-            self.heard.listens(self.inotify.as_ref().filter(|_| self.polls.is_none()));
+            self.shared_change_counter.set_inotify(self.inotify.as_ref().filter(|_| self.polls.is_none()));
         }
-        match (&self.polls, &self.told) {
+        match (&self.polls, &self.logged_polls) {
             (polls, told) if polls == told => return,
-            (Some(Polls::Missing), _) => return,
+            (Some(PollReason::Missing), _) => return,
             (None, _) => tracing::info!(specs = %self.root, "changes of the specs are told again"),
-            (Some(Polls::Refused { why, hint }), _) => tracing::warn!(
+            (Some(PollReason::Refused { why, hint }), _) => tracing::warn!(
                 specs = %self.root,
                 hint,
                 "{why}, so that the specs are looked at once a second instead"
             ),
-            (Some(Polls::Remote { path, kind }), _) => tracing::warn!(
+            (Some(PollReason::Remote { path, kind }), _) => tracing::warn!(
                 folder = %path.display(),
                 "this is {kind}, where others may change specs without this host being told, so that they are looked at once \
                  a second, too"
             ),
         }
-        self.told.clone_from(&self.polls);
+        self.logged_polls.clone_from(&self.polls);
     }
 
-    fn cover_all(&mut self) -> Result<(), Polls> {
+    fn watch_all_folders(&mut self) -> Result<(), PollReason> {
         let inotify = match self.inotify.take() {
             Some(inotify) => inotify,
             None => {
@@ -315,7 +324,7 @@ impl Watch {
                 Arc::new(init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).map_err(refused)?)
             }
         };
-        let mut cover = Cover { inotify: &inotify, folders: BTreeMap::new(), device: None, remote: None };
+        let mut cover = WatchWalk { inotify: &inotify, folders: BTreeMap::new(), device: None, remote: None };
         // Watched before the tree, so that a link changed meanwhile causes an event.
         let mut links: BTreeMap<i32, BTreeSet<OsString>> = BTreeMap::new();
         for (folder, link) in links_to(self.root.as_std_path()) {
@@ -326,7 +335,7 @@ impl Watch {
         }
         let root = fs::canonicalize(&self.root).unwrap_or_else(|_| self.root.clone().into());
         let covered = cover.folder(&root, 0);
-        let Cover { folders, remote, .. } = cover;
+        let WatchWalk { folders, remote, .. } = cover;
         let is_watched = |watch: &i32| folders.contains_key(watch) || links.contains_key(watch);
         for watch in self.folders.keys().chain(self.links.keys()).filter(|watch| !is_watched(watch)) {
             // This fails if the folder is gone, and its watch with it.
@@ -336,16 +345,16 @@ impl Watch {
         (self.inotify, self.folders, self.links) = (Some(inotify), folders, links);
         match (covered, remote) {
             (Err(error), _) => Err(refused(error)),
-            (Ok(()), _) if is_missing => Err(Polls::Missing),
-            (Ok(()), Some((path, kind))) => Err(Polls::Remote { path, kind }),
+            (Ok(()), _) if is_missing => Err(PollReason::Missing),
+            (Ok(()), Some((path, kind))) => Err(PollReason::Remote { path, kind }),
             (Ok(()), None) => Ok(()),
         }
     }
 
-    fn has_other_glance(&mut self) -> bool {
+    fn tree_stamp_changed(&mut self) -> bool {
         let begin = Instant::now();
-        let now = self.root.canonicalize_utf8().ok().and_then(|root| glance(&root).ok());
-        self.took = begin.elapsed();
+        let now = self.root.canonicalize_utf8().ok().and_then(|root| read_tree_stamp(&root).ok());
+        self.listing_duration = begin.elapsed();
         let differs = now != self.glance;
         self.glance = now;
         differs
@@ -377,7 +386,7 @@ fn parts(path: &Path) -> Vec<PathBuf> {
     path.components().rev().map(|part| PathBuf::from(part.as_os_str())).collect()
 }
 
-struct Cover<'a> {
+struct WatchWalk<'a> {
     inotify: &'a OwnedFd,
     folders: BTreeMap<i32, PathBuf>,
     /// The device of the previous folder, to call `statfs` only when it changes.
@@ -385,7 +394,7 @@ struct Cover<'a> {
     remote: Option<(PathBuf, &'static str)>,
 }
 
-impl Cover<'_> {
+impl WatchWalk<'_> {
     /// Watches a folder and its subfolders. A folder that is gone or can't be listed is skipped: its parent's
     /// watch reports when that changes.
     fn folder(&mut self, path: &Path, depth: usize) -> Result<(), Errno> {
@@ -435,10 +444,10 @@ fn is_spec_or_volume(name: &[u8]) -> bool {
     !name.starts_with(b".") || name.starts_with(b"..")
 }
 
-fn refused(error: Errno) -> Polls {
+fn refused(error: Errno) -> PollReason {
     let limit = |what: &str, key: &str| {
         let hint = format!("raise it: sysctl fs.inotify.{key}");
-        Polls::Refused { why: format!("this user may have no more inotify {what}"), hint }
+        PollReason::Refused { why: format!("this user may have no more inotify {what}"), hint }
     };
     match error {
         Errno::NOSPC => limit("watches", "max_user_watches"),
@@ -446,7 +455,7 @@ fn refused(error: Errno) -> Polls {
         error => {
             let error = io::Error::from(error);
             let hint = "look at what the host says of inotify".to_owned();
-            Polls::Refused { why: format!("the kernel doesn't tell what changes: {error}"), hint }
+            PollReason::Refused { why: format!("the kernel doesn't tell what changes: {error}"), hint }
         }
     }
 }

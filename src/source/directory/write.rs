@@ -16,13 +16,13 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use tempfile::{NamedTempFile, TempPath};
 
-use super::{Look, Refused, Scan, is_hidden, stable_bytes, stamp};
+use super::{Scan, ScanPurpose, UnreadableEntry, is_hidden, stable_bytes, stamp};
 use crate::names::SpecPath;
-use crate::source::Edit;
+use crate::source::FileEdit;
 use crate::source::rules::TEMPORARY;
-use crate::spec::Entry;
+use crate::spec::SnapshotEntry;
 
-pub use not_written::NotWritten;
+pub use not_written::FileWriteError;
 
 /// How old a temporary file must be to count as left behind by a killed process.
 const LEFT: Duration = Duration::from_secs(60);
@@ -40,8 +40,8 @@ const NEW: u32 = 0o666;
 ///
 /// # Errors
 /// If it can't be read, or must not be by the rules of the tree.
-pub fn read(root: &Utf8Path, path: &SpecPath) -> Result<Option<Vec<u8>>, NotWritten> {
-    let place = Place::find(root, path)?;
+pub fn read(root: &Utf8Path, path: &SpecPath) -> Result<Option<Vec<u8>>, FileWriteError> {
+    let place = FileLocation::find(root, path)?;
     if place.data.is_none() {
         return Ok(None);
     }
@@ -53,7 +53,7 @@ pub fn read(root: &Utf8Path, path: &SpecPath) -> Result<Option<Vec<u8>>, NotWrit
 /// # Errors
 /// If the file was changed since, or the system refuses the edit. Then the file is unchanged, except with
 /// [`NotWritten::Unsure`] and [`NotWritten::Kept`].
-pub fn write(root: &Utf8Path, edit: &Edit, before: Option<&[u8]>) -> Result<(), NotWritten> {
+pub fn write(root: &Utf8Path, edit: &FileEdit, before: Option<&[u8]>) -> Result<(), FileWriteError> {
     write_with(root, edit, before, &sync)
 }
 
@@ -61,22 +61,22 @@ type Sync<'a> = &'a dyn Fn(&Utf8Path) -> io::Result<()>;
 
 fn write_with(
     root: &Utf8Path,
-    Edit { path, content }: &Edit,
+    FileEdit { path, content }: &FileEdit,
     before: Option<&[u8]>,
     sync: Sync<'_>,
-) -> Result<(), NotWritten> {
-    let place = Place::find(root, path)?;
-    let of = Of { path, place: &place, sync };
+) -> Result<(), FileWriteError> {
+    let place = FileLocation::find(root, path)?;
+    let of = FileWrite { path, place: &place, sync };
     of.is_as_before(before)?;
     let folder = place.file.parent().unwrap_or(root);
     clean(folder);
     match content {
         Some(content) => of.put(content, before),
-        None => of.take_out(before),
+        None => of.remove_durably(before),
     }
 }
 
-struct Place {
+struct FileLocation {
     /// The path with all links resolved.
     file: Utf8PathBuf,
     /// None if the file doesn't exist.
@@ -85,14 +85,14 @@ struct Place {
     missing: Vec<Utf8PathBuf>,
 }
 
-impl Place {
+impl FileLocation {
     /// Finds a file by the rules that a scan has for links.
-    fn find(root: &Utf8Path, path: &SpecPath) -> Result<Self, NotWritten> {
-        let failed = |error| NotWritten::System { attempted: "find", path: path.clone(), error };
-        let in_the_way = |why| NotWritten::Place { path: path.clone(), why };
+    fn find(root: &Utf8Path, path: &SpecPath) -> Result<Self, FileWriteError> {
+        let failed = |error| FileWriteError::System { attempted: "find", path: path.clone(), error };
+        let in_the_way = |why| FileWriteError::Place { path: path.clone(), why };
         let real = root.canonicalize_utf8().map_err(failed)?;
         let root_stamp = stamp(&fs::metadata(&real).map_err(failed)?);
-        let mut scan = Scan::new(&real, Look::List, root_stamp);
+        let mut scan = Scan::new(&real, ScanPurpose::List, root_stamp);
         let mut missing: Vec<Utf8PathBuf> = Vec::new();
         let mut names = path.as_str().split('/').peekable();
         while let Some(name) = names.next() {
@@ -101,7 +101,7 @@ impl Place {
             let place = here.join(name);
             if !missing.is_empty() {
                 if is_last {
-                    return Ok(Place { file: place, data: None, missing });
+                    return Ok(FileLocation { file: place, data: None, missing });
                 }
                 missing.push(place);
                 continue;
@@ -113,7 +113,7 @@ impl Place {
                             "it is mounted from a volume, which is changed where that comes from",
                         ));
                     }
-                    return Ok(Place { file, data: Some(data), missing });
+                    return Ok(FileLocation { file, data: Some(data), missing });
                 }
                 Ok(_) if is_last => return Err(in_the_way("what stands there is no file")),
                 Ok((folder, data)) if data.is_dir() => {
@@ -123,14 +123,16 @@ impl Place {
                     scan.inside.push(folder);
                 }
                 Ok(_) => return Err(in_the_way("what stands on the way to it is no folder")),
-                Err(Refused::Gone) if is_last => return Ok(Place { file: place, data: None, missing }),
-                Err(Refused::Gone) => missing.push(place),
-                Err(Refused::Because(entry)) => {
+                Err(UnreadableEntry::Gone) if is_last => {
+                    return Ok(FileLocation { file: place, data: None, missing });
+                }
+                Err(UnreadableEntry::Gone) => missing.push(place),
+                Err(UnreadableEntry::Because(entry)) => {
                     let (why, hint) = match *entry {
-                        Entry::Unreadable { message, hint, .. } => (message, hint),
-                        Entry::File { .. } => Default::default(),
+                        SnapshotEntry::Unreadable { message, hint, .. } => (message, hint),
+                        SnapshotEntry::File { .. } => Default::default(),
                     };
-                    return Err(NotWritten::Unreadable { path: path.clone(), why, hint });
+                    return Err(FileWriteError::Unreadable { path: path.clone(), why, hint });
                 }
             }
         }
@@ -139,23 +141,23 @@ impl Place {
 }
 
 #[derive(Clone, Copy)]
-struct Of<'a> {
+struct FileWrite<'a> {
     path: &'a SpecPath,
-    place: &'a Place,
+    place: &'a FileLocation,
     sync: Sync<'a>,
 }
 
-impl Of<'_> {
-    fn failed(&self, attempted: &'static str) -> impl Fn(io::Error) -> NotWritten {
+impl FileWrite<'_> {
+    fn failed(&self, attempted: &'static str) -> impl Fn(io::Error) -> FileWriteError {
         let path = self.path.clone();
-        move |error| NotWritten::System { attempted, path: path.clone(), error: without_place(error) }
+        move |error| FileWriteError::System { attempted, path: path.clone(), error: without_place(error) }
     }
 
-    fn changed(&self) -> NotWritten {
-        NotWritten::Changed { path: self.path.clone() }
+    fn changed(&self) -> FileWriteError {
+        FileWriteError::Changed { path: self.path.clone() }
     }
 
-    fn is_as_before(&self, before: Option<&[u8]>) -> Result<(), NotWritten> {
+    fn is_as_before(&self, before: Option<&[u8]>) -> Result<(), FileWriteError> {
         let now = match &self.place.data {
             Some(_) => bytes(&self.place.file, self.path)?,
             None => None,
@@ -164,8 +166,8 @@ impl Of<'_> {
     }
 
     /// Writes a temporary file and moves it into place. If that can't be made durable, it is undone.
-    fn put(self, content: &[u8], before: Option<&[u8]>) -> Result<(), NotWritten> {
-        let made = Folders::make(&self.place.missing).map_err(self.failed("make the folder of"))?;
+    fn put(self, content: &[u8], before: Option<&[u8]>) -> Result<(), FileWriteError> {
+        let made = CreatedFolders::make(&self.place.missing).map_err(self.failed("make the folder of"))?;
         let folder = self.folder();
         let prepared = self.prepare(folder, content).map_err(self.failed("write"))?;
         let Some(before) = before else {
@@ -180,7 +182,7 @@ impl Of<'_> {
                     made.keep();
                     Ok(())
                 }
-                Err(error) => Err(self.taken_back(self.take_back(content), made, error)),
+                Err(error) => Err(self.sync_failure(self.remove_new_file(content), made, error)),
             };
         };
         let old = self.replace(prepared, content, before)?;
@@ -193,11 +195,16 @@ impl Of<'_> {
                 old.and_then(|old| Ok(old.persist(&self.place.file).map(drop)?)).map_err(|_| None)
             }
         };
-        Err(self.taken_back(back, made, error))
+        Err(self.sync_failure(back, made, error))
     }
 
     /// Returns the error of an edit that couldn't be made durable, by whether it was undone.
-    fn taken_back(&self, back: Result<(), NotBack>, made: Folders, error: io::Error) -> NotWritten {
+    fn sync_failure(
+        &self,
+        back: Result<(), RestoreFailure>,
+        made: CreatedFolders,
+        error: io::Error,
+    ) -> FileWriteError {
         match back {
             Ok(()) => {
                 // The created folders are empty again and are removed.
@@ -208,13 +215,13 @@ impl Of<'_> {
             }
             Err(kept) => {
                 made.keep();
-                kept.unwrap_or_else(|| NotWritten::Unsure { path: self.path.clone(), error })
+                kept.unwrap_or_else(|| FileWriteError::Unsure { path: self.path.clone(), error })
             }
         }
     }
 
     /// Removes a new file, unless it was changed meanwhile.
-    fn take_back(&self, content: &[u8]) -> Result<(), NotBack> {
+    fn remove_new_file(&self, content: &[u8]) -> Result<(), RestoreFailure> {
         let aside = self.aside().map_err(|_| None)?;
         fs::rename(&self.place.file, &aside).map_err(|_| None)?;
         if fs::read(&aside).is_ok_and(|saved| saved == content) {
@@ -225,7 +232,7 @@ impl Of<'_> {
     }
 
     /// Exchanges the old and the new file again, unless the new one was changed meanwhile.
-    fn swap_back(&self, old: TempPath, content: &[u8]) -> Result<(), NotBack> {
+    fn swap_back(&self, old: TempPath, content: &[u8]) -> Result<(), RestoreFailure> {
         self.swap(&old).map_err(|_| None)?;
         if fs::read(&old).is_ok_and(|saved| saved == content) {
             return Ok(());
@@ -247,13 +254,13 @@ impl Of<'_> {
     }
 
     /// Restores a file that was put aside, unless there is a newer one in its place.
-    fn put_back(&self, aside: TempPath) -> Result<(), NotWritten> {
+    fn put_back(&self, aside: TempPath) -> Result<(), FileWriteError> {
         let back = aside.persist_noclobber(&self.place.file);
         back.map_err(|error| self.keep(error.path, without_place(error.error)))
     }
 
     /// Renames a file that must not be lost, and reports its new name.
-    fn keep(&self, mut aside: TempPath, error: io::Error) -> NotWritten {
+    fn keep(&self, mut aside: TempPath, error: io::Error) -> FileWriteError {
         aside.disable_cleanup(true);
         let name = aside.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let kept = name.replacen(TEMPORARY, KEPT, 1);
@@ -262,7 +269,7 @@ impl Of<'_> {
             Ok(()) => kept,
             Err(_) => name,
         };
-        NotWritten::Kept { path: self.path.clone(), kept, error }
+        FileWriteError::Kept { path: self.path.clone(), kept, error }
     }
 
     fn folder(&self) -> &Utf8Path {
@@ -296,7 +303,7 @@ impl Of<'_> {
         prepared: NamedTempFile,
         content: &[u8],
         before: &[u8],
-    ) -> Result<Option<TempPath>, NotWritten> {
+    ) -> Result<Option<TempPath>, FileWriteError> {
         self.is_as_before(Some(before))?;
         let prepared = prepared.into_temp_path();
         match self.swap(&prepared) {
@@ -342,7 +349,7 @@ impl Of<'_> {
     }
 
     /// Removes the file. It is put aside first, so that a version saved at the last moment can be restored.
-    fn take_out(self, before: Option<&[u8]>) -> Result<(), NotWritten> {
+    fn remove_durably(self, before: Option<&[u8]>) -> Result<(), FileWriteError> {
         let Some(before) = before else { return Ok(()) };
         let folder = self.folder();
         let aside = self.aside().map_err(self.failed("remove"))?;
@@ -358,35 +365,35 @@ impl Of<'_> {
         let Err(error) = (self.sync)(folder) else { return Ok(()) };
         match aside.persist_noclobber(&self.place.file) {
             Ok(()) => Err(self.failed("remove")(error)),
-            Err(_) => Err(NotWritten::Unsure { path: self.path.clone(), error }),
+            Err(_) => Err(FileWriteError::Unsure { path: self.path.clone(), error }),
         }
     }
 }
 
 /// Why the old state was not restored: the error if a file was kept beside it; none if the file was changed
 /// meanwhile or its state is unknown.
-type NotBack = Option<NotWritten>;
+type RestoreFailure = Option<FileWriteError>;
 
 /// Removes the path of the temporary file from an error: callers don't know this host's paths.
 fn without_place(error: io::Error) -> io::Error {
     if error.get_ref().is_some() { error.kind().into() } else { error }
 }
 
-fn bytes(file: &Utf8Path, path: &SpecPath) -> Result<Option<Vec<u8>>, NotWritten> {
+fn bytes(file: &Utf8Path, path: &SpecPath) -> Result<Option<Vec<u8>>, FileWriteError> {
     match stable_bytes(file) {
         Ok(Some(bytes)) => Ok(Some(bytes)),
-        Ok(None) => Err(NotWritten::Changed { path: path.clone() }),
+        Ok(None) => Err(FileWriteError::Changed { path: path.clone() }),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(NotWritten::System { attempted: "read", path: path.clone(), error }),
+        Err(error) => Err(FileWriteError::System { attempted: "read", path: path.clone(), error }),
     }
 }
 
 /// Folders that were created for a file. They are removed again unless `keep` is called.
-struct Folders(Vec<Utf8PathBuf>);
+struct CreatedFolders(Vec<Utf8PathBuf>);
 
-impl Folders {
+impl CreatedFolders {
     fn make(missing: &[Utf8PathBuf]) -> io::Result<Self> {
-        let mut made = Folders(Vec::new());
+        let mut made = CreatedFolders(Vec::new());
         for folder in missing {
             match DirBuilder::new().create(folder) {
                 Ok(()) => made.0.push(folder.clone()),
@@ -406,7 +413,7 @@ impl Folders {
     }
 }
 
-impl Drop for Folders {
+impl Drop for CreatedFolders {
     fn drop(&mut self) {
         // A folder that is in use by now isn't empty, and stays.
         self.0.iter().rev().for_each(|folder| drop(fs::remove_dir(folder)));

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 const SSH_PORT: u16 = 22;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Judgement {
+pub(super) enum HostKeyJudgement {
     /// The server has this key.
     Known,
     /// The server has other keys.
@@ -18,9 +18,9 @@ pub(super) enum Judgement {
 }
 
 /// Looks up the key that a server showed, in its binary form.
-pub(super) fn judge(file: &str, host: &str, port: u16, key: &[u8]) -> Judgement {
+pub(super) fn judge(file: &str, host: &str, port: u16, key: &[u8]) -> HostKeyJudgement {
     let name = if port == SSH_PORT { host.to_owned() } else { format!("[{host}]:{port}") };
-    let mut judgement = Judgement::Unknown;
+    let mut judgement = HostKeyJudgement::Unknown;
     for line in file.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
         let mut words = line.split_whitespace().peekable();
         let marker = words.next_if(|word| word.starts_with('@'));
@@ -32,11 +32,11 @@ pub(super) fn judge(file: &str, host: &str, port: u16, key: &[u8]) -> Judgement 
         }
         let is_it = STANDARD.decode(known).is_ok_and(|known| known == key);
         match (marker, is_it) {
-            (Some("@revoked"), true) => return Judgement::Revoked,
+            (Some("@revoked"), true) => return HostKeyJudgement::Revoked,
             // A `@cert-authority` key signs host keys; it isn't one itself.
             (Some(_), _) => {}
-            (None, true) => judgement = Judgement::Known,
-            (None, false) if judgement == Judgement::Unknown => judgement = Judgement::Other,
+            (None, true) => judgement = HostKeyJudgement::Known,
+            (None, false) if judgement == HostKeyJudgement::Unknown => judgement = HostKeyJudgement::Other,
             (None, false) => {}
         }
     }
@@ -90,27 +90,42 @@ mod tests {
         // The name `git.example.com`, hashed with the salt `0123456789abcdefghij` by Python's hmac module.
         let hashed = "|1|MDEyMzQ1Njc4OWFiY2RlZmdoaWo=|4XKDM3Rddj4Zr5SeQ6VLeII6A5s=";
         for (line, host, port, expected) in [
-            (format!("git.example.com ssh-ed25519 {key} a comment"), "git.example.com", 22, Judgement::Known),
-            (format!("# git.example.com ssh-ed25519 {key}"), "git.example.com", 22, Judgement::Unknown),
-            (format!("git.example.com ssh-ed25519 {other}"), "git.example.com", 22, Judgement::Other),
+            (
+                format!("git.example.com ssh-ed25519 {key} a comment"),
+                "git.example.com",
+                22,
+                HostKeyJudgement::Known,
+            ),
+            (
+                format!("# git.example.com ssh-ed25519 {key}"),
+                "git.example.com",
+                22,
+                HostKeyJudgement::Unknown,
+            ),
+            (format!("git.example.com ssh-ed25519 {other}"), "git.example.com", 22, HostKeyJudgement::Other),
             (
                 format!("git.example.com a {other}\ngit.example.com b {key}"),
                 "git.example.com",
                 22,
-                Judgement::Known,
+                HostKeyJudgement::Known,
             ),
-            (format!("git.example.com ssh-ed25519 {key}"), "git.example.com", 2222, Judgement::Unknown),
-            (format!("[git.example.com]:2222 a {key}"), "git.example.com", 2222, Judgement::Known),
-            (format!("a,192.0.2.1,GIT.example.com a {key}"), "git.example.com", 22, Judgement::Known),
-            (format!("*.example.com a {key}"), "git.example.com", 22, Judgement::Known),
-            (format!("*.ex?mple.*m a {key}"), "git.example.com", 22, Judgement::Known),
-            (format!("*.example.org a {key}"), "git.example.com", 22, Judgement::Unknown),
-            (format!("!git.example.com,* a {key}"), "git.example.com", 22, Judgement::Unknown),
-            (format!("{hashed} a {key}"), "git.example.com", 22, Judgement::Known),
-            (format!("{hashed} a {key}"), "git.example.org", 22, Judgement::Unknown),
-            (format!("@cert-authority * a {key}"), "git.example.com", 22, Judgement::Unknown),
-            (format!("* a {key}\n@revoked * a {key}"), "git.example.com", 22, Judgement::Revoked),
-            ("git.example.com".to_owned(), "git.example.com", 22, Judgement::Unknown),
+            (
+                format!("git.example.com ssh-ed25519 {key}"),
+                "git.example.com",
+                2222,
+                HostKeyJudgement::Unknown,
+            ),
+            (format!("[git.example.com]:2222 a {key}"), "git.example.com", 2222, HostKeyJudgement::Known),
+            (format!("a,192.0.2.1,GIT.example.com a {key}"), "git.example.com", 22, HostKeyJudgement::Known),
+            (format!("*.example.com a {key}"), "git.example.com", 22, HostKeyJudgement::Known),
+            (format!("*.ex?mple.*m a {key}"), "git.example.com", 22, HostKeyJudgement::Known),
+            (format!("*.example.org a {key}"), "git.example.com", 22, HostKeyJudgement::Unknown),
+            (format!("!git.example.com,* a {key}"), "git.example.com", 22, HostKeyJudgement::Unknown),
+            (format!("{hashed} a {key}"), "git.example.com", 22, HostKeyJudgement::Known),
+            (format!("{hashed} a {key}"), "git.example.org", 22, HostKeyJudgement::Unknown),
+            (format!("@cert-authority * a {key}"), "git.example.com", 22, HostKeyJudgement::Unknown),
+            (format!("* a {key}\n@revoked * a {key}"), "git.example.com", 22, HostKeyJudgement::Revoked),
+            ("git.example.com".to_owned(), "git.example.com", 22, HostKeyJudgement::Unknown),
         ] {
             assert_eq!(judge(&line, host, port, b"key"), expected, "{line}");
         }

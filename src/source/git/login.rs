@@ -13,7 +13,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use zeroize::Zeroizing;
 
 use super::GitError;
-use super::known_hosts::{Judgement, judge};
+use super::known_hosts::{HostKeyJudgement, judge};
 use crate::config::{SourceConfig, Transport};
 
 /// The largest file of a token or of host keys, in bytes.
@@ -31,7 +31,7 @@ pub(super) struct Login {
 }
 
 /// Why a server isn't trusted, kept here since libgit2 drops the message for ssh servers.
-pub(super) type Told = RefCell<Option<String>>;
+pub(super) type DistrustReason = RefCell<Option<String>>;
 
 enum Credentials {
     None,
@@ -65,7 +65,7 @@ impl Login {
     pub(super) fn callbacks<'a>(
         &'a self,
         until: Instant,
-        told: &'a Told,
+        told: &'a DistrustReason,
     ) -> Result<RemoteCallbacks<'a>, GitError> {
         let credentials = self.credentials()?;
         let known_hosts = match &self.known_hosts {
@@ -150,16 +150,16 @@ fn check_host_key(
     let shown = key.hash_sha256().map(|hash| STANDARD_NO_PAD.encode(hash)).unwrap_or_default();
     let shown = format!("the key that {host} shows, {kind} SHA256:{shown},");
     match judge(known_hosts, host, port, bytes) {
-        Judgement::Known => Ok(CertificateCheckStatus::CertificateOk),
-        Judgement::Other => Err(format!(
+        HostKeyJudgement::Known => Ok(CertificateCheckStatus::CertificateOk),
+        HostKeyJudgement::Other => Err(format!(
             "{shown} is not one that `source.known_hosts` has of it: somebody else may answer; if the server's owner says \
              that it has this key now, replace its line there"
         )),
-        Judgement::Unknown => Err(format!(
+        HostKeyJudgement::Unknown => Err(format!(
             "{shown} is not known: `source.known_hosts` doesn't name the server; if the server's owner says that it is its \
              key, add what `ssh-keyscan -p {port} {host}` prints to that file"
         )),
-        Judgement::Revoked => Err(format!("{shown} is revoked in `source.known_hosts`")),
+        HostKeyJudgement::Revoked => Err(format!("{shown} is revoked in `source.known_hosts`")),
     }
 }
 

@@ -9,7 +9,7 @@ use git2::{FileMode, Signature, Tree};
 use tempfile::TempDir;
 
 use super::*;
-use crate::spec::Entry;
+use crate::spec::SnapshotEntry;
 
 const BRANCH: &str = "refs/heads/main";
 
@@ -118,9 +118,9 @@ fn a_commit_is_read_by_the_rules_of_a_folder() {
     let snapshot = mirror.snapshot().unwrap();
     assert_eq!(snapshot.revision, id);
     assert_eq!(snapshot.commit.unwrap().author, "Ada <ada@example.com>");
-    let shown = |(path, entry): (&_, &Entry)| match entry {
-        Entry::File { bytes, .. } => format!("{path} {} bytes", bytes.len()),
-        Entry::Unreadable { code, message, .. } => format!("{path} {code}: {message}"),
+    let shown = |(path, entry): (&_, &SnapshotEntry)| match entry {
+        SnapshotEntry::File { bytes, .. } => format!("{path} {} bytes", bytes.len()),
+        SnapshotEntry::Unreadable { code, message, .. } => format!("{path} {code}: {message}"),
     };
     let entries: Vec<String> = snapshot.entries.iter().map(shown).collect();
     insta::assert_snapshot!(entries.join("\n"), @r"
@@ -321,7 +321,7 @@ fn a_clone_is_read_whole_while_others_fetch_into_it_and_put_another_in_its_place
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
-                let alone = writer.alone().unwrap();
+                let alone = writer.lock_for_writing().unwrap();
                 writer.fetch_anew(Instant::now() + writer.timeout(), None).unwrap();
                 drop(alone);
                 // Gives the waiting thread time to see it.
@@ -364,9 +364,9 @@ fn a_branch_that_lost_its_commit_is_doubted_until_that_is_settled() {
     let third = place.commit(Some(first), &[("c.yaml", Put::File("c"))]);
     place.push(third);
     mirror.fetch().unwrap();
-    mirror.settled(&first.to_string());
+    mirror.settle_rewrite(&first.to_string());
     assert_eq!(rewrote(), Some(second.to_string()));
-    mirror.settled(&third.to_string());
+    mirror.settle_rewrite(&third.to_string());
     assert_eq!(rewrote(), None);
 
     // Restoring the lost commit settles the rewrite.

@@ -10,10 +10,11 @@ use git2::{ErrorCode, ObjectType, Odb, Oid, Repository, Signature, StatusOptions
 use super::GitError;
 use crate::names::SpecPath;
 use crate::source::rules::{
-    Found, MAX_BYTES, MAX_FOLDERS, MAX_HIDDEN, MAX_OTHERS, file, folder_named_as_file, is_miscased,
-    is_peoples, is_spec, miscased, name_not_utf8, speaks_of_specs, too_deep, too_large, unreadable,
+    MAX_BYTES, MAX_FOLDERS, MAX_HIDDEN, MAX_OTHERS, ScanTotals, file, folder_named_as_file, is_miscased,
+    is_spec, may_contain_user_files, mentions_api_version, miscased, name_not_utf8, too_deep, too_large,
+    unreadable,
 };
-use crate::spec::{Commit, Entry, Snapshot, SourceId};
+use crate::spec::{Commit, Snapshot, SnapshotEntry, SourceId};
 
 /// The file mode of a link in git.
 const LINK: i32 = 0o120_000;
@@ -24,14 +25,14 @@ const MAX_HIDDEN_FOLDERS: u32 = 10_000;
 /// The limit of specs in one top folder, in bytes: twice a hundred thousand specs of about 1 KiB.
 const MAX_TOP_BYTES: u64 = 256 << 20;
 
-pub(super) struct Reader<'a> {
+pub(super) struct CommitReader<'a> {
     pub(super) repository: &'a Repository,
     pub(super) url: &'a str,
     pub(super) commit: Oid,
     pub(super) folder: Option<&'a str>,
 }
 
-impl Reader<'_> {
+impl CommitReader<'_> {
     /// Returns the snapshot of all specs.
     ///
     /// # Errors
@@ -45,7 +46,7 @@ impl Reader<'_> {
         let mut walk = Walk {
             reader: self,
             odb,
-            found: Found::default(),
+            found: ScanTotals::default(),
             skipped: BTreeMap::new(),
             others_left: MAX_OTHERS,
             hidden_left: MAX_HIDDEN_FOLDERS,
@@ -116,7 +117,7 @@ fn author(signature: &Signature<'_>) -> String {
     format!("{name} <{email}>").chars().filter(|letter| !letter.is_control()).collect()
 }
 
-fn too_much() -> Entry {
+fn too_much() -> SnapshotEntry {
     let message = format!(
         "the specs of the top folder are more than {} MiB together, and this one and those after it are not read",
         MAX_TOP_BYTES >> 20
@@ -125,9 +126,9 @@ fn too_much() -> Entry {
 }
 
 struct Walk<'a> {
-    reader: &'a Reader<'a>,
+    reader: &'a CommitReader<'a>,
     odb: Odb<'a>,
-    found: Found,
+    found: ScanTotals,
     skipped: BTreeMap<SpecPath, Arc<[u8]>>,
     /// How many more files other than specs may be read in the current top or hidden folder.
     others_left: u32,
@@ -151,7 +152,7 @@ impl Walk<'_> {
             };
             let begins_hidden = !hidden && name.starts_with('.');
             if hidden || begins_hidden {
-                if entry.name().is_ok_and(is_peoples) {
+                if entry.name().is_ok_and(may_contain_user_files) {
                     self.aside(&entry, inner, begins_hidden, depth)?;
                 }
             } else if entry.name().is_err() {
@@ -252,7 +253,7 @@ impl Walk<'_> {
         }
         self.others_left -= 1;
         match self.bytes(entry.id(), &path)? {
-            Some(bytes) if !speaks_of_specs(&bytes) => {}
+            Some(bytes) if !mentions_api_version(&bytes) => {}
             // A file that is too large may contain anything, so its name is kept.
             bytes => {
                 self.skipped.insert(path, bytes.unwrap_or_default());

@@ -12,7 +12,7 @@ use git2::{Commit, ErrorCode, FileMode, ObjectType, Oid, Repository, Signature, 
 
 use super::{GitError, Mirror, clone, follows, login, signed};
 use crate::names::SpecPath;
-use crate::source::{Author, Change, Edit};
+use crate::source::{Author, FileEdit, SourceChange};
 use crate::spec::Snapshot;
 
 /// The number of attempts when others push at the same time.
@@ -30,7 +30,7 @@ const COMMITTER: (&str, &str) = ("streamfleet", "streamfleet@localhost");
 const SIGNING_KEY: &str = "source.signing_key";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written {
+pub struct CommitResult {
     /// The commit that the remote has and that is active.
     pub commit: String,
     /// False if there was nothing to change.
@@ -92,7 +92,7 @@ impl<E> WriteError<E> {
     }
 }
 
-enum Pushed {
+enum PushOutcome {
     Done,
     /// The remote refused it, perhaps since another push came first.
     Rejected(String),
@@ -111,10 +111,10 @@ impl Mirror {
     pub fn write<E>(
         &self,
         author: &Author,
-        mut change: impl FnMut(&Snapshot) -> Result<Change, E>,
-    ) -> Result<Written, WriteError<E>> {
+        mut change: impl FnMut(&Snapshot) -> Result<SourceChange, E>,
+    ) -> Result<CommitResult, WriteError<E>> {
         let until = Instant::now() + self.timeout();
-        let _alone = self.alone().map_err(WriteError::Away)?;
+        let _alone = self.lock_for_writing().map_err(WriteError::Away)?;
         let mut rejected: Option<(Oid, String)> = None;
         for _ in 0..TRIES {
             self.fetch_alone(until).map_err(WriteError::Away)?;
@@ -130,23 +130,23 @@ impl Mirror {
             let snapshot = self.snapshot().map_err(WriteError::Away)?;
             let change = change(&snapshot).map_err(WriteError::Edits)?;
             let Some(commit) = self.commit_on(&repository, tip, author, change)? else {
-                return Ok(Written { commit: tip.to_string(), is_new: false });
+                return Ok(CommitResult { commit: tip.to_string(), is_new: false });
             };
-            let written = Written { commit: commit.to_string(), is_new: true };
+            let written = CommitResult { commit: commit.to_string(), is_new: true };
             match self.push(&repository, tip, commit, until) {
-                Pushed::Done => {
+                PushOutcome::Done => {
                     // It is on the remote. If the clone can't be updated now, a later fetch does it.
-                    if let Err(error) = self.take(&repository, commit) {
+                    if let Err(error) = self.activate_pushed(&repository, commit) {
                         tracing::warn!(%error, hint = error.hint(), "what was written is in force after the next fetch");
                     }
                     return Ok(written);
                 }
-                Pushed::Rejected(why) => {
+                PushOutcome::Rejected(why) => {
                     rejected = Some((tip, why));
                     sleep(Duration::from_millis(fastrand::u64(PAUSE)));
                 }
-                Pushed::NotSent(error) => return Err(WriteError::Away(error)),
-                Pushed::Cut(error) => return self.look_for(written, tip, error),
+                PushOutcome::NotSent(error) => return Err(WriteError::Away(error)),
+                PushOutcome::Cut(error) => return self.look_for(written, tip, error),
             }
         }
         Err(WriteError::Overtaken { url: self.url.clone(), branch: self.branch.clone() })
@@ -158,7 +158,7 @@ impl Mirror {
         tip.map(|tip| (repository, tip)).ok_or_else(|| GitError::Nothing { url: self.url.clone() })
     }
 
-    fn take(&self, repository: &Repository, commit: Oid) -> Result<(), GitError> {
+    fn activate_pushed(&self, repository: &Repository, commit: Oid) -> Result<(), GitError> {
         self.read(repository, commit)?;
         self.keep(repository, commit)?;
         self.names().put_in_force(repository, commit).map_err(|error| clone(&self.place, &error))
@@ -167,7 +167,12 @@ impl Mirror {
     /// Fetches to see whether a commit arrived after the connection failed. While the branch is unchanged, a
     /// slow server may still accept it. Once the branch has moved elsewhere it can't: the push was
     /// conditional on the old tip.
-    fn look_for<E>(&self, written: Written, parent: Oid, cut: GitError) -> Result<Written, WriteError<E>> {
+    fn look_for<E>(
+        &self,
+        written: CommitResult,
+        parent: Oid,
+        cut: GitError,
+    ) -> Result<CommitResult, WriteError<E>> {
         let until = Instant::now() + self.timeout();
         for look in 0..LOOKS {
             if look > 0 {
@@ -189,7 +194,7 @@ impl Mirror {
         repository: &Repository,
         tip: Oid,
         author: &Author,
-        Change { message, edits }: Change,
+        SourceChange { message, edits }: SourceChange,
     ) -> Result<Option<Oid>, WriteError<E>> {
         let failed = |error: git2::Error| WriteError::Commit(error.message().to_owned());
         let parent = repository.find_commit(tip).map_err(failed)?;
@@ -215,12 +220,12 @@ impl Mirror {
     }
 
     /// Returns the edits by path in the repository. If two are of the same file, the later one wins.
-    fn in_repository(&self, edits: Vec<Edit>) -> BTreeMap<String, Option<Vec<u8>>> {
+    fn in_repository(&self, edits: Vec<FileEdit>) -> BTreeMap<String, Option<Vec<u8>>> {
         let full = |path: SpecPath| match &self.folder {
             Some(folder) => format!("{folder}/{path}"),
             None => path.to_string(),
         };
-        edits.into_iter().map(|Edit { path, content }| (full(path), content)).collect()
+        edits.into_iter().map(|FileEdit { path, content }| (full(path), content)).collect()
     }
 
     fn make<E>(
@@ -249,7 +254,7 @@ impl Mirror {
             .map_err(|why| unusable(GitError::File { path: path.clone(), setting: SIGNING_KEY, why }))?;
         let commit = repository.commit_signed(text, &signature, None).map_err(failed)?;
         // Otherwise every reader, this process included, would refuse the commit.
-        self.trust(repository, commit).map_err(unusable)?;
+        self.check_commit_signature(repository, commit).map_err(unusable)?;
         Ok(commit)
     }
 }

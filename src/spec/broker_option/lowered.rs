@@ -5,8 +5,8 @@
 
 use serde_json::Value;
 
-use super::loss::Unit::{self, Bytes, Members, Milliseconds};
-use super::loss::number;
+use super::retention_loss::Unit::{self, Bytes, Members, Milliseconds};
+use super::retention_loss::number;
 
 struct Lowered {
     option: &'static str,
@@ -41,7 +41,7 @@ const ALLOWING: [(&str, &str); 2] = [
 
 /// Describes which further clients brokers refuse when an option changes, as a sentence; `None` if none.
 /// `Null` is an absent option.
-pub fn turned_away(option: &str, before: &Value, after: &Value) -> Option<String> {
+pub fn refused_clients(option: &str, before: &Value, after: &Value) -> Option<String> {
     if let Some((_, refuses)) = ALLOWING.iter().find(|(allowing, _)| *allowing == option) {
         let allows = |value: &Value| !matches!(value, Value::Bool(false)) && value != "false";
         return (allows(before) && !allows(after)).then(|| (*refuses).to_owned());
@@ -71,29 +71,29 @@ mod tests {
     #[test]
     fn whoever_is_turned_away_is_told() {
         assert_eq!(
-            turned_away("group.max.session.timeout.ms", &Value::Null, &json!(30_000)).unwrap(),
+            refused_clients("group.max.session.timeout.ms", &Value::Null, &json!(30_000)).unwrap(),
             "consumers that ask for a session timeout above 30 seconds can't join their group; they ask for 45 seconds unless they \
              are set otherwise"
         );
         assert_eq!(
-            turned_away("message.max.bytes", &json!(2 << 20), &Value::Null).unwrap(),
+            refused_clients("message.max.bytes", &json!(2 << 20), &Value::Null).unwrap(),
             "batches of records above 1048588 bytes are refused, in topics without a `max.message.bytes` of their own; producers \
              send up to 1 MiB unless they are set otherwise"
         );
         assert_eq!(
-            turned_away("group.max.size", &Value::Null, &json!(1)).unwrap(),
+            refused_clients("group.max.size", &Value::Null, &json!(1)).unwrap(),
             "consumer groups of more than 1 member lose the others, which can't join again"
         );
         for (before, after) in [(json!(true), json!(false)), (Value::Null, json!("false"))] {
             assert_eq!(
-                turned_away("auto.create.topics.enable", &before, &after).unwrap(),
+                refused_clients("auto.create.topics.enable", &before, &after).unwrap(),
                 "clients that name a topic which isn't there get an error instead of a new topic"
             );
             assert_eq!(
-                turned_away("delete.topic.enable", &before, &after).unwrap(),
+                refused_clients("delete.topic.enable", &before, &after).unwrap(),
                 "clients can't delete topics any more"
             );
-            assert_eq!(turned_away("delete.topic.enable", &after, &before), None);
+            assert_eq!(refused_clients("delete.topic.enable", &after, &before), None);
         }
         for (option, before, after) in [
             ("delete.topic.enable", json!(true), Value::Null),
@@ -101,7 +101,7 @@ mod tests {
             ("message.max.bytes", json!(1_024), json!("1024")),
             ("num.partitions", json!(3), json!(1)),
         ] {
-            assert_eq!(turned_away(option, &before, &after), None, "{option}");
+            assert_eq!(refused_clients(option, &before, &after), None, "{option}");
         }
     }
 

@@ -51,8 +51,9 @@ fn self_signed(names: &[&str]) -> (String, String) {
 
 fn faults(cert: &str, key: Option<&str>) -> String {
     let faults = Certificate::parse(cert, key).expect_err("the certificate is at fault");
-    let line =
-        |fault: &Fault| format!("{:?} {}: {} ({})\n", fault.part, fault.code, fault.message, fault.hint);
+    let line = |fault: &MaterialFault| {
+        format!("{:?} {}: {} ({})\n", fault.part, fault.code, fault.message, fault.hint)
+    };
     faults.iter().map(line).collect()
 }
 

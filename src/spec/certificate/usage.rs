@@ -3,11 +3,11 @@
 use x509_parser::certificate::X509Certificate;
 use x509_parser::x509::X509Version;
 
-use super::{Fault, fault};
+use super::{MaterialFault, fault};
 
 /// Returns the faults of key usage for which clients refuse a chain: the first certificate has to be usable
 /// for servers, each of the others for signing the one before.
-pub(super) fn unusable(chain: &[X509Certificate<'_>]) -> Vec<Fault> {
+pub(super) fn unusable(chain: &[X509Certificate<'_>]) -> Vec<MaterialFault> {
     let Some((own, issuers)) = chain.split_first() else { return Vec::new() };
     let issuers = issuers.iter().zip(2..).filter(|(issuer, _)| !may_sign(issuer)).map(|(_, position)| {
         fault(
@@ -20,7 +20,7 @@ pub(super) fn unusable(chain: &[X509Certificate<'_>]) -> Vec<Fault> {
     not_for_servers(own).into_iter().chain(issuers).collect()
 }
 
-fn not_for_servers(own: &X509Certificate<'_>) -> Option<Fault> {
+fn not_for_servers(own: &X509Certificate<'_>) -> Option<MaterialFault> {
     let extended = own.extended_key_usage().ok().flatten();
     if extended.is_some_and(|usage| !usage.value.server_auth && !usage.value.any) {
         return Some(fault(

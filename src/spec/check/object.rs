@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::scalar::{control_character, nearest};
-use super::{At, Checker, Finding, explain, place};
-use crate::problem::plain;
+use super::{CheckedPosition, Checker, SpecFinding, explain, place};
+use crate::problem::quote_untrusted;
 use crate::spec::HEADER;
 use crate::spec::shape::{self, Field, Rule, Shape};
-use crate::spec::yaml::{Content, Entry, Node, Scalar, Span};
+use crate::spec::yaml::{MapEntry, Node, Scalar, Span, YamlContent};
 
 /// How many fields the message about an unknown key lists.
 const FIELDS: usize = 24;
@@ -20,7 +20,7 @@ impl Checker {
         fields: &[Field],
         shape: &Shape,
         node: &Node<'_>,
-        at: &At<'_>,
+        at: &CheckedPosition<'_>,
     ) -> Option<Value> {
         let Some(entries) = node.entries() else {
             self.wrong_type(shape, node, at);
@@ -57,7 +57,7 @@ impl Checker {
         values: &Shape,
         shape: &Shape,
         node: &Node<'_>,
-        at: &At<'_>,
+        at: &CheckedPosition<'_>,
     ) -> Option<Value> {
         let Some(entries) = node.entries() else {
             self.wrong_type(shape, node, at);
@@ -76,9 +76,15 @@ impl Checker {
         Some(Value::Object(map))
     }
 
-    fn field(&mut self, shape: &Shape, name: &str, entry: &Entry<'_>, at: &At<'_>) -> Option<Value> {
+    fn field(
+        &mut self,
+        shape: &Shape,
+        name: &str,
+        entry: &MapEntry<'_>,
+        at: &CheckedPosition<'_>,
+    ) -> Option<Value> {
         let pointer = format!("{}/{}", at.pointer, name.replace('~', "~0").replace('/', "~1"));
-        let inner = At { pointer: &pointer, place: entry.key.span, name, document: false };
+        let inner = CheckedPosition { pointer: &pointer, place: entry.key.span, name, document: false };
         self.places.push((pointer.as_str().into(), place(&entry.value, &inner)));
         self.value(shape, &entry.value, &inner)
     }
@@ -86,9 +92,9 @@ impl Checker {
     /// Returns the entries whose keys are strings and not duplicates; the others become findings.
     fn named<'e, 'a>(
         &mut self,
-        entries: &'e [Entry<'a>],
+        entries: &'e [MapEntry<'a>],
         secret: impl Fn(&str) -> bool,
-    ) -> Vec<(&'e str, &'e Entry<'a>)> {
+    ) -> Vec<(&'e str, &'e MapEntry<'a>)> {
         let mut first: BTreeMap<&str, Span> = BTreeMap::new();
         let mut named = Vec::with_capacity(entries.len());
         for entry in entries {
@@ -97,10 +103,10 @@ impl Checker {
                 continue;
             };
             if let Some(before) = first.get(name) {
-                let mut finding = Finding::new(
+                let mut finding = SpecFinding::new(
                     entry.key.span,
                     "duplicate-key",
-                    format!("`{}` is given twice", plain(name)),
+                    format!("`{}` is given twice", quote_untrusted(name)),
                 )
                 .label("given again here")
                 .hint("remove one of the two");
@@ -117,29 +123,29 @@ impl Checker {
         named
     }
 
-    fn no_name(&mut self, entry: &Entry<'_>) {
+    fn no_name(&mut self, entry: &MapEntry<'_>) {
         let span = entry.key.span;
         let finding = if entry.is_merge() {
-            Finding::new(span, "yaml-merge", "merge keys are not read")
+            SpecFinding::new(span, "yaml-merge", "merge keys are not read")
                 .label("not part of YAML 1.2")
                 .hint("write the fields out")
         } else {
             let hint = match (&entry.key.content, entry.key.scalar()) {
                 (
-                    Content::Scalar { text, .. },
+                    YamlContent::Scalar { text, .. },
                     Some(Scalar::Integer(_) | Scalar::Float | Scalar::Bool(_)),
                 ) => {
-                    format!("put the key in quotes: \"{}\"", plain(text))
+                    format!("put the key in quotes: \"{}\"", quote_untrusted(text))
                 }
                 _ => "write a name in front of the colon".to_owned(),
             };
-            Finding::new(span, "yaml-key", "a key must be a string").label("not a string").hint(hint)
+            SpecFinding::new(span, "yaml-key", "a key must be a string").label("not a string").hint(hint)
         };
         self.findings.push(finding);
         self.hide(&entry.value);
     }
 
-    fn unknown_key(&mut self, fields: &[Field], name: &str, entry: &Entry<'_>, at: &At<'_>) {
+    fn unknown_key(&mut self, fields: &[Field], name: &str, entry: &MapEntry<'_>, at: &CheckedPosition<'_>) {
         let names = || fields.iter().map(|field| field.name.as_str());
         let reason = explain::reason(self.kind, at.pointer, name);
         let near = nearest(name, names()).filter(|_| reason.is_none());
@@ -154,30 +160,35 @@ impl Checker {
             Some(near) => format!("did you mean `{near}`?"),
             None => match (reason, within(fields, name)) {
                 (Some(reason), _) => reason.to_owned(),
-                (None, Some(outer)) => format!("`{}` belongs into `{outer}`", plain(name)),
+                (None, Some(outer)) => format!("`{}` belongs into `{outer}`", quote_untrusted(name)),
                 (None, None) if fields.len() > FIELDS => explain::hint(self.kind, at.pointer),
                 (None, None) => format!("the fields are {}", shape::list(names(), "and")),
             },
         };
-        let owner = if at.document { at.name.to_owned() } else { format!("`{}`", plain(at.name)) };
-        let finding = Finding::new(entry.key.span, "unknown-key", format!("unknown key `{}`", plain(name)))
-            .label(format!("not a field of {owner}"))
-            .hint(hint);
+        let owner = if at.document { at.name.to_owned() } else { format!("`{}`", quote_untrusted(at.name)) };
+        let finding = SpecFinding::new(
+            entry.key.span,
+            "unknown-key",
+            format!("unknown key `{}`", quote_untrusted(name)),
+        )
+        .label(format!("not a field of {owner}"))
+        .hint(hint);
         self.findings.push(finding);
     }
 
-    fn missing_key(&mut self, field: &Field, at: &At<'_>) {
+    fn missing_key(&mut self, field: &Field, at: &CheckedPosition<'_>) {
         let name = &field.name;
         let owner = if at.document { format!("this {}", at.name) } else { format!("`{}`", at.name) };
-        let finding = Finding::new(at.place, "missing-key", format!("missing key `{name}`"))
+        let finding = SpecFinding::new(at.place, "missing-key", format!("missing key `{name}`"))
             .label(format!("{owner} needs `{name}`"))
             .hint(format!("add `{name}`: {}", field.shape.expected));
         self.findings.push(finding);
     }
 
-    fn no_value(&mut self, field: &Field, entry: &Entry<'_>) {
-        let finding = Finding::new(entry.key.span, "missing-value", format!("`{}` has no value", field.name))
-            .hint(format!("give it {}", field.shape.expected));
+    fn no_value(&mut self, field: &Field, entry: &MapEntry<'_>) {
+        let finding =
+            SpecFinding::new(entry.key.span, "missing-value", format!("`{}` has no value", field.name))
+                .hint(format!("give it {}", field.shape.expected));
         self.findings.push(finding);
     }
 }
@@ -185,11 +196,11 @@ impl Checker {
 /// Whether an optional field counts as absent: null, `""`, `{}`, or an object whose fields are all absent.
 fn is_absent(node: &Node<'_>, shape: &Shape) -> bool {
     match (&node.content, &shape.rule) {
-        (Content::Mapping(entries), Rule::Object(fields)) => entries.iter().all(|entry| {
+        (YamlContent::Mapping(entries), Rule::Object(fields)) => entries.iter().all(|entry| {
             let field = fields.iter().find(|field| entry.name() == Some(&field.name));
             field.is_some_and(|field| is_absent(&entry.value, &field.shape))
         }),
-        (Content::Mapping(entries), _) => entries.is_empty(),
+        (YamlContent::Mapping(entries), _) => entries.is_empty(),
         _ => matches!(node.scalar(), Some(Scalar::Null | Scalar::String(""))),
     }
 }

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use super::{Finding, found};
-use crate::problem::plain;
+use super::{SpecFinding, found};
+use crate::problem::quote_untrusted;
 use crate::spec::shape::{self, Rule, Shape};
-use crate::spec::yaml::{Content, Node, Scalar, Span};
+use crate::spec::yaml::{Node, Scalar, Span, YamlContent};
 
 /// Converts a scalar to its exact form, or returns what is wrong with it.
-pub(super) fn exact(shape: &Shape, node: &Node<'_>, name: &str) -> Result<Value, Box<Finding>> {
+pub(super) fn exact(shape: &Shape, node: &Node<'_>, name: &str) -> Result<Value, Box<SpecFinding>> {
     let scalar = node.scalar();
     match (&shape.rule, scalar) {
         (Rule::Text { min, max, pattern, lines }, Some(Scalar::String(text))) => {
@@ -43,7 +43,7 @@ pub(super) fn exact(shape: &Shape, node: &Node<'_>, name: &str) -> Result<Value,
 }
 
 /// Refuses control characters, which other programs may take for the end of a value or of a line.
-pub(super) fn control_character(text: &str, span: Span, what: &str) -> Option<Box<Finding>> {
+pub(super) fn control_character(text: &str, span: Span, what: &str) -> Option<Box<SpecFinding>> {
     let letter = text.chars().find(|letter| letter.is_control())?;
     let code = u32::from(letter);
     let message = format!("{what} has the control character U+{code:04X}");
@@ -51,17 +51,17 @@ pub(super) fn control_character(text: &str, span: Span, what: &str) -> Option<Bo
         '\n' | '\r' => "write it on one line",
         _ => "leave it out",
     };
-    Some(Box::new(Finding::new(span, "control-character", message).hint(hint)))
+    Some(Box::new(SpecFinding::new(span, "control-character", message).hint(hint)))
 }
 
-fn unexpected(code: &'static str, shape: &Shape, node: &Node<'_>, name: &str) -> Box<Finding> {
+fn unexpected(code: &'static str, shape: &Shape, node: &Node<'_>, name: &str) -> Box<SpecFinding> {
     let message = format!("`{name}`: expected {}, found {}", shape.expected, found(node, shape.secret));
-    Box::new(Finding::new(node.span, code, message))
+    Box::new(SpecFinding::new(node.span, code, message))
 }
 
 /// Describes a string of the wrong form or length. If only the length is wrong, the numbers are more useful
 /// than the form.
-fn misfit(shape: &Shape, node: &Node<'_>, name: &str, length: usize) -> Box<Finding> {
+fn misfit(shape: &Shape, node: &Node<'_>, name: &str, length: usize) -> Box<SpecFinding> {
     let Rule::Text { min, max, pattern, .. } = &shape.rule else {
         return unexpected("wrong-format", shape, node, name);
     };
@@ -81,7 +81,7 @@ fn misfit(shape: &Shape, node: &Node<'_>, name: &str, length: usize) -> Box<Find
         true => format!("`{name}` has {length} characters, at most {max} are allowed"),
         false => format!("`{name}` has {length} characters, at least {min} are needed"),
     };
-    Box::new(Finding::new(node.span, if length > *max { "too-long" } else { "too-short" }, message))
+    Box::new(SpecFinding::new(node.span, if length > *max { "too-long" } else { "too-short" }, message))
 }
 
 fn unknown_value(
@@ -91,13 +91,14 @@ fn unknown_value(
     node: &Node<'_>,
     name: &str,
     text: &str,
-) -> Box<Finding> {
+) -> Box<SpecFinding> {
     let names = || values.iter().map(String::as_str);
     if let Some(driver) = driver.filter(|_| node.target.is_none()) {
         let verb = if values.len() == 1 { "is" } else { "are" };
         let available = shape::list(names(), "and");
-        let message = format!("no driver for {driver} `{}` yet; {available} {verb} available", plain(text));
-        return Box::new(Finding::new(node.span, "no-driver", message));
+        let message =
+            format!("no driver for {driver} `{}` yet; {available} {verb} available", quote_untrusted(text));
+        return Box::new(SpecFinding::new(node.span, "no-driver", message));
     }
     let mut finding = unexpected("unknown-value", shape, node, name);
     finding.hint = nearest(text, names()).map(|value| format!("did you mean `{value}`?"));
@@ -105,7 +106,7 @@ fn unknown_value(
 }
 
 fn hint(shape: &Shape, node: &Node<'_>) -> Option<String> {
-    let Content::Scalar { text, .. } = &node.content else { return None };
+    let YamlContent::Scalar { text, .. } = &node.content else { return None };
     if node.target.is_some() {
         return None;
     }
@@ -121,7 +122,7 @@ fn hint(shape: &Shape, node: &Node<'_>) -> Option<String> {
         (Rule::Text { pattern, .. }, Scalar::Integer(_) | Scalar::Float | Scalar::Bool(_))
             if pattern.as_ref().is_none_or(|pattern| pattern.is_match(text)) =>
         {
-            Some(format!("put it in quotes: \"{}\"", plain(text)))
+            Some(format!("put it in quotes: \"{}\"", quote_untrusted(text)))
         }
         (Rule::Integer { .. }, Scalar::String(word)) if word.parse::<i64>().is_ok() => {
             Some(format!("write {word} without quotes"))

@@ -22,9 +22,9 @@ impl Step {
 }
 
 /// The cost of removing or inserting an item, on the scale of [`unlike`].
-const ONE: usize = 4;
+const EDIT_COST: usize = 4;
 /// The most comparisons for which the optimal alignment is computed.
-const MANY: usize = 1_000_000;
+const MAX_COMPARISONS: usize = 1_000_000;
 
 pub fn align(old: &[Value], new: &[Value]) -> Vec<Step> {
     let first = old.iter().zip(new).take_while(|(old, new)| old == new).count();
@@ -43,7 +43,7 @@ pub fn align(old: &[Value], new: &[Value]) -> Vec<Step> {
 
 fn between(old: &[Value], new: &[Value]) -> Vec<Step> {
     let (rows, columns) = (old.len(), new.len());
-    if rows.saturating_mul(columns) > MANY {
+    if rows.saturating_mul(columns) > MAX_COMPARISONS {
         let removed = (columns.min(rows)..rows).map(Step::Remove);
         let inserted = (rows.min(columns)..columns).map(Step::Insert);
         return (0..rows.min(columns)).map(|k| Step::Keep(k, k)).chain(removed).chain(inserted).collect();
@@ -54,11 +54,11 @@ fn between(old: &[Value], new: &[Value]) -> Vec<Step> {
         for j in (0..=columns).rev() {
             costs[i][j] = match (i < rows, j < columns) {
                 (false, false) => 0,
-                (true, false) => ONE + costs[i + 1][j],
-                (false, true) => ONE + costs[i][j + 1],
-                (true, true) => (ONE + costs[i + 1][j])
-                    .min(ONE + costs[i][j + 1])
-                    .min(unlike(&old[i], &new[j]) + costs[i + 1][j + 1]),
+                (true, false) => EDIT_COST + costs[i + 1][j],
+                (false, true) => EDIT_COST + costs[i][j + 1],
+                (true, true) => (EDIT_COST + costs[i + 1][j])
+                    .min(EDIT_COST + costs[i][j + 1])
+                    .min(item_difference(&old[i], &new[j]) + costs[i + 1][j + 1]),
             };
         }
     }
@@ -66,10 +66,10 @@ fn between(old: &[Value], new: &[Value]) -> Vec<Step> {
     let mut steps = Vec::new();
     while i < rows || j < columns {
         let both = i < rows && j < columns;
-        if both && costs[i][j] == unlike(&old[i], &new[j]) + costs[i + 1][j + 1] {
+        if both && costs[i][j] == item_difference(&old[i], &new[j]) + costs[i + 1][j + 1] {
             steps.push(Step::Keep(i, j));
             (i, j) = (i + 1, j + 1);
-        } else if i < rows && costs[i][j] == ONE + costs[i + 1][j] {
+        } else if i < rows && costs[i][j] == EDIT_COST + costs[i + 1][j] {
             steps.push(Step::Remove(i));
             i += 1;
         } else {
@@ -81,13 +81,13 @@ fn between(old: &[Value], new: &[Value]) -> Vec<Step> {
 }
 
 /// Returns how different two items are, from 0 to less than the cost of removing one and inserting the other.
-fn unlike(old: &Value, new: &Value) -> usize {
+fn item_difference(old: &Value, new: &Value) -> usize {
     match (old, new) {
         _ if old == new => 0,
         // The same member with another role, or the same label with another value.
-        _ if is_kin(old, new) => 3,
-        (Value::Object(_), Value::Object(_)) | (Value::Array(_), Value::Array(_)) => 2 * ONE - 2,
-        _ => 2 * ONE - 1,
+        _ if is_same_item(old, new) => 3,
+        (Value::Object(_), Value::Object(_)) | (Value::Array(_), Value::Array(_)) => 2 * EDIT_COST - 2,
+        _ => 2 * EDIT_COST - 1,
     }
 }
 
@@ -96,7 +96,7 @@ const NAMES: [&str; 4] = ["identifier", "name", "key", "email"];
 
 /// Whether two items of a list describe the same thing, perhaps with other values, so that a comment on one
 /// also applies to the other.
-pub fn is_kin(old: &Value, new: &Value) -> bool {
+pub fn is_same_item(old: &Value, new: &Value) -> bool {
     let (Value::Object(fields), Value::Object(others)) = (old, new) else { return old == new };
     match NAMES.iter().find(|name| fields.contains_key(**name) && others.contains_key(**name)) {
         Some(name) => fields[*name] == others[*name],

@@ -7,28 +7,28 @@ use std::ops::Range;
 use serde_json::{Map, Value};
 
 use super::flow;
-use super::order::Order;
-use super::refusal::{Reason, Refusal};
-use super::scalar::{self, Lines};
+use super::order::FieldOrder;
+use super::refusal::{EditRefusal, RefusalReason};
+use super::scalar::{self, BlockLines};
 use super::source::Source;
-use super::write::House;
-use crate::spec::yaml::{Content, Entry, Node, Style};
+use super::write::IndentStyle;
+use crate::spec::yaml::{MapEntry, Node, Style, YamlContent};
 
-pub struct Edit {
+pub struct TextEdit {
     pub range: Range<usize>,
     pub text: String,
 }
 
-pub struct Change<'a> {
+pub struct DocumentEdits<'a> {
     pub source: Source<'a>,
-    pub house: House,
+    pub house: IndentStyle,
     /// Whether each item of a list keeps its comments, and none takes over another's.
     pub items_apart: bool,
-    pub edits: Vec<Edit>,
+    pub edits: Vec<TextEdit>,
 }
 
 #[derive(Clone, Copy)]
-struct Place {
+struct ValuePosition {
     /// The byte after the colon or dash.
     from: usize,
     /// The column of the key or dash.
@@ -36,32 +36,37 @@ struct Place {
     is_item: bool,
 }
 
-impl Change<'_> {
-    pub fn document(&mut self, root: &Node<'_>, wanted: &Value, order: &Order) -> Result<(), Refusal> {
+impl DocumentEdits<'_> {
+    pub fn document(
+        &mut self,
+        root: &Node<'_>,
+        wanted: &Value,
+        order: &FieldOrder,
+    ) -> Result<(), EditRefusal> {
         match (&root.content, wanted) {
-            (Content::Mapping(_), Value::Object(_)) if root.anchored => {
-                Err(self.source.refuse(root.span.start, Reason::Anchor))
+            (YamlContent::Mapping(_), Value::Object(_)) if root.anchored => {
+                Err(self.source.refuse(root.span.start, RefusalReason::Anchor))
             }
-            (Content::Mapping(entries), Value::Object(fields)) if root.style == Style::Block => {
+            (YamlContent::Mapping(entries), Value::Object(fields)) if root.style == Style::Block => {
                 self.mapping(entries, fields, None, order)
             }
-            (Content::Mapping(_), Value::Object(_)) => {
+            (YamlContent::Mapping(_), Value::Object(_)) => {
                 let text = flow::rebuilt(self.source, root, wanted, Style::Plain, order)?;
                 self.edit(root.span.start..root.span.end, text);
                 Ok(())
             }
-            _ => Err(self.source.refuse(root.span.start, Reason::Unusual)),
+            _ => Err(self.source.refuse(root.span.start, RefusalReason::Unusual)),
         }
     }
 
-    pub fn apply(mut self) -> Result<String, Refusal> {
+    pub fn apply(mut self) -> Result<String, EditRefusal> {
         // At one position, insertions come before removals.
         self.edits.sort_by_key(|edit| (edit.range.start, edit.range.end));
         let mut after = String::with_capacity(self.source.text.len());
         let mut at = 0;
         for edit in &self.edits {
             let apart = self.source.text.get(at..edit.range.start);
-            let apart = apart.ok_or_else(|| self.source.refuse(edit.range.start, Reason::Unproven))?;
+            let apart = apart.ok_or_else(|| self.source.refuse(edit.range.start, RefusalReason::Unproven))?;
             after.push_str(apart);
             after.push_str(&edit.text);
             at = edit.range.end;
@@ -73,33 +78,40 @@ impl Change<'_> {
     fn edit(&mut self, range: Range<usize>, text: impl Into<String>) {
         let text = text.into();
         if self.source.slice(range.start, range.end) != text {
-            self.edits.push(Edit { range, text });
+            self.edits.push(TextEdit { range, text });
         }
     }
 
-    fn value(&mut self, node: &Node<'_>, wanted: &Value, place: Place, order: &Order) -> Result<(), Refusal> {
+    fn value(
+        &mut self,
+        node: &Node<'_>,
+        wanted: &Value,
+        place: ValuePosition,
+        order: &FieldOrder,
+    ) -> Result<(), EditRefusal> {
         let current = self.source.value(node)?;
         if current == *wanted {
             return Ok(());
         }
         if node.target.is_some() {
-            return Err(self.source.refuse(node.span.start, Reason::Alias));
+            return Err(self.source.refuse(node.span.start, RefusalReason::Alias));
         }
         if node.anchored {
-            return Err(self.source.refuse(node.span.start, Reason::Anchor));
+            return Err(self.source.refuse(node.span.start, RefusalReason::Anchor));
         }
         match (&node.content, wanted, &current) {
-            (Content::Mapping(entries), Value::Object(fields), _)
+            (YamlContent::Mapping(entries), Value::Object(fields), _)
                 if node.style == Style::Block && stays(entries, fields) =>
             {
                 self.mapping(entries, fields, Some(place.from), order)
             }
-            (Content::Sequence(items), Value::Array(new), Value::Array(old))
+            (YamlContent::Sequence(items), Value::Array(new), Value::Array(old))
                 if node.style == Style::Block && !new.is_empty() =>
             {
                 self.sequence(items, old, new, place.from, order)
             }
-            (Content::Mapping(_), Value::Object(_), _) | (Content::Sequence(_), Value::Array(_), _)
+            (YamlContent::Mapping(_), Value::Object(_), _)
+            | (YamlContent::Sequence(_), Value::Array(_), _)
                 if node.style == Style::Flow && !self.outgrows_brackets(node, &current, wanted) =>
             {
                 let text = flow::rebuilt(self.source, node, wanted, Style::Plain, order)?;
@@ -119,11 +131,11 @@ impl Change<'_> {
     /// Changes a mapping. `from` is the byte after its colon or dash; a document has none.
     fn mapping(
         &mut self,
-        entries: &[Entry<'_>],
+        entries: &[MapEntry<'_>],
         wanted: &Map<String, Value>,
         from: Option<usize>,
-        order: &Order,
-    ) -> Result<(), Refusal> {
+        order: &FieldOrder,
+    ) -> Result<(), EditRefusal> {
         let Some(first) = entries.first() else { return Ok(()) };
         let column = self.source.column(first.key.span.start);
         let mut names = Vec::with_capacity(entries.len());
@@ -136,7 +148,7 @@ impl Change<'_> {
                 && self.source.value(&entry.value)? != *value
             {
                 self.is_usual(entry, from)?;
-                let place = Place { from: self.source.after_colon(entry)?, column, is_item: false };
+                let place = ValuePosition { from: self.source.after_colon(entry)?, column, is_item: false };
                 self.value(&entry.value, value, place, &order.within(name))?;
             }
         }
@@ -152,7 +164,7 @@ impl Change<'_> {
             self.is_usual(&entries[index], from)?;
             let end = self.extent_end(&entries[index], column)?;
             let line_end = self.source.line_end(end);
-            let field = House { line_end, ..self.house }.field(name, &wanted[name], column, order);
+            let field = IndentStyle { line_end, ..self.house }.field(name, &wanted[name], column, order);
             self.edit(end..end, line_end.to_owned() + &field);
         }
         for (index, entry) in entries.iter().enumerate().filter(|(index, _)| gone[*index]) {
@@ -179,32 +191,32 @@ impl Change<'_> {
     }
 
     /// Whether the key follows a dash on its line.
-    fn shares_line(&self, entry: &Entry<'_>) -> bool {
+    fn shares_line(&self, entry: &MapEntry<'_>) -> bool {
         let start = entry.key.span.start;
         !self.source.slice(self.source.line_start(start), start).trim_matches(' ').is_empty()
     }
 
     /// Requires that nothing precedes a key on its line except the dash of the item that it begins.
-    fn is_usual(&self, entry: &Entry<'_>, from: Option<usize>) -> Result<(), Refusal> {
+    fn is_usual(&self, entry: &MapEntry<'_>, from: Option<usize>) -> Result<(), EditRefusal> {
         let start = entry.key.span.start;
         let before = self.source.slice(from.unwrap_or(0).max(self.source.line_start(start)), start);
         match before.trim_matches(' ').is_empty() {
             true if entry.key.target.is_none() && !entry.key.anchored => Ok(()),
-            _ if entry.key.anchored => Err(self.source.refuse(start, Reason::Anchor)),
-            _ => Err(self.source.refuse(start, Reason::Key)),
+            _ if entry.key.anchored => Err(self.source.refuse(start, RefusalReason::Anchor)),
+            _ => Err(self.source.refuse(start, RefusalReason::Key)),
         }
     }
 
     /// Removes the first entries of an item, so that the next one follows the dash.
     fn remove_behind_dash(
         &mut self,
-        entries: &[Entry<'_>],
+        entries: &[MapEntry<'_>],
         gone: &[bool],
         column: usize,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), EditRefusal> {
         let start = entries[0].key.span.start;
         let Some(next) = gone.iter().position(|gone| !gone) else {
-            return Err(self.source.refuse(start, Reason::Unusual));
+            return Err(self.source.refuse(start, RefusalReason::Unusual));
         };
         let end = self.extent_end(&entries[next - 1], column)?;
         let next = entries[next].key.span.start;
@@ -219,7 +231,7 @@ impl Change<'_> {
     }
 
     /// Returns the end of an entry, including the comments after it that are indented further than its key.
-    fn extent_end(&self, entry: &Entry<'_>, column: usize) -> Result<usize, Refusal> {
+    fn extent_end(&self, entry: &MapEntry<'_>, column: usize) -> Result<usize, EditRefusal> {
         let end = self.source.end(&entry.value, self.source.after_colon(entry)?)?;
         Ok(self.with_deeper_comments(end, column))
     }
@@ -279,13 +291,13 @@ impl Change<'_> {
         &mut self,
         node: &Node<'_>,
         wanted: &Value,
-        place: Place,
-        order: &Order,
-    ) -> Result<(), Refusal> {
+        place: ValuePosition,
+        order: &FieldOrder,
+    ) -> Result<(), EditRefusal> {
         let source = self.source;
         let end = source.end(node, place.from)?;
         let line_end = source.line_end(place.from);
-        let house = House { line_end, ..self.house };
+        let house = IndentStyle { line_end, ..self.house };
         let is_block = matches!(node.style, Style::Literal | Style::Folded);
         let header = if is_block { Some(source.header(node, place.from)?) } else { None };
         let end = match node.style {
@@ -345,9 +357,9 @@ impl Change<'_> {
         &self,
         node: &Node<'_>,
         wanted: &Value,
-        place: Place,
-        house: &House,
-        order: &Order,
+        place: ValuePosition,
+        house: &IndentStyle,
+        order: &FieldOrder,
     ) -> (String, String, bool) {
         let Value::String(text) = wanted else {
             let text = match (wanted, place.is_item) {
@@ -371,10 +383,10 @@ impl Change<'_> {
         let stays_quoted = had_lines && matches!(node.style, Style::Single | Style::Double);
         if is_block || (text.contains('\n') && !stays_quoted) {
             let folded = node.style == Style::Folded;
-            let (lines, sign) = match Lines::of(text, folded) {
+            let (lines, sign) = match BlockLines::of(text, folded) {
                 Some(lines) if folded => (Some(lines), '>'),
                 Some(lines) => (Some(lines), '|'),
-                None => (Lines::of(text, false), '|'),
+                None => (BlockLines::of(text, false), '|'),
             };
             // Empty lines after a new value were not checked, and would become part of it.
             if let Some(lines) = lines.filter(|lines| is_block || !lines.keeps()) {
@@ -398,20 +410,20 @@ impl Change<'_> {
     }
 }
 
-fn stays(entries: &[Entry<'_>], wanted: &Map<String, Value>) -> bool {
+fn stays(entries: &[MapEntry<'_>], wanted: &Map<String, Value>) -> bool {
     entries.iter().any(|entry| entry.name().is_some_and(|name| wanted.contains_key(name)))
 }
 
 /// Whether a value ends with a block that includes all its trailing line breaks.
 fn keeps_breaks(node: &Node<'_>) -> bool {
     match &node.content {
-        Content::Scalar { text, .. } => {
+        YamlContent::Scalar { text, .. } => {
             matches!(node.style, Style::Literal | Style::Folded)
                 && text.strip_suffix('\n').is_some_and(|text| text.is_empty() || text.ends_with('\n'))
         }
-        Content::Sequence(items) => items.last().is_some_and(keeps_breaks),
-        Content::Mapping(entries) => entries.last().is_some_and(|entry| keeps_breaks(&entry.value)),
-        Content::Tagged => false,
+        YamlContent::Sequence(items) => items.last().is_some_and(keeps_breaks),
+        YamlContent::Mapping(entries) => entries.last().is_some_and(|entry| keeps_breaks(&entry.value)),
+        YamlContent::Tagged => false,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Finds, removes and appends whole documents of a file.
 
-use super::refusal::{Reason, Refusal};
+use super::refusal::{EditRefusal, RefusalReason};
 use super::source::Source;
 use crate::names::{Kind, ResourceKey};
 use crate::spec::identity;
@@ -10,7 +10,7 @@ use crate::spec::yaml::{Node, YamlDocument};
 pub fn find<'d, 'a>(
     documents: &'d [YamlDocument<'a>],
     key: &ResourceKey,
-) -> Result<(usize, &'d Node<'a>), Refusal> {
+) -> Result<(usize, &'d Node<'a>), EditRefusal> {
     let mut found = documents.iter().enumerate().filter_map(|(index, document)| {
         let root = document.root.as_ref().ok()?.as_ref()?;
         let mut findings = Vec::new();
@@ -19,8 +19,8 @@ pub fn find<'d, 'a>(
     });
     match (found.next(), found.next()) {
         (Some(found), None) => Ok(found),
-        (None, _) => Err(Refusal::of_file(Reason::NotThere(key.clone()))),
-        (Some(_), Some(_)) => Err(Refusal::of_file(Reason::Twice(key.clone()))),
+        (None, _) => Err(EditRefusal::of_file(RefusalReason::DocumentMissing(key.clone()))),
+        (Some(_), Some(_)) => Err(EditRefusal::of_file(RefusalReason::DuplicateDocument(key.clone()))),
     }
 }
 

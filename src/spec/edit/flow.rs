@@ -3,11 +3,11 @@
 use serde_json::{Map, Value};
 
 use super::align::{Step, align};
-use super::order::Order;
-use super::refusal::{Reason, Refusal};
+use super::order::FieldOrder;
+use super::refusal::{EditRefusal, RefusalReason};
 use super::scalar;
 use super::source::Source;
-use crate::spec::yaml::{Content, Entry, Node, Style};
+use crate::spec::yaml::{MapEntry, Node, Style, YamlContent};
 
 /// Returns the text of a value in brackets, changed to the wanted value. Unchanged parts keep their text.
 /// `around` is the style of the keys around it: if they are quoted, the text is JSON and stays JSON.
@@ -16,21 +16,23 @@ pub fn rebuilt(
     node: &Node<'_>,
     wanted: &Value,
     around: Style,
-    order: &Order,
-) -> Result<String, Refusal> {
+    order: &FieldOrder,
+) -> Result<String, EditRefusal> {
     let current = source.value(node)?;
     if current == *wanted {
         return Ok(source.slice(node.span.start, node.span.end).to_owned());
     }
     if node.target.is_some() {
-        return Err(source.refuse(node.span.start, Reason::Alias));
+        return Err(source.refuse(node.span.start, RefusalReason::Alias));
     }
     if node.anchored {
-        return Err(source.refuse(node.span.start, Reason::Anchor));
+        return Err(source.refuse(node.span.start, RefusalReason::Anchor));
     }
     match (&node.content, wanted) {
-        (Content::Mapping(entries), Value::Object(fields)) => mapping(source, node, entries, fields, order),
-        (Content::Sequence(items), Value::Array(new)) => {
+        (YamlContent::Mapping(entries), Value::Object(fields)) => {
+            mapping(source, node, entries, fields, order)
+        }
+        (YamlContent::Sequence(items), Value::Array(new)) => {
             let Value::Array(old) = current else { return Err(unusual(source, node)) };
             let style = items.last().map_or(around, |item| style_of(item, around));
             let mut kept = Vec::new();
@@ -52,8 +54,8 @@ pub fn rebuilt(
 /// Returns the style of new strings in place of a value.
 fn style_of(node: &Node<'_>, around: Style) -> Style {
     match &node.content {
-        Content::Mapping(entries) => entries.last().map_or(around, |entry| entry.key.style),
-        Content::Sequence(items) => items.last().map_or(around, |item| style_of(item, around)),
+        YamlContent::Mapping(entries) => entries.last().map_or(around, |entry| entry.key.style),
+        YamlContent::Sequence(items) => items.last().map_or(around, |item| style_of(item, around)),
         _ if node.style == Style::Plain => around,
         _ => node.style,
     }
@@ -62,10 +64,10 @@ fn style_of(node: &Node<'_>, around: Style) -> Style {
 fn mapping(
     source: Source<'_>,
     node: &Node<'_>,
-    entries: &[Entry<'_>],
+    entries: &[MapEntry<'_>],
     wanted: &Map<String, Value>,
-    order: &Order,
-) -> Result<String, Refusal> {
+    order: &FieldOrder,
+) -> Result<String, EditRefusal> {
     let style = entries.last().map_or(Style::Plain, |entry| entry.key.style);
     let mut kept = Vec::new();
     let mut spans = Vec::new();
@@ -108,7 +110,7 @@ fn joined(
     node: &Node<'_>,
     spans: &[(usize, usize)],
     kept: Vec<(Option<usize>, String)>,
-) -> Result<String, Refusal> {
+) -> Result<String, EditRefusal> {
     let text = source.slice(node.span.start, node.span.end);
     let (Some(open), Some(close)) = (text.chars().next(), text.chars().last()) else {
         return Err(unusual(source, node));
@@ -134,7 +136,7 @@ fn joined(
         None if gaps > 0 => last_gap.to_owned(),
         None => ", ".to_owned(),
     };
-    let comment = || source.refuse(first, Reason::CommentInBrackets);
+    let comment = || source.refuse(first, RefusalReason::CommentInBrackets);
     if kept.is_empty() {
         let lost = lead.contains('#') || tail.contains('#');
         return if lost { Err(comment()) } else { Ok(format!("{open}{close}")) };
@@ -195,7 +197,7 @@ fn only_commas(gap: &str, most: usize) -> bool {
     code.matches(',').count() <= most && code.trim_matches([' ', '\t', ',']).is_empty()
 }
 
-fn fresh(value: &Value, style: Style, order: &Order) -> String {
+fn fresh(value: &Value, style: Style, order: &FieldOrder) -> String {
     match value {
         Value::Object(fields) => {
             let mut fields: Vec<_> = fields.iter().collect();
@@ -212,11 +214,11 @@ fn fresh(value: &Value, style: Style, order: &Order) -> String {
     }
 }
 
-fn field(name: &str, value: &Value, style: Style, order: &Order) -> String {
+fn field(name: &str, value: &Value, style: Style, order: &FieldOrder) -> String {
     let key = scalar::inline(&Value::from(name), style, true);
     format!("{key}: {}", fresh(value, style, &order.within(name)))
 }
 
-fn unusual(source: Source<'_>, node: &Node<'_>) -> Refusal {
-    source.refuse(node.span.start, Reason::Unusual)
+fn unusual(source: Source<'_>, node: &Node<'_>) -> EditRefusal {
+    source.refuse(node.span.start, RefusalReason::Unusual)
 }

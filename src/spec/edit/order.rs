@@ -11,14 +11,14 @@ use crate::spec::{HEADER, Spec};
 
 /// The order of the fields at a path in the documents of a kind.
 #[derive(Debug, Clone, Default)]
-pub struct Order {
+pub struct FieldOrder {
     kind: Option<Kind>,
     path: Vec<String>,
     /// The names, in order; empty where keys are free.
     names: Vec<&'static str>,
 }
 
-impl Order {
+impl FieldOrder {
     /// Returns the order of a document's own fields; empty for an unknown kind.
     pub fn of(kind: Option<Kind>) -> Self {
         let names = kind.map(|kind| HEADER.into_iter().chain(fields(kind, &[])).collect());
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn fields_come_in_the_order_of_their_types() {
-        let order = Order::of(Some(Kind::Cluster));
+        let order = FieldOrder::of(Some(Kind::Cluster));
         assert_eq!(order.names[..4], ["apiVersion", "kind", "organization", "infrastructure"]);
         assert_eq!(order.names.last(), Some(&"deletion_protection"));
         let inner = order.within("advanced_config");
@@ -129,11 +129,11 @@ mod tests {
         assert_eq!(order.within("tags").names, ["key", "value"]);
         assert_eq!(inner.within("config").names, [""; 0]);
         assert_eq!(order.within("nothing").names, [""; 0]);
-        let quotas = Order::of(Some(Kind::Organization)).within("quotas");
+        let quotas = FieldOrder::of(Some(Kind::Organization)).within("quotas");
         assert_eq!(
             quotas.names,
             ["fleets", "clusters", "kafka_units", "base_domains", "identity_providers", "cloud_accounts"]
         );
-        assert_eq!(Order::of(None).within("x").rank("y"), usize::MAX);
+        assert_eq!(FieldOrder::of(None).within("x").rank("y"), usize::MAX);
     }
 }

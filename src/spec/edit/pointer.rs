@@ -1,5 +1,5 @@
 use super::open;
-use crate::spec::yaml::{self, Content, Node};
+use crate::spec::yaml::{self, Node, YamlContent};
 
 /// Returns the field at a line and column of a file, both counted from 1, as a JSON pointer in its document;
 /// `None` if no key and no value begins there.
@@ -20,20 +20,20 @@ fn find(node: &Node<'_>, at: usize, pointer: &str) -> Option<String> {
         return None;
     }
     match &node.content {
-        Content::Mapping(entries) => entries.iter().find_map(|entry| {
+        YamlContent::Mapping(entries) => entries.iter().find_map(|entry| {
             let pointer = format!("{pointer}/{}", escaped(entry.name()?));
             let is_here = entry.key.span.start == at || entry.value.span.start == at;
-            let scalar = matches!(entry.value.content, Content::Scalar { .. } | Content::Tagged);
+            let scalar = matches!(entry.value.content, YamlContent::Scalar { .. } | YamlContent::Tagged);
             match is_here && (scalar || entry.key.span.start == at || entry.value.target.is_some()) {
                 true => Some(pointer),
                 false => find(&entry.value, at, &pointer),
             }
         }),
-        Content::Sequence(items) => items.iter().enumerate().find_map(|(index, item)| {
+        YamlContent::Sequence(items) => items.iter().enumerate().find_map(|(index, item)| {
             let pointer = format!("{pointer}/{index}");
             if item.span.start == at { Some(pointer) } else { find(item, at, &pointer) }
         }),
-        Content::Scalar { .. } | Content::Tagged => None,
+        YamlContent::Scalar { .. } | YamlContent::Tagged => None,
     }
 }
 

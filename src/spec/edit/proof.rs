@@ -2,19 +2,19 @@
 
 use serde_json::Value;
 
-use super::refusal::{Reason, Refusal};
+use super::refusal::{EditRefusal, RefusalReason};
 use super::source::Source;
-use crate::spec::yaml::{self, Content, Node, YamlDocument};
+use crate::spec::yaml::{self, Node, YamlContent, YamlDocument};
 
 /// Checks each document of the new text: it must be either unchanged or equal to the wanted value.
 ///
 /// Unchanged documents are compared by their style as well, not only by their values.
-pub fn prove(after: &str, before: &[YamlDocument<'_>], expected: &[Expected<'_>]) -> Result<(), Refusal> {
+pub fn prove(after: &str, before: &[YamlDocument<'_>], expected: &[Expected<'_>]) -> Result<(), EditRefusal> {
     if after.len() > yaml::MAX_BYTES {
-        return Err(Refusal::of_file(Reason::TooLong));
+        return Err(EditRefusal::of_file(RefusalReason::TooLong));
     }
     let source = Source { text: after };
-    let unproven = || Refusal::of_file(Reason::Unproven);
+    let unproven = || EditRefusal::of_file(RefusalReason::Unproven);
     let documents = source.documents().map_err(|_| unproven())?;
     let holds = |(document, expected): (&YamlDocument<'_>, &Expected<'_>)| match (root(document), expected) {
         (new, Expected::AsBefore(index)) => match (new, before.get(*index).and_then(root)) {
@@ -46,12 +46,12 @@ fn same(one: &Node<'_>, other: &Node<'_>) -> bool {
         && one.target.is_some() == other.target.is_some();
     alike
         && match (&one.content, &other.content) {
-            (Content::Tagged, Content::Tagged) => true,
-            (Content::Scalar { text: one, .. }, Content::Scalar { text: other, .. }) => one == other,
-            (Content::Sequence(one), Content::Sequence(other)) => {
+            (YamlContent::Tagged, YamlContent::Tagged) => true,
+            (YamlContent::Scalar { text: one, .. }, YamlContent::Scalar { text: other, .. }) => one == other,
+            (YamlContent::Sequence(one), YamlContent::Sequence(other)) => {
                 one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
             }
-            (Content::Mapping(one), Content::Mapping(other)) => {
+            (YamlContent::Mapping(one), YamlContent::Mapping(other)) => {
                 let mut pairs = one.iter().zip(other);
                 one.len() == other.len()
                     && pairs.all(|(one, other)| same(&one.key, &other.key) && same(&one.value, &other.value))

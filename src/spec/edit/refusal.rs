@@ -3,15 +3,15 @@
 use std::fmt;
 
 use crate::names::{ResourceKey, SpecPath};
-use crate::problem::{Problem, plain};
+use crate::problem::{Problem, quote_untrusted};
 use crate::spec::redact;
 use crate::spec::text::MaskedText;
 use crate::spec::yaml::Span;
 
 /// An edit that was not made. The file is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
-    pub reason: Reason,
+pub struct EditRefusal {
+    pub reason: RefusalReason,
     /// The line of the obstacle, counted from 1; 0 for the file as a whole.
     pub line: u32,
     /// The column in characters, counted from 1; 0 for the file as a whole.
@@ -21,14 +21,14 @@ pub struct Refusal {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reason {
+pub enum RefusalReason {
     /// A document of the file can't be read, so the structure of the file is unknown.
     Unreadable {
         message: String,
         hint: &'static str,
     },
-    NotThere(ResourceKey),
-    Twice(ResourceKey),
+    DocumentMissing(ResourceKey),
+    DuplicateDocument(ResourceKey),
     Anchor,
     Alias,
     MergeKey,
@@ -48,12 +48,12 @@ pub enum Reason {
     Unproven,
 }
 
-impl Refusal {
-    pub(super) fn of_file(reason: Reason) -> Self {
+impl EditRefusal {
+    pub(super) fn of_file(reason: RefusalReason) -> Self {
         Self { reason, line: 0, column: 0, at: None }
     }
 
-    pub(super) fn at(text: &str, at: usize, reason: Reason) -> Self {
+    pub(super) fn at(text: &str, at: usize, reason: RefusalReason) -> Self {
         let before = text.get(..at).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |end| end + 1);
         let count = |count: usize| u32::try_from(count + 1).unwrap_or(u32::MAX);
@@ -72,76 +72,78 @@ impl Refusal {
 
     pub fn code(&self) -> &'static str {
         match self.reason {
-            Reason::Unreadable { .. } => "edit-unreadable",
-            Reason::NotThere(_) => "edit-not-there",
-            Reason::Twice(_) => "edit-twice",
-            Reason::Anchor => "edit-anchor",
-            Reason::Alias => "edit-alias",
-            Reason::MergeKey => "edit-merge-key",
-            Reason::Tag => "edit-tag",
-            Reason::DuplicateKey(_) => "edit-duplicate-key",
-            Reason::Key => "edit-key",
-            Reason::Number => "edit-number",
-            Reason::CarriageReturn => "edit-carriage-return",
-            Reason::CommentInBrackets => "edit-comment-in-brackets",
-            Reason::Unusual => "edit-unusual",
-            Reason::TooLong => "edit-too-long",
-            Reason::Unproven => "edit-unproven",
+            RefusalReason::Unreadable { .. } => "edit-unreadable",
+            RefusalReason::DocumentMissing(_) => "edit-not-there",
+            RefusalReason::DuplicateDocument(_) => "edit-twice",
+            RefusalReason::Anchor => "edit-anchor",
+            RefusalReason::Alias => "edit-alias",
+            RefusalReason::MergeKey => "edit-merge-key",
+            RefusalReason::Tag => "edit-tag",
+            RefusalReason::DuplicateKey(_) => "edit-duplicate-key",
+            RefusalReason::Key => "edit-key",
+            RefusalReason::Number => "edit-number",
+            RefusalReason::CarriageReturn => "edit-carriage-return",
+            RefusalReason::CommentInBrackets => "edit-comment-in-brackets",
+            RefusalReason::Unusual => "edit-unusual",
+            RefusalReason::TooLong => "edit-too-long",
+            RefusalReason::Unproven => "edit-unproven",
         }
     }
 
     pub fn hint(&self) -> &'static str {
         match &self.reason {
-            Reason::Unreadable { hint, .. } => hint,
-            Reason::NotThere(_) => {
+            RefusalReason::Unreadable { hint, .. } => hint,
+            RefusalReason::DocumentMissing(_) => {
                 "look whether somebody has moved it to another file meanwhile, and try again"
             }
-            Reason::Twice(_) => "remove one of the two",
-            Reason::Anchor => "write the value where its aliases are, or make the change in the file",
-            Reason::Alias => "write the value itself in its place, or make the change in the file",
-            Reason::MergeKey => "write the fields out",
-            Reason::Tag => "leave the tag out: `!!str 1` is \"1\"",
-            Reason::DuplicateKey(_) => "remove one of the two",
-            Reason::Key => "write the key as a plain word with a colon behind it",
-            Reason::Number => "put it in quotes, or write it as an integer of at most 64 bits",
-            Reason::CarriageReturn => "save the file with the line ends of Unix or Windows",
-            Reason::CommentInBrackets => {
+            RefusalReason::DuplicateDocument(_) => "remove one of the two",
+            RefusalReason::Anchor => "write the value where its aliases are, or make the change in the file",
+            RefusalReason::Alias => "write the value itself in its place, or make the change in the file",
+            RefusalReason::MergeKey => "write the fields out",
+            RefusalReason::Tag => "leave the tag out: `!!str 1` is \"1\"",
+            RefusalReason::DuplicateKey(_) => "remove one of the two",
+            RefusalReason::Key => "write the key as a plain word with a colon behind it",
+            RefusalReason::Number => "put it in quotes, or write it as an integer of at most 64 bits",
+            RefusalReason::CarriageReturn => "save the file with the line ends of Unix or Windows",
+            RefusalReason::CommentInBrackets => {
                 "move the comment out of the brackets, or make the change in the file"
             }
-            Reason::Unusual => {
+            RefusalReason::Unusual => {
                 "write this part as `key: value`, one line each, or make the change in the file"
             }
-            Reason::TooLong => {
+            RefusalReason::TooLong => {
                 "say it in fewer words, or move other documents of the file to files of their own"
             }
-            Reason::Unproven => "make the change in the file",
+            RefusalReason::Unproven => "make the change in the file",
         }
     }
 
     /// Returns what was attempted and why it failed, in one sentence without a full stop.
     pub fn message(&self) -> String {
         let why = match &self.reason {
-            Reason::Unreadable { message, .. } => message,
-            Reason::NotThere(key) => &format!("it has no document of {key}"),
-            Reason::Twice(key) => &format!("it has more than one document of {key}"),
-            Reason::Anchor => "what is to be changed has an anchor, and with it every alias would change",
-            Reason::Alias => "what is to be changed is an alias of something else",
-            Reason::MergeKey => "merge keys are not read",
-            Reason::Tag => "values with a tag are not read",
-            Reason::DuplicateKey(name) => &format!("`{}` is given twice", plain(name)),
-            Reason::Key => "a key is written in a way that can't be edited",
-            Reason::Number => "a number is too large, or none that JSON knows",
-            Reason::CarriageReturn => "its lines end with a carriage return alone",
-            Reason::CommentInBrackets => "a comment stands in the brackets that are to be changed",
-            Reason::Unusual => "what is to be changed is written in an unusual way",
-            Reason::TooLong => "with this it would have more than 1 MiB",
-            Reason::Unproven => "the edit would not say exactly what was asked for",
+            RefusalReason::Unreadable { message, .. } => message,
+            RefusalReason::DocumentMissing(key) => &format!("it has no document of {key}"),
+            RefusalReason::DuplicateDocument(key) => &format!("it has more than one document of {key}"),
+            RefusalReason::Anchor => {
+                "what is to be changed has an anchor, and with it every alias would change"
+            }
+            RefusalReason::Alias => "what is to be changed is an alias of something else",
+            RefusalReason::MergeKey => "merge keys are not read",
+            RefusalReason::Tag => "values with a tag are not read",
+            RefusalReason::DuplicateKey(name) => &format!("`{}` is given twice", quote_untrusted(name)),
+            RefusalReason::Key => "a key is written in a way that can't be edited",
+            RefusalReason::Number => "a number is too large, or none that JSON knows",
+            RefusalReason::CarriageReturn => "its lines end with a carriage return alone",
+            RefusalReason::CommentInBrackets => "a comment stands in the brackets that are to be changed",
+            RefusalReason::Unusual => "what is to be changed is written in an unusual way",
+            RefusalReason::TooLong => "with this it would have more than 1 MiB",
+            RefusalReason::Unproven => "the edit would not say exactly what was asked for",
         };
         format!("the file is left as it is: {why}")
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for EditRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message())?;
         match self.line {
@@ -151,4 +153,4 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for EditRefusal {}

@@ -81,7 +81,7 @@ fn needs_escape(c: char) -> bool {
     control || matches!(c, '\u{2028}' | '\u{2029}' | '\u{FEFF}') || u32::from(c) & 0xFFFE == 0xFFFE
 }
 
-pub struct Lines {
+pub struct BlockLines {
     /// The indicator for the line breaks at the end.
     pub chomping: &'static str,
     /// Whether the first line begins with a space, so that an explicit indentation indicator is needed.
@@ -90,7 +90,7 @@ pub struct Lines {
     pub lines: Vec<String>,
 }
 
-impl Lines {
+impl BlockLines {
     /// Splits a string into lines with exactly its value; `None` if block lines can't express it.
     pub fn of(text: &str, folded: bool) -> Option<Self> {
         let body = text.trim_end_matches('\n');

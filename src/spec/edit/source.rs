@@ -1,8 +1,8 @@
 use serde_json::{Map, Number, Value};
 
-use super::refusal::{Reason, Refusal};
-use super::write::House;
-use crate::spec::yaml::{self, Content, Entry, Node, Scalar, Style, YamlDocument};
+use super::refusal::{EditRefusal, RefusalReason};
+use super::write::IndentStyle;
+use crate::spec::yaml::{self, MapEntry, Node, Scalar, Style, YamlContent, YamlDocument};
 
 /// The text of a file, without a byte order mark.
 #[derive(Clone, Copy)]
@@ -13,31 +13,31 @@ pub struct Source<'a> {
 impl<'a> Source<'a> {
     /// Reads all documents of the file. All have to be valid YAML, since the intent of an invalid one is
     /// unknown.
-    pub fn documents(self) -> Result<Vec<YamlDocument<'a>>, Refusal> {
+    pub fn documents(self) -> Result<Vec<YamlDocument<'a>>, EditRefusal> {
         if self.text.len() > yaml::MAX_BYTES {
             let message = "it has more than 1 MiB".to_owned();
-            return Err(Refusal::of_file(Reason::Unreadable { message, hint: "split the file" }));
+            return Err(EditRefusal::of_file(RefusalReason::Unreadable { message, hint: "split the file" }));
         }
         if let Some((at, _)) = yaml::control_character(self.text) {
             let message = "it has a control character".to_owned();
-            return Err(self.refuse(at, Reason::Unreadable { message, hint: "remove it" }));
+            return Err(self.refuse(at, RefusalReason::Unreadable { message, hint: "remove it" }));
         }
         let carriage_return = |(at, _): &(usize, &str)| self.text.as_bytes().get(at + 1) != Some(&b'\n');
         if let Some((at, _)) = self.text.match_indices('\r').find(carriage_return) {
-            return Err(self.refuse(at, Reason::CarriageReturn));
+            return Err(self.refuse(at, RefusalReason::CarriageReturn));
         }
         let documents = yaml::parse(self.text);
         match documents.iter().find_map(|document| document.root.as_ref().err()) {
             None => Ok(documents),
             Some(error) => {
-                let reason = Reason::Unreadable { message: error.message.clone(), hint: error.hint };
+                let reason = RefusalReason::Unreadable { message: error.message.clone(), hint: error.hint };
                 Err(self.refuse(error.at, reason))
             }
         }
     }
 
-    pub fn refuse(self, at: usize, reason: Reason) -> Refusal {
-        Refusal::at(self.text, at, reason)
+    pub fn refuse(self, at: usize, reason: RefusalReason) -> EditRefusal {
+        EditRefusal::at(self.text, at, reason)
     }
 
     pub fn slice(self, start: usize, end: usize) -> &'a str {
@@ -90,24 +90,24 @@ impl<'a> Source<'a> {
         at
     }
 
-    pub fn after_colon(self, entry: &Entry<'_>) -> Result<usize, Refusal> {
+    pub fn after_colon(self, entry: &MapEntry<'_>) -> Result<usize, EditRefusal> {
         let end = entry.key.span.end;
         let rest = self.slice(end, self.text.len());
         let gap = rest.len() - rest.trim_start_matches([' ', '\t']).len();
         match rest[gap..].starts_with(':') {
             true => Ok(end + gap + 1),
-            false => Err(self.refuse(entry.key.span.start, Reason::Key)),
+            false => Err(self.refuse(entry.key.span.start, RefusalReason::Key)),
         }
     }
 
     /// Returns the dashes of a list's items. `from` is a byte before the list.
-    pub fn dashes(self, items: &[Node<'_>], from: usize) -> Result<Vec<usize>, Refusal> {
+    pub fn dashes(self, items: &[Node<'_>], from: usize) -> Result<Vec<usize>, EditRefusal> {
         let mut dashes = Vec::with_capacity(items.len());
         let mut at = from;
         for item in items {
             let dash = self.content_from(at);
             if !self.slice(dash, self.text.len()).starts_with('-') {
-                return Err(self.refuse(item.span.start, Reason::Unusual));
+                return Err(self.refuse(item.span.start, RefusalReason::Unusual));
             }
             dashes.push(dash);
             at = self.end(item, dash + 1)?;
@@ -117,22 +117,22 @@ impl<'a> Source<'a> {
 
     /// Returns the exclusive end of a value, whose colon or dash ends at `from`. Line breaks after the value
     /// don't belong to it, except those that a `|+` keeps, other than the last.
-    pub fn end(self, node: &Node<'_>, from: usize) -> Result<usize, Refusal> {
+    pub fn end(self, node: &Node<'_>, from: usize) -> Result<usize, EditRefusal> {
         if node.target.is_some() || node.style == Style::Flow {
             return Ok(node.span.end);
         }
         match &node.content {
-            Content::Scalar { .. } if matches!(node.style, Style::Literal | Style::Folded) => {
+            YamlContent::Scalar { .. } if matches!(node.style, Style::Literal | Style::Folded) => {
                 let (start, header_end) = self.header(node, from)?;
                 Ok(self.block_end(node, header_end, self.slice(start, header_end).contains('+')))
             }
-            Content::Scalar { .. } | Content::Tagged if node.span.start == node.span.end => Ok(from),
-            Content::Scalar { .. } | Content::Tagged => Ok(node.span.end),
-            Content::Sequence(items) => {
+            YamlContent::Scalar { .. } | YamlContent::Tagged if node.span.start == node.span.end => Ok(from),
+            YamlContent::Scalar { .. } | YamlContent::Tagged => Ok(node.span.end),
+            YamlContent::Sequence(items) => {
                 let dash = self.dashes(items, from)?.last().copied();
                 items.last().zip(dash).map_or(Ok(node.span.end), |(item, dash)| self.end(item, dash + 1))
             }
-            Content::Mapping(entries) => match entries.last() {
+            YamlContent::Mapping(entries) => match entries.last() {
                 Some(entry) => self.end(&entry.value, self.after_colon(entry)?),
                 None => Ok(node.span.end),
             },
@@ -140,11 +140,11 @@ impl<'a> Source<'a> {
     }
 
     /// Returns the range of a block header, `|` or `>` with its indicators, after a byte.
-    pub fn header(self, node: &Node<'_>, from: usize) -> Result<(usize, usize), Refusal> {
+    pub fn header(self, node: &Node<'_>, from: usize) -> Result<(usize, usize), EditRefusal> {
         let start = self.content_from(from);
         let rest = self.slice(start, self.text.len());
         if !rest.starts_with(['|', '>']) {
-            return Err(self.refuse(node.span.start, Reason::Unusual));
+            return Err(self.refuse(node.span.start, RefusalReason::Unusual));
         }
         Ok((start, start + rest.find([' ', '\t', '\r', '\n']).unwrap_or(rest.len())))
     }
@@ -171,29 +171,29 @@ impl<'a> Source<'a> {
         }
     }
 
-    pub fn value(self, node: &Node<'_>) -> Result<Value, Refusal> {
+    pub fn value(self, node: &Node<'_>) -> Result<Value, EditRefusal> {
         let at = node.span.start;
         match &node.content {
-            Content::Tagged => Err(self.refuse(at, Reason::Tag)),
-            Content::Scalar { text, plain } => match Scalar::resolve(text, *plain) {
+            YamlContent::Tagged => Err(self.refuse(at, RefusalReason::Tag)),
+            YamlContent::Scalar { text, plain } => match Scalar::resolve(text, *plain) {
                 Scalar::Null => Ok(Value::Null),
                 Scalar::Bool(value) => Ok(Value::Bool(value)),
                 Scalar::String(text) => Ok(Value::String(text.to_owned())),
                 Scalar::Integer(number) => {
-                    number.map(Value::from).ok_or_else(|| self.refuse(at, Reason::Number))
+                    number.map(Value::from).ok_or_else(|| self.refuse(at, RefusalReason::Number))
                 }
                 Scalar::Float => {
                     let number = text.parse().ok().and_then(Number::from_f64);
-                    number.map(Value::Number).ok_or_else(|| self.refuse(at, Reason::Number))
+                    number.map(Value::Number).ok_or_else(|| self.refuse(at, RefusalReason::Number))
                 }
             },
-            Content::Sequence(items) => items.iter().map(|item| self.value(item)).collect(),
-            Content::Mapping(entries) => {
+            YamlContent::Sequence(items) => items.iter().map(|item| self.value(item)).collect(),
+            YamlContent::Mapping(entries) => {
                 let mut fields = Map::new();
                 for entry in entries {
                     let name = self.name(entry)?;
                     if fields.insert(name.to_owned(), self.value(&entry.value)?).is_some() {
-                        let reason = Reason::DuplicateKey(name.to_owned());
+                        let reason = RefusalReason::DuplicateKey(name.to_owned());
                         return Err(self.refuse(entry.key.span.start, reason));
                     }
                 }
@@ -202,33 +202,33 @@ impl<'a> Source<'a> {
         }
     }
 
-    pub fn name<'e>(self, entry: &'e Entry<'_>) -> Result<&'e str, Refusal> {
-        let reason = if entry.is_merge() { Reason::MergeKey } else { Reason::Key };
+    pub fn name<'e>(self, entry: &'e MapEntry<'_>) -> Result<&'e str, EditRefusal> {
+        let reason = if entry.is_merge() { RefusalReason::MergeKey } else { RefusalReason::Key };
         entry.name().ok_or_else(|| self.refuse(entry.key.span.start, reason))
     }
 
     /// Returns the indentation style of these documents. Earlier documents take precedence.
-    pub fn house<'d>(self, documents: impl Iterator<Item = &'d Node<'d>>) -> House {
+    pub fn indent_style<'d>(self, documents: impl Iterator<Item = &'d Node<'d>>) -> IndentStyle {
         let (mut step, mut list) = (None, None);
         for document in documents {
             self.indentation(document, &mut step, &mut list);
         }
-        let House { step: two, line_end, .. } = House::default();
+        let IndentStyle { step: two, line_end, .. } = IndentStyle::default();
         let step = step.unwrap_or(two);
-        House { step, list: list.unwrap_or(step), line_end }
+        IndentStyle { step, list: list.unwrap_or(step), line_end }
     }
 
     fn indentation(self, node: &Node<'_>, step: &mut Option<usize>, list: &mut Option<usize>) {
         let entries = node.entries().filter(|_| node.style == Style::Block).unwrap_or_default();
         for entry in entries.iter().filter(|entry| entry.value.target.is_none()) {
-            let Entry { key, value } = entry;
+            let MapEntry { key, value } = entry;
             let further = |at: usize| self.column(at).checked_sub(self.column(key.span.start));
             let within = match &value.content {
-                Content::Mapping(inner) if value.style == Style::Block => {
+                YamlContent::Mapping(inner) if value.style == Style::Block => {
                     *step = step.or_else(|| further(inner.first()?.key.span.start).filter(|step| *step > 0));
                     value
                 }
-                Content::Sequence(items) if value.style == Style::Block => {
+                YamlContent::Sequence(items) if value.style == Style::Block => {
                     let dashes = self.after_colon(entry).and_then(|from| self.dashes(items, from));
                     *list = list.or_else(|| further(*dashes.ok()?.first()?));
                     value

@@ -14,7 +14,7 @@ fn domain() -> ResourceKey {
     ResourceKey::try_from("BaseDomain/acme/k.example.com".to_owned()).unwrap()
 }
 
-pub(super) fn patched(text: &str, key: &ResourceKey, patch: &Value) -> Result<String, Refusal> {
+pub(super) fn patched(text: &str, key: &ResourceKey, patch: &Value) -> Result<String, EditRefusal> {
     let mut wanted = read(text, key)?;
     merge_patch(&mut wanted, patch);
     let after = set(text, key, &wanted)?;

@@ -12,14 +12,14 @@ use serde::{Deserialize, Deserializer};
 #[serde(rename_all = "kebab-case")]
 pub(super) struct File {
     pub current_context: Option<String>,
-    pub contexts: Option<Vec<Entry>>,
-    pub clusters: Option<Vec<Entry>>,
-    pub users: Option<Vec<Entry>>,
+    pub contexts: Option<Vec<NamedEntry>>,
+    pub clusters: Option<Vec<NamedEntry>>,
+    pub users: Option<Vec<NamedEntry>>,
 }
 
 /// One entry of a list: a name, and the fields under the key `context`, `cluster` or `user`.
 #[derive(Deserialize)]
-pub(super) struct Entry {
+pub(super) struct NamedEntry {
     pub name: String,
     #[serde(alias = "context", alias = "cluster", alias = "user")]
     pub fields: Option<Fields>,

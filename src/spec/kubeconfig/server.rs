@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::{Fault, fault};
+use super::{MaterialFault, fault};
 
 pub(super) struct Server {
     pub url: String,
@@ -12,7 +12,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) fn parse(url: &str) -> Result<Server, Fault> {
+    pub(super) fn parse(url: &str) -> Result<Server, MaterialFault> {
         let scheme = "https://";
         let Some(rest) = url.get(scheme.len()..).filter(|_| url[..scheme.len()].eq_ignore_ascii_case(scheme))
         else {

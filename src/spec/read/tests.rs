@@ -8,7 +8,7 @@ use crate::spec::SourceId;
 
 pub(super) fn snapshot(files: &[(&str, &[u8])]) -> Snapshot {
     let entry = |(path, bytes): &(&str, &[u8])| {
-        (path.parse().unwrap(), Entry::File { bytes: Arc::from(*bytes), digest: Digest::of(bytes) })
+        (path.parse().unwrap(), SnapshotEntry::File { bytes: Arc::from(*bytes), digest: Digest::of(bytes) })
     };
     Snapshot {
         source: SourceId("/specs".into()),
@@ -256,8 +256,11 @@ fn an_unchanged_file_is_not_parsed_again() {
 #[test]
 fn what_the_source_could_not_read_is_unreadable() {
     let mut snapshot = snapshot(&[]);
-    let entry =
-        Entry::Unreadable { code: "unreadable-folder".into(), message: "denied".into(), hint: "ask".into() };
+    let entry = SnapshotEntry::Unreadable {
+        code: "unreadable-folder".into(),
+        message: "denied".into(),
+        hint: "ask".into(),
+    };
     snapshot.entries.insert("acme/clusters".parse().unwrap(), entry);
     let documents = read(&snapshot, None);
     let problem = documents.problems().next().unwrap();

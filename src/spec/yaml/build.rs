@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use granit_parser::{Event, Parser, ScalarStyle, StrInput, StructureStyle};
 
-use super::{Content, Entry, MAX_DEPTH, MAX_NODES, Node, Span, Style, SyntaxError, YamlDocument};
+use super::{MAX_DEPTH, MAX_NODES, MapEntry, Node, Span, Style, SyntaxError, YamlContent, YamlDocument};
 
 /// Reads all documents of a text. A syntax error affects only its own document; the ones after it are still
 /// read.
@@ -16,7 +16,7 @@ pub fn parse(text: &str) -> Vec<YamlDocument<'_>> {
         flow_nesting_limit: MAX_DEPTH,
         block_nesting_limit: MAX_DEPTH,
     };
-    let mut reader = Reader {
+    let mut reader = TreeBuilder {
         text,
         parser: Parser::new_from_str_with_options(text, options),
         nodes: 0,
@@ -26,14 +26,14 @@ pub fn parse(text: &str) -> Vec<YamlDocument<'_>> {
     reader.documents
 }
 
-struct Reader<'a> {
+struct TreeBuilder<'a> {
     text: &'a str,
     parser: Parser<'a, StrInput<'a>>,
     nodes: usize,
     documents: Vec<YamlDocument<'a>>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> TreeBuilder<'a> {
     fn document(&mut self) -> bool {
         let mut start = None;
         let read = self.root(&mut start);
@@ -161,9 +161,9 @@ impl<'a> Builder<'a> {
         let Some(mut open) = self.open.pop() else { return Ok(()) };
         let span = Span { start: open.span.start, end: end.end.max(open.span.end) };
         let content = match (open.tagged, open.mapping) {
-            (true, _) => Content::Tagged,
-            (false, true) => Content::Mapping(pairs(std::mem::take(&mut open.children))),
-            (false, false) => Content::Sequence(std::mem::take(&mut open.children)),
+            (true, _) => YamlContent::Tagged,
+            (false, true) => YamlContent::Mapping(pairs(std::mem::take(&mut open.children))),
+            (false, false) => YamlContent::Sequence(std::mem::take(&mut open.children)),
         };
         let Open { style, anchor, height, .. } = open;
         self.add(
@@ -213,8 +213,12 @@ impl<'a> Builder<'a> {
     }
 }
 
-fn scalar(text: Cow<'_, str>, style: ScalarStyle, tagged: bool) -> Content<'_> {
-    if tagged { Content::Tagged } else { Content::Scalar { text, plain: style == ScalarStyle::Plain } }
+fn scalar(text: Cow<'_, str>, style: ScalarStyle, tagged: bool) -> YamlContent<'_> {
+    if tagged {
+        YamlContent::Tagged
+    } else {
+        YamlContent::Scalar { text, plain: style == ScalarStyle::Plain }
+    }
 }
 
 fn scalar_style(style: ScalarStyle) -> Style {
@@ -227,11 +231,11 @@ fn scalar_style(style: ScalarStyle) -> Style {
     }
 }
 
-fn pairs(children: Vec<Node<'_>>) -> Vec<Entry<'_>> {
+fn pairs(children: Vec<Node<'_>>) -> Vec<MapEntry<'_>> {
     let mut children = children.into_iter();
     let mut entries = Vec::with_capacity(children.len() / 2);
     while let (Some(key), Some(value)) = (children.next(), children.next()) {
-        entries.push(Entry { key, value });
+        entries.push(MapEntry { key, value });
     }
     entries
 }
@@ -239,8 +243,10 @@ fn pairs(children: Vec<Node<'_>>) -> Vec<Entry<'_>> {
 /// Returns the number of nodes of a tree. Its depth is limited, so recursion is safe.
 fn size(node: &Node<'_>) -> usize {
     1 + match &node.content {
-        Content::Scalar { .. } | Content::Tagged => 0,
-        Content::Sequence(items) => items.iter().map(size).sum(),
-        Content::Mapping(entries) => entries.iter().map(|entry| size(&entry.key) + size(&entry.value)).sum(),
+        YamlContent::Scalar { .. } | YamlContent::Tagged => 0,
+        YamlContent::Sequence(items) => items.iter().map(size).sum(),
+        YamlContent::Mapping(entries) => {
+            entries.iter().map(|entry| size(&entry.key) + size(&entry.value)).sum()
+        }
     }
 }

@@ -93,7 +93,7 @@ fn an_alias_is_what_it_stands_for_and_remembers_both_places() {
     let text = "a: &x [1]\nb: *x\n";
     let document = parse(text).remove(0).root.unwrap().unwrap();
     let alias = document.only("b").unwrap();
-    assert!(matches!(&alias.content, Content::Sequence(items) if items.len() == 1));
+    assert!(matches!(&alias.content, YamlContent::Sequence(items) if items.len() == 1));
     assert_eq!(&text[alias.span.start..alias.span.end], "*x");
     let target = alias.target.unwrap();
     assert_eq!(&text[target.start..target.end], "[1]");

@@ -343,7 +343,7 @@ fn errors_say_what_was_attempted_why_it_failed_and_what_to_do() {
 fn a_cache_that_fails_in_use_is_set_aside_at_the_next_start() {
     let (_dir, path, recorded) = filled();
     let state = State::open(&path).unwrap();
-    let error = state.cache.guarded::<()>("read", |_| panic!("as sled does")).unwrap_err();
+    let error = state.cache.with_sled::<()>("read", |_| panic!("as sled does")).unwrap_err();
     assert_eq!(
         both(&error, &path),
         "cannot read the cache in `DIR/cache-v1`: it is damaged (sled gave up on it)\n\

@@ -1,9 +1,9 @@
 use super::*;
-use crate::state::{Event, Outcome};
+use crate::state::{EventOutcome, RecordedEvent};
 
-fn event(why: String) -> Event {
+fn event(why: String) -> RecordedEvent {
     serde_json::from_value(serde_json::json!({
-        "at": "2026-11-21T12:00:00Z", "actor": "tester", "outcome": Outcome::Waits, "what": "to be changed",
+        "at": "2026-11-21T12:00:00Z", "actor": "tester", "outcome": EventOutcome::Waits, "what": "to be changed",
         "why": why, "commit": {"id": "3f2c1ab", "author": "a".repeat(10_000), "is_edited": false},
     }))
     .unwrap()

@@ -51,7 +51,7 @@ fn readers_see_what_the_last_writer_left_and_leave_nothing_themselves() {
     }
     // Writes to one reader's state are invisible to the other.
     one.forget_target(&fleet()).unwrap();
-    one.put_seen(&fleet(), time(99)).unwrap();
+    one.record_observation(&fleet(), time(99)).unwrap();
     assert!(one.objects(&fleet()).unwrap().is_empty());
     assert_eq!(other.recorded().unwrap(), recorded);
     drop((one, other));
@@ -120,13 +120,14 @@ fn a_writer_waits_for_another_and_is_told_for_whom() {
     let first = State::open(&path).unwrap();
     let mut told = Vec::new();
     let mut tell = |holder| told.push(holder);
-    let error = State::open_after(&path, &mut Wait { at_most: Duration::from_millis(100), tell: &mut tell });
+    let error =
+        State::open_after(&path, &mut LockWait { at_most: Duration::from_millis(100), tell: &mut tell });
     assert!(matches!(error.err(), Some(StateError::Locked { .. })));
     let (said, heard) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut tell = move |holder| said.send(holder).unwrap();
-            let wait = &mut Wait { at_most: Duration::from_secs(60), tell: &mut tell };
+            let wait = &mut LockWait { at_most: Duration::from_secs(60), tell: &mut tell };
             drop(State::open_after(&path, wait).unwrap());
         });
         assert_eq!(heard.recv().unwrap(), Some(std::process::id()));

@@ -32,19 +32,25 @@ fn a_token_holds_from_when_it_is_made_until_it_ends_or_is_revoked_also_after_a_r
     let (ci_secret, lost_secret) = (ci.secret.expose_secret(), lost.secret.expose_secret());
     assert!(looks_like_token(ci_secret) && ci_secret != lost_secret);
     assert_eq!(state.revoke_token(lost.token.id, "bob", time(5)).unwrap(), {
-        Revoked::Now(Token { revoked_at: Some(time(5)), ..lost.token.clone() })
+        RevocationOutcome::Now(Token { revoked_at: Some(time(5)), ..lost.token.clone() })
     });
     let check = |state: &State| {
         let lost = Token { revoked_at: Some(time(5)), ..lost.token.clone() };
         assert_eq!(state.tokens(), [ci.token.clone(), lost.clone()]);
-        assert_eq!(state.token_of(ci_secret, time(30 * DAY - 1)), Ok(ci.token.clone()));
-        assert_eq!(state.token_of(ci_secret, time(30 * DAY)), Err(NoToken::Expired(ci.token.clone().into())));
-        assert_eq!(state.token_of(lost_secret, time(6)), Err(NoToken::Revoked(lost.clone().into())));
+        assert_eq!(state.authenticate_token(ci_secret, time(30 * DAY - 1)), Ok(ci.token.clone()));
+        assert_eq!(
+            state.authenticate_token(ci_secret, time(30 * DAY)),
+            Err(TokenRejection::Expired(ci.token.clone().into()))
+        );
+        assert_eq!(
+            state.authenticate_token(lost_secret, time(6)),
+            Err(TokenRejection::Revoked(lost.clone().into()))
+        );
         for unknown in ["", "sf_", &ci_secret[1..], &format!("{ci_secret} "), &ci_secret.to_uppercase()] {
-            assert_eq!(state.token_of(unknown, time(6)), Err(NoToken::Unknown));
+            assert_eq!(state.authenticate_token(unknown, time(6)), Err(TokenRejection::Unknown));
         }
-        assert_eq!(state.revoke_token(lost.id, "ann", time(9)).unwrap(), Revoked::Before(lost));
-        assert_eq!(state.revoke_token(Uuid::nil(), "ann", time(9)).unwrap(), Revoked::Unknown);
+        assert_eq!(state.revoke_token(lost.id, "ann", time(9)).unwrap(), RevocationOutcome::Before(lost));
+        assert_eq!(state.revoke_token(Uuid::nil(), "ann", time(9)).unwrap(), RevocationOutcome::Unknown);
     };
     check(&state);
     drop(state);
@@ -130,11 +136,11 @@ fn what_nobody_could_have_is_refused() {
     ];
     for (order, pointer, why) in cases {
         match state.add_token(order, "ann", time(0)).unwrap_err() {
-            NotAdded::Order(fault) => {
+            AddTokenError::Order(fault) => {
                 assert_eq!((fault.pointer, fault.why), (pointer, why));
                 assert!(!fault.hint.is_empty());
             }
-            NotAdded::State(error) => panic!("{error}"),
+            AddTokenError::State(error) => panic!("{error}"),
         }
     }
     assert_eq!(state.tokens(), []);
@@ -174,7 +180,7 @@ fn with_tokens() -> (TempDir, Utf8PathBuf, [String; 3]) {
 
 fn holding(path: &Utf8Path, secrets: &[String; 3]) -> [bool; 3] {
     let state = State::open(path).unwrap();
-    secrets.each_ref().map(|secret| state.token_of(secret, time(2)).is_ok())
+    secrets.each_ref().map(|secret| state.authenticate_token(secret, time(2)).is_ok())
 }
 
 #[test]

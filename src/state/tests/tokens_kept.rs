@@ -65,13 +65,15 @@ fn who_shows_a_token_does_not_wait_for_those_that_are_being_made() {
         }
         let (told, tells) = mpsc::channel();
         let (state, shown) = (&state, first.secret.expose_secret());
-        scope.spawn(move || told.send((state.token_of(shown, time(1)), names(state))).unwrap_or_default());
+        scope.spawn(move || {
+            told.send((state.authenticate_token(shown, time(1)), names(state))).unwrap_or_default()
+        });
         let answered = tells.recv_timeout(Duration::from_secs(30));
         slow.unlock().unwrap();
         // A token that is not on disk yet is not valid.
         assert_eq!(answered, Ok((Ok(first.token.clone()), ["first".to_owned()].into())));
         let second = adds.join().unwrap();
-        assert_eq!(state.token_of(second.secret.expose_secret(), time(1)), Ok(second.token));
+        assert_eq!(state.authenticate_token(second.secret.expose_secret(), time(1)), Ok(second.token));
     });
 }
 
@@ -107,7 +109,7 @@ fn what_was_over_long_ago_is_dropped_when_it_is_much() {
     assert_eq!(state.warnings(), Vec::<String>::new());
     assert_eq!(names(&state), ["ahead", "newest", "last", "after"].map(str::to_owned).into());
     for shown in kept {
-        assert!(state.token_of(&shown, time(101 * DAY)).is_ok());
+        assert!(state.authenticate_token(&shown, time(101 * DAY)).is_ok());
     }
     let revoked = state.tokens().into_iter().filter(|token| token.revoked_at.is_some()).count();
     assert_eq!(revoked, 2);
@@ -132,13 +134,13 @@ fn a_backup_from_before_tokens_were_dropped_and_one_from_after_are_both_no_newer
         let restored = restore(&path, archive).unwrap();
         assert!(restored.kept.contains(&TOKENS.to_owned()), "{restored:?}");
         let state = State::open(&path).unwrap();
-        assert!(state.token_of(shown, time(101 * DAY)).is_err(), "it stays revoked");
+        assert!(state.authenticate_token(shown, time(101 * DAY)).is_err(), "it stays revoked");
         assert_eq!(state.tokens().len(), 2);
         drop(state);
         // Into an empty folder, everything is restored.
         let (_other, lost) = place();
         restore(&lost, archive).unwrap();
-        assert!(State::open(&lost).unwrap().token_of(shown, time(101 * DAY)).is_ok());
+        assert!(State::open(&lost).unwrap().authenticate_token(shown, time(101 * DAY)).is_ok());
     }
     // A valid token that this folder never had was not dropped from it: the files diverged.
     let (_other, other) = place();
@@ -155,8 +157,8 @@ fn who_makes_very_many_and_gives_them_up_gets_no_more_for_a_while() {
     let state = State::open(&path).unwrap();
     let make = |day: i64| state.add_token(order("more", 10), "ann", time(day * DAY));
     let fault = |day: i64| match make(day).unwrap_err() {
-        NotAdded::Order(fault) => fault,
-        NotAdded::State(error) => panic!("{error}"),
+        AddTokenError::Order(fault) => fault,
+        AddTokenError::State(error) => panic!("{error}"),
     };
     let holding = fault(1);
     assert_eq!(holding.why, "ada@example.com has 1000 tokens that hold, and there can't be more");
@@ -191,12 +193,12 @@ fn killed_before_or_after_the_shorter_file_takes_its_place_nothing_is_lost() {
     fs::write(&file, &before).unwrap();
     let state = State::open(&path).unwrap();
     assert_eq!((state.warnings(), state.tokens().len()), (Vec::<String>::new(), 122));
-    assert!(state.token_of(&kept, time(100 * DAY)).is_ok());
+    assert!(state.authenticate_token(&kept, time(100 * DAY)).is_ok());
     add(&state, "again", 100);
     let left = ["kept", "again"].map(str::to_owned);
     assert_eq!(names(&state), left.clone().into());
     drop(state);
     let state = State::open(&path).unwrap();
     assert_eq!(names(&state), left.into());
-    assert!(state.token_of(&kept, time(100 * DAY)).is_ok());
+    assert!(state.authenticate_token(&kept, time(100 * DAY)).is_ok());
 }

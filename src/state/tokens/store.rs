@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::{Access, Reach, TOKENS_KEPT_DAYS, Token};
 use crate::names::Digest;
 use crate::parallel::locked;
-use crate::state::lines::{Lines, read_whole};
+use crate::state::lines::{AppendFile, read_whole};
 use crate::state::records::with_version;
 use crate::state::{StateError, entries, folder};
 
@@ -28,7 +28,7 @@ const WORTH: usize = 100;
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "kebab-case")]
-enum Entry {
+enum TokenLine {
     Token {
         id: Uuid,
         name: String,
@@ -49,59 +49,61 @@ enum Entry {
     },
 }
 
-pub(in crate::state) struct Tokens {
+pub(in crate::state) struct TokenStore {
     path: Utf8PathBuf,
     /// None if there is no file yet, or it was replaced. Writers wait here for each other and the disk.
-    lines: Mutex<Option<Lines>>,
+    lines: Mutex<Option<AppendFile>>,
     /// The content that is on disk. The lock is only held to copy or replace the `Arc`.
-    facts: Mutex<Arc<Facts>>,
+    facts: Mutex<Arc<TokenContents>>,
 }
 
-impl entries::Record for Entry {}
+impl entries::Record for TokenLine {}
 
 #[derive(Clone, Default)]
-pub(super) struct Facts {
+pub(super) struct TokenContents {
     /// Ids are in order of creation.
-    tokens: BTreeMap<Uuid, Arc<Kept>>,
+    tokens: BTreeMap<Uuid, Arc<StoredToken>>,
     by_digest: HashMap<Digest, Uuid>,
     /// Tokens that had become invalid before this time were dropped; none if that never happened.
     dropped: Option<Timestamp>,
 }
 
-struct Kept {
+struct StoredToken {
     token: Token,
     sha256: Digest,
 }
 
 /// Exclusive access for a writer.
-pub(super) struct Writing<'t> {
-    tokens: &'t Tokens,
-    lines: MutexGuard<'t, Option<Lines>>,
+pub(super) struct TokenWriter<'t> {
+    tokens: &'t TokenStore,
+    lines: MutexGuard<'t, Option<AppendFile>>,
 }
 
-impl Tokens {
+impl TokenStore {
     /// Reads the tokens of a state folder and repairs what a crash left. Returns warnings too. A damaged file
     /// is refused: without it, lockouts would go unnoticed, and a revoked token might become valid again.
-    pub(in crate::state) fn open(dir: &Utf8Path) -> Result<(Tokens, Vec<String>), StateError> {
+    pub(in crate::state) fn open(dir: &Utf8Path) -> Result<(TokenStore, Vec<String>), StateError> {
         let path = dir.join(FILE);
         let (lines, facts, told) = match folder::plain_file(&path)? {
-            None => (None, Facts::default(), Vec::new()),
+            None => (None, TokenContents::default(), Vec::new()),
             Some(_) => {
-                let (mut lines, bytes, exposed) = Lines::open(path.clone())?;
-                let facts = Facts::read(&path, &bytes)?;
-                let mended = entries::repair::<Entry>(&mut lines, &bytes)?;
+                let (mut lines, bytes, exposed) = AppendFile::open(path.clone())?;
+                let facts = TokenContents::read(&path, &bytes)?;
+                let mended = entries::repair::<TokenLine>(&mut lines, &bytes)?;
                 (Some(lines), facts, exposed.into_iter().chain(mended).collect())
             }
         };
-        Ok((Tokens { path, lines: Mutex::new(lines), facts: Mutex::new(Arc::new(facts)) }, told))
+        Ok((TokenStore { path, lines: Mutex::new(lines), facts: Mutex::new(Arc::new(facts)) }, told))
     }
 
     /// Reads the tokens without opening their file for writing: nothing is repaired.
-    pub(in crate::state) fn read(dir: &Utf8Path) -> Result<Tokens, StateError> {
+    pub(in crate::state) fn read(dir: &Utf8Path) -> Result<TokenStore, StateError> {
         let path = dir.join(FILE);
-        let facts =
-            read_whole(&path)?.map(|bytes| Facts::read(&path, &bytes)).transpose()?.unwrap_or_default();
-        Ok(Tokens { path, lines: Mutex::new(None), facts: Mutex::new(Arc::new(facts)) })
+        let facts = read_whole(&path)?
+            .map(|bytes| TokenContents::read(&path, &bytes))
+            .transpose()?
+            .unwrap_or_default();
+        Ok(TokenStore { path, lines: Mutex::new(None), facts: Mutex::new(Arc::new(facts)) })
     }
 
     /// A warning if there are no tokens though some were created: callers are refused and need to know why.
@@ -119,44 +121,44 @@ impl Tokens {
         &self.path
     }
 
-    pub(super) fn facts(&self) -> Arc<Facts> {
+    pub(super) fn facts(&self) -> Arc<TokenContents> {
         Arc::clone(&locked(&self.facts))
     }
 
     /// Waits for other writers.
-    pub(super) fn writing(&self) -> Writing<'_> {
-        Writing { tokens: self, lines: locked(&self.lines) }
+    pub(super) fn writing(&self) -> TokenWriter<'_> {
+        TokenWriter { tokens: self, lines: locked(&self.lines) }
     }
 }
 
-impl Writing<'_> {
+impl TokenWriter<'_> {
     /// The content on disk, which can't change while this exists.
-    pub(super) fn facts(&self) -> Arc<Facts> {
+    pub(super) fn facts(&self) -> Arc<TokenContents> {
         self.tokens.facts()
     }
 
     /// Adds a token, on disk first.
     pub(super) fn add(&mut self, token: &Token, sha256: Digest) -> Result<(), StateError> {
-        self.append(Entry::of(token, sha256))
+        self.append(TokenLine::of(token, sha256))
     }
 
     /// Revokes a token, on disk first.
     pub(super) fn revoke(&mut self, id: Uuid, at: Timestamp) -> Result<(), StateError> {
-        self.append(Entry::Revoked { id, at })
+        self.append(TokenLine::Revoked { id, at })
     }
 
-    fn append(&mut self, entry: Entry) -> Result<(), StateError> {
+    fn append(&mut self, entry: TokenLine) -> Result<(), StateError> {
         let path = &self.tokens.path;
         let lines = match &mut *self.lines {
             Some(lines) => lines,
             none => {
-                let (lines, ..) = Lines::open(path.clone())?;
+                let (lines, ..) = AppendFile::open(path.clone())?;
                 sync_folder_of(path)?;
                 none.insert(lines)
             }
         };
         lines.append(&[with_version(&entry)])?;
-        let mut facts = Facts::clone(&self.facts());
+        let mut facts = TokenContents::clone(&self.facts());
         facts.apply(entry);
         self.replace(facts);
         Ok(())
@@ -186,7 +188,7 @@ impl Writing<'_> {
         sync_folder_of(path)
     }
 
-    fn replace(&self, facts: Facts) {
+    fn replace(&self, facts: TokenContents) {
         *locked(&self.tokens.facts) = Arc::new(facts);
     }
 }
@@ -204,16 +206,16 @@ pub(super) fn long_before(at: Timestamp) -> Timestamp {
 
 /// The bytes up to the end of the last complete line.
 pub(in crate::state) fn whole_records(path: &Utf8Path, bytes: Vec<u8>) -> Result<Vec<u8>, StateError> {
-    Facts::read(path, &bytes)?;
-    Ok(entries::whole::<Entry>(bytes))
+    TokenContents::read(path, &bytes)?;
+    Ok(entries::whole::<TokenLine>(bytes))
 }
 
 /// Whether `here`, compacted since, still has everything of value in a backup from `saved_at`.
-pub(in crate::state) fn outlasts(here: &[u8], saved: &[u8], saved_at: Timestamp) -> bool {
-    let read = |bytes: &[u8]| Facts::read(Utf8Path::new(FILE), bytes);
+pub(in crate::state) fn includes_backed_up_tokens(here: &[u8], saved: &[u8], saved_at: Timestamp) -> bool {
+    let read = |bytes: &[u8]| TokenContents::read(Utf8Path::new(FILE), bytes);
     let (Ok(here), Ok(saved)) = (read(here), read(saved)) else { return false };
     let Some(dropped) = here.dropped else { return false };
-    let is_kept = |one: &Kept| match here.tokens.get(&one.token.id) {
+    let is_kept = |one: &StoredToken| match here.tokens.get(&one.token.id) {
         Some(kept) => kept.sha256 == one.sha256 && kept.token.over_at() <= one.token.over_at(),
         // The token may have been revoked right after the backup.
         None => one.token.over_at().min(saved_at) <= dropped,
@@ -221,17 +223,17 @@ pub(in crate::state) fn outlasts(here: &[u8], saved: &[u8], saved_at: Timestamp)
     saved.tokens.values().all(|one| is_kept(one))
 }
 
-impl Entry {
-    fn of(token: &Token, sha256: Digest) -> Entry {
+impl TokenLine {
+    fn of(token: &Token, sha256: Digest) -> TokenLine {
         let Token { id, name, owner, organization, access, created_at, expires_at, revoked_at: _ } =
             token.clone();
-        Entry::Token { id, name, owner, organization, access, created_at, expires_at, sha256 }
+        TokenLine::Token { id, name, owner, organization, access, created_at, expires_at, sha256 }
     }
 }
 
-impl Facts {
-    fn read(path: &Utf8Path, bytes: &[u8]) -> Result<Facts, StateError> {
-        let mut facts = Facts::default();
+impl TokenContents {
+    fn read(path: &Utf8Path, bytes: &[u8]) -> Result<TokenContents, StateError> {
+        let mut facts = TokenContents::default();
         entries::read(path, bytes, |entry| facts.apply(entry))?;
         Ok(facts)
     }
@@ -249,42 +251,42 @@ impl Facts {
     }
 
     /// Returns a copy without the tokens that had become invalid by then.
-    fn without(&self, before: Timestamp) -> Facts {
+    fn without(&self, before: Timestamp) -> TokenContents {
         let mut facts = self.clone();
         facts.tokens.retain(|_, kept| kept.token.over_at() > before);
         facts.by_digest.retain(|_, id| facts.tokens.contains_key(id));
-        Facts { dropped: Some(before), ..facts }
+        TokenContents { dropped: Some(before), ..facts }
     }
 
     /// The shortest list of lines with this content.
-    fn entries(&self) -> impl Iterator<Item = Entry> {
-        let dropped = self.dropped.map(|before| Entry::Shortened { before });
-        let of = |kept: &Arc<Kept>| {
+    fn entries(&self) -> impl Iterator<Item = TokenLine> {
+        let dropped = self.dropped.map(|before| TokenLine::Shortened { before });
+        let of = |kept: &Arc<StoredToken>| {
             let Token { id, revoked_at, .. } = kept.token;
-            let revoked = revoked_at.map(|at| Entry::Revoked { id, at });
-            [Entry::of(&kept.token, kept.sha256.clone())].into_iter().chain(revoked)
+            let revoked = revoked_at.map(|at| TokenLine::Revoked { id, at });
+            [TokenLine::of(&kept.token, kept.sha256.clone())].into_iter().chain(revoked)
         };
         dropped.into_iter().chain(self.tokens.values().flat_map(of))
     }
 
-    fn apply(&mut self, entry: Entry) {
+    fn apply(&mut self, entry: TokenLine) {
         match entry {
             // A copied file may have the same line twice; the second must not undo a revocation in between.
-            Entry::Token { id, .. } if self.tokens.contains_key(&id) => {}
-            Entry::Token { id, name, owner, organization, access, created_at, expires_at, sha256 } => {
+            TokenLine::Token { id, .. } if self.tokens.contains_key(&id) => {}
+            TokenLine::Token { id, name, owner, organization, access, created_at, expires_at, sha256 } => {
                 let revoked_at = None;
                 let token =
                     Token { id, name, owner, organization, access, created_at, expires_at, revoked_at };
                 self.by_digest.insert(sha256.clone(), id);
-                self.tokens.insert(id, Arc::new(Kept { token, sha256 }));
+                self.tokens.insert(id, Arc::new(StoredToken { token, sha256 }));
             }
-            Entry::Revoked { id, at } => {
+            TokenLine::Revoked { id, at } => {
                 if let Some(kept) = self.tokens.get_mut(&id).filter(|kept| kept.token.revoked_at.is_none()) {
                     let token = Token { revoked_at: Some(at), ..kept.token.clone() };
-                    *kept = Arc::new(Kept { token, sha256: kept.sha256.clone() });
+                    *kept = Arc::new(StoredToken { token, sha256: kept.sha256.clone() });
                 }
             }
-            Entry::Shortened { before } => self.dropped = Some(before),
+            TokenLine::Shortened { before } => self.dropped = Some(before),
         }
     }
 }

@@ -17,7 +17,7 @@ const TEMPORARY: &str = ".streamfleet-tmp-";
 /// The largest file that is read, in bytes. Kubernetes accepts no object of that size.
 const MAX_SIZE: u64 = 4 * 1024 * 1024;
 
-pub(super) enum Found {
+pub(super) enum PathContent {
     Absent,
     /// A link, a folder or anything else that we never create, at the path or on the way to it.
     NotAFile,
@@ -28,42 +28,46 @@ pub(super) enum Found {
     },
 }
 
-impl Found {
+impl PathContent {
     pub(super) fn has(&self, content: &Digest) -> bool {
-        matches!(self, Found::File { digest, .. } if digest == content)
+        matches!(self, PathContent::File { digest, .. } if digest == content)
     }
 }
 
 pub(super) type Folders = BTreeSet<String>;
 
-pub(super) fn look(root: &Utf8Path, path: &Utf8Path, passed: &mut Folders) -> Result<Found, TargetError> {
+pub(super) fn inspect_path(
+    root: &Utf8Path,
+    path: &Utf8Path,
+    passed: &mut Folders,
+) -> Result<PathContent, TargetError> {
     let failed = |path: &Utf8Path| TargetError::io("read", path);
     let is_new = path.parent().is_none_or(|folder| !passed.contains(folder.as_str()));
     for folder in if is_new { folders(path) } else { Vec::new() } {
         let full = root.join(folder);
         match fs::symlink_metadata(&full) {
             Ok(metadata) if metadata.is_dir() => drop(passed.insert(folder.to_string())),
-            Ok(_) => return Ok(Found::NotAFile),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Absent),
+            Ok(_) => return Ok(PathContent::NotAFile),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(PathContent::Absent),
             Err(error) => return Err(failed(&full)(error)),
         }
     }
     let path = root.join(path);
     let metadata = match fs::symlink_metadata(&path) {
         Ok(metadata) => metadata,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Absent),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(PathContent::Absent),
         Err(error) => return Err(failed(&path)(error)),
     };
     if !metadata.is_file() {
-        return Ok(Found::NotAFile);
+        return Ok(PathContent::NotAFile);
     }
     if metadata.len() > MAX_SIZE {
         // We never write a file this large. The digest only has to change when the file does.
         let digest = Digest::of(format!("{} bytes, {:?}", metadata.len(), metadata.modified().ok()));
-        return Ok(Found::File { digest, bytes: None });
+        return Ok(PathContent::File { digest, bytes: None });
     }
     let bytes = fs::read(&path).map_err(failed(&path))?;
-    Ok(Found::File { digest: Digest::of(&bytes), bytes: Some(bytes) })
+    Ok(PathContent::File { digest: Digest::of(&bytes), bytes: Some(bytes) })
 }
 
 pub(super) fn folders(path: &Utf8Path) -> Vec<&Utf8Path> {
@@ -90,14 +94,14 @@ pub(super) fn make_folders(root: &Utf8Path, path: &Utf8Path) -> Result<(), Targe
             return Err(TargetError::NotAFolder { path: folder });
         }
         if secrets {
-            close(&folder)?;
+            restrict_to_owner(&folder)?;
         }
     }
     Ok(())
 }
 
 /// Makes a folder readable by its owner only and ignored by git.
-fn close(folder: &Utf8Path) -> Result<(), TargetError> {
+fn restrict_to_owner(folder: &Utf8Path) -> Result<(), TargetError> {
     fs::set_permissions(folder, Permissions::from_mode(0o700))
         .map_err(TargetError::io("close to other users", folder))?;
     let ignore = folder.join(IGNORE);

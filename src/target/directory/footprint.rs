@@ -14,15 +14,15 @@ use super::{DirectoryTarget, files, inventory};
 /// common file systems has a resolution of two seconds.
 const SETTLED: Duration = Duration::from_secs(2);
 
-pub(in crate::target) struct Footprint {
+pub(in crate::target) struct FolderFootprint {
     target: DirectoryTarget,
-    stamps: BTreeMap<Utf8PathBuf, Stamp>,
+    stamps: BTreeMap<Utf8PathBuf, FileStamp>,
 }
 
 /// Device, inode and mode; for a file also its size in bytes and its mtime and ctime. A program can set the
 /// mtime, but not the ctime.
 #[derive(PartialEq, Eq)]
-struct Stamp {
+struct FileStamp {
     place: (u64, u64, u32),
     content: Option<(u64, Time, Time)>,
 }
@@ -30,7 +30,7 @@ struct Stamp {
 /// Seconds and nanoseconds since 1970.
 type Time = (i64, i64);
 
-impl Stamp {
+impl FileStamp {
     fn of(data: &Metadata) -> Self {
         let content = (data.size(), (data.mtime(), data.mtime_nsec()), (data.ctime(), data.ctime_nsec()));
         Self {
@@ -55,7 +55,7 @@ impl Stamp {
 impl DirectoryTarget {
     /// The footprint for an observation that begins afterwards. None when a file of ours is missing or has
     /// just changed.
-    pub(in crate::target) fn footprint(&self, now: SystemTime) -> Option<Footprint> {
+    pub(in crate::target) fn footprint(&self, now: SystemTime) -> Option<FolderFootprint> {
         let mut stamps = BTreeMap::new();
         let mut add = |path: &Utf8Path| -> Option<()> {
             let places = files::folders(path).into_iter().chain([path]);
@@ -72,11 +72,11 @@ impl DirectoryTarget {
         add(&self.folder().join(inventory::FILE))?;
         let inventory = self.load().ok()?;
         inventory.paths().try_for_each(|path| add(&self.folder().join(path)))?;
-        Some(Footprint { target: self.clone(), stamps })
+        Some(FolderFootprint { target: self.clone(), stamps })
     }
 }
 
-impl Footprint {
+impl FolderFootprint {
     pub(in crate::target) fn is_of(&self, target: &DirectoryTarget) -> bool {
         self.target == *target
     }
@@ -86,6 +86,6 @@ impl Footprint {
     }
 }
 
-fn stamp(path: &Utf8Path) -> Option<Stamp> {
-    fs::symlink_metadata(path).ok().map(|data| Stamp::of(&data))
+fn stamp(path: &Utf8Path) -> Option<FileStamp> {
+    fs::symlink_metadata(path).ok().map(|data| FileStamp::of(&data))
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::inventory::{Entry, Inventory};
+use super::inventory::{FileEntry, Inventory};
 use crate::names::ObjectKey;
 
 pub(super) struct Index {
@@ -23,13 +23,13 @@ impl Index {
         self.files.get(path).is_some_and(|owners| owners.iter().any(|owner| owner != key))
     }
 
-    pub(super) fn add(&mut self, key: &ObjectKey, entry: &Entry) {
+    pub(super) fn add(&mut self, key: &ObjectKey, entry: &FileEntry) {
         for file in entry.written.iter().chain(&entry.intended) {
             self.files.entry(file.path.clone()).or_default().insert(key.clone());
         }
     }
 
-    pub(super) fn remove(&mut self, key: &ObjectKey, entry: &Entry) {
+    pub(super) fn remove(&mut self, key: &ObjectKey, entry: &FileEntry) {
         for file in entry.written.iter().chain(&entry.intended) {
             self.files.entry(file.path.clone()).and_modify(|owners| {
                 owners.remove(key);

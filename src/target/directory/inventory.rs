@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::layout;
 use crate::names::{Digest, FleetKey, ObjectKey, ResourceKey};
-use crate::target::{self, TargetError, marks::Marks};
+use crate::target::{self, TargetError, marks::InventoryMarks};
 
 /// The inventory's file name. It is in the fleet's folder, not below the `path` of the spec, so that it is
 /// found after `path` changes.
@@ -28,9 +28,9 @@ pub(super) struct Inventory {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) installation: Option<Uuid>,
     #[serde(default)]
-    pub(super) resources: Marks,
+    pub(super) resources: InventoryMarks,
     #[serde(default)]
-    pub(super) objects: BTreeMap<ObjectKey, Entry>,
+    pub(super) objects: BTreeMap<ObjectKey, FileEntry>,
     /// The folders that we created, relative to the fleet's folder. Only these are removed when they are
     /// empty.
     #[serde(default)]
@@ -38,21 +38,21 @@ pub(super) struct Inventory {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Entry {
+pub(super) struct FileEntry {
     pub(super) owner: ResourceKey,
     /// The file as it was last written. None when writing is only intended.
     #[serde(default)]
-    pub(super) written: Option<File>,
+    pub(super) written: Option<ManifestFile>,
     /// The file that is about to be written, or was when the process crashed.
     #[serde(default)]
-    pub(super) intended: Option<File>,
+    pub(super) intended: Option<ManifestFile>,
     /// The file is about to be removed, or was when the process crashed.
     #[serde(default)]
     pub(super) deleting: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct File {
+pub(super) struct ManifestFile {
     /// Relative to the fleet's folder.
     pub(super) path: Utf8PathBuf,
     /// The digest of the manifest, with secrets as references.
@@ -61,7 +61,7 @@ pub(super) struct File {
 }
 
 #[derive(Deserialize)]
-struct Versioned {
+struct InventoryVersion {
     version: u32,
 }
 
@@ -84,7 +84,7 @@ impl Inventory {
         let version = match &read {
             Ok(inventory) => inventory.version,
             Err(_) => {
-                let versioned = serde_json::from_slice::<Versioned>(&bytes);
+                let versioned = serde_json::from_slice::<InventoryVersion>(&bytes);
                 versioned.map_err(|error| damaged(error.to_string()))?.version
             }
         };
@@ -109,7 +109,7 @@ impl Inventory {
             version: VERSION,
             fleet: fleet.clone(),
             installation: None,
-            resources: Marks::default(),
+            resources: InventoryMarks::default(),
             objects: BTreeMap::new(),
             folders: BTreeSet::new(),
         }

@@ -2,13 +2,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use camino::Utf8Path;
 
-use super::files::{Folders, Found};
-use super::inventory::{Entry, File, Inventory};
+use super::files::{Folders, PathContent};
+use super::inventory::{FileEntry, Inventory, ManifestFile};
 use super::{DirectoryTarget, layout, yaml};
 use crate::catalog::{RecordedFleet, RecordedObject};
 use crate::names::{ObjectKey, ResourceKey};
 use crate::plan::{ObservedFleet, ObservedObject, Reach, ResourceMark};
-use crate::render::Objects;
+use crate::render::FleetManifests;
 use crate::target::TargetError;
 
 impl DirectoryTarget {
@@ -17,23 +17,25 @@ impl DirectoryTarget {
     pub(in crate::target) fn observe(
         &self,
         recorded: &RecordedFleet,
-        desired: Option<&Objects>,
+        desired: Option<&FleetManifests>,
     ) -> ObservedFleet {
         let wanted = desired.into_iter().flat_map(BTreeMap::keys);
-        self.look_at_all(recorded, wanted).map_err(|error| self.told(error)).unwrap_or_else(|error| {
-            ObservedFleet::unknown(Reach::Unreachable {
-                reason: error.to_string(),
-                hint: error.hint().to_owned(),
-                refused: false,
-                lost: error.may_be_lost(),
-                concealed: false,
-                last_seen: recorded.observed_at,
-            })
-        })
+        self.look_at_all(recorded, wanted).map_err(|error| self.publish_error(error)).unwrap_or_else(
+            |error| {
+                ObservedFleet::unknown(Reach::Unreachable {
+                    reason: error.to_string(),
+                    hint: error.hint().to_owned(),
+                    refused: false,
+                    lost: error.may_be_lost(),
+                    concealed: false,
+                    last_seen: recorded.observed_at,
+                })
+            },
+        )
     }
 
     pub(in crate::target) fn marks(&self) -> Result<BTreeMap<ResourceKey, ResourceMark>, TargetError> {
-        self.load().map(|inventory| inventory.resources.all()).map_err(|error| self.told(error))
+        self.load().map(|inventory| inventory.resources.all()).map_err(|error| self.publish_error(error))
     }
 
     fn look_at_all<'a>(
@@ -55,7 +57,7 @@ impl DirectoryTarget {
         for (key, entry) in &inventory.objects {
             let known = recorded.objects.get(key);
             match self.current(entry, &mut passed)? {
-                Some((_, Found::Absent)) if entry.deleting => {}
+                Some((_, PathContent::Absent)) if entry.deleting => {}
                 Some((file, found)) => {
                     let manifest = known.filter(|known| known.applied == file.applied);
                     let manifest = manifest.and_then(|known| known.manifest.clone());
@@ -85,14 +87,14 @@ impl DirectoryTarget {
     fn ours(
         &self,
         key: &ObjectKey,
-        file: &File,
-        found: Found,
+        file: &ManifestFile,
+        found: PathContent,
         known: &RecordedObject,
     ) -> Option<ObservedObject> {
         let (digest, bytes) = match found {
-            Found::Absent => return None,
-            Found::NotAFile => return Some(obstacle(&file.path)),
-            Found::File { digest, bytes } => (digest, bytes),
+            PathContent::Absent => return None,
+            PathContent::NotAFile => return Some(obstacle(&file.path)),
+            PathContent::File { digest, bytes } => (digest, bytes),
         };
         // After the `path` of the fleet's spec changed, a file can have the right content in the wrong place.
         let in_place = layout::file(&self.path, key).is_ok_and(|path| path == file.path);
@@ -122,16 +124,16 @@ impl DirectoryTarget {
         }
         let path = layout::file(&self.path, key)?;
         Ok(match self.look_again(&path, passed)? {
-            Found::Absent => None,
-            Found::NotAFile => Some(obstacle(&path)),
-            Found::File { digest, .. } => Some(not_ours(digest.to_string())),
+            PathContent::Absent => None,
+            PathContent::NotAFile => Some(obstacle(&path)),
+            PathContent::File { digest, .. } => Some(not_ours(digest.to_string())),
         })
     }
 }
 
 /// The inventory entry of an object that is only intended: there is nothing to delete, but the entry may have
 /// to go.
-fn intended(entry: &Entry) -> Option<RecordedObject> {
+fn intended(entry: &FileEntry) -> Option<RecordedObject> {
     let file = entry.intended.as_ref()?;
     Some(RecordedObject {
         owner: entry.owner.clone(),

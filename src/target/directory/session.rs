@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use camino::{Utf8Path, Utf8PathBuf};
 use zeroize::Zeroizing;
 
-use super::files::{self, Folders, Found, Prepared};
+use super::files::{self, Folders, PathContent, Prepared};
 use super::index::Index;
-use super::inventory::{self, Entry, File, Inventory};
+use super::inventory::{self, FileEntry, Inventory, ManifestFile};
 use super::{DirectoryTarget, layout, yaml};
 use crate::catalog::RecordedObject;
 use crate::names::{Digest, ObjectKey, ResourceKey};
-use crate::target::{Intent, ResourceMark, Taken, TargetError, Task, Write};
+use crate::target::{Intent, ObjectWrite, ResourceMark, TargetError, Task, TaskResult};
 
-pub struct Session {
+pub struct FolderSession {
     target: DirectoryTarget,
     /// The inventory as it is on disk.
     saved: Inventory,
@@ -29,9 +29,9 @@ pub struct Session {
 
 impl DirectoryTarget {
     /// Settles what an earlier round left unfinished, then records the intent.
-    pub(in crate::target) fn begin(&self, intent: Intent) -> Result<Session, TargetError> {
+    pub(in crate::target) fn begin(&self, intent: Intent) -> Result<FolderSession, TargetError> {
         let saved = self.load()?;
-        let mut session = Session {
+        let mut session = FolderSession {
             target: self.clone(),
             inventory: saved.clone(),
             saved,
@@ -60,7 +60,7 @@ impl DirectoryTarget {
     }
 }
 
-impl Session {
+impl FolderSession {
     pub fn target(&self) -> &DirectoryTarget {
         &self.target
     }
@@ -86,10 +86,10 @@ impl Session {
 
     fn prepare_one(&self, key: &ObjectKey, text: &str) -> Result<Prepared, TargetError> {
         let intended = self.inventory.objects.get(key).and_then(|entry| entry.intended.as_ref());
-        let Some(File { path, .. }) = intended else {
+        let Some(ManifestFile { path, .. }) = intended else {
             return Err(TargetError::NotIntended { object: key.clone() });
         };
-        if matches!(self.target.look(path)?, Found::NotAFile) {
+        if matches!(self.target.look(path)?, PathContent::NotAFile) {
             return Err(TargetError::Foreign { path: self.target.full(path) });
         }
         files::make_folders(&self.target.output, &self.target.folder().join(path))?;
@@ -117,7 +117,7 @@ impl Session {
         self.begun = Some((number, task));
     }
 
-    pub async fn next(&mut self) -> Option<(usize, Taken)> {
+    pub async fn next(&mut self) -> Option<(usize, TaskResult)> {
         let (number, Task { object, uid, deletes }) = self.begun.take()?;
         let taken = match deletes {
             true => self.delete(&object, uid.as_deref()).await.map(|()| None),
@@ -148,20 +148,20 @@ impl Session {
         let target = &self.target;
         let changed = || TargetError::Changed { attempted: "write", path: target.full(&place) };
         match target.look(&place)? {
-            Found::Absent if uid.is_none() => {}
-            Found::File { digest, .. } if is_known && uid == Some(digest.as_str()) => {}
-            Found::NotAFile => return Err(TargetError::Foreign { path: target.full(&place) }),
-            Found::File { .. } if !is_known => {
+            PathContent::Absent if uid.is_none() => {}
+            PathContent::File { digest, .. } if is_known && uid == Some(digest.as_str()) => {}
+            PathContent::NotAFile => return Err(TargetError::Foreign { path: target.full(&place) }),
+            PathContent::File { .. } if !is_known => {
                 return Err(TargetError::Foreign { path: target.full(&place) });
             }
-            Found::Absent | Found::File { .. } => return Err(changed()),
+            PathContent::Absent | PathContent::File { .. } => return Err(changed()),
         }
-        if place != intended.path && !matches!(target.look(&intended.path)?, Found::Absent) {
+        if place != intended.path && !matches!(target.look(&intended.path)?, PathContent::Absent) {
             return Err(TargetError::Foreign { path: target.full(&intended.path) });
         }
         prepared.put_in_place()?;
         self.unsettled = true;
-        if place != intended.path && !matches!(target.look(&place)?, Found::Absent) {
+        if place != intended.path && !matches!(target.look(&place)?, PathContent::Absent) {
             files::remove(&target.full(&place))?;
         }
         let uid = intended.content.to_string();
@@ -182,8 +182,8 @@ impl Session {
         if let Some(written) = written {
             let path = self.target.full(&written.path);
             match self.target.look(&written.path)? {
-                Found::Absent => {}
-                Found::File { digest, .. } if uid == Some(digest.as_str()) => files::remove(&path)?,
+                PathContent::Absent => {}
+                PathContent::File { digest, .. } if uid == Some(digest.as_str()) => files::remove(&path)?,
                 _ => return Err(TargetError::Changed { attempted: "delete", path }),
             }
         }
@@ -212,7 +212,7 @@ impl Session {
             return Ok(None);
         };
         let manifest = match self.target.look(&file.path)? {
-            Found::File { bytes: Some(bytes), .. } => yaml::parse(key, &bytes),
+            PathContent::File { bytes: Some(bytes), .. } => yaml::parse(key, &bytes),
             _ => None,
         };
         Ok(Some(RecordedObject {
@@ -242,7 +242,7 @@ impl Session {
             return self.save();
         }
         let path = self.target.full(Utf8Path::new(inventory::FILE));
-        if !matches!(self.target.look(Utf8Path::new(inventory::FILE))?, Found::Absent) {
+        if !matches!(self.target.look(Utf8Path::new(inventory::FILE))?, PathContent::Absent) {
             files::remove(&path)?;
         }
         // The folders of the fleet and its organization are ours unless they have other content.
@@ -255,10 +255,10 @@ impl Session {
     }
 
     /// Adds the intent of writing an object to the inventory, and returns the file's text.
-    fn intend(&mut self, write: Write, index: &mut Index) -> Result<Zeroizing<String>, TargetError> {
+    fn intend(&mut self, write: ObjectWrite, index: &mut Index) -> Result<Zeroizing<String>, TargetError> {
         let path = layout::file(&self.target.path, &write.key)?;
         let text = yaml::text(&write)?;
-        let Write { key, owner, applied, .. } = write;
+        let ObjectWrite { key, owner, applied, .. } = write;
         let before = self.inventory.find(&key).cloned();
         let before = before.and_then(|known| self.inventory.objects.remove_entry(&known));
         if let Some((known, entry)) = &before {
@@ -273,14 +273,15 @@ impl Session {
             return Err(TargetError::Foreign { path: self.target.full(&path) });
         }
         for folder in files::folders(&path) {
-            if !self.inventory.folders.contains(folder) && matches!(self.target.look(folder)?, Found::Absent)
+            if !self.inventory.folders.contains(folder)
+                && matches!(self.target.look(folder)?, PathContent::Absent)
             {
                 self.inventory.folders.insert(folder.to_owned());
             }
         }
-        let intended = Some(File { path, applied, content: Digest::of(text.as_bytes()) });
+        let intended = Some(ManifestFile { path, applied, content: Digest::of(text.as_bytes()) });
         let written = before.and_then(|entry| entry.written);
-        let entry = Entry { owner, written, intended, deleting: false };
+        let entry = FileEntry { owner, written, intended, deleting: false };
         index.add(&key, &entry);
         self.inventory.objects.insert(key, entry);
         Ok(text)
@@ -294,20 +295,22 @@ impl Session {
                 continue;
             }
             let Some((file, found)) = self.target.current(entry, &mut Folders::new())? else { continue };
-            if entry.deleting && matches!(found, Found::Absent) {
+            if entry.deleting && matches!(found, PathContent::Absent) {
                 continue;
             }
             self.remove_moved(entry, &file)?;
             let owner = entry.owner.clone();
-            settled
-                .insert(key.clone(), Entry { owner, written: Some(file), intended: None, deleting: false });
+            settled.insert(
+                key.clone(),
+                FileEntry { owner, written: Some(file), intended: None, deleting: false },
+            );
         }
         self.inventory.objects = settled;
         Ok(())
     }
 
     /// Removes an object's old file when a crash interrupted its move.
-    fn remove_moved(&self, entry: &Entry, now: &File) -> Result<(), TargetError> {
+    fn remove_moved(&self, entry: &FileEntry, now: &ManifestFile) -> Result<(), TargetError> {
         let Some(old) = entry.written.as_ref().filter(|old| old.path != now.path) else { return Ok(()) };
         if self.target.look(&old.path)?.has(&old.content) {
             files::remove(&self.target.full(&old.path))?;
@@ -332,7 +335,10 @@ impl Session {
         let orphans = self.inventory.objects.iter().filter(|(_, entry)| mark(&entry.owner).is_none());
         let mut gone = Vec::new();
         for (key, entry) in orphans {
-            if matches!(self.target.current(entry, &mut Folders::new())?, Some((_, Found::Absent)) | None) {
+            if matches!(
+                self.target.current(entry, &mut Folders::new())?,
+                Some((_, PathContent::Absent)) | None
+            ) {
                 gone.push(key.clone());
             }
         }

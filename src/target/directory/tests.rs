@@ -13,7 +13,7 @@ use crate::catalog::RecordedFleet;
 use crate::names::{Digest, Json, Kind, ObjectKey, ResourceKey};
 use crate::plan::{ObservedFleet, ObservedObject, Reach};
 use crate::render::{Manifest, Stage};
-use crate::target::{Intent, ResourceMark, Write};
+use crate::target::{Intent, ObjectWrite, ResourceMark};
 
 struct Place {
     _dir: TempDir,
@@ -62,8 +62,15 @@ fn secret() -> (ObjectKey, Value) {
     (key, body)
 }
 
-fn write((key, filled): (ObjectKey, Value)) -> Write {
-    Write { key, owner: owner(), applied: Digest::of_json(&filled), filled, new: false, recreate: false }
+fn write((key, filled): (ObjectKey, Value)) -> ObjectWrite {
+    ObjectWrite {
+        key,
+        owner: owner(),
+        applied: Digest::of_json(&filled),
+        filled,
+        new: false,
+        recreate: false,
+    }
 }
 
 fn intent(writes: impl IntoIterator<Item = (ObjectKey, Value)>, deletes: &[&ObjectKey]) -> Intent {

@@ -5,13 +5,13 @@ use super::layout;
 use crate::names::{Json, ObjectKey};
 use crate::render::yaml::to_yaml;
 use crate::target::mask::redact;
-use crate::target::{TargetError, Write};
+use crate::target::{ObjectWrite, TargetError};
 
 /// The deepest nesting that is parsed: far deeper than any Kubernetes object, far too shallow to overflow a
 /// stack.
 const MAX_DEPTH: usize = 64;
 
-pub(super) fn text(write: &Write) -> Result<Zeroizing<String>, TargetError> {
+pub(super) fn text(write: &ObjectWrite) -> Result<Zeroizing<String>, TargetError> {
     let failed = |reason: String| TargetError::Yaml { object: write.key.clone(), reason };
     // A line break in a name would end the comment.
     let owner = write.owner.to_string().replace(char::is_control, " ");

@@ -19,13 +19,13 @@ use serde_json::Value;
 use super::access::{CONNECT_TIMEOUT, Denied, MAX_ANSWER, TookTooLong};
 use super::budget::{Budget, Charge, OverBudget};
 use super::error::KubeError;
-use super::items::{Broken, Items};
-use super::untrusted::{self, MAX_OBJECT, Unreadable};
+use super::items::{ListSplitError, ListSplitter};
+use super::untrusted::{self, MAX_OBJECT, ParseFailure};
 use crate::names::one_line;
 
 /// Why a call failed. All texts are ends of sentences.
 #[derive(Debug)]
-pub(super) enum Failed {
+pub(super) enum CallError {
     /// No connection came about, so nothing was sent.
     Unreached(String),
     /// The server was silent a moment ago, so nothing was sent.
@@ -60,27 +60,27 @@ pub(super) enum Barred {
     Stranger(String),
 }
 
-pub(super) struct Answer {
+pub(super) struct ServerAnswer {
     pub(super) made: bool,
     pub(super) value: Value,
 }
 
-impl From<OverBudget> for Failed {
-    fn from(over: OverBudget) -> Failed {
-        Failed::OverBudget(over)
+impl From<OverBudget> for CallError {
+    fn from(over: OverBudget) -> CallError {
+        CallError::OverBudget(over)
     }
 }
 
-impl From<Broken> for Failed {
-    fn from(broken: Broken) -> Failed {
+impl From<ListSplitError> for CallError {
+    fn from(broken: ListSplitError) -> CallError {
         match broken {
-            Broken::NotJson => Failed::Lost("the answer is not whole JSON".to_owned()),
-            Broken::TooLong(longest) => Failed::TooLong(longest),
+            ListSplitError::NotJson => CallError::Lost("the answer is not whole JSON".to_owned()),
+            ListSplitError::TooLong(longest) => CallError::TooLong(longest),
         }
     }
 }
 
-pub(super) struct Page<T> {
+pub(super) struct KubeListPage<T> {
     /// The caller's selection from the objects.
     pub(super) kept: Vec<T>,
     /// The list without its objects.
@@ -95,7 +95,7 @@ pub(super) async fn attempt(
     client: &Client,
     budget: &Arc<Budget>,
     request: Request<Vec<u8>>,
-) -> Result<Answer, Failed> {
+) -> Result<ServerAnswer, CallError> {
     let answer = client.send(request.map(Body::from)).await.map_err(|error| unanswered(&error))?;
     let (head, body) = answer.into_parts();
     whole(&head, body, budget).await
@@ -107,8 +107,8 @@ pub(super) async fn page<T>(
     client: &Client,
     budget: &Arc<Budget>,
     request: Request<Vec<u8>>,
-    keep: impl Fn(Value) -> Result<Option<(T, usize)>, Failed>,
-) -> Result<Page<T>, Failed> {
+    keep: impl Fn(Value) -> Result<Option<(T, usize)>, CallError>,
+) -> Result<KubeListPage<T>, CallError> {
     let answer = client.send(request.map(Body::from)).await.map_err(|error| unanswered(&error))?;
     let (head, mut body) = answer.into_parts();
     if header(&head.headers, CONTENT_TYPE).is_some_and(|kind| !kind.starts_with("application/json")) {
@@ -120,7 +120,7 @@ pub(super) async fn page<T>(
             Err(failed) => failed,
         });
     }
-    let (mut items, mut kept, mut objects, mut bytes) = (Items::default(), Vec::new(), 0, 0);
+    let (mut items, mut kept, mut objects, mut bytes) = (ListSplitter::default(), Vec::new(), 0, 0);
     let (mut charge, mut held) = (Charge::new(budget), Charge::new(budget));
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(|error| cut(&error))?.into_data() else { continue };
@@ -131,27 +131,27 @@ pub(super) async fn page<T>(
                 charge.add(weight)?;
                 kept.push(item);
             }
-            Ok::<_, Failed>(())
+            Ok::<_, CallError>(())
         })?;
         held.set(items.held())?;
     }
     let envelope = parsed(&head, items.envelope())?;
-    Ok(Page { kept, envelope, objects, bytes, charge })
+    Ok(KubeListPage { kept, envelope, objects, bytes, charge })
 }
 
 /// Parses a part of a response that claims to be JSON.
-fn parsed(head: &Parts, bytes: &[u8]) -> Result<Value, Failed> {
+fn parsed(head: &Parts, bytes: &[u8]) -> Result<Value, CallError> {
     let says_json =
         || header(&head.headers, CONTENT_TYPE).is_some_and(|it| it.starts_with("application/json"));
     untrusted::value(bytes).map_err(|unreadable| match unreadable {
-        Unreadable::TooMuch => Failed::TooLong(MAX_OBJECT),
-        Unreadable::NotJson if says_json() => not_whole(head),
-        Unreadable::NotJson => stray(head.status, &head.headers),
+        ParseFailure::TooMuch => CallError::TooLong(MAX_OBJECT),
+        ParseFailure::NotJson if says_json() => not_whole(head),
+        ParseFailure::NotJson => stray(head.status, &head.headers),
     })
 }
 
-fn not_whole(head: &Parts) -> Failed {
-    Failed::Lost(format!("the answer is not whole JSON ({})", head.status))
+fn not_whole(head: &Parts) -> CallError {
+    CallError::Lost(format!("the answer is not whole JSON ({})", head.status))
 }
 
 /// Starts a call whose response has no end, and returns the response as a stream.
@@ -159,7 +159,7 @@ pub(super) async fn stream(
     client: &Client,
     budget: &Arc<Budget>,
     request: Request<Vec<u8>>,
-) -> Result<impl AsyncBufRead + use<>, Failed> {
+) -> Result<impl AsyncBufRead + use<>, CallError> {
     let answer = client.send(request.map(Body::from)).await.map_err(|error| unanswered(&error))?;
     let (head, body) = answer.into_parts();
     if head.status.is_success() {
@@ -171,37 +171,37 @@ pub(super) async fn stream(
     })
 }
 
-async fn whole(head: &Parts, mut body: Body, budget: &Arc<Budget>) -> Result<Answer, Failed> {
+async fn whole(head: &Parts, mut body: Body, budget: &Arc<Budget>) -> Result<ServerAnswer, CallError> {
     let (mut bytes, mut held) = (Vec::new(), Charge::new(budget));
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(|error| cut(&error))?.into_data() else { continue };
         if bytes.len() + data.len() > MAX_OBJECT {
-            return Err(Failed::TooLong(MAX_OBJECT));
+            return Err(CallError::TooLong(MAX_OBJECT));
         }
         held.add(data.len())?;
         bytes.extend_from_slice(&data);
     }
     let value = parsed(head, &bytes)?;
     if head.status.is_success() {
-        return Ok(Answer { made: head.status == StatusCode::CREATED, value });
+        return Ok(ServerAnswer { made: head.status == StatusCode::CREATED, value });
     }
     if !is_error(head.status) || value["kind"] != "Status" {
         return Err(stray(head.status, &head.headers));
     }
     let status: Status = serde_json::from_value(value).map_err(|_| stray(head.status, &head.headers))?;
     let status = status.with_code(head.status.as_u16()).boxed();
-    Err(Failed::Refused { status, retry_after: retry_after(&head.headers) })
+    Err(CallError::Refused { status, retry_after: retry_after(&head.headers) })
 }
 
 fn is_error(status: StatusCode) -> bool {
     status.is_client_error() || status.is_server_error()
 }
 
-fn stray(status: StatusCode, headers: &HeaderMap) -> Failed {
+fn stray(status: StatusCode, headers: &HeaderMap) -> CallError {
     let kind = header(headers, CONTENT_TYPE).and_then(|kind| kind.split(';').next());
     // No media type is longer (RFC 6838).
     let kind = kind.map(|kind| one_line(kind, 127).into_owned());
-    Failed::Stray { code: status.as_u16(), kind, retry_after: retry_after(headers) }
+    CallError::Stray { code: status.as_u16(), kind, retry_after: retry_after(headers) }
 }
 
 /// The `Retry-After` header in seconds. No proxy in front of API servers uses its date form.
@@ -213,22 +213,22 @@ fn header(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name)?.to_str().ok()
 }
 
-fn unanswered(error: &(dyn Error + 'static)) -> Failed {
+fn unanswered(error: &(dyn Error + 'static)) -> CallError {
     if let Some(denied) = causes(error).find_map(|cause| cause.downcast_ref::<Denied>()) {
-        return Failed::Barred(Barred::Address(denied.clone()));
+        return CallError::Barred(Barred::Address(denied.clone()));
     }
     if let Some(error) = causes(error).find_map(|cause| cause.downcast_ref::<rustls::Error>())
         && let rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented = error
     {
-        return Failed::Barred(Barred::Stranger(error.to_string()));
+        return CallError::Barred(Barred::Stranger(error.to_string()));
     }
     if causes(error).any(|cause| cause.is::<TookTooLong>()) {
-        return Failed::Unreached(format!("it took longer than {} s", CONNECT_TIMEOUT.as_secs()));
+        return CallError::Unreached(format!("it took longer than {} s", CONNECT_TIMEOUT.as_secs()));
     }
     let mut clients = causes(error).filter_map(|cause| cause.downcast_ref::<legacy::Error>());
     match clients.any(legacy::Error::is_connect) {
-        true => Failed::Unreached(deepest(error)),
-        false => Failed::Lost(ended(error)),
+        true => CallError::Unreached(deepest(error)),
+        false => CallError::Lost(ended(error)),
     }
 }
 
@@ -236,10 +236,10 @@ fn ended(error: &(dyn Error + 'static)) -> String {
     format!("the connection ended before the answer did: {}", deepest(error))
 }
 
-fn cut(error: &(dyn Error + 'static)) -> Failed {
+fn cut(error: &(dyn Error + 'static)) -> CallError {
     match causes(error).any(|cause| cause.is::<LengthLimitError>()) {
-        true => Failed::TooLong(MAX_ANSWER),
-        false => Failed::Lost(ended(error)),
+        true => CallError::TooLong(MAX_ANSWER),
+        false => CallError::Lost(ended(error)),
     }
 }
 
@@ -256,73 +256,73 @@ fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn
     })
 }
 
-impl Failed {
+impl CallError {
     pub(super) fn asks_to_wait(&self) -> Option<Duration> {
         match self {
-            Failed::Refused { retry_after, .. } | Failed::Stray { retry_after, .. } => *retry_after,
+            CallError::Refused { retry_after, .. } | CallError::Stray { retry_after, .. } => *retry_after,
             _ => None,
         }
     }
 
     pub(super) fn is_silence(&self) -> bool {
-        matches!(self, Failed::Unreached(_) | Failed::Overdue(_))
+        matches!(self, CallError::Unreached(_) | CallError::Overdue(_))
     }
 
     pub(super) fn is_refusal(&self, code: u16) -> bool {
-        matches!(self, Failed::Refused { status, .. } if status.code == code)
+        matches!(self, CallError::Refused { status, .. } if status.code == code)
     }
 
     /// Whether the response was a 404, from the API server or from a proxy.
     pub(super) fn is_not_found(&self) -> bool {
-        self.is_refusal(404) || matches!(self, Failed::Stray { code: 404, .. })
+        self.is_refusal(404) || matches!(self, CallError::Stray { code: 404, .. })
     }
 
     /// Whether the call may have taken effect nevertheless.
     pub(super) fn may_be_done(&self) -> bool {
         match self {
-            Failed::Lost(_)
-            | Failed::TooLong(_)
-            | Failed::OverBudget(_)
-            | Failed::Misnamed
-            | Failed::Overdue(_) => true,
-            Failed::Stray { code, .. } => *code < 400 || *code >= 500,
-            Failed::Refused { status, .. } => status.code >= 500,
-            Failed::Unreached(_) | Failed::Resting(_) | Failed::Barred(_) => false,
+            CallError::Lost(_)
+            | CallError::TooLong(_)
+            | CallError::OverBudget(_)
+            | CallError::Misnamed
+            | CallError::Overdue(_) => true,
+            CallError::Stray { code, .. } => *code < 400 || *code >= 500,
+            CallError::Refused { status, .. } => status.code >= 500,
+            CallError::Unreached(_) | CallError::Resting(_) | CallError::Barred(_) => false,
         }
     }
 
     pub(super) fn reason(&self) -> String {
         match self {
-            Failed::Unreached(reason) => format!("no connection came about: {reason}"),
-            Failed::Resting(reason) => format!("{reason}, a moment ago"),
-            Failed::Barred(Barred::Address(denied)) => denied.to_string(),
-            Failed::Barred(Barred::Stranger(reason)) => reason.clone(),
-            Failed::Lost(reason) => reason.clone(),
-            Failed::TooLong(longest) => {
+            CallError::Unreached(reason) => format!("no connection came about: {reason}"),
+            CallError::Resting(reason) => format!("{reason}, a moment ago"),
+            CallError::Barred(Barred::Address(denied)) => denied.to_string(),
+            CallError::Barred(Barred::Stranger(reason)) => reason.clone(),
+            CallError::Lost(reason) => reason.clone(),
+            CallError::TooLong(longest) => {
                 format!("a part of the answer is longer than {} KiB, which none is", longest >> 10)
             }
-            Failed::OverBudget(OverBudget(reason)) => reason.clone(),
-            Failed::Misnamed => "an object in the answer has a name that no API server gives".to_owned(),
-            Failed::Overdue(longest) => format!("no whole answer came within {} s", longest.as_secs()),
-            Failed::Stray { code, kind, .. } => stray_reason(*code, kind.as_deref()),
-            Failed::Refused { status, .. } => status.message.clone(),
+            CallError::OverBudget(OverBudget(reason)) => reason.clone(),
+            CallError::Misnamed => "an object in the answer has a name that no API server gives".to_owned(),
+            CallError::Overdue(longest) => format!("no whole answer came within {} s", longest.as_secs()),
+            CallError::Stray { code, kind, .. } => stray_reason(*code, kind.as_deref()),
+            CallError::Refused { status, .. } => status.message.clone(),
         }
     }
 
     /// The error for a person, with what was attempted and how often.
-    pub(super) fn told(self, attempted: &str, tries: u32) -> KubeError {
+    pub(super) fn into_kube_error(self, attempted: &str, tries: u32) -> KubeError {
         let times = if tries > 1 { format!(" (tried {tries} times)") } else { String::new() };
         match self {
-            Failed::Barred(Barred::Address(denied)) => KubeError::Denied(denied),
-            Failed::Barred(Barred::Stranger(reason)) => {
+            CallError::Barred(Barred::Address(denied)) => KubeError::Denied(denied),
+            CallError::Barred(Barred::Stranger(reason)) => {
                 // The text may quote the certificate.
                 KubeError::Untrusted { attempted: attempted.to_owned(), reason: KubeError::line(&reason) }
             }
-            Failed::Refused { mut status, .. } => {
+            CallError::Refused { mut status, .. } => {
                 status.message.push_str(&times);
                 KubeError::refused(attempted, &status)
             }
-            Failed::OverBudget(_) | Failed::TooLong(_) => KubeError::too_much(attempted, self.reason()),
+            CallError::OverBudget(_) | CallError::TooLong(_) => KubeError::too_much(attempted, self.reason()),
             other => KubeError::connection(attempted, other.reason() + &times),
         }
     }

@@ -14,20 +14,20 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 use tokio::time::{Instant, timeout};
 
-use super::answer::{Answer, Failed, attempt};
+use super::answer::{CallError, ServerAnswer, attempt};
 use super::budget::Budget;
 use super::error::KubeError;
 use super::inventory::namespace_key;
-use super::pulse::Pulse;
-use super::retry::{CALL_TIMEOUT, Nature, persist};
+use super::retry::{CALL_TIMEOUT, Repeatability, call_with_retries};
+use super::server_liveness::ServerLiveness;
 use super::tally;
 use super::untrusted;
-use super::watch::Written;
+use super::watch::OwnWrite;
 use crate::names::ObjectKey;
 use crate::parallel::locked;
 
-pub(super) use lists::Listed;
-pub(super) use writes::{Applied, ApplyError, Mode};
+pub(super) use lists::ListResult;
+pub(super) use writes::{ApplyAnswer, ApplyError, Mode};
 
 /// Our field manager.
 pub(super) const MANAGER: &str = "streamfleet";
@@ -41,11 +41,11 @@ type Served = (String, bool);
 
 pub(super) struct Api {
     client: Client,
-    pulse: Pulse,
+    pulse: ServerLiveness,
     budget: Arc<Budget>,
     served: Mutex<BTreeMap<String, BTreeMap<String, Served>>>,
     /// Our writes that the watches have yet to deliver. None without watches.
-    written: Option<Mutex<Vec<Written>>>,
+    written: Option<Mutex<Vec<OwnWrite>>>,
     secrets_everywhere: OnceCell<bool>,
     user: OnceCell<String>,
     /// Namespaces in which granting ourselves access to Secrets failed, and when.
@@ -56,7 +56,7 @@ impl Api {
     pub(super) fn new(client: Client) -> Self {
         Self {
             client,
-            pulse: Pulse::default(),
+            pulse: ServerLiveness::default(),
             budget: Arc::default(),
             served: Mutex::default(),
             written: None,
@@ -75,12 +75,12 @@ impl Api {
         &self.budget
     }
 
-    pub(super) fn take_written(&self) -> Vec<Written> {
+    pub(super) fn take_written(&self) -> Vec<OwnWrite> {
         let written = self.written.as_ref().map(|it| locked(it));
         written.map(|mut written| std::mem::take(&mut *written)).unwrap_or_default()
     }
 
-    fn wrote(&self, written: Option<Written>) {
+    fn wrote(&self, written: Option<OwnWrite>) {
         if let (Some(all), Some(written)) = (&self.written, written) {
             locked(all).push(written);
         }
@@ -88,8 +88,8 @@ impl Api {
 
     /// The UID of `kube-system`, which identifies the Kubernetes cluster.
     pub(super) async fn cluster(&self) -> Result<String, KubeError> {
-        let answer = self.send(Nature::Repeatable, kube_system()?).await;
-        answer.map_err(|(failed, tries)| failed.told(KUBE_SYSTEM, tries)).and_then(whose)
+        let answer = self.send(Repeatability::Repeatable, kube_system()?).await;
+        answer.map_err(|(failed, tries)| failed.into_kube_error(KUBE_SYSTEM, tries)).and_then(kube_system_uid)
     }
 
     /// Like [`Self::cluster`], in one try and even while the server counts as silent. The caller repeats it
@@ -97,10 +97,10 @@ impl Api {
     pub(super) async fn probe(&self) -> Result<String, KubeError> {
         let answer = timeout(CALL_TIMEOUT, attempt(&self.client, &self.budget, kube_system()?)).await;
         let answer = answer
-            .unwrap_or(Err(Failed::Overdue(CALL_TIMEOUT)))
-            .map_err(|failed| failed.told(KUBE_SYSTEM, 1))?;
+            .unwrap_or(Err(CallError::Overdue(CALL_TIMEOUT)))
+            .map_err(|failed| failed.into_kube_error(KUBE_SYSTEM, 1))?;
         self.pulse.answered(Instant::now());
-        whose(answer)
+        kube_system_uid(answer)
     }
 
     pub(super) async fn falls_silent(&self) -> KubeError {
@@ -117,7 +117,7 @@ impl Api {
         let Some(path) = self.path(key).await? else { return Ok(None) };
         let attempted = format!("read {key}");
         let found = found(self.call(&attempted, Method::GET, &path, None, &Value::Null).await)?;
-        found.map(|object| of(&attempted, key, object)).transpose()
+        found.map(|object| checked_object(&attempted, key, object)).transpose()
     }
 
     pub(super) async fn is_served(&self, api_version: &str, kind: &str) -> Result<bool, KubeError> {
@@ -152,22 +152,22 @@ impl Api {
     ) -> Result<Option<BTreeMap<String, Served>>, KubeError> {
         let attempted = format!("read which kinds there are in {api_version}");
         let request = request(&attempted, Method::GET, &root(api_version), None, &Value::Null)?;
-        let list = match self.send(Nature::Repeatable, request).await {
-            Ok(Answer { value: list, .. })
+        let list = match self.send(Repeatability::Repeatable, request).await {
+            Ok(ServerAnswer { value: list, .. })
                 if list["kind"] == "APIResourceList" && list["groupVersion"] == api_version =>
             {
                 list
             }
-            Ok(_) => return Err(unasked(&attempted)),
+            Ok(_) => return Err(unexpected_response(&attempted)),
             Err((failed, _))
                 if failed.is_not_found() && !self.lists_version(&attempted, api_version).await? =>
             {
                 return Ok(None);
             }
-            Err((failed, tries)) => return Err(failed.told(&attempted, tries)),
+            Err((failed, tries)) => return Err(failed.into_kube_error(&attempted, tries)),
         };
         // A missing field says nothing about any kind.
-        let resources = list["resources"].as_array().ok_or_else(|| unasked(&attempted))?;
+        let resources = list["resources"].as_array().ok_or_else(|| unexpected_response(&attempted))?;
         // Truncating is no option: objects of an omitted kind would count as gone.
         if resources.len() > MAX_KINDS {
             let reason = format!("{api_version} has more than {MAX_KINDS} kinds");
@@ -188,7 +188,7 @@ impl Api {
     async fn lists_version(&self, attempted: &str, api_version: &str) -> Result<bool, KubeError> {
         let groups = self.call(attempted, Method::GET, "/apis", None, &Value::Null).await?;
         let listed = groups["groups"].as_array().filter(|_| groups["kind"] == "APIGroupList");
-        let groups = listed.ok_or_else(|| unasked(attempted))?.iter();
+        let groups = listed.ok_or_else(|| unexpected_response(attempted))?.iter();
         let mut versions = groups.flat_map(|group| group["versions"].as_array().into_iter().flatten());
         Ok(api_version == "v1" || versions.any(|version| version["groupVersion"] == api_version))
     }
@@ -208,30 +208,34 @@ impl Api {
         body: &Value,
     ) -> Result<Value, KubeError> {
         let request = request(attempted, method, path, content, body)?;
-        let answer = self.send(Nature::Repeatable, request).await;
-        answer.map(|answer| answer.value).map_err(|(failed, tries)| failed.told(attempted, tries))
+        let answer = self.send(Repeatability::Repeatable, request).await;
+        answer.map(|answer| answer.value).map_err(|(failed, tries)| failed.into_kube_error(attempted, tries))
     }
 
     /// Sends a request with retries. An error comes with the number of tries.
-    async fn send(&self, nature: Nature, request: Request<Vec<u8>>) -> Result<Answer, (Failed, u32)> {
+    async fn send(
+        &self,
+        nature: Repeatability,
+        request: Request<Vec<u8>>,
+    ) -> Result<ServerAnswer, (CallError, u32)> {
         self.send_by(nature, request.uri().path(), || attempt(&self.client, &self.budget, request.clone()))
             .await
     }
 
     /// Like [`Self::send`], for any way to read the response.
-    async fn send_by<T, C: Future<Output = Result<T, Failed>>>(
+    async fn send_by<T, C: Future<Output = Result<T, CallError>>>(
         &self,
-        nature: Nature,
+        nature: Repeatability,
         path: &str,
         attempt: impl Fn() -> C,
-    ) -> Result<T, (Failed, u32)> {
+    ) -> Result<T, (CallError, u32)> {
         let began = Instant::now();
         if let Some(reason) = self.pulse.silence(began) {
-            return Err((Failed::Resting(reason), 0));
+            return Err((CallError::Resting(reason), 0));
         }
         let mut answer = self.persistent(nature, &attempt).await;
         if let Err((failed, _)) = &answer
-            && Box::pin(self.grants(path, failed)).await
+            && Box::pin(self.grant_after_refusal(path, failed)).await
         {
             answer = self.once_granted(nature, path, &attempt).await;
         }
@@ -243,18 +247,18 @@ impl Api {
         }
         // A URL that isn't served gives a 404 without a `Status`: the kind may have gone, or have moved to
         // another version.
-        if let Err((Failed::Stray { code: 404, .. }, _)) = &answer {
+        if let Err((CallError::Stray { code: 404, .. }, _)) = &answer {
             self.lock().clear();
         }
         answer
     }
 
-    async fn persistent<T, C: Future<Output = Result<T, Failed>>>(
+    async fn persistent<T, C: Future<Output = Result<T, CallError>>>(
         &self,
-        nature: Nature,
+        nature: Repeatability,
         attempt: impl Fn() -> C,
-    ) -> Result<T, (Failed, u32)> {
-        let answer = persist(nature, attempt).await;
+    ) -> Result<T, (CallError, u32)> {
+        let answer = call_with_retries(nature, attempt).await;
         tally::count(&answer);
         answer
     }
@@ -266,8 +270,8 @@ fn kube_system() -> Result<Request<Vec<u8>>, KubeError> {
     request(KUBE_SYSTEM, Method::GET, "/api/v1/namespaces/kube-system", None, &Value::Null)
 }
 
-fn whose(answer: Answer) -> Result<String, KubeError> {
-    let namespace = of(KUBE_SYSTEM, &namespace_key("kube-system"), answer.value)?;
+fn kube_system_uid(answer: ServerAnswer) -> Result<String, KubeError> {
+    let namespace = checked_object(KUBE_SYSTEM, &namespace_key("kube-system"), answer.value)?;
     Ok(uid(&namespace).unwrap_or_default().to_owned())
 }
 
@@ -306,15 +310,15 @@ fn found(answer: Result<Value, KubeError>) -> Result<Option<Value>, KubeError> {
 }
 
 /// Returns an object if it is the requested one, and not a proxy's response.
-fn of(attempted: &str, key: &ObjectKey, object: Value) -> Result<Value, KubeError> {
+fn checked_object(attempted: &str, key: &ObjectKey, object: Value) -> Result<Value, KubeError> {
     let is_one = object["kind"] == key.kind.as_str()
         && object.pointer("/metadata/name").is_some_and(|name| name == key.name.as_str())
         && uid(&object).is_some_and(|uid| !uid.is_empty())
         && untrusted::is_named_properly(&key.kind, &object);
-    if is_one { Ok(object) } else { Err(unasked(attempted)) }
+    if is_one { Ok(object) } else { Err(unexpected_response(attempted)) }
 }
 
-pub(super) fn unasked(attempted: &str) -> KubeError {
+pub(super) fn unexpected_response(attempted: &str) -> KubeError {
     KubeError::connection(attempted, "the answer is not to what was asked")
 }
 

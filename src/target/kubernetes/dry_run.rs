@@ -8,7 +8,7 @@ use futures_util::stream::{self, StreamExt as _};
 use serde_json::Value;
 
 use super::api::Api;
-use super::write::{self, Applied};
+use super::write::{self, ApplyOutcome};
 use super::{KubeError, KubernetesTarget};
 use crate::names::{Digest, ObjectKey};
 use crate::plan::{DryRun, DryRuns, UNASKED};
@@ -33,7 +33,7 @@ const RECREATED: [&str; 13] = [
     "ServiceAccount",
 ];
 
-pub struct Trial {
+pub struct DryRunStep {
     pub key: ObjectKey,
     pub uid: Option<String>,
     /// The digest of the manifest, with secrets as references.
@@ -45,7 +45,7 @@ pub struct Trial {
 impl KubernetesTarget {
     /// Returns the server's verdict on each step. After one step of a kind gets no answer, the other steps of
     /// the kind are not checked, so that a hanging webhook delays a plan only once.
-    pub async fn dry_run(&self, trials: Vec<Trial>) -> DryRuns {
+    pub async fn dry_run(&self, trials: Vec<DryRunStep>) -> DryRuns {
         let Ok(api) = self.api().await else { return DryRuns::new() };
         let unanswered = RefCell::new(BTreeMap::new());
         let asked = trials.into_iter().map(async |trial| {
@@ -87,11 +87,11 @@ impl KubernetesTarget {
     }
 }
 
-async fn ask(api: &Api, trial: Trial) -> Result<DryRun, KubeError> {
-    let Trial { key, uid, applied, filled } = trial;
+async fn ask(api: &Api, trial: DryRunStep) -> Result<DryRun, KubeError> {
+    let DryRunStep { key, uid, applied, filled } = trial;
     let body = write::body(filled.clone(), &applied, uid.as_deref());
     match write::apply(api, &key, body, true).await {
-        Ok(Applied { overwritten, left, .. }) => Ok(DryRun::Accepted { overwritten, left }),
+        Ok(ApplyOutcome { overwritten, left, .. }) => Ok(DryRun::Accepted { overwritten, left }),
         Err(error @ KubeError::Immutable { .. }) if RECREATED.contains(&key.kind.as_str()) => {
             // Recreate only if the server would accept the new object; otherwise the old one would be lost
             // for nothing.

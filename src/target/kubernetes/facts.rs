@@ -8,26 +8,26 @@ use tokio::time::Instant;
 
 use super::KubernetesTarget;
 use crate::parallel::locked;
-use crate::plan::preflight::{Extras, Facts};
+use crate::plan::preflight::{Extras, PreflightFacts};
 
 /// How long a change may depend on cached facts. It is also the longest that a fixed problem stays unnoticed.
 const FRESH: Duration = Duration::from_secs(120);
 
 #[derive(Default)]
-pub(super) struct Known(Mutex<Option<Found>>);
+pub(super) struct FactsCache(Mutex<Option<CachedFacts>>);
 
-struct Found {
+struct CachedFacts {
     at: Instant,
     extras: Extras,
-    facts: Arc<Facts>,
+    facts: Arc<PreflightFacts>,
 }
 
-impl Known {
+impl FactsCache {
     pub(super) fn forget(&self) {
         *self.lock() = None;
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Found>> {
+    fn lock(&self) -> MutexGuard<'_, Option<CachedFacts>> {
         // Only whole values are stored, so a panic can't have left it inconsistent.
         locked(&self.0)
     }
@@ -35,8 +35,8 @@ impl Known {
 
 impl KubernetesTarget {
     /// Returns the cached facts, however old, or collects them.
-    pub(in crate::target) async fn facts(&self, extras: Extras) -> Option<Arc<Facts>> {
-        let known = self.facts.lock().as_ref().filter(|it| it.extras == extras).map(Found::facts);
+    pub(in crate::target) async fn facts(&self, extras: Extras) -> Option<Arc<PreflightFacts>> {
+        let known = self.facts.lock().as_ref().filter(|it| it.extras == extras).map(CachedFacts::facts);
         match known {
             Some(known) => Some(known),
             None => self.find_facts(extras).await,
@@ -47,16 +47,16 @@ impl KubernetesTarget {
         self.facts.lock().as_ref().is_some_and(|found| found.at.elapsed() < FRESH)
     }
 
-    pub(in crate::target) async fn find_facts(&self, extras: Extras) -> Option<Arc<Facts>> {
+    pub(in crate::target) async fn find_facts(&self, extras: Extras) -> Option<Arc<PreflightFacts>> {
         let at = Instant::now();
         let facts = Arc::new(self.while_planning(self.preflight(extras)).await?);
-        *self.facts.lock() = Some(Found { at, extras, facts: Arc::clone(&facts) });
+        *self.facts.lock() = Some(CachedFacts { at, extras, facts: Arc::clone(&facts) });
         Some(facts)
     }
 }
 
-impl Found {
-    fn facts(&self) -> Arc<Facts> {
+impl CachedFacts {
+    fn facts(&self) -> Arc<PreflightFacts> {
         Arc::clone(&self.facts)
     }
 }

@@ -24,7 +24,7 @@ use super::untrusted;
 use crate::catalog::RecordedObject;
 use crate::names::{Digest, FleetKey, Json, ObjectKey, ResourceKey, is_deceptive};
 use crate::plan::Contest;
-use crate::target::{self, marks::Marks};
+use crate::target::{self, marks::InventoryMarks};
 
 pub(super) const NAMESPACE: &str = crate::plan::preflight::SYSTEM_NAMESPACE;
 
@@ -55,17 +55,17 @@ const INTENTS_IN_ONE: usize = 1_000;
 pub(super) struct Inventory {
     fleet: FleetKey,
     installation: Uuid,
-    pub(super) resources: Marks,
-    pub(super) objects: BTreeMap<ObjectKey, Entry>,
-    saved: BTreeMap<String, Saved>,
+    pub(super) resources: InventoryMarks,
+    pub(super) objects: BTreeMap<ObjectKey, ObjectEntry>,
+    saved: BTreeMap<String, SavedConfigMap>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Entry {
+pub(super) struct ObjectEntry {
     pub(super) owner: ResourceKey,
     /// The object as it was last applied. None when applying is only intended.
     #[serde(default)]
-    pub(super) written: Option<Written>,
+    pub(super) written: Option<AppliedObject>,
     /// The digest of the manifest that is about to be applied, or was when the process crashed.
     #[serde(default)]
     pub(super) intended: Option<Digest>,
@@ -75,7 +75,7 @@ pub(super) struct Entry {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Written {
+pub(super) struct AppliedObject {
     pub(super) uid: String,
     /// The digest of the manifest, with secrets as references.
     pub(super) applied: Digest,
@@ -94,17 +94,17 @@ pub(super) struct Left {
     pub(super) managers: Digest,
 }
 
-impl Entry {
+impl ObjectEntry {
     /// Merges another ConfigMap's entry of the same object: one has what was applied, the other what is
     /// intended.
-    fn add(&mut self, other: &Entry) {
+    fn add(&mut self, other: &ObjectEntry) {
         self.written = self.written.take().or_else(|| other.written.clone());
         self.intended = self.intended.take().or_else(|| other.intended.clone());
         self.deleting |= other.deleting;
     }
 
     pub(super) fn recorded(&self) -> Option<RecordedObject> {
-        let Written { uid, applied, .. } = self.written.clone()?;
+        let AppliedObject { uid, applied, .. } = self.written.clone()?;
         Some(RecordedObject { owner: self.owner.clone(), uid: Some(uid), applied, manifest: None })
     }
 }
@@ -115,16 +115,16 @@ struct Chunk {
     fleet: FleetKey,
     installation: Uuid,
     #[serde(default)]
-    resources: Marks,
+    resources: InventoryMarks,
     #[serde(default)]
-    objects: BTreeMap<ObjectKey, Entry>,
+    objects: BTreeMap<ObjectKey, ObjectEntry>,
     /// In `inventory`, the names of the other ConfigMaps, including those about to be created.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     chunks: BTreeSet<String>,
 }
 
 #[derive(Deserialize)]
-struct Versioned {
+struct ConfigMapVersion {
     version: u32,
 }
 
@@ -151,7 +151,7 @@ impl Inventory {
         let mut inventory = Inventory {
             fleet: fleet.clone(),
             installation,
-            resources: Marks::default(),
+            resources: InventoryMarks::default(),
             objects: BTreeMap::new(),
             saved: BTreeMap::new(),
         };
@@ -196,7 +196,7 @@ impl Inventory {
     }
 
     fn take(&mut self, name: &str, map: &Value) -> Result<(), KubeError> {
-        let saved = Saved { chunk: Chunk::parse(name, map)?, metadata: metadata(map) };
+        let saved = SavedConfigMap { chunk: Chunk::parse(name, map)?, metadata: metadata(map) };
         let chunk = &saved.chunk;
         if chunk.fleet != self.fleet {
             return Err(KubeError::AnotherFleet { whose: super::whose(&chunk.fleet, &self.fleet) });
@@ -280,7 +280,7 @@ impl Inventory {
         api.create(&namespace_key(NAMESPACE), &namespace).await?;
         match api.create(&config_map(MAIN), &chunk.body(MAIN, None)).await? {
             Some(map) => {
-                let saved = Saved { chunk: chunk.clone(), metadata: metadata(&map) };
+                let saved = SavedConfigMap { chunk: chunk.clone(), metadata: metadata(&map) };
                 self.saved.insert(MAIN.to_owned(), saved);
             }
             // Loading reports a foreign owner. If the owner is this fleet, another run is recording its
@@ -303,10 +303,10 @@ impl Inventory {
         for (key, entry) in &self.objects {
             if entry.written.is_some() {
                 let entries = known.entry(chunk_of(key)).or_default();
-                entries.push((key, Entry { intended: None, ..entry.clone() }));
+                entries.push((key, ObjectEntry { intended: None, ..entry.clone() }));
             }
             if entry.intended.is_some() {
-                intended.push((key, Entry { written: None, deleting: false, ..entry.clone() }));
+                intended.push((key, ObjectEntry { written: None, deleting: false, ..entry.clone() }));
             }
         }
         chunks.extend(known.into_iter().map(|(name, entries)| (name, self.chunk(entries))));
@@ -319,8 +319,8 @@ impl Inventory {
         chunks
     }
 
-    fn chunk<'o>(&self, entries: impl IntoIterator<Item = (&'o ObjectKey, Entry)>) -> Chunk {
-        let objects: BTreeMap<ObjectKey, Entry> =
+    fn chunk<'o>(&self, entries: impl IntoIterator<Item = (&'o ObjectKey, ObjectEntry)>) -> Chunk {
+        let objects: BTreeMap<ObjectKey, ObjectEntry> =
             entries.into_iter().map(|(key, entry)| (key.clone(), entry)).collect();
         let resources = self.resources.of(objects.values().map(|entry| &entry.owner));
         Chunk {
@@ -341,7 +341,8 @@ impl Chunk {
             |reason: String| KubeError::Damaged { name: name.to_owned(), reason: KubeError::line(&reason) };
         let text = map.get("data").and_then(|data| data.get(KEY)?.as_str());
         let text = text.ok_or_else(|| damaged(format!("it has no `{KEY}`")))?;
-        let Versioned { version } = serde_json::from_str(text).map_err(|error| damaged(error.to_string()))?;
+        let ConfigMapVersion { version } =
+            serde_json::from_str(text).map_err(|error| damaged(error.to_string()))?;
         if version > VERSION {
             return Err(KubeError::Newer { name: name.to_owned(), found: version, known: VERSION });
         }
@@ -357,7 +358,7 @@ impl Chunk {
         let fits = |key: &ResourceKey| untrusted::is_dns(&key.name);
         let told = |text: &str| text.len() <= LONGEST_CONTEST && !text.contains(is_deceptive);
         let is_told = |it: &Contest| told(&it.manager) && told(&it.field);
-        let contests = |entry: &Entry| {
+        let contests = |entry: &ObjectEntry| {
             let left = entry.written.iter().filter_map(|written| written.left.as_ref());
             left.flat_map(|left| &left.contests).all(is_told)
         };
@@ -379,13 +380,13 @@ impl Chunk {
 }
 
 #[derive(Clone)]
-struct Saved {
+struct SavedConfigMap {
     chunk: Chunk,
-    metadata: Metadata,
+    metadata: ConfigMapPreconditions,
 }
 
 #[derive(Clone)]
-struct Metadata {
+struct ConfigMapPreconditions {
     uid: String,
     version: String,
 }
@@ -395,12 +396,12 @@ async fn write(
     api: &Api,
     name: String,
     chunk: Option<Chunk>,
-    saved: Option<Saved>,
-) -> Result<(String, Option<Saved>), KubeError> {
+    saved: Option<SavedConfigMap>,
+) -> Result<(String, Option<SavedConfigMap>), KubeError> {
     let key = config_map(&name);
     let (chunk, map) = match (chunk, saved) {
         (Some(chunk), Some(saved)) if chunk == saved.chunk => return Ok((name, Some(saved))),
-        (Some(chunk), Some(Saved { metadata, .. })) => {
+        (Some(chunk), Some(SavedConfigMap { metadata, .. })) => {
             let map = api.replace(&key, &chunk.body(&name, Some(&metadata.version))).await?;
             (chunk, map)
         }
@@ -409,20 +410,20 @@ async fn write(
             (chunk, map)
         }
         (None, saved) => {
-            if let Some(Saved { metadata, .. }) = saved {
+            if let Some(SavedConfigMap { metadata, .. }) = saved {
                 api.delete(&key, &metadata.uid).await?;
             }
             return Ok((name, None));
         }
     };
     match map {
-        Some(map) => Ok((name, Some(Saved { chunk, metadata: metadata(&map) }))),
+        Some(map) => Ok((name, Some(SavedConfigMap { chunk, metadata: metadata(&map) }))),
         None => Err(KubeError::Changed { attempted: "write", object: key }),
     }
 }
 
-fn metadata(map: &Value) -> Metadata {
-    Metadata { uid: uid(map).unwrap_or_default().to_owned(), version: version(map).to_owned() }
+fn metadata(map: &Value) -> ConfigMapPreconditions {
+    ConfigMapPreconditions { uid: uid(map).unwrap_or_default().to_owned(), version: version(map).to_owned() }
 }
 
 fn chunk_of(key: &ObjectKey) -> String {

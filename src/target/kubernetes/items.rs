@@ -7,7 +7,7 @@ use super::untrusted::MAX_OBJECT;
 const MAX_ENVELOPE: usize = 64 * 1024;
 
 #[derive(Default)]
-pub(super) struct Items {
+pub(super) struct ListSplitter {
     envelope: Vec<u8>,
     item: Vec<u8>,
     /// The start of the last string in the envelope.
@@ -22,15 +22,15 @@ pub(super) struct Items {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Broken {
+pub(super) enum ListSplitError {
     NotJson,
     /// One part is longer than this many bytes.
     TooLong(usize),
 }
 
-impl Items {
+impl ListSplitter {
     /// Reads more of the list, and passes each object that is now whole to `object`.
-    pub(super) fn take<E: From<Broken>>(
+    pub(super) fn take<E: From<ListSplitError>>(
         &mut self,
         bytes: &[u8],
         mut object: impl FnMut(&[u8]) -> Result<(), E>,
@@ -57,10 +57,10 @@ impl Items {
                     self.put(byte)?;
                 }
                 b'}' | b']' => {
-                    self.depth = self.depth.checked_sub(1).ok_or(Broken::NotJson)?;
+                    self.depth = self.depth.checked_sub(1).ok_or(ListSplitError::NotJson)?;
                     if self.in_items && self.depth == 1 {
                         if self.is_object_due && self.item.is_empty() {
-                            return Err(Broken::NotJson.into());
+                            return Err(ListSplitError::NotJson.into());
                         }
                         self.end_object(&mut object)?;
                         (self.in_items, self.is_object_due) = (false, false);
@@ -69,7 +69,7 @@ impl Items {
                 }
                 b',' if self.in_items && self.depth == 2 => {
                     if self.item.is_empty() {
-                        return Err(Broken::NotJson.into());
+                        return Err(ListSplitError::NotJson.into());
                     }
                     self.end_object(&mut object)?;
                     self.is_object_due = true;
@@ -89,13 +89,13 @@ impl Items {
         self.item.len()
     }
 
-    fn put(&mut self, byte: u8) -> Result<(), Broken> {
+    fn put(&mut self, byte: u8) -> Result<(), ListSplitError> {
         let (to, longest) = match self.in_items {
             true => (&mut self.item, MAX_OBJECT),
             false => (&mut self.envelope, MAX_ENVELOPE),
         };
         if to.len() >= longest {
-            return Err(Broken::TooLong(longest));
+            return Err(ListSplitError::TooLong(longest));
         }
         to.push(byte);
         Ok(())
@@ -106,7 +106,7 @@ impl Items {
         !self.in_items && self.depth == 1 && field == b"\"items\":"
     }
 
-    fn end_object<E: From<Broken>>(
+    fn end_object<E: From<ListSplitError>>(
         &mut self,
         object: &mut impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -127,15 +127,15 @@ impl Items {
 mod tests {
     use super::*;
 
-    impl From<Broken> for String {
-        fn from(broken: Broken) -> String {
+    impl From<ListSplitError> for String {
+        fn from(broken: ListSplitError) -> String {
             format!("{broken:?}")
         }
     }
 
     /// Splits a list that arrives in pieces of this size into its objects and the rest.
     fn apart(list: &str, piece: usize) -> Result<(Vec<String>, String), String> {
-        let (mut items, mut objects) = (Items::default(), Vec::new());
+        let (mut items, mut objects) = (ListSplitter::default(), Vec::new());
         for piece in list.as_bytes().chunks(piece) {
             items.take(piece, |object| {
                 objects.push(String::from_utf8(object.to_vec()).unwrap());

@@ -12,14 +12,14 @@ use tokio::time::{Instant, sleep};
 
 use super::KubeError;
 use super::api::{Api, uid};
-use super::inventory::{Entry, Inventory, Written, namespace_key};
+use super::inventory::{AppliedObject, Inventory, ObjectEntry, namespace_key};
 use super::session::{INTERVAL, PATIENCE};
 use super::untrusted::{TOKEN_OF, outline};
-use super::watch::signs::pick;
+use super::watch::health_fields::pick;
 use crate::catalog::RecordedResource;
 use crate::names::{Digest, ObjectKey, ResourceKey};
 use crate::plan::{ObservedFleet, ObservedObject};
-use crate::render::Objects;
+use crate::render::FleetManifests;
 
 const CLAIM: &str = "PersistentVolumeClaim";
 const BINDING: &str = "ClusterRoleBinding";
@@ -52,7 +52,7 @@ pub(super) async fn add(
     for (namespace, owner) in going {
         let is_ours = |key: &ObjectKey| fleet.objects.get(key).is_some_and(|there| there.ours);
         // A foreign Kafka in the place of ours has disks of its own.
-        let is_replaced = |(key, entry): (&ObjectKey, &Entry)| {
+        let is_replaced = |(key, entry): (&ObjectKey, &ObjectEntry)| {
             entry.owner == *owner && is_kafka(key) && fleet.objects.get(key).is_some_and(|there| !there.ours)
         };
         if !is_ours(&namespace_key(namespace)) || inventory.objects.iter().any(is_replaced) {
@@ -62,7 +62,7 @@ pub(super) async fn add(
         found.extend(others(api, inventory, namespace, owner).await?);
         for (key, live) in found {
             let Some(uid) = uid(&live) else { continue };
-            let known = Entry { written: Some(written(uid)), ..entry(owner) }.recorded();
+            let known = ObjectEntry { written: Some(written(uid)), ..entry(owner) }.recorded();
             fleet.inventory.extend(known.map(|known| (key.clone(), known)));
             let there = ObservedObject {
                 uid: uid.to_owned(),
@@ -82,9 +82,9 @@ pub(super) async fn add(
 /// Finds disks of earlier clusters that new clusters of the same name would adopt, as far as claims may be
 /// listed. If the status of an existing node pool has the cluster id, the disks are not an earlier cluster's:
 /// the new Kafka gets the same id.
-pub(super) async fn kept(
+pub(super) async fn adoptable_disks(
     api: &Api,
-    desired: Option<&Objects>,
+    desired: Option<&FleetManifests>,
     fleet: &ObservedFleet,
 ) -> Result<BTreeMap<ResourceKey, BTreeSet<String>>, KubeError> {
     let mut kept = BTreeMap::new();
@@ -121,9 +121,9 @@ async fn has_its_id(api: &Api, namespace: &str, owner: &ResourceKey) -> Result<b
 
 /// Recorded clusters that still exist and are no longer desired, by namespace. Unrecorded ones don't count:
 /// the namespace of a deleted cluster may have been kept on purpose.
-pub(super) fn going<'i>(
+pub(super) fn deleted_clusters<'i>(
     inventory: &'i Inventory,
-    desired: Option<&Objects>,
+    desired: Option<&FleetManifests>,
     there: &BTreeMap<ResourceKey, RecordedResource>,
 ) -> BTreeMap<&'i str, &'i ResourceKey> {
     let wanted: BTreeSet<&ResourceKey> =
@@ -221,7 +221,7 @@ pub(super) async fn entry_of(
     api: &Api,
     inventory: &Inventory,
     key: &ObjectKey,
-) -> Result<Option<Entry>, KubeError> {
+) -> Result<Option<ObjectEntry>, KubeError> {
     let namespaces = inventory.objects.iter().filter(|(known, _)| known.kind == "Namespace");
     let mut owners = namespaces.map(|(namespace, entry)| (namespace.name.as_str(), &entry.owner));
     let owner = owners.find(|(namespace, owner)| match key.kind.as_str() {
@@ -231,38 +231,48 @@ pub(super) async fn entry_of(
     });
     let Some((_, owner)) = owner else { return Ok(None) };
     let live = api.get(key).await?.filter(|live| is_of(live, owner));
-    Ok(live.as_ref().and_then(uid).map(|uid| Entry { written: Some(written(uid)), ..entry(owner) }))
+    Ok(live.as_ref().and_then(uid).map(|uid| ObjectEntry { written: Some(written(uid)), ..entry(owner) }))
 }
 
-fn entry(owner: &ResourceKey) -> Entry {
-    Entry { owner: owner.clone(), written: None, intended: None, deleting: true }
+fn entry(owner: &ResourceKey) -> ObjectEntry {
+    ObjectEntry { owner: owner.clone(), written: None, intended: None, deleting: true }
 }
 
 /// The object was never applied, so it has no digest.
-fn written(uid: &str) -> Written {
-    Written { uid: uid.to_owned(), applied: Digest::of("made by the operator"), fields: None, left: None }
+fn written(uid: &str) -> AppliedObject {
+    AppliedObject {
+        uid: uid.to_owned(),
+        applied: Digest::of("made by the operator"),
+        fields: None,
+        left: None,
+    }
 }
 
-pub(super) struct Cluster {
+pub(super) struct OperatorCluster {
     namespace: String,
     name: String,
 }
 
 /// The cluster that the operator created an object for. None for an object of ours.
-pub(super) fn cluster_of(inventory: &Inventory, key: &ObjectKey) -> Option<Cluster> {
+pub(super) fn cluster_of(inventory: &Inventory, key: &ObjectKey) -> Option<OperatorCluster> {
     if !is_operators(key) {
         return None;
     }
     let owner = &inventory.objects.get(key)?.owner;
     let mut namespaces = inventory.objects.iter();
-    let is_its = |(known, entry): &(&ObjectKey, &Entry)| known.kind == "Namespace" && entry.owner == *owner;
+    let is_its =
+        |(known, entry): &(&ObjectKey, &ObjectEntry)| known.kind == "Namespace" && entry.owner == *owner;
     let (namespace, _) = namespaces.find(is_its)?;
-    Some(Cluster { namespace: namespace.name.clone(), name: owner.name.to_string() })
+    Some(OperatorCluster { namespace: namespace.name.clone(), name: owner.name.to_string() })
 }
 
 /// Waits until no pod of a cluster runs. Before that, the operator may recreate what is deleted, and disks
 /// are in use.
-pub(super) async fn wait_until_quiet(api: &Api, key: &ObjectKey, cluster: &Cluster) -> Result<(), KubeError> {
+pub(super) async fn wait_until_quiet(
+    api: &Api,
+    key: &ObjectKey,
+    cluster: &OperatorCluster,
+) -> Result<(), KubeError> {
     let selector = format!("labelSelector=strimzi.io%2Fcluster%3D{}", cluster.name);
     let since = Instant::now();
     loop {

@@ -10,17 +10,17 @@ use super::AT_ONCE;
 use super::api::Api;
 use super::budget::{Charge, OverBudget};
 use super::fields;
-use super::inventory::{Entry, Inventory, Written, namespace_key};
+use super::inventory::{AppliedObject, Inventory, ObjectEntry, namespace_key};
 use super::leftovers;
 use super::live::Live;
 use super::untrusted::Weigh;
-use super::watch::{Name, SELECTOR, Sight, View};
+use super::watch::{CachedState, ClusterWatch, Name, SELECTOR};
 use super::{KubeError, KubernetesTarget};
 use crate::catalog::{RecordedFleet, RecordedObject, RecordedResource};
 use crate::names::{Digest, Json, ObjectKey, ResourceKey};
 use crate::parallel::locked;
 use crate::plan::{ObservedFleet, ObservedObject, Reach, manifest_digest};
-use crate::render::Objects;
+use crate::render::FleetManifests;
 
 /// From this many objects of a kind on, the kind is listed instead of reading each object.
 const LIST_FROM: usize = 16;
@@ -33,23 +33,23 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// while other fleets wait. It is twice the limit of a list in a plan.
 const LONGEST_LOOK: Duration = Duration::from_secs(120);
 
-struct Found {
+struct LiveObject {
     live: Live,
     /// The object without `managedFields`. None when only `live` is needed.
     whole: Option<Json>,
 }
 
-impl From<Value> for Found {
+impl From<Value> for LiveObject {
     fn from(object: Value) -> Self {
-        Found { live: Live::of(&object), whole: Some(Json::from(fields::trimmed(object))) }
+        LiveObject { live: Live::of(&object), whole: Some(Json::from(fields::trimmed(object))) }
     }
 }
 
-impl Weigh for (Name, Found) {
+impl Weigh for (Name, LiveObject) {
     fn weight(&self) -> usize {
-        let ((namespace, name), Found { live: _, whole }) = self;
+        let ((namespace, name), LiveObject { live: _, whole }) = self;
         let names = namespace.as_ref().map_or(0, String::len) + name.len();
-        size_of::<(Name, Found)>() + names + whole.as_ref().map_or(0, Weigh::weight)
+        size_of::<(Name, LiveObject)>() + names + whole.as_ref().map_or(0, Weigh::weight)
     }
 }
 
@@ -59,7 +59,7 @@ impl KubernetesTarget {
     pub(in crate::target) async fn observe(
         &self,
         recorded: &RecordedFleet,
-        desired: Option<&Objects>,
+        desired: Option<&FleetManifests>,
         there: &BTreeMap<ResourceKey, RecordedResource>,
     ) -> ObservedFleet {
         let look = Box::pin(self.look_at_all(recorded, desired, there));
@@ -87,7 +87,7 @@ impl KubernetesTarget {
     async fn look_at_all(
         &self,
         recorded: &RecordedFleet,
-        desired: Option<&Objects>,
+        desired: Option<&FleetManifests>,
         there: &BTreeMap<ResourceKey, RecordedResource>,
     ) -> Result<ObservedFleet, KubeError> {
         let (cluster, inventory) = self.base().await?;
@@ -96,7 +96,7 @@ impl KubernetesTarget {
         // in.
         let others = wanted.filter(|key| inventory.find(key).is_none());
         let keys: BTreeSet<&ObjectKey> = others.chain(inventory.objects.keys()).collect();
-        let look = Look { inventory: &inventory, recorded, desired };
+        let look = ObjectComparison { inventory: &inventory, recorded, desired };
         let live = self.find(&keys, &look).await?;
         let ahead = keys.iter().filter(|key| look.is_ahead(key, live.get(*key)));
         self.swap_ahead(ahead.map(|key| (*key).clone()).collect());
@@ -114,17 +114,17 @@ impl KubernetesTarget {
             fleet.inventory.extend(known.map(|known| (key.clone(), known)));
             fleet.objects.extend(object.map(|object| (key.clone(), object)));
         }
-        let going = leftovers::going(&inventory, desired, there);
+        let going = leftovers::deleted_clusters(&inventory, desired, there);
         leftovers::add(self.api().await?, &inventory, going, &mut fleet).await?;
-        fleet.kept = leftovers::kept(self.api().await?, desired, &fleet).await?;
+        fleet.kept = leftovers::adoptable_disks(self.api().await?, desired, &fleet).await?;
         Ok(fleet)
     }
 
     async fn find<'k>(
         &self,
         keys: &BTreeSet<&'k ObjectKey>,
-        look: &Look<'_>,
-    ) -> Result<BTreeMap<&'k ObjectKey, Found>, KubeError> {
+        look: &ObjectComparison<'_>,
+    ) -> Result<BTreeMap<&'k ObjectKey, LiveObject>, KubeError> {
         let api = self.api().await?;
         if let Some(view) = &self.view
             && view.follow_kinds(keys.iter().copied()).await?
@@ -138,17 +138,19 @@ impl KubernetesTarget {
 /// Takes objects from the watches' cache. Objects that the cache lacks, or that differ from what was applied,
 /// are read.
 async fn view_all<'k>(
-    view: &View,
+    view: &ClusterWatch,
     api: &Api,
     keys: &BTreeSet<&'k ObjectKey>,
-    look: &Look<'_>,
-) -> Result<BTreeMap<&'k ObjectKey, Found>, KubeError> {
+    look: &ObjectComparison<'_>,
+) -> Result<BTreeMap<&'k ObjectKey, LiveObject>, KubeError> {
     let (mut found, mut unseen, mut differing) = (BTreeMap::new(), BTreeSet::new(), Vec::new());
     for key in keys {
         match view.find(key) {
-            Some(Sight::There(live, None)) if look.needs_all(key, &live) => differing.push(*key),
-            Some(Sight::There(live, whole)) => drop(found.insert(*key, Found { live: *live, whole })),
-            Some(Sight::Unseen) | None => drop(unseen.insert(*key)),
+            Some(CachedState::There(live, None)) if look.needs_all(key, &live) => differing.push(*key),
+            Some(CachedState::There(live, whole)) => {
+                drop(found.insert(*key, LiveObject { live: *live, whole }))
+            }
+            Some(CachedState::Unseen) | None => drop(unseen.insert(*key)),
         }
     }
     let read = async {
@@ -169,29 +171,33 @@ async fn view_all<'k>(
     Ok(found)
 }
 
-struct Look<'a> {
+struct ObjectComparison<'a> {
     inventory: &'a Inventory,
     recorded: &'a RecordedFleet,
-    desired: Option<&'a Objects>,
+    desired: Option<&'a FleetManifests>,
 }
 
-impl Look<'_> {
-    fn at(&self, key: &ObjectKey, found: Option<&Found>) -> (Option<RecordedObject>, Option<ObservedObject>) {
+impl ObjectComparison<'_> {
+    fn at(
+        &self,
+        key: &ObjectKey,
+        found: Option<&LiveObject>,
+    ) -> (Option<RecordedObject>, Option<ObservedObject>) {
         let entry = self.inventory.objects.get(key).filter(|_| !leftovers::is_operators(key));
         let Some(entry) = entry else {
             return (None, found.map(|found| self.foreign(key, found)));
         };
         let settled = judge(key, entry, found.map(|found| &found.live));
         let known = match &settled {
-            Settled::Gone => None,
-            Settled::Written(written) => {
-                let entry = Entry { written: Some(written.clone()), ..entry.clone() };
+            EntryOutcome::Gone => None,
+            EntryOutcome::Written(written) => {
+                let entry = ObjectEntry { written: Some(written.clone()), ..entry.clone() };
                 entry.recorded()
             }
-            Settled::Intended | Settled::Foreign => entry.recorded().or_else(|| intended(entry)),
+            EntryOutcome::Intended | EntryOutcome::Foreign => entry.recorded().or_else(|| intended(entry)),
         };
         let object = found.map(|found| match &settled {
-            Settled::Written(written) => self.ours(key, written, found),
+            EntryOutcome::Written(written) => self.ours(key, written, found),
             _ => self.foreign(key, found),
         });
         let manifest = known.as_ref().and_then(|known| self.applied(key, &known.applied));
@@ -199,19 +205,19 @@ impl Look<'_> {
     }
 
     /// Whether the annotation of an object of ours names another manifest than the inventory does.
-    fn is_ahead(&self, key: &ObjectKey, found: Option<&Found>) -> bool {
+    fn is_ahead(&self, key: &ObjectKey, found: Option<&LiveObject>) -> bool {
         let entry = self.inventory.objects.get(key);
         let Some((entry, known)) = entry.and_then(|entry| Some((entry, entry.written.as_ref()?))) else {
             return false;
         };
         let settled = judge(key, entry, found.map(|found| &found.live));
-        matches!(settled, Settled::Written(written) if written.applied != known.applied)
+        matches!(settled, EntryOutcome::Written(written) if written.applied != known.applied)
     }
 
     /// Whether the comparison needs the whole object, because it isn't as it was applied.
     fn needs_all(&self, key: &ObjectKey, live: &Live) -> bool {
         let Some(entry) = self.inventory.objects.get(key) else { return true };
-        let Settled::Written(written) = judge(key, entry, Some(live)) else { return true };
+        let EntryOutcome::Written(written) = judge(key, entry, Some(live)) else { return true };
         !is_unchanged(&written, live) || self.applied(key, &written.applied).is_none()
     }
 
@@ -223,7 +229,7 @@ impl Look<'_> {
         })
     }
 
-    fn ours(&self, key: &ObjectKey, written: &Written, found: &Found) -> ObservedObject {
+    fn ours(&self, key: &ObjectKey, written: &AppliedObject, found: &LiveObject) -> ObservedObject {
         let same = is_as_applied(written, &found.live);
         let left = written.left.as_ref().filter(|_| same);
         ObservedObject {
@@ -235,7 +241,7 @@ impl Look<'_> {
         }
     }
 
-    fn foreign(&self, key: &ObjectKey, found: &Found) -> ObservedObject {
+    fn foreign(&self, key: &ObjectKey, found: &LiveObject) -> ObservedObject {
         let desired = self.desired.and_then(|desired| desired.get(key)).map(|desired| desired.body.value());
         let shown = |whole: &Json| fields::shown(key, &whole.value(), desired.as_ref());
         ObservedObject {
@@ -250,27 +256,27 @@ impl Look<'_> {
     }
 }
 
-fn is_unchanged(written: &Written, live: &Live) -> bool {
+fn is_unchanged(written: &AppliedObject, live: &Live) -> bool {
     is_as_applied(written, live) && !live.is_leaving
 }
 
 /// Whether all of our fields are still ours. When another controller gave up a field that was left to it, we
 /// have to set the field again.
-fn is_as_applied(written: &Written, live: &Live) -> bool {
+fn is_as_applied(written: &AppliedObject, live: &Live) -> bool {
     let still = written.left.as_ref().is_none_or(|left| left.managers == live.others);
     written.fields.is_some() && written.fields == live.fields && still
 }
 
 /// The record of an object that is only intended: there is nothing to delete, but the entry may have to go.
-fn intended(entry: &Entry) -> Option<RecordedObject> {
+fn intended(entry: &ObjectEntry) -> Option<RecordedObject> {
     let applied = entry.intended.clone()?;
     Some(RecordedObject { owner: entry.owner.clone(), uid: None, applied, manifest: None })
 }
 
 /// The actual outcome of an inventory entry.
-pub(super) enum Settled {
+pub(super) enum EntryOutcome {
     /// The object is, or was, ours as it was applied.
-    Written(Written),
+    Written(AppliedObject),
     Intended,
     Foreign,
     Gone,
@@ -278,12 +284,12 @@ pub(super) enum Settled {
 
 /// Determines the outcome of an inventory entry from the object itself. After a crash, the object's
 /// annotation may name a later manifest than the inventory.
-pub(super) fn judge(key: &ObjectKey, entry: &Entry, live: Option<&Live>) -> Settled {
+pub(super) fn judge(key: &ObjectKey, entry: &ObjectEntry, live: Option<&Live>) -> EntryOutcome {
     let Some(live) = live else {
         return match &entry.written {
-            _ if entry.deleting => Settled::Gone,
-            Some(written) => Settled::Written(written.clone()),
-            None => Settled::Intended,
+            _ if entry.deleting => EntryOutcome::Gone,
+            Some(written) => EntryOutcome::Written(written.clone()),
+            None => EntryOutcome::Intended,
         };
     };
     // The cluster's owner can write any object into our ConfigMaps, but can't make its fields ours.
@@ -292,19 +298,19 @@ pub(super) fn judge(key: &ObjectKey, entry: &Entry, live: Option<&Live>) -> Sett
     let is_new = live.applied.is_some() && live.applied == entry.intended && live.is_made_by_us;
     match (known, live.applied.clone()) {
         (Some(written), Some(applied)) if applied != written.applied => {
-            Settled::Written(recovered(applied, live))
+            EntryOutcome::Written(recovered(applied, live))
         }
-        (Some(written), _) => Settled::Written(written.clone()),
-        (None, Some(applied)) if is_new => Settled::Written(recovered(applied, live)),
-        (None, _) => Settled::Foreign,
+        (Some(written), _) => EntryOutcome::Written(written.clone()),
+        (None, Some(applied)) if is_new => EntryOutcome::Written(recovered(applied, live)),
+        (None, _) => EntryOutcome::Foreign,
     }
 }
 
 /// An entry for an apply that was not recorded. If somebody else changed the object since, it is unknown
 /// which fields were ours.
-fn recovered(applied: Digest, live: &Live) -> Written {
+fn recovered(applied: Digest, live: &Live) -> AppliedObject {
     let fields = live.fields.clone().filter(|_| live.changed_by.is_none());
-    Written { uid: live.uid.clone(), applied, fields, left: None }
+    AppliedObject { uid: live.uid.clone(), applied, fields, left: None }
 }
 
 /// Reads the objects that exist. Objects in a missing namespace are not requested.
@@ -312,7 +318,7 @@ async fn fetch<'k>(
     api: &Api,
     keys: &BTreeSet<&'k ObjectKey>,
     inventory: &Inventory,
-) -> Result<BTreeMap<&'k ObjectKey, Found>, KubeError> {
+) -> Result<BTreeMap<&'k ObjectKey, LiveObject>, KubeError> {
     let is_namespace = |key: &ObjectKey| key.kind == "Namespace" && key.namespace.is_none();
     let around = |key: &ObjectKey| match &key.namespace {
         Some(namespace) => Some(namespace_key(namespace)),
@@ -320,7 +326,7 @@ async fn fetch<'k>(
     };
     let namespaces: BTreeSet<ObjectKey> = keys.iter().filter_map(|key| around(key)).collect();
     let namespaces = fetch_kinds(api, namespaces.iter().collect(), inventory).await?;
-    let mut namespaces: BTreeMap<String, Found> =
+    let mut namespaces: BTreeMap<String, LiveObject> =
         namespaces.into_iter().map(|(key, object)| (key.name.clone(), object)).collect();
     let is_inside = |key: &ObjectKey| match &key.namespace {
         Some(namespace) => namespaces.contains_key(namespace),
@@ -338,7 +344,7 @@ async fn fetch_kinds<'k>(
     api: &Api,
     keys: Vec<&'k ObjectKey>,
     inventory: &Inventory,
-) -> Result<BTreeMap<&'k ObjectKey, Found>, KubeError> {
+) -> Result<BTreeMap<&'k ObjectKey, LiveObject>, KubeError> {
     let mut kinds: BTreeMap<(&str, &str), Vec<&ObjectKey>> = BTreeMap::new();
     for key in keys {
         kinds.entry((&key.api_version, &key.kind)).or_default().push(key);
@@ -374,7 +380,7 @@ async fn fetch_kinds<'k>(
     let get = |key: &'k ObjectKey| {
         let charge = &charge;
         async move {
-            let found = api.get(key).await?.map(Found::from);
+            let found = api.get(key).await?.map(LiveObject::from);
             let weight = found.as_ref().and_then(|found| found.whole.as_ref()).map_or(0, Weigh::weight);
             let counted = locked(charge).add(weight);
             counted.map_err(|OverBudget(reason)| KubeError::too_much(&format!("read {key}"), reason))?;
@@ -394,14 +400,14 @@ async fn list(
     labels: &str,
     wanted: &[&ObjectKey],
     charge: &mut Charge,
-) -> Result<Option<BTreeMap<Name, Found>>, KubeError> {
+) -> Result<Option<BTreeMap<Name, LiveObject>>, KubeError> {
     let wanted: BTreeSet<(Option<&str>, &str)> =
         wanted.iter().map(|key| (key.namespace.as_deref(), key.name.as_str())).collect();
     let keep = |object: Value| {
         let text = |field: &str| object.pointer("/metadata")?.get(field)?.as_str();
         let name = (text("namespace"), text("name")?);
         let name = wanted.contains(&name).then(|| (name.0.map(str::to_owned), name.1.to_owned()))?;
-        Some((name, Found::from(object)))
+        Some((name, LiveObject::from(object)))
     };
     let listed = match api.list_counted(kind, None, &format!("labelSelector={labels}"), keep).await {
         Err(error) if error.is_code(403) => return Ok(None),

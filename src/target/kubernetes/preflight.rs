@@ -9,13 +9,13 @@ use http::Method;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::api::{Api, unasked};
+use super::api::{Api, unexpected_response};
 use super::untrusted::outline;
-use super::watch::signs::pick;
+use super::watch::health_fields::pick;
 use super::{KubeError, KubernetesTarget};
 use crate::plan::preflight::{
-    Extras, Facts, LoadBalancers, Operator, Permission, Place, PodRequest, Requests, Room, StorageClass,
-    Version, missing, name_of, permissions,
+    Extras, LoadBalancers, NodeCapacity, NodeConstraints, Operator, Permission, PodRequest, PreflightFacts,
+    Requests, StorageClass, Version, missing, name_of, permissions,
 };
 
 const AT_ONCE: usize = 16;
@@ -39,7 +39,7 @@ const SCHEDULED: &str =
 impl KubernetesTarget {
     /// Collects the facts. None without a usable kubeconfig, which the observation reports. Facts that can't
     /// be read are left out.
-    pub(in crate::target) async fn preflight(&self, extras: Extras) -> Option<Facts> {
+    pub(in crate::target) async fn preflight(&self, extras: Extras) -> Option<PreflightFacts> {
         let api = self.api().await.ok()?;
         let (version, denied, groups, kinds, classes, gateways, operators, nodes, pods, services) = tokio::join!(
             known(api.call("read the server's version", Method::GET, "/version", None, &Value::Null)),
@@ -53,7 +53,7 @@ impl KubernetesTarget {
             known(api.list(("v1", "Pod"), None, SCHEDULED, |pod| PodRequest::of(&pod))),
             known(api.list(("v1", "Service"), None, SERVICES, of_service)),
         );
-        Some(Facts {
+        Some(PreflightFacts {
             version: version.as_ref().and_then(Version::of),
             denied,
             groups,
@@ -61,9 +61,9 @@ impl KubernetesTarget {
             storage_classes: classes.map(|it| it.iter().filter_map(named).map(class).collect()),
             gateway_classes: gateways,
             operators,
-            room: nodes.as_deref().map(Room::of),
+            room: nodes.as_deref().map(NodeCapacity::of),
             requests: pods.zip(nodes.as_deref()).map(|(pods, nodes)| Requests::of(&pods, nodes)),
-            places: nodes.as_deref().map(Place::all),
+            places: nodes.as_deref().map(NodeConstraints::all),
             load_balancers: services.map(|services| LoadBalancers::of(&services)),
         })
     }
@@ -80,7 +80,7 @@ async fn known<T>(read: impl Future<Output = Result<T, KubeError>>) -> Option<T>
 
 /// Returns a response if it has the requested kind, and is not a proxy's response.
 fn of_kind(attempted: &str, kind: &str, answer: Value) -> Result<Value, KubeError> {
-    if answer["kind"] == kind { Ok(answer) } else { Err(unasked(attempted)) }
+    if answer["kind"] == kind { Ok(answer) } else { Err(unexpected_response(attempted)) }
 }
 
 /// The permissions that we lack. A cluster-admin is recognized with one call.

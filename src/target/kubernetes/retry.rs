@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
 
-use super::answer::Failed;
+use super::answer::CallError;
 
 /// The time limit of a call, with all retries, waits and the whole response. An API server itself gives up
 /// after 60 s, which is longer than a person waits.
@@ -21,7 +21,7 @@ tokio::task_local! {
 }
 
 /// Runs a future with the shorter time limit, because other fleets wait for it.
-pub(super) async fn hastily<T>(does: impl Future<Output = T>) -> T {
+pub(super) async fn with_planning_timeout<T>(does: impl Future<Output = T>) -> T {
     PATIENCE_OF_TASK.scope(HASTE, does).await
 }
 
@@ -49,7 +49,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Nature {
+pub(super) enum Repeatability {
     /// Repeating has no further effect: reads, dry runs, server-side apply, and deletion by UID.
     Repeatable,
     /// Repeating is refused or does something else: creating, and replacing at a `resourceVersion`. The
@@ -58,7 +58,7 @@ pub(super) enum Nature {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Again {
+enum RetryRule {
     Never,
     /// The call may have taken effect.
     WhereRepeatable,
@@ -68,44 +68,47 @@ enum Again {
 
 /// HTTP statuses that are worth a retry. No other refusal changes by repeating the call: neither credentials
 /// (401, 403), nor the present object (404, 409), nor the request (400, 422).
-const STATUSES: [(RangeInclusive<u16>, Again); 6] = [
+const STATUSES: [(RangeInclusive<u16>, RetryRule); 6] = [
     // A truncated response, or a page of a proxy, such as a login portal.
-    (200..=299, Again::WhereRepeatable),
+    (200..=299, RetryRule::WhereRepeatable),
     // The server is overloaded and rejected the call unread.
-    (429..=429, Again::Always),
+    (429..=429, RetryRule::Always),
     // etcd has no leader for a moment, or a webhook failed.
-    (500..=500, Again::WhereRepeatable),
+    (500..=500, RetryRule::WhereRepeatable),
     // A load balancer lost the server.
-    (502..=502, Again::WhereRepeatable),
+    (502..=502, RetryRule::WhereRepeatable),
     // The server starts or stops, or the load balancer has none.
-    (503..=503, Again::WhereRepeatable),
+    (503..=503, RetryRule::WhereRepeatable),
     // The server or its etcd was too slow for a proxy.
-    (504..=504, Again::WhereRepeatable),
+    (504..=504, RetryRule::WhereRepeatable),
 ];
 
-fn again(failed: &Failed) -> Again {
+fn again(failed: &CallError) -> RetryRule {
     match failed {
         // Nothing was sent.
-        Failed::Unreached(_) => Again::Always,
-        Failed::Lost(_) => Again::WhereRepeatable,
-        Failed::Refused { status, .. } => of_status(status.code),
-        Failed::Stray { code, .. } => of_status(*code),
+        CallError::Unreached(_) => RetryRule::Always,
+        CallError::Lost(_) => RetryRule::WhereRepeatable,
+        CallError::Refused { status, .. } => of_status(status.code),
+        CallError::Stray { code, .. } => of_status(*code),
         // A denied address or certificate stays denied, and a timeout has used up the time.
-        Failed::Barred(_) | Failed::Overdue(_) | Failed::Resting(_) => Again::Never,
+        CallError::Barred(_) | CallError::Overdue(_) | CallError::Resting(_) => RetryRule::Never,
         // The same response would come again.
-        Failed::TooLong(_) | Failed::OverBudget(_) | Failed::Misnamed => Again::Never,
+        CallError::TooLong(_) | CallError::OverBudget(_) | CallError::Misnamed => RetryRule::Never,
     }
 }
 
-fn of_status(code: u16) -> Again {
-    STATUSES.iter().find(|(statuses, _)| statuses.contains(&code)).map_or(Again::Never, |(_, again)| *again)
+fn of_status(code: u16) -> RetryRule {
+    STATUSES
+        .iter()
+        .find(|(statuses, _)| statuses.contains(&code))
+        .map_or(RetryRule::Never, |(_, again)| *again)
 }
 
 /// Makes a call with retries. An error comes with the number of tries.
-pub(super) async fn persist<T, C: Future<Output = Result<T, Failed>>>(
-    nature: Nature,
+pub(super) async fn call_with_retries<T, C: Future<Output = Result<T, CallError>>>(
+    nature: Repeatability,
     call: impl Fn() -> C,
-) -> Result<T, (Failed, u32)> {
+) -> Result<T, (CallError, u32)> {
     let since = Instant::now();
     let mut tries = 0;
     let calls = async {
@@ -122,17 +125,23 @@ pub(super) async fn persist<T, C: Future<Output = Result<T, Failed>>>(
         }
     };
     let longest = longest();
-    let answer = timeout(longest, calls).await.unwrap_or(Err(Failed::Overdue(longest)));
+    let answer = timeout(longest, calls).await.unwrap_or(Err(CallError::Overdue(longest)));
     answer.map_err(|failed| (failed, tries))
 }
 
 /// The wait before the next try, or none to give up. `spent` is the time since the first try. `chance`, from
 /// 0 to 1, adds jitter, so that calls that failed together don't return together.
-fn wait(failed: &Failed, nature: Nature, tries: u32, spent: Duration, chance: f64) -> Option<Duration> {
+fn wait(
+    failed: &CallError,
+    nature: Repeatability,
+    tries: u32,
+    spent: Duration,
+    chance: f64,
+) -> Option<Duration> {
     let may = match again(failed) {
-        Again::Always => true,
-        Again::WhereRepeatable => nature == Nature::Repeatable,
-        Again::Never => false,
+        RetryRule::Always => true,
+        RetryRule::WhereRepeatable => nature == Repeatability::Repeatable,
+        RetryRule::Never => false,
     };
     if !may || tries >= TRIES {
         return None;
@@ -146,27 +155,27 @@ fn wait(failed: &Failed, nature: Nature, tries: u32, spent: Duration, chance: f6
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Nature::{Once, Repeatable};
+    use Repeatability::{Once, Repeatable};
     use kube::core::Status;
 
-    fn refused(code: u16, retry_after: Option<u64>) -> Failed {
+    fn refused(code: u16, retry_after: Option<u64>) -> CallError {
         let status = Status::failure("words", "Reason").with_code(code).boxed();
-        Failed::Refused { status, retry_after: retry_after.map(Duration::from_secs) }
+        CallError::Refused { status, retry_after: retry_after.map(Duration::from_secs) }
     }
 
-    fn stray(code: u16) -> Failed {
-        Failed::Stray { code, kind: None, retry_after: None }
+    fn stray(code: u16) -> CallError {
+        CallError::Stray { code, kind: None, retry_after: None }
     }
 
     /// The wait in milliseconds after an immediate failure, with medium jitter.
-    fn first_wait(failed: &Failed, nature: Nature) -> Option<u128> {
+    fn first_wait(failed: &CallError, nature: Repeatability) -> Option<u128> {
         wait(failed, nature, 1, Duration::ZERO, 0.5).map(|wait| wait.as_millis())
     }
 
     #[test]
     fn what_may_be_gone_is_tried_again_unless_it_may_have_been_done() {
-        let unreached = Failed::Unreached("refused".to_owned());
-        let lost = Failed::Lost("reset".to_owned());
+        let unreached = CallError::Unreached("refused".to_owned());
+        let lost = CallError::Lost("reset".to_owned());
         for (failed, repeatable, once) in [
             (unreached, Some(75), Some(75)),
             (lost, Some(75), None),
@@ -187,9 +196,9 @@ mod tests {
             (refused(409, None), None, None),
             (refused(422, None), None, None),
             (stray(302), None, None),
-            (Failed::TooLong(1), None, None),
-            (Failed::Misnamed, None, None),
-            (Failed::Overdue(CALL_TIMEOUT), None, None),
+            (CallError::TooLong(1), None, None),
+            (CallError::Misnamed, None, None),
+            (CallError::Overdue(CALL_TIMEOUT), None, None),
         ] {
             assert_eq!(first_wait(&failed, Repeatable), repeatable, "{failed:?}");
             assert_eq!(first_wait(&failed, Once), once, "{failed:?}");
@@ -198,7 +207,7 @@ mod tests {
 
     #[test]
     fn the_waits_grow_and_end() {
-        let lost = Failed::Lost("reset".to_owned());
+        let lost = CallError::Lost("reset".to_owned());
         let waits = |chance| {
             let wait = |tries| wait(&lost, Repeatable, tries, Duration::ZERO, chance);
             (1..=TRIES).map(|tries| wait(tries).map(|wait| wait.as_millis())).collect::<Vec<_>>()

@@ -12,40 +12,40 @@ use super::AT_ONCE;
 use super::api::{Api, ApplyError, Mode, uid};
 use super::definition;
 use super::fields;
-use super::inventory::{Entry, Inventory, Left, Written};
-use super::leftovers::{self, Cluster};
+use super::inventory::{AppliedObject, Inventory, Left, ObjectEntry};
+use super::leftovers::{self, OperatorCluster};
 use super::live::Live;
-use super::observe::{Settled, judge};
+use super::observe::{EntryOutcome, judge};
 use super::untrusted;
-use super::write::{self, Applied};
+use super::write::{self, ApplyOutcome};
 use super::{KubeError, KubernetesTarget};
 use crate::catalog::RecordedObject;
 use crate::names::{ObjectKey, ResourceKey};
-use crate::target::{Intent, ResourceMark, Taken, TargetError, Task, Write};
+use crate::target::{Intent, ObjectWrite, ResourceMark, TargetError, Task, TaskResult};
 
 /// How long to wait for a deleted object to be gone. After that, what keeps it is reported.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(super) const INTERVAL: Duration = Duration::from_millis(200);
 
-pub struct Session {
+pub struct ClusterSession {
     target: KubernetesTarget,
     inventory: Inventory,
-    ready: BTreeMap<ObjectKey, Write>,
-    running: FuturesUnordered<BoxFuture<'static, Came>>,
+    ready: BTreeMap<ObjectKey, ObjectWrite>,
+    running: FuturesUnordered<BoxFuture<'static, TaskOutcome>>,
 }
 
-struct Came {
+struct TaskOutcome {
     number: usize,
     key: ObjectKey,
-    result: Result<Option<Written>, KubeError>,
+    result: Result<Option<AppliedObject>, KubeError>,
 }
 
 impl KubernetesTarget {
     /// Settles what an earlier round left unfinished, then records the intent.
-    pub(in crate::target) async fn begin(&self, intent: Intent) -> Result<Session, KubeError> {
+    pub(in crate::target) async fn begin(&self, intent: Intent) -> Result<ClusterSession, KubeError> {
         let (_, inventory) = self.load().await?;
-        let mut session = Session {
+        let mut session = ClusterSession {
             target: self.clone(),
             inventory,
             ready: BTreeMap::new(),
@@ -70,7 +70,7 @@ impl KubernetesTarget {
     }
 }
 
-impl Session {
+impl ClusterSession {
     pub(in crate::target) fn has_room(&self) -> bool {
         self.running.len() < AT_ONCE
     }
@@ -87,12 +87,12 @@ impl Session {
                 Some(write) => apply(&target, write, uid, ours).await.map(Some),
                 None => Err(KubeError::NotIntended { object: key.clone() }),
             };
-            Came { number, key, result }
+            TaskOutcome { number, key, result }
         }));
     }
 
-    pub(in crate::target) async fn next(&mut self) -> Option<(usize, Taken)> {
-        let Came { number, key, result } = self.running.next().await?;
+    pub(in crate::target) async fn next(&mut self) -> Option<(usize, TaskResult)> {
+        let TaskOutcome { number, key, result } = self.running.next().await?;
         match &result {
             Ok(Some(written)) => drop(self.inventory.objects.entry(key).and_modify(|entry| {
                 entry.written = Some(written.clone());
@@ -135,11 +135,11 @@ impl Session {
 
     /// Adds the intent of a write to the inventory. A new object must be in the inventory before it exists.
     /// An existing one of ours needs no intent: its annotation names the manifest that was applied last.
-    fn intend(&mut self, write: Write) {
+    fn intend(&mut self, write: ObjectWrite) {
         let key = write.key.clone();
         let before = self.inventory.find(&key).cloned();
         let before = before.and_then(|known| self.inventory.objects.remove(&known));
-        let entry = Entry {
+        let entry = ObjectEntry {
             owner: write.owner.clone(),
             written: before.and_then(|entry| entry.written),
             intended: (write.new || write.recreate).then(|| write.applied.clone()),
@@ -165,12 +165,19 @@ impl Session {
             let Some(entry) = self.inventory.objects.get_mut(&key) else { continue };
             let is_orphan = live.is_none() && orphans.contains(&key);
             match judge(&key, entry, live.as_ref()) {
-                Settled::Written(written) if !is_orphan => {
-                    *entry =
-                        Entry { written: Some(written), intended: None, deleting: false, ..entry.clone() };
+                EntryOutcome::Written(written) if !is_orphan => {
+                    *entry = ObjectEntry {
+                        written: Some(written),
+                        intended: None,
+                        deleting: false,
+                        ..entry.clone()
+                    };
                 }
                 // The object is foreign, and ours is gone.
-                Settled::Written(_) | Settled::Intended | Settled::Gone | Settled::Foreign => {
+                EntryOutcome::Written(_)
+                | EntryOutcome::Intended
+                | EntryOutcome::Gone
+                | EntryOutcome::Foreign => {
                     let entry = self.inventory.objects.remove(&key);
                     let intended = entry.and_then(|entry| entry.intended);
                     if let Some(live) = live.filter(|live| intended.is_some() && live.applied == intended) {
@@ -191,11 +198,11 @@ impl Session {
 /// none when there was no object. `ours` is the entry so far.
 async fn apply(
     target: &KubernetesTarget,
-    write: Write,
+    write: ObjectWrite,
     planned: Option<String>,
-    ours: Option<Written>,
-) -> Result<Written, KubeError> {
-    let Write { key, applied, filled, recreate, .. } = write;
+    ours: Option<AppliedObject>,
+) -> Result<AppliedObject, KubeError> {
+    let ObjectWrite { key, applied, filled, recreate, .. } = write;
     let api = target.api().await?;
     if let Some(planned) = &planned
         && ours.as_ref().is_none_or(|ours| ours.uid != *planned)
@@ -210,17 +217,17 @@ async fn apply(
         planned => planned,
     };
     let body = write::body(filled, &applied, planned.as_deref());
-    let Applied { object, left, .. } = match planned {
+    let ApplyOutcome { object, left, .. } = match planned {
         None => make(api, &key, &body, ours.as_ref()).await?,
         Some(_) => write::apply(api, &key, body, false).await?,
     };
     definition::wait_until_served(api, &key, &object).await?;
     if key.kind == "Namespace" {
-        api.prepare(&key.name).await;
+        api.grant_secret_access(&key.name).await;
     }
     let uid = uid(&object).unwrap_or_default().to_owned();
     let left = (!left.is_empty()).then(|| Left { contests: left, managers: fields::others(&object) });
-    Ok(Written { uid, applied, fields: fields::digest(&object), left })
+    Ok(AppliedObject { uid, applied, fields: fields::digest(&object), left })
 }
 
 /// Creates an object where the plan found none. Only the server's response tells whether another client was
@@ -229,8 +236,8 @@ async fn make(
     api: &Api,
     key: &ObjectKey,
     body: &Value,
-    known: Option<&Written>,
-) -> Result<Applied, KubeError> {
+    known: Option<&AppliedObject>,
+) -> Result<ApplyOutcome, KubeError> {
     let is_known = |object: &Value| known.is_some_and(|known| uid(object) == Some(known.uid.as_str()));
     let foreign = || KubeError::Foreign { object: key.clone() };
     let applied = match api.apply(key, body, Mode { force: false, dry: false }).await {
@@ -253,7 +260,7 @@ async fn make(
         release(api, key, uid(&applied.object).unwrap_or_default()).await?;
         return Err(foreign());
     }
-    Ok(Applied { object: applied.object, overwritten: Vec::new(), left: Vec::new() })
+    Ok(ApplyOutcome { object: applied.object, overwritten: Vec::new(), left: Vec::new() })
 }
 
 /// Gives up all fields that we set on a foreign object. Fields without another owner are removed.
@@ -275,8 +282,8 @@ async fn delete(
     target: &KubernetesTarget,
     key: &ObjectKey,
     planned: Option<String>,
-    ours: Option<Written>,
-    cluster: Option<Cluster>,
+    ours: Option<AppliedObject>,
+    cluster: Option<OperatorCluster>,
 ) -> Result<(), KubeError> {
     let api = target.api().await?;
     let known = ours.map(|ours| ours.uid);

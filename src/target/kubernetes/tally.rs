@@ -3,18 +3,18 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::answer::Failed;
+use super::answer::CallError;
 
 const OUTCOMES: [&str; 3] = ["answered", "refused", "failed"];
 
 static CALLS: [AtomicU64; OUTCOMES.len()] = [const { AtomicU64::new(0) }; OUTCOMES.len()];
 
 /// Counts a call once, whatever the number of tries.
-pub(super) fn count<T>(answer: &Result<T, (Failed, u32)>) {
+pub(super) fn count<T>(answer: &Result<T, (CallError, u32)>) {
     let outcome = match answer {
         Ok(_) => 0,
         // A URL that isn't served is refused without a `Status`.
-        Err((Failed::Refused { .. } | Failed::Stray { code: 404, .. }, _)) => 1,
+        Err((CallError::Refused { .. } | CallError::Stray { code: 404, .. }, _)) => 1,
         Err(_) => 2,
     };
     CALLS[outcome].fetch_add(1, Ordering::Relaxed);

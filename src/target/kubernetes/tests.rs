@@ -15,12 +15,12 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
-use super::inventory::{Entry, Written};
+use super::inventory::{AppliedObject, ObjectEntry};
 use super::*;
 use crate::catalog::RecordedFleet;
 use crate::names::{Digest, ObjectKey};
 use crate::plan::Reach;
-use crate::target::{Intent, Task, Write};
+use crate::target::{Intent, ObjectWrite, Task};
 
 mod hostile;
 
@@ -64,7 +64,7 @@ impl Server {
     }
 
     /// Adds an inventory with these objects, as in the middle of a run.
-    fn remembers(&self, objects: &BTreeMap<ObjectKey, Entry>) {
+    fn remembers(&self, objects: &BTreeMap<ObjectKey, ObjectEntry>) {
         let chunks = [
             ("inventory", inventory(Uuid::nil(), &BTreeMap::new(), &["intents-0"])),
             ("intents-0", inventory(Uuid::nil(), objects, &[])),
@@ -133,15 +133,15 @@ impl Server {
     }
 }
 
-fn target(api: Arc<Api>, bound: Option<&str>, view: Option<Arc<View>>) -> KubernetesTarget {
+fn target(api: Arc<Api>, bound: Option<&str>, view: Option<Arc<ClusterWatch>>) -> KubernetesTarget {
     let api = Arc::new(OnceCell::new_with(Some(api)));
     let cluster = cluster(bound);
     let (facts, ahead) = Default::default();
     KubernetesTarget { fleet: fleet(), installation: Uuid::nil(), cluster, api, view, facts, ahead }
 }
 
-fn cluster(bound: Option<&str>) -> Arc<Cluster> {
-    Arc::new(Cluster {
+fn cluster(bound: Option<&str>) -> Arc<KubernetesCluster> {
+    Arc::new(KubernetesCluster {
         access: Err("a scripted server needs none".to_owned()),
         bound: bound.map(str::to_owned),
         taken: Arc::default(),
@@ -162,13 +162,13 @@ fn key() -> ObjectKey {
     "example.org/v1|Thing|ns|a".to_owned().try_into().unwrap()
 }
 
-fn written(uid: &str) -> Entry {
+fn written(uid: &str) -> ObjectEntry {
     let applied = Digest::of("manifest");
-    let written = Written { uid: uid.to_owned(), applied, fields: None, left: None };
-    Entry { owner: owner(), written: Some(written), intended: None, deleting: false }
+    let written = AppliedObject { uid: uid.to_owned(), applied, fields: None, left: None };
+    ObjectEntry { owner: owner(), written: Some(written), intended: None, deleting: false }
 }
 
-fn inventory(installation: Uuid, objects: &BTreeMap<ObjectKey, Entry>, chunks: &[&str]) -> Value {
+fn inventory(installation: Uuid, objects: &BTreeMap<ObjectKey, ObjectEntry>, chunks: &[&str]) -> Value {
     json!({"version": 1, "fleet": fleet(), "installation": installation, "objects": objects, "chunks": chunks})
 }
 
@@ -197,7 +197,7 @@ fn refusal(code: u16) -> (u16, Value) {
 
 /// Runs one task on the only object, and returns its outcome as text.
 async fn done(target: &KubernetesTarget, uid: Option<&str>, deletes: bool) -> String {
-    let write = Write {
+    let write = ObjectWrite {
         key: key(),
         owner: owner(),
         applied: Digest::of("manifest"),
@@ -321,7 +321,8 @@ async fn an_empty_listing_of_the_inventory_is_believed_only_before_the_fleet_was
         server.world().refused = Some(("configmaps/inventory", 404));
         let api = Arc::new(Api::remembering(server.client()));
         let whose = (fleet(), Uuid::nil());
-        let view = View::start(whose, cluster(bound), Arc::clone(&api), Handle::current(), Arc::default());
+        let view =
+            ClusterWatch::start(whose, cluster(bound), Arc::clone(&api), Handle::current(), Arc::default());
         let (found, inventory) = target(api, bound, Some(Arc::new(view))).base().await.unwrap();
         assert!(found == "first" && inventory.is_absent());
         assert_eq!(server.count("configmaps/inventory"), asked, "{bound:?}");

@@ -40,7 +40,7 @@ const ENTRY: usize = 110;
 const ALLOCATION: usize = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unreadable {
+pub(super) enum ParseFailure {
     NotJson,
     TooMuch,
 }
@@ -82,13 +82,13 @@ impl Weigh for Json {
     }
 }
 
-pub(super) fn value(bytes: &[u8]) -> Result<Value, Unreadable> {
+pub(super) fn value(bytes: &[u8]) -> Result<Value, ParseFailure> {
     let mut value = tree(bytes)?;
     tame(&mut value);
     Ok(value)
 }
 
-pub(super) fn event(bytes: &[u8]) -> Result<(String, Value), Unreadable> {
+pub(super) fn event(bytes: &[u8]) -> Result<(String, Value), ParseFailure> {
     let mut event = tree(bytes)?;
     let kind = event.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
     let mut object = event.get_mut("object").map(Value::take).unwrap_or_default();
@@ -97,12 +97,12 @@ pub(super) fn event(bytes: &[u8]) -> Result<(String, Value), Unreadable> {
 }
 
 /// Parses bytes within the memory limit of an object.
-fn tree(bytes: &[u8]) -> Result<Value, Unreadable> {
+fn tree(bytes: &[u8]) -> Result<Value, ParseFailure> {
     let left = Cell::new(MAX_TREE);
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let read = Tree(&left).deserialize(&mut deserializer);
     let read = read.and_then(|value| deserializer.end().map(|()| value));
-    read.map_err(|_| if left.get() == 0 { Unreadable::TooMuch } else { Unreadable::NotJson })
+    read.map_err(|_| if left.get() == 0 { ParseFailure::TooMuch } else { ParseFailure::NotJson })
 }
 
 /// Builds a value while memory is left in the limit.
@@ -337,12 +337,12 @@ mod tests {
         for part in ["0,", "[],", "{\"\":0},", "\"\",", "null,"] {
             let text = format!("[{}0]", part.repeat((MAX_OBJECT - 3) / part.len()));
             assert!(text.len() <= MAX_OBJECT);
-            assert_eq!(value(text.as_bytes()), Err(Unreadable::TooMuch), "{part}");
+            assert_eq!(value(text.as_bytes()), Err(ParseFailure::TooMuch), "{part}");
         }
         let many = format!("{{{}\"\":0}}", (0..400_000).map(|it| format!("\"{it}\":0,")).collect::<String>());
-        assert_eq!(value(many.as_bytes()), Err(Unreadable::TooMuch));
+        assert_eq!(value(many.as_bytes()), Err(ParseFailure::TooMuch));
         for text in ["", "{", "[0]x", "{\"a\":01}"] {
-            assert_eq!(value(text.as_bytes()), Err(Unreadable::NotJson), "{text}");
+            assert_eq!(value(text.as_bytes()), Err(ParseFailure::NotJson), "{text}");
         }
         let text = r#"{"a":[1,-2,0.5,true,null,"x"],"b":{}}"#;
         assert_eq!(value(text.as_bytes()).unwrap().to_string(), text);

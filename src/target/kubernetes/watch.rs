@@ -8,11 +8,11 @@
 //! There are two revisions: one changes with what a plan depends on, the other with what health is judged by.
 //! So a crashing pod doesn't cause manifests to be compared.
 
-mod bell;
-mod feed;
-mod gate;
-mod shelf;
-pub(super) mod signs;
+pub(super) mod health_fields;
+mod identity_check;
+mod kind_watch;
+mod notifier;
+mod object_cache;
 #[cfg(test)]
 pub(super) mod tests;
 mod topic;
@@ -30,22 +30,22 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::api::Api;
-use super::health::Kind;
+use super::health::WatchedKind;
 use super::inventory::{self, Inventory};
 use super::live::Live;
-use super::{Cluster, KubeError};
+use super::{KubeError, KubernetesCluster};
 use crate::names::{FleetKey, Json, ObjectKey};
 use crate::parallel::locked;
-use crate::target::Pace;
-use bell::Bell;
-use feed::{Feed, Stand, State};
-use gate::{Answer, Gate};
+use crate::target::Backoff;
+use identity_check::{IdentityAnswer, IdentityCheck};
+use kind_watch::{FeedState, KindWatch, WatchStatus};
+use notifier::ChangeNotifier;
 use topic::{Purpose, Topic};
-use written::Effect;
+use written::AwaitedEffect;
 
-pub(super) use shelf::Name;
+pub(super) use object_cache::Name;
 pub(super) use topic::SELECTOR;
-pub(super) use written::Written;
+pub(super) use written::OwnWrite;
 
 /// How long to wait for the first list of a kind, and for our own writes to arrive. Other fleets wait
 /// meanwhile. After that the fleet is unreachable until the kind is listed, and then observed at once.
@@ -55,16 +55,16 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const BRIEFLY: Duration = Duration::from_millis(100);
 
 /// The watches of one cluster.
-pub(super) struct View {
+pub(super) struct ClusterWatch {
     fleet: FleetKey,
     installation: Uuid,
     api: Arc<Api>,
-    gate: Arc<Gate>,
-    bell: Arc<Bell>,
+    gate: Arc<IdentityCheck>,
+    bell: Arc<ChangeNotifier>,
     runtime: Handle,
-    feeds: Mutex<BTreeMap<Topic, Running>>,
+    feeds: Mutex<BTreeMap<Topic, RunningFeed>>,
     /// Our writes that the watches have yet to deliver.
-    unseen: Mutex<Vec<Written>>,
+    unseen: Mutex<Vec<OwnWrite>>,
     gave_up: AtomicBool,
     /// The parsed inventory, with the revision that it was parsed at.
     inventory: Mutex<Option<(u64, Arc<Inventory>)>>,
@@ -72,44 +72,44 @@ pub(super) struct View {
     attendant: AbortHandle,
 }
 
-impl Drop for View {
+impl Drop for ClusterWatch {
     fn drop(&mut self) {
         self.attendant.abort();
     }
 }
 
-struct Running {
-    feed: Arc<Feed>,
+struct RunningFeed {
+    feed: Arc<KindWatch>,
     task: AbortHandle,
 }
 
-impl Drop for Running {
+impl Drop for RunningFeed {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-pub(super) enum Sight {
+pub(super) enum CachedState {
     /// It exists, as the server last reported it. The whole object is there only if somebody read it.
     There(Box<Live>, Option<Json>),
     /// No object of this key has our label. It may be gone, have lost its label, or be foreign.
     Unseen,
 }
 
-impl View {
+impl ClusterWatch {
     /// Starts watching a cluster. `wake` is notified of every change that a plan may depend on.
     pub(super) fn start(
         (fleet, installation): (FleetKey, Uuid),
-        cluster: Arc<Cluster>,
+        cluster: Arc<KubernetesCluster>,
         api: Arc<Api>,
         runtime: Handle,
         wake: Arc<Notify>,
-    ) -> View {
-        let bell = Arc::new(Bell::new(wake));
-        let gate = Arc::new(Gate::new(fleet.clone(), cluster, Arc::clone(&api), Arc::clone(&bell)));
+    ) -> ClusterWatch {
+        let bell = Arc::new(ChangeNotifier::new(wake));
+        let gate = Arc::new(IdentityCheck::new(fleet.clone(), cluster, Arc::clone(&api), Arc::clone(&bell)));
         let attends = Arc::clone(&gate);
-        let attendant = runtime.spawn(async move { attends.attend().await }).abort_handle();
-        let view = View {
+        let attendant = runtime.spawn(async move { attends.probe_until_back().await }).abort_handle();
+        let view = ClusterWatch {
             fleet,
             installation,
             api,
@@ -127,7 +127,7 @@ impl View {
     }
 
     /// Updates which clusters belong to which fleets.
-    pub(super) fn renew(&self, cluster: Arc<Cluster>) {
+    pub(super) fn renew(&self, cluster: Arc<KubernetesCluster>) {
         self.gate.renew(cluster);
     }
 
@@ -171,10 +171,10 @@ impl View {
         for topic in topics {
             feeds.entry(topic).or_insert_with_key(|topic| {
                 let (api, gate, bell) = (&self.api, &self.gate, &self.bell);
-                let feed = Feed::new(topic.clone(), Arc::clone(api), Arc::clone(gate), Arc::clone(bell));
+                let feed = KindWatch::new(topic.clone(), Arc::clone(api), Arc::clone(gate), Arc::clone(bell));
                 let feed = Arc::new(feed);
                 let task = self.runtime.spawn(Arc::clone(&feed).run()).abort_handle();
-                Running { feed, task }
+                RunningFeed { feed, task }
             });
         }
     }
@@ -193,8 +193,10 @@ impl View {
     }
 
     fn sees_all(&self, serves: fn(Purpose) -> bool) -> bool {
-        let sees = |feed: &Arc<Feed>| matches!(feed.state().stand, Stand::Current | Stand::NotServed);
-        matches!(self.gate.answer(), Answer::Open(_)) && self.feeds_for(serves).iter().all(sees)
+        let sees = |feed: &Arc<KindWatch>| {
+            matches!(feed.state().stand, WatchStatus::Current | WatchStatus::NotServed)
+        };
+        matches!(self.gate.answer(), IdentityAnswer::Open(_)) && self.feeds_for(serves).iter().all(sees)
     }
 
     /// Returns the health signs of all objects of a kind, which is watched from then on. None when the caller
@@ -202,31 +204,31 @@ impl View {
     ///
     /// # Errors
     /// When the server can't be reached, or is not the fleet's.
-    pub(super) async fn signs(&self, kind: &Kind) -> Result<Option<Vec<Json>>, KubeError> {
+    pub(super) async fn signs(&self, kind: &WatchedKind) -> Result<Option<Vec<Json>>, KubeError> {
         let topic = Topic::health(kind);
         self.follow([topic.clone()]);
         let feed = self.feeds().get(&topic).map(|running| Arc::clone(&running.feed));
         let Some(feed) = feed else { return Ok(None) };
         self.until(|| match self.gate.answer() {
-            Answer::Pending => false,
-            Answer::Shut(_) => true,
-            Answer::Open(cluster) => !feed.state().is_starting(&cluster),
+            IdentityAnswer::Pending => false,
+            IdentityAnswer::Shut(_) => true,
+            IdentityAnswer::Open(cluster) => !feed.state().is_starting(&cluster),
         })
         .await;
         let cluster = match self.gate.answer() {
-            Answer::Pending => return Err(KubeError::NotListed),
-            Answer::Shut(error) => return Err(error),
-            Answer::Open(cluster) => cluster,
+            IdentityAnswer::Pending => return Err(KubeError::NotListed),
+            IdentityAnswer::Shut(error) => return Err(error),
+            IdentityAnswer::Open(cluster) => cluster,
         };
         let state = feed.state();
         match &state.stand {
             _ if state.is_starting(&cluster) => Ok(None),
             // Asking the server would return as much.
-            Stand::Failing(error @ KubeError::TooMuch { .. }) => Err(error.clone()),
+            WatchStatus::Failing(error @ KubeError::TooMuch { .. }) => Err(error.clone()),
             // Asking the server returns the reason.
-            Stand::Starting | Stand::Forbidden | Stand::Failing(_) => Ok(None),
-            Stand::NotServed => Ok(Some(Vec::new())),
-            Stand::Current => {
+            WatchStatus::Starting | WatchStatus::Forbidden | WatchStatus::Failing(_) => Ok(None),
+            WatchStatus::NotServed => Ok(Some(Vec::new())),
+            WatchStatus::Current => {
                 Ok(Some(state.shelf.objects.values().filter_map(|seen| seen.signs.clone()).collect()))
             }
         }
@@ -267,9 +269,9 @@ impl View {
     /// Whether a kind that a plan depends on has yet to be listed for the first time.
     fn is_starting(&self) -> bool {
         match self.gate.answer() {
-            Answer::Pending => true,
-            Answer::Shut(_) => false,
-            Answer::Open(cluster) => {
+            IdentityAnswer::Pending => true,
+            IdentityAnswer::Shut(_) => false,
+            IdentityAnswer::Open(cluster) => {
                 self.feeds_for(Purpose::is_planned).iter().any(|feed| feed.state().is_starting(&cluster))
             }
         }
@@ -278,9 +280,9 @@ impl View {
     /// Why the cache can't be trusted; none if it can.
     fn trouble(&self) -> Option<KubeError> {
         let cluster = match self.gate.answer() {
-            Answer::Pending => return Some(KubeError::NotListed),
-            Answer::Shut(error) => return Some(error),
-            Answer::Open(cluster) => cluster,
+            IdentityAnswer::Pending => return Some(KubeError::NotListed),
+            IdentityAnswer::Shut(error) => return Some(error),
+            IdentityAnswer::Open(cluster) => cluster,
         };
         self.feeds_for(Purpose::is_planned).iter().find_map(|feed| feed.state().trouble(&cluster))
     }
@@ -292,8 +294,8 @@ impl View {
     /// When the server can't be reached, or is not the fleet's.
     pub(super) async fn base(&self) -> Result<Option<(String, Arc<Inventory>)>, KubeError> {
         let complete = self.is_complete().await?;
-        let Answer::Open(cluster) = self.gate.answer() else { return Err(KubeError::NotListed) };
-        if !complete || self.stand(&Topic::inventory()) == Some(Stand::Forbidden) {
+        let IdentityAnswer::Open(cluster) = self.gate.answer() else { return Err(KubeError::NotListed) };
+        if !complete || self.stand(&Topic::inventory()) == Some(WatchStatus::Forbidden) {
             return Ok(None);
         }
         let inventory = self.inventory()?;
@@ -321,16 +323,17 @@ impl View {
     }
 
     /// Finds an object in the cache. None when the caller has to ask the server.
-    pub(super) fn find(&self, key: &ObjectKey) -> Option<Sight> {
+    pub(super) fn find(&self, key: &ObjectKey) -> Option<CachedState> {
         let feeds = self.feeds();
         let state = feeds.get(&Topic::of(key))?.feed.state();
         match state.stand {
-            Stand::Forbidden => None,
-            Stand::NotServed => Some(Sight::Unseen),
+            WatchStatus::Forbidden => None,
+            WatchStatus::NotServed => Some(CachedState::Unseen),
             _ => {
                 let seen = state.shelf.objects.get(&name(key));
-                let there = seen.and_then(|seen| Some(Sight::There(seen.live.clone()?, seen.whole.clone())));
-                Some(there.unwrap_or(Sight::Unseen))
+                let there =
+                    seen.and_then(|seen| Some(CachedState::There(seen.live.clone()?, seen.whole.clone())));
+                Some(there.unwrap_or(CachedState::Unseen))
             }
         }
     }
@@ -349,7 +352,7 @@ impl View {
         unseen.is_empty()
     }
 
-    fn awaits(&self, Written { key, effect }: &Written) -> bool {
+    fn awaits(&self, OwnWrite { key, effect }: &OwnWrite) -> bool {
         let topic = match key.namespace.as_deref() {
             Some(inventory::NAMESPACE) if key.kind == "ConfigMap" => Topic::inventory(),
             _ => Topic::of(key),
@@ -358,52 +361,52 @@ impl View {
         let Some(running) = feeds.get(&topic) else { return false };
         let state = running.feed.state();
         match (&state.stand, effect) {
-            (Stand::Forbidden, _) => false,
-            (Stand::NotServed, _) => {
+            (WatchStatus::Forbidden, _) => false,
+            (WatchStatus::NotServed, _) => {
                 running.feed.again.notify_one();
                 true
             }
-            (_, Effect::At(version)) => state.shelf.version < *version,
-            (_, Effect::Gone(uid)) => {
+            (_, AwaitedEffect::At(version)) => state.shelf.version < *version,
+            (_, AwaitedEffect::Gone(uid)) => {
                 let there = state.shelf.objects.get(&name(key)).and_then(|seen| seen.live.as_ref());
                 there.is_some_and(|live| live.uid == *uid && !live.is_leaving)
             }
         }
     }
 
-    fn stand(&self, topic: &Topic) -> Option<Stand> {
+    fn stand(&self, topic: &Topic) -> Option<WatchStatus> {
         self.feeds().get(topic).map(|running| running.feed.state().stand.clone())
     }
 
-    fn feeds_for(&self, serves: fn(Purpose) -> bool) -> Vec<Arc<Feed>> {
+    fn feeds_for(&self, serves: fn(Purpose) -> bool) -> Vec<Arc<KindWatch>> {
         let feeds = self.feeds();
         let feeds = feeds.values().map(|running| &running.feed).filter(|feed| serves(feed.purpose()));
         feeds.map(Arc::clone).collect()
     }
 
-    fn feeds(&self) -> MutexGuard<'_, BTreeMap<Topic, Running>> {
+    fn feeds(&self) -> MutexGuard<'_, BTreeMap<Topic, RunningFeed>> {
         // Only whole watches are stored, so a panic can't have left it inconsistent.
         locked(&self.feeds)
     }
 }
 
-impl State {
+impl FeedState {
     fn is_starting(&self, cluster: &str) -> bool {
-        self.stand == Stand::Starting || self.cluster != cluster
+        self.stand == WatchStatus::Starting || self.cluster != cluster
     }
 
     fn trouble(&self, cluster: &str) -> Option<KubeError> {
         match &self.stand {
             _ if self.is_starting(cluster) => Some(KubeError::NotListed),
-            Stand::Failing(error) => Some(error.clone()),
+            WatchStatus::Failing(error) => Some(error.clone()),
             _ => None,
         }
     }
 }
 
 /// The backoff for connecting. A server that is back is noticed within the longest pause.
-fn pause() -> Pace {
-    Pace::new(Duration::from_millis(250), Duration::from_secs(30))
+fn pause() -> Backoff {
+    Backoff::new(Duration::from_millis(250), Duration::from_secs(30))
 }
 
 fn name(key: &ObjectKey) -> Name {

@@ -17,7 +17,7 @@ use crate::plan::{Contest, take_out};
 /// The most tries to apply an object. Each leaves out more fields of others.
 const ROUNDS: usize = 4;
 
-pub(super) struct Applied {
+pub(super) struct ApplyOutcome {
     pub(super) object: Value,
     pub(super) overwritten: Vec<Contest>,
     pub(super) left: Vec<Contest>,
@@ -40,17 +40,17 @@ pub(super) async fn apply(
     key: &ObjectKey,
     mut body: Value,
     dry: bool,
-) -> Result<Applied, KubeError> {
+) -> Result<ApplyOutcome, KubeError> {
     let (mut overwritten, mut left) = (BTreeSet::new(), BTreeSet::new());
     for _ in 0..ROUNDS {
         // Every conflicting field of a controller was left out by now, so force takes fields only from
         // people's tools.
         let mode = Mode { force: !overwritten.is_empty(), dry };
         let conflicts = match api.apply(key, &body, mode).await {
-            Ok(api::Applied { object, .. }) => {
+            Ok(api::ApplyAnswer { object, .. }) => {
                 let (overwritten, left) = (Vec::from_iter(overwritten), Vec::from_iter(left));
                 tell(key, &overwritten, &left, dry);
-                return Ok(Applied { object, overwritten, left });
+                return Ok(ApplyOutcome { object, overwritten, left });
             }
             Err(ApplyError::Other(error)) => return Err(error),
             Err(ApplyError::Conflict(conflicts)) => conflicts,

@@ -1,5 +1,5 @@
 use super::*;
-use crate::plan::change::mention;
+use crate::plan::change::kept_resource;
 use crate::problem::Origin;
 
 fn key(text: &str) -> ResourceKey {
@@ -34,7 +34,7 @@ fn to_remove_what_others_depend_on_is_never_proposed() {
     ];
     let lines = cases.map(|(resource, object)| {
         let object = ObjectKey::try_from(object.to_owned()).unwrap();
-        way_out(&mention(resource, None), &Waiting::ForeignObject { object }, "specs").unwrap()
+        wait_remedy(&kept_resource(resource, None), &Waiting::ForeignObject { object }, "specs").unwrap()
     });
     assert!(lines.iter().all(|line| line.starts_with("leave it there") && !line.contains("move it away")));
     insta::assert_snapshot!(lines.join("\n"), @"
@@ -46,7 +46,7 @@ fn to_remove_what_others_depend_on_is_never_proposed() {
 
 #[test]
 fn to_forget_a_fleet_is_proposed_only_where_its_target_may_be_gone() {
-    let fleet = Change { verb: Verb::Keep, ..mention(&key("Fleet/acme/eu"), None) };
+    let fleet = Change { verb: Verb::Keep, ..kept_resource(&key("Fleet/acme/eu"), None) };
     for (lost, expected) in [
         (true, Some("if what it held is gone for good: streamfleet forget acme/eu specs".to_owned())),
         (false, None),
@@ -58,7 +58,7 @@ fn to_forget_a_fleet_is_proposed_only_where_its_target_may_be_gone() {
             lost,
             concealed: false,
         };
-        assert_eq!(way_out(&fleet, &waiting, "specs"), expected);
+        assert_eq!(wait_remedy(&fleet, &waiting, "specs"), expected);
     }
 }
 
@@ -146,9 +146,9 @@ fn every_wait_says_for_what_and_the_way_out() {
             contest: Contest { manager: "autoscaler".into(), field: ".spec.x".into() },
         },
     ];
-    let change = mention(&cluster(), None);
+    let change = kept_resource(&cluster(), None);
     let lines = waits.iter().map(|wait| {
-        let way_out = way_out(&change, wait, "specs").map(|way_out| format!("\n  {way_out}"));
+        let way_out = wait_remedy(&change, wait, "specs").map(|way_out| format!("\n  {way_out}"));
         waiting(wait) + &way_out.unwrap_or_default()
     });
     insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @r#"

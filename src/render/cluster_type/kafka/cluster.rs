@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::{Context, config, listeners, oauth, placement, tiered_storage, user};
+use super::{KafkaContext, config, listeners, oauth, placement, tiered_storage, user};
 use crate::catalog::versions;
 use crate::names::Digest;
 use crate::render::resources::{Resources, millis};
 use crate::render::{Manifest, labels, manifest};
 
-pub fn kafka(context: &Context) -> Manifest {
+pub fn kafka(context: &KafkaContext) -> Manifest {
     let mut metadata = labels::annotate(
         labels::strimzi_metadata(context.cluster, context.name()),
         labels::protection(context.cluster),
@@ -40,7 +40,7 @@ pub fn kafka(context: &Context) -> Manifest {
 /// The quotas of all clients together on each broker. Producers are throttled when the free space of a disk
 /// falls below the part that isn't meant for records, because a broker with a full disk can't be repaired
 /// while it runs. If that part would be more than a tenth of the disk, a tenth is kept free instead.
-fn quotas(context: &Context) -> Value {
+fn quotas(context: &KafkaContext) -> Value {
     let sizing = context.sizing;
     let is_little = sizing.reserve_bytes < (u64::from(sizing.storage_gib) << 30) / 10;
     json!({
@@ -54,12 +54,12 @@ fn quotas(context: &Context) -> Value {
 
 /// Strimzi's own reporter, which needs no list of rules as the JMX exporter does. The operator chooses the
 /// metrics, and Strimzi's dashboards rely on that choice.
-fn metrics(context: &Context) -> Option<Value> {
+fn metrics(context: &KafkaContext) -> Option<Value> {
     context.operations.metrics.then(|| json!({"type": "strimziMetricsReporter"}))
 }
 
 /// Exports consumer lag.
-fn kafka_exporter(context: &Context) -> Option<Value> {
+fn kafka_exporter(context: &KafkaContext) -> Option<Value> {
     context.operations.kafka_exporter.then(|| {
         json!({
             "resources": Resources::KAFKA_EXPORTER.to_value(),
@@ -71,7 +71,7 @@ fn kafka_exporter(context: &Context) -> Option<Value> {
 /// The user operator, which creates the administrator, and optionally the topic operator. The topic operator
 /// is off by default: without KafkaTopics it only costs memory, and finalizers of forgotten KafkaTopics block
 /// the deletion of namespaces.
-fn entity_operator(context: &Context) -> Value {
+fn entity_operator(context: &KafkaContext) -> Value {
     let operator = json!({"resources": Resources::ENTITY_OPERATOR.to_value()});
     let mut template = placement::operator_template(context).unwrap_or_default();
     if let Some(container) = oauth::user_operator(context) {
@@ -87,7 +87,7 @@ fn entity_operator(context: &Context) -> Value {
 /// Cruise Control, which moves partitions to added brokers and away from removed ones. It needs the capacity
 /// of each broker: its default assumption of 10 MB/s is far below what our brokers handle, and it refuses to
 /// plan for a cluster whose load exceeds the capacity.
-fn cruise_control(context: &Context) -> Option<Value> {
+fn cruise_control(context: &KafkaContext) -> Option<Value> {
     let sizing = context.sizing;
     sizing.rebalances.then(|| {
         json!({

@@ -1,10 +1,10 @@
 use serde_json::{Map, Value, json};
 
-use super::{Context, oauth, tiered_storage};
+use super::{KafkaContext, oauth, tiered_storage};
 
 /// The options of brokers and controllers. Everything else keeps Kafka's defaults: records are kept for a
 /// week, and an out-of-sync replica never becomes the leader.
-pub fn config(context: &Context) -> Map<String, Value> {
+pub fn config(context: &KafkaContext) -> Map<String, Value> {
     let copies = context.sizing.replication_factor;
     let in_sync = context.sizing.min_insync_replicas;
     let mut config = Map::new();

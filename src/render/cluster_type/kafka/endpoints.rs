@@ -4,7 +4,7 @@
 use super::listeners::{ADMIN_PORT, EXTERNAL_PORT, INTERNAL_PORT};
 use super::user;
 use crate::catalog::ResolvedCluster;
-use crate::render::cluster_type::{Clients, Endpoint, Login, ServerTrust};
+use crate::render::cluster_type::{ClientAccess, Endpoint, Login, ServerTrust};
 use crate::render::{gateway, hosts};
 use crate::spec::{Authentication, Exposure};
 
@@ -13,7 +13,7 @@ pub const EXTERNAL: &str = "external";
 pub const ADMIN: &str = "admin";
 
 /// Returns the same listeners, in the same order, as are rendered.
-pub fn clients(cluster: &ResolvedCluster) -> Clients {
+pub fn clients(cluster: &ResolvedCluster) -> ClientAccess {
     let internal = cluster.spec.advanced_config.cluster_access.is_internal();
     let internal = internal.then(|| inside(cluster, INTERNAL, INTERNAL_PORT, login(cluster)));
     let external = hosts::external_domain(cluster).map(|domain| Endpoint {
@@ -23,7 +23,7 @@ pub fn clients(cluster: &ResolvedCluster) -> Clients {
         trust: ServerTrust::BaseDomain,
     });
     let admin = inside(cluster, ADMIN, ADMIN_PORT, Login::Scram);
-    Clients {
+    ClientAccess {
         endpoints: internal.into_iter().chain(external).chain([admin]).collect(),
         admin_secret: user::admin_name(cluster),
         ca_secret: format!("{}-cluster-ca-cert", cluster.spec.identifier),

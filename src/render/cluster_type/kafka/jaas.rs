@@ -48,7 +48,7 @@ fn quoted(value: &str) -> String {
 
 /// Sanitizes an address or a name for an option that isn't parsed as JAAS: removes all characters that the
 /// properties parser or the providers could interpret. No valid address, region or bucket has any of them.
-pub fn plain(value: &str) -> String {
+pub fn strip_unsafe_characters(value: &str) -> String {
     value.chars().filter(|c| c.is_ascii_graphic() && !"\\{}\"".contains(*c)).collect()
 }
 
@@ -156,8 +156,14 @@ mod tests {
 
     #[test]
     fn plain_values_have_nothing_that_means_something() {
-        assert_eq!(plain("https://s3.example.com:9000/a%20b"), "https://s3.example.com:9000/a%20b");
-        assert_eq!(plain("eu\nsuper.users=x ${strimzisecrets:a:b}\\"), "eusuper.users=x$strimzisecrets:a:b");
+        assert_eq!(
+            strip_unsafe_characters("https://s3.example.com:9000/a%20b"),
+            "https://s3.example.com:9000/a%20b"
+        );
+        assert_eq!(
+            strip_unsafe_characters("eu\nsuper.users=x ${strimzisecrets:a:b}\\"),
+            "eusuper.users=x$strimzisecrets:a:b"
+        );
     }
 
     proptest! {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::endpoints::{self, ADMIN, EXTERNAL, INTERNAL};
-use super::{Context, oauth};
+use super::{KafkaContext, oauth};
 use crate::catalog::{ClusterDomain, ResolvedCluster};
 use crate::render::cluster_type::Login;
 use crate::render::{gateway, hosts, tls_secret};
@@ -15,7 +15,7 @@ pub const ADMIN_PORT: u16 = 9095;
 /// The most administrator connections per broker: enough for people and tools, too few to be misused by
 /// clients.
 const ADMIN_CONNECTIONS: u32 = 50;
-pub fn listeners(context: &Context) -> Vec<Value> {
+pub fn listeners(context: &KafkaContext) -> Vec<Value> {
     let internal = context.access.is_internal().then(|| internal(context));
     let external = hosts::external_domain(context.cluster).map(|domain| external(context, domain));
     internal.into_iter().chain(external).chain([admin(context)]).collect()
@@ -28,11 +28,11 @@ pub fn client_ports(cluster: &ResolvedCluster) -> Vec<u16> {
     internal.into_iter().chain(external).collect()
 }
 
-fn internal(context: &Context) -> Value {
+fn internal(context: &KafkaContext) -> Value {
     listener(INTERNAL, INTERNAL_PORT, "internal", client_authentication(context), limits(context))
 }
 
-fn external(context: &Context, domain: &ClusterDomain) -> Value {
+fn external(context: &KafkaContext, domain: &ClusterDomain) -> Value {
     let mut configuration = limits(context);
     configuration.insert(
         "brokerCertChainAndKey".to_owned(),
@@ -51,7 +51,7 @@ fn external(context: &Context, domain: &ClusterDomain) -> Value {
 }
 
 /// A load balancer for the bootstrap address and one for each broker.
-fn load_balancers(context: &Context, domain: &ClusterDomain) -> Map<String, Value> {
+fn load_balancers(context: &KafkaContext, domain: &ClusterDomain) -> Map<String, Value> {
     let brokers = domain.broker_host_template(&context.cluster.spec.identifier);
     let annotations = |host: &str| hosts::annotations(domain, host, context.private);
     object([
@@ -69,7 +69,7 @@ fn load_balancers(context: &Context, domain: &ClusterDomain) -> Map<String, Valu
 
 /// A TLSRoute for the bootstrap address and one for each broker, all on the fleet's Gateway. Whether it is
 /// private is a setting of the fleet, not of a cluster.
-fn tls_routes(context: &Context, domain: &ClusterDomain) -> Map<String, Value> {
+fn tls_routes(context: &KafkaContext, domain: &ClusterDomain) -> Map<String, Value> {
     object([
         ("parentRefs", json!([gateway::parent()])),
         (
@@ -84,7 +84,7 @@ fn tls_routes(context: &Context, domain: &ClusterDomain) -> Map<String, Value> {
 /// The administrator has its own listener, however clients log in: neither an identity provider that is down
 /// nor clients that use up all connections may lock out the administrator. It accepts only pods in the
 /// cluster's namespace.
-fn admin(context: &Context) -> Value {
+fn admin(context: &KafkaContext) -> Value {
     let limits = object([("maxConnections", json!(ADMIN_CONNECTIONS))]);
     let mut listener = listener(ADMIN, ADMIN_PORT, "internal", scram(), limits);
     listener["networkPolicyPeers"] = json!([{"namespaceSelector": {"matchLabels": {
@@ -93,14 +93,14 @@ fn admin(context: &Context) -> Value {
     listener
 }
 
-fn limits(context: &Context) -> Map<String, Value> {
+fn limits(context: &KafkaContext) -> Map<String, Value> {
     object([
         ("maxConnections", json!(context.sizing.connections)),
         ("maxConnectionCreationRate", json!(context.sizing.connection_rate)),
     ])
 }
 
-fn client_authentication(context: &Context) -> Value {
+fn client_authentication(context: &KafkaContext) -> Value {
     match endpoints::login(context.cluster) {
         Login::OAuth => oauth::authentication(context).unwrap_or_else(scram),
         Login::Scram => scram(),

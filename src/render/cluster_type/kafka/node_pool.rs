@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Context, placement};
+use super::{KafkaContext, placement};
 use crate::render::resources::Resources;
 use crate::render::{Manifest, labels, manifest};
 use crate::spec::OnDelete;
@@ -20,11 +20,11 @@ struct Pool {
     storage_gib: u32,
 }
 
-pub fn node_pools(context: &Context) -> Vec<Manifest> {
+pub fn node_pools(context: &KafkaContext) -> Vec<Manifest> {
     pools(context).iter().map(|pool| node_pool(context, pool)).collect()
 }
 
-fn pools(context: &Context) -> Vec<Pool> {
+fn pools(context: &KafkaContext) -> Vec<Pool> {
     let sizing = context.sizing;
     let resources = |cpu_millis: u32, memory_mib: u32| Resources {
         cpu_millis: cpu_millis.into(),
@@ -54,7 +54,7 @@ fn pools(context: &Context) -> Vec<Pool> {
     vec![brokers, controllers]
 }
 
-fn node_pool(context: &Context, pool: &Pool) -> Manifest {
+fn node_pool(context: &KafkaContext, pool: &Pool) -> Manifest {
     let metadata = labels::annotate(
         labels::strimzi_metadata(context.cluster, pool.name),
         labels::map([("strimzi.io/next-node-ids", pool.node_ids)]),
@@ -74,7 +74,7 @@ fn node_pool(context: &Context, pool: &Pool) -> Manifest {
 }
 
 /// One disk per node, as JBOD: only then can disks be added later.
-fn storage(context: &Context, size_gib: u32) -> Value {
+fn storage(context: &KafkaContext, size_gib: u32) -> Value {
     let fleet_class = context.cluster.fleet_spec.advanced_config.storage_class.as_ref();
     json!({
         "type": "jbod",

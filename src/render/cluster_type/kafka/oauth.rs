@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::jaas::{self, JaasOption};
 use super::placement::Mount;
-use super::{Context, user};
+use super::{KafkaContext, user};
 use crate::catalog::ResolvedCluster;
 use crate::names::Digest;
 use crate::render::{Manifest, Stage, labels, manifest};
@@ -28,7 +28,7 @@ const REAUTHENTICATION_MS: u32 = 3_600_000;
 /// The authentication of client listeners; `None` without an identity provider.
 ///
 /// Strimzi 1.x has no type for it any more, but its image still contains the library.
-pub fn authentication(context: &Context) -> Option<Value> {
+pub fn authentication(context: &KafkaContext) -> Option<Value> {
     let provider = context.cluster.identity_provider.as_ref()?;
     let module = jaas::login_module(
         "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
@@ -52,7 +52,7 @@ pub fn calls(cluster: &ResolvedCluster) -> impl Iterator<Item = String> {
     cluster.identity_provider.iter().map(|provider| provider.jwks_uri.clone())
 }
 
-pub fn config(context: &Context) -> Map<String, Value> {
+pub fn config(context: &KafkaContext) -> Map<String, Value> {
     let builder = json!("io.strimzi.kafka.oauth.server.OAuthKafkaPrincipalBuilder");
     let entry = ("principal.builder.class".to_owned(), builder);
     context.cluster.identity_provider.iter().map(|_| entry.clone()).collect()
@@ -61,12 +61,12 @@ pub fn config(context: &Context) -> Map<String, Value> {
 /// Configures the user operator, which revokes the rights of all users without a KafkaUser, to ignore names
 /// that no KafkaUser can have. Identity providers may use such names; their rights are granted with Kafka's
 /// own tools.
-pub fn user_operator(context: &Context) -> Option<Value> {
+pub fn user_operator(context: &KafkaContext) -> Option<Value> {
     let environment = json!([{"name": "STRIMZI_IGNORED_USERS_PATTERN", "value": NO_KAFKA_USER}]);
     context.cluster.identity_provider.as_ref().map(|_| json!({"env": environment}))
 }
 
-fn options(context: &Context, provider: &IdentityProvider) -> Vec<JaasOption> {
+fn options(context: &KafkaContext, provider: &IdentityProvider) -> Vec<JaasOption> {
     let IdentityProvider {
         organization: _,
         identifier: _,
@@ -108,7 +108,7 @@ fn options(context: &Context, provider: &IdentityProvider) -> Vec<JaasOption> {
 /// A condition on every token: its user has none of the names that are super users here. Kafka identifies
 /// users by name only, so anyone who could choose such a name at the identity provider would control the
 /// cluster.
-fn nobody_is_a_super_user(context: &Context, username_claim: &str) -> String {
+fn nobody_is_a_super_user(context: &KafkaContext, username_claim: &str) -> String {
     let names: Vec<String> = super_users(context).iter().map(|name| format!("'{name}'")).collect();
     let names = names.join(", ");
     let check = |claim: &str| format!("{} nin [{names}]", json_path(claim));
@@ -116,7 +116,7 @@ fn nobody_is_a_super_user(context: &Context, username_claim: &str) -> String {
 }
 
 /// The super users: our administrator, and those that Strimzi adds for itself.
-fn super_users(context: &Context) -> Vec<String> {
+fn super_users(context: &KafkaContext) -> Vec<String> {
     let name = context.name();
     let own = ["kafka", "entity-topic-operator", "entity-user-operator", "kafka-exporter", "cruise-control"];
     let certificates = own.iter().map(|component| format!("CN={name}-{component},O=io.strimzi"));
@@ -135,7 +135,7 @@ fn json_path(claim: &str) -> String {
     format!("@['{}']", claim.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
-pub fn trusted_certificates(context: &Context) -> Option<Manifest> {
+pub fn trusted_certificates(context: &KafkaContext) -> Option<Manifest> {
     let map = ConfigMap {
         metadata: labels::metadata(context.cluster, ca_name(context)),
         data: Some([(CA_FILE.to_owned(), ca_cert(context)?.to_owned())].into()),
@@ -145,7 +145,7 @@ pub fn trusted_certificates(context: &Context) -> Option<Manifest> {
 }
 
 /// The mount of that ConfigMap. The library reads it only when a broker starts.
-pub fn mount(context: &Context) -> Option<Mount> {
+pub fn mount(context: &KafkaContext) -> Option<Mount> {
     ca_cert(context).map(|certificates| Mount {
         name: "oauth-ca",
         source: ("configMap", json!({"name": ca_name(context)})),
@@ -154,11 +154,11 @@ pub fn mount(context: &Context) -> Option<Mount> {
     })
 }
 
-fn ca_cert<'a>(context: &Context<'a>) -> Option<&'a str> {
+fn ca_cert<'a>(context: &KafkaContext<'a>) -> Option<&'a str> {
     context.cluster.identity_provider.as_ref()?.ca_cert.as_deref()
 }
 
-fn ca_name(context: &Context) -> String {
+fn ca_name(context: &KafkaContext) -> String {
     format!("{}-oauth-ca", context.name())
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Context, oauth, tiered_storage};
+use super::{KafkaContext, oauth, tiered_storage};
 use crate::names::Digest;
 use crate::render::labels;
 use crate::spec::TenancyMode;
@@ -26,13 +26,13 @@ pub struct Mount {
 
 /// Gives brokers their zone, so that Kafka puts the replicas of a partition into different zones. It doesn't
 /// place pods.
-pub fn rack(context: &Context) -> Option<Value> {
+pub fn rack(context: &KafkaContext) -> Option<Value> {
     (context.zones > 1).then(|| json!({"type": "topology-label", "topologyKey": ZONE}))
 }
 
 /// The pod template of a pool. It contains everything, and the Kafka has no template, since Strimzi doesn't
 /// merge the two.
-pub fn node_template(context: &Context, (pool, pods): (&str, u32), is_broker: bool) -> Value {
+pub fn node_template(context: &KafkaContext, (pool, pods): (&str, u32), is_broker: bool) -> Value {
     let mounts: Vec<Mount> = if is_broker {
         oauth::mount(context).into_iter().chain(tiered_storage::mounts(context)).collect()
     } else {
@@ -58,7 +58,7 @@ pub fn node_template(context: &Context, (pool, pods): (&str, u32), is_broker: bo
 }
 
 /// The pod template of Strimzi's Deployments, which have to run on the same reserved nodes.
-pub fn operator_template(context: &Context) -> Option<Value> {
+pub fn operator_template(context: &KafkaContext) -> Option<Value> {
     let tolerations = tolerations(context)?;
     Some(json!({"pod": {"affinity": affinity(context, false), "tolerations": tolerations}}))
 }
@@ -71,7 +71,7 @@ pub fn operator_template(context: &Context) -> Option<Value> {
 /// Strimzi limits how many pods may be away at once. It creates one PodDisruptionBudget for brokers and
 /// controllers together that allows one disruption, and none for a single node, where it would block
 /// maintenance of the host.
-fn spread(context: &Context, pool: &str, pods: u32) -> Value {
+fn spread(context: &KafkaContext, pool: &str, pods: u32) -> Value {
     let constraint = |topology: &str, when_unsatisfiable: &str, domains: Option<u32>| {
         json!({
             "maxSkew": 1,
@@ -89,7 +89,7 @@ fn spread(context: &Context, pool: &str, pods: u32) -> Value {
     zones.into_iter().chain([constraint(HOST, "ScheduleAnyway", None)]).collect()
 }
 
-fn affinity(context: &Context, is_broker: bool) -> Option<Value> {
+fn affinity(context: &KafkaContext, is_broker: bool) -> Option<Value> {
     let tenant = &context.cluster.namespace;
     match context.tenancy() {
         TenancyMode::Shared => None,
@@ -114,7 +114,7 @@ fn affinity(context: &Context, is_broker: bool) -> Option<Value> {
 }
 
 /// Lets pods run on nodes that are reserved for the cluster, whatever the effect of the taint.
-fn tolerations(context: &Context) -> Option<Value> {
+fn tolerations(context: &KafkaContext) -> Option<Value> {
     (context.tenancy() == TenancyMode::Dedicated)
         .then(|| json!([{"key": labels::DEDICATED, "operator": "Equal", "value": context.cluster.namespace}]))
 }

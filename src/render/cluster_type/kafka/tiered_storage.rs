@@ -6,8 +6,8 @@
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Map, Value, json};
 
-use super::Context;
-use super::jaas::plain;
+use super::KafkaContext;
+use super::jaas::strip_unsafe_characters;
 use super::placement::Mount;
 use crate::catalog::{ResolvedCluster, TieredStorage};
 use crate::render::{Manifest, SecretEncoding, SecretSlot, Stage, labels, manifest};
@@ -22,7 +22,7 @@ const FILE: &str = "credentials";
 /// The size of the pieces in which segments are read back: 4 MiB, as in the plugin's own example.
 const CHUNK_BYTES: u32 = 4 << 20;
 
-pub fn tiered_storage(context: &Context) -> Option<Value> {
+pub fn tiered_storage(context: &KafkaContext) -> Option<Value> {
     storage(context).map(|storage| {
         json!({
             "type": "custom",
@@ -46,12 +46,12 @@ fn class_path(storage: &TieredStorage) -> String {
 }
 
 /// The settings of the plugin. All are strings.
-fn plugin_config(context: &Context, storage: &TieredStorage) -> Value {
-    let endpoint = endpoint(storage).map(plain);
+fn plugin_config(context: &KafkaContext, storage: &TieredStorage) -> Value {
+    let endpoint = endpoint(storage).map(strip_unsafe_characters);
     json!({
         "storage.backend.class": "io.aiven.kafka.tieredstorage.storage.s3.S3Storage",
-        "storage.s3.bucket.name": plain(&storage.bucket),
-        "storage.s3.region": plain(&storage.region),
+        "storage.s3.bucket.name": strip_unsafe_characters(&storage.bucket),
+        "storage.s3.region": strip_unsafe_characters(&storage.region),
         // A service with a single address has no host name per bucket.
         "storage.s3.path.style.access.enabled": endpoint.as_ref().map(|_| "true"),
         "storage.s3.endpoint.url": endpoint,
@@ -75,13 +75,13 @@ pub fn calls(cluster: &ResolvedCluster) -> impl Iterator<Item = String> {
 }
 
 /// The plugin's index is a topic, with as many replicas as any other.
-pub fn config(context: &Context) -> Map<String, Value> {
+pub fn config(context: &KafkaContext) -> Map<String, Value> {
     let key = "rlmm.config.remote.log.metadata.topic.replication.factor";
     storage(context).map(|_| (key.to_owned(), json!(context.sizing.replication_factor))).into_iter().collect()
 }
 
 /// The Secret with the credentials, as an AWS credentials file.
-pub fn credentials(context: &Context) -> Option<Manifest> {
+pub fn credentials(context: &KafkaContext) -> Option<Manifest> {
     let storage = storage(context)?;
     let secret = Secret {
         metadata: labels::metadata(context.cluster, secret_name(context)),
@@ -94,7 +94,7 @@ pub fn credentials(context: &Context) -> Option<Manifest> {
 
 /// The mounts of that Secret and of the separate plugin image, if there is one. The plugin's client reads the
 /// credentials only once, so new ones restart brokers.
-pub fn mounts(context: &Context) -> impl Iterator<Item = Mount> {
+pub fn mounts(context: &KafkaContext) -> impl Iterator<Item = Mount> {
     let credentials = storage(context).map(|storage| Mount {
         name: "tiered-storage",
         source: ("secret", json!({"secretName": secret_name(context)})),
@@ -111,15 +111,15 @@ pub fn mounts(context: &Context) -> impl Iterator<Item = Mount> {
     credentials.into_iter().chain(plugin)
 }
 
-pub fn env(context: &Context) -> Option<Value> {
+pub fn env(context: &KafkaContext) -> Option<Value> {
     storage(context)
         .map(|_| json!([{"name": "AWS_SHARED_CREDENTIALS_FILE", "value": format!("{FOLDER}/{FILE}")}]))
 }
 
-fn storage<'a>(context: &Context<'a>) -> Option<&'a TieredStorage> {
+fn storage<'a>(context: &KafkaContext<'a>) -> Option<&'a TieredStorage> {
     context.cluster.tiered_storage.as_ref()
 }
 
-fn secret_name(context: &Context) -> String {
+fn secret_name(context: &KafkaContext) -> String {
     format!("{}-tiered-storage", context.name())
 }

@@ -1,6 +1,6 @@
 use serde_json::json;
 
-use super::Context;
+use super::KafkaContext;
 use crate::catalog::ResolvedCluster;
 use crate::render::{Manifest, labels, manifest};
 
@@ -10,7 +10,7 @@ pub fn admin_name(cluster: &ResolvedCluster) -> String {
 }
 
 /// The KafkaUser of the administrator. It is a super user, so it has no ACLs.
-pub fn admin(context: &Context) -> Manifest {
+pub fn admin(context: &KafkaContext) -> Manifest {
     let metadata = labels::strimzi_metadata(context.cluster, admin_name(context.cluster));
     let spec = json!({"authentication": {"type": "scram-sha-512"}});
     manifest::strimzi(context.cluster, "KafkaUser", &metadata, spec)

@@ -9,7 +9,7 @@ use camino::Utf8PathBuf;
 use tempfile::TempDir;
 
 use super::*;
-use crate::spec::Entry;
+use crate::spec::SnapshotEntry;
 
 /// Longer than any notification takes.
 const LONG: Duration = Duration::from_secs(60);
@@ -42,7 +42,7 @@ impl Watched {
     fn is_told(&self) {
         self.told.recv_timeout(LONG).expect("somebody is told");
         // A slow save may cause two notifications.
-        while self.told.recv_timeout(QUIET * 5).is_ok() {}
+        while self.told.recv_timeout(SAVE_DEBOUNCE * 5).is_ok() {}
     }
 }
 
@@ -88,13 +88,13 @@ fn another_tree_in_the_place_of_the_one_that_was_there_is_told() {
     told.recv_timeout(LONG).unwrap();
     let watched = Watched { root: place, told };
     watched.write("something beside it");
-    assert!(watched.told.recv_timeout(LONGEST * 2).is_err());
+    assert!(watched.told.recv_timeout(MAX_SAVE_DEBOUNCE * 2).is_err());
     link("second");
     watched.is_told();
     fs::write(at("second/specs/x.yaml"), "a: 1\n").unwrap();
     watched.is_told();
     fs::write(at("first/specs/x.yaml"), "a: 1\n").unwrap();
-    assert!(watched.told.recv_timeout(LONGEST * 2).is_err(), "it is no part of the tree any more");
+    assert!(watched.told.recv_timeout(MAX_SAVE_DEBOUNCE * 2).is_err(), "it is no part of the tree any more");
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn what_editors_keep_beside_a_file_is_not_told() {
     watched.write(".x.yaml.swp");
     fs::create_dir(watched.root.path().join(".streamfleet")).unwrap();
     watched.write(".streamfleet/x.yaml");
-    assert!(watched.told.recv_timeout(LONGEST * 2).is_err());
+    assert!(watched.told.recv_timeout(MAX_SAVE_DEBOUNCE * 2).is_err());
     watched.write("x.yaml");
     watched.is_told();
 }
@@ -139,7 +139,7 @@ fn a_file_that_somebody_still_writes_is_known_until_it_is_closed_or_gone() {
     let unfinished = watch.unfinished();
     assert_eq!(unfinished.files(), [path.join("x.yaml"), path.join("y.yaml")]);
     let snapshot = super::super::Scanner::of(unfinished.clone()).scan(&path).unwrap();
-    assert!(snapshot.entries.values().all(|entry| matches!(entry, Entry::Unreadable { .. })));
+    assert!(snapshot.entries.values().all(|entry| matches!(entry, SnapshotEntry::Unreadable { .. })));
     assert_ne!(snapshot.revision, super::super::scan(&path).unwrap().revision);
     file.write_all(b"2").unwrap();
     drop(file);
@@ -168,23 +168,23 @@ fn whether_anything_was_told_is_known_before_anybody_comes_to_hear_it() {
     let mut watch = Watch::new(&root);
     let heard = watch.heard();
     let mark = heard.mark();
-    assert!(mark.is_some() && heard.is_quiet_since(mark));
+    assert!(mark.is_some() && heard.is_unchanged_since(mark));
     fs::write(root.join("a.yaml"), "a: 1\n").unwrap();
-    assert!(!heard.is_quiet_since(mark), "it was not taken yet");
+    assert!(!heard.is_unchanged_since(mark), "it was not taken yet");
     watch.changed();
-    assert!(!heard.is_quiet_since(mark), "it was taken");
+    assert!(!heard.is_unchanged_since(mark), "it was taken");
     let mark = heard.mark();
-    assert!(heard.is_quiet_since(mark));
+    assert!(heard.is_unchanged_since(mark));
     // Events in a new folder are missed until it is watched.
     fs::create_dir(root.join("acme")).unwrap();
-    assert!(watch.take());
-    assert!(heard.mark().is_none() && !heard.is_quiet_since(None));
-    watch.cover();
+    assert!(watch.read_events());
+    assert!(heard.mark().is_none() && !heard.is_unchanged_since(None));
+    watch.update_watches();
     let mark = heard.mark();
-    assert!(heard.is_quiet_since(mark));
+    assert!(heard.is_unchanged_since(mark));
     fs::write(root.join("acme/b.yaml"), "b: 1\n").unwrap();
-    assert!(!heard.is_quiet_since(mark));
+    assert!(!heard.is_unchanged_since(mark));
     // A tree that isn't watched never counts as unchanged.
     let nowhere = Watch::new(&root.join("nowhere")).heard();
-    assert!(nowhere.mark().is_none() && !nowhere.is_quiet_since(None));
+    assert!(nowhere.mark().is_none() && !nowhere.is_unchanged_since(None));
 }

@@ -4,7 +4,7 @@ use crate::names::SpecPath;
 
 /// Why a file was not written. It is unchanged, except after [`NotWritten::Unsure`] and [`NotWritten::Kept`].
 #[derive(Debug, thiserror::Error)]
-pub enum NotWritten {
+pub enum FileWriteError {
     #[error("`{path}` is left as it is: {why}")]
     Unreadable { path: SpecPath, why: String, hint: String },
     #[error("`{path}` can't be written: {why}")]
@@ -26,23 +26,25 @@ pub enum NotWritten {
     Kept { path: SpecPath, kept: String, error: io::Error },
 }
 
-impl NotWritten {
+impl FileWriteError {
     pub fn hint(&self) -> String {
         match self {
-            NotWritten::Unreadable { hint, .. } => hint.clone(),
-            NotWritten::Place { .. } => "move what stands there, or make the change in the file".to_owned(),
-            NotWritten::Changed { .. } => "try again when nobody writes to it any more".to_owned(),
-            NotWritten::Unsure { .. } => {
+            FileWriteError::Unreadable { hint, .. } => hint.clone(),
+            FileWriteError::Place { .. } => {
+                "move what stands there, or make the change in the file".to_owned()
+            }
+            FileWriteError::Changed { .. } => "try again when nobody writes to it any more".to_owned(),
+            FileWriteError::Unsure { .. } => {
                 "look at the disk of the specs, and read the file again before it is written once more"
                     .to_owned()
             }
-            NotWritten::Kept { .. } => {
+            FileWriteError::Kept { .. } => {
                 "rename it back, unless what stands in its place is newer, and remove it then".to_owned()
             }
-            NotWritten::System { .. } if self.is_full() => {
+            FileWriteError::System { .. } if self.is_full() => {
                 "free some space on the disk of the specs, and try again".to_owned()
             }
-            NotWritten::System { .. } => {
+            FileWriteError::System { .. } => {
                 "let the user that runs streamfleet write the files and folders of the specs, and try again"
                     .to_owned()
             }
@@ -51,7 +53,7 @@ impl NotWritten {
 
     /// Returns whether the disk is full or a disk quota is used up.
     pub fn is_full(&self) -> bool {
-        matches!(self, NotWritten::System { error, .. }
+        matches!(self, FileWriteError::System { error, .. }
             if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded))
     }
 }

@@ -32,8 +32,10 @@ impl World {
 
     /// Makes an edit during which sync number `turn` fails, after a call of `meanwhile`.
     fn write(&self, path: &str, content: Option<&str>, turn: u32, meanwhile: impl Fn()) -> String {
-        let edit =
-            Edit { path: path.parse().unwrap(), content: content.map(|content| content.as_bytes().to_vec()) };
+        let edit = FileEdit {
+            path: path.parse().unwrap(),
+            content: content.map(|content| content.as_bytes().to_vec()),
+        };
         let before = fs::read(self.root().join(path)).ok();
         let turns = Cell::new(0);
         let sync = |_: &Utf8Path| {
@@ -103,11 +105,11 @@ fn what_somebody_put_there_that_can_t_be_read_stays() {
         std::os::unix::fs::symlink("nowhere", &place).unwrap();
     };
     let path: SpecPath = "a.yaml".parse().unwrap();
-    let found = Place::find(world.root(), &path).unwrap();
+    let found = FileLocation::find(world.root(), &path).unwrap();
     link();
-    let of = Of { path: &path, place: &found, sync: &|_| Ok(()) };
+    let of = FileWrite { path: &path, place: &found, sync: &|_| Ok(()) };
     assert_eq!(
-        of.take_out(Some(b"old")).unwrap_err().to_string(),
+        of.remove_durably(Some(b"old")).unwrap_err().to_string(),
         "cannot remove `a.yaml` in the specs: No such file or directory (os error 2)"
     );
     assert!(place.is_symlink());
@@ -121,8 +123,8 @@ fn what_somebody_put_there_that_can_t_be_read_stays() {
 fn what_somebody_saved_that_can_t_be_put_back_is_kept_and_told() {
     let world = World::new(Some("newer"));
     let path: SpecPath = "a.yaml".parse().unwrap();
-    let found = Place::find(world.root(), &path).unwrap();
-    let of = Of { path: &path, place: &found, sync: &|_| Ok(()) };
+    let found = FileLocation::find(world.root(), &path).unwrap();
+    let of = FileWrite { path: &path, place: &found, sync: &|_| Ok(()) };
     let aside = of.aside().unwrap();
     fs::write(&aside, "theirs").unwrap();
     let error = of.put_back(aside).unwrap_err();

@@ -30,12 +30,12 @@ fn a_commit_stays_doubted_while_another_is_about_to_take_its_place() {
         assert_eq!(mirror.commit(), Some(first.to_string()));
         assert_eq!(rewrote(&mirror), Some(second.to_string()));
         // The settled commit is not the one that is about to be active.
-        assert!(!mirror.settled(&first.to_string()));
+        assert!(!mirror.settle_rewrite(&first.to_string()));
     }
     place.push(third);
     mirror.fetch().unwrap();
     assert_eq!(rewrote(&mirror), Some(second.to_string()));
-    assert!(mirror.settled(&third.to_string()));
+    assert!(mirror.settle_rewrite(&third.to_string()));
     assert_eq!(rewrote(&mirror), None);
 }
 

@@ -117,7 +117,7 @@ fn a_commit_that_nobody_signed_who_has_to_is_not_taken() {
 
 #[test]
 fn what_is_written_is_signed_where_that_is_asked_for() {
-    use crate::source::{Author, Change, Edit};
+    use crate::source::{Author, FileEdit, SourceChange};
     use write::WriteError;
     let place = Place::new();
     ["ada", "own", "other"].iter().for_each(|name| make_key(&place, name, "ed25519"));
@@ -130,8 +130,8 @@ fn what_is_written_is_signed_where_that_is_asked_for() {
     mirror.signed_by = Some(place.path("signers"));
     let author = Author { name: "Ada".to_owned(), email: "ada@example.com".to_owned() };
     let write = |mirror: &Mirror| {
-        let edit = Edit { path: "b.yaml".parse().unwrap(), content: Some(b"b".to_vec()) };
-        let change = Change { message: "change".to_owned(), edits: vec![edit] };
+        let edit = FileEdit { path: "b.yaml".parse().unwrap(), content: Some(b"b".to_vec()) };
+        let change = SourceChange { message: "change".to_owned(), edits: vec![edit] };
         mirror.write(&author, |_| Ok::<_, std::convert::Infallible>(change.clone()))
     };
     let mut told = Vec::new();

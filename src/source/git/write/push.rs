@@ -9,9 +9,9 @@ use std::time::Instant;
 use git2::{ConfigLevel, ErrorClass, ErrorCode, Oid, PushOptions, RemoteRedirect, Repository};
 use tempfile::NamedTempFile;
 
-use super::Pushed;
+use super::PushOutcome;
 use crate::config::Transport;
-use crate::source::git::login::Told;
+use crate::source::git::login::DistrustReason;
 use crate::source::git::{GitError, Mirror};
 
 const MAX_SAID: usize = 2048;
@@ -26,28 +26,28 @@ pub(super) fn is_race(why: &str) -> bool {
 
 impl Mirror {
     /// Pushes a commit if the branch is still at the tip.
-    pub(super) fn push(&self, repository: &Repository, tip: Oid, commit: Oid, until: Instant) -> Pushed {
+    pub(super) fn push(&self, repository: &Repository, tip: Oid, commit: Oid, until: Instant) -> PushOutcome {
         match self.login.transport() {
             Transport::Local => self.push_to_path(repository, tip, commit),
             Transport::Https | Transport::Ssh { .. } => self.push_to_server(repository, tip, commit, until),
         }
     }
 
-    fn push_to_server(&self, repository: &Repository, tip: Oid, commit: Oid, until: Instant) -> Pushed {
-        let (told, sent, overtaken) = (Told::default(), Cell::new(false), Cell::new(false));
+    fn push_to_server(&self, repository: &Repository, tip: Oid, commit: Oid, until: Instant) -> PushOutcome {
+        let (told, sent, overtaken) = (DistrustReason::default(), Cell::new(false), Cell::new(false));
         let (status, said) = (RefCell::new(None::<String>), RefCell::new(Vec::new()));
         let failed = |error: git2::Error| match told.take() {
             Some(why) => GitError::Distrusted { url: self.url.clone(), why },
-            None if Instant::now() >= until => self.late(),
+            None if Instant::now() >= until => self.timeout_error(),
             None => GitError::Push { url: self.url.clone(), error },
         };
         let mut remote = match repository.remote_anonymous(&self.url) {
             Ok(remote) => remote,
-            Err(error) => return Pushed::NotSent(failed(error)),
+            Err(error) => return PushOutcome::NotSent(failed(error)),
         };
         let mut callbacks = match self.login.callbacks(until, &told) {
             Ok(callbacks) => callbacks,
-            Err(error) => return Pushed::NotSent(error),
+            Err(error) => return PushOutcome::NotSent(error),
         };
         callbacks
             .push_negotiation(|updates| {
@@ -73,25 +73,25 @@ impl Mirror {
         options.remote_callbacks(callbacks).follow_redirects(RemoteRedirect::None);
         let done = remote.push(&[format!("{commit}:refs/heads/{}", self.branch)], Some(&mut options));
         drop(options);
-        let rejected = |why: String| Pushed::Rejected(with_words(why, &said.borrow()));
+        let rejected = |why: String| PushOutcome::Rejected(with_words(why, &said.borrow()));
         match (done, status.take()) {
             (_, Some(why)) => rejected(why),
-            (Ok(()), None) => Pushed::Done,
+            (Ok(()), None) => PushOutcome::Done,
             (Err(_), None) if overtaken.get() => rejected("fetch first".to_owned()),
             (Err(error), None) if error.code() == ErrorCode::NotFastForward => {
                 rejected("non-fast-forward".to_owned())
             }
             // Fetching worked, so the denial is about pushing.
             (Err(error), None) if !sent.get() && is_denied(&error) => rejected(error.message().to_owned()),
-            (Err(error), None) if sent.get() => Pushed::Cut(failed(error)),
-            (Err(error), None) => Pushed::NotSent(failed(error)),
+            (Err(error), None) if sent.get() => PushOutcome::Cut(failed(error)),
+            (Err(error), None) => PushOutcome::NotSent(failed(error)),
         }
     }
 
     /// Writes durably to a local repository. libgit2's own push to a path would overwrite the branch,
     /// whatever its tip is by then.
-    fn push_to_path(&self, repository: &Repository, tip: Oid, commit: Oid) -> Pushed {
-        let failed = |error| Pushed::NotSent(GitError::Push { url: self.url.clone(), error });
+    fn push_to_path(&self, repository: &Repository, tip: Oid, commit: Oid) -> PushOutcome {
+        let failed = |error| PushOutcome::NotSent(GitError::Push { url: self.url.clone(), error });
         let path = self.url.strip_prefix("file://").unwrap_or(&self.url);
         let remote = match Repository::open(path) {
             Ok(remote) => remote,
@@ -99,7 +99,7 @@ impl Mirror {
         };
         let branch = format!("refs/heads/{}", self.branch);
         if let Some(why) = unwritable(&remote) {
-            return Pushed::Rejected(why);
+            return PushOutcome::Rejected(why);
         }
         let send = || {
             let mut walk = repository.revwalk()?;
@@ -120,11 +120,11 @@ impl Mirror {
         };
         // Compares and sets under the lock of the branch.
         match remote.reference_matching(&branch, commit, true, tip, "push by streamfleet") {
-            Ok(_) => Pushed::Done,
+            Ok(_) => PushOutcome::Done,
             Err(error)
                 if matches!(error.code(), ErrorCode::Modified | ErrorCode::NotFound | ErrorCode::Locked) =>
             {
-                Pushed::Rejected("fetch first".to_owned())
+                PushOutcome::Rejected("fetch first".to_owned())
             }
             Err(error) => failed(error),
         }

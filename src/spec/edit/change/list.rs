@@ -2,21 +2,21 @@
 
 use serde_json::Value;
 
-use super::{Change, Order, Place, Refusal, keeps_breaks};
-use crate::spec::edit::align::{Step, align, is_kin};
-use crate::spec::edit::refusal::Reason;
-use crate::spec::edit::write::House;
+use super::{DocumentEdits, EditRefusal, FieldOrder, ValuePosition, keeps_breaks};
+use crate::spec::edit::align::{Step, align, is_same_item};
+use crate::spec::edit::refusal::RefusalReason;
+use crate::spec::edit::write::IndentStyle;
 use crate::spec::yaml::Node;
 
-impl Change<'_> {
+impl DocumentEdits<'_> {
     pub(super) fn sequence(
         &mut self,
         items: &[Node<'_>],
         old: &[Value],
         new: &[Value],
         from: usize,
-        order: &Order,
-    ) -> Result<(), Refusal> {
+        order: &FieldOrder,
+    ) -> Result<(), EditRefusal> {
         let dashes = self.source.dashes(items, from)?;
         let Some(first) = dashes.first().copied() else { return Ok(()) };
         let column = self.source.column(first);
@@ -33,7 +33,7 @@ impl Change<'_> {
         let moves = steps.iter().any(|step| !matches!(step, Step::Keep(..)));
         let line = self.source.line_start(first);
         if moves && !self.source.slice(line, first).trim_matches(' ').is_empty() {
-            return Err(self.source.refuse(first, Reason::Unusual));
+            return Err(self.source.refuse(first, RefusalReason::Unusual));
         }
         let above = |index: usize| match index {
             0 => from,
@@ -52,7 +52,7 @@ impl Change<'_> {
         for step in steps {
             match step {
                 Step::Keep(i, j) => {
-                    let place = Place { from: dashes[i] + 1, column, is_item: true };
+                    let place = ValuePosition { from: dashes[i] + 1, column, is_item: true };
                     self.value(&items[i], &new[j], place, order)?;
                     (at, above) = (Some(i), Some(&items[i]));
                 }
@@ -64,8 +64,8 @@ impl Change<'_> {
                     let place = at.map_or(starts[0], |index: usize| ends[index]);
                     let line_end = self.source.line_end(place);
                     let same = moved.iter().position(|index| old[*index] == new[j]);
-                    let kin = || moved.iter().position(|index| is_kin(&old[*index], &new[j]));
-                    let fresh = || House { line_end, ..self.house }.item(&new[j], column, order);
+                    let kin = || moved.iter().position(|index| is_same_item(&old[*index], &new[j]));
+                    let fresh = || IndentStyle { line_end, ..self.house }.item(&new[j], column, order);
                     let item = match same.or_else(kin).map(|position| moved.remove(position)) {
                         Some(index) if same.is_some() => {
                             self.source.slice(starts[index], ends[index]).to_owned()
@@ -101,7 +101,7 @@ impl Change<'_> {
                 || self.source.slice(dash, end).contains(" #")
         };
         let split = |step: Step| match step {
-            Step::Keep(i, j) if !is_kin(&old[i], &new[j]) && has_comment(i) => {
+            Step::Keep(i, j) if !is_same_item(&old[i], &new[j]) && has_comment(i) => {
                 vec![Step::Remove(i), Step::Insert(j)]
             }
             step => vec![step],

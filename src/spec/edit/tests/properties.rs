@@ -185,7 +185,7 @@ impl Writer<'_> {
             }
             Value::String(text) => {
                 let lines =
-                    scalar::Lines::of(text, turn.is_multiple_of(2)).filter(|_| !turn.is_multiple_of(3));
+                    scalar::BlockLines::of(text, turn.is_multiple_of(2)).filter(|_| !turn.is_multiple_of(3));
                 let text = match lines {
                     Some(lines) => {
                         let sign = if turn.is_multiple_of(2) { '>' } else { '|' };

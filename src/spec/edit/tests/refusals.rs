@@ -154,7 +154,7 @@ fn an_anchor_that_nothing_stands_for_is_no_hindrance() {
 fn an_anchor_that_is_needed_does_not_go() {
     for text in ["a: &x 1\nb: *x\n", "b: &x 2\na: &x 1\nc: *x\n", "b: &x 2\na:\n  - &x 1\nc: *x\n"] {
         let refusal = patched(&format!("{HEADER}{text}"), &orders(), &json!({"a": null})).unwrap_err();
-        assert_eq!(refusal.reason, Reason::Unproven, "{text}");
+        assert_eq!(refusal.reason, RefusalReason::Unproven, "{text}");
     }
 }
 
@@ -163,7 +163,7 @@ fn what_a_document_is_may_change_and_what_it_says_is_exact() {
     let renamed = json!({"kind": "Cluster", "organization": "acme", "identifier": "payments"});
     assert_eq!(set(HEADER, &orders(), &renamed), Ok(HEADER.replace("orders", "payments")));
     let nothing = set(HEADER, &orders(), &json!([1])).unwrap_err();
-    assert_eq!(nothing.reason, Reason::Unusual);
+    assert_eq!(nothing.reason, RefusalReason::Unusual);
 }
 
 #[test]

@@ -10,9 +10,9 @@ use http::Method;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::super::answer::{Failed, attempt};
+use super::super::answer::{CallError, attempt};
 use super::super::preflight::is_allowed;
-use super::super::retry::{Nature, longest};
+use super::super::retry::{Repeatability, longest};
 use super::{Api, KubeError, encoded, request};
 use crate::names::Digest;
 use crate::parallel::locked;
@@ -25,7 +25,7 @@ const INTERVAL: Duration = Duration::from_millis(50);
 
 /// How long a namespace is skipped after a failed grant. Otherwise each of its Secrets would take that time
 /// again, while other fleets wait. It ends, because somebody may have fixed the cause.
-const LEFT_ALONE: Duration = Duration::from_secs(60);
+const GRANT_COOLDOWN: Duration = Duration::from_secs(60);
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
@@ -33,7 +33,7 @@ const GIVE_RIGHTS: &str = "give ourselves the rights for Secrets";
 
 impl Api {
     /// Grants access to Secrets in a namespace that was just created, unless we have it everywhere.
-    pub(in crate::target::kubernetes) async fn prepare(&self, namespace: &str) {
+    pub(in crate::target::kubernetes) async fn grant_secret_access(&self, namespace: &str) {
         if !namespace.starts_with(CLUSTER_NAMESPACES) {
             return;
         }
@@ -50,31 +50,31 @@ impl Api {
     }
 
     /// Whether a call on Secrets was refused for lack of permission, and the grant succeeded.
-    pub(super) async fn grants(&self, path: &str, refused: &Failed) -> bool {
+    pub(super) async fn grant_after_refusal(&self, path: &str, refused: &CallError) -> bool {
         match secrets_in(path).filter(|_| lacks_rights(refused)) {
-            Some(namespace) if !self.is_left_alone(namespace) => self.grant(namespace).await,
+            Some(namespace) if !self.is_in_grant_cooldown(namespace) => self.grant(namespace).await,
             _ => false,
         }
     }
 
-    fn is_left_alone(&self, namespace: &str) -> bool {
-        locked(&self.unhelped).get(namespace).is_some_and(|since| since.elapsed() < LEFT_ALONE)
+    fn is_in_grant_cooldown(&self, namespace: &str) -> bool {
+        locked(&self.unhelped).get(namespace).is_some_and(|since| since.elapsed() < GRANT_COOLDOWN)
     }
 
-    fn leave_alone(&self, namespace: &str) {
+    fn start_grant_cooldown(&self, namespace: &str) {
         let mut unhelped = locked(&self.unhelped);
-        unhelped.retain(|_, since| since.elapsed() < LEFT_ALONE);
+        unhelped.retain(|_, since| since.elapsed() < GRANT_COOLDOWN);
         unhelped.insert(namespace.to_owned(), Instant::now());
     }
 
     /// Repeats a call until the server applies the new RoleBinding. If it doesn't within [`PATIENCE`], the
     /// namespace is skipped for a while.
-    pub(super) async fn once_granted<T, C: Future<Output = Result<T, Failed>>>(
+    pub(super) async fn once_granted<T, C: Future<Output = Result<T, CallError>>>(
         &self,
-        nature: Nature,
+        nature: Repeatability,
         path: &str,
         attempt: impl Fn() -> C,
-    ) -> Result<T, (Failed, u32)> {
+    ) -> Result<T, (CallError, u32)> {
         let since = Instant::now();
         loop {
             match self.persistent(nature, &attempt).await {
@@ -85,7 +85,7 @@ impl Api {
                     if let (Some(namespace), Err((failed, _))) = (secrets_in(path), &answer)
                         && lacks_rights(failed)
                     {
-                        self.leave_alone(namespace);
+                        self.start_grant_cooldown(namespace);
                     }
                     return answer;
                 }
@@ -104,7 +104,7 @@ impl Api {
             tracing::debug!(%error, namespace, "no rights for Secrets");
             // Refusals are quick, so asking again costs little.
             if matches!(error, KubeError::Connection { .. }) {
-                self.leave_alone(namespace);
+                self.start_grant_cooldown(namespace);
             }
             false
         })
@@ -145,7 +145,7 @@ impl Api {
         let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
         let answer = self.ask(attempted, Method::POST, path, &review).await?;
         let name = answer.pointer("/status/userInfo/username").and_then(Value::as_str);
-        name.map(str::to_owned).ok_or_else(|| super::unasked(attempted))
+        name.map(str::to_owned).ok_or_else(|| super::unexpected_response(attempted))
     }
 
     /// Makes one call without [`Api::send`], which would come back here. All these calls are repeatable: a
@@ -160,13 +160,13 @@ impl Api {
         let content = (method == Method::POST).then_some("application/json");
         let request = request(attempted, method, path, content, body)?;
         let call = || attempt(&self.client, &self.budget, request.clone());
-        let answer = Box::pin(self.persistent(Nature::Repeatable, call)).await;
-        answer.map(|answer| answer.value).map_err(|(failed, tries)| failed.told(attempted, tries))
+        let answer = Box::pin(self.persistent(Repeatability::Repeatable, call)).await;
+        answer.map(|answer| answer.value).map_err(|(failed, tries)| failed.into_kube_error(attempted, tries))
     }
 }
 
-fn lacks_rights(failed: &Failed) -> bool {
-    matches!(failed, Failed::Refused { status, .. } if status.code == 403 && status.message.contains("User \""))
+fn lacks_rights(failed: &CallError) -> bool {
+    matches!(failed, CallError::Refused { status, .. } if status.code == 403 && status.message.contains("User \""))
 }
 
 fn secrets_in(path: &str) -> Option<&str> {

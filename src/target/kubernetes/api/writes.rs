@@ -2,11 +2,11 @@ use http::Method;
 use kube::core::Status;
 use serde_json::{Value, json};
 
-use super::super::answer::{Answer, Failed};
+use super::super::answer::{CallError, ServerAnswer};
 use super::super::error::{self, KubeError};
-use super::super::retry::Nature;
-use super::super::watch::Written;
-use super::{Api, MANAGER, collection, found, of, request};
+use super::super::retry::Repeatability;
+use super::super::watch::OwnWrite;
+use super::{Api, MANAGER, checked_object, collection, found, request};
 use crate::names::{ObjectKey, one_line};
 use crate::plan::Contest;
 
@@ -16,7 +16,7 @@ impl Api {
         key: &ObjectKey,
         body: &Value,
         Mode { force, dry }: Mode,
-    ) -> Result<Applied, ApplyError> {
+    ) -> Result<ApplyAnswer, ApplyError> {
         let Some(path) = self.path(key).await.map_err(ApplyError::Other)? else {
             return Err(ApplyError::Other(KubeError::NotServed { object: key.clone() }));
         };
@@ -26,22 +26,22 @@ impl Api {
         let attempted = format!("apply {key}");
         let request = request(&attempted, Method::PATCH, &path, Some("application/apply-patch+yaml"), body);
         let (mut failed, tries) =
-            match self.send(Nature::Repeatable, request.map_err(ApplyError::Other)?).await {
-                Ok(Answer { made, value }) => {
-                    let object = of(&attempted, key, value).map_err(ApplyError::Other)?;
-                    self.wrote(Written::of(key, &object).filter(|_| !dry));
-                    return Ok(Applied { made, object });
+            match self.send(Repeatability::Repeatable, request.map_err(ApplyError::Other)?).await {
+                Ok(ServerAnswer { made, value }) => {
+                    let object = checked_object(&attempted, key, value).map_err(ApplyError::Other)?;
+                    self.wrote(OwnWrite::of(key, &object).filter(|_| !dry));
+                    return Ok(ApplyAnswer { made, object });
                 }
-                Err((Failed::Refused { status, .. }, _)) if status.code == 409 => {
+                Err((CallError::Refused { status, .. }, _)) if status.code == 409 => {
                     return Err(ApplyError::Conflict(conflicts(&status)));
                 }
                 Err(failed) => failed,
             };
         let immutable = match &mut failed {
-            Failed::Refused { status, .. } => refusal(key, status),
+            CallError::Refused { status, .. } => refusal(key, status),
             _ => false,
         };
-        Err(ApplyError::Other(match failed.told(&attempted, tries) {
+        Err(ApplyError::Other(match failed.into_kube_error(&attempted, tries) {
             KubeError::Refused { reason, .. } if immutable => {
                 KubeError::Immutable { object: Box::new(key.clone()), reason }
             }
@@ -80,7 +80,7 @@ impl Api {
         let path = collection(&key.api_version, &plural, key.namespace.as_deref());
         let path = format!("{path}?fieldManager={MANAGER}");
         let made = self.once(key, &format!("create {key}"), Method::POST, &path, body).await?;
-        self.wrote(made.as_ref().and_then(|made| Written::of(key, made)));
+        self.wrote(made.as_ref().and_then(|made| OwnWrite::of(key, made)));
         Ok(made)
     }
 
@@ -96,7 +96,7 @@ impl Api {
         };
         let path = format!("{path}?fieldManager={MANAGER}");
         let put = self.once(key, &format!("replace {key}"), Method::PUT, &path, body).await?;
-        self.wrote(put.as_ref().and_then(|put| Written::of(key, put)));
+        self.wrote(put.as_ref().and_then(|put| OwnWrite::of(key, put)));
         Ok(put)
     }
 
@@ -111,7 +111,7 @@ impl Api {
         body: &Value,
     ) -> Result<Option<Value>, KubeError> {
         let request = request(attempted, method, path, Some("application/json"), body)?;
-        let mut answer = self.send(Nature::Once, request.clone()).await;
+        let mut answer = self.send(Repeatability::Once, request.clone()).await;
         if answer.as_ref().is_err_and(|(failed, _)| failed.may_be_done())
             // If the read fails as well, the first error is reported.
             && let Ok(there) = self.get(key).await
@@ -119,17 +119,17 @@ impl Api {
             if let Some(done) = there.filter(|there| holds(there, body)) {
                 return Ok(Some(done));
             }
-            answer = self.send(Nature::Once, request).await;
-            let conflicts = |(failed, _): &(Failed, u32)| failed.is_refusal(409);
+            answer = self.send(Repeatability::Once, request).await;
+            let conflicts = |(failed, _): &(CallError, u32)| failed.is_refusal(409);
             if answer.as_ref().is_err_and(conflicts) {
                 // The conflict is with another writer, or with our first call, which was only late.
                 return Ok(self.get(key).await?.filter(|there| holds(there, body)));
             }
         }
         match answer {
-            Ok(answer) => of(attempted, key, answer.value).map(Some),
+            Ok(answer) => checked_object(attempted, key, answer.value).map(Some),
             Err((failed, _)) if failed.is_refusal(409) => Ok(None),
-            Err((failed, tries)) => Err(failed.told(attempted, tries)),
+            Err((failed, tries)) => Err(failed.into_kube_error(attempted, tries)),
         }
     }
 
@@ -147,12 +147,12 @@ impl Api {
             // Another object may have the name by now. The caller has to read it.
             Err(error) if error.is_code(409) => Ok(false),
             Ok(answer) => {
-                self.wrote(answer.is_some().then(|| Written::deleted(key, uid)));
+                self.wrote(answer.is_some().then(|| OwnWrite::deleted(key, uid)));
                 match answer {
                     None => Ok(true),
                     Some(answer) if answer["kind"] == "Status" && answer["status"] == "Success" => Ok(true),
                     // While finalizers run, the response is the object.
-                    Some(object) => of(&attempted, key, object).map(|_| false),
+                    Some(object) => checked_object(&attempted, key, object).map(|_| false),
                 }
             }
             Err(error) => Err(error),
@@ -160,7 +160,7 @@ impl Api {
     }
 }
 
-pub(in crate::target::kubernetes) struct Applied {
+pub(in crate::target::kubernetes) struct ApplyAnswer {
     pub(in crate::target::kubernetes) made: bool,
     pub(in crate::target::kubernetes) object: Value,
 }

@@ -6,7 +6,7 @@ fn empty() -> Inventory {
     Inventory {
         fleet: "acme/eu".to_owned().try_into().unwrap(),
         installation: Uuid::nil(),
-        resources: Marks::default(),
+        resources: InventoryMarks::default(),
         objects: BTreeMap::new(),
         saved: BTreeMap::new(),
     }
@@ -52,11 +52,12 @@ fn what_is_about_to_be_made_stands_together_and_is_read_back() {
         let mark = ResourceMark { id: Uuid::nil(), protected: true };
         inventory.resources.announce([(owner.clone(), mark)].into());
         let intended = Some(Digest::of("manifest"));
-        let entry = Entry { owner, written: None, intended, deleting: false };
+        let entry = ObjectEntry { owner, written: None, intended, deleting: false };
         inventory.objects.insert(key(number), entry);
     }
     // One was there before, and is recreated.
-    let written = Written { uid: "u".to_owned(), applied: Digest::of("before"), fields: None, left: None };
+    let written =
+        AppliedObject { uid: "u".to_owned(), applied: Digest::of("before"), fields: None, left: None };
     inventory.objects.entry(key(7)).and_modify(|entry| {
         entry.written = Some(written);
         entry.deleting = true;
@@ -68,7 +69,7 @@ fn what_is_about_to_be_made_stands_together_and_is_read_back() {
     // Each has only its own part, so that an outdated one is not believed.
     for (name, chunk) in &chunks {
         let is_intent = name.starts_with(INTENTS);
-        let only_its_part = |entry: &Entry| match is_intent {
+        let only_its_part = |entry: &ObjectEntry| match is_intent {
             true => entry.intended.is_some() && entry.written.is_none() && !entry.deleting,
             false => entry.intended.is_none() && entry.written.is_some(),
         };

@@ -6,12 +6,12 @@ fn only(uid: &str) -> Value {
     json!({"preconditions": {"uid": uid}, "propagationPolicy": "Background"})
 }
 
-fn write(recreate: bool) -> Write {
+fn write(recreate: bool) -> ObjectWrite {
     let filled = json!({"kind": "Thing", "metadata": {"name": "a", "namespace": "ns"}});
-    Write { key: key(), owner: owner(), applied: Digest::of("manifest"), filled, new: false, recreate }
+    ObjectWrite { key: key(), owner: owner(), applied: Digest::of("manifest"), filled, new: false, recreate }
 }
 
-async fn run(target: &KubernetesTarget, write: Option<Write>, uid: &str) -> String {
+async fn run(target: &KubernetesTarget, write: Option<ObjectWrite>, uid: &str) -> String {
     let deletes = write.is_none();
     let intent = match write {
         Some(write) => Intent { writes: vec![write], ..Intent::default() },

@@ -122,7 +122,7 @@ fn metadata_of(length: usize) -> String {
 async fn a_fleet_of_which_there_is_too_much_is_out_of_reach_with_the_reason() {
     let (api, lists) = server(|call| page("", &format!("next-{call}")));
     let whose = (fleet(), Uuid::nil());
-    let view = View::start(
+    let view = ClusterWatch::start(
         whose,
         cluster(Some("uid-kube-system")),
         Arc::clone(&api),

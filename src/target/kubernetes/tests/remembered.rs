@@ -21,7 +21,7 @@ fn changes(server: &Server) -> Vec<String> {
 fn write(new: bool) -> Intent {
     let filled = json!({"kind": "Thing", "metadata": {"name": "a", "namespace": "ns"}});
     let applied = Digest::of("manifest");
-    let write = Write { key: key(), owner: owner(), applied, filled, new, recreate: false };
+    let write = ObjectWrite { key: key(), owner: owner(), applied, filled, new, recreate: false };
     Intent { writes: vec![write], ..Intent::default() }
 }
 

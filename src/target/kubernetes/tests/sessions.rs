@@ -14,14 +14,14 @@ fn applied(uid: &str, manifest: &str, made_by_us: bool) -> Value {
     object
 }
 
-fn intended(manifest: &str) -> Entry {
+fn intended(manifest: &str) -> ObjectEntry {
     let intended = Some(Digest::of(manifest));
-    Entry { owner: owner(), written: None, intended, deleting: false }
+    ObjectEntry { owner: owner(), written: None, intended, deleting: false }
 }
 
 /// Settles an object with this inventory entry and this response of the server. Returns the UID that is
 /// recorded after a round without tasks, and the bodies that were applied to the object.
-async fn settled(entry: Entry, there: (u16, Value)) -> (Option<String>, Vec<Value>) {
+async fn settled(entry: ObjectEntry, there: (u16, Value)) -> (Option<String>, Vec<Value>) {
     let server = Server::new();
     server.remembers(&[(key(), entry)].into());
     server.says("GET", THING, [there.clone()]);
@@ -46,7 +46,7 @@ async fn settled(entry: Entry, there: (u16, Value)) -> (Option<String>, Vec<Valu
 
 #[tokio::test(start_paused = true)]
 async fn what_a_killed_run_was_about_to_do_is_found_out_by_the_objects() {
-    let deleting = || Entry { deleting: true, ..written("ours") };
+    let deleting = || ObjectEntry { deleting: true, ..written("ours") };
     let ours = || Some("ours".to_owned());
     for (entry, there, known) in [
         // Deleted; not deleted; deleted and replaced by another object of the name.

@@ -28,8 +28,8 @@ fn event(kind: &str, object: Value) -> Value {
     json!({"type": kind, "object": object})
 }
 
-fn cluster(bound: Option<&str>) -> Arc<Cluster> {
-    Arc::new(Cluster {
+fn cluster(bound: Option<&str>) -> Arc<KubernetesCluster> {
+    Arc::new(KubernetesCluster {
         access: Err("a scripted server needs none".to_owned()),
         described: true,
         bound: bound.map(str::to_owned),
@@ -38,11 +38,16 @@ fn cluster(bound: Option<&str>) -> Arc<Cluster> {
     })
 }
 
-fn view(server: &Server) -> View {
+fn view(server: &Server) -> ClusterWatch {
     let api = Arc::new(Api::remembering(server.client()));
     let fleet = "acme/eu".to_owned().try_into().unwrap();
-    let view =
-        View::start((fleet, Uuid::nil()), cluster(Some("first")), api, Handle::current(), Arc::default());
+    let view = ClusterWatch::start(
+        (fleet, Uuid::nil()),
+        cluster(Some("first")),
+        api,
+        Handle::current(),
+        Arc::default(),
+    );
     view.follow([Topic::of(&thing("a"))]);
     view
 }
@@ -57,8 +62,8 @@ async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     panic!("it is still not so that {what}");
 }
 
-fn is_there(view: &View, name: &str) -> bool {
-    matches!(view.find(&thing(name)), Some(Sight::There(..)))
+fn is_there(view: &ClusterWatch, name: &str) -> bool {
+    matches!(view.find(&thing(name)), Some(CachedState::There(..)))
 }
 
 #[tokio::test(start_paused = true)]
@@ -120,7 +125,8 @@ async fn what_clusters_are_judged_by_is_told_and_moves_no_plan() {
     server.world().refused = Some(("pods", 403));
     server.end_watches();
     until("it is refused", || view.health_revision().is_none() && view.revision().is_some()).await;
-    until("it is asked for", || view.stand(&Topic::health(&health::POD)) == Some(Stand::Forbidden)).await;
+    until("it is asked for", || view.stand(&Topic::health(&health::POD)) == Some(WatchStatus::Forbidden))
+        .await;
     assert_eq!(view.signs(&health::POD).await.unwrap(), None);
 }
 
@@ -156,7 +162,7 @@ async fn a_connection_that_is_silent_is_given_up_and_goes_on_where_it_was() {
     let view = view(&server);
     assert!(view.is_complete().await.unwrap());
     let (asked, listed) = (server.count("kube-system"), server.count("continue="));
-    tokio::time::sleep(feed::SILENCE * 2).await;
+    tokio::time::sleep(kind_watch::SILENCE * 2).await;
     assert!(server.count("watch=true") > 2);
     assert!(
         server.count("kube-system") > asked,

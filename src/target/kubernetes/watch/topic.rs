@@ -1,7 +1,7 @@
 //! The topics of watches, one connection each.
 
 use crate::names::ObjectKey;
-use crate::target::kubernetes::health::{self, Kind};
+use crate::target::kubernetes::health::{self, WatchedKind};
 use crate::target::kubernetes::inventory;
 
 const MANAGED: (&str, &str) = ("app.kubernetes.io/managed-by", "streamfleet");
@@ -65,8 +65,8 @@ impl Topic {
         }
     }
 
-    pub(super) fn health(kind: &Kind) -> Topic {
-        let Kind { api_version, kind, selector, .. } = *kind;
+    pub(super) fn health(kind: &WatchedKind) -> Topic {
+        let WatchedKind { api_version, kind, selector, .. } = *kind;
         match health::is_of_ours(api_version, kind) {
             true => Topic::both(api_version, kind),
             false => Topic::everywhere(api_version, kind, selector.to_owned(), Purpose::Health),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::health::view::Operator;
+use crate::health::view::OperatorState;
 use crate::target::kubernetes::untrusted;
 
 /// A path of keys; `*` matches each item of a list.
@@ -104,7 +104,7 @@ const MAX_ITEMS: usize = 200;
 pub(in crate::target::kubernetes) fn of(kind: &str, object: &Value) -> Option<Value> {
     let (_, paths) = OF_KINDS.iter().find(|(known, _)| *known == kind)?;
     // Without any Deployment that has Strimzi's label, all Deployments arrive here.
-    if kind == "Deployment" && !Operator::is_one(object) {
+    if kind == "Deployment" && !OperatorState::is_one(object) {
         return None;
     }
     picked(kind, object, paths)
@@ -160,7 +160,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::health::Seen;
+    use crate::health::ClusterObservation;
 
     /// Every recorded object of a real operator gives the same health view from its kept parts, which are
     /// small.
@@ -188,8 +188,8 @@ mod tests {
                         metadata["namespace"].as_str().unwrap_or_default(),
                         cluster.as_str().unwrap_or_default(),
                     );
-                    let operator = Operator::of_namespace([object], namespace);
-                    Seen::of(namespace, cluster, operator, [object])
+                    let operator = OperatorState::of_namespace([object], namespace);
+                    ClusterObservation::of(namespace, cluster, operator, [object])
                 };
                 assert_eq!(seen(&signs), seen(&object), "{object:#}");
                 (whole, kept) = (whole + object.to_string().len(), kept + signs.to_string().len());

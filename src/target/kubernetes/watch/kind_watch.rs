@@ -10,14 +10,14 @@ use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
-use super::bell::{Bell, Happened};
-use super::gate::Gate;
+use super::identity_check::IdentityCheck;
+use super::notifier::{ChangeNotifier, ChangeScope};
+use super::object_cache::{Name, ObjectCache, WatchedObject, position, weight};
 use super::pause;
-use super::shelf::{Name, Seen, Shelf, position, weight};
 use super::topic::{Purpose, Topic};
 use crate::parallel::locked;
 use crate::target::kubernetes::KubeError;
-use crate::target::kubernetes::api::{Api, Listed};
+use crate::target::kubernetes::api::{Api, ListResult};
 use crate::target::kubernetes::budget::OverBudget;
 use crate::target::pace::jitter;
 
@@ -41,25 +41,25 @@ const AGAIN: Duration = Duration::from_secs(30);
 /// The pause after a kind exceeded the budget.
 const TOO_MUCH: Duration = Duration::from_secs(60);
 
-pub(super) struct Feed {
+pub(super) struct KindWatch {
     topic: Topic,
     api: Arc<Api>,
-    gate: Arc<Gate>,
-    bell: Arc<Bell>,
-    state: Mutex<State>,
+    gate: Arc<IdentityCheck>,
+    bell: Arc<ChangeNotifier>,
+    state: Mutex<FeedState>,
     /// Ends the current pause, because another try is likely to succeed.
     pub(super) again: Notify,
 }
 
-pub(super) struct State {
-    pub(super) stand: Stand,
+pub(super) struct FeedState {
+    pub(super) stand: WatchStatus,
     /// The UID of the cluster that the objects came from.
     pub(super) cluster: String,
-    pub(super) shelf: Shelf,
+    pub(super) shelf: ObjectCache,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Stand {
+pub(super) enum WatchStatus {
     Starting,
     Current,
     NotServed,
@@ -67,7 +67,7 @@ pub(super) enum Stand {
     Failing(KubeError),
 }
 
-enum End {
+enum WatchEnd {
     /// The requested time is over. The watch can resume.
     Time,
     /// No event came for a while: either nothing happened, or the connection is dead.
@@ -78,20 +78,25 @@ enum End {
     Broken(KubeError),
 }
 
-impl From<KubeError> for End {
+impl From<KubeError> for WatchEnd {
     fn from(error: KubeError) -> Self {
         match error {
-            error if error.is_code(410) => End::Expired,
-            error if error.is_code(404) => End::NotServed,
-            error => End::Broken(error),
+            error if error.is_code(410) => WatchEnd::Expired,
+            error if error.is_code(404) => WatchEnd::NotServed,
+            error => WatchEnd::Broken(error),
         }
     }
 }
 
-impl Feed {
-    pub(super) fn new(topic: Topic, api: Arc<Api>, gate: Arc<Gate>, bell: Arc<Bell>) -> Self {
-        let shelf = Shelf::new(&topic, api.budget());
-        let state = State { stand: Stand::Starting, cluster: String::new(), shelf };
+impl KindWatch {
+    pub(super) fn new(
+        topic: Topic,
+        api: Arc<Api>,
+        gate: Arc<IdentityCheck>,
+        bell: Arc<ChangeNotifier>,
+    ) -> Self {
+        let shelf = ObjectCache::new(&topic, api.budget());
+        let state = FeedState { stand: WatchStatus::Starting, cluster: String::new(), shelf };
         Self { topic, api, gate, bell, state: Mutex::new(state), again: Notify::new() }
     }
 
@@ -99,7 +104,7 @@ impl Feed {
         self.topic.purpose
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, FeedState> {
         // Each event is applied as a whole, so a panic can't have left it inconsistent.
         locked(&self.state)
     }
@@ -108,7 +113,7 @@ impl Feed {
         let (mut pace, mut ask_after) = (pause(), Some(Instant::now()));
         loop {
             if let Some(since) = ask_after {
-                self.belong_to(self.gate.pass(since).await);
+                self.drop_other_cluster(self.gate.wait_for_identity(since).await);
             }
             let mut connected = false;
             let end = self.follow(&mut connected).await;
@@ -117,44 +122,44 @@ impl Feed {
             }
             ask_after = Some(Instant::now());
             let pause = match end {
-                End::Time => {
+                WatchEnd::Time => {
                     ask_after = None;
                     Duration::ZERO
                 }
-                End::Silence => {
+                WatchEnd::Silence => {
                     tracing::trace!(kind = self.topic.kind, "silent");
                     // In a quiet cluster all kinds fall silent together, and one check serves them all.
                     let now = Instant::now();
                     ask_after = Some(now.checked_sub(TOGETHER).unwrap_or(now));
                     Duration::ZERO
                 }
-                End::Expired => {
+                WatchEnd::Expired => {
                     self.state().shelf.position.clear();
                     pace.next_pause()
                 }
-                End::NotServed => {
-                    self.stands(Stand::NotServed);
+                WatchEnd::NotServed => {
+                    self.set_status(WatchStatus::NotServed);
                     AGAIN.mul_f64(jitter(0.5))
                 }
-                End::Broken(error) if error.is_code(403) => {
-                    self.stands(Stand::Forbidden);
+                WatchEnd::Broken(error) if error.is_code(403) => {
+                    self.set_status(WatchStatus::Forbidden);
                     AGAIN.mul_f64(jitter(0.5))
                 }
                 // Dropping the kind's objects leaves the budget to the other kinds.
-                End::Broken(error @ KubeError::TooMuch { .. }) => {
+                WatchEnd::Broken(error @ KubeError::TooMuch { .. }) => {
                     let mut state = self.state();
-                    state.shelf = Shelf::new(&self.topic, self.api.budget());
-                    self.changes(state, Stand::Failing(error));
+                    state.shelf = ObjectCache::new(&self.topic, self.api.budget());
+                    self.changes(state, WatchStatus::Failing(error));
                     TOO_MUCH.mul_f64(jitter(0.5))
                 }
                 // The cached objects stay valid until the server is known to be unreachable, which is checked
                 // next.
-                End::Broken(error) if connected => {
+                WatchEnd::Broken(error) if connected => {
                     tracing::debug!(kind = self.topic.kind, %error, "a watch broke");
                     pace.next_pause()
                 }
-                End::Broken(error) => {
-                    self.stands(Stand::Failing(error));
+                WatchEnd::Broken(error) => {
+                    self.set_status(WatchStatus::Failing(error));
                     pace.next_pause()
                 }
             };
@@ -165,17 +170,17 @@ impl Feed {
     }
 
     /// Lists the kind if necessary, then follows events until the watch ends.
-    async fn follow(&self, connected: &mut bool) -> End {
+    async fn follow(&self, connected: &mut bool) -> WatchEnd {
         match self.listen(connected).await {
             Ok(end) => end,
             Err(error) => error.into(),
         }
     }
 
-    async fn listen(&self, connected: &mut bool) -> Result<End, KubeError> {
+    async fn listen(&self, connected: &mut bool) -> Result<WatchEnd, KubeError> {
         let Topic { api_version, kind, namespace, query, .. } = &self.topic;
         let Some(path) = self.api.selected((api_version, kind), namespace.as_deref(), query).await? else {
-            return Ok(End::NotServed);
+            return Ok(WatchEnd::NotServed);
         };
         if self.state().shelf.position.is_empty() {
             self.list(&path).await?;
@@ -184,11 +189,11 @@ impl Feed {
         let lasts = Duration::from_secs_f64(LASTS * jitter(0.8));
         let mut events = self.api.watch(kind, &path, &position, lasts.as_secs()).await?;
         *connected = true;
-        self.stands(Stand::Current);
+        self.set_status(WatchStatus::Current);
         let began = Instant::now();
         loop {
             let Ok(event) = timeout(SILENCE, events.next()).await else {
-                return Ok(End::Silence);
+                return Ok(WatchEnd::Silence);
             };
             match event {
                 Some(event) => {
@@ -201,22 +206,22 @@ impl Feed {
                 None if began.elapsed() + EARLY < lasts => {
                     return Err(self.broken("the server ended it before its time"));
                 }
-                None => return Ok(End::Time),
+                None => return Ok(WatchEnd::Time),
             }
         }
     }
 
     async fn list(&self, path: &str) -> Result<(), KubeError> {
-        let keep = |object: Value| -> Option<((Name, Seen), usize)> {
+        let keep = |object: Value| -> Option<((Name, WatchedObject), usize)> {
             let (name, seen) = self.state().shelf.take(object).filter(|(_, seen)| seen.is_of_use())?;
             let weight = weight(&name, &seen);
             Some(((name, seen), weight))
         };
-        let Listed { kept, version, charge } =
+        let ListResult { kept, version, charge } =
             self.api.pages(&self.topic.kind, path, keep, || self.make_room()).await?;
-        let listed: BTreeMap<Name, Seen> = kept.into_iter().collect();
+        let listed: BTreeMap<Name, WatchedObject> = kept.into_iter().collect();
         let happened = self.state().shelf.replace(listed, version, charge);
-        self.bell.rings(happened);
+        self.bell.record_change(happened);
         Ok(())
     }
 
@@ -225,17 +230,17 @@ impl Feed {
         let mut state = self.state();
         let had = state.shelf.clear();
         if had {
-            self.changes(state, Stand::Starting);
+            self.changes(state, WatchStatus::Starting);
         }
         had
     }
 
-    fn take(&self, kind: &str, object: Value) -> ControlFlow<End> {
+    fn take(&self, kind: &str, object: Value) -> ControlFlow<WatchEnd> {
         if kind == "ERROR" {
             return ControlFlow::Break(self.refused(&object));
         }
         let Some(position) = position(&object).map(str::to_owned) else {
-            return ControlFlow::Break(End::Broken(self.broken("an event has no resourceVersion")));
+            return ControlFlow::Break(WatchEnd::Broken(self.broken("an event has no resourceVersion")));
         };
         let mut state = self.state();
         let shelf = &mut state.shelf;
@@ -246,23 +251,23 @@ impl Feed {
                     let attempted = format!("watch objects of kind {}", self.topic.kind);
                     let error = KubeError::too_much(&attempted, reason);
                     // The cached state of the object is outdated as well, so everything is dropped.
-                    state.shelf = Shelf::new(&self.topic, self.api.budget());
-                    self.changes(state, Stand::Failing(error.clone()));
+                    state.shelf = ObjectCache::new(&self.topic, self.api.budget());
+                    self.changes(state, WatchStatus::Failing(error.clone()));
                     return ControlFlow::Break(error.into());
                 }
             },
             ("DELETED", Some((name, _))) => shelf.remove(&name, position),
             _ => {
                 shelf.moved(position);
-                Happened::NOTHING
+                ChangeScope::NOTHING
             }
         };
         drop(state);
-        self.bell.rings(happened);
+        self.bell.record_change(happened);
         ControlFlow::Continue(())
     }
 
-    fn refused(&self, status: &Value) -> End {
+    fn refused(&self, status: &Value) -> WatchEnd {
         let code = status.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
         let reason = status.get("message").and_then(Value::as_str).unwrap_or_default();
         KubeError::Refused {
@@ -278,21 +283,21 @@ impl Feed {
     }
 
     /// Drops objects that came from another cluster.
-    fn belong_to(&self, cluster: String) {
+    fn drop_other_cluster(&self, cluster: String) {
         let mut state = self.state();
         if state.cluster != cluster {
-            let shelf = Shelf::new(&self.topic, self.api.budget());
-            *state = State { stand: Stand::Starting, cluster, shelf };
+            let shelf = ObjectCache::new(&self.topic, self.api.budget());
+            *state = FeedState { stand: WatchStatus::Starting, cluster, shelf };
         }
     }
 
-    fn stands(&self, stand: Stand) {
+    fn set_status(&self, stand: WatchStatus) {
         self.changes(self.state(), stand);
     }
 
     /// Changes the state under the lock under which cached objects were dropped, so that no reader takes the
     /// rest for complete.
-    fn changes(&self, mut state: MutexGuard<'_, State>, stand: Stand) {
+    fn changes(&self, mut state: MutexGuard<'_, FeedState>, stand: WatchStatus) {
         let before = std::mem::replace(&mut state.stand, stand);
         let (news, stand) = (before != state.stand, state.stand.clone());
         drop(state);
@@ -301,14 +306,14 @@ impl Feed {
         }
         let (kind, api_version) = (&self.topic.kind, &self.topic.api_version);
         match stand {
-            Stand::Failing(error) => tracing::warn!(kind, %error, hint = error.hint(), "not watched"),
-            Stand::Forbidden => tracing::warn!(
+            WatchStatus::Failing(error) => tracing::warn!(kind, %error, hint = error.hint(), "not watched"),
+            WatchStatus::Forbidden => tracing::warn!(
                 kind,
                 "may not be listed or watched in all namespaces: each round asks for its objects instead"
             ),
             stand => tracing::debug!(kind, api_version, ?stand, "watched"),
         }
         let purpose = self.topic.purpose;
-        self.bell.rings(Happened { plan: purpose.is_planned(), health: purpose.is_judged() });
+        self.bell.record_change(ChangeScope { plan: purpose.is_planned(), health: purpose.is_judged() });
     }
 }

@@ -7,20 +7,20 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, OnceCell};
 
 use super::api::Api;
-use super::facts::Known;
-use super::watch::View;
-use super::{Cluster, KubernetesTarget, access};
+use super::facts::FactsCache;
+use super::watch::ClusterWatch;
+use super::{KubernetesCluster, KubernetesTarget, access};
 use crate::spec::kubeconfig::{KubeAccess, KubeAuth};
 
 #[derive(Clone)]
-pub(in crate::target) struct Kept {
-    cluster: Arc<Cluster>,
+pub(in crate::target) struct KeptConnection {
+    cluster: Arc<KubernetesCluster>,
     api: Arc<Api>,
-    view: Arc<View>,
-    facts: Arc<Known>,
+    view: Arc<ClusterWatch>,
+    facts: Arc<FactsCache>,
 }
 
-impl Kept {
+impl KeptConnection {
     pub(in crate::target) fn forget_facts(&self) {
         self.facts.forget();
     }
@@ -30,16 +30,16 @@ impl KubernetesTarget {
     /// Reuses the connection of an earlier round if it leads to the same server as the same user, and
     /// connects otherwise. Returns the connection to keep. None when there is nothing to connect with; the
     /// next read reports that.
-    pub(in crate::target) fn keep(
+    pub(in crate::target) fn reuse_connection(
         &mut self,
-        kept: Option<Kept>,
+        kept: Option<KeptConnection>,
         runtime: &Handle,
         wake: &Arc<Notify>,
-    ) -> Option<Kept> {
+    ) -> Option<KeptConnection> {
         let kept = match kept.filter(|kept| kept.cluster.leads_where(&self.cluster)) {
             Some(kept) => {
                 kept.view.renew(Arc::clone(&self.cluster));
-                Kept { cluster: Arc::clone(&self.cluster), ..kept }
+                KeptConnection { cluster: Arc::clone(&self.cluster), ..kept }
             }
             None => self.connect(runtime, wake)?,
         };
@@ -48,33 +48,38 @@ impl KubernetesTarget {
     }
 
     /// Uses another target's connection if it leads to the same server as the same user.
-    pub(in crate::target) fn borrow(&mut self, kept: &Kept) {
+    pub(in crate::target) fn borrow(&mut self, kept: &KeptConnection) {
         if kept.cluster.leads_where(&self.cluster) {
             self.look_over(kept);
         }
     }
 
-    fn look_over(&mut self, kept: &Kept) {
+    fn look_over(&mut self, kept: &KeptConnection) {
         self.api = Arc::new(OnceCell::new_with(Some(Arc::clone(&kept.api))));
         self.view = Some(Arc::clone(&kept.view));
         self.facts = Arc::clone(&kept.facts);
     }
 
-    fn connect(&self, runtime: &Handle, wake: &Arc<Notify>) -> Option<Kept> {
+    fn connect(&self, runtime: &Handle, wake: &Arc<Notify>) -> Option<KeptConnection> {
         // The client spawns tasks.
         let _inside = runtime.enter();
-        let Cluster { access, allowed, .. } = &*self.cluster;
+        let KubernetesCluster { access, allowed, .. } = &*self.cluster;
         let client = access::client(access.as_ref().ok()?, allowed).ok()?;
         let (api, cluster) = (Arc::new(Api::remembering(client)), Arc::clone(&self.cluster));
         let whose = (self.fleet.clone(), self.installation);
-        let view =
-            View::start(whose, Arc::clone(&cluster), Arc::clone(&api), runtime.clone(), Arc::clone(wake));
-        Some(Kept { cluster, api, view: Arc::new(view), facts: Arc::default() })
+        let view = ClusterWatch::start(
+            whose,
+            Arc::clone(&cluster),
+            Arc::clone(&api),
+            runtime.clone(),
+            Arc::clone(wake),
+        );
+        Some(KeptConnection { cluster, api, view: Arc::new(view), facts: Arc::default() })
     }
 }
 
-impl Cluster {
-    fn leads_where(&self, other: &Cluster) -> bool {
+impl KubernetesCluster {
+    fn leads_where(&self, other: &KubernetesCluster) -> bool {
         match (&self.access, &other.access) {
             (Ok(a), Ok(b)) => same_access(a, b) && self.allowed == other.allowed,
             _ => false,

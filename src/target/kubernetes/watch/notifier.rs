@@ -10,24 +10,24 @@ use tokio::sync::Notify;
 static LAST: AtomicU64 = AtomicU64::new(0);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Happened {
+pub(super) struct ChangeScope {
     pub(super) plan: bool,
     pub(super) health: bool,
 }
 
-impl Happened {
-    pub(super) const NOTHING: Happened = Happened { plan: false, health: false };
-    pub(super) const ANYTHING: Happened = Happened { plan: true, health: true };
+impl ChangeScope {
+    pub(super) const NOTHING: ChangeScope = ChangeScope { plan: false, health: false };
+    pub(super) const ANYTHING: ChangeScope = ChangeScope { plan: true, health: true };
 }
 
-impl BitOr for Happened {
-    type Output = Happened;
-    fn bitor(self, other: Happened) -> Happened {
-        Happened { plan: self.plan || other.plan, health: self.health || other.health }
+impl BitOr for ChangeScope {
+    type Output = ChangeScope;
+    fn bitor(self, other: ChangeScope) -> ChangeScope {
+        ChangeScope { plan: self.plan || other.plan, health: self.health || other.health }
     }
 }
 
-pub(super) struct Bell {
+pub(super) struct ChangeNotifier {
     plan: AtomicU64,
     health: AtomicU64,
     /// Notified of every event.
@@ -36,7 +36,7 @@ pub(super) struct Bell {
     wake: Arc<Notify>,
 }
 
-impl Bell {
+impl ChangeNotifier {
     pub(super) fn new(wake: Arc<Notify>) -> Self {
         let bell = Self { plan: AtomicU64::new(0), health: AtomicU64::new(0), moved: Notify::new(), wake };
         renumber(&bell.plan);
@@ -54,14 +54,14 @@ impl Bell {
         self.health.load(Ordering::SeqCst)
     }
 
-    pub(super) fn rings(&self, happened: Happened) {
+    pub(super) fn record_change(&self, happened: ChangeScope) {
         if happened.plan {
             renumber(&self.plan);
         }
         if happened.health {
             renumber(&self.health);
         }
-        if happened != Happened::NOTHING {
+        if happened != ChangeScope::NOTHING {
             self.wake.notify_one();
         }
         self.moved.notify_waiters();

@@ -14,9 +14,9 @@ use crate::spec::{Documents, ParsedFile};
 
 /// An organization and those that share a base domain with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Neighbours(BTreeSet<Identifier>);
+pub struct RelatedOrganizations(BTreeSet<Identifier>);
 
-impl Neighbours {
+impl RelatedOrganizations {
     /// Collects them from a tree and from what was applied before. Returns none if an applied resource is
     /// missing: the reason for that depends on the whole tree.
     pub fn of(organization: &Identifier, documents: &Documents, recorded: &Recorded) -> Option<Self> {
@@ -59,7 +59,7 @@ impl Neighbours {
         let known: BTreeSet<&Identifier> = others.map(|key| &key.organization).collect();
         let is_kept = |key: &ResourceKey, record: &RecordedResource| {
             // A cluster's record may be the only evidence of its organization, which reserves a folder.
-            !known.contains(&key.organization) || !record.stood_in().is_some_and(is_left_out)
+            !known.contains(&key.organization) || !record.last_known_file().is_some_and(is_left_out)
         };
         let resources = recorded.resources.iter().filter(|(key, record)| is_kept(key, record));
         let resources: BTreeMap<_, _> =
@@ -83,7 +83,7 @@ impl Neighbours {
 
 /// Returns whether a resource's recorded file still describes it. `root` needs no description.
 fn is_where_it_stood(documents: &Documents, key: &ResourceKey, record: &RecordedResource) -> bool {
-    let file = record.stood_in().and_then(|path| documents.files.get(path));
+    let file = record.last_known_file().and_then(|path| documents.files.get(path));
     file.is_some_and(|file| keys(file).any(|described| described == key))
         || key.kind == Kind::Organization && key.name == Identifier::ROOT
 }

@@ -10,49 +10,49 @@ use crate::parallel::locked;
 
 /// A counter of changes of a watched tree.
 #[derive(Debug, Clone, Default)]
-pub struct Heard(Arc<Mutex<Ear>>);
+pub struct ChangeCounter(Arc<Mutex<ChangeCount>>);
 
 #[derive(Debug, Default)]
-pub(super) struct Ear {
+pub(super) struct ChangeCount {
     /// The inotify descriptor; none if some changes cause no events.
     from: Option<Arc<OwnedFd>>,
     /// The number of processed notifications that matter.
     count: u64,
 }
 
-impl Heard {
+impl ChangeCounter {
     /// Returns the current count, or none if some changes may go unnoticed. Take it before reading the tree.
     pub fn mark(&self) -> Option<u64> {
-        let ear = self.ear();
+        let ear = self.lock_count();
         ear.from.is_some().then_some(ear.count)
     }
 
-    pub fn is_quiet_since(&self, mark: Option<u64>) -> bool {
+    pub fn is_unchanged_since(&self, mark: Option<u64>) -> bool {
         // `Watch::take` reads and counts events under the same lock.
-        let ear = self.ear();
+        let ear = self.lock_count();
         let waits = ear.from.as_ref().map(ioctl_fionread);
         matches!(waits, Some(Ok(0))) && mark == Some(ear.count)
     }
 
     /// Sets the inotify descriptor, or none if some changes cause no events from now on.
-    pub(super) fn listens(&self, from: Option<&Arc<OwnedFd>>) {
-        let mut ear = self.ear();
+    pub(super) fn set_inotify(&self, from: Option<&Arc<OwnedFd>>) {
+        let mut ear = self.lock_count();
         ear.from = from.cloned();
         // Changes before this call may have gone unnoticed.
         ear.count += 1;
     }
 
-    pub(super) fn ear(&self) -> MutexGuard<'_, Ear> {
+    pub(super) fn lock_count(&self) -> MutexGuard<'_, ChangeCount> {
         locked(&self.0)
     }
 }
 
-impl Ear {
-    pub(super) fn hear(&mut self) {
+impl ChangeCount {
+    pub(super) fn count_change(&mut self) {
         self.count += 1;
     }
 
-    pub(super) fn lose(&mut self) {
+    pub(super) fn mark_incomplete(&mut self) {
         self.from = None;
     }
 }

@@ -2,13 +2,13 @@
 
 use crate::names::FleetKey;
 use crate::plan::fleet::infra_type;
-use crate::plan::world::World;
+use crate::plan::world::PlanContext;
 use crate::plan::{Change, Step, Verb};
 use crate::spec::InfraType;
 
 /// Requires approval if Secrets leave a folder though their cluster stays: a tool that prunes what is no
 /// longer in the folder would take them away from running brokers.
-pub(super) fn tell(world: &World, fleet: &FleetKey, change: &mut Change) {
+pub(super) fn tell(world: &PlanContext, fleet: &FleetKey, change: &mut Change) {
     let names: Vec<String> = secrets(world, fleet, change).map(|step| step.object.to_string()).collect();
     if names.is_empty() {
         return;
@@ -24,11 +24,11 @@ pub(super) fn tell(world: &World, fleet: &FleetKey, change: &mut Change) {
     change.guarded = true;
 }
 
-pub(super) fn leave(world: &World, fleet: &FleetKey, change: &Change) -> bool {
+pub(super) fn leave(world: &PlanContext, fleet: &FleetKey, change: &Change) -> bool {
     secrets(world, fleet, change).next().is_some()
 }
 
-fn secrets<'a>(world: &World, fleet: &FleetKey, change: &'a Change) -> impl Iterator<Item = &'a Step> {
+fn secrets<'a>(world: &PlanContext, fleet: &FleetKey, change: &'a Change) -> impl Iterator<Item = &'a Step> {
     let kept_out = !world.catalog.config.secrets.write_to_output
         && change.verb != Verb::Delete
         && infra_type(world, fleet) == Some(InfraType::Directory);

@@ -8,9 +8,9 @@ use jiff::{SignedDuration, Timestamp};
 use crate::catalog::Secrets;
 use crate::names::{Digest, FleetKey};
 use crate::parallel::locked;
-use crate::plan::{DryRuns, FleetPart, Questions, Step, manifest_digest};
+use crate::plan::{DryRunRequests, DryRuns, FleetPart, Step, manifest_digest};
 use crate::secret;
-use crate::target::{Target, Trial};
+use crate::target::{DryRunStep, Target};
 
 /// How long a result stays valid without a visible change: the reason why a server refuses something may be
 /// out of sight.
@@ -18,16 +18,16 @@ const HOLDS: SignedDuration = SignedDuration::from_secs(60);
 
 /// Caches dry runs in a running process, so that blocked changes don't cause one in every round.
 #[derive(Default)]
-pub(super) struct Asked(Mutex<BTreeMap<FleetKey, Answer>>);
+pub(super) struct DryRunCache(Mutex<BTreeMap<FleetKey, DryRunAnswer>>);
 
-struct Answer {
+struct DryRunAnswer {
     /// The digest of the request, and of the target's state at the time.
     of: Digest,
     at: Timestamp,
     runs: DryRuns,
 }
 
-impl Asked {
+impl DryRunCache {
     /// Like [`ask`], with the cache.
     pub(super) async fn ask(
         &self,
@@ -37,27 +37,28 @@ impl Asked {
         now: Timestamp,
     ) -> Option<DryRuns> {
         let of = target.revision().map(|revision| digest(part, revision));
-        let holds =
-            |answer: &&Answer| Some(&answer.of) == of.as_ref() && now.duration_since(answer.at).abs() < HOLDS;
+        let holds = |answer: &&DryRunAnswer| {
+            Some(&answer.of) == of.as_ref() && now.duration_since(answer.at).abs() < HOLDS
+        };
         if let Some(answer) = self.lock().get(fleet).filter(holds) {
             return Some(answer.runs.clone());
         }
         let runs = ask(target, part, secrets).await;
         match of.zip(runs.clone()) {
-            Some((of, runs)) => drop(self.lock().insert(fleet.clone(), Answer { of, at: now, runs })),
+            Some((of, runs)) => drop(self.lock().insert(fleet.clone(), DryRunAnswer { of, at: now, runs })),
             None => drop(self.lock().remove(fleet)),
         }
         runs
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<FleetKey, Answer>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<FleetKey, DryRunAnswer>> {
         // Updates replace whole values, so a poisoned lock is safe to use.
         locked(&self.0)
     }
 }
 
 fn digest(part: &FleetPart, revision: u64) -> Digest {
-    let Questions { steps, foregone, kinds } = part.questions();
+    let DryRunRequests { steps, foregone, kinds } = part.dry_run_requests();
     let steps = steps.iter().map(|step| {
         let after = step.after.as_ref().map(manifest_digest);
         (step.verb, &step.object, &step.uid, after)
@@ -72,7 +73,7 @@ fn digest(part: &FleetPart, revision: u64) -> Digest {
 /// with one call for each API group; all others cost one call each.
 pub(super) async fn ask(target: &Target, part: &FleetPart, secrets: &Secrets) -> Option<DryRuns> {
     let Target::Kubernetes(target) = target else { return None };
-    let Questions { steps, foregone: mut runs, kinds } = part.questions();
+    let DryRunRequests { steps, foregone: mut runs, kinds } = part.dry_run_requests();
     if steps.is_empty() && runs.is_empty() {
         return None;
     }
@@ -88,9 +89,9 @@ pub(super) async fn ask(target: &Target, part: &FleetPart, secrets: &Secrets) ->
 
 /// A step as it would be sent. Steps whose secrets are missing are left out, since that is reported
 /// elsewhere.
-fn trial(step: &Step, secrets: &Secrets) -> Option<Trial> {
+fn trial(step: &Step, secrets: &Secrets) -> Option<DryRunStep> {
     let manifest = step.after.as_ref()?;
-    Some(Trial {
+    Some(DryRunStep {
         key: step.object.clone(),
         uid: step.uid.clone(),
         applied: manifest_digest(manifest),

@@ -6,9 +6,9 @@ use std::io;
 use serde::Serialize;
 
 use super::Call;
-use crate::api::problem::{FieldError, Problem};
+use crate::api::problem::{FieldError, ProblemDocument};
 use crate::catalog::{Gauge, OrganizationCapacity};
-use crate::spec::{Documents, Entry, ParsedFile, Snapshot};
+use crate::spec::{Documents, ParsedFile, Snapshot, SnapshotEntry};
 use crate::state::Access;
 
 /// The fleets, and the clusters, that an organization without a quota for them may have planned.
@@ -23,15 +23,15 @@ const OF_EACH_OTHER_KIND: usize = 30;
 const OF_A_DOCUMENT: usize = 16 << 10;
 const OF_AN_ANSWER: usize = 256 << 10;
 
-pub(super) struct Allowance {
+pub(super) struct ProposalLimits {
     documents: usize,
     /// The organizations whose quotas were added up.
     organizations: Vec<String>,
 }
 
-impl Allowance {
+impl ProposalLimits {
     /// `None` for super users, who have no limit since they could change the quotas.
-    pub fn of(call: &Call) -> Option<Allowance> {
+    pub fn of(call: &Call) -> Option<ProposalLimits> {
         if call.caller.is_super() {
             return None;
         }
@@ -53,13 +53,13 @@ impl Allowance {
         });
         let documents = documents.sum();
         let organizations = theirs.map(|(organization, _)| organization.to_string()).collect();
-        Some(Allowance { documents, organizations })
+        Some(ProposalLimits { documents, organizations })
     }
 
     /// Checks the total size of the files that differ from the present tree.
-    pub fn check_files(&self, snapshot: &Snapshot, present: &Documents) -> Result<(), Problem> {
+    pub fn check_files(&self, snapshot: &Snapshot, present: &Documents) -> Result<(), ProblemDocument> {
         let files = snapshot.entries.iter().map(|(path, entry)| match entry {
-            Entry::File { bytes, digest } if !present.has_file(path, digest) => bytes.len(),
+            SnapshotEntry::File { bytes, digest } if !present.has_file(path, digest) => bytes.len(),
             _ => 0,
         });
         let (bytes, most) = (files.sum::<usize>(), self.documents * OF_A_DOCUMENT);
@@ -70,7 +70,7 @@ impl Allowance {
     }
 
     /// Checks the number of documents in files that differ from the present tree.
-    pub fn check_documents(&self, documents: &Documents, present: &Documents) -> Result<(), Problem> {
+    pub fn check_documents(&self, documents: &Documents, present: &Documents) -> Result<(), ProblemDocument> {
         let number = |file: &ParsedFile| file.documents.len() + file.invalid.len() + file.unreadable.len();
         let documents: usize = documents.changed_since(present).map(number).sum();
         if documents <= self.documents {
@@ -81,15 +81,18 @@ impl Allowance {
     }
 
     /// Serializes an answer, unless it is too large.
-    pub fn write(allowance: Option<&Allowance>, answer: &impl Serialize) -> Result<Vec<u8>, Problem> {
+    pub fn write(
+        allowance: Option<&ProposalLimits>,
+        answer: &impl Serialize,
+    ) -> Result<Vec<u8>, ProblemDocument> {
         let most = allowance.map_or(usize::MAX, |it| it.documents.saturating_mul(OF_AN_ANSWER));
         written(answer, most).ok_or_else(|| match allowance {
             Some(allowance) => allowance.exceeded("the plan of it would be longer in bytes".to_owned(), most),
-            None => Problem::internal(),
+            None => ProblemDocument::internal(),
         })
     }
 
-    fn exceeded(&self, why: String, most: usize) -> Problem {
+    fn exceeded(&self, why: String, most: usize) -> ProblemDocument {
         let whose = match self.organizations.as_slice() {
             [one] => format!("organization `{one}`"),
             several => format!("{} organizations", several.len()),
@@ -102,7 +105,7 @@ impl Allowance {
             hint: Some(hint.clone()),
             ..FieldError::default()
         };
-        Problem::invalid(why, vec![fault]).hint(hint)
+        ProblemDocument::invalid(why, vec![fault]).hint(hint)
     }
 }
 
@@ -138,11 +141,11 @@ mod tests {
     fn an_answer_that_is_too_long_is_none() {
         assert_eq!(written(&[1, 2, 3], 7), Some(b"[1,2,3]".to_vec()));
         assert_eq!(written(&[1, 2, 3], 6), None);
-        let allowance = Allowance { documents: 0, organizations: vec!["acme".to_owned()] };
+        let allowance = ProposalLimits { documents: 0, organizations: vec!["acme".to_owned()] };
         assert_eq!(
-            Allowance::write(Some(&allowance), &"a plan").unwrap_err().detail,
+            ProposalLimits::write(Some(&allowance), &"a plan").unwrap_err().detail,
             "the plan of it would be longer in bytes, and a member of organization `acme` may have 0 planned at a time"
         );
-        assert_eq!(Allowance::write(None, &1).unwrap(), b"1");
+        assert_eq!(ProposalLimits::write(None, &1).unwrap(), b"1");
     }
 }

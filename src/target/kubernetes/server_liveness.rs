@@ -12,19 +12,19 @@ use crate::parallel::locked;
 const REST: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
-pub(super) struct Pulse {
-    seen: Mutex<Seen>,
+pub(super) struct ServerLiveness {
+    seen: Mutex<LastContact>,
     /// Wakes the task that probes a silent server until it responds.
     pub(super) falls_silent: Notify,
 }
 
 #[derive(Default)]
-struct Seen {
+struct LastContact {
     answered: Option<Instant>,
     silent: Option<(Instant, String)>,
 }
 
-impl Pulse {
+impl ServerLiveness {
     /// Why a call should not be made now, as the end of a sentence. None when it may be made.
     pub(super) fn silence(&self, now: Instant) -> Option<String> {
         let seen = self.lock();
@@ -33,7 +33,7 @@ impl Pulse {
     }
 
     pub(super) fn answered(&self, now: Instant) {
-        *self.lock() = Seen { answered: Some(now), silent: None };
+        *self.lock() = LastContact { answered: Some(now), silent: None };
     }
 
     /// Records a call without a response. It doesn't count when another call got one in the second half of
@@ -48,7 +48,7 @@ impl Pulse {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Seen> {
+    fn lock(&self) -> MutexGuard<'_, LastContact> {
         // Only whole values are stored, so a panic can't have left it inconsistent.
         locked(&self.seen)
     }
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn a_silent_server_is_left_alone_for_a_while_unless_it_answers_others() {
-        let (pulse, start) = (Pulse::default(), Instant::now());
+        let (pulse, start) = (ServerLiveness::default(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
         assert_eq!(pulse.silence(at(0)), None);
         pulse.was_silent(at(0), at(30), "no answer");

@@ -17,15 +17,15 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::authenticate::{Unauthenticated, authenticate};
-use super::limiter::{Address, Limiter, Told, TooMany};
-use super::problem::Problem;
+use super::limiter::{Address, Limiter, LogLimit, TooMany};
+use super::problem::ProblemDocument;
 use crate::config::ApiConfig;
 use crate::state::{State, Token};
 
 /// How many revocations a minute one token may make beyond its owner's limit.
 const REVOKING: u32 = 10;
 
-pub struct Gate {
+pub struct RateLimits {
     /// Failed requests.
     by_address: Limiter<Address>,
     /// Admitted requests, by the owner's e-mail address in lower case: an owner may have many tokens.
@@ -33,11 +33,11 @@ pub struct Gate {
     /// Revocations over the owner's limit, by the token in use and whether it revokes itself. A stolen token
     /// thus uses up only its own allowance, and its owner can still revoke it with another.
     by_token: Limiter<(Uuid, bool)>,
-    told: Told,
+    told: LogLimit,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refused {
+pub enum RateLimited {
     Unauthenticated(Unauthenticated),
     /// No valid token, and too many such requests from the address.
     Address(TooMany),
@@ -45,14 +45,14 @@ pub enum Refused {
     Owner(TooMany),
 }
 
-impl Gate {
-    pub fn of(config: &ApiConfig) -> Gate {
+impl RateLimits {
+    pub fn of(config: &ApiConfig) -> RateLimits {
         let ApiConfig { requests_per_address, requests_per_owner, .. } = config;
-        Gate {
+        RateLimits {
             by_address: Limiter::per_minute(*requests_per_address),
             by_owner: Limiter::per_minute(*requests_per_owner),
             by_token: Limiter::per_minute(REVOKING),
-            told: Told::default(),
+            told: LogLimit::default(),
         }
     }
 
@@ -66,20 +66,20 @@ impl Gate {
         state: &State,
         (now, clock): (Timestamp, Instant),
         revokes: bool,
-    ) -> Result<Token, Refused> {
+    ) -> Result<Token, RateLimited> {
         let token = authenticate(headers, uri, state, now).map_err(|why| {
-            if let Err(refused) = self.stranger(from, clock) {
+            if let Err(refused) = self.count_unauthenticated(from, clock) {
                 return refused;
             }
             if self.told.has_room(Some(Address::from(from)), clock) {
                 why.log(Some(from));
             }
-            Refused::Unauthenticated(why)
+            RateLimited::Unauthenticated(why)
         })?;
         match self.owner(&token, clock) {
             Err(_) if revokes => {
                 let is_own = uri.path().split('/').any(|part| part.parse() == Ok(token.id));
-                self.by_token.count((token.id, is_own), clock).map_err(Refused::Owner)?;
+                self.by_token.count((token.id, is_own), clock).map_err(RateLimited::Owner)?;
             }
             counted => counted?,
         }
@@ -91,15 +91,15 @@ impl Gate {
     ///
     /// # Errors
     /// When a limit is exceeded.
-    pub fn pass(
+    pub fn admit_public(
         &self,
         (headers, uri, from): (&HeaderMap, &Uri, IpAddr),
         state: Option<&State>,
         (now, clock): (Timestamp, Instant),
-    ) -> Result<(), Refused> {
+    ) -> Result<(), RateLimited> {
         match state.and_then(|state| authenticate(headers, uri, state, now).ok()) {
             Some(token) => self.owner(&token, clock),
-            None => self.stranger(from, clock),
+            None => self.count_unauthenticated(from, clock),
         }
     }
 
@@ -107,25 +107,25 @@ impl Gate {
     ///
     /// # Errors
     /// When the limit is exceeded.
-    pub fn stranger(&self, from: IpAddr, clock: Instant) -> Result<(), Refused> {
-        self.by_address.count(Address::from(from), clock).map_err(Refused::Address)
+    pub fn count_unauthenticated(&self, from: IpAddr, clock: Instant) -> Result<(), RateLimited> {
+        self.by_address.count(Address::from(from), clock).map_err(RateLimited::Address)
     }
 
-    fn owner(&self, token: &Token, clock: Instant) -> Result<(), Refused> {
-        self.by_owner.count(token.owner.to_ascii_lowercase(), clock).map_err(Refused::Owner)
+    fn owner(&self, token: &Token, clock: Instant) -> Result<(), RateLimited> {
+        self.by_owner.count(token.owner.to_ascii_lowercase(), clock).map_err(RateLimited::Owner)
     }
 }
 
-impl From<Refused> for Problem {
-    fn from(why: Refused) -> Problem {
+impl From<RateLimited> for ProblemDocument {
+    fn from(why: RateLimited) -> ProblemDocument {
         let (TooMany { retry_after }, detail) = match why {
-            Refused::Unauthenticated(why) => return why.into(),
-            Refused::Address(many) => {
+            RateLimited::Unauthenticated(why) => return why.into(),
+            RateLimited::Address(many) => {
                 (many, "too many requests without a token that holds came from this address")
             }
-            Refused::Owner(many) => (many, "too many requests came with tokens of this owner"),
+            RateLimited::Owner(many) => (many, "too many requests came with tokens of this owner"),
         };
-        Problem::too_many(detail, Duration::from_secs(retry_after))
+        ProblemDocument::too_many(detail, Duration::from_secs(retry_after))
     }
 }
 
@@ -138,7 +138,7 @@ mod tests {
     use secrecy::ExposeSecret as _;
 
     use super::*;
-    use crate::state::{Access, NewToken, NoToken, Reach, TokenOrder};
+    use crate::state::{Access, NewToken, Reach, TokenOrder, TokenRejection};
 
     #[test]
     fn who_guesses_is_held_by_address_and_who_shows_tokens_by_their_owner() {
@@ -152,7 +152,7 @@ mod tests {
         };
         let [one, two, other] = ["ada@example.com", "Ada@Example.COM", "bob@example.com"].map(make);
         let config = ApiConfig { requests_per_address: 3, requests_per_owner: 5, ..ApiConfig::default() };
-        let gate = Gate::of(&config);
+        let gate = RateLimits::of(&config);
         let ask = |secret: &str, from: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(AUTHORIZATION, format!("Bearer {secret}").parse().unwrap());
@@ -160,24 +160,24 @@ mod tests {
         };
         let [good, another, others] = [&one, &two, &other].map(|made| made.secret.expose_secret());
         let bad = "sf_no";
-        let unknown = Refused::Unauthenticated(Unauthenticated::NotHolding(NoToken::Unknown));
+        let unknown = RateLimited::Unauthenticated(Unauthenticated::NotHolding(TokenRejection::Unknown));
         for last in 1..=3 {
             assert_eq!(ask(bad, &format!("2001:db8::{last}")).unwrap_err(), unknown);
         }
         let held = ask(bad, "2001:db8::4").unwrap_err();
-        assert_eq!(held, Refused::Address(TooMany { retry_after: 20 }));
+        assert_eq!(held, RateLimited::Address(TooMany { retry_after: 20 }));
         // Behind a proxy, others share an attacker's address; their tokens have limits of their own.
         for shown in [good, another, good, another, good] {
             assert_eq!(ask(shown, "2001:db8::5").unwrap().name, "ci");
         }
         assert_eq!(ask(bad, "2001:db8::5").unwrap_err(), held, "nothing of that is made good by them");
         let many = ask(another, "192.0.2.2").unwrap_err();
-        assert_eq!(many, Refused::Owner(TooMany { retry_after: 12 }));
+        assert_eq!(many, RateLimited::Owner(TooMany { retry_after: 12 }));
         assert_eq!(ask(good, "2001:db8::5").unwrap_err(), many);
         assert_eq!(ask(others, "2001:db8::5").unwrap(), other.token);
         assert_eq!(ask(bad, "192.0.2.1").unwrap_err(), unknown, "others are heard");
         for (refused, after) in [(many, "12"), (held, "20")] {
-            let response = Problem::from(refused).into_response();
+            let response = ProblemDocument::from(refused).into_response();
             assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
             assert_eq!(response.headers()[RETRY_AFTER], after);
         }
@@ -195,7 +195,7 @@ mod tests {
         };
         let [stolen, other] = [0, 1].map(make);
         let config = ApiConfig { requests_per_owner: 5, ..ApiConfig::default() };
-        let gate = Gate::of(&config);
+        let gate = RateLimits::of(&config);
         let ask = |by: &NewToken, uri: &str, revokes: bool| {
             let mut headers = HeaderMap::new();
             let shown = format!("Bearer {}", by.secret.expose_secret());
@@ -221,18 +221,22 @@ mod tests {
         let order = TokenOrder { name, owner, organization: Reach::All, access: Access::Read, days: 1 };
         let made = state.add_token(order, "ann", now).unwrap();
         let config = ApiConfig { requests_per_address: 3, requests_per_owner: 5, ..ApiConfig::default() };
-        let gate = Gate::of(&config);
+        let gate = RateLimits::of(&config);
         let ask = |shown: &str, from: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(AUTHORIZATION, format!("Bearer {shown}").parse().unwrap());
             let from = from.parse().unwrap();
-            gate.pass((&headers, &Uri::from_static("/openapi.json"), from), Some(&state), (now, clock))
+            gate.admit_public(
+                (&headers, &Uri::from_static("/openapi.json"), from),
+                Some(&state),
+                (now, clock),
+            )
         };
         let count = |shown: &str, from: &str| (0..20).filter(|_| ask(shown, from).is_ok()).count();
         assert_eq!(count("sf_no", "192.0.2.1"), 3);
         assert_eq!(count(made.secret.expose_secret(), "192.0.2.1"), 5);
         assert_eq!(count("sf_no", "192.0.2.2"), 3, "others are heard");
-        let held = Refused::Address(TooMany { retry_after: 20 });
-        assert_eq!(gate.stranger("192.0.2.1".parse().unwrap(), clock), Err(held));
+        let held = RateLimited::Address(TooMany { retry_after: 20 });
+        assert_eq!(gate.count_unauthenticated("192.0.2.1".parse().unwrap(), clock), Err(held));
     }
 }

@@ -13,18 +13,18 @@ use axum::body::{Body, Bytes};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::{Sleep, sleep};
 
-use super::room::Chair;
+use super::connection_pool::SlotActivity;
 
 /// The part of each body that doesn't count against the shared limit, in bytes.
 const SMALL: usize = 64 << 10;
 
 /// The memory left for large bodies, in bytes.
 #[derive(Debug)]
-pub(super) struct Bulk(AtomicUsize);
+pub(super) struct LargeBodyBudget(AtomicUsize);
 
-impl Bulk {
-    pub fn new(bytes: usize) -> Arc<Bulk> {
-        Arc::new(Bulk(AtomicUsize::new(bytes)))
+impl LargeBodyBudget {
+    pub fn new(bytes: usize) -> Arc<LargeBodyBudget> {
+        Arc::new(LargeBodyBudget(AtomicUsize::new(bytes)))
     }
 
     /// Reserves memory; returns false if too little is left.
@@ -35,26 +35,26 @@ impl Bulk {
 }
 
 /// A body that ends with an error when it is too large or too late.
-pub(super) struct Measured {
+pub(super) struct LimitedBody {
     body: Body,
     /// Received, and the limit, in bytes.
     taken: usize,
     most: usize,
     deadline: Pin<Box<Sleep>>,
-    fate: Fate,
+    fate: BodyOutcome,
     /// Marked busy once the whole body has arrived.
-    whole: Option<Chair>,
+    whole: Option<SlotActivity>,
 }
 
 /// Why a body was cut off, for the code that answers: a reader of the body may not be able to tell its errors
 /// apart. The memory reserved for the body is freed when the last clone is dropped.
 #[derive(Debug, Clone)]
-pub(super) struct Fate(Arc<Shared>);
+pub(super) struct BodyOutcome(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     cut: AtomicU8,
-    bulk: Arc<Bulk>,
+    bulk: Arc<LargeBodyBudget>,
     held: AtomicUsize,
 }
 
@@ -65,7 +65,7 @@ impl Drop for Shared {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Cut {
+pub(super) enum BodyLimitError {
     #[error("the body is too large")]
     TooLarge,
     /// The shared limit of large bodies is reached.
@@ -75,49 +75,51 @@ pub(super) enum Cut {
     Late,
 }
 
-impl Measured {
+impl LimitedBody {
     /// Until the whole body has arrived, the connection counts as idle and may be closed in favour of others.
     pub fn new(
         body: Body,
         (most, within): (usize, Duration),
-        bulk: Arc<Bulk>,
-        whole: Option<Chair>,
-    ) -> (Measured, Fate) {
-        let fate = Fate(Arc::new(Shared { cut: AtomicU8::new(0), bulk, held: AtomicUsize::new(0) }));
+        bulk: Arc<LargeBodyBudget>,
+        whole: Option<SlotActivity>,
+    ) -> (LimitedBody, BodyOutcome) {
+        let fate = BodyOutcome(Arc::new(Shared { cut: AtomicU8::new(0), bulk, held: AtomicUsize::new(0) }));
         let deadline = Box::pin(sleep(within));
-        (Measured { body, taken: 0, most, deadline, fate: fate.clone(), whole }, fate)
+        (LimitedBody { body, taken: 0, most, deadline, fate: fate.clone(), whole }, fate)
     }
 
     /// Counts received bytes, and reserves memory for what exceeds `SMALL`.
-    fn take(&mut self, length: usize) -> Result<(), Cut> {
+    fn take(&mut self, length: usize) -> Result<(), BodyLimitError> {
         let before = self.taken.max(SMALL);
         self.taken = self.taken.saturating_add(length);
         if self.taken > self.most {
-            return Err(Cut::TooLarge);
+            return Err(BodyLimitError::TooLarge);
         }
         let more = self.taken.saturating_sub(before);
         if more > 0 && !self.fate.0.bulk.take(more) {
-            return Err(Cut::Crowded);
+            return Err(BodyLimitError::Crowded);
         }
         self.fate.0.held.fetch_add(more, Ordering::Relaxed);
         Ok(())
     }
 
-    fn cut(&self, cut: Cut) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+    fn cut(&self, cut: BodyLimitError) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         self.fate.0.cut.store(cut as u8 + 1, Ordering::Relaxed);
         Poll::Ready(Some(Err(axum::Error::new(cut))))
     }
 }
 
-impl Fate {
+impl BodyOutcome {
     /// `None` if the body wasn't cut off.
-    pub fn cut(&self) -> Option<Cut> {
+    pub fn cut(&self) -> Option<BodyLimitError> {
         let cut = self.0.cut.load(Ordering::Relaxed);
-        [Cut::TooLarge, Cut::Crowded, Cut::Late].into_iter().find(|it| *it as u8 + 1 == cut)
+        [BodyLimitError::TooLarge, BodyLimitError::Crowded, BodyLimitError::Late]
+            .into_iter()
+            .find(|it| *it as u8 + 1 == cut)
     }
 }
 
-impl HttpBody for Measured {
+impl HttpBody for LimitedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -127,14 +129,14 @@ impl HttpBody for Measured {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) else {
             ready!(self.deadline.as_mut().poll(context));
-            return self.cut(Cut::Late);
+            return self.cut(BodyLimitError::Late);
         };
         let length = match &frame {
             Some(Ok(frame)) => frame.data_ref().map_or(0, Bytes::len),
             _ => 0,
         };
         if frame.is_none() || self.body.is_end_stream() {
-            self.whole.take().iter().for_each(Chair::is_busy);
+            self.whole.take().iter().for_each(SlotActivity::mark_busy);
         }
         match self.take(length) {
             Ok(()) => Poll::Ready(frame),
@@ -160,24 +162,26 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_is_too_large_and_what_never_comes_is_cut() {
         let read = |body: Body| async move {
-            let (measured, fate) = Measured::new(body, (4, Duration::from_secs(10)), Bulk::new(0), None);
+            let (measured, fate) =
+                LimitedBody::new(body, (4, Duration::from_secs(10)), LargeBodyBudget::new(0), None);
             let read = Body::new(measured).collect().await.map(|read| read.to_bytes().to_vec());
             (read.ok(), fate.cut())
         };
         assert_eq!(read(Body::from("abcd")).await, (Some(b"abcd".to_vec()), None));
-        assert_eq!(read(Body::from("abcde")).await, (None, Some(Cut::TooLarge)));
+        assert_eq!(read(Body::from("abcde")).await, (None, Some(BodyLimitError::TooLarge)));
         let endless = futures_util::stream::pending::<Result<Bytes, std::io::Error>>();
-        assert_eq!(read(Body::from_stream(endless)).await, (None, Some(Cut::Late)));
+        assert_eq!(read(Body::from_stream(endless)).await, (None, Some(BodyLimitError::Late)));
     }
 
     #[tokio::test]
     async fn what_is_large_has_room_beside_others_or_is_refused_and_what_is_small_is_always_taken() {
-        let bulk = Bulk::new(SMALL);
+        let bulk = LargeBodyBudget::new(SMALL);
         let read = |length: usize| {
             let bulk = Arc::clone(&bulk);
             async move {
                 let body = Body::from(vec![b'x'; length]);
-                let (measured, fate) = Measured::new(body, (4 * SMALL, Duration::from_secs(10)), bulk, None);
+                let (measured, fate) =
+                    LimitedBody::new(body, (4 * SMALL, Duration::from_secs(10)), bulk, None);
                 let read = Body::new(measured).collect().await.map(|read| read.to_bytes().len());
                 assert_eq!(read.is_ok(), fate.cut().is_none());
                 fate
@@ -185,7 +189,7 @@ mod tests {
         };
         let first = read(2 * SMALL).await;
         assert_eq!(first.cut(), None);
-        assert_eq!(read(SMALL + 1).await.cut(), Some(Cut::Crowded));
+        assert_eq!(read(SMALL + 1).await.cut(), Some(BodyLimitError::Crowded));
         assert_eq!(read(SMALL).await.cut(), None);
         drop(first);
         assert_eq!(read(2 * SMALL).await.cut(), None);

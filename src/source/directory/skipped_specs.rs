@@ -9,7 +9,8 @@ use camino::Utf8Path;
 
 use crate::names::SpecPath;
 use crate::source::rules::{
-    MAX_BYTES, MAX_FOLDERS, MAX_HIDDEN, MAX_OTHERS, TEMPORARY, is_peoples, is_spec, speaks_of_specs,
+    MAX_BYTES, MAX_FOLDERS, MAX_HIDDEN, MAX_OTHERS, TEMPORARY, is_spec, may_contain_user_files,
+    mentions_api_version,
 };
 
 /// Returns the files below a folder that are not read as specs but contain text of one, or can't be read. A
@@ -40,7 +41,8 @@ impl Search {
             let begins_hidden = !hidden && name.starts_with('.');
             let hidden = hidden || begins_hidden;
             // A folder named like a spec file is unreadable as a whole.
-            let is_entered = is_peoples(name) && depth < MAX_FOLDERS && (hidden || !is_spec(name));
+            let is_entered =
+                may_contain_user_files(name) && depth < MAX_FOLDERS && (hidden || !is_spec(name));
             // Links are not followed: their targets are either visited anyway or outside of the tree.
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() && is_entered => {
@@ -72,7 +74,7 @@ impl Search {
             self.found.insert(path, Arc::from([]));
             return;
         };
-        if speaks_of_specs(&bytes) {
+        if mentions_api_version(&bytes) {
             self.found.insert(path, bytes.into());
         }
     }

@@ -16,8 +16,8 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::api::answer::{Answer, Daemon, Mark, Problem, VERSION};
-use crate::api::socket::Place;
+use crate::api::answer::{CommandAnswer, CommandProblem, Daemon, PlanId, VERSION};
+use crate::api::socket::SocketPath;
 use crate::cli::console::Console;
 use crate::cli::exit;
 use crate::cli::failure::Failure;
@@ -27,41 +27,41 @@ use crate::cli::{round, why};
 const SOFTWARE: &str = env!("CARGO_PKG_VERSION");
 
 /// The timeout of an answer. The daemon gives up before that.
-const PATIENCE: Duration = Duration::from_secs(200);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(200);
 
 /// The largest answer, in bytes: the same as for a saved plan.
 const LARGEST: usize = 1 << 30;
 
 /// A connection to the daemon that has the state.
-pub struct Running {
+pub struct RunningDaemon {
     stream: UnixStream,
     socket: Utf8PathBuf,
     source: String,
 }
 
-pub struct Question {
+pub struct DaemonRequest {
     method: Method,
     path: String,
     words: Vec<(&'static str, String)>,
     body: Vec<u8>,
 }
 
-impl Question {
-    pub fn get(path: &str, words: &[(&'static str, &str)]) -> Question {
+impl DaemonRequest {
+    pub fn get(path: &str, words: &[(&'static str, &str)]) -> DaemonRequest {
         let words = words.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-        Question { method: Method::GET, path: path.to_owned(), words, body: Vec::new() }
+        DaemonRequest { method: Method::GET, path: path.to_owned(), words, body: Vec::new() }
     }
 
-    pub fn post(path: &str, words: &[(&'static str, &str)], body: Vec<u8>) -> Question {
-        Question { method: Method::POST, body, ..Question::get(path, words) }
+    pub fn post(path: &str, words: &[(&'static str, &str)], body: Vec<u8>) -> DaemonRequest {
+        DaemonRequest { method: Method::POST, body, ..DaemonRequest::get(path, words) }
     }
 
-    pub fn delete(path: &str, words: &[(&'static str, &str)]) -> Question {
-        Question { method: Method::DELETE, ..Question::get(path, words) }
+    pub fn delete(path: &str, words: &[(&'static str, &str)]) -> DaemonRequest {
+        DaemonRequest { method: Method::DELETE, ..DaemonRequest::get(path, words) }
     }
 
     /// Asks for the answer as of a time.
-    pub fn at(mut self, at: Option<Timestamp>) -> Question {
+    pub fn at(mut self, at: Option<Timestamp>) -> DaemonRequest {
         self.words.extend(at.map(|at| ("at", at.to_string())));
         self
     }
@@ -74,15 +74,15 @@ struct Head {
     daemon: Daemon,
 }
 
-impl Running {
+impl RunningDaemon {
     /// Connects to the daemon that has the state; none if no daemon runs.
     ///
     /// # Errors
     /// When there may be one but this user has no permission to connect.
-    pub fn of(settings: &Settings) -> Result<Option<Running>, Failure> {
+    pub fn of(settings: &Settings) -> Result<Option<RunningDaemon>, Failure> {
         let socket = settings.socket.clone();
-        match Place::of(&socket).and_then(|place| UnixStream::connect(place.path())) {
-            Ok(stream) => Ok(Some(Running { stream, source: settings.source().0, socket })),
+        match SocketPath::of(&socket).and_then(|place| UnixStream::connect(place.path())) {
+            Ok(stream) => Ok(Some(RunningDaemon { stream, source: settings.source().0, socket })),
             Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(Failure::during(
                 format!("could not ask for a running daemon at `{socket}`"),
                 &error,
@@ -97,17 +97,21 @@ impl Running {
     ///
     /// # Errors
     /// When the daemon refuses, doesn't answer in time, or has another version.
-    pub fn ask<T: DeserializeOwned>(self, question: Question, console: &mut Console) -> Result<T, Failure> {
-        let Answer { daemon, plan, warnings, data, .. } = self.answer(question)?;
-        let by = plan.map(|Mark { id, made_at }| {
-            format!(", by plan {id} of {} ago", why::age(Timestamp::now().duration_since(made_at)))
+    pub fn ask<T: DeserializeOwned>(
+        self,
+        question: DaemonRequest,
+        console: &mut Console,
+    ) -> Result<T, Failure> {
+        let CommandAnswer { daemon, plan, warnings, data, .. } = self.answer(question)?;
+        let by = plan.map(|PlanId { id, made_at }| {
+            format!(", by plan {id} of {} ago", why::format_age(Timestamp::now().duration_since(made_at)))
         });
         console.tell(&format!("the running daemon (pid {}) answers{}\n", daemon.pid, by.unwrap_or_default()));
         warnings.iter().for_each(|warning| console.warn(warning));
         Ok(data)
     }
 
-    pub fn answer<T: DeserializeOwned>(self, question: Question) -> Result<Answer<T>, Failure> {
+    pub fn answer<T: DeserializeOwned>(self, question: DaemonRequest) -> Result<CommandAnswer<T>, Failure> {
         let attempt = format!("could not ask the running daemon at `{}`", self.socket);
         let failed = |error: &dyn std::error::Error| {
             Failure::during(attempt.clone(), error)
@@ -125,15 +129,15 @@ impl Running {
                 false => other_version(&head),
             });
         }
-        let Problem { status, detail, hint, .. } =
+        let CommandProblem { status, detail, hint, .. } =
             serde_json::from_slice(&body).map_err(|error| failed(&error))?;
         let code = if status == StatusCode::BAD_REQUEST.as_u16() { exit::USAGE } else { exit::PROBLEM };
         Err(Failure { chain: vec![detail], hint, code })
     }
 
-    async fn exchange(self, question: Question) -> io::Result<(StatusCode, Bytes)> {
-        let Running { stream, source, .. } = self;
-        let Question { method, path, words, body } = question;
+    async fn exchange(self, question: DaemonRequest) -> io::Result<(StatusCode, Bytes)> {
+        let RunningDaemon { stream, source, .. } = self;
+        let DaemonRequest { method, path, words, body } = question;
         let words = form_urlencoded::Serializer::new(String::new())
             .append_pair("source", &source)
             .extend_pairs(words)
@@ -154,9 +158,10 @@ impl Running {
             connection.abort();
             Ok((status, body.to_bytes()))
         };
-        let late =
-            || io::Error::new(ErrorKind::TimedOut, format!("no answer within {} s", PATIENCE.as_secs()));
-        tokio::time::timeout(PATIENCE, exchange).await.unwrap_or_else(|_| Err(late()))
+        let late = || {
+            io::Error::new(ErrorKind::TimedOut, format!("no answer within {} s", ANSWER_TIMEOUT.as_secs()))
+        };
+        tokio::time::timeout(ANSWER_TIMEOUT, exchange).await.unwrap_or_else(|_| Err(late()))
     }
 }
 

@@ -9,21 +9,21 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use crate::api::line::{Line, Requester, Turn};
-use crate::api::problem::Problem;
-use crate::api::route::Seat;
+use crate::api::organization_queue::{OrganizationQueue, QueuedCaller, Turn};
+use crate::api::problem::ProblemDocument;
+use crate::api::route::QueueKind;
 use crate::names::Identifier;
 
 /// How long a request waits for a slot before it is refused.
 const LONGEST: Duration = Duration::from_secs(30);
 
-pub(super) struct Seats {
+pub(super) struct RequestQueues {
     light: Arc<Semaphore>,
     heavy: Arc<Semaphore>,
     tokens: Arc<Semaphore>,
     revoking: Arc<Semaphore>,
-    turn: Line,
-    proposals: Arc<Line>,
+    turn: OrganizationQueue,
+    proposals: Arc<OrganizationQueue>,
 }
 
 /// An occupied slot, which is freed when this is dropped.
@@ -32,11 +32,11 @@ pub(super) enum Taken {
     Turn { _turn: Turn },
 }
 
-impl Seats {
+impl RequestQueues {
     /// API proposals share their queue with those of commands.
-    pub fn new(proposals: Arc<Line>) -> Seats {
+    pub fn new(proposals: Arc<OrganizationQueue>) -> RequestQueues {
         let [light, heavy, tokens, revoking] = [32, 8, 4, 4].map(|seats| Arc::new(Semaphore::new(seats)));
-        Seats { light, heavy, tokens, revoking, turn: Line::new(1), proposals }
+        RequestQueues { light, heavy, tokens, revoking, turn: OrganizationQueue::new(1), proposals }
     }
 
     /// Waits for a slot. The slot is occupied until the work ends, even if the client disconnects. `of`
@@ -46,18 +46,18 @@ impl Seats {
     /// When the wait is too long, or the caller has too many requests queued already.
     pub async fn of(
         &self,
-        seat: Seat,
+        seat: QueueKind,
         is_dry_run: bool,
-        who: Requester,
+        who: QueuedCaller,
         of: impl FnOnce() -> Option<Identifier>,
-    ) -> Result<Taken, Problem> {
+    ) -> Result<Taken, ProblemDocument> {
         let seats = match seat {
-            Seat::Open | Seat::Light => &self.light,
-            Seat::Heavy => &self.heavy,
-            Seat::Tokens => &self.tokens,
-            Seat::Revoking => &self.revoking,
-            Seat::Turn | Seat::Proposal => {
-                let line = if seat == Seat::Turn && !is_dry_run { &self.turn } else { &*self.proposals };
+            QueueKind::Open | QueueKind::Light => &self.light,
+            QueueKind::Heavy => &self.heavy,
+            QueueKind::Tokens => &self.tokens,
+            QueueKind::Revoking => &self.revoking,
+            QueueKind::Turn | QueueKind::Proposal => {
+                let line = if seat == QueueKind::Turn && !is_dry_run { &self.turn } else { &*self.proposals };
                 return Ok(Taken::Turn { _turn: line.pass(who, of()).await? });
             }
         };
@@ -65,10 +65,10 @@ impl Seats {
     }
 }
 
-async fn free(seats: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Problem> {
+async fn free(seats: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, ProblemDocument> {
     match timeout(LONGEST, Arc::clone(seats).acquire_owned()).await {
         Ok(Ok(seat)) => Ok(seat),
-        _ => Err(Problem::unavailable("too many others are being answered", Duration::from_secs(5))),
+        _ => Err(ProblemDocument::unavailable("too many others are being answered", Duration::from_secs(5))),
     }
 }
 
@@ -80,18 +80,20 @@ mod tests {
 
     #[tokio::test]
     async fn a_token_is_revoked_whatever_else_goes_on() {
-        let seats = Seats::new(Arc::new(Line::new(1)));
+        let seats = RequestQueues::new(Arc::new(OrganizationQueue::new(1)));
         let ask = |seat| {
-            let ada = Requester::Owner("ada@example.com".to_owned());
+            let ada = QueuedCaller::Owner("ada@example.com".to_owned());
             seats.of(seat, false, ada, || None).now_or_never()
         };
         let mut kept = Vec::new();
-        for seat in [Seat::Light, Seat::Heavy, Seat::Tokens, Seat::Turn, Seat::Proposal] {
+        for seat in
+            [QueueKind::Light, QueueKind::Heavy, QueueKind::Tokens, QueueKind::Turn, QueueKind::Proposal]
+        {
             while let Some(taken) = ask(seat) {
                 kept.push(taken.ok().unwrap());
             }
         }
         assert!(kept.len() > 40, "{}", kept.len());
-        assert!(ask(Seat::Revoking).unwrap().is_ok());
+        assert!(ask(QueueKind::Revoking).unwrap().is_ok());
     }
 }

@@ -8,7 +8,7 @@ const REMEMBERED: usize = 1024;
 /// A limited number of slots, and the items that wait for one. The next slot is given to a party that has
 /// priority, then to the one with the fewest slots, then to the one whose last slot is the longest ago.
 #[derive(Debug)]
-pub struct Turns<P, T> {
+pub struct FairQueue<P, T> {
     places: usize,
     /// Additional slots for parties that have none.
     more: usize,
@@ -20,7 +20,7 @@ pub struct Turns<P, T> {
     count: u64,
 }
 
-impl<P: Ord + Clone, T> Turns<P, T> {
+impl<P: Ord + Clone, T> FairQueue<P, T> {
     pub fn new(places: usize) -> Self {
         Self {
             places,
@@ -34,12 +34,12 @@ impl<P: Ord + Clone, T> Turns<P, T> {
     }
 
     /// Adds slots that are only given to parties that have none.
-    pub fn with_more(self, more: usize) -> Self {
+    pub fn with_reserve_slots(self, more: usize) -> Self {
         Self { more, ..self }
     }
 
     /// Sets which parties are always served before the others.
-    pub fn putting_first(self, comes_first: fn(&P) -> bool) -> Self {
+    pub fn with_priority(self, comes_first: fn(&P) -> bool) -> Self {
         Self { comes_first, ..self }
     }
 
@@ -48,7 +48,7 @@ impl<P: Ord + Clone, T> Turns<P, T> {
         (self.places, self.more) = (places, more);
     }
 
-    pub fn wait(&mut self, party: P, item: T) {
+    pub fn enqueue(&mut self, party: P, item: T) {
         self.waiting.entry(party).or_default().push_back(item);
     }
 
@@ -72,7 +72,7 @@ impl<P: Ord + Clone, T> Turns<P, T> {
 
     /// Assigns a slot to the next item and returns it with its party. The slot is taken until the party
     /// [leaves](Turns::leave) it.
-    pub fn admit(&mut self) -> Option<(P, T)> {
+    pub fn assign_slot(&mut self) -> Option<(P, T)> {
         let taken = |party: &P| self.taken.get(party).copied().unwrap_or_default();
         let all: usize = self.taken.values().sum();
         let is_free = |party: &P| all < self.places || (all < self.places + self.more && taken(party) == 0);
@@ -92,7 +92,7 @@ impl<P: Ord + Clone, T> Turns<P, T> {
     }
 
     /// Frees one of a party's slots.
-    pub fn leave(&mut self, party: &P) {
+    pub fn release_slot(&mut self, party: &P) {
         if let Some(taken) = self.taken.get_mut(party) {
             *taken -= 1;
             if *taken == 0 {
@@ -113,26 +113,26 @@ impl<P: Ord + Clone, T> Turns<P, T> {
 mod tests {
     use super::*;
 
-    fn served(turns: &mut Turns<&'static str, u32>) -> Vec<(&'static str, u32)> {
-        std::iter::from_fn(|| turns.admit()).collect()
+    fn served(turns: &mut FairQueue<&'static str, u32>) -> Vec<(&'static str, u32)> {
+        std::iter::from_fn(|| turns.assign_slot()).collect()
     }
 
     #[test]
     fn parties_take_turns_and_each_in_the_order_of_what_it_wants() {
-        let mut turns = Turns::new(1);
-        (0..3).for_each(|number| turns.wait("many", number));
-        turns.wait("one", 7);
+        let mut turns = FairQueue::new(1);
+        (0..3).for_each(|number| turns.enqueue("many", number));
+        turns.enqueue("one", 7);
         let mut order = Vec::new();
-        while let Some((party, number)) = turns.admit() {
+        while let Some((party, number)) = turns.assign_slot() {
             order.push((party, number));
-            assert_eq!(turns.admit(), None, "there is one place");
-            turns.leave(&party);
+            assert_eq!(turns.assign_slot(), None, "there is one place");
+            turns.release_slot(&party);
         }
         assert_eq!(order, [("many", 0), ("one", 7), ("many", 1), ("many", 2)]);
         // The last turn is still remembered when a party returns.
-        turns.wait("many", 3);
-        turns.wait("one", 8);
-        assert_eq!(turns.admit(), Some(("one", 8)));
+        turns.enqueue("many", 3);
+        turns.enqueue("one", 8);
+        assert_eq!(turns.assign_slot(), Some(("one", 8)));
         assert_eq!(turns.waiting(&"many").count(), 1);
         turns.retain(|number| *number != 3);
         assert!(turns.is_empty());
@@ -140,42 +140,42 @@ mod tests {
 
     #[test]
     fn a_party_that_has_all_places_leaves_the_others_one_each() {
-        let mut turns = Turns::new(2).with_more(2);
-        (0..9).for_each(|number| turns.wait("many", number));
+        let mut turns = FairQueue::new(2).with_reserve_slots(2);
+        (0..9).for_each(|number| turns.enqueue("many", number));
         assert_eq!(served(&mut turns), [("many", 0), ("many", 1)]);
-        (0..2).for_each(|number| turns.wait("one", number));
+        (0..2).for_each(|number| turns.enqueue("one", number));
         assert_eq!(served(&mut turns), [("one", 0)], "and no more than one");
-        ["two", "three"].into_iter().for_each(|party| turns.wait(party, 0));
+        ["two", "three"].into_iter().for_each(|party| turns.enqueue(party, 0));
         assert_eq!(served(&mut turns), [("three", 0)], "and no more than there are");
-        turns.leave(&"one");
+        turns.release_slot(&"one");
         assert_eq!(served(&mut turns), [("two", 0)]);
         // Once there is room again, the party with the fewest slots comes next.
-        ["two", "three", "many"].iter().for_each(|party| turns.leave(party));
+        ["two", "three", "many"].iter().for_each(|party| turns.release_slot(party));
         assert_eq!(served(&mut turns), [("one", 1)]);
-        turns.leave(&"one");
+        turns.release_slot(&"one");
         assert_eq!(served(&mut turns), [("many", 2)]);
     }
 
     #[test]
     fn who_comes_first_is_served_first() {
-        let mut turns = Turns::new(1).putting_first(|party| *party == "owner");
-        turns.wait("guest", 0);
-        turns.wait("owner", 1);
-        turns.wait("owner", 2);
+        let mut turns = FairQueue::new(1).with_priority(|party| *party == "owner");
+        turns.enqueue("guest", 0);
+        turns.enqueue("owner", 1);
+        turns.enqueue("owner", 2);
         for expected in [("owner", 1), ("owner", 2), ("guest", 0)] {
-            assert_eq!(turns.admit(), Some(expected));
-            turns.leave(&expected.0);
+            assert_eq!(turns.assign_slot(), Some(expected));
+            turns.release_slot(&expected.0);
         }
         assert!(turns.is_empty());
     }
 
     #[test]
     fn what_is_remembered_of_parties_is_bounded() {
-        let mut turns = Turns::new(1);
+        let mut turns = FairQueue::new(1);
         for party in 0..2 * REMEMBERED {
-            turns.wait(party, ());
-            assert!(turns.admit().is_some());
-            turns.leave(&party);
+            turns.enqueue(party, ());
+            assert!(turns.assign_slot().is_some());
+            turns.release_slot(&party);
         }
         assert_eq!(turns.last.len(), REMEMBERED);
         assert!(turns.taken.is_empty() && turns.is_empty());

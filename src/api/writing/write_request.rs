@@ -13,9 +13,9 @@ use crate::names::{Digest, ResourceKey, SpecPath};
 use crate::problem::{Origin, Problem};
 
 #[derive(Debug, Clone)]
-pub struct Wish {
+pub struct WriteRequest {
     pub key: ResourceKey,
-    pub what: What,
+    pub what: WriteAction,
     /// The condition on the present document; `None` for none, and when the resource doesn't exist.
     pub if_match: Option<Tags>,
     /// Whether the caller may change the limits of organizations, which only super users may.
@@ -26,7 +26,7 @@ pub struct Wish {
 
 /// The change. A body is a JSON object without `apiVersion` and `kind`.
 #[derive(Clone)]
-pub enum What {
+pub enum WriteAction {
     Create(Value),
     Replace(Value),
     Patch(Value),
@@ -34,11 +34,11 @@ pub enum What {
 }
 
 /// A body may contain a secret.
-impl Drop for What {
+impl Drop for WriteAction {
     fn drop(&mut self) {
         match self {
-            What::Create(body) | What::Replace(body) | What::Patch(body) => wipe(body),
-            What::Delete => {}
+            WriteAction::Create(body) | WriteAction::Replace(body) | WriteAction::Patch(body) => wipe(body),
+            WriteAction::Delete => {}
         }
     }
 }
@@ -54,19 +54,19 @@ pub fn wipe(value: &mut Value) {
 }
 
 /// Leaves out the body, which may contain a secret.
-impl std::fmt::Debug for What {
+impl std::fmt::Debug for WriteAction {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            What::Create(_) => "Create(…)",
-            What::Replace(_) => "Replace(…)",
-            What::Patch(_) => "Patch(…)",
-            What::Delete => "Delete",
+            WriteAction::Create(_) => "Create(…)",
+            WriteAction::Replace(_) => "Replace(…)",
+            WriteAction::Patch(_) => "Patch(…)",
+            WriteAction::Delete => "Delete",
         })
     }
 }
 
 #[derive(Debug, Clone)]
-pub struct Written {
+pub struct WriteResult {
     pub key: ResourceKey,
     pub id: Uuid,
     /// The new resource; `None` after a deletion.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::bell::Happened;
-use super::signs;
+use super::health_fields;
+use super::notifier::ChangeScope;
 use super::topic::{Purpose, Topic, is_labelled};
 use crate::names::Json;
 use crate::target::kubernetes::budget::{Budget, Charge, OverBudget};
@@ -17,7 +17,7 @@ use crate::target::kubernetes::untrusted::Weigh;
 pub(in crate::target::kubernetes) type Name = (Option<String>, String);
 
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct WatchedObject {
     /// The comparison with what we applied. None for foreign objects.
     pub(super) live: Option<Box<Live>>,
     /// The whole object, once an observation had to read it.
@@ -26,10 +26,10 @@ pub(super) struct Seen {
     pub(super) signs: Option<Json>,
 }
 
-pub(super) struct Shelf {
+pub(super) struct ObjectCache {
     purpose: Purpose,
     kind: String,
-    pub(super) objects: BTreeMap<Name, Seen>,
+    pub(super) objects: BTreeMap<Name, WatchedObject>,
     /// The latest `resourceVersion`, as a number.
     pub(super) version: u64,
     /// The `resourceVersion` to resume the watch from.
@@ -37,7 +37,7 @@ pub(super) struct Shelf {
     charge: Charge,
 }
 
-impl Shelf {
+impl ObjectCache {
     pub(super) fn new(topic: &Topic, budget: &Arc<Budget>) -> Self {
         Self {
             purpose: topic.purpose,
@@ -50,7 +50,7 @@ impl Shelf {
     }
 
     /// Reduces an object of a list or an event to what is cached, with its name.
-    pub(super) fn take(&self, object: Value) -> Option<(Name, Seen)> {
+    pub(super) fn take(&self, object: Value) -> Option<(Name, WatchedObject)> {
         let text = |field: &str| object.pointer("/metadata")?.get(field)?.as_str().map(str::to_owned);
         let name = (text("namespace"), text("name")?);
         let is_ours = match self.purpose {
@@ -58,10 +58,10 @@ impl Shelf {
             Purpose::Health => false,
             Purpose::OursAndHealth => is_labelled(&object),
         };
-        let signs = if self.purpose.is_judged() { signs::of(&self.kind, &object) } else { None };
+        let signs = if self.purpose.is_judged() { health_fields::of(&self.kind, &object) } else { None };
         let live = is_ours.then(|| Live::of(&object));
         let whole = (self.purpose == Purpose::Inventory).then(|| Json::from(fields::trimmed(object)));
-        Some((name, Seen { live: live.map(Box::new), whole, signs: signs.map(Json::from) }))
+        Some((name, WatchedObject { live: live.map(Box::new), whole, signs: signs.map(Json::from) }))
     }
 
     /// Drops all objects, to free budget for a new list. Returns false when there were none.
@@ -86,13 +86,13 @@ impl Shelf {
     /// Replaces all objects by a new list. `charge` is the list's budget.
     pub(super) fn replace(
         &mut self,
-        listed: BTreeMap<Name, Seen>,
+        listed: BTreeMap<Name, WatchedObject>,
         position: String,
         charge: Charge,
-    ) -> Happened {
+    ) -> ChangeScope {
         self.charge = charge;
         let mut before = std::mem::replace(&mut self.objects, listed);
-        let mut happened = Happened::NOTHING;
+        let mut happened = ChangeScope::NOTHING;
         for (name, seen) in &mut self.objects {
             let known = before.remove(name);
             happened = happened | differs(self.purpose, &self.kind, known.as_ref(), Some(seen));
@@ -113,9 +113,9 @@ impl Shelf {
 
     pub(super) fn put(
         &mut self,
-        (name, seen): (Name, Seen),
+        (name, seen): (Name, WatchedObject),
         position: String,
-    ) -> Result<Happened, OverBudget> {
+    ) -> Result<ChangeScope, OverBudget> {
         let happened = differs(self.purpose, &self.kind, self.objects.get(&name), Some(&seen));
         self.take_out(&name);
         if seen.is_of_use() {
@@ -126,14 +126,14 @@ impl Shelf {
         Ok(happened)
     }
 
-    fn take_out(&mut self, name: &Name) -> Option<Seen> {
+    fn take_out(&mut self, name: &Name) -> Option<WatchedObject> {
         let gone = self.objects.remove(name)?;
         self.charge.sub(weight(name, &gone));
         Some(gone)
     }
 
     /// Removes an object that is gone or has lost its label.
-    pub(super) fn remove(&mut self, name: &Name, position: String) -> Happened {
+    pub(super) fn remove(&mut self, name: &Name, position: String) -> ChangeScope {
         self.moved(position);
         let gone = self.take_out(name);
         differs(self.purpose, &self.kind, gone.as_ref(), None)
@@ -147,31 +147,36 @@ impl Shelf {
     }
 }
 
-impl Seen {
+impl WatchedObject {
     pub(super) fn is_of_use(&self) -> bool {
         self.live.is_some() || self.signs.is_some()
     }
 }
 
-fn differs(purpose: Purpose, kind: &str, before: Option<&Seen>, after: Option<&Seen>) -> Happened {
+fn differs(
+    purpose: Purpose,
+    kind: &str,
+    before: Option<&WatchedObject>,
+    after: Option<&WatchedObject>,
+) -> ChangeScope {
     let plan = match (live(before), live(after)) {
         (Some(_), Some(_)) if purpose == Purpose::Inventory => content(before) != content(after),
         (Some(before), Some(after)) => !before.is_same(after),
         (before, after) => before.is_some() != after.is_some(),
     };
-    let health = signs::ring(kind) && signs_of(before) != signs_of(after);
-    Happened { plan, health }
+    let health = health_fields::ring(kind) && signs_of(before) != signs_of(after);
+    ChangeScope { plan, health }
 }
 
-fn live(seen: Option<&Seen>) -> Option<&Live> {
+fn live(seen: Option<&WatchedObject>) -> Option<&Live> {
     seen?.live.as_deref()
 }
 
-fn signs_of(seen: Option<&Seen>) -> Option<&Json> {
+fn signs_of(seen: Option<&WatchedObject>) -> Option<&Json> {
     seen?.signs.as_ref()
 }
 
-fn content(seen: Option<&Seen>) -> Option<Value> {
+fn content(seen: Option<&WatchedObject>) -> Option<Value> {
     seen?.whole.as_ref()?.value().get("data").cloned()
 }
 
@@ -185,7 +190,7 @@ const LIVE: usize = 500;
 const INNER: usize = 32;
 
 /// An estimate of the memory that a cached object takes, in bytes.
-pub(super) fn weight(name: &Name, seen: &Seen) -> usize {
+pub(super) fn weight(name: &Name, seen: &WatchedObject) -> usize {
     let names = name.0.as_ref().map_or(0, String::len) + name.1.len();
     let count = |text: &str, part: &str| text.matches(part).count();
     let signs = seen.signs.as_ref().map_or(0, |it| it.as_str().len() + INNER * count(it.as_str(), "{"));
@@ -193,7 +198,7 @@ pub(super) fn weight(name: &Name, seen: &Seen) -> usize {
     OBJECT + names + seen.live.as_ref().map_or(0, |_| LIVE) + signs + whole
 }
 
-fn version_of(seen: &Seen) -> Option<&str> {
+fn version_of(seen: &WatchedObject) -> Option<&str> {
     seen.live.as_ref().map(|live| live.version.as_str())
 }
 

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use self::Unit::{Bytes, Members, Milliseconds, Minutes};
 
 /// An option that sets how much or how long something is kept.
-struct Keeps {
+struct RetentionOption {
     option: &'static str,
     /// The options that Kafka falls back to if this one is absent, in their order, each with the factor from
     /// its unit to this one's.
@@ -40,20 +40,20 @@ const CLEANUP_POLICY: &str = "log.cleanup.policy";
 const CLEANER: &str = "log.cleaner.enable";
 
 #[rustfmt::skip]
-const KEEPS: &[Keeps] = &[
+const KEEPS: &[RetentionOption] = &[
     // Default `null`: then `log.retention.minutes`, `null` too, and then `log.retention.hours`, 168.
-    Keeps { option: RETENTION_MS, otherwise: &[("log.retention.minutes", 60_000), ("log.retention.hours", HOUR_MS)], default: WEEK_MS, unit: Milliseconds, goes: "records older than {} are deleted, in topics without a `retention.ms` of their own" },
+    RetentionOption { option: RETENTION_MS, otherwise: &[("log.retention.minutes", 60_000), ("log.retention.hours", HOUR_MS)], default: WEEK_MS, unit: Milliseconds, goes: "records older than {} are deleted, in topics without a `retention.ms` of their own" },
     // Default -1.
-    Keeps { option: "log.retention.bytes", otherwise: &[], default: -1, unit: Bytes, goes: "of each partition all but the newest {} are deleted, in topics without a `retention.bytes` of their own" },
+    RetentionOption { option: "log.retention.bytes", otherwise: &[], default: -1, unit: Bytes, goes: "of each partition all but the newest {} are deleted, in topics without a `retention.bytes` of their own" },
     // Default 0.
-    Keeps { option: "log.cleaner.min.compaction.lag.ms", otherwise: &[], default: 0, unit: Milliseconds, goes: "records with a newer one of the same key are deleted when they are older than {}, in compacted topics without a `min.compaction.lag.ms` of their own" },
+    RetentionOption { option: "log.cleaner.min.compaction.lag.ms", otherwise: &[], default: 0, unit: Milliseconds, goes: "records with a newer one of the same key are deleted when they are older than {}, in compacted topics without a `min.compaction.lag.ms` of their own" },
     // Default 86400000.
-    Keeps { option: "log.cleaner.delete.retention.ms", otherwise: &[], default: DAY_MS, unit: Milliseconds, goes: "marks of what was deleted go when they are older than {}, in compacted topics without a `delete.retention.ms` of their own, so a consumer that takes longer misses them" },
+    RetentionOption { option: "log.cleaner.delete.retention.ms", otherwise: &[], default: DAY_MS, unit: Milliseconds, goes: "marks of what was deleted go when they are older than {}, in compacted topics without a `delete.retention.ms` of their own, so a consumer that takes longer misses them" },
     // Default `null`: then `log.roll.hours`, 168. The newest segment is not compacted, and not deleted while
     // any of its records has to be kept.
-    Keeps { option: "log.roll.ms", otherwise: &[("log.roll.hours", HOUR_MS)], default: WEEK_MS, unit: Milliseconds, goes: "segments end when they are {} old, so that records in them are deleted or compacted sooner, in topics without a `segment.ms` of their own" },
+    RetentionOption { option: "log.roll.ms", otherwise: &[("log.roll.hours", HOUR_MS)], default: WEEK_MS, unit: Milliseconds, goes: "segments end when they are {} old, so that records in them are deleted or compacted sooner, in topics without a `segment.ms` of their own" },
     // Default 10080.
-    Keeps { option: "offsets.retention.minutes", otherwise: &[], default: WEEK_MINUTES, unit: Minutes, goes: "offsets of consumer groups that have been empty for longer than {} are deleted, so these begin anew" },
+    RetentionOption { option: "offsets.retention.minutes", otherwise: &[], default: WEEK_MINUTES, unit: Minutes, goes: "offsets of consumer groups that have been empty for longer than {} are deleted, so these begin anew" },
 ];
 
 pub fn keeps(option: &str) -> bool {
@@ -90,7 +90,7 @@ pub fn all_deleted(before: &Map<String, Value>, after: &Map<String, Value>) -> V
     deleted
 }
 
-impl Keeps {
+impl RetentionOption {
     /// Returns the configured value, from this option or one of its fallbacks; `None` if Kafka's default
     /// applies.
     fn set(&self, options: &Map<String, Value>) -> Option<i64> {
@@ -100,7 +100,7 @@ impl Keeps {
     }
 
     fn less(&self, before: Option<i64>, after: Option<i64>) -> Option<String> {
-        let Keeps { default, unit, goes, .. } = self;
+        let RetentionOption { default, unit, goes, .. } = self;
         let (was, is) = (before.unwrap_or(*default), after.unwrap_or(*default));
         // A negative number means no limit.
         let limit = |value: i64| if value < 0 { i64::MAX } else { value };

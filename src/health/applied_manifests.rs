@@ -15,7 +15,7 @@ use super::view::reading::{annotated, at, count, items, name, text};
 /// A cluster as it was last applied. A change that still waits, for approval or for its turn, is left out:
 /// otherwise the cluster would seem to be changing while nothing happens.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct AppliedCluster {
     pub namespace: String,
     pub cluster: String,
     pub deleting: bool,
@@ -43,7 +43,7 @@ pub struct WantedPool {
     pub controller: bool,
 }
 
-impl Wanted {
+impl AppliedCluster {
     /// Reads the manifests of one cluster; `None` if they contain no Kafka object.
     pub fn of<'a>(manifests: impl IntoIterator<Item = &'a Value> + Clone) -> Option<Self> {
         let of_kind = |kind: &'static str| {
@@ -63,7 +63,7 @@ impl Wanted {
             namespace: text(kafka, &["metadata", "namespace"])?,
             cluster: name(kafka)?,
             deleting: false,
-            paused: annotated(kafka, super::view::Kafka::PAUSE).as_deref() == Some("true"),
+            paused: annotated(kafka, super::view::KafkaView::PAUSE).as_deref() == Some("true"),
             version: text(kafka, &["spec", "kafka", "version"]),
             metadata_version: text(kafka, &["spec", "kafka", "metadataVersion"]),
             pools: pools.collect(),
@@ -82,7 +82,7 @@ pub fn of_fleet<'a>(
     objects: impl IntoIterator<Item = (&'a ObjectKey, &'a RecordedObject)>,
     live: impl Fn(&ObjectKey) -> Option<Json>,
     deleting: impl Fn(&ResourceKey) -> bool,
-) -> BTreeMap<ResourceKey, Wanted> {
+) -> BTreeMap<ResourceKey, AppliedCluster> {
     let mut manifests: BTreeMap<&ResourceKey, Vec<Value>> = BTreeMap::new();
     let mut applied: BTreeMap<&ResourceKey, Vec<Digest>> = BTreeMap::new();
     let told = |key: &ObjectKey| ["Kafka", "KafkaNodePool", "Secret"].contains(&key.kind.as_str());
@@ -94,9 +94,9 @@ pub fn of_fleet<'a>(
         }
     }
     let wanted = manifests.into_iter().filter_map(|(owner, manifests)| {
-        let wanted = Wanted::of(&manifests)?;
+        let wanted = AppliedCluster::of(&manifests)?;
         let applied = applied.remove(owner).unwrap_or_default();
-        Some((owner.clone(), Wanted { deleting: deleting(owner), applied, ..wanted }))
+        Some((owner.clone(), AppliedCluster { deleting: deleting(owner), applied, ..wanted }))
     });
     wanted.collect()
 }
@@ -153,8 +153,8 @@ mod tests {
         let der = read_ders(&pem).unwrap().remove(0);
         let of = |controller| WantedPool { replicas: 3, controller };
         assert_eq!(
-            Wanted::of(&manifests),
-            Some(Wanted {
+            AppliedCluster::of(&manifests),
+            Some(AppliedCluster {
                 namespace: "n".into(),
                 cluster: "orders".into(),
                 version: Some("4.3.1".into()),
@@ -163,14 +163,14 @@ mod tests {
                 certificates: [("external".into(), Digest::of(der))].into(),
                 gateway: Some(("streamfleet".into(), "kafka".into())),
                 restarts: Some(restarts(&manifests)),
-                ..Wanted::default()
+                ..AppliedCluster::default()
             })
         );
-        assert_eq!(Wanted::of(&manifests[1..]), None);
+        assert_eq!(AppliedCluster::of(&manifests[1..]), None);
         let stored = |claim: bool, size: &str| {
             let mut manifests = manifests.clone();
             manifests[1]["spec"]["storage"] = json!({"volumes": [{"deleteClaim": claim, "size": size}]});
-            Wanted::of(&manifests).unwrap().restarts
+            AppliedCluster::of(&manifests).unwrap().restarts
         };
         assert_eq!(stored(true, "1Gi"), stored(false, "1Gi"));
         assert_ne!(stored(true, "1Gi"), stored(true, "2Gi"));

@@ -10,7 +10,7 @@ use tokio::time::{Sleep, sleep};
 
 const STALL: Duration = Duration::from_secs(10);
 
-pub(super) struct Patient<S> {
+pub(super) struct StallTimeoutStream<S> {
     stream: S,
     /// A byte that was peeked at and not yet read.
     first: Option<u8>,
@@ -18,16 +18,16 @@ pub(super) struct Patient<S> {
     stalls: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Patient<S> {
-    pub fn new(stream: S) -> Patient<S> {
-        Patient { stream, first: None, stalls: None }
+impl<S: AsyncRead + AsyncWrite + Unpin> StallTimeoutStream<S> {
+    pub fn new(stream: S) -> StallTimeoutStream<S> {
+        StallTimeoutStream { stream, first: None, stalls: None }
     }
 
     /// Peeks at the first byte; the next read returns it again.
     ///
     /// # Errors
     /// When the stream ends or fails.
-    pub async fn look(&mut self) -> io::Result<u8> {
+    pub async fn peek_first_byte(&mut self) -> io::Result<u8> {
         let first = self.stream.read_u8().await?;
         self.first = Some(first);
         Ok(first)
@@ -46,7 +46,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Patient<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for StallTimeoutStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -62,7 +62,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Patient<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for StallTimeoutStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -105,7 +105,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_takes_nothing_is_not_waited_for() {
         let (mut near, far) = duplex(4);
-        let mut patient = Patient::new(far);
+        let mut patient = StallTimeoutStream::new(far);
         let error = patient.write_all(b"abcdefgh").await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TimedOut);
         // A slow reader is served as long as it makes progress.
@@ -128,8 +128,8 @@ mod tests {
         let (mut near, far) = duplex(8);
         near.write_all(b"abc").await.unwrap();
         drop(near);
-        let mut patient = Patient::new(far);
-        assert_eq!(patient.look().await.unwrap(), b'a');
+        let mut patient = StallTimeoutStream::new(far);
+        assert_eq!(patient.peek_first_byte().await.unwrap(), b'a');
         let mut read = Vec::new();
         patient.read_to_end(&mut read).await.unwrap();
         assert_eq!(read, b"abc");

@@ -7,23 +7,23 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::problem::Problem;
+use super::problem::ProblemDocument;
 use crate::names::Identifier;
+use crate::parallel::fair_queue::FairQueue;
 use crate::parallel::locked;
-use crate::parallel::turns::Turns;
 
 /// How long a request waits in the queue before it is refused.
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// The queued requests of one caller at a time, so that other members of their organization get a turn.
-pub(super) const MOST_OF_ONE: usize = 8;
+pub(super) const MAX_QUEUED_PER_CALLER: usize = 8;
 
 /// The retry delay for a caller whose requests fill their share of the queue.
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// The caller that the limit applies to: all tokens of an owner together, or all processes of a local user.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Requester {
+pub(super) enum QueuedCaller {
     /// The e-mail address in lower case.
     Owner(String),
     User(u32),
@@ -40,13 +40,13 @@ enum Party {
 
 struct Waiter {
     /// `None` for commands, whose number isn't limited.
-    who: Option<Requester>,
+    who: Option<QueuedCaller>,
     turn: oneshot::Sender<Turn>,
 }
 
-type Places = Arc<Mutex<Turns<Party, Waiter>>>;
+type Places = Arc<Mutex<FairQueue<Party, Waiter>>>;
 
-pub(super) struct Line {
+pub(super) struct OrganizationQueue {
     places: Places,
 }
 
@@ -56,26 +56,33 @@ pub(super) struct Turn {
     party: Party,
 }
 
-impl Line {
+impl OrganizationQueue {
     /// `places` is how many requests run at a time.
-    pub fn new(places: usize) -> Line {
-        let turns = Turns::new(places).putting_first(|party| *party == Party::Host);
-        Line { places: Arc::new(Mutex::new(turns)) }
+    pub fn new(places: usize) -> OrganizationQueue {
+        let turns = FairQueue::new(places).with_priority(|party| *party == Party::Host);
+        OrganizationQueue { places: Arc::new(Mutex::new(turns)) }
     }
 
     /// Waits for a turn, on behalf of an organization.
     ///
     /// # Errors
     /// When the caller has too many requests queued already, or the wait is too long.
-    pub async fn pass(&self, who: Requester, organization: Option<Identifier>) -> Result<Turn, Problem> {
+    pub async fn pass(
+        &self,
+        who: QueuedCaller,
+        organization: Option<Identifier>,
+    ) -> Result<Turn, ProblemDocument> {
         let party = match (&who, organization) {
-            (Requester::User(_), _) => Party::Host,
-            (Requester::Owner(_), Some(organization)) => Party::Organization(organization),
-            (Requester::Owner(owner), None) => Party::Owner(owner.clone()),
+            (QueuedCaller::User(_), _) => Party::Host,
+            (QueuedCaller::Owner(_), Some(organization)) => Party::Organization(organization),
+            (QueuedCaller::Owner(owner), None) => Party::Owner(owner.clone()),
         };
         match timeout(LONGEST, self.enter(party, Some(who))?).await {
             Ok(Ok(turn)) => Ok(turn),
-            _ => Err(Problem::unavailable("too many others are being answered", Duration::from_secs(5))),
+            _ => Err(ProblemDocument::unavailable(
+                "too many others are being answered",
+                Duration::from_secs(5),
+            )),
         }
     }
 
@@ -83,29 +90,33 @@ impl Line {
     ///
     /// # Errors
     /// When the queue is gone.
-    pub async fn pass_first(&self) -> Result<Turn, Problem> {
+    pub async fn pass_first(&self) -> Result<Turn, ProblemDocument> {
         let comes = self.enter(Party::Host, None)?;
-        comes.await.map_err(|_| Problem::internal())
+        comes.await.map_err(|_| ProblemDocument::internal())
     }
 
-    fn enter(&self, party: Party, who: Option<Requester>) -> Result<oneshot::Receiver<Turn>, Problem> {
+    fn enter(
+        &self,
+        party: Party,
+        who: Option<QueuedCaller>,
+    ) -> Result<oneshot::Receiver<Turn>, ProblemDocument> {
         let mut turns = locked(&self.places);
         turns.retain(|waiter| !waiter.turn.is_closed());
         let theirs = turns.waiting(&party).filter(|waiter| waiter.who == who).count();
-        if let Some(who) = who.as_ref().filter(|_| theirs >= MOST_OF_ONE) {
+        if let Some(who) = who.as_ref().filter(|_| theirs >= MAX_QUEUED_PER_CALLER) {
             return Err(who.is_in_line());
         }
         let (turn, comes) = oneshot::channel();
-        turns.wait(party, Waiter { who, turn });
+        turns.enqueue(party, Waiter { who, turn });
         drop(turns);
-        serve(&self.places);
+        admit_waiting(&self.places);
         Ok(comes)
     }
 }
 
-fn serve(places: &Places) {
+fn admit_waiting(places: &Places) {
     loop {
-        let Some((party, waiter)) = locked(places).admit() else { return };
+        let Some((party, waiter)) = locked(places).assign_slot() else { return };
         // If the caller has given up, the turn is dropped here, which frees the slot for the next one.
         let _ = waiter.turn.send(Turn { places: Arc::clone(places), party });
     }
@@ -113,20 +124,22 @@ fn serve(places: &Places) {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        locked(&self.places).leave(&self.party);
-        serve(&self.places);
+        locked(&self.places).release_slot(&self.party);
+        admit_waiting(&self.places);
     }
 }
 
-impl Requester {
-    fn is_in_line(&self) -> Problem {
+impl QueuedCaller {
+    fn is_in_line(&self) -> ProblemDocument {
         let whose = match self {
-            Requester::Owner(_) => "owner",
-            Requester::User(_) => "user",
+            QueuedCaller::Owner(_) => "owner",
+            QueuedCaller::User(_) => "user",
         };
-        let why =
-            format!("{MOST_OF_ONE} requests of this {whose} wait in line already, which is as many as may");
-        Problem::too_many(why, PAUSE).hint("wait for the answer to one of them before the next is sent")
+        let why = format!(
+            "{MAX_QUEUED_PER_CALLER} requests of this {whose} wait in line already, which is as many as may"
+        );
+        ProblemDocument::too_many(why, PAUSE)
+            .hint("wait for the answer to one of them before the next is sent")
     }
 }
 
@@ -140,8 +153,8 @@ mod tests {
 
     use super::*;
 
-    fn owner(name: &str) -> Requester {
-        Requester::Owner(format!("{name}@example.com"))
+    fn owner(name: &str) -> QueuedCaller {
+        QueuedCaller::Owner(format!("{name}@example.com"))
     }
 
     fn organization(name: &str) -> Option<Identifier> {
@@ -150,7 +163,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_owner_has_eight_in_line_and_others_have_their_turn_before_these() {
-        let line = Line::new(1);
+        let line = OrganizationQueue::new(1);
         let ask = |name: &'static str, of: &str| line.pass(owner(name), organization(of));
         let first = ask("ada", "acme").await.unwrap();
         let mut waits = pin!(join_all((0..8).map(|_| ask("ada", "acme").map(|turn| turn.is_ok()))));
@@ -180,12 +193,12 @@ mod tests {
 
     #[tokio::test]
     async fn who_runs_the_installation_comes_first() {
-        let line = Line::new(1);
+        let line = OrganizationQueue::new(1);
         let first = line.pass(owner("ada"), organization("acme")).await.unwrap();
         let mut organizations = pin!(line.pass(owner("eve"), organization("globex")));
         let mut nobodys = pin!(line.pass(owner("root"), None));
         assert!((&mut organizations).now_or_never().is_none() && (&mut nobodys).now_or_never().is_none());
-        let mut own = pin!(line.pass(Requester::User(0), None));
+        let mut own = pin!(line.pass(QueuedCaller::User(0), None));
         assert!((&mut own).now_or_never().is_none());
         let mut commands = pin!(join_all((0..20).map(|_| line.pass_first().map(|turn| turn.is_ok()))));
         assert!((&mut commands).now_or_never().is_none());
@@ -201,8 +214,8 @@ mod tests {
 
     #[tokio::test]
     async fn who_goes_away_leaves_their_place_and_a_user_of_this_host_is_one() {
-        let line = Line::new(1);
-        let ask = || line.pass(Requester::User(1000), None);
+        let line = OrganizationQueue::new(1);
+        let ask = || line.pass(QueuedCaller::User(1000), None);
         let first = ask().await.unwrap();
         {
             let mut waits = pin!(join_all((0..8).map(|_| ask())));

@@ -13,7 +13,7 @@ use git2::{Oid, Repository};
 use super::{GitError, Mirror, clone, locks};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Kept {
+pub(super) struct BranchMemory {
     /// Identifies the source: the digest in its reference names.
     pub(super) source: String,
     /// The commit that is active, or is about to be.
@@ -22,12 +22,12 @@ pub(super) struct Kept {
     pub(super) lost: Option<String>,
 }
 
-impl Kept {
+impl BranchMemory {
     /// Reads the record; none if there is none yet.
     ///
     /// # Errors
     /// If it can't be read: then a commit may have been lost.
-    fn read(place: &Utf8Path) -> io::Result<Option<Kept>> {
+    fn read(place: &Utf8Path) -> io::Result<Option<BranchMemory>> {
         let text = match fs::read_to_string(file(place)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             text => text?,
@@ -37,7 +37,7 @@ impl Kept {
         match words.as_slice() {
             [source, commits @ ..] if matches!(commits.len(), 1 | 2) && commits.iter().all(is_commit) => {
                 let lost = commits.get(1).map(|&lost| lost.to_owned());
-                Ok(Some(Kept { source: (*source).to_owned(), now: commits[0].to_owned(), lost }))
+                Ok(Some(BranchMemory { source: (*source).to_owned(), now: commits[0].to_owned(), lost }))
             }
             _ => Err(io::Error::new(io::ErrorKind::InvalidData, "it is damaged")),
         }
@@ -59,16 +59,16 @@ impl Mirror {
     /// Settles a rewrite of the branch after a plan was made of a commit and everything that the plan must
     /// remember is recorded. It doesn't wait for a lock: during a fetch the branch stays doubted, and a
     /// deletion may need one more approval than necessary. Returns whether it is settled.
-    pub fn settled(&self, commit: &str) -> bool {
+    pub fn settle_rewrite(&self, commit: &str) -> bool {
         let Ok(_alone) = locks::alone(&self.place, &self.url, Duration::ZERO) else { return false };
         match self.kept() {
-            Ok(Some(kept)) if kept.now == commit => self.found(kept).is_ok(),
+            Ok(Some(kept)) if kept.now == commit => self.forget_lost_commit(kept).is_ok(),
             _ => false,
         }
     }
 
-    fn found(&self, kept: Kept) -> io::Result<()> {
-        if kept.lost.is_none() { Ok(()) } else { Kept { lost: None, ..kept }.write(&self.place) }
+    fn forget_lost_commit(&self, kept: BranchMemory) -> io::Result<()> {
+        if kept.lost.is_none() { Ok(()) } else { BranchMemory { lost: None, ..kept }.write(&self.place) }
     }
 
     /// Settles a rewrite if the branch contains the lost commit again. Call it once the active commit is set.
@@ -79,14 +79,14 @@ impl Mirror {
         let in_force = self.names().in_force(&repository);
         match (in_force, &kept.lost) {
             (Some(commit), Some(lost)) if follows(&repository, commit, lost) => {
-                self.found(kept).map_err(|error| failed(&error))
+                self.forget_lost_commit(kept).map_err(|error| failed(&error))
             }
             _ => Ok(()),
         }
     }
 
-    pub(super) fn kept(&self) -> Result<Option<Kept>, GitError> {
-        let kept = Kept::read(&self.place).map_err(|error| GitError::Kept {
+    pub(super) fn kept(&self) -> Result<Option<BranchMemory>, GitError> {
+        let kept = BranchMemory::read(&self.place).map_err(|error| GitError::Kept {
             path: file(&self.place),
             url: self.url.clone(),
             why: error.to_string(),
@@ -103,7 +103,7 @@ impl Mirror {
         let last = self.commit().or(kept.as_ref().map(|kept| kept.now.clone()));
         let follows_last = last.as_ref().is_none_or(|last| follows(repository, now, last));
         let lost = kept.as_ref().and_then(|kept| kept.lost.clone()).or(last.filter(|_| !follows_last));
-        let wanted = Kept { source: self.names().digest().to_owned(), now: now.to_string(), lost };
+        let wanted = BranchMemory { source: self.names().digest().to_owned(), now: now.to_string(), lost };
         if kept.as_ref() != Some(&wanted) {
             wanted.write(&self.place).map_err(|error| clone(&self.place, &error))?;
         }

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::exposition::{Histogram, Kind, Page};
+use super::exposition::{Histogram, MetricKind, MetricsText};
 use crate::catalog::Status;
-use crate::execute::{Progress, Report};
+use crate::execute::{ExecutionProgress, ExecutionReport};
 use crate::names::{self, ResourceKey};
 use crate::plan::{Verb, Waiting};
 use crate::round::{Health, Round};
@@ -16,7 +16,7 @@ use crate::target;
 
 /// The outcome of a round: reading specs, observing what may have changed, and planning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Outcome {
+pub enum RoundOutcome {
     /// Nothing to do, or everything waits.
     Idle,
     /// Changes on fleets begin.
@@ -27,15 +27,16 @@ pub enum Outcome {
     Unreadable,
 }
 
-impl Outcome {
-    const ALL: [Outcome; 4] = [Outcome::Idle, Outcome::Begun, Outcome::Failed, Outcome::Unreadable];
+impl RoundOutcome {
+    const ALL: [RoundOutcome; 4] =
+        [RoundOutcome::Idle, RoundOutcome::Begun, RoundOutcome::Failed, RoundOutcome::Unreadable];
 
     fn word(self) -> &'static str {
         match self {
-            Outcome::Idle => "idle",
-            Outcome::Begun => "begun",
-            Outcome::Failed => "failed",
-            Outcome::Unreadable => "unreadable",
+            RoundOutcome::Idle => "idle",
+            RoundOutcome::Begun => "begun",
+            RoundOutcome::Failed => "failed",
+            RoundOutcome::Unreadable => "unreadable",
         }
     }
 }
@@ -50,7 +51,7 @@ const VERBS: [(Verb, &str); 4] = [
 
 type Counts<T> = BTreeMap<T, u64>;
 
-pub(super) struct Figures {
+pub(super) struct ProcessMetrics {
     started: Timestamp,
     read: Option<Timestamp>,
     planned: Option<Timestamp>,
@@ -60,7 +61,7 @@ pub(super) struct Figures {
     waiting: Counts<&'static str>,
     waiting_resources: u64,
     errors: u64,
-    rounds: Counts<Outcome>,
+    rounds: Counts<RoundOutcome>,
     durations: Histogram,
     looked: u64,
     /// Executions of fleets, by whether everything succeeded.
@@ -81,9 +82,9 @@ struct Counted {
     judged: Vec<Option<(Status, Vec<Status>)>>,
 }
 
-impl Figures {
-    pub(super) fn begin(started: Timestamp) -> Figures {
-        Figures {
+impl ProcessMetrics {
+    pub(super) fn begin(started: Timestamp) -> ProcessMetrics {
+        ProcessMetrics {
             started,
             read: None,
             planned: None,
@@ -149,26 +150,26 @@ impl Figures {
         }
     }
 
-    pub(super) fn progress(&mut self, progress: &Progress<'_>) {
-        if let Progress::StepEnded { verb, done } = progress {
+    pub(super) fn progress(&mut self, progress: &ExecutionProgress<'_>) {
+        if let ExecutionProgress::StepEnded { verb, done } = progress {
             *self.steps.entry((*verb, *done)).or_default() += 1;
         }
     }
 
-    pub(super) fn carried_out(&mut self, report: &Report) {
+    pub(super) fn carried_out(&mut self, report: &ExecutionReport) {
         *self.runs.entry(report.failed.is_empty()).or_default() += 1;
         self.noted(report);
     }
 
-    pub(super) fn noted(&mut self, report: &Report) {
+    pub(super) fn noted(&mut self, report: &ExecutionReport) {
         for done in &report.done {
             *self.changes.entry(done.verb).or_default() += 1;
         }
         self.failures += report.failed.len() as u64;
     }
 
-    pub(super) fn round(&mut self, outcome: Outcome, took: Duration) {
-        self.is_unreadable = outcome == Outcome::Unreadable;
+    pub(super) fn round(&mut self, outcome: RoundOutcome, took: Duration) {
+        self.is_unreadable = outcome == RoundOutcome::Unreadable;
         *self.rounds.entry(outcome).or_default() += 1;
         self.durations.observe(took);
     }
@@ -192,7 +193,8 @@ impl Figures {
             counted(sum(&self.clusters), "cluster"),
             self.waiting_resources
         );
-        for (number, what) in [(self.ailing(), "not well"), (self.errors, "mistakes in the specs")] {
+        for (number, what) in [(self.count_in_trouble(), "not well"), (self.errors, "mistakes in the specs")]
+        {
             if number > 0 {
                 line.push_str(&format!(", {number} {what}"));
             }
@@ -201,7 +203,7 @@ impl Figures {
     }
 
     /// The number of fleets and clusters in trouble.
-    fn ailing(&self) -> u64 {
+    fn count_in_trouble(&self) -> u64 {
         let ailing = [Status::Degraded, Status::Failed, Status::Unreachable];
         let of = |counts: &Counts<Status>| ailing.iter().filter_map(|it| counts.get(it)).sum::<u64>();
         of(&self.fleets) + of(&self.clusters)
@@ -209,23 +211,23 @@ impl Figures {
 
     /// All metrics. Counters start at 0, so that the first event is visible as an increase.
     pub(super) fn page(&self) -> String {
-        let mut page = Page::default();
+        let mut page = MetricsText::default();
         self.installation(&mut page);
         self.work(&mut page);
         page.0
     }
 
-    fn installation(&self, page: &mut Page) {
-        page.metric("streamfleet_build_info", Kind::Gauge, "Always 1; the version that runs.")
+    fn installation(&self, page: &mut MetricsText) {
+        page.metric("streamfleet_build_info", MetricKind::Gauge, "Always 1; the version that runs.")
             .sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
         page.metric(
             "streamfleet_start_timestamp_seconds",
-            Kind::Gauge,
+            MetricKind::Gauge,
             "When the process began, in seconds since 1970.",
         )
         .sample(&[], seconds(Some(self.started)));
         let mut by_status = |name, help, counts: &Counts<Status>| {
-            let mut metric = page.metric(name, Kind::Gauge, help);
+            let mut metric = page.metric(name, MetricKind::Gauge, help);
             for status in Status::ALL {
                 metric.sample(&[("status", status.as_str())], counts.get(&status).unwrap_or(&0));
             }
@@ -234,7 +236,7 @@ impl Figures {
         by_status("streamfleet_clusters", "Kafka clusters by how they are.", &self.clusters);
         let mut waiting = page.metric(
             "streamfleet_waiting_resources",
-            Kind::Gauge,
+            MetricKind::Gauge,
             "Resources that wait, by what for. One that waits for several things counts for each.",
         );
         for kind in Waiting::KINDS {
@@ -242,45 +244,45 @@ impl Figures {
         }
         page.metric(
             "streamfleet_spec_errors",
-            Kind::Gauge,
+            MetricKind::Gauge,
             "Mistakes in the specs that keep something from being done.",
         )
         .sample(&[], self.errors);
         page.metric(
             "streamfleet_source_last_success_timestamp_seconds",
-            Kind::Gauge,
+            MetricKind::Gauge,
             "When the specs were last read, or a fetch of them came back, in seconds since 1970; 0 before the first time.",
         )
         .sample(&[], seconds(self.read));
     }
 
-    fn work(&self, page: &mut Page) {
+    fn work(&self, page: &mut MetricsText) {
         page.metric(
             "streamfleet_round_last_success_timestamp_seconds",
-            Kind::Gauge,
+            MetricKind::Gauge,
             "When a round last read the specs and planned, in seconds since 1970; 0 before the first time.",
         )
         .sample(&[], seconds(self.planned));
         let mut rounds =
-            page.metric("streamfleet_rounds_total", Kind::Counter, "Rounds by what came of them.");
-        for outcome in Outcome::ALL {
+            page.metric("streamfleet_rounds_total", MetricKind::Counter, "Rounds by what came of them.");
+        for outcome in RoundOutcome::ALL {
             rounds.sample(&[("outcome", outcome.word())], self.rounds.get(&outcome).unwrap_or(&0));
         }
         page.metric(
             "streamfleet_round_duration_seconds",
-            Kind::Histogram,
+            MetricKind::Histogram,
             "How long rounds took, from reading the specs to the plan. What is done on fleets goes on beside them.",
         )
         .histogram(&self.durations);
         page.metric(
             "streamfleet_fleets_looked_at_total",
-            Kind::Counter,
+            MetricKind::Counter,
             "How often a fleet was rendered and looked at, since something of it may have changed.",
         )
         .sample(&[], self.looked);
         let mut calls = page.metric(
             "streamfleet_kubernetes_calls_total",
-            Kind::Counter,
+            MetricKind::Counter,
             "Calls to the API servers of Kubernetes clusters, watches aside, by what came of them.",
         );
         for (outcome, count) in target::calls() {
@@ -288,7 +290,7 @@ impl Figures {
         }
         let mut runs = page.metric(
             "streamfleet_fleet_runs_total",
-            Kind::Counter,
+            MetricKind::Counter,
             "Fleets' parts of plans that were carried out, by what came of them.",
         );
         for (done, outcome) in [(true, "done"), (false, "failed")] {
@@ -296,7 +298,7 @@ impl Figures {
         }
         let mut steps = page.metric(
             "streamfleet_steps_total",
-            Kind::Counter,
+            MetricKind::Counter,
             "Steps taken on targets, one an object, by what they do and what came of them.",
         );
         for (verb, word) in VERBS {
@@ -307,7 +309,7 @@ impl Figures {
         }
         let mut changes = page.metric(
             "streamfleet_changes_total",
-            Kind::Counter,
+            MetricKind::Counter,
             "Resources that were brought to what their specs say.",
         );
         for (verb, word) in VERBS {
@@ -315,7 +317,7 @@ impl Figures {
         }
         page.metric(
             "streamfleet_failures_total",
-            Kind::Counter,
+            MetricKind::Counter,
             "What could not be done while plans were carried out.",
         )
         .sample(&[], self.failures);
