@@ -65,9 +65,11 @@ fn sources() -> BTreeMap<PathBuf, (String, String)> {
             }
         }
     }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut found = BTreeMap::new();
-    walk(&root, &root, &mut found);
+    for root in ["crates/core/src", "src"] {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(root);
+        walk(&root, &root, &mut found);
+    }
     found
 }
 

@@ -73,17 +73,17 @@ const SHOWN_ELSEWHERE: &[(Kind, &str, &str, &str)] = &[
     (
         Kind::Organization,
         "domains",
-        include_str!("../src/catalog/tests/domains.rs"),
+        include_str!("../crates/core/src/catalog/tests/domains.rs"),
         "fn an_organization_may_have_what_its_domains_name_and_what_is_below",
     ),
     (
         Kind::Cluster,
         "advanced_config.scale_down_to",
-        include_str!("../src/plan/tests/decisions.rs"),
+        include_str!("../crates/core/src/plan/tests/decisions.rs"),
         "fn brokers_are_removed_where_the_spec_confirms_it",
     ),
 ];
-const CAPACITY: &str = include_str!("../src/catalog/tests/capacity.rs");
+const CAPACITY: &str = include_str!("../crates/core/src/catalog/tests/capacity.rs");
 
 /// A field that is remembered, on the target by an annotation, and decides what is deleted.
 const PROTECTION: &str = "deletion_protection";
@@ -100,7 +100,7 @@ const NEEDS_KUBERNETES: &[(Kind, &str, &str, &str)] = &[
     (Kind::Cluster, AUTO_UPGRADE, UPGRADE, "fn a_cluster_that_no_longer_follows_patch_releases"),
 ];
 const AUTO_UPGRADE: &str = "advanced_config.auto_upgrade";
-const UPGRADE: &str = include_str!("../src/plan/tests/upgrade.rs");
+const UPGRADE: &str = include_str!("../crates/core/src/plan/tests/upgrade.rs");
 
 /// A planned case.
 struct Planned {
@@ -179,7 +179,7 @@ fn write(tree: &Tree, documents: &BTreeMap<&str, Value>) {
 fn offers_operators() -> Config {
     let mut config = Config::default();
     for version in ["1.2.0", "1.3.0"] {
-        let manifests = include_str!("../src/config/release/strimzi.yaml");
+        let manifests = include_str!("../crates/core/src/config/release/strimzi.yaml");
         let manifests = manifests.replace("operator:1.2.0", &format!("operator:{version}"));
         let release = OperatorRelease {
             manifests: format!("strimzi-{version}.yaml"),

@@ -15,7 +15,7 @@ const PLAN: &str = "plan tree --config config.toml";
 const DEPLOYMENT: &str = "get deployment strimzi-cluster-operator --namespace=strimzi-operator";
 
 /// The operator's objects as Strimzi publishes them, of version 1.2.0.
-const OPERATOR: &str = include_str!("../src/config/release/strimzi.yaml");
+const OPERATOR: &str = include_str!("../crates/core/src/config/release/strimzi.yaml");
 
 /// The manifests of a version, with the real definitions of Strimzi's resources.
 fn manifests(version: &str) -> String {

@@ -108,7 +108,7 @@ mod tests {
     use crate::problem::Problem;
     use crate::render::Stage;
 
-    const EC_KEY: &str = include_str!("../spec/private_key/samples/p384-sec1.pem");
+    const EC_KEY: &str = include_str!("../../crates/core/src/spec/private_key/samples/p384-sec1.pem");
 
     fn reference() -> SecretRef {
         SecretRef::try_from("BaseDomain/acme/k.example.com#tls_key".to_owned()).unwrap()

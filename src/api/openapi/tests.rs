@@ -180,10 +180,7 @@ fn words_are_enumerations() {
         ["cluster_access"];
     assert_eq!(access["enum"], json!(["Internal", "External", "Internal & External"]));
     let text = access["description"].as_str().unwrap();
-    assert!(
-        text.ends_with("\n- `External`: From outside only.\n- `Internal & External`: From both."),
-        "{text}"
-    );
+    assert!(text.ends_with("\n- `External`: Those outside only.\n- `Internal & External`: Both."), "{text}");
 }
 
 /// Which routes may answer with an error code. A new code needs a row here.

@@ -4,7 +4,7 @@ use super::*;
 
 /// The objects of a recording, in its first moments.
 fn recorded() -> Vec<Value> {
-    let lines = include_str!("../../../tests/recordings/unschedulable.jsonl").lines();
+    let lines = include_str!("../../../../../tests/recordings/unschedulable.jsonl").lines();
     lines.map(|line| serde_json::from_str::<Value>(line).unwrap()["object"].take()).collect()
 }
 

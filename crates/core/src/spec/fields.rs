@@ -16,7 +16,6 @@ pub struct Fields(Option<Arc<Places>>);
 #[derive(Debug)]
 enum Places {
     InText(Arc<MaskedText>, Vec<(Box<str>, Span)>),
-    #[cfg(test)]
     Given(std::collections::BTreeMap<String, Location>),
 }
 
@@ -39,7 +38,6 @@ impl Fields {
                 let index = spans.binary_search_by(|(at, _)| (**at).cmp(pointer)).ok()?;
                 Some(text.locate(spans[index].1))
             }
-            #[cfg(test)]
             Places::Given(locations) => locations.get(pointer).cloned(),
         }
     }
@@ -52,7 +50,6 @@ impl Fields {
     }
 }
 
-#[cfg(test)]
 impl From<std::collections::BTreeMap<String, Location>> for Fields {
     fn from(locations: std::collections::BTreeMap<String, Location>) -> Self {
         Self(Some(Arc::new(Places::Given(locations))))
