@@ -1,8 +1,8 @@
-//! Replays recordings of a real Strimzi operator and holds what a person should have read at each moment.
+//! Replays recordings of a real Strimzi operator and checks the reported status at each moment.
 //!
-//! `tests/recordings/README.md` says what they are. Each is fed, change by change, into a world of objects, which is
-//! judged after each change and at each full second in between, until a minute after the last change. What is wanted is
-//! taken from the specs of the recorded objects, as if they were what Streamfleet had applied.
+//! `tests/recordings/README.md` describes them. Each is fed, change by change, into a world of objects, which
+//! is judged after each change and at each full second in between, until a minute after the last change. What
+//! is wanted is taken from the specs of the recorded objects, as if Streamfleet had applied them.
 
 mod server;
 
@@ -18,12 +18,9 @@ use streamfleet::health::fleet::{self, FleetMemory};
 use streamfleet::health::view::{ClusterObservation, OperatorState};
 use streamfleet::health::{AppliedCluster, DEBOUNCE, HealthMemory, Judgement, Outputs, WantedPool, judge};
 
-/// Where the clock of every replay starts.
 const START: &str = "2026-11-21T11:00:00Z";
-/// For how long a world is judged after the last change.
 const AFTERMATH: i64 = 60;
 
-/// A change of an object.
 struct Change {
     at: SignedDuration,
     kind: String,
@@ -56,10 +53,8 @@ fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A cluster, by its namespace and name.
 type Cluster = (String, String);
 
-/// The cluster that an object is of.
 fn cluster_of(object: &Value) -> Option<Cluster> {
     let label = text(object, "/metadata/labels/strimzi.io~1cluster");
     let is_it = text(object, "/kind") == "Kafka";
@@ -67,12 +62,12 @@ fn cluster_of(object: &Value) -> Option<Cluster> {
     (!name.is_empty()).then(|| (text(object, "/metadata/namespace").to_owned(), name.to_owned()))
 }
 
-/// The objects at one moment, and what a person wants of them.
+/// The objects at one moment, and the wanted state.
 struct World {
     kinds: BTreeSet<String>,
     objects: BTreeMap<(String, String, String), Value>,
     wanted: BTreeMap<Cluster, AppliedCluster>,
-    /// Clusters whose Kafka object somebody deletes by hand: it is wanted, and made again.
+    /// Clusters whose Kafka object is deleted by hand: it is still wanted, and recreated.
     made_again: BTreeSet<Cluster>,
 }
 
@@ -118,7 +113,7 @@ impl World {
         }
     }
 
-    /// A node pool that somebody deletes is still wanted, as long as its cluster is.
+    /// A node pool deleted by hand is still wanted if its cluster is.
     fn want(&mut self, change: &Change) {
         let object = &change.object;
         let Some(cluster) = cluster_of(object) else { return };
@@ -152,14 +147,14 @@ impl World {
         }
     }
 
-    /// What is seen of a cluster. Pods that were not recorded are unknown.
+    /// The observation of a cluster. Pods that were not recorded are unknown.
     fn seen(&self, (namespace, cluster): &Cluster) -> ClusterObservation {
         let seen = ClusterObservation::of(namespace, cluster, self.operator(), self.objects.values());
         if self.kinds.contains("Pod") { seen.watching_pods() } else { seen }
     }
 }
 
-/// What a person reads of a cluster or a fleet at a moment.
+/// The report about a cluster or a fleet at a moment.
 #[derive(PartialEq, Eq)]
 struct Page(String);
 
@@ -169,7 +164,7 @@ impl Page {
         if let Some(reason) = reason {
             write!(page, ": {reason}").unwrap();
         }
-        // A condition that gives the reason isn't said twice.
+        // A condition equal to the reason isn't printed twice.
         for condition in conditions.iter().filter(|condition| Some(condition.message.as_str()) != reason) {
             write!(page, "\n           ({}) {}", condition.kind, condition.message).unwrap();
         }
@@ -182,20 +177,17 @@ impl Page {
     }
 }
 
-/// One judgement of a replay.
 struct Moment<'a> {
     at: SignedDuration,
     now: Timestamp,
     world: &'a World,
     cluster: &'a Cluster,
-    /// What was remembered before.
     before: &'a HealthMemory,
     judgement: &'a Judgement,
-    /// Whether a person reads something else than before.
     turns: bool,
 }
 
-/// Judges a recording at each of its moments; `look` is shown every judgement.
+/// Judges a recording at each of its moments; `look` gets every judgement.
 fn replay(file: &Path, mut look: impl FnMut(&Moment)) -> Vec<String> {
     let changes = read(file);
     let mut world = World::of(&changes);
@@ -208,7 +200,7 @@ fn replay(file: &Path, mut look: impl FnMut(&Moment)) -> Vec<String> {
     let mut changes = changes.iter().peekable();
     for moment in moments {
         let now = start + moment;
-        // Lists are read before anything is judged; after that, each change is judged by itself.
+        // Initial lists are read before the first judgement; after that, each change is judged by itself.
         loop {
             let mut took = false;
             while let Some(change) = changes.next_if(|change| change.at <= moment) {
@@ -232,7 +224,7 @@ fn replay(file: &Path, mut look: impl FnMut(&Moment)) -> Vec<String> {
                     judgement: &judgement,
                     turns: pages.get(&cluster.1) != Some(&page),
                 });
-                // What is remembered is kept as JSON between two runs.
+                // The health memory is stored as JSON between two runs.
                 *memory = serde_json::from_value(serde_json::to_value(next).unwrap()).unwrap();
                 statuses.push(judgement.status.status);
                 turn(&mut pages, &mut lines, moment, &cluster.1, page);
@@ -251,7 +243,6 @@ fn replay(file: &Path, mut look: impl FnMut(&Moment)) -> Vec<String> {
     lines
 }
 
-/// Adds a line when what a person reads has changed.
 fn turn(
     pages: &mut BTreeMap<String, Page>,
     lines: &mut Vec<String>,
@@ -265,7 +256,7 @@ fn turn(
     }
 }
 
-/// Whoever judges when something changed, and when a judgement is due, misses nothing.
+/// Judging only after changes and at the times that a judgement asked for misses nothing.
 #[test]
 fn what_time_alone_changes_is_due_when_it_does() {
     let mut turns = 0;
@@ -297,7 +288,6 @@ fn a_person_reads_the_truth_at_every_moment_of_every_recording() {
     }
 }
 
-/// What was said of the one cluster of a recording, in order.
 fn statuses(name: &str) -> Vec<Status> {
     let mut said = Vec::new();
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/recordings/{name}.jsonl"));
@@ -322,7 +312,8 @@ fn a_change_that_goes_well_is_never_called_trouble() {
     }
 }
 
-/// How many pods the last words of pods and pod sets count as ready, and how many the pools ask for: counted here anew.
+/// The ready pods by the last statuses of pods and pod sets, and the pods that the pools ask for: counted
+/// independently here.
 fn count(world: &World) -> (u64, u64) {
     let sum = |kind: &str, of: &dyn Fn(&Value) -> u64| -> u64 {
         world.objects.iter().filter(|((is, ..), _)| is == kind).map(|(_, object)| of(object)).sum()
@@ -376,7 +367,7 @@ fn what_is_handed_on_outlives_refusals_pauses_and_deletions() {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/recordings/{name}.jsonl"));
         let mut first = None;
         replay(&file, |&Moment { at: moment, judgement, .. }| {
-            // In one of them, the certificate is what changes.
+            // One recording is about a changed certificate.
             assert!(judgement.outputs.certificates.contains_key("tls"));
             let outputs = Outputs { certificates: BTreeMap::new(), ..judgement.outputs.clone() };
             let first = first.get_or_insert_with(|| outputs.clone());

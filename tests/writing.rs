@@ -1,4 +1,4 @@
-//! Calls that write specs, in folders and in git repositories, beside others who do the same.
+//! API writes of specs, in folders and in git repositories, beside concurrent writers.
 
 mod folder;
 mod repository;
@@ -23,11 +23,10 @@ use streamfleet::spec::{self, Snapshot};
 use streamfleet::state::State;
 use tokio::runtime::Runtime;
 
-/// What a secret says that may stand nowhere.
 const HUSH: &str =
     "[default]\naws_access_key_id = HUSHHUSHHUSH\naws_secret_access_key = Hush/Hush/Hush/00000000\n";
 
-/// An installation, with what was planned last.
+/// An installation, with its last plan.
 struct World {
     runtime: Runtime,
     memory: Arc<RoundMemory>,
@@ -35,7 +34,6 @@ struct World {
 }
 
 impl World {
-    /// One with its state in a folder.
     fn new(folder: &Path) -> Self {
         let path = |name: &str| Utf8PathBuf::from_path_buf(folder.join(name)).unwrap();
         let state = State::open(&path("state")).unwrap();
@@ -56,7 +54,7 @@ impl World {
         Writer::new(place, Arc::clone(&self.memory), || {})
     }
 
-    /// Plans what was read after a mark.
+    /// Plans a snapshot read after a mark.
     fn plan(&self, snapshot: &Snapshot, mark: WriteMark) -> CurrentPlan {
         let documents = Arc::new(spec::read(snapshot, None));
         let now = Timestamp::now();
@@ -96,7 +94,7 @@ fn account() -> Value {
     json!({"identifier": "s3", "provider": "aws", "credentials": HUSH})
 }
 
-/// Whether bytes hold a secret: as it is, in base64 wherever that begins, or in part.
+/// Whether bytes contain a secret: as it is, in base64 at any alignment, or in part.
 fn tells(bytes: &[u8]) -> bool {
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
@@ -108,7 +106,6 @@ fn tells(bytes: &[u8]) -> bool {
     encoded.chain(parts).any(|part| bytes.windows(part.len()).any(|window| window == part))
 }
 
-/// Every file below a folder, with its bytes.
 fn everything(folder: &Path) -> Vec<(String, Vec<u8>)> {
     crate::support::files(folder)
 }
@@ -117,7 +114,6 @@ fn text(path: impl AsRef<Path>) -> String {
     fs::read_to_string(path).unwrap()
 }
 
-/// The number in the first line of what an editor saved.
 fn number(text: &[u8]) -> u32 {
     let text = std::str::from_utf8(text).unwrap();
     text.lines().next().and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or(0)

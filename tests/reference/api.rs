@@ -1,4 +1,4 @@
-//! The page of the API: every route, by what it is about, and every word for what may go wrong.
+//! The page of the API: every route by its subject, and every error code.
 
 use std::fmt::Write as _;
 
@@ -85,7 +85,7 @@ fn entry(route: &Route) -> String {
     entry
 }
 
-/// Which values a schema takes, as a sentence behind another; nothing where there is nothing to say.
+/// The values that a schema accepts, as a sentence to append; empty where there is nothing to say.
 fn values(schema: &Value) -> String {
     let bounds = match (&schema["minimum"], &schema["maximum"]) {
         (Value::Number(least), Value::Number(greatest)) => Some(format!("from {least} to {greatest}")),
@@ -121,7 +121,7 @@ fn taken(takes: RequestBody) -> String {
     }
 }
 
-/// A field of what is sent, with what it may be.
+/// A field of a request body with its possible values.
 fn sent(name: &str, field: &serde_json::Value, required: &serde_json::Value) -> String {
     let is_needed = required.as_array().is_some_and(|names| names.iter().any(|it| it == name));
     let number = |key: &str| field[key].as_u64();
@@ -160,7 +160,7 @@ fn given(gives: ResponseContent, route: &Route) -> String {
     }
 }
 
-/// What an object holds, by the names of its fields; of a page of a list, what each of its items does.
+/// The fields of an object; for a page of a list, those of its items.
 fn fields(schema: &Value) -> String {
     let item = &schema["properties"]["items"]["items"];
     if item.is_object() {

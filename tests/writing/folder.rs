@@ -1,5 +1,3 @@
-//! Specs in a folder.
-
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -45,10 +43,10 @@ fn what_a_call_made_is_recorded_with_the_time_of_its_answer() {
     assert!(report.failed.is_empty(), "{:?}", report.failed.first().map(ToString::to_string));
     let record = state.recorded_resource(&written.key).unwrap().unwrap();
     assert_eq!((record.created_at, record.updated_at, record.id), (written.at, written.at, written.id));
-    // Others were made when they were first applied.
+    // Existing clusters were created when they were first applied.
     let orders = state.recorded_resource(&"Cluster/acme/orders".to_owned().try_into().unwrap()).unwrap();
     assert!(orders.unwrap().created_at > written.at);
-    // It keeps that, whatever is changed later.
+    // Later changes don't alter it.
     let next = made(&world, &tree, &writer);
     call(&writer, &next, "Cluster/acme/clicks", WriteAction::Patch(json!({"region": "eu"}))).unwrap();
     let next = made(&world, &tree, &writer);
@@ -94,7 +92,7 @@ fn callers_and_an_editor_on_one_file_lose_nothing_of_each_other() {
                 scope.spawn(move || {
                     for number in 0..8 {
                         let what = || WriteAction::Patch(json!({"region": format!("{name}-{number}")}));
-                        // Who is always in somebody's way is told so, and tries again.
+                        // A caller that always loses the race gets an error and retries.
                         while let Err(refused) = call(writer, first, &format!("Cluster/acme/{name}"), what())
                         {
                             assert_eq!(refused.to_string(), CHANGED);
@@ -111,7 +109,8 @@ fn callers_and_an_editor_on_one_file_lose_nothing_of_each_other() {
                     continue;
                 }
                 seen = writer.mark().writes;
-                // As editors save: beside it, and then in its place. What they had read may be old by then.
+                // As editors save: written beside it, and renamed over it. Their version may be outdated by
+                // then.
                 let line = format!("# note {}", saved.len());
                 let text = fs::read_to_string(&file).unwrap();
                 fs::write(tree.beside("saved"), format!("{line}\n{text}")).unwrap();
@@ -156,7 +155,7 @@ fn what_is_saved_in_the_last_moment_is_not_lost() {
                 Ok(()) => {}
                 Err(error) => assert!(matches!(error, FileWriteError::Changed { .. }), "{error}"),
             }
-            // What was saved before never comes back.
+            // An earlier version never returns.
             assert!(super::number(tree.read(ORDERS).as_bytes()) >= saved);
         }
         editor.join().unwrap();
@@ -207,7 +206,7 @@ fn permissions_links_and_folders_stay_as_they_are() {
     fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
     let _ = std::os::unix::fs::chown(&real, Some(12345), Some(54321));
     let before = fs::metadata(&real).unwrap();
-    // Through the link, it is the same file, described twice: one way has to go.
+    // Through the link, the same file is described twice, so one path has to go.
     fs::remove_file(tree.path().join("acme/clusters/more")).unwrap();
     symlink("../shared/orders.yml", tree.path().join(ORDERS)).unwrap();
     fs::create_dir(tree.path().join("acme/.kept")).unwrap();
@@ -223,7 +222,7 @@ fn permissions_links_and_folders_stay_as_they_are() {
     assert_eq!((after.mode(), after.uid(), after.gid()), (before.mode(), before.uid(), before.gid()));
     assert!(fs::symlink_metadata(tree.path().join(ORDERS)).unwrap().is_symlink());
     assert_eq!(super::text(&real), new);
-    // What was read is no longer there.
+    // The version that was read is no longer there.
     let error = directory::write::write(&root(&tree), &edit("x"), Some(&text)).unwrap_err();
     assert!(matches!(error, FileWriteError::Changed { .. }), "{error}");
     let error = directory::write::write(&root(&tree), &edit("x"), None).unwrap_err();
@@ -256,7 +255,7 @@ fn a_file_that_somebody_is_writing_is_left_to_them() {
     writer.use_watch(&watch, Arc::default());
     let text = tree.read(ORDERS);
     let mut file = fs::File::create(tree.path().join(ORDERS)).unwrap();
-    // All of a document, and not all of the file.
+    // A complete document, but not the complete file.
     file.write_all(text.as_bytes()).unwrap();
     watch.changed();
     let refused = call(&writer, &first, "Cluster/acme/orders", units(2)).unwrap_err();

@@ -16,7 +16,7 @@ struct Repository {
 impl Repository {
     fn new() -> Self {
         let tree = Tree::example("quickstart");
-        // The example's key is in the clear, which is refused in a repository.
+        // The example's key is in clear text, which is refused in a repository.
         tree.remove("acme/base-domains/kafka.acme.example.com.yaml");
         tree.edit("acme/fleets/eu.yaml", "domain: kafka.acme.example.com\n", "");
         tree.edit("acme/fleets/eu.yaml", "max_tenants: 5", "max_tenants: 20");
@@ -39,14 +39,12 @@ impl Repository {
         String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
     }
 
-    /// Somebody else pushes what is in the tree, on top of what is there.
     fn push(&self, message: &str) {
         self.git("add --all");
         self.git(&format!("commit --quiet --message={message}"));
         self.git("push --quiet ../remote.git main");
     }
 
-    /// Takes what was pushed into the tree.
     fn pull(&self) {
         self.git("fetch --quiet ../remote.git main");
         self.git("reset --quiet --hard FETCH_HEAD");
@@ -85,7 +83,7 @@ fn a_change_is_a_commit_of_the_caller_with_one_line() {
     let diff = repository.git("-C ../remote.git diff --unified=0 main^ main");
     let lines: Vec<&str> = diff.lines().skip_while(|line| !line.starts_with("@@")).collect();
     assert_eq!(lines[1..], ["-kafka_units: 1", "+kafka_units: 2"], "{diff}");
-    // It says so already.
+    // The file already has this value.
     let again = call(&writer, &made, "Cluster/acme/orders", units(2)).unwrap();
     assert!(
         !again.is_new
@@ -133,7 +131,7 @@ fn a_secret_that_stands_in_the_clear_is_sealed_by_sending_it() {
     repository.push("theirs");
     let (_world, writer, _mirror, made) = repository.start("one");
     let patch = |body: Value| call(&writer, &made, "CloudAccount/acme/s3", WriteAction::Patch(body));
-    // As long as it stands there, it is what is wrong with any change.
+    // While it is there, any change fails because of it.
     let tip = repository.tip();
     let refused = patch(json!({"region": "us"})).unwrap_err();
     let WriteRefusal::Invalid(faults) = &refused else { panic!("{refused}") };
@@ -149,7 +147,7 @@ fn a_secret_that_stands_in_the_clear_is_sealed_by_sending_it() {
             )
         )
     );
-    // What else is wrong stays so.
+    // Other mistakes stay reported.
     let refused = patch(json!({"credentials": "plain-as-day", "provider": "gcp"})).unwrap_err();
     assert_eq!((refused.status(), repository.tip()), (422, tip));
 
@@ -161,7 +159,7 @@ fn a_secret_that_stands_in_the_clear_is_sealed_by_sending_it() {
         file.starts_with("# Ours.\n") && file.contains("encrypted: ") && !file.contains("plain-as-day"),
         "{file}"
     );
-    // Once it is sealed, the same value is nothing to write.
+    // Once it is sealed, writing the same value changes nothing.
     assert!(!patch(json!({"credentials": "plain-as-day"})).unwrap().is_new);
     patch(json!({"region": "us"})).unwrap();
 }
@@ -170,7 +168,7 @@ fn a_secret_that_stands_in_the_clear_is_sealed_by_sending_it() {
 fn what_others_pushed_is_what_a_call_is_judged_by() {
     let repository = Repository::new();
     let (_world, writer, _mirror, made) = repository.start("one");
-    // Somebody else takes the name, and says something else of the other cluster.
+    // Another writer takes the name, and changes the other cluster.
     repository.tree.write(
         "acme/clusters/taken.yaml",
         repository
