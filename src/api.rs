@@ -1,29 +1,29 @@
-//! What a running process answers over HTTP: probes, metrics, webhooks and the API ([`rest`]) where the settings have it listen,
-//! and the API and what commands ask for on a socket of this host ([`commands`]).
+//! HTTP: probes, metrics, webhooks and the API ([`rest`]) on the configured port, and the API and the routes
+//! for commands ([`commands`]) on a local Unix socket.
 //!
-//! What callers ask for changes specs and tokens: who may do what is decided here, files and commits are written ([`writing`]),
-//! and tokens made and revoked. Nothing here touches a cluster. What takes a plan that is carried out, as an approval does, is laid on
-//! the [`Desk`], from where whoever makes plans takes it.
+//! This module authorizes callers, writes files and commits ([`writing`]), and creates and revokes tokens. It
+//! never touches a cluster: a request that needs a plan carried out, such as an approval, goes into the
+//! `RequestQueue`, which the daemon's planning loop empties.
 
 pub mod answer;
 pub mod authenticate;
 pub mod caller;
 mod commands;
 mod connection;
-mod desk;
-pub mod gate;
+mod connection_pool;
+mod limited_body;
 pub mod limiter;
-mod line;
-mod measured;
 pub mod openapi;
-mod patient;
+mod organization_queue;
 pub mod problem;
 pub mod proposal;
 mod query;
+pub mod rate_limits;
+mod request_queue;
 mod rest;
-mod room;
 pub mod route;
 pub mod socket;
+mod stalled_write;
 pub mod tags;
 mod tls;
 pub mod tokens;
@@ -47,81 +47,63 @@ use tokio::runtime::Handle;
 use crate::config::ApiConfig;
 use crate::vitals::Vitals;
 use connection::{Limits, OF_SOCKET};
-use gate::Gate;
 use problem::Plain;
+use rate_limits::RateLimits;
 use rest::{Base, Service};
 use socket::Socket;
 use tls::{Handshake, Tls};
 
 pub use connection::Remote;
-pub use desk::{Desk, Given, Made, Question, Unanswered, Wants};
-pub use tls::{Files, Unusable};
+pub use request_queue::{CurrentPlan, NoReply, PendingRequest, Reply, Request, RequestQueue};
+pub use tls::{Files, UnusableCertificate};
 pub use webhook::Hook;
 
-/// The version of Prometheus' text format.
+/// The content type of Prometheus' text format.
 const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Where a process answers, and with what.
-pub struct Office {
-    /// Whether it opens a port, which, and with what.
+pub struct ServerSetup {
+    /// Whether a port is opened, which one, and its TLS and limits.
     pub config: ApiConfig,
-    /// The file of the socket.
     pub socket: Utf8PathBuf,
-    /// How the process is.
     pub vitals: Arc<Vitals>,
-    /// Where commands leave what they ask for.
-    pub desk: Arc<Desk>,
-    /// Who is told of pushes; none where the settings have no secret for that.
+    pub desk: Arc<RequestQueue>,
+    /// Receives pushes; `None` when the settings have no webhook secret.
     pub hook: Option<Arc<Hook>>,
 }
 
-/// Why nothing can be answered.
 #[derive(Debug, thiserror::Error)]
-pub enum Closed {
-    /// Somebody else listens on the port, or the address is not of this host.
+pub enum ListenError {
+    /// The port is in use, or the address doesn't belong to this host.
     #[error("could not listen on {address}")]
-    Address {
-        /// Where the settings want it to be.
-        address: SocketAddr,
-        /// Why it can't be.
-        source: io::Error,
-    },
-    /// The certificate or its key can't be used.
+    Address { address: SocketAddr, source: io::Error },
     #[error(transparent)]
-    Certificate(#[from] Unusable),
-    /// Somebody else listens on the socket, or it can't be made.
+    Certificate(#[from] UnusableCertificate),
+    /// Another process listens on the socket, or it can't be created.
     #[error("could not listen on the socket `{path}`")]
-    Socket {
-        /// Its file.
-        path: Utf8PathBuf,
-        /// Why it can't be.
-        source: io::Error,
-    },
+    Socket { path: Utf8PathBuf, source: io::Error },
 }
 
-impl Closed {
-    /// What to do next.
+impl ListenError {
     pub fn hint(&self) -> &str {
         match self {
-            Closed::Certificate(unusable) => &unusable.hint,
-            Closed::Address { .. } => {
+            ListenError::Certificate(unusable) => &unusable.hint,
+            ListenError::Address { .. } => {
                 "name another address by `api.listen` in the config file, or end what listens there"
             }
-            Closed::Socket { .. } => {
+            ListenError::Socket { .. } => {
                 "name another path by `api.socket` in the config file, in a folder that streamfleet may write"
             }
         }
     }
 }
 
-/// What others ask at: as long as this lives, the socket has its file.
-pub struct Doors {
+/// The listening sockets. The Unix socket's file is removed when this is dropped.
+pub struct ListeningSockets {
     _socket: Socket,
     tls: Option<Arc<Tls>>,
 }
 
-impl Doors {
-    /// Reads the certificate and its key anew, where there are any.
+impl ListeningSockets {
     pub fn reload(&self) {
         if let Some(tls) = &self.tls {
             tls.reload();
@@ -129,18 +111,19 @@ impl Doors {
     }
 }
 
-/// Listens where the settings say so, and answers as long as the runtime runs: also while what is being done is finished after
-/// a signal to stop. The socket's file goes with what this gives.
+/// Listens on the configured addresses, and answers as long as the runtime runs, which includes the time
+/// between a signal to stop and the end of the current work.
 ///
 /// # Errors
-/// When somebody else listens there, the address is not of this host, the socket can't be made, or the certificate can't be used.
-pub fn begin(office: Office, runtime: &Handle) -> Result<Doors, Closed> {
-    let Office { config, socket: path, vitals, desk, hook } = office;
+/// When an address is in use or doesn't belong to this host, the socket can't be created, or the certificate
+/// can't be used.
+pub fn begin(office: ServerSetup, runtime: &Handle) -> Result<ListeningSockets, ListenError> {
+    let ServerSetup { config, socket: path, vitals, desk, hook } = office;
     let _inside = runtime.enter();
-    let closed = |source| Closed::Socket { path: path.clone(), source };
+    let closed = |source| ListenError::Socket { path: path.clone(), source };
     let (socket, listener) = socket::listen(&path).map_err(closed)?;
     let is_admitted = socket.admits();
-    let (gate, state) = (Arc::new(Gate::of(&config)), desk.state.clone());
+    let (gate, state) = (Arc::new(RateLimits::of(&config)), desk.state.clone());
     let service = Service::of(&desk, Arc::clone(&gate)).map(Arc::new);
     let rest = |base: Base| service.as_ref().map(|service| rest::routes(service, base)).unwrap_or_default();
     let commands = commands::routes(desk);
@@ -157,14 +140,14 @@ pub fn begin(office: Office, runtime: &Handle) -> Result<Doors, Closed> {
         },
     ));
     config.doubts().iter().for_each(|doubt| tracing::warn!("{doubt}"));
-    let Some(address) = config.listen else { return Ok(Doors { _socket: socket, tls: None }) };
+    let Some(address) = config.listen else { return Ok(ListeningSockets { _socket: socket, tls: None }) };
     let tls = Files::of(&config).map(Tls::open).transpose()?;
     let handshake = tls
         .clone()
         .map(Handshake::new)
         .transpose()
-        .map_err(|error| Closed::Address { address, source: io::Error::other(error) })?;
-    let closed = |source| Closed::Address { address, source };
+        .map_err(|error| ListenError::Address { address, source: io::Error::other(error) })?;
+    let closed = |source| ListenError::Address { address, source };
     let listener = runtime.block_on(TcpListener::bind(address)).map_err(closed)?;
     let address = listener.local_addr().map_err(closed)?;
     tracing::info!(%address, tls = tls.is_some(), "answers over HTTP");
@@ -175,7 +158,7 @@ pub fn begin(office: Office, runtime: &Handle) -> Result<Doors, Closed> {
     runtime.spawn(connection::accept(listener, limits.around(routes), limits, handshake, |_, address| {
         Some((Remote(*address), Some(address.ip())))
     }));
-    Ok(Doors { _socket: socket, tls })
+    Ok(ListeningSockets { _socket: socket, tls })
 }
 
 fn probes(vitals: Arc<Vitals>) -> Router {
@@ -186,7 +169,8 @@ fn probes(vitals: Arc<Vitals>) -> Router {
         .with_state(vitals)
 }
 
-/// Whether the process goes on. A cluster that is not well, or a git server that is away, is no reason to start it anew.
+/// Liveness: fails only when the main loop is stuck. An unhealthy cluster or an unreachable git server is no
+/// reason to restart the process.
 async fn healthz(State(vitals): State<Arc<Vitals>>) -> impl IntoResponse {
     match vitals.stuck() {
         None => (StatusCode::OK, Extension(Plain), "ok\n".to_owned()),
@@ -197,7 +181,7 @@ async fn healthz(State(vitals): State<Arc<Vitals>>) -> impl IntoResponse {
     }
 }
 
-/// Whether it knows what should be.
+/// Readiness: the specs have been read.
 async fn readyz(State(vitals): State<Arc<Vitals>>) -> impl IntoResponse {
     if vitals.is_ready() {
         (StatusCode::OK, Extension(Plain), "ok\n")

@@ -1,4 +1,4 @@
-//! The command line: one file a verb.
+//! The command line. Each verb has a file of its own.
 
 mod apply;
 mod approve;
@@ -10,6 +10,7 @@ mod completions;
 mod config;
 mod console;
 mod credentials;
+mod daemon_client;
 mod events;
 mod explain;
 mod failure;
@@ -26,8 +27,7 @@ mod report;
 mod restore;
 mod role;
 mod round;
-mod running;
-mod saved;
+mod saved_plan;
 mod schema;
 mod secret;
 mod serve;
@@ -43,37 +43,37 @@ use std::process::ExitCode;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use console::Console;
-use format::Format;
+use format::OutputFormat;
 use serve::LogFormat;
 
-use crate::vitals::{Journal, JsonLines, Lines};
+use crate::vitals::{Journal, JsonLines, LineFields};
 
-/// Exit codes that every verb shares. Those of a plan are [`crate::plan::Plan::exit_code`]'s.
+/// Exit codes shared by all verbs. For the codes of a plan see [`crate::plan::Plan::exit_code`].
 pub mod exit {
-    /// Done, or nothing to do.
+    /// All done, or nothing to do.
     pub const OK: u8 = 0;
-    /// Something is wrong.
     pub const PROBLEM: u8 = 1;
-    /// Something waits.
+    /// At least one step waits.
     pub const WAITING: u8 = 3;
-    /// The state folder was taken away from under a running process: to start again would begin a new installation.
+    /// The state folder was removed under a running process. Restarting would create a new installation, so
+    /// the service unit does not restart on this code.
     pub const STATE_GONE: u8 = 4;
-    /// The command line could not be understood (`EX_USAGE` of sysexits.h).
+    /// The command line could not be parsed (`EX_USAGE` of sysexits.h).
     pub const USAGE: u8 = 64;
-    /// The reader of our output went away: what a shell reports for a process ended by SIGPIPE.
+    /// The reader closed standard output: what a shell reports for a process killed by SIGPIPE.
     pub const BROKEN_PIPE: u8 = 141;
 }
 
-/// Keeps Kafka fleets on Kubernetes equal to a tree of YAML files, and shows what it will do before it does it.
+/// Keeps Kafka fleets on Kubernetes equal to a tree of YAML files, and shows every change before it is made.
 ///
-/// Exit codes: 0 nothing to do or all done, 1 a problem, 2 a plan has changes, 3 something waits, 4 the state folder was taken
-/// away, 64 usage.
+/// Exit codes: 0 nothing to do or all done, 1 a problem, 2 a plan has changes, 3 something waits, 4 the state
+/// folder was removed, 64 usage.
 #[derive(Debug, Parser)]
 #[command(name = "streamfleet", version, max_term_width = 100, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
-    /// Log more: -v what is done, -vv how. The variable STREAMFLEET_LOG takes filters instead.
+    /// Log more: -v logs each action, -vv adds details. The variable STREAMFLEET_LOG takes filters instead.
     #[arg(long, short, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
 }
@@ -89,7 +89,7 @@ enum Verb {
     Get(get::Get),
     ClientProperties(client_properties::ClientProperties),
     Why(why::Why),
-    Events(events::Events),
+    Events(events::EventsVerb),
     Explain(explain::Explain),
     Schema(schema::Schema),
     Approve(approve::Approve),
@@ -100,14 +100,14 @@ enum Verb {
     #[command(subcommand)]
     Secret(secret::Secret),
     #[command(subcommand)]
-    Token(token::Verb),
+    Token(token::TokenVerb),
     #[command(subcommand)]
     Config(config::Config),
     Completions(completions::Completions),
     Manual(manual::Manual),
 }
 
-/// Parses the arguments, runs the verb and says how it went.
+/// Parses the arguments, runs the verb and returns its exit code.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let parsed = Cli::command().try_get_matches_from(arguments).and_then(|arguments| {
         let cli = Cli::from_arg_matches(&arguments)?;
@@ -117,7 +117,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(parsed) => parsed,
         Err(error) => return usage(&error),
     };
-    // Nobody sees what a process that runs on does but by its log.
+    // The log is the only output of a daemon, so `serve` logs at `info` by default.
     let serve = match &cli.verb {
         Verb::Serve(serve) => Some(serve),
         _ => None,
@@ -151,7 +151,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     match result {
         Ok(code) => ExitCode::from(code),
-        // Whoever reads the log reads objects, to the last line.
+        // With `--log-format json` every line must be an object, the last one too.
         Err(failure) if format == Some(LogFormat::Json) => {
             tracing::error!(hint = failure.hint.as_deref(), "{}", failure.chain.join(": "));
             ExitCode::from(failure.code)
@@ -160,20 +160,21 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// The arguments of the verb in a verb that was named.
+/// Returns the arguments of the innermost subcommand.
 fn innermost(arguments: &ArgMatches) -> &ArgMatches {
     arguments.subcommand().map_or(arguments, |(_, inner)| innermost(inner))
 }
 
-/// Prints clap's message. Help and version that were asked for are no mistake.
+/// Prints clap's message. `--help` and `--version` exit with 0.
 fn usage(error: &clap::Error) -> ExitCode {
-    // When even this can't be printed there is nobody to tell.
+    // When even this can't be printed, only the exit code is left.
     let _ = error.print();
     ExitCode::from(if error.use_stderr() { exit::USAGE } else { exit::OK })
 }
 
-/// Sends the log to journald where a service's standard error leads there, and else to standard error, so that standard
-/// output holds only what was asked for. Of a process that runs on, each line says when, and its form can be chosen.
+/// Sends the log to journald where standard error of a service leads there, otherwise to standard error.
+/// Standard output is for data only. `runs_on` is set for a daemon, whose lines have timestamps and whose
+/// form can be chosen.
 fn log_to_stderr(verbose: u8, runs_on: bool, format: Option<LogFormat>) {
     use tracing_subscriber::EnvFilter;
     use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
@@ -183,7 +184,7 @@ fn log_to_stderr(verbose: u8, runs_on: bool, format: Option<LogFormat>) {
         1 => "streamfleet=info,warn",
         _ => "streamfleet=debug,info",
     };
-    // Whoever filters by modules has to see which there are.
+    // Filters name modules, so the modules have to be visible.
     let names_modules = std::env::var_os("STREAMFLEET_LOG").is_some();
     let filter = EnvFilter::try_from_env("STREAMFLEET_LOG").unwrap_or_else(|_| EnvFilter::new(default));
     if format == Some(LogFormat::Json) {
@@ -201,6 +202,6 @@ fn log_to_stderr(verbose: u8, runs_on: bool, format: Option<LogFormat>) {
         .with_writer(std::io::stderr)
         .with_ansi(console::stderr_has_color())
         .with_target(verbose > 1 || names_modules)
-        .fmt_fields(Lines);
+        .fmt_fields(LineFields);
     let _ = if runs_on { log.try_init() } else { log.without_time().try_init() };
 }

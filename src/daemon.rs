@@ -1,12 +1,12 @@
-//! A process that keeps everything as the specs say: one closed list of what can happen, and one loop.
+//! The long-running process: one closed list of events, and one loop.
 //!
-//! What takes time is done beside the loop and comes back as an event: plans are made on a thread ([`look`]), each fleet's
-//! work on one of its own ([`work`]), and specs are watched or fetched ([`feed`]). What is due when is decided on data alone
-//! ([`schedule`]).
+//! Slow operations run beside the loop and report back as events: plans are made on one thread ([`look`]),
+//! each fleet's work runs on a thread of its own ([`work`]), and specs are watched or fetched ([`feed`]). The
+//! schedule depends on data alone ([`schedule`]).
 
 mod feed;
 mod log;
-mod look;
+mod plan_thread;
 mod schedule;
 #[cfg(test)]
 mod tests;
@@ -23,151 +23,134 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::time::{sleep, timeout};
 
-use crate::api::{self, Closed, Desk, Doors, Hook, Office, writing::Writer};
+use crate::api::{self, Hook, ListenError, ListeningSockets, RequestQueue, ServerSetup, writing::Writer};
 use crate::config::Config;
 use crate::names::FleetKey;
 use crate::parallel::locked;
-use crate::round::{Installation, Memory, Round};
+use crate::round::{Installation, Round, RoundMemory};
 use crate::state::StateError;
 use crate::vitals::Vitals;
-use look::Look;
-use schedule::{Order, Schedule};
-use work::Work;
+use plan_thread::PlanningContext;
+use schedule::{Action, Schedule};
+use work::FleetWorker;
 
-pub use feed::Source;
-pub use schedule::{Outlook, Ready};
+pub use feed::SpecSource;
+pub use schedule::{PendingWork, ReadyFleet};
 
-/// How long a resource has to be missing from the files before it counts as removed: a checkout, or an editor that saves,
-/// is over by then.
+/// How long a resource has to be missing from the files before it counts as removed. A checkout, or an
+/// editor's save, takes less.
 const ABSENCE: Duration = Duration::from_secs(30);
 
-/// How long is waited for more of the same: a client that writes one object often writes several.
+/// How long to collect further changes of a target: a client that writes one object often writes several.
 const DEBOUNCE: Duration = Duration::from_millis(20);
 
-/// Everything that can happen.
 pub enum Event {
-    /// There may be other specs.
+    /// The specs may have changed.
     Specs,
-    /// Something happened on a target that is watched.
     Target,
-    /// Somebody wants a plan, or to approve something of it.
-    Asked,
-    /// Somebody says that the branch of the specs was pushed.
+    /// A caller requests a plan or an approval.
+    RequestReceived,
+    /// A webhook reports a push to the branch of the specs.
     Pushed,
-    /// Somebody wants everything looked at now, and the settings read anew.
-    HangUp,
-    /// It is time for something.
-    Due,
-    /// A plan was made.
-    Planned(Box<Planned>),
-    /// What a plan says of a fleet was done, or could not be.
-    Ended {
-        /// The fleet.
+    /// SIGHUP: check everything now and reload the settings.
+    ReloadRequested,
+    /// A timer expired.
+    TimerElapsed,
+    Planned(Box<PlannedRound>),
+    /// The work on a fleet ended, successfully or not.
+    FleetWorkEnded {
         fleet: FleetKey,
     },
-    /// No plan can be made any more.
-    Lost(Lost),
-    /// Somebody wants the process to end.
+    /// No further plan can be made.
+    PlanningFailed(DaemonError),
     Stop,
 }
 
-/// A plan that was made, and what it leaves to be done.
-pub struct Planned {
-    /// What there is to do.
-    pub outlook: Outlook,
-    /// The plan; none where there are no specs to make one from.
+pub struct PlannedRound {
+    pub outlook: PendingWork,
+    /// The plan; `None` without specs to make one from.
     pub round: Option<Arc<Round>>,
 }
 
-/// Why a process can't go on.
 #[derive(Debug, thiserror::Error)]
-pub enum Lost {
-    /// The state can't be read.
+pub enum DaemonError {
     #[error(transparent)]
     State(#[from] StateError),
-    /// The operating system refuses something.
     #[error("cannot {attempted}: {error}")]
     System {
-        /// What was attempted, as a verb with its object.
+        /// A verb with its object.
         attempted: &'static str,
-        /// Why it was refused.
         error: std::io::Error,
     },
-    /// Nothing can be answered.
+    /// The API can't be served.
     #[error(transparent)]
-    Closed(#[from] Closed),
-    /// A thread died.
+    Closed(#[from] ListenError),
     #[error("a mistake in streamfleet itself ended the making of plans; what it said is above")]
-    Died,
+    ThreadPanicked,
 }
 
-/// What a process is started with.
 pub struct Setup {
-    /// The installation, with a state.
     pub installation: Installation,
-    /// Where specs are from.
-    pub source: Source,
-    /// The file of the socket on which commands ask.
+    pub source: SpecSource,
     pub socket: Utf8PathBuf,
-    /// The secret that git servers show when they tell of a push; none where they aren't heard.
+    /// The secret that signs webhooks; `None` if none are accepted.
     pub webhook_secret: Option<SecretString>,
-    /// Who does what the process decides, for the audit trail.
+    /// The actor of the process's own decisions, for the audit trail.
     pub actor: String,
-    /// Who is told how the process is.
     pub vitals: Arc<Vitals>,
-    /// Reads anew what can change while it runs.
     pub reload: Box<dyn FnMut() -> Reloaded>,
 }
 
-/// What was read anew.
 #[derive(Default)]
 pub struct Reloaded {
-    /// The settings that hold from now on; none where nothing that can change did.
+    /// The new settings; `None` if nothing that can change did.
     pub config: Option<Config>,
-    /// The secret that git servers show from now on; none where the one from before holds.
+    /// The new secret of webhooks; `None` if it stays the same.
     pub webhook_secret: Option<SecretString>,
 }
 
 /// Runs until a signal ends it.
 ///
 /// # Errors
-/// When the state can't be read any more, or the operating system refuses what it takes.
-pub fn run(setup: Setup) -> Result<(), Lost> {
+/// If the state can't be read any more, or the operating system refuses a required operation.
+pub fn run(setup: Setup) -> Result<(), DaemonError> {
     let runtime = runtime()?;
     let (tell, events) = mpsc::unbounded_channel();
-    listen(&runtime, &tell)?;
-    let (desk, hook) = (desk(&setup, &tell), hook(&setup, &tell));
-    let doors = answer(&setup, Arc::clone(&desk), hook.clone(), &runtime)?;
+    forward_signals(&runtime, &tell)?;
+    let (desk, hook) = (new_request_queue(&setup, &tell), new_webhook_receiver(&setup, &tell));
+    let doors = start_api(&setup, Arc::clone(&desk), hook.clone(), &runtime)?;
     let mut process = Process::start(setup, (desk, doors), hook, runtime, (tell, events))?;
-    process.vitals.is_up();
+    process.vitals.notify_ready();
     let ended = process.serve();
     process.vitals.stopping();
     drop(process.doors);
-    // Whatever is still under way on threads ends with the process.
+    // Work that is still running on threads ends with the process.
     process.runtime.shutdown_background();
     ended
 }
 
-fn runtime() -> Result<Runtime, Lost> {
+fn runtime() -> Result<Runtime, DaemonError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    runtime.map_err(|error| Lost::System { attempted: "start the runtime", error })
+    runtime.map_err(|error| DaemonError::System { attempted: "start the runtime", error })
 }
 
-/// Where those who ask leave their questions.
-fn desk(Setup { installation, source, vitals, .. }: &Setup, tell: &UnboundedSender<Event>) -> Arc<Desk> {
+fn new_request_queue(
+    Setup { installation, source, vitals, .. }: &Setup,
+    tell: &UnboundedSender<Event>,
+) -> Arc<RequestQueue> {
     // A commit is never half written.
     let absence = if source.is_git() { Duration::ZERO } else { ABSENCE };
     let (watcher, tell) = (Arc::clone(vitals), tell.clone());
-    let memory = Arc::new(Memory::with_absence(absence).watched_by(move || watcher.turned()));
-    // Nobody hears it when the process is about to end.
+    let memory = Arc::new(RoundMemory::with_absence(absence).watched_by(move || watcher.loop_iterated()));
+    // The send fails only when the process is about to end.
     let specs = tell.clone();
     let writer = Writer::new(source.place(), Arc::clone(&memory), move || drop(specs.send(Event::Specs)));
-    let wake = move || drop(tell.send(Event::Asked));
-    Arc::new(Desk::new(installation.state.clone(), memory, wake).with_writer(Arc::new(writer)))
+    let wake = move || drop(tell.send(Event::RequestReceived));
+    Arc::new(RequestQueue::new(installation.state.clone(), memory, wake).with_writer(Arc::new(writer)))
 }
 
-/// Who is told of pushes; none where nobody is heard.
-fn hook(
+/// Creates the receiver of webhooks; `None` if none are accepted.
+fn new_webhook_receiver(
     Setup { installation, webhook_secret, .. }: &Setup,
     tell: &UnboundedSender<Event>,
 ) -> Option<Arc<Hook>> {
@@ -176,74 +159,71 @@ fn hook(
     Some(Arc::new(Hook::new(secret, branch, move || drop(tell.send(Event::Pushed)))))
 }
 
-/// Answers commands and, where the settings say so, over HTTP.
-fn answer(
+fn start_api(
     Setup { installation, socket, vitals, .. }: &Setup,
-    desk: Arc<Desk>,
+    desk: Arc<RequestQueue>,
     hook: Option<Arc<Hook>>,
     runtime: &Runtime,
-) -> Result<Doors, Lost> {
+) -> Result<ListeningSockets, DaemonError> {
     let (config, socket, vitals) = (installation.config.api.clone(), socket.clone(), Arc::clone(vitals));
-    Ok(api::begin(Office { config, socket, vitals, desk, hook }, runtime.handle())?)
+    Ok(api::begin(ServerSetup { config, socket, vitals, desk, hook }, runtime.handle())?)
 }
 
-/// Makes events of signals: SIGINT, as from a terminal, and SIGTERM, as from a service manager, ask to stop, SIGHUP asks to
-/// look at once and read the settings anew.
-fn listen(runtime: &Runtime, tell: &UnboundedSender<Event>) -> Result<(), Lost> {
+/// Converts signals to events: SIGINT, as from a terminal, and SIGTERM, as from a service manager, request a
+/// stop; SIGHUP requests a fetch, a new plan and a reload of the settings.
+fn forward_signals(runtime: &Runtime, tell: &UnboundedSender<Event>) -> Result<(), DaemonError> {
     let _inside = runtime.enter();
     let signals: [(SignalKind, fn() -> Event); 3] = [
         (SignalKind::interrupt(), || Event::Stop),
         (SignalKind::terminate(), || Event::Stop),
-        (SignalKind::hangup(), || Event::HangUp),
+        (SignalKind::hangup(), || Event::ReloadRequested),
     ];
     for (kind, event) in signals {
         let attempted = "listen for signals";
-        let mut signal = signal(kind).map_err(|error| Lost::System { attempted, error })?;
+        let mut signal = signal(kind).map_err(|error| DaemonError::System { attempted, error })?;
         let tell = tell.clone();
         runtime.spawn(async move { while signal.recv().await.is_some() && tell.send(event()).is_ok() {} });
     }
     Ok(())
 }
 
-/// The process, as it goes on.
 struct Process {
     runtime: Runtime,
     tell: UnboundedSender<Event>,
     events: UnboundedReceiver<Event>,
     schedule: Schedule,
-    /// With the settings that hold. What is being done ends with those that it began with.
+    /// With the active settings. Running work finishes with the settings that it began with.
     installation: Arc<Installation>,
-    /// What plans are made with, by one thread at a time.
-    look: Arc<Mutex<Look>>,
-    desk: Arc<Desk>,
-    doors: Doors,
-    work: Work,
-    feed: feed::Feed,
-    /// The last plan.
+    /// The inputs of plans, used by one thread at a time.
+    look: Arc<Mutex<PlanningContext>>,
+    desk: Arc<RequestQueue>,
+    doors: ListeningSockets,
+    work: FleetWorker,
+    feed: feed::SourceFeed,
     round: Option<Arc<Round>>,
     vitals: Arc<Vitals>,
     hook: Option<Arc<Hook>>,
     reload: Box<dyn FnMut() -> Reloaded>,
-    /// Why it can't go on, once it can't.
-    lost: Option<Lost>,
+    /// Set once the process can't continue.
+    lost: Option<DaemonError>,
 }
 
 impl Process {
     fn start(
         Setup { installation, source, actor, vitals, reload, .. }: Setup,
-        (desk, doors): (Arc<Desk>, Doors),
+        (desk, doors): (Arc<RequestQueue>, ListeningSockets),
         hook: Option<Arc<Hook>>,
         runtime: Runtime,
         (tell, events): (UnboundedSender<Event>, UnboundedReceiver<Event>),
-    ) -> Result<Self, Lost> {
+    ) -> Result<Self, DaemonError> {
         let installation = Arc::new(installation);
         let memory = desk.memory();
         let (state, handle) = (installation.state.clone(), runtime.handle().clone());
-        let work = Work::new(state, Arc::clone(&memory), &actor, Arc::clone(&vitals), handle.clone());
-        runtime.spawn(told(Arc::clone(&memory), tell.clone()));
+        let work = FleetWorker::new(state, Arc::clone(&memory), &actor, Arc::clone(&vitals), handle.clone());
+        runtime.spawn(forward_target_changes(Arc::clone(&memory), tell.clone()));
         let (feed, specs) =
             feed::start(source, &runtime, &tell, Arc::clone(&vitals), desk.writer().as_deref())?;
-        let look = Look::new(Arc::clone(&desk), specs, actor, Arc::clone(&vitals), handle);
+        let look = PlanningContext::new(Arc::clone(&desk), specs, actor, Arc::clone(&vitals), handle);
         Ok(Process {
             runtime,
             tell,
@@ -263,54 +243,51 @@ impl Process {
         })
     }
 
-    /// One event after the other.
-    fn serve(&mut self) -> Result<(), Lost> {
+    fn serve(&mut self) -> Result<(), DaemonError> {
         while self.step()? {}
         self.lost.take().map_or(Ok(()), Err)
     }
 
-    /// Does about what happens next what is to be done, and says whether there is more to come.
-    fn step(&mut self) -> Result<bool, Lost> {
+    fn step(&mut self) -> Result<bool, DaemonError> {
         let event = self.next();
-        for order in self.orders(event) {
+        for order in self.actions_for(event) {
             match order {
-                Order::Fetch => self.feed.hurry(),
-                Order::Plan => self.plan()?,
-                Order::Start(fleet) => self.begin(&fleet)?,
-                Order::Leave => return Ok(false),
+                Action::Fetch => self.feed.hurry(),
+                Action::Plan => self.plan()?,
+                Action::Start(fleet) => self.begin(&fleet)?,
+                Action::Leave => return Ok(false),
             }
         }
         Ok(true)
     }
 
-    /// What is to be done about an event. What begins with a plan begins with that which was made last.
-    fn orders(&mut self, event: Event) -> Vec<Order> {
+    /// Returns the actions for an event. Actions that begin with a plan use the one that was made last.
+    fn actions_for(&mut self, event: Event) -> Vec<Action> {
         let orders = self.schedule.step(&event, Instant::now());
-        self.hear(event);
+        self.handle_event(event);
         orders
     }
 
-    /// Waits for what happens next.
     fn next(&mut self) -> Event {
         let pause = self.schedule.pause(Instant::now());
         let next = async { timeout(pause, self.events.recv()).await.ok().flatten() };
-        // As long as a plan is made, it is that which has to go on: who makes it says that it does.
+        // While a plan is being made, its own thread reports progress to the watchdog.
         let next = match self.schedule.is_planning() {
             true => self.runtime.block_on(next),
-            false => self.runtime.block_on(self.vitals.during(next)),
+            false => self.runtime.block_on(self.vitals.await_with_watchdog(next)),
         };
-        // Who tells lives as long as this does.
-        next.unwrap_or(Event::Due)
+        // The senders live as long as this process.
+        next.unwrap_or(Event::TimerElapsed)
     }
 
-    /// Keeps the plan that was made, and says what nobody else does.
-    fn hear(&mut self, event: Event) {
+    /// Stores the plan, and handles events without an action.
+    fn handle_event(&mut self, event: Event) {
         match event {
             Event::Planned(planned) => {
                 if let Some(round) = planned.round {
                     let before = self.round.replace(round);
-                    // That takes a while for a large tree, and what is to be done shall not wait for it. Where no thread is to
-                    // be had, it is dropped here.
+                    // Dropping a large tree takes time and must not delay the work. Without a thread, it is
+                    // dropped here.
                     let _ = thread("drop", move || drop(before));
                 }
             }
@@ -320,12 +297,12 @@ impl Process {
                 let number = self.schedule.running();
                 tracing::info!(fleets = number, "a signal came: what is being done is finished first");
             }
-            Event::HangUp => {
-                // Who sends it wants everything to be looked at.
+            Event::ReloadRequested => {
+                // SIGHUP requests a check of everything, folders included.
                 self.desk.memory().doubt_folders();
                 self.reload();
             }
-            Event::Lost(lost) => {
+            Event::PlanningFailed(lost) => {
                 self.vitals.stopping();
                 self.desk.close();
                 let number = self.schedule.running();
@@ -334,14 +311,14 @@ impl Process {
             }
             Event::Specs
             | Event::Target
-            | Event::Asked
+            | Event::RequestReceived
             | Event::Pushed
-            | Event::Due
-            | Event::Ended { .. } => {}
+            | Event::TimerElapsed
+            | Event::FleetWorkEnded { .. } => {}
         }
     }
 
-    /// Reads the settings anew, for the next plan, and the secret of webhooks.
+    /// Reloads the settings, for the next plan, and the secret of webhooks.
     fn reload(&mut self) {
         self.vitals.reloading();
         self.doors.reload();
@@ -355,40 +332,38 @@ impl Process {
             self.schedule.set_at_once(at_once(&config));
             self.installation = Arc::new(Installation { config, ..Installation::clone(&self.installation) });
         }
-        self.vitals.is_up();
+        self.vitals.notify_ready();
     }
 
-    fn plan(&mut self) -> Result<(), Lost> {
+    fn plan(&mut self) -> Result<(), DaemonError> {
         let (look, tell) = (Arc::clone(&self.look), self.tell.clone());
         let installation = Arc::clone(&self.installation);
         thread("plan", move || {
-            let tell = Telling::new(tell, || Event::Lost(Lost::Died));
-            let event = locked(&look).look(&installation);
+            let tell = SendOnDrop::new(tell, || Event::PlanningFailed(DaemonError::ThreadPanicked));
+            let event = locked(&look).run_planning(&installation);
             tell.send(event);
         })
     }
 
-    fn begin(&mut self, fleet: &FleetKey) -> Result<(), Lost> {
+    fn begin(&mut self, fleet: &FleetKey) -> Result<(), DaemonError> {
         let Some(round) = &self.round else { return Ok(()) };
-        // Nobody plans then.
+        // No plan is being made at this time, so the lock is free.
         locked(&self.look).begins(fleet);
         let work = self.work.begin(Arc::clone(round), fleet.clone());
         let (fleet, tell) = (fleet.clone(), self.tell.clone());
         thread("fleet", move || {
-            // Whatever becomes of it, it is over then.
-            let _tell = Telling::new(tell, move || Event::Ended { fleet });
+            // Sent even if the thread panics.
+            let _tell = SendOnDrop::new(tell, move || Event::FleetWorkEnded { fleet });
             work.run();
         })
     }
 }
 
-/// How many fleets are worked on at a time.
 fn at_once(config: &Config) -> usize {
     usize::try_from(config.daemon.fleets_at_once).unwrap_or(1)
 }
 
-/// Makes events of what happens on targets that are watched.
-async fn told(memory: Arc<Memory>, tell: UnboundedSender<Event>) {
+async fn forward_target_changes(memory: Arc<RoundMemory>, tell: UnboundedSender<Event>) {
     loop {
         memory.changed().await;
         sleep(DEBOUNCE).await;
@@ -398,30 +373,30 @@ async fn told(memory: Arc<Memory>, tell: UnboundedSender<Event>) {
     }
 }
 
-fn thread(name: &str, does: impl FnOnce() + Send + 'static) -> Result<(), Lost> {
+fn thread(name: &str, does: impl FnOnce() + Send + 'static) -> Result<(), DaemonError> {
     let begun = std::thread::Builder::new().name(name.to_owned()).spawn(does);
-    begun.map(drop).map_err(|error| Lost::System { attempted: "start a thread", error })
+    begun.map(drop).map_err(|error| DaemonError::System { attempted: "start a thread", error })
 }
 
-/// Tells how something ended, though it dies.
-struct Telling<F: FnOnce() -> Event> {
+/// Sends an event even if its thread panics first.
+struct SendOnDrop<F: FnOnce() -> Event> {
     tell: UnboundedSender<Event>,
     otherwise: Option<F>,
 }
 
-impl<F: FnOnce() -> Event> Telling<F> {
+impl<F: FnOnce() -> Event> SendOnDrop<F> {
     fn new(tell: UnboundedSender<Event>, otherwise: F) -> Self {
         Self { tell, otherwise: Some(otherwise) }
     }
 
     fn send(mut self, event: Event) {
         self.otherwise = None;
-        // Nobody hears it when the process is about to end.
+        // The send fails only when the process is about to end.
         let _ = self.tell.send(event);
     }
 }
 
-impl<F: FnOnce() -> Event> Drop for Telling<F> {
+impl<F: FnOnce() -> Event> Drop for SendOnDrop<F> {
     fn drop(&mut self) {
         if let Some(otherwise) = self.otherwise.take() {
             let _ = self.tell.send(otherwise());
@@ -429,7 +404,7 @@ impl<F: FnOnce() -> Event> Drop for Telling<F> {
     }
 }
 
-/// How long until a time, by the clock.
+/// Returns the duration until a time, by the system clock.
 fn until(time: Timestamp, now: Timestamp) -> Duration {
     Duration::try_from(time.duration_since(now)).unwrap_or_default()
 }

@@ -1,8 +1,12 @@
-//! Does what a plan says: exactly the steps of what doesn't wait, and nothing that no step says.
+//! Executes a plan: exactly the steps that don't wait, and nothing else.
 //!
-//! Killed between any two operations, the next plan finds what is left to do: what is intended is on the target before it is
-//! done, a new resource is recorded as being created before that, a resource is recorded as its spec says when all of its
-//! steps are done, and forgotten when the target has forgotten it.
+//! A run may be killed between any two operations; the next plan finds what is left to do. For this, the
+//! order of writes matters:
+//!
+//! - A new resource is recorded as being created before anything of it is on the target.
+//! - The intent is on the target before any object is changed.
+//! - A resource is recorded as applied once all of its steps are done.
+//! - A deleted resource is removed from the records once the target's inventory no longer lists it.
 
 mod fleet;
 mod report;
@@ -19,40 +23,36 @@ use jiff::Timestamp;
 use crate::catalog::{Recorded, RecordedResource, Secrets};
 use crate::names::{FleetKey, ResourceKey};
 use crate::plan::{Change, FleetPlan, Plan, Verb, Waiting, reason};
-use crate::state::{AuditEntry, Event, Outcome, State, StateError};
+use crate::state::{AuditEntry, EventOutcome, RecordedEvent, State, StateError};
 use crate::target::Targets;
 
-use report::Fault;
-pub use report::{Done, Failure, Progress, Report};
+use report::StepFault;
+pub use report::{CompletedChange, ExecutionFailure, ExecutionProgress, ExecutionReport};
 
-/// How many fleets are worked on at a time.
 const FLEETS_AT_ONCE: usize = 8;
 
-/// What an execution is given.
 #[derive(Clone, Copy)]
-pub struct Desk<'a> {
-    /// What is done.
+pub struct RunContext<'a> {
     pub plan: &'a Plan,
-    /// What the plan found recorded.
+    /// The records that the plan was made from.
     pub recorded: &'a Recorded,
-    /// Where.
     pub targets: &'a Targets,
-    /// Where book is kept.
     pub state: &'a State,
-    /// The secrets that manifests have slots for.
     pub secrets: &'a Secrets,
-    /// The time.
     pub clock: &'a dyn Fn() -> Timestamp,
-    /// Who does it, for the audit trail.
     pub actor: &'a str,
 }
 
-/// Does what a plan says, and says what came of it. A failure stops what depends on it and nothing else.
-pub async fn execute(desk: Desk<'_>, progress: &mut dyn FnMut(Progress<'_>)) -> Report {
-    let mut report = Report::default();
-    let run = Run::begin(desk, progress, &mut report);
+/// Executes a whole plan. A failure stops what depends on it and nothing else.
+pub async fn execute(
+    desk: RunContext<'_>,
+    progress: &mut dyn FnMut(ExecutionProgress<'_>),
+) -> ExecutionReport {
+    let mut report = ExecutionReport::default();
+    let run = PlanExecution::begin(desk, progress, &mut report);
     if let Err(error) = run.remember(&BTreeSet::new()) {
-        // What is not remembered may look clean in the next round, so nothing may change before it is.
+        // A suspicion that is not recorded may be invisible in the next round, so nothing may change before
+        // it is.
         run.fail(&mut report, failure(None, error.into()));
         return report;
     }
@@ -64,23 +64,23 @@ pub async fn execute(desk: Desk<'_>, progress: &mut dyn FnMut(Progress<'_>)) -> 
     report
 }
 
-/// Does of a plan what is no fleet's matter, for who does each fleet's part by itself: it has to be done before. While fleets
-/// are `under_way` with what an earlier plan said, their records are being written by others, and nothing is deleted on which
-/// they may depend.
+/// Executes the parts of a plan that belong to no fleet, for a caller that executes the fleets one by one
+/// afterwards. Fleets in `under_way` are still executing an earlier plan, which writes their records. While
+/// there are any, nothing is deleted that they may depend on.
 pub async fn execute_beside_fleets(
-    desk: Desk<'_>,
+    desk: RunContext<'_>,
     under_way: &BTreeSet<FleetKey>,
-    progress: &mut dyn FnMut(Progress<'_>),
-) -> Report {
-    let mut report = Report::default();
-    let run = Run::begin(desk, progress, &mut report);
+    progress: &mut dyn FnMut(ExecutionProgress<'_>),
+) -> ExecutionReport {
+    let mut report = ExecutionReport::default();
+    let run = PlanExecution::begin(desk, progress, &mut report);
     if let Err(error) = run.remember(under_way) {
         run.fail(&mut report, failure(None, error.into()));
         return report;
     }
     run.change_organizations(&mut report, |verb| verb != Verb::Delete).await;
     if under_way.is_empty() {
-        // Nothing that is ready to be deleted here has anything left on a fleet, by the plan.
+        // By the plan, nothing that is ready for deletion here has anything left on a fleet.
         run.change_organizations(&mut report, |verb| verb == Verb::Delete).await;
         run.record_source(&mut report);
     }
@@ -88,24 +88,23 @@ pub async fn execute_beside_fleets(
     report
 }
 
-/// Does one fleet's part of a plan, beside which others may do those of other fleets. From a certain time on, no further step is
-/// begun but the first: what is left is in the next plan.
+/// Executes one fleet's part of a plan. Other fleets may be executed at the same time. After `until`, no
+/// further step begins except for the first; the rest is part of the next plan.
 pub async fn execute_fleet(
-    desk: Desk<'_>,
+    desk: RunContext<'_>,
     fleet: &FleetPlan,
     until: Option<Instant>,
-    progress: &mut dyn FnMut(Progress<'_>),
-) -> Report {
-    let mut report = Report::default();
-    let run = Run { until, ..Run::begin(desk, progress, &mut report) };
-    let (_, done) = fleet::Round::run(&run, fleet).await;
+    progress: &mut dyn FnMut(ExecutionProgress<'_>),
+) -> ExecutionReport {
+    let mut report = ExecutionReport::default();
+    let run = PlanExecution { until, ..PlanExecution::begin(desk, progress, &mut report) };
+    let (_, done) = fleet::FleetRun::run(&run, fleet).await;
     report.add(done);
     run.flush(&mut report);
     report
 }
 
-/// What every part of a run needs.
-struct Run<'a> {
+struct PlanExecution<'a> {
     plan: &'a Plan,
     recorded: &'a Recorded,
     targets: &'a Targets,
@@ -113,20 +112,34 @@ struct Run<'a> {
     secrets: &'a Secrets,
     clock: &'a dyn Fn() -> Timestamp,
     actor: &'a str,
-    progress: RefCell<&'a mut dyn FnMut(Progress<'_>)>,
-    /// The fleets on which an earlier run was interrupted, so that the record may lack what it did last.
+    progress: RefCell<&'a mut dyn FnMut(ExecutionProgress<'_>)>,
+    /// Fleets whose last run was interrupted. Their records may lack its last steps.
     interrupted: BTreeSet<FleetKey>,
-    /// When no further step is begun; none where all of them are.
+    /// The time after which no further step begins, if there is one.
     until: Option<Instant>,
 }
 
-impl<'a> Run<'a> {
-    fn begin(desk: Desk<'a>, progress: &'a mut dyn FnMut(Progress<'_>), report: &mut Report) -> Self {
-        let Desk { plan, recorded, targets, state, secrets, clock, actor } = desk;
+impl<'a> PlanExecution<'a> {
+    fn begin(
+        desk: RunContext<'a>,
+        progress: &'a mut dyn FnMut(ExecutionProgress<'_>),
+        report: &mut ExecutionReport,
+    ) -> Self {
+        let RunContext { plan, recorded, targets, state, secrets, clock, actor } = desk;
         let (progress, interrupted) = (RefCell::new(progress), BTreeSet::new());
         let until = None;
-        let mut run =
-            Run { plan, recorded, targets, state, secrets, clock, actor, progress, interrupted, until };
+        let mut run = PlanExecution {
+            plan,
+            recorded,
+            targets,
+            state,
+            secrets,
+            clock,
+            actor,
+            progress,
+            interrupted,
+            until,
+        };
         match state.journal_unfinished() {
             Ok(entries) => run.interrupted = entries.into_iter().map(|entry| entry.fleet).collect(),
             Err(error) => run.fail(report, failure(None, error.into())),
@@ -135,9 +148,9 @@ impl<'a> Run<'a> {
     }
 }
 
-impl Run<'_> {
-    /// Remembers what the plan found out. What is on a fleet that is under way may have got another record since the plan was
-    /// made: only what guards it against deletion is added to that.
+impl PlanExecution<'_> {
+    /// Stores what the plan found out. The record of a resource on a fleet that is under way may have changed
+    /// since the plan was made, so only what guards the resource against deletion is added to it.
     fn remember(&self, under_way: &BTreeSet<FleetKey>) -> Result<(), StateError> {
         let is_under_way = |(key, record): &(&ResourceKey, &RecordedResource)| {
             record.fleet(key).is_some_and(|fleet| under_way.contains(&fleet))
@@ -149,18 +162,18 @@ impl Run<'_> {
         void.try_for_each(|id| self.state.use_approval(id, None, (self.clock)()))
     }
 
-    fn flush(&self, report: &mut Report) {
+    fn flush(&self, report: &mut ExecutionReport) {
         if let Err(error) = self.state.flush() {
             self.fail(report, failure(None, error.into()));
         }
     }
 
-    /// Changes what lives on no fleet. Only its record changes.
-    async fn change_organizations(&self, report: &mut Report, chosen: impl Fn(Verb) -> bool) {
+    /// Changes resources that live on no fleet. Only their records change.
+    async fn change_organizations(&self, report: &mut ExecutionReport, chosen: impl Fn(Verb) -> bool) {
         let changes = self.plan.organizations.iter().flat_map(|organization| &organization.changes);
         let mut changes: Vec<&Change> =
             changes.filter(|change| change.is_ready() && chosen(change.verb)).collect();
-        // What others refer to comes first, and goes last.
+        // Resources that others refer to are created first and deleted last.
         changes.sort_by_key(|change| change.resource.kind);
         if changes.iter().any(|change| change.verb == Verb::Delete) {
             changes.reverse();
@@ -170,29 +183,30 @@ impl Run<'_> {
             let committed = if change.steps.is_empty() {
                 self.commit(None, &[change])
             } else {
-                Err(Fault::new(
+                Err(StepFault::new(
                     format!("cannot change {}: it has objects and lives on no fleet", change.resource),
                     "plan again",
                 ))
             };
             self.conclude(report, None, change, committed);
-            pause().await;
+            cancellation_point().await;
         }
     }
 
-    async fn change_fleets(&self, report: &mut Report) {
-        let rounds = self.plan.fleets.iter().map(|fleet| fleet::Round::run(self, fleet));
+    async fn change_fleets(&self, report: &mut ExecutionReport) {
+        let rounds = self.plan.fleets.iter().map(|fleet| fleet::FleetRun::run(self, fleet));
         let reports = futures_util::stream::iter(rounds).buffer_unordered(FLEETS_AT_ONCE);
-        let mut reports: Vec<(&FleetKey, Report)> = reports.collect().await;
+        let mut reports: Vec<(&FleetKey, ExecutionReport)> = reports.collect().await;
         reports.sort_by_key(|(fleet, _)| *fleet);
         reports.into_iter().for_each(|(_, fleet)| report.add(fleet));
     }
 
-    /// Records which tree was applied, once nothing waits to be deleted or failed to be.
+    /// Records which tree was applied, once no deletion waits or has failed.
     ///
-    /// As long as the record names another tree than the one that is read, what is missing from it is suspicious and its
-    /// deletion needs approval. Recording the new tree earlier would make it an ordinary deletion in the next round.
-    fn record_source(&self, report: &mut Report) {
+    /// While the recorded tree differs from the present one, resources that are missing from the present tree
+    /// are suspicious, and their deletion needs approval. If the new tree were recorded earlier, the next
+    /// round would treat them as ordinary deletions.
+    fn record_source(&self, report: &mut ExecutionReport) {
         let changes = self.plan.organizations.iter().flat_map(|organization| &organization.changes);
         let mut changes = changes.chain(self.plan.fleets.iter().flat_map(|fleet| &fleet.changes));
         let done: BTreeSet<&ResourceKey> = report.done.iter().map(|done| &done.resource).collect();
@@ -205,13 +219,13 @@ impl Run<'_> {
         }
     }
 
-    /// Records what came of changes, all of whose steps are done, with one wait for the disk in each file.
-    fn commit(&self, fleet: Option<&FleetKey>, changes: &[&Change]) -> Result<(), Fault> {
+    /// Records changes whose steps are all done, with one fsync per file.
+    fn commit(&self, fleet: Option<&FleetKey>, changes: &[&Change]) -> Result<(), StepFault> {
         if changes.is_empty() {
             return Ok(());
         }
         let (state, now) = (self.state, (self.clock)());
-        // First: nothing may be done that the audit trail doesn't know of.
+        // The audit trail comes first: it must list everything that is done.
         self.audit(changes.iter().map(|change| format!("{} {}", past(change.verb), change.resource)))?;
         self.put_resources(
             changes.iter().filter_map(|change| Some((&change.resource, change.record.as_ref()?))),
@@ -223,14 +237,15 @@ impl Run<'_> {
                 state.forget_target(fleet)?;
             }
         }
-        let done =
-            |change: &&Change| self.event(fleet, change, Outcome::Done, past(change.verb), reason(change));
+        let done = |change: &&Change| {
+            self.event(fleet, change, EventOutcome::Done, past(change.verb), reason(change))
+        };
         state.record_events(changes.iter().map(done).collect());
         Ok(())
     }
 
-    /// Records resources as this plan has them. A later one may have been made meanwhile, and what it found to guard them
-    /// against deletion holds.
+    /// Stores the records of this plan. If a later plan has found something that guards a resource against
+    /// deletion, that is kept.
     fn put_resources<'r>(
         &self,
         records: impl IntoIterator<Item = (&'r ResourceKey, &'r RecordedResource)>,
@@ -239,18 +254,17 @@ impl Run<'_> {
         self.state.put_planned(records.collect::<Vec<_>>())
     }
 
-    /// What was recorded of a resource when the plan was made, and by it.
+    /// The record of a resource when the plan was made, including what the plan itself remembers.
     fn known(&self, key: &ResourceKey) -> Option<&RecordedResource> {
         self.plan.remember.get(key).or_else(|| self.recorded.resources.get(key))
     }
 
-    /// Records that changes begin.
     fn decide<'c>(&self, fleet: Option<&FleetKey>, changes: impl Iterator<Item = &'c Change>) {
         let decided = |change: &Change| {
             self.event(
                 fleet,
                 change,
-                Outcome::Decided,
+                EventOutcome::Decided,
                 &format!("to be {}", past(change.verb)),
                 reason(change),
             )
@@ -258,7 +272,6 @@ impl Run<'_> {
         self.state.record_events(changes.map(decided).collect());
     }
 
-    /// Adds lines to the audit trail.
     fn audit(&self, what: impl IntoIterator<Item = String>) -> Result<(), StateError> {
         let entry = |what: String| AuditEntry {
             plan: Some(self.plan.id.clone()),
@@ -273,11 +286,11 @@ impl Run<'_> {
         &self,
         fleet: Option<&FleetKey>,
         change: &Change,
-        outcome: Outcome,
+        outcome: EventOutcome,
         what: &str,
         why: String,
-    ) -> Event {
-        Event {
+    ) -> RecordedEvent {
+        RecordedEvent {
             number: 0,
             at: (self.clock)(),
             actor: self.actor.to_owned(),
@@ -293,50 +306,60 @@ impl Run<'_> {
         }
     }
 
-    /// Reports what came of a change.
     fn conclude(
         &self,
-        report: &mut Report,
+        report: &mut ExecutionReport,
         fleet: Option<&FleetKey>,
         change: &Change,
-        result: Result<(), Fault>,
+        result: Result<(), StepFault>,
     ) {
         match result {
             Ok(()) => {
-                let done =
-                    Done { fleet: fleet.cloned(), resource: change.resource.clone(), verb: change.verb };
+                let done = CompletedChange {
+                    fleet: fleet.cloned(),
+                    resource: change.resource.clone(),
+                    verb: change.verb,
+                };
                 let fleet = fleet.map(ToString::to_string);
                 let commit = self.plan.inputs.commit.as_ref().map(|commit| &commit.id);
                 tracing::info!(fleet, resource = %done.resource, verb = %done.verb, plan = self.plan.id, commit, "done");
-                self.tell(Progress::Done(&done));
+                self.tell(ExecutionProgress::Done(&done));
                 report.done.push(done);
             }
             Err(fault) => {
                 let resource = Some(change.resource.clone());
                 self.fail(
                     report,
-                    Failure { resource, origin: change.origin.clone(), ..failure(fleet, fault) },
+                    ExecutionFailure { resource, origin: change.origin.clone(), ..failure(fleet, fault) },
                 );
             }
         }
     }
 
-    fn fail(&self, report: &mut Report, failure: Failure) {
+    fn fail(&self, report: &mut ExecutionReport, failure: ExecutionFailure) {
         tracing::debug!(plan = self.plan.id, %failure, "failed");
-        self.tell(Progress::Failed(&failure));
+        self.tell(ExecutionProgress::Failed(&failure));
         report.failed.push(failure);
     }
 
-    fn tell(&self, progress: Progress<'_>) {
+    fn tell(&self, progress: ExecutionProgress<'_>) {
         (self.progress.borrow_mut())(progress);
     }
 }
 
-fn failure(fleet: Option<&FleetKey>, Fault { message, hint, concealed }: Fault) -> Failure {
-    Failure { fleet: fleet.cloned(), resource: None, origin: None, object: None, message, hint, concealed }
+fn failure(fleet: Option<&FleetKey>, StepFault { message, hint, concealed }: StepFault) -> ExecutionFailure {
+    ExecutionFailure {
+        fleet: fleet.cloned(),
+        resource: None,
+        origin: None,
+        object: None,
+        message,
+        hint,
+        concealed,
+    }
 }
 
-/// Whether a change is a deletion, done or waiting.
+/// Whether a change is a deletion that is ready or waiting.
 fn deletes(change: &Change) -> bool {
     use Waiting::{Approval, Children, Protected, UnreadableFile};
     let waits = |waiting: &Waiting| {
@@ -355,7 +378,8 @@ fn past(verb: Verb) -> &'static str {
     }
 }
 
-/// Lets others go on, and whoever holds the run stop it here: everything before is done and nothing after is begun.
-async fn pause() {
+/// Yields, so that other tasks can run and the owner of the future can drop it here: everything before is
+/// complete, and nothing after has begun.
+async fn cancellation_point() {
     tokio::task::yield_now().await;
 }

@@ -1,7 +1,8 @@
-//! One round, from what a source says to what is done: the pure steps joined with the effects around them. Every way to run
-//! Streamfleet goes through here, so that all of them see the same plan.
+//! One round, from a source to the executed plan: the pure steps joined with the effects around them. Every
+//! verb, the daemon and the API use it, so that all of them see the same plan.
 
 mod approval;
+mod dry_run_cache;
 mod foresee;
 mod health;
 mod known;
@@ -9,7 +10,6 @@ mod kubeconfigs;
 mod memory;
 mod targets;
 mod throttle;
-mod verify;
 mod waits;
 mod work;
 
@@ -30,97 +30,86 @@ use crate::names::{FleetKey, ResourceKey};
 use crate::parallel;
 use crate::plan::preflight::Extras;
 use crate::plan::{
-    Announced, FleetPart, Index, Newer, ObservedFleet, Pauses, Plan, Planner, Policy, Reach, Site,
+    Announced, FleetInputs, FleetPart, Index, NewerVersions, ObservedFleet, Pauses, Plan, Planner, Policy,
+    Reach,
 };
 use crate::render::Renderer;
 use crate::secret::SecretStore;
 use crate::spec::Documents;
 use crate::state::{State, StateError};
-use crate::target::{Basis, Marks, Target, TargetError, Targets};
+use crate::target::{FleetBasis, Target, TargetError, TargetMarks, Targets};
 
 pub use approval::Approved;
 pub use health::Health;
-pub use memory::Memory;
+pub use memory::RoundMemory;
 pub use throttle::{Throttle, left_out};
-pub use waits::{News, Waits};
-pub use work::Clerk;
+pub use waits::{WaitingChanges, WaitingDiff};
+pub use work::Recorder;
 
-/// What stays the same from round to round.
+/// Everything that stays the same between rounds.
 #[derive(Clone)]
 pub struct Installation {
-    /// What is recorded; none where nothing was ever applied and nothing may be written.
+    /// `None` if nothing was ever applied and nothing may be written.
     pub state: Option<Arc<State>>,
-    /// Where secrets are, and the keys that open them.
     pub secrets: Arc<SecretStore>,
-    /// The settings.
     pub config: Config,
     /// The folder that directory fleets write to.
     pub output_dir: Utf8PathBuf,
-    /// The version that renders.
+    /// The version of streamfleet that renders.
     pub software: String,
-    /// Whether the specs are somebody's proposal, which nobody agreed to yet: nothing is connected to because of them.
+    /// Whether the specs are an unapproved proposal: no connection is opened because of them.
     pub proposed: bool,
 }
 
-/// A tree that was checked against what is recorded.
+/// A resolved tree, with its inputs.
 pub struct Checked {
-    /// What is recorded.
     pub recorded: Recorded,
-    /// The tree's secrets.
     pub secrets: Secrets,
-    /// The tree, resolved.
     pub catalog: Catalog,
 }
 
-/// A tree that was planned.
 pub struct Round {
-    /// The tree, with what it was resolved against.
     pub checked: Checked,
-    /// The fleets' targets.
     pub targets: Targets,
-    /// What would be done.
     pub plan: Plan,
-    /// What is ours on a target and neither recorded nor described. Nothing of it is in the plan.
+    /// Objects of unknown owners. They aren't in the plan.
     pub unknown: Vec<Unknown>,
-    /// How fleets and clusters are, and what is remembered of that.
     pub health: BTreeMap<FleetKey, Health>,
-    /// What newer versions of Kafka clusters could have.
-    pub newer: Newer,
-    /// How many fleets were looked at: all but those that are known to be as they were when nothing was to be done.
+    /// Kafka versions that clusters could upgrade to.
+    pub newer: NewerVersions,
+    /// The number of fleets that were observed: all but those known to be unchanged since a round in which
+    /// nothing was to be done.
     pub looked: usize,
     /// The fleets on which an earlier plan was being carried out when this one was made.
     pub under_way: BTreeSet<FleetKey>,
-    /// When whoever had resources made or changed was told that they are, as far as that isn't recorded yet.
+    /// Times at which API callers were told of creations and changes that aren't recorded yet.
     pub announced: BTreeMap<ResourceKey, Announced>,
-    /// What kubeconfigs that outlive their specs are sealed to.
+    /// The public key to which kubeconfigs are sealed that must outlive their specs.
     recipient: String,
-    /// Where everything is in the plan.
+    /// Created on first use.
     index: OnceLock<Index>,
 }
 
-/// What came of planning all fleets.
-struct Planned {
+/// The combined plan of all fleets.
+struct PlannedFleets {
     plan: Plan,
     unknown: Vec<Unknown>,
     health: BTreeMap<FleetKey, Health>,
-    newer: Newer,
+    newer: NewerVersions,
     looked: usize,
 }
 
-/// The fleets on which an earlier plan is being carried out, each with since when.
+/// The fleets on which an earlier plan is being carried out, with the start time.
 type UnderWay = BTreeMap<FleetKey, Timestamp>;
 
-/// Objects of ours on a target whose owner nobody knows any more: it was made after the backup that was restored.
+/// Our objects on a target whose owner is unknown: it was created after the backup that was restored.
 pub struct Unknown {
-    /// Where.
     pub fleet: FleetKey,
-    /// The owner.
     pub owner: ResourceKey,
-    /// How many objects.
     pub objects: usize,
 }
 
-/// What a person should know of them, as a sentence.
+/// A warning, as a sentence.
 impl fmt::Display for Unknown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Unknown { fleet, owner, objects } = self;
@@ -136,7 +125,7 @@ impl Installation {
     /// Opens a tree's secrets and resolves it.
     ///
     /// # Errors
-    /// When the state can't be read. Mistakes in specs are no such error: they are in the catalog.
+    /// When the state can't be read. Mistakes in specs aren't errors here: they are in the catalog.
     pub fn check(&self, documents: &Documents, now: Timestamp) -> Result<Checked, StateError> {
         self.check_with(documents, now, None)
     }
@@ -145,7 +134,7 @@ impl Installation {
         &self,
         documents: &Documents,
         now: Timestamp,
-        memory: Option<&Memory>,
+        memory: Option<&RoundMemory>,
     ) -> Result<Checked, StateError> {
         let mut recorded =
             self.state.as_deref().map(State::recorded_resources).transpose()?.unwrap_or_default();
@@ -160,11 +149,11 @@ impl Installation {
         Ok(Checked { recorded, secrets, catalog })
     }
 
-    /// Where a fleet's Kubernetes cluster remembers what of it is ours; none where it remembers nothing or can't be reached,
-    /// and where the fleet has none. It blocks, as [`Installation::plan`] does.
+    /// Where a fleet's Kubernetes cluster keeps its inventory; `None` if it has none or can't be reached, or
+    /// if the fleet has no Kubernetes cluster. It blocks, like [`Installation::plan`].
     ///
     /// # Errors
-    /// As [`Installation::check`].
+    /// Like [`Installation::check`].
     pub fn cluster_inventory(
         &self,
         documents: &Documents,
@@ -180,21 +169,21 @@ impl Installation {
         Ok(found.inspect_err(|error| tracing::debug!(%fleet, %error, "out of reach")).unwrap_or_default())
     }
 
-    /// Checks a tree, looks at the targets and plans. It blocks, so it may not be called where async work runs. A process that
-    /// plans again and again gives what it remembers: it watches Kubernetes clusters then, and looks only at fleets of
-    /// which something changed.
+    /// Checks a tree, observes the targets and plans. It blocks, so it must not be called from async code.
+    /// With a memory, as in the daemon, Kubernetes clusters are watched and only fleets with changes are
+    /// observed.
     ///
     /// # Errors
-    /// As [`Installation::check`].
+    /// Like [`Installation::check`].
     pub fn plan(
         &self,
         documents: &Documents,
         now: Timestamp,
         runtime: &Handle,
-        memory: Option<&Memory>,
+        memory: Option<&RoundMemory>,
     ) -> Result<Round, StateError> {
-        // Before anything is read: who ends meanwhile wrote records of which these would be the older ones.
-        let (mut under_way, begun) = memory.map(Memory::under_way).unwrap_or_default();
+        // Must be read first: if an execution ends in between, the records read before would be out of date.
+        let (mut under_way, begun) = memory.map(RoundMemory::under_way).unwrap_or_default();
         let mut checked = self.check_with(documents, now, memory)?;
         let kept = kubeconfigs::open(self.state.as_deref(), &self.secrets.keyring(), &checked)?;
         let mut targets = targets::of(&self.output_dir, &self.config, &checked, &kept);
@@ -209,7 +198,7 @@ impl Installation {
         let pauses = memory.map(|memory| memory.pauses(&checked, now)).unwrap_or_default();
         let announced = memory.map(|memory| memory.announced(&checked, now)).unwrap_or_default();
         let policy = Policy { announced, ..self.policy(now, pauses) };
-        let Planned { plan, unknown, health, newer, looked } =
+        let PlannedFleets { plan, unknown, health, newer, looked } =
             self.plan_fleets(&checked, (&targets, &unread, &under_way), &policy, runtime, (memory, begun))?;
         under_way.extend(plan.fleets.iter().filter_map(|fleet| match fleet.reach {
             Reach::UnderWay { since } => Some((fleet.fleet.clone(), since)),
@@ -234,19 +223,19 @@ impl Installation {
         })
     }
 
-    /// Renders, looks at and plans one fleet after the other, as many at a time as there are processors: what a fleet holds
-    /// is forgotten when its part of the plan is made. A fleet of which it could not be read what it remembers is out of reach
-    /// in this round, even if it can be by now: ids were given without it. A fleet on which an earlier plan is being carried out
-    /// isn't looked at. Who plans beside that may find that one was begun meanwhile, after so many: what was seen of the
-    /// fleet doesn't fit what was read before, and counts as not looked at.
+    /// Renders, observes and plans the fleets, as many in parallel as there are processors; each fleet's
+    /// objects are freed once it is planned. A fleet whose inventory can't be read counts as unreachable in
+    /// this round, even if it is reachable by now, since ids were assigned without it. Fleets on which an
+    /// earlier plan is being carried out aren't observed. If an execution begins meanwhile (its number is
+    /// above `begun`), the observation doesn't match the records that were read before, and is discarded.
     fn plan_fleets(
         &self,
         checked: &Checked,
         (targets, unread, under_way): (&Targets, &BTreeMap<FleetKey, TargetError>, &UnderWay),
         policy: &Policy,
         runtime: &Handle,
-        (memory, begun): (Option<&Memory>, u64),
-    ) -> Result<Planned, StateError> {
+        (memory, begun): (Option<&RoundMemory>, u64),
+    ) -> Result<PlannedFleets, StateError> {
         let Checked { recorded, catalog, .. } = checked;
         let state = self.state.as_deref();
         let planner =
@@ -260,7 +249,7 @@ impl Installation {
         let judged = memory.map(|memory| &memory.judged);
         let now = policy.now;
         let keeps = !memory.is_some_and(|memory| memory.is_copy);
-        let desk = &health::Desk { checked, state, judged, keeps, now, runtime };
+        let desk = &health::HealthContext { checked, state, judged, keeps, now, runtime };
         let look = |fleet: &FleetKey| -> Result<(FleetPart, Vec<Unknown>, Health), StateError> {
             looked.fetch_add(1, Ordering::Relaxed);
             if let Some(memory) = memory {
@@ -274,7 +263,6 @@ impl Installation {
             let there = &checked.recorded.resources;
             let mut observed =
                 target.map(|target| runtime.block_on(target.observe(&held, desired.as_ref(), there)));
-            // Whoever doesn't answer isn't asked for more.
             let reached = observed.as_ref().is_some_and(|observed| observed.reach == Reach::Reached);
             let answering = target.filter(|_| reached);
             let facts = answering.map(|target| runtime.block_on(target.preflight(extras)));
@@ -289,9 +277,9 @@ impl Installation {
                     last_seen: held.observed_at,
                 });
             }
-            let health = health::Book { fleet, desk }.judge(&held, target.zip(observed.as_mut()))?;
+            let health = health::FleetJudge { fleet, desk }.judge(&held, target.zip(observed.as_mut()))?;
             let (desired, observed) = (desired.as_ref(), observed.as_ref());
-            let site = Site { fleet, desired, recorded: Some(&held), observed, dry_runs: None };
+            let site = FleetInputs { fleet, desired, recorded: Some(&held), observed, dry_runs: None };
             let mut facts = facts.flatten();
             let mut part = planner.checked_fleet(&site, facts.as_deref());
             if let Some(target) = target.filter(|target| part.needs_facts() && !target.knows_facts()) {
@@ -299,14 +287,14 @@ impl Installation {
                 part = planner.checked_fleet(&site, facts.as_deref());
             }
             let ask = |target| match memory {
-                None => runtime.block_on(verify::ask(target, &part, &checked.secrets)),
-                Some(Memory { asked, .. }) => {
+                None => runtime.block_on(dry_run_cache::ask(target, &part, &checked.secrets)),
+                Some(RoundMemory { asked, .. }) => {
                     runtime.block_on(asked.ask((fleet, target), &part, &checked.secrets, now))
                 }
             };
             let part = match target.and_then(ask) {
                 Some(runs) => {
-                    planner.checked_fleet(&Site { dry_runs: Some(&runs), ..site }, facts.as_deref())
+                    planner.checked_fleet(&FleetInputs { dry_runs: Some(&runs), ..site }, facts.as_deref())
                 }
                 None => part,
             };
@@ -318,18 +306,19 @@ impl Installation {
             let observed = &ObservedFleet::unknown(Reach::UnderWay { since });
             let (desired, dry_runs) = (renderer.fleet(fleet), None);
             let (recorded, observed) = (Some(&held), Some(observed));
-            let site = Site { fleet, desired: desired.as_ref(), recorded, observed, dry_runs };
+            let site = FleetInputs { fleet, desired: desired.as_ref(), recorded, observed, dry_runs };
             Ok((planner.fleet(&site), Vec::new(), desk.last(fleet)))
         };
         let seen = |fleet: &FleetKey| {
-            let (Some(Memory { targets: memory, .. }), Some(target)) = (memory, targets.get(fleet)) else {
+            let (Some(RoundMemory { targets: memory, .. }), Some(target)) = (memory, targets.get(fleet))
+            else {
                 return look(fleet);
             };
             let recorded = state.map_or(0, |state| state.version_of(fleet));
-            let basis = Basis { desired: renderer.inputs(fleet), recorded };
+            let basis = FleetBasis { desired: renderer.inputs(fleet), recorded };
             if let Some(quiet) = memory.recall(fleet, target, &basis)
-                && let Some(health) = (health::Book { fleet, desk }).judge_again(target)
-                && let Some(part) = planner.quiet_fleet(fleet, &quiet, health.judged.as_ref())
+                && let Some(health) = (health::FleetJudge { fleet, desk }).judge_again(target)
+                && let Some(part) = planner.unchanged_fleet(fleet, &quiet, health.judged.as_ref())
             {
                 return Ok((part, Vec::new(), health));
             }
@@ -349,7 +338,7 @@ impl Installation {
             }
         };
         let (mut parts, mut unknown, mut health) = (Vec::new(), Vec::new(), BTreeMap::new());
-        let mut newer = Newer::new();
+        let mut newer = NewerVersions::new();
         for (fleet, done) in fleets.iter().zip(parallel::map(&fleets, part)) {
             let (part, of_nobody, of_fleet) = done?;
             newer.extend(part.newer().clone());
@@ -357,7 +346,7 @@ impl Installation {
             unknown.extend(of_nobody);
             health.insert(fleet.clone(), of_fleet);
         }
-        Ok(Planned { plan: planner.finish(parts), unknown, health, newer, looked: looked.into_inner() })
+        Ok(PlannedFleets { plan: planner.finish(parts), unknown, health, newer, looked: looked.into_inner() })
     }
 
     fn policy(&self, now: Timestamp, pauses: Pauses) -> Policy {
@@ -374,8 +363,9 @@ impl Installation {
     }
 }
 
-/// Takes over the ids that targets remember of what isn't recorded, as after the registry was lost or an older one was
-/// restored: an id is for life. Gives the fleets that may remember others, with why that could not be read.
+/// Takes over the ids that targets keep for unrecorded resources, as after the registry was lost or an older
+/// one restored: an id is for life. Returns the fleets that may keep further ids, each with the error that
+/// prevented reading them.
 fn remember_ids(
     checked: &mut Checked,
     (targets, under_way): (&Targets, &UnderWay),
@@ -387,7 +377,7 @@ fn remember_ids(
     let unrecorded = catalog.resources.values().filter(|resource| is_unrecorded(&resource.key));
     let fleets: BTreeSet<FleetKey> = unrecorded.filter_map(|resource| resource.fleet()).collect();
     let asked = |fleet: &FleetKey| fleets.contains(fleet) && !under_way.contains_key(fleet);
-    let Marks { remembered: marks, unread } = runtime.block_on(targets.marks(asked));
+    let TargetMarks { remembered: marks, unread } = runtime.block_on(targets.marks(asked));
     let differing =
         marks.into_iter().filter(|(key, mark)| is_unrecorded(key) && recorded.id_of(key) != mark.id);
     let remembered: BTreeMap<ResourceKey, Uuid> = differing.map(|(key, mark)| (key, mark.id)).collect();
@@ -395,8 +385,8 @@ fn remember_ids(
     unread
 }
 
-/// What targets remember as protected. Only a deletion asks what those of other fleets do; what its own fleet remembers is
-/// seen when that is looked at, and without that look nothing of it is deleted.
+/// The resources that targets remember as protected. Only deletions need the targets of other fleets; a
+/// fleet's own target is read when it is observed, and without an observation nothing there is deleted.
 fn protected(
     catalog: &Catalog,
     (targets, under_way): (&Targets, &UnderWay),
@@ -409,8 +399,8 @@ fn protected(
     marks.into_iter().filter(|(_, mark)| mark.protected).map(|(resource, _)| resource).collect()
 }
 
-/// Whose objects are on a target without anybody knowing the owner. Namespaces are kept on purpose when a cluster is
-/// deleted, and definitions always.
+/// The unknown owners of objects on a target. Namespaces don't count, since they are kept on purpose when a
+/// cluster is deleted, and neither do custom resource definitions.
 fn unknown(checked: &Checked, fleet: &FleetKey, observed: &ObservedFleet) -> Vec<Unknown> {
     let is_known = |owner: &ResourceKey| {
         checked.recorded.resources.contains_key(owner) || checked.catalog.resources.contains_key(owner)

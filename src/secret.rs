@@ -1,8 +1,8 @@
-//! Secrets: opened where a spec says that they are, sealed so that they open nowhere else, and put into manifests at
-//! the last moment.
+//! Opens secrets where a spec says they are, seals them so that they open for one field only, and fills them
+//! into manifests just before these are applied.
 //!
-//! Values are kept as they are, to the byte. A final line break is kept too: it means nothing in the texts of several
-//! lines that all our secrets are, and cutting it would give a file and its sealed copy two fingerprints.
+//! Values are kept byte for byte, with a final line break: it is harmless in the multi-line texts that all of
+//! these secrets are, and cutting it would give a file and its sealed copy different fingerprints.
 
 mod envelope;
 mod file;
@@ -22,19 +22,18 @@ pub use store::SecretStore;
 use crate::names::SecretRef;
 use crate::problem::Problem;
 
-/// The longest secret, in bytes. The largest, a kubeconfig of several contexts, has some 100 KiB, and Kubernetes takes
-/// Secrets up to this size.
+/// The longest secret, in bytes. Kubernetes accepts Secrets up to this size. The largest in practice, a
+/// kubeconfig with several contexts, has some 100 KiB.
 pub const MAX_LENGTH: usize = 1024 * 1024;
 
-/// Why secrets could not be handled. It quotes no secret.
+/// An error in handling secrets. It quotes no secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct SecretError {
-    /// A stable name for programs: `secret-changed`.
+    /// Stable: `secret-changed`.
     pub code: &'static str,
-    /// What was attempted and why it failed, in one sentence without a full stop.
+    /// One sentence without a full stop: what was attempted and why it failed.
     pub message: String,
-    /// What to do next.
     pub hint: String,
 }
 
@@ -43,13 +42,12 @@ impl SecretError {
         Self { code, message: message.into(), hint: hint.into() }
     }
 
-    /// The error as a problem that is not yet placed.
     pub fn problem(self) -> Problem {
         Problem::error(self.code, self.message).hint(self.hint)
     }
 }
 
-/// A secret in a sentence: `` `tls_key` of base domain acme/k.example.com ``.
+/// A secret as a sentence names it: `` `tls_key` of base domain acme/k.example.com ``.
 fn describe(reference: &SecretRef) -> String {
     format!("`{}` of {}", reference.field, reference.resource)
 }

@@ -1,4 +1,4 @@
-//! Where manifests go: observed before planning, written by the executor.
+//! Targets: observed before planning, written by the executor.
 
 mod directory;
 mod error;
@@ -18,82 +18,69 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::catalog::{Recorded, RecordedFleet, RecordedObject, RecordedResource};
-use crate::health::{FleetSeen, Wanted};
+use crate::health::{AppliedCluster, FleetObservation};
 use crate::names::{Digest, FleetKey, ObjectKey, ResourceKey};
-use crate::plan::preflight::{Extras, Facts};
+use crate::plan::preflight::{Extras, PreflightFacts};
 use crate::plan::{Observed, ObservedFleet};
-use crate::render::{Desired, Objects};
+use crate::render::{Desired, FleetManifests};
 
 pub use crate::plan::ResourceMark;
 pub use directory::DirectoryTarget;
 pub use error::TargetError;
-pub use kubernetes::{Cluster, KubeError, KubernetesTarget, Trial, calls};
-pub use memory::{Basis, Begun, Memory};
-pub use pace::Pace;
+pub use kubernetes::{DryRunStep, KubeError, KubernetesCluster, KubernetesTarget, calls};
+pub use memory::{FleetBasis, PendingObservation, TargetMemory};
+pub use pace::Backoff;
 
-/// What a fleet's manifests are written to.
 pub enum Target {
-    /// A folder of files, for another engine to apply.
     Directory(DirectoryTarget),
-    /// A Kubernetes cluster.
     Kubernetes(KubernetesTarget),
 }
 
-/// What changes on a target when something does that a look at it would find.
-enum Footprint {
-    /// Of a folder.
-    Directory(directory::Footprint),
-    /// The revision of what is told of a Kubernetes cluster.
+/// A cheap fingerprint of a target, which changes when a new observation would.
+enum TargetFootprint {
+    Directory(directory::FolderFootprint),
+    /// The revision of a watched Kubernetes cluster.
     Kubernetes(u64),
 }
 
-/// One object as it will be written.
-pub struct Write {
-    /// What it is.
+pub struct ObjectWrite {
     pub key: ObjectKey,
-    /// The resource that it is made for.
     pub owner: ResourceKey,
-    /// The digest of its manifest, with secrets as references.
+    /// The digest of the manifest, with secrets as references.
     pub applied: Digest,
-    /// The manifest with the secrets' bytes in it.
+    /// The manifest with the secrets' bytes filled in.
     pub filled: Value,
-    /// Whether nothing was there when it was planned, so that it is made and not changed.
+    /// Whether the plan found no object there, so that the write creates one.
     pub new: bool,
-    /// The one that is there is deleted first, since some of its fields never change.
+    /// Delete the present object first, because a changed field is immutable.
     pub recreate: bool,
 }
 
-/// One thing that is done to an object.
 pub struct Task {
-    /// The object.
     pub object: ObjectKey,
-    /// The target's name for the one that was planned for; none where nothing was there.
+    /// The UID of the object that the plan was made for. None when there was no object.
     pub uid: Option<String>,
-    /// Whether it is deleted, rather than made or changed as was intended.
     pub deletes: bool,
 }
 
-/// What came of a task: the target's name for the object as it is now; none when it is gone.
-pub type Taken = Result<Option<String>, TargetError>;
+/// The outcome of a task: the object's UID now, or none when it is gone.
+pub type TaskResult = Result<Option<String>, TargetError>;
 
-/// What is about to happen on a target. It is written there before anything else is.
+/// The intent of a round. It is written to the target before the first change.
 #[derive(Default)]
 pub struct Intent {
-    /// The objects that will be made or changed.
-    pub writes: Vec<Write>,
-    /// The objects that will be deleted.
+    pub writes: Vec<ObjectWrite>,
     pub deletes: Vec<ObjectKey>,
-    /// The resources that they belong to.
     pub marks: BTreeMap<ResourceKey, ResourceMark>,
 }
 
 impl Target {
-    /// Looks at everything of ours on the target, and at what stands where ours should be. Where a resource that is still
-    /// `there` is desired no more, what it would leave behind is looked for, too.
+    /// Reads all our objects on the target, and foreign objects in places where ours should be. For a
+    /// resource in `there` that is no longer desired, it also finds what deleting it would leave behind.
     pub async fn observe(
         &self,
         recorded: &RecordedFleet,
-        desired: Option<&Objects>,
+        desired: Option<&FleetManifests>,
         there: &BTreeMap<ResourceKey, RecordedResource>,
     ) -> ObservedFleet {
         match self {
@@ -102,17 +89,17 @@ impl Target {
         }
     }
 
-    /// Finds out what a Kubernetes cluster has beside our own objects, and what we may do there; none for a folder, and where
-    /// there is no way to the cluster. `extras` asks, too, for what it takes to make them. A
-    /// process that runs on knows them from an earlier round, and may know them for a long time.
-    pub async fn preflight(&self, extras: Extras) -> Option<Arc<Facts>> {
+    /// Collects what a Kubernetes cluster has beside our objects, and our permissions there. `extras` adds
+    /// what is needed to create them. Returns none for a folder and without a usable kubeconfig. The daemon
+    /// may return facts that were cached in an earlier round, however old.
+    pub async fn preflight(&self, extras: Extras) -> Option<Arc<PreflightFacts>> {
         match self {
             Target::Directory(_) => None,
             Target::Kubernetes(cluster) => cluster.facts(extras).await,
         }
     }
 
-    /// Whether what [`Target::preflight`] gives was found out a short while ago, so that a change may depend on it.
+    /// Whether the facts of [`Target::preflight`] are recent enough for a change to depend on.
     pub fn knows_facts(&self) -> bool {
         match self {
             Target::Directory(_) => true,
@@ -120,15 +107,16 @@ impl Target {
         }
     }
 
-    /// Finds out anew what [`Target::preflight`] gives.
-    pub async fn preflight_again(&self, extras: Extras) -> Option<Arc<Facts>> {
+    /// Collects the facts of [`Target::preflight`] again, past the cache.
+    pub async fn preflight_again(&self, extras: Extras) -> Option<Arc<PreflightFacts>> {
         match self {
             Target::Directory(_) => None,
             Target::Kubernetes(cluster) => cluster.find_facts(extras).await,
         }
     }
 
-    /// A number that changes with what [`Target::observe`] would find; none where that could change unseen.
+    /// A number that changes whenever the result of [`Target::observe`] would. None when a change could go
+    /// unnoticed.
     pub fn revision(&self) -> Option<u64> {
         match self {
             Target::Directory(_) => None,
@@ -136,7 +124,8 @@ impl Target {
         }
     }
 
-    /// A number that changes with what [`Target::see`] would see; none where that could change unseen.
+    /// A number that changes whenever the result of [`Target::see`] would. None when a change could go
+    /// unnoticed.
     pub fn health_revision(&self) -> Option<u64> {
         match self {
             Target::Directory(_) => None,
@@ -144,55 +133,60 @@ impl Target {
         }
     }
 
-    /// Looks at everything by which the fleet's clusters are judged; none where nothing runs. What
-    /// is wanted of them follows from what [`Target::observe`] found.
+    /// Reads everything that the health of the fleet's clusters is judged by. Returns none for a folder.
+    /// `wanted` follows from the result of [`Target::observe`].
     ///
     /// # Errors
-    /// When the target can't be read. What only may not be read is told in what is seen.
-    pub async fn see(
+    /// When the target can't be read. A missing permission alone is no error; the result says so.
+    pub async fn observe_health(
         &self,
-        wanted: &BTreeMap<ResourceKey, Wanted>,
-    ) -> Result<Option<FleetSeen>, TargetError> {
+        wanted: &BTreeMap<ResourceKey, AppliedCluster>,
+    ) -> Result<Option<FleetObservation>, TargetError> {
         match self {
             Target::Directory(_) => Ok(None),
-            Target::Kubernetes(cluster) => Ok(Some(cluster.while_planning(cluster.see(wanted)).await?)),
+            Target::Kubernetes(cluster) => {
+                Ok(Some(cluster.while_planning(cluster.observe_health(wanted)).await?))
+            }
         }
     }
 
-    /// What a look at the target would look at, to be taken before it; none where a change could go unseen.
-    fn footprint(&self, now: SystemTime) -> Option<Footprint> {
+    /// A footprint, to be taken before the observation that it represents. None when a change could go
+    /// unnoticed.
+    fn footprint(&self, now: SystemTime) -> Option<TargetFootprint> {
         match self {
-            Target::Directory(directory) => directory.footprint(now).map(Footprint::Directory),
-            Target::Kubernetes(cluster) => cluster.revision().map(Footprint::Kubernetes),
+            Target::Directory(directory) => directory.footprint(now).map(TargetFootprint::Directory),
+            Target::Kubernetes(cluster) => cluster.revision().map(TargetFootprint::Kubernetes),
         }
     }
 
-    /// Whether the target is as it was when a footprint was taken. What is in a folder may be trusted to be.
-    fn has(&self, footprint: &Footprint, is_trusted: bool) -> bool {
+    /// Whether the target is unchanged since the footprint was taken. With `is_trusted`, a folder's files are
+    /// not checked.
+    fn is_unchanged_since(&self, footprint: &TargetFootprint, is_trusted: bool) -> bool {
         match (self, footprint) {
-            (Target::Directory(directory), Footprint::Directory(footprint)) => {
+            (Target::Directory(directory), TargetFootprint::Directory(footprint)) => {
                 footprint.is_of(directory) && (is_trusted || footprint.holds())
             }
-            (Target::Kubernetes(_), Footprint::Kubernetes(revision)) => self.revision() == Some(*revision),
+            (Target::Kubernetes(_), TargetFootprint::Kubernetes(revision)) => {
+                self.revision() == Some(*revision)
+            }
             _ => false,
         }
     }
 
-    /// Writes down on the target what is about to happen, and what came of what was written down before.
+    /// Records the intent on the target, after settling what an earlier round left unfinished.
     ///
     /// # Errors
-    /// When the target can't be written or what it remembers is damaged. Nothing has happened then.
+    /// When the target can't be written or its inventory is damaged. Nothing was changed then.
     pub async fn begin(&self, intent: Intent) -> Result<Session, TargetError> {
         match self {
             Target::Directory(directory) => {
-                let session = directory.begin(intent).map_err(|error| directory.told(error))?;
+                let session = directory.begin(intent).map_err(|error| directory.publish_error(error))?;
                 Ok(Session::Directory(Box::new(session)))
             }
             Target::Kubernetes(cluster) => Ok(Session::Kubernetes(Box::new(cluster.begin(intent).await?))),
         }
     }
 
-    /// What the target remembers of resources.
     async fn marks(&self) -> Result<BTreeMap<ResourceKey, ResourceMark>, TargetError> {
         match self {
             Target::Directory(directory) => directory.marks(),
@@ -201,32 +195,30 @@ impl Target {
     }
 }
 
-/// One round of writing to a target. What is intended is written down when it begins.
 pub enum Session {
-    /// To a folder of files.
-    Directory(Box<directory::Session>),
-    /// To a Kubernetes cluster.
-    Kubernetes(Box<kubernetes::Session>),
+    Directory(Box<directory::FolderSession>),
+    Kubernetes(Box<kubernetes::ClusterSession>),
 }
 
 impl Session {
-    /// Gets ready to apply these objects. What can't be applied says so when it is.
+    /// Writes these objects to disk ahead of their tasks. An object that can't be written fails only in its
+    /// own task.
     ///
     /// # Errors
-    /// When the target refuses altogether. Nothing has changed then.
+    /// When the target refuses everything. Nothing was changed then.
     pub async fn prepare<'k>(
         &mut self,
         keys: impl IntoIterator<Item = &'k ObjectKey>,
     ) -> Result<(), TargetError> {
         match self {
             Session::Directory(session) => {
-                session.prepare(keys).await.map_err(|error| session.target().told(error))
+                session.prepare(keys).await.map_err(|error| session.target().publish_error(error))
             }
             Session::Kubernetes(_) => Ok(()),
         }
     }
 
-    /// Whether another task can be begun: a cluster takes many at a time, a folder one after the other.
+    /// Whether another task can start: a Kubernetes cluster takes many at a time, a folder one.
     pub fn has_room(&self) -> bool {
         match self {
             Session::Directory(session) => session.has_room(),
@@ -234,7 +226,7 @@ impl Session {
         }
     }
 
-    /// Begins a task. Those that run at the same time must not depend on each other. [`Session::next`] goes on with it.
+    /// Starts a task, which [`Session::next`] drives. Concurrent tasks must not depend on each other.
     pub fn start(&mut self, number: usize, task: Task) {
         match self {
             Session::Directory(session) => session.start(number, task),
@@ -242,33 +234,34 @@ impl Session {
         }
     }
 
-    /// Waits for the next of the tasks that were begun, and gives its number and what came of it; none when there is no
-    /// other. [`Session::sync`] makes it last.
+    /// Waits for the next task to end, and returns its number and outcome. None when no task is running. Call
+    /// [`Session::sync`] to make the outcome durable.
     ///
-    /// An object that isn't the one that was planned for by then is left as it is, which is an error. So is one that the
-    /// target refuses to change. A deleted object is gone when this comes back; that it was gone before is no error.
-    pub async fn next(&mut self) -> Option<(usize, Taken)> {
+    /// An object other than the planned one is left alone and is an error, and so is a refused change.
+    /// Deletion waits until the object is gone; an object that was gone before is no error.
+    pub async fn next(&mut self) -> Option<(usize, TaskResult)> {
         match self {
             Session::Directory(session) => {
                 let (number, taken) = session.next().await?;
-                Some((number, taken.map_err(|error| session.target().told(error))))
+                Some((number, taken.map_err(|error| session.target().publish_error(error))))
             }
             Session::Kubernetes(session) => session.next().await,
         }
     }
 
-    /// Waits until everything that was applied lasts. Nothing may be recorded as done before.
+    /// Makes everything that was applied durable. Record nothing as done before this returns.
     ///
     /// # Errors
-    /// When it can't be made to. What was applied since the last time may be lost then.
+    /// When the disk refuses. What was applied since the last call may be lost then.
     pub async fn sync(&mut self) -> Result<(), TargetError> {
         match self {
-            Session::Directory(session) => session.sync().await.map_err(|error| session.target().told(error)),
+            Session::Directory(session) => {
+                session.sync().await.map_err(|error| session.target().publish_error(error))
+            }
             Session::Kubernetes(_) => Ok(()),
         }
     }
 
-    /// The objects that are known to be on the target.
     pub fn known(&self) -> BTreeSet<ObjectKey> {
         match self {
             Session::Directory(session) => session.known().cloned().collect(),
@@ -276,7 +269,6 @@ impl Session {
         }
     }
 
-    /// The resources that the target remembers as protected.
     pub fn protected(&self) -> BTreeSet<ResourceKey> {
         match self {
             Session::Directory(session) => session.protected(),
@@ -284,20 +276,20 @@ impl Session {
         }
     }
 
-    /// What the target itself can tell of an object of ours, for a record that was lost.
+    /// Rebuilds a lost record of an object of ours from what the target knows.
     ///
     /// # Errors
     /// When the object can't be read.
     pub async fn recall(&self, key: &ObjectKey) -> Result<Option<RecordedObject>, TargetError> {
         match self {
             Session::Directory(session) => {
-                session.recall(key).await.map_err(|error| session.target().told(error))
+                session.recall(key).await.map_err(|error| session.target().publish_error(error))
             }
             Session::Kubernetes(session) => Ok(session.recall(key)),
         }
     }
 
-    /// Writes down what came of the round. `mark` gives what is now recorded of a resource.
+    /// Records the outcome of the round. `mark` returns what is now recorded of a resource.
     ///
     /// # Errors
     /// When the target refuses. The next round settles what is left.
@@ -308,15 +300,15 @@ impl Session {
         match self {
             Session::Directory(session) => {
                 let target = session.target().clone();
-                session.finish(mark).await.map_err(|error| target.told(error))
+                session.finish(mark).await.map_err(|error| target.publish_error(error))
             }
             Session::Kubernetes(session) => Ok(session.finish(mark).await?),
         }
     }
 }
 
-/// The object as it is known: it may have been made in another version of its API. In the order of keys, the versions of an
-/// object stand next to each other.
+/// Finds the key under which an object is known. It may have been created in another version of its API; such
+/// keys sort next to each other.
 fn find<'o, T>(objects: &'o BTreeMap<ObjectKey, T>, key: &ObjectKey) -> Option<&'o ObjectKey> {
     if let Some((known, _)) = objects.get_key_value(key) {
         return Some(known);
@@ -329,51 +321,45 @@ fn find<'o, T>(objects: &'o BTreeMap<ObjectKey, T>, key: &ObjectKey) -> Option<&
     versions.find(|known| known.group() == key.group())
 }
 
-/// Where a fleet's manifests go.
-pub enum Place {
+pub enum TargetLocation {
     /// A folder, `<output>/<organization>/<fleet>/<path>`, with the `path` of the fleet's spec.
     Folder(Option<String>),
-    /// A Kubernetes cluster.
-    Kubernetes(Cluster),
+    Kubernetes(KubernetesCluster),
 }
 
-/// The targets of an installation, by fleet.
 #[derive(Default)]
 pub struct Targets {
     targets: BTreeMap<FleetKey, Target>,
 }
 
 impl Targets {
-    /// These targets.
     pub fn new(targets: BTreeMap<FleetKey, Target>) -> Self {
         Self { targets }
     }
 
-    /// The targets of fleets, each at its place.
     pub fn for_fleets(
         output_dir: &Utf8Path,
         installation: Uuid,
-        fleets: impl IntoIterator<Item = (FleetKey, Place)>,
+        fleets: impl IntoIterator<Item = (FleetKey, TargetLocation)>,
     ) -> Self {
         let target = |fleet: FleetKey, place| match place {
-            Place::Folder(path) => {
+            TargetLocation::Folder(path) => {
                 let path = Utf8PathBuf::from(path.unwrap_or_default());
                 Target::Directory(DirectoryTarget::new(output_dir.to_owned(), fleet, path, installation))
             }
-            Place::Kubernetes(cluster) => {
+            TargetLocation::Kubernetes(cluster) => {
                 Target::Kubernetes(KubernetesTarget::new(fleet, installation, cluster))
             }
         };
         Self::new(fleets.into_iter().map(|(fleet, place)| (fleet.clone(), target(fleet, place))).collect())
     }
 
-    /// A fleet's target.
     pub fn get(&self, fleet: &FleetKey) -> Option<&Target> {
         self.targets.get(fleet)
     }
 
-    /// Looks at all targets. What is desired says where something foreign could be in the way, and what is recorded
-    /// spares reading what is as it was applied.
+    /// Observes all targets, one after the other. `desired` says where foreign objects could be in the way.
+    /// `recorded` spares reading objects that are still as they were applied.
     pub async fn observe(&self, recorded: &Recorded, desired: &Desired) -> Observed {
         let mut observed = Observed::default();
         let nothing = RecordedFleet::default();
@@ -385,16 +371,14 @@ impl Targets {
         observed
     }
 
-    /// The fleets that have a target.
     pub fn fleets(&self) -> impl Iterator<Item = &FleetKey> {
         self.targets.keys()
     }
 
-    /// What the targets of some fleets remember of resources.
-    pub async fn marks(&self, chosen: impl Fn(&FleetKey) -> bool) -> Marks {
+    pub async fn marks(&self, chosen: impl Fn(&FleetKey) -> bool) -> TargetMarks {
         let chosen = self.targets.iter().filter(|(fleet, _)| chosen(fleet));
         let read = chosen.map(|(fleet, target)| async move { (fleet, target.marks().await) });
-        let mut marks = Marks::default();
+        let mut marks = TargetMarks::default();
         for (fleet, read) in join_all(read).await {
             match read {
                 Ok(remembered) => marks.remembered.extend(remembered),
@@ -405,11 +389,10 @@ impl Targets {
     }
 }
 
-/// What targets remember of resources.
 #[derive(Debug, Default)]
-pub struct Marks {
-    /// By resource.
+pub struct TargetMarks {
     pub remembered: BTreeMap<ResourceKey, ResourceMark>,
-    /// The fleets whose targets could not be read, with why. What they remember is unknown, and not nothing.
+    /// The fleets whose targets couldn't be read, with the reason. Their marks are unknown, which is not the
+    /// same as none.
     pub unread: BTreeMap<FleetKey, TargetError>,
 }

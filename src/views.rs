@@ -1,5 +1,5 @@
-//! What is shown of a round, as data: the same from a running process, which sends it, and from a command that has made the
-//! round itself.
+//! Views of a round as data: the same whether a running process sends them or a command made the round
+//! itself.
 
 pub mod clients;
 pub mod records;
@@ -11,22 +11,21 @@ use serde::{Deserialize, Serialize};
 use crate::names::{Kind, ResourceKey};
 use crate::round::Round;
 
-/// Why something can't be shown that was asked for.
+/// Why something can't be shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unshown {
-    /// Why, as a sentence without a full stop.
+pub struct NotFound {
+    /// A sentence without a full stop.
     pub message: String,
-    /// What to do next.
     pub hint: String,
-    /// Whether the question has to be another one, and not the specs.
+    /// Whether the command is at fault, and not the specs.
     pub is_usage: bool,
 }
 
-/// The cluster that a person means.
+/// Finds a cluster by its name or path.
 ///
 /// # Errors
-/// When there is none, or one in several organizations.
-pub fn find_cluster(round: &Round, named: &str) -> Result<ResourceKey, Unshown> {
+/// When there is none, or the name exists in several organizations.
+pub fn find_cluster(round: &Round, named: &str) -> Result<ResourceKey, NotFound> {
     let path = match named.split_once('/') {
         Some((kind, path)) if path.contains('/') && Kind::meant_by(kind) == Some(Kind::Cluster) => path,
         _ => named,
@@ -51,5 +50,5 @@ pub fn find_cluster(round: &Round, named: &str) -> Result<ResourceKey, Unshown> 
             format!("name one of: {}", names(&mut several.iter().copied())),
         ),
     };
-    Err(Unshown { message, hint, is_usage: meant.len() > 1 })
+    Err(NotFound { message, hint, is_usage: meant.len() > 1 })
 }

@@ -1,28 +1,26 @@
-//! A real API server takes every manifest as it is: it knows each field, warns of none, and stores what it was sent.
+//! A real API server accepts every manifest: it knows each field, warns of none, and stores what it was sent.
 
 use serde_json::{Value, json};
 
 use crate::support::control_plane::ControlPlane;
 use crate::support::{Tree, stories};
 
-/// The manifests of an example, as they are written for a fleet that is a folder.
+/// The manifests of an example, as they are written for a directory fleet.
 fn manifests(story: &str) -> Vec<Value> {
     let tree = Tree::example(story);
     tree.run("apply tree --yes").expect(0);
     let files = tree.output().into_iter().filter(|(path, _)| path.ends_with(".yaml"));
     let mut manifests: Vec<Value> =
         files.map(|(_, bytes)| serde_saphyr::from_slice(&bytes).unwrap()).collect();
-    // Before everything that is in them.
+    // Namespaces first: the other manifests are in them.
     manifests.sort_by_key(|manifest| manifest["kind"] != "Namespace");
     manifests
 }
 
-/// As documents of one file.
 pub fn documents(manifests: &[Value]) -> String {
     manifests.iter().map(|manifest| format!("{manifest}\n---\n")).collect()
 }
 
-/// What the server has stored of the manifests' objects.
 fn stored(plane: &ControlPlane, manifests: &[Value]) -> Vec<Value> {
     let list = plane.kubectl("get -f - -o json", &documents(manifests)).expect(0);
     match serde_json::from_str(&list.out).unwrap() {
@@ -34,7 +32,7 @@ fn stored(plane: &ControlPlane, manifests: &[Value]) -> Vec<Value> {
     }
 }
 
-/// Where something of `sent` is missing or another in `stored`, which may have more.
+/// Paths where `stored` lacks a value of `sent` or has a different one. Extra values are allowed.
 pub fn lost(sent: &Value, stored: &Value, path: &str) -> Vec<String> {
     match (sent, stored) {
         (Value::Object(sent), Value::Object(stored)) => sent
@@ -57,7 +55,6 @@ pub fn lost(sent: &Value, stored: &Value, path: &str) -> Vec<String> {
     }
 }
 
-/// The manifest of the quickstart's larger cluster, in a namespace of its own.
 fn kafka(namespace: &str) -> Value {
     let mut kafka = manifests("quickstart")
         .into_iter()
@@ -111,7 +108,7 @@ fn what_the_server_drops_or_changes_or_warns_of_is_found() {
 
     let mut kafka = kafka(&namespace);
     kafka["spec"]["kafka"]["replicas"] = 3.into();
-    // An apply by the server refuses unknown fields in any case; other requests ask it to.
+    // Server-side apply refuses unknown fields in any case; other requests ask for it.
     plane.kubectl("create --validate=ignore -f -", &kafka.to_string()).expect(0);
     let stored = stored(plane, std::slice::from_ref(&kafka));
     assert_eq!(lost(&kafka, &stored[0], ""), [".spec.kafka.replicas is gone"]);

@@ -1,4 +1,4 @@
-//! Every integration test, in one binary, because linking is what costs.
+//! All integration tests in one binary, since linking takes most of the build time.
 
 #![allow(clippy::disallowed_methods, reason = "the bans are for the core; a test needs the world")]
 

@@ -1,4 +1,4 @@
-//! The interface over HTTP, as scripts call it: the real binary, a real socket, and specs in a folder or a repository.
+//! The HTTP API as scripts call it: the real binary, a real socket, and specs in a folder or a repository.
 
 mod allowance;
 mod away;
@@ -25,17 +25,14 @@ use crate::service::http::{address, send};
 use crate::support::Tree;
 use crate::support::serve::Serve;
 
-/// Who may do everything in these tests.
 const ROOT: &str = "root@streamfleet.example.com";
 
-/// A daemon that answers, and a token of a super user.
 struct Api<'t> {
     serve: Serve<'t>,
     address: String,
     token: String,
 }
 
-/// What was answered.
 #[derive(Debug)]
 struct Reply {
     status: u16,
@@ -44,12 +41,11 @@ struct Reply {
 }
 
 impl<'t> Api<'t> {
-    /// With the specs in a folder.
     fn start(tree: &'t Tree) -> Self {
         Self::start_with(tree, "serve --specs tree --config settings.toml", "")
     }
 
-    /// With the specs in a repository beside the tree, `specs.git`, to which the tree is pushed.
+    /// Starts with the specs in a repository beside the tree, `specs.git`, to which the tree is pushed.
     fn start_git(tree: &'t Tree) -> Self {
         git(&tree.beside(""), "init --quiet --bare --initial-branch=main specs.git");
         git(&tree.path(), "init --quiet --initial-branch=main");
@@ -69,19 +65,16 @@ impl<'t> Api<'t> {
         Api { serve, address, token }
     }
 
-    /// Calls as the super user.
     #[track_caller]
     fn call(&self, what: &str, body: impl Into<Value>) -> Reply {
         self.call_as(&self.token, what, &[], body)
     }
 
-    /// Looks as the super user.
     #[track_caller]
     fn get(&self, path: &str) -> Reply {
         self.call(&format!("GET {path}"), Value::Null)
     }
 
-    /// Calls with a token and headers.
     #[track_caller]
     fn call_as(&self, token: &str, what: &str, headers: &[(&str, &str)], body: impl Into<Value>) -> Reply {
         let body = match body.into() {
@@ -96,7 +89,6 @@ impl<'t> Api<'t> {
         Reply::of(send(&self.address, what, &all, &body))
     }
 
-    /// The tree's clusters are made.
     fn settle(&self) {
         self.serve.until("all is made", || {
             let clusters = self.get("/v1/clusters");
@@ -114,14 +106,12 @@ impl Reply {
         Reply { status, head, body }
     }
 
-    /// It has this status.
     #[track_caller]
     fn expect(self, status: u16) -> Self {
         assert_eq!(self.status, status, "{}{:#}", self.head, self.body);
         self
     }
 
-    /// It is a problem document with this code and detail.
     #[track_caller]
     fn refused(&self, status: u16, code: &str, detail: &str) {
         assert_eq!(
@@ -136,14 +126,12 @@ impl Reply {
         assert_eq!(self.body["request_id"].as_str(), id.as_deref(), "{}", self.head);
     }
 
-    /// A header, by its name in lower case.
     fn header(&self, name: &str) -> Option<String> {
         let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
         lines.find(|(known, _)| *known == name).map(|(_, value)| value.to_owned())
     }
 }
 
-/// A token, made as a person would.
 #[track_caller]
 fn new_token(tree: &Tree, owner: &str, organization: &str, access: &str) -> String {
     let whole = if organization == "*" {
@@ -160,7 +148,6 @@ fn new_token(tree: &Tree, owner: &str, organization: &str, access: &str) -> Stri
     token
 }
 
-/// Runs git somewhere, as somebody.
 #[track_caller]
 fn git(folder: &Path, words: &str) -> String {
     let mut git = Command::new("git");
@@ -172,7 +159,6 @@ fn git(folder: &Path, words: &str) -> String {
     String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
 }
 
-/// Commits and pushes what is in the tree.
 #[track_caller]
 fn push(tree: &Tree, message: &str) {
     git(&tree.path(), "add --all");

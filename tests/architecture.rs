@@ -1,20 +1,18 @@
-//! Holds the table of who may use whom, by reading the sources.
+//! Checks the table of module dependencies by reading the sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The pure core, lowest first: each may use itself and those before it.
+/// The pure core, lowest first: each module may use itself and those before it.
 const CORE: [&str; 10] =
     ["parallel", "names", "problem", "spec", "config", "catalog", "health", "render", "plan", "interface"];
 /// Each may use the core and itself, never another effect.
 const EFFECTS: [&str; 4] = ["source", "secret", "state", "target"];
-/// Uses the core and the effects.
 const EXECUTE: &str = "execute";
-/// Each uses all before it.
+/// Each may use all before it.
 const SHELL: [&str; 6] = ["round", "views", "vitals", "api", "daemon", "cli"];
-/// What gives the core away when it reaches for the outside. `clippy.toml` bans the single functions; these are whole
-/// modules and crates.
+/// Modules and crates that the core must not use. `clippy.toml` bans single functions.
 const IMPURE: [&str; 11] = [
     "std::fs",
     "net::Tcp",
@@ -46,7 +44,7 @@ fn allowed(user: &str) -> BTreeSet<&str> {
     allowed
 }
 
-/// The Rust files under `src`, with the top module that each belongs to and its text without comments and tests.
+/// The Rust files of the core and of `src`, with their top module and their text without comments and tests.
 fn sources() -> BTreeMap<PathBuf, (String, String)> {
     fn walk(folder: &Path, root: &Path, found: &mut BTreeMap<PathBuf, (String, String)>) {
         for entry in fs::read_dir(folder).unwrap() {
@@ -65,14 +63,16 @@ fn sources() -> BTreeMap<PathBuf, (String, String)> {
             }
         }
     }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut found = BTreeMap::new();
-    walk(&root, &root, &mut found);
+    for root in ["crates/core/src", "src"] {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(root);
+        walk(&root, &root, &mut found);
+    }
     found
 }
 
-/// A file's code: no comments, and no test modules. As rustfmt leaves it, an item ends with its first line that begins
-/// with a brace or, where it has no body, with its first line.
+/// A file's code without comments and test modules. In rustfmt's layout, an item ends with its first line
+/// that begins with a brace or, without a body, with its first line.
 fn code(text: &str) -> String {
     let mut lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
     let mut code = String::new();
@@ -97,7 +97,8 @@ fn only_tests_and_comments_are_left_out_of_account() {
     assert_eq!(code(text), "use a;\nuse d;\n");
 }
 
-/// The top modules that a text names: `crate::plan::Plan` and each branch of `use crate::{plan, spec::Fleet}`.
+/// The top modules that a text names, in paths (`crate::plan::Plan`) and in each branch of
+/// `use crate::{plan, spec::Fleet}`.
 fn uses(text: &str) -> BTreeSet<String> {
     let mut used = BTreeSet::new();
     for after in text.split("crate::").skip(1) {

@@ -1,4 +1,4 @@
-//! Backups as files: what is in one, who can read it, and what is refused as one.
+//! Backup files: their content, who can read them, and what is refused.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,6 @@ use secrecy::ExposeSecret as _;
 use crate::restore::{FINGERPRINT, IDENTITIES, REGISTRY, STATE, applied, backed_up, kept, lose, mode};
 use crate::support::Tree;
 
-/// The entries of a backup, by name, as any program that knows tar reads them.
 fn entries(file: &Path) -> Vec<(String, Vec<u8>)> {
     let mut archive = tar::Archive::new(fs::File::open(file).unwrap());
     let read = |entry: std::io::Result<tar::Entry<fs::File>>| {
@@ -25,7 +24,7 @@ fn write_archive(file: &Path, entries: &[(String, Vec<u8>)]) {
     for (name, bytes) in entries {
         let mut header = tar::Header::new_ustar();
         header.set_size(bytes.len() as u64);
-        // The library refuses to write names that lead out of a folder, as somebody else's wouldn't.
+        // The library refuses names that lead out of a folder; an attacker's wouldn't.
         header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
         header.set_mode(0o600);
         header.set_cksum();

@@ -1,5 +1,5 @@
-//! What a change is put down to when the round that began it came to no end, and when nothing but this software or its
-//! settings is new. Only what this software causes by itself asks a person before it disrupts anything.
+//! The cause of a change after an unfinished round, and when only this software or its settings are new. Only
+//! a change caused by the software alone needs approval before it disrupts anything.
 
 use std::fs;
 
@@ -24,7 +24,7 @@ async fn applied(around: &Surroundings) -> Tree {
     tree
 }
 
-/// The surroundings when brokers get more memory, which restarts them.
+/// Surroundings that give brokers more memory, which restarts them.
 fn larger(software: &'static str) -> Surroundings {
     let mut around = Surroundings { software, ..Surroundings::default() };
     around.config.units.standard.broker_memory_mib += 1024;

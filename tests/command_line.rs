@@ -1,4 +1,4 @@
-//! The binary as a program among programs: codes, formats, colours, pipes.
+//! The binary as a program: exit codes, formats, colours, pipes.
 
 use std::io::Read as _;
 use std::process::Stdio;

@@ -1,4 +1,4 @@
-//! The control plane that other tests stand on keeps its own promises.
+//! Tests of the control plane that other tests use.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -9,7 +9,7 @@ use streamfleet::spec::kubeconfig::{KubeAccess, KubeAuth};
 
 use crate::support::control_plane::{ControlPlane, Folder, until};
 
-/// Whether a process is there. One that has ended and that nobody has asked about yet is not.
+/// Whether a process runs. A zombie doesn't.
 fn is_alive(process: u32) -> bool {
     fs::read_to_string(format!("/proc/{process}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
 }
@@ -35,7 +35,7 @@ fn a_kubeconfig_of_a_service_account_is_what_a_spec_takes_and_allows_what_its_ro
     ] {
         plane.kubectl(&format!("{role} --namespace={namespace}"), "").expect(0);
     }
-    // The server learns of a role a moment after it is stored.
+    // A stored role takes a moment to become active.
     until("the role holds", || (plane.kubectl_with(&kubeconfig, &list).code == 0).then_some(()));
     plane.kubectl_with(&kubeconfig, "get configmaps --namespace=default").expect(1).says(&["cannot list"]);
 }
@@ -86,7 +86,7 @@ fn nothing_is_left_of_a_test_process_that_is_killed() {
 #[test]
 #[ignore = "another test runs it and kills it"]
 fn waits_to_be_killed() {
-    // By a thread that ends, as each test's does.
+    // From a thread that ends, as each test's does.
     let plane = std::thread::spawn(ControlPlane::start).join().unwrap();
     let processes: Vec<String> = plane.processes().iter().map(u32::to_string).collect();
     println!("plane: {} {}", plane.folder().display(), processes.join(" "));

@@ -1,4 +1,4 @@
-//! Random damage to a file of a tree: what an editor, a merge, a full disk or a hasty person does to it.
+//! Random damage to a file of a tree, as by an editor, a merge, a full disk or a hasty edit.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use proptest::sample::{Index, select};
 
 use crate::support::Tree;
 
-/// One way to damage a file. Each place is taken of what the file has.
+/// One way to damage a file. Places are taken relative to the file's content.
 #[derive(Debug, Clone)]
 pub enum Damage {
     Remove,
@@ -22,10 +22,10 @@ pub enum Damage {
     Indent(Index, &'static str),
 }
 
-/// What YAML gives a meaning to, and what no text has.
+/// YAML's special characters, and characters that no text has.
 const MARKS: [&str; 16] =
     ["\n", " ", ":", ": ", "-", "---\n", "{", "}", "[", "]", "\"", "'", "#", "&a ", "*a", "\0"];
-/// Other names in the same folder, in another, and such as no spec has.
+/// Other names in the same folder, in another, and names that no spec file has.
 const NAMES: [&str; 5] =
     ["acme/renamed.yaml", "renamed.yml", "globex/renamed.yaml", "acme/spec.yaml.orig", "acme/.spec.yaml"];
 
@@ -47,7 +47,7 @@ impl Damage {
         ]
     }
 
-    /// Damages a file that is there and has something in it. Gives its new name where it has got one.
+    /// Damages a file that exists and isn't empty. Returns its new name if it was renamed.
     pub fn inflict(&self, tree: &Tree, path: &str) -> Option<String> {
         let bytes = tree.read_bytes(path);
         match self {

@@ -1,4 +1,4 @@
-//! Edits that look innocent and would lose data, or the way to it: each is stopped in the plan, which says what to do
+//! Edits that look harmless and would lose data, or access to it: the plan stops each and says what to do
 //! instead.
 
 use std::fs;
@@ -9,17 +9,15 @@ const ORDERS: &str = "acme/clusters/orders.yaml";
 const FLEET: &str = "acme/fleets/eu.yaml";
 const DOMAIN: &str = "acme/base-domains/kafka.acme.example.com.yaml";
 
-/// An edit and how it is told.
 struct Edit {
     what: &'static str,
-    /// Files with what stands in them and what it becomes; the settings are [`SETTINGS`].
+    /// File, old text, new text; the settings file is [`SETTINGS`].
     edits: &'static [(&'static str, &'static str, &'static str)],
 }
 
-/// A file of settings beside the tree.
 const SETTINGS: &str = "../config.toml";
 
-/// The sizes behind a unit, spelled out, as an installation does that has its own.
+/// Unit sizes spelled out, as in an installation with sizes of its own.
 const UNITS: &str = "\
 [units.standard]
 brokers_per_unit = 3
@@ -78,7 +76,7 @@ const EDITS: &[Edit] = &[
         what: "move the cluster to another fleet",
         edits: &[(ORDERS, "infrastructure: eu", "infrastructure: us")],
     },
-    // And those that lead to the same by another way.
+    // Other ways to the same result.
     Edit {
         what: "change the fleet's storage class",
         edits: &[(FLEET, "max_tenants: 5", "max_tenants: 5\nadvanced_config: {storage_class: io2}")],
@@ -106,7 +104,6 @@ const EDITS: &[Edit] = &[
     Edit { what: "use another bucket", edits: &[(ORDERS, "acme-log", "acme-log-2")] },
 ];
 
-/// A tree with everything that the edits take, applied.
 fn applied() -> Tree {
     let tree = Tree::example("quickstart");
     tree.edit("organizations.yaml", "  - acme.example.com", "  - example.com");
@@ -142,14 +139,14 @@ fn each_is_stopped_in_the_plan_with_what_to_do_instead() {
         tree.run("apply tree --yes --config config.toml").expect(1);
         assert_eq!(tree.output(), before, "{what}");
         all += &format!("=== {what}\n\n{}\n{}\n", stable(&plan.out), plan.err);
-        // From the last to the first, since a file may be edited twice.
+        // In reverse, since a file may be edited twice.
         edits.iter().zip(kept).rev().for_each(|((file, ..), text)| tree.write(file, text));
         tree.run("plan tree --config config.toml").expect(0);
     }
     insta::assert_snapshot!("stopped", all);
 }
 
-/// Options of brokers can't be refused for what they delete, since that is what they are for: a person has to say so.
+/// Broker options that delete records can't be refused, since that is their purpose: they need approval.
 #[test]
 fn a_shorter_retention_deletes_records_only_when_a_person_says_so() {
     let tree = applied();
@@ -169,7 +166,7 @@ fn a_shorter_retention_deletes_records_only_when_a_person_says_so() {
     assert_ne!(tree.output(), before);
 }
 
-/// What somebody set by hand keeps records, too, be it an option that no spec may set.
+/// An option set by hand also counts as protecting records, even one that no spec may set.
 #[test]
 fn undoing_a_longer_retention_deletes_records_only_when_a_person_says_so() {
     let tree = applied();
@@ -189,7 +186,7 @@ fn undoing_a_longer_retention_deletes_records_only_when_a_person_says_so() {
     assert_ne!(tree.output(), before);
 }
 
-/// A file that holds no manifest any more says nothing of the disks that the cluster has.
+/// A manifest file without a manifest says nothing about the cluster's disks.
 #[test]
 fn a_file_that_cannot_be_read_is_no_way_around() {
     let tree = applied();
@@ -206,7 +203,7 @@ fn a_file_that_cannot_be_read_is_no_way_around() {
     tree.run("apply tree --yes --config config.toml").expect(3);
     assert_eq!(tree.read(pool), "{", "nobody has said so");
 
-    // What it was is known where it is to be that again.
+    // If the spec restores the old size, what was applied last tells what it was.
     tree.edit(ORDERS, "size_gib: 300", "size_gib: 400");
     let plan = tree.run("plan tree --config config.toml").expect(2);
     plan.says(&["can't be read: it is judged by what was applied last, and written anew"]);
@@ -221,7 +218,7 @@ fn a_file_that_cannot_be_read_is_no_way_around() {
     assert_eq!(tree.read(pool), before);
 }
 
-/// A Secret that leaves a folder leaves Kubernetes where the folder is applied with everything else removed.
+/// A Secret removed from a folder also disappears from Kubernetes if the folder is applied with pruning.
 #[test]
 fn secrets_leave_a_folder_only_when_a_person_says_so() {
     let tree = applied();
@@ -241,7 +238,7 @@ fn secrets_leave_a_folder_only_when_a_person_says_so() {
     assert!(!tree.output().iter().any(|(path, _)| path.contains("/secret-")));
 }
 
-/// Whether the older part of the log is in another place can't be seen from here.
+/// A directory target can't tell whether older log segments were moved to tiered storage.
 #[test]
 fn another_place_for_the_older_part_of_the_log_waits_for_a_person() {
     let tree = applied();
@@ -259,7 +256,7 @@ fn another_place_for_the_older_part_of_the_log_waits_for_a_person() {
     assert_ne!(tree.output(), before);
 }
 
-/// Settings that leave all data where it is, but make what is written from now on less safe: the plan says what that means.
+/// Settings that keep all existing data but make new writes less safe: the plan says what that means.
 #[test]
 fn fewer_copies_behind_a_unit_are_said_to_be_fewer() {
     let tree = applied();

@@ -1,4 +1,4 @@
-//! The examples, edited: field by field, and at random.
+//! The examples, edited field by field and at random.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,11 +8,10 @@ use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
 use streamfleet::names::{Digest, ResourceKey};
 use streamfleet::spec::edit::{append, merge_patch, read, remove, set, write};
-use streamfleet::spec::{self, Entry, Snapshot, SourceId};
+use streamfleet::spec::{self, Snapshot, SnapshotEntry, SourceId};
 
 use crate::support::{examples, files};
 
-/// A document of an example.
 #[derive(Debug, Clone)]
 struct Example {
     path: String,
@@ -33,9 +32,8 @@ fn all() -> Vec<Example> {
     found
 }
 
-/// What the documents of a file describe, as the reader sees it.
 fn keys(text: &str) -> Vec<ResourceKey> {
-    let entry = Entry::File { bytes: Arc::from(text.as_bytes()), digest: Digest::of(text) };
+    let entry = SnapshotEntry::File { bytes: Arc::from(text.as_bytes()), digest: Digest::of(text) };
     let snapshot = Snapshot {
         source: SourceId("/specs".to_owned()),
         revision: "1".to_owned(),
@@ -46,7 +44,6 @@ fn keys(text: &str) -> Vec<ResourceKey> {
     spec::read(&snapshot, None).documents().map(|document| document.key.clone()).collect()
 }
 
-/// The lines that are gone, and those that are new.
 fn changed(before: &str, after: &str) -> (Vec<String>, Vec<String>) {
     let diff = TextDiff::from_lines(before, after);
     let lines = |tag: ChangeTag| {
@@ -56,7 +53,6 @@ fn changed(before: &str, after: &str) -> (Vec<String>, Vec<String>) {
     (lines(ChangeTag::Delete), lines(ChangeTag::Insert))
 }
 
-/// The pointers to all values that hold no others.
 fn leaves(value: &Value, pointer: &str, found: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
@@ -113,7 +109,7 @@ fn a_field_that_goes_leaves_the_others_and_comes_back() {
             let own = |line: &String| line.starts_with(name.as_str()) || line.starts_with([' ', '-', '#']);
             assert!(gone.iter().all(own), "{path}: {name}: {gone:?}");
             if !keys(&after).contains(&key) {
-                // Without it nobody knows what it describes, or it is valid no more.
+                // Without this value the document has no identity or is invalid.
                 continue;
             }
             let back = set(&after, &key, &says).unwrap();
@@ -153,7 +149,7 @@ fn more_units_for_a_cluster_are_one_line() {
     );
 }
 
-/// Merge patches that name fields of specs, and others.
+/// Merge patches with known and unknown fields.
 fn patch() -> impl Strategy<Value = Value> {
     let names = vec![
         "kafka_units",
@@ -213,7 +209,7 @@ proptest! {
     #[test]
     fn any_patch_of_an_example_is_made_exactly(example in prop::sample::select(all()), patches in prop::collection::vec(patch(), 1..4)) {
         let Example { mut text, key, .. } = example;
-        // What says which resource it is stays, so that it is found again.
+        // The identity fields stay, so that the document is found again.
         let says = read(&text, &key).unwrap();
         for patch in patches {
             let mut wanted = read(&text, &key).unwrap();
@@ -224,7 +220,7 @@ proptest! {
             let after = set(&text, &key, &wanted);
             let after = after.unwrap_or_else(|refusal| panic!("{refusal}\n{text}\n{wanted}"));
             prop_assert_eq!(read(&after, &key), Ok(wanted));
-            // A comment that is on top stays there.
+            // A comment at the top stays there.
             let top = text.lines().next().filter(|line| line.starts_with('#'));
             prop_assert!(top.is_none_or(|top| after.starts_with(top)));
             text = after;

@@ -1,4 +1,5 @@
-//! Every example works as it stands: it is planned, applied and then has nothing left to do. The plans are recorded.
+//! Every example works as it is: it is planned, applied and then has nothing left to do. The plans are
+//! recorded.
 
 use serde_json::Value;
 use streamfleet::render::yaml::to_yaml;
@@ -20,7 +21,7 @@ fn every_example_is_planned_applied_and_then_done() {
     }
 }
 
-/// Every manifest that was written, as one text, without what is an installation's own.
+/// All written manifests as one text, without values unique to the installation.
 fn manifests(tree: &Tree) -> String {
     let files = tree.output().into_iter().filter(|(path, _)| path.ends_with(".yaml"));
     let manifests = files.map(|(path, bytes)| {
@@ -40,7 +41,8 @@ fn the_same_tree_gives_the_same_bytes() {
     let manifests = |tree: &Tree| {
         tree.run("apply tree --yes").expect(0);
         let mut files = tree.output();
-        // Ids and fingerprints are an installation's own, so only the shape of what carries them can be compared.
+        // Ids and fingerprints are unique to the installation; only the shape of what contains them can be
+        // compared.
         files.retain(|(path, _)| !path.contains("inventory"));
         files
             .into_iter()

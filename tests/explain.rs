@@ -1,4 +1,4 @@
-//! What `explain` says of fields, to the letter.
+//! The exact output of `explain` for fields.
 
 use crate::support::Tree;
 
@@ -90,7 +90,6 @@ fn what_is_not_there_is_said_with_what_was_likely_meant() {
     }
 }
 
-/// Whatever has a field can be explained, down to the last one.
 #[test]
 fn every_field_has_a_meaning() {
     fn walk(tree: &Tree, field: &str, seen: &mut usize) {

@@ -1,4 +1,4 @@
-//! `byok` fleets on a real API server, with everything between the two that can go wrong.
+//! `byok` fleets on a real API server, with faults injected between the two.
 
 mod aside;
 mod kills;

@@ -1,5 +1,5 @@
-//! Every field of every kind is changed by itself: what the table of fields says of it is what the plan comes to, its
-//! objects change by more than a label, and the difference is recorded for whoever reviews a rendering.
+//! Changes every field of every kind by itself: the verdict of the plan is that of the field table, the
+//! objects change by more than a label, and the difference is recorded for reviewers of a rendering.
 
 mod cases;
 
@@ -10,10 +10,10 @@ use std::thread;
 
 use serde_json::{Map, Value};
 use streamfleet::catalog::Hold;
-use streamfleet::config::{Config, Content, OperatorRelease};
+use streamfleet::config::{Config, ManifestsFile, OperatorRelease};
 use streamfleet::names::{Digest, Kind};
 use streamfleet::plan::field_effects::{FIELD_EFFECTS, FieldEffect, effect_of};
-use streamfleet::plan::{Change, FieldChange, Plan, Reader, Step, Verdict, Waiting, display};
+use streamfleet::plan::{Audience, Change, FieldChange, Plan, Step, Verdict, Waiting, display};
 use streamfleet::problem;
 use streamfleet::render::yaml::to_yaml;
 use tokio::runtime::Builder;
@@ -22,7 +22,7 @@ use crate::pipeline::{Surroundings, converge, plan_round};
 use crate::support::{Tree, examples, stable, without_own};
 use cases::{CASES, Case};
 
-/// The documents of the tree, by what the cases call them: a name, a file, and the example's file that it begins as.
+/// The tree's documents: the name that cases use, a file, and the example's file that it starts as.
 const DOCUMENTS: &[(&str, &str, &str)] = &[
     ("organization", "organizations.yaml", "quickstart/organizations.yaml"),
     ("domain", "acme/domain.yaml", "quickstart/acme/base-domains/kafka.acme.example.com.yaml"),
@@ -36,7 +36,6 @@ const DOCUMENTS: &[(&str, &str, &str)] = &[
     ("sandbox", "acme/sandbox.yaml", "quickstart/acme/clusters/sandbox.yaml"),
 ];
 
-/// The document of each kind that the cases change.
 fn changed(kind: Kind) -> &'static str {
     match kind {
         Kind::Organization => "organization",
@@ -48,7 +47,7 @@ fn changed(kind: Kind) -> &'static str {
     }
 }
 
-/// Fields that are only recorded, as the interface has them: nothing that runs follows from them.
+/// Fields of the API that are only recorded: nothing at runtime depends on them.
 const RECORDED_ONLY: &[(Kind, &str)] = &[
     (Kind::Cluster, "cloud_provider"),
     (Kind::Cluster, "region"),
@@ -62,7 +61,7 @@ const RECORDED_ONLY: &[(Kind, &str)] = &[
     (Kind::Organization, "members"),
 ];
 
-/// Limits and words that say what may be done later, with the test that runs into them.
+/// Limits and settings that permit later changes, each with the test that hits them.
 const SHOWN_ELSEWHERE: &[(Kind, &str, &str, &str)] = &[
     (Kind::Organization, "quotas.fleets", CAPACITY, "1 of 0 quotas.fleets"),
     (Kind::Organization, "quotas.clusters", CAPACITY, "1 of 1 quotas.clusters"),
@@ -73,22 +72,22 @@ const SHOWN_ELSEWHERE: &[(Kind, &str, &str, &str)] = &[
     (
         Kind::Organization,
         "domains",
-        include_str!("../src/catalog/tests/domains.rs"),
+        include_str!("../crates/core/src/catalog/tests/domains.rs"),
         "fn an_organization_may_have_what_its_domains_name_and_what_is_below",
     ),
     (
         Kind::Cluster,
         "advanced_config.scale_down_to",
-        include_str!("../src/plan/tests/decisions.rs"),
+        include_str!("../crates/core/src/plan/tests/decisions.rs"),
         "fn brokers_are_removed_where_the_spec_confirms_it",
     ),
 ];
-const CAPACITY: &str = include_str!("../src/catalog/tests/capacity.rs");
+const CAPACITY: &str = include_str!("../crates/core/src/catalog/tests/capacity.rs");
 
 /// A field that is remembered, on the target by an annotation, and decides what is deleted.
 const PROTECTION: &str = "deletion_protection";
 
-/// Fields of which a change needs a Kubernetes cluster, with the test that makes it.
+/// Fields whose change needs a Kubernetes cluster, with the test that makes it.
 const NEEDS_KUBERNETES: &[(Kind, &str, &str, &str)] = &[
     (
         Kind::Fleet,
@@ -100,16 +99,14 @@ const NEEDS_KUBERNETES: &[(Kind, &str, &str, &str)] = &[
     (Kind::Cluster, AUTO_UPGRADE, UPGRADE, "fn a_cluster_that_no_longer_follows_patch_releases"),
 ];
 const AUTO_UPGRADE: &str = "advanced_config.auto_upgrade";
-const UPGRADE: &str = include_str!("../src/plan/tests/upgrade.rs");
+const UPGRADE: &str = include_str!("../crates/core/src/plan/tests/upgrade.rs");
 
-/// A planned case.
 struct Planned {
     case: &'static Case,
     row: &'static FieldEffect,
     plan: Plan,
 }
 
-/// Every case, planned once for all tests.
 static PLANNED: LazyLock<Vec<Planned>> = LazyLock::new(|| {
     let (first, second) = CASES.split_at(CASES.len() / 2);
     thread::scope(|scope| {
@@ -123,7 +120,6 @@ fn plan_all(cases: &'static [Case]) -> Vec<Planned> {
     cases.iter().map(|case| runtime.block_on(planned(case))).collect()
 }
 
-/// Applies the tree with the field as it is before, and plans it with what it becomes.
 async fn planned(case: &'static Case) -> Planned {
     let around = Surroundings { config: offers_operators(), ..Surroundings::default() };
     let tree = Tree::empty();
@@ -175,17 +171,16 @@ fn write(tree: &Tree, documents: &BTreeMap<&str, Value>) {
     }
 }
 
-/// Two versions of the operator.
 fn offers_operators() -> Config {
     let mut config = Config::default();
     for version in ["1.2.0", "1.3.0"] {
-        let manifests = include_str!("../src/config/release/strimzi.yaml");
+        let manifests = include_str!("../crates/core/src/config/release/strimzi.yaml");
         let manifests = manifests.replace("operator:1.2.0", &format!("operator:{version}"));
         let release = OperatorRelease {
             manifests: format!("strimzi-{version}.yaml"),
             sha256: Digest::of(&manifests).as_str().to_owned(),
             images: vec!["quay.io/strimzi/".to_owned()],
-            content: Content::of(Ok(manifests.into_bytes())),
+            content: ManifestsFile::of(Ok(manifests.into_bytes())),
         };
         config.operators.strimzi.insert(version.to_owned(), release);
     }
@@ -198,7 +193,7 @@ fn yaml(text: &str) -> Value {
 
 /// `a.b: value` as a patch of the document.
 fn patch(case: &Case, value: &str) -> Value {
-    // The name of a broker's option has dots of its own.
+    // Names of broker options contain dots.
     const OPTIONS: &str = "advanced_config.config.";
     let names: Vec<&str> = match case.field.strip_prefix(OPTIONS) {
         Some(option) => OPTIONS.split_terminator('.').chain([option]).collect(),
@@ -208,7 +203,7 @@ fn patch(case: &Case, value: &str) -> Value {
     names.into_iter().rev().fold(self::value(case, value), around)
 }
 
-/// What a case calls a value. `$certificate NAME` stands for one of `certificates.yaml`, or its key.
+/// A value of a case. `$certificate NAME` stands for one of `certificates.yaml`, or its key.
 fn value(case: &Case, text: &str) -> Value {
     match text.strip_prefix("$certificate ") {
         Some(name) => certificate(name)[if case.field == "tls_key" { "tls_key" } else { "tls_cert" }].clone(),
@@ -220,7 +215,8 @@ fn certificate(name: &str) -> Value {
     yaml(include_str!("field_changes/certificates.yaml"))[name].clone()
 }
 
-/// RFC 7396, but that a list or an empty mapping replaces what was there; `$certificate` stands for its fields.
+/// RFC 7396, except that a list or an empty mapping replaces the old value; `$certificate` stands for its
+/// fields.
 fn merge(target: &mut Value, patch: &Value) {
     let (Value::Object(fields), Value::Object(patch)) = (&mut *target, patch) else {
         *target = patch.clone();
@@ -240,7 +236,7 @@ fn merge(target: &mut Value, patch: &Value) {
     }
 }
 
-/// What a plan comes to as a whole.
+/// `Refused` if anything is, otherwise the worst verdict of the plan.
 fn verdict(plan: &Plan) -> Verdict {
     let stopped = plan.problems.iter().any(|problem| problem.is_error())
         || plan.changes().flat_map(|change| &change.waiting).any(is_refusal);
@@ -252,7 +248,6 @@ fn is_refusal(waiting: &Waiting) -> bool {
     matches!(waiting, Waiting::Refused { .. } | Waiting::Absence { .. } | Waiting::Held(Hold::Invalid { .. }))
 }
 
-/// Whether a step changes more than labels and annotations.
 fn is_functional(step: &Step) -> bool {
     let (Some(before), Some(after)) = (&step.before, &step.after) else { return true };
     let [before, after] = [before, &after.body].map(|body| {
@@ -293,8 +288,8 @@ fn every_row_of_the_table_is_planned() {
     }
 }
 
-/// Nothing is accepted and then ignored: each field changes what runs, is refused, or changes what may be done, and the plan
-/// shows it.
+/// No field is accepted and ignored: each changes what runs, is refused, or changes what is permitted, and
+/// the plan shows it.
 #[test]
 fn every_field_that_is_not_only_recorded_does_something() {
     let fields: BTreeSet<(Kind, &str)> = CASES.iter().map(|case| (case.kind, case.field)).collect();
@@ -335,13 +330,12 @@ fn every_field_that_is_not_only_recorded_does_something() {
     }
 }
 
-/// The plan of each change, with the difference that it makes to the objects.
 #[test]
 fn the_difference_that_each_field_makes_is_recorded() {
     for kind in Kind::ALL {
         let mut all = String::new();
         for Planned { case, plan, .. } in PLANNED.iter().filter(|planned| planned.case.kind == kind) {
-            let reader = Reader { color: false, width: 100, tree: "tree" };
+            let reader = Audience { color: false, width: 100, tree: "tree" };
             let errors: Vec<_> = plan.problems.iter().filter(|problem| problem.is_error()).cloned().collect();
             let page = display(plan, reader) + "\n" + &problem::render(&errors, false);
             let page = without_own(&stable(&page));

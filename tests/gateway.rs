@@ -1,4 +1,5 @@
-//! A fleet whose clusters are reached through one Gateway, on a real control plane with the Gateway API's own definitions.
+//! A fleet whose clusters are reached through one Gateway, on a real control plane with the real definitions
+//! of the Gateway API.
 
 use serde_json::Value;
 
@@ -27,7 +28,7 @@ fn a_gateway_comes_before_its_clusters_and_goes_after_the_last_of_them_left_it()
     let advanced = "advanced_config:\n";
     tree.edit(FLEET, advanced, &format!("{advanced}{ROUTED}"));
 
-    // Without the Gateway API nothing is half made.
+    // Without the Gateway API, nothing is created in part.
     tree.run(APPLY).expect(3).says(&["! GatewayMissing: the cluster doesn't have the Gateway API"]);
     plane.kubectl("get namespace streamfleet-gateway kafka-acme--orders", "").expect(1);
     plane.serve_gateways();
@@ -46,13 +47,13 @@ fn a_gateway_comes_before_its_clusters_and_goes_after_the_last_of_them_left_it()
         .expect(0)
         .says(&["bootstrap.servers=orders.kafka.acme.example.com:443"]);
 
-    // What somebody changes about it is put back.
+    // Manual changes are reverted.
     let patch = r#"patch gateway kafka --namespace=streamfleet-gateway --type=json --patch=[{"op":"replace","path":"/spec/gatewayClassName","value":"other"}]"#;
     plane.kubectl(patch, "").expect(0);
     tree.run(APPLY).expect(0).says(&["~ Gateway streamfleet-gateway/kafka"]);
     assert_eq!(gateway(plane).unwrap()["spec"]["gatewayClassName"], "envoy");
 
-    // It stays until the last cluster has left it.
+    // The Gateway stays until the last cluster has left it.
     tree.edit(FLEET, ROUTED, "");
     tree.run(APPLY).expect(0).says(&[
         "Gateway streamfleet-gateway/kafka stays until cluster acme/orders is no longer reached through it",

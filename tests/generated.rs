@@ -1,5 +1,5 @@
-//! Specs that have every value of every field, and each together with every value of every other: what is rendered of them
-//! passes the strict validation of a real API server.
+//! Pairwise tests: specs with every value of every field, and each together with every value of every other.
+//! The rendered objects pass the strict validation of a real API server.
 
 mod documents;
 mod pairs;
@@ -16,7 +16,6 @@ use crate::support::control_plane::ControlPlane;
 use documents::{Author, parse};
 use table::{Choice, ELSEWHERE, FIELDS, REFUSED};
 
-/// Whether all of something that is refused is among the choices.
 fn is_refused(chosen: &[pairs::Choice]) -> bool {
     let is = |&(field, value): &pairs::Choice, &(kind, path, refused): &Choice| {
         let field = &FIELDS[field];
@@ -25,7 +24,6 @@ fn is_refused(chosen: &[pairs::Choice]) -> bool {
     REFUSED.iter().any(|refused| refused.iter().all(|one| chosen.iter().any(|choice| is(choice, one))))
 }
 
-/// The choices of every row.
 fn rows() -> Vec<Vec<Choice>> {
     let counts: Vec<usize> = FIELDS.iter().map(|field| field.values.len()).collect();
     let choices = |row: Vec<usize>| {
@@ -37,7 +35,7 @@ fn rows() -> Vec<Vec<Choice>> {
     pairs::rows(&counts, is_refused).into_iter().map(|row| choices(row).collect()).collect()
 }
 
-/// The objects of every row, as they are written for fleets that are folders.
+/// The objects of every row, as they are written for directory fleets.
 fn manifests() -> Vec<Value> {
     let (tree, author) = (Tree::empty(), Author::new());
     let rows = rows();
@@ -57,7 +55,7 @@ fn whatever_the_specs_say_the_server_takes_what_is_rendered() {
     let routed: Choice = ("Fleet", "advanced_config/exposure", r#""tlsroute""#);
     let gateways = rows.iter().filter(|row| row.contains(&routed)).count();
     assert_eq!(namespaces.len(), rows.len() + gateways);
-    // A dry run finds only what is really there.
+    // A dry run needs an existing namespace.
     assert_eq!(plane.apply(&in_one(&namespaces)).expect(0).err, "");
     thread::scope(|scope| {
         for some in rest.chunks(rest.len().div_ceil(4)) {
@@ -66,7 +64,7 @@ fn whatever_the_specs_say_the_server_takes_what_is_rendered() {
     });
 }
 
-/// Asserts that the server would store objects as they are, and warns of none.
+/// Asserts that the server would store the objects unchanged and without a warning.
 fn is_taken(plane: &ControlPlane, manifests: &[Value]) {
     let words =
         "apply --server-side --validate=strict --field-manager=streamfleet --dry-run=server -o json -f -";

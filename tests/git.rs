@@ -1,4 +1,4 @@
-//! Specs from a git repository: what is pushed is done, and what can't be fetched changes nothing.
+//! Specs from a git repository: a push is applied, and a failed fetch changes nothing.
 
 mod home;
 mod https;
@@ -24,7 +24,8 @@ const POOL: &str = "kafka-acme--orders/kafkanodepool-broker.yaml";
 
 const SERVE: &str = "serve --config config.toml";
 
-/// A working copy with the quickstart's specs, pushed to a bare repository beside it, and settings that name that.
+/// A working copy with the quickstart's specs, pushed to a bare repository beside it, and settings for that
+/// repository.
 struct Specs {
     tree: Tree,
 }
@@ -44,12 +45,10 @@ impl Specs {
         self.tree.beside("specs.git")
     }
 
-    /// The folder that the repository, the settings and the state are in.
     fn folder(&self) -> PathBuf {
         self.tree.beside("")
     }
 
-    /// Writes the settings.
     fn set(&self, source: &str, allow_plain: bool) {
         let text = format!(
             "state_dir = \"state\"\noutput_dir = \"output\"\n\n[source]\n{source}\ninterval_seconds = 5\n\n\
@@ -58,7 +57,6 @@ impl Specs {
         fs::write(self.tree.beside("config.toml"), text).unwrap();
     }
 
-    /// Runs git in the working copy.
     #[track_caller]
     fn git(&self, words: &str) -> String {
         let mut git = Command::new("git");
@@ -70,7 +68,7 @@ impl Specs {
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
-    /// Commits everything, pushes it by force if need be, and gives the commit.
+    /// Commits everything, pushes with force, and returns the commit.
     #[track_caller]
     fn push(&self, message: &str) -> String {
         self.git("add --all");
@@ -79,7 +77,6 @@ impl Specs {
         self.git("rev-parse HEAD")
     }
 
-    /// What is on the target.
     fn target(&self) -> Vec<(String, Vec<u8>)> {
         crate::support::files(&self.tree.beside("output"))
     }
@@ -117,14 +114,14 @@ fn what_is_pushed_is_done_and_each_decision_names_its_commit_and_author() {
     let by = format!("{{\"author\":\"Ada <ada@example.com>\",\"id\":\"{commit}\"}}");
     assert!(last.contains(&by) && last.contains("changed cluster acme/orders"), "{last}");
 
-    // Without anybody asking, it is looked at every few seconds; and what was rewritten is taken as it is.
+    // Without a webhook the repository is polled every few seconds; rewritten history is accepted.
     specs.git("reset --quiet --hard HEAD~1");
     specs.tree.edit(ORDERS, "kafka_units: 1", "kafka_units: 3");
     specs.push("other");
     replicas(&serve, &specs, "9");
     serve.says(&["the branch was rewritten"]);
 
-    // A commit is whole: what it removes is removed without a pause.
+    // A commit is atomic: what it removes is removed without a wait.
     specs.tree.remove(SANDBOX);
     specs.push("less");
     serve.signal("HUP");
@@ -152,7 +149,7 @@ fn a_repository_that_is_put_back_to_an_older_state_deletes_nothing_that_nobody_a
         format!("the branch was rewritten and no longer had commit {second}, which was in force before");
     serve.says(&["cluster acme/later", &why]);
     assert_eq!(serve.stop(), Some(0));
-    // It is remembered after that, whatever follows.
+    // The rewrite is remembered from then on.
     specs.git(&format!("reset --quiet --hard {first}"));
     specs.tree.edit(ORDERS, "kafka_units: 1", "kafka_units: 2");
     specs.push("grow");
@@ -167,7 +164,7 @@ fn a_repository_that_is_put_back_to_an_older_state_deletes_nothing_that_nobody_a
     specs.tree.run("apply --yes --config config.toml").expect(0);
     assert!(!has_later());
 
-    // What is removed after that is an ordinary removal.
+    // A later removal is an ordinary one.
     specs.tree.remove(SANDBOX);
     specs.push("less");
     specs.tree.run("plan --config config.toml").says_nothing_of(&["was rewritten"]);
@@ -217,7 +214,7 @@ fn what_was_fetched_before_is_not_done_until_it_is_known_what_there_is_now() {
     assert!(specs.pool().contains("replicas: 3\n"));
     assert_eq!(serve.stop(), Some(0));
 
-    // Where that can't be known, what was fetched last is in force.
+    // If that can't be known, the last fetched commit stays active.
     fs::rename(specs.remote(), specs.tree.beside("away.git")).unwrap();
     let serve = Serve::start(&specs.tree, SERVE);
     serve.says(&["stays in force"]);
@@ -243,7 +240,7 @@ fn what_cannot_be_fetched_is_told_once_and_changes_nothing() {
     serve.signal("HUP");
     let told = || serve.log().lines().filter(|line| line.contains("stays in force")).count();
     serve.until("it says that the remote is away", || (told() == 2).then_some(()));
-    // What is served meanwhile is served with its commit.
+    // A daemon without the remote keeps applying its last commit.
     fs::remove_file(specs.tree.beside("output/acme/eu").join(POOL)).unwrap();
     serve.signal("HUP");
     replicas(&serve, &specs, "3");
@@ -273,7 +270,7 @@ fn an_emptied_branch_and_another_source_delete_nothing_that_nobody_approved() {
     specs.tree.run("apply --config config.toml --yes").expect(3);
     assert_eq!(specs.target(), before);
 
-    // What approves it is what the plan says, word for word.
+    // The approval command printed in the plan is run as it is.
     let id = approval_id(&plan.out);
     let words = format!("approve {id} --config config.toml");
     assert!(plan.out.contains(&format!("streamfleet {words}")), "{}", plan.out);
@@ -322,7 +319,7 @@ fn a_remote_that_says_nothing_holds_up_nothing() {
     let serve = Serve::start(&specs.tree, SERVE);
     serve.says(&[late, "nothing is done"]);
     assert_eq!(serve.stop(), Some(0));
-    // It was asked, and it was asked in TLS.
+    // The server was contacted, over TLS.
     let mut hello = [0];
     silent.accept().unwrap().0.read_exact(&mut hello).unwrap();
     assert_eq!(hello, [22]);
@@ -407,7 +404,7 @@ fn a_checkout_of_the_repository_is_planned_as_what_is_merged_from_it() {
     assert_eq!(said, expected);
 }
 
-/// A link in a pull request would show a stranger what is in any folder of the machine that checks it.
+/// A link in a pull request would disclose folders of the machine that checks it.
 #[test]
 fn a_checkout_with_a_link_for_the_folder_of_its_specs_is_refused() {
     let specs = Specs::new();

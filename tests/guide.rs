@@ -1,4 +1,4 @@
-//! The pages in `docs/guide`: their commands are run as they stand there, and their links lead somewhere.
+//! The pages in `docs/guide`: their commands run as written, and their links resolve.
 
 use std::fs;
 use std::net::TcpListener;
@@ -11,18 +11,17 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// What a fenced block of shell commands asks of the reader.
+/// How a fenced block of shell commands is run.
 #[derive(Debug, PartialEq, Eq)]
 enum Run {
-    /// ```` ```sh ````: run it, and go on when it is done.
+    /// ```` ```sh ````: run to completion.
     ToItsEnd,
     /// ```` ```sh background ````: one command that runs until it is stopped.
     InTheBackground,
-    /// ```` ```sh no-test ````: it needs root, or a Kubernetes cluster of the reader.
+    /// ```` ```sh no-test ````: it needs root or the reader's Kubernetes cluster.
     NotHere,
 }
 
-/// The shell commands of a page, in order.
 fn blocks(page: &str) -> Vec<(Run, String)> {
     let mut blocks = Vec::new();
     let mut lines = page.lines();
@@ -75,7 +74,7 @@ fn follow(name: &str) {
     assert!(output.status.success(), "{page} can't be followed\n--- stdout\n{out}\n--- stderr\n{err}");
 }
 
-/// One test a page, so that they run beside each other.
+/// One test per page, so that they run in parallel.
 macro_rules! pages {
     ($($name:ident),*) => {
         $(#[test] fn $name() { follow(stringify!($name)); })*
@@ -85,7 +84,6 @@ macro_rules! pages {
 
 pages!(api, backup, deletions, git, networking, pull_requests, secrets, specs, troubleshooting);
 
-/// Every page with commands that can be run here is in the list above.
 #[test]
 fn no_page_is_forgotten() {
     for page in guide() {
@@ -100,7 +98,6 @@ fn guide() -> Vec<PathBuf> {
     pages.map(|page| page.unwrap().path()).collect()
 }
 
-/// A link to a file of the project leads to one that is there.
 #[test]
 fn links_lead_somewhere() {
     let mut pages = guide();
@@ -120,7 +117,6 @@ fn links_lead_somewhere() {
     }
 }
 
-/// The pages that a newcomer reads first stay short.
 #[test]
 fn the_first_pages_are_short() {
     for (page, limit) in [("README.md", 8 * 1024), ("ARCHITECTURE.md", 10 * 1024)] {

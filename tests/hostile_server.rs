@@ -1,8 +1,8 @@
-//! A fleet whose API server is out to harm: what it sends costs neither memory nor disk without bounds, reaches no terminal,
-//! and holds up no other organization.
+//! A hostile API server: what it sends has bounded cost in memory and disk, never reaches a terminal
+//! unescaped, and doesn't delay another organization.
 //!
-//! The fleet of one organization is applied to a real control plane first, so that everything of it is watched and judged.
-//! Then a proxy before it turns on whoever asks. The other organization's fleet is a folder.
+//! One organization's fleet is first applied to a real control plane, so that everything in it is watched and
+//! judged. Then a proxy in front of it attacks the daemon. The other organization's fleet is a directory.
 
 use std::fs;
 use std::path::Path;
@@ -16,24 +16,22 @@ use crate::support::serve::Serve;
 
 const SERVE: &str = "serve --specs tree --state-dir state --output-dir output --config config.toml";
 
-/// The spec that the other organization edits.
 const THEIRS: &str = "globex/clusters/events.yaml";
 
-/// The most memory that the process may have had.
 const MEMORY: usize = 300 * 1024 * 1024;
 
-/// How many bytes log and state may grow by in a minute.
+/// Upper bound for the growth of log and state, in bytes per minute.
 const GROWTH: f64 = 10.0 * 1024.0 * 1024.0;
 
-/// How long the other organization waits for an edit, beyond ten times what it waits where nobody attacks. That is for a
-/// process that was not optimized, on a machine that runs other tests.
+/// Allowed latency of the other organization's edits under attack, beyond ten times that without one. It is
+/// for an unoptimized build on a machine that runs other tests.
 const PROMPT: Duration = Duration::from_secs(2);
 
-/// How often the other organization edits its cluster at least, and for how long under each attack.
+/// Minimum number of the other organization's edits, and duration of each attack.
 const EDITS: usize = 4;
 const LASTS: Duration = Duration::from_secs(10);
 
-/// Two organizations: one with a fleet behind a proxy, one with a folder.
+/// Two organizations: one with a fleet behind a proxy, one with a directory.
 fn tree(proxy: &Proxy) -> Tree {
     let tree = Tree::example("two-organizations");
     fs::write(tree.beside("config.toml"), "[targets]\nallow_addresses = [\"127.0.0.0/8\"]\n").unwrap();
@@ -46,17 +44,16 @@ fn tree(proxy: &Proxy) -> Tree {
     tree
 }
 
-/// The other organization's spec, as it edits it again and again.
 struct Edits {
     plain: String,
     done: u64,
 }
 
 impl Edits {
-    /// Edits it, and gives how long it took until that was applied.
+    /// Edits the spec, and returns how long it took until it was applied.
     fn edit(&mut self, serve: &Serve<'_>) -> Duration {
         self.done += 1;
-        // It only grows, so that nothing is lost by it.
+        // The value only grows, so that no edit loses data.
         let value = format!("log.retention.ms: {}", 700_000_000 + self.done);
         serve.tree.write(THEIRS, format!("{}  config: {{{value}}}\n", self.plain));
         let since = Instant::now();
@@ -68,7 +65,6 @@ impl Edits {
     }
 }
 
-/// How many bytes there are in a file or a folder.
 fn size(path: &Path) -> u64 {
     let Ok(metadata) = fs::symlink_metadata(path) else { return 0 };
     match metadata.is_dir() {
@@ -84,10 +80,10 @@ fn written(tree: &Tree) -> u64 {
     size(&tree.beside("serve.log")) + size(&tree.beside("state"))
 }
 
-/// To which calls something happens.
+/// Restricts a rule to some calls.
 type Narrow = fn(Rule) -> Rule;
 
-/// What harm is done, by which calls, and what the process says of it.
+/// The attack, the affected calls, and the expected log message.
 const ATTACKS: [(Attack, Narrow, &str); 7] = [
     (Attack::EndlessPages, lists, "the server sends more than the largest fleet has"),
     (Attack::EndlessEvents, |rule| rule.on("GET", "watch=true"), "looked="),
@@ -102,12 +98,12 @@ fn lists(rule: Rule) -> Rule {
     rule.on("GET", "limit=500")
 }
 
-/// Only what clusters are judged by, so that they are.
+/// Only the objects that health is judged by, so that judging continues.
 fn pods(rule: Rule) -> Rule {
     rule.on("GET", "/pods?").but("watch=true")
 }
 
-/// Which cluster it is stays known.
+/// All calls but the one that identifies the cluster.
 fn all(rule: Rule) -> Rule {
     rule.but("kube-system")
 }
@@ -139,7 +135,7 @@ fn a_server_that_is_out_to_harm_costs_nobody_else_anything() {
         }
         serve.says(&[says]);
         let lasted = began.elapsed();
-        // The log begins anew with each process.
+        // Each process starts a new log.
         let grown = written(&tree).saturating_sub(before);
         let growth = grown as f64 / lasted.as_secs_f64().max(30.0) * 60.0;
         let memory = serve.most_memory();
@@ -163,7 +159,7 @@ fn a_server_that_is_out_to_harm_costs_nobody_else_anything() {
     assert!(harms.is_empty(), "{}", harms.join("\n"));
 }
 
-/// Nothing in a text commands a terminal or deceives who reads it.
+/// Asserts that a text contains nothing that controls a terminal or deceives its reader.
 #[track_caller]
 fn harmless(text: &str) {
     let is_bad = |it: char| it != '\n' && (it.is_control() || "\u{202e}\u{200b}\u{2028}".contains(it));

@@ -1,4 +1,4 @@
-//! A run that is killed between any two steps, and what the next runs make of it, from the disk to the disk.
+//! Kills a run between any two steps, and checks what the next runs do, from disk to disk.
 
 use std::fs;
 
@@ -14,15 +14,15 @@ const DOMAIN: &str = "acme/base-domains/kafka.acme.example.com.yaml";
 const ORDERS: &str = "acme/clusters/orders.yaml";
 const SANDBOX: &str = "acme/clusters/sandbox.yaml";
 
-/// A tree that is brought to one place again and again, since where a tree lies is part of what is recorded.
+/// A tree that is always restored to one path, since the path is part of what is recorded.
 struct Stage {
     tree: Tree,
-    /// The tree before the run that is killed, with its state and output.
+    /// The tree before the killed run, with its state and output.
     before: TempDir,
 }
 
 impl Stage {
-    /// Sets the stage: what `first` makes of the quickstart is applied, then edited.
+    /// Applies the quickstart as changed by `first`, then makes `edit`.
     async fn new(first: impl Fn(&Tree), edit: impl Fn(&Tree)) -> Stage {
         let tree = Tree::example("quickstart");
         let around = Surroundings::default();
@@ -31,7 +31,7 @@ impl Stage {
         Self::at(tree, edit)
     }
 
-    /// Sets the stage before anything was ever applied. The installation has its id and keys.
+    /// A stage before the first apply. The installation has its id and keys.
     async fn untouched() -> Stage {
         let tree = Tree::example("quickstart");
         drop(plan_round(&tree, &Surroundings::default()).await);
@@ -45,26 +45,25 @@ impl Stage {
         Stage { tree, before }
     }
 
-    /// Puts everything back to what it was before the run.
     fn rewind(&self) {
         fs::remove_dir_all(self.tree.path()).unwrap();
         copy(self.before.path(), &self.tree.path());
     }
 
-    /// Plans and is killed. Says whether the run was over before.
+    /// Plans and is killed after so many polls. Returns whether the run was over before.
     async fn kill(&self, polls: usize) -> bool {
         plan_round(&self.tree, &Surroundings::default()).await.killed_after(polls).await
     }
 
-    /// What is left when nothing can be done any more, and after how many rounds.
+    /// Runs until nothing more can be done. Returns the number of rounds and the result.
     async fn end(&self) -> (usize, End) {
         let (rounds, round) = converge(&self.tree, &Surroundings::default()).await;
         let waiting: Vec<String> = round.plan.changes().map(|change| change.resource.to_string()).collect();
         (rounds, End { waiting, recorded: comparable(round.recorded), files: output(&self.tree) })
     }
 
-    /// Kills the run everywhere, and a second time at another place while it is resumed. The end must be that of a run
-    /// that nobody killed, after as many rounds.
+    /// Kills the run everywhere, and a second time at another place while it is resumed. The result must be
+    /// that of an undisturbed run, after as many rounds.
     async fn kill_everywhere(&self) {
         let (rounds, expected) = self.end().await;
         assert_eq!(expected.waiting, [""; 0], "the undisturbed run ends");
@@ -75,7 +74,7 @@ impl Stage {
                 return;
             }
             if first % 3 == 1 {
-                // So that over all first kills the second ones hit early, in the middle and late.
+                // Spreads the second kills over early, middle and late places.
                 self.kill(first * 7 % 41).await;
             }
             let (again, end) = self.end().await;
@@ -85,7 +84,6 @@ impl Stage {
     }
 }
 
-/// Where an installation came to.
 #[derive(Debug, PartialEq)]
 struct End {
     waiting: Vec<String>,
@@ -93,7 +91,7 @@ struct End {
     files: Vec<(String, String)>,
 }
 
-/// Compares two ends piece by piece, so that a difference can be read.
+/// Compares two results piece by piece, so that the difference is readable.
 #[track_caller]
 fn assert_same(found: &End, expected: &End, when: &str) {
     assert_eq!(found.waiting, expected.waiting, "{when}");
@@ -108,8 +106,8 @@ fn assert_same(found: &End, expected: &End, when: &str) {
     assert_eq!(found.recorded, expected.recorded, "{when}");
 }
 
-/// What is recorded, without what is random: a Secret's file has a random line, so its digest is random, and its manifest
-/// can't be had from it when the record was lost.
+/// The records without random values: a Secret's file has a random line, so its digest is random, and a lost
+/// manifest can't be read back from it.
 fn comparable(mut recorded: Recorded) -> Recorded {
     let objects = recorded.fleets.values_mut().flat_map(|fleet| &mut fleet.objects);
     for (_, object) in objects.filter(|(key, _)| key.kind == "Secret") {
@@ -118,12 +116,12 @@ fn comparable(mut recorded: Recorded) -> Recorded {
     recorded
 }
 
-/// Every file and folder of the output, to the byte but for what is random.
+/// All files and folders of the output, byte for byte except for random values.
 pub fn output(tree: &Tree) -> Vec<(String, String)> {
     without_chance(tree.output())
 }
 
-/// Files to the byte but for what is random.
+/// Replaces random values in files.
 pub fn without_chance(files: Vec<(String, Vec<u8>)>) -> Vec<(String, String)> {
     let text = |path: &str, bytes: Vec<u8>| {
         let text = String::from_utf8(bytes).unwrap();
@@ -146,14 +144,13 @@ fn inventory_without_random(text: &str) -> String {
     inventory.to_string()
 }
 
-/// The certificates of the quickstart's domain, as its file has them.
 pub fn certificate(tree: &Tree) -> String {
     let text = tree.read(DOMAIN);
     let lines = text.lines().skip_while(|line| *line != "tls_cert: |").skip(1);
     lines.map_while(|line| line.strip_prefix("  ")).map(|line| format!("{line}\n")).collect()
 }
 
-/// Another certificate for the domain of the quickstart, good for a long time.
+/// Another certificate for the quickstart's domain, valid for a long time.
 pub fn replace_certificate(tree: &Tree) {
     let names = ["kafka.acme.example.com", "*.kafka.acme.example.com"];
     let params = CertificateParams::new(names.map(str::to_owned)).unwrap();

@@ -1,7 +1,8 @@
-//! Bad input as data: what a person reads of it, to the letter, and that it deletes nothing.
+//! Bad input as data: its exact output, and that it deletes nothing.
 //!
-//! `tests/invalid/<case>/tree` is laid over a tree that was applied with all protections off; what can't be kept in a
-//! repository is made by [`MADE`]. `expected.txt` is what the binary prints then; `UPDATE_EXPECTED=1` writes it anew.
+//! `tests/invalid/<case>/tree` is laid over a tree that was applied with all protections off; [`MADE`]
+//! creates what can't be kept in a repository. `expected.txt` is the binary's output; `UPDATE_EXPECTED=1`
+//! rewrites it.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -9,15 +10,14 @@ use std::path::{Path, PathBuf};
 
 use crate::support::{Run, Tree, copy, stable};
 
-/// The good file that most cases put a bad one in place of.
+/// The good file that most cases replace by a bad one.
 const FILE: &str = "acme/clusters/events.yaml";
-/// A file of another organization and fleet, which no case concerns.
+/// A file of another organization and fleet, untouched by every case.
 const OTHER: &str = "globex/clusters/events.yaml";
 
-/// What spoils a tree.
 type Spoil = fn(&Tree);
 
-/// The cases whose trees are made here.
+/// The cases whose trees are created here.
 const MADE: [(&str, Spoil); 18] = [
     ("blocks-nested-ten-thousand-deep", |tree| tree.write(FILE, "- ".repeat(10_000))),
     ("brackets-nested-ten-thousand-deep", |tree| tree.write(FILE, "[".repeat(10_000))),
@@ -47,7 +47,7 @@ const MADE: [(&str, Spoil); 18] = [
         tree.write(FILE, [b"\xff\xfe".as_slice(), &units].concat());
     }),
     ("vast-file", |tree| {
-        // It takes no space on the disk. Read as a whole, it would fill the memory of every machine.
+        // A sparse file, too large to be read as a whole into any machine's memory.
         let file = fs::File::create(tree.path().join(FILE)).unwrap();
         file.set_len(100 << 30).unwrap();
     }),
@@ -56,7 +56,6 @@ const MADE: [(&str, Spoil); 18] = [
 /// A fleet whose kubeconfig is in a file of the secrets folder.
 const EU: &str = include_str!("invalid/secret-file-missing/tree/acme/fleets/eu.yaml");
 
-/// A file that is not in the tree.
 fn outside(tree: &Tree) -> PathBuf {
     let file = tree.beside("outside.yaml");
     fs::write(&file, "hunter2").unwrap();
@@ -77,7 +76,6 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/invalid")
 }
 
-/// Two organizations with a cluster each, of which nothing is protected.
 fn applied() -> Tree {
     let tree = Tree::example("two-organizations");
     for file in [FILE, OTHER, "acme/fleets/main.yaml", "globex/fleets/main.yaml"] {
@@ -87,7 +85,7 @@ fn applied() -> Tree {
     tree
 }
 
-/// What the binary says of a tree: its problems, and what they mean for what is there.
+/// The binary's output for a tree: its problems, and their effect on existing resources.
 fn told(tree: &Tree) -> String {
     let Run { code, out, err } = tree.run_bound("plan tree");
     let told = format!("{}\n\n{}\n\n[exit code {code}]\n", err.trim(), stable(&out).trim());
@@ -98,8 +96,8 @@ fn paths(tree: &Tree) -> Vec<String> {
     tree.output().into_iter().map(|(path, _)| path).collect()
 }
 
-/// Applies twice, since a mistake that only waits for the next round is no better: nothing goes, and a change in another
-/// fleet is made.
+/// Applies twice, since a mistake may also take effect a round later: nothing is deleted, and a change in
+/// another fleet is made.
 fn deletes_nothing(tree: &Tree, case: &str) {
     let before = tree.output();
     tree.edit(OTHER, "kafka_units: 1", "kafka_units: 2");
@@ -117,16 +115,16 @@ fn deletes_nothing(tree: &Tree, case: &str) {
     assert_ne!(of_other(&before), of_other(&after), "{case}: the other fleet stood still");
 }
 
-/// Tries some cases; gives those where what was told is not what was expected.
+/// Runs some cases, and returns those with unexpected output.
 fn wrong(cases: &[String]) -> Vec<String> {
     let tree = applied();
     let good = tree.beside("good");
     copy(&tree.path(), &good);
     let wrong = cases.iter().filter_map(|case| {
         let difference = difference(case, &tree);
-        // What can't be listed can't be removed.
+        // A folder that can't be listed can't be removed.
         fs::set_permissions(tree.path().join("acme/clusters"), Permissions::from_mode(0o700)).unwrap();
-        // In the same place: a tree that lies elsewhere is another one, of which nothing is deleted anyway.
+        // At the same path: nothing is deleted for a tree at another path anyway.
         fs::remove_dir_all(tree.path()).unwrap();
         copy(&good, &tree.path());
         difference
@@ -152,7 +150,6 @@ fn difference(case: &str, tree: &Tree) -> Option<String> {
     (expected != told).then(|| format!("{case}:\n{}", diff.unified_diff()))
 }
 
-/// The names of the folders, and those of what is made, each once.
 fn cases() -> Vec<String> {
     let kept = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let mut cases: Vec<String> = kept.chain(MADE.iter().map(|(name, _)| (*name).to_owned())).collect();

@@ -1,4 +1,4 @@
-//! What holds for every tree, tried on small ones that are made at random.
+//! Properties of every tree, tested on small random ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -20,13 +20,13 @@ use crate::interrupted::output;
 use crate::pipeline::{Surroundings, converge, plan_round};
 use crate::support::{Tree, copy, examples, memory_folder};
 
-/// A few cases: each goes through the disk many times. `PROPTEST_CASES` asks for more.
+/// Few cases, since each goes through the disk many times. `PROPTEST_CASES` asks for more.
 const CASES: u32 = 24;
 
 /// The base domain that the trees share, with a private key in it.
 const DOMAIN: &str = "quickstart/acme/base-domains/kafka.acme.example.com.yaml";
 
-/// A document, and the folder that it may lie in: the administrator's is the root.
+/// A document, and the folder for its file; the administrator's folder is the root.
 #[derive(Debug, Clone)]
 struct Document {
     folder: &'static str,
@@ -63,7 +63,7 @@ fn fleet(folder: &'static str, name: &str, (tenancy, path, domain): (&str, bool,
 #[derive(Debug, Clone)]
 struct ClusterFields {
     fleet: Index,
-    /// Whether it asks for what its fleet hasn't got.
+    /// Whether it asks for more than its fleet has.
     odd: bool,
     units: u32,
     dev: bool,
@@ -108,7 +108,7 @@ fn cluster_fields() -> impl Strategy<Value = ClusterFields> {
     )
 }
 
-/// The documents of one organization. Not all of them are right: what can't be is held, which is part of what is tried.
+/// Random documents of one organization. Some are invalid and thus held, which is part of the test.
 fn of_organization(folder: &'static str) -> impl Strategy<Value = Vec<Document>> {
     let fleets = vec((tenancy(), any::<bool>(), any::<bool>()), 1..3);
     (fleets, vec(cluster_fields(), 1..4)).prop_map(move |(fleets, clusters)| {
@@ -130,7 +130,7 @@ fn documents() -> impl Strategy<Value = Vec<Document>> {
     })
 }
 
-/// Writes each document to a file of its own. Gives the path of each.
+/// Writes each document to a file of its own. Returns the paths.
 fn lay_out(tree: &Tree, documents: &[Document]) -> Vec<String> {
     let write = |document: &Document| {
         let Document { folder, kind, name, text } = document;
@@ -157,7 +157,7 @@ fn lay_out_anew(tree: &Tree, documents: &[Document], places: &[(Index, Index)]) 
     }
 }
 
-/// What is done, without where in the tree that was asked for and what the tree's content is called.
+/// The steps of a plan, without spec locations and tree digests.
 fn deeds(plan: &Plan) -> Vec<Value> {
     let deed = |change: &streamfleet::plan::Change| {
         json!([
@@ -173,7 +173,7 @@ fn deeds(plan: &Plan) -> Vec<Value> {
     plan.changes().map(deed).collect()
 }
 
-/// The files in which something can't be read.
+/// Files with a part that can't be read.
 fn unreadable(tree: &Tree) -> BTreeSet<String> {
     let root = Utf8PathBuf::from_path_buf(tree.path().canonicalize().unwrap()).unwrap();
     let documents = spec::read(&directory::scan(&root).unwrap(), None);
@@ -181,16 +181,15 @@ fn unreadable(tree: &Tree) -> BTreeSet<String> {
     unreadable.map(|(path, _)| path.to_string()).collect()
 }
 
-/// What would be deleted.
 fn deleted(plan: &Plan) -> Vec<&ResourceKey> {
     let deleted = plan.changes().filter(|change| change.verb == Verb::Delete && change.waiting.is_empty());
     deleted.map(|change| &change.resource).collect()
 }
 
-/// How much of a secret must never be seen in one piece, in characters: less than anybody could use.
+/// Length of a piece of a secret that must never be shown, in characters: too short to be of use to anyone.
 const PIECE: usize = 16;
 
-/// Every piece of the private key that the base domain has, but for what stands in its certificate too.
+/// Every piece of the base domain's private key that isn't in its certificate too.
 static PIECES: LazyLock<Vec<String>> = LazyLock::new(|| {
     let text = fs::read_to_string(examples().join(DOMAIN)).unwrap();
     let (public, key) = text.split_once("tls_key: |").unwrap();
@@ -199,7 +198,7 @@ static PIECES: LazyLock<Vec<String>> = LazyLock::new(|| {
     pieces.filter(|piece| !public.contains(piece)).map(str::to_owned).collect()
 });
 
-/// Looks for pieces of the key, which may be damaged, in all that is known of a plan.
+/// Searches everything known of a plan for pieces of the key, which may be damaged.
 fn shows_no_secret(plan: &Plan) {
     let shown = [plan.to_json(), problem::render(&plan.problems, false), format!("{plan:?}")].concat();
     for piece in PIECES.iter() {
@@ -212,7 +211,7 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
 }
 
 fn config() -> ProptestConfig {
-    // The seed of a failure is printed; files of seeds are not kept.
+    // A failure prints its seed; no seed files are kept.
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(CASES);
     ProptestConfig { cases, failure_persistence: None, max_shrink_iters: 200, ..ProptestConfig::default() }
 }
@@ -241,7 +240,7 @@ proptest! {
             }
             drop(last);
             let files = tree.output();
-            // Another layout of the same documents is no change either.
+            // Another layout of the same documents changes nothing.
             for path in fs::read_dir(tree.path()).unwrap().map(|entry| entry.unwrap().path()) {
                 if path.is_file() { fs::remove_file(path).unwrap() }
             }
@@ -265,7 +264,8 @@ proptest! {
         block_on(async {
             let whole = plan_round(&tree, &around).await.plan;
             if whole.changes().any(|change| !change.waiting.is_empty()) {
-                // Who comes first is served first, so halves that compete for a limit may end otherwise.
+                // Limits are served first come, first served, so two halves that compete for one may end
+                // differently.
                 return;
             }
             let before = memory_folder();

@@ -1,4 +1,5 @@
-//! A real Kafka broker takes what is rendered, and real clients reach it with the files that `client-properties` prints.
+//! A real Kafka broker accepts the rendered configuration, and real clients connect with the files that
+//! `client-properties` prints.
 
 mod identity_provider;
 
@@ -13,17 +14,14 @@ use crate::support::control_plane::{ControlPlane, Writer};
 use crate::support::kafka::{Broker, Client};
 use identity_provider::{FORGER, IdentityProvider};
 
-/// The namespace of the example's small cluster.
 const NAMESPACE: &str = "kafka-acme--sandbox";
-/// Where clients outside of Kubernetes find it, and its only node.
+/// The names of the cluster and of its only node for clients outside of Kubernetes.
 const OUTSIDE: [&str; 2] = ["sandbox.kafka.acme.example.com", "broker-0--sandbox.kafka.acme.example.com"];
-/// The cluster's administrator, with a password.
 const ADMIN: (&str, &str) = ("sandbox-admin", "open-sesame");
-/// Somebody whom nobody gave any right.
 const STRANGER: (&str, &str) = ("stranger", "let-me-in");
 
-/// What of the options that a spec may set would keep the test's own clients from what they do: small batches, no time for
-/// transactions, and keys in all records.
+/// Options of specs that would break the test's own clients: small batches, no time for transactions, and
+/// keys in all records.
 const HARMFUL: [&str; 6] = [
     "auto.create.topics.enable",
     "log.cleanup.policy",
@@ -39,10 +37,8 @@ const CONFIGS: &str = "kafka.admin.ConfigCommand";
 const PRODUCE: &str = "org.apache.kafka.tools.ProducerPerformance";
 const CONSUME: &str = "org.apache.kafka.tools.consumer.ConsoleConsumer";
 
-/// A broker with what clients are told of it.
 struct Stage {
     broker: Broker,
-    /// What they are told, by listener.
     told: BTreeMap<&'static str, String>,
 }
 
@@ -65,29 +61,26 @@ impl Stage {
         Stage { broker, told: told.into() }
     }
 
-    /// A client with the properties of a listener, as they are.
     fn client(&self, listener: &str) -> Client {
         Client::new(&self.told[listener])
     }
 
-    /// The administrator, at the listener of its own.
     fn admin(&self) -> Client {
         self.client("admin").user(ADMIN)
     }
 
-    /// What a tool says that does what it is asked to.
+    /// The output of a tool, which must succeed.
     #[track_caller]
     fn run(&self, client: &Client, class: &str, words: &str) -> String {
         self.broker.tool(client, class, words).succeeds()
     }
 
-    /// Makes a topic with as many copies as the broker gives one.
+    /// Creates a topic with the broker's default replication factor.
     #[track_caller]
     fn make(&self, topic: &str) {
         self.run(&self.admin(), TOPICS, &format!("--create --topic {topic}"));
     }
 
-    /// Sends numbers from zero.
     #[track_caller]
     fn send(&self, client: &Client, topic: &str, more: &str) {
         let words = format!("--topic {topic} --num-records 3 --payload-monotonic --throughput -1 {more}");
@@ -95,7 +88,6 @@ impl Stage {
         assert!(said.contains("3 records sent"), "{said}");
     }
 
-    /// Takes what was sent, as a group.
     #[track_caller]
     fn take(&self, client: &Client, topic: &str) {
         let words =
@@ -104,7 +96,7 @@ impl Stage {
         assert!(said.contains("0\n1\n2\n"), "{said}");
     }
 
-    /// Asserts that the broker, or the client itself, ends the conversation for this reason.
+    /// Asserts that the broker or the client ends the connection for this reason.
     #[track_caller]
     fn is_refused(&self, client: &Client, why: &str) {
         let outcome = self.broker.tool(client, TOPICS, "--list").says(why);
@@ -124,16 +116,16 @@ fn a_broker_takes_every_option_and_clients_reach_it_as_they_are_told() {
     let admin = stage.admin();
     every_option_is_in_force(&stage);
 
-    // From outside and inside, by name, over TLS that is verified; with transactions, and as a group.
+    // From outside and inside, by name, over verified TLS; with transactions, and as a group.
     stage.make("numbers");
     stage.send(&stage.client("external").user(ADMIN), "numbers", "--transactional-id numbers");
     stage.take(&stage.client("tls").user(ADMIN), "numbers");
 
-    // A topic isn't made by being named.
+    // Topics aren't created automatically.
     let missing = stage.broker.tool(&admin, TOPICS, "--describe --topic missing");
     missing.says("Topic 'missing' does not exist");
 
-    // The quota of 1 MiB a second slows down who sends 11.5 MB; the first seconds are free.
+    // The quota of 1 MiB a second throttles a producer of 11.5 MB; the first seconds are free.
     let words = "--topic numbers --num-records 1150 --record-size 10000 --throughput -1 --print-metrics \
                  --command-property linger.ms=100 batch.size=500000";
     let metrics = stage.run(&stage.client("tls").user(ADMIN), PRODUCE, words);
@@ -141,7 +133,7 @@ fn a_broker_takes_every_option_and_clients_reach_it_as_they_are_told() {
     let most = throttled.and_then(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
     assert!(most.is_some_and(|milliseconds| milliseconds > 0.0), "{metrics}");
 
-    // Who may do nothing does nothing, and a wrong password or address leads nowhere.
+    // A user without rights can't do anything, and a wrong password or address fails.
     let words = "--topic numbers --num-records 1 --record-size 1 --throughput -1";
     let stranger = stage.client("external").user(STRANGER);
     stage.broker.tool(&stranger, PRODUCE, words).says("Not authorized to access topics: [numbers]");
@@ -151,7 +143,7 @@ fn a_broker_takes_every_option_and_clients_reach_it_as_they_are_told() {
     stage.is_refused(&by_address, "No subject alternative names matching IP address");
 }
 
-/// The broker knows each option that is rendered, and has the value. One that it doesn't know it keeps as a secret.
+/// The broker knows each rendered option and has its value. It would keep an unknown option as a secret.
 #[track_caller]
 fn every_option_is_in_force(stage: &Stage) {
     let words = "--describe --all --entity-type brokers --entity-name 0";
@@ -167,7 +159,7 @@ fn every_option_is_in_force(stage: &Stage) {
 
 #[test]
 fn clients_log_in_with_tokens_and_nobody_becomes_the_administrator_by_one() {
-    // Everything in it means something to one of those who read it on its way to the broker.
+    // Each character is special to one of the readers on the way to the broker.
     let audience = r#"kafka's "own" \ ${secrets:/etc:passwd}"#;
     let claims =
         |user: &str, audience: &str| json!({"sub": "1", "preferred_username": user, "aud": [audience]});
@@ -202,14 +194,14 @@ fn clients_log_in_with_tokens_and_nobody_becomes_the_administrator_by_one() {
     stage.broker.write("authority.pem", authority);
     every_option_is_in_force(&stage);
 
-    // The administrator needs no token, and gives rights to a user of the identity provider.
+    // The administrator needs no token, and grants rights to a user of the identity provider.
     stage.make("numbers");
     let grant = "--add --allow-principal User:alice --operation All --topic numbers --group numbers";
     stage.run(&stage.admin(), RIGHTS, grant);
     stage.send(&login("external", "app"), "numbers", "");
     stage.take(&login("tls", "app"), "numbers");
 
-    // A token for somebody else's service, one that another signed, and one that names a super user.
+    // Tokens for another service, with a forged signature, and in the name of a super user.
     for (id, why) in [
         ("neighbour", "Expected audience not available in the token"),
         (FORGER, "Invalid token signature"),

@@ -1,4 +1,4 @@
-//! The binary, killed for real while it applies one edit after the other.
+//! Kills the real binary while it applies one edit after another.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::Stdio;
@@ -14,10 +14,9 @@ const ORDERS: &str = "acme/clusters/orders.yaml";
 const SANDBOX: &str = "acme/clusters/sandbox.yaml";
 const KILLS: u32 = 202;
 
-/// SIGKILL.
 const KILL: i32 = 9;
 
-/// One of the edits that follow each other round and round. They come back to where they began, but for what only grows.
+/// One of a cycle of edits. They return to the start, except for values that only grow.
 fn edit(tree: &Tree, number: u32, sandbox: &str, fleet: &str) {
     match number % 6 {
         0 => tree.remove(SANDBOX),
@@ -32,8 +31,8 @@ fn edit(tree: &Tree, number: u32, sandbox: &str, fleet: &str) {
     }
 }
 
-/// How long a run is let live: fractions of the whole that are spread evenly over it and never the same (multiples of
-/// the golden ratio), so that the kills hit everything from the start of the process to its end.
+/// How long a run may live: fractions of the whole spread evenly and never equal (multiples of the golden
+/// ratio), so that the kills hit everything from the start of the process to its end.
 fn life(number: u32, whole: Duration) -> Duration {
     whole.mul_f64((f64::from(number) * 0.618_033_988_749_895).fract())
 }
@@ -44,7 +43,7 @@ async fn two_hundred_kills_later_one_clean_run_ends_where_no_kill_would_have() {
     let config = "[policy]\ncluster_deletions_per_hour = 1000\n";
     std::fs::write(tree.beside("config.toml"), config).unwrap();
     let apply = "apply tree --yes --config config.toml";
-    // An installation that has its id and keys, and has applied nothing.
+    // An installation with its id and keys, before the first apply.
     drop(plan_round(&tree, &Surroundings::default()).await);
     let fresh = memory_folder();
     copy(&tree.path().join(".streamfleet"), fresh.path());
@@ -63,22 +62,23 @@ async fn two_hundred_kills_later_one_clean_run_ends_where_no_kill_would_have() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // The one place where a test waits for time to pass: being killed at any moment is what is tested. Nothing
-        // depends on how far the run comes in that time.
+        // The only sleep of this test: a kill at any moment is what is tested, and no assertion depends on
+        // how far the run gets.
         sleep(life(number, whole));
         child.kill().unwrap();
         let is_killed = child.wait().unwrap().signal() == Some(KILL);
         killed += u32::from(is_killed);
-        // How long a run takes changes with what it does and with what else the machine does.
+        // A run's duration depends on its work and on the machine's load.
         whole = whole.mul_f64(if is_killed { 1.05 } else { 0.9 });
     }
     assert!(killed > KILLS / 4, "only {killed} runs were killed before they ended");
 
-    // A run that saw `payments` come when `sandbox` went took that for a rename. It is back, and a run has to see that.
+    // A run that saw `payments` appear as `sandbox` disappeared took it for a rename. `sandbox` is back, and
+    // a run has to see that.
     tree.run(apply);
-    // A cluster that was deleted and is back has another id, and how often the kills let that happen is chance.
+    // A deleted and recreated cluster has another id, and how often that happens depends on the kills.
     tree.remove(SANDBOX);
-    // The certificate of two clusters changes: one disruption at a time makes that two runs.
+    // The certificate of two clusters changes: with one disruption at a time that takes two runs.
     let runs = (1..=4).find(|_| {
         tree.run(apply);
         tree.run("plan tree --config config.toml").code == 0

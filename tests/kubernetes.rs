@@ -16,12 +16,12 @@ pub const FLEET: &str = "acme/fleets/eu.yaml";
 pub const SANDBOX: &str = "acme/clusters/sandbox.yaml";
 pub const QUOTA: &str = "resourcequota sandbox --namespace=kafka-acme--sandbox";
 
-/// An example whose fleet is on a control plane, with settings beside it that let kubeconfigs lead to this host.
+/// An example with its fleet on a control plane, and settings that allow kubeconfigs that point at this host.
 pub fn on(plane: &ControlPlane) -> Tree {
     reached_with(&plane.kubeconfig())
 }
 
-/// As [`on`], as whoever a kubeconfig is of.
+/// As [`on`], with the user of a kubeconfig.
 pub fn reached_with(kubeconfig: &str) -> Tree {
     let tree = Tree::example("quickstart");
     fs::write(tree.beside("config.toml"), "[targets]\nallow_addresses = [\"127.0.0.0/8\"]\n").unwrap();
@@ -49,7 +49,7 @@ fn a_fleet_goes_through_its_life() {
     let apply = "apply tree --yes --config config.toml";
     let plan = "plan tree --config config.toml";
 
-    // Everything is made, and then there is nothing to do.
+    // Everything is created, and then nothing is left to do.
     tree.run(plan).expect(2).says(&["fleet acme/eu   byok      units", "0 to change"]);
     tree.run(apply).expect(0);
     let get = "get kafkas,kafkanodepools,secrets,resourcequotas --all-namespaces --output=name";
@@ -59,7 +59,7 @@ fn a_fleet_goes_through_its_life() {
         .says(&["kafka.kafka.strimzi.io/orders", "kafkanodepool.kafka.strimzi.io/"]);
     tree.run(plan).expect(0).says(&["Nothing to do"]);
 
-    // What was edited by hand is seen, named and undone; the record may be lost.
+    // A manual edit is seen, named and reverted, even after the cache is lost.
     fs::remove_dir_all(tree.path().join(".streamfleet/state/cache-v1")).unwrap();
     tree.run(plan).expect(0).says(&["Nothing to do"]);
     let patch = format!(
@@ -72,7 +72,7 @@ fn a_fleet_goes_through_its_life() {
     assert_eq!(plane.kubectl(&pods, "").expect(0).out, "14");
     tree.run(plan).expect(0);
 
-    // So is a Secret, without a word of what is in it.
+    // The same for a Secret, without showing its content.
     plane
         .kubectl(
             "patch secret orders-tls --namespace=kafka-acme--orders -p {\"data\":{\"tls.key\":\"c2VjcmV0\"}}",
@@ -86,7 +86,7 @@ fn a_fleet_goes_through_its_life() {
     tree.run(apply).expect(0).says_nothing_of(&["c2VjcmV0"]);
     tree.run(plan).expect(0);
 
-    // A server that is away is no empty cluster.
+    // An unreachable server doesn't count as an empty cluster.
     plane.stop();
     tree.run(plan).expect(3).says(&[
         "byok, Unreachable",
@@ -98,13 +98,13 @@ fn a_fleet_goes_through_its_life() {
     plane.start_again();
     tree.run(plan).expect(0);
 
-    // A second fleet may not be here.
+    // A second fleet can't use this cluster.
     let fleet = tree.read(FLEET).replace("identifier: eu", "identifier: us");
     tree.write("acme/fleets/us.yaml", fleet);
     tree.run(plan).expect(3).says(&["cannot use the Kubernetes cluster: fleet acme/eu is on it"]);
     tree.remove("acme/fleets/us.yaml");
 
-    // What isn't protected goes when its file does; its namespace and disks stay.
+    // An unprotected cluster is deleted with its file; its namespace and disks stay.
     let claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data-0, namespace: kafka-acme--sandbox}\n\
          spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n";
     plane.kubectl("apply -f -", claim).expect(0);
@@ -116,7 +116,7 @@ fn a_fleet_goes_through_its_life() {
     plane.kubectl("get pvc data-0 --namespace=kafka-acme--sandbox", "").expect(0);
     tree.run(plan).expect(0);
 
-    // What is protected doesn't, though nothing but the cluster knows of it any more.
+    // A protected one stays, even if only the Kubernetes cluster still knows of it.
     fs::remove_dir_all(tree.path().join(".streamfleet/state")).unwrap();
     tree.remove("acme/clusters/orders.yaml");
     tree.run(apply);
@@ -132,20 +132,20 @@ fn nothing_that_is_not_ours_is_touched_and_nothing_is_reached_that_may_not_be() 
     plane.kubectl("apply -f -", foreign).expect(0);
     let before = plane.kubectl("get namespace kafka-acme--orders --output=json", "").expect(0).out;
 
-    // Only the settings let a kubeconfig lead to this host.
+    // Only the settings allow a kubeconfig that points at this host.
     tree.run("plan tree").expect(3).says(&[
         "cannot connect to the `server` of the fleet's `kubeconfig`: 127.0.0.1 is a loopback address",
         "`allow_addresses` under `[targets]`",
     ]);
 
-    // An object of theirs where one of ours should be stays as it is, and is told of.
+    // A foreign object in the place of ours stays unchanged and is reported.
     tree.run("plan tree --config config.toml").says(&["kafka-acme--orders"]);
     tree.run("apply tree --yes --config config.toml");
     let after = plane.kubectl("get namespace kafka-acme--orders --output=json", "").expect(0).out;
     assert_eq!(after, before);
     plane.kubectl("get kafka sandbox --namespace=kafka-acme--sandbox", "").expect(0);
 
-    // A kubeconfig that leads to another cluster than before does nothing there.
+    // A kubeconfig for another cluster than before changes nothing there.
     let another = ControlPlane::start();
     let (here, there) = (plane.kubeconfig(), another.kubeconfig());
     tree.edit(FLEET, &here, &there);
@@ -154,7 +154,7 @@ fn nothing_that_is_not_ours_is_touched_and_nothing_is_reached_that_may_not_be() 
     another.kubectl("get namespace streamfleet-system", "").expect(1).says(&["not found"]);
 }
 
-/// Of two new fleets nobody can say whose the cluster is: neither gets it, and the plan says so already.
+/// If two new fleets claim one cluster, both are refused, and the plan says so.
 #[test]
 fn two_new_fleets_on_one_cluster_are_both_refused_in_the_plan() {
     let plane = ControlPlane::start();
@@ -171,7 +171,7 @@ fn two_new_fleets_on_one_cluster_are_both_refused_in_the_plan() {
     }
     plane.kubectl("get namespace streamfleet-system", "").expect(1).says(&["not found"]);
 
-    // Once it is one fleet's, only the other is refused.
+    // Once one fleet owns it, only the other is refused.
     tree.remove("acme/fleets/us.yaml");
     tree.run("apply tree --yes --config config.toml").expect(0);
 }
@@ -181,7 +181,7 @@ fn a_run_that_is_killed_or_hangs_is_finished_by_the_next() {
     let mut plane = ControlPlane::start();
     let tree = on(&plane);
     let words = "apply tree --yes --config config.toml";
-    // Later each time, until one comes to its end.
+    // With growing delays, until one run completes.
     for patience in (0..).map(|round| std::time::Duration::from_millis(150 * round)) {
         let mut run = tree.command(words).stdout(std::process::Stdio::null()).spawn().unwrap();
         std::thread::sleep(patience);
@@ -196,7 +196,8 @@ fn a_run_that_is_killed_or_hangs_is_finished_by_the_next() {
     let inventory = "get configmaps --namespace=streamfleet-system --output=jsonpath={.items[*].data}";
     plane.kubectl(inventory, "").expect(0).says_nothing_of(&["\"deleting\\\":true"]);
 
-    // A deletion that hangs says who holds it, and goes on when it can: only controllers end a namespace.
+    // A hanging deletion names the holder, and resumes when possible: only controllers end the deletion of a
+    // namespace.
     tree.remove(SANDBOX);
     tree.run(words).expect(1).says(&[
         "cannot see the end of Namespace kafka-acme--sandbox: it is being deleted and held by kubernetes",
@@ -207,7 +208,7 @@ fn a_run_that_is_killed_or_hangs_is_finished_by_the_next() {
     plane.kubectl("get namespace kafka-acme--sandbox", "").expect(1).says(&["not found"]);
 }
 
-/// What a kubeconfig would run is never run, neither by a plan nor by an apply.
+/// A kubeconfig's exec program is never run, neither by a plan nor by an apply.
 #[test]
 fn a_kubeconfig_runs_nothing() {
     let tree = Tree::example("quickstart");

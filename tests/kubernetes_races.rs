@@ -1,4 +1,4 @@
-//! What may happen between a plan and its end on a real control plane: others are quicker, and runs are killed.
+//! Races between a plan and its execution on a real control plane: others write first, and runs are killed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::support::control_plane::ControlPlane;
 
 const PAYMENTS: &str = "acme/clusters/payments.yaml";
 
-/// Settings that let kubeconfigs lead to this host and clusters be deleted again and again.
+/// Settings that allow kubeconfigs for this host and repeated deletion of clusters.
 fn surroundings() -> Surroundings {
     let mut config = Config::default();
     config.targets.allow_addresses = vec!["127.0.0.0/8".to_owned().try_into().unwrap()];
@@ -20,8 +20,8 @@ fn surroundings() -> Surroundings {
     Surroundings { config, ..Surroundings::default() }
 }
 
-/// Objects that are made after the plan where it has found nothing: one that differs in a field of ours, and one to which
-/// applying could add ours without anybody objecting.
+/// Foreign objects created after the plan found nothing there: one that differs in a field of ours, and one
+/// to which an apply could add our fields without a conflict.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_others_made_after_the_plan_stays_theirs() {
     let (plane, around) = (ControlPlane::start(), surroundings());
@@ -52,7 +52,7 @@ async fn what_others_made_after_the_plan_stays_theirs() {
         );
         assert!(!left["metadata"]["managedFields"].to_string().contains("streamfleet"), "{left:#}");
 
-        // It is nothing of ours in the next plan either.
+        // The next plan doesn't take it for ours either.
         drop(round);
         let round = plan_round(&tree, &around).await;
         assert_eq!(round.plan.fleets[0].foreign.len(), 1);
@@ -79,8 +79,8 @@ async fn making_a_cluster_can_be_killed_while_calls_are_under_way_and_taken_back
     kill_everywhere(4, add, |tree| tree.remove(PAYMENTS)).await;
 }
 
-/// Kills an edit's run at every place, or every so-manieth, takes the edit back, and looks at where that ends. What is ours
-/// must be known as ours all the time.
+/// Kills an edit's run at every place, or every `step`-th, reverts the edit, and checks the result. Objects
+/// of ours must be known as ours at all times.
 async fn kill_everywhere(step: usize, edit: impl Fn(&Tree), back: impl Fn(&Tree)) {
     let (plane, around) = (ControlPlane::start(), surroundings());
     let tree = on(&plane);
@@ -109,7 +109,7 @@ async fn kill_everywhere(step: usize, edit: impl Fn(&Tree), back: impl Fn(&Tree)
     }
 }
 
-/// Everything that has our label, with what it says.
+/// Every object with our label, and its content.
 fn objects(plane: &ControlPlane) -> BTreeMap<String, Value> {
     let kinds = "namespaces,secrets,configmaps,resourcequotas,networkpolicies,poddisruptionbudgets,kafkas,kafkanodepools,kafkausers";
     let get = format!(
@@ -129,7 +129,7 @@ fn name(object: &Value) -> String {
     format!("{}|{namespace}|{name}", text(&object["kind"]))
 }
 
-/// What the cluster itself remembers as ours or as about to be.
+/// The objects that the cluster's inventory lists as ours or as intended.
 fn known(plane: &ControlPlane) -> BTreeSet<String> {
     let maps = plane.kubectl("get configmaps --namespace=streamfleet-system --output=json", "").expect(0);
     let maps: Value = serde_json::from_str(&maps.out).unwrap();
@@ -138,6 +138,6 @@ fn known(plane: &ControlPlane) -> BTreeSet<String> {
     let chunks = texts.map(|text| serde_json::from_str::<Value>(text).unwrap());
     let keys =
         chunks.flat_map(|chunk| chunk["objects"].as_object().unwrap().keys().cloned().collect::<Vec<_>>());
-    // Without the version of the API, of which an object may have more than one.
+    // Without the API version: an object may have more than one.
     keys.filter_map(|key| Some(key.split_once('|')?.1.to_owned())).collect()
 }

@@ -1,4 +1,4 @@
-//! What a person does to a tree that was applied, and the mistakes that they make.
+//! What people do to an applied tree, and the mistakes they make.
 
 use crate::support::{Tree, approval_id, stable};
 
@@ -268,7 +268,7 @@ fn an_upgrade_on_a_fleet_of_files_ends_when_a_person_says_so() {
     tree.run("apply tree --yes").says(&["metadata would go back from 4.3-IV0 to 4.2-IV1"]);
 }
 
-/// What goes is counted once, though it is rendered as long as it may still be a mistake.
+/// A deletion is counted once, though the cluster is rendered as long as it may be a mistake.
 #[test]
 fn a_plan_tells_the_sizes_of_clusters_that_go() {
     let tree = Tree::example("quickstart");

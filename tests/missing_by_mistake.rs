@@ -1,4 +1,4 @@
-//! Halves of changes, copies, files that are not read, and what comes after: no cluster goes that nobody meant to delete.
+//! Half-made changes, copies, unread files and what follows: no cluster is deleted by accident.
 
 use crate::mistaken_deletions::{Mistake, deletes_nothing, paths, rename};
 use crate::support::{Tree, approval_id};
@@ -20,7 +20,8 @@ const SANDBOX: &str = "acme/clusters/sandbox.yaml";
 const EU: &str = "acme/fleets/eu.yaml";
 const DOMAIN: &str = "acme/base-domains/kafka.acme.example.com.yaml";
 
-/// Appends a file to another with an indentation, and removes it: half of moving documents into one file.
+/// Appends a file to another with an indentation, and removes it: a half-made move of documents into one
+/// file.
 fn append_indented(tree: &Tree, from: &str, to: &str) {
     let indented: String = tree.read(from).lines().map(|line| format!("  {line}\n")).collect();
     let text = tree.read(to) + "  ---\n" + &indented;
@@ -40,7 +41,7 @@ fn half_of_a_change_deletes_nothing() {
             },
             "fleet acme/foo at acme/clusters/orders.yaml:",
         ),
-        // Moved, and the organization mistyped.
+        // Moved, with the organization mistyped.
         (
             |tree| {
                 tree.edit(ORDERS, "organization: acme", "organization: acmee");
@@ -48,7 +49,7 @@ fn half_of_a_change_deletes_nothing() {
             },
             "cluster acmee/orders at orders.yaml:",
         ),
-        // Half a swap of two names, and that mistyped.
+        // Half of swapping two names, with a typo.
         (
             |tree| {
                 tree.edit(SANDBOX, "identifier: sandbox", "identifier: orders");
@@ -56,7 +57,7 @@ fn half_of_a_change_deletes_nothing() {
             },
             "cluster acme/orders was moved to acme/clusters/sandbox.yaml:",
         ),
-        // A fleet renamed with one of its clusters, whose file is to be written anew.
+        // A fleet renamed with one of its clusters, whose file is still to be rewritten.
         (
             |tree| {
                 tree.edit(EU, "identifier: eu", "identifier: europe");
@@ -71,7 +72,7 @@ fn half_of_a_change_deletes_nothing() {
             },
             "the error at acme/fleets/eu.yaml:",
         ),
-        // Moved, and the identifier mistyped.
+        // Moved, with the identifier mistyped.
         (
             |tree| {
                 tree.edit(ORDERS, "identifier: orders", "identifier: order");
@@ -82,12 +83,12 @@ fn half_of_a_change_deletes_nothing() {
         // Moved into another file with an indentation.
         (|tree| append_indented(tree, ORDERS, DOMAIN), "holds what looks like a document of its own"),
         (|tree| append_indented(tree, ORDERS, EU), "acme/fleets/eu.yaml"),
-        // Not to be read for now.
+        // Temporarily unreadable.
         (
             |tree| rename(tree, ORDERS, "acme/clusters/orders.YAML"),
             "its name doesn't end in `.yaml` or `.yml`",
         ),
-        // Renamed in two steps of which the first was never applied.
+        // Renamed in two steps, the first of which was never applied.
         (
             |tree| {
                 let copy = tree.read(ORDERS).replace("identifier: orders", "identifier: sales");
@@ -106,7 +107,7 @@ fn half_of_a_change_deletes_nothing() {
 
 #[test]
 fn what_once_looked_like_a_mistake_waits_until_it_is_approved_or_put_back() {
-    // What made it look so is gone in the next round.
+    // The cause of the suspicion is gone in the next round.
     let tree = quickstart();
     let orders = tree.read(ORDERS);
     tree.edit(EU, "infra_type", "infra_typ");
@@ -114,7 +115,7 @@ fn what_once_looked_like_a_mistake_waits_until_it_is_approved_or_put_back() {
     tree.run("apply tree --yes").expect(1);
     tree.edit(EU, "infra_typ", "infra_type");
     deletes_nothing(&tree, &["the error at acme/fleets/eu.yaml:"]);
-    // Put back, and removed in earnest.
+    // Restored, then removed on purpose.
     tree.write(ORDERS, orders);
     tree.run("apply tree --yes").expect(0);
     tree.remove(ORDERS);
@@ -122,15 +123,15 @@ fn what_once_looked_like_a_mistake_waits_until_it_is_approved_or_put_back() {
     assert!(!paths(&tree).iter().any(|path| path.contains("kafka-acme--orders/Kafka")));
 }
 
-/// A file that can't be read, and what a person does while it is there; then it is mended.
+/// An unreadable file, edits made while it exists, and its repair.
 #[test]
 fn a_broken_file_in_between_makes_no_removal_clean() {
     let meanwhile: [(Mistake, Mistake); 3] = [
-        // Something looked like a mistake before.
+        // An earlier suspicion.
         (|tree| tree.write(ORDERS, ""), |tree| tree.remove(ORDERS)),
-        // It went while the file was broken.
+        // Removed while the file was broken.
         (|_| {}, |tree| tree.remove(ORDERS)),
-        // Another took its place while the file was broken.
+        // Replaced by another while the file was broken.
         (
             |_| {},
             |tree| {
@@ -193,13 +194,13 @@ fn a_file_that_is_no_longer_read_deletes_nothing() {
         rename(&tree, ORDERS, place);
         deletes_nothing(&tree, &[&format!("{place}, which is not read, may hold its document")]);
     }
-    // One that is too large to look into has its name.
+    // A file too large to be searched counts by its name.
     let tree = quickstart();
     let large = tree.read(ORDERS) + &"# more\n".repeat(200_000);
     tree.write("acme/clusters/orders.yaml.bak", large);
     tree.remove(ORDERS);
     deletes_nothing(&tree, &["orders.yaml.bak, which is not read, may hold its document"]);
-    // A page about specs that shows one is not it.
+    // A page about specs with an example isn't a spec.
     let tree = quickstart();
     tree.write("README.md", "# Clusters\n```yaml\napiVersion: streamfleet/v1\nkind: Cluster\n```\n");
     tree.remove(ORDERS);
@@ -235,7 +236,7 @@ fn what_is_written_over_moved_or_commented_out_deletes_nothing() {
             "cluster globex/orders at globex/orders.yaml:2",
         ),
         (
-            // Joined without a line between the documents, and what was reported twice taken out.
+            // Joined without a separator between the documents, and the reported duplicates removed.
             |tree| {
                 let joined = tree.read(SANDBOX) + &tree.read(ORDERS);
                 let sandbox = tree.read(SANDBOX);

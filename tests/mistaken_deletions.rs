@@ -1,4 +1,5 @@
-//! Mistakes that must not delete: each changes a tree that was applied without any protection, and nothing may go.
+//! Mistakes that must not delete: each changes a tree applied without any protection, and nothing may be
+//! deleted.
 
 use std::fs;
 
@@ -6,7 +7,6 @@ use crate::support::{Tree, approval_id};
 
 const ACME: &str = "acme/clusters/events.yaml";
 
-/// Two organizations with a cluster each, none of which is protected.
 fn applied() -> Tree {
     let tree = Tree::example("two-organizations");
     for organization in ["acme", "globex"] {
@@ -41,7 +41,7 @@ pub fn paths(tree: &Tree) -> Vec<String> {
     tree.output().into_iter().map(|(path, _)| path).collect()
 }
 
-/// Applies the tree three times, since a mistake that only waits for another round is no better, and nothing may go.
+/// Applies three times, since a mistake may take effect a round later, and nothing may be deleted.
 #[track_caller]
 pub fn deletes_nothing(tree: &Tree, says: &[&str]) {
     let before = paths(tree);
@@ -54,7 +54,6 @@ pub fn deletes_nothing(tree: &Tree, says: &[&str]) {
     }
 }
 
-/// A way to change a tree.
 pub type Mistake = fn(&Tree);
 
 #[test]
@@ -128,7 +127,7 @@ fn what_is_approved_goes_on() {
     tree.run(&format!("approve {} tree", approval_id(&plan.out))).expect(0);
     tree.run("apply tree --yes");
     assert!(!paths(&tree).iter().any(|path| path.contains("acme/main/kafka-acme--events/")));
-    // The data was to be retained, so its namespace is, and with it the fleet that it is on.
+    // The data is retained, and so are its namespace and its fleet.
     tree.run("apply tree --yes").expect(3).says(&["Namespace kafka-acme--events is kept for its data"]);
 }
 
@@ -173,7 +172,7 @@ fn what_is_suspended_is_not_deleted() {
         deletes_nothing(&tree, &["suspend is true on", "suspend: false"]);
         lose_cache(&tree);
         deletes_nothing(&tree, &["suspend is true on", "suspend: false"]);
-        // The way out.
+        // The remedy.
         tree.write(
             "acme/fleets/main.yaml",
             tree.read("acme/fleets/main.yaml").replace("suspend: true\n", ""),

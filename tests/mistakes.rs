@@ -1,4 +1,4 @@
-//! What a person reads who made a mistake.
+//! Messages about mistakes.
 
 use std::fs::{self, Permissions};
 use std::io::Write as _;
@@ -7,7 +7,6 @@ use std::process::{Command, Stdio};
 
 use crate::support::{Run, Tree};
 
-/// Runs the binary at a terminal, where a person types.
 fn at_terminal(tree: &Tree, words: &str, typed: &str) -> Run {
     let command = format!("{} {words}", env!("CARGO_BIN_EXE_streamfleet"));
     let mut script = Command::new("script");
@@ -19,7 +18,6 @@ fn at_terminal(tree: &Tree, words: &str, typed: &str) -> Run {
     child.wait_with_output().unwrap().into()
 }
 
-/// The id of the plan that was printed.
 fn plan_id(run: &Run) -> String {
     let id = run.out.split("    plan ").nth(1).unwrap_or_else(|| panic!("no id in\n{}", run.out));
     id.chars().take_while(char::is_ascii_hexdigit).collect()
@@ -32,7 +30,7 @@ fn who_says_no_to_the_first_apply_leaves_nothing_behind() {
     tree.run("apply tree").expect(64).says(&["nobody can be asked"]);
     at_terminal(&tree, "apply tree", "no\n").expect(1).says(&["Apply this plan?", "Nothing was changed."]);
     assert!(!tree.path().join(".streamfleet").exists());
-    // Neither is anything applied by a plan that is saved, or by a key for secrets.
+    // A saved plan, or a new key for secrets, doesn't apply anything either.
     tree.run("plan tree --out plan.json").expect(2);
     tree.run("secret recipient tree").expect(0);
     tree.run("plan tree/acme").says_nothing_of(&[part]);
@@ -112,7 +110,7 @@ fn a_secret_that_everybody_can_read_is_warned_of_once() {
     mode(tree.beside(""), 0o755);
     mode(tree.path().join(file), 0o644);
     let path = tree.path().join(file).canonicalize().unwrap();
-    // The first plan goes by the specs, and is refused all the same when a secret that it was made with is another one.
+    // The first plan is made from the specs, and is refused if a secret changed since.
     let saved = Tree::empty();
     crate::support::copy(&tree.path(), &saved.path());
     saved.run("plan tree --out plan.json").expect(2);
@@ -128,7 +126,7 @@ fn a_secret_that_everybody_can_read_is_warned_of_once() {
         path.display()
     );
     assert_eq!(run.err, expected);
-    // Nobody else comes to it through a folder that is closed, nor reads a file that is.
+    // Other users can't read a file, or anything through a folder, without permissions.
     mode(tree.path().join(".streamfleet"), 0o700);
     assert_eq!(tree.run("plan tree").expect(2).err, "");
     mode(tree.path().join(".streamfleet"), 0o755);
@@ -184,7 +182,6 @@ fn a_config_file_with_a_mistake_is_refused() {
         .says(&["could not read the config file `nowhere.toml`"]);
 }
 
-/// What runs goes on as it was, as where a change is refused.
 #[test]
 fn a_mistake_in_a_spec_is_a_reason_and_leaves_the_status_as_it_is() {
     let tree = Tree::example("quickstart");

@@ -1,4 +1,4 @@
-//! The Strimzi operator installed by a fleet, on a real control plane: installed, upgraded, given back, refused.
+//! The Strimzi operator installed by a fleet, on a real control plane: install, upgrade, handover, refusal.
 
 use std::fs;
 
@@ -14,8 +14,7 @@ const APPLY: &str = "apply tree --yes --config config.toml";
 const PLAN: &str = "plan tree --config config.toml";
 const DEPLOYMENT: &str = "get deployment strimzi-cluster-operator --namespace=strimzi-operator";
 
-/// The operator's objects as Strimzi publishes them, of version 1.2.0.
-const OPERATOR: &str = include_str!("../src/config/release/strimzi.yaml");
+const OPERATOR: &str = include_str!("../crates/core/src/config/release/strimzi.yaml");
 
 /// The manifests of a version, with the real definitions of Strimzi's resources.
 fn manifests(version: &str) -> String {
@@ -23,7 +22,7 @@ fn manifests(version: &str) -> String {
     format!("{definitions}\n---\n{}", OPERATOR.replace("operator:1.2.0", &format!("operator:{version}")))
 }
 
-/// Settings that have these versions of the operator, with the files that they name.
+/// Settings that offer these operator versions, with their files.
 fn offer(tree: &Tree, versions: &[&str]) {
     let mut settings = "[targets]\nallow_addresses = [\"127.0.0.0/8\"]\n".to_owned();
     for version in versions {
@@ -38,7 +37,6 @@ fn offer(tree: &Tree, versions: &[&str]) {
     fs::write(tree.beside("config.toml"), settings).unwrap();
 }
 
-/// Makes the fleet ask for an operator, where it asks for none yet.
 fn ask(tree: &Tree, version: &str) {
     let text = tree.read(FLEET);
     let component = format!("  components: {{strimzi: {version}}}\n");
@@ -56,7 +54,7 @@ fn an_operator_is_installed_upgraded_and_given_back() {
     offer(&tree, &["1.2.0", "1.3.0"]);
     ask(&tree, "1.2.0");
 
-    // Definitions come first and are awaited, so that one apply makes the operator and the clusters.
+    // Definitions come first and are awaited, so that one apply creates the operator and the clusters.
     tree.run(PLAN).expect(2).says(&[
         "+ Namespace strimzi-operator",
         "+ CustomResourceDefinition kafkas.kafka.strimzi.io",
@@ -72,14 +70,14 @@ fn an_operator_is_installed_upgraded_and_given_back() {
     plane.kubectl(role, "").expect(0);
     tree.run(PLAN).expect(0).says(&["Nothing to do"]).says_nothing_of(&["OperatorMissing", "Permissions"]);
 
-    // What somebody changes about it is put back.
+    // Manual changes are reverted.
     plane
         .kubectl("scale deployment strimzi-cluster-operator --replicas=0 --namespace=strimzi-operator", "")
         .expect(0);
     tree.run(PLAN).expect(2).says(&["~ Deployment strimzi-operator/strimzi-cluster-operator"]);
     tree.run(APPLY).expect(0);
 
-    // Another version restarts brokers, and says so.
+    // Another version restarts brokers, and the plan says so.
     tree.edit(FLEET, "strimzi: 1.2.0", "strimzi: 1.3.0");
     tree.run(APPLY).expect(0).says(&[
         "advanced_config.components.strimzi 1.2.0 → 1.3.0",
@@ -93,7 +91,7 @@ fn an_operator_is_installed_upgraded_and_given_back() {
         "an older operator doesn't know what a newer one left behind; put 1.3.0 back",
     ]);
 
-    // Given back, the operator goes; what its definitions define stays, and so does its namespace.
+    // After the handover the operator is deleted; custom resources, their definitions and the namespace stay.
     tree.edit(FLEET, "strimzi: 1.2.0", "strimzi: existing");
     tree.run(APPLY).expect(0).says(&["nothing acts on changes until another operator does"]);
     plane.kubectl(DEPLOYMENT, "").expect(1).says(&["not found"]);
@@ -141,7 +139,7 @@ fn an_operator_is_written_for_a_folder_too() {
     assert!(written(definition) && others.iter().all(|file| written(file)), "{:?}", tree.output());
     tree.run(PLAN).expect(0);
 
-    // It goes with its fleet, but for the definitions.
+    // It is deleted with its fleet, except for the definitions.
     tree.remove(FLEET);
     tree.run(APPLY).expect(0);
     assert!(written(definition) && !others.iter().any(|file| written(file)));

@@ -1,4 +1,5 @@
-//! A round by the library, from the tree to the targets, so that a test can stop it between any two steps.
+//! Runs a round by the library, from the tree to the targets, so that a test can stop it between any two
+//! steps.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -9,7 +10,7 @@ use camino::Utf8PathBuf;
 use jiff::Timestamp;
 use streamfleet::catalog::{Recorded, Secrets};
 use streamfleet::config::Config;
-use streamfleet::execute::{Desk, Report, execute};
+use streamfleet::execute::{ExecutionReport, RunContext, execute};
 use streamfleet::plan::Plan;
 use streamfleet::round::{self, Installation};
 use streamfleet::secret::{Keyring, SecretStore};
@@ -21,7 +22,7 @@ use tokio::runtime::Handle;
 
 use crate::support::Tree;
 
-/// What surrounds a round, and stays the same for all rounds of a test unless the test changes it.
+/// The environment of a round, the same for all rounds of a test unless the test changes it.
 pub struct Surroundings {
     pub now: Timestamp,
     pub config: Config,
@@ -34,7 +35,6 @@ impl Default for Surroundings {
     }
 }
 
-/// A planned round, with everything that it takes to execute it.
 pub struct Round {
     pub plan: Plan,
     pub recorded: Recorded,
@@ -48,7 +48,7 @@ fn folder(tree: &Tree, name: &str) -> Utf8PathBuf {
     Utf8PathBuf::from_path_buf(tree.path().join(".streamfleet").join(name)).unwrap()
 }
 
-/// Reads a tree, looks at its targets and plans, as every verb does.
+/// Reads a tree, observes its targets and plans, as every command does.
 pub async fn plan_round(tree: &Tree, around: &Surroundings) -> Round {
     let root = Utf8PathBuf::from_path_buf(tree.path().canonicalize().unwrap()).unwrap();
     let documents = spec::read(&directory::scan(&root).unwrap(), None);
@@ -61,13 +61,13 @@ pub async fn plan_round(tree: &Tree, around: &Surroundings) -> Round {
         software: around.software.to_owned(),
         proposed: false,
     };
-    // Planning blocks, which a thread of its own may do.
+    // Planning blocks, so it runs on a thread of its own.
     let runtime = Handle::current();
     let round = thread::scope(|scope| {
         scope.spawn(|| installation.plan(&documents, around.now, &runtime, None)).join().unwrap().unwrap()
     });
     let round::Round { checked, targets, plan, .. } = round;
-    // What fleets hold is not part of what a round carries about.
+    // A round carries no fleet records.
     let recorded = installation.state.as_ref().unwrap().recorded().unwrap();
     Round { plan, recorded, installation, targets, secrets: checked.secrets, now: around.now }
 }
@@ -77,18 +77,16 @@ impl Round {
         self.installation.state.as_ref().unwrap()
     }
 
-    /// Executes the plan to its end.
-    pub async fn execute(&self) -> Report {
+    pub async fn execute(&self) -> ExecutionReport {
         let clock = || self.now;
         let Round { plan, recorded, targets, secrets, .. } = self;
         let state = self.state();
-        let desk = Desk { plan, recorded, targets, state, secrets, clock: &clock, actor: "ann" };
+        let desk = RunContext { plan, recorded, targets, state, secrets, clock: &clock, actor: "ann" };
         execute(desk, &mut |_| {}).await
     }
 
-    /// Executes the plan and is killed at the so-manieth place where it lets others go on or waits: between two steps,
-    /// between a step and the record of it, or while calls are under way. Says whether it was over before. The state is
-    /// dropped with the round.
+    /// Executes the plan and is killed at the nth await: between two steps, between a step and its record, or
+    /// with calls in flight. Returns whether it was over before. The state is dropped with the round.
     pub async fn killed_after(self, polls: usize) -> bool {
         assert!(polls < 2000, "the run comes to no end");
         let mut run = pin!(self.execute());
@@ -104,8 +102,9 @@ impl Round {
     }
 }
 
-/// Applies until a plan has nothing that can be done, and says how many had. As with the command, a plan without work is
-/// applied too: records may be out of date. Nothing may fail. Gives the last round, with what is recorded after it.
+/// Applies until a plan has no executable step. Returns the number of plans that had one and the last round
+/// with the records after it. As with the command, a plan without work is applied too, since records may be
+/// out of date. Nothing may fail.
 pub async fn converge(tree: &Tree, around: &Surroundings) -> (usize, Round) {
     for rounds in 0..8 {
         let mut round = plan_round(tree, around).await;

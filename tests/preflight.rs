@@ -1,4 +1,5 @@
-//! What a Kubernetes cluster lacks is told before anything is made there, on a real control plane.
+//! Preflight on a real control plane: what a Kubernetes cluster lacks is reported before anything is created
+//! there.
 
 use crate::kubernetes::removal::LEFT_BY_THE_OPERATOR;
 use crate::kubernetes::{on, reached_with};
@@ -9,7 +10,6 @@ use crate::support::control_plane::{ControlPlane, until};
 const APPLY: &str = "apply tree --yes --config config.toml";
 const PLAN: &str = "plan tree --config config.toml";
 
-/// Applies documents as whoever runs the cluster.
 fn given(plane: &ControlPlane, documents: &str) -> Run {
     plane.kubectl("apply --server-side --force-conflicts -f -", documents).expect(0)
 }
@@ -22,7 +22,6 @@ fn class(name: &str, default: bool, expands: bool) -> String {
     )
 }
 
-/// The Deployment of an operator, as somebody else may have made it.
 fn operator(watched: &str, versions: &[&str]) -> String {
     let images: Vec<String> =
         versions.iter().map(|version| format!("{version}=example.com/kafka:{version}")).collect();
@@ -36,7 +35,6 @@ fn operator(watched: &str, versions: &[&str]) -> String {
     )
 }
 
-/// Nothing was made for this cluster.
 fn is_untouched(plane: &ControlPlane, cluster: &str) {
     let namespace = format!("get namespace kafka-acme--{cluster}");
     plane.kubectl(&namespace, "").expect(1).says(&["not found"]);
@@ -49,7 +47,7 @@ fn a_fleet_waits_for_what_its_cluster_lacks() {
     let fast = "storage:\n    class: fast";
     tree.edit("acme/clusters/orders.yaml", "advanced_config:", &format!("advanced_config:\n  {fast}"));
 
-    // Warnings hold nothing up; a StorageClass that is named and isn't there does, and only where it is named.
+    // Warnings don't block; a missing StorageClass blocks only where a spec names it.
     tree.run(APPLY).expect(3).says(&[
         "! StorageClassMissing: there is no StorageClass fast; make it: the cluster has none at all",
         "! DefaultStorageClassMissing: no StorageClass is the default one",
@@ -61,7 +59,7 @@ fn a_fleet_waits_for_what_its_cluster_lacks() {
     is_untouched(&plane, "orders");
     plane.kubectl("get kafka sandbox --namespace=kafka-acme--sandbox", "").expect(0);
 
-    // An operator that looks elsewhere, or runs other versions, holds up what is not made yet.
+    // An operator that watches other namespaces, or runs other versions, blocks new clusters.
     given(&plane, &(class("fast", false, false) + &class("plain", true, true) + &class("other", true, true)));
     given(&plane, &operator("default,other", &["4.3.1"]));
     tree.run(PLAN)
@@ -78,7 +76,7 @@ fn a_fleet_waits_for_what_its_cluster_lacks() {
     ]);
     is_untouched(&plane, "orders");
 
-    // What is made is left alone whatever is lacking later.
+    // Existing clusters aren't affected by anything missing later.
     given(&plane, &operator("*", &["4.3.1"]));
     tree.run(APPLY).expect(0);
     given(&plane, &operator("default", &["4.2.0"]));
@@ -105,7 +103,7 @@ fn the_role_that_is_printed_is_enough_for_a_life_and_what_it_lacks_is_named() {
     let tree = reached_with(&kubeconfig);
     tree.run(PLAN).expect(2).says_nothing_of(&["PermissionsMissing"]);
 
-    // Without one of its rules nothing is half made.
+    // Without one of the role's rules, nothing is created in part.
     let rule =
         "get clusterrole streamfleet --output=jsonpath={.rules[?(@.resources[0]==\"limitranges\")].verbs}";
     let verbs = plane.kubectl(rule, "").expect(0).out;
@@ -128,7 +126,7 @@ fn the_role_that_is_printed_is_enough_for_a_life_and_what_it_lacks_is_named() {
     tree.edit("acme/clusters/orders.yaml", "kafka_units: 1", "kafka_units: 2");
     tree.run(APPLY).expect(0);
 
-    // A cluster goes with what its operator leaves behind.
+    // A cluster is deleted together with what its operator leaves behind.
     given(&plane, LEFT_BY_THE_OPERATOR);
     tree.remove("acme/clusters/sandbox.yaml");
     let mut plane = plane;

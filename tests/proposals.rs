@@ -1,4 +1,4 @@
-//! What a reviewer of a pull request reads: a plan as Markdown, of a checkout against what was applied.
+//! A pull request review: a plan as Markdown, of a checkout against what was applied.
 
 use std::fs;
 use std::net::TcpListener;
@@ -81,7 +81,7 @@ fn a_checkout_is_planned_as_if_it_were_the_tree_and_nothing_is_written() {
         .unwrap();
     fs::remove_file(tree.beside("checkout").join(SANDBOX)).unwrap();
     let proposed = tree.run("plan tree --checkout checkout").expect(2);
-    // What is merged does what was reviewed.
+    // Merging applies what was reviewed.
     let checkout = files(&tree.beside("checkout"));
     tree.write(ORDERS, text.replace("kafka_units: 1", "kafka_units: 2"));
     tree.remove(SANDBOX);
@@ -124,7 +124,6 @@ fn a_proposed_kubeconfig_is_not_connected_with() {
     assert_eq!(nobody.kind(), std::io::ErrorKind::WouldBlock);
 }
 
-/// A fleet on the server.
 fn proposed_fleet(server: &TcpListener) -> String {
     let kubeconfig = format!(
         "{{\"apiVersion\": \"v1\", \"kind\": \"Config\", \"current-context\": \"a\", \
@@ -139,7 +138,7 @@ fn proposed_fleet(server: &TcpListener) -> String {
     )
 }
 
-/// What a proposal brings itself would decide about its own check.
+/// Settings in a proposal would decide about their own check.
 #[test]
 fn a_checkout_that_would_bring_its_own_settings_or_state_is_refused() {
     let tree = applied();
@@ -201,11 +200,11 @@ fn a_checkout_is_planned_by_the_running_daemon_as_it_would_be_without_it() {
     assert_eq!(server.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
     let after = (files(&tree.beside("output")), fs::read(tree.beside("state/registry.jsonl")).unwrap());
     assert!(before == after, "something was written");
-    // Its own tree is as it was.
+    // The daemon's own tree is unchanged.
     let own = tree.run(&words.replace(" --checkout checkout", "")).expect(0);
     assert!(own.out.starts_with("Nothing to do"), "{}", own.out);
 
-    // Nobody gets an answer about other specs than those he asks about.
+    // A command gets no answer about specs other than its own.
     let refused = tree
         .run(&words.replace("plan tree", "plan checkout/acme").replace(" --checkout checkout", ""))
         .expect(1);

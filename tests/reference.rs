@@ -1,4 +1,4 @@
-//! The reference in `docs/reference`: every field of every kind, written from the types and from the table of what a change does.
+//! The reference in `docs/reference`, written from the types and the table of field effects.
 
 mod api;
 
@@ -16,7 +16,7 @@ use streamfleet::spec::describe::{self, Description};
 
 use crate::support::files;
 
-/// Set to rewrite the files.
+/// Environment variable that makes the test rewrite the files.
 const UPDATE: &str = "UPDATE_DOCS";
 
 pub const WRITTEN: &str =
@@ -40,7 +40,6 @@ fn the_reference_is_that_of_the_types() {
     );
 }
 
-/// A page names every field by a heading, and leads to it from its list.
 #[test]
 fn every_field_has_its_place() {
     for kind in Kind::ALL {
@@ -58,7 +57,6 @@ fn write(path: PathBuf, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// Every page by its path in `docs/reference`.
 fn pages() -> BTreeMap<String, String> {
     let kinds = Kind::ALL.into_iter().map(|kind| (page_of(kind), kind_page(kind)));
     let more = [
@@ -73,7 +71,6 @@ fn page_of(kind: Kind) -> String {
     format!("{}.md", kind.singular())
 }
 
-/// The first page: the kinds, and the words for what a change does.
 fn index() -> String {
     let mut page = format!(
         "{WRITTEN}\n\n# Reference\n\nEvery field of every kind of document: what it means, which values it takes, and what a change of it does.\n\n"
@@ -95,7 +92,6 @@ fn index() -> String {
     page
 }
 
-/// Every verdict with its doc comment.
 fn verdicts() -> Vec<(Verdict, String)> {
     let schema = schemars::schema_for!(Verdict).to_value();
     let ways = schema["oneOf"].as_array().unwrap().clone();
@@ -136,14 +132,14 @@ fn page(title: &str, head: &str, document: &Description, effects: &Effects) -> S
 
 type Effects<'a> = dyn Fn(&Description) -> Vec<&'static FieldEffect> + 'a;
 
-/// A field with the optional field that it is in, if any: it has to be given only where that one is.
+/// A field with its optional parent, if any: it is required only where the parent is given.
 struct Field {
     field: Description,
     within: Option<String>,
 }
 
-/// Every field, those that hold others before what they hold. What a list and a value of several forms hold is part of
-/// their own section.
+/// All fields, parents before their children. Items of a list and fields of a tagged value are part of their
+/// own section.
 fn collect(group: &Description, within: Option<&str>, fields: &mut Vec<Field>) {
     for field in group.fields().into_iter().filter(|field| !HEADER.contains(&field.name())) {
         fields.push(Field { field: field.clone(), within: within.map(str::to_owned) });
@@ -169,7 +165,7 @@ impl Field {
 }
 
 fn summary(fields: &[Field], effects: &Effects) -> String {
-    // Nothing is said of changes where there is nothing to say.
+    // No sentence about changes where there is nothing to say.
     let judged = fields.iter().any(|entry| !effects(&entry.field).is_empty());
     let row = |cells: [String; 5]| format!("| {} |\n", cells[..if judged { 5 } else { 4 }].join(" | "));
     let head = ["field", "value", "default", "has to be given", "a change"].map(str::to_owned);
@@ -189,7 +185,7 @@ fn summary(fields: &[Field], effects: &Effects) -> String {
     table
 }
 
-/// The place of a heading, as GitHub and GitLab name it.
+/// The anchor of a heading, as GitHub and GitLab build it.
 fn anchor(name: &str) -> String {
     name.replace('.', "")
 }
@@ -238,7 +234,7 @@ fn list(title: &str, items: impl Iterator<Item = (String, String)>) -> String {
     if items.is_empty() { String::new() } else { format!("\n{title}:\n\n{}", items.concat()) }
 }
 
-/// Text that Markdown leaves as it is. What stands between backticks is code and left alone.
+/// Escapes text for Markdown. Text between backticks is code and stays as it is.
 pub fn text(plain: &str) -> String {
     let part = |(index, part): (usize, &str)| match index % 2 {
         0 => part

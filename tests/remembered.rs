@@ -1,4 +1,4 @@
-//! What a running process remembers of fleets changes no plan, whatever happens between two of them.
+//! The cached state of fleets in a running process changes no plan, whatever happens between two of them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,10 +8,10 @@ use camino::Utf8PathBuf;
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 use streamfleet::config::Config;
-use streamfleet::execute::Progress;
+use streamfleet::execute::ExecutionProgress;
 use streamfleet::names::FleetKey;
 use streamfleet::plan::Reach;
-use streamfleet::round::{Clerk, Installation, Memory, Round};
+use streamfleet::round::{Installation, Recorder, Round, RoundMemory};
 use streamfleet::secret::{Keyring, SecretStore};
 use streamfleet::source::directory;
 use streamfleet::spec;
@@ -22,10 +22,9 @@ use crate::kubernetes;
 use crate::support::control_plane::{ControlPlane, until};
 use crate::support::{Tree, files};
 
-/// The specs that are edited, each of a cluster on a fleet of its own.
+/// The edited specs, each of a cluster on a fleet of its own.
 const SPECS: [&str; 2] = ["acme/clusters/events.yaml", "globex/clusters/events.yaml"];
 
-/// A process that plans one tree again and again.
 struct Process {
     tree: Tree,
     installation: Installation,
@@ -34,14 +33,13 @@ struct Process {
 }
 
 impl Process {
-    /// A process on two organizations with a fleet and a cluster each, which were applied.
+    /// A process on two applied organizations with a fleet and a cluster each.
     fn start() -> Self {
         let tree = Tree::example("two-organizations");
         tree.run("apply tree --yes").expect(0);
         Self::on(tree, Config::default())
     }
 
-    /// A process on a tree that was applied.
     fn on(tree: Tree, config: Config) -> Self {
         let keyring = Keyring::load_or_create(&folder(&tree, "state")).unwrap();
         let installation = Installation {
@@ -52,7 +50,8 @@ impl Process {
             software: "0.1.0".to_owned(),
             proposed: false,
         };
-        // Nothing here changes twice within a tick without changing its size, so nobody has to wait for the clock.
+        // No file here changes twice within a tick without changing its size, so the test needn't wait for
+        // the clock.
         let now = Timestamp::now() + SignedDuration::from_mins(1);
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
@@ -63,7 +62,7 @@ impl Process {
         self.installation.state.as_ref().unwrap()
     }
 
-    fn plan(&self, memory: Option<&Memory>) -> Round {
+    fn plan(&self, memory: Option<&RoundMemory>) -> Round {
         let root = Utf8PathBuf::from_path_buf(self.tree.path().canonicalize().unwrap()).unwrap();
         let documents = spec::read(&directory::scan(&root).unwrap(), None);
         self.installation.plan(&documents, self.now, self.runtime.handle(), memory).unwrap()
@@ -71,13 +70,12 @@ impl Process {
 
     fn apply(&self) {
         let round = self.plan(None);
-        let (clock, mut progress) = (|| self.now, |_: Progress<'_>| {});
-        let clerk = Clerk { state: self.state(), clock: &clock, actor: "tester" };
+        let (clock, mut progress) = (|| self.now, |_: ExecutionProgress<'_>| {});
+        let clerk = Recorder { state: self.state(), clock: &clock, actor: "tester" };
         self.runtime.block_on(round.execute(clerk, &mut progress));
     }
 }
 
-/// The fleets of the specs.
 fn fleet(at: usize) -> FleetKey {
     FleetKey::try_from(["acme/main", "globex/main"][at].to_owned()).unwrap()
 }
@@ -86,7 +84,6 @@ fn folder(tree: &Tree, name: &str) -> Utf8PathBuf {
     Utf8PathBuf::from_path_buf(tree.path().join(".streamfleet").join(name)).unwrap()
 }
 
-/// What happens between two plans.
 #[derive(Debug, Clone)]
 enum Event {
     Resize { spec: usize, units: u32 },
@@ -124,7 +121,7 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// A path of the output folder, chosen at random: the inventories are among them.
+/// A random path of the output folder, inventories included.
 fn output(process: &Process, chosen: &prop::sample::Index) -> Option<PathBuf> {
     let root = process.tree.path().join(".streamfleet/output");
     let paths: Vec<String> = files(&root).into_iter().map(|(path, _)| path).collect();
@@ -175,17 +172,17 @@ fn happen(process: &mut Process, specs: &[String], event: &Event) {
             }
         }
         Event::ForgetFleet(at) => process.state().forget_target(&fleet(*at)).unwrap(),
-        Event::SeeFleet(at) => process.state().put_seen(&fleet(*at), process.now).unwrap(),
+        Event::SeeFleet(at) => process.state().record_observation(&fleet(*at), process.now).unwrap(),
     }
 }
 
-/// What nobody tells of is looked for now and then, and whenever somebody asks for it.
+/// Changes without an event are found by periodic checks and on request.
 #[test]
 fn folders_are_taken_to_be_as_they_were_until_somebody_doubts_that() {
     let process = Process::start();
-    let memory = Memory::default();
+    let memory = RoundMemory::default();
     process.plan(Some(&memory));
-    let looked = |memory: &Memory| process.plan(Some(memory)).looked;
+    let looked = |memory: &RoundMemory| process.plan(Some(memory)).looked;
     assert_eq!(looked(&memory), 0);
     let root = process.tree.path().join(".streamfleet/output");
     let pool = files(&root).into_iter().map(|(path, _)| path).find(|path| path.contains("kafkanodepool"));
@@ -193,21 +190,21 @@ fn folders_are_taken_to_be_as_they_were_until_somebody_doubts_that() {
 
     assert!(memory.trust_folders(true));
     assert_eq!(looked(&memory), 0);
-    // Whoever asks what would be, beside the process, gets to see what is there.
+    // A proposal planned beside the process reads the target.
     assert_eq!(looked(&memory.copy()), 1);
     memory.doubt_folders();
     assert!(!memory.trust_folders(true));
     assert_eq!(looked(&memory), 1);
     assert!(memory.trust_folders(true));
-    // What isn't as it should be is looked at each time.
+    // A fleet with a finding is checked in every round.
     assert_eq!(looked(&memory), 1);
 }
 
-/// Work may begin on a fleet while somebody plans beside the process: what is seen of it then isn't taken for a stranger's.
+/// Work may begin on a fleet during a proposal: what is observed then isn't taken for foreign.
 #[test]
 fn a_fleet_on_which_work_begins_while_others_plan_is_told_as_under_way() {
     let process = Process::start();
-    let memory = Arc::new(Memory::default());
+    let memory = Arc::new(RoundMemory::default());
     let (worker, now) = (Arc::clone(&memory), process.now);
     let beside = memory.copy().watched_by(move || worker.begins(&fleet(0), now));
     let round = process.plan(Some(&beside));
@@ -225,7 +222,7 @@ proptest! {
 
     #[test]
     fn with_and_without_memory_the_plan_is_the_same(events in proptest::collection::vec(event(), 1..8)) {
-        let (mut process, memory) = (Process::start(), Memory::default());
+        let (mut process, memory) = (Process::start(), RoundMemory::default());
         let specs = SPECS.map(|spec| process.tree.read(spec));
         for event in &events {
             happen(&mut process, &specs, event);
@@ -239,7 +236,7 @@ proptest! {
 
 #[test]
 fn a_fleet_is_looked_at_again_when_something_of_it_changed_and_only_then() {
-    let (process, memory) = (Process::start(), Memory::default());
+    let (process, memory) = (Process::start(), RoundMemory::default());
     let looks = || process.plan(Some(&memory)).looked;
     assert_eq!([looks(), looks()], [2, 0]);
     process.tree.edit(SPECS[0], "kafka_units: 1", "kafka_units: 2");
@@ -254,23 +251,23 @@ fn a_fleet_is_looked_at_again_when_something_of_it_changed_and_only_then() {
     fs::write(&manifest, text).unwrap();
     assert_eq!([looks(), looks()], [1, 0]);
     let fleet = "acme/main".to_owned().try_into().unwrap();
-    process.state().put_seen(&fleet, process.now).unwrap();
+    process.state().record_observation(&fleet, process.now).unwrap();
     assert_eq!(looks(), 0);
     process.state().forget_target(&fleet).unwrap();
     assert_eq!(looks(), 1);
 }
 
-/// A fleet on a Kubernetes cluster is planned alike, whether the server told what is there or was asked.
+/// A fleet on a Kubernetes cluster gets the same plan from watch events as from reads.
 #[test]
 fn what_a_cluster_tells_gives_the_same_plan_as_what_it_answers() {
     let plane = ControlPlane::start();
     let tree = kubernetes::on(&plane);
     tree.run("apply tree --yes --config config.toml").expect(0);
     let config = Config::parse("[targets]\nallow_addresses = [\"127.0.0.0/8\"]\n").unwrap();
-    let (process, memory) = (Process::on(tree, config), Memory::default());
+    let (process, memory) = (Process::on(tree, config), RoundMemory::default());
     let looks_the_same = || {
         let asked = process.plan(None).plan.to_json();
-        // An event needs a moment.
+        // An event takes a moment.
         until("both plans are the same", || {
             (process.plan(Some(&memory)).plan.to_json() == asked).then_some(())
         });
@@ -294,7 +291,6 @@ fn what_a_cluster_tells_gives_the_same_plan_as_what_it_answers() {
     assert_eq!(looks_the_same().change, 0);
 }
 
-/// A manifest of the first fleet.
 fn manifest(process: &Process) -> String {
     let output = process.tree.output().into_iter().map(|(path, _)| path);
     output.filter(|path| path.starts_with("acme/main/")).find(|path| path.ends_with(".yaml")).unwrap()

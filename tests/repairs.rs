@@ -1,4 +1,4 @@
-//! What somebody removes from a fleet is put back as it was applied, whatever its resource waits for.
+//! Removed objects are restored as they were applied, whatever their resource waits for.
 
 use crate::support::Tree;
 
@@ -11,7 +11,6 @@ fn applied() -> Tree {
     tree
 }
 
-/// Removes the manifest, and gives what was in it.
 fn lose(tree: &Tree) -> String {
     let kafka = tree.read(KAFKA);
     tree.remove(KAFKA);
@@ -30,12 +29,11 @@ fn a_manifest_is_put_back_while_a_change_of_its_cluster_waits_for_approval() {
     tree.run("apply tree --yes").expect(3);
     assert_eq!(tree.read(KAFKA), kafka, "as it was applied, to the byte");
     tree.run("plan tree").expect(3).says(&["waiting: approval", "log.retention.ms"]);
-    // Nothing of the edit was recorded as applied.
+    // No part of the edit was recorded as applied.
     tree.write(ORDERS, spec);
     tree.run("plan tree").expect(0).says(&["Nothing to do"]);
 }
 
-/// A deletion that waits is neither done nor recorded as done by what is put back meanwhile.
 #[test]
 fn a_manifest_of_a_cluster_whose_deletion_waits_is_put_back_and_the_cluster_stays() {
     let tree = applied();

@@ -1,8 +1,8 @@
-//! Replays recordings of a real Strimzi operator and holds what a person should have read at each moment.
+//! Replays recordings of a real Strimzi operator and checks the reported status at each moment.
 //!
-//! `tests/recordings/README.md` says what they are. Each is fed, change by change, into a world of objects, which is
-//! judged after each change and at each full second in between, until a minute after the last change. What is wanted is
-//! taken from the specs of the recorded objects, as if they were what Streamfleet had applied.
+//! `tests/recordings/README.md` describes them. Each is fed, change by change, into a world of objects, which
+//! is judged after each change and at each full second in between, until a minute after the last change. What
+//! is wanted is taken from the specs of the recorded objects, as if Streamfleet had applied them.
 
 mod server;
 
@@ -15,15 +15,12 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use streamfleet::catalog::{Condition, Status};
 use streamfleet::health::fleet::{self, FleetMemory};
-use streamfleet::health::view::{Operator, Seen};
-use streamfleet::health::{DEBOUNCE, Judgement, Memory, Outputs, Wanted, WantedPool, judge};
+use streamfleet::health::view::{ClusterObservation, OperatorState};
+use streamfleet::health::{AppliedCluster, DEBOUNCE, HealthMemory, Judgement, Outputs, WantedPool, judge};
 
-/// Where the clock of every replay starts.
 const START: &str = "2026-11-21T11:00:00Z";
-/// For how long a world is judged after the last change.
 const AFTERMATH: i64 = 60;
 
-/// A change of an object.
 struct Change {
     at: SignedDuration,
     kind: String,
@@ -56,10 +53,8 @@ fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A cluster, by its namespace and name.
 type Cluster = (String, String);
 
-/// The cluster that an object is of.
 fn cluster_of(object: &Value) -> Option<Cluster> {
     let label = text(object, "/metadata/labels/strimzi.io~1cluster");
     let is_it = text(object, "/kind") == "Kafka";
@@ -67,19 +62,23 @@ fn cluster_of(object: &Value) -> Option<Cluster> {
     (!name.is_empty()).then(|| (text(object, "/metadata/namespace").to_owned(), name.to_owned()))
 }
 
-/// The objects at one moment, and what a person wants of them.
+/// The objects at one moment, and the wanted state.
 struct World {
     kinds: BTreeSet<String>,
     objects: BTreeMap<(String, String, String), Value>,
-    wanted: BTreeMap<Cluster, Wanted>,
-    /// Clusters whose Kafka object somebody deletes by hand: it is wanted, and made again.
+    wanted: BTreeMap<Cluster, AppliedCluster>,
+    /// Clusters whose Kafka object is deleted by hand: it is still wanted, and recreated.
     made_again: BTreeSet<Cluster>,
 }
 
 impl World {
     fn of(changes: &[Change]) -> Self {
         let has_kafka = changes.iter().any(|change| change.kind == "Kafka");
-        let wanted = |(namespace, cluster): Cluster| Wanted { namespace, cluster, ..Wanted::default() };
+        let wanted = |(namespace, cluster): Cluster| AppliedCluster {
+            namespace,
+            cluster,
+            ..AppliedCluster::default()
+        };
         let (mut gone, mut made_again) = (BTreeSet::new(), BTreeSet::new());
         for change in changes.iter().filter(|change| change.kind == "Kafka") {
             let cluster = cluster_of(&change.object).unwrap();
@@ -114,7 +113,7 @@ impl World {
         }
     }
 
-    /// A node pool that somebody deletes is still wanted, as long as its cluster is.
+    /// A node pool deleted by hand is still wanted if its cluster is.
     fn want(&mut self, change: &Change) {
         let object = &change.object;
         let Some(cluster) = cluster_of(object) else { return };
@@ -140,22 +139,22 @@ impl World {
         }
     }
 
-    fn operator(&self) -> Operator {
+    fn operator(&self) -> OperatorState {
         let mut deployments = self.objects.iter().filter(|((kind, ..), _)| kind == "Deployment");
-        match deployments.find(|(_, object)| Operator::is_one(object)) {
-            Some((_, object)) => Operator::of(Some(object)),
-            None => Operator::Unknown,
+        match deployments.find(|(_, object)| OperatorState::is_one(object)) {
+            Some((_, object)) => OperatorState::of(Some(object)),
+            None => OperatorState::Unknown,
         }
     }
 
-    /// What is seen of a cluster. Pods that were not recorded are unknown.
-    fn seen(&self, (namespace, cluster): &Cluster) -> Seen {
-        let seen = Seen::of(namespace, cluster, self.operator(), self.objects.values());
+    /// The observation of a cluster. Pods that were not recorded are unknown.
+    fn seen(&self, (namespace, cluster): &Cluster) -> ClusterObservation {
+        let seen = ClusterObservation::of(namespace, cluster, self.operator(), self.objects.values());
         if self.kinds.contains("Pod") { seen.watching_pods() } else { seen }
     }
 }
 
-/// What a person reads of a cluster or a fleet at a moment.
+/// The report about a cluster or a fleet at a moment.
 #[derive(PartialEq, Eq)]
 struct Page(String);
 
@@ -165,7 +164,7 @@ impl Page {
         if let Some(reason) = reason {
             write!(page, ": {reason}").unwrap();
         }
-        // A condition that gives the reason isn't said twice.
+        // A condition equal to the reason isn't printed twice.
         for condition in conditions.iter().filter(|condition| Some(condition.message.as_str()) != reason) {
             write!(page, "\n           ({}) {}", condition.kind, condition.message).unwrap();
         }
@@ -178,20 +177,17 @@ impl Page {
     }
 }
 
-/// One judgement of a replay.
 struct Moment<'a> {
     at: SignedDuration,
     now: Timestamp,
     world: &'a World,
     cluster: &'a Cluster,
-    /// What was remembered before.
-    before: &'a Memory,
+    before: &'a HealthMemory,
     judgement: &'a Judgement,
-    /// Whether a person reads something else than before.
     turns: bool,
 }
 
-/// Judges a recording at each of its moments; `look` is shown every judgement.
+/// Judges a recording at each of its moments; `look` gets every judgement.
 fn replay(file: &Path, mut look: impl FnMut(&Moment)) -> Vec<String> {
     let changes = read(file);
     let mut world = World::of(&changes);
@@ -199,12 +195,12 @@ fn replay(file: &Path, mut look: impl FnMut(&Moment)) -> Vec<String> {
     let last = changes.last().map(|change| change.at.as_secs()).unwrap_or_default() + 1 + AFTERMATH;
     let mut moments: BTreeSet<SignedDuration> = (0..=last).map(SignedDuration::from_secs).collect();
     moments.extend(changes.iter().map(|change| change.at));
-    let (mut memories, mut fleet) = (BTreeMap::<Cluster, Memory>::new(), FleetMemory::default());
+    let (mut memories, mut fleet) = (BTreeMap::<Cluster, HealthMemory>::new(), FleetMemory::default());
     let (mut pages, mut lines) = (BTreeMap::<String, Page>::new(), Vec::new());
     let mut changes = changes.iter().peekable();
     for moment in moments {
         let now = start + moment;
-        // Lists are read before anything is judged; after that, each change is judged by itself.
+        // Initial lists are read before the first judgement; after that, each change is judged by itself.
         loop {
             let mut took = false;
             while let Some(change) = changes.next_if(|change| change.at <= moment) {
@@ -228,7 +224,7 @@ fn replay(file: &Path, mut look: impl FnMut(&Moment)) -> Vec<String> {
                     judgement: &judgement,
                     turns: pages.get(&cluster.1) != Some(&page),
                 });
-                // What is remembered is kept as JSON between two runs.
+                // The health memory is stored as JSON between two runs.
                 *memory = serde_json::from_value(serde_json::to_value(next).unwrap()).unwrap();
                 statuses.push(judgement.status.status);
                 turn(&mut pages, &mut lines, moment, &cluster.1, page);
@@ -247,7 +243,6 @@ fn replay(file: &Path, mut look: impl FnMut(&Moment)) -> Vec<String> {
     lines
 }
 
-/// Adds a line when what a person reads has changed.
 fn turn(
     pages: &mut BTreeMap<String, Page>,
     lines: &mut Vec<String>,
@@ -261,12 +256,12 @@ fn turn(
     }
 }
 
-/// Whoever judges when something changed, and when a judgement is due, misses nothing.
+/// Judging only after changes and at the times that a judgement asked for misses nothing.
 #[test]
 fn what_time_alone_changes_is_due_when_it_does() {
     let mut turns = 0;
     for file in recordings() {
-        let mut last: BTreeMap<Cluster, (Seen, Wanted, Timestamp)> = BTreeMap::new();
+        let mut last: BTreeMap<Cluster, (ClusterObservation, AppliedCluster, Timestamp)> = BTreeMap::new();
         replay(&file, |moment| {
             let (seen, wanted) = (moment.world.seen(moment.cluster), &moment.world.wanted[moment.cluster]);
             let before = last.insert(moment.cluster.clone(), (seen.clone(), wanted.clone(), moment.now));
@@ -293,7 +288,6 @@ fn a_person_reads_the_truth_at_every_moment_of_every_recording() {
     }
 }
 
-/// What was said of the one cluster of a recording, in order.
 fn statuses(name: &str) -> Vec<Status> {
     let mut said = Vec::new();
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/recordings/{name}.jsonl"));
@@ -318,7 +312,8 @@ fn a_change_that_goes_well_is_never_called_trouble() {
     }
 }
 
-/// How many pods the last words of pods and pod sets count as ready, and how many the pools ask for: counted here anew.
+/// The ready pods by the last statuses of pods and pod sets, and the pods that the pools ask for: counted
+/// independently here.
 fn count(world: &World) -> (u64, u64) {
     let sum = |kind: &str, of: &dyn Fn(&Value) -> u64| -> u64 {
         world.objects.iter().filter(|((is, ..), _)| is == kind).map(|(_, object)| of(object)).sum()
@@ -344,7 +339,8 @@ fn what_is_called_healthy_has_every_pod_but_for_a_moment() {
         let changes = read(&file);
         let start: Timestamp = START.parse().unwrap();
         let (mut world, mut short) = (World::of(&changes), None);
-        let (mut memory, Some(cluster)) = (Memory::default(), world.wanted.keys().next().cloned()) else {
+        let (mut memory, Some(cluster)) = (HealthMemory::default(), world.wanted.keys().next().cloned())
+        else {
             continue;
         };
         let mut changes = changes.iter().peekable();
@@ -371,7 +367,7 @@ fn what_is_handed_on_outlives_refusals_pauses_and_deletions() {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/recordings/{name}.jsonl"));
         let mut first = None;
         replay(&file, |&Moment { at: moment, judgement, .. }| {
-            // In one of them, the certificate is what changes.
+            // One recording is about a changed certificate.
             assert!(judgement.outputs.certificates.contains_key("tls"));
             let outputs = Outputs { certificates: BTreeMap::new(), ..judgement.outputs.clone() };
             let first = first.get_or_insert_with(|| outputs.clone());
@@ -412,8 +408,8 @@ fn a_certificate_that_the_operator_has_not_noticed_is_told_when_it_is_known_whic
         shown.into_iter().map(|listener| (listener.name, listener.certificate.unwrap())).collect();
     let mut wanted = early.wanted[&cluster].clone();
     let now: Timestamp = START.parse().unwrap();
-    let status = |wanted: &Wanted, world: &World| {
-        judge(wanted, &world.seen(&cluster), &Memory::default(), now).0.status.status
+    let status = |wanted: &AppliedCluster, world: &World| {
+        judge(wanted, &world.seen(&cluster), &HealthMemory::default(), now).0.status.status
     };
     assert_eq!(status(&wanted, &early), Status::Healthy);
     wanted.certificates = certificates;

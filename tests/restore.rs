@@ -1,4 +1,4 @@
-//! Restoring what was lost, as a person does it.
+//! Restores lost files step by step, as a person does.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -110,7 +110,8 @@ fn lost_identities_stop_everything_delete_nothing_and_are_mended_by_a_restore() 
     assert_eq!(tree.read(IDENTITIES), keys);
     tree.run("plan tree").expect(0).says(&["Nothing to do"]);
 
-    // Whoever goes on with other keys is told which secret can't be opened as soon as it is needed, and nothing is touched.
+    // With other keys, a secret that can't be opened is reported as soon as it is needed, and nothing
+    // changes.
     let other = applied();
     tree.write(IDENTITIES, other.read(IDENTITIES));
     lose(&tree, ".streamfleet/state/cache-v1");
@@ -124,7 +125,7 @@ fn a_state_that_is_lost_as_a_whole_is_restored_with_its_ids_and_protection() {
     let tree = backed_up();
     let (before, output) = (kept(&tree), tree.output());
     lose(&tree, STATE);
-    // Applied without it, nothing of what is there is touched.
+    // Applied without the restore, nothing existing changes.
     tree.run("apply tree --yes").expect(3).says(&[
         "another installation of streamfleet writes to this folder",
         "restore that installation's state: streamfleet restore FILE TREE",
@@ -170,7 +171,7 @@ fn without_a_backup_a_lost_state_is_begun_anew_with_the_ids_and_protection_that_
     for _ in 0..2 {
         tree.run("apply tree --yes").expect(0);
         assert_eq!(id_of(&tree, "cluster/acme/orders"), id);
-        // The fingerprint key is another one, so that the Secret was written anew, with a random line.
+        // The fingerprint key differs, so the Secret was rewritten with a new random line.
         let (now, before) = (tree.output(), output.clone());
         let but_secrets = |files: &[(String, Vec<u8>)]| -> Vec<(String, Vec<u8>)> {
             manifests(files).into_iter().filter(|(path, _)| !path.contains("/secrets/")).cloned().collect()
@@ -240,7 +241,6 @@ fn a_restored_installation_goes_on_where_its_tree_is_at_another_path() {
     fs::remove_dir_all(there.path().join(STATE)).unwrap();
     fs::copy(here.beside("FILE.tar"), there.beside("FILE.tar")).unwrap();
     there.run("restore FILE.tar tree").expect(0);
-    // As long as the other tree is the one that was applied last, nothing is deleted without approval.
     there.remove(SANDBOX);
     let plan = there.run("plan tree").expect(3).says(&["waiting: approval, since the spec tree was "]);
     let output = there.output();
@@ -249,7 +249,7 @@ fn a_restored_installation_goes_on_where_its_tree_is_at_another_path() {
     there.run(&format!("approve {} tree", approval_id(&plan.out))).expect(0);
     there.run("apply tree --yes").expect(0);
     there.run("plan tree").expect(0).says(&["Nothing to do"]);
-    // From then on it is the tree.
+    // From then on it is the active tree.
     there.edit(ORDERS, "kafka_units: 1", "kafka_units: 1\ndeletion_protection: false");
     there.run("apply tree --yes").expect(0);
     there.remove(ORDERS);
@@ -275,13 +275,13 @@ fn an_old_backup_over_a_newer_target_deletes_nothing_and_says_what_it_does_not_k
     lose(&tree, STATE);
     tree.run("restore FILE.tar tree").expect(0);
 
-    // The cache is lost too: the first run learns what runs there, and the next one goes on.
+    // The cache is lost too: the first run observes what is there, and the next one continues.
     let output_is_whole = |tree: &Tree| assert!(manifests(&tree.output()) == manifests(&output));
     tree.run("apply tree --yes").expect(3).says(&["waiting: cluster acme/orders is not usable yet"]);
     output_is_whole(&tree);
-    // With its spec it is taken up again, under the id that it had.
+    // With its spec it is adopted under its former id.
     tree.run("plan tree").expect(2).says(&["+ cluster sandbox"]).says_nothing_of(&["- "]);
-    // Without, it stays and is spoken of.
+    // Without a spec it stays and is reported.
     tree.remove(SANDBOX);
     for verb in ["plan tree", "apply tree --yes", "status tree"] {
         tree.run(verb).says(&[
@@ -315,14 +315,14 @@ fn a_restore_that_is_killed_anywhere_has_done_all_of_it_or_nothing() {
     let tree = backed_up();
     let whole = kept(&tree);
     let saved = KEPT.map(|file| (file.rsplit('/').next().unwrap(), tree.read_bytes(file)));
-    // Killed while the files are put together: nothing has happened, and the next restore begins anew.
+    // Killed while the files are assembled: nothing has happened, and the next restore starts over.
     lose(&tree, STATE);
     tree.write(&format!("{STATE}/restored.unfinished/registry.jsonl"), &saved[0].1[..10]);
     fs::set_permissions(tree.path().join(STATE), fs::Permissions::from_mode(0o700)).unwrap();
     tree.run("restore FILE.tar tree").expect(0).says(&["  registry.jsonl\n"]);
     tree.run("plan tree").expect(0).says(&["Nothing to do"]);
     assert!(!tree.path().join(STATE).join("restored.unfinished").exists());
-    // Killed after it was decided, with any number of files in their place: whatever comes next finishes.
+    // Killed after the commit point, with any number of files moved: the next command finishes.
     for moved in 0..=saved.len() {
         for verb in [
             "plan tree",
@@ -348,7 +348,6 @@ fn a_restore_that_is_killed_anywhere_has_done_all_of_it_or_nothing() {
     }
 }
 
-/// SIGKILL at moments spread over a restore's life.
 #[test]
 fn kills_during_a_restore_leave_a_state_that_a_rerun_finishes() {
     let tree = backed_up();
@@ -361,7 +360,7 @@ fn kills_during_a_restore_leave_a_state_that_a_rerun_finishes() {
         lose(&tree, STATE);
         let mut child =
             tree.command("restore FILE.tar tree").stdout(std::process::Stdio::null()).spawn().unwrap();
-        // Being killed at any moment is what is tested; nothing depends on how far it comes.
+        // A kill at any moment is what is tested; no assertion depends on how far the restore gets.
         std::thread::sleep(life.mul_f64(f64::from(number) / 20.0));
         child.kill().unwrap();
         child.wait().unwrap();

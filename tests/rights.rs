@@ -1,4 +1,4 @@
-//! What the rights that are printed allow, and what they don't, on a real control plane.
+//! What the printed roles allow and forbid, on a real control plane.
 
 use std::fs;
 
@@ -10,13 +10,13 @@ use crate::watch::no_round_asks_anything;
 
 const USER: &str = "system:serviceaccount:default:tenant";
 
-/// Applies the rights of the tenant that are printed with these options, as an administrator does.
+/// Applies the tenant's roles as printed with these options, as an administrator does.
 fn give(plane: &ControlPlane, options: &str) {
     let rights = Tree::empty().run(&format!("role --service-account default/tenant {options}")).expect(0).out;
     plane.kubectl("apply --server-side --force-conflicts -f -", &rights).expect(0);
 }
 
-/// A service account with exactly the rights that are printed with these options.
+/// A service account with exactly the rights printed with these options.
 pub fn tenant(plane: &ControlPlane, options: &str) -> String {
     give(plane, options);
     let kubeconfig = plane.service_account("default", "tenant");
@@ -29,7 +29,7 @@ pub fn tenant(plane: &ControlPlane, options: &str) -> String {
     kubeconfig
 }
 
-/// What the tenant does with an object.
+/// A kubectl call of the tenant on an object.
 fn with(plane: &ControlPlane, kubeconfig: &str, verb: &str, object: &str) -> Run {
     fs::write(plane.folder().join("object.yaml"), object).unwrap();
     plane.kubectl_with(kubeconfig, &format!("{verb} -f object.yaml"))
@@ -72,7 +72,7 @@ fn the_rights_that_are_printed_lead_to_no_secret_outside_of_our_namespaces() {
     let kubeconfig = tenant(&plane, "");
     leads_nowhere(&plane, &kubeconfig);
 
-    // The same with all that it can be asked to allow.
+    // The same with all options.
     give(&plane, "--operator --gateway");
     let may = format!("auth can-i create deployments.apps --as={USER} --all-namespaces");
     until("the role holds", || (plane.kubectl(&may, "").code == 0).then_some(()));
@@ -98,7 +98,7 @@ fn the_rights_that_are_printed_lead_to_no_secret_outside_of_our_namespaces() {
         ("strimzi-kafka-client", "{apiGroups: [''], resources: [users], verbs: [impersonate]}"),
         ("streamfleet-namespace", "{apiGroups: [''], resources: [secrets], verbs: [get]}"),
     ] {
-        // Applied by its name, as the operator's own roles are.
+        // Applied by its name, like the operator's own roles.
         let applied = with(&plane, &kubeconfig, "apply --server-side --force-conflicts", &role(name, rule));
         assert_eq!(applied.code, 1, "{name}: {}", applied.out);
     }
@@ -124,7 +124,7 @@ fn leads_nowhere(plane: &ControlPlane, kubeconfig: &str) {
     };
     unreadable();
 
-    // By giving itself rights.
+    // By granting itself rights.
     for namespace in ["kube-system", "kafka-prod", "default"] {
         let mine = binding(namespace, "streamfleet-namespace", USER);
         with(plane, kubeconfig, "create", &mine).expect(1).says(&[MAY_NOT_WRITE]);
@@ -139,7 +139,7 @@ fn leads_nowhere(plane: &ControlPlane, kubeconfig: &str) {
     refused("delete validatingadmissionpolicybinding streamfleet", "is forbidden");
     refused("delete validatingadmissionpolicy streamfleet", "is forbidden");
 
-    // By making a namespace ours that isn't, or doing something to it.
+    // By claiming or changing a foreign namespace.
     let label = "app.kubernetes.io/managed-by=streamfleet";
     for namespace in ["kube-system", "kafka-prod", "default"] {
         let why = "streamfleet may only write namespaces of its own";
@@ -155,7 +155,7 @@ fn leads_nowhere(plane: &ControlPlane, kubeconfig: &str) {
         .expect(1)
         .says(&["enforces the pod security `baseline` or `restricted`"]);
 
-    // In a namespace of its own, it may give itself what it needs there, and nothing else to nobody else.
+    // In its own namespaces it may grant itself what it needs there, and nothing else, and nothing to others.
     with(plane, kubeconfig, "apply --server-side", &namespace("kafka-acme--mine", OURS)).expect(0);
     refused(
         "label namespace kafka-acme--mine --overwrite pod-security.kubernetes.io/enforce=privileged",
@@ -183,7 +183,7 @@ fn serve_with_the_rights_that_are_printed_warns_of_nothing_it_may_not_do() {
     let serve = Serve::start(&tree, "serve --specs tree --config config.toml");
     serve.has_made(&["cluster acme/orders", "cluster acme/sandbox"]);
 
-    // Secrets are watched, too: nothing has to be asked for, and what goes is put back.
+    // Secrets are watched as well: no request is needed, and a deleted one is restored.
     no_round_asks_anything(&plane, &serve);
     let secret = "secret orders-tls --namespace=kafka-acme--orders";
     let before =
@@ -199,7 +199,7 @@ fn serve_with_the_rights_that_are_printed_warns_of_nothing_it_may_not_do() {
     let told: Vec<&str> = warnings.filter(|line| forbidden.iter().any(|word| line.contains(word))).collect();
     assert_eq!(told, [""; 0], "{log}");
 
-    // Of a cluster's end there is nothing to warn, either.
+    // Nothing to warn about in the deletion of a cluster either.
     assert_eq!(serve.stop(), Some(0));
 }
 
@@ -218,7 +218,7 @@ fn rights_in_a_namespace_that_were_taken_away_are_given_again() {
     });
     tree.run("plan tree --config config.toml").expect(0).says(&["Nothing to do"]);
 
-    // The example's fleet is somebody else's to take away: without the policy's label there are none to be had.
+    // Without the label, the namespace isn't ours, and the policy refuses to grant rights in it.
     plane.kubectl("label namespace kafka-acme--orders app.kubernetes.io/managed-by-", "").expect(0);
     plane.kubectl(&format!("delete {bindings} --all"), "").expect(0);
     until("the rights are gone", || {

@@ -1,4 +1,4 @@
-//! The schemas in `schemas/` are those of the types, and say of a document what the reader says.
+//! The schemas in `schemas/` are generated from the types, and agree with the reader about every document.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,6 @@ use crate::support::{Tree, examples, files, stories};
 use streamfleet::names::{Digest, Kind};
 use streamfleet::spec;
 
-/// Set to rewrite the files.
 const UPDATE: &str = "UPDATE_SCHEMAS";
 
 const CLUSTER: &str = "\
@@ -27,7 +26,7 @@ kafka_units: 1
 advanced_config: {version: 4.3.1}
 ";
 
-/// The folder of the schemas, which the first to ask rewrites when that is asked for.
+/// The folder of the schemas; the first caller rewrites them if asked to.
 fn folder() -> &'static Path {
     static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas");
@@ -41,7 +40,6 @@ fn folder() -> &'static Path {
     &FOLDER
 }
 
-/// The schemas as the binary writes them.
 fn made() -> BTreeMap<String, Vec<u8>> {
     let tree = Tree::empty();
     tree.run("schema --out made").expect(0).says(&["wrote made/cluster.json"]);
@@ -58,7 +56,6 @@ fn validator(name: &str) -> Validator {
     jsonschema::draft7::new(&schema(name)).unwrap()
 }
 
-/// Every document of a text, with the name of its schema.
 fn documents(text: &str) -> Vec<(&'static str, Value)> {
     let values: Vec<Value> = serde_saphyr::from_multiple(text).unwrap();
     let kind = |value: &Value| value["kind"].as_str().unwrap().parse::<Kind>().unwrap().singular();
@@ -132,7 +129,7 @@ fn plans_and_settings_are_valid() {
     assert!(!validator("config").is_valid(&hour) && !validator("plan").is_valid(&hour));
 }
 
-/// What `get` prints is what the API answers with: every field that the document names, and no other.
+/// `get` prints the API's answers: every field of the schema, and no other.
 #[test]
 fn records_are_valid_by_the_openapi_document() {
     let document = schema("openapi");
@@ -163,7 +160,6 @@ fn records_are_valid_by_the_openapi_document() {
     assert!(Kind::ALL.iter().all(|kind| seen.contains(kind)), "{seen:?}");
 }
 
-/// Each default and example that a schema gives for a field is a value that the field takes.
 #[test]
 fn defaults_and_examples_are_valid() {
     fn walk(schema: &Value, root: &Value, at: &str, seen: &mut usize) {
@@ -188,10 +184,9 @@ fn defaults_and_examples_are_valid() {
     assert!(seen > 25, "{seen}");
 }
 
-/// What the reader says of a document: whether it has no problem.
 fn is_readable(text: &str) -> bool {
     let bytes = text.as_bytes();
-    let entry = spec::Entry::File { bytes: bytes.into(), digest: Digest::of(bytes) };
+    let entry = spec::SnapshotEntry::File { bytes: bytes.into(), digest: Digest::of(bytes) };
     let snapshot = spec::Snapshot {
         source: spec::SourceId("/tree".to_owned()),
         revision: String::new(),
@@ -202,7 +197,7 @@ fn is_readable(text: &str) -> bool {
     spec::read(&snapshot, None).problems().next().is_none()
 }
 
-/// The schema and the reader agree on an edited document: what they say of it.
+/// Asserts that the schema and the reader agree on an edited document, and returns their verdict.
 #[track_caller]
 fn verdict(text: &str) -> bool {
     let [(name, document)] = &documents(text)[..] else { panic!("one document at a time:\n{text}") };
@@ -211,7 +206,7 @@ fn verdict(text: &str) -> bool {
     by_schema
 }
 
-/// A document with fields replaced or added, given as `path: value`; without a value the field goes.
+/// A document with fields set by `path: value`; without a value the field is removed.
 fn edited(text: &str, edit: &str) -> String {
     let (_, mut document) = documents(text).remove(0);
     let (path, value) = edit.split_once(": ").unwrap_or((edit.trim_end_matches(':'), "GONE"));
@@ -222,7 +217,7 @@ fn edited(text: &str, edit: &str) -> String {
         "GONE" => drop(fields.remove(name)),
         value => drop(fields.insert(name.to_owned(), serde_saphyr::from_str(value).unwrap())),
     }
-    // JSON is YAML, with every string in quotes.
+    // JSON is YAML with every string in quotes.
     document.to_string()
 }
 

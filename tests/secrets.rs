@@ -1,15 +1,15 @@
-//! No secret of an example is found in anything that is printed, saved or recorded.
+//! No secret of an example is found in anything printed, saved or recorded.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::support::{Tree, examples, files};
 
-/// The secret values that stand in an example's files: what follows `tls_key: |` and `credentials: |`.
+/// The secret values in an example's files: the blocks after `tls_key: |` and `credentials: |`.
 fn secrets_of(story: &str) -> Vec<String> {
     let mut secrets = Vec::new();
     for (path, bytes) in files(&examples().join(story)) {
-        // What somebody's own run left in the example is not the example.
+        // Files of a local run aren't part of the example.
         if path.contains(".streamfleet/") {
             continue;
         }
@@ -26,7 +26,7 @@ fn secrets_of(story: &str) -> Vec<String> {
     secrets
 }
 
-/// The forms in which a secret could be found: whole, its base64, and each of its longer lines by itself.
+/// The searched forms of a secret: whole, in base64, and each of its longer lines by itself.
 fn forms(secret: &str) -> Vec<Vec<u8>> {
     let mut forms = vec![secret.as_bytes().to_vec(), STANDARD.encode(secret).into_bytes()];
     let telling = |line: &&str| line.len() >= 24 && !line.starts_with("-----");

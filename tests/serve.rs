@@ -1,4 +1,4 @@
-//! `serve` on fleets of files: whatever way specs are saved, and whatever becomes of what it works with.
+//! `serve` on directory fleets: every way to save specs, and failures of everything it depends on.
 
 mod clock;
 mod disk;
@@ -17,7 +17,7 @@ use crate::support::control_plane::ControlPlane;
 use crate::support::proxy::{Fault, Proxy, Rule};
 use crate::support::serve::Serve;
 
-/// With everything beside the tree, so that the tree can go away.
+/// With everything beside the tree, so that the tree can be moved away.
 const SERVE: &str = "serve --specs tree --state-dir state --output-dir output";
 
 const ORDERS: &str = "acme/clusters/orders.yaml";
@@ -28,14 +28,12 @@ fn pool(tree: &Tree) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
-/// Waits until the cluster has so many brokers.
 #[track_caller]
 fn brokers(serve: &Serve<'_>, count: u32) {
     let line = format!("replicas: {count}\n");
     serve.until(&format!("there are {count} brokers"), || pool(serve.tree).contains(&line).then_some(()));
 }
 
-/// The spec with other units.
 fn units(tree: &Tree, units: u32) -> String {
     let spec = tree.read(ORDERS);
     let lines = spec.lines().map(|line| match line.starts_with("kafka_units:") {
@@ -45,7 +43,7 @@ fn units(tree: &Tree, units: u32) -> String {
     lines.collect()
 }
 
-/// Puts a fleet behind a proxy beside the example's, with one of the clusters, and settings that let it be reached.
+/// Adds a fleet behind a proxy with one of the clusters, and settings that allow connecting to it.
 fn far(tree: &Tree, proxy: &Proxy) {
     let config = "[targets]\nallow_addresses = [\"127.0.0.0/8\"]\n";
     fs::write(tree.beside("config.toml"), config).unwrap();
@@ -67,7 +65,7 @@ fn a_cluster_that_hangs_while_it_is_changed_holds_up_no_other_fleet() {
     let proxy = Proxy::before(&plane);
     let tree = Tree::example("quickstart");
     far(&tree, &proxy);
-    // Everything can be asked; what would change something gets no answer, and is waited for.
+    // Reads are answered; writes get no answer and are waited for.
     proxy.inject(Rule::always(Fault::Silence).changing(true));
     let serve = Serve::start(&tree, &format!("{SERVE} --config config.toml"));
     brokers(&serve, 3);
@@ -81,7 +79,7 @@ fn a_cluster_that_hangs_while_it_is_changed_holds_up_no_other_fleet() {
         !log.lines().any(|line| line.contains("execute: done") && line.contains("cluster acme/sandbox")),
         "{log}"
     );
-    // Not even while it is tried again and again, which is told each time.
+    // Retries are logged each time.
     serve.says(&["ERROR", "fleet=acme/far", "again="]);
     tree.write(ORDERS, units(&tree, 5));
     brokers(&serve, 15);
@@ -120,7 +118,7 @@ fn a_state_that_is_taken_away_ends_the_process_before_anything_is_lost_in_it() {
         "cannot go on with the state in `state`: the folder was removed or replaced while it was in use";
     assert!(log.contains(told), "{log}");
     assert!(pool(&tree).contains("replicas: 3\n"));
-    // Where it is put back, all goes on.
+    // After the folder is restored, work continues.
     fs::rename(tree.beside("aside"), tree.beside("state")).unwrap();
     let serve = Serve::start(&tree, SERVE);
     brokers(&serve, 6);

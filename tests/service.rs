@@ -15,7 +15,6 @@ mod unit;
 
 use crate::support::Tree;
 
-/// A tree that takes one change and then has nothing to do.
 fn quiet() -> Tree {
     Tree::example("quickstart")
 }

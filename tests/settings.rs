@@ -1,4 +1,4 @@
-//! The settings as a file has them: checked, shown with what says so, and written out in full.
+//! Settings files: validation, display with the origin of each value, and the full sample.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use streamfleet::config::Config;
 
 use crate::support::Tree;
 
-/// Set to rewrite the sample.
+/// Environment variable that makes the test rewrite the sample.
 const UPDATE: &str = "UPDATE_EXPECTED";
 
 #[test]
@@ -211,7 +211,6 @@ fn what_is_likely_not_meant_is_warned_of_and_a_tree_that_is_not_used_is_not_show
     assert_eq!(shown[0]["from"], "not used: specs are fetched from `source.git`");
 }
 
-/// The warning that a mode is laxer than it was.
 const LAXER: &str = "`policy.mode` was `approve` when this state was used last, by the settings DIR/a.toml; no settings are \
                      named now, which makes it `auto`";
 
@@ -229,7 +228,7 @@ fn a_mode_that_asked_for_approval_is_not_dropped_by_forgetting_the_settings() {
     assert_eq!(said(tree.run("apply tree --yes").expect(1)), format!("{warning}error: {LAXER}\n{hint}"));
     assert_eq!(said(tree.run("serve --specs tree").expect(1)), format!("error: {LAXER}\n{hint}"));
     assert!(!tree.path().join(".streamfleet/output/acme/eu/kafka-acme--orders").exists());
-    // Settings that say so are no slip.
+    // Explicit settings aren't a slip.
     fs::write(tree.beside("b.toml"), "[policy]\nmode = \"auto\"\n").unwrap();
     assert_eq!(
         said(tree.run("apply tree --config b.toml --yes").expect(0)),

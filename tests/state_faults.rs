@@ -1,5 +1,5 @@
-//! Everything that happens to the files of a state folder, and what is said and done then: a table, whose outcome is in
-//! `snapshots/all__state_faults__table.snap`, readable as documentation.
+//! Every fault of every file of a state folder, with the messages and the outcome, recorded in
+//! `snapshots/all__state_faults__table.snap`, which can be read as documentation.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
@@ -23,33 +23,25 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// What a harm may do to a file or folder.
 #[derive(Clone, Copy)]
 enum Fault {
-    /// Bytes in the middle are others.
     Corrupt,
-    /// A line in the middle is no record.
     CorruptLine,
-    /// The first line, which says whose the file is, is missing.
+    /// Without the first line, which identifies the file's installation.
     NoFirstLine,
-    /// The last line is there in part, as after a power cut.
+    /// A torn last line, as after a power cut.
     TornLine,
-    /// The file ends with zeros, as some file systems leave it after a power cut.
+    /// Zeros at the end, as some file systems leave them after a power cut.
     Zeros,
-    /// The last three lines are there twice.
     DuplicatedTail,
-    /// Half of it is missing.
     Truncated,
-    /// Nothing is left in it.
     Empty,
     Missing,
-    /// A newer version wrote it.
     Newer,
-    /// A folder where a file should be, or the other way round.
+    /// A folder in place of a file, or the reverse.
     AnotherSort,
-    /// A link to the real one, elsewhere.
     Link,
-    /// Other users can read and write it.
+    /// Readable and writable by other users.
     TooOpen,
 }
 use Fault::{
@@ -57,7 +49,7 @@ use Fault::{
     TornLine, Truncated, Zeros,
 };
 
-/// Each file or folder of the state, with the faults that it can have and what they are called.
+/// Each file or folder of the state, with its possible faults and their names.
 const TABLE: [(&str, &[(Fault, &str)]); 8] = [
     (
         "cache-v1",
@@ -195,16 +187,15 @@ impl Fault {
     }
 }
 
-/// What a person reads, without what is this run's own.
+/// The output without values that differ between runs.
 fn told(run: &Run, tree: &Tree) -> String {
     let dir = tree.path().join(STATE);
-    // A temporary file's name is another one each time.
+    // Temporary file names are random.
     let line = |line: &str| format!("{}\n", line.split(" at path ").next().unwrap_or_default());
     let err: String = run.err.lines().map(line).collect();
     format!("exit {}\n{err}", run.code).replace(dir.to_str().unwrap(), "DIR")
 }
 
-/// One file's part of the table.
 fn outcomes(file: &str, faults: &[(Fault, &str)]) -> String {
     let tree = applied();
     for _ in 0..if file == TOKENS { 3 } else { 0 } {
@@ -298,7 +289,7 @@ fn saved_plans() {
     let harms: [(&str, Harm); 8] = [
         ("corrupt", |path| fs::write(path, "x{}").unwrap()),
         ("truncated", |path| {
-            // After so many bytes in every version, so that the message is the same.
+            // Cut at a fixed byte in every version, so that the message is the same.
             let bytes = fs::read(path).unwrap();
             fs::write(path, &bytes[..20]).unwrap();
         }),
@@ -331,7 +322,7 @@ fn saved_plans() {
         let run = tree.run("apply plan.json --yes");
         told_all.push_str(&format!("## {name}\n{}\n", told(&run, &tree)));
         if name == "changed by hand" {
-            // What is done is what is planned now; the file says only that it was seen.
+            // Apply executes a new plan; the file only tells that it was seen.
             let pool = ".streamfleet/output/acme/eu/kafka-acme--orders/kafkanodepool-broker.yaml";
             assert!(tree.read(pool).contains("replicas: 6"));
         } else {
@@ -341,7 +332,7 @@ fn saved_plans() {
     insta::assert_snapshot!("saved_plans", told_all);
 }
 
-/// Runs the binary through other programs, which end in starting their arguments.
+/// Runs the binary through wrapper programs that exec their arguments.
 fn run_through(tree: &Tree, wrapper: &[&str], words: &str) -> Run {
     let inner = tree.command(words);
     let mut command = Command::new(wrapper[0]);
@@ -356,7 +347,7 @@ fn run_through(tree: &Tree, wrapper: &[&str], words: &str) -> Run {
     }
 }
 
-/// Permissions mean nothing to root, unless it gives that up. None where it can't.
+/// Root bypasses permissions unless it drops that capability. `None` where it can't.
 fn as_one_who_heeds_permissions() -> Option<&'static [&'static str]> {
     let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
     let heeding: &[&str] = match is_root {
@@ -403,7 +394,7 @@ fn what_cannot_be_written() {
     insta::assert_snapshot!("what_cannot_be_written", told_all);
 }
 
-/// How a small file system is mounted that goes with the process; none where that isn't possible.
+/// A wrapper that can mount a small file system for the process alone; `None` where that isn't possible.
 pub fn namespace() -> Option<&'static [&'static str]> {
     const MOUNT: &str = "mount -t tmpfs -o size=64k tmpfs /mnt";
     let ways: [&[&str]; 2] = [&["unshare", "-m"], &["unshare", "-rm"]];
@@ -415,7 +406,8 @@ pub fn namespace() -> Option<&'static [&'static str]> {
     ways.iter().find(works).copied()
 }
 
-/// Runs a verb with the state on a file system that has so many KiB left, and leaves the state in the tree as it was then.
+/// Runs a command with the state on a file system with this many KiB left, and copies the resulting state
+/// back to the tree.
 fn run_on_full_disk(tree: &Tree, namespace: &[&str], verb: &str, left: u32) -> Run {
     let script = format!(
         "s=tree/{STATE}; cp -a $s before && mount -t tmpfs -o size=16m,mode=700 tmpfs $s && cp -a before/. $s && \

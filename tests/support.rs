@@ -1,4 +1,4 @@
-//! A tree of one's own, and the binary run on it as a person would.
+//! A spec tree per test, and the binary run on it as a person would.
 
 pub mod control_plane;
 pub mod kafka;
@@ -14,12 +14,10 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-/// The examples of the project.
 pub fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")
 }
 
-/// The names of all examples.
 pub fn stories() -> Vec<String> {
     let entries = fs::read_dir(examples()).unwrap();
     let mut stories: Vec<_> =
@@ -29,12 +27,11 @@ pub fn stories() -> Vec<String> {
     stories
 }
 
-/// A copy of an example, or an empty tree, in a folder that goes with it.
+/// A copy of an example, or an empty tree, in a folder removed on drop.
 pub struct Tree {
     folder: TempDir,
 }
 
-/// What a run of the binary gave.
 #[derive(Debug)]
 pub struct Run {
     pub code: i32,
@@ -50,14 +47,13 @@ impl From<Output> for Run {
 }
 
 impl Run {
-    /// Asserts the exit code, and shows everything when it is another one.
+    /// Asserts the exit code, and shows all output on failure.
     #[track_caller]
     pub fn expect(self, code: i32) -> Self {
         assert_eq!(self.code, code, "\n--- stdout\n{}\n--- stderr\n{}", self.out, self.err);
         self
     }
 
-    /// Asserts that each of these stands somewhere in what was printed.
     #[track_caller]
     pub fn says(self, expected: &[&str]) -> Self {
         for text in expected {
@@ -71,7 +67,6 @@ impl Run {
         self
     }
 
-    /// Asserts that none of these stands anywhere in what was printed.
     #[track_caller]
     pub fn says_nothing_of(self, unexpected: &[&str]) -> Self {
         for text in unexpected {
@@ -86,7 +81,6 @@ impl Run {
     }
 }
 
-/// Runs a command to its end.
 fn run(mut command: Command, input: &str) -> Run {
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -100,44 +94,42 @@ fn run(mut command: Command, input: &str) -> Run {
 }
 
 impl Tree {
-    /// A copy of `examples/<name>`, without anything that a run left there.
+    /// A copy of `examples/<name>`, without files that a run left there.
     pub fn example(name: &str) -> Self {
         let tree = Self::empty();
         copy_if(&examples().join(name), &tree.path(), &|name| !name.starts_with('.'));
         tree
     }
 
-    /// A tree without files.
     pub fn empty() -> Self {
         let folder = memory_folder();
         fs::create_dir(folder.path().join("tree")).unwrap();
         Self { folder }
     }
 
-    /// The tree's folder.
     pub fn path(&self) -> PathBuf {
         self.folder.path().join("tree")
     }
 
-    /// A folder beside the tree, for what is not part of it.
     pub fn beside(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// Runs `streamfleet <words>` beside the tree, which is named `tree` there. Nothing of the environment gets in but the
-    /// path.
+    /// Runs `streamfleet <words>` beside the tree, which is named `tree` there, with `PATH` as the only
+    /// environment variable.
     pub fn run(&self, words: &str) -> Run {
         self.run_with(words, &[], "")
     }
 
-    /// Runs the binary with variables and an input.
+    /// Runs the binary with environment variables and input.
     pub fn run_with(&self, words: &str, variables: &[(&str, &str)], input: &str) -> Run {
         let mut command = self.command(words);
         command.envs(variables.iter().copied());
         run(command, input)
     }
 
-    /// Runs the binary so that permissions hold for it: root passes over them by two capabilities, which it does without.
+    /// Runs the binary so that permissions apply to it: root bypasses them by two capabilities, which are
+    /// dropped.
     pub fn run_bound(&self, words: &str) -> Run {
         let mut command = self.command(words);
         if fs::metadata("/proc/self").unwrap().uid() == 0 {
@@ -151,7 +143,6 @@ impl Tree {
         command.output().expect("as root, the tests of permissions need setpriv, of util-linux").into()
     }
 
-    /// The command, for a test that runs it in a way of its own.
     pub fn command(&self, words: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_streamfleet"));
         command.args(words.split_whitespace()).current_dir(self.folder.path());
@@ -159,14 +150,12 @@ impl Tree {
         command
     }
 
-    /// Writes a file of the tree.
     pub fn write(&self, file: &str, text: impl AsRef<[u8]>) {
         let path = self.path().join(file);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
 
-    /// A file of the tree.
     pub fn read(&self, file: &str) -> String {
         fs::read_to_string(self.path().join(file)).unwrap()
     }
@@ -176,12 +165,11 @@ impl Tree {
         fs::read(self.path().join(file)).unwrap()
     }
 
-    /// Removes a file of the tree.
     pub fn remove(&self, file: &str) {
         fs::remove_file(self.path().join(file)).unwrap();
     }
 
-    /// Edits a file: `from` must stand in it exactly once.
+    /// Edits a file: `from` must occur in it exactly once.
     #[track_caller]
     pub fn edit(&self, file: &str, from: &str, to: &str) {
         let text = self.read(file);
@@ -189,19 +177,20 @@ impl Tree {
         self.write(file, text.replace(from, to));
     }
 
-    /// Every file that a run wrote for fleets, with its bytes, by path below the output folder.
+    /// Every file written for fleets, with its bytes, by path below the output folder.
     pub fn output(&self) -> Vec<(String, Vec<u8>)> {
         files(&self.path().join(".streamfleet/output"))
     }
 }
 
-/// A temporary folder, in memory where there is a place for that: the tests of kills and many others wait for the disk a
-/// thousand times, which is right for an installation and makes a test slow.
+/// A temporary folder, in memory where possible: the tests of kills and many others sync to disk a thousand
+/// times, which an installation needs and which makes a test slow.
 pub fn memory_folder() -> TempDir {
     TempDir::new_in("/dev/shm").or_else(|_| TempDir::new()).unwrap()
 }
 
-/// A plan's text without what is an installation's own: the ids of plan and approval, and the fingerprints of secrets.
+/// A plan's text without values unique to the installation: plan and approval ids, and fingerprints of
+/// secrets.
 pub fn stable(text: &str) -> String {
     let mut stable = text.to_owned();
     for mark in ["plan ", "Plan `", "approve ", "hmac:"] {
@@ -216,7 +205,7 @@ pub fn stable(text: &str) -> String {
     stable
 }
 
-/// Objects without what follows from ids and keyed fingerprints, which are an installation's own.
+/// Objects without ids and keyed fingerprints, which are unique to the installation.
 pub fn without_own(text: &str) -> String {
     let own = ["streamfleet.io/id: ", "streamfleet.io/mounted: "];
     let shown = |line: &str| match own.iter().find_map(|mark| Some(line.find(mark)? + mark.len())) {
@@ -226,7 +215,6 @@ pub fn without_own(text: &str) -> String {
     text.lines().map(shown).collect::<Vec<_>>().join("\n")
 }
 
-/// Copies a folder with everything in it but sockets.
 pub fn copy(from: &Path, to: &Path) {
     copy_if(from, to, &|_| true);
 }
@@ -268,14 +256,13 @@ pub fn files(root: &Path) -> Vec<(String, Vec<u8>)> {
     found
 }
 
-/// Says that a test isn't made here, and why, past what keeps back the words of a test that passes.
+/// Reports a skipped test and the reason, bypassing the harness's capture of passing tests' output.
 pub fn skipped(why: &str) {
     let thread = std::thread::current();
     let line = format!("skipped: {}: {why}\n", thread.name().unwrap_or_default());
     std::io::stderr().write_all(line.as_bytes()).unwrap();
 }
 
-/// The id that the plan tells a person to approve.
 pub fn approval_id(plan: &str) -> String {
     let after = plan.split("streamfleet approve ").nth(1).unwrap_or_else(|| panic!("no id in\n{plan}"));
     after.chars().take_while(char::is_ascii_hexdigit).collect()

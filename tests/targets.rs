@@ -8,7 +8,6 @@ use crate::support::{Tree, approval_id};
 const FOLDER: &str = ".streamfleet/output/acme/main";
 const INVENTORY: &str = ".streamfleet/output/acme/main/.streamfleet-inventory.json";
 
-/// An installation that was applied, none of it protected.
 fn unprotected() -> Tree {
     let tree = Tree::example("two-organizations");
     let specs: Vec<String> = crate::support::files(&tree.path())

@@ -1,4 +1,4 @@
-//! Organizations on one installation do not trust each other.
+//! Organizations on one installation don't trust each other.
 
 use crate::support::Tree;
 
@@ -53,7 +53,7 @@ fn a_document_in_another_organizations_folder_does_not_count() {
     );
     tree.run("apply tree --yes").expect(1).says(&["globex/clusters/trespass.yaml", "acme"]);
     assert_eq!(tree.output(), before);
-    // The trespasser must not be able to hold what it names either.
+    // Naming another organization's resources must not hold them either.
     tree.edit("acme/clusters/events.yaml", "kafka_units: 1", "kafka_units: 2");
     tree.run("apply tree --yes").expect(1);
     assert_ne!(tree.output(), before);
@@ -136,7 +136,7 @@ fn a_folder_that_can_not_be_looked_into_is_unknown_and_not_empty() {
         let mode = std::fs::Permissions::from_mode(mode);
         std::fs::set_permissions(tree.path().join("acme"), mode).unwrap();
     };
-    // Its names can be listed, and nothing behind them can be looked at.
+    // Names can be listed, but entries can't be opened.
     set_mode(0o644);
     let run = tree.run_bound("plan tree");
     set_mode(0o755);

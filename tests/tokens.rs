@@ -1,4 +1,4 @@
-//! `streamfleet token`: without a daemon and beside one, and where of a token anything is left.
+//! `streamfleet token`, with and without a daemon, and where traces of a token remain.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -15,7 +15,6 @@ const STATE: &str = ".streamfleet/state";
 const SERVE: &str = "serve --specs tree";
 const CREATE: &str = "token create tree --name ci --owner platform@acme.example.com --organization acme";
 
-/// The token that was printed, alone.
 #[track_caller]
 fn printed(run: &Run) -> String {
     let token = run.out.strip_suffix('\n').unwrap().to_owned();
@@ -29,7 +28,8 @@ fn listed(tree: &Tree, words: &str) -> Vec<Value> {
     serde_json::from_str(&out).unwrap()
 }
 
-/// Asserts that nothing of the token is in any file beside or in the tree but its digest in the one file.
+/// Asserts that no file in or beside the tree contains any part of the token except for its digest in one
+/// file.
 #[track_caller]
 fn is_nowhere(tree: &Tree, token: &str) {
     let digest = Digest::of(token);
@@ -102,7 +102,7 @@ fn other_programs_get_all_of_it_as_json() {
     let mut made: Value = serde_json::from_str(&out).unwrap();
     let token = made.as_object_mut().unwrap().remove("token").unwrap();
     assert!(token.as_str().unwrap().starts_with("sf_"));
-    // What isn't said is the least, and ends.
+    // Defaults are the least access, with an expiry.
     assert_eq!(made["access"], "read");
     assert_eq!(listed(&tree, ""), [made]);
     let all =
@@ -173,7 +173,7 @@ fn a_token_is_revoked_by_its_name_or_its_id_and_twice_is_told() {
         let said = revoke(id, 0).out;
         assert_eq!(said, format!("Revoked token ci ({id}) of {owner}. It is good for nothing any more.\n"));
     }
-    // The last that holds.
+    // The last valid token.
     assert!(revoke("ci", 0).out.starts_with(&format!("Revoked token ci ({}) of {owner}. ", ids[2])));
     let again = revoke("ci", 0).out;
     assert!(
@@ -333,7 +333,7 @@ fn who_makes_a_token_that_is_good_for_less_is_told() {
     };
     let file = "organizations.yaml";
     let text = tree.read(file) + "  - email: viewer@acme.example.com\n    role: viewer\n";
-    // Of an organization that was never right nobody is a member.
+    // An organization that was never valid has no members.
     tree.write(file, text.replace("fleets: 2", "fleets: many"));
     assert!(
         of("viewer@acme.example.com", "read")
@@ -342,10 +342,10 @@ fn who_makes_a_token_that_is_good_for_less_is_told() {
     tree.write(file, &text);
     check();
     tree.run("apply tree --yes").expect(0);
-    // One that is wrong now has the members that it had when it was right.
+    // One that is invalid now has the members of its last valid version.
     tree.write(file, text.replace("fleets: 2", "fleets: many").replace("viewer@", "another@"));
     check();
-    // As a daemon sees it, too.
+    // The same with a daemon.
     let serve = Serve::start_with(
         &tree,
         SERVE,
@@ -357,7 +357,7 @@ fn who_makes_a_token_that_is_good_for_less_is_told() {
         let record = tree.run(&format!("get organization/{organization} tree"));
         (record.code == 0 && record.out.contains(word)).then_some(())
     };
-    // One that two documents claim was never right, though each of them can be read.
+    // An organization that two documents claim was never valid, though each document is readable.
     let document = |name: &str| {
         format!(
             "---\napiVersion: streamfleet/v1\nkind: Organization\nidentifier: {name}\nmembers:\n  - email: ada@example.com\n    \

@@ -1,9 +1,9 @@
-//! Random edits while `serve` runs, is killed at any moment and started again, and what is there in the end: what one clean
-//! run gives.
+//! Random edits while `serve` runs, is killed at any moment and restarted. The final state must equal that of
+//! one clean run.
 //!
 //! ```sh
 //! STREAMFLEET_TURMOIL=1000 cargo test --test all turmoil      # so many edits instead of a few
-//! STREAMFLEET_TURMOIL_SEED=7 cargo test --test all turmoil    # others
+//! STREAMFLEET_TURMOIL_SEED=7 cargo test --test all turmoil    # other edits
 //! ```
 
 mod cluster;
@@ -23,40 +23,33 @@ use crate::support::serve::Serve;
 use crate::support::{Tree, copy, files};
 use specs::Specs;
 
-/// How many edits there are where nobody says otherwise.
 const EDITS: usize = 60;
 
-/// The longest time between two edits.
 const PAUSE: Duration = Duration::from_millis(400);
 
-/// How much of a log is shown when something went wrong, in lines.
 const SHOWN: usize = 150;
 
 fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
-/// How many edits of each test are asked for.
 fn edits(usual: usize) -> usize {
     number("STREAMFLEET_TURMOIL").map_or(usual, |number| usize::try_from(number).unwrap())
 }
 
-/// Where specs are from.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Source {
-    /// The tree itself.
     Folder,
     /// A repository that the tree is pushed to.
     Git,
 }
 
-/// What goes on, which is told when something went wrong.
 struct Turmoil<'t> {
     specs: Specs<'t>,
     source: Source,
     chance: Rng,
     serve: Option<Serve<'t>>,
-    /// What was seen of clusters that stay.
+    /// Clusters of the permanent set that have appeared.
     seen: BTreeSet<String>,
     history: Vec<String>,
     kills: usize,
@@ -76,7 +69,7 @@ impl<'t> Turmoil<'t> {
              [secrets]\nallow_plain_in_git = true\n"
         );
         fs::write(tree.beside("config.toml"), config).unwrap();
-        // A look that makes an installation, so that a clean run can have the same ids and keys.
+        // Planning creates the installation, so that a clean run has the same ids and keys.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         drop(runtime.block_on(plan_round(tree, &Surroundings::default())));
         let made = tree.path().join(".streamfleet");
@@ -113,7 +106,7 @@ impl<'t> Turmoil<'t> {
         assert!(output.status.success(), "git {words}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// Lets what was saved be seen.
+    /// Makes saved edits visible to the process.
     fn publish(&self) {
         if self.source == Source::Folder {
             return;
@@ -121,7 +114,7 @@ impl<'t> Turmoil<'t> {
         self.git("add --all");
         self.git("commit --quiet --allow-empty --message=edit");
         self.git("push --quiet ../specs.git main");
-        // Before it has planned, it may not listen to signals yet, and fetches anyway.
+        // Before its first plan it may not handle signals yet, and fetches anyway.
         if let Some(serve) = self.serve.as_ref().filter(|serve| serve.rounds() > 0) {
             serve.signal("HUP");
         }
@@ -139,7 +132,8 @@ impl<'t> Turmoil<'t> {
         )
     }
 
-    /// Starts it, and mostly waits until it has planned: on a busy machine it would never come to anything.
+    /// Starts it, and mostly waits for its first plan: on a busy machine it would otherwise never get
+    /// anything done.
     fn start(&mut self) {
         let words = self.words("serve", "");
         let serve = self.serve.insert(Serve::start(self.specs.tree, &words));
@@ -148,12 +142,12 @@ impl<'t> Turmoil<'t> {
         }
     }
 
-    /// One edit, and perhaps the end of the process that sees it, at any moment.
+    /// Makes one edit, and perhaps ends the process at any moment.
     fn step(&mut self) {
         let told = self.specs.edit(&mut self.chance);
         self.history.push(told);
         self.publish();
-        // The one place where a test waits for time to pass: that anything happens at any moment is what is tested.
+        // The only sleep of this test: events at any moment are what is tested.
         let pause = if self.chance.u32(..3) == 0 { 0.0 } else { self.chance.f64() };
         sleep(PAUSE.mul_f64(pause * pause));
         match self.chance.u32(..30) {
@@ -168,7 +162,7 @@ impl<'t> Turmoil<'t> {
         self.history.push("killed".to_owned());
         self.kills += 1;
         self.ends();
-        // Dropping it is SIGKILL.
+        // Drop sends SIGKILL.
         self.serve = None;
         if self.chance.bool() {
             self.history.push("apply, killed".to_owned());
@@ -186,20 +180,20 @@ impl<'t> Turmoil<'t> {
         self.history.push("ended".to_owned());
         self.stops += 1;
         self.ends();
-        // Before it listens to signals, SIGTERM ends it without a code.
+        // Before it handles signals, SIGTERM ends it without an exit code.
         let code = self.serve.take().and_then(Serve::stop);
         assert!(matches!(code, Some(0) | None), "{code:?}");
         self.start();
     }
 
-    /// A process that is about to be ended still runs. Counts what it has done.
+    /// Asserts that the process still runs before it is ended, and counts its work.
     fn ends(&mut self) {
         let serve = self.serve.as_mut().unwrap();
         assert_eq!(serve.end(), None, "it ended by itself");
         self.done += serve.log().lines().filter(|line| line.contains("execute: done")).count();
     }
 
-    /// What stays is there from the first time on.
+    /// Asserts that permanent clusters stay after they first appear.
     fn look(&mut self) {
         let output = self.specs.tree.beside("output");
         for name in self.specs.staying() {
@@ -214,7 +208,7 @@ impl<'t> Turmoil<'t> {
         }
     }
 
-    /// Waits until nothing is done any more, and ends the process.
+    /// Waits until no work is left, and stops the process.
     fn settle(&mut self) {
         let serve = self.serve.take().unwrap();
         serve.until("it has planned", || (serve.rounds() > 0).then_some(()));
@@ -235,7 +229,7 @@ impl<'t> Turmoil<'t> {
         assert_eq!(serve.stop(), Some(0));
     }
 
-    /// What one clean run gives, with the same ids.
+    /// The result of one clean run with the same ids.
     fn clean(&self) -> Vec<(String, String)> {
         let tree = self.specs.tree;
         let folder = tree.beside("clean");
@@ -246,7 +240,7 @@ impl<'t> Turmoil<'t> {
         without_chance(files(&folder.join("output")))
     }
 
-    /// Nobody deleted what was never removed from the specs.
+    /// Asserts that no cluster was deleted that was always in the specs.
     fn assert_kept(&self) {
         let audit = fs::read_to_string(self.specs.tree.beside("state/audit.jsonl")).unwrap();
         for name in self.specs.staying() {
@@ -268,7 +262,7 @@ impl Drop for Turmoil<'_> {
     }
 }
 
-/// Files without ids: a cluster that was deleted and is back has another one, and how often that happens is chance.
+/// Files without ids: a deleted and recreated cluster has another one, and how often that happens is random.
 fn without_ids(files: &[(String, String)]) -> Vec<(String, String)> {
     let text = |text: &String| {
         let mut parts = text.split_inclusive("streamfleet.io/id: ");

@@ -1,4 +1,4 @@
-//! `serve` on real control planes: what happens there is seen without anybody asking.
+//! `serve` on real control planes: changes there are seen without a poll.
 
 mod health;
 mod renewal;
@@ -12,10 +12,10 @@ use crate::support::Tree;
 use crate::support::control_plane::ControlPlane;
 use crate::support::serve::Serve;
 
-/// What serves a tree with the settings of its control plane.
+/// The arguments for a tree with the settings of its control plane.
 const SERVE: &str = "serve --specs tree --config config.toml";
 
-/// Starts on a tree, and waits until its clusters are made and another round has seen them.
+/// Starts on a tree, and waits until its clusters are created and a later round has seen them.
 fn serve(tree: &Tree) -> Serve<'_> {
     let serve = Serve::start(tree, SERVE);
     serve.has_made(&["cluster acme/orders", "cluster acme/sandbox"]);
@@ -26,7 +26,6 @@ fn pods(plane: &ControlPlane) -> String {
     plane.kubectl(&format!("get {QUOTA} --output=jsonpath={{.spec.hard.pods}}"), "").out
 }
 
-/// Changes what is ours by hand.
 fn edit(plane: &ControlPlane, pods: &str, manager: &str) {
     let patch = format!("{{\"spec\":{{\"hard\":{{\"pods\":\"{pods}\"}}}}}}");
     plane.kubectl(&format!("patch {QUOTA} --type=merge --field-manager={manager} -p {patch}"), "").expect(0);
@@ -69,14 +68,14 @@ fn what_happens_on_the_cluster_and_in_the_files_is_seen_and_acted_on() {
 
     no_round_asks_anything(&plane, &serve);
 
-    // What a file said stays until the file has been gone for a while.
+    // A spec stays active until its file has been missing for a while.
     tree.remove(SANDBOX);
     serve.says(&["cluster acme/sandbox", "no file names it any more, which counts from"]);
     assert_eq!(pods(&plane), "14");
     assert_eq!(serve.stop(), Some(0));
 }
 
-/// Ten rounds in which nothing changed: the server's own count of requests stays as it is.
+/// Asserts that ten rounds without a change leave the server's own count of requests as it is.
 pub fn no_round_asks_anything(plane: &ControlPlane, serve: &Serve<'_>) {
     let count = || requests(plane);
     let before = serve.until("nothing is asked any more", || {
@@ -93,7 +92,7 @@ pub fn no_round_asks_anything(plane: &ControlPlane, serve: &Serve<'_>) {
     assert_eq!(count(), before, "{}", serve.log());
 }
 
-/// The server's own count of requests for what fleets consist of, watches excepted.
+/// The server's own count of requests for the kinds of fleets, without watches.
 fn requests(plane: &ControlPlane) -> Vec<String> {
     let kinds = [
         "kafkas",
@@ -142,7 +141,7 @@ fn a_server_that_goes_and_comes_back_and_a_token_that_ends_are_told_from_an_empt
     edit(&plane, "99", "kubectl-edit");
     serve.until("what changed meanwhile is undone", || (pods(&plane) == "14").then_some(()));
 
-    // A watch that runs outlives its token; what connects again doesn't.
+    // A running watch outlives its token; a new connection doesn't.
     plane.kubectl("delete serviceaccount tenant --namespace=default", "").expect(0);
     plane.stop();
     plane.start_again();
@@ -151,7 +150,7 @@ fn a_server_that_goes_and_comes_back_and_a_token_that_ends_are_told_from_an_empt
     tree.edit(FLEET, &tenant, &admin);
     serve.until("another kubeconfig is used", || (pods(&plane) == "14").then_some(()));
 
-    // Another cluster at the same address, with the same credentials, is not taken for an empty one.
+    // Another cluster at the same address, with the same credentials, isn't taken for an empty one.
     plane.replace();
     serve.says(&["out of reach", "it is another one than the fleet was made on"]);
     plane.kubectl("get namespace streamfleet-system", "").expect(1).says(&["not found"]);
@@ -173,13 +172,13 @@ fn who_keeps_changing_it_back_is_left_alone_after_a_while_and_named() {
         "kubectl-rival keeps changing /spec/hard/pods of ResourceQuota kafka-acme--sandbox/sandbox back",
     ]);
     assert_eq!(pods(&plane), "99");
-    // What else drifts there is corrected all the same.
+    // Other drift there is still corrected.
     plane.kubectl("delete kafka sandbox --namespace=kafka-acme--sandbox", "").expect(0);
     serve.until("another object is made again", || {
         (plane.kubectl("get kafka sandbox --namespace=kafka-acme--sandbox", "").code == 0).then_some(())
     });
     assert_eq!(pods(&plane), "99");
-    // Whoever changes the spec means it.
+    // A change of the spec is intended.
     tree.edit(SANDBOX, "on_delete: Delete", "on_delete: Retain");
     serve.until("a changed spec is applied", || (pods(&plane) == "14").then_some(()));
 }

@@ -1,4 +1,4 @@
-//! What `why` says of a cluster, and what `status`, `get` and `plan` say of its health.
+//! The output of `why` for a cluster, and of `status`, `get` and `plan` for its health.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::support::Tree;
 use crate::support::control_plane::{ControlPlane, Writer};
 use crate::support::serve::Serve;
 
-/// What a recording had of a kind after some seconds, as if it had happened to the cluster `sandbox`.
+/// The recorded object of a kind after some seconds, renamed to the cluster `sandbox`.
 fn recorded(recording: &str, kind: &str, seconds: f64) -> Value {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/recordings/{recording}.jsonl"));
     let text = fs::read_to_string(file).unwrap();
@@ -23,7 +23,6 @@ fn recorded(recording: &str, kind: &str, seconds: f64) -> Value {
     object
 }
 
-/// A text without what differs from run to run.
 fn stable(text: &str) -> String {
     let mut lines = Vec::new();
     for line in text.lines() {
@@ -72,7 +71,7 @@ fn the_way_from_a_spec_to_a_pod_that_no_node_takes_is_one_screen() {
     assert_eq!(json["status"], "Provisioning");
     assert_eq!(json["objects"]["amiss"][0]["kind"], "Pod");
 
-    // The other verbs say the same, and the fleet has no room for it.
+    // The other commands say the same, and the fleet has no room for it.
     tree.run("status tree --config config.toml").expect(0).says(&[
         "fleet acme/eu           Updating      no node takes a pod of cluster acme/sandbox: `sandbox-dual-0` can't be scheduled",
         "cluster acme/sandbox  Provisioning",
@@ -108,7 +107,7 @@ fn the_way_from_a_spec_to_a_pod_that_no_node_takes_is_one_screen() {
         r#""status": "Degraded""#,
     ]);
 
-    // What may not be looked at is named, and stops nothing.
+    // Objects that may not be read are named, and don't block the rest.
     let role = "create clusterrole most --verb=* --resource=namespaces,configmaps,secrets,resourcequotas,limitranges,\
                 networkpolicies.networking.k8s.io,kafkas.kafka.strimzi.io,kafkanodepools.kafka.strimzi.io,\
                 kafkausers.kafka.strimzi.io,deployments.apps,persistentvolumeclaims,strimzipodsets.core.strimzi.io,\
@@ -124,7 +123,7 @@ fn the_way_from_a_spec_to_a_pod_that_no_node_takes_is_one_screen() {
          objects; allow it `list` on `pods` by a ClusterRole",
     ]);
 
-    // Out of reach, what was last known is told with its age.
+    // Of an unreachable cluster, the last known state is shown with its age.
     plane.stop();
     tree.run(why).expect(0).says(&["Unreachable", "s ago it was ", "they can't be looked at now"]);
     tree.run("get cluster/acme/sandbox tree --config config.toml --format json")
@@ -144,7 +143,7 @@ fn of_a_folder_nothing_is_observed() {
     let page = tree.run("why cluster/acme/orders tree").expect(0).out;
     insta::assert_snapshot!("why_folder", page);
 
-    // What waits says for what, and what to do.
+    // A waiting change names the reason and the remedy.
     tree.remove(SANDBOX);
     tree.edit("acme/clusters/orders.yaml", "kafka_units: 1", "kafka_units: 100");
     let page = tree.run("why acme/orders tree").expect(0).out;

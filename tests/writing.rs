@@ -1,4 +1,4 @@
-//! Calls that write specs, in folders and in git repositories, beside others who do the same.
+//! API writes of specs, in folders and in git repositories, beside concurrent writers.
 
 mod folder;
 mod repository;
@@ -10,30 +10,30 @@ use std::sync::Arc;
 use camino::Utf8PathBuf;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use streamfleet::api::Made;
-use streamfleet::api::writing::{Mark, Place, Refused, What, Wish, Writer, Written};
+use streamfleet::api::CurrentPlan;
+use streamfleet::api::writing::{
+    SpecStore, WriteAction, WriteMark, WriteRefusal, WriteRequest, WriteResult, Writer,
+};
 use streamfleet::config::Config;
 use streamfleet::names::ResourceKey;
-use streamfleet::round::{Installation, Memory};
+use streamfleet::round::{Installation, RoundMemory};
 use streamfleet::secret::{Keyring, SecretStore};
 use streamfleet::source::Author;
 use streamfleet::spec::{self, Snapshot};
 use streamfleet::state::State;
 use tokio::runtime::Runtime;
 
-/// What a secret says that may stand nowhere.
 const HUSH: &str =
     "[default]\naws_access_key_id = HUSHHUSHHUSH\naws_secret_access_key = Hush/Hush/Hush/00000000\n";
 
-/// An installation, with what was planned last.
+/// An installation, with its last plan.
 struct World {
     runtime: Runtime,
-    memory: Arc<Memory>,
+    memory: Arc<RoundMemory>,
     installation: Arc<Installation>,
 }
 
 impl World {
-    /// One with its state in a folder.
     fn new(folder: &Path) -> Self {
         let path = |name: &str| Utf8PathBuf::from_path_buf(folder.join(name)).unwrap();
         let state = State::open(&path("state")).unwrap();
@@ -50,17 +50,17 @@ impl World {
         World { runtime, memory, installation: Arc::new(installation) }
     }
 
-    fn writer(&self, place: Place) -> Writer {
+    fn writer(&self, place: SpecStore) -> Writer {
         Writer::new(place, Arc::clone(&self.memory), || {})
     }
 
-    /// Plans what was read after a mark.
-    fn plan(&self, snapshot: &Snapshot, mark: Mark) -> Made {
+    /// Plans a snapshot read after a mark.
+    fn plan(&self, snapshot: &Snapshot, mark: WriteMark) -> CurrentPlan {
         let documents = Arc::new(spec::read(snapshot, None));
         let now = Timestamp::now();
         let round = self.installation.plan(&documents, now, self.runtime.handle(), Some(&self.memory));
         let installation = Arc::clone(&self.installation);
-        Made::new(installation, documents, Arc::new(round.unwrap()), mark)
+        CurrentPlan::new(installation, documents, Arc::new(round.unwrap()), mark)
     }
 }
 
@@ -68,13 +68,18 @@ fn ada() -> Author {
     Author { name: "Ada".to_owned(), email: "ada@example.com".to_owned() }
 }
 
-fn call(writer: &Writer, made: &Made, key: &str, what: What) -> Result<Arc<Written>, Refused> {
+fn call(
+    writer: &Writer,
+    made: &CurrentPlan,
+    key: &str,
+    what: WriteAction,
+) -> Result<Arc<WriteResult>, WriteRefusal> {
     let key: ResourceKey = key.to_owned().try_into().unwrap();
-    writer.write(made, &Wish { key, what, if_match: None, may_limit: true, record: None }, &ada())
+    writer.write(made, &WriteRequest { key, what, if_match: None, may_limit: true, record: None }, &ada())
 }
 
-fn units(units: u32) -> What {
-    What::Patch(json!({ "kafka_units": units }))
+fn units(units: u32) -> WriteAction {
+    WriteAction::Patch(json!({ "kafka_units": units }))
 }
 
 fn sandbox(name: &str) -> Value {
@@ -89,7 +94,7 @@ fn account() -> Value {
     json!({"identifier": "s3", "provider": "aws", "credentials": HUSH})
 }
 
-/// Whether bytes hold a secret: as it is, in base64 wherever that begins, or in part.
+/// Whether bytes contain a secret: as it is, in base64 at any alignment, or in part.
 fn tells(bytes: &[u8]) -> bool {
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
@@ -101,7 +106,6 @@ fn tells(bytes: &[u8]) -> bool {
     encoded.chain(parts).any(|part| bytes.windows(part.len()).any(|window| window == part))
 }
 
-/// Every file below a folder, with its bytes.
 fn everything(folder: &Path) -> Vec<(String, Vec<u8>)> {
     crate::support::files(folder)
 }
@@ -110,7 +114,6 @@ fn text(path: impl AsRef<Path>) -> String {
     fs::read_to_string(path).unwrap()
 }
 
-/// The number in the first line of what an editor saved.
 fn number(text: &[u8]) -> u32 {
     let text = std::str::from_utf8(text).unwrap();
     text.lines().next().and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or(0)

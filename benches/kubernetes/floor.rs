@@ -1,4 +1,5 @@
-//! The least that any program does: the same objects in a bare loop of calls, with the same client library.
+//! The floor: the same objects in a bare loop of calls with the same client library, the least that any
+//! program does.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,22 +19,19 @@ use tokio::runtime::Runtime;
 use crate::measure::Measured;
 use crate::tests::support::control_plane::ControlPlane;
 
-/// How many calls are made at a time, and how many objects are listed in one.
+/// Calls in flight at a time, and objects per page of a list.
 const AT_ONCE: usize = 32;
 const PAGE: u32 = 500;
 
-/// A client of a server.
 pub struct Floor<'p> {
     plane: &'p ControlPlane,
     runtime: Runtime,
     client: Client,
 }
 
-/// Kinds with their names in URLs.
 pub type Kinds = BTreeMap<(String, String), ApiResource>;
 
 impl<'p> Floor<'p> {
-    /// Makes a client.
     pub fn connect(plane: &'p ControlPlane) -> io::Result<Floor<'p>> {
         drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
         let runtime = Runtime::new()?;
@@ -46,7 +44,7 @@ impl<'p> Floor<'p> {
         Ok(Floor { plane, runtime, client })
     }
 
-    /// Applies objects, all that is in no namespace before the rest. A call an object, and nothing else.
+    /// Applies objects, cluster-scoped ones first. One call per object, nothing else.
     pub fn apply<'o>(&self, objects: impl IntoIterator<Item = &'o Value>) -> io::Result<Measured> {
         let objects: Vec<&Value> = objects.into_iter().collect();
         let kinds = self.kinds(&objects)?;
@@ -62,7 +60,6 @@ impl<'p> Floor<'p> {
         })
     }
 
-    /// Reads all objects of all kinds, and nothing else.
     pub fn list(&self, objects: &[Value]) -> io::Result<Measured> {
         let kinds = self.kinds(&objects.iter().collect::<Vec<_>>())?;
         Measured::of(self.plane, || {
@@ -81,12 +78,10 @@ impl<'p> Floor<'p> {
         })
     }
 
-    /// Applies one object, and nothing else.
     pub fn apply_one(&self, kinds: &Kinds, object: &Value) -> io::Result<()> {
         self.runtime.block_on(self.patch(kinds, object)).map(drop).map_err(io::Error::other)
     }
 
-    /// Follows all objects of a kind from now on.
     pub fn watch(&self, kinds: &Kinds, object: &Value) -> io::Result<Events> {
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &kinds[&identity(object)]);
         let now = self.runtime.block_on(api.list(&ListParams::default().limit(1)));
@@ -106,7 +101,6 @@ impl<'p> Floor<'p> {
         api.patch(name, &PatchParams::apply("floor"), &Patch::Apply(object)).await
     }
 
-    /// The kinds of objects.
     pub fn kinds(&self, objects: &[&Value]) -> io::Result<Kinds> {
         let mut kinds = Kinds::new();
         for object in objects {
@@ -123,11 +117,11 @@ impl<'p> Floor<'p> {
     }
 }
 
-/// What happens to objects, as it is told: when, and the whole object as JSON.
+/// Watch events: the arrival time, and the whole object as JSON.
 pub struct Events(Receiver<(Instant, String)>);
 
 impl Events {
-    /// Waits until an object has this text in it, and gives when that was told.
+    /// Waits for an object whose JSON contains this text, and returns when its event arrived.
     pub fn wait(&self, text: &str, patience: Duration) -> io::Result<Instant> {
         loop {
             let (at, object) = self.0.recv_timeout(patience).map_err(io::Error::other)?;
@@ -138,7 +132,7 @@ impl Events {
     }
 }
 
-/// Tells of objects for as long as somebody listens.
+/// Forwards watch events until the receiver is dropped.
 async fn follow(api: Api<DynamicObject>, mut version: String, tell: Sender<(Instant, String)>) {
     // The server ends each watch after some minutes.
     while let Ok(events) = api.watch(&WatchParams::default(), &version).await {

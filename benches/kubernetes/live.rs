@@ -1,4 +1,5 @@
-//! From a saved file to the object on the API server, in a process that runs on, and the memory that it holds meanwhile.
+//! Latency from a saved file to the object on the API server under `serve`, and the memory `serve` holds
+//! meanwhile.
 
 use std::fmt;
 use std::io;
@@ -16,16 +17,15 @@ use crate::tests::support::control_plane::{ControlPlane, PATIENCE};
 use crate::tree::Tree;
 use crate::{SETTINGS_FILE, hosts};
 
-/// How often the memory is noted.
 const NOTES: usize = 5;
 
-/// The size that a disk has after an edit, in GiB: more than before, and no other disk's. `kafka_units: 1` gives less.
+/// The disk size after an edit, in GiB: unique per edit, and above the size that `kafka_units: 1` gives.
 fn size(edit: usize) -> usize {
     2_000 + edit
 }
 
-/// Edits one cluster after the other, `edits` times, while `serve` runs, and prints how long it takes until the changed object
-/// is seen on the server, beside a bare call that changes the same.
+/// Edits one cluster after the other, `edits` times, while `serve` runs. Prints how long each changed object
+/// takes to appear on the server, beside a bare call that makes the same change.
 pub fn measure(folder: &Path, clusters: usize, edits: usize) -> io::Result<()> {
     let plane = ControlPlane::start();
     let tree = Tree::write(&folder.join("live"), clusters, hosts(&plane));
@@ -63,8 +63,8 @@ fn enlarge(tree: &Tree, edit: usize) {
     tree.change(edit % tree.clusters, 1, &settings);
 }
 
-/// The floor: applies objects, then changed ones over and over, each time with another size, and says how long each change
-/// took until its event came.
+/// The floor: applies objects, then changes their disk size again and again, and returns how long each change
+/// took until its watch event came.
 fn bare_calls(objects: &[Value], changed: &[Value], edits: usize) -> io::Result<Vec<Duration>> {
     let plane = ControlPlane::start();
     let floor = Floor::connect(&plane)?;
@@ -84,17 +84,15 @@ fn bare_calls(objects: &[Value], changed: &[Value], edits: usize) -> io::Result<
     Ok(times)
 }
 
-/// The size of a disk as manifests have it.
 fn disk(edit: usize) -> String {
     format!("\"{}Gi\"", size(edit))
 }
 
-/// What came of editing while `serve` ran.
 struct Lives {
     saved: Vec<Duration>,
     until_noticed: Vec<Duration>,
     from_noticed: Vec<Duration>,
-    /// How much memory it held after so many rounds.
+    /// Memory in KiB by the number of rounds so far.
     memory: Vec<(usize, u64)>,
     peak_kib: u64,
 }
@@ -113,13 +111,14 @@ impl Lives {
         let (mut saved, mut until_noticed, mut from_noticed) = (Vec::new(), Vec::new(), Vec::new());
         let mut memory = vec![(serve.rounds(), memory_kib(serve.id(), Memory::Now))];
         for edit in 0..edits {
-            // It looks at the files once a second. An edit comes at any time between two looks.
+            // The poll interval is one second. The golden ratio spreads the edits evenly over the time
+            // between two polls.
             sleep(Duration::from_secs(1).mul_f64((edit as f64 * 0.618).fract()));
             serve.listen();
             enlarge(&tree, edit);
             let start = Instant::now();
             let live = events.wait(&disk(edit), PATIENCE)?;
-            // A round that was under way just then has read it without looking for changes first.
+            // A round already under way reads the file without noticing a change first.
             let noticed = serve.listen().filter(|at| *at < live).unwrap_or(start);
             saved.push(live.duration_since(start));
             until_noticed.push(noticed.duration_since(start));
@@ -136,7 +135,6 @@ impl Lives {
     }
 }
 
-/// The time that so many of a hundred took no longer than.
 struct Quantile<'t>(&'t [Duration], usize);
 
 impl fmt::Display for Quantile<'_> {

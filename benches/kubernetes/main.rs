@@ -1,5 +1,5 @@
-//! How long a fleet on Kubernetes takes, beside kubectl and beside a bare loop of the same calls, each on an API server of
-//! its own.
+//! Benchmarks a fleet on Kubernetes beside kubectl and beside a bare loop of the same calls, each on an API
+//! server of its own.
 //!
 //! ```sh
 //! cargo bench --bench kubernetes                                       # 100 clusters
@@ -8,9 +8,9 @@
 //! STREAMFLEET_BENCH_EDITS=100 cargo bench --bench kubernetes -- serve  # only that, with 100 edits
 //! ```
 //!
-//! Nothing here fails for being slow: a figure is for a person to judge. The API server takes most of the processors' time,
-//! and all sides share a machine with it. The time depends on what else the machine does; the processor time that the server
-//! took and the requests hardly do.
+//! Nothing here fails for being slow; a person judges the figures. The API server takes most of the processor
+//! time and shares the machine with every side. Wall-clock time depends on what else the machine does; the
+//! server's processor time and the number of requests hardly do.
 
 #![allow(clippy::disallowed_methods, reason = "measures what a server and the processors do")]
 
@@ -42,18 +42,18 @@ use table::Table;
 use tests::support::control_plane::ControlPlane;
 use tree::{Hosts, Tree};
 
-/// How many clusters there are where nobody says otherwise, and how many a fleet may host.
+/// Default number of clusters, and the most that a fleet may host.
 const CLUSTERS: usize = 100;
 const MOST: usize = 1_000;
 
-/// How often a spec is edited while `serve` runs, where nobody says otherwise.
+/// Default number of edits while `serve` runs.
 const EDITS: usize = 50;
 
-/// The settings that let a kubeconfig lead to this host, and the file that they are in.
+/// The settings file that allows kubeconfigs that point at this host.
 const SETTINGS_FILE: &str = "streamfleet.toml";
 const SETTINGS: &str = "[targets]\nallow_addresses = [\"127.0.0.0/8\"]\n";
 
-/// A change of a cluster's spec that changes one object.
+/// An edit of a cluster's spec that changes exactly one object.
 const LARGER_DISKS: &str = "  storage:\n    size_gib: 2000\n";
 
 fn main() -> ExitCode {
@@ -78,12 +78,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// A number that was given by an environment variable.
 fn number(variable: &str) -> Option<usize> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
-/// Measures all sides with the same objects. Each makes them, then finds nothing changed, then changes one.
+/// Measures all sides with the same objects in three phases: create everything, find nothing changed, change
+/// one object.
 fn compare(folder: &Path, clusters: usize) -> io::Result<()> {
     let plane = ControlPlane::start();
     let tree = Tree::write(&folder.join("tree"), clusters, hosts(&plane));
@@ -117,13 +117,11 @@ fn compare(folder: &Path, clusters: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// One fleet that hosts all clusters.
 fn hosts(plane: &ControlPlane) -> Hosts {
     let settings = format!("advanced_config:\n  kubeconfig: '{}'\n", plane.kubeconfig());
     Hosts { clusters: MOST, infra_type: "byok", settings }
 }
 
-/// Applies objects with kubectl.
 fn kubectl(plane: &ControlPlane, file: &Path, objects: &[Value]) -> io::Result<Measured> {
     let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
     fs::write(file, list.to_string())?;

@@ -1,4 +1,4 @@
-//! How long something takes, how much memory, and how many requests reach the API server meanwhile.
+//! Measures time, memory and the requests that reach the API server.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,33 +9,28 @@ use std::time::{Duration, Instant};
 
 use crate::tests::support::control_plane::ControlPlane;
 
-/// How often a running process is asked how much memory it took. What it takes in its last moments may be missed.
+/// How often a running process's memory is sampled. A peak in its last moments may be missed.
 const INTERVAL: Duration = Duration::from_millis(5);
 
-/// What was measured.
 pub struct Measured {
     pub time: Duration,
-    /// The processor time that the control plane took, which other processes don't add to.
+    /// Processor time of the control plane alone.
     pub server: Duration,
-    /// The processor time that the client took.
     pub client: Duration,
     pub requests: Requests,
-    /// The most memory that a process of its own took.
     pub peak_kib: Option<u64>,
 }
 
-/// How many requests there were, by what was done with which resources.
+/// Request counts by verb and resource, such as `POST configmaps`.
 pub struct Requests(BTreeMap<String, f64>);
 
 impl Measured {
-    /// Measures something that this process does.
     pub fn of(plane: &ControlPlane, act: impl FnOnce() -> io::Result<()>) -> io::Result<Measured> {
         let client = processor_time([std::process::id()]);
         let measured = Self::beside(plane, act)?;
         Ok(Measured { client: processor_time([std::process::id()]).saturating_sub(client), ..measured })
     }
 
-    /// Measures a command, which has to succeed.
     pub fn of_command(plane: &ControlPlane, mut command: Command) -> io::Result<Measured> {
         let (mut client, mut peak_kib) = (Duration::ZERO, 0);
         let measured = Self::beside(plane, || {
@@ -64,7 +59,6 @@ impl Measured {
         Ok(Measured { client, peak_kib: Some(peak_kib), ..measured })
     }
 
-    /// Measures what the control plane has to do while something is done.
     fn beside(plane: &ControlPlane, act: impl FnOnce() -> io::Result<()>) -> io::Result<Measured> {
         let (before, server) = (Requests::read(plane)?, processor_time(plane.processes()));
         let start = Instant::now();
@@ -77,8 +71,8 @@ impl Measured {
 }
 
 impl Requests {
-    /// What the server has answered by its own count, without watches and without what it asks itself: leases and its own
-    /// settings. It doesn't count the request for the count.
+    /// Requests that the server counted, without watches, leases and the server's own settings. The request
+    /// for the count isn't counted.
     fn read(plane: &ControlPlane) -> io::Result<Requests> {
         const OWN: [&str; 4] =
             ["verb=\"WATCH\"", "resource=\"leases\"", "group=\"flowcontrol", "group=\"apiregistration"];
@@ -95,19 +89,18 @@ impl Requests {
         Ok(Requests(counts))
     }
 
-    /// Those that are here and not there.
+    /// The requests in `self` that exceed those in `others`.
     pub fn beyond(&self, others: &Requests) -> Requests {
         let there = |what: &String| others.0.get(what).copied().unwrap_or(0.0);
         let beyond = self.0.iter().map(|(what, count)| (what.clone(), count - there(what)));
         Requests(beyond.filter(|(_, count)| *count > 0.0).collect())
     }
 
-    /// How many there are.
     pub fn sum(&self) -> f64 {
         self.0.values().sum()
     }
 
-    /// Each with its number, the most frequent first.
+    /// Each kind of request with its count, the most frequent first.
     pub fn tell(&self) -> String {
         let mut counts: Vec<_> = self.0.iter().collect();
         counts.sort_by(|(_, a), (_, b)| b.total_cmp(a));
@@ -115,7 +108,7 @@ impl Requests {
     }
 }
 
-/// What a line of the server's counts is of, as `POST configmaps`.
+/// The verb and resource of a line of the server's metrics, as `POST configmaps`.
 fn what(line: &str) -> String {
     let label = |name: &str| {
         let value = line.split_once(&format!("{name}=\""))?.1.split_once('"')?.0;
@@ -126,16 +119,14 @@ fn what(line: &str) -> String {
     format!("{dry}{} {resource}", label("verb").unwrap_or_default())
 }
 
-/// What of a process's memory is asked for.
+/// Which memory figure to read.
 #[derive(Clone, Copy)]
 pub enum Memory {
-    /// What it holds now.
     Now,
-    /// The most that it ever held.
     Peak,
 }
 
-/// The memory of a process in KiB; 0 when it has ended.
+/// Memory of a process in KiB; 0 after it has ended.
 pub fn memory_kib(process: u32, memory: Memory) -> u64 {
     let name = match memory {
         Memory::Now => "VmRSS:",
@@ -146,14 +137,15 @@ pub fn memory_kib(process: u32, memory: Memory) -> u64 {
     line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
 }
 
-/// How many ticks of its clock Linux counts a second in `/proc`, on every architecture.
+/// Clock ticks per second in `/proc`: 100 on every Linux architecture.
 pub const TICKS: u64 = 100;
 
-/// The processor time that processes took; zero where the system doesn't say.
+/// Processor time of processes; zero where the system doesn't report it.
 fn processor_time(processes: impl IntoIterator<Item = u32>) -> Duration {
     let ticks = |process: u32| {
         let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-        // After the name in parentheses, which may hold anything: user and system time are the 12th and 13th field.
+        // Fields are counted after the parenthesized name, which may contain anything: user and system time
+        // are the 12th and 13th.
         let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
         fields.filter_map(|field| field.parse::<u64>().ok()).sum::<u64>()
     };

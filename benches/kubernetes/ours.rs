@@ -1,5 +1,3 @@
-//! What is measured, and the manifests that it renders, which the others apply too.
-
 use std::io;
 use std::path::Path;
 use std::process::Command;
@@ -18,14 +16,14 @@ use crate::measure::Measured;
 use crate::tests::support::control_plane::ControlPlane;
 use crate::tree::Tree;
 
-/// Runs the command: it reads the tree, looks at the cluster, plans and does it.
+/// Runs `apply`: reads the tree, observes the cluster, plans and executes.
 pub fn apply(plane: &ControlPlane, tree: &Tree, settings: &Path) -> io::Result<Measured> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_streamfleet"));
     command.arg("apply").arg(tree.root()).arg("--yes").arg("--config").arg(settings);
     Measured::of_command(plane, command)
 }
 
-/// Everything that a tree is rendered to, with its secrets, in the order in which it is applied.
+/// All manifests of a tree with their secrets, in the order in which they are applied.
 pub fn objects(tree: &Path) -> io::Result<Vec<Value>> {
     let root = Utf8PathBuf::from_path_buf(tree.to_owned()).expect("the path is UTF-8");
     let keys = root.with_file_name("keys");

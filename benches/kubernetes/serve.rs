@@ -1,4 +1,4 @@
-//! `streamfleet serve`, with when it says what it does.
+//! Runs `streamfleet serve` and records when it logs what.
 
 use std::io::{self, BufRead as _, BufReader};
 use std::path::Path;
@@ -7,26 +7,19 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// How long it has to be silent to count as idle: it goes on at once where there is more to do.
+/// Silence after which the process counts as idle: while there is work, it goes on at once.
 const SILENCE: Duration = Duration::from_secs(3);
 
-/// What it says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Told {
-    /// The files may be others than they were.
     Noticed,
-    /// A round is planned.
     Planned,
-    /// Something was done.
     Done,
-    /// Something else.
     Other,
 }
 
-/// The process. It ends with this.
 pub struct Serve {
     process: Child,
     told: Receiver<(Instant, Told)>,
@@ -34,7 +27,6 @@ pub struct Serve {
 }
 
 impl Serve {
-    /// Starts it with these words.
     pub fn start(words: &[&Path]) -> io::Result<Serve> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_streamfleet"));
         command.arg("serve").args(words);
@@ -63,17 +55,15 @@ impl Serve {
         Ok(Serve { process, told, rounds: 0 })
     }
 
-    /// Its id.
     pub fn id(&self) -> u32 {
         self.process.id()
     }
 
-    /// How many rounds there were, as far as was listened.
     pub fn rounds(&self) -> usize {
         self.rounds
     }
 
-    /// Listens to what it said up to now, and gives when it last noticed that files had changed.
+    /// Reads the log up to now, and returns when a file change was last noticed.
     pub fn listen(&mut self) -> Option<Instant> {
         let mut noticed = None;
         while let Ok((at, told)) = self.told.try_recv() {
@@ -83,7 +73,7 @@ impl Serve {
         noticed
     }
 
-    /// Waits until it says this, and gives when it did.
+    /// Waits for this log line, and returns when it came.
     pub fn wait_for(&mut self, what: Told) -> io::Result<Instant> {
         loop {
             let (at, told) = self.told.recv_timeout(PATIENCE).map_err(io::Error::other)?;
@@ -94,20 +84,19 @@ impl Serve {
         }
     }
 
-    /// Has it look at everything, and waits until it has.
+    /// Triggers a full round with a signal, and waits until it is done.
     pub fn look(&mut self) -> io::Result<Instant> {
         self.listen();
         self.signal("HUP")?;
         self.wait_for(Told::Planned)
     }
 
-    /// Sends it a signal.
     pub fn signal(&self, name: &str) -> io::Result<()> {
         let sent = Command::new("kill").args(["-s", name, &self.id().to_string()]).status()?;
         if sent.success() { Ok(()) } else { Err(io::Error::other(format!("could not send SIG{name}"))) }
     }
 
-    /// Waits until everything was made and a round found nothing more to do.
+    /// Waits until everything was created and a round found nothing to do.
     pub fn wait_until_idle(&mut self) -> io::Result<()> {
         while self.rounds < 1 {
             let (_, told) = self.told.recv_timeout(PATIENCE).map_err(io::Error::other)?;
@@ -117,7 +106,7 @@ impl Serve {
         Ok(())
     }
 
-    /// Ends it as a service manager does.
+    /// Stops it with SIGTERM, as a service manager does.
     pub fn stop(mut self) -> io::Result<()> {
         self.signal("TERM")?;
         match self.process.wait()? {
@@ -133,7 +122,7 @@ impl Serve {
 
 impl Drop for Serve {
     fn drop(&mut self) {
-        // It may have ended.
+        // It may have ended already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

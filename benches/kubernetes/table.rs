@@ -1,10 +1,9 @@
-//! What was measured, as Markdown.
+//! Prints measurements as Markdown.
 
 use std::time::Duration;
 
 use crate::measure::{Measured, TICKS};
 
-/// Sides with what was measured of each, in the same three phases.
 pub struct Table {
     objects: usize,
     sides: Vec<(&'static str, Vec<Measured>)>,
@@ -13,17 +12,15 @@ pub struct Table {
 const PHASES: [&str; 3] = ["first apply", "nothing changed", "one object changed"];
 
 impl Table {
-    /// A table of sides that work on this many objects. The first is what the others are compared with.
     pub fn new(objects: usize) -> Table {
         Table { objects, sides: Vec::new() }
     }
 
-    /// Adds a side.
     pub fn add(&mut self, side: &'static str, phases: Vec<Measured>) {
         self.sides.push((side, phases));
     }
 
-    /// Prints the table, and what was asked of the server beyond the floor.
+    /// Prints the table, and each side's requests beyond the floor.
     pub fn print(&self) {
         println!(
             "| | | time | to the floor | objects a second | server's processor | to the floor | own processor | requests | an object | most memory |"
@@ -58,7 +55,6 @@ impl Table {
         }
     }
 
-    /// What was measured in each phase.
     fn phases(&self) -> impl Iterator<Item = (&'static str, Vec<(&'static str, &Measured)>)> {
         PHASES.into_iter().enumerate().map(|(number, phase)| {
             let sides = self.sides.iter().filter_map(|(side, phases)| Some((*side, phases.get(number)?)));
@@ -67,7 +63,7 @@ impl Table {
     }
 }
 
-/// In seconds. The clock ticks no faster than this.
+/// Processor time in seconds, which can't be finer than the clock's ticks.
 fn ticked(time: Duration) -> f64 {
     time.as_secs_f64().max(1.0 / TICKS as f64)
 }

@@ -1,5 +1,5 @@
-//! The API on loopback, asked by `wrk` (Debian's package of that name): reads, lists, creates to the durable answer, and what
-//! many connections weigh.
+//! Loads the API on loopback with `wrk` (Debian's package of that name): reads, lists, creates up to the
+//! durable answer, and the memory of many connections.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -15,14 +15,13 @@ use crate::floor::memory_kib;
 use crate::serve::{Serve, Told};
 use crate::tree::{Hosts, Tree};
 
-/// How long each is asked.
 const EACH: &str = "10s";
 
-/// What is aimed at, in milliseconds, of 99 of 100 answers.
+/// Target for the 99th percentile of reads, in milliseconds.
 const READ: f64 = 1.0;
 const CREATE: f64 = 20.0;
 
-/// Asks with few clusters and with many, in a folder and in git.
+/// Measures with few clusters and with many, in a folder and in git.
 pub fn measure(folder: &Path, clusters: usize) -> io::Result<()> {
     if Command::new("wrk").arg("--version").output().is_err() {
         println!("\nthe API isn't asked: there is no `wrk`, which Debian has");
@@ -93,7 +92,6 @@ fn in_git(folder: &Path, tree: &Tree) -> io::Result<()> {
     serve.stop()
 }
 
-/// A port that is free now.
 fn port() -> io::Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
@@ -124,7 +122,7 @@ fn token(tree: &[&Path]) -> io::Result<String> {
     }
 }
 
-/// A script for `wrk` that creates something with another name each time.
+/// Writes a `wrk` script that creates a resource with a new name in each request.
 fn creating(folder: &Path, prefix: &str) -> io::Result<std::path::PathBuf> {
     let mut script = String::from(
         "local number = os.time()\nwrk.method = \"POST\"\nwrk.headers[\"Content-Type\"] = \"application/json\"\n",
@@ -140,14 +138,13 @@ fn creating(folder: &Path, prefix: &str) -> io::Result<std::path::PathBuf> {
     Ok(path)
 }
 
-/// Who asks.
 struct Asks {
     port: u16,
     token: String,
 }
 
 impl Asks {
-    /// Asks for a while, and says how long answers took, beside what is aimed at.
+    /// Loads a path for a while, and prints the latency beside its target.
     fn tell(&self, what: &str, path: &str, callers: u32, script: Option<&Path>, aim: f64) -> io::Result<()> {
         let mut wrk = Command::new("wrk");
         wrk.args([
@@ -187,7 +184,6 @@ impl Asks {
     }
 }
 
-/// A time as `wrk` writes it.
 fn millis(text: &str) -> Option<f64> {
     let (number, factor) = match text {
         text if text.ends_with("us") => (&text[..text.len() - 2], 0.001),

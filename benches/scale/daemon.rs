@@ -1,5 +1,5 @@
-//! `serve` on folders: from a saved file to the changed manifest, what it takes while nothing happens, how soon it is ready, and
-//! what a repository of as many files takes.
+//! Measures `serve` on folders: from a saved file to the changed manifest, cost while idle, time to ready,
+//! and the same with a git repository of as many files.
 
 use std::fs;
 use std::io;
@@ -13,30 +13,25 @@ use crate::serve::{Serve, Told};
 use crate::tree::{Hosts, Tree};
 use crate::{Run, files};
 
-/// The smaller tree, which the other one is held against.
 pub const FEW: usize = 100;
 
-/// How many files are saved, one after the other.
+/// Number of saved files, one after the other.
 const EDITS: usize = 40;
 
-/// How long it is left alone.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// How many rounds there are with a small tree, and with a large one.
+/// Number of rounds with a small tree, and with a large one.
 const ROUNDS: [usize; 2] = [1_000, 100];
 
-/// How long `serve` waits for more to be saved.
 const DEBOUNCE: Duration = Duration::from_millis(100);
 
-/// How often is looked whether a manifest was written.
 const TICK: Duration = Duration::from_millis(1);
 
-/// What is aimed at, each against what is measured in the same run.
+/// The targets, each relative to a figure of the same run.
 const LIMITS: &str = "aims: a saved file is done within the debounce and 6 times what reading and hashing all specs takes; a \
                       start is ready within 8 times what reading and hashing specs and manifests takes; an idle process takes \
                       less than 2 % of one processor; memory grows by less than a tenth over the rounds";
 
-/// What was measured with one tree.
 struct Figures {
     specs: Duration,
     all: Duration,
@@ -51,7 +46,6 @@ struct Figures {
     pushed: Duration,
 }
 
-/// Measures with few clusters and with many.
 pub fn measure(folder: &Path, clusters: usize) -> io::Result<()> {
     println!("\nserve on folders; {LIMITS}\n");
     for clusters in [FEW, clusters] {
@@ -145,7 +139,6 @@ impl Figures {
     }
 }
 
-/// How long it takes until everything was looked at for the first time.
 fn ready(words: &[&Path]) -> io::Result<Duration> {
     let start = Instant::now();
     let mut serve = Serve::start(words)?;
@@ -154,7 +147,7 @@ fn ready(words: &[&Path]) -> io::Result<Duration> {
     Ok(ready.duration_since(start))
 }
 
-/// Saves a cluster's spec, and gives how long it takes until its manifest is another file.
+/// Saves a cluster's spec, and returns how long it takes until its manifest is replaced.
 fn save(tree: &Tree, edit: usize, serve: &mut Serve) -> io::Result<Duration> {
     let cluster = edit * 7919 % tree.clusters;
     let file = manifest(&tree.root().join(".streamfleet/output"), cluster)?;
@@ -163,13 +156,13 @@ fn save(tree: &Tree, edit: usize, serve: &mut Serve) -> io::Result<Duration> {
     enlarge(tree, cluster, edit);
     wait_for_another(&file, before)?;
     let done = start.elapsed();
-    // The round after it, which finds nothing more to do.
+    // The next round finds nothing to do.
     serve.wait_for(Told::Done)?;
     serve.wait_for(Told::Planned)?;
     Ok(done)
 }
 
-/// Waits until another file is in a file's place.
+/// Waits until a file is replaced by another (a new inode).
 fn wait_for_another(file: &Path, before: u64) -> io::Result<()> {
     while number(file)? == before {
         sleep(TICK);
@@ -177,12 +170,12 @@ fn wait_for_another(file: &Path, before: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Larger disks, which change one file.
+/// An edit to larger disks, which changes one manifest.
 fn enlarge(tree: &Tree, cluster: usize, edit: usize) {
     tree.change(cluster, 1, &format!("  storage:\n    size_gib: {}\n", 2_000 + edit));
 }
 
-/// The file that holds how large a cluster's disks are, below an output folder.
+/// The manifest with the size of a cluster's disks.
 fn manifest(output: &Path, cluster: usize) -> io::Result<PathBuf> {
     let name = format!("--cluster-{cluster:05}/kafkanodepool-broker.yaml");
     let fleet = output.join(format!("org-{:02}/fleet-{:03}", cluster / 1000, cluster / 100));
@@ -190,13 +183,13 @@ fn manifest(output: &Path, cluster: usize) -> io::Result<PathBuf> {
     found.ok_or_else(|| io::Error::other(format!("nothing ends with {name}")))
 }
 
-/// The number that the file system gives a file, which is another one when it is replaced.
 fn number(file: &Path) -> io::Result<u64> {
     use std::os::unix::fs::MetadataExt as _;
     Ok(fs::metadata(file)?.ino())
 }
 
-/// The same specs from a repository: how long the first plan takes from the start, and a pushed change from a signal on.
+/// The same specs from a repository: the time to the first plan, and from the signal after a push to its
+/// result.
 fn from_git(folder: &Path, tree: &Tree) -> io::Result<(Duration, Duration)> {
     let remote = folder.join("specs.git");
     fs::remove_dir_all(tree.root().join(".streamfleet"))?;
@@ -218,7 +211,7 @@ fn from_git(folder: &Path, tree: &Tree) -> io::Result<(Duration, Duration)> {
     let start = Instant::now();
     let mut serve = Serve::start(&words)?;
     let fetched = serve.wait_for(Told::Planned)?.duration_since(start);
-    // A disk that is slow makes it silent for a while with much left to do.
+    // A slow disk makes it silent for a while with much left to do.
     for fleet in 1..=tree.fleets {
         while manifest(&output, (100 * fleet).min(tree.clusters) - 1).is_err() {
             sleep(100 * TICK);

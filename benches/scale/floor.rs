@@ -1,4 +1,4 @@
-//! What the machine itself needs for the same files: the least that any program would.
+//! The floor: what the machine itself needs to read and write the same files.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -10,14 +10,11 @@ use streamfleet::names::Digest;
 
 use crate::files;
 
-/// How many files are written with a wait for the disk after each: enough to tell what one costs.
+/// Number of files written with an fsync each: enough to tell the cost of one.
 const EACH: usize = 500;
 
-/// Something that has to be done, and how long it takes.
 pub struct Floor {
-    /// What was done.
     pub what: String,
-    /// How long it took.
     pub time: Duration,
 }
 
@@ -28,8 +25,8 @@ impl Add for &Floor {
     }
 }
 
-/// Reads and hashes every file of a folder. It is done twice, and the second time counts: what is measured afterwards
-/// finds the files in memory too.
+/// Reads and hashes every file of a folder. The second of two passes counts, since the later measurements
+/// also find the files in the page cache.
 pub fn read_and_hash(folder: &Path) -> io::Result<Floor> {
     let files = files(folder)?;
     let mut time = Duration::ZERO;
@@ -43,7 +40,6 @@ pub fn read_and_hash(folder: &Path) -> io::Result<Floor> {
     Ok(Floor { what: format!("reading and hashing {} files", files.len()), time })
 }
 
-/// Writes every file of a folder into another one and waits for the disk once.
 pub fn write_and_sync(from: &Path, to: &Path) -> io::Result<Floor> {
     let contents = contents(from, usize::MAX)?;
     let start = Instant::now();
@@ -54,7 +50,7 @@ pub fn write_and_sync(from: &Path, to: &Path) -> io::Result<Floor> {
     Ok(Floor { what: format!("writing {} files and syncing once", contents.len()), time: start.elapsed() })
 }
 
-/// Says what writing takes when the disk is waited for after each file.
+/// Measures writing with a sync after each file.
 pub fn write_each(from: &Path, to: &Path) -> io::Result<String> {
     let contents = contents(from, EACH)?;
     let start = Instant::now();
@@ -78,30 +74,31 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
-/// The most memory that this process ever held, in KiB; 0 where the system doesn't say.
+/// Peak memory of this process in KiB; 0 where the system doesn't report it.
 pub fn peak_kib() -> u64 {
     memory_kib("self", "VmHWM:")
 }
 
-/// The memory of a process by one of the names that Linux has for it, in KiB; 0 where the system doesn't say.
+/// A memory figure of a process from `/proc/<process>/status` by its name there, in KiB; 0 where the system
+/// doesn't report it.
 pub fn memory_kib(process: &str, name: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(name));
     line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
 }
 
-/// How many ticks of its clock Linux counts a second in `/proc`, on every architecture.
+/// Clock ticks per second in `/proc`: 100 on every Linux architecture.
 const TICKS: u64 = 100;
 
-/// The processor time that this process took, which other processes don't add to; zero where the system doesn't say.
+/// Processor time of this process; zero where the system doesn't report it.
 pub fn processor_time() -> Duration {
     processor_time_of("self")
 }
 
-/// The processor time that a process took.
 pub fn processor_time_of(process: &str) -> Duration {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    // After the name in parentheses, which may hold anything: user and system time are the 12th and 13th field.
+    // Fields are counted after the parenthesized name, which may contain anything: user and system time are
+    // the 12th and 13th.
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
     let ticks: u64 = fields.filter_map(|field| field.parse::<u64>().ok()).sum();
     Duration::from_millis(ticks * 1000 / TICKS)

@@ -1,4 +1,4 @@
-//! How long a tree takes, and how much memory, each beside a floor that was measured in the same run.
+//! Benchmarks trees of many clusters for time and memory, beside a floor measured in the same run.
 //!
 //! ```sh
 //! cargo bench --bench scale                                       # 10 fleets with 1,000 clusters
@@ -8,7 +8,7 @@
 //! cargo bench --bench scale -- api                                # only the API, by `wrk`
 //! ```
 //!
-//! Nothing here fails for being slow: a figure is for a person to judge, on a machine that the person knows.
+//! Nothing here fails for being slow; a person judges the figures, on a machine that they know.
 
 #![allow(clippy::disallowed_methods, reason = "measures what the disk and the processors do")]
 
@@ -30,13 +30,13 @@ use std::time::{Duration, Instant};
 use process::Process;
 use tree::{Hosts, Tree};
 
-/// How many clusters are planned where nobody says otherwise.
+/// Default number of clusters.
 const CLUSTERS: usize = 1_000;
 
-/// The first argument of the process that is measured: this one, once more, as the command line.
+/// First argument of the measured child process: this binary, run as the command line.
 const CHILD: &str = "--as-streamfleet";
 
-/// Begins the line in which that process says how much memory it took at most, in KiB, and how much processor time, in
+/// Prefix of the line on which the child reports its peak memory in KiB and its processor time in
 /// milliseconds.
 const TOOK: &str = "took ";
 
@@ -98,7 +98,6 @@ fn measure(folder: &Path, clusters: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// One run of the command line in a process of its own.
 struct Run {
     time: Duration,
     processor: Duration,
@@ -136,7 +135,7 @@ impl Run {
             floor.what,
             floor.time.as_secs_f64(),
         );
-        // Whoever waits for a large tree sees the lines as they come.
+        // A large tree takes long; show the lines as they come.
         let _ = io::stdout().flush();
     }
 }

@@ -1,4 +1,4 @@
-//! A process that plans one tree again and again, and remembers what it parsed.
+//! A process that plans one tree again and again with a cache of parsed files.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use camino::Utf8PathBuf;
 use jiff::Timestamp;
 use streamfleet::config::Config;
 use streamfleet::plan::Plan;
-use streamfleet::round::{Installation, Memory};
+use streamfleet::round::{Installation, RoundMemory};
 use streamfleet::secret::{Keyring, SecretStore};
 use streamfleet::source::directory;
 use streamfleet::spec::{self, Documents};
@@ -16,25 +16,21 @@ use tokio::runtime::Runtime;
 
 use crate::tree::Tree;
 
-/// What the process keeps between two plans.
 pub struct Process {
     root: Utf8PathBuf,
     installation: Installation,
     runtime: Runtime,
     documents: Option<Documents>,
-    memory: Memory,
+    memory: RoundMemory,
 }
 
-/// How long each part of a plan took.
 pub struct Parts(Vec<(&'static str, Duration)>);
 
 impl Parts {
-    /// All parts together.
     pub fn whole(&self) -> Duration {
         self.0.iter().map(|(_, time)| *time).sum()
     }
 
-    /// Each part with its milliseconds.
     pub fn tell(&self) -> String {
         let part = |(name, time): &(&str, Duration)| format!("{name} {} ms", time.as_millis());
         self.0.iter().map(part).collect::<Vec<_>>().join(", ")
@@ -42,7 +38,6 @@ impl Parts {
 }
 
 impl Process {
-    /// Opens the installation of a tree that was applied.
     pub fn open(tree: &Tree) -> io::Result<Process> {
         let root = Utf8PathBuf::from_path_buf(tree.root().canonicalize()?).expect("the path is UTF-8");
         let own = root.join(".streamfleet");
@@ -56,10 +51,10 @@ impl Process {
             proposed: false,
         };
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-        Ok(Process { root, installation, runtime, documents: None, memory: Memory::default() })
+        Ok(Process { root, installation, runtime, documents: None, memory: RoundMemory::default() })
     }
 
-    /// Plans as every verb does, but for the files that are as they were, which are not parsed again.
+    /// Plans as every command does, but reuses unchanged files without parsing them again.
     pub fn plan(&mut self) -> io::Result<(Plan, Parts)> {
         let (mut parts, mut start) = (Vec::new(), Instant::now());
         let mut lap = |name| {

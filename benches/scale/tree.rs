@@ -1,36 +1,26 @@
-//! Spec trees of any size, the same for the same size but for the certificates' signatures.
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use rcgen::{CertificateParams, KeyPair};
 
-/// How many fleets an organization has.
 const FLEETS: usize = 10;
 
-/// What the clusters are on.
 pub struct Hosts {
-    /// How many clusters a fleet hosts.
     pub clusters: usize,
-    /// What kind of target a fleet is.
     pub infra_type: &'static str,
-    /// Further lines of each fleet's spec.
     pub settings: String,
 }
 
-/// A tree on disk.
 pub struct Tree {
     root: PathBuf,
     hosts: Hosts,
-    /// How many fleets it has.
     pub fleets: usize,
-    /// How many clusters it has.
     pub clusters: usize,
 }
 
 impl Tree {
-    /// Writes a tree with this many clusters, ten fleets to an organization. Every other cluster is reached from outside, and
-    /// the rest from inside only.
+    /// Writes a tree with this many clusters, ten fleets to an organization. Every other cluster is reachable
+    /// from outside its Kubernetes cluster.
     pub fn write(root: &Path, clusters: usize, hosts: Hosts) -> Tree {
         let fleets = clusters.div_ceil(hosts.clusters);
         let tree = Tree { root: root.to_owned(), hosts, fleets, clusters };
@@ -54,12 +44,11 @@ impl Tree {
         tree
     }
 
-    /// Where the tree is.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Writes one cluster's spec anew, with this many units and further lines under `advanced_config`.
+    /// Rewrites one cluster's spec with this many units and further lines under `advanced_config`.
     pub fn change(&self, cluster: usize, units: u32, settings: &str) {
         self.put(&self.cluster_file(cluster), &self.cluster_spec(cluster, units, settings));
     }

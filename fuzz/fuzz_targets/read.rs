@@ -1,5 +1,5 @@
-//! Any bytes as a file of a tree: they are read, resolved and rendered without a panic, every problem of them is told, and
-//! no secret of them is shown.
+//! Fuzzes one file of a tree with arbitrary bytes: reading, resolving and rendering don't panic, every
+//! problem is reported, and no secret is shown.
 
 #![no_main]
 
@@ -18,9 +18,8 @@ use streamfleet::spec::{self, Documents, Entry, ParsedFile, SecretValue, Snapsho
 
 /// A time at which the certificate of the base domain is valid.
 const NOW: Timestamp = Timestamp::constant(1_800_000_000, 0);
-/// Where the bytes stand in the tree.
 static FUZZED: LazyLock<SpecPath> = LazyLock::new(|| "acme/fuzzed.yaml".parse().unwrap());
-/// What they may refer to: an organization, a fleet, a base domain and clusters.
+/// Resources the bytes may refer to: an organization, a fleet, a base domain and clusters.
 static AROUND: LazyLock<BTreeMap<SpecPath, Entry>> = LazyLock::new(|| {
     macro_rules! example {
         ($($path:literal),*) => {
@@ -58,7 +57,7 @@ fuzz_target!(|bytes: &[u8]| {
     let file = &documents.files[&*FUZZED];
     nothing_is_wrong_in_silence(file);
     is_shown_without_secrets(bytes, file, &file.problems);
-    // The rest takes much longer, and hardly depends on a file in which nothing is good.
+    // The rest takes much longer, and hardly depends on a file without a valid document.
     if file.documents.is_empty() {
         return;
     }
@@ -78,7 +77,7 @@ fn nothing_is_wrong_in_silence(file: &ParsedFile) {
     }
 }
 
-/// The lines of secrets are looked for that stand nowhere else in the file: those others may be shown.
+/// Searches for lines of secrets that occur nowhere else in the file; other lines may be shown.
 fn is_shown_without_secrets(bytes: &[u8], file: &ParsedFile, problems: &[Problem]) {
     let shown = render(problems, false);
     assert!(!shown.contains('\u{1b}'), "what commands a terminal is shown");

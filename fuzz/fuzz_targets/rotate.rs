@@ -1,9 +1,9 @@
-//! Any file with sealed blocks in it, sealed again: the blocks say what they said, every other byte is as it was, or the
-//! file is refused.
+//! Fuzzes the resealing of any file with sealed blocks: each block keeps its plaintext and every other byte
+//! stays, or the file is refused.
 //!
-//! A block can't be guessed, so an input has `%OLD%` or `%NEW%` in its place, for one that is sealed to an older identity or
-//! to the newest one: the lines of the block, indented as the first of them is. `%OLD-QUOTED%` is the same on one line, as
-//! it stands between double quotes.
+//! A fuzzer can't guess a block, so an input has `%OLD%` or `%NEW%` in its place, for one sealed to an older
+//! identity or to the newest: the lines of the block, indented like the first. `%OLD-QUOTED%` is the same on
+//! one line, as it is written between double quotes.
 
 #![no_main]
 
@@ -55,7 +55,6 @@ fuzz_target!(|template: &str| {
     }
 });
 
-/// The template with its blocks.
 fn fill(template: &str) -> String {
     let mut text = String::new();
     for line in template.split_inclusive('\n') {
@@ -73,8 +72,8 @@ fn fill(template: &str) -> String {
     text
 }
 
-/// Reads both texts and compares them event by event: as many blocks as were counted changed and still open, and what stands
-/// between them is the same to the byte.
+/// Compares both texts event by event: exactly the counted blocks changed and still open, and everything
+/// between them is byte-equal.
 fn only_blocks_changed(before: &str, after: &str, count: usize) {
     let (old_events, new_events) = (events(before), events(after));
     assert_eq!(old_events.len(), new_events.len());
@@ -100,7 +99,7 @@ fn opened(event: &Event<'_>) -> String {
     KEYS.keyring.open(block, &REFERENCE).unwrap().expose_secret().to_owned()
 }
 
-/// The bytes that a block takes: its lines, or the whole scalar where it is quoted.
+/// The byte range of a block: its lines, or the whole scalar where it is quoted.
 fn block(text: &str, (event, span): &(Event<'_>, Span)) -> Range<usize> {
     let range = span.byte_range().unwrap();
     if event.scalar().unwrap().1 != ScalarStyle::Literal {

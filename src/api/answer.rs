@@ -1,4 +1,5 @@
-//! What is answered to commands: JSON that says which version it is of, so that a command of another version can say what to do.
+//! Answers to commands: JSON with a protocol version, so that a command of another version can tell the user
+//! what to do.
 
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
@@ -9,88 +10,70 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::Plan;
 use crate::state::StateError;
-use crate::views::Unshown;
+use crate::views::NotFound;
 
-/// The version of what is answered, which changes when an older command can't understand it any more.
+/// The protocol version. It increases when older commands can no longer parse the answers.
 pub const VERSION: u32 = 1;
 
-/// The process that answers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Daemon {
-    /// The number of the process.
     pub pid: u32,
-    /// The version of streamfleet that it runs.
     pub software: String,
 }
 
 impl Daemon {
-    /// This one.
     fn itself() -> Daemon {
         Daemon { pid: std::process::id(), software: env!("CARGO_PKG_VERSION").to_owned() }
     }
 }
 
-/// What was asked for.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Answer<T> {
-    /// The version of this form.
+pub struct CommandAnswer<T> {
     pub version: u32,
-    /// Who answers.
     pub daemon: Daemon,
-    /// The plan that it is from; none where it is from none.
-    pub plan: Option<Mark>,
-    /// What a person should know beside it.
+    /// The plan that the data is from, if any.
+    pub plan: Option<PlanId>,
     #[serde(default)]
     pub warnings: Vec<String>,
-    /// What was asked for.
     pub data: T,
 }
 
-/// A plan, by name.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Mark {
-    /// Its id.
+pub struct PlanId {
     pub id: String,
-    /// When it was made.
     pub made_at: Timestamp,
 }
 
-impl From<&Plan> for Mark {
-    fn from(plan: &Plan) -> Mark {
-        Mark { id: plan.id.clone(), made_at: plan.created_at }
+impl From<&Plan> for PlanId {
+    fn from(plan: &Plan) -> PlanId {
+        PlanId { id: plan.id.clone(), made_at: plan.created_at }
     }
 }
 
-impl<T: Serialize> Answer<T> {
-    pub(super) fn new(plan: Option<Mark>, data: T) -> Answer<T> {
-        Answer { version: VERSION, daemon: Daemon::itself(), plan, warnings: Vec::new(), data }
+impl<T: Serialize> CommandAnswer<T> {
+    pub(super) fn new(plan: Option<PlanId>, data: T) -> CommandAnswer<T> {
+        CommandAnswer { version: VERSION, daemon: Daemon::itself(), plan, warnings: Vec::new(), data }
     }
 
-    /// As it is sent.
     pub(super) fn written(&self) -> Response {
-        // Keys are strings and no value can fail to be written.
+        // Can't fail: all keys are strings, and every value serializes.
         json(StatusCode::OK, "application/json", serde_json::to_vec(self).unwrap_or_default())
     }
 }
 
-/// Why something that was asked for isn't answered.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Problem {
-    /// The version of this form.
+pub struct CommandProblem {
     pub version: u32,
-    /// Who answers.
     pub daemon: Daemon,
-    /// The status of HTTP.
     pub status: u16,
-    /// Why, as a sentence without a full stop.
+    /// A sentence without a full stop.
     pub detail: String,
-    /// What to do next.
     pub hint: Option<String>,
 }
 
-impl Problem {
-    pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> Problem {
-        Problem {
+impl CommandProblem {
+    pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> CommandProblem {
+        CommandProblem {
             version: VERSION,
             daemon: Daemon::itself(),
             status: status.as_u16(),
@@ -99,25 +82,25 @@ impl Problem {
         }
     }
 
-    pub(super) fn hint(self, hint: impl Into<String>) -> Problem {
-        Problem { hint: Some(hint.into()), ..self }
+    pub(super) fn hint(self, hint: impl Into<String>) -> CommandProblem {
+        CommandProblem { hint: Some(hint.into()), ..self }
     }
 }
 
-impl From<Unshown> for Problem {
-    fn from(Unshown { message, hint, is_usage }: Unshown) -> Problem {
+impl From<NotFound> for CommandProblem {
+    fn from(NotFound { message, hint, is_usage }: NotFound) -> CommandProblem {
         let status = if is_usage { StatusCode::BAD_REQUEST } else { StatusCode::NOT_FOUND };
-        Problem::new(status, message).hint(hint)
+        CommandProblem::new(status, message).hint(hint)
     }
 }
 
-impl From<StateError> for Problem {
-    fn from(error: StateError) -> Problem {
-        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).hint(error.hint())
+impl From<StateError> for CommandProblem {
+    fn from(error: StateError) -> CommandProblem {
+        CommandProblem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).hint(error.hint())
     }
 }
 
-impl IntoResponse for Problem {
+impl IntoResponse for CommandProblem {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         json(status, "application/problem+json", serde_json::to_vec(&self).unwrap_or_default())

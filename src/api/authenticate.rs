@@ -1,8 +1,8 @@
-//! Which token a request shows: in one header and nowhere else.
+//! Authentication by a bearer token in exactly one `Authorization` header.
 //!
-//! Whoever shows one that doesn't hold learns nothing of why: no token, one that ended and one that was revoked get the same
-//! answer after the same work. The log tells them apart. The audit trail doesn't hear of them, since a wait for the disk would be
-//! felt at the other end.
+//! A refused caller doesn't learn why: no token, an expired token and a revoked one get the same answer after
+//! the same work. The log tells them apart. The audit trail has no entry, since the write to disk would show
+//! in the response time.
 
 use std::net::IpAddr;
 
@@ -10,36 +10,32 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, HeaderValue, Uri};
 use jiff::Timestamp;
 
-use super::problem::Problem;
-use crate::state::{NoToken, State, Token, looks_like_token};
+use super::problem::ProblemDocument;
+use crate::state::{State, Token, TokenRejection, looks_like_token};
 
-/// Parts of a query by which a token would be sent (RFC 6750, section 2.3). Servers on the way write them to their logs.
+/// Query parameters that carry a token (RFC 6750, section 2.3). Proxies write them to their logs.
 const IN_QUERY: [&str; 2] = ["access_token", "token"];
 
-/// Why a request shows no token that holds.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unauthenticated {
-    /// It shows none.
     #[error("the request has no `Authorization` header")]
     Missing,
-    /// It may show several.
     #[error("the request has several `Authorization` headers, and it takes exactly one")]
     Several,
-    /// It shows something else.
     #[error("the `Authorization` header isn't `Bearer` and a token")]
     Scheme,
-    /// It shows one where others may read it.
+    /// The token is in the URL, where others may read it.
     #[error("a token stands in the address that was called, where servers on the way may have logged it")]
     InAddress,
-    /// It shows none that holds.
+    /// The token is unknown, expired or revoked.
     #[error("{0}")]
-    NotHolding(#[from] NoToken),
+    NotHolding(#[from] TokenRejection),
 }
 
-/// The token that a request shows.
+/// Returns the valid token of a request.
 ///
 /// # Errors
-/// When it shows none that holds, several, or one in its address.
+/// When the request has no valid token, several, or one in its URL.
 pub fn authenticate(
     headers: &HeaderMap,
     uri: &Uri,
@@ -54,7 +50,7 @@ pub fn authenticate(
         (Some(_), Some(_)) => return Err(Unauthenticated::Several),
     };
     let shown = shown(header).ok_or(Unauthenticated::Scheme)?;
-    Ok(state.token_of(shown, now)?)
+    Ok(state.authenticate_token(shown, now)?)
 }
 
 fn refuse_in_address(uri: &Uri) -> Result<(), Unauthenticated> {
@@ -69,7 +65,7 @@ fn refuse_in_address(uri: &Uri) -> Result<(), Unauthenticated> {
     }
 }
 
-/// What stands behind `Bearer`, whose case doesn't matter (RFC 9110, section 11.1).
+/// The credentials after `Bearer`, a scheme whose case doesn't matter (RFC 9110, section 11.1).
 fn shown(header: &HeaderValue) -> Option<&str> {
     let (scheme, shown) = header.to_str().ok()?.split_once(' ')?;
     let shown = shown.trim_matches(' ');
@@ -77,7 +73,7 @@ fn shown(header: &HeaderValue) -> Option<&str> {
 }
 
 impl Unauthenticated {
-    /// What the caller is told, and what to do next. It never has anything in it of what was shown.
+    /// The detail and the hint for the caller. They never contain any part of the credentials that were sent.
     pub fn told(&self) -> (String, &'static str) {
         const SHOW: &str =
             "send one header `Authorization: Bearer TOKEN`; `streamfleet token create` makes a token";
@@ -97,13 +93,13 @@ impl Unauthenticated {
         }
     }
 
-    /// Says in the log why somebody is refused. Who guesses can't fill it: that is asked for only until their address has failed too
-    /// often.
+    /// Logs why a request is refused. Guessing can't flood the log: an address over its limit of failures is
+    /// refused before this is called.
     pub fn log(&self, from: Option<IpAddr>) {
         let from = from.map(tracing::field::display);
         match self {
-            // Somebody may wonder why something stopped working.
-            Unauthenticated::NotHolding(NoToken::Expired(_) | NoToken::Revoked(_))
+            // A client that used to work stopped working, and its operator will search for the reason.
+            Unauthenticated::NotHolding(TokenRejection::Expired(_) | TokenRejection::Revoked(_))
             | Unauthenticated::InAddress => {
                 tracing::warn!(from, "a request is refused: {self}");
             }
@@ -112,10 +108,10 @@ impl Unauthenticated {
     }
 }
 
-impl From<Unauthenticated> for Problem {
-    fn from(why: Unauthenticated) -> Problem {
+impl From<Unauthenticated> for ProblemDocument {
+    fn from(why: Unauthenticated) -> ProblemDocument {
         let (detail, hint) = why.told();
-        Problem::unauthenticated(detail).hint(hint)
+        ProblemDocument::unauthenticated(detail).hint(hint)
     }
 }
 
@@ -158,7 +154,7 @@ mod tests {
         for fine in [bearer.clone(), format!("bearer {secret}"), format!("BEARER   {secret} ")] {
             assert_eq!(ask(&[fine], "/v1/clusters?page_size=3&page_token=abc").unwrap(), made.token);
         }
-        let unknown = Unauthenticated::NotHolding(NoToken::Unknown);
+        let unknown = Unauthenticated::NotHolding(TokenRejection::Unknown);
         let with = |value: &str| vec![value.to_owned()];
         let several = vec![bearer.clone(), bearer.clone()];
         let cases = [
@@ -220,7 +216,7 @@ mod tests {
                      create` makes another"
                 )
             );
-            let response = Problem::from(why).into_response();
+            let response = ProblemDocument::from(why).into_response();
             assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
             assert_eq!(response.headers()[WWW_AUTHENTICATE], "Bearer");
         }

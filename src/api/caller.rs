@@ -1,7 +1,7 @@
-//! Who calls, and what they may do: what a token is for and what its owner may do at present, whichever is less.
+//! The caller and their permissions: the lesser of what the token allows and what its owner's role allows.
 //!
-//! It is judged anew for each call, by the specs as they were planned last: who is taken out of an organization's members may do
-//! nothing there from the next plan on, whatever tokens there are.
+//! Permissions are computed for each call from the specs that were planned last and the API writes since. A
+//! member who is removed from an organization in a file loses access with the next plan, with any token.
 
 #[cfg(test)]
 mod tests;
@@ -12,8 +12,8 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
-use super::Made;
-use super::writing::Written;
+use super::CurrentPlan;
+use super::writing::WriteResult;
 use crate::catalog::{Catalog, Recorded, Resource};
 use crate::interface;
 use crate::names::{Identifier, Kind, ResourceKey};
@@ -24,76 +24,67 @@ use crate::state::{Reach, TOKEN_DAYS, Token, TokenOrder, is_same_email};
 
 pub use crate::state::Access;
 
-/// The host in the e-mail address of who calls on the socket, who has none.
+/// The host part of the e-mail address made up for callers on the socket.
 const THIS_HOST: &str = "localhost";
 
-/// What to do where a token is for less than its owner may do.
+/// The hint when the token allows less than its owner's role.
 const ANOTHER_TOKEN: &str = "send one that is for more; `streamfleet token create` makes another";
 
-/// The e-mail addresses of those who may do everything.
+/// The e-mail addresses that have full access.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SuperUsers(Arc<[String]>);
 
 impl SuperUsers {
-    /// Those whom the settings name.
     pub fn of(emails: &[String]) -> SuperUsers {
         SuperUsers(emails.into())
     }
 
-    /// Whether somebody is one of them.
     pub fn include(&self, email: &str) -> bool {
         self.0.iter().any(|known| is_same_email(known, email))
     }
 }
 
-/// Who calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Who {
-    /// A user of this host, on the socket.
+pub enum CallerIdentity {
     Peer {
-        /// The number of the user.
         uid: u32,
     },
-    /// Somebody who shows a token.
     Token {
-        /// Its id.
         id: Uuid,
-        /// Its name.
         name: String,
-        /// The e-mail address of who it speaks for.
+        /// The e-mail address of the token's owner.
         owner: String,
     },
 }
 
-/// Who calls, and what they may do.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    who: Who,
+    who: CallerIdentity,
     rights: Rights,
 }
 
 #[derive(Debug, Clone)]
 enum Rights {
-    /// Everything, on the socket.
+    /// Everything; for callers on the socket.
     All,
-    /// What the token of a super user is for.
-    Super(Scope),
-    /// What the token of anybody else is for, and what its owner may do in each organization that it covers.
-    Member(Scope, Arc<BTreeMap<Identifier, Access>>),
+    /// A super user, limited by the token.
+    Super(TokenScope),
+    /// Any other owner: the token's limits, and the owner's access in each organization that the token
+    /// covers.
+    Member(TokenScope, Arc<BTreeMap<Identifier, Access>>),
 }
 
-/// What a token is for, and until when.
 #[derive(Debug, Clone)]
-struct Scope {
+struct TokenScope {
     organization: Reach,
     access: Access,
     expires_at: Timestamp,
 }
 
-/// The organizations whose members count: those of the specs that were planned last. One that is held counts as it was when
-/// it was last good; one that was never good counts for nothing.
+/// The organizations whose members count: those of the specs that were planned last. A held organization
+/// counts as it was last applied; one that was never applied is left out.
 pub fn organizations<'c>(catalog: &'c Catalog, token: &'c Token) -> impl Iterator<Item = &'c Organization> {
-    // Not all resources are looked through: there may be many, and this is done for each call.
+    // Doesn't scan all resources: there may be many, and this runs for each call.
     let named = catalog.capacity.keys().filter(|organization| token.organization.covers(organization));
     let resources =
         named.filter_map(|organization| catalog.resources.get(&ResourceKey::organization(organization)));
@@ -103,10 +94,10 @@ pub fn organizations<'c>(catalog: &'c Catalog, token: &'c Token) -> impl Iterato
     })
 }
 
-/// The same organizations with what was written since.
+/// Replaces organizations by their versions in `pending`, the writes that aren't planned yet.
 fn with_pending<'o>(
     organizations: impl Iterator<Item = &'o Organization>,
-    pending: &'o BTreeMap<ResourceKey, Arc<Written>>,
+    pending: &'o BTreeMap<ResourceKey, Arc<WriteResult>>,
 ) -> impl Iterator<Item = &'o Organization> {
     organizations.filter_map(|organization| {
         let Some(written) = pending.get(&ResourceKey::organization(&organization.identifier)) else {
@@ -119,25 +110,27 @@ fn with_pending<'o>(
     })
 }
 
-/// What comes from the record has no places of its own, and what comes from a document that waits has.
+/// Whether a spec is the last good one. A held resource from the record has no field locations; one from a
+/// waiting document has.
 fn is_good(resource: &Resource) -> bool {
     resource.hold.is_none() || resource.fields.is_empty()
 }
 
 impl Caller {
-    /// A user of this host, on the socket, whom the socket has let in.
+    /// Has full access: the socket has already checked the user.
     pub fn of_peer(uid: u32) -> Caller {
-        Caller { who: Who::Peer { uid }, rights: Rights::All }
+        Caller { who: CallerIdentity::Peer { uid }, rights: Rights::All }
     }
 
-    /// Somebody who shows a token that holds, as the organizations have their members.
+    /// A caller with a valid token, by the given organizations' members.
     pub fn of_token<'o>(
         token: &Token,
         super_users: &SuperUsers,
         organizations: impl Iterator<Item = &'o Organization>,
     ) -> Caller {
         let Token { id, name, owner, organization, access, expires_at, .. } = token;
-        let scope = Scope { organization: organization.clone(), access: *access, expires_at: *expires_at };
+        let scope =
+            TokenScope { organization: organization.clone(), access: *access, expires_at: *expires_at };
         let rights = match super_users.include(owner) {
             true => Rights::Super(scope),
             false => {
@@ -145,31 +138,30 @@ impl Caller {
                 Rights::Member(scope, Arc::new(roles))
             }
         };
-        Caller { who: Who::Token { id: *id, name: name.clone(), owner: owner.clone() }, rights }
+        Caller { who: CallerIdentity::Token { id: *id, name: name.clone(), owner: owner.clone() }, rights }
     }
 
-    /// Somebody who shows a token that holds, as a plan found the members and the settings.
-    pub fn by_plan(token: &Token, made: &Made) -> Caller {
+    /// A caller with a valid token, by the members and settings of a plan.
+    pub fn by_plan(token: &Token, made: &CurrentPlan) -> Caller {
         Caller::by_plan_and(token, made, &BTreeMap::new())
     }
 
-    /// The same with what was written since: who was taken out of the members may do nothing from then on.
+    /// Like `by_plan`, with the writes since that plan: a member who was just removed loses access at once.
     pub fn by_plan_and(
         token: &Token,
-        Made { installation, round, .. }: &Made,
-        pending: &BTreeMap<ResourceKey, Arc<Written>>,
+        CurrentPlan { installation, round, .. }: &CurrentPlan,
+        pending: &BTreeMap<ResourceKey, Arc<WriteResult>>,
     ) -> Caller {
         let super_users = SuperUsers::of(&installation.config.api.super_user_emails);
         let organizations = organizations(&round.checked.catalog, token);
         Caller::of_token(token, &super_users, with_pending(organizations, pending))
     }
 
-    /// Who it is.
-    pub fn who(&self) -> &Who {
+    pub fn who(&self) -> &CallerIdentity {
         &self.who
     }
 
-    /// Whether they may do what concerns no single organization, as to make one.
+    /// Whether the caller may do what concerns no single organization, such as creating one.
     pub fn is_super(&self) -> bool {
         match &self.rights {
             Rights::All => true,
@@ -178,7 +170,6 @@ impl Caller {
         }
     }
 
-    /// Whether they may do something in an organization.
     pub fn may(&self, organization: &Identifier, access: Access) -> bool {
         match &self.rights {
             Rights::All => true,
@@ -190,7 +181,7 @@ impl Caller {
         }
     }
 
-    /// The organizations of which they are a member, as far as their token covers them.
+    /// The organizations that the caller is a member of and the token covers.
     pub fn organizations(&self) -> impl Iterator<Item = &Identifier> {
         let roles = match &self.rights {
             Rights::Member(_, roles) => Some(roles),
@@ -199,8 +190,8 @@ impl Caller {
         roles.into_iter().flat_map(|roles| roles.keys())
     }
 
-    /// Why they may not do something in an organization of which they may know, as a sentence without a full stop, and what to do
-    /// next. It says what is done as in `creating clusters`.
+    /// The detail (a sentence without a full stop) and hint when the caller may see an organization but lacks
+    /// the access for an action. `doing` names the action as in `creating clusters`.
     pub fn lacks(&self, doing: &str, organization: &Identifier, access: Access) -> (String, &'static str) {
         if let Rights::Member(_, roles) = &self.rights
             && let Some(role) = roles.get(organization).filter(|role| **role < access)
@@ -222,7 +213,7 @@ impl Caller {
         )
     }
 
-    /// The same of what only super users may.
+    /// Like `lacks`, for actions that only super users may take.
     pub fn lacks_super(&self, doing: &str) -> (String, &'static str) {
         match self.rights {
             Rights::Super(_) => (
@@ -239,7 +230,7 @@ impl Caller {
         }
     }
 
-    /// The same of what takes a role in any organization.
+    /// Like `lacks`, for actions that need a role in any one organization.
     pub fn lacks_everywhere(&self, doing: &str, access: Access) -> (String, &'static str) {
         if self.scope().is_some_and(|scope| scope.access < access) {
             return (
@@ -257,32 +248,31 @@ impl Caller {
         )
     }
 
-    /// What the token that is shown is for.
     fn is_for(&self) -> String {
         match self.scope() {
             None => "for all".to_owned(),
-            Some(Scope { organization: Reach::All, access, .. }) => format!("for `{access}`"),
-            Some(Scope { organization, access, .. }) => {
+            Some(TokenScope { organization: Reach::All, access, .. }) => format!("for `{access}`"),
+            Some(TokenScope { organization, access, .. }) => {
                 format!("for `{access}` in organization `{organization}`")
             }
         }
     }
 
-    /// Whom the token speaks for.
     fn owner(&self) -> &str {
         match &self.who {
-            Who::Token { owner, .. } => owner,
-            Who::Peer { .. } => "the caller",
+            CallerIdentity::Token { owner, .. } => owner,
+            CallerIdentity::Peer { .. } => "the caller",
         }
     }
 
-    /// Whether they may know that an organization, and what is in it, exists.
+    /// Whether the caller may know that an organization, and its resources, exist.
     pub fn sees(&self, organization: &Identifier) -> bool {
         self.may(organization, Access::Read)
     }
 
-    /// Why they may not have such a token, with the field that is too much; none where they may. Others than super users make
-    /// them for themselves, for no more than they show one for, and to end no later: who finds a token can't make it last.
+    /// The field of a token order that exceeds the caller's rights, and why; `None` if the order is allowed.
+    /// Callers other than super users create tokens only for themselves, with no more access than the token
+    /// they use and no later expiry, so a stolen token can't be extended.
     pub fn excess(&self, order: &TokenOrder, now: Timestamp) -> Option<(&'static str, String)> {
         let scope = self.scope().filter(|_| !self.is_super())?;
         let TokenOrder { owner, organization, access, days, .. } = order;
@@ -309,7 +299,7 @@ impl Caller {
         })
     }
 
-    /// How many days a token holds that they make, where they don't say.
+    /// The default lifetime, in days, of tokens that the caller creates.
     pub fn usual_days(&self, now: Timestamp) -> u32 {
         let rest =
             self.scope().filter(|_| !self.is_super()).map(|scope| scope.expires_at.duration_since(now));
@@ -317,23 +307,22 @@ impl Caller {
         days.map_or(TOKEN_DAYS, |days| days.clamp(1, TOKEN_DAYS))
     }
 
-    /// Whether they may know of a token.
     pub fn sees_token(&self, token: &Token) -> bool {
         self.is_super() || self.speaks_for(&token.owner)
     }
 
-    /// Whether they may revoke a token: the one that they show, and those of the same owner that are for no more.
+    /// Whether the caller may revoke a token: the one in use, and those of the same owner with no more
+    /// access.
     pub fn may_revoke(&self, token: &Token) -> bool {
-        let is_shown = matches!(&self.who, Who::Token { id, .. } if *id == token.id);
+        let is_shown = matches!(&self.who, CallerIdentity::Token { id, .. } if *id == token.id);
         let is_less = || self.scope().is_some_and(|scope| scope.covers(&token.organization, token.access));
         self.is_super() || is_shown || (self.speaks_for(&token.owner) && is_less())
     }
 
-    /// The name and e-mail address that a commit of theirs has.
     pub fn author(&self) -> Author {
         let (name, email) = match &self.who {
-            Who::Peer { uid } => (format!("uid {uid}"), format!("uid-{uid}@{THIS_HOST}")),
-            Who::Token { owner, .. } => {
+            CallerIdentity::Peer { uid } => (format!("uid {uid}"), format!("uid-{uid}@{THIS_HOST}")),
+            CallerIdentity::Token { owner, .. } => {
                 let name = owner.split_once('@').map_or(owner.as_str(), |(name, _)| name);
                 (name.to_owned(), owner.clone())
             }
@@ -341,15 +330,15 @@ impl Caller {
         Author { name, email }
     }
 
-    /// Who it is, for the audit trail, events and the log: `ada@example.com (token ci)`, `uid 1000 (socket)`.
+    /// The caller in the audit trail, events and the log: `ada@example.com (token ci)`, `uid 1000 (socket)`.
     pub fn actor(&self) -> String {
         match &self.who {
-            Who::Peer { uid } => format!("uid {uid} (socket)"),
-            Who::Token { name, owner, .. } => format!("{owner} (token {name})"),
+            CallerIdentity::Peer { uid } => format!("uid {uid} (socket)"),
+            CallerIdentity::Token { name, owner, .. } => format!("{owner} (token {name})"),
         }
     }
 
-    fn scope(&self) -> Option<&Scope> {
+    fn scope(&self) -> Option<&TokenScope> {
         match &self.rights {
             Rights::All => None,
             Rights::Super(scope) | Rights::Member(scope, _) => Some(scope),
@@ -357,11 +346,11 @@ impl Caller {
     }
 
     fn speaks_for(&self, email: &str) -> bool {
-        matches!(&self.who, Who::Token { owner, .. } if is_same_email(owner, email))
+        matches!(&self.who, CallerIdentity::Token { owner, .. } if is_same_email(owner, email))
     }
 }
 
-impl Scope {
+impl TokenScope {
     fn allows(&self, organization: &Identifier, access: Access) -> bool {
         self.organization.covers(organization) && access <= self.access
     }
@@ -371,11 +360,12 @@ impl Scope {
     }
 }
 
-/// What somebody may do in each organization that a token is for. Who is named twice has the lesser role; `root` has no members.
+/// The owner's access in each organization that the token covers. A member listed twice gets the lesser role.
+/// `root` has no members.
 fn roles<'o>(
     email: &str,
     organizations: impl Iterator<Item = &'o Organization>,
-    scope: &Scope,
+    scope: &TokenScope,
 ) -> BTreeMap<Identifier, Access> {
     let within = organizations.filter(|organization| {
         let identifier = &organization.identifier;
@@ -389,7 +379,6 @@ fn roles<'o>(
     within.filter_map(role).collect()
 }
 
-/// The role that lets somebody do something.
 fn role_for(access: Access) -> &'static str {
     match access {
         Access::Read => "viewer",
@@ -398,7 +387,6 @@ fn role_for(access: Access) -> &'static str {
     }
 }
 
-/// What a role lets somebody do.
 fn of_role(role: Role) -> Access {
     match role {
         Role::Admin => Access::Admin,
@@ -407,19 +395,18 @@ fn of_role(role: Role) -> Access {
     }
 }
 
-/// What somebody should know who made a token that is good for less than it was asked for, as a plan found the members and the
-/// settings, and with what was written since.
+/// Like `shortfall`, by the members and settings of a plan and the writes since.
 pub fn shortfall_by_plan(
     token: &Token,
-    Made { installation, round, .. }: &Made,
-    pending: &BTreeMap<ResourceKey, Arc<Written>>,
+    CurrentPlan { installation, round, .. }: &CurrentPlan,
+    pending: &BTreeMap<ResourceKey, Arc<WriteResult>>,
 ) -> Option<String> {
     let super_users = SuperUsers::of(&installation.config.api.super_user_emails);
     let organizations = organizations(&round.checked.catalog, token);
     shortfall(token, &super_users, with_pending(organizations, pending))
 }
 
-/// Why a token for an organization that there is not is refused, and what to do next; none where there is such a one, or was.
+/// The refusal of a token for an organization that does not exist, as text and hint; `None` if it exists or existed.
 pub fn missing_organization(
     reach: &Reach,
     documents: &Documents,
@@ -432,7 +419,7 @@ pub fn missing_organization(
     let known = described.chain(invalid).chain(recorded.resources.keys());
     let known: BTreeSet<&Identifier> =
         known.filter(|key| key.kind == Kind::Organization).map(|key| &key.organization).collect();
-    // What can't be read may describe it.
+    // An unreadable file may describe it.
     let is_hidden = files().any(|file| !file.unreadable.is_empty());
     if named.as_str() == Identifier::ROOT || known.contains(named) || is_hidden {
         return None;

@@ -1,13 +1,13 @@
-//! What commands ask a running process for, in place of using the state that it has.
+//! Routes for commands, which ask the running process because it has the state locked.
 //!
 //! | route | what |
 //! |---|---|
 //! | `GET /plan` | plans now |
-//! | `POST /plans` | plans a tree that is sent, as somebody's proposal for the process's own |
-//! | `POST /plans/ID/approve` | approves what waits for that |
+//! | `POST /plans` | plans the tree in the body as a proposal, with the daemon's settings |
+//! | `POST /plans/ID/approve` | approves the guarded steps of a plan id |
 //! | `GET /status`, `/records`, `/why`, `/clients` | shows the last plan |
-//! | `GET /events` | what was decided lately, and what came of it |
-//! | `GET /tokens`, `POST /tokens`, `DELETE /tokens/ID` | the tokens of callers ([`super::tokens`]) |
+//! | `GET /events` | recent decisions and their outcomes |
+//! | `GET /tokens`, `POST /tokens`, `DELETE /tokens/ID` | API tokens ([`super::tokens`]) |
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,22 +22,22 @@ use jiff::Timestamp;
 use serde::Serialize;
 use tokio::runtime::Handle;
 
-use super::answer::{Answer, Mark, Problem};
-use super::desk::{Desk, Made, Unanswered};
+use super::answer::{CommandAnswer, CommandProblem, PlanId};
 use super::proposal::Proposal;
+use super::request_queue::{CurrentPlan, NoReply, RequestQueue};
 use super::socket::Peer;
 use super::tokens;
 use crate::names::Kind;
 use crate::round::{Installation, Round};
 use crate::spec::{self, Documents};
-use crate::views::{self, Unshown};
+use crate::views::{self, NotFound};
 
-/// The longest name of a person that is written down.
+/// The longest name of an approver that is recorded, in characters.
 const LONGEST_NAME: usize = 100;
 
-pub(super) type Answered = Result<Response, Problem>;
+pub(super) type Answered = Result<Response, CommandProblem>;
 
-pub(super) fn routes(desk: Arc<Desk>) -> Router {
+pub(super) fn routes(desk: Arc<RequestQueue>) -> Router {
     Router::new()
         .route("/plan", get(plan))
         .route("/plans", post(propose))
@@ -52,7 +52,6 @@ pub(super) fn routes(desk: Arc<Desk>) -> Router {
         .with_state(desk)
 }
 
-/// What stands behind the `?` of what is asked for.
 pub(super) struct Words(BTreeMap<String, String>);
 
 impl Words {
@@ -65,33 +64,37 @@ impl Words {
         self.0.get(name).map(String::as_str)
     }
 
-    fn need(&self, name: &str) -> Result<&str, Problem> {
+    fn need(&self, name: &str) -> Result<&str, CommandProblem> {
         self.get(name).ok_or_else(|| {
-            Problem::new(StatusCode::BAD_REQUEST, format!("`{name}` is missing from what is asked for"))
+            CommandProblem::new(
+                StatusCode::BAD_REQUEST,
+                format!("`{name}` is missing from what is asked for"),
+            )
         })
     }
 
-    /// Who asks: what they say their name is, and what the kernel says their number is.
-    pub(super) fn by(&self, peer: Peer) -> Result<String, Problem> {
+    /// The user: the name they give, and the uid from the kernel.
+    pub(super) fn by(&self, peer: Peer) -> Result<String, CommandProblem> {
         let name = self.need("by")?.chars().filter(|letter| !letter.is_control()).take(LONGEST_NAME);
         Ok(format!("{} (command line, uid {})", name.collect::<String>(), peer.uid))
     }
 
-    /// The time to plan for; none for now.
-    fn at(&self) -> Result<Option<Timestamp>, Problem> {
+    /// The time to plan for; `None` means now.
+    fn at(&self) -> Result<Option<Timestamp>, CommandProblem> {
         let at = self.get("at").map(str::parse).transpose();
-        at.map_err(|error| Problem::new(StatusCode::BAD_REQUEST, format!("`at` is no time: {error}")))
+        at.map_err(|error| CommandProblem::new(StatusCode::BAD_REQUEST, format!("`at` is no time: {error}")))
     }
 
-    /// Whoever asks about other specs than the process has would take the answer for theirs.
-    fn refuse_other(&self, made: &Made) -> Result<(), Problem> {
+    /// Refuses a command that names other specs than the daemon's: its user would take the answer for their
+    /// own specs.
+    fn refuse_other(&self, made: &CurrentPlan) -> Result<(), CommandProblem> {
         let own = &made.round.plan.inputs.source.0;
         match self.get("source") {
             Some(source) if source != own => {
                 let why = format!(
                     "the daemon that uses this state has the specs of `{own}`, and not of `{source}`"
                 );
-                Err(Problem::new(StatusCode::CONFLICT, why).hint(
+                Err(CommandProblem::new(StatusCode::CONFLICT, why).hint(
                     "name its specs; to see what others would do in their place: streamfleet plan TREE --checkout DIR",
                 ))
             }
@@ -100,46 +103,47 @@ impl Words {
     }
 }
 
-async fn plan(State(desk): State<Arc<Desk>>, uri: Uri) -> Answered {
+async fn plan(State(desk): State<Arc<RequestQueue>>, uri: Uri) -> Answered {
     let words = Words::of(&uri);
     let made = desk.plan().await?;
     words.refuse_other(&made)?;
     match words.at()? {
         None => blocking(move || Ok(written(&made.round, made.trouble.clone(), &made.round.plan))).await,
         Some(at) => {
-            let Made { installation, documents, .. } = made;
+            let CurrentPlan { installation, documents, .. } = made;
             beside(&desk, installation, move || Ok(documents), at).await
         }
     }
 }
 
-/// Plans what somebody proposes, and forgets it.
-async fn propose(State(desk): State<Arc<Desk>>, uri: Uri, body: Bytes) -> Answered {
+/// Plans a proposal and discards the result.
+async fn propose(State(desk): State<Arc<RequestQueue>>, uri: Uri, body: Bytes) -> Answered {
     let words = Words::of(&uri);
     let made = desk.last().await?;
     words.refuse_other(&made)?;
     let at = words.at()?.unwrap_or_else(Timestamp::now);
     let installation = Installation { proposed: true, ..Installation::clone(&made.installation) };
     let documents = move || {
-        let refused =
-            |why: String| Problem::new(StatusCode::BAD_REQUEST, format!("the specs that were sent {why}"));
+        let refused = |why: String| {
+            CommandProblem::new(StatusCode::BAD_REQUEST, format!("the specs that were sent {why}"))
+        };
         let proposal: Proposal = serde_json::from_slice(&body)
             .map_err(|error| refused(format!("can't be understood: {error}")))?;
         let snapshot = proposal.snapshot().map_err(|_| refused("are no base64".to_owned()))?;
-        // Most files are those that are planned all the time.
+        // Reuses the parsed form of files that are equal to the daemon's own.
         Ok(Arc::new(spec::read(&snapshot, Some(&made.documents))))
     };
     beside(&desk, Arc::new(installation), documents, at).await
 }
 
-/// Makes a plan that nobody carries out, one at a time.
+/// Makes a plan that isn't carried out, one at a time.
 async fn beside(
-    desk: &Arc<Desk>,
+    desk: &Arc<RequestQueue>,
     installation: Arc<Installation>,
-    documents: impl FnOnce() -> Result<Arc<Documents>, Problem> + Send + 'static,
+    documents: impl FnOnce() -> Result<Arc<Documents>, CommandProblem> + Send + 'static,
     at: Timestamp,
 ) -> Answered {
-    let ended = |_| Problem::from(super::desk::ending());
+    let ended = |_| CommandProblem::from(super::request_queue::ending());
     let turn = desk.proposals.pass_first().await.map_err(ended)?;
     let (desk, runtime) = (Arc::clone(desk), Handle::current());
     let plan = move || {
@@ -152,65 +156,65 @@ async fn beside(
 }
 
 async fn approve(
-    State(desk): State<Arc<Desk>>,
+    State(desk): State<Arc<RequestQueue>>,
     Extension(peer): Extension<Peer>,
     Path(id): Path<String>,
     uri: Uri,
 ) -> Answered {
     let approved = desk.approve(id, Words::of(&uri).by(peer)?).await?;
-    Ok(Answer::new(None, approved).written())
+    Ok(CommandAnswer::new(None, approved).written())
 }
 
-async fn status(State(desk): State<Arc<Desk>>, uri: Uri) -> Answered {
+async fn status(State(desk): State<Arc<RequestQueue>>, uri: Uri) -> Answered {
     let made = last(&desk, &Words::of(&uri)).await?;
     shown(made, |round, _| Ok(views::status::lines(round))).await
 }
 
-async fn records(State(desk): State<Arc<Desk>>, uri: Uri) -> Answered {
+async fn records(State(desk): State<Arc<RequestQueue>>, uri: Uri) -> Answered {
     let words = Words::of(&uri);
     let kind = words.need("kind")?;
     let kind = Kind::meant_by(kind).ok_or_else(|| {
-        Problem::new(StatusCode::BAD_REQUEST, format!("`{kind}` is not a kind of resource"))
+        CommandProblem::new(StatusCode::BAD_REQUEST, format!("`{kind}` is not a kind of resource"))
     })?;
     let made = last(&desk, &words).await?;
     shown(made, move |round, _| views::records::of_kind(round, kind, words.get("path"))).await
 }
 
-async fn why(State(desk): State<Arc<Desk>>, uri: Uri) -> Answered {
+async fn why(State(desk): State<Arc<RequestQueue>>, uri: Uri) -> Answered {
     let words = Words::of(&uri);
     let (cluster, tree) = (words.need("cluster")?.to_owned(), words.need("tree")?.to_owned());
     let made = last(&desk, &words).await?;
     shown(made, move |round, runtime| views::why::page(round, &cluster, &tree, runtime)).await
 }
 
-async fn clients(State(desk): State<Arc<Desk>>, uri: Uri) -> Answered {
+async fn clients(State(desk): State<Arc<RequestQueue>>, uri: Uri) -> Answered {
     let words = Words::of(&uri);
     let cluster = words.need("cluster")?.to_owned();
     let made = last(&desk, &words).await?;
     shown(made, move |round, _| views::clients::ways(round, &cluster)).await
 }
 
-async fn events(State(desk): State<Arc<Desk>>, uri: Uri) -> Answered {
+async fn events(State(desk): State<Arc<RequestQueue>>, uri: Uri) -> Answered {
     let from = Words::of(&uri).need("from")?.parse();
-    let from = from.map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "`from` is no number"))?;
+    let from = from.map_err(|_| CommandProblem::new(StatusCode::BAD_REQUEST, "`from` is no number"))?;
     let Some(state) = desk.state.clone() else { return Err(unknown().await) };
-    blocking(move || Ok(Answer::new(None, state.events_from(from)?).written())).await
+    blocking(move || Ok(CommandAnswer::new(None, state.events_from(from)?).written())).await
 }
 
-pub(super) async fn unknown() -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, "this version of streamfleet doesn't answer that")
+pub(super) async fn unknown() -> CommandProblem {
+    CommandProblem::new(StatusCode::NOT_FOUND, "this version of streamfleet doesn't answer that")
 }
 
-async fn last(desk: &Desk, words: &Words) -> Result<Made, Problem> {
+async fn last(desk: &RequestQueue, words: &Words) -> Result<CurrentPlan, CommandProblem> {
     let made = desk.last().await?;
     words.refuse_other(&made)?;
     Ok(made)
 }
 
-/// Shows something of a plan. To show all of it takes a moment.
+/// Renders a view of a plan, off the async threads since it may take a while.
 async fn shown<T: Serialize>(
-    made: Made,
-    view: impl FnOnce(&Round, &Handle) -> Result<T, Unshown> + Send + 'static,
+    made: CurrentPlan,
+    view: impl FnOnce(&Round, &Handle) -> Result<T, NotFound> + Send + 'static,
 ) -> Answered {
     let runtime = Handle::current();
     blocking(move || Ok(written(&made.round, made.trouble.clone(), view(&made.round, &runtime)?))).await
@@ -219,19 +223,19 @@ async fn shown<T: Serialize>(
 fn written(round: &Round, trouble: Option<String>, data: impl Serialize) -> Response {
     let trouble = trouble.map(|why| format!("nothing is done as long as it can't be recorded: {why}"));
     let warnings = round.unknown.iter().map(ToString::to_string).chain(trouble).collect();
-    Answer { warnings, ..Answer::new(Some(Mark::from(&round.plan)), data) }.written()
+    CommandAnswer { warnings, ..CommandAnswer::new(Some(PlanId::from(&round.plan)), data) }.written()
 }
 
 pub(super) async fn blocking(work: impl FnOnce() -> Answered + Send + 'static) -> Answered {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| {
         let why = "a mistake in streamfleet itself ended what was asked for";
-        Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, why)
+        Err(CommandProblem::new(StatusCode::INTERNAL_SERVER_ERROR, why)
             .hint("report it, with what the log of `streamfleet serve` says"))
     })
 }
 
-impl From<Unanswered> for Problem {
-    fn from(Unanswered { why, hint }: Unanswered) -> Problem {
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, why).hint(hint)
+impl From<NoReply> for CommandProblem {
+    fn from(NoReply { why, hint }: NoReply) -> CommandProblem {
+        CommandProblem::new(StatusCode::SERVICE_UNAVAILABLE, why).hint(hint)
     }
 }

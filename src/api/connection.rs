@@ -1,9 +1,10 @@
-//! Connections, and how much of the process one of them may have: of time, of memory, and of their number.
+//! Connections, with limits on their number, time and memory.
 //!
-//! Where there is no room, whoever has been idle for longest, or still sends a body, gives way ([`Room`]). A head, a body, an answer and a whole
-//! connection have a deadline each, and so has whoever takes nothing of an answer ([`Patient`]). What is sent as two requests by
-//! one reading and as one by another (RFC 9112, section 6.3) is refused by hyper; a length beside chunks it leaves out of account, and
-//! ends the connection with the answer (section 6.1).
+//! When the pool (`ConnectionPool`) is full, the connection that has been idle, or uploading a body, for
+//! longest is closed. The head, the body, the answer and the whole connection have a deadline each, and a
+//! client that stops reading is disconnected ([`Patient`]). hyper refuses requests that could be smuggled
+//! (RFC 9112, section 6.3); where a request has both a length and chunks, hyper ignores the length and closes
+//! the connection after the answer (section 6.1).
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -24,52 +25,51 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tower::ServiceExt as _;
 
-use super::measured::{Bulk, Cut, Measured};
-use super::patient::Patient;
-use super::problem::{self, Problem};
+use super::connection_pool::{ConnectionPool, ConnectionSlot, Full, SlotActivity};
+use super::limited_body::{BodyLimitError, LargeBodyBudget, LimitedBody};
+use super::problem::{self, ProblemDocument};
 use super::proposal;
 use super::rest;
-use super::room::{Chair, Full, Place, Room};
+use super::stalled_write::StallTimeoutStream;
 use super::tls::Handshake;
 use crate::config::ApiConfig;
 
-/// How long the head of a request may take to come, and how long a connection may be idle.
+/// The deadline for the head of a request, and how long a connection may be idle.
 const HEAD: Duration = Duration::from_secs(10);
 
-/// The largest head of a request, in bytes.
+/// In bytes.
 const LARGEST_HEAD: usize = 16 << 10;
 
-/// The most headers of a request.
 const MOST_HEADERS: usize = 100;
 
-/// How many at a time are told that there is no room for them, and how long each may take to read it.
+/// How many refusals are sent at a time, and how long each client gets to read its refusal.
 const REFUSALS: usize = 32;
 const REFUSAL: Duration = Duration::from_secs(1);
 
-/// What one kind of caller may have.
+/// Limits of one listener.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// How many connections there may be.
     connections: usize,
-    /// How many of them there may be from one address.
     of_one_address: usize,
-    /// How long a body may take to come.
+    /// The deadline for a body.
     sending: Duration,
-    /// How long an answer may take from the head of the request on, with the body that belongs to it.
+    /// The deadline for an answer, from the head of the request on, including the body.
     answer: Duration,
-    /// How long a connection may last. After it, and what it takes to answer, the caller has to connect anew.
+    /// The longest life of a connection. The request in progress is still answered; then the client has to
+    /// reconnect.
     lifetime: Duration,
-    /// The largest body, in bytes.
+    /// In bytes.
     body: usize,
-    /// The largest body with a tree of specs that is to be planned, in bytes, and how long that may take to come.
+    /// The largest body with a proposed tree, in bytes, and its deadline.
     proposal: (usize, Duration),
-    /// The path below which the API is, without a slash at its end.
+    /// The path prefix of the API, without a trailing slash.
     base: &'static str,
-    /// How much all large bodies together may have, in bytes.
+    /// The total of all large bodies in memory, in bytes.
     bulk: usize,
 }
 
-/// Those who may read the state anyway. To plan for them may take a while.
+/// Callers on the socket could read the state anyway, so the limits are generous. Planning for them may take
+/// a while.
 pub(super) const OF_SOCKET: Limits = Limits {
     connections: 64,
     of_one_address: 64,
@@ -82,12 +82,11 @@ pub(super) const OF_SOCKET: Limits = Limits {
     bulk: 4 * proposal::LARGEST,
 };
 
-/// The address from which a request over the network came, among its extensions.
+/// The client's network address, a request extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Remote(pub SocketAddr);
 
 impl Limits {
-    /// Whoever reaches the port, of whom nothing is known at first.
     pub fn of_network(config: &ApiConfig) -> Limits {
         let number = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
         let proposal = number(config.max_proposal_mib).max(1) << 20;
@@ -100,21 +99,25 @@ impl Limits {
             lifetime: Duration::from_secs(60),
             body: 1 << 20,
             proposal: (proposal, Duration::from_secs(60)),
-            // It is the same for as long as the process lives.
+            // Leaked once per process, since the setting never changes.
             base: config.base_path().to_owned().leak(),
             bulk: (4 * proposal).max(64 << 20),
         }
     }
 
-    /// Routes with the limits that hold for each request, and with [`problem::identified`] around all.
+    /// Adds the limits to routes, with [`problem::identified`] outermost.
     pub fn around(self, routes: Router) -> Router {
-        let within = from_fn_with_state((self, Bulk::new(self.bulk)), within);
+        let within = from_fn_with_state((self, LargeBodyBudget::new(self.bulk)), within);
         let routes = routes.layer(DefaultBodyLimit::disable()).layer(within);
         problem::identified(routes, self.base)
     }
 }
 
-async fn within(State((limits, bulk)): State<(Limits, Arc<Bulk>)>, request: Request, next: Next) -> Response {
+async fn within(
+    State((limits, bulk)): State<(Limits, Arc<LargeBodyBudget>)>,
+    request: Request,
+    next: Next,
+) -> Response {
     let limits = match rest::is_proposal(&request) {
         true => Limits { body: limits.proposal.0, sending: limits.proposal.1, ..limits },
         false => limits,
@@ -122,30 +125,30 @@ async fn within(State((limits, bulk)): State<(Limits, Arc<Bulk>)>, request: Requ
     let announced =
         request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     if announced.is_some_and(|length: u64| length > limits.body as u64) {
-        return Problem::too_large(limits.body).into_response();
+        return ProblemDocument::too_large(limits.body).into_response();
     }
     let (mut parts, body) = request.into_parts();
-    let chair = parts.extensions.remove::<Chair>();
-    let (body, fate) = Measured::new(body, (limits.body, limits.sending), bulk, chair);
+    let chair = parts.extensions.remove::<SlotActivity>();
+    let (body, fate) = LimitedBody::new(body, (limits.body, limits.sending), bulk, chair);
     let request = Request::from_parts(parts, axum::body::Body::new(body));
     let answered = timeout(limits.answer, next.run(request)).await;
     match (fate.cut(), answered) {
-        (Some(Cut::TooLarge), _) => Problem::too_large(limits.body).into_response(),
-        (Some(Cut::Crowded), _) => {
+        (Some(BodyLimitError::TooLarge), _) => ProblemDocument::too_large(limits.body).into_response(),
+        (Some(BodyLimitError::Crowded), _) => {
             let why = "others send more at the moment than there is room for";
-            Problem::unavailable(why, Duration::from_secs(5)).into_response()
+            ProblemDocument::unavailable(why, Duration::from_secs(5)).into_response()
         }
-        (Some(Cut::Late), _) => {
+        (Some(BodyLimitError::Late), _) => {
             let seconds = limits.sending.as_secs();
-            Problem::late(format!("the body did not come within {seconds} s")).into_response()
+            ProblemDocument::late(format!("the body did not come within {seconds} s")).into_response()
         }
         (None, Ok(answer)) => answer,
-        (None, Err(_)) => Problem::timed_out(limits.answer).into_response(),
+        (None, Err(_)) => ProblemDocument::timed_out(limits.answer).into_response(),
     }
 }
 
-/// Accepts connections for ever, over TLS where there is a handshake to be made. What is known of who connects is found among
-/// each request's extensions; nobody of whom nothing is known is let in.
+/// Accepts connections for ever, with a TLS handshake if one is given. `who` identifies the peer, which
+/// becomes an extension of each request. Unknown peers are refused.
 pub(super) async fn accept<L: Listener, P: Clone + Send + Sync + 'static>(
     mut listener: L,
     routes: Router,
@@ -153,14 +156,14 @@ pub(super) async fn accept<L: Listener, P: Clone + Send + Sync + 'static>(
     handshake: Option<Handshake>,
     who: impl Fn(&L::Io, &L::Addr) -> Option<(P, Option<IpAddr>)>,
 ) {
-    let room = Room::new(limits.connections, limits.of_one_address);
+    let room = ConnectionPool::new(limits.connections, limits.of_one_address);
     let refusals = Arc::new(Semaphore::new(REFUSALS));
     loop {
         let (stream, address) = listener.accept().await;
         let Some((peer, address)) = who(&stream, &address) else { continue };
         let place = match room.enter(address).await {
             Ok(place) => place,
-            // In the clear, nobody understands it who speaks TLS.
+            // Only without TLS: a TLS client couldn't read the plain-text refusal.
             Err(full) if handshake.is_none() => {
                 if let Ok(seat) = Arc::clone(&refusals).try_acquire_owned() {
                     tokio::spawn(async move {
@@ -174,7 +177,7 @@ pub(super) async fn accept<L: Listener, P: Clone + Send + Sync + 'static>(
         };
         let (routes, handshake) = (routes.clone(), handshake.clone());
         tokio::spawn(async move {
-            let stream = Patient::new(stream);
+            let stream = StallTimeoutStream::new(stream);
             let answered = async {
                 match handshake {
                     None => answer(stream, routes, limits, peer, &place).await,
@@ -187,19 +190,18 @@ pub(super) async fn accept<L: Listener, P: Clone + Send + Sync + 'static>(
             };
             tokio::select! {
                 () = answered => {}
-                () = place.is_gone() => {}
+                () = place.evicted() => {}
             }
         });
     }
 }
 
-/// Says that there is no room.
 async fn refuse(mut stream: impl AsyncWrite + Unpin, full: Full, base: &str) {
     let why = match full {
         Full::Wholly => "there are as many connections as there may be",
         Full::ForAddress => "there are as many connections from this address as there may be",
     };
-    let answer = Problem::unavailable(why, Duration::from_secs(1)).written(base);
+    let answer = ProblemDocument::unavailable(why, Duration::from_secs(1)).written(base);
     let _ = timeout(REFUSAL, async {
         stream.write_all(&answer).await?;
         stream.shutdown().await
@@ -207,7 +209,7 @@ async fn refuse(mut stream: impl AsyncWrite + Unpin, full: Full, base: &str) {
     .await;
 }
 
-async fn answer<S, P>(stream: S, routes: Router, limits: Limits, peer: P, place: &Place)
+async fn answer<S, P>(stream: S, routes: Router, limits: Limits, peer: P, place: &ConnectionSlot)
 where
     S: AsyncRead + AsyncWrite + Unpin,
     P: Clone + Send + Sync + 'static,
@@ -215,16 +217,16 @@ where
     let service = service_fn(|mut request: hyper::Request<Incoming>| {
         request.extensions_mut().insert(peer.clone());
         let chair = place.chair();
-        // Who takes their time to send a body is no reason to send anybody else away.
+        // A connection that is still uploading a body stays first in line to be closed.
         if request.body().is_end_stream() {
-            chair.is_busy();
+            chair.mark_busy();
         } else {
             request.extensions_mut().insert(chair.clone());
         }
         let answer = routes.clone().oneshot(request);
         async {
             let answered = answer.await;
-            chair.is_idle();
+            chair.mark_idle();
             answered
         }
     });
@@ -235,7 +237,7 @@ where
     tokio::pin!(connection);
     if timeout(limits.lifetime, connection.as_mut()).await.is_err() {
         connection.as_mut().graceful_shutdown();
-        // Whoever doesn't take what was answered is left.
+        // Drops a client that doesn't read its answer.
         let _ = timeout(limits.answer, connection).await;
     }
 }

@@ -1,8 +1,10 @@
-//! How often somebody may ask: as many times a minute, and at once after a pause. Time is what the caller says it is.
+//! A rate limiter: so many requests a minute, with bursts of that size after a pause. The caller supplies the
+//! time.
 //!
-//! What is kept of each is one point in time, and of no more than a fixed number of them. Who hasn't asked for a minute is
-//! forgotten, which changes nothing. Where more than that many ask within a minute, those that asked least lately are
-//! forgotten, and begin anew: who has so many addresses isn't held by a limit for each, and nobody else is held by theirs.
+//! It keeps one instant for each key, and a bounded number of keys. A key without requests for a minute is
+//! forgotten, which changes nothing. If more keys than the bound are active within a minute, the least recent
+//! ones are forgotten and start afresh: an attacker with that many addresses escapes the limit for each
+//! address, but doesn't affect other callers.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -12,36 +14,34 @@ use std::time::{Duration, Instant};
 
 use crate::parallel::locked;
 
-/// The time in which the number counts, and after which somebody who hasn't asked may ask that many times at once.
+/// The period of a limit, and the pause after which the full burst is available again.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// How many are kept in each of the two halves.
+/// The capacity of each of the two generations.
 const HALF: usize = 1 << 15;
 
-/// How often each of many may ask.
 pub struct Limiter<K> {
-    /// The time that one request takes from what there is.
+    /// The share of the period that one request uses up.
     each: Duration,
-    kept: Mutex<Kept<K>>,
+    kept: Mutex<RateTable<K>>,
 }
 
-/// Those who asked, each with when all that they asked for is made up for.
-struct Kept<K> {
+/// The instant for each key at which its requests are made up for, in two generations.
+struct RateTable<K> {
     lately: HashMap<K, Instant>,
     before: HashMap<K, Instant>,
-    /// Since when the first half is filled.
+    /// When the newer generation was started.
     since: Option<Instant>,
 }
 
-/// Who asked too often has to wait so long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooMany {
-    /// As `Retry-After` has it: whole seconds, at least one.
+    /// The value of `Retry-After`: whole seconds, at least 1.
     pub retry_after: u64,
 }
 
-/// An address as far as it tells who asks: of IPv6 its first 64 bits, since a customer has at least all behind them
-/// (RFC 6177).
+/// An address as far as it identifies a caller: of IPv6 the first 64 bits, since a customer gets at least a
+/// /64 (RFC 6177).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Address(IpAddr);
 
@@ -54,40 +54,41 @@ impl From<IpAddr> for Address {
     }
 }
 
-/// How many lines refusals have in the log: who shows no token is not to fill it, from however many addresses.
-pub struct Told {
+/// Limits the log lines about refusals, so that unauthenticated callers can't flood the log from any number
+/// of addresses.
+pub struct LogLimit {
     of_one: Limiter<Address>,
     of_all: Limiter<()>,
 }
 
-impl Told {
-    /// How many in a minute of one address, and of all.
+impl LogLimit {
+    /// Lines a minute, for one address and for all.
     const OF_ONE: u32 = 600;
     const OF_ALL: u32 = 6_000;
 
-    /// Whether there is room for one more. What comes from no address, as over a socket of this host, always has its line.
+    /// Counts one more line, and returns whether it may be written. Requests without an address, as on the
+    /// socket, are always logged.
     pub fn has_room(&self, from: Option<Address>, now: Instant) -> bool {
         from.is_none_or(|from| self.of_one.count(from, now).is_ok() && self.of_all.count((), now).is_ok())
     }
 }
 
-impl Default for Told {
-    fn default() -> Told {
-        Told { of_one: Limiter::per_minute(Self::OF_ONE), of_all: Limiter::per_minute(Self::OF_ALL) }
+impl Default for LogLimit {
+    fn default() -> LogLimit {
+        LogLimit { of_one: Limiter::per_minute(Self::OF_ONE), of_all: Limiter::per_minute(Self::OF_ALL) }
     }
 }
 
 impl<K: Hash + Eq> Limiter<K> {
-    /// One that lets everybody ask so many times a minute.
     pub fn per_minute(times: u32) -> Limiter<K> {
-        let kept = Kept { lately: HashMap::new(), before: HashMap::new(), since: None };
+        let kept = RateTable { lately: HashMap::new(), before: HashMap::new(), since: None };
         Limiter { each: MINUTE / times.max(1), kept: Mutex::new(kept) }
     }
 
     /// Counts a request.
     ///
     /// # Errors
-    /// When it is one too many. It isn't counted then: who goes on asking waits no longer for it.
+    /// When the limit is exceeded. A refused request isn't counted, so retrying doesn't lengthen the wait.
     pub fn count(&self, who: K, now: Instant) -> Result<(), TooMany> {
         let mut kept = self.kept();
         let until = kept.until(&who).map_or(now, |until| until.max(now)) + self.each;
@@ -100,13 +101,12 @@ impl<K: Hash + Eq> Limiter<K> {
         Ok(())
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept<K>> {
-        // Nothing is half done in between.
+    fn kept(&self) -> MutexGuard<'_, RateTable<K>> {
         locked(&self.kept)
     }
 }
 
-impl<K: Hash + Eq> Kept<K> {
+impl<K: Hash + Eq> RateTable<K> {
     fn until(&self, who: &K) -> Option<Instant> {
         self.lately.get(who).or_else(|| self.before.get(who)).copied()
     }
@@ -114,7 +114,8 @@ impl<K: Hash + Eq> Kept<K> {
     fn put(&mut self, who: K, until: Instant, now: Instant) {
         let is_over = self.since.is_none_or(|since| now.saturating_duration_since(since) >= MINUTE);
         if is_over || self.lately.len() >= HALF {
-            // What is in the older half was made up for within a minute after it was put there, if nobody has hurried this.
+            // Entries of the older generation are at least a minute old and made up for, unless the capacity
+            // forced an early switch.
             self.before = std::mem::take(&mut self.lately);
             self.since = Some(now);
         }
@@ -138,7 +139,7 @@ mod tests {
         assert_eq!((0..30).filter(|_| limiter.count("a", begin).is_ok()).count(), 30);
         assert_eq!(limiter.count("a", begin), Err(TooMany { retry_after: 2 }));
         assert_eq!(limiter.count("a", after(1_999)), Err(TooMany { retry_after: 1 }));
-        // Nobody waits longer for having tried, and nobody for others.
+        // A refused try doesn't lengthen the wait, and other keys aren't affected.
         assert_eq!(limiter.count("b", begin), Ok(()));
         assert_eq!(limiter.count("a", after(2_000)), Ok(()));
         assert_eq!(limiter.count("a", after(2_000)), Err(TooMany { retry_after: 2 }));
@@ -151,7 +152,7 @@ mod tests {
             let (limiter, begin) = (Limiter::per_minute(times), Instant::now());
             let granted = (0..times + 10).filter(|_| limiter.count((), begin).is_ok()).count();
             let expected = times as usize;
-            // A part of a nanosecond is lost of each.
+            // The division loses a fraction of a nanosecond for each request.
             assert!((expected..=expected + 10).contains(&granted), "{times}: {granted}");
         }
     }
@@ -167,7 +168,6 @@ mod tests {
         let kept = limiter.kept();
         assert!(kept.lately.capacity() + kept.before.capacity() <= 8 * HALF);
         drop(kept);
-        // Those who asked lately are still known.
         let last = Address::from(IpAddr::from(999_999_u32.to_be_bytes()));
         assert_eq!(limiter.count(last, begin), Err(TooMany { retry_after: 60 }));
         assert_eq!(limiter.count(address("192.0.2.1"), begin), Ok(()));
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn refusals_have_a_bounded_number_of_lines_of_one_address_and_of_all() {
-        let (told, now) = (Told::default(), Instant::now());
+        let (told, now) = (LogLimit::default(), Instant::now());
         let one = Some(address("192.0.2.1"));
         assert_eq!((0..1_000).filter(|_| told.has_room(one, now)).count(), 600);
         let network =
@@ -190,7 +190,7 @@ mod tests {
         let (limiter, begin) = (Limiter::per_minute(60), Instant::now());
         let after = |seconds| begin + Duration::from_secs(seconds);
         while limiter.count("a", begin).is_ok() {}
-        // Others ask all the time, and the halves change.
+        // The generations switch while another key is active.
         for second in 1..60 {
             limiter.count("b", after(second)).unwrap();
             let granted = (0..3).filter(|_| limiter.count("a", after(second)).is_ok()).count();

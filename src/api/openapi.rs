@@ -1,5 +1,5 @@
-//! The OpenAPI 3.1 document, made from the table of routes and the schemas of the types, so that it can't say anything else
-//! than what is done.
+//! The OpenAPI 3.1 document, generated from the table of routes and the schemas of the types, so that it
+//! can't contradict the code.
 
 mod components;
 mod examples;
@@ -8,16 +8,16 @@ mod record;
 use serde_json::{Map, Value, json};
 
 use super::problem::code;
-use super::problem::{PROBLEM, Problem};
-use super::route::{Gives, Method, Needs, ROUTES, Route, Takes};
+use super::problem::{PROBLEM, ProblemDocument};
+use super::route::{Method, ROUTES, RequestBody, RequiredAccess, ResponseContent, Route};
 use crate::names::Kind;
 use crate::spec::schema::Sent;
 use components::{Components, named};
 
-/// What bodies and answers are sent as.
+/// The content type of bodies and answers.
 pub const JSON: &str = "application/json";
 
-/// What merge patches are sent as (RFC 7396).
+/// The content type of merge patches (RFC 7396).
 pub const MERGE_PATCH: &str = "application/merge-patch+json";
 
 const ABOUT: &str = "\
@@ -33,7 +33,7 @@ the rest.
 - Each answer has an id in `X-Request-Id`, which the daemon's log has too.
 - What a caller may not see is answered as what isn't there.";
 
-/// What there is beside kinds of resources.
+/// Tags other than the kinds of resources.
 const OTHERS: [(&str, &str); 4] = [
     ("plans", "What is to be done, what a proposal would do, and approvals."),
     ("events", "What was decided, and what came of it."),
@@ -41,7 +41,7 @@ const OTHERS: [(&str, &str); 4] = [
     ("api", "What may go wrong, and this description."),
 ];
 
-/// The document of an API at an address, or below a path.
+/// `server` is an address or a path.
 pub fn document(server: &str) -> Value {
     let mut components = Components::default();
     let mut paths = Map::new();
@@ -78,7 +78,6 @@ pub fn document(server: &str) -> Value {
     })
 }
 
-/// What the type says of a kind.
 fn about(kind: Kind) -> String {
     crate::spec::describe::document(kind, kind.singular()).text()
 }
@@ -128,7 +127,7 @@ fn operation(route: &Route, components: &mut Components) -> Value {
         "responses": responses(route, components),
     });
     operation["tags"] = json!([tag(route)]);
-    if route.needs == Needs::Nobody {
+    if route.needs == RequiredAccess::Nobody {
         operation["security"] = json!([]);
     }
     if let Some(takes) = route.takes {
@@ -137,34 +136,35 @@ fn operation(route: &Route, components: &mut Components) -> Value {
     operation
 }
 
-/// What a route is listed under.
 fn tag(route: &Route) -> &'static str {
     let of_path = |name: &str| route.path.starts_with(&format!("/v1/{}", name.trim_end_matches('s')));
     let other = OTHERS.iter().map(|(name, _)| *name).find(|name| of_path(name));
     route.kind().map(Kind::plural).or(other).unwrap_or("api")
 }
 
-/// What the caller must be allowed to, for people.
-pub fn needs(needs: Needs) -> &'static str {
+/// The permission that a route needs, as a sentence.
+pub fn needs(needs: RequiredAccess) -> &'static str {
     match needs {
-        Needs::Nobody => "It takes no token.",
-        Needs::Read => "It takes a token that may read.",
-        Needs::Write => {
+        RequiredAccess::Nobody => "It takes no token.",
+        RequiredAccess::Read => "It takes a token that may read.",
+        RequiredAccess::Write => {
             "It takes a token that may write, of an editor or an administrator of the organization."
         }
-        Needs::Admin => "It takes a token that may administer, of an administrator of the organization.",
-        Needs::Super => "It takes a token of a super user.",
+        RequiredAccess::Admin => {
+            "It takes a token that may administer, of an administrator of the organization."
+        }
+        RequiredAccess::Super => "It takes a token of a super user.",
     }
 }
 
-fn body(takes: Takes, components: &mut Components) -> Value {
+fn body(takes: RequestBody, components: &mut Components) -> Value {
     let (schema, kinds, examples) = match takes {
-        Takes::Create(kind) => (components.sent(kind, Sent::New), vec![JSON], examples::created(kind)),
-        Takes::Replace(kind) => (components.sent(kind, Sent::Whole), vec![JSON], json!({})),
-        Takes::Patch(kind) => {
+        RequestBody::Create(kind) => (components.sent(kind, Sent::New), vec![JSON], examples::created(kind)),
+        RequestBody::Replace(kind) => (components.sent(kind, Sent::Whole), vec![JSON], json!({})),
+        RequestBody::Patch(kind) => {
             (components.sent(kind, Sent::Patch), vec![MERGE_PATCH, JSON], examples::patched(kind))
         }
-        Takes::Schema(schema) => (components.put(schema()), vec![JSON], json!({})),
+        RequestBody::Schema(schema) => (components.put(schema()), vec![JSON], json!({})),
     };
     let mut content = json!({"schema": schema});
     if examples.as_object().is_some_and(|examples| !examples.is_empty()) {
@@ -188,20 +188,25 @@ fn responses(route: &Route, components: &mut Components) -> Value {
     Value::Object(responses)
 }
 
-/// Adds one content to a response, which may have another already.
-fn add(response: &mut Value, route: &Route, (status, gives): (u16, Gives), components: &mut Components) {
+/// Adds a content to a response, which may already have one.
+fn add(
+    response: &mut Value,
+    route: &Route,
+    (status, gives): (u16, ResponseContent),
+    components: &mut Components,
+) {
     let (text, schema) = match gives {
-        Gives::Record(kind) => (told(status, kind), Some(components.record(kind))),
-        Gives::List(kind) => (format!("A page of {}.", plural(kind)), Some(components.list(kind))),
-        Gives::Schema(schema) if route.kind().is_some() => {
+        ResponseContent::Record(kind) => (told(status, kind), Some(components.record(kind))),
+        ResponseContent::List(kind) => (format!("A page of {}.", plural(kind)), Some(components.list(kind))),
+        ResponseContent::Schema(schema) if route.kind().is_some() => {
             ("With `dry_run`: the plan of what would be done.".to_owned(), Some(components.put(schema())))
         }
-        Gives::Schema(schema) => {
+        ResponseContent::Schema(schema) => {
             let schema = schema();
             let text = schema["description"].as_str().unwrap_or("What was asked for.").to_owned();
             (text, Some(components.put(schema)))
         }
-        Gives::Nothing => ("It is done.".to_owned(), None),
+        ResponseContent::Nothing => ("It is done.".to_owned(), None),
     };
     let text = match response["description"].as_str() {
         Some(first) => format!("{first} {text}"),
@@ -209,10 +214,10 @@ fn add(response: &mut Value, route: &Route, (status, gives): (u16, Gives), compo
     };
     response["description"] = text.into();
     response["headers"]["X-Request-Id"] = request_id();
-    if matches!(gives, Gives::Record(_)) {
+    if matches!(gives, ResponseContent::Record(_)) {
         response["headers"]["ETag"] = json!({"description": "Names the spec as it is now, for `If-Match`.", "schema": {"type": "string"}});
     }
-    if status == 201 && matches!(gives, Gives::Record(_)) {
+    if status == 201 && matches!(gives, ResponseContent::Record(_)) {
         response["headers"]["Location"] = json!({
             "description": "Where the resource is.", "schema": {"type": "string", "format": "uri-reference"},
         });
@@ -238,7 +243,7 @@ fn plural(kind: Kind) -> String {
     format!("{}s", kind.noun())
 }
 
-/// What may be refused, by status.
+/// The statuses with which a route may refuse a request.
 pub fn refused(route: &Route) -> Vec<u16> {
     let names_organization = route.query.iter().any(|query| query.name == "organization");
     let is_found =
@@ -246,8 +251,8 @@ pub fn refused(route: &Route) -> Vec<u16> {
     let (changes, sends) = (route.method != Method::Get, route.takes.is_some());
     let all = [
         (400, true),
-        (401, route.needs != Needs::Nobody),
-        (403, route.needs != Needs::Nobody),
+        (401, route.needs != RequiredAccess::Nobody),
+        (403, route.needs != RequiredAccess::Nobody),
         (404, is_found || changes),
         (408, sends),
         (409, changes),
@@ -264,12 +269,10 @@ pub fn refused(route: &Route) -> Vec<u16> {
     all.into_iter().filter(|(_, may)| *may).map(|(status, _)| status).collect()
 }
 
-/// The name of a refusal among the components.
 fn refusal_name(status: u16) -> String {
     format!("Refused{status}")
 }
 
-/// Every refusal that a route may have.
 fn refusals() -> Value {
     let statuses = ROUTES.iter().flat_map(refused);
     statuses.map(|status| (refusal_name(status), refusal(status))).collect()
@@ -289,7 +292,7 @@ fn refusal(status: u16) -> Value {
         });
     }
     let example = codes.clone().next().map(|code| {
-        let document = Problem::new(code, "why it is refused, in a sentence").document(None, "");
+        let document = ProblemDocument::new(code, "why it is refused, in a sentence").document(None, "");
         serde_json::from_slice::<Value>(&document).unwrap_or_default()
     });
     json!({

@@ -1,8 +1,8 @@
-//! Why something that was asked for isn't answered, as a problem document (RFC 9457).
+//! Errors as problem documents (RFC 9457).
 //!
-//! Every refusal is one, whoever refuses: [`identify`] gives each request an id, and makes problems of what the router and
-//! others refuse in words of their own, and of a handler that dies. Refusals of what isn't even a request are left to hyper, which
-//! answers them with the status alone.
+//! [`identify`] gives each request an id, and turns every refusal into a problem document, including those of
+//! the router, of libraries and of a handler that panics. hyper itself answers what isn't valid HTTP, with a
+//! status alone.
 
 pub mod code;
 
@@ -24,63 +24,53 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::connection::Remote;
-use super::limiter::{Address, Told};
-use crate::problem::{Problem as Mistake, plain};
+use super::limiter::{Address, LogLimit};
+use crate::problem::{Problem as Mistake, quote_untrusted};
 use crate::state::looks_like_token;
 use code::Code;
 
-/// What problem documents are sent as.
 pub const PROBLEM: &str = "application/problem+json";
 
-/// Keeps browsers from taking an answer for something else than it says.
+/// Keeps browsers from guessing another content type.
 const NOSNIFF: (HeaderName, HeaderValue) = (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
 
-/// The header with the id of a request.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Why something that was asked for isn't answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
-    /// The status of HTTP.
+pub struct ProblemDocument {
     pub status: StatusCode,
-    /// In which way it isn't: a word for programs, and what that means for people.
+    /// The error code for programs, with its meaning for people.
     pub kind: &'static Code,
-    /// Why, as a sentence without a full stop. It holds no secret, and nothing that the caller may not see.
+    /// A sentence without a full stop. It contains no secret and nothing that the caller may not see.
     pub detail: String,
-    /// What to do next.
     pub hint: Option<String>,
-    /// What is wrong with which field.
     pub errors: Vec<FieldError>,
-    /// When it may be tried again.
     pub retry_after: Option<Duration>,
-    /// What may be asked for in its place, as in `GET, POST`.
+    /// The methods that the path allows, as in `GET, POST`.
     pub allow: Option<Box<str>>,
 }
 
-/// What is wrong with a field.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct FieldError {
-    /// The field, as a JSON pointer into what was sent; none where it is about the whole.
+    /// A JSON pointer into the request body; `None` for the whole body.
     pub pointer: Option<String>,
-    /// What is wrong, as a sentence without a full stop.
+    /// A sentence without a full stop.
     pub detail: String,
-    /// What to do next.
     pub hint: Option<String>,
-    /// The file of the spec tree that it stands in; none where it stands in none.
+    /// The file in the spec tree, if the mistake is in one.
     pub file: Option<String>,
-    /// The line, counted from 1.
+    /// Starting at 1.
     pub line: Option<u32>,
 }
 
-/// The id of a request, which stands in its log line, in its answer's header and in a problem's `request_id`.
+/// The id of a request: in its log line, in the answer's header and in a problem's `request_id`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestId(pub Uuid);
 
-/// Marks an answer that says in its own words what is wrong, as probes do.
+/// Marks an answer whose body already explains the failure, as those of probes do.
 #[derive(Debug, Clone, Copy)]
 pub struct Plain;
 
-/// The problem document.
 #[derive(Serialize)]
 struct Document<'p> {
     r#type: String,
@@ -95,10 +85,9 @@ struct Document<'p> {
     request_id: Option<Uuid>,
 }
 
-impl Problem {
-    /// A problem of a kind, and why.
-    pub fn new(code: &'static Code, detail: impl Into<String>) -> Problem {
-        Problem {
+impl ProblemDocument {
+    pub fn new(code: &'static Code, detail: impl Into<String>) -> ProblemDocument {
+        ProblemDocument {
             status: code.status(),
             kind: code,
             detail: detail.into(),
@@ -109,99 +98,92 @@ impl Problem {
         }
     }
 
-    /// What was sent can't be understood.
-    pub fn malformed(detail: impl Into<String>) -> Problem {
-        Problem::new(&code::MALFORMED, detail)
+    pub fn malformed(detail: impl Into<String>) -> ProblemDocument {
+        ProblemDocument::new(&code::MALFORMED, detail)
     }
 
-    /// Nobody knows who asks.
-    pub fn unauthenticated(detail: impl Into<String>) -> Problem {
-        Problem::new(&code::UNAUTHENTICATED, detail)
+    pub fn unauthenticated(detail: impl Into<String>) -> ProblemDocument {
+        ProblemDocument::new(&code::UNAUTHENTICATED, detail)
             .hint("send a token that is good, in a header `Authorization: Bearer TOKEN`")
     }
 
-    /// Who asks may see it, and may not do it.
-    pub fn forbidden(detail: impl Into<String>) -> Problem {
-        Problem::new(&code::FORBIDDEN, detail)
+    /// The caller may see the resource, and lacks the permission.
+    pub fn forbidden(detail: impl Into<String>) -> ProblemDocument {
+        ProblemDocument::new(&code::FORBIDDEN, detail)
     }
 
-    /// It isn't there, or who asks may not see it.
-    pub fn not_found(detail: impl Into<String>) -> Problem {
-        Problem::new(&code::NOT_FOUND, detail)
+    /// The resource doesn't exist, or the caller may not see it.
+    pub fn not_found(detail: impl Into<String>) -> ProblemDocument {
+        ProblemDocument::new(&code::NOT_FOUND, detail)
     }
 
-    /// It is there, and that can't be done with it.
-    pub fn method_not_allowed(allow: impl Into<String>) -> Problem {
+    pub fn method_not_allowed(allow: impl Into<String>) -> ProblemDocument {
         let allow = allow.into();
-        let problem = Problem::new(&code::METHOD_NOT_ALLOWED, "that can't be done with what the path names");
-        Problem { hint: Some(format!("it takes {allow}")), allow: Some(allow.into()), ..problem }
+        let problem =
+            ProblemDocument::new(&code::METHOD_NOT_ALLOWED, "that can't be done with what the path names");
+        ProblemDocument { hint: Some(format!("it takes {allow}")), allow: Some(allow.into()), ..problem }
     }
 
-    /// It didn't come in time.
-    pub fn late(detail: impl Into<String>) -> Problem {
-        Problem::new(&code::LATE, detail)
+    pub fn late(detail: impl Into<String>) -> ProblemDocument {
+        ProblemDocument::new(&code::LATE, detail)
     }
 
-    /// It can't be done as things are. The kind says in which way: [`code::DUPLICATE`] and those after it.
-    pub fn conflict(code: &'static Code, detail: impl Into<String>) -> Problem {
-        Problem::new(code, detail)
+    /// The current state forbids it. `code` is [`code::DUPLICATE`] or one of those after it.
+    pub fn conflict(code: &'static Code, detail: impl Into<String>) -> ProblemDocument {
+        ProblemDocument::new(code, detail)
     }
 
-    /// It was changed since it was read.
-    pub fn stale(detail: impl Into<String>) -> Problem {
-        Problem::new(&code::STALE, detail).hint("read it again, and change what it is now")
+    /// The resource changed since the caller read it.
+    pub fn stale(detail: impl Into<String>) -> ProblemDocument {
+        ProblemDocument::new(&code::STALE, detail).hint("read it again, and change what it is now")
     }
 
-    /// More was sent than is taken.
-    pub fn too_large(limit: usize) -> Problem {
-        Problem::new(
+    pub fn too_large(limit: usize) -> ProblemDocument {
+        ProblemDocument::new(
             &code::TOO_LARGE,
             format!("the body is larger than {limit} bytes, which is the most that is taken"),
         )
     }
 
-    /// It was sent as something that isn't taken.
-    pub fn unsupported(sent: &str, taken: &str) -> Problem {
+    pub fn unsupported(sent: &str, taken: &str) -> ProblemDocument {
         let why = match sent {
             "" => "the body is sent without a `Content-Type`".to_owned(),
-            sent => format!("the body is sent as `{}`, which isn't taken here", plain(sent)),
+            sent => format!("the body is sent as `{}`, which isn't taken here", quote_untrusted(sent)),
         };
-        Problem::new(&code::UNSUPPORTED, why).hint(format!("send it with a header `Content-Type: {taken}`"))
+        ProblemDocument::new(&code::UNSUPPORTED, why)
+            .hint(format!("send it with a header `Content-Type: {taken}`"))
     }
 
-    /// It was understood, and is wrong.
-    pub fn invalid(detail: impl Into<String>, errors: Vec<FieldError>) -> Problem {
-        Problem { errors, ..Problem::new(&code::INVALID, detail) }
+    /// Well-formed, but wrong.
+    pub fn invalid(detail: impl Into<String>, errors: Vec<FieldError>) -> ProblemDocument {
+        ProblemDocument { errors, ..ProblemDocument::new(&code::INVALID, detail) }
     }
 
-    /// Who asks has asked too often.
-    pub fn too_many(detail: impl Into<String>, retry_after: Duration) -> Problem {
-        Problem { retry_after: Some(retry_after), ..Problem::new(&code::TOO_MANY, detail) }
+    pub fn too_many(detail: impl Into<String>, retry_after: Duration) -> ProblemDocument {
+        ProblemDocument { retry_after: Some(retry_after), ..ProblemDocument::new(&code::TOO_MANY, detail) }
     }
 
-    /// A mistake in streamfleet itself. What it was stands in the log, with the request's id.
-    pub fn internal() -> Problem {
-        Problem::new(&code::INTERNAL, "a mistake in streamfleet itself ended what was asked for")
+    /// A bug in streamfleet. The log has the details, under the request's id.
+    pub fn internal() -> ProblemDocument {
+        ProblemDocument::new(&code::INTERNAL, "a mistake in streamfleet itself ended what was asked for")
             .hint("report it, with what the log of `streamfleet serve` says of this `request_id`")
     }
 
-    /// It can't be done now.
-    pub fn unavailable(detail: impl Into<String>, retry_after: Duration) -> Problem {
-        Problem { retry_after: Some(retry_after), ..Problem::new(&code::UNAVAILABLE, detail) }
+    pub fn unavailable(detail: impl Into<String>, retry_after: Duration) -> ProblemDocument {
+        ProblemDocument { retry_after: Some(retry_after), ..ProblemDocument::new(&code::UNAVAILABLE, detail) }
     }
 
-    /// It took too long, and goes on, or doesn't.
-    pub fn timed_out(within: Duration) -> Problem {
-        Problem::new(&code::TIMED_OUT, format!("it was not done within {} s", within.as_secs()))
+    /// The deadline passed. The work may still complete.
+    pub fn timed_out(within: Duration) -> ProblemDocument {
+        ProblemDocument::new(&code::TIMED_OUT, format!("it was not done within {} s", within.as_secs()))
             .hint("look whether it was done before it is asked for again")
     }
 
-    /// The same with what to do next.
-    pub fn hint(self, hint: impl Into<String>) -> Problem {
-        Problem { hint: Some(hint.into()), ..self }
+    pub fn hint(self, hint: impl Into<String>) -> ProblemDocument {
+        ProblemDocument { hint: Some(hint.into()), ..self }
     }
 
-    /// The document, for a request, of an API below a path.
+    /// `base` is the path prefix of the API.
     pub fn document(&self, id: Option<RequestId>, base: &str) -> Vec<u8> {
         let document = Document {
             r#type: format!("{base}/v1/errors#{}", self.kind.word),
@@ -213,11 +195,11 @@ impl Problem {
             errors: &self.errors,
             request_id: id.map(|id| id.0),
         };
-        // Its keys are strings and none of its values can fail to be written.
+        // Can't fail: all keys are strings, and every value serializes.
         serde_json::to_vec(&document).unwrap_or_default()
     }
 
-    /// A whole answer, for whoever can't be answered otherwise. The connection ends with it.
+    /// A whole HTTP/1.1 response, for connections that no handler serves. It closes the connection.
     pub(super) fn written(&self, base: &str) -> Vec<u8> {
         let document = self.document(None, base);
         let retry = self.retry_after.map(|pause| format!("Retry-After: {}\r\n", seconds(pause)));
@@ -252,19 +234,19 @@ impl Problem {
     }
 }
 
-/// Whole seconds, one at least.
+/// Rounds up to whole seconds, at least 1, as `Retry-After` needs.
 fn seconds(pause: Duration) -> u64 {
     let begun = pause.subsec_nanos() > 0;
     (pause.as_secs() + u64::from(begun)).max(1)
 }
 
-impl IntoResponse for Problem {
+impl IntoResponse for ProblemDocument {
     fn into_response(self) -> Response {
         self.answered(None, "")
     }
 }
 
-/// A mistake in what was sent, where it is known by its place in a file.
+/// A mistake that is known by its location in a file.
 impl From<&Mistake> for FieldError {
     fn from(mistake: &Mistake) -> FieldError {
         let place = mistake.location.as_ref();
@@ -278,15 +260,15 @@ impl From<&Mistake> for FieldError {
     }
 }
 
-/// Has [`identify`] go around routes, and around what the router itself refuses, of an API below a path.
+/// Wraps routes, and the router's own refusals, in [`identify`].
 pub fn identified(routes: Router, base: &'static str) -> Router {
-    let told = Arc::new(Told::default());
+    let told = Arc::new(LogLimit::default());
     Router::new().fallback_service(routes).layer(from_fn_with_state((base, told), identify))
 }
 
-/// Gives a request its id, has it answered, and sees to it that a refusal is a problem document. It goes around everything else.
+/// Assigns the request id, logs the answer, and turns refusals into problem documents. The outermost layer.
 async fn identify(
-    State((base, told)): State<(&'static str, Arc<Told>)>,
+    State((base, told)): State<(&'static str, Arc<LogLimit>)>,
     mut request: Request,
     next: Next,
 ) -> Response {
@@ -295,7 +277,7 @@ async fn identify(
     request.extensions_mut().insert(id);
     let (method, path) = (request.method().clone(), without_tokens(request.uri().path()));
     let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
-    let answered = answered.unwrap_or_else(|_| Problem::internal().into_response());
+    let answered = answered.unwrap_or_else(|_| ProblemDocument::internal().into_response());
     let mut response = refused(answered, id, base);
     let status = response.status();
     let millis = begin.elapsed().as_millis();
@@ -309,7 +291,7 @@ async fn identify(
     } else {
         tracing::debug!(%request, %method, path, status = status.as_u16(), millis, "a request is over");
     }
-    // An id is ASCII.
+    // Can't fail: an id is ASCII.
     if let Ok(id) = HeaderValue::from_str(&request.to_string()) {
         response.headers_mut().insert(REQUEST_ID, id);
     }
@@ -317,21 +299,21 @@ async fn identify(
     response
 }
 
-/// A path as the log may have it: somebody may have put a token where its id belongs.
+/// Masks tokens in a path for the log: a caller may have put one where its id belongs.
 fn without_tokens(path: &str) -> String {
     let parts = path.split('/').map(|part| if looks_like_token(part) { "sf_…" } else { part });
     parts.collect::<Vec<_>>().join("/")
 }
 
-/// Whether a refusal has a line in the log. Who asks too often has none.
-fn is_told(status: StatusCode, from: Option<Address>, told: &Told) -> bool {
+/// Whether a refusal is logged. Callers over their rate limit are not.
+fn is_told(status: StatusCode, from: Option<Address>, told: &LogLimit) -> bool {
     status != StatusCode::TOO_MANY_REQUESTS && told.has_room(from, Instant::now())
 }
 
-/// Puts the request's id into a problem, and makes problems of other refusals.
+/// Adds the request id to a problem, and turns other refusals into problems.
 fn refused(mut response: Response, id: RequestId, base: &str) -> Response {
     let status = response.status();
-    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+    if let Some(problem) = response.extensions_mut().remove::<ProblemDocument>() {
         let (mut parts, _) = response.into_parts();
         parts.headers.remove(CONTENT_LENGTH);
         return Response::from_parts(parts, Body::from(problem.document(Some(id), base)));
@@ -345,17 +327,16 @@ fn refused(mut response: Response, id: RequestId, base: &str) -> Response {
     let allow = response.headers().get(ALLOW).and_then(|allow| allow.to_str().ok()).map(str::to_owned);
     let problem = match status {
         StatusCode::NOT_FOUND => unknown(base),
-        StatusCode::METHOD_NOT_ALLOWED => Problem::method_not_allowed(allow.unwrap_or_default()),
-        StatusCode::REQUEST_TIMEOUT => Problem::late("it took longer than it may"),
-        status => Problem::new(code::of(status), "it can't be answered as it was asked for"),
+        StatusCode::METHOD_NOT_ALLOWED => ProblemDocument::method_not_allowed(allow.unwrap_or_default()),
+        StatusCode::REQUEST_TIMEOUT => ProblemDocument::late("it took longer than it may"),
+        status => ProblemDocument::new(code::of(status), "it can't be answered as it was asked for"),
     };
-    // What the code stands for may be less than what was meant.
-    Problem { status, ..problem }.answered(Some(id), base)
+    // Keeps the original status: `code::of` may have returned a more general code.
+    ProblemDocument { status, ..problem }.answered(Some(id), base)
 }
 
-/// There is nothing at a path, and there is an API below another.
-fn unknown(base: &str) -> Problem {
-    Problem::not_found("there is nothing at this path")
+fn unknown(base: &str) -> ProblemDocument {
+    ProblemDocument::not_found("there is nothing at this path")
         .hint(format!("`{base}/openapi.json` has every path that there is"))
 }
 

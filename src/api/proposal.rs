@@ -1,4 +1,5 @@
-//! A tree of specs that somebody proposes, as it is sent to be planned: who answers may not be able to read the files.
+//! A proposed tree of specs as it is sent to be planned: the process that plans it may not be able to read
+//! the files.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,36 +11,31 @@ use serde_json::{Map, Value};
 
 use super::problem::FieldError;
 use crate::names::{Digest, SpecPath};
-use crate::problem::plain;
-use crate::spec::{Commit, Entry, Snapshot, SourceId};
+use crate::problem::quote_untrusted;
+use crate::spec::{Commit, Snapshot, SnapshotEntry, SourceId};
 
-/// The largest that a command may send, in bytes.
+/// The largest tree that a command may send, in bytes.
 pub const LARGEST: usize = 64 << 20;
 
-/// The longest name of a state of a tree, in characters.
+/// In characters.
 pub const LONGEST_REVISION: usize = 200;
 
-/// A tree of specs.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Proposal {
-    /// Which tree it is proposed for.
     pub source: SourceId,
-    /// What the content is.
     pub revision: String,
-    /// The commit that it is, where it comes from a git repository.
+    /// Set if the tree is a git commit.
     #[serde(default)]
     pub commit: Option<Commit>,
-    /// The files, in base64, since what isn't text has to be told from what is.
+    /// Base64, so that files that aren't UTF-8 are kept and reported as they are.
     pub files: BTreeMap<SpecPath, String>,
-    /// Files that are not read as specs and yet say what one says, in base64.
+    /// Files that are not read as specs but may contain one, in base64.
     #[serde(default)]
     pub skipped: BTreeMap<SpecPath, String>,
-    /// What could not be read.
     #[serde(default)]
     pub unreadable: BTreeMap<SpecPath, Unreadable>,
 }
 
-/// A file or folder that could not be read.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Unreadable {
     code: String,
@@ -53,8 +49,8 @@ impl From<&Snapshot> for Proposal {
         let (mut files, mut unreadable) = (BTreeMap::new(), BTreeMap::new());
         for (path, entry) in entries {
             match entry {
-                Entry::File { bytes, .. } => drop(files.insert(path.clone(), STANDARD.encode(bytes))),
-                Entry::Unreadable { code, message, hint } => {
+                SnapshotEntry::File { bytes, .. } => drop(files.insert(path.clone(), STANDARD.encode(bytes))),
+                SnapshotEntry::Unreadable { code, message, hint } => {
                     let (code, message, hint) = (code.to_string(), message.clone(), hint.clone());
                     unreadable.insert(path.clone(), Unreadable { code, message, hint });
                 }
@@ -73,10 +69,10 @@ impl From<&Snapshot> for Proposal {
 }
 
 impl Proposal {
-    /// What somebody who calls proposes for a tree: an object with `files`, and perhaps a `revision`.
+    /// Reads an API request: an object with `files` and an optional `revision`.
     ///
     /// # Errors
-    /// Everything that is wrong with it, which is at least one thing.
+    /// All mistakes in the body, at least one.
     pub fn posted(body: Value, source: SourceId) -> Result<Proposal, Vec<FieldError>> {
         let Value::Object(mut fields) = body else {
             return Err(vec![wrong("", "the body is no object", "send an object with `files`")]);
@@ -108,7 +104,7 @@ impl Proposal {
             }
         };
         for name in fields.keys() {
-            let why = format!("`{}` is no field of a proposal", plain(name));
+            let why = format!("`{}` is no field of a proposal", quote_untrusted(name));
             faults.push(wrong(pointer(&[name]), why, "it has `files` and `revision`"));
         }
         let mut read = BTreeMap::new();
@@ -116,7 +112,7 @@ impl Proposal {
             match (name.parse::<SpecPath>(), text) {
                 (Ok(path), Value::String(text)) => drop(read.insert(path, text)),
                 (Err(_), _) => {
-                    let why = format!("`{}` is no relative path inside a tree", plain(&name));
+                    let why = format!("`{}` is no relative path inside a tree", quote_untrusted(&name));
                     faults.push(wrong(
                         pointer(&["files", &name]),
                         why,
@@ -135,19 +131,19 @@ impl Proposal {
         Ok(Proposal { source, revision, commit: None, files: read, skipped, unreadable })
     }
 
-    /// The tree.
+    /// Decodes the files.
     ///
     /// # Errors
-    /// Every file that is no base64.
+    /// All files that aren't valid base64.
     pub fn snapshot(self) -> Result<Snapshot, Vec<FieldError>> {
         let Proposal { source, revision, commit, files, skipped, unreadable } = self;
         let (files, skipped) = (decoded(files)?, decoded(skipped)?);
         let file = |(path, bytes): (SpecPath, Arc<[u8]>)| {
             let digest = Digest::of(&bytes);
-            (path, Entry::File { bytes, digest })
+            (path, SnapshotEntry::File { bytes, digest })
         };
         let unreadable = unreadable.into_iter().map(|(path, Unreadable { code, message, hint })| {
-            (path, Entry::Unreadable { code: code.into(), message, hint })
+            (path, SnapshotEntry::Unreadable { code: code.into(), message, hint })
         });
         let entries = files.into_iter().map(file).chain(unreadable).collect();
         Ok(Snapshot { source, revision, commit, skipped, entries })
@@ -166,7 +162,7 @@ fn decoded(files: BTreeMap<SpecPath, String>) -> Result<BTreeMap<SpecPath, Arc<[
 }
 
 fn no_base64(path: &SpecPath) -> FieldError {
-    let why = format!("`{}` is no text in base64", plain(path.as_str()));
+    let why = format!("`{}` is no text in base64", quote_untrusted(path.as_str()));
     wrong(
         pointer(&["files", path.as_str()]),
         why,
@@ -205,7 +201,7 @@ mod tests {
         ] {
             let read = Proposal::posted(body, SourceId("specs".to_owned())).unwrap().snapshot().unwrap();
             assert_eq!(read.revision, revision);
-            let Entry::File { bytes, .. } = &read.entries["acme/a.yaml"] else { panic!() };
+            let SnapshotEntry::File { bytes, .. } = &read.entries["acme/a.yaml"] else { panic!() };
             assert_eq!(&**bytes, b"a: 1\n");
         }
     }

@@ -1,21 +1,20 @@
-//! What stands behind the `?` of what is asked for.
+//! Query parameters.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use axum::http::Uri;
 
-use crate::problem::plain;
+use crate::problem::quote_untrusted;
 
-/// The words behind a `?`, each with its value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Query(BTreeMap<String, String>);
 
 impl Query {
-    /// Of an address, with no other words than these, each at most once.
+    /// Parses the query of a URI. Only known parameters are allowed, each at most once.
     ///
     /// # Errors
-    /// Otherwise, with why.
+    /// With the reason.
     pub(super) fn strict<'k>(
         uri: &Uri,
         known: impl IntoIterator<Item = &'k str> + Clone,
@@ -27,7 +26,7 @@ impl Query {
                 let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
                 return Err(format!(
                     "`{}` is not asked for here; known behind the `?` are: {known}",
-                    plain(&name)
+                    quote_untrusted(&name)
                 ));
             }
             if words.contains_key(&name) {
@@ -38,23 +37,22 @@ impl Query {
         Ok(Query(words))
     }
 
-    /// The value of a word.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
-    /// The value of a word that says something of a kind.
+    /// Parses the value of a parameter.
     ///
     /// # Errors
-    /// When it says something else.
+    /// When the value isn't `expected`.
     pub(super) fn parsed<T: FromStr>(&self, name: &str, expected: &str) -> Result<Option<T>, String> {
         let Some(value) = self.get(name) else { return Ok(None) };
-        // Whoever forgets that a `+` means a space there sees their own value with one.
+        // A `+` in a query means a space. The hint helps callers who forgot to escape one.
         let plus = if value.contains(' ') { "; a `+` is sent as `%2B`" } else { "" };
         value
             .parse()
             .map(Some)
-            .map_err(|_| format!("`{name}` is `{}`, and has to be {expected}{plus}", plain(value)))
+            .map_err(|_| format!("`{name}` is `{}`, and has to be {expected}{plus}", quote_untrusted(value)))
     }
 }
 

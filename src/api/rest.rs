@@ -1,12 +1,13 @@
-//! The interface over HTTP: every request goes the same way, from who asks to what is answered, and [`ROUTES`] says what there is.
+//! The REST API. Every request takes the same path from authentication to answer, and [`ROUTES`] lists the
+//! routes.
 
-mod allowance;
 mod events;
 mod json;
 mod page;
 mod plans;
+mod proposal_limits;
+mod request_slots;
 mod resources;
-mod seats;
 mod tokens;
 mod writes;
 
@@ -34,77 +35,67 @@ use zeroize::{Zeroize as _, Zeroizing};
 use super::authenticate::Unauthenticated;
 use super::caller::Caller;
 use super::connection::Remote;
-use super::desk::{Desk, Made, Unanswered};
-use super::gate::Gate;
-use super::line::Requester;
 use super::openapi::{self, JSON, MERGE_PATCH};
-use super::problem::{Problem, code};
+use super::organization_queue::QueuedCaller;
+use super::problem::{ProblemDocument, code};
 use super::query::Query;
-use super::route::{Method, Needs, ROUTES, Route, Seat, Takes};
+use super::rate_limits::RateLimits;
+use super::request_queue::{CurrentPlan, NoReply, RequestQueue};
+use super::route::{Method, QueueKind, ROUTES, RequestBody, RequiredAccess, Route};
 use super::socket::Peer;
 use super::tags::{NoTags, Tags};
-use super::writing::{Writer, Written};
+use super::writing::{WriteResult, Writer};
 use crate::config::ApiConfig;
 use crate::names::{Digest, Identifier, ResourceKey};
 use crate::state::{Access, State, StateError, Token};
 use json::Wiped;
-use seats::Seats;
+use request_slots::RequestQueues;
 
-/// What comes of a request.
-type Answered = Result<Response, Problem>;
+type Answered = Result<Response, ProblemDocument>;
 
-/// What answers a request.
 #[derive(Clone, Copy)]
 enum Handler {
-    /// It is the same for everybody.
+    /// The answer is the same for all callers.
     Open(fn(&Base) -> Response),
-    /// It depends on who asks.
+    /// The answer depends on the caller.
     Known(fn(&Call) -> Answered),
 }
 
-/// Where callers find the API.
 #[derive(Default)]
 pub(super) struct Base {
-    /// As clients are told it: an address, or a path.
+    /// The address or path that clients are given.
     url: String,
-    /// The path below which everything is, without a slash at its end.
+    /// The path prefix, without a trailing slash.
     path: String,
-    /// The description of the API there, once somebody asks for it.
+    /// The OpenAPI document, generated on first use.
     document: OnceLock<Bytes>,
 }
 
 impl Base {
-    /// As the settings have it.
     pub fn of(config: &ApiConfig) -> Base {
         let url = config.base_url.as_deref().unwrap_or_default().trim_end_matches('/').to_owned();
         Base { url, path: config.base_path().to_owned(), document: OnceLock::new() }
     }
 }
 
-/// What requests are answered with.
 pub(super) struct Service {
-    /// Where plans are asked for.
-    desk: Arc<Desk>,
-    /// What is recorded, tokens among it.
+    desk: Arc<RequestQueue>,
     state: Arc<State>,
-    /// What writes specs.
     writer: Arc<Writer>,
-    /// Who is let in.
-    gate: Arc<Gate>,
-    /// How many are answered at a time.
-    seats: Seats,
+    gate: Arc<RateLimits>,
+    /// Limits the requests that are answered at a time.
+    seats: RequestQueues,
 }
 
-/// A request, of a caller who may make it as far as the route alone can tell.
+/// An authenticated request, admitted as far as the route alone can tell.
 pub(super) struct Call {
     service: Arc<Service>,
     base: Arc<Base>,
     route: &'static Route,
     caller: Caller,
-    /// The last plan.
-    made: Made,
-    /// What was written since its specs were read.
-    pending: BTreeMap<ResourceKey, Arc<Written>>,
+    made: CurrentPlan,
+    /// Writes that the last plan doesn't include yet.
+    pending: BTreeMap<ResourceKey, Arc<WriteResult>>,
     path: Vec<(String, String)>,
     query: Query,
     headers: HeaderMap,
@@ -112,7 +103,6 @@ pub(super) struct Call {
     runtime: Handle,
 }
 
-/// The router of everything in the table, below a path.
 pub(super) fn routes(service: &Arc<Service>, base: Base) -> Router {
     let base = Arc::new(base);
     let routes = ROUTES.iter().fold(Router::new(), |router, route| {
@@ -127,7 +117,7 @@ pub(super) fn routes(service: &Arc<Service>, base: Base) -> Router {
     if base.path.is_empty() { routes } else { Router::new().nest(&base.path, routes) }
 }
 
-/// Whether this proposes a tree of specs, which is larger than other bodies.
+/// Whether the request proposes a tree of specs, whose body may be larger than others.
 pub(super) fn is_proposal(request: &Request) -> bool {
     let path = request.uri().path();
     request.method() == axum::http::Method::POST
@@ -144,7 +134,7 @@ fn filter(method: Method) -> MethodFilter {
     }
 }
 
-/// What answers a route; none for one that nothing answers, which a test finds.
+/// The handler of a route. A test finds routes without one.
 fn handler(route: &Route) -> Option<Handler> {
     let is_one = route.path.ends_with('}');
     let known: fn(&Call) -> Answered = match (route.kind(), route.method, route.id) {
@@ -175,8 +165,8 @@ async fn answer(
     request: Request,
 ) -> Response {
     let answered = answered(at, route, handler, request).await;
-    let mut response = answered.unwrap_or_else(Problem::into_response);
-    // It is for who asked alone, and may hold a token or a secret.
+    let mut response = answered.unwrap_or_else(ProblemDocument::into_response);
+    // The answer is for this caller alone, and may contain a token or a secret.
     if matches!(handler, Handler::Known(_)) {
         response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
@@ -199,14 +189,14 @@ async fn answered(
         Handler::Known(handler) => handler,
     };
     let who = service.admit(&parts, route)?;
-    let query =
-        Query::strict(&parts.uri, route.query.iter().map(|query| query.name)).map_err(Problem::malformed)?;
+    let query = Query::strict(&parts.uri, route.query.iter().map(|query| query.name))
+        .map_err(ProblemDocument::malformed)?;
     if let Some(name) = route.query.iter().map(|query| query.name).find(|name| query.get(name) == Some("")) {
         let why = format!("`{name}` has no value behind the `?`");
-        return Err(Problem::malformed(why).hint("give it one, or leave it out"));
+        return Err(ProblemDocument::malformed(why).hint("give it one, or leave it out"));
     }
     let path = RawPathParams::from_request_parts(&mut parts, &()).await;
-    let path = path.map_err(|_| Problem::malformed("the path is no text in UTF-8"))?;
+    let path = path.map_err(|_| ProblemDocument::malformed("the path is no text in UTF-8"))?;
     let path = path.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let body = match &route.takes {
         Some(takes) => read_body(takes, &parts.headers, body).await?,
@@ -215,7 +205,8 @@ async fn answered(
     let is_dry_run = query.get("dry_run") == Some("true");
     let organization = || who.organization(&service.desk.made()?);
     let seat = service.seats.of(route.seat, is_dry_run, who.requester(), organization).await?;
-    // The newest, which knows of all that was written before. Before the first plan nobody knows who may do what.
+    // Takes the newest plan, which includes earlier writes. Without any plan the permissions are unknown, so
+    // the first one is waited for.
     let made = service.desk.last().await?;
     let (made, pending) = service.writer.newest(|| service.desk.made().unwrap_or(made));
     who.still_holds(&service.state)?;
@@ -227,91 +218,89 @@ async fn answered(
         handler(&call)
     };
     let answered = tokio::task::spawn_blocking(answer).await;
-    answered.unwrap_or_else(|_| Err(Problem::internal()))
+    answered.unwrap_or_else(|_| Err(ProblemDocument::internal()))
 }
 
-/// Who asks, before it is known what they may do.
-enum Asker {
+/// An authenticated caller whose permissions aren't known yet.
+enum AuthenticatedCaller {
     Peer(Peer),
     Token(Token),
 }
 
-impl Asker {
-    /// Whoever takes their time to send a body, or stands in line, may do nothing any more once their token is revoked.
-    fn still_holds(&self, state: &State) -> Result<(), Problem> {
-        let Asker::Token(token) = self else { return Ok(()) };
-        state.still_holds(token.id, Timestamp::now()).map_err(|why| {
+impl AuthenticatedCaller {
+    /// Checks the token again after the upload and the queue: it may have been revoked meanwhile.
+    fn still_holds(&self, state: &State) -> Result<(), ProblemDocument> {
+        let AuthenticatedCaller::Token(token) = self else { return Ok(()) };
+        state.recheck_token(token.id, Timestamp::now()).map_err(|why| {
             let why = Unauthenticated::from(why);
             why.log(None);
             why.into()
         })
     }
 
-    /// Who stands in line.
-    fn requester(&self) -> Requester {
+    fn requester(&self) -> QueuedCaller {
         match self {
-            Asker::Peer(peer) => Requester::User(peer.uid),
-            Asker::Token(token) => Requester::Owner(token.owner.to_ascii_lowercase()),
+            AuthenticatedCaller::Peer(peer) => QueuedCaller::User(peer.uid),
+            AuthenticatedCaller::Token(token) => QueuedCaller::Owner(token.owner.to_ascii_lowercase()),
         }
     }
 
-    /// For which organization they stand in line: one of which they are a member.
-    fn organization(&self, made: &Made) -> Option<Identifier> {
+    /// The organization that takes the turn in the queue: the first that the caller is a member of.
+    fn organization(&self, made: &CurrentPlan) -> Option<Identifier> {
         self.caller(made, &BTreeMap::new()).organizations().next().cloned()
     }
 
-    fn caller(&self, made: &Made, pending: &BTreeMap<ResourceKey, Arc<Written>>) -> Caller {
+    fn caller(&self, made: &CurrentPlan, pending: &BTreeMap<ResourceKey, Arc<WriteResult>>) -> Caller {
         match self {
-            Asker::Peer(peer) => Caller::of_peer(peer.uid),
-            Asker::Token(token) => Caller::by_plan_and(token, made, pending),
+            AuthenticatedCaller::Peer(peer) => Caller::of_peer(peer.uid),
+            AuthenticatedCaller::Token(token) => Caller::by_plan_and(token, made, pending),
         }
     }
 }
 
 impl Service {
-    /// What answers with what is laid on a desk; none where nothing is recorded, or nothing can be written.
-    pub(super) fn of(desk: &Arc<Desk>, gate: Arc<Gate>) -> Option<Service> {
+    /// `None` if there is no state, or writes are off.
+    pub(super) fn of(desk: &Arc<RequestQueue>, gate: Arc<RateLimits>) -> Option<Service> {
         let (state, writer) = (desk.state.clone()?, desk.writer()?);
-        let seats = Seats::new(Arc::clone(&desk.proposals));
+        let seats = RequestQueues::new(Arc::clone(&desk.proposals));
         Some(Service { desk: Arc::clone(desk), state, writer, gate, seats })
     }
 
-    /// Lets in who asks on the socket, which admits nobody else, and who shows a token that holds.
-    fn admit(&self, parts: &Parts, route: &Route) -> Result<Asker, Problem> {
+    /// Admits callers on the socket, which has checked the user already, and callers with a valid token.
+    fn admit(&self, parts: &Parts, route: &Route) -> Result<AuthenticatedCaller, ProblemDocument> {
         if let Some(peer) = parts.extensions.get::<Peer>() {
-            return Ok(Asker::Peer(*peer));
+            return Ok(AuthenticatedCaller::Peer(*peer));
         }
         let now = (Timestamp::now(), Instant::now());
-        let revokes = route.seat == Seat::Revoking;
-        Ok(Asker::Token(self.gate.admit(asked(parts), &self.state, now, revokes)?))
+        let revokes = route.seat == QueueKind::Revoking;
+        Ok(AuthenticatedCaller::Token(self.gate.admit(asked(parts), &self.state, now, revokes)?))
     }
 
-    /// Lets everybody ask for what is the same for all, as often as they may.
-    fn pass(&self, parts: &Parts) -> Result<(), Problem> {
+    /// Admits any caller to a public route, within the rate limits.
+    fn pass(&self, parts: &Parts) -> Result<(), ProblemDocument> {
         if parts.extensions.get::<Peer>().is_some() {
             return Ok(());
         }
-        Ok(self.gate.pass(asked(parts), Some(&self.state), (Timestamp::now(), Instant::now()))?)
+        Ok(self.gate.admit_public(asked(parts), Some(&self.state), (Timestamp::now(), Instant::now()))?)
     }
 }
 
-/// What a request shows, and the address from which it came.
 fn asked(parts: &Parts) -> (&HeaderMap, &Uri, IpAddr) {
     let unknown = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
     let from = parts.extensions.get::<Remote>().map_or(unknown, |remote| remote.0.ip());
     (&parts.headers, &parts.uri, from)
 }
 
-/// Has those counted who ask for what isn't there, beside what is.
-pub(super) fn counted(routes: Router, gate: &Arc<Gate>, state: Option<&Arc<State>>) -> Router {
+/// Counts requests for unknown paths and methods, too.
+pub(super) fn counted(routes: Router, gate: &Arc<RateLimits>, state: Option<&Arc<State>>) -> Router {
     let missing = |status: StatusCode| {
         let (gate, state) = (Arc::clone(gate), state.cloned());
         move |request: Request| {
             let (parts, _) = request.into_parts();
             let now = (Timestamp::now(), Instant::now());
-            ready(match gate.pass(asked(&parts), state.as_deref(), now) {
+            ready(match gate.admit_public(asked(&parts), state.as_deref(), now) {
                 Ok(()) => status.into_response(),
-                Err(refused) => Problem::from(refused).into_response(),
+                Err(refused) => ProblemDocument::from(refused).into_response(),
             })
         }
     };
@@ -320,24 +309,24 @@ pub(super) fn counted(routes: Router, gate: &Arc<Gate>, state: Option<&Arc<State
         .method_not_allowed_fallback(missing(StatusCode::METHOD_NOT_ALLOWED))
 }
 
-/// All of a body, in JSON.
+/// Reads a whole body with a JSON content type.
 async fn read_body(
-    takes: &Takes,
+    takes: &RequestBody,
     headers: &HeaderMap,
     mut body: Body,
-) -> Result<Zeroizing<Vec<u8>>, Problem> {
+) -> Result<Zeroizing<Vec<u8>>, ProblemDocument> {
     let sent = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let sent = sent.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let taken = if matches!(takes, Takes::Patch(_)) { MERGE_PATCH } else { JSON };
+    let taken = if matches!(takes, RequestBody::Patch(_)) { MERGE_PATCH } else { JSON };
     if sent != JSON && sent != taken {
-        return Err(Problem::unsupported(&sent, taken));
+        return Err(ProblemDocument::unsupported(&sent, taken));
     }
     let mut whole = Zeroizing::new(Vec::new());
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| Problem::malformed("the body ends before it is whole"))?;
+        let frame = frame.map_err(|_| ProblemDocument::malformed("the body ends before it is whole"))?;
         if let Ok(part) = frame.into_data() {
             append(&mut whole, &part);
-            // Nobody else has this part, but for where a connection reads its next bytes to.
+            // Wipes the chunk, which has no other owner but the connection's read buffer.
             if let Ok(mut part) = part.try_into_mut() {
                 part.as_mut().zeroize();
             }
@@ -346,7 +335,7 @@ async fn read_body(
     Ok(whole)
 }
 
-/// Adds to bytes that may hold a secret. A vector that grows by itself would leave a copy behind.
+/// Appends bytes that may contain a secret. A `Vec` that reallocates would leave a copy in freed memory.
 fn append(whole: &mut Zeroizing<Vec<u8>>, part: &[u8]) {
     let needed = whole.len() + part.len();
     if needed > whole.capacity() {
@@ -358,41 +347,39 @@ fn append(whole: &mut Zeroizing<Vec<u8>>, part: &[u8]) {
 }
 
 impl Call {
-    /// A parameter of the path.
     fn parameter(&self, name: &str) -> &str {
         let found = self.path.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str()).unwrap_or_default()
     }
 
-    /// The body as JSON.
-    fn json(&self) -> Result<Wiped, Problem> {
+    fn json(&self) -> Result<Wiped, ProblemDocument> {
         json::read(&self.body)
             .map(Wiped)
-            .map_err(|why| Problem::malformed(format!("the body can't be read: {why}")))
+            .map_err(|why| ProblemDocument::malformed(format!("the body can't be read: {why}")))
     }
 
-    /// Whether the caller only wants to know what would be done.
-    fn is_dry_run(&self) -> Result<bool, Problem> {
-        let asked = self.query.parsed::<bool>("dry_run", "`true` or `false`").map_err(Problem::malformed)?;
+    fn is_dry_run(&self) -> Result<bool, ProblemDocument> {
+        let asked =
+            self.query.parsed::<bool>("dry_run", "`true` or `false`").map_err(ProblemDocument::malformed)?;
         Ok(asked.unwrap_or_default())
     }
 
-    /// What the caller expects the resource to say; none where anything will do.
-    fn expected(&self) -> Result<Option<Tags>, Problem> {
+    /// The `If-Match` condition; `None` if there is none.
+    fn expected(&self) -> Result<Option<Tags>, ProblemDocument> {
         Tags::expected(&self.headers).map_err(|NoTags| {
-            Problem::malformed("`If-Match` is neither `*` nor a list of tags as `ETag` gives them")
+            ProblemDocument::malformed("`If-Match` is neither `*` nor a list of tags as `ETag` gives them")
                 .hint("send the `ETag` of the record that was read, with its quotes, or leave the header out")
         })
     }
 
-    /// Whether the caller may do that here; otherwise, why not. Who may not even look hears that nothing is there.
-    fn may(&self, organization: &Identifier, needs: Needs) -> Result<(), Problem> {
+    /// Checks a permission in an organization. A caller who may not even read gets "not found".
+    fn may(&self, organization: &Identifier, needs: RequiredAccess) -> Result<(), ProblemDocument> {
         let access = match needs {
-            Needs::Nobody => return Ok(()),
-            Needs::Read => Access::Read,
-            Needs::Write => Access::Write,
-            Needs::Admin => Access::Admin,
-            Needs::Super => return self.may_as_super(),
+            RequiredAccess::Nobody => return Ok(()),
+            RequiredAccess::Read => Access::Read,
+            RequiredAccess::Write => Access::Write,
+            RequiredAccess::Admin => Access::Admin,
+            RequiredAccess::Super => return self.may_as_super(),
         };
         if self.caller.may(organization, access) {
             return Ok(());
@@ -400,8 +387,7 @@ impl Call {
         Err(forbidden(self.caller.lacks(self.route.doing, organization, access)))
     }
 
-    /// Whether the caller may do what only super users may.
-    fn may_as_super(&self) -> Result<(), Problem> {
+    fn may_as_super(&self) -> Result<(), ProblemDocument> {
         if self.caller.is_super() {
             return Ok(());
         }
@@ -409,23 +395,20 @@ impl Call {
     }
 }
 
-fn forbidden((why, hint): (String, &'static str)) -> Problem {
-    Problem::forbidden(why).hint(hint)
+fn forbidden((why, hint): (String, &'static str)) -> ProblemDocument {
+    ProblemDocument::forbidden(why).hint(hint)
 }
 
-/// Everything that may go wrong, by code.
 fn errors(_: &Base) -> Response {
     static TEXT: OnceLock<Bytes> = OnceLock::new();
     json_text(TEXT.get_or_init(|| bytes(&serde_json::json!({"items": code::ALL}))).clone())
 }
 
-/// The description of all this.
 fn document(base: &Base) -> Response {
     let server = if base.url.is_empty() { "/" } else { &base.url };
     json_text(base.document.get_or_init(|| bytes(&openapi::document(server))).clone())
 }
 
-/// An answer in JSON.
 fn written(status: StatusCode, data: &impl Serialize) -> Response {
     let mut response = json_text(bytes(data));
     *response.status_mut() = status;
@@ -433,7 +416,7 @@ fn written(status: StatusCode, data: &impl Serialize) -> Response {
 }
 
 fn bytes(data: &impl Serialize) -> Bytes {
-    // Keys are strings and no value can fail to be written.
+    // Can't fail: all keys are strings, and every value serializes.
     serde_json::to_vec(data).unwrap_or_default().into()
 }
 
@@ -443,7 +426,7 @@ fn json_text(text: Bytes) -> Response {
     response
 }
 
-/// A record, with the tag of what its document says.
+/// A record, with its `ETag` and `Location`.
 fn record(status: StatusCode, record: &Value, tag: Option<&Digest>, place: Option<&str>) -> Response {
     let mut response = written(status, record);
     let headers = response.headers_mut();
@@ -457,16 +440,16 @@ fn record(status: StatusCode, record: &Value, tag: Option<&Digest>, place: Optio
     response
 }
 
-impl From<Unanswered> for Problem {
-    fn from(Unanswered { why, hint }: Unanswered) -> Problem {
-        Problem::unavailable(why, Duration::from_secs(10)).hint(hint)
+impl From<NoReply> for ProblemDocument {
+    fn from(NoReply { why, hint }: NoReply) -> ProblemDocument {
+        ProblemDocument::unavailable(why, Duration::from_secs(10)).hint(hint)
     }
 }
 
-impl From<StateError> for Problem {
-    fn from(error: StateError) -> Problem {
+impl From<StateError> for ProblemDocument {
+    fn from(error: StateError) -> ProblemDocument {
         tracing::error!(%error, hint = error.hint(), "a request could not be answered");
-        Problem::internal()
+        ProblemDocument::internal()
     }
 }
 
@@ -483,7 +466,7 @@ mod tests {
     #[tokio::test]
     async fn a_body_is_taken_whole_however_large_it_is_and_in_however_many_parts_it_comes() {
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(JSON))]);
-        let takes = Takes::Schema(|| Value::Null);
+        let takes = RequestBody::Schema(|| Value::Null);
         let parts: Vec<Vec<u8>> = (0..=50).map(|number| vec![number; 100_000]).collect();
         let sent = parts.concat();
         let parts = parts.into_iter().map(|part| Ok::<_, std::io::Error>(Bytes::from(part)));

@@ -1,7 +1,7 @@
-//! The one table of what can be asked for over HTTP: the router, the OpenAPI document, the reference and the tests all come
-//! from it. What is done for each is found by its [`Route::id`].
+//! The table of all HTTP routes: the router, the OpenAPI document, the reference and the tests are derived
+//! from it. [`Route::id`] determines the handler.
 //!
-//! Paths are written as the router takes them. A slash at the end of one is always optional.
+//! Paths use the router's syntax. A trailing slash is always optional.
 
 mod shapes;
 
@@ -11,119 +11,93 @@ use crate::names::Kind;
 
 pub use shapes::{LARGEST_PAGE, USUAL_PAGE, page_of};
 
-/// Something that can be asked for.
 #[derive(Debug)]
 pub struct Route {
-    /// How it is asked for.
     pub method: Method,
-    /// Where, below the base address, with parameters in braces: `/v1/clusters/{id}`.
+    /// The path below the base address, with parameters in braces: `/v1/clusters/{id}`.
     pub path: &'static str,
-    /// Its name, which is unique: the `operationId` of the OpenAPI document.
+    /// A unique name: the `operationId` of the OpenAPI document.
     pub id: &'static str,
-    /// What it does, in a few words.
     pub summary: &'static str,
-    /// What it does, as the subject of a sentence: `changing clusters`.
+    /// The action as the subject of a sentence: `changing clusters`.
     pub doing: &'static str,
-    /// What the caller must be allowed to.
-    pub needs: Needs,
-    /// Where it waits until it is answered.
-    pub seat: Seat,
-    /// What may stand behind the `?`.
+    pub needs: RequiredAccess,
+    /// The queue for its requests.
+    pub seat: QueueKind,
     pub query: &'static [Query],
-    /// What is sent with it; none where nothing is.
-    pub takes: Option<Takes>,
-    /// What it answers where nothing goes wrong, by status. A status that is there twice has one of several contents.
-    pub gives: &'static [(u16, Gives)],
+    pub takes: Option<RequestBody>,
+    /// The successful answers by status. A status that appears twice has one of several contents.
+    pub gives: &'static [(u16, ResponseContent)],
 }
 
-/// How something is asked for. Whatever is asked for by `GET` may be by `HEAD`.
+/// `HEAD` works wherever `GET` does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Method {
-    /// Looks, and changes nothing.
     Get,
-    /// Makes something, or has something done.
     Post,
-    /// Puts a whole resource in place of the one that is there.
     Put,
-    /// Changes some fields (RFC 7396).
+    /// A merge patch (RFC 7396).
     Patch,
-    /// Deletes.
     Delete,
 }
 
-/// What a caller must be allowed to do, in the organization that it is about.
+/// The permission that a caller needs, in the organization concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Needs {
-    /// Nothing; no token either.
+pub enum RequiredAccess {
+    /// No token at all.
     Nobody,
-    /// Look.
     Read,
     /// Change fleets, clusters and what they refer to.
     Write,
     /// Approve, and change the organization itself.
     Admin,
-    /// What only super users may.
     Super,
 }
 
-/// Where a request waits until it is answered: nobody waits for those who wait elsewhere.
+/// Where a request waits for its turn. The queues don't wait for each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Seat {
-    /// Nowhere: what it answers is the same for everybody, and is there.
+pub enum QueueKind {
+    /// No queue: the answer is the same for all callers and is ready.
     Open,
-    /// Among those who look.
+    /// Quick reads.
     Light,
-    /// Among those for whom something is planned or searched, which may take a minute.
+    /// Reads that need planning or a search, which may take a minute.
     Heavy,
-    /// Among those who list and make tokens.
     Tokens,
-    /// Among those who revoke tokens, who are in a hurry.
+    /// Revoking tokens, which is urgent.
     Revoking,
-    /// In the line of those who change specs, one at a time; with `dry_run`, in that of proposals.
+    /// Writes of specs, one at a time; with `dry_run`, the queue of proposals.
     Turn,
-    /// In the line of those who have another tree planned than there is, one at a time.
+    /// Plans of proposed trees, one at a time.
     Proposal,
 }
 
-/// A word behind the `?`.
 #[derive(Debug)]
 pub struct Query {
-    /// The word.
     pub name: &'static str,
-    /// The schema of its value.
     pub schema: fn() -> Value,
     /// What it does, as a sentence.
     pub text: &'static str,
 }
 
-/// What is sent with a request.
 #[derive(Debug, Clone, Copy)]
-pub enum Takes {
-    /// A resource that isn't there yet.
+pub enum RequestBody {
     Create(Kind),
-    /// A whole resource, in place of the one that is there.
     Replace(Kind),
-    /// A merge patch (RFC 7396) of a resource.
+    /// A merge patch (RFC 7396).
     Patch(Kind),
-    /// What this schema describes.
     Schema(fn() -> Value),
 }
 
-/// What is answered.
 #[derive(Debug, Clone, Copy)]
-pub enum Gives {
-    /// The complete record of a resource.
+pub enum ResponseContent {
     Record(Kind),
-    /// A page of such records.
     List(Kind),
-    /// What this schema describes.
     Schema(fn() -> Value),
-    /// Nothing but the status.
     Nothing,
 }
 
 impl Method {
-    /// The method as requests spell it.
     pub fn as_str(self) -> &'static str {
         match self {
             Method::Get => "GET",
@@ -136,20 +110,20 @@ impl Method {
 }
 
 impl Route {
-    /// The names of the path's parameters, in their order.
+    /// The names of the path parameters, in order.
     pub fn parameters(&self) -> impl Iterator<Item = &'static str> {
         self.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
     }
 
-    /// The kind of resource that it is about; none where it is about none, or about several.
+    /// The kind of resource concerned; `None` for none or several.
     pub fn kind(&self) -> Option<Kind> {
         self.gives.iter().find_map(|(_, gives)| match gives {
-            Gives::Record(kind) | Gives::List(kind) => Some(*kind),
-            Gives::Schema(_) | Gives::Nothing => None,
+            ResponseContent::Record(kind) | ResponseContent::List(kind) => Some(*kind),
+            ResponseContent::Schema(_) | ResponseContent::Nothing => None,
         })
     }
 
-    /// Whether it writes a resource, so that `If-Match` is heard.
+    /// Whether it writes a resource, so that `If-Match` is honoured.
     pub fn is_conditional(&self) -> bool {
         self.kind().is_some() && self.method != Method::Get
     }
@@ -176,7 +150,7 @@ const OF_ORGANIZATION: Query = Query {
     text: "The organization, by its id or identifier: only what belongs to it is given.",
 };
 
-/// For what is named by its identifier alone, which several organizations may have.
+/// For resources that the path names by an identifier alone, which several organizations may use.
 const IN_ORGANIZATION: Query = Query {
     name: "organization",
     schema: shapes::text,
@@ -186,7 +160,7 @@ const IN_ORGANIZATION: Query = Query {
 const STATUS: Query =
     Query { name: "status", schema: shapes::status, text: "Only what has this status is given." };
 
-/// The six routes of each kind, and then all others.
+/// Expands to the six routes of each kind, followed by all other routes.
 macro_rules! table {
     (
         kinds: { $($kind:ident: $one:literal, $many:literal, $noun:literal, $nouns:literal, $plain:literal at $path:literal / $id:literal,
@@ -201,11 +175,11 @@ macro_rules! table {
                     id: concat!("list_", $many),
                     summary: concat!("List ", $nouns),
                     doing: concat!("reading ", $plain),
-                    needs: Needs::Read,
-                    seat: Seat::Light,
+                    needs: RequiredAccess::Read,
+                    seat: QueueKind::Light,
                     query: $filters,
                     takes: None,
-                    gives: &[(200, Gives::List(Kind::$kind))],
+                    gives: &[(200, ResponseContent::List(Kind::$kind))],
                 },
                 Route {
                     method: Method::Post,
@@ -213,11 +187,11 @@ macro_rules! table {
                     id: concat!("create_", $one),
                     summary: concat!("Create ", $noun),
                     doing: concat!("creating ", $plain),
-                    needs: Needs::$create,
-                    seat: Seat::Turn,
+                    needs: RequiredAccess::$create,
+                    seat: QueueKind::Turn,
                     query: &[DRY_RUN],
-                    takes: Some(Takes::Create(Kind::$kind)),
-                    gives: &[(201, Gives::Record(Kind::$kind)), (200, Gives::Schema(crate::plan::schema))],
+                    takes: Some(RequestBody::Create(Kind::$kind)),
+                    gives: &[(201, ResponseContent::Record(Kind::$kind)), (200, ResponseContent::Schema(crate::plan::schema))],
                 },
                 Route {
                     method: Method::Get,
@@ -225,11 +199,11 @@ macro_rules! table {
                     id: concat!("read_", $one),
                     summary: concat!("Read ", $noun),
                     doing: concat!("reading ", $plain),
-                    needs: Needs::Read,
-                    seat: Seat::Light,
+                    needs: RequiredAccess::Read,
+                    seat: QueueKind::Light,
                     query: &[$($finds),*],
                     takes: None,
-                    gives: &[(200, Gives::Record(Kind::$kind))],
+                    gives: &[(200, ResponseContent::Record(Kind::$kind))],
                 },
                 Route {
                     method: Method::Put,
@@ -237,11 +211,11 @@ macro_rules! table {
                     id: concat!("replace_", $one),
                     summary: concat!("Replace ", $noun),
                     doing: concat!("changing ", $plain),
-                    needs: Needs::$change,
-                    seat: Seat::Turn,
+                    needs: RequiredAccess::$change,
+                    seat: QueueKind::Turn,
                     query: &[$($finds,)* DRY_RUN],
-                    takes: Some(Takes::Replace(Kind::$kind)),
-                    gives: &[(200, Gives::Record(Kind::$kind)), (200, Gives::Schema(crate::plan::schema))],
+                    takes: Some(RequestBody::Replace(Kind::$kind)),
+                    gives: &[(200, ResponseContent::Record(Kind::$kind)), (200, ResponseContent::Schema(crate::plan::schema))],
                 },
                 Route {
                     method: Method::Patch,
@@ -249,11 +223,11 @@ macro_rules! table {
                     id: concat!("patch_", $one),
                     summary: concat!("Change fields of ", $noun),
                     doing: concat!("changing ", $plain),
-                    needs: Needs::$change,
-                    seat: Seat::Turn,
+                    needs: RequiredAccess::$change,
+                    seat: QueueKind::Turn,
                     query: &[$($finds,)* DRY_RUN],
-                    takes: Some(Takes::Patch(Kind::$kind)),
-                    gives: &[(200, Gives::Record(Kind::$kind)), (200, Gives::Schema(crate::plan::schema))],
+                    takes: Some(RequestBody::Patch(Kind::$kind)),
+                    gives: &[(200, ResponseContent::Record(Kind::$kind)), (200, ResponseContent::Schema(crate::plan::schema))],
                 },
                 Route {
                     method: Method::Delete,
@@ -261,11 +235,11 @@ macro_rules! table {
                     id: concat!("delete_", $one),
                     summary: concat!("Delete ", $noun),
                     doing: concat!("deleting ", $plain),
-                    needs: Needs::$delete,
-                    seat: Seat::Turn,
+                    needs: RequiredAccess::$delete,
+                    seat: QueueKind::Turn,
                     query: &[$($finds,)* DRY_RUN],
                     takes: None,
-                    gives: &[(202, Gives::Record(Kind::$kind)), (200, Gives::Schema(crate::plan::schema))],
+                    gives: &[(202, ResponseContent::Record(Kind::$kind)), (200, ResponseContent::Schema(crate::plan::schema))],
                 },
             )*
             $($other,)*
@@ -273,7 +247,6 @@ macro_rules! table {
     };
 }
 
-/// Everything that can be asked for.
 pub static ROUTES: &[Route] = table! {
     kinds: {
     Organization: "organization", "organizations", "an organization", "organizations", "organizations"
@@ -317,11 +290,11 @@ pub static ROUTES: &[Route] = table! {
             summary: "See what is to be done and what waits, by the last plan. It is at most a minute old, as its `created_at` says, \
                       and has everything that was written through the API before",
             doing: "reading the plan",
-            needs: Needs::Read,
-            seat: Seat::Heavy,
+            needs: RequiredAccess::Read,
+            seat: QueueKind::Heavy,
             query: &[],
             takes: None,
-            gives: &[(200, Gives::Schema(crate::plan::schema))],
+            gives: &[(200, ResponseContent::Schema(crate::plan::schema))],
         },
         Route {
             method: Method::Post,
@@ -329,11 +302,11 @@ pub static ROUTES: &[Route] = table! {
             id: "propose_plan",
             summary: "Plan a tree of specs that is sent, and change nothing",
             doing: "planning a tree that is sent",
-            needs: Needs::Write,
-            seat: Seat::Proposal,
+            needs: RequiredAccess::Write,
+            seat: QueueKind::Proposal,
             query: &[],
-            takes: Some(Takes::Schema(shapes::proposal)),
-            gives: &[(200, Gives::Schema(crate::plan::schema))],
+            takes: Some(RequestBody::Schema(shapes::proposal)),
+            gives: &[(200, ResponseContent::Schema(crate::plan::schema))],
         },
         Route {
             method: Method::Post,
@@ -341,11 +314,11 @@ pub static ROUTES: &[Route] = table! {
             id: "approve_plan",
             summary: "Approve what waits for that under an id, once",
             doing: "approving",
-            needs: Needs::Admin,
-            seat: Seat::Heavy,
+            needs: RequiredAccess::Admin,
+            seat: QueueKind::Heavy,
             query: &[],
             takes: None,
-            gives: &[(200, Gives::Schema(shapes::approved))],
+            gives: &[(200, ResponseContent::Schema(shapes::approved))],
         },
         Route {
             method: Method::Get,
@@ -353,8 +326,8 @@ pub static ROUTES: &[Route] = table! {
             id: "list_events",
             summary: "See what was decided lately, and what came of it",
             doing: "reading events",
-            needs: Needs::Read,
-            seat: Seat::Heavy,
+            needs: RequiredAccess::Read,
+            seat: QueueKind::Heavy,
             query: &[
                 OF_ORGANIZATION,
                 Query {
@@ -371,7 +344,7 @@ pub static ROUTES: &[Route] = table! {
                 PAGE_TOKEN,
             ],
             takes: None,
-            gives: &[(200, Gives::Schema(shapes::events))],
+            gives: &[(200, ResponseContent::Schema(shapes::events))],
         },
         Route {
             method: Method::Get,
@@ -379,11 +352,11 @@ pub static ROUTES: &[Route] = table! {
             id: "list_tokens",
             summary: "List tokens: the caller's own, and for a super user everybody's",
             doing: "listing tokens",
-            needs: Needs::Read,
-            seat: Seat::Tokens,
+            needs: RequiredAccess::Read,
+            seat: QueueKind::Tokens,
             query: &[PAGE_SIZE, PAGE_TOKEN],
             takes: None,
-            gives: &[(200, Gives::Schema(shapes::tokens))],
+            gives: &[(200, ResponseContent::Schema(shapes::tokens))],
         },
         Route {
             method: Method::Post,
@@ -391,11 +364,11 @@ pub static ROUTES: &[Route] = table! {
             id: "create_token",
             summary: "Create a token, for no more than the caller's own is for. It is shown this once",
             doing: "making a token",
-            needs: Needs::Read,
-            seat: Seat::Tokens,
+            needs: RequiredAccess::Read,
+            seat: QueueKind::Tokens,
             query: &[],
-            takes: Some(Takes::Schema(shapes::new_token)),
-            gives: &[(201, Gives::Schema(shapes::shown_token))],
+            takes: Some(RequestBody::Schema(shapes::new_token)),
+            gives: &[(201, ResponseContent::Schema(shapes::shown_token))],
         },
         Route {
             method: Method::Delete,
@@ -403,11 +376,11 @@ pub static ROUTES: &[Route] = table! {
             id: "revoke_token",
             summary: "Revoke a token of the caller's, and as a super user anybody's",
             doing: "revoking a token",
-            needs: Needs::Read,
-            seat: Seat::Revoking,
+            needs: RequiredAccess::Read,
+            seat: QueueKind::Revoking,
             query: &[],
             takes: None,
-            gives: &[(204, Gives::Nothing)],
+            gives: &[(204, ResponseContent::Nothing)],
         },
         Route {
             method: Method::Get,
@@ -415,11 +388,11 @@ pub static ROUTES: &[Route] = table! {
             id: "list_errors",
             summary: "List the codes of errors, what they mean and what to do",
             doing: "listing errors",
-            needs: Needs::Nobody,
-            seat: Seat::Open,
+            needs: RequiredAccess::Nobody,
+            seat: QueueKind::Open,
             query: &[],
             takes: None,
-            gives: &[(200, Gives::Schema(shapes::errors))],
+            gives: &[(200, ResponseContent::Schema(shapes::errors))],
         },
         Route {
             method: Method::Get,
@@ -427,11 +400,11 @@ pub static ROUTES: &[Route] = table! {
             id: "read_openapi",
             summary: "Read this description of the API",
             doing: "reading the description",
-            needs: Needs::Nobody,
-            seat: Seat::Open,
+            needs: RequiredAccess::Nobody,
+            seat: QueueKind::Open,
             query: &[],
             takes: None,
-            gives: &[(200, Gives::Schema(shapes::openapi))],
+            gives: &[(200, ResponseContent::Schema(shapes::openapi))],
         },
     ]
 };
@@ -454,9 +427,9 @@ mod tests {
     #[test]
     fn a_route_that_changes_something_needs_more_than_to_look() {
         for route in ROUTES {
-            // Whoever has a token may pass on less than it.
+            // Any token may create a lesser one.
             let is_of_tokens = route.path.starts_with("/v1/tokens");
-            let needs_less = route.needs <= Needs::Read;
+            let needs_less = route.needs <= RequiredAccess::Read;
             assert_eq!(route.method == Method::Get || is_of_tokens, needs_less, "{}", route.id);
             assert_eq!(
                 route.takes.is_some(),
@@ -474,9 +447,9 @@ mod tests {
     fn a_route_waits_where_those_wait_who_ask_for_the_like() {
         for route in ROUTES {
             let changes = route.kind().is_some() && route.method != Method::Get;
-            assert_eq!(route.seat == Seat::Turn, changes, "{}", route.id);
-            assert_eq!(route.seat == Seat::Open, route.needs == Needs::Nobody, "{}", route.id);
-            assert_eq!(route.seat == Seat::Revoking, route.id == "revoke_token");
+            assert_eq!(route.seat == QueueKind::Turn, changes, "{}", route.id);
+            assert_eq!(route.seat == QueueKind::Open, route.needs == RequiredAccess::Nobody, "{}", route.id);
+            assert_eq!(route.seat == QueueKind::Revoking, route.id == "revoke_token");
             assert!(route.kind().is_none_or(|kind| route.doing.ends_with(&format!(" {}s", kind.noun()))));
         }
     }

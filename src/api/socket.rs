@@ -1,4 +1,4 @@
-//! The socket of this host on which commands ask: for the user that the process runs as, and for root.
+//! The Unix socket for commands, open to the user that the process runs as and to root.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind};
@@ -9,58 +9,55 @@ use std::os::unix::net::UnixStream;
 use camino::{Utf8Path, Utf8PathBuf};
 use tokio::net::{self, UnixListener};
 
-/// The longest path that the kernel takes for a socket (unix(7)), without the zero at its end.
+/// The longest socket path that the kernel accepts (unix(7)), without the trailing zero.
 const LONGEST: usize = 107;
 
-/// The socket's file. It goes with this.
+/// The socket's file, which is removed when this is dropped.
 pub struct Socket {
     path: Utf8PathBuf,
-    /// What tells it from a file that somebody else made there since.
+    /// The device and inode, to tell the file from one that another process created since.
     identity: (u64, u64),
     owner: u32,
 }
 
-/// A path to a socket that the kernel takes, as long as this lives.
-pub struct Place {
+/// A socket path short enough for the kernel. It is valid until this is dropped.
+pub struct SocketPath {
     path: Utf8PathBuf,
     _folder: Option<File>,
 }
 
-/// Who asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Peer {
-    /// The number of the user.
     pub uid: u32,
 }
 
-impl Place {
-    /// The same file by another path where its own is too long.
+impl SocketPath {
+    /// Shortens a long path by going through the open folder.
     ///
     /// # Errors
-    /// When its folder can't be opened.
-    pub fn of(path: &Utf8Path) -> io::Result<Place> {
+    /// When the folder can't be opened.
+    pub fn of(path: &Utf8Path) -> io::Result<SocketPath> {
         let (Some(folder), Some(name), true) =
             (path.parent(), path.file_name(), path.as_str().len() > LONGEST)
         else {
-            return Ok(Place { path: path.to_owned(), _folder: None });
+            return Ok(SocketPath { path: path.to_owned(), _folder: None });
         };
         let folder = File::open(folder)?;
         let path = format!("/proc/self/fd/{}/{name}", folder.as_raw_fd()).into();
-        Ok(Place { path, _folder: Some(folder) })
+        Ok(SocketPath { path, _folder: Some(folder) })
     }
 
-    /// The path.
     pub fn path(&self) -> &Utf8Path {
         &self.path
     }
 }
 
-/// Listens. What a process left behind that was killed is replaced.
+/// Listens on the socket, and replaces the file of a killed process.
 ///
 /// # Errors
-/// When another process listens there, something else is there, or the folder can't be written.
+/// When another process listens there, another kind of file is there, or the folder isn't writable.
 pub(super) fn listen(path: &Utf8Path) -> io::Result<(Socket, UnixListener)> {
-    let place = Place::of(path)?;
+    let place = SocketPath::of(path)?;
     remove_stale(&place)?;
     let listener = UnixListener::bind(place.path())?;
     fs::set_permissions(place.path(), Permissions::from_mode(0o600))?;
@@ -69,7 +66,7 @@ pub(super) fn listen(path: &Utf8Path) -> io::Result<(Socket, UnixListener)> {
     Ok((Socket { path: path.to_owned(), identity, owner }, listener))
 }
 
-fn remove_stale(place: &Place) -> io::Result<()> {
+fn remove_stale(place: &SocketPath) -> io::Result<()> {
     match fs::symlink_metadata(place.path()) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
@@ -85,13 +82,13 @@ fn remove_stale(place: &Place) -> io::Result<()> {
     }
 }
 
-/// Who is at the other end; none where the kernel doesn't say.
+/// `None` if the kernel doesn't identify the peer.
 pub(super) fn peer(stream: &net::UnixStream) -> Option<Peer> {
     stream.peer_cred().ok().map(|peer| Peer { uid: peer.uid() })
 }
 
 impl Socket {
-    /// Whether somebody may ask: who owns the socket, and root.
+    /// Admits the owner of the socket, and root.
     pub(super) fn admits(&self) -> impl Fn(&Peer) -> bool + use<> {
         let owner = self.owner;
         move |peer| peer.uid == owner || peer.uid == 0
@@ -100,10 +97,10 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        let Ok(place) = Place::of(&self.path) else { return };
+        let Ok(place) = SocketPath::of(&self.path) else { return };
         let there = fs::symlink_metadata(place.path());
         if there.is_ok_and(|there| (there.dev(), there.ino()) == self.identity) {
-            // What is left behind is replaced by the next process.
+            // A leftover file is replaced by the next process.
             let _ = fs::remove_file(place.path());
         }
     }

@@ -1,25 +1,24 @@
-//! Tags of what resources say, as a caller names them in `If-Match` (RFC 9110, sections 8.8.3 and 13.1.1).
+//! Entity tags in `If-Match` (RFC 9110, sections 8.8.3 and 13.1.1).
 
 use axum::http::HeaderMap;
 use axum::http::header::IF_MATCH;
 
 use crate::names::Digest;
 
-/// What a resource has to say, so that something is done with it.
+/// The condition of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tags {
-    /// Anything, as long as it is there.
+    /// `*`: the resource exists.
     Any,
-    /// What one of these names.
     These(Vec<Digest>),
 }
 
 impl Tags {
-    /// What a caller expects; none where they expect nothing. Several headers are one list. A weak tag is one, and equals
-    /// none here, since what is changed by it has to be the same to the letter.
+    /// Parses the condition; `None` without the header. Several headers form one list. A weak tag is valid
+    /// and never matches, since a write needs the strong comparison.
     ///
     /// # Errors
-    /// When that is no list of tags.
+    /// When the header isn't a list of tags.
     pub fn expected(headers: &HeaderMap) -> Result<Option<Tags>, NoTags> {
         let mut lines = headers.get_all(IF_MATCH).iter().peekable();
         if lines.peek().is_none() {
@@ -34,7 +33,7 @@ impl Tags {
         }
     }
 
-    /// Whether it is expected what a resource says now; none where it isn't there.
+    /// Whether the condition is met by the current tag; `None` if the resource doesn't exist.
     pub fn allow(&self, now: Option<&Digest>) -> bool {
         match self {
             Tags::Any => now.is_some(),
@@ -43,17 +42,16 @@ impl Tags {
     }
 }
 
-/// A header is there that names no tags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoTags;
 
 const BLANK: [char; 2] = [' ', '\t'];
 
-/// The tags of a list that are not weak; none where it isn't a list, or an empty one.
+/// The strong tags of a list; `None` if it isn't a list or is empty.
 fn these(mut list: &str) -> Option<Vec<Digest>> {
     let (mut tags, mut count) = (Vec::new(), 0);
     loop {
-        // Elements of a list may be empty (section 5.6.1.2).
+        // Elements of a list may be empty (RFC 9110, section 5.6.1.2).
         list = list.trim_start_matches([' ', '\t', ',']);
         if list.is_empty() {
             return (count > 0).then_some(tags);

@@ -1,4 +1,4 @@
-//! TLS on the port: the certificate, which may be replaced while the process runs, and the handshake.
+//! TLS on the network port: the handshake, and a certificate that may be replaced while the process runs.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -20,79 +20,73 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use zeroize::Zeroizing;
 
-use super::patient::Patient;
-use super::problem::Problem;
+use super::problem::ProblemDocument;
+use super::stalled_write::StallTimeoutStream;
 use crate::config::ApiConfig;
 use crate::parallel::locked;
 use crate::spec::certificate::{Certificate, to_pkcs8_pem};
 
-/// How long a handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// How long the files are taken to be as they were.
+/// How long to wait before checking the files again.
 const FRESH: Duration = Duration::from_secs(10);
 
-/// How long whoever doesn't speak TLS may take to read that it has to.
+/// How long a client that speaks plain HTTP may take to read the refusal.
 const REFUSAL: Duration = Duration::from_secs(1);
 
-/// The certificate and its key in their files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Files {
-    /// The certificate, with those that signed it.
+    /// A PEM file with the certificate and its intermediates.
     pub certificate: Utf8PathBuf,
-    /// Its private key.
     pub key: Utf8PathBuf,
 }
 
-/// Why they can't be used, as a sentence without a full stop.
+/// Why the files can't be used, as a sentence without a full stop.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
-pub struct Unusable {
-    /// Why.
+pub struct UnusableCertificate {
     pub why: String,
-    /// What to do next.
     pub hint: String,
-    /// Whether they may be sound, and can't be read from here.
+    /// Whether reading failed, so that the files themselves may be fine.
     pub is_unread: bool,
 }
 
-/// What TLS is spoken with.
+/// The active certificate, reloaded from its files.
 #[derive(Debug)]
 pub struct Tls {
     files: Files,
-    held: Mutex<Held>,
+    held: Mutex<LoadedCertificate>,
 }
 
 #[derive(Debug)]
-struct Held {
+struct LoadedCertificate {
     pair: Arc<CertifiedKey>,
-    /// What the files were like when they were last read.
-    stamps: [Option<Stamp>; 2],
+    stamps: [Option<CertificateStamp>; 2],
     looked: Instant,
-    /// Why the last that was read is not used, once that was said.
-    told: Option<Unusable>,
+    /// The error of the last read, already logged; its files aren't used.
+    told: Option<UnusableCertificate>,
 }
 
-/// What tells a file from the one that was there before.
+/// Detects a changed file.
 #[derive(Debug, PartialEq, Eq)]
-struct Stamp {
+struct CertificateStamp {
     inode: (u64, u64),
     size: u64,
     changed: [(i64, i64); 2],
 }
 
 impl Files {
-    /// Those that the settings name; none where they name none.
+    /// `None` if the settings have no files.
     pub fn of(config: &ApiConfig) -> Option<Files> {
         let (certificate, key) = (config.tls_cert_file.clone()?, config.tls_key_file.clone()?);
         Some(Files { certificate, key })
     }
 
-    /// What a person should look at, each as a sentence, where they can be used.
+    /// Warnings about usable files, each as a sentence.
     ///
     /// # Errors
-    /// When they can't be.
-    pub fn doubts(&self, now: Timestamp) -> Result<Vec<String>, Unusable> {
+    /// When the files can't be used.
+    pub fn doubts(&self, now: Timestamp) -> Result<Vec<String>, UnusableCertificate> {
         let (_, certificate) = self.read()?;
         let end = certificate.filter(|certificate| certificate.not_after < now).map(|it| it.not_after);
         let expired = end.map(|end| {
@@ -108,11 +102,10 @@ impl Files {
         Ok(expired.into_iter().chain(open).collect())
     }
 
-    /// The pair, and what is known of the certificate.
-    fn read(&self) -> Result<(CertifiedKey, Option<Certificate>), Unusable> {
+    fn read(&self) -> Result<(CertifiedKey, Option<Certificate>), UnusableCertificate> {
         let chain = text("api.tls_cert_file", &self.certificate)?;
         let key = text("api.tls_key_file", &self.key)?;
-        let unusable = |why: &str, hint: &str| Unusable {
+        let unusable = |why: &str, hint: &str| UnusableCertificate {
             why: format!(
                 "what `api.tls_cert_file`, `{}`, and `api.tls_key_file`, `{}`, hold can't be used: {why}",
                 self.certificate, self.key
@@ -122,7 +115,7 @@ impl Files {
         };
         let certificate = match Certificate::parse(&chain, Some(&key)) {
             Ok(certificate) => Some(certificate),
-            // Those who call by address need none.
+            // A certificate without names is fine for clients that connect by address.
             Err(faults) if faults.iter().all(|fault| fault.code == "certificate-no-names") => None,
             Err(faults) => {
                 let why: Vec<&str> = faults.iter().map(|fault| fault.message.as_str()).collect();
@@ -138,10 +131,10 @@ impl Files {
         Ok((pair.map_err(|error| odd(error.to_string()))?, certificate))
     }
 
-    fn stamps(&self) -> [Option<Stamp>; 2] {
+    fn stamps(&self) -> [Option<CertificateStamp>; 2] {
         [&self.certificate, &self.key].map(|path| {
             let found = fs::metadata(path).ok()?;
-            Some(Stamp {
+            Some(CertificateStamp {
                 inode: (found.dev(), found.ino()),
                 size: found.size(),
                 changed: [(found.mtime(), found.mtime_nsec()), (found.ctime(), found.ctime_nsec())],
@@ -150,8 +143,8 @@ impl Files {
     }
 }
 
-fn text(setting: &str, path: &Utf8Path) -> Result<Zeroizing<String>, Unusable> {
-    fs::read_to_string(path).map(Zeroizing::new).map_err(|error| Unusable {
+fn text(setting: &str, path: &Utf8Path) -> Result<Zeroizing<String>, UnusableCertificate> {
+    fs::read_to_string(path).map(Zeroizing::new).map_err(|error| UnusableCertificate {
         is_unread: error.kind() != ErrorKind::InvalidData,
         why: match error.kind() {
             ErrorKind::InvalidData => format!("`{setting}`, `{path}`, is not PEM: it is no text"),
@@ -167,19 +160,19 @@ fn text(setting: &str, path: &Utf8Path) -> Result<Zeroizing<String>, Unusable> {
 }
 
 impl Tls {
-    /// With what the files hold.
+    /// Reads the files.
     ///
     /// # Errors
-    /// When that can't be used.
-    pub fn open(files: Files) -> Result<Arc<Tls>, Unusable> {
+    /// When they can't be used.
+    pub fn open(files: Files) -> Result<Arc<Tls>, UnusableCertificate> {
         let (stamps, looked) = (files.stamps(), Instant::now());
         let (pair, _) = files.read()?;
         files.warn();
-        let held = Held { pair: Arc::new(pair), stamps, looked, told: None };
+        let held = LoadedCertificate { pair: Arc::new(pair), stamps, looked, told: None };
         Ok(Arc::new(Tls { files, held: Mutex::new(held) }))
     }
 
-    /// Reads the files anew. What is no better than what there is is told once, and not used.
+    /// Reloads the files. If they can't be used, logs that once and keeps the active certificate.
     pub fn reload(&self) {
         let stamps = self.files.stamps();
         let read = self.files.read();
@@ -201,12 +194,11 @@ impl Tls {
         }
     }
 
-    /// Whether the files should be looked at.
     fn is_due(&self) -> bool {
         self.held().looked.elapsed() >= FRESH
     }
 
-    /// Reads the files anew where they are others than before.
+    /// Reloads the files if they changed.
     fn look(&self) {
         let stamps = self.files.stamps();
         let mut held = self.held();
@@ -218,8 +210,8 @@ impl Tls {
         }
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
-        // Only whole values are put in.
+    fn held(&self) -> MutexGuard<'_, LoadedCertificate> {
+        // Updates replace whole values, so a poisoned lock is safe to use.
         locked(&self.held)
     }
 }
@@ -233,15 +225,14 @@ impl Files {
 }
 
 #[derive(Debug)]
-struct Shown(Arc<Tls>);
+struct ActiveCertificate(Arc<Tls>);
 
-impl ResolvesServerCert for Shown {
+impl ResolvesServerCert for ActiveCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         Some(Arc::clone(&self.0.held().pair))
     }
 }
 
-/// Speaks TLS with whoever connects.
 #[derive(Clone)]
 pub(super) struct Handshake {
     tls: Arc<Tls>,
@@ -249,37 +240,46 @@ pub(super) struct Handshake {
 }
 
 impl Handshake {
-    /// With what there is to show.
+    /// Sets up TLS with the active certificate.
     ///
     /// # Errors
-    /// When the provider of cryptography has no version of TLS in common with us, which would be a mistake of ours.
+    /// When the crypto provider supports none of our TLS versions, which would be a bug.
     pub fn new(tls: Arc<Tls>) -> Result<Handshake, rustls::Error> {
         let config = ServerConfig::builder_with_provider(Arc::new(default_provider()));
         let config = config.with_safe_default_protocol_versions()?.with_no_client_auth();
-        let mut config = config.with_cert_resolver(Arc::new(Shown(Arc::clone(&tls))));
+        let mut config = config.with_cert_resolver(Arc::new(ActiveCertificate(Arc::clone(&tls))));
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Handshake { tls, acceptor: TlsAcceptor::from(Arc::new(config)) })
     }
 
-    /// The stream inside; none where there is none in time. Whoever speaks HTTP in the clear is told that it takes TLS.
-    pub async fn shake<S>(&self, stream: Patient<S>, base: &str) -> Option<TlsStream<Patient<S>>>
+    /// Performs the handshake; `None` if it fails or takes too long. A client that speaks plain HTTP gets an
+    /// answer that says so.
+    pub async fn shake<S>(
+        &self,
+        stream: StallTimeoutStream<S>,
+        base: &str,
+    ) -> Option<TlsStream<StallTimeoutStream<S>>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
         timeout(HANDSHAKE, self.shaken(stream, base)).await.ok().flatten()
     }
 
-    async fn shaken<S>(&self, mut stream: Patient<S>, base: &str) -> Option<TlsStream<Patient<S>>>
+    async fn shaken<S>(
+        &self,
+        mut stream: StallTimeoutStream<S>,
+        base: &str,
+    ) -> Option<TlsStream<StallTimeoutStream<S>>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
         if self.tls.is_due() {
             let tls = Arc::clone(&self.tls);
-            // It ends, and has nothing to say.
+            // The check logs its own errors.
             let _ = tokio::task::spawn_blocking(move || tls.look()).await;
         }
-        // A method of HTTP is in upper case; a handshake begins with 22.
-        if stream.look().await.ok()?.is_ascii_uppercase() {
+        // An HTTP method starts with an upper-case letter, a TLS handshake with byte 22.
+        if stream.peek_first_byte().await.ok()?.is_ascii_uppercase() {
             refuse(stream, base).await;
             return None;
         }
@@ -287,15 +287,15 @@ impl Handshake {
     }
 }
 
-/// Says in the clear that the port speaks TLS.
-async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(mut stream: Patient<S>, base: &str) {
-    let problem = Problem::malformed("this port speaks TLS, and the request came without")
+/// Answers over plain HTTP that the port needs TLS.
+async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(mut stream: StallTimeoutStream<S>, base: &str) {
+    let problem = ProblemDocument::malformed("this port speaks TLS, and the request came without")
         .hint("ask for the same address with `https://`");
     let answer = problem.written(base);
     let told = async {
         stream.write_all(&answer).await?;
         stream.shutdown().await?;
-        // What is closed with something unread may take the answer with it.
+        // Drains the input: closing with unread bytes resets the connection, which may discard the answer.
         while stream.read(&mut [0; 1024]).await? > 0 {}
         std::io::Result::Ok(())
     };

@@ -1,4 +1,4 @@
-//! Tokens, made, listed and revoked by commands on the socket.
+//! Tokens, created, listed and revoked by commands on the socket.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,46 +13,45 @@ use secrecy::ExposeSecret as _;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::answer::{Answer, Problem};
+use super::answer::{CommandAnswer, CommandProblem};
 use super::caller::{missing_organization, shortfall_by_plan};
 use super::commands::{Answered, Words, blocking, unknown};
-use super::desk::{Desk, Made};
+use super::request_queue::{CurrentPlan, RequestQueue};
 use super::socket::Peer;
-use crate::state::{self, NewToken, NotAdded, Token, TokenOrder};
+use crate::state::{self, AddTokenError, NewToken, Token, TokenOrder};
 
-/// A token as whoever made it is shown it, once.
+/// A new token with its secret, which is shown once.
 #[derive(Serialize, Deserialize)]
-pub struct Shown {
-    /// What is kept of it.
+pub struct ShownToken {
     #[serde(flatten)]
     pub kept: Token,
-    /// What a caller sends.
+    /// The secret that a caller sends.
     pub token: String,
 }
 
-impl From<NewToken> for Shown {
-    fn from(NewToken { token, secret }: NewToken) -> Shown {
-        Shown { kept: token, token: secret.expose_secret().to_owned() }
+impl From<NewToken> for ShownToken {
+    fn from(NewToken { token, secret }: NewToken) -> ShownToken {
+        ShownToken { kept: token, token: secret.expose_secret().to_owned() }
     }
 }
 
-pub(super) fn routes() -> Router<Arc<Desk>> {
+pub(super) fn routes() -> Router<Arc<RequestQueue>> {
     Router::new().route("/tokens", get(list).post(create)).route("/tokens/{id}", delete(revoke))
 }
 
-async fn list(State(desk): State<Arc<Desk>>) -> Answered {
-    Ok(Answer::new(None, state_of(&desk).await?.tokens()).written())
+async fn list(State(desk): State<Arc<RequestQueue>>) -> Answered {
+    Ok(CommandAnswer::new(None, state_of(&desk).await?.tokens()).written())
 }
 
 async fn create(
-    State(desk): State<Arc<Desk>>,
+    State(desk): State<Arc<RequestQueue>>,
     Extension(peer): Extension<Peer>,
     uri: Uri,
     body: Bytes,
 ) -> Answered {
     let (state, by) = (state_of(&desk).await?, Words::of(&uri).by(peer)?);
     let order: TokenOrder = serde_json::from_slice(&body).map_err(|error| {
-        Problem::new(
+        CommandProblem::new(
             StatusCode::BAD_REQUEST,
             format!("the token that is asked for can't be understood: {error}"),
         )
@@ -63,19 +62,19 @@ async fn create(
             missing_organization(&order.organization, &plan.documents, &plan.round.checked.recorded)
         });
         if let Some((why, hint)) = missing {
-            return Err(Problem::new(StatusCode::BAD_REQUEST, why).hint(hint));
+            return Err(CommandProblem::new(StatusCode::BAD_REQUEST, why).hint(hint));
         }
         let made = state.add_token(order, &by, Timestamp::now())?;
-        // Where nothing was planned yet, nobody knows.
-        let lacks = |plan: Made| shortfall_by_plan(&made.token, &plan, &BTreeMap::new());
+        // Members are unknown before the first plan.
+        let lacks = |plan: CurrentPlan| shortfall_by_plan(&made.token, &plan, &BTreeMap::new());
         let warnings = desk.made().and_then(lacks).into_iter().collect();
-        Ok(Answer { warnings, ..Answer::new(None, Shown::from(made)) }.written())
+        Ok(CommandAnswer { warnings, ..CommandAnswer::new(None, ShownToken::from(made)) }.written())
     })
     .await
 }
 
 async fn revoke(
-    State(desk): State<Arc<Desk>>,
+    State(desk): State<Arc<RequestQueue>>,
     Extension(peer): Extension<Peer>,
     Path(id): Path<String>,
     uri: Uri,
@@ -83,22 +82,25 @@ async fn revoke(
     let (state, by) = (state_of(&desk).await?, Words::of(&uri).by(peer)?);
     let id: Uuid = id
         .parse()
-        .map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "what was given is no id of a token"))?;
-    blocking(move || Ok(Answer::new(None, state.revoke_token(id, &by, Timestamp::now())?).written())).await
+        .map_err(|_| CommandProblem::new(StatusCode::BAD_REQUEST, "what was given is no id of a token"))?;
+    blocking(move || Ok(CommandAnswer::new(None, state.revoke_token(id, &by, Timestamp::now())?).written()))
+        .await
 }
 
-async fn state_of(desk: &Desk) -> Result<Arc<state::State>, Problem> {
+async fn state_of(desk: &RequestQueue) -> Result<Arc<state::State>, CommandProblem> {
     match desk.state.clone() {
         Some(state) => Ok(state),
         None => Err(unknown().await),
     }
 }
 
-impl From<NotAdded> for Problem {
-    fn from(why: NotAdded) -> Problem {
+impl From<AddTokenError> for CommandProblem {
+    fn from(why: AddTokenError) -> CommandProblem {
         match why {
-            NotAdded::Order(fault) => Problem::new(StatusCode::BAD_REQUEST, fault.why).hint(fault.hint),
-            NotAdded::State(error) => error.into(),
+            AddTokenError::Order(fault) => {
+                CommandProblem::new(StatusCode::BAD_REQUEST, fault.why).hint(fault.hint)
+            }
+            AddTokenError::State(error) => error.into(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What git servers tell of pushes.
+//! Webhooks: push notifications of git servers.
 
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -12,27 +12,26 @@ use axum::{Extension, Router};
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::connection::Remote;
-use super::gate::Gate;
-use super::problem::{Plain, Problem};
+use super::problem::{Plain, ProblemDocument};
+use super::rate_limits::RateLimits;
 use crate::parallel::locked;
-use crate::source::git::webhook::{Notice, Refusal, judge};
+use crate::source::git::webhook::{Notice, WebhookRefusal, judge};
 
-/// What a running process does about what a git server tells.
 pub struct Hook {
     secret: Mutex<SecretString>,
     branch: String,
     pushed: Box<dyn Fn() + Send + Sync>,
-    /// Why some were refused since the last that wasn't.
-    refused: Mutex<Vec<Refusal>>,
+    /// The reasons for refusals that were logged since the last accepted one.
+    refused: Mutex<Vec<WebhookRefusal>>,
 }
 
 impl Hook {
-    /// Calls back when the branch was pushed, by word of somebody who knows the secret.
+    /// `pushed` is called when a sender with the secret reports a push to the branch.
     pub fn new(secret: SecretString, branch: String, pushed: impl Fn() + Send + Sync + 'static) -> Hook {
         Hook { secret: Mutex::new(secret), branch, pushed: Box::new(pushed), refused: Mutex::default() }
     }
 
-    /// From now on, this is the secret. Says whether it is another one than before.
+    /// Replaces the secret; returns whether it is a different one.
     pub fn renew(&self, secret: SecretString) -> bool {
         let mut known = locked(&self.secret);
         let is_another = known.expose_secret() != secret.expose_secret();
@@ -40,8 +39,8 @@ impl Hook {
         is_another
     }
 
-    /// Says why something is refused, once and not for everybody who tries; who sent it hears nothing of it.
-    fn tell(&self, refused: Option<Refusal>) {
+    /// Logs each reason for a refusal once. The sender isn't told.
+    fn tell(&self, refused: Option<WebhookRefusal>) {
         let mut told = locked(&self.refused);
         match refused {
             None => told.clear(),
@@ -54,12 +53,12 @@ impl Hook {
     }
 }
 
-pub(super) fn routes(hook: Arc<Hook>, gate: Arc<Gate>) -> Router {
+pub(super) fn routes(hook: Arc<Hook>, gate: Arc<RateLimits>) -> Router {
     Router::new().route("/webhook", post(webhook)).with_state((hook, gate))
 }
 
 async fn webhook(
-    State((hook, gate)): State<(Arc<Hook>, Arc<Gate>)>,
+    State((hook, gate)): State<(Arc<Hook>, Arc<RateLimits>)>,
     Extension(Remote(from)): Extension<Remote>,
     headers: HeaderMap,
     body: Bytes,
@@ -74,13 +73,14 @@ async fn webhook(
             (StatusCode::ACCEPTED, "the branch is fetched\n")
         }
         Ok(_) => (StatusCode::OK, "nothing has to be fetched for that\n"),
-        Err(Refusal::Body) => (StatusCode::BAD_REQUEST, ""),
-        // The signature is looked at first: who sends what is wrong keeps nobody out who sends from behind the same address.
-        Err(_) => match gate.stranger(from.ip(), Instant::now()) {
+        Err(WebhookRefusal::Body) => (StatusCode::BAD_REQUEST, ""),
+        // The signature was checked first, so a valid sender isn't locked out by others behind the same
+        // address.
+        Err(_) => match gate.count_unauthenticated(from.ip(), Instant::now()) {
             Ok(()) => (StatusCode::UNAUTHORIZED, ""),
-            Err(refused) => return Problem::from(refused).into_response(),
+            Err(refused) => return ProblemDocument::from(refused).into_response(),
         },
     };
-    // Who sent it hears no more.
+    // The sender gets no details.
     (status, Extension(Plain), told).into_response()
 }

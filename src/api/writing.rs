@@ -1,9 +1,11 @@
-//! A call becomes an edit of the spec files, by the rules by which files are read: there is one way to change anything.
+//! API writes: each call becomes an edit of the spec files, under the same rules by which files are read, so
+//! that there is only one way to change anything.
 //!
-//! What a call wants is decided ([`draft`]) in a git repository on the commit that was just fetched, and in a folder on the
-//! file as it stands there, in the tree of the last plan with what was written through here since. The tree with the edit is resolved as every tree is,
-//! and refused for anything new that is wrong with it ([`judge`]). Only then is anything written, and whoever called hears of
-//! it when it outlasts a power cut, or when the remote has it.
+//! The edit is decided ([`draft`]) on the newest content: in a git repository on the commit that was just
+//! fetched; in a folder on the file's present bytes, within the tree of the last plan plus the writes since.
+//! The edited tree, or the part of it that the edit can affect, is resolved like any other and refused if it
+//! has a new problem ([`judge`]). Only then is it written. The call returns once the write would survive a
+//! power cut, or the remote has accepted it.
 
 mod advice;
 mod attempt;
@@ -17,7 +19,7 @@ mod refused;
 mod scope;
 #[cfg(test)]
 mod tests;
-mod wish;
+mod write_request;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -26,127 +28,122 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::desk::Made;
-use crate::catalog::{Neighbours, Records};
+use super::request_queue::CurrentPlan;
+use crate::catalog::{Records, RelatedOrganizations};
 use crate::names::{ResourceKey, SpecPath};
 use crate::parallel::locked;
-use crate::round::{Memory, Round};
-use crate::source::directory::write::{self as folder, NotWritten};
-use crate::source::directory::{Heard, Scanner, Unfinished, Watch, scan};
+use crate::round::{Round, RoundMemory};
+use crate::source::directory::write::{self as folder, FileWriteError};
+use crate::source::directory::{ChangeCounter, Scanner, UnfinishedFiles, Watch, scan};
 use crate::source::git::Mirror;
 use crate::source::git::write::WriteError;
-use crate::source::{Author, Change};
-use crate::spec::{self, Documents, Entry, Snapshot};
-use attempt::{Attempt, attempt};
+use crate::source::{Author, SourceChange};
+use crate::spec::{self, Documents, Snapshot, SnapshotEntry};
+use attempt::{CheckedEdit, attempt};
 use failed::{away, left, not_pushed, unread};
-use judge::Ails;
+use judge::KnownProblems;
 
 pub use body::key_of;
 pub use draft::{etag, find};
-pub use refused::{Fault, Guard, Refused, Shortage};
-pub use wish::{What, Wish, Written, wipe};
+pub use refused::{Guard, Shortage, WriteFault, WriteRefusal};
+pub use write_request::{WriteAction, WriteRequest, WriteResult, wipe};
 
-/// How often a file is read and edited anew that somebody else changes at the same time.
+/// How often a write is retried when the file changes at the same time.
 const TRIES: u32 = 5;
 
-/// What an edit is refused with whose place in the file is gone.
+/// The problem code when the edit's location in the file is gone.
 const NOT_THERE: &str = "edit-not-there";
 
-/// What an edit is refused with whose file somebody is saving.
+/// The problem code when another program is saving the file.
 const BEING_SAVED: &str = "edit-being-saved";
 
-/// How long is waited for somebody who writes a file.
+/// How long to wait for another program that is writing a file.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Where specs are written.
-pub enum Place {
-    /// In a folder.
+pub enum SpecStore {
     Folder(Utf8PathBuf),
-    /// In a git repository.
     Git(Arc<Mirror>),
 }
 
-/// What writes specs for those who call.
 pub struct Writer {
-    place: Place,
-    memory: Arc<Memory>,
-    /// Says that there are other specs.
+    place: SpecStore,
+    memory: Arc<RoundMemory>,
     wake: Box<dyn Fn() + Send + Sync>,
-    /// What is told of a folder.
+    /// Set once the folder is watched.
     watched: OnceLock<Watched>,
-    /// Whose turn it is to write, with what is known of the tree that was written last.
-    turn: Mutex<Option<Known>>,
-    book: Mutex<Book>,
+    /// Admits one write at a time, and caches the last written tree.
+    turn: Mutex<Option<ResolvedTree>>,
+    book: Mutex<RecentWrites>,
 }
 
-/// A folder that is watched.
 struct Watched {
-    /// What was told of it.
-    heard: Heard,
-    /// The files that somebody writes and has not closed yet.
-    unfinished: Unfinished,
-    /// What knows the files that are as they were.
+    /// The change notifications.
+    heard: ChangeCounter,
+    /// Files that another program has open for writing.
+    unfinished: UnfinishedFiles,
+    /// Caches unchanged files.
     scanner: Arc<Mutex<Scanner>>,
 }
 
-/// A moment: how often anything was written by then, and told of a folder.
+/// A point in time: the number of writes until then, and the last change notification of the folder.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Mark {
-    /// How often anything was written.
+pub struct WriteMark {
     pub writes: u64,
     heard: Option<u64>,
 }
 
-/// A tree that was resolved, and what was found to be wrong with it.
-struct Known {
+/// A resolved tree, with the problems found in it.
+struct ResolvedTree {
     /// The plan whose record it was resolved against.
     round: Arc<Round>,
     /// That record, with what was applied since.
     records: Records,
     documents: Arc<Documents>,
-    /// The part of it that was resolved; none for the whole.
-    around: Option<Neighbours>,
-    ails: Ails,
+    /// The part of the tree that was resolved; `None` for the whole.
+    around: Option<RelatedOrganizations>,
+    ails: KnownProblems,
 }
 
-/// What was written lately.
+/// Writes that a plan may not include yet.
 #[derive(Default)]
-struct Book {
-    /// How often anything was written.
+struct RecentWrites {
     number: u64,
-    /// What no plan is known to have read, by what it is about: the last word of each, with its number.
-    written: BTreeMap<ResourceKey, (u64, Arc<Written>)>,
+    /// The last write of each resource that no plan is known to have read, with its number.
+    written: BTreeMap<ResourceKey, (u64, Arc<WriteResult>)>,
 }
 
 impl Writer {
-    /// Of specs in a place. Whoever makes plans is woken when there are others, and has this memory.
-    pub fn new(place: Place, memory: Arc<Memory>, wake: impl Fn() + Send + Sync + 'static) -> Self {
+    /// `memory` is shared with the planner; `wake` is called when the specs have changed.
+    pub fn new(place: SpecStore, memory: Arc<RoundMemory>, wake: impl Fn() + Send + Sync + 'static) -> Self {
         let (turn, book) = (Mutex::default(), Mutex::default());
         Self { place, memory, wake: Box::new(wake), watched: OnceLock::new(), turn, book }
     }
 
-    /// The folder is watched from now on, and scanned by this: no file is written that somebody else is writing, and the tree is
-    /// not read again as long as nothing was told of it.
-    pub fn heed(&self, watch: &Watch, scanner: Arc<Mutex<Scanner>>) {
+    /// Uses a folder's watch from now on, and its scanner. No file is written while another program writes
+    /// it, and the tree isn't read again unless there was a notification.
+    pub fn use_watch(&self, watch: &Watch, scanner: Arc<Mutex<Scanner>>) {
         let watched = Watched { heard: watch.heard(), unfinished: watch.unfinished(), scanner };
-        // It is told once, by who watches the folder.
+        // Set only once, by the code that watches the folder.
         let _ = self.watched.set(watched);
     }
 
-    /// This moment: whoever reads the specs from now on reads all that was written by then.
-    pub fn mark(&self) -> Mark {
+    /// The present point in time. A scan that starts later sees all earlier writes.
+    pub fn mark(&self) -> WriteMark {
         let heard = self.watched.get().and_then(|watched| watched.heard.mark());
-        Mark { writes: locked(&self.book).number, heard }
+        WriteMark { writes: locked(&self.book).number, heard }
     }
 
-    /// What was written since the specs of a plan were read, by what it is about: the last word of each.
-    pub fn pending(&self, made: &Made) -> BTreeMap<ResourceKey, Arc<Written>> {
+    /// The last write of each resource that the plan doesn't include.
+    pub fn pending(&self, made: &CurrentPlan) -> BTreeMap<ResourceKey, Arc<WriteResult>> {
         locked(&self.book).since(made)
     }
 
-    /// The newest plan, with what was written since its specs were read. What that plan has is forgotten, and nobody else
-    /// looks meanwhile: an older plan would lack it.
-    pub fn newest(&self, newest: impl FnOnce() -> Made) -> (Made, BTreeMap<ResourceKey, Arc<Written>>) {
+    /// Returns the newest plan with the writes that it doesn't include, and forgets older writes. The lock is
+    /// held throughout: a concurrent caller with an older plan would miss the forgotten writes.
+    pub fn newest(
+        &self,
+        newest: impl FnOnce() -> CurrentPlan,
+    ) -> (CurrentPlan, BTreeMap<ResourceKey, Arc<WriteResult>>) {
         let mut book = locked(&self.book);
         let made = newest();
         book.written.retain(|_, (number, _)| *number > made.mark.writes);
@@ -154,25 +151,30 @@ impl Writer {
         (made, pending)
     }
 
-    /// Writes what somebody wants, and comes back when that is there for good. It blocks: where the specs are in a git
-    /// repository, for as long as fetching and pushing takes.
+    /// Carries out a write, and returns when it is durable. It blocks; with a git repository, for as long as
+    /// a fetch and a push take.
     ///
     /// # Errors
-    /// When it may not be written, or can't. Nothing is left of it then.
-    pub fn write(&self, made: &Made, wish: &Wish, author: &Author) -> Result<Arc<Written>, Refused> {
+    /// When the write is not allowed or fails. It then leaves no trace, unless the error is `Unsure`.
+    pub fn write(
+        &self,
+        made: &CurrentPlan,
+        wish: &WriteRequest,
+        author: &Author,
+    ) -> Result<Arc<WriteResult>, WriteRefusal> {
         let mut turn = locked(&self.turn);
         let attempt = match &self.place {
-            Place::Folder(root) => self.write_to_folder(root, made, wish, turn.as_ref()),
-            Place::Git(mirror) => {
+            SpecStore::Folder(root) => self.write_to_folder(root, made, wish, turn.as_ref()),
+            SpecStore::Git(mirror) => {
                 let attempt = self.write_to_git(mirror, made, wish, author, turn.as_ref());
-                // What was fetched with it is in force, whatever came of it.
+                // A failed write may still have fetched a newer commit, which has to be planned.
                 if attempt.is_err() && is_newer(made, mirror.commit().as_ref()) {
                     (self.wake)();
                 }
                 attempt
             }
         };
-        let Attempt { written, records, documents, around, ails, .. } = attempt?;
+        let CheckedEdit { written, records, documents, around, ails, .. } = attempt?;
         let written = Arc::new(written);
         if !written.is_new && !is_newer(made, written.commit.as_ref()) {
             return Ok(written);
@@ -180,7 +182,7 @@ impl Writer {
         if written.resource.is_none() {
             self.memory.withdraw(&written.key);
         }
-        *turn = Some(Known { round: Arc::clone(&made.round), records, documents, around, ails });
+        *turn = Some(ResolvedTree { round: Arc::clone(&made.round), records, documents, around, ails });
         locked(&self.book).note(&written);
         (self.wake)();
         if !written.is_new {
@@ -191,14 +193,18 @@ impl Writer {
         Ok(written)
     }
 
-    /// What would be written, and the tree as it would be then. Nothing is.
+    /// Returns what would be written, and the resulting tree, without writing.
     ///
     /// # Errors
-    /// As [`Writer::write`], as far as that is known before.
-    pub fn propose(&self, made: &Made, wish: &Wish) -> Result<(Arc<Documents>, Written), Refused> {
+    /// Like [`Writer::write`], as far as errors are known beforehand.
+    pub fn propose(
+        &self,
+        made: &CurrentPlan,
+        wish: &WriteRequest,
+    ) -> Result<(Arc<Documents>, WriteResult), WriteRefusal> {
         let attempt = match &self.place {
-            Place::Folder(root) => self.attempt_in_folder(root, made, wish, None),
-            Place::Git(mirror) => {
+            SpecStore::Folder(root) => self.attempt_in_folder(root, made, wish, None),
+            SpecStore::Git(mirror) => {
                 let snapshot = mirror.snapshot().map_err(|error| away(&error))?;
                 let tree = Arc::new(spec::read(&snapshot, Some(&made.documents)));
                 attempt(made, wish, tree, &|path| bytes(&snapshot, path), None)
@@ -210,20 +216,20 @@ impl Writer {
     fn write_to_folder(
         &self,
         root: &Utf8Path,
-        made: &Made,
-        wish: &Wish,
-        known: Option<&Known>,
-    ) -> Result<Attempt, Refused> {
+        made: &CurrentPlan,
+        wish: &WriteRequest,
+        known: Option<&ResolvedTree>,
+    ) -> Result<CheckedEdit, WriteRefusal> {
         let mut refused = None;
         for _ in 0..TRIES {
             let attempt = match self.attempt_in_folder(root, made, wish, known) {
-                // The file was changed since the tree was read.
-                Err(Refused::Edit(problem)) if problem.code == NOT_THERE => {
-                    refused = Some(Refused::Edit(problem));
+                // The file was changed after the tree was read.
+                Err(WriteRefusal::Edit(problem)) if problem.code == NOT_THERE => {
+                    refused = Some(WriteRefusal::Edit(problem));
                     continue;
                 }
-                Err(Refused::Edit(problem)) if problem.code == BEING_SAVED => {
-                    refused = Some(Refused::Edit(problem));
+                Err(WriteRefusal::Edit(problem)) if problem.code == BEING_SAVED => {
+                    refused = Some(WriteRefusal::Edit(problem));
                     sleep(PAUSE);
                     continue;
                 }
@@ -231,36 +237,37 @@ impl Writer {
             };
             let Some(edit) = &attempt.edit else { return Ok(attempt) };
             if self.watched.get().is_some_and(|watched| watched.unfinished.has(root, &edit.path)) {
-                refused = Some(NotWritten::Changed { path: edit.path.clone() }.into());
+                refused = Some(FileWriteError::Changed { path: edit.path.clone() }.into());
                 sleep(PAUSE);
                 continue;
             }
-            // Before anybody can read it: whoever plans it first records when it was made.
+            // Announced before the file is readable: the first plan that reads it records the time of the
+            // change.
             self.announce(&attempt.written);
             match folder::write(root, edit, attempt.before.as_deref()) {
                 Ok(()) => return Ok(attempt),
                 Err(error) => {
-                    if !matches!(error, NotWritten::Unsure { .. }) {
+                    if !matches!(error, FileWriteError::Unsure { .. }) {
                         self.withdraw(&attempt.written);
                     }
-                    let is_changed = matches!(error, NotWritten::Changed { .. });
-                    refused = Some(Refused::from(error));
+                    let is_changed = matches!(error, FileWriteError::Changed { .. });
+                    refused = Some(WriteRefusal::from(error));
                     if !is_changed {
                         break;
                     }
                 }
             }
         }
-        Err(refused.unwrap_or_else(|| Refused::NotThere(wish.key.clone())))
+        Err(refused.unwrap_or_else(|| WriteRefusal::NotThere(wish.key.clone())))
     }
 
     fn attempt_in_folder(
         &self,
         root: &Utf8Path,
-        made: &Made,
-        wish: &Wish,
-        known: Option<&Known>,
-    ) -> Result<Attempt, Refused> {
+        made: &CurrentPlan,
+        wish: &WriteRequest,
+        known: Option<&ResolvedTree>,
+    ) -> Result<CheckedEdit, WriteRefusal> {
         let attempt = |tree| attempt(made, wish, tree, &|path| Ok(folder::read(root, path)?), known);
         let tree = self.tree_of_folder(root, made, known)?;
         let is_planned = Arc::ptr_eq(&tree, &made.documents);
@@ -269,19 +276,19 @@ impl Writer {
             attempt => return attempt,
         };
         if is_planned {
-            // It may have been moved to another file since.
+            // The document may have been moved to another file since.
             return attempt(self.scanned(root, &made.documents)?);
         }
-        // Where it was by the plan may be unreadable by now, which says more.
+        // The file that it was in may be unreadable by now, which is the better error.
         match attempt(Arc::clone(&made.documents)) {
-            Err(Refused::Edit(problem)) if problem.code != NOT_THERE => Err(Refused::Edit(problem)),
+            Err(WriteRefusal::Edit(problem)) if problem.code != NOT_THERE => Err(WriteRefusal::Edit(problem)),
             _ => Err(self.being_saved(root, made, wish).unwrap_or(absent)),
         }
     }
 
-    /// Why nothing is written where a resource's file is empty that was not, or is being written: an editor empties a file before
-    /// it writes it.
-    fn being_saved(&self, root: &Utf8Path, made: &Made, wish: &Wish) -> Option<Refused> {
+    /// The refusal when a resource's file is being written, or has become empty: editors truncate a file
+    /// before they write it.
+    fn being_saved(&self, root: &Utf8Path, made: &CurrentPlan, wish: &WriteRequest) -> Option<WriteRefusal> {
         let path = draft::file(wish, &made.documents, &made.round.checked.recorded).ok()?;
         made.documents.files.get(&path)?;
         let is_empty = || {
@@ -294,21 +301,21 @@ impl Writer {
         })
     }
 
-    /// The tree as it is now: the one that was planned last, where nothing is told of it since, by whomever.
+    /// The present tree: the last planned one if there was no notification since, from any writer.
     fn tree_of_folder(
         &self,
         root: &Utf8Path,
-        made: &Made,
-        known: Option<&Known>,
-    ) -> Result<Arc<Documents>, Refused> {
-        match self.watched.get().is_some_and(|watched| watched.heard.is_quiet_since(made.mark.heard)) {
+        made: &CurrentPlan,
+        known: Option<&ResolvedTree>,
+    ) -> Result<Arc<Documents>, WriteRefusal> {
+        match self.watched.get().is_some_and(|watched| watched.heard.is_unchanged_since(made.mark.heard)) {
             true => Ok(Arc::clone(&made.documents)),
             false => self.scanned(root, known.map_or(&made.documents, |known| &known.documents)),
         }
     }
 
-    /// The tree as it is now, all of it. No file is parsed again that is as it was in an earlier one.
-    fn scanned(&self, root: &Utf8Path, previous: &Documents) -> Result<Arc<Documents>, Refused> {
+    /// Scans the whole present tree. Unchanged files aren't parsed again.
+    fn scanned(&self, root: &Utf8Path, previous: &Documents) -> Result<Arc<Documents>, WriteRefusal> {
         let snapshot = match self.watched.get() {
             Some(watched) => locked(&watched.scanner).scan_all(root),
             None => scan(root),
@@ -320,14 +327,14 @@ impl Writer {
     fn write_to_git(
         &self,
         mirror: &Mirror,
-        made: &Made,
-        wish: &Wish,
+        made: &CurrentPlan,
+        wish: &WriteRequest,
         author: &Author,
-        known: Option<&Known>,
-    ) -> Result<Attempt, Refused> {
-        let mut last: Option<Attempt> = None;
+        known: Option<&ResolvedTree>,
+    ) -> Result<CheckedEdit, WriteRefusal> {
+        let mut last: Option<CheckedEdit> = None;
         let written = mirror.write(author, |snapshot| {
-            // Nothing came of an earlier one.
+            // A retry: the previous attempt came to nothing.
             last.take().iter().for_each(|attempt| self.withdraw(&attempt.written));
             let previous = known.map_or(&made.documents, |known| &known.documents);
             let tree = Arc::new(spec::read(snapshot, Some(previous)));
@@ -335,7 +342,7 @@ impl Writer {
             self.announce(&attempt.written);
             let (message, edits) = (attempt.written.message.clone(), attempt.edit.iter().cloned().collect());
             last = Some(attempt);
-            Ok(Change { message, edits })
+            Ok(SourceChange { message, edits })
         });
         match (written, last) {
             (Ok(written), Some(mut attempt)) => {
@@ -343,7 +350,7 @@ impl Writer {
                 attempt.written.commit = Some(written.commit);
                 Ok(attempt)
             }
-            (Ok(_), None) => Err(Refused::NotThere(wish.key.clone())),
+            (Ok(_), None) => Err(WriteRefusal::NotThere(wish.key.clone())),
             (Err(error), last) => {
                 if !matches!(error, WriteError::Unsure { .. }) {
                     last.iter().for_each(|attempt| self.withdraw(&attempt.written));
@@ -353,7 +360,7 @@ impl Writer {
         }
     }
 
-    fn announce(&self, written: &Written) {
+    fn announce(&self, written: &WriteResult) {
         match &written.resource {
             _ if written.is_created => self.memory.announce(&written.key, written.at),
             Some(resource) if written.is_new => {
@@ -367,7 +374,7 @@ impl Writer {
         }
     }
 
-    fn withdraw(&self, written: &Written) {
+    fn withdraw(&self, written: &WriteResult) {
         match written.is_created {
             true => self.memory.withdraw(&written.key),
             false => self.memory.withdraw_change(&written.key),
@@ -378,37 +385,38 @@ impl Writer {
     }
 }
 
-impl Book {
-    fn note(&mut self, written: &Arc<Written>) {
+impl RecentWrites {
+    fn note(&mut self, written: &Arc<WriteResult>) {
         self.number += 1;
         self.written.insert(written.key.clone(), (self.number, Arc::clone(written)));
     }
 
-    fn since(&self, made: &Made) -> BTreeMap<ResourceKey, Arc<Written>> {
+    fn since(&self, made: &CurrentPlan) -> BTreeMap<ResourceKey, Arc<WriteResult>> {
         let later = self.written.iter().filter(|(_, (number, _))| *number > made.mark.writes);
         later.map(|(key, (_, written))| (key.clone(), Arc::clone(written))).collect()
     }
 }
 
-/// Whether a commit is in force that is another one than was planned.
-fn is_newer(made: &Made, commit: Option<&String>) -> bool {
+/// Whether the fetched commit differs from the planned one.
+fn is_newer(made: &CurrentPlan, commit: Option<&String>) -> bool {
     commit.is_some() && commit != made.documents.commit.as_ref().map(|planned| &planned.id)
 }
 
-/// Whether something may be refused only because the tree is another one by now than was planned.
-fn is_about_absence(refused: &Refused) -> bool {
+/// Whether a refusal may be due to a tree that changed since the plan.
+fn is_about_absence(refused: &WriteRefusal) -> bool {
     match refused {
-        Refused::NotThere(_) => true,
-        Refused::Edit(problem) => problem.code == NOT_THERE,
+        WriteRefusal::NotThere(_) => true,
+        WriteRefusal::Edit(problem) => problem.code == NOT_THERE,
         _ => false,
     }
 }
 
-/// A file of a commit.
-fn bytes(snapshot: &Snapshot, path: &SpecPath) -> Result<Option<Vec<u8>>, Refused> {
+fn bytes(snapshot: &Snapshot, path: &SpecPath) -> Result<Option<Vec<u8>>, WriteRefusal> {
     match snapshot.entries.get(path) {
         None => Ok(None),
-        Some(Entry::File { bytes, .. }) => Ok(Some(bytes.to_vec())),
-        Some(Entry::Unreadable { message, hint, .. }) => Err(left(path, "edit-unreadable", message, hint)),
+        Some(SnapshotEntry::File { bytes, .. }) => Ok(Some(bytes.to_vec())),
+        Some(SnapshotEntry::Unreadable { message, hint, .. }) => {
+            Err(left(path, "edit-unreadable", message, hint))
+        }
     }
 }

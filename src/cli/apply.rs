@@ -1,56 +1,55 @@
-//! `streamfleet apply`: do what the plan says.
+//! `streamfleet apply`: carries out the plan.
 
 use camino::Utf8PathBuf;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::cli::console::Console;
+use crate::cli::daemon_client::{DaemonRequest, RunningDaemon};
 use crate::cli::failure::Failure;
-use crate::cli::last_used::Compared;
-use crate::cli::round::{self, Access, Look};
-use crate::cli::running::{Question, Running};
+use crate::cli::last_used::SettingsComparison;
+use crate::cli::round::{self, CommandRound, StateAccess};
 use crate::cli::settings::{InstallationArgs, Settings, TreeArgs};
-use crate::cli::{exit, report, saved};
-use crate::execute::{Progress, Report};
+use crate::cli::{exit, report, saved_plan};
+use crate::execute::{ExecutionProgress, ExecutionReport};
 use crate::plan::{Inputs, Plan};
 use crate::state::State;
 
-/// Show the plan, ask, and do exactly what it says.
+/// Show the plan, ask, and carry out exactly that plan.
 ///
-/// Where `serve` runs, that applies by itself: this shows its plan and does nothing.
+/// While `serve` runs, it applies changes itself: this command then shows its plan and does nothing.
 ///
 /// Exit codes: 0 all done or nothing to do, 3 something waits, 1 a problem.
 #[derive(Debug, Args)]
 pub struct Apply {
-    /// The folder of spec files, or a plan that `plan --out` saved. By default the git repository that the settings name,
-    /// and else this folder.
+    /// The folder of spec files, or a plan that `plan --out` saved. Default: the git repository of the
+    /// settings, otherwise the current folder.
     #[arg(value_name = "TREE|PLAN")]
     what: Option<Utf8PathBuf>,
     #[command(flatten)]
     installation: InstallationArgs,
-    /// Don't ask.
+    /// Don't ask for confirmation.
     #[arg(long, short)]
     yes: bool,
 }
 
-/// Runs the verb.
 pub fn run(verb: &Apply, console: &mut Console) -> Result<u8, Failure> {
-    let saved = verb.what.as_deref().filter(|what| what.is_file()).map(saved::read).transpose()?;
+    let saved = verb.what.as_deref().filter(|what| what.is_file()).map(saved_plan::read).transpose()?;
     let settings = settle(verb, saved.as_ref())?;
-    if let Some(daemon) = Running::of(&settings)? {
+    if let Some(daemon) = RunningDaemon::of(&settings)? {
         return leave_to(daemon, &settings, console);
     }
-    let mut used = Compared::of(&settings)?;
+    let mut used = SettingsComparison::of(&settings)?;
     used.warnings.iter().for_each(|warning| console.warn(warning));
     if verb.yes {
         used.refuse()?;
     }
-    // Whoever says no leaves nothing behind.
+    // Without `--yes` no state is created before the plan is confirmed: a no leaves nothing behind.
     let access = match State::exists(&settings.state_dir) || (verb.yes && !is_empty(&settings)) {
-        true => Access::Write,
-        false => Access::ReadOnly,
+        true => StateAccess::Write,
+        false => StateAccess::ReadOnly,
     };
-    let look = round::look(settings, access, round::time(None), console)?;
+    let look = round::plan_tree(settings, access, round::time(None), console)?;
     if let Some(saved) = &saved {
         refuse_stale(saved, &look)?;
     }
@@ -62,7 +61,9 @@ pub fn run(verb: &Apply, console: &mut Console) -> Result<u8, Failure> {
     }
     let look = match look.installation.state {
         Some(_) => look,
-        None if !look.round.plan.has_work() => return Ok(exit_code(&look.round.plan, &Report::default())),
+        None if !look.round.plan.has_work() => {
+            return Ok(exit_code(&look.round.plan, &ExecutionReport::default()));
+        }
         None => begin(&look, console)?,
     };
     used.remember(ask)?;
@@ -71,18 +72,18 @@ pub fn run(verb: &Apply, console: &mut Console) -> Result<u8, Failure> {
     Ok(exit_code(&look.round.plan, &outcome))
 }
 
-/// Whether a tree has no file at all, so that nothing of it is worth remembering. What can't be read says so later.
+/// Whether a tree has no file at all, so that there is nothing to record. Read errors are reported later.
 fn is_empty(settings: &Settings) -> bool {
     !settings.from_git && round::read(settings).is_ok_and(|documents| documents.files.is_empty())
 }
 
 /// A running `serve` has the state and applies by itself: its plan is shown, and nothing is done beside it.
-fn leave_to(daemon: Running, settings: &Settings, console: &mut Console) -> Result<u8, Failure> {
-    let plan: Plan = daemon.ask(Question::get("/plan", &[]), console)?;
+fn leave_to(daemon: RunningDaemon, settings: &Settings, console: &mut Console) -> Result<u8, Failure> {
+    let plan: Plan = daemon.ask(DaemonRequest::get("/plan", &[]), console)?;
     let arguments = &settings.arguments;
     report::plan(&plan, arguments, console)?;
     if !plan.has_work() {
-        return Ok(exit_code(&plan, &Report::default()));
+        return Ok(exit_code(&plan, &ExecutionReport::default()));
     }
     let failure = Failure::new(
         "this command applied nothing: the running daemon applies such a plan by itself, at once",
@@ -96,15 +97,15 @@ fn leave_to(daemon: Running, settings: &Settings, console: &mut Console) -> Resu
 fn settle(verb: &Apply, saved: Option<&Plan>) -> Result<Settings, Failure> {
     let tree = match saved {
         Some(Plan { inputs: Inputs { source, commit: None, .. }, .. }) => Some(source.0.clone().into()),
-        // It is the settings that name the repository.
+        // The plan was made from the git repository that the settings name.
         Some(_) => None,
         None => verb.what.clone(),
     };
     Settings::settle(&TreeArgs { tree, installation: verb.installation.clone() })
 }
 
-/// A saved plan is applied only where planning again would give the same: what was seen is what is done.
-fn refuse_stale(saved: &Plan, fresh: &Look) -> Result<(), Failure> {
+/// Refuses a saved plan unless planning again gives the same: what was reviewed is what is applied.
+fn refuse_stale(saved: &Plan, fresh: &CommandRound) -> Result<(), Failure> {
     let reasons = saved.staleness(&fresh.round.plan);
     if reasons.is_empty() {
         return Ok(());
@@ -116,9 +117,10 @@ fn refuse_stale(saved: &Plan, fresh: &Look) -> Result<(), Failure> {
     )))
 }
 
-/// Makes the state of a new installation, whose first plan a person just said yes to. What was seen is what is done.
-fn begin(seen: &Look, console: &mut Console) -> Result<Look, Failure> {
-    let look = round::look(seen.settings.clone(), Access::Write, round::time(None), console)?;
+/// Creates the state of a new installation after its first plan was confirmed. Plans again with that state,
+/// and refuses if the plan id changed: what was reviewed is what is applied.
+fn begin(seen: &CommandRound, console: &mut Console) -> Result<CommandRound, Failure> {
+    let look = round::plan_tree(seen.settings.clone(), StateAccess::Write, round::time(None), console)?;
     if look.round.plan.id == seen.round.plan.id {
         return Ok(look);
     }
@@ -127,10 +129,10 @@ fn begin(seen: &Look, console: &mut Console) -> Result<Look, Failure> {
         .hint(format!("nothing was changed; look again with: streamfleet plan {}", seen.settings.arguments)))
 }
 
-fn execute(look: &Look) -> Result<Report, Failure> {
+fn execute(look: &CommandRound) -> Result<ExecutionReport, Failure> {
     let bar = progress_bar(look.round.plan.step_count());
-    let mut progress = |progress: Progress<'_>| {
-        if let Progress::Step { fleet, object, .. } = progress {
+    let mut progress = |progress: ExecutionProgress<'_>| {
+        if let ExecutionProgress::Step { fleet, object, .. } = progress {
             bar.set_message(format!("{fleet} {object}"));
             bar.inc(1);
         }
@@ -140,7 +142,7 @@ fn execute(look: &Look) -> Result<Report, Failure> {
     report
 }
 
-/// A bar on standard error where that is a terminal and the work is long enough to wonder about.
+/// Returns a bar on standard error. It is hidden for short plans and where that is no terminal.
 fn progress_bar(steps: usize) -> ProgressBar {
     const LONG: usize = 20;
     let target = if steps < LONG { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
@@ -151,7 +153,7 @@ fn progress_bar(steps: usize) -> ProgressBar {
     }
 }
 
-fn tell_outcome(report: &Report, look: &Look, console: &mut Console) -> Result<(), Failure> {
+fn tell_outcome(report: &ExecutionReport, look: &CommandRound, console: &mut Console) -> Result<(), Failure> {
     let mut text = String::new();
     if !report.done.is_empty() {
         let resources = count(report.done.len(), "resource");
@@ -174,8 +176,8 @@ fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
-/// What is left decides: changes that were made are no longer news.
-fn exit_code(plan: &Plan, report: &Report) -> u8 {
+/// Judges what remains after the run. Changes that were applied don't count, so the code is never 2.
+fn exit_code(plan: &Plan, report: &ExecutionReport) -> u8 {
     if !report.failed.is_empty() || plan.summary.errors > 0 {
         exit::PROBLEM
     } else if plan.summary.waiting > 0 {

@@ -1,21 +1,21 @@
-//! `streamfleet approve`: let guarded steps run.
+//! `streamfleet approve`: lets guarded steps run.
 
 use clap::Args;
 use jiff::Timestamp;
 
 use crate::cli::console::Console;
+use crate::cli::daemon_client::{DaemonRequest, RunningDaemon};
 use crate::cli::exit;
 use crate::cli::failure::Failure;
-use crate::cli::round::{self, Access};
-use crate::cli::running::{Question, Running};
+use crate::cli::round::{self, StateAccess};
 use crate::cli::settings::{Settings, TreeArgs};
 use crate::plan::is_approval_id;
 use crate::round::Approved;
 
 /// Approve the guarded steps of one fleet, by the id that the plan prints beside them.
 ///
-/// The approval is for exactly those steps, is used once, and ends after a day unless the config says otherwise. Where `serve`
-/// runs, it is given to that.
+/// The approval covers exactly those steps, is used once, and expires after a day unless the config says
+/// otherwise. While `serve` runs, the approval is passed to it.
 #[derive(Debug, Args)]
 pub struct Approve {
     /// The id that `streamfleet plan` prints.
@@ -25,7 +25,6 @@ pub struct Approve {
     tree: TreeArgs,
 }
 
-/// Runs the verb.
 pub fn run(verb: &Approve, console: &mut Console) -> Result<u8, Failure> {
     if !is_approval_id(&verb.id) {
         let failure = Failure::usage(format!("`{}` is no id of steps that wait for approval", verb.id));
@@ -36,10 +35,10 @@ pub fn run(verb: &Approve, console: &mut Console) -> Result<u8, Failure> {
     }
     let settings = Settings::settle(&verb.tree)?;
     let arguments = settings.arguments.clone();
-    let (approved, then) = match Running::of(&settings)? {
+    let (approved, then) = match RunningDaemon::of(&settings)? {
         Some(daemon) => {
             let path = format!("/plans/{}/approve", in_path(&verb.id));
-            let question = Question::post(&path, &[("by", &round::user())], Vec::new());
+            let question = DaemonRequest::post(&path, &[("by", &round::user())], Vec::new());
             (daemon.ask(question, console)?, "It is used at once.".to_owned())
         }
         None => {
@@ -57,10 +56,10 @@ pub fn run(verb: &Approve, console: &mut Console) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// Approves in the state itself.
+/// Records the approval in the state, where no daemon runs.
 fn approve(verb: &Approve, settings: Settings, console: &mut Console) -> Result<Approved, Failure> {
     let now = Timestamp::now();
-    let look = round::look(settings, Access::Write, now, console)?;
+    let look = round::plan_tree(settings, StateAccess::Write, now, console)?;
     let Some(state) = &look.installation.state else {
         return Err(Failure::new("nothing can be approved without a state"));
     };
@@ -68,7 +67,7 @@ fn approve(verb: &Approve, settings: Settings, console: &mut Console) -> Result<
     approved.map_err(|error| Failure::of_state("could not record the approval", &error))
 }
 
-/// What a person took for an id, as a part of a path.
+/// Encodes the argument as one segment of a URL path; it may be anything.
 fn in_path(id: &str) -> String {
     form_urlencoded::byte_serialize(id.as_bytes()).collect()
 }

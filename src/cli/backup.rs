@@ -1,4 +1,4 @@
-//! `streamfleet backup`: save what can't be had again.
+//! `streamfleet backup`: saves what can't be recreated.
 
 use std::io::{self, Write as _};
 
@@ -14,15 +14,16 @@ use crate::cli::settings::{OWN_FOLDER, Settings, TreeArgs};
 use crate::secret::{self, Keyring};
 use crate::state::{self, Archive};
 
-/// The most that a backup may weigh, in bytes: ten thousand clusters have a registry of some 10 MB.
+/// The largest backup, in bytes. The registry of ten thousand clusters has about 10 MB.
 pub const MAX_BYTES: u64 = 1 << 30;
 
-/// Save what can't be had again of an installation to one file: ids and protection, the audit trail, tokens and the keys.
+/// Save everything of an installation that can't be recreated to one file: ids and protection, the audit
+/// trail, tokens and the keys.
 ///
-/// It can be done at any time, also while another streamfleet is at work. The file holds private keys.
+/// It can run at any time, also while another streamfleet process is working. The file contains private keys.
 #[derive(Debug, Args)]
 pub struct Backup {
-    /// The file to write. It must not be there yet.
+    /// The file to write. It must not exist yet.
     #[arg(value_name = "FILE")]
     file: Utf8PathBuf,
     #[command(flatten)]
@@ -32,12 +33,11 @@ pub struct Backup {
     recipient: Option<String>,
 }
 
-/// Runs the verb.
 pub fn run(verb: &Backup, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
     let attempt = || format!("could not back up the state in `{}`", settings.state_dir);
     refuse_inside(&verb.file, &settings)?;
-    // Before the keys are looked at: a restore that was interrupted may still have them.
+    // Before the keys are read: this finishes an interrupted restore, which may still hold them.
     let archive = state::back_up(&settings.state_dir, env!("CARGO_PKG_VERSION"), Timestamp::now())
         .map_err(|error| Failure::of_state(attempt(), &error))?;
     let Some(archive) = archive else {
@@ -46,7 +46,7 @@ pub fn run(verb: &Backup, console: &mut Console) -> Result<u8, Failure> {
             settings.arguments
         )));
     };
-    // Keys that can't be read are no keys, and a backup of them would be trusted.
+    // Unreadable keys are an error: a backup without them would be trusted.
     let keyring =
         Keyring::load(&settings.state_dir).map_err(|error| Failure::of_secret(attempt(), &error))?;
     let bytes = archive.to_bytes().map_err(|error| Failure::during(attempt(), &error))?;
@@ -90,14 +90,15 @@ fn report(archive: &Archive, verb: &Backup, settings: &Settings) -> String {
     text
 }
 
-/// A backup beside what it saves is lost with it, and in the tree somebody would commit its keys.
+/// Refuses a file inside the tree or the state. Beside the state, the backup is lost with it; in the tree,
+/// its keys may be committed.
 fn refuse_inside(file: &Utf8Path, settings: &Settings) -> Result<(), Failure> {
     let attempt = || format!("could not write the backup `{file}`");
     let folder = folder(file).canonicalize_utf8().map_err(|error| Failure::during(attempt(), &error))?;
     let state = settings.state_dir.canonicalize_utf8();
     let state = state.unwrap_or_else(|_| settings.state_dir.clone());
     let holds = |own: &Utf8Path| folder.starts_with(own);
-    // Where specs are fetched, the folder that the command runs in is no tree.
+    // With `source.git` the current folder is not the tree.
     let in_tree = !settings.from_git && holds(&settings.real_tree);
     if in_tree || holds(&settings.home.join(OWN_FOLDER)) || holds(&state) {
         return Err(Failure::new(format!("{}: it would lie in the tree or the state that it saves", attempt()))
@@ -109,7 +110,8 @@ fn refuse_inside(file: &Utf8Path, settings: &Settings) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Encrypted to the keys that it saves, a backup can't be opened when it is needed.
+/// Refuses the installation's own recipient: its identity is lost together with the state, and the backup
+/// could not be opened.
 fn refuse_own(recipient: &str, keyring: Option<&Keyring>) -> Result<(), Failure> {
     if keyring.is_some_and(|keyring| keyring.is_own(recipient)) {
         return Err(Failure::usage(
@@ -124,12 +126,11 @@ fn folder(file: &Utf8Path) -> &Utf8Path {
     file.parent().filter(|parent| !parent.as_str().is_empty()).unwrap_or(Utf8Path::new("."))
 }
 
-/// Writes a file that only its owner reads, whole or not at all, and never over another one: that may be the last good
-/// backup.
+/// Writes a file readable only by its owner, atomically, and never over an existing file: that may be the
+/// last good backup.
 fn write_new(file: &Utf8Path, bytes: &[u8]) -> Result<(), Failure> {
     let attempt = || format!("could not write the backup `{file}`");
     let write = || -> io::Result<()> {
-        // Temporary files are made with mode 0600.
         let mut temporary = tempfile::NamedTempFile::new_in(folder(file))?;
         temporary.write_all(bytes)?;
         temporary.as_file().sync_all()?;

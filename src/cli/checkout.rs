@@ -1,4 +1,4 @@
-//! The checkout of a proposal, such as a pull request: whatever is in it is somebody's wish and decides nothing.
+//! The checkout of a proposal, such as a pull request. Its content is untrusted.
 
 use std::io;
 
@@ -11,13 +11,13 @@ use crate::source::{SourceError, directory};
 use crate::spec::Snapshot;
 use crate::state::State;
 
-/// How many links one path may lead through.
+/// The most links that one path may lead through, as on Linux (`MAXSYMLINKS`).
 const MAX_LINKS: u32 = 40;
 
-/// Refuses settings that the proposal brings along. They must not even be read before.
+/// Refuses settings inside the checkout. Call it before the settings are read.
 ///
 /// # Errors
-/// When they are in the checkout, or the way to them is.
+/// When the settings, or a link on the way to them, are in the checkout.
 pub fn refuse_its_settings(checkout: &Utf8Path, config: Option<&Utf8Path>) -> Result<(), Failure> {
     let inside = canonical(checkout)?;
     match config.filter(|config| leads_through(config, &inside)) {
@@ -32,10 +32,11 @@ pub fn refuse_its_settings(checkout: &Utf8Path, config: Option<&Utf8Path>) -> Re
     }
 }
 
-/// Refuses a state, secrets and output that the proposal brings along: its own kubeconfig would be one that was applied.
+/// Refuses state, secrets and output folders inside the checkout: with its own state, a proposal could
+/// present its own kubeconfig as an applied one.
 ///
 /// # Errors
-/// When one of them is in the checkout, or the way to it is.
+/// When one of them, or a link on the way to it, is in the checkout.
 pub fn refuse_its_folders(checkout: &Utf8Path, settings: &Settings) -> Result<(), Failure> {
     let inside = canonical(checkout)?;
     let folders = [
@@ -54,11 +55,11 @@ pub fn refuse_its_folders(checkout: &Utf8Path, settings: &Settings) -> Result<()
     }
 }
 
-/// Refuses to take the folder that the command runs in for the tree that the checkout is of, unless it is one that was applied:
-/// as another tree than the last, all deletions of it would seem to need approval.
+/// Requires a tree that was applied when none is named. Otherwise the current folder would count as a new
+/// tree, and all deletions would seem to need approval.
 ///
 /// # Errors
-/// When nobody named the tree.
+/// When neither the command nor the settings name the tree.
 pub fn refuse_no_tree(checkout: &Utf8Path, settings: &Settings) -> Result<(), Failure> {
     let own = settings.tree.join(OWN_FOLDER).join("state");
     if settings.from_git || (settings.state_dir == own && State::exists(&own)) {
@@ -68,10 +69,10 @@ pub fn refuse_no_tree(checkout: &Utf8Path, settings: &Settings) -> Result<(), Fa
         .hint("name the tree that is applied: streamfleet plan TREE --checkout DIR"))
 }
 
-/// Reads the specs of a checkout as those of the tree that it is of.
+/// Reads the specs of a checkout as if they were those of its tree.
 ///
 /// # Errors
-/// When they can't be read, or lie elsewhere.
+/// When they can't be read, or the checkout leads elsewhere.
 pub fn read(settings: &Settings, checkout: &Utf8Path) -> Result<Snapshot, Failure> {
     let folder = match settings.config.source.folder.as_deref().filter(|_| settings.from_git) {
         Some(folder) => folder_in(checkout, folder)?,
@@ -81,7 +82,7 @@ pub fn read(settings: &Settings, checkout: &Utf8Path) -> Result<Snapshot, Failur
         .map_err(|error| Failure::during(attempt(checkout), &error).hint(error.hint()))?;
     snapshot.source = settings.source();
     if settings.from_git {
-        // By that, plain secrets are refused as they will be once it is merged.
+        // With a commit, plain secrets are refused as they will be after the merge.
         snapshot.commit = git::checked_out(checkout)
             .map_err(|error| Failure::during(attempt(checkout), &error).hint(error.hint()))?;
         if snapshot.commit.is_none() {
@@ -95,11 +96,11 @@ pub fn read(settings: &Settings, checkout: &Utf8Path) -> Result<Snapshot, Failur
     Ok(snapshot)
 }
 
-/// The folder of the specs in a checkout.
+/// Returns the folder of the specs in a checkout. Links inside the checkout are refused.
 fn folder_in(checkout: &Utf8Path, folder: &str) -> Result<Utf8PathBuf, Failure> {
     let mut place = canonical(checkout)?;
     let root = place.clone();
-    // Settings that were checked name a path that stays inside where no part of it is a link.
+    // The settings are checked to name a path that stays inside, so only a link could lead out.
     for name in Utf8Path::new(folder).components() {
         place.push(name);
         if place.is_symlink() {
@@ -125,8 +126,8 @@ fn attempt(checkout: &Utf8Path) -> String {
     format!("could not read the checkout `{checkout}`")
 }
 
-/// Whether a path is in a folder or any link on its way is: whoever can change that link chooses where it ends. What isn't
-/// there yet has no links in it.
+/// Whether a path, or any link on the way to it, is inside a folder: the author of a proposal controls those
+/// links and could redirect the path. Components that don't exist yet are no links.
 fn leads_through(path: &Utf8Path, folder: &Utf8Path) -> bool {
     let Ok(whole) = camino::absolute_utf8(path) else { return true };
     let (mut at, mut links) = (Utf8PathBuf::from("/"), 0);
@@ -147,7 +148,7 @@ fn leads_through(path: &Utf8Path, folder: &Utf8Path) -> bool {
                 at = if target.is_absolute() { "/".into() } else { parent(&at) };
                 ahead.extend(steps(&target));
             }
-            // Its target can't be told in letters, so it isn't said to be harmless.
+            // A target that is not UTF-8 can't be followed, so it counts as inside.
             Err(error) if error.kind() == io::ErrorKind::InvalidData => return true,
             Err(_) => {}
         }
@@ -155,7 +156,7 @@ fn leads_through(path: &Utf8Path, folder: &Utf8Path) -> bool {
     false
 }
 
-/// The names of a path, the last one first.
+/// Returns the components of a path in reverse order.
 fn steps(path: &Utf8Path) -> Vec<String> {
     let names = path.components().rev().filter_map(|step| match step {
         Utf8Component::Normal(name) => Some(name),

@@ -1,41 +1,40 @@
-//! `streamfleet client-properties`: what a Kafka client needs to reach a cluster, as a file that it reads.
+//! `streamfleet client-properties`: prints what a Kafka client needs to reach a cluster.
 
 use clap::Args;
 
 use crate::cli::console::Console;
+use crate::cli::daemon_client::{DaemonRequest, RunningDaemon};
 use crate::cli::exit;
 use crate::cli::failure::Failure;
-use crate::cli::round::{self, Access};
-use crate::cli::running::{Question, Running};
+use crate::cli::round::{self, StateAccess};
 use crate::cli::settings::{Settings, TreeArgs};
-use crate::views::clients::{self, Ways};
+use crate::views::clients::{self, ClusterListeners};
 
-/// Print the properties file by which a Kafka client reaches a cluster. No secret is in it: its comments say which one to
-/// add, and from where.
+/// Print a client.properties file for a cluster. Secrets are left out: comments in the file say which to add
+/// and where to find them.
 #[derive(Debug, Args)]
 pub struct ClientProperties {
-    /// The cluster: `acme/orders`, or `orders` where only one organization has it.
+    /// The cluster: `acme/orders`, or `orders` if only one organization has a cluster of that name.
     #[arg(value_name = "CLUSTER")]
     cluster: String,
     #[command(flatten)]
     tree: TreeArgs,
-    /// The way in: `external` from outside of Kubernetes, `tls` from inside, `admin` for the administrator. By default the
-    /// first of them that the cluster has.
+    /// The listener: `external` from outside of Kubernetes, `tls` from inside, `admin` for the administrator.
+    /// By default the first of these that the cluster has.
     #[arg(long, value_name = "NAME")]
     listener: Option<String>,
 }
 
-/// The order in which listeners are looked for where none is named.
+/// The order of preference when no listener is named.
 const USUAL: [&str; 3] = ["external", "tls", "admin"];
 
-/// Runs the verb.
 pub fn run(verb: &ClientProperties, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
     let arguments = settings.arguments.clone();
-    let Ways { cluster, ways } = match Running::of(&settings)? {
-        Some(daemon) => daemon.ask(Question::get("/clients", &[("cluster", &verb.cluster)]), console)?,
+    let ClusterListeners { cluster, ways } = match RunningDaemon::of(&settings)? {
+        Some(daemon) => daemon.ask(DaemonRequest::get("/clients", &[("cluster", &verb.cluster)]), console)?,
         None => {
-            let look = round::look(settings, Access::ReadOnly, round::time(None), console)?;
+            let look = round::plan_tree(settings, StateAccess::ReadOnly, round::time(None), console)?;
             clients::ways(&look.round, &verb.cluster)?
         }
     };

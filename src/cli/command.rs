@@ -1,11 +1,11 @@
-//! Commands that are proposed to a person, so that they work when they are pasted.
+//! Commands suggested to the user, quoted so that they can be pasted.
 
 use camino::Utf8Path;
 
 use crate::cli::settings::InstallationArgs;
 
-/// The end of a command that names a tree, and an installation as the person named it: by flags, or by variables that another
-/// terminal may not have.
+/// Returns the arguments that name the tree and the installation. Paths that came from variables become
+/// flags, since another terminal may not have the variables.
 pub fn arguments(tree: Option<&Utf8Path>, installation: &InstallationArgs) -> String {
     let InstallationArgs { config, state_dir, output_dir, secrets_dir } = installation;
     let flags = [
@@ -20,13 +20,13 @@ pub fn arguments(tree: Option<&Utf8Path>, installation: &InstallationArgs) -> St
     tree.chain(flags).collect::<Vec<_>>().join(" ")
 }
 
-/// A command with these arguments, of which some may be empty.
+/// Returns a command line. Empty words are left out.
 pub fn line(words: &[&str]) -> String {
     let words = words.iter().filter(|word| !word.is_empty()).copied();
     ["streamfleet"].into_iter().chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// A path as a shell takes it for one word, and a program for no flag.
+/// Quotes a path as one word for a shell, and prefixes `./` where it would be parsed as a flag.
 pub fn quoted(path: &Utf8Path) -> String {
     let path = match path.as_str() {
         flag if flag.starts_with('-') => format!("./{flag}"),

@@ -1,4 +1,4 @@
-//! `streamfleet completions`: what a shell needs to complete our commands.
+//! `streamfleet completions`: prints shell completions.
 
 use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;
@@ -7,7 +7,7 @@ use crate::cli::console::Console;
 use crate::cli::failure::Failure;
 use crate::cli::{Cli, exit};
 
-/// Print a script that completes commands in a shell.
+/// Print a completion script for a shell.
 #[derive(Debug, Args)]
 pub struct Completions {
     /// The shell.
@@ -15,7 +15,6 @@ pub struct Completions {
     shell: Shell,
 }
 
-/// Runs the verb.
 pub fn run(verb: &Completions, console: &mut Console) -> Result<u8, Failure> {
     let mut script = Vec::new();
     let mut command = Cli::command();

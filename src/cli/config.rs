@@ -1,6 +1,6 @@
-//! `streamfleet config`: the settings: whether a file of them is sound, which hold and why, and a file to start from.
+//! `streamfleet config`: checks a file of settings, shows the active ones, prints a sample.
 
-mod doubts;
+mod likely_mistakes;
 
 use camino::Utf8PathBuf;
 use clap::parser::ValueSource;
@@ -13,12 +13,12 @@ use crate::api;
 use crate::cli::console::Console;
 use crate::cli::exit;
 use crate::cli::failure::Failure;
-use crate::cli::format::Format;
-use crate::cli::paths::whole;
+use crate::cli::format::OutputFormat;
+use crate::cli::paths::absolute_path;
 use crate::cli::settings::{self, Settings, TreeArgs};
 use crate::config::{self, OperatorFault};
 
-/// The settings of an installation: check a file of them, see which hold, or get a file to start from.
+/// The settings of an installation: check a file of settings, show the active ones, or print a sample.
 #[derive(Debug, Subcommand)]
 pub enum Config {
     Check(Check),
@@ -29,36 +29,36 @@ pub enum Config {
 /// Check a file of settings, and the files that it names.
 #[derive(Debug, Args)]
 pub struct Check {
-    /// The file.
+    /// The file of settings.
     #[arg(value_name = "FILE")]
     file: Utf8PathBuf,
 }
 
-/// Print every setting with its value, and whether a flag, a variable, the file or the default says so.
+/// Print every setting with its value, and whether a flag, a variable, the file or the default sets it.
 #[derive(Debug, Args)]
 pub struct Show {
     #[command(flatten)]
     tree: TreeArgs,
     /// Print a table, JSON or YAML.
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = OutputFormat::Human)]
+    format: OutputFormat,
 }
 
-/// Print a file with every setting, what it means and its default, all commented out.
+/// Print a file with every setting, its meaning and its default, all commented out.
 #[derive(Debug, Args)]
 pub struct Sample;
 
-/// A setting as it holds.
+/// An active setting and its origin.
 #[derive(Debug, Serialize)]
 struct Setting {
-    /// Its name, as in the file.
+    /// The name in the file: `api.socket`.
     name: String,
     value: Value,
-    /// What says so.
+    /// The origin, in words: `flag --state-dir`, `default`.
     from: String,
 }
 
-/// Runs the verb. The arguments as they were parsed say where each came from.
+/// The parsed arguments say where each value came from.
 pub fn run(verb: &Config, arguments: &ArgMatches, console: &mut Console) -> Result<u8, Failure> {
     match verb {
         Config::Check(verb) => check(verb, console),
@@ -81,12 +81,12 @@ fn check(verb: &Check, console: &mut Console) -> Result<u8, Failure> {
     let certificate = api::Files::of(&config.api).map(|files| files.doubts(Timestamp::now()));
     let certificate = match certificate.transpose() {
         Err(unusable) if !unusable.is_unread => return Err(unsound(&unusable.why).hint(unusable.hint)),
-        // The files may be another user's.
+        // The files may be unreadable for the user that runs this check.
         Err(_) => Vec::new(),
         Ok(doubts) => doubts.unwrap_or_default(),
     };
-    let homeless = doubts::homeless(&config, &settings::folder_of(&verb.file));
-    doubts::of(&config, &table)
+    let homeless = likely_mistakes::homeless(&config, &settings::folder_of(&verb.file));
+    likely_mistakes::of(&config, &table)
         .iter()
         .chain(&homeless)
         .chain(&certificate)
@@ -106,7 +106,7 @@ fn show(verb: &Show, arguments: &ArgMatches, console: &mut Console) -> Result<u8
     Ok(exit::OK)
 }
 
-/// The tree, the folders, and then what only the file can say.
+/// Lists the tree and the folders first, then the settings that only the file has.
 fn all(settings: &Settings, verb: &Show, arguments: &ArgMatches) -> Result<Vec<Setting>, Failure> {
     let file = verb.tree.installation.config.as_ref();
     let (table, mut config) = match file {
@@ -125,7 +125,7 @@ fn all(settings: &Settings, verb: &Show, arguments: &ArgMatches) -> Result<Vec<S
     };
     let argument = |id: &str, name: &str, value: Option<&Utf8PathBuf>| Setting {
         name: id.to_owned(),
-        value: value.map(|path| whole(path).as_str().into()).unwrap_or_default(),
+        value: value.map(|path| absolute_path(path).as_str().into()).unwrap_or_default(),
         from: given(arguments, id, name).unwrap_or_else(|| by_file(id)),
     };
     let tree = match settings.from_git {
@@ -145,14 +145,13 @@ fn all(settings: &Settings, verb: &Show, arguments: &ArgMatches) -> Result<Vec<S
     let config = serde_json::to_value(&config)
         .map_err(|error| Failure::during("could not write the settings", &error))?;
     let mut rest = Vec::new();
-    leaves("", &config, &mut rest);
+    flatten_values("", &config, &mut rest);
     let is_folder = |name: &str| all.iter().any(|setting| setting.name == name);
     rest.retain(|(name, _)| !is_folder(name));
     all.extend(rest.into_iter().map(|(name, value)| Setting { from: by_file(&name), name, value }));
     Ok(all)
 }
 
-/// What gave an argument; none where nobody did.
 fn given(arguments: &ArgMatches, id: &str, name: &str) -> Option<String> {
     match arguments.value_source(id)? {
         ValueSource::CommandLine if name.starts_with('-') => Some(format!("flag {name}")),
@@ -162,24 +161,23 @@ fn given(arguments: &ArgMatches, id: &str, name: &str) -> Option<String> {
     }
 }
 
-/// Every value that has no names in it, with the names that lead to it.
-pub(super) fn leaves(path: &str, value: &Value, found: &mut Vec<(String, Value)>) {
+/// Collects all values that are not objects, with their dotted paths.
+pub(super) fn flatten_values(path: &str, value: &Value, found: &mut Vec<(String, Value)>) {
     match value {
         Value::Object(fields) if !fields.is_empty() => {
             for (name, value) in fields {
                 let name = if name.contains('.') { format!("\"{name}\"") } else { name.clone() };
-                leaves(&if path.is_empty() { name } else { format!("{path}.{name}") }, value, found);
+                flatten_values(&if path.is_empty() { name } else { format!("{path}.{name}") }, value, found);
             }
         }
         value => found.push((path.to_owned(), value.clone())),
     }
 }
 
-/// Whether a file names a key.
 fn is_in(table: &toml::Table, name: &str) -> bool {
     let mut found = Vec::new();
-    // What TOML can say, JSON can, but for dates, which no setting is.
-    leaves("", &serde_json::to_value(table).unwrap_or_default(), &mut found);
+    // A TOML table always converts to JSON, except for dates, and no setting is a date.
+    flatten_values("", &serde_json::to_value(table).unwrap_or_default(), &mut found);
     found.iter().any(|(known, _)| known == name)
 }
 

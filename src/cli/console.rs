@@ -1,4 +1,5 @@
-//! What a verb prints: data on standard output, everything else on standard error, in colour where that is a terminal.
+//! Output of the verbs: data on standard output, everything else on standard error, with colours where the
+//! stream is a terminal.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
@@ -8,34 +9,29 @@ use anstyle::{AnsiColor, Style};
 use crate::cli::failure::Failure;
 use crate::plan::plain_lines;
 
-/// The process's two outputs and its input.
 pub struct Console {
     out: anstream::AutoStream<io::Stdout>,
     err: anstream::AutoStream<io::Stderr>,
 }
 
-/// Bold red, for `error`.
 const ERROR: Style = AnsiColor::Red.on_default().bold();
-/// Bold cyan, for `help`.
 const HELP: Style = AnsiColor::Cyan.on_default().bold();
 
-/// Whether standard error takes colours: a terminal, and neither `NO_COLOR` nor `TERM=dumb` says otherwise.
+/// Whether standard error takes colours: it is a terminal, and neither `NO_COLOR` nor `TERM=dumb` is set.
 pub fn stderr_has_color() -> bool {
     anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never
 }
 
 impl Console {
-    /// The process's own streams.
     pub fn new() -> Self {
         Self { out: anstream::AutoStream::auto(io::stdout()), err: anstream::AutoStream::auto(io::stderr()) }
     }
 
-    /// Whether standard output takes colours.
     pub fn out_has_color(&self) -> bool {
         anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never
     }
 
-    /// How many columns the person sees, at most as many as are comfortable to read.
+    /// The width of the terminal in columns, at most 110: longer lines are hard to read.
     pub fn width(&self) -> usize {
         const COMFORTABLE: usize = 110;
         match terminal_size::terminal_size() {
@@ -44,15 +40,14 @@ impl Console {
         }
     }
 
-    /// Whether standard error takes colours.
     pub fn err_has_color(&self) -> bool {
         stderr_has_color()
     }
 
-    /// Prints data, as it is.
+    /// Prints data unchanged.
     ///
     /// # Errors
-    /// [`Failure::broken_pipe`] when nobody reads any more, as in `streamfleet plan | head`.
+    /// [`Failure::broken_pipe`] when the reader closed the pipe, as in `streamfleet plan | head`.
     pub fn print(&mut self, text: &str) -> Result<(), Failure> {
         let written = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
         written.map_err(|error| match error.kind() {
@@ -61,24 +56,21 @@ impl Console {
         })
     }
 
-    /// Tells the person something that is not data. A person who can't be told is no reason to stop.
+    /// Prints a message on standard error. A message that can't be written is no reason to stop.
     pub fn tell(&mut self, text: &str) {
         let _ = self.err.write_all(text.as_bytes()).and_then(|()| self.err.flush());
     }
 
-    /// Warns the person.
     pub fn warn(&mut self, text: &str) {
         let style = AnsiColor::Yellow.on_default().bold();
         self.tell(&format!("{style}warning{style:#}: {}\n", plain_lines(text)));
     }
 
-    /// Says what one part of the work failed at, while the rest went on.
     pub fn failed(&mut self, message: &str, hint: &str) {
         let (message, hint) = (plain_lines(message), plain_lines(hint));
         self.tell(&format!("{ERROR}error{ERROR:#}: {message}\n  {HELP}help{HELP:#}: {hint}\n"));
     }
 
-    /// Says why the verb stopped.
     pub fn fail(&mut self, failure: &Failure) -> ExitCode {
         if let Some((first, causes)) = failure.chain.split_first() {
             let mut text = format!("{ERROR}error{ERROR:#}: {}\n", plain_lines(first));
@@ -93,10 +85,10 @@ impl Console {
         ExitCode::from(failure.code)
     }
 
-    /// Asks a question that only the whole word `yes` answers with yes.
+    /// Asks a question. Only the whole word `yes` confirms.
     ///
     /// # Errors
-    /// When nobody can be asked, because standard input is no terminal.
+    /// When standard input is no terminal.
     pub fn confirm(&mut self, question: &str) -> Result<bool, Failure> {
         if !io::stdin().is_terminal() {
             return Err(Failure::usage("nobody can be asked, because standard input is not a terminal")

@@ -1,20 +1,19 @@
-//! The credentials that systemd gives a service, as settings name them.
+//! systemd credentials, as the settings name them.
 
 use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::config::Config;
 
-/// What a path begins with that leads to a credential.
+/// The prefix of paths that name a credential.
 pub const PREFIX: &str = "$CREDENTIALS_DIRECTORY/";
 
-/// Puts the service's folder of credentials into the paths that begin with its variable. Outside of the service there is no
-/// such folder; the paths stay, and whoever needs what is there says that it is missing.
+/// Replaces the variable at the beginning of paths by the service's folder of credentials. Outside of the
+/// service the variable is not set: the paths stay, and reading them reports the missing file.
 pub fn resolve(config: &mut Config) {
     let Ok(folder) = std::env::var("CREDENTIALS_DIRECTORY") else { return };
     paths(config).for_each(|path| resolve_in(path, Utf8Path::new(&folder)));
 }
 
-/// The paths that may lead to a credential.
 fn paths(config: &mut Config) -> impl Iterator<Item = &mut Utf8PathBuf> {
     let files = config.source.files().into_iter().chain(config.api.files()).map(|(_, file)| file);
     [&mut config.secrets_dir].into_iter().chain(files).flatten()

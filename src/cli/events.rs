@@ -1,4 +1,4 @@
-//! `streamfleet events`: what was decided lately, and what came of it.
+//! `streamfleet events`: recent decisions and their outcomes.
 
 use std::collections::BTreeSet;
 use std::thread::sleep;
@@ -8,61 +8,60 @@ use clap::Args;
 use jiff::{Span, SpanRelativeTo, Timestamp};
 
 use crate::cli::console::Console;
+use crate::cli::daemon_client::{DaemonRequest, RunningDaemon};
 use crate::cli::exit;
 use crate::cli::failure::Failure;
-use crate::cli::format::{self, Format};
-use crate::cli::running::{Question, Running};
+use crate::cli::format::{self, OutputFormat};
 use crate::cli::settings::{Settings, TreeArgs};
 use crate::interface;
 use crate::names::{FleetKey, Kind, ResourceKey};
 use crate::plan::plain;
 use crate::spec::Commit;
-use crate::state::{Event, Follower};
+use crate::state::{Follower, RecordedEvent};
 
-/// How often is looked for more.
+/// The polling interval of `--follow`.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Show what was decided lately and what came of it: who did what, why, by which plan and commit, or what it waits for.
+/// Show recent decisions and outcomes: who did what, why, by which plan and commit, or what it waits for.
 ///
-/// The latest 10,000 are kept at least; what was done is in the audit trail for ever.
+/// At least the latest 10,000 events are kept. The audit trail keeps what was done for ever.
 #[derive(Debug, Args)]
-pub struct Events {
+pub struct EventsVerb {
     #[command(flatten)]
     tree: TreeArgs,
-    /// Go on, and print what happens when it does.
+    /// Keep running, and print events as they happen.
     #[arg(long, short)]
     follow: bool,
-    /// Only those on a fleet: ORGANIZATION/FLEET.
+    /// Only events on a fleet: ORGANIZATION/FLEET.
     #[arg(long, value_name = "FLEET", value_parser = fleet)]
     fleet: Option<FleetKey>,
-    /// Only those about a resource: NAME, ORGANIZATION/NAME, or KIND/ORGANIZATION/NAME.
+    /// Only events about a resource: NAME, ORGANIZATION/NAME, or KIND/ORGANIZATION/NAME.
     #[arg(long, value_name = "RESOURCE")]
     resource: Option<String>,
-    /// Only those since a time, `2026-11-22T07:00:00Z`, or for so long, `30m`, `12h`, `7d`.
+    /// Only events since a time, `2026-11-22T07:00:00Z`, or within a duration, `30m`, `12h`, `7d`.
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<Timestamp>,
-    /// Print a line each, JSON one to a line, or YAML documents.
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
+    /// Print a line for each event, JSON with one event on each line, or YAML documents.
+    #[arg(long, value_enum, default_value_t = OutputFormat::Human)]
+    format: OutputFormat,
 }
 
-/// Runs the verb.
-pub fn run(verb: &Events, console: &mut Console) -> Result<u8, Failure> {
+pub fn run(verb: &EventsVerb, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
     let mut follower = Follower::of(&settings.state_dir);
     let (mut is_told, mut is_first) = (false, true);
     loop {
-        let news = match Running::of(&settings)? {
+        let news = match RunningDaemon::of(&settings)? {
             Some(daemon) => told(daemon, &mut follower, &mut is_told, console)?,
             None => read(&mut follower)?,
         };
         let shown = news.iter().filter(|event| verb.shows(event)).map(|event| verb.text(event));
         let text = shown.collect::<Result<String, Failure>>()?;
-        // Nothing is printed where nothing is news, so that whoever reads isn't asked whether it still does.
+        // With nothing new, a closed pipe is no error yet.
         if !text.is_empty() {
             console.print(&text)?;
         }
-        // Of something that may still come, nothing has to be known yet.
+        // With `--follow`, the first event of the named resource may still come.
         match verb.unknown(&news).filter(|_| is_first) {
             Some(Failure { chain, hint, .. }) if verb.follow => {
                 console.warn(&[chain.concat(), hint.unwrap_or_default()].join("; "));
@@ -78,23 +77,23 @@ pub fn run(verb: &Events, console: &mut Console) -> Result<u8, Failure> {
     }
 }
 
-fn read(follower: &mut Follower) -> Result<Vec<Event>, Failure> {
-    follower.news().map_err(|error| Failure::of_state("could not read the events", &error))
+fn read(follower: &mut Follower) -> Result<Vec<RecordedEvent>, Failure> {
+    follower.unread_events().map_err(|error| Failure::of_state("could not read the events", &error))
 }
 
-/// The news of a daemon. One that ends meanwhile leaves them in the state.
+/// Reads new events from a daemon. If it has stopped meanwhile, they are in the state.
 fn told(
-    daemon: Running,
+    daemon: RunningDaemon,
     follower: &mut Follower,
     is_told: &mut bool,
     console: &mut Console,
-) -> Result<Vec<Event>, Failure> {
-    let question = Question::get("/events", &[("from", &follower.next().to_string())]);
+) -> Result<Vec<RecordedEvent>, Failure> {
+    let question = DaemonRequest::get("/events", &[("from", &follower.next().to_string())]);
     let answer = match is_told {
         true => daemon.answer(question).map(|answer| answer.data),
         false => daemon.ask(question, console),
     };
-    let news: Vec<Event> = match answer {
+    let news: Vec<RecordedEvent> = match answer {
         Err(_) if *is_told => return read(follower),
         answer => answer?,
     };
@@ -105,25 +104,25 @@ fn told(
     Ok(news)
 }
 
-impl Events {
-    fn shows(&self, event: &Event) -> bool {
+impl EventsVerb {
+    fn shows(&self, event: &RecordedEvent) -> bool {
         self.is_on_fleet(event) && self.is_about(event) && self.since.is_none_or(|since| event.at >= since)
     }
 
-    fn is_on_fleet(&self, event: &Event) -> bool {
+    fn is_on_fleet(&self, event: &RecordedEvent) -> bool {
         self.fleet.as_ref().is_none_or(|fleet| {
             event.fleet.as_ref() == Some(fleet) || event.resource.as_ref() == Some(&fleet.resource())
         })
     }
 
-    fn is_about(&self, event: &Event) -> bool {
+    fn is_about(&self, event: &RecordedEvent) -> bool {
         self.resource
             .as_ref()
             .is_none_or(|named| event.resource.as_ref().is_some_and(|resource| is_named(resource, named)))
     }
 
-    /// Says so where no event at all is about what was named, which may be misspelled.
-    fn unknown(&self, all: &[Event]) -> Option<Failure> {
+    /// Returns an error when no event at all is about the named fleet or resource, which may be misspelled.
+    fn unknown(&self, all: &[RecordedEvent]) -> Option<Failure> {
         let listed = |names: BTreeSet<String>| match names.is_empty() {
             true => "there are no events yet".to_owned(),
             false => format!("there are some of {}", names.into_iter().collect::<Vec<_>>().join(", ")),
@@ -139,13 +138,13 @@ impl Events {
         Some(Failure::new(format!("no event is about a resource {named}")).hint(listed(known.collect())))
     }
 
-    fn text(&self, event: &Event) -> Result<String, Failure> {
+    fn text(&self, event: &RecordedEvent) -> Result<String, Failure> {
         match self.format {
-            Format::Human => Ok(line(event)),
-            Format::Json => serde_json::to_string(event)
+            OutputFormat::Human => Ok(line(event)),
+            OutputFormat::Json => serde_json::to_string(event)
                 .map(|line| format::harmless_json(&line) + "\n")
                 .map_err(|error| Failure::during("could not write the data", &error)),
-            Format::Yaml => Ok(format!("---\n{}", self.format.data(event)?.unwrap_or_default())),
+            OutputFormat::Yaml => Ok(format!("---\n{}", self.format.data(event)?.unwrap_or_default())),
         }
     }
 }
@@ -159,11 +158,12 @@ fn is_named(resource: &ResourceKey, named: &str) -> bool {
             .is_some_and(|(kind, rest)| Kind::meant_by(kind) == Some(resource.kind) && rest == path)
 }
 
-/// `2026-11-22T07:00:00Z  done     cluster acme/orders created on acme/eu: its spec is new (acme/orders.yaml:1) [ann, plan 7c1e90]`.
-fn line(event: &Event) -> String {
-    let Event { at, actor, commit, plan, fleet, resource, outcome, what, why, .. } = event;
+/// `2026-11-22T07:00:00Z  done     cluster acme/orders created on acme/eu: its spec is new
+/// (acme/orders.yaml:1) [ann, plan 7c1e90]`.
+fn line(event: &RecordedEvent) -> String {
+    let RecordedEvent { at, actor, commit, plan, fleet, resource, outcome, what, why, .. } = event;
     let mut line = format!("{}  {:7}  ", interface::timestamp(*at), outcome.as_str());
-    // What a person did is said in a whole sentence.
+    // A user's action is already a whole sentence that names the resource.
     if let Some(resource) = resource.as_ref().filter(|resource| !what.contains(&resource.to_string())) {
         line.push_str(&format!("{resource} "));
     }
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn an_event_is_one_line_and_commands_no_terminal() {
-        let event: Event = serde_json::from_value(json!({
+        let event: RecordedEvent = serde_json::from_value(json!({
             "at": "2026-11-22T07:00:00Z", "actor": "ann", "plan": "7c1e90", "outcome": "failed",
             "fleet": "acme/eu", "resource": "Cluster/acme/orders", "what": "could not be changed",
             "why": "it said\n no\r\n2026-11-22T07:00:01Z  done\u{1b}[2J\u{202e}\u{200b}",

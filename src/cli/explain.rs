@@ -1,4 +1,4 @@
-//! `streamfleet explain`: what a field means, from the schema that checks it.
+//! `streamfleet explain`: describes a field, from the schema that checks it.
 
 use clap::Args;
 
@@ -11,15 +11,14 @@ use crate::plan::field_effects::field_effects;
 use crate::spec::describe::{self, Description, UnknownField};
 use crate::spec::{HEADER, identity_fields};
 
-/// Explain a field of a document or of the config file: what it means, which values it takes, and whether it can change.
+/// Explain a field of a document or of the config file: its meaning, its values, and whether it can change.
 #[derive(Debug, Args)]
 pub struct Explain {
-    /// The field, with what it is in: `cluster.advanced_config.storage`, `config.policy`. A kind alone lists its fields.
+    /// The path of a field: `cluster.advanced_config.storage`, `config.policy`. A kind lists its fields.
     #[arg(value_name = "FIELD")]
     field: String,
 }
 
-/// Runs the verb.
 pub fn run(verb: &Explain, console: &mut Console) -> Result<u8, Failure> {
     let mut names = verb.field.split('.');
     let first = names.next().unwrap_or_default();
@@ -35,14 +34,14 @@ pub fn run(verb: &Explain, console: &mut Console) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// A plan is made by us and not by people, so its fields are only in its schema.
+/// Plans are generated, not written by people, so their fields are only in their schema.
 fn unknown_root(asked: &str) -> Failure {
     let names: Vec<&str> = asked.split('.').collect();
     let name = asked.split('.').next().unwrap_or_default();
     let documents = Kind::ALL.map(|kind| describe::document(kind, kind.singular()));
     let described = documents.into_iter().chain([crate::config::describe(schema::CONFIG)]);
     let meant: Vec<Description> = described.filter_map(|root| root.meant_by(&names)).collect();
-    // The others are parts of something else, such as a quota.
+    // Deeper fields of the same name are parts of something else, such as a quota.
     let nearest = meant.iter().map(|field| field.path.len()).min();
     let meant: Vec<String> = meant
         .iter()
@@ -67,7 +66,6 @@ fn unknown_field(unknown: &UnknownField) -> Failure {
     Failure::usage(format!("`{within}` has no field `{}`", unknown.name)).hint(hint)
 }
 
-/// The name, the meaning, the facts in two columns, and what is in it.
 fn page(field: &Description, kind: Option<Kind>) -> String {
     let mut page = format!("{}\n\n{}\n", field.path.join("."), field.text());
     let facts = facts(field, kind);
@@ -110,7 +108,7 @@ fn facts(field: &Description, kind: Option<Kind>) -> Vec<(String, String)> {
     facts.into_iter().filter_map(|(name, fact)| Some((name.to_owned(), fact?))).collect()
 }
 
-/// Whether a field can change once it was applied; none for what every document begins with.
+/// Whether a field can change once it is applied; none for the header fields that every document has.
 fn change(field: &Description, kind: Kind) -> Option<String> {
     let pointer = field.pointer();
     if HEADER.contains(&field.name()) && field.path.len() == 2 {
@@ -131,13 +129,12 @@ fn change(field: &Description, kind: Kind) -> Option<String> {
     })
 }
 
-/// What a change of a field does, from the table that plans are held to.
+/// The effects of changing a field, from the same table that plans are tested against.
 fn effects(field: &Description, kind: Option<Kind>) -> Vec<(String, String)> {
     let rows = kind.into_iter().flat_map(|kind| field_effects(kind, &field.name_within()));
     rows.map(|row| (row.when.words(), format!("{}: {}", row.verdict.words(), row.why))).collect()
 }
 
-/// Two columns.
 fn table(rows: &[(String, String)]) -> String {
     let width = rows.iter().map(|(left, _)| left.chars().count()).max().unwrap_or(0);
     rows.iter().map(|(left, right)| format!("  {left:width$}  {right}\n")).collect()

@@ -8,16 +8,16 @@ use uuid::Uuid;
 use crate::cli::console::Console;
 use crate::cli::exit;
 use crate::cli::failure::Failure;
-use crate::cli::round::{self, Access};
+use crate::cli::round::{self, StateAccess};
 use crate::cli::settings::{Settings, TreeArgs};
 use crate::names::{FleetKey, Kind};
 use crate::round::Installation;
 use crate::state::AuditEntry;
 use crate::target::DirectoryTarget;
 
-/// Forget what a fleet's target held, because the target is gone for good. Nothing on any target is touched.
+/// Forget what was applied to a fleet's target, because the target is gone for good. No target is touched.
 ///
-/// The fleet and its clusters are forgotten as if they had never been applied. The audit trail keeps who did it and when.
+/// The fleet and its clusters are forgotten as if they had never been applied. The audit trail records this.
 #[derive(Debug, Args)]
 pub struct Forget {
     /// The fleet, as ORGANIZATION/FLEET.
@@ -25,17 +25,16 @@ pub struct Forget {
     fleet: String,
     #[command(flatten)]
     tree: TreeArgs,
-    /// Don't ask.
+    /// Don't ask for confirmation.
     #[arg(long, short)]
     yes: bool,
 }
 
-/// Runs the verb.
 pub fn run(verb: &Forget, console: &mut Console) -> Result<u8, Failure> {
     let fleet = FleetKey::try_from(verb.fleet.clone())
         .map_err(|error| Failure::usage(error.to_string()).hint("for example: streamfleet forget acme/eu"))?;
     let settings = Settings::settle(&verb.tree)?;
-    let installation = round::open(&settings, Access::Existing, console)?;
+    let installation = round::open(&settings, StateAccess::Existing, console)?;
     let Some(state) = &installation.state else {
         return Err(Failure::new(format!("nothing is recorded in `{}`", settings.state_dir)));
     };
@@ -73,7 +72,7 @@ pub fn run(verb: &Forget, console: &mut Console) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// A target that is still there would be taken up again by the next round, and what was forgotten with it.
+/// Refuses a fleet whose folder still has an inventory: the next round would take its objects up again.
 fn refuse_folder(settings: &Settings, fleet: &FleetKey, installation: Uuid) -> Result<(), Failure> {
     let target =
         DirectoryTarget::new(settings.output_dir.clone(), fleet.clone(), Utf8PathBuf::new(), installation);
@@ -88,7 +87,7 @@ fn refuse_folder(settings: &Settings, fleet: &FleetKey, installation: Uuid) -> R
     }
 }
 
-/// The same of a Kubernetes cluster. One that can't be reached may be gone.
+/// As [`refuse_folder`], for a Kubernetes cluster. One that can't be reached may be gone.
 fn refuse_cluster(settings: &Settings, installation: &Installation, fleet: &FleetKey) -> Result<(), Failure> {
     let (documents, runtime) = (round::read(settings)?, round::runtime()?);
     let inventory = installation

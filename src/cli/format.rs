@@ -1,4 +1,4 @@
-//! How a verb prints data.
+//! Output formats of data.
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -7,10 +7,9 @@ use serde_json::Value;
 use crate::cli::failure::Failure;
 use crate::names::is_deceptive;
 
-/// How a verb prints data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// As people read it.
+pub enum OutputFormat {
+    /// Text for people.
     Human,
     /// JSON.
     Json,
@@ -18,33 +17,31 @@ pub enum Format {
     Yaml,
 }
 
-impl Format {
-    /// The data as text; none for people, for whom each verb has words of its own.
-    ///
-    /// # Errors
-    /// When the data can't be written in this format.
+impl OutputFormat {
+    /// Serializes data; none for `Format::Human`, since each verb has its own text.
     pub fn data(self, value: &impl Serialize) -> Result<Option<String>, Failure> {
-        if self == Format::Human {
+        if self == OutputFormat::Human {
             return Ok(None);
         }
         let fail = |error: &dyn std::error::Error| Failure::during("could not write the data", error);
         let value = serde_json::to_value(value).map_err(|error| fail(&error))?;
         Ok(match self {
-            Format::Human => None,
-            Format::Json => {
+            OutputFormat::Human => None,
+            OutputFormat::Json => {
                 let text = serde_json::to_string_pretty(&value).map_err(|error| fail(&error))?;
                 Some(harmless_json(&text) + "\n")
             }
-            Format::Yaml => Some(harmless_yaml(&value)),
+            OutputFormat::Yaml => Some(harmless_yaml(&value)),
         })
     }
 }
 
-/// The same JSON, with escapes for what a terminal would obey: in what servers say, it may be anything.
+/// Escapes control and other deceptive characters in JSON, which a terminal would obey: text from servers may
+/// contain anything.
 pub fn harmless_json(text: &str) -> String {
     let mut harmless = String::with_capacity(text.len());
     for character in text.chars() {
-        // Outside of strings there are only line breaks.
+        // Outside of strings, the only such characters are line breaks.
         if character == '\n' || !is_deceptive(character) {
             harmless.push(character);
         } else {
@@ -56,7 +53,8 @@ pub fn harmless_json(text: &str) -> String {
     harmless
 }
 
-/// The value as YAML that commands no terminal. JSON is YAML too, and has escapes for everything.
+/// Writes YAML without characters that a terminal would obey. Where there are any, it writes JSON, which is
+/// YAML too and can escape them all.
 pub fn harmless_yaml(value: &Value) -> String {
     let text = crate::render::yaml::to_yaml(value);
     if !text.chars().any(|character| !matches!(character, '\n' | '\t') && is_deceptive(character)) {
@@ -74,13 +72,13 @@ mod tests {
     #[test]
     fn what_a_server_says_commands_no_terminal_and_is_still_the_same() {
         let value = json!({"reason": "a\u{1b}[2J\r\n\u{202e}b\u{200b}\u{9b}31m", "list": ["ü"]});
-        for format in [Format::Json, Format::Yaml] {
+        for format in [OutputFormat::Json, OutputFormat::Yaml] {
             let text = format.data(&value).unwrap().unwrap();
             assert!(!text.chars().any(|it| it != '\n' && is_deceptive(it)), "{text:?}");
             assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
             assert_eq!(serde_saphyr::from_str::<Value>(&text).unwrap(), value);
         }
         let fine = json!({"reason": "two\nlines"});
-        assert_eq!(Format::Yaml.data(&fine).unwrap().unwrap(), "reason: |-\n  two\n  lines\n");
+        assert_eq!(OutputFormat::Yaml.data(&fine).unwrap().unwrap(), "reason: |-\n  two\n  lines\n");
     }
 }

@@ -1,44 +1,43 @@
-//! `streamfleet get`: resources as the interface has them.
+//! `streamfleet get`: prints the records of resources.
 
 use camino::Utf8Path;
 use clap::Args;
 use serde_json::Value;
 
 use crate::cli::console::Console;
+use crate::cli::daemon_client::{DaemonRequest, RunningDaemon};
 use crate::cli::exit;
 use crate::cli::failure::Failure;
-use crate::cli::format::{self, Format};
-use crate::cli::round::{self, Access};
-use crate::cli::running::{Question, Running};
+use crate::cli::format::{self, OutputFormat};
+use crate::cli::round::{self, StateAccess};
 use crate::cli::settings::{Settings, TreeArgs};
 use crate::names::Kind;
-use crate::views::records::{self, Found};
+use crate::views::records::{self, ResourceView};
 
 /// Print resources with every field of their records.
 #[derive(Debug, Args)]
 pub struct Get {
-    /// What to print: `clusters` for all, `cluster/acme/orders` for one. Kinds are organizations, base-domains,
-    /// identity-providers, cloud-accounts, fleets and clusters.
+    /// The resources to print: `clusters` for all, `cluster/acme/orders` for one. Kinds are organizations,
+    /// base-domains, identity-providers, cloud-accounts, fleets and clusters.
     #[arg(value_name = "KIND[/ORGANIZATION/NAME]")]
     what: String,
     #[command(flatten)]
     tree: TreeArgs,
     /// Print a table, JSON or YAML.
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = OutputFormat::Human)]
+    format: OutputFormat,
 }
 
-/// Runs the verb.
 pub fn run(verb: &Get, console: &mut Console) -> Result<u8, Failure> {
     let (kind, path) = parse(&verb.what)?;
     let settings = Settings::settle(&verb.tree)?;
-    let mut found: Vec<Found> = match Running::of(&settings)? {
+    let mut found: Vec<ResourceView> = match RunningDaemon::of(&settings)? {
         Some(daemon) => {
             let words = [("kind", kind.noun())].into_iter().chain(path.map(|path| ("path", path)));
-            daemon.ask(Question::get("/records", &words.collect::<Vec<_>>()), console)?
+            daemon.ask(DaemonRequest::get("/records", &words.collect::<Vec<_>>()), console)?
         }
         None => {
-            let look = round::look(settings.clone(), Access::ReadOnly, round::time(None), console)?;
+            let look = round::plan_tree(settings.clone(), StateAccess::ReadOnly, round::time(None), console)?;
             records::of_kind(&look.round, kind, path)?
         }
     };
@@ -57,7 +56,7 @@ pub fn run(verb: &Get, console: &mut Console) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// Splits `cluster/acme/orders` into its kind and its path; the kind may be singular or plural.
+/// Splits `cluster/acme/orders` into kind and path. The kind may be singular or plural.
 fn parse(what: &str) -> Result<(Kind, Option<&str>), Failure> {
     let (kind, path) = match what.split_once('/') {
         Some((kind, path)) => (kind, Some(path)),
@@ -73,17 +72,17 @@ fn parse(what: &str) -> Result<(Kind, Option<&str>), Failure> {
     }
 }
 
-/// Names the folder of the manifests as the person would.
+/// Shortens the path of the manifests to the tree as the user named it.
 fn shorten(record: &mut Value, settings: &Settings) {
     if let Some(Value::String(path)) = record.get_mut("storage_manifests_file_path") {
         *path = settings.shorten(Utf8Path::new(path));
     }
 }
 
-/// A line for each resource: its name and, where it has one, its status.
-fn table(found: &[Found]) -> String {
+/// A line for each resource: its name, then its status if it has one.
+fn table(found: &[ResourceView]) -> String {
     let width = found.iter().map(|found| found.path.len()).max().unwrap_or(0);
-    let line = |Found { path, status, .. }: &Found| match status {
+    let line = |ResourceView { path, status, .. }: &ResourceView| match status {
         Some(status) => format!("{path:width$}  {status}\n"),
         None => format!("{path}\n"),
     };

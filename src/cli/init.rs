@@ -1,4 +1,4 @@
-//! `streamfleet init`: a tree to start from.
+//! `streamfleet init`: writes a tree to start from.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::Args;
@@ -6,7 +6,7 @@ use clap::Args;
 use crate::cli::command;
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
-use crate::cli::paths::whole;
+use crate::cli::paths::absolute_path;
 use crate::cli::settings::{IGNORE_ALL, OWN_FOLDER};
 use crate::cli::{exit, schema};
 use crate::names::{Identifier, Kind};
@@ -14,7 +14,7 @@ use crate::names::{Identifier, Kind};
 /// Write a small tree to start from: an organization, a fleet that is a folder, and a cluster.
 #[derive(Debug, Args)]
 pub struct Init {
-    /// The folder to write it to. It is made where it isn't there; nothing that exists is overwritten.
+    /// The folder to write to. It is created if missing; existing files are never overwritten.
     #[arg(value_name = "DIR", default_value = ".")]
     folder: Utf8PathBuf,
     /// The organization's identifier.
@@ -22,19 +22,18 @@ pub struct Init {
     organization: Identifier,
 }
 
-/// The specs of the tree, `ORGANIZATION` standing for the organization's identifier.
+/// The specs of the tree. `ORGANIZATION` is replaced by the organization's identifier.
 const SPECS: [(&str, &str); 3] = [
     ("organizations.yaml", include_str!("init/organizations.yaml")),
     ("ORGANIZATION/fleets/main.yaml", include_str!("init/fleet.yaml")),
     ("ORGANIZATION/clusters/first.yaml", include_str!("init/cluster.yaml")),
 ];
 
-/// Runs the verb.
 pub fn run(verb: &Init, console: &mut Console) -> Result<u8, Failure> {
     name_folder(&verb.folder, console);
     let fill = |text: &str| text.replace("ORGANIZATION", verb.organization.as_str());
     let specs = SPECS.iter().map(|(path, text)| Ok((verb.folder.join(fill(path)), fill(text))));
-    // Secrets are put there by hand, maybe before anything has run.
+    // Secrets may be put there by hand before the first run.
     let ignore = Ok((verb.folder.join(OWN_FOLDER).join(".gitignore"), IGNORE_ALL.to_owned()));
     let files: Vec<(Utf8PathBuf, String)> =
         specs.chain(schemas(&verb.folder)).chain([ignore]).collect::<Result<_, _>>()?;
@@ -52,18 +51,18 @@ pub fn run(verb: &Init, console: &mut Console) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// Where nobody named a folder, or by `.`, the one that is meant is told by its path.
+/// Prints the full path when the folder is `.`.
 fn name_folder(folder: &Utf8Path, console: &mut Console) {
     if folder == "." {
         console.tell(&format!(
             "writing to the current folder, `{}`\n",
-            whole(folder).as_str().trim_end_matches("/.")
+            absolute_path(folder).as_str().trim_end_matches("/.")
         ));
     }
 }
 
-/// The schemas that the specs name in their first lines, for editors. They are part of the tree, so that everybody who
-/// has the tree has them: a path to this machine's own files or an address on the web would fail somebody.
+/// The schemas that the specs name in their first lines, for editors. They are part of the tree, so that they
+/// work for everyone who has it; a path on this machine or a URL might not.
 fn schemas(tree: &Utf8Path) -> impl Iterator<Item = Result<(Utf8PathBuf, String), Failure>> {
     let folder = tree.join("schemas");
     Kind::ALL

@@ -1,39 +1,35 @@
-//! What is different in the settings from when the state was last used: a mode that asks less, another output folder.
+//! Compares the settings with those of the last use of the state: a less strict mode, another output folder.
 
 use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::cli::command;
 use crate::cli::failure::Failure;
-use crate::cli::paths::whole;
+use crate::cli::paths::absolute_path;
 use crate::cli::settings::Settings;
 use crate::config::Mode;
 use crate::state::LastUsed;
 
-/// The settings of now beside those of then.
-pub struct Compared {
+pub struct SettingsComparison {
     now: LastUsed,
     state_dir: Utf8PathBuf,
-    /// What a person should know, each as a sentence.
+    /// Sentences for the user.
     pub warnings: Vec<String>,
-    /// Why nothing may be done without a person's yes; none where it may.
+    /// The reason why confirmation is needed; none where it isn't.
     refusal: Option<Failure>,
 }
 
-impl Compared {
-    /// Compares.
-    ///
-    /// # Errors
-    /// When what the state remembers can't be read.
-    pub fn of(settings: &Settings) -> Result<Compared, Failure> {
+impl SettingsComparison {
+    /// Compares the settings with what the state recorded.
+    pub fn of(settings: &Settings) -> Result<SettingsComparison, Failure> {
         let state_dir = settings.state_dir.clone();
         let attempt = || format!("could not open the state in `{state_dir}`");
         let before = LastUsed::read(&state_dir).map_err(|error| Failure::of_state(attempt(), &error))?;
         let now = LastUsed {
             mode: settings.config.policy.mode,
-            config: settings.file.as_deref().map(whole),
-            output_dir: whole(&settings.output_dir),
+            config: settings.file.as_deref().map(absolute_path),
+            output_dir: absolute_path(&settings.output_dir),
         };
-        let mut compared = Compared { now, state_dir, warnings: Vec::new(), refusal: None };
+        let mut compared = SettingsComparison { now, state_dir, warnings: Vec::new(), refusal: None };
         if let Some(before) = &before {
             compared.mode(before, settings);
             compared.output(before);
@@ -41,7 +37,8 @@ impl Compared {
         Ok(compared)
     }
 
-    /// A mode that asks less is meant where the settings say it, or are the same file, and else forgotten.
+    /// Checks for a less strict mode. It counts as intended if the settings name a mode or are the same file
+    /// as before, otherwise as a forgotten `--config`.
     fn mode(&mut self, before: &LastUsed, settings: &Settings) {
         let (was, is) = (before.mode, self.now.mode);
         if strictness(is) >= strictness(was) {
@@ -73,7 +70,7 @@ impl Compared {
         self.warnings.push(text);
     }
 
-    /// Files that nobody keeps any more are taken for those that hold.
+    /// Warns of files in the former output folder, which are no longer updated.
     fn output(&mut self, before: &LastUsed) {
         let old = &before.output_dir;
         let holds_something = || std::fs::read_dir(old).is_ok_and(|mut found| found.next().is_some());
@@ -86,18 +83,15 @@ impl Compared {
         }
     }
 
-    /// Refuses to go on without a person's yes where settings seem to be forgotten.
+    /// Refuses to go on without confirmation when the settings seem to be forgotten.
     ///
     /// # Errors
-    /// With which ones.
+    /// Which setting became less strict, and how to name the former settings.
     pub fn refuse(&mut self) -> Result<(), Failure> {
         self.refusal.take().map_or(Ok(()), Err)
     }
 
-    /// Remembers the settings of now, unless they seem to be forgotten and nobody said yes to that.
-    ///
-    /// # Errors
-    /// When the state can't be written.
+    /// Records the current settings, unless they seem to be forgotten and that was not confirmed.
     pub fn remember(&self, is_agreed: bool) -> Result<(), Failure> {
         if self.refusal.is_some() && !is_agreed {
             return Ok(());
@@ -116,7 +110,6 @@ fn strictness(mode: Mode) -> u8 {
     }
 }
 
-/// Whether two paths lead to one place.
 fn is_same(one: &Utf8Path, other: &Utf8Path) -> bool {
     one == other || matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }

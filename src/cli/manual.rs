@@ -1,4 +1,4 @@
-//! `streamfleet manual`: the manual page.
+//! `streamfleet manual`: prints the manual page.
 
 use clap::{Args, CommandFactory as _};
 
@@ -10,7 +10,6 @@ use crate::cli::{Cli, exit};
 #[derive(Debug, Args)]
 pub struct Manual {}
 
-/// Runs the verb.
 pub fn run(console: &mut Console) -> Result<u8, Failure> {
     let mut page = Vec::new();
     clap_mangen::Man::new(Cli::command())

@@ -1,14 +1,14 @@
-//! The paths in a file of settings, which go by the folder of that file.
+//! The paths in a file of settings. They are relative to the folder of that file.
 
 use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::cli::credentials::PREFIX;
 use crate::config::{ApiConfig, Config};
 
-/// Makes every path whole.
+/// Makes every path absolute.
 ///
 /// # Errors
-/// With the setting that begins as only a shell understands it, and what to write.
+/// The setting whose path needs a shell to be expanded, and what to write instead.
 pub fn settle(config: &mut Config, file: &Utf8Path) -> Result<(), (String, String)> {
     let folder = file.parent().unwrap_or(Utf8Path::new(""));
     let Config { state_dir, output_dir, secrets_dir, source, api, .. } = config;
@@ -32,12 +32,12 @@ pub fn settle(config: &mut Config, file: &Utf8Path) -> Result<(), (String, Strin
     Ok(())
 }
 
-/// A path that means the same from everywhere.
-pub fn whole(path: &Utf8Path) -> Utf8PathBuf {
+/// Makes a path absolute, without resolving links.
+pub fn absolute_path(path: &Utf8Path) -> Utf8PathBuf {
     camino::absolute_utf8(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// A folder named `~` is nobody's wish.
+/// Refuses `~` and `$`: without a shell they would become the names of folders.
 fn refuse_shell(name: &str, path: &Utf8PathBuf, home: Option<&str>) -> Result<(), (String, String)> {
     let first = path.as_str().split('/').next().unwrap_or_default();
     if !first.starts_with(['~', '$']) {

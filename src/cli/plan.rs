@@ -1,4 +1,4 @@
-//! `streamfleet plan`: what would be done?
+//! `streamfleet plan`: shows what would be done.
 
 use camino::Utf8PathBuf;
 use clap::{Args, ValueEnum};
@@ -7,13 +7,13 @@ use jiff::Timestamp;
 use crate::api::proposal::{self, Proposal};
 use crate::cli::command;
 use crate::cli::console::Console;
+use crate::cli::daemon_client::{DaemonRequest, RunningDaemon};
 use crate::cli::failure::Failure;
-use crate::cli::format::Format;
-use crate::cli::last_used::Compared;
-use crate::cli::round::{self, Access};
-use crate::cli::running::{Question, Running};
+use crate::cli::format::OutputFormat;
+use crate::cli::last_used::SettingsComparison;
+use crate::cli::round::{self, StateAccess};
 use crate::cli::settings::{Settings, TreeArgs};
-use crate::cli::{checkout, report, saved};
+use crate::cli::{checkout, report, saved_plan};
 use crate::plan;
 use crate::spec::Snapshot;
 
@@ -24,28 +24,28 @@ use crate::spec::Snapshot;
 pub struct Plan {
     #[command(flatten)]
     tree: TreeArgs,
-    /// Plan what these specs would do if they were the tree's: a checkout of them, such as a pull request's. Nothing is
-    /// written, and no Kubernetes cluster is connected to with a kubeconfig that was not applied. The settings, the state,
-    /// the secrets and the output have to lie outside of it.
+    /// Plan these specs as if they were the tree's: a checkout, such as a pull request's. Nothing is written,
+    /// and no Kubernetes cluster is connected to with a kubeconfig that was not applied. The settings, the
+    /// state, the secrets and the output must be outside of the checkout.
     #[arg(long, value_name = "DIR", conflicts_with = "out")]
     checkout: Option<Utf8PathBuf>,
-    /// Print the plan as people read it, for a comment on a pull request, or whole as JSON or YAML.
-    #[arg(long, value_enum, default_value_t = Form::Human)]
-    format: Form,
+    /// Print the plan as text, as Markdown for a comment on a pull request, or whole as JSON or YAML.
+    #[arg(long, value_enum, default_value_t = PlanFormat::Human)]
+    format: PlanFormat,
     /// Save the plan to this file, for `streamfleet apply FILE`.
     #[arg(long, value_name = "FILE")]
     out: Option<Utf8PathBuf>,
-    /// Plan as of this time, as in 2027-01-31T00:00:00Z: see what expires by then.
+    /// Plan as of this time, as in 2027-01-31T00:00:00Z, to see what expires by then.
     #[arg(long, value_name = "TIME", conflicts_with = "out")]
     at: Option<Timestamp>,
 }
 
-/// How a plan is printed.
+/// Output formats of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Form {
-    /// As people read it.
+enum PlanFormat {
+    /// Text for people.
     Human,
-    /// Markdown, fit for a comment on GitHub, GitLab and Gitea.
+    /// Markdown, for a comment on GitHub, GitLab or Gitea.
     Markdown,
     /// JSON.
     Json,
@@ -53,7 +53,6 @@ enum Form {
     Yaml,
 }
 
-/// Runs the verb.
 pub fn run(verb: &Plan, console: &mut Console) -> Result<u8, Failure> {
     let proposed = verb.checkout.as_deref();
     let config = verb.tree.installation.config.as_deref();
@@ -63,42 +62,43 @@ pub fn run(verb: &Plan, console: &mut Console) -> Result<u8, Failure> {
     if let Some(proposed) = proposed.filter(|_| verb.tree.tree.is_none()) {
         checkout::refuse_no_tree(proposed, &settings)?;
     }
-    verb.out.iter().try_for_each(|file| saved::refuse_other(file, &settings))?;
-    // A saved plan names secrets by fingerprints, whose key must still be there when the plan is applied.
-    let access = if verb.out.is_some() { Access::Write } else { Access::ReadOnly };
+    verb.out.iter().try_for_each(|file| saved_plan::refuse_other(file, &settings))?;
+    // A saved plan refers to secrets by keyed fingerprints. The key has to be stored, so that it is the same
+    // when the plan is applied.
+    let access = if verb.out.is_some() { StateAccess::Write } else { StateAccess::ReadOnly };
     let now = round::time(verb.at);
     let (arguments, flags) = (settings.arguments.clone(), settings.flags.clone());
     let proposed = proposed.map(|proposed| checkout::read(&settings, proposed)).transpose()?;
-    let plan = match (Running::of(&settings)?, &proposed) {
-        (Some(daemon), None) => daemon.ask(Question::get("/plan", &[]).at(verb.at), console)?,
+    let plan = match (RunningDaemon::of(&settings)?, &proposed) {
+        (Some(daemon), None) => daemon.ask(DaemonRequest::get("/plan", &[]).at(verb.at), console)?,
         (Some(daemon), Some(proposed)) => {
-            daemon.ask(Question::post("/plans", &[], sent(proposed)?).at(verb.at), console)?
+            daemon.ask(DaemonRequest::post("/plans", &[], sent(proposed)?).at(verb.at), console)?
         }
         (None, None) => {
-            Compared::of(&settings)?.warnings.iter().for_each(|warning| console.warn(warning));
-            round::look(settings, access, now, console)?.round.plan
+            SettingsComparison::of(&settings)?.warnings.iter().for_each(|warning| console.warn(warning));
+            round::plan_tree(settings, access, now, console)?.round.plan
         }
-        (None, Some(proposed)) => round::look_at_checkout(settings, proposed, now, console)?.round.plan,
+        (None, Some(proposed)) => round::plan_checkout(settings, proposed, now, console)?.round.plan,
     };
     let text = match verb.format {
-        Form::Human => None,
-        Form::Markdown => Some(plan::markdown(&plan, &arguments)),
-        Form::Json => Format::Json.data(&plan)?,
-        Form::Yaml => Format::Yaml.data(&plan)?,
+        PlanFormat::Human => None,
+        PlanFormat::Markdown => Some(plan::markdown(&plan, &arguments)),
+        PlanFormat::Json => OutputFormat::Json.data(&plan)?,
+        PlanFormat::Yaml => OutputFormat::Yaml.data(&plan)?,
     };
     match text {
         Some(text) => console.print(&text)?,
         None => report::plan(&plan, &arguments, console)?,
     }
     if let Some(file) = &verb.out {
-        saved::write(file, &plan)?;
+        saved_plan::write(file, &plan)?;
         let apply = command::line(&["apply", &command::quoted(file), &flags]);
         console.tell(&format!("saved to {file}; apply exactly this with: {apply}\n"));
     }
     Ok(plan.exit_code())
 }
 
-/// A proposal as it is sent to a daemon, which may not be able to read the checkout.
+/// Serializes a proposal for a daemon, which may not be able to read the checkout itself.
 fn sent(proposed: &Snapshot) -> Result<Vec<u8>, Failure> {
     let body = serde_json::to_vec(&Proposal::from(proposed));
     let body = body.map_err(|error| Failure::during("could not write the specs of the checkout", &error))?;

@@ -1,19 +1,19 @@
-//! Settings that change while a process runs.
+//! Reloads the settings of a running daemon.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::cli::config::leaves;
+use crate::cli::config::flatten_values;
 use crate::cli::failure::Failure;
 use crate::cli::settings::{Settings, TreeArgs};
 use crate::config::Config;
 
-/// What a running process can't change: what its state, its source and its address are.
+/// Settings that take a restart: they say where the state, the source and the address are.
 const FIXED: [&str; 5] = ["state_dir", "output_dir", "secrets_dir", "source", "api"];
 
-/// Reads the settings anew, and gives those that hold from now on; none where nothing that can change did. What is wrong with
-/// them, and what takes a restart, is told.
+/// Reads the settings again and returns the new ones; none when nothing that can be reloaded changed. Logs
+/// errors, and changes that take a restart.
 pub fn reload(args: &TreeArgs, before: &Settings) -> Option<Settings> {
     match Settings::settle(args) {
         Ok(after) => changed(before, after),
@@ -37,7 +37,7 @@ fn changed(before: &Settings, after: Settings) -> Option<Settings> {
         let settings = fixed.join(", ");
         tracing::warn!(settings, "some settings that changed take a restart, and those from before hold");
     }
-    // The file of an operator's manifests may be another one under the same name.
+    // The manifests of an operator may have changed under the same file name.
     if names.is_empty() && before.config.operators != after.config.operators {
         names.push("operators.strimzi");
     }
@@ -52,14 +52,14 @@ fn changed(before: &Settings, after: Settings) -> Option<Settings> {
     Some(Settings { config, ..before.clone() })
 }
 
-/// The settings that hold, by name. What a flag says isn't changed by a file.
+/// The active settings by name. A flag wins over a changed file.
 fn values(settings: &Settings) -> BTreeMap<String, Value> {
     let mut config = settings.config.clone();
     config.state_dir = Some(settings.state_dir.clone());
     config.output_dir = Some(settings.output_dir.clone());
     config.secrets_dir = Some(settings.secrets_dir.clone());
     let mut found = Vec::new();
-    // A setting is a string, a number or a list of them, which is never refused.
-    leaves("", &serde_json::to_value(&config).unwrap_or_default(), &mut found);
+    // Settings are strings, numbers and lists, which always serialize.
+    flatten_values("", &serde_json::to_value(&config).unwrap_or_default(), &mut found);
     found.into_iter().collect()
 }

@@ -1,16 +1,14 @@
-//! How a plan is shown to a person: its problems, then what it does.
+//! Prints a plan for people.
 
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
 use crate::plan::{self, Plan};
 use crate::problem;
 
-/// Shows a plan, with commands that name the tree in these words: the problems on standard error, the plan on standard output.
-///
-/// # Errors
-/// When standard output is gone.
+/// Prints the plan on standard output and its problems on standard error. Suggested commands name the tree as
+/// `tree`.
 pub fn plan(plan: &Plan, tree: &str, console: &mut Console) -> Result<(), Failure> {
-    let reader = plan::Reader { color: console.out_has_color(), width: console.width(), tree };
+    let reader = plan::Audience { color: console.out_has_color(), width: console.width(), tree };
     let text = plan::display(plan, reader);
     console.print(&text)?;
     if !plan.problems.is_empty() {

@@ -1,4 +1,4 @@
-//! `streamfleet restore`: put back what was lost.
+//! `streamfleet restore`: restores what was lost.
 
 use std::io::Read as _;
 
@@ -12,17 +12,17 @@ use crate::cli::command;
 use crate::cli::console::Console;
 use crate::cli::exit;
 use crate::cli::failure::Failure;
-use crate::cli::round::{self, Access};
+use crate::cli::round::{self, StateAccess};
 use crate::cli::settings::{Settings, TreeArgs};
 use crate::secret::{self, Keyring};
-use crate::state::{self, Archive, AuditEntry, NotRestored, Restored, State};
+use crate::state::{self, Archive, AuditEntry, RestoreError, RestoreReport, State};
 
-/// The most that an identity file may weigh, in bytes. One identity has some 200.
+/// The largest identity file, in bytes. One identity has about 200.
 const MAX_IDENTITY_BYTES: u64 = 1 << 20;
 
-/// Put back what is missing from an installation's state, from a file that `backup` wrote.
+/// Restore what is missing from an installation's state, from a file that `backup` wrote.
 ///
-/// What is there stays: nothing newer than the backup is ever replaced. All of it is put back or nothing.
+/// Existing files stay: nothing newer than the backup is ever replaced. All is restored or nothing.
 #[derive(Debug, Args)]
 pub struct Restore {
     /// The file that `streamfleet backup` wrote.
@@ -30,29 +30,28 @@ pub struct Restore {
     file: Utf8PathBuf,
     #[command(flatten)]
     tree: TreeArgs,
-    /// The file of the age identity that an encrypted backup is opened with.
+    /// The file with the age identity that opens an encrypted backup.
     #[arg(long, value_name = "FILE")]
     identity: Option<Utf8PathBuf>,
 }
 
-/// Runs the verb.
 pub fn run(verb: &Restore, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
     let archive = read_archive(verb)?;
     let attempt = || format!("could not restore the state in `{}`", settings.state_dir);
-    round::prepare(&settings, Access::Write)?;
+    round::prepare(&settings, StateAccess::Write)?;
     let restored = {
-        // Nobody may make keys while those of the backup are put back.
+        // Keeps other processes from creating keys while those of the backup are restored.
         let _keys =
             Keyring::lock(&settings.state_dir).map_err(|error| Failure::of_secret(attempt(), &error))?;
-        let restored = round::waiting(&settings.state_dir, Access::Write, console, |wait| {
+        let restored = round::waiting(&settings.state_dir, StateAccess::Write, console, |wait| {
             state::restore(&settings.state_dir, &archive, wait)
         });
         restored.map_err(|error| refusal(&attempt(), &error))?
     };
-    // Only now is it known that what was put back can be used.
-    let state = round::open_state(&settings, Access::Existing, console)?;
-    round::keyring(&settings, Access::ReadOnly)?;
+    // Open everything once, to prove that the restored files can be used.
+    let state = round::open_state(&settings, StateAccess::Existing, console)?;
+    round::keyring(&settings, StateAccess::ReadOnly)?;
     if !restored.written.is_empty() {
         audit(state.as_ref(), &archive, &restored)?;
     }
@@ -60,7 +59,7 @@ pub fn run(verb: &Restore, console: &mut Console) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// Reads and verifies all of a backup before anything is written.
+/// Reads and verifies the whole backup before anything is written.
 fn read_archive(verb: &Restore) -> Result<Archive, Failure> {
     let attempt = || format!("could not read the backup `{}`", verb.file);
     let mut bytes = read_bounded(&verb.file, MAX_BYTES + MAX_IDENTITY_BYTES, &attempt())?;
@@ -97,11 +96,11 @@ fn read_bounded(path: &Utf8Path, most: u64, attempt: &str) -> Result<Zeroizing<V
     Ok(bytes)
 }
 
-fn refusal(attempt: &str, error: &NotRestored) -> Failure {
+fn refusal(attempt: &str, error: &RestoreError) -> Failure {
     Failure::during(attempt, error).hint(error.hint())
 }
 
-fn audit(state: Option<&State>, archive: &Archive, restored: &Restored) -> Result<(), Failure> {
+fn audit(state: Option<&State>, archive: &Archive, restored: &RestoreReport) -> Result<(), Failure> {
     let Some(state) = state else { return Ok(()) };
     let what =
         format!("restored {} from the backup of {}", restored.written.join(", "), archive.manifest.made_at);
@@ -109,7 +108,7 @@ fn audit(state: Option<&State>, archive: &Archive, restored: &Restored) -> Resul
     state.audit_person(&entry).map_err(|error| Failure::of_state("could not write the audit trail", &error))
 }
 
-fn report(archive: &Archive, restored: &Restored, settings: &Settings) -> String {
+fn report(archive: &Archive, restored: &RestoreReport, settings: &Settings) -> String {
     let made_at = archive.manifest.made_at;
     if restored.written.is_empty() {
         return format!("Nothing to restore: all that the backup of {made_at} holds is there.\n");

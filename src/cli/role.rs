@@ -1,4 +1,4 @@
-//! `streamfleet role`: what the user of a fleet's kubeconfig has to be allowed.
+//! `streamfleet role`: prints the rights that a fleet's kubeconfig needs.
 
 use clap::Args;
 
@@ -8,8 +8,9 @@ use crate::cli::failure::Failure;
 use crate::plan::preflight::{self, Extras};
 use crate::render::yaml::to_yaml;
 
-/// Print the rights that the user of a `byok` fleet's kubeconfig needs, and no more: two ClusterRoles, a ClusterRoleBinding
-/// for a service account, and a ValidatingAdmissionPolicy that keeps it to namespaces of streamfleet.
+/// Print the rights that the user of a `byok` fleet's kubeconfig needs, and no more: two ClusterRoles, a
+/// ClusterRoleBinding for a service account, and a ValidatingAdmissionPolicy that restricts it to namespaces
+/// of streamfleet.
 ///
 /// An administrator of the Kubernetes cluster applies it: streamfleet role | kubectl apply -f -
 #[derive(Debug, Args)]
@@ -20,23 +21,23 @@ pub struct Role {
     /// The service account whose token is in the kubeconfig.
     #[arg(long, value_name = "NAMESPACE/NAME", default_value = "streamfleet-system/streamfleet", value_parser = account)]
     service_account: Account,
-    /// With what it takes to install the Strimzi operator. Who may do that can do whatever the operator can, which is to read
-    /// the Secrets of all namespaces: better let somebody else install it.
+    /// Add the rights to install the Strimzi operator. An account with these can do whatever the operator
+    /// can, which includes reading the Secrets of all namespaces: better let an administrator install the
+    /// operator.
     #[arg(long)]
     operator: bool,
-    /// With what it takes to make the Gateway of a fleet with `exposure: tlsroute`.
+    /// Add the rights to create the Gateway of a fleet with `exposure: tlsroute`.
     #[arg(long)]
     gateway: bool,
 }
 
-/// A service account.
 #[derive(Debug, Clone)]
 struct Account {
     namespace: String,
     name: String,
 }
 
-/// A name as Kubernetes has them. It goes into expressions.
+/// Checks the form of a Kubernetes name, since it becomes part of CEL expressions.
 fn name(text: &str) -> Result<String, String> {
     let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte);
     match (1..=253).contains(&text.len()) && text.bytes().all(fits) {
@@ -50,7 +51,6 @@ fn account(text: &str) -> Result<Account, String> {
     Ok(Account { namespace: name(namespace)?, name: name(account)? })
 }
 
-/// Runs the verb.
 pub fn run(verb: &Role, console: &mut Console) -> Result<u8, Failure> {
     let Account { namespace, name: account } = verb.service_account.clone();
     let extras = Extras { operator: verb.operator, gateway: verb.gateway };

@@ -1,4 +1,4 @@
-//! What every verb that looks at a tree does first: the installation is opened and the tree is read, checked and planned.
+//! The steps that most verbs begin with: open the installation, read the tree, check it and plan.
 
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -11,50 +11,44 @@ use tokio::runtime::{Handle, Runtime};
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
 use crate::cli::settings::Settings;
-use crate::execute::{Progress, Report};
+use crate::execute::{ExecutionProgress, ExecutionReport};
 use crate::plan;
-use crate::round::{Checked, Clerk, Installation, Round, Waits};
+use crate::round::{Checked, Installation, Recorder, Round, WaitingChanges};
 use crate::secret::{Keyring, SecretStore};
 use crate::source::directory;
 use crate::source::git::{Fetched, GitError, Mirror};
 use crate::spec::{self, Documents, Snapshot};
-use crate::state::{self, State, StateError, Wait};
+use crate::state::{self, LockWait, State, StateError};
 
-/// Whether a verb may write the state.
+/// How a verb uses the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// It reads what other processes left, and leaves nothing behind.
+pub enum StateAccess {
+    /// Reads what other processes wrote, and writes nothing.
     ReadOnly,
-    /// It writes where there is a state, and makes none.
+    /// Writes to an existing state, and never creates one.
     Existing,
-    /// It makes the state where there is none.
+    /// Creates the state where it is missing.
     Write,
-    /// The same, and it runs on: whoever uses the state is waited for patiently.
+    /// As `Access::Write`, for a daemon: it waits longer for another process that uses the state.
     Serve,
 }
 
-impl Access {
-    /// How long it waits for another process that uses the state.
+impl StateAccess {
     fn patience(self) -> Duration {
         match self {
-            Access::Serve => Duration::from_secs(60),
+            StateAccess::Serve => Duration::from_secs(60),
             _ => Duration::from_secs(5),
         }
     }
 }
 
-/// A tree that was planned, with what it takes to do it.
-pub struct Look {
-    /// What the verb works with.
+pub struct CommandRound {
     pub settings: Settings,
-    /// The installation, open.
     pub installation: Installation,
-    /// What was found and what would be done.
     pub round: Round,
     runtime: Runtime,
 }
 
-/// The time of a verb: the one that a person asked about, or now.
 pub fn time(asked: Option<Timestamp>) -> Timestamp {
     asked.unwrap_or_else(Timestamp::now)
 }
@@ -62,10 +56,10 @@ pub fn time(asked: Option<Timestamp>) -> Timestamp {
 /// Reads a tree and resolves it.
 ///
 /// # Errors
-/// When the tree, the state or the keys can't be read. Mistakes in specs are no such error: they are in the catalog.
+/// When the tree, the state or the keys can't be read. Mistakes in specs are in the catalog instead.
 pub fn check(
     settings: &Settings,
-    access: Access,
+    access: StateAccess,
     now: Timestamp,
     console: &mut Console,
 ) -> Result<Checked, Failure> {
@@ -73,33 +67,27 @@ pub fn check(
     open(settings, access, console)?.check(&documents, now).map_err(unreadable_state)
 }
 
-/// Reads a tree, looks at the targets and plans.
-///
-/// # Errors
-/// As [`check`].
-pub fn look(
+/// Reads a tree, observes the targets and plans.
+pub fn plan_tree(
     settings: Settings,
-    access: Access,
+    access: StateAccess,
     now: Timestamp,
     console: &mut Console,
-) -> Result<Look, Failure> {
+) -> Result<CommandRound, Failure> {
     let documents = read(&settings)?;
     let installation = open(&settings, access, console)?;
     look_with(settings, installation, &documents, now, console)
 }
 
-/// Plans a proposal for a tree, such as the checkout of a pull request, as if the tree were that. Nothing is written, and
-/// nothing that it names is connected to but what was applied.
-///
-/// # Errors
-/// As [`check`].
-pub fn look_at_checkout(
+/// Plans a proposal, such as the checkout of a pull request, as if it were the tree. Nothing is written, and
+/// only kubeconfigs that were applied are used to connect.
+pub fn plan_checkout(
     settings: Settings,
     proposed: &Snapshot,
     now: Timestamp,
     console: &mut Console,
-) -> Result<Look, Failure> {
-    let installation = Installation { proposed: true, ..open(&settings, Access::ReadOnly, console)? };
+) -> Result<CommandRound, Failure> {
+    let installation = Installation { proposed: true, ..open(&settings, StateAccess::ReadOnly, console)? };
     look_with(settings, installation, &spec::read(proposed, None), now, console)
 }
 
@@ -109,20 +97,17 @@ fn look_with(
     documents: &Documents,
     now: Timestamp,
     console: &mut Console,
-) -> Result<Look, Failure> {
+) -> Result<CommandRound, Failure> {
     let runtime = runtime()?;
     let round = installation.plan(documents, now, runtime.handle(), None).map_err(unreadable_state)?;
     round.unknown.iter().for_each(|unknown| console.warn(&unknown.to_string()));
-    round.understated().iter().for_each(|warning| console.warn(warning));
+    round.unknown_deletion_warning().iter().for_each(|warning| console.warn(warning));
     let plan::Summary { create, change, delete, waiting, unchanged, errors, .. } = round.plan.summary;
     tracing::debug!(plan = round.plan.id, create, change, delete, waiting, unchanged, errors, "planned");
-    Ok(Look { settings, installation, round, runtime })
+    Ok(CommandRound { settings, installation, round, runtime })
 }
 
-/// The runtime for everything that waits for an answer.
-///
-/// # Errors
-/// When the operating system gives no thread.
+/// Starts the runtime for all network access.
 pub fn runtime() -> Result<Runtime, Failure> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -131,10 +116,6 @@ pub fn runtime() -> Result<Runtime, Failure> {
         .map_err(|error| Failure::during("could not start the runtime", &error))
 }
 
-/// Reads a tree.
-///
-/// # Errors
-/// When its folder can't be read.
 pub fn read(settings: &Settings) -> Result<Documents, Failure> {
     if settings.from_git {
         return fetch(settings);
@@ -145,8 +126,8 @@ pub fn read(settings: &Settings) -> Result<Documents, Failure> {
     Ok(spec::read(&snapshot, None))
 }
 
-/// Fetches a tree. Where that can't be done, the commit that was fetched last has to do. Where there is no state yet, none is
-/// made for the clone.
+/// Fetches a tree. When the fetch fails, the last fetched commit is used. Where there is no state yet, the
+/// clone goes to a temporary folder and no state is created.
 fn fetch(settings: &Settings) -> Result<Documents, Failure> {
     let attempt = || format!("could not read the specs of {}", settings.shown());
     let failed = |error: GitError| Failure::during(attempt(), &error).hint(error.hint());
@@ -171,19 +152,19 @@ fn fetch(settings: &Settings) -> Result<Documents, Failure> {
     Ok(spec::read(&snapshot, None))
 }
 
-/// Fetches on a thread of its own, which is left to itself when it takes too long.
+/// Fetches on a thread of its own, which is abandoned at the timeout.
 fn fetched(mirror: &Arc<Mirror>) -> Result<Fetched, GitError> {
     let (tell, done) = mpsc::channel();
     let on_thread = Arc::clone(mirror);
     std::thread::spawn(move || tell.send(on_thread.fetch()));
-    done.recv_timeout(mirror.timeout()).unwrap_or_else(|_| Err(mirror.late()))
+    done.recv_timeout(mirror.timeout()).unwrap_or_else(|_| Err(mirror.timeout_error()))
 }
 
-/// Opens the installation of a tree.
-///
-/// # Errors
-/// When its state or keys can't be read.
-pub fn open(settings: &Settings, access: Access, console: &mut Console) -> Result<Installation, Failure> {
+pub fn open(
+    settings: &Settings,
+    access: StateAccess,
+    console: &mut Console,
+) -> Result<Installation, Failure> {
     Ok(Installation {
         state: open_state(settings, access, console)?.map(Arc::new),
         secrets: Arc::new(secret_store(settings, access)?),
@@ -194,19 +175,15 @@ pub fn open(settings: &Settings, access: Access, console: &mut Console) -> Resul
     })
 }
 
-/// The state could not be read.
 pub fn unreadable_state(error: StateError) -> Failure {
     Failure::of_state("could not read the state", &error)
 }
 
-/// Before anything is written to the tree's own folder, git is told to leave it alone: it holds keys.
-///
-/// # Errors
-/// When the folder can't be written.
-pub fn prepare(settings: &Settings, access: Access) -> Result<(), Failure> {
+/// Writes the `.gitignore` before anything else is written to the tree's own folder, which contains keys.
+pub fn prepare(settings: &Settings, access: StateAccess) -> Result<(), Failure> {
     match access {
-        Access::ReadOnly | Access::Existing => Ok(()),
-        Access::Write | Access::Serve => settings
+        StateAccess::ReadOnly | StateAccess::Existing => Ok(()),
+        StateAccess::Write | StateAccess::Serve => settings
             .ignore_own_folder()
             .map_err(|error| {
                 Failure::during(format!("could not write `.streamfleet` in the tree `{}`", settings.tree_as_given), &error)
@@ -215,18 +192,18 @@ pub fn prepare(settings: &Settings, access: Access) -> Result<(), Failure> {
     }
 }
 
-/// Opens the state and passes on what it has to say about its own health.
+/// Opens the state and prints its warnings.
 pub fn open_state(
     settings: &Settings,
-    access: Access,
+    access: StateAccess,
     console: &mut Console,
 ) -> Result<Option<State>, Failure> {
     prepare(settings, access)?;
     let dir = &settings.state_dir;
     let opened = match access {
-        Access::ReadOnly => State::read(dir),
-        Access::Existing => waiting(dir, access, console, |wait| State::open_existing(dir, wait)),
-        Access::Write | Access::Serve => {
+        StateAccess::ReadOnly => State::read(dir),
+        StateAccess::Existing => waiting(dir, access, console, |wait| State::open_existing(dir, wait)),
+        StateAccess::Write | StateAccess::Serve => {
             waiting(dir, access, console, |wait| State::open_after(dir, wait)).map(Some)
         }
     };
@@ -238,12 +215,12 @@ pub fn open_state(
     Ok(state)
 }
 
-/// Does something that waits for other processes that use the state, and says for which.
+/// Runs an operation that may wait for another process using the state, and tells the user which.
 pub fn waiting<T>(
     dir: &Utf8Path,
-    access: Access,
+    access: StateAccess,
     console: &mut Console,
-    open: impl FnOnce(&mut Wait<'_>) -> T,
+    open: impl FnOnce(&mut LockWait<'_>) -> T,
 ) -> T {
     let at_most = access.patience();
     let mut tell = |holder: Option<u32>| {
@@ -253,24 +230,23 @@ pub fn waiting<T>(
             at_most.as_secs()
         ));
     };
-    open(&mut Wait { at_most, tell: &mut tell })
+    open(&mut LockWait { at_most, tell: &mut tell })
 }
 
-/// The keys of the installation and the places that secrets are in.
-pub fn secret_store(settings: &Settings, access: Access) -> Result<SecretStore, Failure> {
+pub fn secret_store(settings: &Settings, access: StateAccess) -> Result<SecretStore, Failure> {
     let variable = |name: &str| std::env::var(name).ok().map(SecretString::from);
     Ok(SecretStore::new(settings.secrets_dir.clone(), variable, keyring(settings, access)?))
 }
 
-/// The keys of the installation. Without any, a dry run can still compare what it can't open; it makes none that it would
-/// leave behind.
-pub fn keyring(settings: &Settings, access: Access) -> Result<Keyring, Failure> {
+/// Loads the keys of the installation. `Access::ReadOnly` and `Access::Existing` create none: without
+/// keys they use temporary ones, so that a dry run can still compare what it can't open.
+pub fn keyring(settings: &Settings, access: StateAccess) -> Result<Keyring, Failure> {
     prepare(settings, access)?;
     let attempt = || format!("could not read the keys in `{}`", settings.state_dir);
     state::finish_restore(&settings.state_dir).map_err(|error| Failure::of_state(attempt(), &error))?;
     let keyring = match access {
-        Access::Write | Access::Serve => Keyring::load_or_create(&settings.state_dir),
-        Access::ReadOnly | Access::Existing => match Keyring::load(&settings.state_dir) {
+        StateAccess::Write | StateAccess::Serve => Keyring::load_or_create(&settings.state_dir),
+        StateAccess::ReadOnly | StateAccess::Existing => match Keyring::load(&settings.state_dir) {
             Ok(None) => Keyring::ephemeral(),
             Ok(Some(keyring)) => Ok(keyring),
             Err(error) => Err(error),
@@ -279,31 +255,33 @@ pub fn keyring(settings: &Settings, access: Access) -> Result<Keyring, Failure> 
     keyring.map_err(|error| Failure::of_secret(attempt(), &error))
 }
 
-impl Look {
-    /// For what waits for an answer of a target.
+impl CommandRound {
     pub fn runtime(&self) -> &Handle {
         self.runtime.handle()
     }
 
-    /// Does what the plan says.
+    /// Carries out the plan.
     ///
     /// # Errors
-    /// When there is no state to keep book in. Steps that fail are in the report.
-    pub fn execute(&self, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Report, Failure> {
+    /// When there is no state to record it in. Failed steps are in the report.
+    pub fn execute(
+        &self,
+        progress: &mut dyn FnMut(ExecutionProgress<'_>),
+    ) -> Result<ExecutionReport, Failure> {
         let Some(state) = &self.installation.state else {
             return Err(Failure::new("nothing can be applied without a state"));
         };
         let actor = actor();
-        Waits::default().record(&self.round, state, &actor, Timestamp::now());
-        let clerk = Clerk { state, clock: &Timestamp::now, actor: &actor };
+        WaitingChanges::default().record(&self.round, state, &actor, Timestamp::now());
+        let clerk = Recorder { state, clock: &Timestamp::now, actor: &actor };
         let report = self.runtime.block_on(self.round.execute(clerk, progress));
         if let Some(mirror) = self.settings.mirror().filter(|_| report.failed.is_empty()) {
-            mirror.settled(&self.round.plan.inputs.revision);
+            mirror.settle_rewrite(&self.round.plan.inputs.revision);
         }
         Ok(report)
     }
 
-    /// Where the fleets that this plan changes have their manifests.
+    /// The manifest folders of the fleets that this plan changes.
     pub fn written_folders(&self) -> Vec<String> {
         let changed = self.round.plan.fleets.iter().filter(|fleet| fleet.ordered_steps().next().is_some());
         let folders = changed.filter_map(|fleet| self.round.folder_of(&fleet.fleet));
@@ -311,18 +289,18 @@ impl Look {
     }
 }
 
-/// Who runs the command, for the audit trail.
+/// Identifies the user for the audit trail.
 pub fn actor() -> String {
     format!("{} (command line)", user())
 }
 
-/// Who runs the command: the user of the process, and beside it what the environment says, which anybody can set.
+/// The user of the process, and beside it the name from the environment, which anyone can set.
 pub fn user() -> String {
     let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     named(rustix::process::geteuid().as_raw(), &users, |name| std::env::var(name).ok())
 }
 
-/// A user as `/etc/passwd` has it, or its number where that has none, as in a container.
+/// Looks a user up in `/etc/passwd`. Falls back to the number, as in a container.
 fn named(uid: u32, users: &str, variable: impl Fn(&str) -> Option<String>) -> String {
     let is_it = |line: &&str| line.split(':').nth(2).and_then(|field| field.parse().ok()) == Some(uid);
     let name = users.lines().find(is_it).and_then(|line| line.split(':').next());

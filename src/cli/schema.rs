@@ -1,4 +1,4 @@
-//! `streamfleet schema`: the JSON Schemas, for editors.
+//! `streamfleet schema`: prints the JSON Schemas, for editors.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::Args;
@@ -10,27 +10,23 @@ use crate::cli::failure::Failure;
 use crate::names::Kind;
 use crate::spec;
 
-/// Print the JSON Schema of a kind of document, of the config file or of a plan, or the OpenAPI document of the API; or list
-/// the names of all.
+/// Print the JSON Schema of a kind of document, of the config file or of a plan, or the OpenAPI document of
+/// the API. Without a name, list all names.
 #[derive(Debug, Args)]
 pub struct Schema {
-    /// What to print the schema of: organization, base-domain, identity-provider, cloud-account, fleet, cluster, config,
-    /// plan or openapi.
+    /// The schema to print: organization, base-domain, identity-provider, cloud-account, fleet, cluster,
+    /// config, plan or openapi.
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// Write all schemas to a folder instead, over those of another version.
+    /// Write all schemas to a folder instead, replacing those of another version.
     #[arg(long, value_name = "DIR", conflicts_with = "name")]
     out: Option<Utf8PathBuf>,
 }
 
-/// The name of the config file's schema.
 pub const CONFIG: &str = "config";
-/// The name of the plan's schema.
 const PLAN: &str = "plan";
-/// The name of the description of the API.
 const OPENAPI: &str = "openapi";
 
-/// Runs the verb.
 pub fn run(verb: &Schema, console: &mut Console) -> Result<u8, Failure> {
     match (&verb.name, &verb.out) {
         (Some(name), _) => console.print(&text(&find(name)?)?)?,
@@ -40,7 +36,6 @@ pub fn run(verb: &Schema, console: &mut Console) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// Everything that has a schema.
 pub fn names() -> impl Iterator<Item = &'static str> {
     Kind::ALL.into_iter().map(Kind::singular).chain([CONFIG, PLAN, OPENAPI])
 }
@@ -55,7 +50,7 @@ fn find(name: &str) -> Result<Value, Failure> {
     }
 }
 
-/// A name that nothing has, after what was looked for under it.
+/// Returns the error for an unknown name, with the nearest known one or a list.
 pub fn unknown_name<'a>(looked_for: &str, name: &str, names: impl Iterator<Item = &'a str>) -> Failure {
     let names: Vec<&str> = names.collect();
     let hint = match spec::describe::nearest(name, names.iter().copied()) {
@@ -65,7 +60,6 @@ pub fn unknown_name<'a>(looked_for: &str, name: &str, names: impl Iterator<Item 
     Failure::usage(format!("{looked_for} `{name}`")).hint(hint)
 }
 
-/// The schema of a kind's documents as a file has it.
 pub fn document_text(kind: Kind) -> Result<String, Failure> {
     text(&spec::schema::document(kind))
 }

@@ -1,4 +1,4 @@
-//! `streamfleet secret`: seal values so that they can stand in a file that others read.
+//! `streamfleet secret`: seals values, so that files with them can be shared.
 
 use std::io::Read as _;
 
@@ -8,13 +8,13 @@ use serde_json::json;
 
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
-use crate::cli::round::{self, Access};
+use crate::cli::round::{self, StateAccess};
 use crate::cli::settings::{Settings, TreeArgs};
-use crate::cli::{exit, saved};
+use crate::cli::{exit, saved_plan};
 use crate::names::{Digest, Domain, Identifier, Kind, SecretRef, SpecPath};
 use crate::secret::{self, Keyring};
 use crate::source::directory;
-use crate::spec::{self, Entry, SECRET_FIELDS, SecretValue, Snapshot, edit};
+use crate::spec::{self, SECRET_FIELDS, SecretValue, Snapshot, SnapshotEntry, edit};
 
 /// Seal secrets, and seal them again to a new identity.
 #[derive(Debug, Subcommand)]
@@ -31,30 +31,31 @@ pub enum Secret {
 /// streamfleet secret encrypt BaseDomain/acme/kafka.example.com#tls_key TREE < key.pem
 #[derive(Debug, Args)]
 pub struct Encrypt {
-    /// Which field of which resource the value is for; the block opens nowhere else. One of Fleet/…#kubeconfig,
-    /// BaseDomain/…#tls_key (named by its derived domain) and CloudAccount/…#credentials.
+    /// The field and resource that the value is for; the block can't be opened anywhere else. One of
+    /// Fleet/…#kubeconfig, BaseDomain/…#tls_key (named by its derived domain) and CloudAccount/…#credentials.
     #[arg(value_name = "KIND/ORGANIZATION/NAME#FIELD")]
     reference: String,
     #[command(flatten)]
     tree: TreeArgs,
-    /// Seal to this recipient, as `streamfleet secret recipient` prints it, where the installation's own identity is
-    /// not at hand.
+    /// Seal to this recipient, as `streamfleet secret recipient` prints it, where the installation's own
+    /// identity is not available.
     #[arg(long, value_name = "AGE RECIPIENT")]
     recipient: Option<String>,
 }
 
-/// Seal every secret that stands in the tree in the clear, in its place, changing nothing else in the files.
+/// Seal every plain-text secret of the tree in place, and change nothing else in the files.
 ///
-/// The tree can then be put into git. A secret that was in git in the clear before has to be replaced: its history keeps it.
+/// The tree can then be put into git. Replace secrets that were in git in plain text: the history keeps them.
 #[derive(Debug, Args)]
 pub struct Seal {
     #[command(flatten)]
     tree: TreeArgs,
 }
 
-/// Make a new identity and seal every encrypted block of the tree to it again, changing nothing else in the files.
+/// Create a new identity and seal every encrypted block of the tree to it again, and change nothing else in
+/// the files.
 ///
-/// Older identities are kept, so that older revisions of the tree still open.
+/// Older identities are kept, so that older revisions of the tree can still be opened.
 #[derive(Debug, Args)]
 pub struct Rotate {
     #[command(flatten)]
@@ -68,10 +69,9 @@ pub struct Recipient {
     tree: TreeArgs,
 }
 
-/// The most that a secret may weigh, in bytes: no key, kubeconfig or credentials file is near it.
+/// The largest secret, in bytes. Keys, kubeconfigs and credentials files are far smaller.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Runs the verb.
 pub fn run(verb: &Secret, console: &mut Console) -> Result<u8, Failure> {
     match verb {
         Secret::Encrypt(verb) => encrypt(verb, console),
@@ -79,7 +79,7 @@ pub fn run(verb: &Secret, console: &mut Console) -> Result<u8, Failure> {
         Secret::Rotate(verb) => rotate(verb, console),
         Secret::Recipient(verb) => {
             let settings = Settings::settle(&verb.tree)?;
-            console.print(&format!("{}\n", round::keyring(&settings, Access::Write)?.recipient()))?;
+            console.print(&format!("{}\n", round::keyring(&settings, StateAccess::Write)?.recipient()))?;
             Ok(exit::OK)
         }
     }
@@ -89,7 +89,7 @@ fn encrypt(verb: &Encrypt, console: &mut Console) -> Result<u8, Failure> {
     let reference = reference(&verb.reference)?;
     let recipient = match &verb.recipient {
         Some(recipient) => recipient.clone(),
-        None => round::keyring(&Settings::settle(&verb.tree)?, Access::Write)?.recipient(),
+        None => round::keyring(&Settings::settle(&verb.tree)?, StateAccess::Write)?.recipient(),
     };
     let value = read_value(console)?;
     let armour = secret::seal(&recipient, &reference, &value)
@@ -99,7 +99,7 @@ fn encrypt(verb: &Encrypt, console: &mut Console) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// Understands which field is meant, and refuses what could never be opened.
+/// Parses the reference to a field, and refuses one whose block could never be opened.
 fn reference(text: &str) -> Result<SecretRef, Failure> {
     let wrong = |message: String| {
         Failure::usage(message).hint("for example: BaseDomain/acme/kafka.example.com#tls_key")
@@ -139,7 +139,7 @@ fn read_value(console: &mut Console) -> Result<SecretString, Failure> {
 
 fn rotate(verb: &Rotate, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
-    let mut keyring = round::keyring(&settings, Access::Write)?;
+    let mut keyring = round::keyring(&settings, StateAccess::Write)?;
     // Held to the end, so that two rotations don't seal the same files.
     let _lock = keyring
         .add_identity()
@@ -151,7 +151,7 @@ fn rotate(verb: &Rotate, console: &mut Console) -> Result<u8, Failure> {
 
 fn seal(verb: &Seal, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
-    let keyring = round::keyring(&settings, Access::Write)?;
+    let keyring = round::keyring(&settings, StateAccess::Write)?;
     let secrets = write(&settings, &sealed(&settings, &keyring)?, "sealed", "run it again", console)?;
     if secrets == 0 {
         console.print("No secret stands in the clear.\n")?;
@@ -174,7 +174,7 @@ fn tell_recipient(
     Ok(exit::OK)
 }
 
-/// Writes the files, each only if nobody changed it since it was read, and gives how many secrets were sealed.
+/// Writes the files, each only if it is unchanged since it was read. Returns how many secrets were sealed.
 fn write(
     settings: &Settings,
     files: &[SealedFile],
@@ -189,29 +189,28 @@ fn write(
         if Digest::of(&now) != *read {
             return Err(Failure::new(format!("{}: it changed since it was read", attempt())).hint(hint));
         }
-        saved::replace(&path, text.as_bytes()).map_err(|error| Failure::during(attempt(), &error))?;
+        saved_plan::replace(&path, text.as_bytes()).map_err(|error| Failure::during(attempt(), &error))?;
         console.print(&format!("{file}: {sealed} {what}\n"))?;
     }
     Ok(files.iter().map(|file| file.sealed).sum())
 }
 
-/// A file with its secrets sealed.
 struct SealedFile {
     file: SpecPath,
-    /// The digest of what was read.
+    /// The digest of the file as it was read.
     read: Digest,
     text: String,
     sealed: usize,
 }
 
-/// Seals every block of every file again, and writes nothing yet: a file that can't be done stops the rest too.
+/// Seals every encrypted block again, without writing. One failing file stops all.
 fn rotated(settings: &Settings, keyring: &Keyring) -> Result<Vec<SealedFile>, Failure> {
     each_file(&scan(settings)?, "could not seal the secrets of", " again", |file, text, attempt| {
         secret::rotate_text(text, file, keyring).map_err(|error| Failure::of_secret(attempt, &error))
     })
 }
 
-/// Seals every plain secret of every file, and writes nothing yet: a file that can't be done stops the rest too.
+/// Seals every plain-text secret, without writing. One failing file stops all.
 fn sealed(settings: &Settings, keyring: &Keyring) -> Result<Vec<SealedFile>, Failure> {
     let snapshot = scan(settings)?;
     let documents = spec::read(&snapshot, None);
@@ -227,7 +226,7 @@ fn sealed(settings: &Settings, keyring: &Keyring) -> Result<Vec<SealedFile>, Fai
         };
         let (mut text, mut sealed) = (text.to_owned(), 0);
         for document in &parsed.documents {
-            let refused = |refusal: edit::Refusal| {
+            let refused = |refusal: edit::EditRefusal| {
                 Failure::new(format!("{attempt}: {}", refusal.message())).hint(refusal.hint())
             };
             for (field, secret) in document.spec.secrets() {
@@ -253,7 +252,8 @@ fn scan(settings: &Settings) -> Result<Snapshot, Failure> {
     })
 }
 
-/// The files of which some secrets were sealed, by what gives the new text and their number. It is told what is attempted.
+/// Collects the files in which `seal` sealed anything. It takes the file, its text and a description of the
+/// attempt for errors, and returns the new text and the number of sealed secrets.
 fn each_file(
     snapshot: &Snapshot,
     verb: &str,
@@ -264,11 +264,11 @@ fn each_file(
     for (file, entry) in &snapshot.entries {
         let attempt = || format!("{verb} `{file}`{again}; no file was changed");
         let (text, digest) = match entry {
-            Entry::File { bytes, digest } => {
+            SnapshotEntry::File { bytes, digest } => {
                 let text = std::str::from_utf8(bytes).map_err(|error| Failure::during(attempt(), &error))?;
                 (text, digest)
             }
-            Entry::Unreadable { message, hint, .. } => {
+            SnapshotEntry::Unreadable { message, hint, .. } => {
                 return Err(Failure::new(format!("{}: {message}", attempt())).hint(hint.clone()));
             }
         };

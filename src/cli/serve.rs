@@ -1,4 +1,4 @@
-//! `streamfleet serve`: keep everything as the specs say.
+//! `streamfleet serve`: runs the daemon.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,31 +11,31 @@ use secrecy::SecretString;
 use crate::cli::console::Console;
 use crate::cli::exit;
 use crate::cli::failure::Failure;
-use crate::cli::last_used::Compared;
+use crate::cli::last_used::SettingsComparison;
 use crate::cli::reload::reload;
-use crate::cli::round::{self, Access};
+use crate::cli::round::{self, StateAccess};
 use crate::cli::settings::{InstallationArgs, Settings, TreeArgs};
-use crate::daemon::{self, Lost, Reloaded, Setup, Source};
+use crate::daemon::{self, DaemonError, Reloaded, Setup, SpecSource};
 use crate::source::git::GitError;
 use crate::state::StateError;
 use crate::vitals::Vitals;
 
 /// Keep everything as the specs say, until a signal ends it.
 ///
-/// What changes in the files, or is pushed to the branch of the git repository that the settings name, is planned and
-/// applied as `apply --yes` would; drift on Kubernetes clusters is seen when it
-/// happens, and corrected. What waits, waits. One line is logged for each decision, and for each change of how a fleet or a
-/// cluster is.
+/// Changes in the files, or commits pushed to the branch of the git repository that the settings name, are
+/// planned and applied as `apply --yes` would. Drift on Kubernetes clusters is seen when it happens, and
+/// corrected. What waits keeps waiting. Each decision is logged on one line, and so is each change of the
+/// status of a fleet or cluster.
 ///
-/// Exit codes: 0 ended by a signal, 1 a problem, 4 the state folder was taken away.
+/// Exit codes: 0 ended by a signal, 1 a problem, 4 the state folder was removed.
 #[derive(Debug, Args)]
 pub struct Serve {
-    /// The folder of spec files. By default the git repository that the settings name, and else this folder.
+    /// The folder of spec files. Default: the git repository of the settings, otherwise the current folder.
     #[arg(long, value_name = "DIR")]
     specs: Option<Utf8PathBuf>,
     #[command(flatten)]
     installation: InstallationArgs,
-    /// Log lines that people read, or an object of JSON on each line. Without this, a service of systemd logs to the journal.
+    /// Log plain lines, or a JSON object on each line. Without this, a systemd service logs to the journal.
     #[arg(long, value_enum)]
     pub log_format: Option<LogFormat>,
 }
@@ -43,19 +43,18 @@ pub struct Serve {
 /// The form of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// Lines that people read.
+    /// Lines for people.
     Text,
-    /// An object of JSON on each line.
+    /// A JSON object on each line.
     Json,
 }
 
-/// Runs the verb.
 pub fn run(verb: &Serve, console: &mut Console) -> Result<u8, Failure> {
     let tree = TreeArgs { tree: verb.specs.clone(), installation: verb.installation.clone() };
     let settings = Settings::settle(&tree)?;
-    let mut used = Compared::of(&settings)?;
+    let mut used = SettingsComparison::of(&settings)?;
     used.refuse()?;
-    let installation = round::open(&settings, Access::Serve, console)?;
+    let installation = round::open(&settings, StateAccess::Serve, console)?;
     used.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     if let Err(Failure { chain, hint, .. }) = used.remember(true) {
         tracing::warn!(hint, "{}", chain.join(": "));
@@ -69,7 +68,7 @@ pub fn run(verb: &Serve, console: &mut Console) -> Result<u8, Failure> {
     let reload = Box::new(move || {
         let config = reload(&tree, &settings).map(|anew| {
             settings = anew;
-            let remembered = Compared::of(&settings).and_then(|used| used.remember(true));
+            let remembered = SettingsComparison::of(&settings).and_then(|used| used.remember(true));
             if let Err(Failure { chain, hint, .. }) = remembered {
                 tracing::warn!(hint, "{}", chain.join(": "));
             }
@@ -79,19 +78,19 @@ pub fn run(verb: &Serve, console: &mut Console) -> Result<u8, Failure> {
     });
     let setup = Setup { installation, source, socket, webhook_secret, actor, vitals, reload };
     let ended = daemon::run(setup);
-    // Threads that are left may still have the state.
-    state.iter().for_each(|state| state.leave_snapshot());
+    // Threads that still run may share the state, so `Drop` may come too late for this.
+    state.iter().for_each(|state| state.write_snapshot());
     ended.map_err(failure)?;
     tracing::info!("stopped");
     Ok(exit::OK)
 }
 
-fn source(settings: &Settings) -> Source {
+fn source(settings: &Settings) -> SpecSource {
     match settings.mirror() {
-        None => Source::Folder(settings.tree.clone()),
+        None => SpecSource::Folder(settings.tree.clone()),
         Some(mirror) => {
             let interval = Duration::from_secs(u64::from(settings.config.source.interval_seconds));
-            Source::Git(Arc::new(mirror), interval)
+            SpecSource::Git(Arc::new(mirror), interval)
         }
     }
 }
@@ -103,7 +102,7 @@ fn webhook_secret(settings: &Settings) -> Result<Option<SecretString>, Failure> 
     Ok(secret.map_err(failed)?.flatten())
 }
 
-/// The same while it runs. What can't be read takes nothing away.
+/// Reloads the secret of webhooks. When it can't be read, the former one stays valid.
 fn webhook_secret_anew(settings: &Settings) -> Option<SecretString> {
     webhook_secret(settings).unwrap_or_else(|Failure { chain, hint, .. }| {
         let error = chain.join(": ");
@@ -116,13 +115,13 @@ fn webhook_secret_anew(settings: &Settings) -> Option<SecretString> {
     })
 }
 
-fn failure(lost: Lost) -> Failure {
+fn failure(lost: DaemonError) -> Failure {
     match lost {
-        Lost::State(error @ StateError::Gone { .. }) => {
+        DaemonError::State(error @ StateError::Gone { .. }) => {
             Failure { code: exit::STATE_GONE, ..round::unreadable_state(error) }
         }
-        Lost::State(error) => round::unreadable_state(error),
-        Lost::Closed(closed) => Failure::during(closed.to_string(), &closed).hint(closed.hint()),
+        DaemonError::State(error) => round::unreadable_state(error),
+        DaemonError::Closed(closed) => Failure::during(closed.to_string(), &closed).hint(closed.hint()),
         lost => Failure::new(lost.to_string()),
     }
 }
@@ -134,8 +133,8 @@ mod tests {
     #[test]
     fn a_state_that_was_taken_away_is_told_by_a_code_of_its_own_for_which_the_unit_starts_nothing_anew() {
         let unit = include_str!("../../systemd/streamfleet.service");
-        let gone = failure(Lost::State(StateError::Gone { dir: "state".into() }));
+        let gone = failure(DaemonError::State(StateError::Gone { dir: "state".into() }));
         assert!(unit.contains(&format!("\nRestartPreventExitStatus={}\n", gone.code)));
-        assert_eq!((gone.code, failure(Lost::Died).code), (exit::STATE_GONE, exit::PROBLEM));
+        assert_eq!((gone.code, failure(DaemonError::ThreadPanicked).code), (exit::STATE_GONE, exit::PROBLEM));
     }
 }

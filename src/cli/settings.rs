@@ -1,4 +1,4 @@
-//! Which tree, state, output and secrets a verb works with: from flags, the environment, a config file or the defaults.
+//! The tree, state, output and secrets of a verb: from flags, the environment, a config file or the defaults.
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
 
@@ -8,41 +8,42 @@ use secrecy::SecretString;
 
 use crate::cli::failure::Failure;
 use crate::cli::{command, credentials, paths};
-use crate::config::{Config, Content, GIVEN_TOGETHER, not_emails};
+use crate::config::{Config, GIVEN_TOGETHER, ManifestsFile, not_emails};
 use crate::source::git::Mirror;
 use crate::spec::SourceId;
 use crate::spec::describe::nearest;
 use crate::state::State;
 
-/// The folder in a tree for what is kept there by default, with a dot, so that no spec is read from it.
+/// The default folder in a tree for everything that is kept there. No spec is read from it, because its name
+/// begins with a dot.
 pub const OWN_FOLDER: &str = ".streamfleet";
-/// A `.gitignore` that ignores everything beside and below it, itself too.
+/// A `.gitignore` that ignores its whole folder, itself included.
 pub const IGNORE_ALL: &str = "*\n";
 
-/// The variable of the token for a git repository over https.
+/// The variable with the token for a git repository over https.
 const GIT_TOKEN: &str = "STREAMFLEET_GIT_TOKEN";
 
-/// The variable of the super users, with commas.
+/// The variable with the e-mail addresses of super users, separated by commas.
 pub const SUPER_USERS: &str = "STREAMFLEET_SUPER_USER_EMAILS";
 
-/// The largest file of an operator's manifests that is read, in bytes; Strimzi's has less than one MiB.
+/// The largest manifests file of an operator, in bytes. Strimzi's has less than 1 MiB.
 const MAX_MANIFESTS: u64 = 16 << 20;
 
 /// The spec tree and the installation that a verb works with.
 #[derive(Debug, Args)]
 pub struct TreeArgs {
-    /// The folder of spec files. By default the git repository that the settings name, and else this folder.
+    /// The folder of spec files. Default: the git repository of the settings, otherwise the current folder.
     #[arg(value_name = "TREE")]
     pub tree: Option<Utf8PathBuf>,
     #[command(flatten)]
     pub installation: InstallationArgs,
 }
 
-/// Where an installation keeps its things. Each has a place inside the tree by default, in a folder that no spec is read
-/// from and that git ignores; where specs are fetched, that folder is beside the settings.
+/// The folders of an installation. By default each is inside the tree, in a folder that is ignored by git and
+/// not read for specs; with `source.git`, that folder is beside the settings.
 #[derive(Debug, Clone, Args)]
 pub struct InstallationArgs {
-    /// The settings of the installation, a TOML file. By default every setting has its default.
+    /// The settings of the installation, a TOML file. Without it, every setting has its default.
     #[arg(long, value_name = "FILE", env = "STREAMFLEET_CONFIG")]
     pub config: Option<Utf8PathBuf>,
     /// The folder of the state. [default: TREE/.streamfleet/state]
@@ -51,48 +52,42 @@ pub struct InstallationArgs {
     /// The folder that directory fleets write to. [default: TREE/.streamfleet/output]
     #[arg(long, value_name = "DIR", env = "STREAMFLEET_OUTPUT_DIR")]
     pub output_dir: Option<Utf8PathBuf>,
-    /// The folder of `from_file` secrets, one folder in it an organization. [default: TREE/.streamfleet/secrets]
+    /// The folder of `from_file` secrets, with one folder for each organization. [default:
+    /// TREE/.streamfleet/secrets]
     #[arg(long, value_name = "DIR", env = "STREAMFLEET_SECRETS_DIR")]
     pub secrets_dir: Option<Utf8PathBuf>,
 }
 
-/// Everything that a verb needs to know before it looks at a spec.
+/// All settings of a verb, resolved before any spec is read.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The tree as the person named it.
+    /// The tree as the user named it.
     pub tree_as_given: Utf8PathBuf,
-    /// What names the tree and the installation on a command line, for the commands that are proposed.
+    /// The arguments that name tree and installation, for suggested commands.
     pub arguments: String,
-    /// What names the installation alone.
+    /// The same without the tree.
     pub flags: String,
-    /// The tree, absolute. A link in it may lead elsewhere later, where others put a new tree in its place. Where specs are
-    /// fetched, the folder that the command runs in.
+    /// The absolute path of the tree, with its links: deployments may replace a tree by changing a link. With
+    /// `source.git`, the current folder.
     pub tree: Utf8PathBuf,
-    /// The same without links.
+    /// The tree with all links resolved.
     pub real_tree: Utf8PathBuf,
-    /// The folder in which `.streamfleet` is, for what has no place of its own: the tree, and where specs are fetched the
-    /// folder of the settings.
+    /// The parent of `.streamfleet`, which contains every folder that has no path of its own. It is the tree
+    /// or, with `source.git`, the folder of the settings.
     pub home: Utf8PathBuf,
-    /// Whether specs are fetched from the git repository of the settings.
     pub from_git: bool,
-    /// The folder of the state.
     pub state_dir: Utf8PathBuf,
-    /// The folder that directory fleets write to.
     pub output_dir: Utf8PathBuf,
-    /// The folder of `from_file` secrets.
     pub secrets_dir: Utf8PathBuf,
-    /// The socket of the daemon that has the state.
     pub socket: Utf8PathBuf,
-    /// The settings of the installation.
     pub config: Config,
-    /// The file of them; none where none is named.
     pub file: Option<Utf8PathBuf>,
-    /// Whether that file says what is done without anybody saying so.
+    /// Whether the file sets `policy.mode`.
     pub names_mode: bool,
 }
 
 impl Settings {
-    /// Settles every setting: a flag or variable wins over the file, the file over the default.
+    /// Resolves every setting: a flag or variable wins over the file, the file over the default.
     ///
     /// # Errors
     /// When the tree is not a folder, or the config file can't be read or understood.
@@ -114,8 +109,10 @@ impl Settings {
             given.unwrap_or_else(|| home.join(OWN_FOLDER).join(name))
         };
         let chosen = choose(state_dir, &config.state_dir, "state");
-        // A daemon with another state is another one.
-        let same_state = state_dir.is_none() || state_dir.as_deref().map(paths::whole) == config.state_dir;
+        // `api.socket` belongs to the daemon of the configured state. With another `--state-dir`, the socket
+        // is in that folder.
+        let same_state =
+            state_dir.is_none() || state_dir.as_deref().map(paths::absolute_path) == config.state_dir;
         let socket = config.api.socket.clone().filter(|_| same_state);
         let settings = Settings {
             socket: socket.unwrap_or_else(|| chosen.join("socket")),
@@ -143,25 +140,23 @@ impl Settings {
         Ok(settings)
     }
 
-    /// The clone of the git repository that specs are fetched from, in the state folder; none where they are in a folder.
+    /// The clone of the git repository, in the state folder; none when the specs are in a folder.
     pub fn mirror(&self) -> Option<Mirror> {
         self.mirror_in(self.state_dir.join("git"))
     }
 
-    /// The same in another folder.
     pub fn mirror_in(&self, place: Utf8PathBuf) -> Option<Mirror> {
         let token = std::env::var(GIT_TOKEN).ok().filter(|token| !token.is_empty());
         let mirror = || Mirror::of(&self.config.source, place, token.map(SecretString::from));
         self.from_git.then(mirror).flatten()
     }
 
-    /// Which tree it is.
     pub fn source(&self) -> SourceId {
         let folder = || SourceId(self.tree.to_string());
         self.mirror().map_or_else(folder, |mirror| mirror.source())
     }
 
-    /// A path as the person would write it: below the tree as they named it.
+    /// Writes a path below the tree as the user named the tree.
     pub fn shorten(&self, path: &Utf8Path) -> String {
         match path.strip_prefix(&self.tree) {
             Ok(below) if self.from_git => below.to_string(),
@@ -170,7 +165,7 @@ impl Settings {
         }
     }
 
-    /// Where specs come from, for a person.
+    /// The source of the specs, for messages.
     pub fn shown(&self) -> String {
         match self.mirror() {
             Some(mirror) => mirror.source().0,
@@ -178,13 +173,13 @@ impl Settings {
         }
     }
 
-    /// A folder of a tree has no installation of its own: a second state would not know what the first made.
+    /// Refuses a folder inside a tree that was applied: a second state would not know its objects.
     fn refuse_part_of_a_tree(&self) -> Result<(), Failure> {
         if self.state_dir != self.real_tree.join(OWN_FOLDER).join("state") || self.state_dir.is_dir() {
             return Ok(());
         }
         let mut above = self.real_tree.ancestors().skip(1);
-        match above.find(|folder| State::remembers(&folder.join(OWN_FOLDER).join("state"))) {
+        match above.find(|folder| State::has_applied_records(&folder.join(OWN_FOLDER).join("state"))) {
             None => Ok(()),
             Some(whole) => Err(Failure::new(format!(
                 "`{}` is a part of the spec tree `{whole}`, which was applied as a whole",
@@ -196,7 +191,7 @@ impl Settings {
         }
     }
 
-    /// Manifests among the specs would be read as specs.
+    /// Refuses an output folder where manifests would be read as specs.
     fn refuse_output_among_specs(&self) -> Result<(), Failure> {
         let output = std::path::absolute(&self.output_dir).unwrap_or_else(|_| self.output_dir.clone().into());
         let inner = [&self.tree, &self.real_tree].into_iter().find_map(|tree| output.strip_prefix(tree).ok());
@@ -211,10 +206,7 @@ impl Settings {
         .hint("choose a folder beside the tree, or one whose name begins with a dot"))
     }
 
-    /// Makes git leave the folder in the tree alone, where anything is kept in it. A file that is there already stays.
-    ///
-    /// # Errors
-    /// When the folder or the file can't be written.
+    /// Writes a `.gitignore` into the tree's own folder, if it is used. An existing file stays.
     pub fn ignore_own_folder(&self) -> io::Result<()> {
         let own = self.home.join(OWN_FOLDER);
         if ![&self.state_dir, &self.output_dir, &self.secrets_dir].iter().any(|dir| dir.starts_with(&own)) {
@@ -229,10 +221,10 @@ impl Settings {
     }
 }
 
-/// The super users that the environment names; none where it doesn't say.
+/// The super users named in the environment; none if the variable is empty or not set.
 ///
 /// # Errors
-/// When something among them is no e-mail address.
+/// When an entry is no e-mail address.
 pub fn super_users_by_variable() -> Result<Option<Vec<String>>, Failure> {
     let Ok(text) = std::env::var(SUPER_USERS) else { return Ok(None) };
     let named: Vec<String> =
@@ -244,9 +236,8 @@ pub fn super_users_by_variable() -> Result<Option<Vec<String>>, Failure> {
     }
 }
 
-/// The folder that a file of settings is in.
 pub fn folder_of(file: &Utf8Path) -> Utf8PathBuf {
-    let file = paths::whole(file);
+    let file = paths::absolute_path(file);
     file.parent().map_or_else(|| file.clone(), Utf8Path::to_owned)
 }
 
@@ -262,25 +253,24 @@ fn canonical_tree(tree: &Utf8Path) -> Result<Utf8PathBuf, Failure> {
     Ok(canonical)
 }
 
-/// A path as it was named, so that it leads where its links lead whenever it is gone. What is above a folder in which a link
-/// leads can't be told by its name: none then.
+/// The absolute path with its links unresolved, so that a changed link is followed later. None for paths with
+/// `..`: behind a link, the parent can't be derived from the name.
 fn absolute(path: &Utf8Path) -> Option<Utf8PathBuf> {
     let path = Utf8PathBuf::from_path_buf(std::path::absolute(path).ok()?).ok()?;
     let is_above = path.components().any(|part| part == Utf8Component::ParentDir);
-    // Without a slash at its end.
+    // Removes a trailing slash.
     (!is_above).then(|| path.components().collect())
 }
 
-/// What to do about one folder for two purposes.
 pub const OWN_FOLDERS: &str = "give each of them a folder of its own";
 
-/// Whether two of the folders of state, output and secrets are the same one.
+/// Refuses one folder for two of state, output and secrets.
 ///
 /// # Errors
-/// Which, as a sentence.
+/// Which two, as a sentence.
 pub fn refuse_shared_folder(folders: [Option<&Utf8PathBuf>; 3]) -> Result<(), String> {
     const NAMES: [&str; 3] = ["state_dir", "output_dir", "secrets_dir"];
-    // A folder that is not there yet has no links in it.
+    // A folder that doesn't exist yet has no links to resolve.
     let place = |folder: &Utf8PathBuf| {
         folder.canonicalize().or_else(|_| std::path::absolute(folder)).unwrap_or_else(|_| folder.into())
     };
@@ -297,10 +287,7 @@ pub fn refuse_shared_folder(folders: [Option<&Utf8PathBuf>; 3]) -> Result<(), St
     Ok(())
 }
 
-/// Reads a file of settings: the keys that are in it, and all settings, with the defaults of what it leaves out.
-///
-/// # Errors
-/// When it can't be read or understood.
+/// Reads a file of settings. Returns the keys in the file, and all settings with their defaults.
 pub fn read_config(path: &Utf8Path) -> Result<(toml::Table, Config), Failure> {
     let unread = |error: std::io::Error| {
         let failure = Failure::during(format!("could not read the config file `{path}`"), &error);
@@ -322,13 +309,12 @@ pub fn read_config(path: &Utf8Path) -> Result<(toml::Table, Config), Failure> {
     })?;
     let folder = path.parent().unwrap_or(Utf8Path::new(""));
     for release in config.operators.strimzi.values_mut() {
-        release.content = Content::of(read_manifests(&folder.join(&release.manifests)));
+        release.content = ManifestsFile::of(read_manifests(&folder.join(&release.manifests)));
     }
     Ok((table, config))
 }
 
-/// What to do about settings that can't be understood: the key or the word that was likely meant, where the message lists what
-/// there is.
+/// The hint for settings that can't be parsed: the name that was likely meant, if the message lists names.
 fn hint(message: &str) -> String {
     if message.contains(GIVEN_TOGETHER) {
         return "take what is lacking from what `streamfleet config sample` prints, or leave the table out"
@@ -346,7 +332,7 @@ fn hint(message: &str) -> String {
     }
 }
 
-/// The bytes of an operator's manifests. That they can't be read concerns only the fleets that ask for them.
+/// Reads the manifests of an operator. An error concerns only the fleets that use them.
 fn read_manifests(path: &Utf8Path) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     let read =

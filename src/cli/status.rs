@@ -1,37 +1,36 @@
-//! `streamfleet status`: how is everything?
+//! `streamfleet status`: shows the status of all fleets and clusters.
 
 use clap::Args;
 
 use crate::catalog::Gauge;
 use crate::cli::console::Console;
+use crate::cli::daemon_client::{DaemonRequest, RunningDaemon};
 use crate::cli::exit;
 use crate::cli::failure::Failure;
-use crate::cli::format::Format;
-use crate::cli::round::{self, Access, Look};
-use crate::cli::running::{Question, Running};
+use crate::cli::format::OutputFormat;
+use crate::cli::round::{self, CommandRound, StateAccess};
 use crate::cli::settings::{Settings, TreeArgs};
 use crate::plan::plain;
 use crate::state::JournalEntry;
-use crate::views::status::{self, Line};
+use crate::views::status::{self, StatusLine};
 
-/// Show how every fleet and cluster stands, and what an interrupted apply left.
+/// Show the status of every fleet and cluster, and what an interrupted apply left unfinished.
 #[derive(Debug, Args)]
 pub struct Status {
     #[command(flatten)]
     tree: TreeArgs,
     /// Print a table, JSON or YAML.
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = OutputFormat::Human)]
+    format: OutputFormat,
 }
 
-/// Runs the verb.
 pub fn run(verb: &Status, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
     let shown = settings.shown();
-    let (lines, left) = match Running::of(&settings)? {
-        Some(daemon) => (daemon.ask(Question::get("/status", &[]), console)?, String::new()),
+    let (lines, left) = match RunningDaemon::of(&settings)? {
+        Some(daemon) => (daemon.ask(DaemonRequest::get("/status", &[]), console)?, String::new()),
         None => {
-            let look = round::look(settings, Access::ReadOnly, round::time(None), console)?;
+            let look = round::plan_tree(settings, StateAccess::ReadOnly, round::time(None), console)?;
             (status::lines(&look.round), left(&look)?)
         }
     };
@@ -42,8 +41,8 @@ pub fn run(verb: &Status, console: &mut Console) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// What an apply left. A daemon goes on with it.
-fn left(look: &Look) -> Result<String, Failure> {
+/// Lists the steps that an interrupted apply left. A running daemon finishes them itself.
+fn left(look: &CommandRound) -> Result<String, Failure> {
     let Some(state) = &look.installation.state else { return Ok("Nothing was applied yet.\n".to_owned()) };
     let unfinished = state
         .journal_unfinished()
@@ -55,11 +54,11 @@ fn left(look: &Look) -> Result<String, Failure> {
     Ok(unfinished.iter().map(line).collect())
 }
 
-fn table(lines: &[Line], left: &str, tree: &str) -> String {
+fn table(lines: &[StatusLine], left: &str, tree: &str) -> String {
     if lines.is_empty() {
         return format!("No fleet in {tree}.\n");
     }
-    let name = |line: &Line| {
+    let name = |line: &StatusLine| {
         let indent = if line.kafka_units.is_some() { "" } else { "  " };
         format!("{indent}{}", line.resource)
     };

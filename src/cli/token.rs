@@ -1,4 +1,4 @@
-//! `streamfleet token`: what callers of the API show.
+//! `streamfleet token`: manages the tokens of API callers.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, Subcommand};
@@ -6,104 +6,106 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::api::caller::{SuperUsers, missing_organization, organizations, shortfall};
-use crate::api::tokens::Shown;
+use crate::api::tokens::ShownToken;
 use crate::cli::console::Console;
+use crate::cli::daemon_client::{DaemonRequest, RunningDaemon};
 use crate::cli::exit;
 use crate::cli::failure::Failure;
-use crate::cli::format::Format;
+use crate::cli::format::OutputFormat;
 use crate::cli::round;
-use crate::cli::running::{Question, Running};
 use crate::cli::settings::{Settings, TreeArgs};
 use crate::cli::{command, why};
 use crate::interface;
 use crate::names::Identifier;
 use crate::round::{Checked, Installation};
 use crate::spec::Documents;
-use crate::state::{Access, MOST_TOKEN_DAYS, NotAdded, Reach, Revoked, State, TOKEN_DAYS, Token, TokenOrder};
+use crate::state::{
+    Access, AddTokenError, MAX_TOKEN_DAYS, Reach, RevocationOutcome, State, TOKEN_DAYS, Token, TokenOrder,
+};
 
-/// Make, list and revoke the tokens that callers of the API show.
+/// Create, list and revoke the tokens of API callers.
 ///
-/// A token speaks for a person and may do what it is made for, as far as that person may: a super user whom the settings name,
-/// or a member of an organization by its spec. Where `serve` runs, it is asked.
+/// A token acts for a person. It may do what it was created for, as far as that person may: a super user
+/// named in the settings, or a member of an organization by its spec. While `serve` runs, the request is
+/// passed to it.
 #[derive(Debug, Subcommand)]
-pub enum Verb {
+pub enum TokenVerb {
     Create(Create),
     List(List),
     Revoke(Revoke),
 }
 
-/// Make a token, and print it, this once: only its digest is kept.
+/// Create a token and print it once: only its digest is kept.
 #[derive(Debug, Args)]
 pub struct Create {
     #[command(flatten)]
     tree: TreeArgs,
-    /// What to call it, for the list and the audit trail.
+    /// The name of the token, for the list and the audit trail.
     #[arg(long, value_name = "NAME")]
     name: String,
-    /// The e-mail address of who it speaks for.
+    /// The e-mail address of the person that the token acts for.
     #[arg(long, value_name = "EMAIL")]
     owner: String,
-    /// The organization that it is for.
+    /// The organization that the token is valid for.
     #[arg(long, value_name = "ORGANIZATION", required_unless_present = "all_organizations")]
     organization: Option<Identifier>,
-    /// For all organizations that there are, and will be.
+    /// Valid for all organizations, present and future.
     #[arg(long, conflicts_with = "organization")]
     all_organizations: bool,
-    /// The most that it may be used for: `write` is also `read`, and `admin` is all.
+    /// The most that the token may be used for: `write` includes `read`, and `admin` includes everything.
     #[arg(long, value_name = "ACCESS", default_value = "read", value_parser = access())]
     access: Access,
-    /// How many days it holds.
-    #[arg(long, value_name = "DAYS", default_value_t = TOKEN_DAYS, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_TOKEN_DAYS)))]
+    /// How many days the token is valid.
+    #[arg(long, value_name = "DAYS", default_value_t = TOKEN_DAYS, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_TOKEN_DAYS)))]
     days: u32,
-    /// Print the token alone, or JSON or YAML with all that is known of it.
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
+    /// Print only the token, or JSON or YAML with all its details.
+    #[arg(long, value_enum, default_value_t = OutputFormat::Human)]
+    format: OutputFormat,
 }
 
-/// List the tokens that hold: whose they are, what they are for and until when.
+/// List the valid tokens: their owners, what they are for and when they expire.
 #[derive(Debug, Args)]
 pub struct List {
     #[command(flatten)]
     tree: TreeArgs,
-    /// List also those that ended or were revoked in the last 90 days.
+    /// Also list tokens that expired or were revoked in the last 90 days.
     #[arg(long)]
     all: bool,
     /// Print a table, JSON or YAML.
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = OutputFormat::Human)]
+    format: OutputFormat,
 }
 
-/// Revoke a token: it is good for nothing from then on.
+/// Revoke a token. It is invalid from then on.
 #[derive(Debug, Args)]
 pub struct Revoke {
-    /// Its id or, where one alone that holds has it, its name.
+    /// The token's id, or its name if exactly one valid token has it.
     #[arg(value_name = "TOKEN")]
     token: String,
     #[command(flatten)]
     tree: TreeArgs,
 }
 
-/// Runs the verb.
-pub fn run(verb: &Verb, console: &mut Console) -> Result<u8, Failure> {
+pub fn run(verb: &TokenVerb, console: &mut Console) -> Result<u8, Failure> {
     match verb {
-        Verb::Create(verb) => create(verb, console),
-        Verb::List(verb) => list(verb, console),
-        Verb::Revoke(verb) => revoke(verb, console),
+        TokenVerb::Create(verb) => create(verb, console),
+        TokenVerb::List(verb) => list(verb, console),
+        TokenVerb::Revoke(verb) => revoke(verb, console),
     }
 }
 
 fn create(verb: &Create, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
     let order = verb.order();
-    match Running::of(&settings)? {
+    match RunningDaemon::of(&settings)? {
         Some(daemon) => {
             let body = serde_json::to_vec(&order)
                 .map_err(|error| Failure::during("could not write what is asked for", &error))?;
-            let question = Question::post("/tokens", &[("by", &round::user())], body);
+            let question = DaemonRequest::post("/tokens", &[("by", &round::user())], body);
             verb.show(&daemon.ask(question, console)?, &settings, console)?;
         }
         None => {
-            let installation = round::open(&settings, round::Access::Write, console)?;
+            let installation = round::open(&settings, round::StateAccess::Write, console)?;
             let checked = check(&installation, &settings);
             let missing = checked.as_ref().and_then(|(documents, checked)| {
                 missing_organization(&order.organization, documents, &checked.recorded)
@@ -113,34 +115,34 @@ fn create(verb: &Create, console: &mut Console) -> Result<u8, Failure> {
             }
             let shown = made(&installation, order)?;
             verb.show(&shown, &settings, console)?;
-            let lacks = checked.and_then(|(_, checked)| lacks(&checked, &settings, &shown.kept));
-            lacks.iter().for_each(|lacks| console.warn(lacks));
+            let lacking = checked.and_then(|(_, checked)| missing_rights(&checked, &settings, &shown.kept));
+            lacking.iter().for_each(|lacks| console.warn(lacks));
         }
     }
     Ok(exit::OK)
 }
 
-/// Makes it in the state itself.
-fn made(installation: &Installation, order: TokenOrder) -> Result<Shown, Failure> {
+/// Creates the token in the state, where no daemon runs.
+fn made(installation: &Installation, order: TokenOrder) -> Result<ShownToken, Failure> {
     let Some(state) = &installation.state else {
         return Err(Failure::new("no token can be made without a state"));
     };
     let made = state.add_token(order, &round::actor(), Timestamp::now()).map_err(|why| match why {
-        NotAdded::Order(fault) => Failure::usage(fault.why).hint(fault.hint),
-        NotAdded::State(error) => Failure::of_state("could not make the token", &error),
+        AddTokenError::Order(fault) => Failure::usage(fault.why).hint(fault.hint),
+        AddTokenError::State(error) => Failure::of_state("could not make the token", &error),
     })?;
     Ok(made.into())
 }
 
-/// The specs, where they can be read.
+/// The documents and the checked catalog; `None` if the specs can't be read.
 fn check(installation: &Installation, settings: &Settings) -> Option<(Documents, Checked)> {
     let documents = round::read(settings).ok()?;
     let checked = installation.check(&documents, Timestamp::now()).ok()?;
     Some((documents, checked))
 }
 
-/// What a token lacks by the specs.
-fn lacks(checked: &Checked, settings: &Settings, token: &Token) -> Option<String> {
+/// Describes which rights of a token its owner lacks by the specs.
+fn missing_rights(checked: &Checked, settings: &Settings, token: &Token) -> Option<String> {
     let super_users = SuperUsers::of(&settings.config.api.super_user_emails);
     shortfall(token, &super_users, organizations(&checked.catalog, token))
 }
@@ -148,11 +150,11 @@ fn lacks(checked: &Checked, settings: &Settings, token: &Token) -> Option<String
 fn list(verb: &List, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
     let now = Timestamp::now();
-    let mut tokens = match Running::of(&settings)? {
-        Some(daemon) => daemon.ask(Question::get("/tokens", &[]), console)?,
+    let mut tokens = match RunningDaemon::of(&settings)? {
+        Some(daemon) => daemon.ask(DaemonRequest::get("/tokens", &[]), console)?,
         None => recorded(&settings, console)?,
     };
-    tokens.retain(|token: &Token| verb.all || token.holds(now));
+    tokens.retain(|token: &Token| verb.all || token.is_valid_at(now));
     let text = match verb.format.data(&tokens)? {
         Some(text) => text,
         None if tokens.is_empty() => {
@@ -165,9 +167,8 @@ fn list(verb: &List, console: &mut Console) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// Every token that is kept.
 fn recorded(settings: &Settings, console: &mut Console) -> Result<Vec<Token>, Failure> {
-    let state = round::open_state(settings, round::Access::ReadOnly, console)?;
+    let state = round::open_state(settings, round::StateAccess::ReadOnly, console)?;
     Ok(state.as_ref().map(State::tokens).unwrap_or_default())
 }
 
@@ -177,42 +178,42 @@ fn revoke(verb: &Revoke, console: &mut Console) -> Result<u8, Failure> {
     let id = match verb.token.parse() {
         Ok(id) => id,
         Err(_) => {
-            let known = match Running::of(&settings)? {
-                // Who answers is told when it is done.
-                Some(daemon) => daemon.answer(Question::get("/tokens", &[]))?.data,
+            let known = match RunningDaemon::of(&settings)? {
+                // `answer` instead of `ask`: the daemon is named once, with the revocation.
+                Some(daemon) => daemon.answer(DaemonRequest::get("/tokens", &[]))?.data,
                 None => recorded(&settings, console)?,
             };
             meant(&verb.token, &known, now, &settings)?
         }
     };
-    let revoked = match Running::of(&settings)? {
+    let revoked = match RunningDaemon::of(&settings)? {
         Some(daemon) => {
-            let question = Question::delete(&format!("/tokens/{id}"), &[("by", &round::user())]);
+            let question = DaemonRequest::delete(&format!("/tokens/{id}"), &[("by", &round::user())]);
             daemon.ask(question, console)?
         }
         None => {
-            let state = round::open_state(&settings, round::Access::Existing, console)?;
+            let state = round::open_state(&settings, round::StateAccess::Existing, console)?;
             let revoked = state.map(|state| state.revoke_token(id, &round::actor(), now)).transpose();
             let failed = |error| Failure::of_state("could not revoke the token", &error);
-            revoked.map_err(failed)?.unwrap_or(Revoked::Unknown)
+            revoked.map_err(failed)?.unwrap_or(RevocationOutcome::Unknown)
         }
     };
     let text = match revoked {
-        Revoked::Now(token) => format!("Revoked {token}. It is good for nothing any more.\n"),
-        Revoked::Before(token) => {
+        RevocationOutcome::Now(token) => format!("Revoked {token}. It is good for nothing any more.\n"),
+        RevocationOutcome::Before(token) => {
             let at = token.revoked_at.map(interface::timestamp).unwrap_or_default();
             format!("{token} was revoked already, at {at}.\n")
         }
-        Revoked::Unknown => return Err(unknown(&verb.token, &settings)),
+        RevocationOutcome::Unknown => return Err(unknown(&verb.token, &settings)),
     };
     console.print(&text)?;
     Ok(exit::OK)
 }
 
-/// The id of the token that a person names. One that holds goes before those of its name that don't.
+/// Finds the id of the token with a name. Valid tokens win over expired and revoked ones of the same name.
 fn meant(named: &str, known: &[Token], now: Timestamp, settings: &Settings) -> Result<Uuid, Failure> {
     let so_named = known.iter().filter(|token| token.name == named);
-    let (holding, others): (Vec<&Token>, Vec<&Token>) = so_named.partition(|token| token.holds(now));
+    let (holding, others): (Vec<&Token>, Vec<&Token>) = so_named.partition(|token| token.is_valid_at(now));
     match (holding.as_slice(), others.as_slice()) {
         ([token], _) | ([], [.., token]) => Ok(token.id),
         ([], []) => Err(unknown(named, settings)),
@@ -227,7 +228,7 @@ fn meant(named: &str, known: &[Token], now: Timestamp, settings: &Settings) -> R
 
 fn unknown(named: &str, settings: &Settings) -> Failure {
     let failure = Failure::new(match crate::state::looks_like_token(named) {
-        // Somebody has pasted the secret, which no text should repeat.
+        // The argument is the secret itself, which must not be repeated in any output.
         true => "what was given is a token itself, and not its id or name".to_owned(),
         false => format!("there is no token {named}"),
     });
@@ -239,11 +240,11 @@ fn unknown(named: &str, settings: &Settings) -> Failure {
 
 fn table(tokens: &[Token], now: Timestamp) -> String {
     let ends = |token: &Token| match token.revoked_at {
-        Some(at) => format!("revoked {} ago", why::age(now.duration_since(at))),
+        Some(at) => format!("revoked {} ago", why::format_age(now.duration_since(at))),
         None if token.expires_at <= now => {
-            format!("expired {} ago", why::age(now.duration_since(token.expires_at)))
+            format!("expired {} ago", why::format_age(now.duration_since(token.expires_at)))
         }
-        None => format!("in {}", why::age(token.expires_at.duration_since(now))),
+        None => format!("in {}", why::format_age(token.expires_at.duration_since(now))),
     };
     let heads = ["NAME", "OWNER", "ORGANIZATION", "ACCESS", "ENDS", "ID"].map(str::to_owned);
     let row = |token: &Token| {
@@ -274,8 +275,8 @@ impl Create {
         TokenOrder { name: name.clone(), owner: owner.clone(), organization, access: *access, days: *days }
     }
 
-    /// The token alone on standard output, so that it can be kept without anybody seeing it.
-    fn show(&self, shown: &Shown, settings: &Settings, console: &mut Console) -> Result<(), Failure> {
+    /// Prints only the token on standard output, so that it can be piped into a file without being shown.
+    fn show(&self, shown: &ShownToken, settings: &Settings, console: &mut Console) -> Result<(), Failure> {
         let Token { id, name, owner, expires_at, .. } = &shown.kept;
         let (scope, until) = (shown.kept.scope(), interface::timestamp(*expires_at));
         let revoke = command::line(&["token", "revoke", &id.to_string(), &settings.arguments]);

@@ -1,4 +1,4 @@
-//! `streamfleet validate`: is there a mistake in the tree?
+//! `streamfleet validate`: checks a tree.
 
 use clap::Args;
 use jiff::Timestamp;
@@ -6,27 +6,26 @@ use jiff::Timestamp;
 use crate::cli::console::Console;
 use crate::cli::exit;
 use crate::cli::failure::Failure;
-use crate::cli::round::{self, Access};
+use crate::cli::round::{self, StateAccess};
 use crate::cli::settings::{Settings, TreeArgs};
 use crate::problem;
 
-/// Check a tree and report every mistake in it, each with its line. Nothing is written anywhere but what is fetched from git.
+/// Check a tree and report every mistake with its line. Nothing is written but what is fetched from git.
 #[derive(Debug, Args)]
 pub struct Validate {
     #[command(flatten)]
     tree: TreeArgs,
-    /// Print the problems as people read them, or as JSON or YAML.
-    #[arg(long, value_enum, default_value_t = super::Format::Human)]
-    format: super::Format,
+    /// Print the problems as text, JSON or YAML.
+    #[arg(long, value_enum, default_value_t = super::OutputFormat::Human)]
+    format: super::OutputFormat,
     /// Judge expiry as of this time, as in 2027-01-31T00:00:00Z.
     #[arg(long, value_name = "TIME")]
     at: Option<Timestamp>,
 }
 
-/// Runs the verb.
 pub fn run(verb: &Validate, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
-    let checked = round::check(&settings, Access::ReadOnly, round::time(verb.at), console)?;
+    let checked = round::check(&settings, StateAccess::ReadOnly, round::time(verb.at), console)?;
     let problems = &checked.catalog.problems;
     let errors = problems.iter().filter(|problem| problem.is_error()).count();
     match verb.format.data(problems)? {

@@ -1,43 +1,42 @@
-//! `streamfleet why`: why a cluster is as it is, from its file to the events of its pods, in one screen.
+//! `streamfleet why`: explains the state of one cluster, from its file to the events of its pods.
 
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::cli::console::Console;
+use crate::cli::daemon_client::{DaemonRequest, RunningDaemon};
 use crate::cli::exit;
 use crate::cli::failure::Failure;
-use crate::cli::format::Format;
-use crate::cli::round::{self, Access};
-use crate::cli::running::{Question, Running};
+use crate::cli::format::OutputFormat;
+use crate::cli::round::{self, StateAccess};
 use crate::cli::settings::{Settings, TreeArgs};
-use crate::health::objects::Objects;
+use crate::health::objects::ObjectFindings;
 use crate::plan;
-use crate::views::why::{self, LastKnown, Page};
+use crate::views::why::{self, LastKnown, WhyReport};
 
-/// Show why a cluster is as it is: its spec, its status, what the plan does or waits for, the objects that are not as they
-/// should be, the last warnings, and what to do next.
+/// Show why a cluster is as it is: its spec, its status, what the plan does or waits for, the objects that
+/// are not as they should be, the last warnings, and what to do next.
 #[derive(Debug, Args)]
 pub struct Why {
-    /// The cluster: `acme/orders`, or `orders` where only one organization has it.
+    /// The cluster: `acme/orders`, or `orders` if only one organization has a cluster of that name.
     #[arg(value_name = "CLUSTER")]
     cluster: String,
     #[command(flatten)]
     tree: TreeArgs,
     /// Print a page, JSON or YAML.
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = OutputFormat::Human)]
+    format: OutputFormat,
 }
 
-/// Runs the verb.
 pub fn run(verb: &Why, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
     let (now, tree) = (round::time(None), settings.arguments.clone());
-    let page = match Running::of(&settings)? {
+    let page = match RunningDaemon::of(&settings)? {
         Some(daemon) => {
-            daemon.ask(Question::get("/why", &[("cluster", &verb.cluster), ("tree", &tree)]), console)?
+            daemon.ask(DaemonRequest::get("/why", &[("cluster", &verb.cluster), ("tree", &tree)]), console)?
         }
         None => {
-            let look = round::look(settings, Access::ReadOnly, now, console)?;
+            let look = round::plan_tree(settings, StateAccess::ReadOnly, now, console)?;
             why::page(&look.round, &verb.cluster, &tree, look.runtime())?
         }
     };
@@ -48,9 +47,10 @@ pub fn run(verb: &Why, console: &mut Console) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// The page for people: a word at the left, and what it says beside it.
-fn text(page: &Page, now: Timestamp) -> String {
-    let ago = |at: &str| at.parse::<Timestamp>().map(|at| format!("{} ago", age(now.duration_since(at))));
+/// Lays the page out as text: a title at the left, its lines beside it.
+fn text(page: &WhyReport, now: Timestamp) -> String {
+    let ago =
+        |at: &str| at.parse::<Timestamp>().map(|at| format!("{} ago", format_age(now.duration_since(at))));
     let since = page.since.as_ref().map(|since| format!(" since {since}")).unwrap_or_default();
     let spec = page.spec.as_ref().map_or_else(|| "no file names it".to_owned(), ToString::to_string);
     let fleet = page.fleet.as_ref().map(|fleet| format!(", on fleet {fleet}")).unwrap_or_default();
@@ -82,8 +82,8 @@ fn text(page: &Page, now: Timestamp) -> String {
     text
 }
 
-fn object_lines(page: &Page) -> Vec<String> {
-    let Objects { amiss, fine, .. } = &page.objects;
+fn object_lines(page: &WhyReport) -> Vec<String> {
+    let ObjectFindings { amiss, fine, .. } = &page.objects;
     let width = amiss.iter().map(|it| it.kind.len() + it.name.len() + 1).max().unwrap_or(0);
     let lines = amiss.iter().map(|it| format!("{:width$}  {}", format!("{} {}", it.kind, it.name), it.how));
     if let Some(unseen) = &page.unseen {
@@ -98,8 +98,7 @@ fn object_lines(page: &Page) -> Vec<String> {
     lines.chain([rest]).collect()
 }
 
-/// How long ago, as people say it.
-pub fn age(age: SignedDuration) -> String {
+pub fn format_age(age: SignedDuration) -> String {
     match age.as_secs() {
         seconds @ ..120 => format!("{} s", seconds.max(0)),
         seconds @ ..7_200 => format!("{} min", seconds / 60),
@@ -117,7 +116,7 @@ mod tests {
         for (seconds, expected) in
             [(-3, "0 s"), (119, "119 s"), (120, "2 min"), (7_200, "2 h"), (172_800, "2 days")]
         {
-            assert_eq!(age(SignedDuration::from_secs(seconds)), expected);
+            assert_eq!(format_age(SignedDuration::from_secs(seconds)), expected);
         }
     }
 }

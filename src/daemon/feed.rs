@@ -1,4 +1,4 @@
-//! Where a running process has its specs from, and what says that there may be others.
+//! The source of a running process's specs, and the notification of changes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,8 +12,8 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot::{self, Receiver};
 use tokio::time::{Instant, sleep_until};
 
-use super::{Event, Lost, thread};
-use crate::api::writing::{Place, Writer};
+use super::{DaemonError, Event, thread};
+use crate::api::writing::{SpecStore, Writer};
 use crate::parallel::locked;
 use crate::source::SourceError;
 use crate::source::directory::{Scanner, Watch};
@@ -21,51 +21,46 @@ use crate::source::git::{Fetched, GitError, Mirror};
 use crate::spec::Snapshot;
 use crate::vitals::Vitals;
 
-/// Where a process has its specs from.
-pub enum Source {
-    /// A folder.
+pub enum SpecSource {
     Folder(Utf8PathBuf),
-    /// A git repository, and how long to wait before it is fetched again.
+    /// A git repository, and the interval between fetches.
     Git(Arc<Mirror>, Duration),
 }
 
-impl Source {
+impl SpecSource {
     pub(super) fn is_git(&self) -> bool {
-        matches!(self, Source::Git(..))
+        matches!(self, SpecSource::Git(..))
     }
 
-    /// Where what calls want is written.
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> SpecStore {
         match self {
-            Source::Folder(tree) => Place::Folder(tree.clone()),
-            Source::Git(mirror, _) => Place::Git(Arc::clone(mirror)),
+            SpecSource::Folder(tree) => SpecStore::Folder(tree.clone()),
+            SpecSource::Git(mirror, _) => SpecStore::Git(Arc::clone(mirror)),
         }
     }
 }
 
-/// What gives the specs as they are now.
-pub(super) enum Specs {
+pub(super) enum SpecReader {
     Folder(Utf8PathBuf, Arc<Mutex<Scanner>>, Arc<Vitals>),
     Git {
         mirror: Arc<Mirror>,
-        /// Whether a fetch of this process has ended, or took too long. Before, what an earlier one fetched may be long
+        /// Whether a fetch of this process has ended or timed out. Until then, the clone may be long
         /// outdated.
         tried: Arc<AtomicBool>,
-        /// What was read last.
         snapshot: Option<Snapshot>,
     },
 }
 
-impl Specs {
-    /// The specs as they are now; none where nothing was fetched yet.
+impl SpecReader {
+    /// Returns the current specs; `None` if nothing was fetched yet.
     pub(super) fn snapshot(&mut self) -> Result<Option<Snapshot>, SourceError> {
         match self {
-            Specs::Folder(tree, scanner, vitals) => {
+            SpecReader::Folder(tree, scanner, vitals) => {
                 let snapshot = locked(scanner).scan(tree)?;
                 vitals.read(Timestamp::now());
                 Ok(Some(snapshot))
             }
-            Specs::Git { mirror, tried, snapshot } => {
+            SpecReader::Git { mirror, tried, snapshot } => {
                 let is_tried = tried.load(Ordering::Acquire);
                 let Some(commit) = mirror.commit().filter(|_| is_tried) else { return Ok(None) };
                 match snapshot {
@@ -77,47 +72,45 @@ impl Specs {
         }
     }
 
-    /// What is suspicious of the last snapshot is remembered.
-    pub(super) fn settled(&mut self) {
-        if let Specs::Git { mirror, snapshot: Some(snapshot), .. } = self
+    /// Clears the last snapshot's mark of a rewritten branch once the state has recorded it.
+    pub(super) fn clear_rewritten(&mut self) {
+        if let SpecReader::Git { mirror, snapshot: Some(snapshot), .. } = self
             && let Some(commit) = &mut snapshot.commit
             && commit.rewrote.is_some()
-            && mirror.settled(&commit.id)
+            && mirror.settle_rewrite(&commit.id)
         {
             commit.rewrote = None;
         }
     }
 }
 
-/// What says that there may be other specs.
-pub(super) struct Feed {
-    hurry: Arc<Notify>,
+pub(super) struct SourceFeed {
+    fetch_now: Arc<Notify>,
 }
 
-impl Feed {
-    /// Somebody says that there may be other specs.
+impl SourceFeed {
+    /// Requests a fetch without waiting for the interval.
     pub(super) fn hurry(&self) {
-        self.hurry.notify_one();
+        self.fetch_now.notify_one();
     }
 }
 
-/// Begins to watch, or to fetch.
 pub(super) fn start(
-    source: Source,
+    source: SpecSource,
     runtime: &Runtime,
     tell: &UnboundedSender<Event>,
     vitals: Arc<Vitals>,
     writer: Option<&Writer>,
-) -> Result<(Feed, Specs), Lost> {
+) -> Result<(SourceFeed, SpecReader), DaemonError> {
     let (hurry, tell) = (Arc::new(Notify::new()), tell.clone());
-    let feed = Feed { hurry: Arc::clone(&hurry) };
+    let feed = SourceFeed { fetch_now: Arc::clone(&hurry) };
     match source {
-        Source::Folder(tree) => {
-            // Before the first scan: what happens after that is told.
+        SpecSource::Folder(tree) => {
+            // Before the first scan, so that later changes are reported.
             let mut watch = Watch::new(&tree);
             let scanner = Arc::new(Mutex::new(Scanner::of(watch.unfinished())));
             if let Some(writer) = writer {
-                writer.heed(&watch, Arc::clone(&scanner));
+                writer.use_watch(&watch, Arc::clone(&scanner));
             }
             thread("watch", move || {
                 loop {
@@ -128,11 +121,11 @@ pub(super) fn start(
                     }
                 }
             })?;
-            Ok((feed, Specs::Folder(tree, scanner, vitals)))
+            Ok((feed, SpecReader::Folder(tree, scanner, vitals)))
         }
-        Source::Git(mirror, interval) => {
+        SpecSource::Git(mirror, interval) => {
             let tried = Arc::new(AtomicBool::new(false));
-            let mut fetches = Fetches::new(Arc::clone(&mirror), interval, Arc::clone(&tried), vitals);
+            let mut fetches = FetchLoop::new(Arc::clone(&mirror), interval, Arc::clone(&tried), vitals);
             runtime.spawn(async move {
                 loop {
                     tokio::select! {
@@ -145,44 +138,42 @@ pub(super) fn start(
                     }
                 }
             });
-            Ok((feed, Specs::Git { mirror, tried, snapshot: None }))
+            Ok((feed, SpecReader::Git { mirror, tried, snapshot: None }))
         }
     }
 }
 
-/// Fetches one after the other, each on a thread of its own: nothing waits for a remote that is silent.
-struct Fetches {
+/// Fetches one after the other, each on a thread of its own, so that an unresponsive remote blocks nothing.
+struct FetchLoop {
     mirror: Arc<Mirror>,
     interval: Duration,
-    running: Option<Running>,
-    /// When the next one begins.
+    running: Option<RunningFetch>,
     due: Instant,
     tried: Arc<AtomicBool>,
-    /// Why there is no fetching, as it was told last.
+    /// The last logged error.
     trouble: Option<String>,
-    /// How the clone stands, as whoever fetches last found it: to look may take long.
-    stands: Arc<Mutex<Stands>>,
-    /// Who is told when a fetch came back with an answer.
+    /// The state of the clone, recorded by the fetching thread, since reading it may take long.
+    stands: Arc<Mutex<CloneContents>>,
+    /// Receives the time of each successful fetch.
     vitals: Arc<Vitals>,
 }
 
-/// What a clone holds.
 #[derive(Debug, Clone, Default)]
-struct Stands {
-    /// The commit in force.
+struct CloneContents {
+    /// The active commit.
     in_force: Option<String>,
-    /// The one that was before signatures were asked for.
+    /// The commit that was active before signatures were required.
     unsigned: Option<String>,
 }
 
-struct Running {
+struct RunningFetch {
     done: Receiver<Result<Fetched, GitError>>,
-    /// When it has taken too long. It can't be ended, so that no other begins before it ends.
+    /// When the fetch counts as late. It can't be cancelled, so no other begins before it ends.
     deadline: Instant,
     is_late: bool,
 }
 
-impl Fetches {
+impl FetchLoop {
     fn new(mirror: Arc<Mirror>, interval: Duration, tried: Arc<AtomicBool>, vitals: Arc<Vitals>) -> Self {
         let (running, due, trouble, stands) = (None, Instant::now(), None, Arc::default());
         Self { mirror, interval, running, due, tried, trouble, stands, vitals }
@@ -192,8 +183,8 @@ impl Fetches {
         self.due = Instant::now();
     }
 
-    /// Fetches whenever that is due, and comes back when something new was fetched, and after the first attempt in any case.
-    /// It may be dropped at any time.
+    /// Fetches at the interval. Returns when something new was fetched, and after the first attempt in any
+    /// case. Cancel safe.
     async fn changed(&mut self) {
         loop {
             let Some(running) = &mut self.running else {
@@ -202,11 +193,11 @@ impl Fetches {
                 continue;
             };
             let ended = tokio::select! {
-                // A thread that ends without a word died, and there is nothing new.
+                // A closed channel means that the thread panicked: there is nothing new.
                 done = &mut running.done => done.ok(),
                 () = sleep_until(running.deadline), if !running.is_late => {
                     running.is_late = true;
-                    self.troubled(&self.mirror.late());
+                    self.log_fetch_error(&self.mirror.timeout_error());
                     if self.tried.swap(true, Ordering::AcqRel) {
                         continue;
                     }
@@ -219,10 +210,10 @@ impl Fetches {
                 self.vitals.read(Timestamp::now());
             }
             match ended {
-                // That was told.
+                // The delay was logged already.
                 Some(Err(_)) if was_late => {}
-                Some(Err(error)) => self.troubled(&error),
-                Some(Ok(fetched)) if self.is_news(&fetched) => return,
+                Some(Err(error)) => self.log_fetch_error(&error),
+                Some(Ok(fetched)) if self.log_fetched(&fetched) => return,
                 Some(Ok(_)) | None => {}
             }
             if is_first {
@@ -232,32 +223,33 @@ impl Fetches {
     }
 
     fn begin(&mut self) {
-        // From the beginning of one to the beginning of the next, if that one is over by then.
+        // The interval runs from the start of one fetch to the start of the next, unless the fetch takes
+        // longer.
         self.due = Instant::now() + self.interval;
         let (tell, done) = oneshot::channel();
         let (mirror, stands) = (Arc::clone(&self.mirror), Arc::clone(&self.stands));
         let fetch = move || {
             let look = || {
-                let found = Stands { in_force: mirror.commit(), unsigned: mirror.unsigned() };
+                let found = CloneContents { in_force: mirror.commit(), unsigned: mirror.unsigned() };
                 *locked(&stands) = found;
             };
             look();
             let fetched = mirror.fetch();
             look();
-            // Nobody hears it when the process is about to end.
+            // The send fails only when the process is about to end.
             let _ = tell.send(fetched);
         };
         match std::thread::Builder::new().name("fetch".to_owned()).spawn(fetch) {
             Ok(_) => {
                 let deadline = Instant::now() + self.mirror.timeout();
-                self.running = Some(Running { done, deadline, is_late: false });
+                self.running = Some(RunningFetch { done, deadline, is_late: false });
             }
             Err(error) => tracing::error!(%error, "could not start a thread to fetch with"),
         }
     }
 
-    /// Says what was fetched, and whether it is something else than before.
-    fn is_news(&mut self, Fetched { commit, is_new, rewritten }: &Fetched) -> bool {
+    /// Logs what was fetched, and returns whether it differs from before.
+    fn log_fetched(&mut self, Fetched { commit, is_new, rewritten }: &Fetched) -> bool {
         let source = self.mirror.source().0;
         let was_away = self.trouble.take().is_some();
         match (*rewritten, *is_new || was_away) {
@@ -274,22 +266,21 @@ impl Fetches {
         *is_new
     }
 
-    /// Says once what keeps from fetching.
-    fn troubled(&mut self, error: &GitError) {
+    /// Logs a fetch error once.
+    fn log_fetch_error(&mut self, error: &GitError) {
         let (error, hint) = (error.to_string(), error.hint());
         if self.trouble.as_ref() == Some(&error) {
             return;
         }
         let source = self.mirror.source().0;
-        let Stands { in_force, unsigned } = locked(&self.stands).clone();
-        let what = without_news(in_force.is_some(), unsigned.as_deref());
+        let CloneContents { in_force, unsigned } = locked(&self.stands).clone();
+        let what = fetch_outage_text(in_force.is_some(), unsigned.as_deref());
         tracing::error!(source, error, hint, in_force, "{what}");
         self.trouble = Some(error);
     }
 }
 
-/// What holds while nothing can be fetched.
-fn without_news(is_in_force: bool, unsigned: Option<&str>) -> String {
+fn fetch_outage_text(is_in_force: bool, unsigned: Option<&str>) -> String {
     match unsigned {
         _ if is_in_force => {
             "nothing is fetched, and the commit that was fetched last stays in force".to_owned()
@@ -309,11 +300,11 @@ mod tests {
     #[test]
     fn a_commit_that_counts_no_more_since_signatures_are_asked_for_is_named() {
         assert_eq!(
-            without_news(false, Some("3f2c1ab")),
+            fetch_outage_text(false, Some("3f2c1ab")),
             "nothing is fetched, and commit 3f2c1ab, which was in force before, is not known to be signed by a key of \
              `source.signed_by` and is not used, so that nothing is done"
         );
-        assert!(without_news(false, None).contains("nothing was before"));
-        assert!(without_news(true, Some("3f2c1ab")).ends_with("stays in force"));
+        assert!(fetch_outage_text(false, None).contains("nothing was before"));
+        assert!(fetch_outage_text(true, Some("3f2c1ab")).ends_with("stays in force"));
     }
 }

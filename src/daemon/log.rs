@@ -1,4 +1,4 @@
-//! One line for each decision, when it is another one than in the round before.
+//! Logs one line for each decision that differs from the previous round's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -7,42 +7,35 @@ use crate::catalog::{ResourceStatus, Status};
 use crate::names::{FleetKey, Kind, ResourceKey};
 use crate::plan::{self, Cause, Change, Plan, Verb, Waiting, reason};
 use crate::problem::{Problem, Severity};
-use crate::round::{News, Round, Throttle, Unknown, Waits, left_out};
+use crate::round::{Round, Throttle, Unknown, WaitingChanges, WaitingDiff, left_out};
 
-/// Of how many unknown owners of objects on a fleet is told at once.
 const MOST_UNKNOWN: usize = 10;
 
-/// The most problems of specs that one plan logs: nobody's files drown the rest of the log.
+/// The most problems of specs that one plan logs, so that they don't bury the rest of the log.
 const MOST_PROBLEMS: usize = 20;
 
-/// What was told last.
 #[derive(Default)]
-pub(super) struct Log {
-    /// Whether it was told what there is.
+pub(super) struct DecisionLog {
     has_begun: bool,
-    /// What waits.
-    waiting: Waits<Asked>,
-    /// What was decided and is not begun yet, since other fleets come first.
+    waiting: WaitingChanges<PendingApproval>,
+    /// Decisions whose work has not begun yet, since other fleets come first.
     decided: BTreeMap<ResourceKey, (Option<FleetKey>, String)>,
-    /// What is wrong with the specs.
     problems: BTreeSet<Problem>,
     unknown: Vec<String>,
-    /// How fleets and clusters are: the word, and why.
-    told: BTreeMap<ResourceKey, (Status, Option<String>)>,
-    /// How often that is told, and how often what is decided.
+    /// The last logged status and reason of fleets and clusters.
+    logged_statuses: BTreeMap<ResourceKey, (Status, Option<String>)>,
     health: Throttle<ResourceKey>,
     decisions: Throttle<ResourceKey>,
-    /// How often is told what is unknown on a fleet.
-    strangers: Throttle<FleetKey>,
+    unknown_owner_throttle: Throttle<FleetKey>,
 }
 
-impl Log {
-    /// What a plan does, what waits and for what, and what is wrong with the specs.
+impl DecisionLog {
+    /// Logs what a plan does, what waits and why, and the problems of the specs.
     pub(super) fn decisions(&mut self, round: &Round) {
         let plan = &round.plan;
         self.problems(&plan.problems);
         if !std::mem::replace(&mut self.has_begun, true) {
-            begins(round);
+            log_summary(round);
         }
         let unknown: Vec<String> =
             round.unknown.iter().map(|unknown| format!("{} {}", unknown.fleet, unknown.owner)).collect();
@@ -50,7 +43,7 @@ impl Log {
             let mut fleets: BTreeMap<&FleetKey, Vec<&Unknown>> = BTreeMap::new();
             round.unknown.iter().for_each(|unknown| fleets.entry(&unknown.fleet).or_default().push(unknown));
             for (fleet, unknown) in fleets {
-                let Some(untold) = self.strangers.admit(fleet, Instant::now()) else { continue };
+                let Some(untold) = self.unknown_owner_throttle.admit(fleet, Instant::now()) else { continue };
                 let (told, more) = unknown.split_at(unknown.len().min(MOST_UNKNOWN));
                 told.iter().for_each(|unknown| tracing::warn!("{unknown}{}", left_out(untold)));
                 if !more.is_empty() {
@@ -72,7 +65,7 @@ impl Log {
         self.waits(plan);
     }
 
-    /// What is wrong with the specs by now, and that nothing is any more.
+    /// Logs new problems of the specs, and when none are left.
     fn problems(&mut self, problems: &[Problem]) {
         let before = std::mem::replace(&mut self.problems, problems.iter().cloned().collect());
         let new: Vec<&Problem> = self.problems.difference(&before).collect();
@@ -93,11 +86,11 @@ impl Log {
         }
     }
 
-    /// How a fleet or a cluster is, where that is another word, or for another reason, than was told. Who is well at first
-    /// needs no line.
+    /// Logs the health of a fleet or a cluster if its status or reason changed. A resource that is healthy at
+    /// first needs no line.
     fn health(&mut self, fleet: &FleetKey, resource: ResourceKey, status: &ResourceStatus) {
         let ResourceStatus { status: to, reason, .. } = status;
-        let told = self.told.get(&resource);
+        let told = self.logged_statuses.get(&resource);
         let is_known = match told {
             Some((word, why)) => word == to && why == reason,
             None => *to == Status::Healthy,
@@ -106,7 +99,7 @@ impl Log {
             return;
         }
         let untold = if is_known { Some(0) } else { self.health.admit(&resource, Instant::now()) };
-        // What isn't told now may be in the next round.
+        // The next round may log it.
         let Some(untold) = untold else { return };
         let from = told.map(|(word, _)| tracing::field::display(*word));
         let left_out = left_out(untold);
@@ -117,15 +110,15 @@ impl Log {
             }
             _ => tracing::info!(%fleet, %resource, from, %to, reason, "health{left_out}"),
         }
-        self.told.insert(resource, (*to, reason.clone()));
+        self.logged_statuses.insert(resource, (*to, reason.clone()));
     }
 
-    /// What was decided of a fleet begins to be done. To do the same once more is another decision.
+    /// Forgets the decisions about a fleet, since their work begins. Doing the same again is another
+    /// decision.
     pub(super) fn begins(&mut self, begun: &FleetKey) {
         self.decided.retain(|_, (fleet, _)| fleet.as_ref() != Some(begun));
     }
 
-    /// What is done from now on.
     fn decided(&mut self, plan: &Plan) {
         let mut before = std::mem::take(&mut self.decided);
         for (on, change) in plan.placed_changes().filter(|(_, change)| change.is_ready()) {
@@ -135,8 +128,8 @@ impl Log {
             let untold = if is_new { self.decisions.admit(&change.resource, Instant::now()) } else { None };
             if let Some(untold) = untold {
                 let left_out = left_out(untold);
-                let Fields { fleet, resource, verb, cause, by, file, line, plan, commit, author } =
-                    Fields::of(plan, on, change);
+                let DecisionFields { fleet, resource, verb, cause, by, file, line, plan, commit, author } =
+                    DecisionFields::of(plan, on, change);
                 tracing::info!(
                     fleet, %resource, %verb, cause, by, file, line, plan, commit, author,
                     "decided to {verb} {resource}: {why}{left_out}"
@@ -149,19 +142,19 @@ impl Log {
         }
     }
 
-    /// What waits from now on, and what no longer does.
     fn waits(&mut self, plan: &Plan) {
-        let News { begun, over } = self.waiting.turn(plan, Instant::now(), Asked::of);
+        let WaitingDiff { begun, over } = self.waiting.turn(plan, Instant::now(), PendingApproval::of);
         for (fleet, change, untold) in begun {
-            let Asked { waits, approve } = Asked::of(change);
-            // Commands need to be told of the same installation, which whoever reads a log may name otherwise.
-            let hint = change.waiting.iter().find_map(|waiting| plan::way_out(change, waiting, ""));
+            let PendingApproval { waits, approve } = PendingApproval::of(change);
+            // Hints with commands are left out, since the reader of the log may have to address the
+            // installation in another way.
+            let hint = change.waiting.iter().find_map(|waiting| plan::wait_remedy(change, waiting, ""));
             let hint = hint.filter(|hint| !hint.contains("streamfleet "));
-            // Whoever approves it wants to know what.
+            // An approver needs to know the effect.
             let would = approve.as_ref().map(|_| format!(". To {} it: {}", change.verb, why(change)));
             let would = would.unwrap_or_default() + &left_out(untold);
-            let Fields { fleet, resource, verb, cause, by, file, line, plan, commit, author } =
-                Fields::of(plan, fleet, change);
+            let DecisionFields { fleet, resource, verb, cause, by, file, line, plan, commit, author } =
+                DecisionFields::of(plan, fleet, change);
             tracing::warn!(
                 fleet, %resource, %verb, cause, by, file, line, plan, commit, author, approve, hint,
                 "{resource} waits: {waits}{would}"
@@ -173,26 +166,25 @@ impl Log {
     }
 }
 
-/// What something waits for, and by which id it is approved.
+/// The reasons for waiting, and the id to approve it with.
 #[derive(Debug, Default, PartialEq)]
-struct Asked {
+struct PendingApproval {
     waits: String,
     approve: Option<String>,
 }
 
-impl Asked {
-    fn of(change: &Change) -> Asked {
+impl PendingApproval {
+    fn of(change: &Change) -> PendingApproval {
         let waits: Vec<String> = change.waiting.iter().map(ToString::to_string).collect();
         let approve = change.waiting.iter().find_map(|waiting| match waiting {
             Waiting::Approval { id, .. } => Some(id.clone()),
             _ => None,
         });
-        Asked { waits: waits.join("; "), approve }
+        PendingApproval { waits: waits.join("; "), approve }
     }
 }
 
-/// What is told of a decision beside its words.
-struct Fields<'a> {
+struct DecisionFields<'a> {
     fleet: Option<String>,
     resource: &'a ResourceKey,
     verb: Verb,
@@ -205,11 +197,11 @@ struct Fields<'a> {
     author: Option<&'a str>,
 }
 
-impl<'a> Fields<'a> {
-    fn of(plan: &'a Plan, fleet: Option<&FleetKey>, change: &'a Change) -> Fields<'a> {
-        let (cause, by) = told(&change.cause);
+impl<'a> DecisionFields<'a> {
+    fn of(plan: &'a Plan, fleet: Option<&FleetKey>, change: &'a Change) -> DecisionFields<'a> {
+        let (cause, by) = cause_label(&change.cause);
         let (origin, commit) = (change.origin.as_ref(), plan.inputs.commit.as_ref());
-        Fields {
+        DecisionFields {
             fleet: fleet.map(ToString::to_string),
             resource: &change.resource,
             verb: change.verb,
@@ -224,14 +216,12 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Why something is done, and what follows from it.
 fn why(change: &Change) -> String {
     let effects = change.effects.iter().map(|effect| sentence(effect));
     [reason(change)].into_iter().chain(effects).collect::<Vec<_>>().join(". ")
 }
 
-/// What there is at first.
-fn begins(round: &Round) {
+fn log_summary(round: &Round) {
     let resources = &round.checked.catalog.resources;
     let number = |kind| resources.keys().filter(|key| key.kind == kind).count();
     let (source, commit) = (&round.plan.inputs.source.0, round.plan.inputs.commit.as_ref());
@@ -246,14 +236,13 @@ fn begins(round: &Round) {
     tracing::info!(plan, commit, fleets, clusters, "read the specs in {source}: {does}");
 }
 
-/// What follows from something, as a sentence of its own.
 fn sentence(effect: &str) -> String {
     let mut letters = effect.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// Why something is done, as a word, and who changed the target where that is why.
-fn told(cause: &Cause) -> (&'static str, Option<&str>) {
+/// Returns the cause as a word and, for drift, who changed the target.
+fn cause_label(cause: &Cause) -> (&'static str, Option<&str>) {
     match cause {
         Cause::Spec => ("spec", None),
         Cause::Reference { .. } => ("reference", None),

@@ -1,4 +1,4 @@
-//! A process on two fleets of folders, which is told what happens by hand or goes on by itself.
+//! A process with two directory fleets, driven by hand or by its own loop.
 
 use camino::Utf8PathBuf;
 use tempfile::TempDir;
@@ -11,8 +11,8 @@ use crate::state::State;
 const ORDERS: &str = "acme/clusters/orders.yaml";
 const EVENTS: &str = "acme/clusters/events.yaml";
 
-/// An installation in a folder of its own, with the cluster `orders` on the fleet `eu` and `events` on `us`. Nothing is
-/// protected.
+/// An installation in a temporary folder, with the cluster `orders` on the fleet `eu` and `events` on `us`.
+/// Nothing is protected.
 struct Place {
     root: Utf8PathBuf,
     _dir: TempDir,
@@ -44,12 +44,10 @@ impl Place {
         std::fs::remove_file(self.root.join("tree").join(path)).unwrap();
     }
 
-    /// Whether a fleet has the manifests of a cluster.
     fn has(&self, fleet: &str, cluster: &str) -> bool {
         self.root.join(format!("output/acme/{fleet}/kafka-acme--{cluster}")).exists()
     }
 
-    /// A process that works on one fleet at a time.
     fn process(&self, absence: Duration) -> Process {
         let state = self.root.join("state");
         let mut config = Config::default();
@@ -65,16 +63,17 @@ impl Place {
                 software: "0.1.0".to_owned(),
                 proposed: false,
             },
-            source: Source::Folder(self.root.join("tree")),
+            source: SpecSource::Folder(self.root.join("tree")),
             socket: self.root.join("socket"),
             webhook_secret: None,
             actor: "tester".to_owned(),
             vitals: Arc::new(Vitals::begin(Timestamp::now())),
             reload: Box::new(Reloaded::default),
         };
-        let desk = Arc::new(Desk::new(Some(opened), Arc::new(Memory::with_absence(absence)), || {}));
+        let desk =
+            Arc::new(RequestQueue::new(Some(opened), Arc::new(RoundMemory::with_absence(absence)), || {}));
         let runtime = runtime().unwrap();
-        let doors = answer(&setup, Arc::clone(&desk), None, &runtime).unwrap();
+        let doors = start_api(&setup, Arc::clone(&desk), None, &runtime).unwrap();
         Process::start(setup, (desk, doors), None, runtime, mpsc::unbounded_channel()).unwrap()
     }
 }
@@ -99,28 +98,27 @@ fn fleet(name: &str) -> FleetKey {
 }
 
 impl Process {
-    /// Makes a plan, as the thread does that makes them, and gives what is to be done then.
-    fn planned(&mut self) -> Vec<Order> {
-        let event = self.look.lock().unwrap().look(&self.installation);
-        self.orders(event)
+    /// Makes a plan, as the planning thread does, and returns the next actions.
+    fn planned(&mut self) -> Vec<Action> {
+        let event = self.look.lock().unwrap().run_planning(&self.installation);
+        self.actions_for(event)
     }
 
-    /// Does what the last plan says of a fleet, and gives what is to be done then.
-    fn work_on(&mut self, name: &str) -> Vec<Order> {
+    /// Does the work of the last plan on a fleet, and returns the next actions.
+    fn work_on(&mut self, name: &str) -> Vec<Action> {
         let round = self.round.clone().unwrap();
         self.look.lock().unwrap().begins(&fleet(name));
         self.work.begin(round, fleet(name)).run();
-        self.orders(Event::Ended { fleet: fleet(name) })
+        self.actions_for(Event::FleetWorkEnded { fleet: fleet(name) })
     }
 
-    /// Goes on until nothing is being done, and nothing is to be done before somebody wants it.
+    /// Runs until no work is left and nothing is scheduled before the next event.
     fn until_idle(&mut self) {
         while self.schedule.is_planning() || self.schedule.running() > 0 {
             assert!(self.step().unwrap(), "it ended");
         }
     }
 
-    /// Goes on until something is so.
     fn until(&mut self, is_so: impl Fn() -> bool) {
         while !is_so() {
             assert!(self.step().unwrap(), "it ended");
@@ -132,7 +130,7 @@ impl Process {
 fn who_asks_a_process_that_can_plan_no_more_is_told_so_at_once() {
     let place = Place::new();
     let mut process = place.process(Duration::ZERO);
-    process.orders(Event::Lost(Lost::Died));
+    process.actions_for(Event::PlanningFailed(DaemonError::ThreadPanicked));
     let asked = process.runtime.block_on(process.desk.plan());
     assert_eq!(asked.err().unwrap().why, "the daemon is ending");
 }
@@ -141,18 +139,18 @@ fn who_asks_a_process_that_can_plan_no_more_is_told_so_at_once() {
 fn a_deletion_that_was_not_begun_is_not_begun_when_a_later_plan_guards_it() {
     let place = Place::new();
     let mut process = place.process(Duration::ZERO);
-    assert_eq!(process.orders(Event::Due), [Order::Plan]);
-    assert_eq!(process.planned(), [Order::Start(fleet("eu"))]);
-    assert_eq!(process.work_on("eu"), [Order::Start(fleet("us"))]);
-    assert_eq!(process.work_on("us"), [Order::Plan]);
+    assert_eq!(process.actions_for(Event::TimerElapsed), [Action::Plan]);
+    assert_eq!(process.planned(), [Action::Start(fleet("eu"))]);
+    assert_eq!(process.work_on("eu"), [Action::Start(fleet("us"))]);
+    assert_eq!(process.work_on("us"), [Action::Plan]);
     assert_eq!(process.planned(), []);
     assert!(place.has("eu", "orders") && place.has("us", "events"));
 
-    // One fleet is worked on, and the deletion on the other one comes after that.
+    // Work runs on one fleet, and the deletion on the other one is next.
     place.write(ORDERS, &cluster_spec("eu", "orders", 2));
     place.remove(EVENTS);
-    assert_eq!(process.orders(Event::Specs), [Order::Plan]);
-    assert_eq!(process.planned(), [Order::Start(fleet("eu"))]);
+    assert_eq!(process.actions_for(Event::Specs), [Action::Plan]);
+    assert_eq!(process.planned(), [Action::Start(fleet("eu"))]);
     let deletes = |process: &Process| {
         let round = process.round.as_ref().unwrap();
         round.plan.changes().any(|change| change.verb == Verb::Delete && change.is_ready())
@@ -160,13 +158,12 @@ fn a_deletion_that_was_not_begun_is_not_begun_when_a_later_plan_guards_it() {
     assert!(deletes(&process));
     let eu = process.work.begin(process.round.clone().unwrap(), fleet("eu"));
 
-    // Before its turn has come, it is put back.
     place.write(EVENTS, &cluster_spec("us", "events", 1));
-    assert_eq!(process.orders(Event::Specs), [Order::Plan]);
+    assert_eq!(process.actions_for(Event::Specs), [Action::Plan]);
     assert_eq!(process.planned(), []);
     assert!(!deletes(&process));
     eu.run();
-    assert_eq!(process.orders(Event::Ended { fleet: fleet("eu") }), [Order::Plan]);
+    assert_eq!(process.actions_for(Event::FleetWorkEnded { fleet: fleet("eu") }), [Action::Plan]);
     assert_eq!(process.planned(), []);
     assert!(place.has("us", "events"));
 }
@@ -175,26 +172,26 @@ fn a_deletion_that_was_not_begun_is_not_begun_when_a_later_plan_guards_it() {
 fn a_slow_organization_holds_up_no_other() {
     let place = Place::new();
     let mut process = place.process(Duration::ZERO);
-    process.orders(Event::Due);
-    assert_eq!(process.planned(), [Order::Start(fleet("eu"))]);
-    // The one place that there is is taken by a fleet whose work doesn't end, and another of its own waits for it.
+    process.actions_for(Event::TimerElapsed);
+    assert_eq!(process.planned(), [Action::Start(fleet("eu"))]);
+    // The only slot is taken by a fleet whose work doesn't end, and another fleet of its organization waits
+    // for it.
     let slow = process.work.begin(process.round.clone().unwrap(), fleet("eu"));
     let other = |text: String| text.replace("organization: acme", "organization: globex");
     place.write("others.yaml", "apiVersion: streamfleet/v1\nkind: Organization\nidentifier: globex\n");
     place.write("globex/fleets/main.yaml", &other(fleet_spec("main")));
     place.write("globex/clusters/events.yaml", &other(cluster_spec("main", "events", 1)));
-    assert_eq!(process.orders(Event::Specs), [Order::Plan]);
+    assert_eq!(process.actions_for(Event::Specs), [Action::Plan]);
     let main: FleetKey = "globex/main".to_owned().try_into().unwrap();
-    assert_eq!(process.planned(), [Order::Start(main.clone())]);
+    assert_eq!(process.planned(), [Action::Start(main.clone())]);
     process.work.begin(process.round.clone().unwrap(), main.clone()).run();
     assert!(place.root.join("output/globex/main/kafka-globex--events").exists());
-    // Nothing else can begin, and there may be more to do there.
-    assert_eq!(process.orders(Event::Ended { fleet: main }), [Order::Plan]);
+    // Nothing else can begin, and the fleet may have more to do.
+    assert_eq!(process.actions_for(Event::FleetWorkEnded { fleet: main }), [Action::Plan]);
     assert_eq!(process.planned(), []);
     slow.run();
 }
 
-/// As many lines as the audit trail has.
 fn audited(place: &Place) -> usize {
     std::fs::read_to_string(place.root.join("state/audit.jsonl")).unwrap_or_default().lines().count()
 }
@@ -208,14 +205,14 @@ fn what_waits_for_a_secret_that_is_nowhere_is_not_done_again_and_again() {
          credentials: {from_env: NOWHERE}\n",
     );
     let mut process = place.process(Duration::ZERO);
-    process.orders(Event::Due);
+    process.actions_for(Event::TimerElapsed);
     process.planned();
     process.work_on("eu");
     process.work_on("us");
     process.planned();
     let before = audited(&place);
     for _ in 0..5 {
-        process.orders(Event::Due);
+        process.actions_for(Event::TimerElapsed);
         assert_eq!(process.planned(), []);
     }
     assert_eq!(audited(&place), before, "nothing is done");
@@ -234,7 +231,7 @@ fn a_cluster_goes_when_its_file_has_been_missing_for_long_enough() {
     let mut process = place.process(Duration::from_millis(300));
     process.until(|| place.has("us", "events") && place.has("eu", "orders"));
     process.until_idle();
-    // Whatever waits is looked at when it may go on, and not at the next occasion.
+    // A waiting change continues when its time comes, not at the next event.
     let begun = Instant::now();
     place.remove(EVENTS);
     process.until(|| !place.has("us", "events"));
@@ -244,7 +241,6 @@ fn a_cluster_goes_when_its_file_has_been_missing_for_long_enough() {
     while process.step().unwrap() {}
 }
 
-/// What is logged in this thread meanwhile.
 fn logged(does: impl FnOnce()) -> String {
     let file = tempfile::NamedTempFile::new().unwrap();
     let to = Arc::new(file.reopen().unwrap());
@@ -257,7 +253,7 @@ fn logged(does: impl FnOnce()) -> String {
 fn what_was_decided_and_done_is_told_again_when_it_is_decided_once_more() {
     let place = Place::new();
     let mut process = place.process(Duration::ZERO);
-    process.orders(Event::Due);
+    process.actions_for(Event::TimerElapsed);
     process.planned();
     process.work_on("eu");
     process.work_on("us");
@@ -267,13 +263,13 @@ fn what_was_decided_and_done_is_told_again_when_it_is_decided_once_more() {
             folder.read_dir_utf8().unwrap().map(|file| file.unwrap().into_path()).collect();
         files.sort();
         std::fs::remove_file(&files[0]).unwrap();
-        // What was done a moment ago is done again only after a pause.
+        // The same work is repeated only after a pause.
         let log = logged(|| {
             while process.planned().is_empty() {
-                process.orders(Event::Due);
+                process.actions_for(Event::TimerElapsed);
             }
         });
-        // As long as it isn't begun, it is told once.
+        // It is logged once until it begins.
         assert!(!logged(|| drop(process.planned())).contains("decided to"));
         process.work_on("eu");
         log.lines().filter_map(|line| Some(line.split_once("decided to ")?.1.to_owned())).collect::<Vec<_>>()
@@ -281,7 +277,6 @@ fn what_was_decided_and_done_is_told_again_when_it_is_decided_once_more() {
     let first = decided();
     assert_eq!(first.len(), 1, "{first:?}");
     assert!(first[0].starts_with("update cluster acme/orders: "), "{first:?}");
-    // Nothing was planned in between.
     let text = |line: &str| line.split(" fleet=").next().unwrap().to_owned();
     let second = decided();
     assert_eq!(second.iter().map(|line| text(line)).collect::<Vec<_>>(), [text(&first[0])]);

@@ -1,4 +1,4 @@
-//! One fleet's work, on a thread of its own.
+//! The work on one fleet, on a thread of its own.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -8,34 +8,33 @@ use jiff::Timestamp;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-use crate::execute::{Failure, Progress, Report};
+use crate::execute::{ExecutionFailure, ExecutionProgress, ExecutionReport};
 use crate::names::FleetKey;
 use crate::plan::FleetPlan;
-use crate::round::{Clerk, Memory, Round};
+use crate::round::{Recorder, Round, RoundMemory};
 use crate::state::State;
 use crate::vitals::Vitals;
 
-/// How long a fleet is worked on before others have their turn: no further step is begun then.
+/// How long a fleet is worked on before it is another fleet's turn: no further step begins after that.
 const TURN: Duration = Duration::from_secs(30);
 
-/// How long what was begun may take altogether: a turn, a step that waits up to 90 s for something to go, and the inventory
-/// that is written behind it, each on a slow server.
-const LONGEST: Duration = Duration::from_secs(240);
+/// The timeout of one fleet's work: a turn, a step that waits up to 90 s for a deletion, and the inventory
+/// that is written after it, each on a slow server.
+const FLEET_WORK_TIMEOUT: Duration = Duration::from_secs(240);
 
-/// What work is done with.
 #[derive(Clone)]
-pub(super) struct Work {
+pub(super) struct FleetWorker {
     state: Option<Arc<State>>,
-    memory: Arc<Memory>,
+    memory: Arc<RoundMemory>,
     actor: Arc<str>,
     vitals: Arc<Vitals>,
     runtime: Handle,
 }
 
-impl Work {
+impl FleetWorker {
     pub(super) fn new(
         state: Option<Arc<State>>,
-        memory: Arc<Memory>,
+        memory: Arc<RoundMemory>,
         actor: &str,
         vitals: Arc<Vitals>,
         runtime: Handle,
@@ -43,28 +42,28 @@ impl Work {
         Self { state, memory, actor: actor.into(), vitals, runtime }
     }
 
-    /// Takes on what a plan says of a fleet. From now on no plan looks at the fleet, until that is done.
+    /// Accepts the work of a plan on a fleet. Until it is done, plans leave the fleet out.
     pub(super) fn begin(&self, round: Arc<Round>, fleet: FleetKey) -> Task {
         self.memory.begins(&fleet, Timestamp::now());
         Task { work: self.clone(), round, fleet }
     }
 }
 
-/// What is done on one fleet. However it ends, plans look at the fleet again.
+/// The work on one fleet. However it ends, later plans include the fleet again.
 pub(super) struct Task {
-    work: Work,
+    work: FleetWorker,
     round: Arc<Round>,
     fleet: FleetKey,
 }
 
 impl Task {
-    /// Does it. Whoever tells that it ended does so afterwards.
+    /// Does the work. `Event::Ended` has to be sent afterwards.
     pub(super) fn run(self) {
         let Some(plan) = self.round.fleet_plan(&self.fleet) else { return };
-        // Who dies over one fleet leaves the others alone.
+        // A panic on one fleet must not affect the others.
         let report = catch_unwind(AssertUnwindSafe(|| self.execute(plan)));
         let report = report.unwrap_or_else(|_| died(&self.fleet));
-        let Work { memory, vitals, .. } = &self.work;
+        let FleetWorker { memory, vitals, .. } = &self.work;
         vitals.carried_out(&report);
         let until = memory.ends(&self.round, plan, &report, Timestamp::now());
         for failed in &report.failed {
@@ -73,14 +72,14 @@ impl Task {
         }
     }
 
-    fn execute(&self, plan: &FleetPlan) -> Report {
-        let Work { state, actor, vitals, runtime, .. } = &self.work;
-        let Some(state) = state else { return Report::default() };
-        let clerk = Clerk { state, clock: &Timestamp::now, actor };
-        let mut progress = |progress: Progress<'_>| vitals.progress(&progress);
+    fn execute(&self, plan: &FleetPlan) -> ExecutionReport {
+        let FleetWorker { state, actor, vitals, runtime, .. } = &self.work;
+        let Some(state) = state else { return ExecutionReport::default() };
+        let clerk = Recorder { state, clock: &Timestamp::now, actor };
+        let mut progress = |progress: ExecutionProgress<'_>| vitals.progress(&progress);
         let run = self.round.execute_fleet(plan, Instant::now() + TURN, clerk, &mut progress);
-        // What is left half done is in the journal, as after a kill.
-        let ended = runtime.block_on(async { timeout(LONGEST, run).await });
+        // Unfinished steps are in the journal, as after a kill.
+        let ended = runtime.block_on(async { timeout(FLEET_WORK_TIMEOUT, run).await });
         ended.unwrap_or_else(|_| overdue(&self.fleet))
     }
 }
@@ -91,13 +90,14 @@ impl Drop for Task {
     }
 }
 
-fn died(fleet: &FleetKey) -> Report {
+fn died(fleet: &FleetKey) -> ExecutionReport {
     let message = "a mistake in streamfleet itself ended what was being done".to_owned();
     failed(fleet, message, "report it, with what the log says above")
 }
 
-fn overdue(fleet: &FleetKey) -> Report {
-    let message = format!("what was begun was not done within {} s, and was broken off", LONGEST.as_secs());
+fn overdue(fleet: &FleetKey) -> ExecutionReport {
+    let message =
+        format!("what was begun was not done within {} s, and was broken off", FLEET_WORK_TIMEOUT.as_secs());
     failed(
         fleet,
         message,
@@ -105,9 +105,9 @@ fn overdue(fleet: &FleetKey) -> Report {
     )
 }
 
-fn failed(fleet: &FleetKey, message: String, hint: &str) -> Report {
+fn failed(fleet: &FleetKey, message: String, hint: &str) -> ExecutionReport {
     let (resource, origin, object) = (None, None, None);
     let (fleet, hint) = (Some(fleet.clone()), hint.to_owned());
-    let failed = Failure { fleet, resource, origin, object, message, hint, concealed: false };
-    Report { failed: vec![failed], ..Report::default() }
+    let failed = ExecutionFailure { fleet, resource, origin, object, message, hint, concealed: false };
+    ExecutionReport { failed: vec![failed], ..ExecutionReport::default() }
 }

@@ -1,46 +1,48 @@
-//! One fleet's part of a run.
+//! Executes one fleet's part of a plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use super::report::for_tenants;
-use super::{Failure, Fault, Progress, Report, Run, failure, past, pause};
+use super::{
+    ExecutionFailure, ExecutionProgress, ExecutionReport, PlanExecution, StepFault, cancellation_point,
+    failure, past,
+};
 use crate::catalog::{Deletion, RecordedObject, RecordedResource};
 use crate::names::{FleetKey, Kind, ObjectKey, ResourceKey};
 use crate::plan::{Change, FleetPlan, Reach, Step, Verb, manifest_digest};
 use crate::render::{Manifest, Stage};
 use crate::secret;
-use crate::state::{JournalEntry, Outcome};
-use crate::target::{Intent, ResourceMark, Session, Taken, Task, Write};
+use crate::state::{EventOutcome, JournalEntry};
+use crate::target::{Intent, ObjectWrite, ResourceMark, Session, Task, TaskResult};
 
-/// The steps of one fleet, stage by stage.
-pub(super) struct Round<'a, 'r> {
-    run: &'a Run<'r>,
+pub(super) struct FleetRun<'a, 'r> {
+    run: &'a PlanExecution<'r>,
     plan: &'a FleetPlan,
-    report: Report,
-    /// What failed: nothing further of it is done.
+    report: ExecutionReport,
+    /// Resources whose change has failed. Nothing further is done for them.
     broken: BTreeSet<&'a ResourceKey>,
-    /// The namespaces that could not be made, which nothing can be put into.
+    /// Namespaces that could not be created, so nothing can be created in them.
     missing_namespaces: BTreeSet<&'a str>,
-    /// How many steps of each resource are left.
     left: BTreeMap<&'a ResourceKey, usize>,
-    /// The changes all of whose steps are done, and that are not recorded yet.
+    /// Changes whose steps are all done, but that are not recorded yet.
     complete: Vec<&'a Change>,
-    /// The deletions that are counted.
+    /// Deletions that are already recorded as begun.
     counted: BTreeSet<&'a ResourceKey>,
-    /// How many steps were begun.
     begun: usize,
 }
 
-impl<'a, 'r> Round<'a, 'r> {
-    /// Takes a fleet's steps.
-    pub(super) async fn run(run: &'a Run<'r>, plan: &'a FleetPlan) -> (&'a FleetKey, Report) {
+impl<'a, 'r> FleetRun<'a, 'r> {
+    pub(super) async fn run(
+        run: &'a PlanExecution<'r>,
+        plan: &'a FleetPlan,
+    ) -> (&'a FleetKey, ExecutionReport) {
         let left = plan.changes.iter().filter(|change| change.is_ready());
         let left = left.map(|change| (&change.resource, change.steps.len())).collect();
-        let mut round = Round {
+        let mut round = FleetRun {
             run,
             plan,
-            report: Report::default(),
+            report: ExecutionReport::default(),
             broken: BTreeSet::new(),
             missing_namespaces: BTreeSet::new(),
             left,
@@ -58,7 +60,7 @@ impl<'a, 'r> Round<'a, 'r> {
         if self.left.is_empty() && !reached {
             return;
         }
-        self.run.tell(Progress::Fleet { fleet: &self.plan.fleet, steps: steps.len() });
+        self.run.tell(ExecutionProgress::Fleet { fleet: &self.plan.fleet, steps: steps.len() });
         self.run.decide(Some(&self.plan.fleet), self.plan.changes.iter().filter(|change| change.is_ready()));
         let intent = self.intent(&steps);
         let mut session = match self.begin(intent).await {
@@ -66,13 +68,13 @@ impl<'a, 'r> Round<'a, 'r> {
             Err(fault) => return self.fail_all(&fault),
         };
         if let Some(session) = &session
-            && let Err(fault) = self.recall(session).await
+            && let Err(fault) = self.restore_object_records(session).await
         {
             self.run.fail(&mut self.report, failure(Some(&self.plan.fleet), fault));
         }
-        pause().await;
+        cancellation_point().await;
         self.commit_stepless();
-        pause().await;
+        cancellation_point().await;
         if let Some(session) = &mut session {
             let mut first = 0;
             for batch in steps.chunk_by(|(_, a), (_, b)| together(a) == together(b)) {
@@ -91,7 +93,8 @@ impl<'a, 'r> Round<'a, 'r> {
         }
     }
 
-    /// What will be written and deleted. A change whose secrets can't be had is broken before anything of it is done.
+    /// Returns what will be written and deleted. A change whose secrets are unavailable fails before anything
+    /// of it is done.
     fn intent(&mut self, steps: &[(&'a Change, &'a Step)]) -> Intent {
         let mut writes = Vec::new();
         for (change, step) in steps {
@@ -101,7 +104,7 @@ impl<'a, 'r> Round<'a, 'r> {
                     let (key, owner) = (step.object.clone(), manifest.owner.clone());
                     let (applied, new) = (manifest_digest(manifest), step.uid.is_none());
                     let recreate = step.verb == Verb::Recreate;
-                    writes.push((change, Write { key, owner, applied, filled, new, recreate }));
+                    writes.push((change, ObjectWrite { key, owner, applied, filled, new, recreate }));
                 }
                 Err(fault) => self.fail(change, Some(&step.object), fault.into()),
             }
@@ -119,15 +122,15 @@ impl<'a, 'r> Round<'a, 'r> {
         Intent { writes, deletes, marks: steps.filter_map(|(change, _)| mark(change)).collect() }
     }
 
-    async fn begin(&mut self, intent: Intent) -> Result<Option<Session>, Fault> {
+    async fn begin(&mut self, intent: Intent) -> Result<Option<Session>, StepFault> {
         match self.run.targets.get(&self.plan.fleet) {
             Some(target) => {
                 self.record_creations()?;
-                pause().await;
+                cancellation_point().await;
                 Ok(Some(target.begin(intent).await?))
             }
             None if self.left.values().all(|&steps| steps == 0) => Ok(None),
-            None => Err(Fault::new(
+            None => Err(StepFault::new(
                 format!(
                     "cannot change anything on fleet {}: nothing is known of its target",
                     self.plan.fleet
@@ -137,9 +140,9 @@ impl<'a, 'r> Round<'a, 'r> {
         }
     }
 
-    /// Records what is about to be made, before anything of it is on the target: were it removed from the specs after a
-    /// kill, nobody would know whose the files are.
-    fn record_creations(&self) -> Result<(), Fault> {
+    /// Records new resources before anything of them is on the target. Otherwise, if the run were killed and
+    /// the resource then removed from the specs, the owner of its objects would be unknown.
+    fn record_creations(&self) -> Result<(), StepFault> {
         let plan = self.plan;
         let begun = plan.changes.iter().filter(|change| change.is_ready() && change.verb == Verb::Create);
         let begun =
@@ -152,7 +155,6 @@ impl<'a, 'r> Round<'a, 'r> {
         Ok(self.run.put_resources(begun.iter().map(|(resource, record)| (*resource, record)))?)
     }
 
-    /// Records the changes that need no step on the target.
     fn commit_stepless(&mut self) {
         let plan = self.plan;
         let ready = plan.changes.iter().filter(|change| change.is_ready());
@@ -164,8 +166,9 @@ impl<'a, 'r> Round<'a, 'r> {
         self.commit_complete();
     }
 
-    /// Takes the steps of one stage. A folder's waits for the disk twice, however many there are: when all is written beside
-    /// its place, and when all is in its place. Only then is anything recorded as done.
+    /// Executes the steps of one stage. A folder waits for the disk twice, no matter how many steps there
+    /// are: once when all files are written beside their destination, and once when all are in place. Only
+    /// then is anything recorded as done.
     async fn take_batch(&mut self, session: &mut Session, first: usize, steps: &[(&'a Change, &'a Step)]) {
         let whole = steps.iter().filter(|(change, _)| !self.broken.contains(&change.resource));
         let writes: Vec<&ObjectKey> =
@@ -173,10 +176,10 @@ impl<'a, 'r> Round<'a, 'r> {
         if let Err(fault) = self.begin_batch(session, first, steps, writes).await {
             return steps.iter().for_each(|(change, _)| self.fail(change, None, fault.clone()));
         }
-        pause().await;
+        cancellation_point().await;
         self.take_steps(session, steps).await;
         let ended = self.end_batch(session).await;
-        pause().await;
+        cancellation_point().await;
         match ended {
             Ok(()) => self.commit_complete(),
             Err(fault) => {
@@ -184,7 +187,7 @@ impl<'a, 'r> Round<'a, 'r> {
                 steps.iter().for_each(|(change, _)| self.fail(change, None, fault.clone()));
             }
         }
-        pause().await;
+        cancellation_point().await;
     }
 
     async fn begin_batch(
@@ -193,7 +196,7 @@ impl<'a, 'r> Round<'a, 'r> {
         first: usize,
         steps: &[(&'a Change, &'a Step)],
         writes: Vec<&ObjectKey>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), StepFault> {
         let Some((_, step)) = steps.first() else { return Ok(()) };
         let more = match steps.len() {
             1 => String::new(),
@@ -207,22 +210,22 @@ impl<'a, 'r> Round<'a, 'r> {
             at: (self.run.clock)(),
         })?;
         if first == 0 {
-            // So that a run that is killed is known to have begun. Later entries reach the disk by themselves, a moment
-            // later.
+            // Makes it known that this run began, should it be killed. Later entries reach the disk by
+            // themselves a moment later.
             self.run.state.flush()?;
         }
-        pause().await;
+        cancellation_point().await;
         if writes.is_empty() { Ok(()) } else { Ok(session.prepare(writes).await?) }
     }
 
-    async fn end_batch(&self, session: &mut Session) -> Result<(), Fault> {
+    async fn end_batch(&self, session: &mut Session) -> Result<(), StepFault> {
         session.sync().await?;
-        pause().await;
+        cancellation_point().await;
         Ok(self.run.state.journal_done(&self.plan.fleet)?)
     }
 
-    /// Takes steps that don't depend on each other, as many at a time as the target does. Of what is broken by then, no
-    /// further step is begun.
+    /// Executes steps that don't depend on each other, as many at a time as the target accepts. No further
+    /// step begins for a change that has failed meanwhile.
     async fn take_steps(&mut self, session: &mut Session, steps: &[(&'a Change, &'a Step)]) {
         let mut waiting = steps.iter().enumerate();
         loop {
@@ -236,16 +239,16 @@ impl<'a, 'r> Round<'a, 'r> {
                     session.start(number, Task { object, uid, deletes: step.after.is_none() });
                 }
             }
-            pause().await;
+            cancellation_point().await;
             let Some((number, taken)) = session.next().await else { return };
-            pause().await;
+            cancellation_point().await;
             if let Some((change, step)) = steps.get(number) {
                 self.end_step(change, step, taken).await;
             }
         }
     }
 
-    /// Says whether a step is to be taken, once everything is noted that has to be before.
+    /// Prepares a step and returns whether it should be executed.
     fn begin_step(&mut self, change: &'a Change, step: &'a Step) -> bool {
         let Step { verb, object, .. } = step;
         let (fleet, resource) = (&self.plan.fleet, &change.resource);
@@ -253,7 +256,7 @@ impl<'a, 'r> Round<'a, 'r> {
             return false;
         }
         if object.namespace.as_deref().is_some_and(|name| self.missing_namespaces.contains(name)) {
-            let fault = Fault::new(
+            let fault = StepFault::new(
                 format!("cannot {verb} {object}: its namespace could not be made"),
                 "see to the namespace first",
             );
@@ -261,7 +264,7 @@ impl<'a, 'r> Round<'a, 'r> {
             return false;
         }
         tracing::debug!(%fleet, %resource, %verb, %object, plan = self.run.plan.id, "step");
-        self.run.tell(Progress::Step { fleet, resource, verb: *verb, object });
+        self.run.tell(ExecutionProgress::Step { fleet, resource, verb: *verb, object });
         match self.count_deletion(change) {
             Ok(()) => true,
             Err(fault) => {
@@ -271,9 +274,9 @@ impl<'a, 'r> Round<'a, 'r> {
         }
     }
 
-    async fn end_step(&mut self, change: &'a Change, step: &'a Step, taken: Taken) {
+    async fn end_step(&mut self, change: &'a Change, step: &'a Step, taken: TaskResult) {
         let recorded = self.record_step(change, step, taken).await;
-        self.run.tell(Progress::StepEnded { verb: step.verb, done: recorded.is_ok() });
+        self.run.tell(ExecutionProgress::StepEnded { verb: step.verb, done: recorded.is_ok() });
         match recorded {
             Ok(()) => {
                 self.report.steps += 1;
@@ -286,18 +289,18 @@ impl<'a, 'r> Round<'a, 'r> {
                 self.fail(change, Some(&step.object), fault);
             }
         }
-        pause().await;
+        cancellation_point().await;
     }
 
-    async fn record_step(&self, change: &Change, step: &Step, taken: Taken) -> Result<(), Fault> {
+    async fn record_step(&self, change: &Change, step: &Step, taken: TaskResult) -> Result<(), StepFault> {
         let (state, fleet, key) = (self.run.state, &self.plan.fleet, &step.object);
         match (taken?, &step.after) {
             (Some(uid), Some(manifest)) => state.put_object(fleet, key, &recorded(manifest, uid))?,
             _ => state.remove_object(fleet, key)?,
         }
-        pause().await;
+        cancellation_point().await;
         self.use_approval(change)?;
-        pause().await;
+        cancellation_point().await;
         Ok(())
     }
 
@@ -309,20 +312,21 @@ impl<'a, 'r> Round<'a, 'r> {
         }
     }
 
-    /// Records that a resource's deletion begins: a cluster's counts against the fleet's limit, and none needs to be
-    /// approved again when it is interrupted. None begins of what a later plan found to be guarded.
-    fn count_deletion(&mut self, change: &'a Change) -> Result<(), Fault> {
+    /// Records that a deletion begins, once per resource. Deletions of clusters count against the fleet's
+    /// limit; other resources are marked, so that an interrupted deletion needs no second approval. Refused
+    /// if a later plan has guarded the resource against deletion.
+    fn count_deletion(&mut self, change: &'a Change) -> Result<(), StepFault> {
         let cluster = &change.resource;
         if change.verb != Verb::Delete || !self.counted.insert(cluster) {
             return Ok(());
         }
         if self.run.state.is_guarded_since(cluster, self.run.known(cluster)) {
-            return Err(Fault::new(
+            return Err(StepFault::new(
                 "cannot delete it: it was guarded against that after this was decided",
                 "plan again to see what it waits for now",
             ));
         }
-        // Before anything of it is done: what the trail doesn't know of must not go.
+        // Before anything is deleted: the audit trail must list every deletion.
         self.run.audit([format!("begins to delete {cluster}")])?;
         let (fleet, at) = (self.plan.fleet.clone(), (self.run.clock)());
         match cluster.kind {
@@ -334,8 +338,9 @@ impl<'a, 'r> Round<'a, 'r> {
         Ok(())
     }
 
-    /// Takes the fleet's approval away as soon as anything was done that needed it, but for what has to wait for its turn.
-    fn use_approval(&self, change: &Change) -> Result<(), Fault> {
+    /// Uses up the fleet's approval as soon as anything that needed it is done, except for what has to wait
+    /// for a later turn.
+    fn use_approval(&self, change: &Change) -> Result<(), StepFault> {
         let guard = self.plan.guard.as_ref().filter(|guard| change.guarded && guard.approved_by.is_some());
         match guard {
             Some(guard) => {
@@ -346,8 +351,9 @@ impl<'a, 'r> Round<'a, 'r> {
         }
     }
 
-    /// Brings the record of objects up to what the target knows, where a kill or a lost cache came between.
-    async fn recall(&self, session: &Session) -> Result<(), Fault> {
+    /// Updates the records of objects from the target's inventory, after an interrupted run or the loss of
+    /// the cache.
+    async fn restore_object_records(&self, session: &Session) -> Result<(), StepFault> {
         let (state, fleet) = (self.run.state, &self.plan.fleet);
         let interrupted = self.run.interrupted.contains(fleet);
         let known = session.known();
@@ -366,15 +372,17 @@ impl<'a, 'r> Round<'a, 'r> {
                 state.put_object(fleet, key, &object)?;
             }
         }
-        // Last, so that a kill before it makes the next run begin again here, and before any step makes a new entry.
+        // Last, so that the next run repeats this if it is killed before, and before any step adds a journal
+        // entry.
         Ok(state.journal_done(fleet)?)
     }
 
-    /// Lets the target settle, and only then forgets what was deleted: its inventory must not name what nobody knows.
+    /// Finishes the session, and only then removes the records of deleted resources: the target's inventory
+    /// must not list objects without a known owner.
     async fn finish(&mut self, session: Option<Session>) {
         let state = self.run.state;
-        // The target's word on protection may be newer than a state that was restored. Only a spec that is there and was
-        // applied takes it back.
+        // The target's marks of protection may be newer than a restored state. Only a spec that exists and
+        // was applied removes them.
         let unsettled = self.unsettled();
         let marked = session.as_ref().map(Session::protected).unwrap_or_default();
         let mark = |key: &ResourceKey| {
@@ -383,12 +391,12 @@ impl<'a, 'r> Round<'a, 'r> {
             Some(ResourceMark { id, protected: protected || kept })
         };
         let finished = match session {
-            Some(session) => session.finish(mark).await.map_err(Fault::from),
+            Some(session) => session.finish(mark).await.map_err(StepFault::from),
             None => Ok(()),
         };
-        pause().await;
+        cancellation_point().await;
         let plan = self.plan;
-        // What was put back of a resource whose deletion waits is no deletion.
+        // A repair of a resource whose deletion waits is not a deletion.
         let gone = plan.changes.iter().filter(|change| change.is_ready() && change.verb == Verb::Delete);
         let gone = gone.filter(|change| self.left.get(&change.resource) == Some(&0));
         let gone = gone.filter(|change| !self.broken.contains(&change.resource));
@@ -398,7 +406,7 @@ impl<'a, 'r> Round<'a, 'r> {
             Ok(()) => {
                 for change in gone {
                     self.delete_record(change);
-                    pause().await;
+                    cancellation_point().await;
                 }
             }
             Err(fault) if gone.is_empty() => {
@@ -408,7 +416,7 @@ impl<'a, 'r> Round<'a, 'r> {
         }
     }
 
-    /// The resources that this round deletes, keeps or could not change, and that stay protected where they were.
+    /// The resources that this run deletes, keeps or failed to change. Their protection marks stay.
     fn unsettled(&self) -> BTreeSet<ResourceKey> {
         let done: BTreeSet<&ResourceKey> = self.report.done.iter().map(|done| &done.resource).collect();
         let is_done = |change: &Change| change.is_ready() && done.contains(&change.resource);
@@ -417,7 +425,7 @@ impl<'a, 'r> Round<'a, 'r> {
     }
 
     fn delete_record(&mut self, change: &'a Change) {
-        // One without a step on the target was not counted yet.
+        // A deletion without steps on the target isn't recorded as begun yet.
         match self.count_deletion(change) {
             Ok(()) => {
                 self.complete.push(change);
@@ -427,7 +435,6 @@ impl<'a, 'r> Round<'a, 'r> {
         }
     }
 
-    /// Records the changes that are complete, with one wait for the disk.
     fn commit_complete(&mut self) {
         let fleet = Some(&self.plan.fleet);
         let changes = std::mem::take(&mut self.complete);
@@ -438,8 +445,9 @@ impl<'a, 'r> Round<'a, 'r> {
         }
     }
 
-    /// Whether others have their turn. Something is done in each, however long it took to begin. What was approved is done in
-    /// one turn: the approval is used by its first step, and what is left would need another one.
+    /// Whether this fleet's turn is over. At least one step begins in each turn, however late. Approved
+    /// changes run in a single turn: the first step uses up the approval, and the rest would need another
+    /// one.
     fn is_over(&self) -> bool {
         let is_approved = self.plan.guard.as_ref().is_some_and(|guard| guard.approved_by.is_some());
         self.begun > 0 && !is_approved && self.run.until.is_some_and(|until| until <= Instant::now())
@@ -451,12 +459,12 @@ impl<'a, 'r> Round<'a, 'r> {
     }
 
     fn seen(&mut self) {
-        if let Err(error) = self.run.state.put_seen(&self.plan.fleet, self.run.plan.created_at) {
+        if let Err(error) = self.run.state.record_observation(&self.plan.fleet, self.run.plan.created_at) {
             self.run.fail(&mut self.report, failure(Some(&self.plan.fleet), error.into()));
         }
     }
 
-    fn fail_all(&mut self, fault: &Fault) {
+    fn fail_all(&mut self, fault: &StepFault) {
         let plan = self.plan;
         let ready = plan.changes.iter().filter(|change| change.is_ready());
         let ready: Vec<&Change> = ready.filter(|change| !self.broken.contains(&change.resource)).collect();
@@ -466,21 +474,21 @@ impl<'a, 'r> Round<'a, 'r> {
         ready.into_iter().for_each(|change| self.fail(change, None, fault.clone()));
     }
 
-    fn fail(&mut self, change: &'a Change, object: Option<&ObjectKey>, fault: Fault) {
+    fn fail(&mut self, change: &'a Change, object: Option<&ObjectKey>, fault: StepFault) {
         if !self.broken.insert(&change.resource) {
             return;
         }
         let why = for_tenants(&fault.message, fault.concealed);
         let fleet = Some(&self.plan.fleet);
         let (resource, origin) = (Some(change.resource.clone()), change.origin.clone());
-        let failed = Failure { resource, origin, object: object.cloned(), ..failure(fleet, fault) };
+        let failed = ExecutionFailure { resource, origin, object: object.cloned(), ..failure(fleet, fault) };
         self.run.fail(&mut self.report, failed);
         let what = format!("could not be {}", past(change.verb));
-        self.run.state.record_events(vec![self.run.event(fleet, change, Outcome::Failed, &what, why)]);
+        self.run.state.record_events(vec![self.run.event(fleet, change, EventOutcome::Failed, &what, why)]);
     }
 }
 
-/// Steps that are taken together: all that writes, or deletes, in one stage.
+/// The key by which steps form a batch: all writes, or all deletions, of one stage.
 fn together(step: &Step) -> (bool, Stage) {
     (step.verb == Verb::Delete, step.stage)
 }

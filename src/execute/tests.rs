@@ -1,4 +1,4 @@
-//! Plans executed on real folders, whole and killed at every point.
+//! Plans executed on real folders, completely and killed at every point.
 
 mod crash;
 mod outcome;
@@ -16,9 +16,8 @@ use crate::names::{Kind, ResourceKey};
 use crate::plan::Observed;
 use crate::state::State;
 use crate::target::Targets;
-use planner::{Wish, plan};
+use planner::{TestSpecs, plan};
 
-/// The time that every run takes place at.
 fn now() -> Timestamp {
     Timestamp::from_second(1_800_000_000).unwrap()
 }
@@ -48,8 +47,8 @@ impl Place {
         State::open(&self.root.join("state")).unwrap()
     }
 
-    fn events(&self) -> Vec<crate::state::Event> {
-        crate::state::Follower::of(&self.root.join("state")).news().unwrap()
+    fn events(&self) -> Vec<crate::state::RecordedEvent> {
+        crate::state::Follower::of(&self.root.join("state")).unread_events().unwrap()
     }
 
     fn output(&self) -> Utf8PathBuf {
@@ -60,32 +59,29 @@ impl Place {
         Targets::for_fleets(
             &self.output(),
             uuid::Uuid::nil(),
-            ["eu", "us"].map(|name| (fleet(name), crate::target::Place::Folder(None))),
+            ["eu", "us"].map(|name| (fleet(name), crate::target::TargetLocation::Folder(None))),
         )
     }
 
-    /// Looks at everything and plans.
-    async fn plan(&self, state: &State, wish: &Wish) -> (Plan, Recorded, Observed) {
+    async fn plan(&self, state: &State, wish: &TestSpecs) -> (Plan, Recorded, Observed) {
         let recorded = state.recorded().unwrap();
         let observed = self.targets().observe(&recorded, &wish.desired()).await;
         (plan(wish, &recorded, &observed), recorded, observed)
     }
 
-    /// Plans and executes.
-    async fn apply(&self, wish: &Wish) -> Report {
+    async fn apply(&self, wish: &TestSpecs) -> ExecutionReport {
         let state = self.state();
         let (plan, ..) = self.plan(&state, wish).await;
         self.execute(&plan, &state, &wish.secrets()).await
     }
 
-    async fn execute(&self, plan: &Plan, state: &State, secrets: &Secrets) -> Report {
+    async fn execute(&self, plan: &Plan, state: &State, secrets: &Secrets) -> ExecutionReport {
         let (targets, actor) = (self.targets(), "ann@example.com");
         let recorded = &state.recorded().unwrap();
-        let desk = Desk { plan, recorded, targets: &targets, state, secrets, clock: &now, actor };
+        let desk = RunContext { plan, recorded, targets: &targets, state, secrets, clock: &now, actor };
         execute(desk, &mut |_| {}).await
     }
 
-    /// All files below the output folder, with their text.
     fn files(&self) -> Vec<(String, String)> {
         let mut files = Vec::new();
         collect(&self.output(), &mut files);

@@ -1,4 +1,4 @@
-//! What a person approves of a plan.
+//! Approvals of guarded steps.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -9,31 +9,25 @@ use crate::names::FleetKey;
 use crate::plan::{FleetPlan, Waiting};
 use crate::state::{AuditEntry, State, StateError};
 
-/// What came of an approval.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "approved")]
 pub enum Approved {
-    /// It holds from now on.
     Now {
-        /// The fleet that it is for.
         fleet: FleetKey,
-        /// What it is for: `delete cluster acme/orders`.
+        /// The approved changes: `delete cluster acme/orders`.
         changes: String,
     },
-    /// It was given before.
-    Before {
-        /// By whom.
-        by: String,
-    },
-    /// Nothing in the plan waits for it.
+    /// It had already been approved.
+    Before { by: String },
+    /// No guarded steps have this id.
     Unknown {
-        /// What does wait, each with its fleet: `03b369592dea on fleet acme/eu`.
+        /// The ids that can be approved, each with its fleet: `03b369592dea on fleet acme/eu`.
         waiting: Vec<String>,
     },
 }
 
 impl Round {
-    /// Approves what waits for it under this id: exactly that, once.
+    /// Approves the guarded steps with this id, and no others, once.
     ///
     /// # Errors
     /// When it can't be recorded.
@@ -47,7 +41,7 @@ impl Round {
             return Ok(Approved::Before { by: by.clone() });
         }
         let (fleet, changes) = (fleet.fleet.clone(), guarded_changes(fleet, id));
-        // First: nothing may be approved that the trail doesn't know of.
+        // First, since no approval may be missing from the audit trail.
         state.audit_person(&AuditEntry {
             plan: Some(self.plan.id.clone()),
             commit: self.plan.inputs.commit.clone(),
@@ -59,7 +53,7 @@ impl Round {
     }
 }
 
-/// What the approval is for, as the plan showed it beside the id.
+/// The approved changes, as the plan shows them next to the id.
 fn guarded_changes(fleet: &FleetPlan, id: &str) -> String {
     let asks = |waiting: &Waiting| matches!(waiting, Waiting::Approval { id: asked, .. } if asked == id);
     let asking = fleet.changes.iter().filter(|change| change.waiting.iter().any(asks));

@@ -1,4 +1,4 @@
-//! What plans would refuse of a tree that nobody planned yet.
+//! Predicts what plans would refuse of a tree that isn't planned yet.
 
 use std::collections::BTreeMap;
 
@@ -7,25 +7,25 @@ use jiff::Timestamp;
 use super::{Health, Installation};
 use crate::catalog::{Catalog, Recorded, RecordedFleet};
 use crate::names::{self, FleetKey, ResourceKey};
-use crate::plan::foresee::{self, Suspect};
-use crate::plan::{ObservedFleet, Pauses, Reach, Site};
+use crate::plan::foresee::{self, PossibleRefusal};
+use crate::plan::{FleetInputs, ObservedFleet, Pauses, Reach};
 use crate::problem::Problem;
 use crate::render::{self, Renderer};
 use crate::state::{State, StateError};
 
 impl Installation {
-    /// What a plan would refuse, by what was applied there last and how it was found to be. No target is looked at.
+    /// Returns what a plan would refuse, by the last applied state and its health. No target is contacted.
     ///
     /// # Errors
     /// When the state can't be read.
     pub fn foresee(
         &self,
         (catalog, recorded): (&Catalog, &Recorded),
-        Suspect { fleets, only, .. }: &Suspect,
+        PossibleRefusal { fleets, only, .. }: &PossibleRefusal,
         health: &BTreeMap<FleetKey, Health>,
         now: Timestamp,
     ) -> Result<Vec<Problem>, StateError> {
-        // Where nothing is kept, nothing was ever applied.
+        // Without a state nothing was ever applied.
         let Some(state) = self.state.as_deref() else { return Ok(Vec::new()) };
         let policy = self.policy(now, Pauses::default());
         let mut refused = Vec::new();
@@ -34,14 +34,14 @@ impl Installation {
                 Some(cluster) => (of_cluster(state, fleet, cluster)?, render::cluster(catalog, cluster)),
                 None => (state.recorded_fleet(fleet)?, Renderer::new(catalog).fleet(fleet)),
             };
-            // What nothing is made of is left as it is.
+            // A fleet that isn't rendered is left as it is.
             if desired.is_none() {
                 continue;
             }
             let judged = health.get(fleet).and_then(|health| health.judged.clone());
             let observed =
                 ObservedFleet { health: judged, ..ObservedFleet::unknown(Reach::UnderWay { since: now }) };
-            let site = Site {
+            let site = FleetInputs {
                 fleet,
                 desired: desired.as_ref(),
                 recorded: Some(&held),
@@ -54,7 +54,7 @@ impl Installation {
     }
 }
 
-/// What is recorded of one cluster's objects.
+/// The record of one cluster's objects.
 fn of_cluster(state: &State, fleet: &FleetKey, cluster: &ResourceKey) -> Result<RecordedFleet, StateError> {
     let Ok(name) = cluster.name.parse() else { return Ok(RecordedFleet::default()) };
     let mut held = state.recorded_namespace(fleet, &names::namespace(&cluster.organization, &name))?;

@@ -1,4 +1,4 @@
-//! How fleets and clusters are: looked at, judged, and remembered.
+//! Health of fleets and clusters: observed, judged and remembered.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -8,49 +8,50 @@ use tokio::runtime::Handle;
 
 use super::{Checked, Round};
 use crate::catalog::RecordedFleet;
-use crate::health::{self, FleetHealth, FleetSeen, Memories, Seen, Wanted, wanted};
+use crate::health::{
+    self, AppliedCluster, ClusterObservation, FleetHealth, FleetMemories, FleetObservation, applied_manifests,
+};
 use crate::names::{FleetKey, ResourceKey};
 use crate::parallel::locked;
 use crate::plan::{ObservedFleet, Reach};
 use crate::state::{State, StateError};
 use crate::target::{Target, TargetError};
 
-/// How long a fleet may go without a judgement: half of what counts as not having looked ([`health::GAP`]).
-const LOOKS: SignedDuration = SignedDuration::from_secs(30);
+/// The longest time between judgements of a fleet: half of [`health::GAP`], so that observation counts as
+/// continuous.
+const MAX_JUDGEMENT_AGE: SignedDuration = SignedDuration::from_secs(30);
 
-/// How old what is kept of a fleet may become while nothing but times changes in it.
+/// How old a stored judgement may become if only its times change.
 const KEPT: SignedDuration = SignedDuration::from_secs(60);
 
-/// How a fleet and its clusters are.
 #[derive(Debug, Clone, Default)]
 pub struct Health {
-    /// As they were found now; none where nothing could be looked at, and where nothing runs.
+    /// The present judgement; `None` if nothing could be observed or nothing runs.
     pub judged: Option<FleetHealth>,
-    /// What is remembered.
-    pub memory: Memories,
-    /// What clusters should be, as they were last applied.
-    pub wanted: BTreeMap<ResourceKey, Wanted>,
-    /// What they were judged by; none where they weren't, and where nothing has changed since they were.
-    pub seen: Option<FleetSeen>,
-    /// When they have to be judged again though nothing is seen to change; none where time alone changes nothing.
+    pub memory: FleetMemories,
+    /// The clusters as last applied.
+    pub wanted: BTreeMap<ResourceKey, AppliedCluster>,
+    /// The observation that was judged; `None` if there was none, or if nothing changed since the last
+    /// judgement.
+    pub seen: Option<FleetObservation>,
+    /// When to judge again without any visible change; `None` if time alone changes nothing.
     pub again: Option<Timestamp>,
 }
 
-/// How a running process found fleets to be.
+/// The last judgements, in a running process.
 #[derive(Default)]
-pub(super) struct Judged(Mutex<BTreeMap<FleetKey, Arc<Last>>>);
+pub(super) struct JudgementCache(Mutex<BTreeMap<FleetKey, Arc<Last>>>);
 
-/// The last judgement of a fleet.
 struct Last {
-    /// The revision of what it was judged by; none where a change could go unseen.
+    /// The target's revision at the judgement; `None` if changes could go unnoticed.
     revision: Option<u64>,
-    /// What came of it, without what was seen.
+    /// The result, without the observation.
     health: Health,
-    /// When it was last kept in the state.
+    /// When it was last stored in the state.
     kept: Timestamp,
 }
 
-impl Judged {
+impl JudgementCache {
     fn last(&self, fleet: &FleetKey) -> Option<Arc<Last>> {
         self.lock().get(fleet).map(Arc::clone)
     }
@@ -59,67 +60,78 @@ impl Judged {
         self.lock().insert(fleet.clone(), Arc::new(last));
     }
 
-    pub(super) fn copy(&self) -> Judged {
-        Judged(Mutex::new(self.lock().clone()))
+    pub(super) fn copy(&self) -> JudgementCache {
+        JudgementCache(Mutex::new(self.lock().clone()))
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<FleetKey, Arc<Last>>> {
-        // Only whole values are put in.
+        // Updates replace whole values, so a poisoned lock is safe to use.
         locked(&self.0)
     }
 }
 
 impl Last {
-    /// Whether it would be the same now.
-    fn holds(&self, revision: Option<u64>, wanted: &BTreeMap<ResourceKey, Wanted>, now: Timestamp) -> bool {
-        // A clock that was set back makes it due, too.
-        let is_due = self.health.again.is_some_and(|again| again <= now || again.duration_since(now) > LOOKS);
+    /// Whether judging again would have the same result.
+    fn is_unchanged_since(
+        &self,
+        revision: Option<u64>,
+        wanted: &BTreeMap<ResourceKey, AppliedCluster>,
+        now: Timestamp,
+    ) -> bool {
+        // If the clock was set back, it is due as well.
+        let is_due = self
+            .health
+            .again
+            .is_some_and(|again| again <= now || again.duration_since(now) > MAX_JUDGEMENT_AGE);
         revision.is_some() && revision == self.revision && !is_due && *wanted == self.health.wanted
     }
 }
 
 impl Round {
-    /// What a cluster should be and what is seen of it: what it was judged by or, where that is as it was when it was judged
-    /// before, what is there now. None where it can't be looked at. It blocks, as [`super::Installation::plan`] does.
-    pub fn sight(&self, cluster: &ResourceKey, runtime: &Handle) -> Option<(&Wanted, Seen)> {
+    /// A cluster as last applied, and its observation: the judged one or, if nothing changed since an earlier
+    /// judgement, a new one. `None` if it can't be observed. It blocks, like [`super::Installation::plan`].
+    pub fn observe_cluster(
+        &self,
+        cluster: &ResourceKey,
+        runtime: &Handle,
+    ) -> Option<(&AppliedCluster, ClusterObservation)> {
         let of_cluster = |(_, health): &(_, &Health)| health.wanted.contains_key(cluster);
         let (fleet, health) = self.health.iter().find(of_cluster)?;
         health.judged.as_ref()?;
-        let now = || runtime.block_on(self.targets.get(fleet)?.see(&health.wanted)).ok().flatten();
+        let now = || runtime.block_on(self.targets.get(fleet)?.observe_health(&health.wanted)).ok().flatten();
         let seen = health.seen.clone().or_else(now)?;
         health.wanted.get(cluster).zip(seen.clusters.get(cluster).cloned())
     }
 }
 
-/// A fleet that is to be judged.
-pub(super) struct Book<'a> {
+pub(super) struct FleetJudge<'a> {
     pub fleet: &'a FleetKey,
-    pub desk: &'a Desk<'a>,
+    pub desk: &'a HealthContext<'a>,
 }
 
-/// What fleets are judged with.
-pub(super) struct Desk<'a> {
+/// The inputs for judging fleets.
+pub(super) struct HealthContext<'a> {
     pub checked: &'a Checked,
     pub state: Option<&'a State>,
-    /// None where nothing is remembered but what the state keeps.
-    pub judged: Option<&'a Judged>,
-    /// Whether what is found out is kept in the state.
+    /// `None` if judgements are remembered only in the state.
+    pub judged: Option<&'a JudgementCache>,
+    /// Whether new judgements are stored in the state.
     pub keeps: bool,
     pub now: Timestamp,
     pub runtime: &'a Handle,
 }
 
-impl Desk<'_> {
-    /// How a fleet was found to be before, where nobody looks now.
+impl HealthContext<'_> {
+    /// The last judgement of a fleet that isn't observed now.
     pub(super) fn last(&self, fleet: &FleetKey) -> Health {
         let last = self.judged.and_then(|judged| judged.last(fleet));
         last.map(|last| Health { again: None, ..last.health.clone() }).unwrap_or_default()
     }
 }
 
-impl Book<'_> {
-    /// Judges a fleet that was looked at and found, by what was last applied to it, and keeps book of it. A target that can't
-    /// be read any further is out of reach.
+impl FleetJudge<'_> {
+    /// Judges an observed fleet against what was last applied to it, and stores the result. If its health
+    /// can't be read, the fleet counts as unreachable.
     pub(super) fn judge(
         &self,
         held: &RecordedFleet,
@@ -151,31 +163,30 @@ impl Book<'_> {
         Ok(health)
     }
 
-    /// Judges a fleet anew whose objects are known to be as they were; none where it has to be looked at for that.
+    /// Judges a fleet whose objects haven't changed; `None` if it has to be observed for that.
     pub(super) fn judge_again(&self, target: &Target) -> Option<Health> {
         let Some(last) = self.desk.judged.and_then(|judged| judged.last(self.fleet)) else {
-            // There was nothing to judge.
             return Some(Health::default());
         };
         let Health { wanted, memory, .. } = &last.health;
         self.see_and_judge(target, wanted, memory, Some(&last)).ok().flatten()
     }
 
-    /// None where nothing runs.
+    /// `None` if nothing runs.
     fn see_and_judge(
         &self,
         target: &Target,
-        wanted: &BTreeMap<ResourceKey, Wanted>,
-        before: &Memories,
+        wanted: &BTreeMap<ResourceKey, AppliedCluster>,
+        before: &FleetMemories,
         last: Option<&Last>,
     ) -> Result<Option<Health>, TargetError> {
         let (now, revision) = (self.desk.now, target.health_revision());
-        if let Some(last) = last.filter(|last| last.holds(revision, wanted, now)) {
+        if let Some(last) = last.filter(|last| last.is_unchanged_since(revision, wanted, now)) {
             return Ok(Some(last.health.clone()));
         }
-        let Some(seen) = self.desk.runtime.block_on(target.see(wanted))? else { return Ok(None) };
+        let Some(seen) = self.desk.runtime.block_on(target.observe_health(wanted))? else { return Ok(None) };
         let (judged, memory) = health::fleet::judge_all(wanted, &seen, before, now);
-        let looks_by = now.checked_add(LOOKS).ok();
+        let looks_by = now.checked_add(MAX_JUDGEMENT_AGE).ok();
         let again = memory.due(now).into_iter().chain(looks_by).min();
         let health = Health { judged: Some(judged), memory, wanted: wanted.clone(), seen: None, again };
         let kept = self.keep(&health, last);
@@ -185,23 +196,24 @@ impl Book<'_> {
         Ok(Some(Health { seen: Some(seen), ..health }))
     }
 
-    /// Before a fleet is first applied, there is nothing to judge.
+    /// Before its first apply, a fleet has nothing to judge.
     fn is_judged(&self, observed: &ObservedFleet) -> bool {
         observed.reach == Reach::Reached
             && self.desk.checked.recorded.resources.contains_key(&self.fleet.resource())
     }
 
-    /// What the fleet's clusters should be: by the target's own inventory, or by the record where that can't be read.
+    /// The fleet's clusters as last applied: by the target's inventory, or by the record if that can't be
+    /// read.
     fn wanted(
         &self,
         held: &RecordedFleet,
         observed: Option<&ObservedFleet>,
-    ) -> BTreeMap<ResourceKey, Wanted> {
+    ) -> BTreeMap<ResourceKey, AppliedCluster> {
         let reached = observed.filter(|observed| observed.reach == Reach::Reached);
         let objects = reached.map_or(&held.objects, |observed| &observed.inventory);
         let resources = &self.desk.checked.recorded.resources;
         let objects = objects.iter().filter(|(_, object)| resources.contains_key(&object.owner));
-        wanted::of_fleet(
+        applied_manifests::of_fleet(
             objects,
             |key| reached?.objects.get(key)?.manifest.clone(),
             |cluster| resources.get(cluster).is_some_and(|record| record.deleting),
@@ -210,9 +222,9 @@ impl Book<'_> {
 
     fn remembered(
         &self,
-        wanted: &BTreeMap<ResourceKey, Wanted>,
+        wanted: &BTreeMap<ResourceKey, AppliedCluster>,
         last: Option<&Last>,
-    ) -> Result<Memories, StateError> {
+    ) -> Result<FleetMemories, StateError> {
         let last = last.map(|last| &last.health.memory);
         let state = self.desk.state;
         let fleet = match last {
@@ -222,7 +234,7 @@ impl Book<'_> {
                 state.map(|state| state.memory(&key)).transpose()?.flatten().unwrap_or_default()
             }
         };
-        let mut memories = Memories { fleet, clusters: BTreeMap::new() };
+        let mut memories = FleetMemories { fleet, clusters: BTreeMap::new() };
         for cluster in wanted.keys() {
             let memory = match last.and_then(|last| last.clusters.get(cluster)) {
                 Some(known) => known.clone(),
@@ -233,8 +245,8 @@ impl Book<'_> {
         Ok(memories)
     }
 
-    /// Keeps a judgement in the state where it says something else than the one that is kept there, or that is old. Gives when
-    /// it was last kept. Losing it costs a moment's patience, so that a cache that can't be written stops nothing.
+    /// Stores a judgement in the state if it differs from the stored one, or that is old. Returns when it was
+    /// last stored. Its loss only costs some waiting times, so a failure to write the cache stops nothing.
     fn keep(&self, health: &Health, last: Option<&Last>) -> Timestamp {
         let Health { judged: Some(judged), memory, .. } = health else { return self.desk.now };
         let says_the_same = |last: &&Last| {
@@ -254,8 +266,8 @@ impl Book<'_> {
         let clusters = judged.clusters.iter().zip(memory.clusters.values());
         let clusters =
             clusters.map(|((key, judgement), memory)| state.put_status(key, &judgement.status, memory));
-        // Such a fleet was reached, though nothing may be done on it for months.
-        let seen = state.put_seen(self.fleet, self.desk.now);
+        // Also marks the fleet as reached, even if nothing is applied to it for months.
+        let seen = state.record_observation(self.fleet, self.desk.now);
         for error in [fleet, seen].into_iter().chain(clusters).filter_map(Result::err) {
             tracing::warn!(fleet = %self.fleet, %error, "could not remember how it is");
         }

@@ -1,4 +1,4 @@
-//! What a round knows of one fleet, cluster or other resource, found without looking at all others.
+//! Indexed lookups of one fleet, cluster or other resource in a round.
 
 use std::collections::BTreeSet;
 
@@ -14,22 +14,21 @@ use crate::plan::{Change, FleetPlan, Index, Verb};
 use crate::target::Target;
 
 impl Round {
-    /// What happens to a resource, if anything.
+    /// The planned change of a resource, if any.
     pub fn change(&self, resource: &ResourceKey) -> Option<&Change> {
         self.index().change(&self.plan, resource)
     }
 
-    /// What happens on a fleet, if it was planned.
     pub fn fleet_plan(&self, fleet: &FleetKey) -> Option<&FleetPlan> {
         self.index().fleet(&self.plan, fleet)
     }
 
-    /// It is made for who asks first.
+    /// Created on first use.
     fn index(&self) -> &Index {
         self.index.get_or_init(|| Index::of(&self.plan))
     }
 
-    /// What is known of how a fleet, or the fleet of a cluster, is.
+    /// The health of a fleet, or of a cluster's fleet.
     fn health_of(&self, key: &ResourceKey) -> Option<&Health> {
         if key.kind == Kind::Fleet {
             return self.health.get(&key.as_fleet()?);
@@ -39,13 +38,13 @@ impl Round {
         fleets.find_map(|fleet| self.health.get(&fleet).filter(knows))
     }
 
-    /// How a fleet or a cluster was found to be; none where it wasn't judged.
+    /// The health of a fleet or cluster; `None` if it wasn't judged.
     pub fn judged(&self, key: &ResourceKey) -> Option<&ResourceStatus> {
         self.health_of(key)?.judged.as_ref()?.status_of(key)
     }
 
-    /// What a person should know of deletions of which it isn't known what was applied; none where there is none.
-    pub fn understated(&self) -> Option<String> {
+    /// Warning for deletions whose applied spec was lost with the cache.
+    pub fn unknown_deletion_warning(&self) -> Option<String> {
         let recorded = &self.checked.recorded.resources;
         let is_unknown = |key: &ResourceKey| {
             recorded.get(key).is_some_and(|record| record.last_good.is_none() && !record.creating)
@@ -64,13 +63,13 @@ impl Round {
         })
     }
 
-    /// The fleet that a cluster is on, by its spec or its record.
+    /// The fleet of a cluster, by its spec or else its record.
     pub fn fleet_of(&self, cluster: &ResourceKey) -> Option<FleetKey> {
         self.fleets_of(cluster).next()
     }
 
-    /// The fleet that a cluster is on by its spec, and the one that it is on by its record. They are one, unless the spec of
-    /// a cluster that can't be moved names another.
+    /// The fleets of a cluster by its spec and by its record. They differ only if the spec tries to move the
+    /// cluster, which isn't possible.
     fn fleets_of(&self, cluster: &ResourceKey) -> impl Iterator<Item = FleetKey> {
         let Checked { catalog, recorded, .. } = &self.checked;
         let by_spec = catalog.resources.get(cluster).and_then(|resource| resource.fleet());
@@ -78,14 +77,14 @@ impl Round {
         by_spec.into_iter().chain(by_record)
     }
 
-    /// The clusters of the tree, and those that are there still.
+    /// The clusters of the tree, and those that still exist.
     pub fn clusters(&self) -> BTreeSet<&ResourceKey> {
         let Checked { catalog, recorded, .. } = &self.checked;
         let known = catalog.resources.keys().chain(recorded.resources.keys());
         known.filter(|key| key.kind == Kind::Cluster).collect()
     }
 
-    /// Where a fleet's manifests are; none where it is no folder.
+    /// The folder with a fleet's manifests; `None` if its target isn't a folder.
     pub fn folder_of(&self, fleet: &FleetKey) -> Option<Utf8PathBuf> {
         match self.targets.get(fleet)? {
             Target::Directory(directory) => Some(directory.root()),
@@ -93,25 +92,24 @@ impl Round {
         }
     }
 
-    /// What was last told of a cluster, and when.
+    /// The last judgement of a cluster, and its time.
     pub fn last_known(&self, cluster: &ResourceKey) -> Option<(&ResourceStatus, Timestamp)> {
         self.health_of(cluster)?.memory.clusters.get(cluster)?.last()
     }
 
-    /// How a resource stands, for those who run this.
+    /// The status of a resource, in words for operators.
     pub fn standing(&self, key: &ResourceKey) -> Standing {
         self.standing_for(key, Audience::Host)
     }
 
-    /// How a resource stands.
     pub fn standing_for(&self, key: &ResourceKey, audience: Audience) -> Standing {
         let Checked { catalog, recorded, .. } = &self.checked;
         let (plan, judged) = ((&self.plan, self.index()), self.judged(key));
         interface::standing(key, (catalog, recorded), plan, judged, audience)
     }
 
-    /// The address at which a fleet lets clients in, as last known: its Gateway's, or that of the load balancer of its only
-    /// cluster. Where each cluster has load balancers of its own, no single address is the fleet's.
+    /// The address at which clients reach a fleet, as last known: its Gateway's, or that of its only
+    /// cluster's load balancer. If each of several clusters has load balancers of its own, there is none.
     pub fn loadbalancer_dns(&self, fleet: &ResourceKey) -> Option<String> {
         let memory = &self.health.get(&fleet.as_fleet()?)?.memory;
         let outside =
@@ -124,14 +122,14 @@ impl Round {
         memory.fleet.gateway().or_else(only).map(str::to_owned)
     }
 
-    /// A cluster as it is rendered, and what it is, as last known; none for one that was never applied.
+    /// The resolved cluster, and what was last observed of it; `None` if it was never applied.
     pub fn applied_cluster(&self, key: &ResourceKey) -> Option<(&ResolvedCluster, Option<&Outputs>)> {
         let Checked { catalog, recorded, .. } = &self.checked;
         recorded.resources.get(key)?;
         Some((catalog.clusters.get(key)?, self.outputs(key)))
     }
 
-    /// Where a cluster is found and what it is, as last known.
+    /// The last observed addresses and certificates of a cluster.
     pub fn outputs(&self, cluster: &ResourceKey) -> Option<&Outputs> {
         Some(self.health_of(cluster)?.memory.clusters.get(cluster)?.outputs())
     }

@@ -1,4 +1,5 @@
-//! The kubeconfigs that fleets were last reached with. A fleet whose spec is gone is emptied with the one that is kept.
+//! Keeps the kubeconfig with which each fleet was last reached: it is still needed to empty the fleet after
+//! its spec is removed.
 
 use std::collections::BTreeMap;
 
@@ -11,21 +12,19 @@ use crate::plan::Reach;
 use crate::secret::{self, Keyring};
 use crate::state::{KeptKubeconfig, State, StateError};
 
-/// What is kept and no spec gives any more, opened; otherwise why it can't be, as the end of a sentence.
+/// Opened kubeconfigs of fleets without a spec; the error is the end of a sentence.
 pub(super) type Kept = BTreeMap<FleetKey, Result<SecretString, String>>;
 
-/// The name of that field.
 const KUBECONFIG: &str = "kubeconfig";
 
-/// The field of a fleet that holds its kubeconfig.
 pub(super) fn field(fleet: &FleetKey) -> SecretRef {
     SecretRef { resource: fleet.resource(), field: KUBECONFIG.to_owned() }
 }
 
-/// Opens the kubeconfigs of the fleets whose specs are gone.
+/// Opens the kubeconfigs of fleets whose specs are gone.
 ///
 /// # Errors
-/// When the file of what is kept can't be read.
+/// When the file of kept kubeconfigs can't be read.
 pub(super) fn open(state: Option<&State>, keyring: &Keyring, checked: &Checked) -> Result<Kept, StateError> {
     let Some(state) = state else { return Ok(Kept::new()) };
     let is_gone = |fleet: &FleetKey| !checked.secrets.opened.contains_key(&field(fleet));
@@ -39,8 +38,8 @@ pub(super) fn open(state: Option<&State>, keyring: &Keyring, checked: &Checked) 
     Ok(opened.collect())
 }
 
-/// Leaves only the kubeconfigs that were applied. With another, whoever proposes it would be sent what a dry run holds, secrets
-/// among it.
+/// Removes kubeconfigs that weren't applied. Otherwise a proposal could name its author's own server, and a
+/// dry run would send manifests with secrets to it.
 pub(super) fn keep_from_proposed(secrets: &mut Secrets, recorded: &Recorded) {
     for (reference, opened) in &mut secrets.opened {
         let OpenedSecret::Value { mark, .. } = opened else { continue };
@@ -51,19 +50,19 @@ pub(super) fn keep_from_proposed(secrets: &mut Secrets, recorded: &Recorded) {
         if reference.field == KUBECONFIG && !is_applied {
             let reason =
                 "it is not the one that was applied, and a proposed one is not connected with".to_owned();
-            *opened = OpenedSecret::Opaque { mark: mark.clone(), reason };
+            *opened = OpenedSecret::Unavailable { mark: mark.clone(), reason };
         }
     }
 }
 
-/// Keeps the kubeconfigs with which fleets were reached, before anything of them is written: from then on somebody has to
-/// be able to remove it. Those of fleets that nothing is recorded of any more go.
+/// Stores the kubeconfigs with which fleets were reached, before anything else is written: from then on
+/// Streamfleet must be able to clean up. Drops those of fleets without a record.
 ///
 /// # Errors
-/// When it can't be sealed or written.
+/// When sealing or writing fails.
 pub(super) fn keep(round: &Round, state: &State) -> Result<(), NotKept> {
     let mut kept = state.kubeconfigs()?;
-    // What is being made may not be recorded yet.
+    // A fleet that is just being created may not be recorded yet.
     let is_known = |fleet: &FleetKey| state.identity(&fleet.resource()).is_some();
     kept.retain(|fleet, _| is_known(fleet) || round.under_way.contains(fleet));
     for plan in round.plan.fleets.iter().filter(|plan| plan.reach == Reach::Reached) {
@@ -85,7 +84,6 @@ pub(super) fn keep(round: &Round, state: &State) -> Result<(), NotKept> {
     Ok(state.keep_kubeconfigs(kept)?)
 }
 
-/// Why a kubeconfig is not kept.
 pub(super) struct NotKept {
     pub(super) message: String,
     pub(super) hint: String,

@@ -1,5 +1,4 @@
-//! What a running process remembers from round to round. All of it can be lost: a process that starts anew looks at
-//! everything.
+//! Memory between rounds. It can be lost at any time: a restarted process observes everything anew.
 
 mod corrections;
 mod repeats;
@@ -12,152 +11,141 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::health::Judged;
-use super::verify::Asked;
+use super::dry_run_cache::DryRunCache;
+use super::health::JudgementCache;
 use super::{Checked, Round, UnderWay};
 use crate::catalog::{Catalog, Recorded};
-use crate::execute::{Failure, Report};
+use crate::execute::{ExecutionFailure, ExecutionReport};
 use crate::names::{Digest, FleetKey, ResourceKey};
 use crate::parallel::locked;
 use crate::plan::{Announced, Change, FleetPlan, Pauses, Retry, Verb};
 use crate::render::Renderer;
 use crate::spec::Documents;
-use crate::target::{self, Pace};
-use corrections::Corrections;
-use repeats::Repeats;
-use timer::{Losses, Moment, Timer};
+use crate::target::{self, Backoff};
+use corrections::DriftCorrections;
+use repeats::RepeatedChanges;
+use timer::{Moment, RecentDeletions, Timer};
 
-/// The pauses before a fleet on which something failed is tried again.
-const PAUSES: Pace = Pace::around(Duration::from_secs(1), LONGEST);
+/// The backoff before a fleet is retried after a failure.
+const PAUSES: Backoff = Backoff::around(Duration::from_secs(1), LONGEST);
 
-/// The longest of them, which chance may make a little longer.
+/// The longest backoff, not counting jitter.
 const LONGEST: Duration = Duration::from_secs(300);
 
-/// How long what somebody was told is made may be missing from the specs before it is forgotten: a plan that was begun before
-/// doesn't know of it yet.
+/// How long an announced resource may be missing from the specs before it is forgotten: a plan that began
+/// earlier doesn't include it yet.
 const MISSING: SignedDuration = SignedDuration::from_mins(10);
 
-/// What a running process remembers.
 #[derive(Default)]
-pub struct Memory {
-    /// The fleets that were found as they should be, and the connections to clusters.
-    pub(super) targets: target::Memory,
-    /// How fleets were found to be.
-    pub(super) judged: Judged,
-    /// What their targets would say to what is to be done.
-    pub(super) asked: Asked,
-    /// How long a resource has to be missing from the specs before it counts as removed.
+pub struct RoundMemory {
+    /// The fleets that are as they should be, and the connections to clusters.
+    pub(super) targets: target::TargetMemory,
+    pub(super) judged: JudgementCache,
+    pub(super) asked: DryRunCache,
+    /// How long a resource must be missing from the specs before it counts as removed.
     absence: Duration,
-    /// Whether plans made with it are nobody's to carry out.
+    /// Whether plans made with it won't be carried out.
     pub(super) is_copy: bool,
-    /// Who is told that planning goes on.
+    /// Called as planning proceeds.
     watcher: Option<Box<dyn Fn() + Send + Sync>>,
-    /// What is being carried out, as it is in each moment: copies share it.
-    works: Arc<Mutex<Works>>,
-    state: Mutex<State>,
+    /// The executions at present. Copies share them.
+    works: Arc<Mutex<Executions>>,
+    state: Mutex<MemoryState>,
 }
 
-/// What is being carried out.
 #[derive(Default)]
-struct Works {
-    /// The fleets on which a plan is being carried out, each with since when.
+struct Executions {
     under_way: UnderWay,
-    /// How often anything was begun.
+    /// The number of executions so far.
     number: u64,
-    /// What was begun last on each fleet: its number, and when.
+    /// The number and time of each fleet's last execution.
     begun: BTreeMap<FleetKey, (u64, Timestamp)>,
 }
 
 #[derive(Default)]
-struct State {
-    /// The resources that are missing from the specs, each until when that doesn't count.
+struct MemoryState {
+    /// The resources that are missing from the specs, each with the time until which that is ignored.
     absent: BTreeMap<ResourceKey, Timer>,
-    losses: Losses,
-    corrections: Corrections,
-    repeats: Repeats,
-    /// The fleets on which something failed.
+    losses: RecentDeletions,
+    corrections: DriftCorrections,
+    repeats: RepeatedChanges,
     failed: BTreeMap<FleetKey, Failed>,
-    /// The resources that somebody was told are made and that aren't recorded yet, each with when that was.
+    /// Resources that API callers were told are created and that aren't recorded yet, with the time.
     announced: BTreeMap<ResourceKey, Timestamp>,
-    /// The resources that somebody was told are changed, each with when that was and what it is to say, without secrets.
+    /// Resources that API callers were told are changed, with the time and the new spec without secrets.
     changed: BTreeMap<ResourceKey, (Timestamp, Value)>,
-    /// The resources that a call removed from the specs.
+    /// Resources that an API call removed from the specs.
     removed: BTreeMap<ResourceKey, Removed>,
 }
 
-/// A resource that a call removed from the specs.
 #[derive(Debug, Clone, Copy)]
 struct Removed {
-    /// When.
     at: Timestamp,
-    /// Whether the specs were seen without it since: once they name it again, they do so anew.
+    /// Whether the specs were read without it since. If they then name it, it was added back.
     is_seen: bool,
 }
 
-/// Something failed on a fleet.
 struct Failed {
-    /// What the fleet should be, by its specs. Whoever changes them may do so to mend it.
+    /// The fleet's desired state at the time. A change of the specs may be the fix, and ends the backoff.
     wanted: Digest,
-    pace: Pace,
-    /// What.
+    pace: Backoff,
     failed: String,
     pause: Timer,
 }
 
-impl Memory {
-    /// Of a process whose specs may be looked at while somebody is changing them: a resource has to be missing for so long
-    /// before it counts as removed.
+impl RoundMemory {
+    /// For specs that may be read in the middle of an edit: a resource must be missing for `absence` before
+    /// it counts as removed.
     pub fn with_absence(absence: Duration) -> Self {
         Self { absence, ..Self::default() }
     }
 
-    /// The same, telling somebody whenever it goes on to another fleet.
+    /// `watcher` is called whenever planning proceeds to another fleet.
     pub fn watched_by(self, watcher: impl Fn() + Send + Sync + 'static) -> Self {
         Self { watcher: Some(Box::new(watcher)), ..self }
     }
 
-    /// What is known now, for a plan that nobody carries out: what that finds out is forgotten with it, and what only a process
-    /// that carries out plans puts off isn't put off.
+    /// A copy for plans that aren't carried out. Their findings are discarded with it, and the delays for
+    /// plans that are carried out don't apply.
     pub fn copy(&self) -> Self {
         let (announced, changed, removed) = {
             let state = self.state();
             (state.announced.clone(), state.changed.clone(), state.removed.clone())
         };
-        let state = Mutex::new(State { announced, changed, removed, ..State::default() });
+        let state = Mutex::new(MemoryState { announced, changed, removed, ..MemoryState::default() });
         let (targets, judged, works) = (self.targets.copy(), self.judged.copy(), Arc::clone(&self.works));
         Self { targets, judged, works, state, is_copy: true, ..Self::default() }
     }
 
-    /// Another fleet is looked at.
     pub(super) fn goes_on(&self) {
         if let Some(watcher) = &self.watcher {
             watcher();
         }
     }
 
-    /// Comes back when something happened on a target that is watched.
+    /// Waits until something changes on a watched target.
     pub async fn changed(&self) {
         self.targets.changed().await;
     }
 
-    /// Whether the next plans take folders to be as they were found ([`target::Memory::trust_folders`]).
+    /// Sets whether the next plans trust that folders are unchanged (`TargetMemory::trust_folders`).
     pub fn trust_folders(&self, trust: bool) -> bool {
         self.targets.trust_folders(trust)
     }
 
-    /// The next plan looks at all folders.
+    /// Makes the next plan read all folders.
     pub fn doubt_folders(&self) {
         self.targets.doubt_folders();
     }
 
-    /// What has to be put off in the next plan of these specs.
+    /// The delays for the next plan of these specs.
     pub(super) fn pauses(&self, checked: &Checked, now: Timestamp) -> Pauses {
         let (Checked { catalog, recorded, .. }, now) = (checked, Moment::now(now));
         let mut state = self.state();
-        let State { absent, losses, corrections, repeats, failed, .. } = &mut *state;
+        let MemoryState { absent, losses, corrections, repeats, failed, .. } = &mut *state;
         failed.retain(|fleet, failed| failed.wanted == wanted(catalog, fleet));
         absent.retain(|key, _| catalog.absent.contains_key(key));
-        // What a call removed isn't missing for a moment only.
+        // A removal by an API call is deliberate, so it needs no delay.
         absent.retain(|key, _| !recorded.removed.contains(key));
         for key in catalog.absent.keys().filter(|key| !recorded.removed.contains(*key)) {
             absent.entry(key.clone()).or_insert_with(|| Timer::begin(self.absence, now));
@@ -174,23 +162,23 @@ impl Memory {
         }
     }
 
-    /// Somebody is told that a resource is made now. When it is recorded, it was made then.
+    /// Notes that a caller was told of a creation; the record gets its time.
     pub fn announce(&self, key: &ResourceKey, at: Timestamp) {
         self.state().announced.insert(key.clone(), at);
     }
 
-    /// A call removes a resource from the specs.
+    /// Notes that a call removes a resource from the specs.
     pub fn remove(&self, key: &ResourceKey, at: Timestamp) {
         self.state().removed.insert(key.clone(), Removed { at, is_seen: false });
     }
 
-    /// It stays after all, or is described anew.
+    /// Undoes `remove`: the resource stays, or has a document again.
     pub fn keep(&self, key: &ResourceKey) {
         self.state().removed.remove(key);
     }
 
-    /// The resources that a call removed from specs that are read by now, as far as they are recorded. Specs that were read before
-    /// still name them; where others name one that was missing, its removal is forgotten.
+    /// The recorded resources that calls removed, if the specs were read since. Older specs still name such a
+    /// resource; if newer specs name it again, its removal is forgotten.
     pub(super) fn removed(
         &self,
         documents: &Documents,
@@ -199,7 +187,7 @@ impl Memory {
     ) -> BTreeSet<ResourceKey> {
         let mut state = self.state();
         let named = |key: &ResourceKey| {
-            // One with a mistake names it, too.
+            // Invalid documents count, too.
             let mut files = documents.files.values();
             files.any(|file| {
                 let good = file.documents.iter().map(|document| &document.key);
@@ -215,26 +203,26 @@ impl Memory {
         state.removed.iter().filter(|(_, removed)| removed.is_seen).map(|(key, _)| key.clone()).collect()
     }
 
-    /// It isn't made after all.
+    /// Undoes `announce`.
     pub fn withdraw(&self, key: &ResourceKey) {
         self.state().announced.remove(key);
     }
 
-    /// Somebody is told that a resource is changed now to say this. When that is recorded, it was changed then.
+    /// Notes that a caller was told of a change to `spec`; the record gets its time.
     pub fn announce_change(&self, key: &ResourceKey, at: Timestamp, spec: Value) {
         self.state().changed.insert(key.clone(), (at, spec));
     }
 
-    /// It isn't changed after all.
+    /// Undoes `announce_change`.
     pub fn withdraw_change(&self, key: &ResourceKey) {
         self.state().changed.remove(key);
     }
 
-    /// The resources that somebody was told are made or changed, as far as that isn't recorded yet.
+    /// Creations and changes that callers were told of and that aren't recorded yet.
     pub(super) fn announced(&self, checked: &Checked, now: Timestamp) -> BTreeMap<ResourceKey, Announced> {
         let (recorded, named) = (&checked.recorded.resources, &checked.catalog.resources);
         let mut state = self.state();
-        let State { announced, changed, .. } = &mut *state;
+        let MemoryState { announced, changed, .. } = &mut *state;
         announced.retain(|key, at| {
             !recorded.contains_key(key) && (named.contains_key(key) || now.duration_since(*at) < MISSING)
         });
@@ -246,7 +234,7 @@ impl Memory {
         for (key, at) in announced {
             all.entry(key.clone()).or_default().made = Some(*at);
         }
-        // Where a file says something else by now, that is another change.
+        // If the file differs by now, that is another change.
         let is_so = |key: &ResourceKey, spec: &Value| {
             named.get(key).is_some_and(|resource| resource.spec.redacted() == *spec)
         };
@@ -256,7 +244,7 @@ impl Memory {
         all
     }
 
-    /// A plan begins to be carried out on a fleet. Until [`Memory::ends`], nobody looks at the fleet.
+    /// Begins an execution on a fleet. Until `ends`, the fleet isn't observed.
     pub fn begins(&self, fleet: &FleetKey, now: Timestamp) {
         let mut works = locked(&self.works);
         works.number += 1;
@@ -265,29 +253,29 @@ impl Memory {
         works.begun.insert(fleet.clone(), begun);
     }
 
-    /// The fleets on which a plan is being carried out, and how often one was begun before.
+    /// The fleets with an execution, and the number of executions so far.
     pub(super) fn under_way(&self) -> (UnderWay, u64) {
         let works = locked(&self.works);
         (works.under_way.clone(), works.number)
     }
 
-    /// When a plan was begun on a fleet, if one was after so many.
+    /// When an execution began on a fleet, if its number is above `number`.
     pub(super) fn begun_after(&self, number: u64, fleet: &FleetKey) -> Option<Timestamp> {
         let begun = locked(&self.works).begun.get(fleet).copied();
         begun.filter(|(begun, _)| *begun > number).map(|(_, at)| at)
     }
 
-    /// Nothing is carried out on a fleet any more, whatever came of it.
+    /// Ends an execution on a fleet, whatever its result.
     pub fn ended(&self, fleet: &FleetKey) {
         locked(&self.works).under_way.remove(fleet);
     }
 
-    /// A plan was carried out on a fleet. Where something failed, gives when it is tried again.
+    /// Records the result of an execution on a fleet. After a failure, returns when it is retried.
     pub fn ends(
         &self,
         round: &Round,
         plan: &FleetPlan,
-        report: &Report,
+        report: &ExecutionReport,
         now: Timestamp,
     ) -> Option<Timestamp> {
         let mut state = self.state();
@@ -299,20 +287,20 @@ impl Memory {
         let wanted = wanted(&round.checked.catalog, &plan.fleet);
         let until = state.tried(&plan.fleet, wanted, report.failed.first(), Moment::now(now));
         drop(state);
-        // Last, so that whoever plans the fleet again knows of all that.
+        // Last, so that the fleet's next plan includes all of the above.
         self.ended(&plan.fleet);
         until
     }
 
-    /// What is no fleet's matter was done.
-    pub fn noted(&self, round: &Round, report: &Report, now: Timestamp) {
+    /// Records the result of changes that belong to no fleet.
+    pub fn noted(&self, round: &Round, report: &ExecutionReport, now: Timestamp) {
         let changes = round.plan.organizations.iter().flat_map(|organization| &organization.changes);
         let mut state = self.state();
         done(changes, report).for_each(|change| state.repeats.done(None, change, Moment::now(now)));
     }
 
-    /// A plan was made that is to be carried out. What was done to resources that it leaves as they are had its effect; how those
-    /// are that are on a fleet which is worked on, it doesn't know.
+    /// Takes note of a plan that will be carried out. Earlier changes to resources that it leaves alone had
+    /// their effect; of fleets with an execution it knows nothing.
     pub fn planned(&self, round: &Round) {
         let changed = round.plan.changes().filter(|change| change.verb != Verb::Keep);
         let changed: BTreeSet<&ResourceKey> = changed.map(|change| &change.resource).collect();
@@ -321,19 +309,19 @@ impl Memory {
         });
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        // What is lost by a panic in the middle only makes the next round plan more.
+    fn state(&self) -> MutexGuard<'_, MemoryState> {
+        // A panic halfway loses entries at worst, and the next round plans more.
         locked(&self.state)
     }
 }
 
-impl State {
-    /// Something was done on a fleet, or failed. Gives when it is tried again where it did.
+impl MemoryState {
+    /// Records success or failure on a fleet. After a failure, returns when it is retried.
     fn tried(
         &mut self,
         fleet: &FleetKey,
         wanted: Digest,
-        failed: Option<&Failure>,
+        failed: Option<&ExecutionFailure>,
         now: Moment,
     ) -> Option<Timestamp> {
         let before = self.failed.remove(fleet).filter(|before| before.wanted == wanted);
@@ -346,20 +334,19 @@ impl State {
     }
 }
 
-/// The changes that were made.
 fn done<'p>(
     changes: impl IntoIterator<Item = &'p Change>,
-    report: &Report,
+    report: &ExecutionReport,
 ) -> impl Iterator<Item = &'p Change> {
     let done: BTreeSet<&ResourceKey> = report.done.iter().map(|done| &done.resource).collect();
-    // Of a resource, a change may wait beside a repair that was done.
+    // A blocked change of a resource may be next to a repair that was done.
     changes.into_iter().filter(move |change| change.is_ready() && done.contains(&change.resource))
 }
 
-/// What a fleet should be, with its clusters and how it is reached.
+/// A digest of a fleet's desired state: its spec, its clusters and its connection.
 fn wanted(catalog: &Catalog, fleet: &FleetKey) -> Digest {
     let own = catalog.resources.get(&fleet.resource());
-    // What is written for debugging has all fields, and of secrets only their marks.
+    // The `Debug` form has all fields, and of secrets only their marks.
     let own = format!("{:?}", own.map(|own| (&own.spec, &own.secrets)));
     Digest::of(format!("{own} {}", Renderer::new(catalog).inputs(fleet)))
 }
@@ -372,7 +359,7 @@ mod tests {
     fn what_fails_is_tried_again_after_pauses_that_grow_until_it_is_mended() {
         let now: Timestamp = "2026-11-21T12:00:00Z".parse().unwrap();
         let fleet: FleetKey = "acme/eu".to_owned().try_into().unwrap();
-        let failed = |message: &str| Failure {
+        let failed = |message: &str| ExecutionFailure {
             fleet: Some(fleet.clone()),
             resource: None,
             origin: None,
@@ -381,7 +368,7 @@ mod tests {
             hint: String::new(),
             concealed: false,
         };
-        let (mut state, specs) = (State::default(), Digest::of("specs"));
+        let (mut state, specs) = (MemoryState::default(), Digest::of("specs"));
         let now = Moment::now(now);
         let pause = |until: Timestamp| until.duration_since(now.clock).as_secs_f64();
         for seconds in [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 300.0, 300.0] {
@@ -389,7 +376,7 @@ mod tests {
             assert!((seconds * 0.79..seconds * 1.21).contains(&pause(until)), "{seconds}: {until}");
         }
         assert_eq!(state.failed[&fleet].failed, "fleet acme/eu: no");
-        // Other specs begin anew, and so does what worked once.
+        // Both other specs and a success reset the backoff.
         let until = state.tried(&fleet, Digest::of("others"), Some(&failed("no")), now).unwrap();
         assert!(pause(until) < 1.21);
         assert_eq!(state.tried(&fleet, specs.clone(), None, now), None);

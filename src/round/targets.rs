@@ -1,4 +1,5 @@
-//! Which targets there are: those of the tree's fleets, and those of recorded fleets that may have to go.
+//! Determines the targets: those of the tree's fleets, and those of recorded fleets that may have to be
+//! emptied.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,19 +14,18 @@ use crate::catalog::{CLUSTER_UID, Hold, OpenedSecret, RecordedResource};
 use crate::config::Config;
 use crate::names::{FleetKey, ResourceKey};
 use crate::spec::kubeconfig::KubeAccess;
-use crate::spec::material::Fault;
+use crate::spec::material::MaterialFault;
 use crate::spec::{Fleet, InfraType, Spec};
-use crate::target::{Cluster, Place, Targets};
+use crate::target::{KubernetesCluster, TargetLocation, Targets};
 
-/// The targets of a tree and of what was applied before it.
 pub(super) fn of(output_dir: &Utf8Path, config: &Config, checked: &Checked, kept: &Kept) -> Targets {
     let recorded = checked.recorded.resources.iter().filter_map(recorded_fleet);
-    let planned = checked.catalog.fleets.values().map(|fleet| Known::of(&fleet.spec));
-    let taken = Arc::new(taken(checked));
-    let place = |Known { fleet, infra_type, path }| {
+    let planned = checked.catalog.fleets.values().map(|fleet| TargetBasis::of(&fleet.spec));
+    let taken = Arc::new(bound_kubernetes_clusters(checked));
+    let place = |TargetBasis { fleet, infra_type, path }| {
         let place = match infra_type {
-            InfraType::Directory => Place::Folder(path),
-            InfraType::Byok => Place::Kubernetes(Cluster {
+            InfraType::Directory => TargetLocation::Folder(path),
+            InfraType::Byok => TargetLocation::Kubernetes(KubernetesCluster {
                 access: access(checked, kept, &fleet),
                 described: is_described(checked, &fleet),
                 bound: checked.recorded.resources.get(&fleet.resource()).and_then(bound).map(str::to_owned),
@@ -38,50 +38,49 @@ pub(super) fn of(output_dir: &Utf8Path, config: &Config, checked: &Checked, kept
     Targets::for_fleets(output_dir, checked.recorded.installation, recorded.chain(planned).map(place))
 }
 
-/// What has to be known of a fleet to find its target.
-struct Known {
+/// The fields of a fleet that determine its target.
+struct TargetBasis {
     fleet: FleetKey,
     infra_type: InfraType,
-    /// The `path` of a folder, where that is known.
+    /// The `path` of a directory fleet, if known.
     path: Option<String>,
 }
 
-impl Known {
-    fn of(fleet: &Fleet) -> Known {
+impl TargetBasis {
+    fn of(fleet: &Fleet) -> TargetBasis {
         let key = FleetKey { organization: fleet.organization.clone(), fleet: fleet.identifier.clone() };
-        Known { fleet: key, infra_type: fleet.infra_type, path: fleet.advanced_config.path.clone() }
+        TargetBasis { fleet: key, infra_type: fleet.infra_type, path: fleet.advanced_config.path.clone() }
     }
 }
 
-/// A recorded fleet. Its kind can't change, so that it outlives a lost cache; its path doesn't, and what a folder holds is
-/// found without it.
-fn recorded_fleet((key, record): (&ResourceKey, &RecordedResource)) -> Option<Known> {
+/// A recorded fleet. Its type is immutable and therefore in the registry, which survives the loss of the
+/// cache. Its path isn't, but the folder's content is found without it.
+fn recorded_fleet((key, record): (&ResourceKey, &RecordedResource)) -> Option<TargetBasis> {
     let fleet = key.as_fleet()?;
     let last_good = record.last_good.as_ref();
     if let Some(Spec::Fleet(fleet)) = last_good.and_then(|good| Spec::from_record(key.kind, &good.spec).ok())
     {
-        return Some(Known::of(&fleet));
+        return Some(TargetBasis::of(&fleet));
     }
     let infra_type = serde_json::from_value(record.immutable.get("/infra_type")?.clone()).ok()?;
-    Some(Known { fleet, infra_type, path: None })
+    Some(TargetBasis { fleet, infra_type, path: None })
 }
 
-/// The Kubernetes clusters that fleets are bound to.
-fn taken(checked: &Checked) -> BTreeMap<String, FleetKey> {
+fn bound_kubernetes_clusters(checked: &Checked) -> BTreeMap<String, FleetKey> {
     let recorded = checked.recorded.resources.iter();
     recorded.filter_map(|(key, record)| Some((bound(record)?.to_owned(), key.as_fleet()?))).collect()
 }
 
-/// The Kubernetes cluster that a fleet was first applied to.
+/// The UID of the Kubernetes cluster that a fleet was first applied to.
 fn bound(record: &RecordedResource) -> Option<&str> {
     record.immutable.get(CLUSTER_UID).and_then(Value::as_str)
 }
 
-/// What is used of a fleet's kubeconfig; otherwise why there is none, as the end of a sentence.
+/// The connection settings from a fleet's kubeconfig; the error is the end of a sentence.
 fn access(checked: &Checked, kept: &Kept, fleet: &FleetKey) -> Result<KubeAccess, String> {
     match checked.secrets.opened.get(&kubeconfigs::field(fleet)) {
         Some(OpenedSecret::Value { value, .. }) => parsed(value),
-        Some(OpenedSecret::Opaque { reason, .. }) => Err(reason.clone()),
+        Some(OpenedSecret::Unavailable { reason, .. }) => Err(reason.clone()),
         Some(OpenedSecret::Refused(problem)) => Err(problem.message.clone()),
         None => match kept.get(fleet) {
             Some(kept) => parsed(kept.as_ref().map_err(Clone::clone)?),
@@ -90,14 +89,13 @@ fn access(checked: &Checked, kept: &Kept, fleet: &FleetKey) -> Result<KubeAccess
     }
 }
 
-/// Whether a file describes the fleet still.
 fn is_described(checked: &Checked, fleet: &FleetKey) -> bool {
     let resource = checked.catalog.resources.get(&fleet.resource());
     resource.is_some_and(|resource| resource.hold != Some(Hold::Absent))
 }
 
 fn parsed(kubeconfig: &SecretString) -> Result<KubeAccess, String> {
-    let message = |faults: Vec<Fault>| faults.into_iter().next().map(|fault| fault.message);
+    let message = |faults: Vec<MaterialFault>| faults.into_iter().next().map(|fault| fault.message);
     KubeAccess::parse(kubeconfig.expose_secret())
         .map_err(|faults| message(faults).unwrap_or_else(|| "it can't be read".to_owned()))
 }

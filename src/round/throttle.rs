@@ -1,16 +1,16 @@
-//! How often something is told of one resource: what servers say may be another text each time.
+//! Rate limit for reports about one resource: servers may vary the text of a message each time.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// How many changes are told at once.
+/// The burst of changes that are reported.
 const AT_ONCE: u32 = 20;
 
-/// How long it takes until one more is.
+/// How long until one more change may be reported.
 const EVERY: Duration = Duration::from_secs(30);
 
-/// Bounds how often changes are told, for each subject by itself. The last of those that weren't told is told later, with how
-/// many there were: whoever wants to tell it asks again.
+/// Limits how often changes are reported, for each subject. A change that was left out can be reported later,
+/// with the number of those left out, if the caller asks again.
 #[derive(Debug)]
 pub struct Throttle<K> {
     subjects: BTreeMap<K, Subject>,
@@ -18,10 +18,10 @@ pub struct Throttle<K> {
 
 #[derive(Debug)]
 struct Subject {
-    /// How many may be told, and since when that is so.
+    /// How many changes may be reported, and since when.
     left: u32,
     since: Instant,
-    /// How many changes weren't told.
+    /// How many changes were left out.
     untold: u32,
 }
 
@@ -32,9 +32,9 @@ impl<K> Default for Throttle<K> {
 }
 
 impl<K: Ord + Clone> Throttle<K> {
-    /// Whether a change may be told now; if so, how many before it weren't.
+    /// Whether a change may be reported now; if so, how many were left out before it.
     pub fn admit(&mut self, subject: &K, now: Instant) -> Option<u32> {
-        // Of what had time enough to be told nothing has to be known.
+        // A subject whose allowance is full again needs no entry.
         self.subjects
             .retain(|_, it| it.untold > 0 || now.saturating_duration_since(it.since) < EVERY * AT_ONCE);
         let new = || Subject { left: AT_ONCE, since: now, untold: 0 };
@@ -59,7 +59,7 @@ impl<K: Ord + Clone> Throttle<K> {
     }
 }
 
-/// What is added to a text before which others weren't told.
+/// The suffix of a report before which others were left out.
 pub fn left_out(untold: u32) -> String {
     match untold {
         0 => String::new(),
@@ -80,11 +80,11 @@ mod tests {
             throttle.admit(&"changing", now).is_some()
         });
         assert_eq!(told.count(), 21, "within a minute");
-        // Others are told all the same, and it is told how much was left out.
+        // Other subjects aren't affected, and the number left out is reported.
         assert_eq!(throttle.admit(&"other", start + Duration::from_secs(60)), Some(0));
         assert_eq!(throttle.admit(&"changing", start + Duration::from_secs(90)), Some(299));
         assert_eq!(left_out(299), " (299 changes before this were left out)");
-        // What is calm for a while is forgotten.
+        // An entry is dropped once its allowance is full again.
         for _ in 0..20 {
             assert_eq!(throttle.admit(&"calm", start + Duration::from_secs(3600)), Some(0));
         }

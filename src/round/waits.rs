@@ -1,4 +1,4 @@
-//! What waits from round to round, told when it is something else, or for something else, than before.
+//! Reports which changes wait, whenever that differs from the previous round.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -8,11 +8,11 @@ use jiff::Timestamp;
 use super::{Round, Throttle, left_out};
 use crate::names::{FleetKey, ResourceKey};
 use crate::plan::{Change, Plan, Verb};
-use crate::state::{Event, Outcome, State};
+use crate::state::{EventOutcome, RecordedEvent, State};
 
-/// What waited in the round before, with what was told of it.
+/// The changes that waited in the previous round, with what was reported of them.
 #[derive(Debug)]
-pub struct Waits<T> {
+pub struct WaitingChanges<T> {
     waiting: BTreeMap<ResourceKey, Wait<T>>,
     throttle: Throttle<ResourceKey>,
 }
@@ -20,36 +20,41 @@ pub struct Waits<T> {
 #[derive(Debug)]
 struct Wait<T> {
     fleet: Option<FleetKey>,
-    /// None where nothing was told, since too much was before.
+    /// `None` if the rate limit prevented a report.
     told: Option<T>,
 }
 
-impl<T> Default for Waits<T> {
+impl<T> Default for WaitingChanges<T> {
     fn default() -> Self {
         Self { waiting: BTreeMap::new(), throttle: Throttle::default() }
     }
 }
 
-/// What is different in a plan from the one before.
-pub struct News<'p> {
-    /// What waits, and didn't, or of which something else was told; each with the fleet that it is on, and with how often that was
-    /// so without being told.
+/// Differences between a plan and the previous one.
+pub struct WaitingDiff<'p> {
+    /// Changes that wait, and didn't or had another report; each with its fleet, and with the number of
+    /// reports that the rate limit left out.
     pub begun: Vec<(Option<&'p FleetKey>, &'p Change, u32)>,
-    /// What no longer waits though nothing of it is done.
+    /// Changes that no longer wait, without having been done.
     pub over: Vec<(Option<FleetKey>, ResourceKey)>,
 }
 
-impl<T: PartialEq> Waits<T> {
-    /// Takes note of what waits in a plan, and says what is different. What is soon over is no news, and what is different again and
-    /// again is news only now and then.
-    pub fn turn<'p>(&mut self, plan: &'p Plan, now: Instant, tells: impl Fn(&Change) -> T) -> News<'p> {
+impl<T: PartialEq> WaitingChanges<T> {
+    /// Remembers what waits in a plan, and returns the differences. Short waits are ignored, and frequent
+    /// differences are subject to the rate limit.
+    pub fn turn<'p>(
+        &mut self,
+        plan: &'p Plan,
+        now: Instant,
+        tells: impl Fn(&Change) -> T,
+    ) -> WaitingDiff<'p> {
         let mut before = std::mem::take(&mut self.waiting);
         let mut begun = Vec::new();
         let heeded = |(_, change): &(_, &Change)| change.is_ready() || !change.waiting.is_empty();
         for (fleet, change) in plan.placed_changes().filter(heeded) {
             let known = before.remove(&change.resource);
             if change.is_ready() {
-                // It is told as decided.
+                // Reported as a decision.
             } else if change.waiting.iter().any(|waiting| waiting.is_soon_over(plan.created_at)) {
                 self.waiting.extend(known.map(|wait| (change.resource.clone(), wait)));
             } else {
@@ -64,17 +69,16 @@ impl<T: PartialEq> Waits<T> {
             }
         }
         let over = before.into_iter().filter(|(_, wait)| wait.told.is_some());
-        News { begun, over: over.map(|(resource, wait)| (wait.fleet, resource)).collect() }
+        WaitingDiff { begun, over: over.map(|(resource, wait)| (wait.fleet, resource)).collect() }
     }
 }
 
-impl Waits<String> {
-    /// Records among the events what waits in a plan, where it is something else, or for something else, than in the one
-    /// before, and what no longer waits.
+impl WaitingChanges<String> {
+    /// Records as events what newly waits in a plan, or waits for another reason, and what no longer waits.
     pub fn record(&mut self, round: &Round, state: &State, actor: &str, now: Timestamp) {
         let plan = &round.plan;
-        let News { begun, over } = self.turn(plan, Instant::now(), told);
-        let event = |fleet, resource, outcome, what: &str, why| Event {
+        let WaitingDiff { begun, over } = self.turn(plan, Instant::now(), told);
+        let event = |fleet, resource, outcome, what: &str, why| RecordedEvent {
             number: 0,
             at: now,
             actor: actor.to_owned(),
@@ -91,25 +95,24 @@ impl Waits<String> {
         let begun = begun.into_iter().map(|(fleet, change, untold)| {
             let (resource, what) = (change.resource.clone(), waiting(change.verb));
             let verb = Some(change.verb);
-            Event {
+            RecordedEvent {
                 verb,
-                ..event(fleet.cloned(), resource, Outcome::Waits, what, told(change) + &left_out(untold))
+                ..event(fleet.cloned(), resource, EventOutcome::Waits, what, told(change) + &left_out(untold))
             }
         });
         let over = over.into_iter().map(|(fleet, resource)| {
-            event(fleet, resource, Outcome::Done, "no longer waits", "there is nothing to do".to_owned())
+            event(fleet, resource, EventOutcome::Done, "no longer waits", "there is nothing to do".to_owned())
         });
         state.record_events(begun.chain(over).collect());
     }
 }
 
-/// What a change waits for.
 fn told(change: &Change) -> String {
-    let waits: Vec<String> = change.waiting.iter().map(|waiting| waiting.for_tenants().to_string()).collect();
+    let waits: Vec<String> =
+        change.waiting.iter().map(|waiting| waiting.redacted_for_tenants().to_string()).collect();
     waits.join("; ")
 }
 
-/// What doesn't happen yet.
 fn waiting(verb: Verb) -> &'static str {
     match verb {
         Verb::Create => "to be created",

@@ -1,4 +1,4 @@
-//! Does what was planned: all of it, or each fleet's part by itself.
+//! Executes a plan, as a whole or for each fleet.
 
 use std::time::Instant;
 
@@ -7,24 +7,26 @@ use jiff::Timestamp;
 use super::kubeconfigs::{self, NotKept};
 use super::{Checked, Round};
 use crate::config::Mode;
-use crate::execute::{self, Desk, Failure, Progress, Report};
+use crate::execute::{self, ExecutionFailure, ExecutionProgress, ExecutionReport, RunContext};
 use crate::plan::FleetPlan;
 use crate::state::State;
 
-/// Who keeps book of what is done, and where.
+/// Where results are recorded, and in whose name.
 #[derive(Clone, Copy)]
-pub struct Clerk<'a> {
-    /// Where.
+pub struct Recorder<'a> {
     pub state: &'a State,
-    /// The time.
     pub clock: &'a dyn Fn() -> Timestamp,
-    /// Who does it, for the audit trail.
+    /// For the audit trail.
     pub actor: &'a str,
 }
 
 impl Round {
-    /// Does what the plan says. Where the settings want nothing to be changed, only what a plan found out is remembered.
-    pub async fn execute(&self, clerk: Clerk<'_>, progress: &mut dyn FnMut(Progress<'_>)) -> Report {
+    /// Executes the whole plan. If the settings forbid changes, it only remembers the findings of the plan.
+    pub async fn execute(
+        &self,
+        clerk: Recorder<'_>,
+        progress: &mut dyn FnMut(ExecutionProgress<'_>),
+    ) -> ExecutionReport {
         if self.checked.catalog.config.policy.mode == Mode::PlanOnly {
             return self.execute_beside_fleets(clerk, progress).await;
         }
@@ -34,39 +36,43 @@ impl Round {
         execute::execute(self.desk(clerk), progress).await
     }
 
-    /// Does of the plan what is no fleet's matter, which goes before what is.
+    /// Executes the part of the plan that belongs to no fleet; it comes before the fleets.
     pub async fn execute_beside_fleets(
         &self,
-        clerk: Clerk<'_>,
-        progress: &mut dyn FnMut(Progress<'_>),
-    ) -> Report {
+        clerk: Recorder<'_>,
+        progress: &mut dyn FnMut(ExecutionProgress<'_>),
+    ) -> ExecutionReport {
         if let Err(report) = self.keep_kubeconfigs(clerk.state, progress) {
             return report;
         }
         execute::execute_beside_fleets(self.desk(clerk), &self.under_way, progress).await
     }
 
-    /// Does one fleet's part of the plan. From a certain time on, no further step is begun.
+    /// Executes one fleet's part of the plan. No step begins after `until`.
     pub async fn execute_fleet(
         &self,
         fleet: &FleetPlan,
         until: Instant,
-        clerk: Clerk<'_>,
-        progress: &mut dyn FnMut(Progress<'_>),
-    ) -> Report {
+        clerk: Recorder<'_>,
+        progress: &mut dyn FnMut(ExecutionProgress<'_>),
+    ) -> ExecutionReport {
         execute::execute_fleet(self.desk(clerk), fleet, Some(until), progress).await
     }
 
-    fn desk<'a>(&'a self, Clerk { state, clock, actor }: Clerk<'a>) -> Desk<'a> {
+    fn desk<'a>(&'a self, Recorder { state, clock, actor }: Recorder<'a>) -> RunContext<'a> {
         let Round { plan, targets, checked: Checked { recorded, secrets, .. }, .. } = self;
-        Desk { plan, recorded, targets, state, secrets, clock, actor }
+        RunContext { plan, recorded, targets, state, secrets, clock, actor }
     }
 
-    /// Without them, nobody could remove later what is made now.
-    fn keep_kubeconfigs(&self, state: &State, progress: &mut dyn FnMut(Progress<'_>)) -> Result<(), Report> {
+    /// Without its kubeconfig, a fleet couldn't be cleaned up later.
+    fn keep_kubeconfigs(
+        &self,
+        state: &State,
+        progress: &mut dyn FnMut(ExecutionProgress<'_>),
+    ) -> Result<(), ExecutionReport> {
         let Err(NotKept { message, hint }) = kubeconfigs::keep(self, state) else { return Ok(()) };
         let message = format!("cannot keep the fleets' kubeconfigs: {message}");
-        let failure = Failure {
+        let failure = ExecutionFailure {
             fleet: None,
             resource: None,
             origin: None,
@@ -75,7 +81,7 @@ impl Round {
             hint,
             concealed: false,
         };
-        progress(Progress::Failed(&failure));
-        Err(Report { failed: vec![failure], ..Report::default() })
+        progress(ExecutionProgress::Failed(&failure));
+        Err(ExecutionReport { failed: vec![failure], ..ExecutionReport::default() })
     }
 }

@@ -1,7 +1,8 @@
-//! Sealed secrets: age armour around a value and the name of the one field that it is for.
+//! Sealed secrets: age armour around a value and the field that it was sealed for.
 //!
-//! The plaintext is a line of JSON that names the field, then the value. It is inside of the encryption, so whoever
-//! copies a block into a resource of their own gets nothing: it opens for the field that it was sealed for alone.
+//! The plaintext is a line of JSON that names the field, then the value. The field is inside of the
+//! encryption, so a block copied into another resource is useless: it opens only for the field that it was
+//! sealed for.
 
 use std::io::Read as _;
 use std::str::FromStr as _;
@@ -15,16 +16,13 @@ use zeroize::Zeroizing;
 use super::{MAX_LENGTH, SecretError};
 use crate::names::{Digest, Identifier, Kind, SecretRef};
 
-/// The version of the plaintext's form.
 const FORMAT: u32 = 1;
-/// The first line of age armour.
 pub(super) const BEGIN: &str = "-----BEGIN AGE ENCRYPTED FILE-----";
-/// Its last line.
 pub(super) const END: &str = "-----END AGE ENCRYPTED FILE-----";
 /// The length of a full line of armour, in characters.
 const LINE: usize = 64;
 
-/// The first line of a plaintext: which field the rest is for.
+/// The first line of a plaintext: the field that the rest is for.
 #[derive(Serialize, Deserialize)]
 struct Binding {
     version: u32,
@@ -45,21 +43,21 @@ impl Binding {
     }
 }
 
-/// Why a sealed block gave no value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotOpened {
-    /// It was sealed to an identity that is not here.
+    /// It was sealed to an identity that is not in the keyring.
     NoIdentity,
-    /// It was sealed for another field or resource. Which one is not told: it may be another organization's.
-    Elsewhere,
-    /// It is no whole block of armour, or not one that was sealed here: why, as the end of a sentence.
+    /// It was sealed for another field or resource, which is not disclosed: it may be another organization's.
+    WrongField,
+    /// It is not a whole block of armour, or not in the format of `streamfleet secret encrypt`: the reason,
+    /// as the end of a sentence.
     Damaged(&'static str),
 }
 
-/// Seals a value to a recipient, for one field of one resource. The result is age armour.
+/// Seals a value to a recipient, for one field of one resource. Returns age armour.
 ///
 /// # Errors
-/// When the recipient is no age recipient, or the value is empty or longer than [`MAX_LENGTH`].
+/// If the recipient is no age recipient, or the value is empty or longer than [`MAX_LENGTH`].
 pub fn seal(recipient: &str, reference: &SecretRef, value: &SecretString) -> Result<String, SecretError> {
     let recipient = Recipient::from_str(recipient.trim()).map_err(|_| {
         SecretError::new(
@@ -85,7 +83,7 @@ pub fn seal(recipient: &str, reference: &SecretRef, value: &SecretString) -> Res
         field: field.clone(),
     };
     let header = serde_json::to_string(&binding).map_err(|error| sealing_failed(&error))?;
-    // Room for all of it at once: a buffer that grew would leave copies behind that nobody wipes.
+    // Allocates everything at once: a growing buffer would leave copies behind that are never wiped.
     let mut plaintext = Zeroizing::new(String::with_capacity(header.len() + 1 + value.len()));
     plaintext.push_str(&header);
     plaintext.push('\n');
@@ -93,12 +91,10 @@ pub fn seal(recipient: &str, reference: &SecretRef, value: &SecretString) -> Res
     encrypt(&recipient, &plaintext)
 }
 
-/// Encrypts a plaintext that [`seal`] made to one recipient.
 pub(super) fn encrypt(recipient: &Recipient, plaintext: &str) -> Result<String, SecretError> {
     age::encrypt_and_armor(recipient, plaintext.as_bytes()).map_err(|error| sealing_failed(&error))
 }
 
-/// Opens a block for a field.
 pub(super) fn open(
     identities: &[Identity],
     armour: &str,
@@ -106,10 +102,10 @@ pub(super) fn open(
 ) -> Result<SecretString, NotOpened> {
     let plaintext = decrypt(identities, armour)?;
     let (binding, value) = split(&plaintext)?;
-    if binding.is_for(reference) { Ok(SecretString::from(value)) } else { Err(NotOpened::Elsewhere) }
+    if binding.is_for(reference) { Ok(SecretString::from(value)) } else { Err(NotOpened::WrongField) }
 }
 
-/// Decrypts a block to what [`seal`] put into it, without asking which field it is for.
+/// Decrypts a block of [`seal`] without checking the field that it is for.
 pub(super) fn decrypt(identities: &[Identity], armour: &str) -> Result<Zeroizing<String>, NotOpened> {
     let armour = normalise(armour).ok_or(NotOpened::Damaged("its BEGIN or END line is missing"))?;
     let damaged = NotOpened::Damaged("it is not what was sealed, or not all of it");
@@ -120,7 +116,7 @@ pub(super) fn decrypt(identities: &[Identity], armour: &str) -> Result<Zeroizing
         age::DecryptError::NoMatchingKeys => NotOpened::NoIdentity,
         _ => damaged,
     })?;
-    // A plaintext is shorter than its armour, so the buffer never grows.
+    // The plaintext is shorter than its armour, so the buffer never grows.
     let mut bytes = Zeroizing::new(Vec::with_capacity(armour.len()));
     reader.read_to_end(&mut bytes).map_err(|_| damaged)?;
     let plaintext = std::str::from_utf8(&bytes).map_err(|_| NotOpened::Damaged("it holds no text"))?;
@@ -138,12 +134,12 @@ fn split(plaintext: &str) -> Result<(Binding, &str), NotOpened> {
     }
 }
 
-/// The digest of a block, the same however its lines are indented, broken or folded.
+/// Returns a digest of a block that doesn't depend on how its lines are indented, broken or folded.
 pub(super) fn sealed_digest(armour: &str) -> Option<Digest> {
     normalise(armour).map(Digest::of)
 }
 
-/// A block with the line breaks that age wants, whatever YAML made of them.
+/// Restores the line breaks that age requires, however YAML folded or indented them.
 fn normalise(armour: &str) -> Option<String> {
     let body = armour.trim().strip_prefix(BEGIN)?.strip_suffix(END)?;
     let body: Vec<char> = body.chars().filter(|c| !c.is_ascii_whitespace()).collect();
@@ -186,7 +182,7 @@ mod tests {
             "BaseDomain/acme/k.example.com#kubeconfig",
         ] {
             let opened = open(&identities, &armour, &reference(elsewhere));
-            assert_eq!(opened.map(|_| ()), Err(NotOpened::Elsewhere), "{elsewhere}");
+            assert_eq!(opened.map(|_| ()), Err(NotOpened::WrongField), "{elsewhere}");
         }
         let stranger = open(&[Identity::generate()], &armour, &reference(ACME));
         assert_eq!(stranger.map(|_| ()), Err(NotOpened::NoIdentity));

@@ -1,4 +1,4 @@
-//! Whole files, sealed to an age recipient as the `age` program does it, so that it can open them too.
+//! Seals whole files in the format of the `age` program, which can open them too.
 
 use std::io::Read as _;
 use std::str::FromStr as _;
@@ -9,18 +9,16 @@ use zeroize::Zeroizing;
 
 use super::{SecretError, envelope, keyring};
 
-/// How an age file begins that isn't armoured.
 const MAGIC: &[u8] = b"age-encryption.org/";
 
-/// Whether a file is sealed.
 pub fn is_sealed(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC) || bytes.starts_with(envelope::BEGIN.as_bytes())
 }
 
-/// Seals a file to a recipient.
+/// Seals a file to an age recipient.
 ///
 /// # Errors
-/// When the recipient is no age recipient.
+/// If the recipient is no age recipient.
 pub fn seal_file(recipient: &str, bytes: &[u8]) -> Result<Vec<u8>, SecretError> {
     let recipient = Recipient::from_str(recipient.trim()).map_err(|_| {
         SecretError::new(
@@ -34,10 +32,10 @@ pub fn seal_file(recipient: &str, bytes: &[u8]) -> Result<Vec<u8>, SecretError> 
     })
 }
 
-/// Opens a file with the first of these identities, in the form of `age-keygen`, that it is sealed to.
+/// Opens a file with any of the given identities, which are in the format of `age-keygen`.
 ///
 /// # Errors
-/// When the text is no list of identities, none of them opens the file, or it is damaged.
+/// If the text is no list of identities, none of them opens the file, or the file is damaged.
 pub fn open_file(identities: &str, bytes: &[u8]) -> Result<Zeroizing<Vec<u8>>, SecretError> {
     let identities = keyring::parse_identities(identities).ok_or_else(|| {
         SecretError::new(
@@ -65,7 +63,7 @@ pub fn open_file(identities: &str, bytes: &[u8]) -> Result<Zeroizing<Vec<u8>>, S
         ),
         error => damaged(error.to_string()),
     })?;
-    // The content is shorter than its sealed form, so the buffer never grows and leaves copies behind.
+    // The content is shorter than its sealed form, so the buffer never grows and leaves no copies behind.
     let mut content = Zeroizing::new(Vec::with_capacity(bytes.len()));
     reader.read_to_end(&mut content).map_err(|error| damaged(error.to_string()))?;
     Ok(content)

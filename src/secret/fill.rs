@@ -1,5 +1,3 @@
-//! Puts secrets into a manifest, at the last moment before it is applied.
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -11,11 +9,11 @@ use crate::names::Identifier;
 use crate::render::{Manifest, SecretEncoding, SecretSlot};
 use crate::spec::certificate::to_pkcs8_pem;
 
-/// The object with its secrets in it, base64 as Kubernetes has it. It goes to the target and nowhere else.
+/// Returns the object with its secrets, in base64 as Kubernetes expects. Send it to the target only.
 ///
 /// # Errors
-/// When a secret is not at hand, is no longer the one that was planned, or is a key that can't be converted. Nothing
-/// of the manifest may be applied then.
+/// If a secret is unavailable, is not the one that was planned, or is a key that can't be converted. Then
+/// nothing of the manifest may be applied.
 pub fn fill(manifest: &Manifest, secrets: &Secrets) -> Result<Value, SecretError> {
     fill_value(&manifest.body.value(), &manifest.owner.organization, secrets)
 }
@@ -24,7 +22,7 @@ fn fill_value(value: &Value, owner: &Identifier, secrets: &Secrets) -> Result<Va
     match value {
         Value::Object(object) if object.contains_key(SecretSlot::KEY) => {
             let slot = SecretSlot::from_value(value).ok_or_else(unreadable_slot)?;
-            // No plan asks for this; one that was written by hand must not get it.
+            // The planner never asks for this; a manipulated plan must not get it.
             if slot.reference.resource.organization != *owner {
                 return Err(foreign_slot());
             }
@@ -61,7 +59,6 @@ fn fill_slot(slot: &SecretSlot, secrets: &Secrets) -> Result<String, SecretError
     }
 }
 
-/// The value of a slot, as long as it is the one that was planned.
 fn planned_value<'a>(slot: &SecretSlot, secrets: &'a Secrets) -> Result<&'a SecretString, SecretError> {
     let unavailable = |why: &str| {
         SecretError::new(
@@ -79,7 +76,7 @@ fn planned_value<'a>(slot: &SecretSlot, secrets: &'a Secrets) -> Result<&'a Secr
             format!("{} changed since the plan was made", describe(&slot.reference)),
             "plan again",
         )),
-        Some(OpenedSecret::Opaque { reason, .. }) => Err(unavailable(reason)),
+        Some(OpenedSecret::Unavailable { reason, .. }) => Err(unavailable(reason)),
         Some(OpenedSecret::Refused(problem)) => Err(unavailable(&problem.message)),
         None => Err(unavailable("no spec gives it any more")),
     }
@@ -111,7 +108,7 @@ mod tests {
     use crate::problem::Problem;
     use crate::render::Stage;
 
-    const EC_KEY: &str = include_str!("../spec/private_key/samples/p384-sec1.pem");
+    const EC_KEY: &str = include_str!("../../crates/core/src/spec/private_key/samples/p384-sec1.pem");
 
     fn reference() -> SecretRef {
         SecretRef::try_from("BaseDomain/acme/k.example.com#tls_key".to_owned()).unwrap()
@@ -186,7 +183,7 @@ mod tests {
         assert_eq!(
             told(
                 &planned,
-                &secrets(OpenedSecret::Opaque { mark, reason: "no identity here opens it".into() })
+                &secrets(OpenedSecret::Unavailable { mark, reason: "no identity here opens it".into() })
             ),
             format!("secret-unavailable: {name} is not at hand: no identity here opens it {elsewhere}")
         );

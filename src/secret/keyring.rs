@@ -1,4 +1,4 @@
-//! The keys of an installation: age identities that open what was sealed to it, and the key of the fingerprints.
+//! The keys of an installation: age identities that open its sealed secrets, and the key of the fingerprints.
 
 mod files;
 #[cfg(test)]
@@ -22,42 +22,40 @@ use files::{make_private_dir, read_private, require_private, was_used, write_pri
 
 pub use files::KeyLock;
 
-/// The file of the age identities, in the form of `age-keygen`, newest first.
+/// The file of the age identities, in the format of `age-keygen`, newest first.
 const IDENTITIES: &str = "identity.age-keys";
 /// The file of the fingerprint key, in hexadecimal.
 const FINGERPRINT: &str = "fingerprint.key";
-/// The length of the fingerprint key, in bytes: that of the digest, as RFC 2104 advises.
+/// The length of the fingerprint key, in bytes: that of the digest, as RFC 2104 recommends.
 const KEY_LENGTH: usize = 32;
-/// How much of a fingerprint is kept, in hexadecimal characters: 128 bits, so that two secrets never share one.
+/// The length of a fingerprint, in hexadecimal characters: 128 bits, so that collisions are negligible.
 const FINGERPRINT_LENGTH: usize = 32;
 
-/// How long the id of an event is, in hexadecimal digits.
+/// The length of an event id, in hexadecimal digits.
 pub const EVENT_ID_LENGTH: usize = 32;
 
-/// The keys of an installation.
 pub struct Keyring {
-    /// Newest first. There is always one.
+    /// Newest first, never empty.
     identities: Vec<Identity>,
     fingerprint_key: Zeroizing<[u8; KEY_LENGTH]>,
-    /// Where they are kept; none for keys that go with the process.
+    /// The state folder; none for ephemeral keys.
     dir: Option<Utf8PathBuf>,
-    /// What the file of the identities was like when they were read.
-    stamp: Option<Stamp>,
+    stamp: Option<IdentityStamp>,
 }
 
-/// What of the file of the identities is another one when somebody replaced it.
+/// The metadata of the identity file: inode, size in bytes, modification time in seconds and nanoseconds.
+/// Replacing the file changes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Stamp(u64, u64, i64, i64);
+struct IdentityStamp(u64, u64, i64, i64);
 
-impl Stamp {
-    /// None where there is none, or it can't be looked at.
-    fn of(dir: &Utf8Path) -> Option<Stamp> {
+impl IdentityStamp {
+    fn of(dir: &Utf8Path) -> Option<IdentityStamp> {
         let found = std::fs::symlink_metadata(dir.join(IDENTITIES)).ok()?;
-        Some(Stamp(found.ino(), found.size(), found.mtime(), found.mtime_nsec()))
+        Some(IdentityStamp(found.ino(), found.size(), found.mtime(), found.mtime_nsec()))
     }
 }
 
-/// Says how many keys there are, and nothing of them.
+/// Prints the number of keys and no key.
 impl fmt::Debug for Keyring {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Keyring({} identities)", self.identities.len())
@@ -65,17 +63,18 @@ impl fmt::Debug for Keyring {
 }
 
 impl Keyring {
-    /// Reads the keys of a state folder; none where it has none yet.
+    /// Reads the keys of a state folder; none if it has none yet.
     ///
     /// # Errors
-    /// When the folder or a key can be read by others, when a key can't be read or is damaged, or when one of the two
-    /// files is missing from a folder that was used before. Nothing is ever replaced: a lost key is a lost secret.
+    /// If other users can read the folder or a key, if a key can't be read or is damaged, or if one of the
+    /// two files is missing from a folder that was used before. Nothing is ever replaced: a lost key is a
+    /// lost secret.
     pub fn load(dir: &Utf8Path) -> Result<Option<Keyring>, SecretError> {
         if !require_private(dir)? {
             return Ok(None);
         }
-        // Before it is read: one that is replaced meanwhile is read once more.
-        let stamp = Stamp::of(dir);
+        // Taken before the read, so that a file replaced meanwhile is read once more.
+        let stamp = IdentityStamp::of(dir);
         let identities = read_private(&dir.join(IDENTITIES))?;
         let fingerprint = read_private(&dir.join(FINGERPRINT))?;
         match (identities, fingerprint) {
@@ -88,26 +87,26 @@ impl Keyring {
                 dir: Some(dir.to_owned()),
                 stamp,
             })),
-            // A first start was killed between the two.
+            // The first start was killed between writing the two files.
             _ if !was_used(dir)? => Ok(None),
             (None, Some(_)) => Err(half(dir, IDENTITIES, FINGERPRINT)),
             (Some(_), None) => Err(half(dir, FINGERPRINT, IDENTITIES)),
         }
     }
 
-    /// Reads the keys of a state folder, and makes them, and the folder, where there are none. A first start that was
-    /// killed between the two files is finished.
+    /// Reads the keys of a state folder. Creates the folder and the keys if needed, and completes a first
+    /// start that was killed between writing the two files.
     ///
     /// # Errors
-    /// Those of [`Keyring::load`], when both files are missing from a folder that was used before, and when the keys can't
-    /// be written.
+    /// Those of [`Keyring::load`]; if both files are missing from a folder that was used before; if the keys
+    /// can't be written.
     pub fn load_or_create(dir: &Utf8Path) -> Result<Keyring, SecretError> {
         make_private_dir(dir)?;
         let _lock = KeyLock::take(dir)?;
         if was_used(dir)? {
             return Self::load(dir)?.ok_or_else(|| both_missing(dir));
         }
-        // Nothing is recorded yet that a key was needed for, so one that is missing was never made.
+        // Nothing was recorded yet that needs a key, so a missing key was never created.
         let made = Self::ephemeral()?;
         if read_private(&dir.join(IDENTITIES))?.is_none() {
             write_private(dir, IDENTITIES, &made.identity_file())?;
@@ -119,10 +118,10 @@ impl Keyring {
         Self::load(dir)?.ok_or_else(|| both_missing(dir))
     }
 
-    /// Keys that are kept nowhere: what is sealed to them is lost with the process. For checks that only plan.
+    /// Creates keys in memory, for checks that only plan. What is sealed to them is lost with the process.
     ///
     /// # Errors
-    /// When the system has no randomness to give.
+    /// If the system provides no randomness.
     pub fn ephemeral() -> Result<Keyring, SecretError> {
         let mut fingerprint_key = Zeroizing::new([0; KEY_LENGTH]);
         aws_lc_rs::rand::fill(fingerprint_key.as_mut_slice()).map_err(|_| {
@@ -135,45 +134,45 @@ impl Keyring {
         Ok(Keyring { identities: vec![Identity::generate()], fingerprint_key, dir: None, stamp: None })
     }
 
-    /// The keys as they are now, where another process added some since they were read.
+    /// Reads the keys again if the identity file changed since they were read.
     ///
     /// # Errors
     /// Those of [`Keyring::load`].
-    pub fn news(&self) -> Result<Option<Keyring>, SecretError> {
-        match self.dir.as_deref().filter(|dir| Stamp::of(dir) != self.stamp) {
+    pub fn reload_if_changed(&self) -> Result<Option<Keyring>, SecretError> {
+        match self.dir.as_deref().filter(|dir| IdentityStamp::of(dir) != self.stamp) {
             Some(dir) => Self::load(dir),
             None => Ok(None),
         }
     }
 
-    /// What secrets are sealed to: `age1…`, the public half of the newest identity. It is no secret.
+    /// Returns the public recipient of sealed secrets, `age1…`, of the newest identity.
     pub fn recipient(&self) -> String {
         self.identities[0].to_public().to_string()
     }
 
-    /// Whether something that is sealed to this recipient can be opened with these keys.
     pub fn is_own(&self, recipient: &str) -> bool {
         self.identities.iter().any(|identity| identity.to_public().to_string() == recipient.trim())
     }
 
-    /// Keeps other processes from making keys in a state folder, which is made where there is none.
+    /// Keeps other processes from creating keys in a state folder. Creates the folder if needed.
     ///
     /// # Errors
-    /// When the folder can be read by others or can't be written.
+    /// If other users can read the folder, or it can't be written.
     pub fn lock(dir: &Utf8Path) -> Result<KeyLock, SecretError> {
         make_private_dir(dir)?;
         KeyLock::take(dir)
     }
 
-    /// Adds a new identity, which everything is sealed to from now on. The old ones stay, to open what was sealed to
-    /// them, and so do those that another process added in the meantime. Nobody else adds one while the lock is held.
+    /// Adds a new identity, to which everything is sealed from now on. The old ones stay, to open what was
+    /// sealed to them, and so do those that another process added meanwhile. No other process can add one
+    /// until the lock is dropped.
     ///
     /// # Errors
-    /// When the file can't be read again or written. The keys are as before then.
+    /// If the file can't be read again or written. Then the keys are unchanged.
     pub fn add_identity(&mut self) -> Result<KeyLock, SecretError> {
         let Some(dir) = self.dir.clone() else {
             self.identities.insert(0, Identity::generate());
-            return Ok(KeyLock::of_nothing());
+            return Ok(KeyLock::ephemeral_lock());
         };
         let lock = KeyLock::take(&dir)?;
         let mut next = Self::load(&dir)?.ok_or_else(|| both_missing(&dir))?;
@@ -183,16 +182,16 @@ impl Keyring {
         Ok(lock)
     }
 
-    /// Opens a sealed block for the field that it stands in.
+    /// Opens a sealed block for the field that contains it.
     ///
     /// # Errors
-    /// When no identity opens it, it was sealed for something else, or it is damaged.
+    /// If no identity opens it, it was sealed for another field, or it is damaged.
     pub fn open(&self, armour: &str, reference: &SecretRef) -> Result<SecretString, NotOpened> {
         envelope::open(&self.identities, armour, reference)
     }
 
-    /// The trace of a value: a fingerprint that only this installation can make, and the digest of its sealed form
-    /// where it has one.
+    /// Returns the trace of a value: a fingerprint that only this installation can compute, and the digest of
+    /// its sealed form, if any.
     pub fn mark(&self, reference: &SecretRef, value: &SecretString, sealed: Option<Digest>) -> SecretMark {
         let key = hmac::Key::new(hmac::HMAC_SHA256, self.fingerprint_key.as_slice());
         let mut mac = hmac::Context::with_key(&key);
@@ -204,11 +203,11 @@ impl Keyring {
         SecretMark { fingerprint: Some(format!("hmac:{digest}")), sealed }
     }
 
-    /// What others know an event by: its number would tell them how many events there are that they may not see.
+    /// Returns the public id of an event. Its number would disclose how many events the caller may not see.
     pub fn event_id(&self, number: u64) -> String {
         let key = hmac::Key::new(hmac::HMAC_SHA256, self.fingerprint_key.as_slice());
         let mut mac = hmac::Context::with_key(&key);
-        // No reference to a secret begins so.
+        // Domain separation: no secret reference starts like this.
         mac.update(b"event\0");
         mac.update(&number.to_be_bytes());
         let mut id = hex::encode(mac.sign());
@@ -216,8 +215,7 @@ impl Keyring {
         id
     }
 
-    /// Opens a block that was sealed to an older identity, without asking what it is for; none where it is sealed to
-    /// the newest one.
+    /// Opens a block that was sealed to an older identity, for any field; none for the newest identity.
     pub(super) fn open_old(&self, armour: &str) -> Result<Option<Zeroizing<String>>, NotOpened> {
         let (newest, older) = self.identities.split_at(1);
         match envelope::decrypt(newest, armour) {
@@ -227,7 +225,6 @@ impl Keyring {
         }
     }
 
-    /// Seals to the newest identity what [`Keyring::open_old`] gave.
     pub(super) fn seal_again(&self, plaintext: &str) -> Result<String, SecretError> {
         envelope::encrypt(&self.identities[0].to_public(), plaintext)
     }
@@ -248,7 +245,7 @@ impl Keyring {
     }
 }
 
-/// The identities of a file, in its order; none where a line is something else, or there is no identity.
+/// Parses the identities of a file, in its order; none if it has none, or anything else in a line.
 pub(super) fn parse_identities(text: &str) -> Option<Vec<Identity>> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let identities: Vec<Identity> = lines.map(|line| Identity::from_str(line).ok()).collect::<Option<_>>()?;
@@ -298,7 +295,7 @@ fn both_missing(dir: &Utf8Path) -> SecretError {
     )
 }
 
-/// How a person replaces a file that is lost. It is never done for them: it may be that only a disk is not mounted.
+/// Returns how to replace a lost file. It is never done automatically: perhaps a disk is just not mounted.
 fn make_anew(dir: &Utf8Path, file: &str) -> String {
     match file {
         IDENTITIES => format!("make a new one with `age-keygen -o {dir}/{file}` and seal every secret again"),

@@ -1,4 +1,4 @@
-//! Secrets in files and in the environment, where each organization reaches its own and no other's.
+//! Reads secrets from files and the environment. Each organization can reach only its own.
 
 use std::io::{ErrorKind, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,38 +11,33 @@ use zeroize::Zeroizing;
 use super::{MAX_LENGTH, SecretError};
 use crate::names::Identifier;
 
-/// The permission of everybody to read a file.
 const OTHERS_READ: u32 = 0o004;
-/// The permission of everybody to pass through a folder.
 const OTHERS_ENTER: u32 = 0o001;
 
-/// What came of looking for a secret.
-pub(super) enum Found {
-    /// Its value.
+pub(super) enum SecretLookup {
     Value(SecretString),
-    /// It can't be known here: why, as the end of a sentence.
+    /// The secret isn't available here: the reason, as the end of a sentence.
     NotHere(String),
 }
 
-/// Reads a file of the organization's own folder.
 pub(super) fn from_file(
     secrets_dir: &Utf8Path,
     organization: &Identifier,
     name: &str,
-) -> Result<Found, SecretError> {
+) -> Result<SecretLookup, SecretError> {
     check_file_name(name)?;
-    // A pull request's check has no secrets at all, which is not the same as one that is missing.
+    // The check of a pull request has no secrets folder at all, which differs from a missing secret.
     let root = match secrets_dir.canonicalize() {
         Ok(root) => root,
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            return Ok(Found::NotHere(format!("there is no secrets folder `{secrets_dir}` here")));
+            return Ok(SecretLookup::NotHere(format!("there is no secrets folder `{secrets_dir}` here")));
         }
         Err(error) => return Err(unreadable("the secrets folder", &error)),
     };
     let place = format!("`{organization}/{name}` in the secrets folder");
     let folder = root.join(organization.as_str());
     let path = folder.join(name).canonicalize().map_err(|error| unreadable(&place, &error))?;
-    // A link to the folder itself would lead out of it just as well, so the folder isn't resolved.
+    // `folder` isn't resolved: it could itself be a link that leads out.
     if !path.starts_with(&folder) {
         return Err(SecretError::new(
             "secret-link-out-of-folder",
@@ -53,16 +48,16 @@ pub(super) fn from_file(
     read(&path, &place)
 }
 
-/// Reads one of the credentials that systemd gives a service: of a folder that `LoadCredential` names it makes one file each,
-/// without folders, named by the credential, the organization and the file.
+/// Reads one of a systemd service's credentials. From a folder that `LoadCredential` names, systemd makes one
+/// file per secret, all in one folder, named after the credential, the organization and the file.
 ///
-/// No identifier holds `_`, so the first one after the credential's own name ends the organization, and two organizations
-/// never share a file.
+/// No identifier contains `_`, so the first one after the credential's own name ends the organization, and
+/// two organizations never share a file.
 pub(super) fn from_credential(
     secrets_dir: &Utf8Path,
     organization: &Identifier,
     name: &str,
-) -> Result<Found, SecretError> {
+) -> Result<SecretLookup, SecretError> {
     check_file_name(name)?;
     let credential = format!("{}_{organization}_{name}", secrets_dir.file_name().unwrap_or_default());
     let place = format!("credential `{credential}`");
@@ -80,16 +75,16 @@ fn check_file_name(name: &str) -> Result<(), SecretError> {
     ))
 }
 
-fn read(path: &std::path::Path, place: &str) -> Result<Found, SecretError> {
+fn read(path: &std::path::Path, place: &str) -> Result<SecretLookup, SecretError> {
     match read_bounded(path) {
-        Ok(Some(bytes)) => text(place, &bytes).map(Found::Value),
+        Ok(Some(bytes)) => text(place, &bytes).map(SecretLookup::Value),
         Ok(None) => Err(not_a_secret(place, "is not a file of at most 1 MiB")),
         Err(error) => Err(unreadable(place, &error)),
     }
 }
 
-/// The file of a secret that was read, where users of this host can read it whom nobody meant to: everybody may, and may
-/// come to it through the folders around it.
+/// Returns the file of a secret if every user of this host can read it: the file is readable by others, and
+/// so is the path of folders to it.
 pub(super) fn open_to_others(
     secrets_dir: &Utf8Path,
     organization: &Identifier,
@@ -103,15 +98,15 @@ pub(super) fn open_to_others(
     is_open.then_some(path)
 }
 
-/// Reads a variable that only this organization's name leads to.
+/// Reads the variable of this organization with a given name.
 ///
-/// No identifier holds `_` or `--`, so the first `__` after the prefix ends the organization, and two organizations
-/// never share a variable.
+/// No identifier contains `_` or `--`, so the first `__` after the prefix ends the organization, and two
+/// organizations never share a variable.
 pub(super) fn from_env(
     environment: &dyn Fn(&str) -> Option<SecretString>,
     organization: &Identifier,
     name: &str,
-) -> Result<Found, SecretError> {
+) -> Result<SecretLookup, SecretError> {
     let fits = name.starts_with(|first: char| first.is_ascii_uppercase())
         && name.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_');
     if !fits {
@@ -123,11 +118,11 @@ pub(super) fn from_env(
     }
     let variable = variable(organization, name);
     let Some(value) = environment(&variable) else {
-        return Ok(Found::NotHere(format!("the environment has no variable {variable}")));
+        return Ok(SecretLookup::NotHere(format!("the environment has no variable {variable}")));
     };
     match value.expose_secret().len() {
         0 => Err(not_a_secret(&format!("the variable {variable}"), "is empty")),
-        1..=MAX_LENGTH => Ok(Found::Value(value)),
+        1..=MAX_LENGTH => Ok(SecretLookup::Value(value)),
         _ => Err(not_a_secret(&format!("the variable {variable}"), "is larger than 1 MiB")),
     }
 }
@@ -142,9 +137,9 @@ fn is_file_name(name: &str) -> bool {
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
 }
 
-/// The bytes of a regular file that is not too large; none for anything else.
+/// Reads a regular file of at most `MAX_LENGTH` bytes; none for anything else.
 fn read_bounded(path: &Path) -> std::io::Result<Option<Zeroizing<Vec<u8>>>> {
-    // Looked at before it is opened, since opening a pipe waits for somebody to write to it.
+    // Checks the type before opening, since opening a pipe blocks until it is written to.
     let metadata = std::fs::metadata(path)?;
     let Some(length) = usize::try_from(metadata.len()).ok().filter(|&length| length <= MAX_LENGTH) else {
         return Ok(None);

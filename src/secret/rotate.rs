@@ -1,5 +1,3 @@
-//! Seals the blocks of a spec file again, to the newest identity, changing nothing else of the file.
-
 use std::ops::Range;
 
 use granit_parser::{Event, Parser, ScalarStyle, Span};
@@ -11,14 +9,13 @@ use crate::names::SpecPath;
 #[cfg(test)]
 mod tests;
 
-/// Seals every `encrypted` block of a file again to the newest identity, and gives the new text with the number of
-/// blocks that changed. Blocks that are sealed to it already stay as they are; comments, order and quoting stay.
-///
-/// What a block is for is inside of it and is kept.
+/// Seals every `encrypted` block of a file again to the newest identity. Returns the new text and the number
+/// of changed blocks. Blocks that are sealed to that identity already stay as they are, and so do comments,
+/// order and quoting. Each block remains bound to its field, which is inside of it.
 ///
 /// # Errors
-/// When the file is not YAML, a block can't be opened or is written in a way that can't be edited safely. The file is
-/// as before then: it is changed as a whole or not at all.
+/// If the file is not YAML, a block can't be opened, or a block is written in a way that can't be edited
+/// safely. A file is changed as a whole or not at all.
 pub fn rotate_text(text: &str, file: &SpecPath, keyring: &Keyring) -> Result<(String, usize), SecretError> {
     let before = parse(text, file)?;
     let mut edits = Vec::new();
@@ -34,15 +31,11 @@ pub fn rotate_text(text: &str, file: &SpecPath, keyring: &Keyring) -> Result<(St
         })
 }
 
-/// A change of one block.
-struct Edit {
-    /// Which event of the file it is.
+struct BlockEdit {
+    /// The index of the block's event in the parsed file.
     index: usize,
-    /// The new block.
     armour: String,
-    /// The bytes of the file that give way.
     range: Range<usize>,
-    /// What comes in their place.
     replacement: String,
 }
 
@@ -55,7 +48,7 @@ fn parse<'a>(text: &'a str, file: &SpecPath) -> Result<Events<'a>, SecretError> 
     })
 }
 
-/// The values of keys named `encrypted` that look like age armour, wherever they are.
+/// Returns the values of keys named `encrypted` that look like age armour, at any depth.
 fn sealed_scalars(events: &Events<'_>) -> Vec<usize> {
     let is_node = |(_, (event, _)): &(usize, &(Event<'_>, Span))| event.is_node();
     let nodes: Vec<_> = events.iter().enumerate().filter(is_node).collect();
@@ -68,14 +61,14 @@ fn sealed_scalars(events: &Events<'_>) -> Vec<usize> {
     pairs.map(|pair| pair[1].0).collect()
 }
 
-/// The edit that seals a block again; none where it is sealed to the newest identity already.
+/// Returns the edit that seals a block again; none if it is sealed to the newest identity already.
 fn renewed(
     events: &Events<'_>,
     index: usize,
     text: &str,
     file: &SpecPath,
     keyring: &Keyring,
-) -> Result<Option<Edit>, SecretError> {
+) -> Result<Option<BlockEdit>, SecretError> {
     let (event, span) = &events[index];
     let Some((block, style)) = event.scalar() else { return Ok(None) };
     let line = span.start.line();
@@ -90,7 +83,7 @@ fn renewed(
     let (range, replacement) = edit.ok_or_else(|| {
         failed(file, line, "the block is written in an unusual way", "write it as `encrypted: |`")
     })?;
-    Ok(Some(Edit { index, armour, range, replacement }))
+    Ok(Some(BlockEdit { index, armour, range, replacement }))
 }
 
 fn not_opened(file: &SpecPath, line: usize, error: NotOpened) -> SecretError {
@@ -100,12 +93,12 @@ fn not_opened(file: &SpecPath, line: usize, error: NotOpened) -> SecretError {
             let hint = format!("run this where the identity is, or {seal_anew}");
             failed(file, line, "no identity here opens the block", &hint)
         }
-        NotOpened::Elsewhere => failed(file, line, "the block was sealed for something else", seal_anew),
+        NotOpened::WrongField => failed(file, line, "the block was sealed for something else", seal_anew),
         NotOpened::Damaged(why) => failed(file, line, &format!("the block is damaged: {why}"), seal_anew),
     }
 }
 
-/// The lines of a literal block scalar, with the indentation and line ends that they have.
+/// Replaces the block in a literal scalar, with the same indentation and line ends.
 fn literal_edit(text: &str, span: Range<usize>, armour: &str) -> Option<(Range<usize>, String)> {
     let begin = span.start + text.get(span.clone())?.find(envelope::BEGIN)?;
     let end = span.start + text.get(span)?.find(envelope::END)? + envelope::END.len();
@@ -116,8 +109,7 @@ fn literal_edit(text: &str, span: Range<usize>, armour: &str) -> Option<(Range<u
     Some((begin..end, lines.join(&format!("{line_end}{indentation}"))))
 }
 
-/// The text with all edits, which are in its order; none where one doesn't lie within it.
-fn apply(text: &str, edits: &[Edit]) -> Option<String> {
+fn apply(text: &str, edits: &[BlockEdit]) -> Option<String> {
     let mut after = String::with_capacity(text.len());
     let mut position = 0;
     for edit in edits {
@@ -129,8 +121,8 @@ fn apply(text: &str, edits: &[Edit]) -> Option<String> {
     Some(after)
 }
 
-/// The net under the edit: whether the file, parsed again, says what it said but for the new blocks.
-fn only_these_changed(before: &Events<'_>, edits: &[Edit], after: &Events<'_>) -> bool {
+/// Checks the edits: the file, parsed again, may differ in the new blocks only.
+fn only_these_changed(before: &Events<'_>, edits: &[BlockEdit], after: &Events<'_>) -> bool {
     let same = |index: usize| match edits.iter().find(|edit| edit.index == index) {
         Some(edit) => {
             after[index].0.scalar().is_some_and(|(text, _)| text.trim_end() == edit.armour.trim_end())

@@ -1,4 +1,4 @@
-//! Opens the secrets of a tree, each where its document says that it is.
+//! Opens the secrets of a tree, each where its document says it is.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,7 +9,7 @@ use camino::Utf8PathBuf;
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::envelope::{NotOpened, sealed_digest};
-use super::lookup::{Found, from_credential, from_env, from_file, open_to_others};
+use super::lookup::{SecretLookup, from_credential, from_env, from_file, open_to_others};
 use super::{Keyring, SecretError, describe};
 use crate::catalog::{OpenedSecret, SecretMark, Secrets};
 use crate::names::{Digest, SecretRef};
@@ -20,23 +20,20 @@ use crate::spec::{Document, Documents, SecretValue, secret_pointer};
 #[cfg(test)]
 mod tests;
 
-/// Looks a variable up.
 type Environment = Box<dyn Fn(&str) -> Option<SecretString> + Send + Sync>;
 
-/// The field by which a fleet's cluster is reached.
 const KUBECONFIG: &str = "kubeconfig";
 
-/// Where secrets are found: files, the environment, and the keys that open sealed ones.
 pub struct SecretStore {
     secrets_dir: Utf8PathBuf,
     environment: Environment,
-    /// Those that were read last: another process may add some.
+    /// Replaced when another process adds keys.
     keyring: Mutex<Arc<Keyring>>,
-    /// Whether only what stands in the specs themselves is read.
+    /// Whether files and variables are off limits.
     is_closed: bool,
 }
 
-/// Says where files are looked for, and nothing of keys or variables.
+/// Prints the folder of secrets, and no key or variable.
 impl fmt::Debug for SecretStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SecretStore")
@@ -47,8 +44,8 @@ impl fmt::Debug for SecretStore {
 }
 
 impl SecretStore {
-    /// A store that reads files below a folder, with one folder an organization, variables through a function, and
-    /// sealed blocks with a keyring.
+    /// Creates a store that reads files from one folder per organization below `secrets_dir`, variables with
+    /// `environment`, and sealed blocks with `keyring`.
     pub fn new(
         secrets_dir: Utf8PathBuf,
         environment: impl Fn(&str) -> Option<SecretString> + Send + Sync + 'static,
@@ -58,26 +55,25 @@ impl SecretStore {
         Self { secrets_dir, environment: Box::new(environment), keyring, is_closed: false }
     }
 
-    /// The same for specs that somebody only proposes: no file and no variable is read for them, and of what is sealed only
-    /// kubeconfigs are opened.
-    pub fn closed(&self) -> Self {
+    /// Returns a store for specs that are only proposed: it reads no files and variables, and opens
+    /// kubeconfigs as the only sealed blocks.
+    pub fn for_proposed_specs(&self) -> Self {
         let (secrets_dir, keyring) = (self.secrets_dir.clone(), Mutex::new(self.keyring()));
         Self { secrets_dir, environment: Box::new(|_| None), keyring, is_closed: true }
     }
 
-    /// The keys that open sealed blocks.
     pub fn keyring(&self) -> Arc<Keyring> {
         Arc::clone(&self.lock())
     }
 
     fn lock(&self) -> MutexGuard<'_, Arc<Keyring>> {
-        // Only whole keyrings are put in.
+        // A poisoned lock is safe to use: only whole keyrings are assigned.
         locked(&self.keyring)
     }
 
-    /// Reads the keys anew where somebody added one. Those that were read before stay where they can't be.
+    /// Reads the keys again if another process added some. If that fails, the old ones stay in use.
     fn refresh(&self) {
-        match self.keyring().news() {
+        match self.keyring().reload_if_changed() {
             Ok(Some(keyring)) => *self.lock() = Arc::new(keyring),
             Ok(None) => {}
             Err(error) => {
@@ -86,7 +82,7 @@ impl SecretStore {
         }
     }
 
-    /// Opens every secret of a tree. Where two documents describe the same resource, the first one counts.
+    /// Opens all secrets of a tree. If two documents describe the same resource, the first one counts.
     pub fn open_all(&self, documents: &Documents) -> Secrets {
         self.refresh();
         let mut secrets = Secrets::default();
@@ -94,8 +90,7 @@ impl SecretStore {
         secrets
     }
 
-    /// The secrets of a tree that differs in some files from another, whose secrets are known: only those of these files are
-    /// opened.
+    /// Opens the secrets of files that differ from `before`, and adds the `known` ones of the others.
     pub fn open_changed(&self, documents: &Documents, before: &Documents, known: &Secrets) -> Secrets {
         self.refresh();
         let mut secrets = known.clone();
@@ -118,7 +113,7 @@ impl SecretStore {
                 let opened = self.open(&reference, value);
                 if let (Ok(_), SecretValue::FromFile(name)) = (&opened, value) {
                     let exposed = open_to_others(&self.secrets_dir, &document.key.organization, name);
-                    // Several documents may have one file.
+                    // Several documents may refer to the same file.
                     let exposed = exposed.filter(|path| told.insert(path.clone()));
                     secrets.warnings.extend(exposed.map(|path| warning_of(&path, document, field, name)));
                 }
@@ -128,13 +123,13 @@ impl SecretStore {
         }
     }
 
-    /// Opens one secret, on behalf of the organization whose field it is.
+    /// Opens one secret with the rights of the organization whose field it is.
     fn open(&self, reference: &SecretRef, value: &SecretValue) -> Result<OpenedSecret, SecretError> {
         let organization = &reference.resource.organization;
         match value {
             SecretValue::Plain(value) => Ok(self.opened(reference, value.clone())),
             SecretValue::FromFile(_) | SecretValue::FromEnv(_) if self.is_closed => Ok(unopened(None)),
-            // Whoever plans takes care that nothing is connected with one that isn't applied.
+            // A proposed kubeconfig is opened; the planner makes sure that it isn't connected to.
             SecretValue::Encrypted(armour) if self.is_closed && reference.field != KUBECONFIG => {
                 Ok(unopened(sealed_digest(armour)))
             }
@@ -156,7 +151,7 @@ impl SecretStore {
         }
     }
 
-    /// Whether files are looked for among the credentials of a systemd service.
+    /// Returns whether the secrets folder is in systemd's folder of credentials.
     fn is_credential(&self) -> bool {
         let folder = (self.environment)("CREDENTIALS_DIRECTORY");
         folder.is_some_and(|folder| self.secrets_dir.parent().is_some_and(|it| it == folder.expose_secret()))
@@ -167,11 +162,11 @@ impl SecretStore {
         let keyring = self.keyring();
         match keyring.open(armour, reference) {
             Ok(value) => Ok(OpenedSecret::Value { mark: keyring.mark(reference, &value, sealed), value }),
-            Err(NotOpened::NoIdentity) => Ok(OpenedSecret::Opaque {
+            Err(NotOpened::NoIdentity) => Ok(OpenedSecret::Unavailable {
                 mark: SecretMark { fingerprint: None, sealed },
                 reason: "no identity here opens it".to_owned(),
             }),
-            Err(NotOpened::Elsewhere) => Err(SecretError::new(
+            Err(NotOpened::WrongField) => Err(SecretError::new(
                 "secret-sealed-elsewhere",
                 format!(
                     "{} holds a block that was sealed for another field or resource",
@@ -187,11 +182,11 @@ impl SecretStore {
         }
     }
 
-    fn found(&self, reference: &SecretRef, found: Found) -> OpenedSecret {
+    fn found(&self, reference: &SecretRef, found: SecretLookup) -> OpenedSecret {
         match found {
-            Found::Value(value) => self.opened(reference, value),
-            Found::NotHere(reason) => {
-                OpenedSecret::Opaque { mark: SecretMark { fingerprint: None, sealed: None }, reason }
+            SecretLookup::Value(value) => self.opened(reference, value),
+            SecretLookup::NotHere(reason) => {
+                OpenedSecret::Unavailable { mark: SecretMark { fingerprint: None, sealed: None }, reason }
             }
         }
     }
@@ -201,18 +196,15 @@ impl SecretStore {
     }
 }
 
-/// A secret that is left as it is.
 fn unopened(sealed: Option<Digest>) -> OpenedSecret {
     let mark = SecretMark { fingerprint: None, sealed };
-    OpenedSecret::Opaque { mark, reason: "secrets aren't opened for what is only proposed".to_owned() }
+    OpenedSecret::Unavailable { mark, reason: "secrets aren't opened for what is only proposed".to_owned() }
 }
 
-/// A secret that must not be used, as a problem at its field.
 fn refused(document: &Document, field: &str, error: SecretError) -> OpenedSecret {
     OpenedSecret::Refused(error.problem().at(document.locate(secret_pointer(field)), "can't be used"))
 }
 
-/// Warns of a secret in a file that every user of this host can read.
 fn warning_of(path: &Path, document: &Document, field: &str, name: &str) -> Problem {
     let place = format!("`{}/{name}` in the secrets folder", document.key.organization);
     Problem::warning("secret-open-to-others", format!("{place} can be read by every user of this host"))

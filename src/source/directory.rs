@@ -1,7 +1,5 @@
-//! A folder of YAML files.
-
-mod aside;
 mod scanner;
+mod skipped_specs;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -18,57 +16,60 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use super::SourceError;
 use super::rules::{
-    Found, MAX_BYTES, MAX_FILES, MAX_FOLDERS, file, folder_named_as_file, is_miscased, is_spec, miscased,
-    name_not_utf8, too_deep, unreadable,
+    MAX_BYTES, MAX_FILES, MAX_FOLDERS, ScanTotals, file, folder_named_as_file, is_miscased, is_spec,
+    miscased, name_not_utf8, too_deep, unreadable,
 };
 use crate::names::{Digest, SpecPath};
-use crate::spec::{Entry, Snapshot, SourceId};
+use crate::spec::{Snapshot, SnapshotEntry, SourceId};
 
 pub use scanner::Scanner;
-pub use watch::{Heard, Unfinished, Watch};
+pub use watch::{ChangeCounter, UnfinishedFiles, Watch};
 
-/// How often a file that changes while it is read is read again.
+/// How many times a file is read that changes while it is read.
 const ATTEMPTS: usize = 3;
-/// How often a tree that changes while it is read is read again.
+/// How many times a tree is scanned that changes while it is scanned.
 const SCANS: u32 = 5;
-/// How long to wait before a tree is read for the second time; it is twice that before each further time, 0.3 s in all,
-/// so that a checkout of some files is over by then.
+/// The pause before the second scan. It doubles before each further one, to 0.3 s in all, so that a checkout
+/// of some files is finished by then.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Reads all spec files below a folder. What can't be read is in the snapshot as such, since it is not nothing.
+/// Reads all spec files below a folder. What can't be read is in the snapshot as unreadable, since it must
+/// not count as absent.
 ///
-/// Names that begin with a dot are skipped. A link is followed as long as it stays in its own top folder, and one beside
-/// the top folders as long as it stays in the tree, but never into a folder that is skipped.
+/// Names that begin with a dot are skipped. A link is followed if its target is in the same top folder or,
+/// for a link outside of the top folders, in the tree. A link into a skipped folder is never followed.
 ///
 /// # Errors
-/// When the folder itself is not there or can't be listed, or when what is in it keeps changing.
+/// If the folder doesn't exist or can't be listed, or if its content keeps changing.
 pub fn scan(root: &Utf8Path) -> Result<Snapshot, SourceError> {
-    scan_anew(root, &Known::new()).map(|(snapshot, _)| snapshot)
+    scan_anew(root, &KnownFiles::new()).map(|(snapshot, _)| snapshot)
 }
 
-/// The same where the contents of some files are known, which aren't read again. Gives what changes when a file does, too.
-fn scan_anew(root: &Utf8Path, known: &Known) -> Result<(Snapshot, Seen), SourceError> {
+/// Scans without reading files of known content. Also returns the metadata that reveals later changes.
+fn scan_anew(root: &Utf8Path, known: &KnownFiles) -> Result<(Snapshot, ListedStamps), SourceError> {
     let failed = |error| SourceError::Root { path: root.to_owned(), error };
     let real = fs::canonicalize(root).map_err(failed)?;
     let real =
         Utf8PathBuf::from_path_buf(real).map_err(|_| SourceError::NotUtf8 { path: root.to_owned() })?;
-    // Between the two looks, so that a file that comes back from such a place is seen here or there.
+    // Searched between the two listings, so that a file moved back from there is seen in one of them.
     let mut skipped = BTreeMap::new();
-    let (entries, seen) = still_entries(&real, known, &mut || skipped = aside::find(&real))
+    let (entries, seen) = still_entries(&real, known, &mut || skipped = skipped_specs::find(&real))
         .map_err(failed)?
         .ok_or_else(|| SourceError::Changing { path: root.to_owned() })?;
     let revision = revision(&entries);
-    // By its name: where others put another folder in its place, as a link that they change, it is the same source.
+    // The source is the path as given: a link that is switched to another folder remains the same source.
     Ok((Snapshot { source: SourceId(root.to_string()), revision, commit: None, skipped, entries }, seen))
 }
 
-/// Makes files unreadable that somebody still writes.
-fn hide(unfinished: &Unfinished, snapshot: &mut Snapshot, root: &Utf8Path) {
+/// Marks files as unreadable that are still being written.
+fn hide_unfinished(unfinished: &UnfinishedFiles, snapshot: &mut Snapshot, root: &Utf8Path) {
     let files = unfinished.files();
     let Some(root) = root.canonicalize_utf8().ok().filter(|_| !files.is_empty()) else { return };
     for file in files {
         let path = file.strip_prefix(&root).ok().and_then(|path| path.to_str()?.parse::<SpecPath>().ok());
-        if let Some(entry @ Entry::File { .. }) = path.and_then(|path| snapshot.entries.get_mut(&path)) {
+        if let Some(entry @ SnapshotEntry::File { .. }) =
+            path.and_then(|path| snapshot.entries.get_mut(&path))
+        {
             let hint = "wait until it is written, or write it beside and rename it";
             *entry = unreadable("unfinished-file", "somebody is still writing this".to_owned(), hint);
         }
@@ -76,65 +77,65 @@ fn hide(unfinished: &Unfinished, snapshot: &mut Snapshot, root: &Utf8Path) {
     snapshot.revision = revision(&snapshot.entries);
 }
 
-/// What changes in a tree when a file or folder of it does, told without opening a file.
+/// The metadata of a tree, which changes when a file or folder does. It is collected without opening files.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Glance {
-    root: Stamp,
-    seen: Seen,
+pub struct TreeStamp {
+    root: MetadataStamp,
+    seen: ListedStamps,
 }
 
-/// Looks at a tree so that the next look tells whether [`scan`] would give something else. Whoever changes a file twice
-/// within a tick of the file system's clock may get past it, so that a scan is due now and then all the same.
+/// Collects the metadata of a tree. If it is unchanged, [`scan`] most likely returns the same. Two changes of
+/// a file within one tick of the file system's clock may go unnoticed, so scan now and then in any case.
 ///
 /// # Errors
-/// When the folder itself is not there or can't be listed.
-pub fn glance(root: &Utf8Path) -> Result<Glance, SourceError> {
+/// If the folder doesn't exist or can't be listed.
+pub fn read_tree_stamp(root: &Utf8Path) -> Result<TreeStamp, SourceError> {
     let failed = |error| SourceError::Root { path: root.to_owned(), error };
-    let Scan { root_stamp, seen, .. } = Scan::of(root, Look::List).map_err(failed)?;
-    Ok(Glance { root: root_stamp, seen })
+    let Scan { root_stamp, seen, .. } = Scan::of(root, ScanPurpose::List).map_err(failed)?;
+    Ok(TreeStamp { root: root_stamp, seen })
 }
 
-/// The entries of a tree that stood still: a second look finds the same files. Otherwise a file that was moved from a
-/// folder not yet read to one already read would be in neither, and look as if it was removed. None where the root's own
-/// entries keep changing; what keeps changing further in is unreadable.
+/// Returns the entries of a tree if a second listing finds the same files. Otherwise a file moved from a
+/// folder not yet read to one already read would be missed and count as removed. Returns none if the root
+/// folder keeps changing; entries below it that keep changing are unreadable.
 fn still_entries(
     root: &Utf8Path,
-    known: &Known,
+    known: &KnownFiles,
     between: &mut dyn FnMut(),
-) -> io::Result<Option<(BTreeMap<SpecPath, Entry>, Seen)>> {
+) -> io::Result<Option<(BTreeMap<SpecPath, SnapshotEntry>, ListedStamps)>> {
     for attempt in 0..SCANS {
         if attempt > 0 {
             std::thread::sleep(PAUSE * 2_u32.pow(attempt - 1));
         }
-        let mut first = Scan::of(root, Look::Read(known))?;
+        let mut first = Scan::of(root, ScanPurpose::Read(known))?;
         between();
-        let second = Scan::of(root, Look::List)?;
+        let second = Scan::of(root, ScanPurpose::List)?;
         if first.root_stamp == second.root_stamp && first.seen == second.seen {
             return Ok(Some((first.found.entries, first.seen)));
         }
         if attempt + 1 == SCANS && first.root_stamp == second.root_stamp {
-            first.distrust(&second);
-            return Ok(Some((first.found.entries, Seen::new())));
+            first.mark_unstable(&second);
+            return Ok(Some((first.found.entries, ListedStamps::new())));
         }
     }
     Ok(None)
 }
 
-/// The digest of all paths and contents. What can't be read counts with the reason.
-fn revision(entries: &BTreeMap<SpecPath, Entry>) -> String {
+/// Returns the digest of all paths and contents. Unreadable entries count with their error code.
+fn revision(entries: &BTreeMap<SpecPath, SnapshotEntry>) -> String {
     let mut lines = String::new();
     for (path, entry) in entries {
         let content = match entry {
-            Entry::File { digest, .. } => digest.as_str(),
-            Entry::Unreadable { code, .. } => code,
+            SnapshotEntry::File { digest, .. } => digest.as_str(),
+            SnapshotEntry::Unreadable { code, .. } => code,
         };
-        // A path may have a line break; its length keeps one list from looking like another.
+        // A path may contain a line break; its length makes the list unambiguous.
         lines.push_str(&format!("{} {path} {content}\n", path.as_str().len()));
     }
     Digest::of(lines).to_string()
 }
 
-/// Names in a folder, sorted. A name that is not UTF-8 is there in its lossy form.
+/// The sorted names in a folder, and whether each is UTF-8. Other names are in their lossy form.
 type Names = BTreeSet<(String, bool)>;
 
 fn list(folder: &Utf8Path) -> io::Result<Names> {
@@ -146,42 +147,40 @@ fn list(folder: &Utf8Path) -> io::Result<Names> {
     Ok(names)
 }
 
-/// What a scan is for.
 #[derive(Clone, Copy)]
-enum Look<'a> {
-    /// The contents of files, but for those that are known.
-    Read(&'a Known),
-    /// Which files there are.
+enum ScanPurpose<'a> {
+    Read(&'a KnownFiles),
     List,
 }
 
-/// What changes when a file or folder does: device, number, size in bytes, and when it and its place last changed.
-type Stamp = (u64, u64, u64, i64, i64, i64, i64);
+/// The metadata that changes with a file or folder: device, inode, size in bytes, and the modification and
+/// change times in seconds and nanoseconds.
+type MetadataStamp = (u64, u64, u64, i64, i64, i64, i64);
 
-fn stamp(data: &Metadata) -> Stamp {
+fn stamp(data: &Metadata) -> MetadataStamp {
     let (changed, placed) = ((data.mtime(), data.mtime_nsec()), (data.ctime(), data.ctime_nsec()));
     (data.dev(), data.ino(), data.size(), changed.0, changed.1, placed.0, placed.1)
 }
 
-/// Each spec file and folder that there is; without a stamp where it can't be looked at.
-type Seen = BTreeMap<SpecPath, Option<Stamp>>;
+/// All spec files and folders; without a stamp if the metadata can't be read.
+type ListedStamps = BTreeMap<SpecPath, Option<MetadataStamp>>;
 
-/// Files that were read, each with what it was like then.
-type Known = BTreeMap<SpecPath, (Stamp, Entry)>;
+/// The files read before, with their metadata at that time.
+type KnownFiles = BTreeMap<SpecPath, (MetadataStamp, SnapshotEntry)>;
 
 struct Scan<'a> {
     root: &'a Utf8Path,
-    look: Look<'a>,
-    root_stamp: Stamp,
-    found: Found,
-    seen: Seen,
-    /// The real paths of the folders that the scan is in, to see a link that leads back to one. The first is the root, the
-    /// second the top folder.
+    look: ScanPurpose<'a>,
+    root_stamp: MetadataStamp,
+    found: ScanTotals,
+    seen: ListedStamps,
+    /// The real paths of the folders that are being scanned, to detect links back to one of them. The first
+    /// is the root, the second the top folder.
     inside: Vec<Utf8PathBuf>,
 }
 
 impl<'a> Scan<'a> {
-    fn of(root: &'a Utf8Path, look: Look<'a>) -> io::Result<Self> {
+    fn of(root: &'a Utf8Path, look: ScanPurpose<'a>) -> io::Result<Self> {
         let root_stamp = stamp(&fs::metadata(root)?);
         let names = list(root)?;
         let mut scan = Scan::new(root, look, root_stamp);
@@ -189,14 +188,13 @@ impl<'a> Scan<'a> {
         Ok(scan)
     }
 
-    /// One that has not begun.
-    fn new(root: &'a Utf8Path, look: Look<'a>, root_stamp: Stamp) -> Self {
-        let (found, seen) = (Found::default(), Seen::new());
+    fn new(root: &'a Utf8Path, look: ScanPurpose<'a>, root_stamp: MetadataStamp) -> Self {
+        let (found, seen) = (ScanTotals::default(), ListedStamps::new());
         Scan { root, look, root_stamp, found, seen, inside: vec![root.to_owned()] }
     }
 
-    /// Takes what a second look found to be other than it was for unreadable.
-    fn distrust(&mut self, second: &Scan<'_>) {
+    /// Marks as unreadable what differs in the second listing.
+    fn mark_unstable(&mut self, second: &Scan<'_>) {
         let paths: BTreeSet<_> = self.seen.keys().chain(second.seen.keys()).cloned().collect();
         for path in paths.into_iter().filter(|path| self.seen.get(path) != second.seen.get(path)) {
             let message = "this keeps changing while the tree is read".to_owned();
@@ -212,7 +210,7 @@ impl<'a> Scan<'a> {
             }
             let place = self.inside.last().map_or(self.root, |real| real).join(&name);
             let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
-            // Names from a listing have no slash and are not `.` or `..`.
+            // Names from a listing contain no slash and are not `.` or `..`.
             let Ok(path) = SpecPath::try_from(path) else { continue };
             if readable {
                 self.visit(path, place);
@@ -222,14 +220,14 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Looks at one name. Its place is in a folder's real path, so that a link back is seen as one.
+    /// Adds one name. `place` is within its folder's real path, so that a link back to a folder is detected.
     fn visit(&mut self, path: SpecPath, place: Utf8PathBuf) {
         let (real, data) = match self.resolve(&place) {
             Ok(real) => real,
-            // A file that went away since the folder was listed is gone; a link that leads nowhere is a mistake.
-            Err(Refused::Gone) => return,
+            // A file removed since the folder was listed is ignored; a broken link is an error.
+            Err(UnreadableEntry::Gone) => return,
             // It may be a folder full of specs, whatever its name is.
-            Err(Refused::Because(entry)) => {
+            Err(UnreadableEntry::Because(entry)) => {
                 self.seen.insert(path.clone(), None);
                 self.found.add(path, *entry);
                 return;
@@ -242,7 +240,7 @@ impl<'a> Scan<'a> {
             (true, true) => self.found.add(path, folder_named_as_file()),
             (true, false) => self.enter(path, real),
             (false, true) if data.is_file() => {
-                let Look::Read(known) = self.look else { return };
+                let ScanPurpose::Read(known) = self.look else { return };
                 let known = known.get(&path).filter(|(was, _)| *was == stamp(&data));
                 if let Some(entry) = known.map(|(_, entry)| entry.clone()).or_else(|| read_file(&real)) {
                     self.found.add(path, entry);
@@ -286,7 +284,6 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// A path inside the tree for messages.
     fn shown(&self, real: &Utf8Path) -> String {
         match real.strip_prefix(self.root) {
             Ok(inner) if inner.as_str().is_empty() => "the root of the tree".to_owned(),
@@ -295,8 +292,9 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Whether a real path is the content of a volume beside a link: Kubernetes mounts a ConfigMap as a link to
-    /// `..data/NAME`, where `..data` is itself a link to a folder such as `..2026_01_31_00_00_00.1`.
+    /// Returns whether a link's target is in a Kubernetes volume beside the link. Kubernetes mounts a
+    /// ConfigMap as a link to `..data/NAME`, where `..data` is a link to a folder such as
+    /// `..2026_01_31_00_00_00.1`.
     fn is_mounted(&self, real: &Utf8Path) -> bool {
         let beside = self.inside.last().and_then(|folder| real.strip_prefix(folder).ok());
         let mut names = beside.into_iter().flat_map(Utf8Path::components).map(|name| name.as_str());
@@ -304,12 +302,11 @@ impl<'a> Scan<'a> {
             && !names.any(|name| name.starts_with('.'))
     }
 
-    /// The real place of a path, if it lies where a link may lead.
-    fn resolve(&self, place: &Utf8Path) -> Result<(Utf8PathBuf, Metadata), Refused> {
-        let refuse = |entry| Refused::Because(Box::new(entry));
+    fn resolve(&self, place: &Utf8Path) -> Result<(Utf8PathBuf, Metadata), UnreadableEntry> {
+        let refuse = |entry| UnreadableEntry::Because(Box::new(entry));
         let link = match fs::symlink_metadata(place) {
             Ok(data) => data,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Err(Refused::Gone),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Err(UnreadableEntry::Gone),
             Err(error) => {
                 return Err(refuse(failed(
                     "unreadable-file",
@@ -358,19 +355,17 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// Whether any name of a path begins with a dot.
 fn is_hidden(path: &Utf8Path) -> bool {
     path.components().any(|name| name.as_str().starts_with('.'))
 }
 
-enum Refused {
-    /// It went away while the tree was scanned.
+enum UnreadableEntry {
     Gone,
-    Because(Box<Entry>),
+    Because(Box<SnapshotEntry>),
 }
 
-/// Reads a file; none when it went away since it was listed.
-fn read_file(place: &Utf8Path) -> Option<Entry> {
+/// Reads a file; none if it was removed since it was listed.
+fn read_file(place: &Utf8Path) -> Option<SnapshotEntry> {
     match stable_bytes(place) {
         Ok(Some(bytes)) => Some(file(Arc::from(bytes))),
         Ok(None) => {
@@ -386,7 +381,7 @@ fn read_file(place: &Utf8Path) -> Option<Entry> {
     }
 }
 
-/// The bytes of a file that did not change while they were read; none when it kept changing.
+/// Reads a file; none if it keeps changing meanwhile.
 fn stable_bytes(place: &Utf8Path) -> io::Result<Option<Vec<u8>>> {
     for _ in 0..ATTEMPTS {
         let mut file = fs::File::open(place)?;
@@ -402,7 +397,7 @@ fn stable_bytes(place: &Utf8Path) -> io::Result<Option<Vec<u8>>> {
     Ok(None)
 }
 
-fn failed(code: &'static str, what: &str, error: &io::Error) -> Entry {
+fn failed(code: &'static str, what: &str, error: &io::Error) -> SnapshotEntry {
     let hint = match error.kind() {
         ErrorKind::PermissionDenied => "let the user that runs this read it",
         _ => "check the disk, and try again",

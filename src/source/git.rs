@@ -1,6 +1,6 @@
-//! A git repository: a branch of it is fetched into a bare clone, from which a commit is read without a work tree.
+//! A branch of a git repository, fetched into a bare clone. Commits are read from it without a work tree.
 
-mod doubt;
+mod branch_memory;
 mod error;
 mod known_hosts;
 mod locks;
@@ -25,10 +25,10 @@ use git2::{
 };
 use secrecy::SecretString;
 
-use doubt::follows;
+use branch_memory::follows;
 pub use error::GitError;
 use locks::Lock;
-use login::{Login, Told};
+use login::{DistrustReason, Login};
 use signed::Signers;
 pub use tree::checked_out;
 
@@ -37,65 +37,60 @@ use crate::names::Digest;
 use crate::parallel::locked;
 use crate::spec::{Snapshot, SourceId};
 
-/// The setting that names the keys of those who sign.
 const SIGNED_BY: &str = "source.signed_by";
 
-/// How many fetches that brought something are kept as they came. Each leaves a file, every look at an object may open all
-/// of them, and a clone made anew has one.
+/// The number of pack files from which on a new clone is made. Each fetch with new objects leaves one, every
+/// object access may open all of them, and a new clone has one.
 const MAX_PACKS: usize = 200;
 
-/// A branch of a repository, and a bare clone of it.
+/// A branch of a repository, with a bare clone.
 ///
-/// The commit that was found whole last stays in force until another one is: a remote that is away, a branch that is gone
-/// and a commit that can't be read change nothing.
+/// The last commit that was complete stays active until another one is: an unreachable remote, a missing
+/// branch and an unreadable commit change nothing.
 #[derive(Debug)]
 pub struct Mirror {
-    /// The folder of the clone. Nothing is lost with it but what the remote no longer has.
+    /// The folder of the clone. It can be fetched again, except for commits that the remote no longer has.
     place: Utf8PathBuf,
     url: String,
     branch: String,
     folder: Option<String>,
     timeout_seconds: u32,
     login: Login,
-    /// The file of the keys one of which has to have signed the last commit.
+    /// The file of allowed signers; a commit must be signed by one of them.
     signed_by: Option<Utf8PathBuf>,
-    /// The file of the key that our own commits are signed with.
     signing_key: Option<Utf8PathBuf>,
-    /// The file of the secret that is shown by who tells of a push.
     webhook_secret_file: Option<Utf8PathBuf>,
-    /// The commit that was found whole last in the clone that is in place: to read all of it at each fetch takes long.
+    /// The last commit that was read completely from the current clone, so that a fetch needn't read it
+    /// again.
     whole: Mutex<Option<Oid>>,
 }
 
-/// What a fetch brought.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetched {
-    /// The commit that is in force now.
+    /// The commit that is active now.
     pub commit: String,
-    /// Whether it is another one than before, or the first.
+    /// Whether it differs from the previous one, or is the first.
     pub is_new: bool,
-    /// Whether it doesn't follow the one before: the branch was pushed by force.
+    /// Whether it doesn't descend from the previous one, as after a force push.
     pub rewritten: bool,
 }
 
-/// The names under which a clone has the commits of one source.
-struct Names {
-    /// All of them begin with it.
+struct CloneRefs {
     prefix: String,
-    /// What the branch was at the last fetch.
+    /// The branch at the last fetch.
     fetched: String,
-    /// The last one that was found whole.
+    /// The last commit that was complete.
     in_force: String,
 }
 
 impl Mirror {
-    /// The source that settings name, cloned into a folder; none where they name none. The token of the environment goes
-    /// before that of a file.
+    /// Returns the git source in the settings, cloned into a folder; none if they have none. A token from the
+    /// environment takes precedence over one in a file.
     pub fn of(config: &SourceConfig, place: Utf8PathBuf, token: Option<SecretString>) -> Option<Mirror> {
         let given = config.git.as_ref()?;
-        // Settings that were checked have no other.
+        // Checked settings always have a valid transport.
         let transport = Transport::of(given).ok()?;
-        // One path, wherever it is run from.
+        // Absolute, so that the source doesn't depend on the working directory.
         let absolute = || {
             let path = std::path::absolute(given).ok()?;
             Some(path.to_str()?.trim_end_matches('/').to_owned())
@@ -115,56 +110,53 @@ impl Mirror {
         })
     }
 
-    /// The secret that is shown by who tells of a push; none where nobody may.
+    /// Returns the secret that webhooks must show; none if webhooks are off.
     ///
     /// # Errors
-    /// When its file can't be read, or is empty.
+    /// If its file can't be read, or is empty.
     pub fn webhook_secret(&self) -> Result<Option<SecretString>, GitError> {
         let file = self.webhook_secret_file.as_deref();
         file.map(|path| login::secret(path, "source.webhook_secret_file")).transpose()
     }
 
-    /// Which tree it is.
     pub fn source(&self) -> SourceId {
         let folder = self.folder.iter().map(|folder| format!(", folder {folder}")).collect::<String>();
         SourceId(format!("{} (branch {}{folder})", self.url, self.branch))
     }
 
-    /// How long a fetch may take.
     pub fn timeout(&self) -> Duration {
         Duration::from_secs(u64::from(self.timeout_seconds))
     }
 
-    /// What is wrong when a fetch takes longer.
-    pub fn late(&self) -> GitError {
+    pub fn timeout_error(&self) -> GitError {
         GitError::Late { url: self.url.clone(), seconds: self.timeout_seconds }
     }
 
-    /// Fetches the branch, and puts its commit in force if all of its specs are there. It blocks, and a remote that is
-    /// silent may hold it up for longer than the timeout.
+    /// Fetches the branch, and makes its commit active if all of its specs are there. It blocks, and a silent
+    /// remote may block it for longer than the timeout.
     ///
     /// # Errors
-    /// When the remote can't be reached or has no such branch or folder, the clone can't be kept, or another process is
-    /// fetching into it. What was in force stays so.
+    /// If the remote can't be reached or has no such branch or folder, the clone can't be kept, or another
+    /// process is fetching into it. The active commit stays the same.
     pub fn fetch(&self) -> Result<Fetched, GitError> {
         let until = Instant::now() + self.timeout();
-        let _alone = self.alone()?;
+        let _alone = self.lock_for_writing()?;
         self.fetch_alone(until)
     }
 
-    /// Nobody else changes the clone until the result is dropped.
-    fn alone(&self) -> Result<Lock, GitError> {
+    /// Locks the clone against changes by others until the result is dropped.
+    fn lock_for_writing(&self) -> Result<Lock, GitError> {
         let around = self.place.parent().unwrap_or(&self.place);
         private_folder(around).map_err(|error| clone(around, &error))?;
         locks::alone(&self.place, &self.url, self.timeout())
     }
 
     fn fetch_alone(&self, until: Instant) -> Result<Fetched, GitError> {
-        // A first attempt may put a commit in force that is new all the same.
+        // Read before the first attempt, which may make a commit active that is still new to the caller.
         let before = self.commit();
         let anew = || self.fetch_anew(until, before.as_deref());
         let fetched = match self.fetch_into(&self.place, until, before.as_deref()) {
-            // It may be the clone that lacks something, or the remote.
+            // The damage may be in the clone or in the remote.
             Err(GitError::Damaged { .. } | GitError::Clone { .. }) => anew(),
             Err(GitError::Remote { error, .. }) if may_be_the_clones(&error) => anew(),
             Err(GitError::Remote { .. }) if matches!(self.snapshot(), Err(GitError::Damaged { .. })) => {
@@ -173,26 +165,25 @@ impl Mirror {
             Ok(fetched) if fetched.is_new && self.is_crowded() => anew().or(Ok(fetched)),
             done => done,
         }?;
-        // Where that fails it is only kept for longer, and what has the lost commit is not doubted.
+        // If this fails, the record just stays longer: a branch with the lost commit isn't doubted anyway.
         let _ = self.in_order_again();
         Ok(fetched)
     }
 
-    /// The commit in force; none where there is none yet.
     pub fn commit(&self) -> Option<String> {
         let _there = self.reading().ok()?;
         let repository = Repository::open_bare(&self.place).ok()?;
         Some(self.names().in_force(&repository)?.to_string())
     }
 
-    /// The specs of the commit in force.
+    /// Returns the specs of the active commit.
     ///
     /// # Errors
-    /// When there is none yet, or it can't be read.
+    /// If there is none yet, or it can't be read.
     pub fn snapshot(&self) -> Result<Snapshot, GitError> {
         let snapshot = self.read_in_force();
         if snapshot.is_err() {
-            // The next fetch looks at everything, and finds what is missing.
+            // Makes the next fetch read everything and find what is missing.
             *self.whole() = None;
         }
         snapshot
@@ -200,7 +191,7 @@ impl Mirror {
 
     fn read_in_force(&self) -> Result<Snapshot, GitError> {
         let _there = self.reading()?;
-        // Both before and after, since somebody may be putting another commit in force.
+        // Read before and after, since another process may be making another commit active.
         let earlier = self.kept()?;
         let nothing = || GitError::Nothing { url: self.url.clone() };
         let repository = Repository::open_bare(&self.place).map_err(|_| nothing())?;
@@ -213,7 +204,7 @@ impl Mirror {
         Ok(snapshot)
     }
 
-    /// The clone stays where it is until the result is dropped.
+    /// Locks the clone against being replaced until the result is dropped.
     fn reading(&self) -> Result<Lock, GitError> {
         if !self.place.exists() {
             self.adopt();
@@ -233,9 +224,9 @@ impl Mirror {
         let repository = self.open(place)?;
         let names = self.names();
         let found = self.download(&repository, &names, until)?;
-        self.trust(&repository, found)?;
+        self.check_commit_signature(&repository, found)?;
         if names.in_force(&repository) != Some(found) || *self.whole() != Some(found) {
-            // It may have been put there by a remote that has lost half of it.
+            // Another process may have set the reference from a remote that has lost some of its objects.
             self.read(&repository, found)?;
         }
         let follows_last = self.keep(&repository, found)?;
@@ -246,23 +237,22 @@ impl Mirror {
         Ok(Fetched { commit: found.to_string(), is_new, rewritten: is_new && !(follows_last && follows_it) })
     }
 
-    /// Fetches everything into a new clone, which takes the place of the old one when it is whole.
+    /// Fetches everything into a new clone, which replaces the old one once it is complete.
     fn fetch_anew(&self, until: Instant, before: Option<&str>) -> Result<Fetched, GitError> {
         let (fresh, old) = (self.beside("new"), self.beside("old"));
         remove(&fresh).map_err(|error| clone(&fresh, &error))?;
         remove(&old).map_err(|error| clone(&old, &error))?;
         let fetched = self.fetch_into(&fresh, until, before)?;
         let _nobody_reads = locks::swapping(&self.place).map_err(|error| clone(&self.place, &error))?;
-        // Whoever is killed in between leaves two of them, one of which is adopted.
+        // If the process is killed between the two renames, both clones are left, and one of them is adopted.
         let moved = fs::rename(&self.place, &old).and_then(|()| fs::rename(&fresh, &self.place));
         moved.map_err(|error| clone(&self.place, &error))?;
-        // Where that fails, the next one does it.
+        // If this fails, the next such fetch does it.
         let _ = remove(&old);
         Ok(fetched)
     }
 
-    /// Puts a clone in its place that was there, or about to be, when somebody was killed. It goes without where that fails:
-    /// everything is fetched then.
+    /// Restores a clone that a killed process left beside its place. If that fails, everything is fetched.
     fn adopt(&self) {
         let Ok(_nobody_reads) = locks::swapping(&self.place) else { return };
         let is_whole = |clone: &Utf8PathBuf| {
@@ -294,14 +284,13 @@ impl Mirror {
         Repository::init_opts(place, &options).map_err(|error| clone(place, &error))
     }
 
-    /// Fetches the branch, and gives its commit.
-    fn download(&self, repository: &Repository, names: &Names, until: Instant) -> Result<Oid, GitError> {
+    fn download(&self, repository: &Repository, names: &CloneRefs, until: Instant) -> Result<Oid, GitError> {
         let url = || self.url.clone();
         self.look_for_local()?;
-        let told = Told::default();
+        let told = DistrustReason::default();
         let failed = |error: git2::Error| match told.take() {
             Some(why) => GitError::Distrusted { url: url(), why },
-            None if Instant::now() >= until => self.late(),
+            None if Instant::now() >= until => self.timeout_error(),
             None if error.message().contains("object format") => GitError::Sha256 { url: url() },
             None => GitError::Remote { url: url(), error },
         };
@@ -314,7 +303,7 @@ impl Mirror {
             .download_tags(AutotagOption::None)
             .prune(FetchPrune::Off)
             .update_fetchhead(false);
-        // A branch that is gone is fetched without an error, so its absence is told by what it leaves.
+        // Fetching a missing branch is no error for libgit2, so the reference is deleted first to detect it.
         names.forget_fetched(repository).map_err(|error| clone(&self.place, &error))?;
         let refspec = format!("+refs/heads/{}:{}", self.branch, names.fetched);
         remote.fetch(&[refspec], Some(&mut options), None).map_err(failed)?;
@@ -323,7 +312,7 @@ impl Mirror {
             .map_err(|_| GitError::NoBranch { url: url(), branch: self.branch.clone() })
     }
 
-    /// Of a path where there is no repository, libgit2 says that it doesn't know the protocol.
+    /// libgit2 reports a path without a repository as an unknown protocol.
     fn look_for_local(&self) -> Result<(), GitError> {
         let path = match self.url.split_once("://") {
             Some(("file", path)) => path,
@@ -339,13 +328,13 @@ impl Mirror {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 Err(GitError::NoRepository { url: self.url.clone(), is_folder: false })
             }
-            // What else is wrong there, git says.
+            // Other errors are reported by git.
             Ok(_) | Err(_) => Ok(()),
         }
     }
 
-    /// Whether somebody signed a commit who has to.
-    fn trust(&self, repository: &Repository, commit: Oid) -> Result<(), GitError> {
+    /// Checks that a commit is signed by an allowed signer, if that is required.
+    fn check_commit_signature(&self, repository: &Repository, commit: Oid) -> Result<(), GitError> {
         let Some(path) = &self.signed_by else { return Ok(()) };
         let signers = Signers::parse(&login::read(path, SIGNED_BY)?).map_err(|why| GitError::File {
             path: path.clone(),
@@ -367,11 +356,11 @@ impl Mirror {
     }
 
     fn read(&self, repository: &Repository, commit: Oid) -> Result<Snapshot, GitError> {
-        tree::Reader { repository, url: &self.url, commit, folder: self.folder.as_deref() }
+        tree::CommitReader { repository, url: &self.url, commit, folder: self.folder.as_deref() }
             .read(self.source())
     }
 
-    /// The commit that was in force before signatures were asked for, and is not used now; none where there is none.
+    /// Returns the commit that was active before signatures were required, and is not used now.
     pub fn unsigned(&self) -> Option<String> {
         self.signed_by.as_ref()?;
         let _there = self.reading().ok()?;
@@ -379,20 +368,20 @@ impl Mirror {
         Some(self.names_for("").in_force(&repository)?.to_string())
     }
 
-    fn names(&self) -> Names {
-        // What was in force before signatures were asked for is not in force any more.
+    fn names(&self) -> CloneRefs {
+        // Commits that were active before signatures were required are no longer active.
         self.names_for(if self.signed_by.is_some() { " signed" } else { "" })
     }
 
-    fn names_for(&self, kind: &str) -> Names {
+    fn names_for(&self, kind: &str) -> CloneRefs {
         let digest = Digest::of(format!("{}{kind}", self.source().0));
         let prefix: String =
             "refs/streamfleet/".chars().chain(digest.as_str().chars().take(16)).chain(['/']).collect();
-        Names { fetched: format!("{prefix}fetched"), in_force: format!("{prefix}in-force"), prefix }
+        CloneRefs { fetched: format!("{prefix}fetched"), in_force: format!("{prefix}in-force"), prefix }
     }
 
     fn whole(&self) -> MutexGuard<'_, Option<Oid>> {
-        // It is one value, which nobody leaves half written.
+        // A poisoned lock is safe to use: the value is assigned as a whole.
         locked(&self.whole)
     }
 
@@ -402,8 +391,7 @@ impl Mirror {
     }
 }
 
-impl Names {
-    /// The part that tells sources apart.
+impl CloneRefs {
     fn digest(&self) -> &str {
         self.prefix.rsplit('/').nth(1).unwrap_or_default()
     }
@@ -419,7 +407,7 @@ impl Names {
         }
     }
 
-    /// Also forgets what other settings fetched.
+    /// Also deletes the references of other settings.
     fn put_in_force(&self, repository: &Repository, commit: Oid) -> Result<(), git2::Error> {
         for reference in repository.references()? {
             let mut reference = reference?;
@@ -427,24 +415,23 @@ impl Names {
                 reference.delete()?;
             }
         }
-        // Last, so that an error says that nothing new is in force.
+        // Set last, so that on an error no new commit is active.
         repository.reference(&self.in_force, commit, true, "it was found whole")?;
         Ok(())
     }
 }
 
-/// Whether an error while fetching may be about what is kept here.
+/// Returns whether an error while fetching may be caused by the clone.
 fn may_be_the_clones(error: &git2::Error) -> bool {
     use ErrorClass::{Config, FetchHead, Indexer, Object, Odb, Reference, Tree, Zlib};
     matches!(error.class(), Config | FetchHead | Indexer | Object | Odb | Reference | Tree | Zlib)
 }
 
-/// Makes a folder where there is none. Specs may be nobody else's business.
+/// Creates a folder that only its owner can enter, since specs may be confidential.
 fn private_folder(path: &Utf8Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Removes a folder that may not be there.
 fn remove(folder: &Utf8Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),

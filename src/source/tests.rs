@@ -1,4 +1,4 @@
-//! The same tree as a folder and as a commit is the same.
+//! A tree is read equally from a folder and from a commit.
 
 use std::fs;
 use std::path::Path;
@@ -8,19 +8,18 @@ use git2::{FileMode, Oid, Repository, Signature};
 
 use super::{directory, git};
 use crate::config::SourceConfig;
-use crate::spec::{Entry, Snapshot};
+use crate::spec::{Snapshot, SnapshotEntry};
 
 const SPEC: &str = "apiVersion: streamfleet/v1\nkind: Cluster\n";
 const POINTER: &str =
     "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22e\nsize 12345\n";
 
-/// The tree of a folder, as git has it.
 fn tree(repository: &Repository, folder: &Path) -> Oid {
     let mut builder = repository.treebuilder(None).unwrap();
     for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
         let name = entry.file_name();
         if entry.file_type().unwrap().is_dir() {
-            // Git takes no folder of this name.
+            // Git allows no folder of this name.
             if name != ".git" {
                 builder.insert(name, tree(repository, &entry.path()), FileMode::Tree.into()).unwrap();
             }
@@ -44,11 +43,10 @@ fn as_commit(place: &Utf8Path, folder: &Utf8Path) -> Snapshot {
     mirror.snapshot().unwrap()
 }
 
-/// Everything that is read of a tree, and everything that is not.
 fn shown(snapshot: &Snapshot) -> (Vec<String>, Vec<String>) {
-    let entry = |entry: &Entry| match entry {
-        Entry::File { bytes, .. } => format!("{} bytes", bytes.len()),
-        Entry::Unreadable { code, message, hint } => format!("{code}: {message} ({hint})"),
+    let entry = |entry: &SnapshotEntry| match entry {
+        SnapshotEntry::File { bytes, .. } => format!("{} bytes", bytes.len()),
+        SnapshotEntry::Unreadable { code, message, hint } => format!("{code}: {message} ({hint})"),
     };
     let entries = snapshot.entries.iter().map(|(path, read)| format!("{path} {}", entry(read)));
     let skipped = snapshot.skipped.iter().map(|(path, bytes)| format!("{path} {} bytes", bytes.len()));
@@ -85,7 +83,7 @@ fn a_folder_and_a_commit_of_it_are_read_by_the_same_rules() {
         fs::create_dir_all(folder.join(path).parent().unwrap()).unwrap();
         fs::write(folder.join(path), text).unwrap();
     }
-    // More than is looked into below a name with a dot, and as a whole in one top folder.
+    // More files than are searched in a hidden folder, and in a top folder.
     for (top, count) in [("acme/.many", 250), ("many", 10_010)] {
         fs::create_dir_all(folder.join(top)).unwrap();
         (0..count).for_each(|number| fs::write(folder.join(top).join(format!("{number:05}")), "").unwrap());

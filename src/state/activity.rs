@@ -1,4 +1,4 @@
-//! What happened and what is happening: entries of the journal, the audit trail, and how things are.
+//! Journal, audit trail, events and status: what happened and what is happening.
 
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
@@ -6,43 +6,37 @@ use serde::{Deserialize, Serialize};
 
 use super::cache::Table;
 use super::records::StatusRecord;
-use super::{Event, EventMark, State, StateError, text};
+use super::{EventIndexEntry, RecordedEvent, State, StateError, text};
 use crate::catalog::ResourceStatus;
 use crate::names::{FleetKey, ResourceKey};
 use crate::parallel::locked;
 use crate::spec::Commit;
 
-/// A step that was begun and not finished: something is doing it now, or was interrupted.
+/// A step that was begun and not finished: it is running, or was interrupted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JournalEntry {
-    /// The plan's id.
     pub plan: String,
-    /// The fleet that the step is done on.
     pub fleet: FleetKey,
-    /// Which of the fleet's steps it is, counted from 0.
+    /// The index of the step in the fleet's plan, from 0.
     pub step: u32,
-    /// What it does, for a person: `create KafkaNodePool kafka-acme--orders/broker`.
+    /// The step in words: `create KafkaNodePool kafka-acme--orders/broker`.
     pub description: String,
-    /// When it was begun.
     pub at: Timestamp,
 }
 
 /// A line of the audit trail, which is kept for ever.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditEntry {
-    /// When.
     pub at: Timestamp,
-    /// Who did it.
     pub who: String,
-    /// What was done: `created cluster acme/orders`.
+    /// The action in words: `created cluster acme/orders`.
     pub what: String,
-    /// The plan's id, where there was one.
     #[serde(default)]
     pub plan: Option<String>,
-    /// The commit that asked for it, where the specs come from a git repository.
+    /// The commit that caused it, if the specs come from a git repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<Commit>,
-    /// The resource that it was done to; none where it is about the installation, and in lines of older versions.
+    /// The resource that was changed; none for the installation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource: Option<ResourceKey>,
     /// Whether a super user did it, who need not be a member of the resource's organization.
@@ -51,7 +45,7 @@ pub struct AuditEntry {
 }
 
 impl AuditEntry {
-    /// What somebody did that is about no plan, no commit and no single resource.
+    /// An action outside of any plan or commit, and about no single resource.
     pub fn new(at: Timestamp, who: impl Into<String>, what: impl Into<String>) -> Self {
         let (plan, commit, resource, by_super_user) = (None, None, None, false);
         Self { at, who: who.into(), what: what.into(), plan, commit, resource, by_super_user }
@@ -59,77 +53,56 @@ impl AuditEntry {
 }
 
 impl State {
-    /// Records that a step begins. A fleet does one at a time.
-    ///
-    /// # Errors
-    /// When the cache can't be written.
+    /// Records that a step begins. A fleet runs one step at a time.
     pub fn journal_begin(&self, entry: &JournalEntry) -> Result<(), StateError> {
         self.cache.put(Table::Journal, entry.fleet.to_string().as_bytes(), entry)
     }
 
     /// Records that a fleet's running step is done.
-    ///
-    /// # Errors
-    /// When the cache can't be written.
     pub fn journal_done(&self, fleet: &FleetKey) -> Result<(), StateError> {
         self.cache.remove(Table::Journal, fleet.to_string().as_bytes())
     }
 
-    /// The steps that were begun and not finished, by fleet.
-    ///
-    /// # Errors
-    /// When the cache can't be read.
+    /// The unfinished steps, by fleet.
     pub fn journal_unfinished(&self) -> Result<Vec<JournalEntry>, StateError> {
         let (entries, _) = self.cache.scan(Table::Journal, b"")?;
         Ok(entries.into_iter().map(|(_, entry)| entry).collect())
     }
 
-    /// Records decisions and outcomes, for whoever wants to know what happened lately. That this can't be done stops nothing.
-    pub fn record_events(&self, events: Vec<Event>) {
+    /// Records events. A failure is logged and stops nothing.
+    pub fn record_events(&self, events: Vec<RecordedEvent>) {
         if let Err(error) = locked(&self.events).add(events) {
             tracing::warn!(%error, "could not record what happened");
         }
     }
 
     /// The events from this number on, the oldest first.
-    ///
-    /// # Errors
-    /// When the file can't be read.
-    pub fn events_from(&self, number: u64) -> Result<Vec<Event>, StateError> {
+    pub fn events_from(&self, number: u64) -> Result<Vec<RecordedEvent>, StateError> {
         let part = locked(&self.events).from(number)?;
         part.read()
     }
 
-    /// The numbers of the events that are wanted, the oldest first. None is read for that.
-    pub fn find_events(&self, wanted: impl Fn(&EventMark) -> bool) -> Vec<u64> {
+    /// The numbers of the events that match, the oldest first. It needs no access to the disk.
+    pub fn find_events(&self, wanted: impl Fn(&EventIndexEntry) -> bool) -> Vec<u64> {
         let events = locked(&self.events);
         events.marks().iter().filter(|mark| wanted(mark)).map(|mark| mark.number).collect()
     }
 
-    /// The events of these numbers, in this order; those that are gone by now are left out.
-    ///
-    /// # Errors
-    /// When the file can't be read.
-    pub fn events(&self, numbers: &[u64]) -> Result<Vec<Event>, StateError> {
+    /// The events with these numbers, in this order. Those that were dropped by now are left out.
+    pub fn events(&self, numbers: &[u64]) -> Result<Vec<RecordedEvent>, StateError> {
         let part = locked(&self.events).numbered(numbers)?;
         part.read()
     }
 
-    /// Adds what a person did to the audit trail, waits until it is on disk, and records it among the events.
-    ///
-    /// # Errors
-    /// When the audit trail can't be written.
+    /// Adds a person's action to the audit trail, waits until it is on disk, and records it as an event.
     pub fn audit_person(&self, entry: &AuditEntry) -> Result<(), StateError> {
         self.audit(entry)?;
         self.record_events(vec![entry.into()]);
         Ok(())
     }
 
-    /// Records how a resource is, with what the next judgement has to remember of it. While the word stays the same, so does
-    /// the time since when.
-    ///
-    /// # Errors
-    /// When the cache can't be written.
+    /// Records the status of a resource, with the memory of its judgement. `since` changes with the status
+    /// only.
     pub fn put_status(
         &self,
         key: &ResourceKey,
@@ -144,19 +117,13 @@ impl State {
         self.cache.put(Table::Status, text(key.clone()).as_bytes(), &record)
     }
 
-    /// What the last judgement of a resource remembered; none where there was none, or an older version wrote it.
-    ///
-    /// # Errors
-    /// When the cache can't be read.
+    /// The memory of the last judgement of a resource; none if there was none, or another version wrote it.
     pub fn memory<T: DeserializeOwned>(&self, key: &ResourceKey) -> Result<Option<T>, StateError> {
         let record: Option<StatusRecord> = self.cache.get(Table::Status, text(key.clone()).as_bytes())?;
         Ok(record.and_then(StatusRecord::memory))
     }
 
-    /// How a resource was when that was last recorded.
-    ///
-    /// # Errors
-    /// When the cache can't be read.
+    /// The last recorded status of a resource.
     pub fn status(&self, key: &ResourceKey) -> Result<Option<ResourceStatus>, StateError> {
         let record: Option<StatusRecord> = self.cache.get(Table::Status, text(key.clone()).as_bytes())?;
         Ok(record.and_then(|record| record.try_into().ok()))

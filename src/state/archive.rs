@@ -1,6 +1,6 @@
-//! A backup as bytes: a tar file with a manifest in front, which `tar` can list and open anywhere.
+//! The format of a backup: a tar file with a manifest in front, which any `tar` can list and open.
 //!
-//! Reading trusts nothing: only known names, only plain files, and every byte must be what the manifest says.
+//! A backup is untrusted: only known names and plain files are read, and all bytes must match the manifest.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _};
@@ -13,93 +13,80 @@ use zeroize::Zeroizing;
 use super::{kubeconfigs, open, registry, tokens};
 use crate::names::Digest;
 
-/// The version of the archive's form. A field may be added to the manifest without a new one.
+/// The version of the format. A field can be added to the manifest without a new version.
 const FORMAT: u32 = 1;
 
-/// The manifest's name. It comes first.
+/// The first entry.
 const MANIFEST: &str = "manifest.json";
 
-/// The age identities, which the module of secrets keeps in the same folder.
+/// The age identities, which the module `secret` keeps in the same folder.
 pub(super) const IDENTITIES: &str = "identity.age-keys";
 
-/// The fingerprint key, likewise.
+/// The fingerprint key, also of the module `secret`.
 pub(super) const FINGERPRINT: &str = "fingerprint.key";
 
-/// What is backed up: all that can't be had again elsewhere. Approvals stand in the registry.
+/// The files in a backup: everything that can't be recreated. Approvals are in the registry.
 ///
-/// The order is that of copying: every line of the audit trail is written before what it tells of, so that copied after the
-/// registry and the tokens it has at least what they have.
-pub(super) const KEPT: [&str; 6] =
+/// Files are copied in this order. An audit line is written before the change that it describes, so a trail
+/// copied after the registry and the tokens covers at least their content.
+pub(super) const BACKUP_FILES: [&str; 6] =
     [registry::FILE, tokens::FILE, open::AUDIT, IDENTITIES, FINGERPRINT, kubeconfigs::FILE];
 
-/// What an archive holds, and of what.
+/// The first entry of an archive: its content and origin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     format: u32,
-    /// The version of the software that made it.
+    /// The version of streamfleet that made it.
     pub software: String,
-    /// When it was made.
     pub made_at: Timestamp,
-    /// The installation; none where only keys had been made.
+    /// None if only keys existed.
     pub installation: Option<Uuid>,
-    /// The tree that was applied last; none where none was.
+    /// The tree that was applied last, if any.
     pub source: Option<String>,
-    /// The files, in the order in which they follow.
     pub files: Vec<SavedFile>,
 }
 
-/// A file of an archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedFile {
-    /// Its name in the state folder.
     pub name: String,
-    /// Its length in bytes.
+    /// In bytes.
     pub length: u64,
-    /// The digest of its bytes.
     pub sha256: Digest,
 }
 
-/// Only the version, which is read before anything else.
+/// Only the version, which is parsed before anything else.
 #[derive(Deserialize)]
-struct Versioned {
+struct ArchiveVersion {
     format: u32,
 }
 
-/// A backup: what can't be rebuilt of a state folder, private keys among it.
+/// A backup: what can't be rebuilt of a state folder, including private keys.
 pub struct Archive {
-    /// What it holds.
     pub manifest: Manifest,
     files: BTreeMap<String, Zeroizing<Vec<u8>>>,
 }
 
-/// Why bytes are no backup that can be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    /// It is something else.
     #[error("it is no backup that streamfleet made ({0})")]
     Foreign(String),
-    /// A newer version made it.
     #[error("a newer version of streamfleet made it (format {found}, this one reads up to {FORMAT})")]
-    Newer {
-        /// Its format.
-        found: u32,
-    },
-    /// It isn't whole.
+    Newer { found: u32 },
     #[error("it is damaged: {0}")]
     Damaged(String),
-    /// It holds what no backup holds.
+    /// An entry with a name that no backup contains.
     #[error("it holds `{0}`, which no backup does")]
-    Strange(String),
+    UnexpectedEntry(String),
 }
 
 impl ArchiveError {
-    /// What to do next.
+    /// The suggested next step.
     pub fn hint(&self) -> &'static str {
         match self {
             ArchiveError::Foreign(_) => "name a file that `streamfleet backup` made",
             ArchiveError::Newer { .. } => "install that version, and restore with it",
             ArchiveError::Damaged(_) => "nothing was written; take another copy of it, or an older backup",
-            ArchiveError::Strange(_) => {
+            ArchiveError::UnexpectedEntry(_) => {
                 "nothing was written; somebody changed it, so take another copy of it"
             }
         }
@@ -107,7 +94,6 @@ impl ArchiveError {
 }
 
 impl Archive {
-    /// Puts files into an archive, in the order that they are given in.
     pub(super) fn new(
         software: &str,
         made_at: Timestamp,
@@ -136,18 +122,17 @@ impl Archive {
         named.filter_map(|file| Some((file.name.as_str(), self.files.get(&file.name)?.as_slice())))
     }
 
-    /// Whether private keys are in it.
     pub fn holds_keys(&self) -> bool {
         self.files.contains_key(IDENTITIES)
     }
 
-    /// The archive as a file has it.
+    /// Writes the archive.
     ///
     /// # Errors
     /// When a number doesn't fit a tar header.
     pub fn to_bytes(&self) -> io::Result<Zeroizing<Vec<u8>>> {
         let manifest = serde_json::to_vec_pretty(&self.manifest)?;
-        // Room for all of it at once: a buffer that grew would leave copies of keys behind that nobody wipes.
+        // Allocates everything at once: a growing buffer would leave unwiped copies of keys behind.
         const HEADERS: usize = 16 * 1024;
         let size = manifest.len() + self.files.values().map(|bytes| bytes.len()).sum::<usize>() + HEADERS;
         let mut tar = tar::Builder::new(Vec::with_capacity(size));
@@ -162,13 +147,13 @@ impl Archive {
         tar.into_inner().map(Zeroizing::new)
     }
 
-    /// Reads an archive and sees that all of it is there and nothing else.
+    /// Reads an archive, and checks that it contains exactly what its manifest lists.
     ///
     /// # Errors
-    /// When it is something else, of a newer version, or not as its manifest says.
+    /// When it is something else, of a newer version, or doesn't match its manifest.
     pub fn parse(bytes: &[u8]) -> Result<Archive, ArchiveError> {
         let mut archive = tar::Archive::new(bytes);
-        // Raw, so that no entry stands for another one's name or size: those of ours need none.
+        // Raw, so that no extension entry overrides the name or size of another; ours need none.
         let entries = archive.entries().map_err(foreign)?.raw(true);
         let mut entries = entries.map(|entry| plain_entry(entry, bytes.len()));
         let manifest = match entries.next() {
@@ -179,8 +164,8 @@ impl Archive {
         let mut files = BTreeMap::new();
         for entry in entries {
             let (name, bytes) = entry?;
-            if !KEPT.contains(&name.as_str()) || files.contains_key(&name) {
-                return Err(ArchiveError::Strange(name));
+            if !BACKUP_FILES.contains(&name.as_str()) || files.contains_key(&name) {
+                return Err(ArchiveError::UnexpectedEntry(name));
             }
             files.insert(name, bytes);
         }
@@ -193,7 +178,7 @@ impl Archive {
         let named: BTreeMap<&str, &SavedFile> =
             self.manifest.files.iter().map(|file| (file.name.as_str(), file)).collect();
         if let Some(name) = self.files.keys().find(|name| !named.contains_key(name.as_str())) {
-            return Err(ArchiveError::Strange(name.clone()));
+            return Err(ArchiveError::UnexpectedEntry(name.clone()));
         }
         for (name, saved) in named {
             let Some(bytes) = self.files.get(name) else {
@@ -210,14 +195,14 @@ impl Archive {
 fn parse_manifest(text: &[u8]) -> Result<Manifest, ArchiveError> {
     let unreadable =
         |error: serde_json::Error| ArchiveError::Damaged(format!("its manifest can't be read ({error})"));
-    let Versioned { format } = serde_json::from_slice(text).map_err(unreadable)?;
+    let ArchiveVersion { format } = serde_json::from_slice(text).map_err(unreadable)?;
     if format > FORMAT {
         return Err(ArchiveError::Newer { found: format });
     }
     serde_json::from_slice(text).map_err(unreadable)
 }
 
-/// A plain file of an archive. Its size is bounded by the archive's, since nothing in one is compressed.
+/// Reads a plain file of an archive. Its size is bounded by that of the archive, since nothing is compressed.
 fn plain_entry(
     entry: io::Result<tar::Entry<'_, &[u8]>>,
     most: usize,
@@ -226,7 +211,7 @@ fn plain_entry(
     let mut entry = entry.map_err(damaged)?;
     let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
     if entry.header().entry_type() != tar::EntryType::Regular {
-        return Err(ArchiveError::Strange(name));
+        return Err(ArchiveError::UnexpectedEntry(name));
     }
     let cut = || ArchiveError::Damaged(format!("`{name}` is cut short"));
     let size = usize::try_from(entry.size()).ok().filter(|size| *size <= most).ok_or_else(cut)?;

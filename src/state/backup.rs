@@ -1,28 +1,28 @@
-//! Copies out of a state folder what can't be had again, at any time: another process may be using the folder.
+//! Makes backups of a state folder, also while another process uses it.
 
 use camino::Utf8Path;
 use jiff::Timestamp;
 use zeroize::Zeroizing;
 
-use super::archive::{Archive, KEPT};
+use super::archive::{Archive, BACKUP_FILES};
 use super::lines::{read_whole, whole_length};
 use super::registry::{self, whole_records};
 use super::{StateError, open, restore, tokens};
 
-/// Makes a backup of a state folder; none where there is nothing to save.
+/// Makes a backup of a state folder; none if there is nothing to save.
 ///
-/// The folder's lock is not taken, since a process that runs for ever holds it for ever. The registry, the tokens and the
-/// audit trail are copied while nobody writes them, and what is written afterwards is in the next backup. Keys, and tokens
-/// when those that ended long ago are dropped, are replaced as whole files.
+/// The lock of the folder is not taken, since a daemon holds it all the time. The registry, the tokens and
+/// the audit trail are copied between two writes; later writes are in the next backup. Keys are replaced
+/// atomically as whole files, and so are the tokens when old ones are dropped.
 ///
 /// # Errors
-/// When a file can't be read, or the registry is missing or damaged: a backup of that would be no backup.
+/// When a file can't be read, or the registry is missing or damaged: such a backup would be useless.
 pub fn back_up(dir: &Utf8Path, software: &str, now: Timestamp) -> Result<Option<Archive>, StateError> {
     restore::finish_restore(dir)?;
     open::refuse_without_registry(dir)?;
     let mut files = Vec::new();
     let mut of = (None, None);
-    for name in KEPT {
+    for name in BACKUP_FILES {
         let path = dir.join(name);
         let Some(mut bytes) = read_whole(&path)? else { continue };
         match name {

@@ -1,5 +1,5 @@
-//! What can be built anew when it is lost, in sled. It is disposable by design: sled can lose or damage its file in a
-//! power cut, so a cache that can't be opened is set aside and an empty one takes its place.
+//! Everything that can be rebuilt when it is lost, in sled. The cache is disposable by design: sled can lose
+//! or damage its file in a power cut. A cache that can't be opened is set aside and replaced by an empty one.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -15,23 +15,23 @@ use sled::{Db, Tree};
 use uuid::Uuid;
 
 use super::StateError;
-use super::disk::{damage_mark, is_full, refusal, room, set_aside};
+use super::disk::{check_free_space, damage_mark, is_full, refusal, set_aside};
 use super::pieces::{head_key, insert_pieces, join_pieces, remove_batch};
 use super::records::VERSION;
-use super::snapshot::{Place, Records, Snapshot, Standing, Writer};
+use super::snapshot::{CacheSnapshot, Records, SnapshotFiles, SnapshotFreshness, Writer};
 use crate::parallel::locked;
 
-/// The cache's folder. The number is sled's format, not that of our records.
+/// The cache's folder. The number is that of sled's format, not of our records.
 pub(super) const FOLDER: &str = "cache-v1";
 
-/// What sled may keep in memory. Its own default is a gigabyte.
+/// The memory that sled may use, in bytes. Its default is 1 GiB.
 const MEMORY: u64 = 32 * 1024 * 1024;
 
-/// How often and how long to wait for sled's own threads to let go of a file: a second in all.
+/// How often and how long to wait until sled's own threads release a file: one second in all.
 const LOCK_ATTEMPTS: u32 = 200;
 const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
-/// The tables of the cache, each a tree of sled's.
+/// The tables of the cache, each a tree in sled.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Table {
     Resources,
@@ -51,33 +51,30 @@ impl Table {
     ];
 }
 
-/// The key of a record in its table.
 pub(super) type Key = Vec<u8>;
 
-/// An open cache.
 pub(super) struct Cache {
     path: Utf8PathBuf,
     installation: Uuid,
-    /// Held while anything is asked of sled: threads that read and write at the same time can wait for each other for ever
+    /// Serializes all use of sled: concurrent readers and writers can deadlock
     /// (<https://github.com/spacejam/sled/issues/1412>).
-    turn: Mutex<Turn>,
+    turn: Mutex<CacheState>,
 }
 
-/// What whoever has a turn at sled works with.
-struct Turn {
-    /// None while it could not be opened again.
+struct CacheState {
+    /// None while sled could not be reopened.
     sled: Option<Sled>,
-    /// A copy in memory in the place of sled's file, for a process that only reads.
-    copy: Option<Snapshot>,
+    /// A copy in memory that replaces sled's file in a process that only reads.
+    copy: Option<CacheSnapshot>,
     /// Whether the snapshot for readers is marked as older than sled's file.
     is_ahead: bool,
-    /// Whether the disk refused a write, after which sled takes no other one, though there is room again.
+    /// Whether the disk refused a write. After that sled accepts no other write until it is reopened, even if
+    /// there is room again.
     is_refused: bool,
-    /// How often it was opened again.
+    /// How often sled was reopened.
     reopened: u64,
 }
 
-/// sled's file, open.
 pub(super) struct Sled {
     db: Db,
     /// In the order of [`Table::ALL`].
@@ -89,7 +86,7 @@ impl Sled {
         &self.trees[table as usize]
     }
 
-    /// Copies every record that is whole.
+    /// Copies every record that is complete.
     fn copy_to(&self, to: &mut Writer) -> io::Result<()> {
         for (number, tree) in (0_u8..).zip(&self.trees) {
             for pair in tree.scan_prefix(head_key(b"")) {
@@ -105,17 +102,16 @@ impl Sled {
 }
 
 /// Why a cache can't be used.
-enum Unusable {
-    /// The disk refuses; another cache wouldn't fare better.
+enum CacheFault {
+    /// The disk refused, so another cache would fail too.
     Refused(io::Error),
-    /// Another process has it open.
     InUse,
-    /// It is damaged or not ours: the reason, as the end of a sentence.
+    /// It is damaged or from another installation or version. The reason is the end of a sentence.
     SetAside(String),
 }
 
 impl Cache {
-    /// Opens the cache of a state folder. One that can't be used is set aside, and the second part says so.
+    /// Opens the cache of a state folder. An unusable one is set aside, which the returned warning says.
     pub(super) fn open(
         dir: &Utf8Path,
         installation: Uuid,
@@ -129,25 +125,27 @@ impl Cache {
             opened => opened,
         };
         let (sled, warning) = opened?;
-        let turn = Turn { sled: Some(sled), copy: None, is_ahead: false, is_refused: false, reopened: 0 };
+        let turn =
+            CacheState { sled: Some(sled), copy: None, is_ahead: false, is_refused: false, reopened: 0 };
         let cache = Cache { path, installation, turn: Mutex::new(turn) };
-        if Standing::of(dir) != Standing::Same {
-            // The process before was killed, or this is the first one.
-            cache.leave_snapshot(registry_lines);
+        if SnapshotFreshness::of(dir) != SnapshotFreshness::Same {
+            // The last process was killed, or this is the first one.
+            cache.write_snapshot(registry_lines);
         }
         Ok((cache, warning))
     }
 
-    /// The cache as its snapshot has it. What is written to this stays in memory.
+    /// Loads the cache from its snapshot. Writes stay in memory.
     pub(super) fn read(dir: &Utf8Path, installation: Uuid) -> Result<Cache, StateError> {
         let path = dir.join(FOLDER);
-        let copy = Place::of(&path).read(installation).map_err(StateError::io("read the cache", &path))?;
+        let copy =
+            SnapshotFiles::of(&path).read(installation).map_err(StateError::io("read the cache", &path))?;
         let copy = Some(copy.unwrap_or_default());
-        let turn = Turn { sled: None, copy, is_ahead: false, is_refused: false, reopened: 0 };
+        let turn = CacheState { sled: None, copy, is_ahead: false, is_refused: false, reopened: 0 };
         Ok(Cache { path, installation, turn: Mutex::new(turn) })
     }
 
-    /// The cache as its snapshot has it, until there is room: what is written opens sled's file, or fails.
+    /// Loads the cache from its snapshot until the disk has room: every write tries to open sled again.
     fn on_full_disk(
         dir: &Utf8Path,
         installation: Uuid,
@@ -160,12 +158,13 @@ impl Cache {
         Ok((cache, Some(warning)))
     }
 
-    /// Leaves a snapshot for readers. Without one, the next process that opens the cache makes it.
-    pub(super) fn leave_snapshot(&self, registry_lines: usize) {
-        let place = Place::of(&self.path);
-        // The mark goes and is noted as gone in one turn: a write in between would leave none, and be in no snapshot.
+    /// Writes a snapshot for readers. If that fails, the next process that opens the cache writes it.
+    pub(super) fn write_snapshot(&self, registry_lines: usize) {
+        let place = SnapshotFiles::of(&self.path);
+        // Keep the lock while the mark is removed and `is_ahead` is reset. A write in between would set no
+        // mark and be missing from the snapshot.
         let mut turn = locked(&self.turn);
-        let replaced = self.in_turn(&mut turn, "read", |sled| {
+        let replaced = self.with_locked_sled(&mut turn, "read", |sled| {
             Ok(place.replace(self.installation, registry_lines, |to| sled.copy_to(to)))
         });
         let failed = |why: &dyn std::fmt::Display| tracing::debug!(path = %self.path, %why, "no snapshot of the cache was left");
@@ -181,28 +180,27 @@ impl Cache {
         locked(&self.turn).is_ahead
     }
 
-    /// Does something with the copy; none where sled's file is open.
+    /// Uses the copy; none if sled's file is in use.
     fn in_copy<T>(&self, table: Table, action: impl FnOnce(&mut Records) -> T) -> Option<T> {
         locked(&self.turn).copy.as_mut().map(|copy| action(&mut copy.tables[table as usize]))
     }
 
-    /// Writes to the copy; none where it has to be written to sled's file.
+    /// Writes to the copy; none if the write has to go to sled's file.
     fn write_in_copy<T>(&self, table: Table, action: impl FnOnce(&mut Records) -> T) -> Option<T> {
         if locked(&self.turn).is_refused { None } else { self.in_copy(table, action) }
     }
 
-    /// A number that is another one when what was stored last may be lost, since the disk refused it.
+    /// A number that changes when the disk refused writes and sled was reopened, which may lose writes.
     pub(super) fn reopened(&self) -> u64 {
         locked(&self.turn).reopened
     }
 
-    /// Stores a record.
     pub(super) fn put<T: Serialize>(&self, table: Table, key: &[u8], record: &T) -> Result<(), StateError> {
         let bytes = serde_json::to_vec(record).map_err(|error| self.failed("write", error.to_string()))?;
         if self.write_in_copy(table, |records| records.insert(key.to_vec(), bytes.clone())).is_some() {
             return Ok(());
         }
-        self.guarded("write", |sled| {
+        self.with_sled("write", |sled| {
             let tree = sled.tree(table);
             let mut batch = remove_batch(tree, key)?;
             insert_pieces(&mut batch, key, &bytes);
@@ -210,24 +208,23 @@ impl Cache {
         })
     }
 
-    /// Removes a record, where there is one.
     pub(super) fn remove(&self, table: Table, key: &[u8]) -> Result<(), StateError> {
         if self.write_in_copy(table, |records| records.remove(key)).is_some() {
             return Ok(());
         }
-        self.guarded("write", |sled| {
+        self.with_sled("write", |sled| {
             let tree = sled.tree(table);
             tree.apply_batch(remove_batch(tree, key)?)
         })
     }
 
-    /// Gives a record; none where there is none or it can't be read, which is the same for a cache.
+    /// Returns a record; none if it is missing or unreadable, which is the same for a cache.
     pub(super) fn get<T: DeserializeOwned>(&self, table: Table, key: &[u8]) -> Result<Option<T>, StateError> {
         let of_copy = self.in_copy(table, |records| records.get(key).cloned());
         let bytes = match of_copy {
             Some(bytes) => bytes,
             None => self
-                .guarded("read", |sled| {
+                .with_sled("read", |sled| {
                     let tree = sled.tree(table);
                     let head = tree.get(head_key(key))?;
                     head.map(|head| join_pieces(tree, key, &head)).transpose()
@@ -237,8 +234,7 @@ impl Cache {
         Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
     }
 
-    /// Gives the records whose keys begin so, in the order of the keys. Those that can't be read are left out and
-    /// counted in the second part.
+    /// Returns the readable records whose keys have a prefix, in order, and the number of the others.
     pub(super) fn scan<T: DeserializeOwned>(
         &self,
         table: Table,
@@ -247,7 +243,7 @@ impl Cache {
         self.scan_if(table, prefix, |_| true)
     }
 
-    /// The same of those with a key that is wanted; the others aren't even read.
+    /// As [`Self::scan`], limited to matching keys. The other records are not even read.
     pub(super) fn scan_if<T: DeserializeOwned>(
         &self,
         table: Table,
@@ -261,7 +257,7 @@ impl Cache {
         });
         let found = match of_copy {
             Some(found) => found,
-            None => self.guarded("read", |sled| {
+            None => self.with_sled("read", |sled| {
                 let tree = sled.tree(table);
                 let pairs = tree.scan_prefix(head_key(prefix)).filter_map(|pair| {
                     let (head_key, head) = match pair {
@@ -274,7 +270,7 @@ impl Cache {
                 pairs.collect::<sled::Result<Vec<_>>>()
             })?,
         };
-        // Others have their turn while this is read.
+        // The lock is released while the records are parsed.
         let mut records = Vec::new();
         let mut unreadable = 0;
         for (bytes, key) in found {
@@ -286,7 +282,7 @@ impl Cache {
         Ok((records, unreadable))
     }
 
-    /// What the keys of a table begin with, up to a byte; each beginning once.
+    /// The distinct beginnings of a table's keys, up to the byte `end`.
     pub(super) fn groups(&self, table: Table, end: u8) -> Result<Vec<Key>, StateError> {
         let of_copy = self.in_copy(table, |records| {
             let group = |key: &Key| key.split(|byte| *byte == end).next().unwrap_or_default().to_vec();
@@ -295,10 +291,10 @@ impl Cache {
         if let Some(groups) = of_copy {
             return Ok(groups);
         }
-        self.guarded("read", |sled| {
+        self.with_sled("read", |sled| {
             let tree = sled.tree(table);
             let (mut groups, mut from) = (Vec::new(), head_key(b""));
-            // One look a group: from the end of each, the next key is the first of another.
+            // One lookup for each group: the next key after a group is the first of another.
             while let Some((found, _)) = tree.range(from..head_key(&[0xff])).next().transpose()? {
                 let group = found[1..].split(|byte| *byte == end).next().unwrap_or_default().to_vec();
                 from = head_key(&[&group[..], &[end + 1]].concat());
@@ -308,7 +304,6 @@ impl Cache {
         })
     }
 
-    /// Whether there is a record whose key begins so.
     pub(super) fn has_any(&self, table: Table, prefix: &[u8]) -> Result<bool, StateError> {
         let of_copy = self.in_copy(table, |records| {
             records.range(prefix.to_vec()..).next().is_some_and(|(key, _)| key.starts_with(prefix))
@@ -316,35 +311,34 @@ impl Cache {
         if let Some(has_any) = of_copy {
             return Ok(has_any);
         }
-        self.guarded("read", |sled| {
+        self.with_sled("read", |sled| {
             let mut keys = sled.tree(table).scan_prefix(head_key(prefix)).keys();
             Ok(keys.next().transpose()?.is_some())
         })
     }
 
-    /// Waits until everything is on disk.
     pub(super) fn flush(&self) -> Result<(), StateError> {
         if !locked(&self.turn).is_ahead {
             return Ok(());
         }
-        self.guarded("write", |sled| sled.db.flush().map(drop))
+        self.with_sled("write", |sled| sled.db.flush().map(drop))
     }
 
-    /// Runs something on sled, which panics on some kinds of damage. After a failure that isn't the disk's, the cache is
-    /// marked so that the next start sets it aside.
-    pub(super) fn guarded<T>(
+    /// Runs an operation on sled, which panics on some kinds of damage. If it fails for another reason than
+    /// the disk's, the cache is marked, and the next start sets it aside.
+    pub(super) fn with_sled<T>(
         &self,
         attempted: &'static str,
         action: impl FnOnce(&Sled) -> sled::Result<T>,
     ) -> Result<T, StateError> {
-        // Nothing of ours is behind this lock that is ever half done, though somebody panicked.
-        self.in_turn(&mut locked(&self.turn), attempted, action)
+        // A panic inside sled leaves none of our own data behind this lock half-written.
+        self.with_locked_sled(&mut locked(&self.turn), attempted, action)
     }
 
-    /// The same for who has the turn already.
-    fn in_turn<T>(
+    /// As `Self::guarded`, for a caller that already holds the lock.
+    fn with_locked_sled<T>(
         &self,
-        turn: &mut Turn,
+        turn: &mut CacheState,
         attempted: &'static str,
         action: impl FnOnce(&Sled) -> sled::Result<T>,
     ) -> Result<T, StateError> {
@@ -352,32 +346,31 @@ impl Cache {
             self.open_again(turn)?;
         }
         if attempted == "write" && !turn.is_ahead {
-            Place::of(&self.path).mark().map_err(StateError::io("write the cache", &self.path))?;
+            SnapshotFiles::of(&self.path).mark().map_err(StateError::io("write the cache", &self.path))?;
             turn.is_ahead = true;
         }
         let Some(sled) = &turn.sled else { return Err(self.failed(attempted, "it is not open".to_owned())) };
-        match unwound(|| action(sled)) {
+        match catch_sled_panic(|| action(sled)) {
             Ok(value) => Ok(value),
-            Err(Unusable::Refused(source)) => {
+            Err(CacheFault::Refused(source)) => {
                 turn.is_refused = true;
                 let attempted = if attempted == "read" { "read the cache" } else { "write the cache" };
                 Err(StateError::Io { attempted, path: self.path.clone(), source })
             }
-            Err(Unusable::InUse) => Err(in_use(&self.path)),
-            Err(Unusable::SetAside(reason)) => Err(self.failed(attempted, reason)),
+            Err(CacheFault::InUse) => Err(in_use(&self.path)),
+            Err(CacheFault::SetAside(reason)) => Err(self.failed(attempted, reason)),
         }
     }
 
-    /// Opens sled's file once more, after the disk refused something. What was stored and not on disk by then is lost, as
-    /// in a power cut.
-    fn open_again(&self, turn: &mut Turn) -> Result<(), StateError> {
+    /// Reopens sled's file after the disk refused something. Unsynced writes are lost, as in a power cut.
+    fn open_again(&self, turn: &mut CacheState) -> Result<(), StateError> {
         if turn.sled.is_some() || turn.copy.is_some() {
-            // As long as the disk still refuses, what is open can at least be read.
-            room(&self.path).map_err(StateError::io("write the cache", &self.path))?;
+            // While the disk still refuses, keep what is open: it can be read.
+            check_free_space(&self.path).map_err(StateError::io("write the cache", &self.path))?;
         }
         let before = turn.sled.take();
-        // It may give up on what it can't write.
-        drop(unwound(|| {
+        // sled may panic on what it can't write.
+        drop(catch_sled_panic(|| {
             drop(before);
             Ok(())
         }));
@@ -393,19 +386,19 @@ impl Cache {
     }
 
     fn failed(&self, attempted: &'static str, reason: String) -> StateError {
-        // When even the mark can't be made, the next start meets the damage itself.
+        // If even the mark can't be written, the next start finds the damage itself.
         drop(File::create(damage_mark(&self.path)));
         StateError::Cache { attempted, path: self.path.clone(), reason }
     }
 }
 
-/// Opens a cache. One that can't be used is set aside, and the second part says so.
+/// Opens a cache. An unusable one is set aside, which the returned warning says.
 fn open_any(path: &Utf8Path, installation: Uuid) -> Result<(Sled, Option<String>), StateError> {
     let reason = match open_checked(path, installation) {
         Ok(sled) => return Ok((sled, None)),
-        Err(Unusable::Refused(error)) => return Err(StateError::io("open the cache", path)(error)),
-        Err(Unusable::InUse) => return Err(in_use(path)),
-        Err(Unusable::SetAside(reason)) => reason,
+        Err(CacheFault::Refused(error)) => return Err(StateError::io("open the cache", path)(error)),
+        Err(CacheFault::InUse) => return Err(in_use(path)),
+        Err(CacheFault::SetAside(reason)) => reason,
     };
     let aside = set_aside(path)?;
     let reason = reason.trim_start_matches("it ");
@@ -414,52 +407,52 @@ fn open_any(path: &Utf8Path, installation: Uuid) -> Result<(Sled, Option<String>
     );
     match open_checked(path, installation) {
         Ok(sled) => Ok((sled, Some(warning))),
-        Err(Unusable::Refused(error)) => Err(StateError::io("open the cache", path)(error)),
-        Err(Unusable::InUse) => Err(in_use(path)),
-        Err(Unusable::SetAside(reason)) => {
+        Err(CacheFault::Refused(error)) => Err(StateError::io("open the cache", path)(error)),
+        Err(CacheFault::InUse) => Err(in_use(path)),
+        Err(CacheFault::SetAside(reason)) => {
             Err(StateError::Cache { attempted: "open", path: path.to_owned(), reason })
         }
     }
 }
 
-/// Opens a cache and sees that it is whole, of this version and of this installation.
-fn open_checked(path: &Utf8Path, installation: Uuid) -> Result<Sled, Unusable> {
+/// Opens a cache, and checks its version and installation.
+fn open_checked(path: &Utf8Path, installation: Uuid) -> Result<Sled, CacheFault> {
     if damage_mark(path).exists() {
-        return Err(Unusable::SetAside("it failed while it was in use".to_owned()));
+        return Err(CacheFault::SetAside("it failed while it was in use".to_owned()));
     }
     if path.is_symlink() {
-        return Err(Unusable::SetAside("it is a link".to_owned()));
+        return Err(CacheFault::SetAside("it is a link".to_owned()));
     }
-    let sled = unwound(|| {
+    let sled = catch_sled_panic(|| {
         let db = open_when_closed(path)?;
         let trees = Table::ALL.iter().map(|(_, name)| db.open_tree(name)).collect::<sled::Result<_>>()?;
         Ok(Sled { db, trees })
     })?;
     let expected = [("version", VERSION.to_string()), ("installation", installation.to_string())];
     for (key, value) in expected {
-        let found = unwound(|| sled.db.get(key))?;
+        let found = catch_sled_panic(|| sled.db.get(key))?;
         match found {
-            None => drop(unwound(|| sled.db.insert(key, value.as_bytes()))?),
+            None => drop(catch_sled_panic(|| sled.db.insert(key, value.as_bytes()))?),
             Some(found) if found == value.as_bytes() => {}
             Some(_) if key == "version" => {
-                return Err(Unusable::SetAside(
+                return Err(CacheFault::SetAside(
                     "it was written by another version of streamfleet".to_owned(),
                 ));
             }
-            Some(_) => return Err(Unusable::SetAside("it belongs to another installation".to_owned())),
+            Some(_) => return Err(CacheFault::SetAside("it belongs to another installation".to_owned())),
         }
     }
     Ok(sled)
 }
 
-/// Somebody took the folder's lock file away while a process used it, which sled's own lock tells.
+/// sled's own lock is held: the folder's lock file was deleted while another process used it.
 fn in_use(path: &Utf8Path) -> StateError {
     StateError::Locked { dir: path.parent().unwrap_or(path).to_owned(), holder: None }
 }
 
-/// Opens sled's file. One that this process closed a moment ago may still be locked by sled's own threads.
+/// Opens sled's file, and retries while it is locked: its threads may still hold a closed file.
 fn open_when_closed(path: &Utf8Path) -> sled::Result<Db> {
-    // No thread of sled's writes by itself: whoever writes says when that has to be on disk.
+    // sled doesn't flush in the background: callers decide when their writes have to be on disk.
     let config = sled::Config::new().path(path).cache_capacity(MEMORY).flush_every_ms(None);
     for _ in 0..LOCK_ATTEMPTS {
         match config.open() {
@@ -470,20 +463,20 @@ fn open_when_closed(path: &Utf8Path) -> sled::Result<Db> {
     config.open()
 }
 
-/// Whether sled's file is locked. What the system said is in sled's words alone.
+/// Whether sled's file is locked. sled puts the system's error only into its own message.
 fn is_held(error: &io::Error) -> bool {
     let words = error.to_string();
     words.contains("could not acquire lock") && words.contains("WouldBlock")
 }
 
-/// Runs something on sled and turns panics and damage into values.
-fn unwound<T>(action: impl FnOnce() -> sled::Result<T>) -> Result<T, Unusable> {
-    let damaged = |reason: String| Unusable::SetAside(format!("it is damaged ({reason})"));
+/// Runs an operation on sled, and turns panics and damage into errors.
+fn catch_sled_panic<T>(action: impl FnOnce() -> sled::Result<T>) -> Result<T, CacheFault> {
+    let damaged = |reason: String| CacheFault::SetAside(format!("it is damaged ({reason})"));
     match catch_unwind(AssertUnwindSafe(action)) {
         Ok(Ok(value)) => Ok(value),
-        Ok(Err(sled::Error::Io(error))) if is_held(&error) => Err(Unusable::InUse),
+        Ok(Err(sled::Error::Io(error))) if is_held(&error) => Err(CacheFault::InUse),
         Ok(Err(sled::Error::Io(error))) => match refusal(error.kind()) {
-            Some(error) => Err(Unusable::Refused(error.into())),
+            Some(error) => Err(CacheFault::Refused(error.into())),
             None => Err(damaged(error.to_string())),
         },
         Ok(Err(error)) => Err(damaged(error.to_string())),

@@ -1,4 +1,4 @@
-//! What the disk says of the cache's folder, and the folder set aside.
+//! Disk errors of the cache, and setting a damaged cache aside.
 
 use std::fs;
 use std::io;
@@ -9,15 +9,14 @@ use rustix::io::Errno;
 
 use super::StateError;
 
-/// How much room sled has to have before it is opened again, in bytes: several of its segments.
+/// Free space required before sled is reopened, in bytes: several of its segments.
 const ROOM: u64 = 2 * 1024 * 1024;
 
-/// Whether there is no room on the disk.
 pub(super) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// The error, if it is the disk's and not the file's. sled itself keeps no more of it than the kind.
+/// Returns the error if the disk refused and the file isn't damaged. sled keeps nothing of it but the kind.
 pub(super) fn refusal(kind: io::ErrorKind) -> Option<Errno> {
     match kind {
         io::ErrorKind::PermissionDenied => Some(Errno::ACCESS),
@@ -28,17 +27,17 @@ pub(super) fn refusal(kind: io::ErrorKind) -> Option<Errno> {
     }
 }
 
-/// Sees whether the disk takes what sled writes when it is opened.
-pub(super) fn room(path: &Utf8Path) -> io::Result<()> {
+/// Checks that the disk has room for what sled writes when it is opened.
+pub(super) fn check_free_space(path: &Utf8Path) -> io::Result<()> {
     let file = tempfile::tempfile_in(path)?;
     match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, ROOM) {
-        // Not every file system can be asked; then it is tried.
+        // Some file systems can't reserve space; then opening sled is the test.
         Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// The file that says that a cache failed while it was in use.
+/// The file that marks a cache as failed while in use.
 pub(super) fn damage_mark(path: &Utf8Path) -> Utf8PathBuf {
     path.with_extension("failed")
 }
@@ -51,7 +50,7 @@ pub(super) fn set_aside(path: &Utf8Path) -> Result<Utf8PathBuf, StateError> {
     let aside = path.with_extension(format!("damaged-{number}"));
     for result in [fs::rename(path, &aside), fs::remove_file(damage_mark(path))] {
         match result {
-            // Somebody may have removed the cache by hand, and there is no mark when opening found the damage.
+            // A person may have removed the cache, and damage found while opening leaves no mark.
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed()(error)),
             _ => {}
         }

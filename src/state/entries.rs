@@ -1,30 +1,31 @@
-//! Records as lines of a file that only grows: read whole or refused, and mended where a crash cut the last line short.
+//! Records as lines of an append-only file. A damaged line fails the whole read; a last line cut short by a
+//! crash is repaired.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::de::{DeserializeOwned, Error as _};
 
 use super::StateError;
-use super::lines::{Lines, whole_length};
-use super::records::{self, VERSION, Versioned};
+use super::lines::{AppendFile, whole_length};
+use super::records::{self, LineVersion, VERSION};
 use crate::names::Digest;
 
-/// A record that is a line.
+/// A record that is stored as a line.
 pub(super) trait Record: DeserializeOwned {
-    /// Whether each line has a checksum, so that a damaged one is never read as another record.
+    /// Whether each line has a checksum, so that a damaged line is never read as another record.
     const IS_SUMMED: bool = false;
 }
 
-impl Record for records::Entry {
+impl Record for records::RegistryLine {
     const IS_SUMMED: bool = true;
 }
 
-/// What stands before and behind the checksum at the beginning of a line.
+/// The text before and after the checksum at the beginning of a line.
 const SUM: (&str, &str) = ("{\"sum\":\"", "\",");
 
-/// How many characters of the digest are the checksum.
+/// The length of the checksum: this many characters of the digest.
 const SUM_LENGTH: usize = 16;
 
-/// An object on one line, with the checksum of the rest of the line as its first field.
+/// Adds to a JSON object, as its first field, the checksum of the rest of the line.
 pub(super) fn summed(line: &str) -> String {
     let rest = line.strip_prefix('{').unwrap_or(line);
     format!("{}{}{}{rest}", SUM.0, sum(rest), SUM.1)
@@ -34,7 +35,7 @@ fn sum(rest: &str) -> String {
     Digest::of(rest).as_str().chars().take(SUM_LENGTH).collect()
 }
 
-/// Whether a line is as it was written.
+/// Whether the checksum of a line is right.
 fn is_whole(line: &[u8]) -> bool {
     let parts = || {
         let line = str::from_utf8(line).ok()?.strip_prefix(SUM.0)?;
@@ -44,8 +45,8 @@ fn is_whole(line: &[u8]) -> bool {
     parts().is_some_and(|(found, rest)| found == sum(rest))
 }
 
-/// Reads records one after the other, and says how many there were. The last one may lack its line break; anything less at
-/// the end had not taken effect, and is left out.
+/// Passes each record to `take` and returns their number. The last record may lack its line break. Any other
+/// incomplete end had not taken effect and is ignored.
 pub(super) fn read<T: Record>(
     path: &Utf8Path,
     bytes: &[u8],
@@ -67,8 +68,9 @@ pub(super) fn read<T: Record>(
     Ok(count)
 }
 
-/// Mends the end of a file: a record that lacks only its line break gets it, anything less is cut off, which is told.
-pub(super) fn repair<T: Record>(lines: &mut Lines, bytes: &[u8]) -> Result<Option<String>, StateError> {
+/// Repairs the end of a file. A record that lacks only its line break gets it; anything less is cut off,
+/// which the returned warning says.
+pub(super) fn repair<T: Record>(lines: &mut AppendFile, bytes: &[u8]) -> Result<Option<String>, StateError> {
     let whole = whole_length(bytes);
     let rest = &bytes[whole..];
     if rest.is_empty() {
@@ -85,7 +87,7 @@ pub(super) fn repair<T: Record>(lines: &mut Lines, bytes: &[u8]) -> Result<Optio
     )))
 }
 
-/// The bytes up to the end of the last whole record.
+/// The bytes up to the end of the last complete record.
 pub(super) fn whole<T: Record>(mut bytes: Vec<u8>) -> Vec<u8> {
     let whole = whole_length(&bytes);
     match parse::<T>(&bytes[whole..]) {
@@ -95,7 +97,6 @@ pub(super) fn whole<T: Record>(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// Why a line is no record.
 enum LineError {
     Newer(u32),
     Damaged(serde_json::Error),
@@ -107,7 +108,7 @@ impl LineError {
         match self {
             LineError::Newer(found) => StateError::Newer { path, line, found, known: VERSION },
             LineError::Damaged(error) => {
-                // To the parser a line is the whole text; its own "line 1" would contradict ours.
+                // The parser sees one line, so its own "line 1" would contradict ours.
                 let text = error.to_string();
                 let reason = text.split(" at line ").next().unwrap_or(&text).to_owned();
                 StateError::Damaged { path, line, reason }
@@ -117,7 +118,7 @@ impl LineError {
 }
 
 fn parse<T: Record>(line: &[u8]) -> Result<T, LineError> {
-    let Versioned { v } = serde_json::from_slice(line).map_err(LineError::Damaged)?;
+    let LineVersion { v } = serde_json::from_slice(line).map_err(LineError::Damaged)?;
     if v > VERSION {
         return Err(LineError::Newer(v));
     }

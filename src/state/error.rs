@@ -1,4 +1,4 @@
-//! What can go wrong with the state folder, and what a person does about it.
+//! Errors of the state folder, and what to do about them.
 
 use std::io;
 
@@ -6,98 +6,77 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use super::{cache, events, kubeconfigs, last_used, tokens};
 
-/// Something about the state that a person has to mend. The text says what was attempted and why it failed;
+/// An error of the state that a person has to fix. The message says what was attempted and why it failed;
 /// [`StateError::hint`] says what to do next.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
     /// The operating system refused something.
     #[error("cannot {attempted} `{path}`: {source}")]
     Io {
-        /// What was attempted, as a verb with its object: `write`, `create the state folder`.
+        /// A verb, with its object if that is not the path: `write`, `create the state folder`.
         attempted: &'static str,
-        /// The file or folder.
         path: Utf8PathBuf,
-        /// Why it was refused.
         source: io::Error,
     },
-    /// Something of another sort lies where a file or the folder should be.
+    /// Something else is where a file or the folder should be.
     #[error("cannot use `{path}`: it is {found}, not {expected}")]
-    Strange {
-        /// The path.
+    WrongFileType {
         path: Utf8PathBuf,
-        /// What is there: `a link`.
+        /// The type found: `a link`.
         found: &'static str,
-        /// What should be: `a file`.
+        /// The type needed: `a file`.
         expected: &'static str,
     },
-    /// Another process uses the folder.
     #[error("cannot use the state in `{dir}`: {} is using it", holder.map_or("another process".to_owned(), |pid| format!("process {pid}")))]
     Locked {
-        /// The state folder.
         dir: Utf8PathBuf,
-        /// The process, where it has said who it is.
+        /// The process id, if the lock file has it.
         holder: Option<u32>,
     },
-    /// The folder was taken away while it was in use.
+    /// The folder was removed or replaced while it was in use.
     #[error("cannot go on with the state in `{dir}`: the folder was removed or replaced while it was in use")]
-    Gone {
-        /// The state folder.
-        dir: Utf8PathBuf,
-    },
-    /// A record that a newer version of this software wrote.
+    Gone { dir: Utf8PathBuf },
     #[error(
         "cannot read `{path}:{line}`: a newer version of streamfleet wrote it (record version {found}, this one reads up to {known})"
     )]
     Newer {
-        /// The file.
         path: Utf8PathBuf,
-        /// The line, counted from 1.
+        /// From 1.
         line: usize,
-        /// The record's version.
         found: u32,
         /// The newest version that this software reads.
         known: u32,
     },
-    /// A line that is no record, followed by others: no crash leaves that behind.
+    /// An invalid line before others. A crash can only damage the last line.
     #[error("cannot read `{path}:{line}`: it is damaged ({reason})")]
     Damaged {
-        /// The file.
         path: Utf8PathBuf,
-        /// The line, counted from 1.
+        /// From 1.
         line: usize,
-        /// Why it is no record.
         reason: String,
     },
-    /// The registry has fewer lines than it had.
+    /// The registry has fewer lines than an older snapshot of the cache recorded.
     #[error("cannot use `{path}`: the end of it is missing; it has {lines} lines, and had {known} or more")]
     CutShort {
-        /// The registry's file.
         path: Utf8PathBuf,
-        /// How many whole lines it has.
+        /// The number of complete lines now.
         lines: usize,
-        /// How many it had.
+        /// The number of lines when the snapshot was written.
         known: usize,
     },
-    /// The registry is missing or empty beside other records.
+    /// The registry is missing or empty while other files exist.
     #[error("cannot use the state in `{}`: `{path}` is missing or empty though others of its files are there", path.parent().unwrap_or(path))]
-    NoRegistry {
-        /// The registry's file.
-        path: Utf8PathBuf,
-    },
-    /// The cache failed while it was in use.
+    NoRegistry { path: Utf8PathBuf },
     #[error("cannot {attempted} the cache in `{path}`: {reason}")]
     Cache {
-        /// What was attempted, as a verb.
+        /// A verb: `read`.
         attempted: &'static str,
-        /// The cache's folder.
         path: Utf8PathBuf,
-        /// Why it failed.
         reason: String,
     },
 }
 
 impl StateError {
-    /// Wraps a refusal of the operating system.
     pub(super) fn io(
         attempted: &'static str,
         path: &Utf8Path,
@@ -106,7 +85,7 @@ impl StateError {
         move |source| StateError::Io { attempted, path, source }
     }
 
-    /// What to do next.
+    /// The suggested next step.
     pub fn hint(&self) -> String {
         match self {
             StateError::Io { source, .. } => match source.kind() {
@@ -160,16 +139,16 @@ impl StateError {
                 "restore it from a backup, since it holds ids and protection: streamfleet restore FILE TREE; to start anew without them, move the folder away"
                     .to_owned()
             }
-            StateError::Strange { found: "a link", .. } => {
+            StateError::WrongFileType { found: "a link", .. } => {
                 "put the file itself there: a link would be replaced when the file is written anew; to keep the state elsewhere, name its folder with `state_dir`".to_owned()
             }
-            StateError::Strange { expected: "a folder", .. } => {
+            StateError::WrongFileType { expected: "a folder", .. } => {
                 "move it away, or name another folder with `state_dir`".to_owned()
             }
-            StateError::Strange { path, .. } if path.file_name() == Some(events::FILE) => {
+            StateError::WrongFileType { path, .. } if path.file_name() == Some(events::FILE) => {
                 "move it away: the file is begun anew, and nothing but what happened lately was in it".to_owned()
             }
-            StateError::Strange { .. } => {
+            StateError::WrongFileType { .. } => {
                 "move it away and restore the file from a backup: streamfleet restore FILE TREE".to_owned()
             }
             StateError::Cache { .. } => {

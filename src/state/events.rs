@@ -1,7 +1,7 @@
-//! What happened lately: a file of bounded length, of lines of bounded length, which others may read while its owner writes.
+//! Recent events: a bounded file of bounded lines, which can be read while it is written.
 //!
-//! It is a view, and the audit trail is the truth: what was done stands there for ever, on disk before it counts. Events are
-//! written without waiting for the disk, and losing them loses nothing else.
+//! Events are a view. The audit trail is the record: it is kept for ever, and on disk before a change counts.
+//! Events are written without waiting for the disk, and losing them loses nothing else.
 
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -11,92 +11,82 @@ use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::lines::{Lines, whole_length};
+use super::lines::{AppendFile, whole_length};
 use super::{AuditEntry, StateError, folder, records};
 use crate::names::{FleetKey, Identifier, ResourceKey};
 use crate::plan::Verb;
-use crate::problem::cut;
+use crate::problem::truncate_bytes;
 use crate::spec::Commit;
 
-/// How many events are kept at least, where they are no more than [`BYTES_KEPT`]; the oldest go first, when there are twice as many.
+/// The least number of events kept, within [`BYTES_KEPT`]. The file is cut at twice as many.
 pub const EVENTS_KEPT: usize = 10_000;
 
-/// How many bytes of events are kept at most. The file is twice as large before the oldest go.
+/// The most bytes of events kept. The oldest are dropped when the file is twice as large.
 const BYTES_KEPT: usize = 8 << 20;
 
-/// The longest text of an event, in bytes: what a server says of itself may be longer than anybody reads.
+/// The longest text of an event, in bytes. Messages from servers may be of any length.
 const LONGEST: usize = 4 << 10;
 
-/// Their file.
 pub(super) const FILE: &str = "events.jsonl";
 
-/// A decision or an outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Event {
-    /// Its number; each event has a greater one than those before.
+pub struct RecordedEvent {
+    /// Increases with each event.
     #[serde(default)]
     pub number: u64,
-    /// When.
     pub at: Timestamp,
-    /// Who made it happen.
+    /// The person or process that caused it.
     pub actor: String,
-    /// Whether that is a super user, whose name is not for the members of organizations.
+    /// Whether the actor is a super user, whose name is hidden from the members of organizations.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_super_user: bool,
-    /// The commit that asked for it, where the specs come from a git repository.
+    /// The commit that caused it, if the specs come from a git repository.
     #[serde(default)]
     pub commit: Option<Commit>,
-    /// The plan's id, where there was one.
     #[serde(default)]
     pub plan: Option<String>,
-    /// The fleet that it happens on; none where it happens on none.
+    /// The fleet that it happens on, if any.
     #[serde(default)]
     pub fleet: Option<FleetKey>,
-    /// The resource that it is about; none where it is about the installation.
+    /// The resource that it is about; none for the installation.
     #[serde(default)]
     pub resource: Option<ResourceKey>,
-    /// What is done to the resource, where anything is.
+    /// The change to the resource, if any.
     #[serde(default)]
     pub verb: Option<Verb>,
-    /// What became of it.
-    pub outcome: Outcome,
-    /// What happened, in words: `created`.
+    pub outcome: EventOutcome,
+    /// The action in words: `created`.
     pub what: String,
-    /// Why: what caused it, what it waits for, why it failed.
+    /// The cause, the reason to wait or the error.
     pub why: String,
 }
 
-/// What became of something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Outcome {
-    /// It was decided, and begins.
+pub enum EventOutcome {
+    /// Decided, and about to begin.
     Decided,
-    /// It has to wait.
     Waits,
-    /// It is done.
     Done,
-    /// It could not be done.
     Failed,
 }
 
-impl Outcome {
-    /// The word for it.
+impl EventOutcome {
     pub fn as_str(self) -> &'static str {
         match self {
-            Outcome::Decided => "decided",
-            Outcome::Waits => "waits",
-            Outcome::Done => "done",
-            Outcome::Failed => "failed",
+            EventOutcome::Decided => "decided",
+            EventOutcome::Waits => "waits",
+            EventOutcome::Done => "done",
+            EventOutcome::Failed => "failed",
         }
     }
 }
 
-impl From<&AuditEntry> for Event {
-    /// What a person did to the installation, or to a resource.
-    fn from(entry: &AuditEntry) -> Event {
+impl From<&AuditEntry> for RecordedEvent {
+    /// Converts a person's action, on the installation or on a resource.
+    fn from(entry: &AuditEntry) -> RecordedEvent {
         let AuditEntry { at, who, what, plan, commit, resource, by_super_user } = entry.clone();
-        Event {
+        RecordedEvent {
             number: 0,
             at,
             actor: who,
@@ -106,72 +96,68 @@ impl From<&AuditEntry> for Event {
             fleet: None,
             resource,
             verb: None,
-            outcome: Outcome::Done,
+            outcome: EventOutcome::Done,
             what,
             why: String::new(),
         }
     }
 }
 
-impl Event {
-    /// The event with texts that are no longer than anybody reads.
-    fn bounded(mut self) -> Event {
+impl RecordedEvent {
+    /// Shortens texts to at most `LONGEST` bytes each.
+    fn bounded(mut self) -> RecordedEvent {
         let author = self.commit.as_mut().map(|commit| &mut commit.author);
         for text in [&mut self.actor, &mut self.what, &mut self.why].into_iter().chain(author) {
             if text.len() > LONGEST {
-                *text = cut(text, LONGEST).into_owned();
+                *text = truncate_bytes(text, LONGEST).into_owned();
             }
         }
         self
     }
 
-    /// Whose organization it happened in; none where it is about the installation.
+    /// The organization that it happened in; none for the installation.
     pub fn organization(&self) -> Option<&Identifier> {
         let fleet = self.fleet.as_ref().map(|fleet| &fleet.organization);
         self.resource.as_ref().map(|resource| &resource.organization).or(fleet)
     }
 }
 
-/// What is known of an event without reading it.
+/// The index entry of an event, for finding it without reading the file.
 #[derive(Debug, Clone)]
-pub struct EventMark {
-    /// Its number.
+pub struct EventIndexEntry {
     pub number: u64,
-    /// When it happened.
     pub at: Timestamp,
-    /// Whose organization it happened in; none where it is about the installation.
+    /// The organization that it happened in; none for the installation.
     pub organization: Option<Identifier>,
-    /// Where its line begins, and how long that is.
+    /// The offset and the length of its line.
     place: (u64, usize),
 }
 
 /// The file, open for writing.
-pub(super) struct Events {
-    lines: Lines,
-    /// How many lines there are in it.
+pub(super) struct EventLog {
+    lines: AppendFile,
     count: usize,
-    /// The number of the next.
     next: u64,
-    /// Every event in it, the oldest first.
-    marks: Vec<EventMark>,
+    /// The index of all events in the file, the oldest first.
+    marks: Vec<EventIndexEntry>,
 }
 
-/// A part of the file, to be read without holding up whoever writes.
+/// A part of the file, to be read without blocking the writer.
 pub(super) struct Part {
     path: Utf8PathBuf,
     file: File,
     places: Vec<(u64, usize)>,
 }
 
-impl Events {
-    /// None, where the state is only read: its file is read by a [`Follower`].
-    pub(super) fn unopened(dir: &Utf8Path) -> Events {
-        Events { lines: Lines::unopened(dir.join(FILE)), count: 0, next: 0, marks: Vec::new() }
+impl EventLog {
+    /// The log of a state that is only read. A [`Follower`] reads the file.
+    pub(super) fn unopened(dir: &Utf8Path) -> EventLog {
+        EventLog { lines: AppendFile::unopened(dir.join(FILE)), count: 0, next: 0, marks: Vec::new() }
     }
 
-    /// Opens the file, and makes it where it is missing. The second part says that others could read or write it.
-    pub(super) fn open(dir: &Utf8Path) -> Result<(Events, Option<String>), StateError> {
-        let (mut lines, bytes, exposed) = Lines::open_unsynced(dir.join(FILE))?;
+    /// Opens the file, and creates it if it is missing. Returns a warning if others could access it.
+    pub(super) fn open(dir: &Utf8Path) -> Result<(EventLog, Option<String>), StateError> {
+        let (mut lines, bytes, exposed) = AppendFile::open_unsynced(dir.join(FILE))?;
         let whole = whole_length(&bytes);
         if whole != bytes.len() {
             lines.truncate(whole as u64)?;
@@ -180,25 +166,24 @@ impl Events {
         let count = whole.iter().filter(|&&byte| byte == b'\n').count();
         let marks = marks(whole);
         let next = marks.last().map_or(0, |mark| mark.number + 1);
-        Ok((Events { lines, count, next, marks }, exposed))
+        Ok((EventLog { lines, count, next, marks }, exposed))
     }
 
-    /// The events that are in it, the oldest first.
-    pub(super) fn marks(&self) -> &[EventMark] {
+    pub(super) fn marks(&self) -> &[EventIndexEntry] {
         &self.marks
     }
 
-    /// Adds events, which get their numbers here.
-    pub(super) fn add(&mut self, events: Vec<Event>) -> Result<(), StateError> {
+    /// Adds events and numbers them.
+    pub(super) fn add(&mut self, events: Vec<RecordedEvent>) -> Result<(), StateError> {
         if events.is_empty() {
             return Ok(());
         }
-        let number = |(number, event): (_, Event)| Event { number, ..event.bounded() };
-        let events: Vec<Event> = (self.next..).zip(events).map(number).collect();
+        let number = |(number, event): (_, RecordedEvent)| RecordedEvent { number, ..event.bounded() };
+        let events: Vec<RecordedEvent> = (self.next..).zip(events).map(number).collect();
         let texts: Vec<String> = events.iter().map(records::with_version).collect();
         let bytes = self.lines.length() + texts.iter().map(|text| text.len() as u64 + 1).sum::<u64>();
         if self.count + events.len() > 2 * EVENTS_KEPT || bytes > 2 * BYTES_KEPT as u64 {
-            return self.begin_anew(events);
+            return self.compact_events(events);
         }
         let mut begin = self.lines.length();
         self.lines.append(&texts)?;
@@ -211,14 +196,14 @@ impl Events {
         Ok(())
     }
 
-    /// Puts a file with the latest events in the place of this one. Who reads the old one has it to its end.
-    fn begin_anew(&mut self, events: Vec<Event>) -> Result<(), StateError> {
+    /// Replaces the file by one with the latest events. Open readers keep the old file.
+    fn compact_events(&mut self, events: Vec<RecordedEvent>) -> Result<(), StateError> {
         let path = self.lines.path().to_owned();
         let next = self.next + events.len() as u64;
         let mut kept = self::read(&path)?;
         kept.extend(events);
         let kept = kept.split_off(kept.len().saturating_sub(EVENTS_KEPT));
-        // Those from an older version may be of any length.
+        // Lines that another version wrote may be of any length.
         let mut texts: Vec<String> = Vec::new();
         let mut bytes = 0;
         for event in kept.into_iter().rev() {
@@ -233,17 +218,18 @@ impl Events {
         let text: String = texts.into_iter().rev().collect();
         let failed = |error| StateError::io("write", &path)(error);
         let aside = path.with_extension("new");
-        // What a crash left there is nobody's.
+        // A crash may have left this file.
         let _ = fs::remove_file(&aside);
-        let (mut lines, ..) = Lines::open_unsynced(aside.clone())?;
+        let (mut lines, ..) = AppendFile::open_unsynced(aside.clone())?;
         lines.append(&[text.trim_end().to_owned()])?;
         fs::rename(&aside, &path).map_err(failed)?;
         let marks = marks(text.as_bytes());
-        *self = Events { lines: Lines::open_unsynced(path)?.0, count, next, marks };
+        *self = EventLog { lines: AppendFile::open_unsynced(path)?.0, count, next, marks };
         Ok(())
     }
 
-    /// The events of these numbers, which grow or fall, in this order. Those that are gone by now are left out.
+    /// The events with these numbers, which must be sorted in either direction. Those that were dropped by
+    /// now are left out.
     pub(super) fn numbered(&self, numbers: &[u64]) -> Result<Part, StateError> {
         let place = |number: &u64| {
             let index = self.marks.binary_search_by_key(number, |mark| mark.number).ok()?;
@@ -252,7 +238,6 @@ impl Events {
         self.part(numbers.iter().filter_map(place).collect())
     }
 
-    /// The events from this number on.
     pub(super) fn from(&self, number: u64) -> Result<Part, StateError> {
         let first = self.marks.partition_point(|mark| mark.number < number);
         let begin = self.marks.get(first).map(|mark| mark.place.0);
@@ -266,8 +251,7 @@ impl Events {
 }
 
 impl Part {
-    /// The events in it.
-    pub(super) fn read(self) -> Result<Vec<Event>, StateError> {
+    pub(super) fn read(self) -> Result<Vec<RecordedEvent>, StateError> {
         let Part { path, file, places } = self;
         let (mut events, mut bytes) = (Vec::new(), Vec::new());
         for (begin, length) in places {
@@ -279,7 +263,7 @@ impl Part {
     }
 }
 
-fn marks(bytes: &[u8]) -> Vec<EventMark> {
+fn marks(bytes: &[u8]) -> Vec<EventIndexEntry> {
     let mut begin = 0;
     let lines = bytes.split_inclusive(|&byte| byte == b'\n').filter_map(|line| {
         let place = (begin, line.len());
@@ -289,49 +273,44 @@ fn marks(bytes: &[u8]) -> Vec<EventMark> {
     lines.collect()
 }
 
-fn mark(event: &Event, place: (u64, usize)) -> EventMark {
+fn mark(event: &RecordedEvent, place: (u64, usize)) -> EventIndexEntry {
     let organization = event.organization().cloned();
-    EventMark { number: event.number, at: event.at, organization, place }
+    EventIndexEntry { number: event.number, at: event.at, organization, place }
 }
 
-/// Follows the events of a state folder, which another process may use.
+/// Follows the events of a state folder that another process may use.
 pub struct Follower {
     path: Utf8PathBuf,
-    /// The number of the next that wasn't seen.
+    /// The number of the next unread event.
     next: u64,
-    /// The file that was read last, and how much of it.
+    /// The inode of the file that was read last, and the offset up to which it was read.
     seen: Option<(u64, u64)>,
 }
 
 impl Follower {
-    /// From the oldest event on.
+    /// Starts at the oldest event.
     pub fn of(dir: &Utf8Path) -> Follower {
         Follower { path: dir.join(FILE), next: 0, seen: None }
     }
 
-    /// From the event with this number on.
+    /// Continues at the event with this number.
     pub fn skip(&mut self, number: u64) {
         self.next = number;
     }
 
-    /// The number of the next event that wasn't seen.
     pub fn next(&self) -> u64 {
         self.next
     }
 
-    /// The events that weren't seen yet, the oldest first. A line that is no event is left out: the file is a view, and what
-    /// was done stands in the audit trail.
-    ///
-    /// # Errors
-    /// When the file can't be read.
-    pub fn news(&mut self) -> Result<Vec<Event>, StateError> {
+    /// Returns the unread events, the oldest first. Invalid lines are skipped: events are only a view.
+    pub fn unread_events(&mut self) -> Result<Vec<RecordedEvent>, StateError> {
         let Some(found) = folder::plain_file(&self.path)? else { return Ok(Vec::new()) };
         let from = self.seen.filter(|(file, from)| *file == found.ino() && *from <= found.len());
         let from = from.map_or(0, |(_, from)| from);
         let mut bytes = Vec::new();
         let mut read = || {
             let mut file = File::open(&self.path)?;
-            // Nobody is in the middle of a line then.
+            // The writer holds the exclusive lock while it writes a line.
             file.lock_shared()?;
             file.seek(SeekFrom::Start(from))?;
             file.read_to_end(&mut bytes)?;
@@ -347,10 +326,10 @@ impl Follower {
     }
 }
 
-fn read(path: &Utf8Path) -> Result<Vec<Event>, StateError> {
+fn read(path: &Utf8Path) -> Result<Vec<RecordedEvent>, StateError> {
     Ok(super::lines::read_whole(path)?.map(|bytes| parse(&bytes)).unwrap_or_default())
 }
 
-fn parse(bytes: &[u8]) -> Vec<Event> {
+fn parse(bytes: &[u8]) -> Vec<RecordedEvent> {
     bytes.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
 }

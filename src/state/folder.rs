@@ -1,4 +1,4 @@
-//! The state folder: for its owner only, kept out of git, used by one process at a time.
+//! The state folder: readable only by its owner, ignored by git, locked by one process at a time.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Read as _, Write as _};
@@ -9,11 +9,11 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use super::StateError;
 
-/// The file whose lock says that a process uses the folder. It holds the process's number.
+/// The lock file. It contains the id of the process that holds the lock.
 const LOCK: &str = "lock";
 
-/// Makes the folder where it is missing, and sees that nobody else can read it and git leaves it alone. Says that others
-/// could read it.
+/// Creates the folder if it is missing, closes it to other users and makes git ignore it. Returns a warning
+/// if other users could access it.
 pub(super) fn prepare(dir: &Utf8Path) -> Result<Option<String>, StateError> {
     let failed = || StateError::io("create the state folder", dir);
     if let Some(parent) = dir.parent().filter(|parent| !parent.as_str().is_empty()) {
@@ -25,7 +25,11 @@ pub(super) fn prepare(dir: &Utf8Path) -> Result<Option<String>, StateError> {
     }
     let found = fs::metadata(dir).map_err(failed())?;
     if !found.is_dir() {
-        return Err(StateError::Strange { path: dir.to_owned(), found: "a file", expected: "a folder" });
+        return Err(StateError::WrongFileType {
+            path: dir.to_owned(),
+            found: "a file",
+            expected: "a folder",
+        });
     }
     let exposed = close_to_others(dir, &found)?;
     let ignore = dir.join(".gitignore");
@@ -35,8 +39,8 @@ pub(super) fn prepare(dir: &Utf8Path) -> Result<Option<String>, StateError> {
     Ok(exposed)
 }
 
-/// A file of the folder; none where there is none. A link is refused: writing the file anew would replace it and leave
-/// what it leads to behind, and so are folders and the rest.
+/// The metadata of a file in the folder; none if it is missing. A link is refused: replacing the file would
+/// replace the link and leave its target behind. Folders and special files are refused too.
 pub(super) fn plain_file(path: &Utf8Path) -> Result<Option<Metadata>, StateError> {
     let found = match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_file() => return Ok(Some(metadata)),
@@ -47,16 +51,16 @@ pub(super) fn plain_file(path: &Utf8Path) -> Result<Option<Metadata>, StateError
         Err(error) => {
             return Err(match path.parent().filter(|_| error.kind() == io::ErrorKind::NotADirectory) {
                 Some(dir) => {
-                    StateError::Strange { path: dir.to_owned(), found: "a file", expected: "a folder" }
+                    StateError::WrongFileType { path: dir.to_owned(), found: "a file", expected: "a folder" }
                 }
                 None => StateError::io("look for", path)(error),
             });
         }
     };
-    Err(StateError::Strange { path: path.to_owned(), found, expected: "a file" })
+    Err(StateError::WrongFileType { path: path.to_owned(), found, expected: "a file" })
 }
 
-/// Takes the permissions of other users away, and says so where they had any.
+/// Removes the permissions of other users. Returns a warning if they had any.
 pub(super) fn close_to_others(path: &Utf8Path, found: &Metadata) -> Result<Option<String>, StateError> {
     if found.permissions().mode() & 0o077 == 0 {
         return Ok(None);
@@ -74,14 +78,13 @@ pub(super) fn close_to_others(path: &Utf8Path, found: &Metadata) -> Result<Optio
     )))
 }
 
-/// The folder is this process's until this is dropped.
-pub(super) struct Lock {
+pub(super) struct FolderLock {
     dir: Utf8PathBuf,
     file: File,
 }
 
-impl Lock {
-    /// Makes sure that the file that is locked is still the one in the folder.
+impl FolderLock {
+    /// Checks that the locked file is still the one in the folder.
     pub(super) fn still_there(&self) -> Result<(), StateError> {
         let path = self.dir.join(LOCK);
         let ours = self.file.metadata().map_err(StateError::io("look at", &path))?;
@@ -97,27 +100,26 @@ impl Lock {
     }
 }
 
-impl Drop for Lock {
+impl Drop for FolderLock {
     fn drop(&mut self) {
-        // Closing the file isn't enough: a process that is just being started still has it, for a moment.
+        // Closing the file isn't enough: a child process that is just being started still has a copy of it.
         drop(self.file.unlock());
     }
 }
 
-/// How long to wait for another process that uses the folder, and who is told of it.
-pub struct Wait<'a> {
-    /// How long.
+/// How long to wait for another process that uses the folder, and whom to notify.
+pub struct LockWait<'a> {
     pub at_most: Duration,
-    /// Told once, before anything is waited for: the process, where it has said who it is.
+    /// Called once, before the wait, with the id of the other process if it is known.
     pub tell: &'a mut dyn FnMut(Option<u32>),
 }
 
-/// How often it is looked whether the other process is done.
+/// The polling interval.
 const AGAIN: Duration = Duration::from_millis(20);
 
-impl Wait<'_> {
-    /// Does something until it finds the folder free, for as long as this says.
-    pub(super) fn until_free<T>(
+impl LockWait<'_> {
+    /// Repeats an operation until the folder is free, for at most `at_most`.
+    pub(super) fn retry_while_locked<T>(
         &mut self,
         mut attempt: impl FnMut() -> Result<T, StateError>,
     ) -> Result<T, StateError> {
@@ -136,34 +138,34 @@ impl Wait<'_> {
     }
 }
 
-/// The process that says in a lock file that it holds it. It may not have said so yet.
+/// The process id in a lock file. The holder may not have written it yet.
 fn holder(mut file: &File) -> Option<u32> {
     let mut text = String::new();
     file.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok())
 }
 
-/// Whether another process uses the folder.
-pub(super) enum Use {
-    /// None does, as far as can be told.
+pub(super) enum FolderUse {
+    /// Free, or the lock file can't be read.
     Free,
-    /// One does: its number, where it has said it.
+    /// In use by another process, with its id if known.
     Held(Option<u32>),
 }
 
-/// Looks whether another process uses the folder. It is held off for a moment at most.
-pub(super) fn used_by(dir: &Utf8Path) -> Use {
-    let Ok(file) = File::open(dir.join(LOCK)) else { return Use::Free };
+/// Tests whether another process uses the folder. This takes a shared lock for a moment, so another process
+/// may find the folder locked.
+pub(super) fn used_by(dir: &Utf8Path) -> FolderUse {
+    let Ok(file) = File::open(dir.join(LOCK)) else { return FolderUse::Free };
     match file.try_lock_shared() {
-        Err(TryLockError::WouldBlock) => Use::Held(holder(&file)),
+        Err(TryLockError::WouldBlock) => FolderUse::Held(holder(&file)),
         Ok(()) | Err(TryLockError::Error(_)) => {
             drop(file.unlock());
-            Use::Free
+            FolderUse::Free
         }
     }
 }
 
-/// Takes the folder for this process.
-pub(super) fn lock(dir: &Utf8Path) -> Result<Lock, StateError> {
+/// Locks the folder for this process.
+pub(super) fn lock(dir: &Utf8Path) -> Result<FolderLock, StateError> {
     let path = dir.join(LOCK);
     plain_file(&path)?;
     let mut file = OpenOptions::new()
@@ -181,12 +183,13 @@ pub(super) fn lock(dir: &Utf8Path) -> Result<Lock, StateError> {
         }
         Err(TryLockError::Error(error)) => return Err(StateError::io("lock", &path)(error)),
     }
-    // The lock holds without the number, as on a full disk: then others are told of a process without one.
+    // The lock is valid without the process id, which can't be written to a full disk. Other processes then
+    // report an unknown holder.
     let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
-    Ok(Lock { dir: dir.to_owned(), file })
+    Ok(FolderLock { dir: dir.to_owned(), file })
 }
 
-/// Makes renames and new files in a folder outlast a power cut.
+/// Syncs a folder, so that renames and new files in it survive a power cut.
 pub(super) fn sync(dir: &Utf8Path) -> Result<(), StateError> {
     File::open(dir).and_then(|folder| folder.sync_all()).map_err(StateError::io("write to disk", dir))
 }

@@ -1,6 +1,6 @@
-//! The kubeconfigs that fleets were last reached with, sealed, so that a fleet whose spec is gone can still be emptied.
+//! The last working kubeconfig of each fleet, sealed, for emptying a fleet whose spec is gone.
 //!
-//! They are in one file that is replaced as a whole, and that is gone when the last of them is.
+//! They are in one file, which is replaced as a whole, and removed with the last of them.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Write as _};
@@ -13,13 +13,11 @@ use super::lines::read_whole;
 use super::{StateError, folder};
 use crate::names::FleetKey;
 
-/// The file.
 pub(super) const FILE: &str = "kubeconfigs.json";
 
-/// The version of the file's form.
+/// The version of the format.
 const VERSION: u32 = 1;
 
-/// A kubeconfig that is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptKubeconfig {
     /// The keyed fingerprint of the kubeconfig.
@@ -31,18 +29,17 @@ pub struct KeptKubeconfig {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Content {
+struct KubeconfigsFile {
     version: u32,
     kubeconfigs: BTreeMap<FleetKey, KeptKubeconfig>,
 }
 
-/// Only the version, which is read before anything else.
+/// Only the version, which is parsed before anything else.
 #[derive(Deserialize)]
-struct Versioned {
+struct KubeconfigsVersion {
     version: u32,
 }
 
-/// The file of one state folder.
 pub(super) struct Kubeconfigs {
     dir: Utf8PathBuf,
     path: Utf8PathBuf,
@@ -60,16 +57,16 @@ impl Kubeconfigs {
             line: error.line(),
             reason: "it is no list of kubeconfigs".to_owned(),
         };
-        let Versioned { version } = serde_json::from_slice(&bytes).map_err(damaged)?;
+        let KubeconfigsVersion { version } = serde_json::from_slice(&bytes).map_err(damaged)?;
         if version > VERSION {
             let path = self.path.clone();
             return Err(StateError::Newer { path, line: 1, found: version, known: VERSION });
         }
-        let content: Content = serde_json::from_slice(&bytes).map_err(damaged)?;
+        let content: KubeconfigsFile = serde_json::from_slice(&bytes).map_err(damaged)?;
         Ok(content.kubeconfigs)
     }
 
-    /// Puts these in the place of those that are there. Nothing is written where they are the same.
+    /// Replaces all stored kubeconfigs. Does nothing if they are the same.
     pub(super) fn write(&self, kubeconfigs: BTreeMap<FleetKey, KeptKubeconfig>) -> Result<(), StateError> {
         if self.read()? == kubeconfigs {
             return Ok(());
@@ -82,10 +79,10 @@ impl Kubeconfigs {
                 _ => return folder::sync(&self.dir),
             }
         }
-        // It holds strings and a map with string keys, so there is no error to pass on.
-        let text = serde_json::to_vec_pretty(&Content { version: VERSION, kubeconfigs }).unwrap_or_default();
+        // Strings and a map with string keys always serialize.
+        let text =
+            serde_json::to_vec_pretty(&KubeconfigsFile { version: VERSION, kubeconfigs }).unwrap_or_default();
         let replace = || {
-            // A temporary file is its owner's alone.
             let mut file = NamedTempFile::new_in(&self.dir)?;
             file.write_all(&text)?;
             file.as_file().sync_all()?;

@@ -1,4 +1,4 @@
-//! With which settings a state was used last, so that whoever forgets to name them is told.
+//! The settings of the last use of a state, to warn of a forgotten `--config`.
 
 use std::io::Write as _;
 
@@ -10,25 +10,22 @@ use super::lines::read_whole;
 use super::{StateError, folder};
 use crate::config::Mode;
 
-/// The file.
 pub(super) const FILE: &str = "settings.json";
 
-/// What held when something was last done with a state. Paths are absolute.
+/// The settings of the last use. Paths are absolute.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastUsed {
-    /// What was done without anybody saying so.
     pub mode: Mode,
-    /// The file of the settings; none where none was named.
+    /// The file of settings, if one was named.
     pub config: Option<Utf8PathBuf>,
-    /// The folder that directory fleets were written to.
     pub output_dir: Utf8PathBuf,
 }
 
 impl LastUsed {
-    /// What a state folder remembers; none where nothing was done with it yet.
+    /// Reads the record; none if the state was never used.
     ///
     /// # Errors
-    /// When the file can't be read: to take it for none would forget that everything had to be approved.
+    /// When the file can't be read. Ignoring that would forget that everything had to be approved.
     pub fn read(dir: &Utf8Path) -> Result<Option<LastUsed>, StateError> {
         let path = dir.join(FILE);
         let Some(bytes) = read_whole(&path)? else { return Ok(None) };
@@ -39,19 +36,18 @@ impl LastUsed {
         })
     }
 
-    /// Remembers this in the place of what was. Nothing is written where it is the same.
+    /// Replaces the record. Does nothing if it is the same.
     ///
     /// # Errors
-    /// When the file can't be written. It is as it was then.
+    /// When the file can't be written. It is unchanged then.
     pub fn write(&self, dir: &Utf8Path) -> Result<(), StateError> {
         if LastUsed::read(dir)?.as_ref() == Some(self) {
             return Ok(());
         }
         let path = dir.join(FILE);
-        // Strings alone, so there is no error to pass on.
+        // Only strings, so this can't fail.
         let text = serde_json::to_vec_pretty(self).unwrap_or_default();
         let replace = || {
-            // A temporary file is its owner's alone.
             let mut file = NamedTempFile::new_in(dir)?;
             file.write_all(&text)?;
             file.as_file().sync_all()?;

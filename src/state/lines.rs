@@ -1,4 +1,4 @@
-//! A file of lines that only grows, each line on disk before its writer goes on.
+//! An append-only file of lines. Each line is on disk before its writer goes on.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -8,21 +8,20 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use super::{StateError, folder};
 
-/// A file that lines are appended to.
-pub(super) struct Lines {
+pub(super) struct AppendFile {
     path: Utf8PathBuf,
-    /// None where the state was opened to be read.
+    /// None if the state is only read.
     file: Option<File>,
-    /// How much of the file is known to be whole. What lies beyond is left of a write that failed.
+    /// The length known to be complete, in bytes. Anything beyond is the rest of a failed write.
     whole: u64,
     /// Whether a write waits for the disk.
     synced: bool,
 }
 
-impl Lines {
-    /// Opens a file, makes it where it is missing, and gives what it holds. The last part says that others could read or
-    /// write it.
-    pub(super) fn open(path: Utf8PathBuf) -> Result<(Lines, Vec<u8>, Option<String>), StateError> {
+impl AppendFile {
+    /// Opens a file, creates it if it is missing, and returns its content. The last value warns if other
+    /// users could access it.
+    pub(super) fn open(path: Utf8PathBuf) -> Result<(AppendFile, Vec<u8>, Option<String>), StateError> {
         let found = folder::plain_file(&path)?;
         let is_new = found.is_none();
         let exposed = found.map(|found| folder::close_to_others(&path, &found)).transpose()?.flatten();
@@ -39,41 +38,40 @@ impl Lines {
             folder::sync(dir)?;
         }
         let whole = bytes.len() as u64;
-        Ok((Lines { path, file: Some(file), whole, synced: true }, bytes, exposed))
+        Ok((AppendFile { path, file: Some(file), whole, synced: true }, bytes, exposed))
     }
 
-    /// The same without the file: nothing can be written to it, and nothing of it is mended.
-    pub(super) fn unopened(path: Utf8PathBuf) -> Lines {
-        Lines { path, file: None, whole: 0, synced: true }
+    /// Represents a file that is only read elsewhere: writing fails, and nothing is repaired.
+    pub(super) fn unopened(path: Utf8PathBuf) -> AppendFile {
+        AppendFile { path, file: None, whole: 0, synced: true }
     }
 
-    /// The file to write to.
     fn file(&self) -> io::Result<&File> {
         self.file.as_ref().ok_or_else(|| io::Error::other("the state was opened to be read"))
     }
 
-    /// The same of a file that may be lost: nothing waits for the disk.
-    pub(super) fn open_unsynced(path: Utf8PathBuf) -> Result<(Lines, Vec<u8>, Option<String>), StateError> {
-        let (lines, bytes, exposed) = Lines::open(path)?;
-        Ok((Lines { synced: false, ..lines }, bytes, exposed))
+    /// As [`Self::open`], for a file that may be lost: writes don't wait for the disk.
+    pub(super) fn open_unsynced(
+        path: Utf8PathBuf,
+    ) -> Result<(AppendFile, Vec<u8>, Option<String>), StateError> {
+        let (lines, bytes, exposed) = AppendFile::open(path)?;
+        Ok((AppendFile { synced: false, ..lines }, bytes, exposed))
     }
 
-    /// The file.
     pub(super) fn path(&self) -> &Utf8Path {
         &self.path
     }
 
-    /// How long it is, as far as it is known to be whole.
+    /// The length that is known to be complete, in bytes.
     pub(super) fn length(&self) -> u64 {
         self.whole
     }
 
-    /// The file to read from, which goes on being what it is when another takes its place.
+    /// A handle for reading. It stays on this file when another one replaces it.
     pub(super) fn reader(&self) -> Result<File, StateError> {
         self.file().and_then(File::try_clone).map_err(StateError::io("read", &self.path))
     }
 
-    /// Cuts off what lies beyond `length`.
     pub(super) fn truncate(&mut self, length: u64) -> Result<(), StateError> {
         let cut = self.file().and_then(|file| file.set_len(length).and_then(|()| file.sync_data()));
         cut.map_err(StateError::io("repair", &self.path))?;
@@ -81,14 +79,14 @@ impl Lines {
         Ok(())
     }
 
-    /// Appends lines and waits until all are on disk, where the file isn't one that may be lost. When that fails, none is there.
+    /// Appends lines, and waits for the disk unless the file is unsynced. On an error, none is added.
     pub(super) fn append(&mut self, lines: &[String]) -> Result<(), StateError> {
         let mut text = lines.join("\n");
         text.push('\n');
         self.write(text.as_bytes()).map_err(StateError::io("write", &self.path))
     }
 
-    /// Nobody who [reads][read_whole] the file meets half of what is written here.
+    /// The exclusive lock keeps [`read_whole`] from reading half of a write.
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file()?.lock()?;
         let written = self.write_locked(bytes);
@@ -96,7 +94,7 @@ impl Lines {
     }
 
     fn write_locked(&mut self, bytes: &[u8]) -> io::Result<()> {
-        // An earlier write may have failed half-way, as on a full disk. A line after its rest would be damaged.
+        // Appending to the rest of a failed write, as on a full disk, would make a damaged line.
         let mut file = self.file()?;
         if file.metadata()?.len() != self.whole {
             file.set_len(self.whole)?;
@@ -105,14 +103,14 @@ impl Lines {
         let written = file.write_all(bytes).and_then(sync);
         match written {
             Ok(()) => self.whole += bytes.len() as u64,
-            // Trying again is left to the next write, since the disk may not let us cut now.
+            // Truncating may fail too, as the disk is in trouble; the next write tries again.
             Err(_) => drop(file.set_len(self.whole)),
         }
         written
     }
 }
 
-/// The bytes of a file while another process may append to it, and not while it does; none where there is no file.
+/// Reads a file between two writes of another process; none if there is no file.
 pub(super) fn read_whole(path: &Utf8Path) -> Result<Option<Vec<u8>>, StateError> {
     if folder::plain_file(path)?.is_none() {
         return Ok(None);
@@ -128,7 +126,7 @@ pub(super) fn read_whole(path: &Utf8Path) -> Result<Option<Vec<u8>>, StateError>
     read().map(Some).map_err(StateError::io("read", path))
 }
 
-/// How many of the bytes belong to whole lines.
+/// The length of all complete lines, in bytes.
 pub(super) fn whole_length(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1)
 }

@@ -1,18 +1,17 @@
-//! What is looked at when a state folder is opened.
+//! Checks and repairs when a state folder is opened.
 
 use camino::Utf8Path;
 use uuid::Uuid;
 
-use super::lines::{Lines, whole_length};
-use super::records::Entry;
+use super::lines::{AppendFile, whole_length};
+use super::records::RegistryLine;
 use super::registry::{self, Registry};
 use super::{StateError, cache, folder, tokens};
 
-/// The audit trail's file.
 pub(super) const AUDIT: &str = "audit.jsonl";
 
-/// A folder that was used and has no registry lost it: beginning a new one would forget what is protected. Keys alone are
-/// no sign of use, since they are made for the first secret that is encrypted.
+/// Refuses a used folder without a registry: a new registry would forget what is protected. Keys alone are no
+/// sign of use, since the first encrypted secret creates them.
 pub(super) fn refuse_without_registry(dir: &Utf8Path) -> Result<(), StateError> {
     let path = dir.join(registry::FILE);
     let is_used = [cache::FOLDER, AUDIT, tokens::FILE].iter().any(|name| dir.join(name).exists());
@@ -23,8 +22,8 @@ pub(super) fn refuse_without_registry(dir: &Utf8Path) -> Result<(), StateError> 
     }
 }
 
-/// The installation's id, made at the first start. A registry that holds anything else has one: making another would
-/// make everything on the targets another installation's.
+/// The installation's id, created at the first start. A registry with other records but no id is damaged:
+/// with a new id, everything on the targets would seem to belong to another installation.
 pub(super) fn installation(registry: &mut Registry) -> Result<Uuid, StateError> {
     if let Some(id) = registry.facts.installation {
         return Ok(id);
@@ -33,13 +32,13 @@ pub(super) fn installation(registry: &mut Registry) -> Result<Uuid, StateError> 
         return Err(registry.without_installation());
     }
     let id = Uuid::now_v7();
-    registry.add(vec![Entry::Installation { id }])?;
+    registry.add(vec![RegistryLine::Installation { id }])?;
     Ok(id)
 }
 
-/// Opens the audit trail. A last line that a crash cut short is dropped, so that the next one stands alone. Says that,
-/// and that a trail which should be there is missing.
-pub(super) fn audit(dir: &Utf8Path, is_used: bool) -> Result<(Lines, Vec<String>), StateError> {
+/// Opens the audit trail. A last line cut short by a crash is dropped, so that the next one starts a line of
+/// its own. Returns warnings about that, and about a missing trail.
+pub(super) fn audit(dir: &Utf8Path, is_used: bool) -> Result<(AppendFile, Vec<String>), StateError> {
     let path = dir.join(AUDIT);
     let mut warnings = Vec::new();
     if is_used && folder::plain_file(&path)?.is_none() {
@@ -47,7 +46,7 @@ pub(super) fn audit(dir: &Utf8Path, is_used: bool) -> Result<(Lines, Vec<String>
             "the audit trail `{path}` is missing and is begun anew; to have it back, move the new one away and restore a backup"
         ));
     }
-    let (mut lines, bytes, exposed) = Lines::open(path)?;
+    let (mut lines, bytes, exposed) = AppendFile::open(path)?;
     warnings.extend(exposed);
     let whole = whole_length(&bytes);
     if whole != bytes.len() {

@@ -1,11 +1,11 @@
-//! How a record lies in sled: in pieces, where it is large.
+//! Splits large records into pieces for sled.
 
 use sled::{Batch, Tree};
 
-/// The largest value that is stored in one piece. sled never frees the space of values over 128 KiB.
+/// The largest piece, in bytes. sled never frees the space of values over 128 KiB.
 const PIECE: usize = 64 * 1024;
 
-/// The key of a record's first piece. Other pieces have keys of their own kind, so that a scan meets heads only.
+/// The key of a record's first piece. Others have another prefix, so that a scan only sees first pieces.
 pub(super) fn head_key(key: &[u8]) -> Vec<u8> {
     [b"h", key].concat()
 }
@@ -14,7 +14,7 @@ fn piece_key(key: &[u8], index: u32) -> Vec<u8> {
     [b"p", key, &[0], &index.to_be_bytes()].concat()
 }
 
-/// How many further pieces a record has. Its head begins with that number.
+/// Splits the first piece into the number of further pieces and its data.
 fn further_pieces(head: &[u8]) -> Option<(u32, &[u8])> {
     let (count, rest) = head.split_first_chunk::<4>()?;
     Some((u32::from_be_bytes(*count), rest))
@@ -30,7 +30,6 @@ pub(super) fn insert_pieces(batch: &mut Batch, key: &[u8], bytes: &[u8]) {
     batch.insert(head_key(key), [&count.to_be_bytes(), first].concat());
 }
 
-/// The removal of a record with all its pieces.
 pub(super) fn remove_batch(tree: &Tree, key: &[u8]) -> sled::Result<Batch> {
     let mut batch = Batch::default();
     if let Some(head) = tree.get(head_key(key))? {
@@ -41,7 +40,7 @@ pub(super) fn remove_batch(tree: &Tree, key: &[u8]) -> sled::Result<Batch> {
     Ok(batch)
 }
 
-/// A record's bytes; none where pieces are missing.
+/// Joins the pieces of a record; none if any is missing.
 pub(super) fn join_pieces(tree: &Tree, key: &[u8], head: &[u8]) -> sled::Result<Option<Vec<u8>>> {
     let Some((count, first)) = further_pieces(head) else { return Ok(None) };
     let mut bytes = first.to_vec();

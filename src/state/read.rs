@@ -1,4 +1,4 @@
-//! A state folder as processes have it that only read it, and as those open it that wait for others.
+//! Opens a state folder only to read it, or after waiting for another process.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -7,51 +7,45 @@ use std::time::{Duration, Instant};
 use camino::Utf8Path;
 
 use super::cache::Cache;
-use super::events::{self, Events};
-use super::folder::{self, Use, Wait};
+use super::events::{self, EventLog};
+use super::folder::{self, FolderUse, LockWait};
 use super::kubeconfigs::Kubeconfigs;
-use super::lines::Lines;
-use super::recall::Recalled;
+use super::lines::AppendFile;
+use super::recall::ResourceRecordCache;
 use super::registry::Registry;
-use super::snapshot::Standing;
-use super::tokens::Tokens;
+use super::snapshot::SnapshotFreshness;
+use super::tokens::TokenStore;
 use super::{State, StateError, finish_restore, open};
 use crate::parallel::locked;
 
-/// How long a reader waits for another process to bring the snapshot up to date, which takes a moment.
-const MOMENT: Duration = Duration::from_secs(5);
+/// How long a reader waits for another process to update the snapshot. That usually takes a moment.
+const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How often it looks.
+/// The polling interval.
 const AGAIN: Duration = Duration::from_millis(20);
 
 impl State {
-    /// Opens a state folder as [`State::open`] does, and waits where another process uses it.
-    ///
-    /// # Errors
-    /// As [`State::open`].
-    pub fn open_after(dir: &Utf8Path, wait: &mut Wait<'_>) -> Result<State, StateError> {
-        wait.until_free(|| State::open(dir))
+    /// Opens a state folder as [`State::open`] does, and waits while another process uses it.
+    pub fn open_after(dir: &Utf8Path, wait: &mut LockWait<'_>) -> Result<State, StateError> {
+        wait.retry_while_locked(|| State::open(dir))
     }
 
-    /// The same, and makes no folder: where nothing was ever applied, nothing is left behind.
-    ///
-    /// # Errors
-    /// As [`State::open`].
-    pub fn open_existing(dir: &Utf8Path, wait: &mut Wait<'_>) -> Result<Option<State>, StateError> {
+    /// As [`State::open_after`], but creates no folder: none if nothing was ever applied.
+    pub fn open_existing(dir: &Utf8Path, wait: &mut LockWait<'_>) -> Result<Option<State>, StateError> {
         finish_restore(dir)?;
         open::refuse_without_registry(dir)?;
         if State::exists(dir) { State::open_after(dir, wait).map(Some) } else { Ok(None) }
     }
 
-    /// Reads a state folder without taking it: other processes go on, and the folder may be one that can't be written. What is
-    /// recorded in what this gives stays in memory. None where nothing was ever recorded.
+    /// Reads a state folder without locking it: other processes go on, and the folder may be read-only.
+    /// Writes to the returned state stay in memory. None if nothing was ever recorded.
     ///
     /// # Errors
-    /// When something of it can't be read, or the registry is damaged or of a newer version.
+    /// When something in it can't be read, or the registry is damaged or of a newer version.
     pub fn read(dir: &Utf8Path) -> Result<Option<State>, StateError> {
         finish_restore(dir)?;
         open::refuse_without_registry(dir)?;
-        // Readers need neither, but a folder that an apply will refuse is no good one.
+        // Readers use neither file, but report what the next apply would refuse.
         for name in [open::AUDIT, events::FILE] {
             folder::plain_file(&dir.join(name))?;
         }
@@ -63,60 +57,61 @@ impl State {
         Ok(Some(State {
             registry: Mutex::new(registry),
             kubeconfigs: Mutex::new(Kubeconfigs::of(dir)),
-            tokens: Tokens::read(dir)?,
-            audit: Mutex::new(Lines::unopened(dir.join(open::AUDIT))),
+            tokens: TokenStore::read(dir)?,
+            audit: Mutex::new(AppendFile::unopened(dir.join(open::AUDIT))),
             cache: Cache::read(dir, installation)?,
             writes: Mutex::new(BTreeMap::new()),
-            recalled: Mutex::new(Recalled::default()),
-            events: Mutex::new(Events::unopened(dir)),
+            recalled: Mutex::new(ResourceRecordCache::default()),
+            events: Mutex::new(EventLog::unopened(dir)),
             warnings: Mutex::new(warnings),
             lock: None,
         }))
     }
 
-    /// Leaves what readers read, where anything was written since that was done last.
-    pub fn leave_snapshot(&self) {
+    /// Writes the snapshot for readers, if anything was written since the last one.
+    pub fn write_snapshot(&self) {
         if self.cache.is_ahead() {
             let registry_lines = locked(&self.registry).count;
-            self.cache.leave_snapshot(registry_lines);
+            self.cache.write_snapshot(registry_lines);
         }
     }
 }
 
 impl Drop for State {
     fn drop(&mut self) {
-        self.leave_snapshot();
+        self.write_snapshot();
     }
 }
 
-/// Sees that the snapshot has what was recorded before the process that writes now began. Says what it lacks.
+/// Makes sure that the snapshot has everything recorded before the current writer began. Returns warnings
+/// about what it lacks.
 fn bring_up_to_date(dir: &Utf8Path) -> Vec<String> {
     let (begin, mut mended) = (Instant::now(), Vec::new());
     loop {
-        let standing = Standing::of(dir);
-        if standing == Standing::Same {
+        let standing = SnapshotFreshness::of(dir);
+        if standing == SnapshotFreshness::Same {
             return mended;
         }
         match (&standing, folder::used_by(dir)) {
-            (Standing::Behind(Some(writer)), Use::Held(Some(holder))) if *writer == holder => {
+            (SnapshotFreshness::Behind(Some(writer)), FolderUse::Held(Some(holder))) if *writer == holder => {
                 return vec![format!(
                     "process {holder} is working on what is recorded in `{dir}`: shown is what was recorded before it began"
                 )];
             }
-            // The process that wrote was killed, or a file was lost. Whoever opens the folder mends that.
-            (_, Use::Free) => match State::open(dir) {
+            // The last writer was killed, or a file was lost. Opening the folder repairs both.
+            (_, FolderUse::Free) => match State::open(dir) {
                 Ok(state) => {
-                    state.leave_snapshot();
+                    state.write_snapshot();
                     mended = state.warnings();
                 }
-                Err(StateError::Locked { .. }) if begin.elapsed() < MOMENT => {}
+                Err(StateError::Locked { .. }) if begin.elapsed() < SNAPSHOT_TIMEOUT => {}
                 Err(error) => return vec![lacking(dir, &error.to_string())],
             },
-            // It has begun to use the folder just now, and mends it first.
-            (_, Use::Held(_)) if begin.elapsed() < MOMENT => {}
-            (_, Use::Held(_)) => return vec![lacking(dir, "another process is using it")],
+            // The other process has just opened the folder, and updates the snapshot first.
+            (_, FolderUse::Held(_)) if begin.elapsed() < SNAPSHOT_TIMEOUT => {}
+            (_, FolderUse::Held(_)) => return vec![lacking(dir, "another process is using it")],
         }
-        if begin.elapsed() > MOMENT {
+        if begin.elapsed() > SNAPSHOT_TIMEOUT {
             return vec![lacking(dir, "its cache can't be copied")];
         }
         std::thread::sleep(AGAIN);

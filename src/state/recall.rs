@@ -1,34 +1,31 @@
-//! What earlier rounds left, as planning needs it: the resources at once, and what each fleet holds when that is asked for.
+//! Reads records for planning: all resources at once, and the objects of a fleet on demand.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::de::IgnoredAny;
 
 use super::cache::Table;
-use super::records::{self, Detail, Object, Seen};
-use super::registry::Facts;
+use super::records::{self, AppliedObjectRecord, Detail, TargetRecord};
+use super::registry::RegistryContents;
 use super::{State, StateError, object_prefix, parse_object_key, text};
 use crate::catalog::{Recorded, RecordedFleet, RecordedObject, RecordedResource, Records};
 use crate::names::{FleetKey, ObjectKey, ResourceKey};
 use crate::parallel::locked;
 use crate::spec::SourceId;
 
-/// What is recorded of resources, as it was read last.
+/// The resource records of the last read.
 #[derive(Default)]
-pub(super) struct Recalled {
-    /// None where it has to be read.
+pub(super) struct ResourceRecordCache {
+    /// None if all have to be read.
     records: Option<Records>,
-    /// The resources whose records were written since.
+    /// The resources that were written since.
     touched: BTreeSet<ResourceKey>,
-    /// How often the cache had been opened again.
+    /// The cache's count of reopenings at the last read. Everything is read again when it has changed.
     reopened: u64,
 }
 
 impl State {
-    /// Everything that planning needs from earlier rounds.
-    ///
-    /// # Errors
-    /// When the cache fails.
+    /// Reads everything that planning needs from earlier rounds.
     pub fn recorded(&self) -> Result<Recorded, StateError> {
         let mut recorded = self.recorded_resources()?;
         for fleet in self.fleets()? {
@@ -38,12 +35,10 @@ impl State {
         Ok(recorded)
     }
 
-    /// The same but for what fleets hold, which is nearly all of it: that is read by [`State::recorded_fleet`].
-    ///
-    /// # Errors
-    /// When the cache fails.
+    /// As [`State::recorded`] without the objects of fleets, which are nearly all of it.
+    /// [`State::recorded_fleet`] reads those.
     pub fn recorded_resources(&self) -> Result<Recorded, StateError> {
-        // It is held first by all who hold both.
+        // Lock order: the registry before `recalled`.
         let registry = locked(&self.registry);
         let facts = &registry.facts;
         Ok(Recorded {
@@ -59,21 +54,17 @@ impl State {
         })
     }
 
-    /// What is recorded of one resource; none where nothing is.
-    ///
-    /// # Errors
-    /// When the cache fails.
     pub fn recorded_resource(&self, key: &ResourceKey) -> Result<Option<RecordedResource>, StateError> {
         let detail: Option<Detail> = self.cache.get(Table::Resources, text(key.clone()).as_bytes())?;
         let registry = locked(&self.registry);
         Ok(registry.facts.resources.get(key).map(|identity| records::join(identity, detail)))
     }
 
-    /// What is recorded of resources. All of it is read once, and from then on what was written since.
-    fn records(&self, facts: &Facts) -> Result<Records, StateError> {
+    /// Returns the records of all resources. Later calls read only what was written since.
+    fn records(&self, facts: &RegistryContents) -> Result<Records, StateError> {
         let mut recalled = locked(&self.recalled);
         let reopened = self.cache.reopened();
-        // What was written before it was opened again may be lost.
+        // Reopening the cache may have lost writes.
         let known = recalled.records.take().filter(|_| recalled.reopened == reopened);
         let touched = std::mem::take(&mut recalled.touched);
         let records = match known {
@@ -83,7 +74,7 @@ impl State {
                         Some(identity) => {
                             let detail = self.cache.get(Table::Resources, text(key.clone()).as_bytes())?;
                             let record = records::join(identity, detail);
-                            // They stay shared as long as nothing else is said.
+                            // Unchanged records stay shared.
                             if records.get(&key) != Some(&record) {
                                 records.insert(key, record);
                             }
@@ -96,11 +87,12 @@ impl State {
             }
             None => self.read_records(facts)?,
         };
-        *recalled = Recalled { records: Some(records.clone()), touched: BTreeSet::new(), reopened };
+        *recalled =
+            ResourceRecordCache { records: Some(records.clone()), touched: BTreeSet::new(), reopened };
         Ok(records)
     }
 
-    fn read_records(&self, facts: &Facts) -> Result<Records, StateError> {
+    fn read_records(&self, facts: &RegistryContents) -> Result<Records, StateError> {
         let (details, unreadable) = self.cache.scan::<Detail>(Table::Resources, b"")?;
         let mut details: BTreeMap<Vec<u8>, Detail> = details.into_iter().collect();
         self.warn_unreadable(unreadable);
@@ -111,15 +103,12 @@ impl State {
         Ok(records.collect::<BTreeMap<_, _>>().into())
     }
 
-    /// What is recorded of these resources was written, or that was tried: it is read again. To be said when it is over.
+    /// Marks resources to be read again. Call it after a write, even one that failed.
     pub(super) fn touched(&self, keys: impl IntoIterator<Item = ResourceKey>) {
         locked(&self.recalled).touched.extend(keys);
     }
 
-    /// The fleets of whose target anything is recorded.
-    ///
-    /// # Errors
-    /// When the cache fails.
+    /// The fleets with any record about their target.
     pub fn fleets(&self) -> Result<BTreeSet<FleetKey>, StateError> {
         let (targets, _) = self.cache.scan::<IgnoredAny>(Table::Targets, b"")?;
         let seen = targets.into_iter().map(|(key, _)| key);
@@ -128,18 +117,11 @@ impl State {
         Ok(keys.filter_map(|key| FleetKey::try_from(key).ok()).collect())
     }
 
-    /// What is recorded of one fleet's target.
-    ///
-    /// # Errors
-    /// When the cache fails.
     pub fn recorded_fleet(&self, fleet: &FleetKey) -> Result<RecordedFleet, StateError> {
         self.recorded_objects(fleet, |_| true)
     }
 
-    /// What is recorded of those objects of a fleet that are in a namespace, and of the namespace.
-    ///
-    /// # Errors
-    /// When the cache can't be read.
+    /// Reads the recorded objects of a fleet in one namespace, and the namespace itself.
     pub fn recorded_namespace(&self, fleet: &FleetKey, name: &str) -> Result<RecordedFleet, StateError> {
         self.recorded_objects(fleet, |key| {
             let is_it = |key: ObjectKey| match key.namespace {
@@ -155,9 +137,9 @@ impl State {
         fleet: &FleetKey,
         is_wanted: impl Fn(&[u8]) -> bool,
     ) -> Result<RecordedFleet, StateError> {
-        let seen: Option<Seen> = self.cache.get(Table::Targets, fleet.to_string().as_bytes())?;
+        let seen: Option<TargetRecord> = self.cache.get(Table::Targets, fleet.to_string().as_bytes())?;
         let (found, unreadable) =
-            self.cache.scan_if::<Object>(Table::Objects, &object_prefix(fleet), is_wanted)?;
+            self.cache.scan_if::<AppliedObjectRecord>(Table::Objects, &object_prefix(fleet), is_wanted)?;
         let count = found.len();
         let objects: BTreeMap<_, _> =
             found.into_iter().filter_map(|(key, it)| Some((parse_object_key(&key)?.1, it.into()))).collect();
@@ -173,18 +155,11 @@ impl State {
         }
     }
 
-    /// Whether any object is recorded for a fleet.
-    ///
-    /// # Errors
-    /// When the cache can't be read.
     pub fn has_objects(&self, fleet: &FleetKey) -> Result<bool, StateError> {
         self.cache.has_any(Table::Objects, &object_prefix(fleet))
     }
 
-    /// The objects that are recorded for a fleet. Those that can't be read are left out.
-    ///
-    /// # Errors
-    /// When the cache can't be read.
+    /// The recorded objects of a fleet. Unreadable ones are left out.
     pub fn objects(&self, fleet: &FleetKey) -> Result<BTreeMap<ObjectKey, RecordedObject>, StateError> {
         Ok(self.recorded_fleet(fleet)?.objects)
     }

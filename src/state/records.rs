@@ -1,6 +1,6 @@
-//! What is on disk, in types of its own, so that the core's types can change without old folders becoming unreadable.
+//! The types on disk. The core's types can change without making old folders unreadable.
 //!
-//! Unknown fields are left out of account, so a field may be added without a new version where losing it does no harm.
+//! Unknown fields are ignored, so a field whose loss does no harm can be added without a new version.
 
 use std::collections::BTreeMap;
 
@@ -21,19 +21,19 @@ use crate::problem::Origin;
 /// The version of the records in `registry.jsonl` and `audit.jsonl`, and of the cache.
 pub(super) const VERSION: u32 = 1;
 
-/// The version of a line, which is read before anything else of it.
+/// The version of a line, which is parsed before anything else.
 #[derive(Deserialize)]
-pub(super) struct Versioned {
+pub(super) struct LineVersion {
     pub(super) v: u32,
 }
 
-/// One line of `registry.jsonl`: something that happened and can't be found out again elsewhere.
+/// A line of `registry.jsonl`: a fact that can't be derived from anything else.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "kebab-case")]
-pub(super) enum Entry {
+pub(super) enum RegistryLine {
     Installation { id: Uuid },
     Source { source: String },
-    Resource(Identity),
+    Resource(ResourceIdentity),
     Removed { key: ResourceKey, at: Timestamp, generation: u32 },
     Deletion { fleet: FleetKey, cluster: ResourceKey, at: Timestamp },
     Approval { fleet: FleetKey, id: String, by: String, at: Timestamp },
@@ -41,30 +41,29 @@ pub(super) enum Entry {
     TokensMade,
 }
 
-impl Entry {
-    /// The resource of whose record it changes anything.
+impl RegistryLine {
+    /// The resource whose record this line changes.
     pub(super) fn resource(&self) -> Option<&ResourceKey> {
         match self {
-            Entry::Resource(identity) => Some(&identity.key),
-            Entry::Removed { key, .. } => Some(key),
-            Entry::Deletion { cluster, .. } => Some(cluster),
-            Entry::Installation { .. }
-            | Entry::Source { .. }
-            | Entry::Approval { .. }
-            | Entry::ApprovalUsed { .. }
-            | Entry::TokensMade => None,
+            RegistryLine::Resource(identity) => Some(&identity.key),
+            RegistryLine::Removed { key, .. } => Some(key),
+            RegistryLine::Deletion { cluster, .. } => Some(cluster),
+            RegistryLine::Installation { .. }
+            | RegistryLine::Source { .. }
+            | RegistryLine::Approval { .. }
+            | RegistryLine::ApprovalUsed { .. }
+            | RegistryLine::TokensMade => None,
         }
     }
 
-    /// The entry as a line, with its checksum in front.
     pub(super) fn to_line(&self) -> String {
         entries::summed(&with_version(self))
     }
 }
 
-/// Writes a record as one line of JSON that says its version.
+/// Serializes a record with its version as one line of JSON.
 pub(super) fn with_version<T: Serialize>(record: &T) -> String {
-    // Records hold strings, numbers and maps with string keys, so there is no error to pass on.
+    // Records consist of strings, numbers and maps with string keys, so this can't fail.
     let mut value = serde_json::to_value(record).unwrap_or_default();
     if let Some(object) = value.as_object_mut() {
         object.insert("v".to_owned(), VERSION.into());
@@ -72,9 +71,9 @@ pub(super) fn with_version<T: Serialize>(record: &T) -> String {
     value.to_string()
 }
 
-/// What makes a resource this resource.
+/// The part of a resource's record that can't be rebuilt. It is kept in the registry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Identity {
+pub(super) struct ResourceIdentity {
     pub(super) key: ResourceKey,
     pub(super) id: Uuid,
     pub(super) created_at: Timestamp,
@@ -93,25 +92,24 @@ pub(super) struct Identity {
     pub(super) suspicion: Option<String>,
 }
 
-impl Identity {
-    /// Whether it is a fleet or a cluster on it.
+impl ResourceIdentity {
     pub(super) fn is_on(&self, fleet: &FleetKey) -> bool {
         let named = self.immutable.get("/infrastructure").and_then(Value::as_str);
         let is_cluster = self.key.kind == Kind::Cluster && self.key.organization == fleet.organization;
         self.key == fleet.resource() || (is_cluster && named == Some(fleet.fleet.as_str()))
     }
 
-    /// Whether anything guards it against deletion that didn't when it was as `before`.
+    /// Whether a guard against deletion was added since the resource was recorded as `before`.
     pub(super) fn is_guarded_since(&self, before: Option<&RecordedResource>) -> bool {
-        let bare = Identity { protected: false, suspended: false, suspicion: None, ..self.clone() };
+        let bare = ResourceIdentity { protected: false, suspended: false, suspicion: None, ..self.clone() };
         bare.clone().guarded_since(before, self) != bare
     }
 
-    /// The same with whatever guards it against deletion that was recorded since it was as `before`.
-    pub(super) fn guarded_since(self, before: Option<&RecordedResource>, known: &Identity) -> Self {
+    /// Adds the guards against deletion in `known` that `before` did not have yet.
+    pub(super) fn guarded_since(self, before: Option<&RecordedResource>, known: &ResourceIdentity) -> Self {
         let had = |guard: fn(&RecordedResource) -> bool| before.is_some_and(guard);
         let suspicion = known.suspicion.clone().filter(|_| !had(|before| before.suspicion.is_some()));
-        Identity {
+        ResourceIdentity {
             protected: self.protected || (known.protected && !had(|before| before.protected)),
             suspended: self.suspended || (known.suspended && !had(|before| before.suspended)),
             suspicion: self.suspicion.or(suspicion),
@@ -120,27 +118,27 @@ impl Identity {
     }
 }
 
-/// The rest of what is remembered of a resource: all of it can be had again from the specs.
+/// The rest of a resource's record, kept in the cache: all of it can be rebuilt from the specs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Detail {
     updated_at: Timestamp,
     #[serde(default)]
-    last_good: Option<Good>,
+    last_good: Option<LastGoodRecord>,
     #[serde(default)]
-    secrets: BTreeMap<String, Mark>,
+    secrets: BTreeMap<String, SecretMarkRecord>,
     #[serde(default)]
-    made_from: Option<Origins>,
+    made_from: Option<MadeFromRecord>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Good {
+struct LastGoodRecord {
     spec: Json,
     path: SpecPath,
     line: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Mark {
+struct SecretMarkRecord {
     #[serde(default)]
     fingerprint: Option<String>,
     #[serde(default)]
@@ -148,15 +146,15 @@ struct Mark {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Origins {
+struct MadeFromRecord {
     software: String,
     settings: Digest,
     #[serde(default)]
     references: BTreeMap<ResourceKey, Digest>,
 }
 
-/// Splits what is remembered of a resource into what the registry keeps and what the cache keeps.
-pub(super) fn split(key: &ResourceKey, resource: &RecordedResource) -> (Identity, Detail) {
+/// Splits a resource's record into the parts for the registry and the cache.
+pub(super) fn split(key: &ResourceKey, resource: &RecordedResource) -> (ResourceIdentity, Detail) {
     let RecordedResource {
         id,
         created_at,
@@ -173,7 +171,7 @@ pub(super) fn split(key: &ResourceKey, resource: &RecordedResource) -> (Identity
         suspicion,
     } = resource.clone();
     let key = key.clone();
-    let identity = Identity {
+    let identity = ResourceIdentity {
         key,
         id,
         created_at,
@@ -185,11 +183,14 @@ pub(super) fn split(key: &ResourceKey, resource: &RecordedResource) -> (Identity
         suspended,
         suspicion,
     };
-    let last_good =
-        last_good.map(|LastGood { spec, origin, .. }| Good { spec, path: origin.path, line: origin.line });
-    let mark = |SecretMark { fingerprint, sealed }| Mark { fingerprint, sealed };
+    let last_good = last_good.map(|LastGood { spec, origin, .. }| LastGoodRecord {
+        spec,
+        path: origin.path,
+        line: origin.line,
+    });
+    let mark = |SecretMark { fingerprint, sealed }| SecretMarkRecord { fingerprint, sealed };
     let secrets = secrets.into_iter().map(|(field, trace)| (field, mark(trace))).collect();
-    let made_from = made_from.map(|MadeFrom { software, settings, references }| Origins {
+    let made_from = made_from.map(|MadeFrom { software, settings, references }| MadeFromRecord {
         software,
         settings,
         references,
@@ -197,9 +198,9 @@ pub(super) fn split(key: &ResourceKey, resource: &RecordedResource) -> (Identity
     (identity, Detail { updated_at, last_good, secrets, made_from })
 }
 
-/// Puts the halves together again. Without the cache's half, what it held is unknown.
-pub(super) fn join(identity: &Identity, detail: Option<Detail>) -> RecordedResource {
-    let Identity {
+/// Joins the two parts of a record. Without the cache's part, its content is unknown.
+pub(super) fn join(identity: &ResourceIdentity, detail: Option<Detail>) -> RecordedResource {
+    let ResourceIdentity {
         key: _,
         id,
         created_at,
@@ -214,10 +215,11 @@ pub(super) fn join(identity: &Identity, detail: Option<Detail>) -> RecordedResou
     let unknown =
         Detail { updated_at: created_at, last_good: None, secrets: BTreeMap::new(), made_from: None };
     let Detail { updated_at, last_good, secrets, made_from } = detail.unwrap_or(unknown);
-    let last_good = last_good.map(|Good { spec, path, line }| LastGood::new(spec, Origin { path, line }));
-    let trace = |Mark { fingerprint, sealed }| SecretMark { fingerprint, sealed };
+    let last_good =
+        last_good.map(|LastGoodRecord { spec, path, line }| LastGood::new(spec, Origin { path, line }));
+    let trace = |SecretMarkRecord { fingerprint, sealed }| SecretMark { fingerprint, sealed };
     let secrets = secrets.into_iter().map(|(field, mark)| (field, trace(mark))).collect();
-    let made_from = made_from.map(|Origins { software, settings, references }| MadeFrom {
+    let made_from = made_from.map(|MadeFromRecord { software, settings, references }| MadeFrom {
         software,
         settings,
         references,
@@ -239,9 +241,9 @@ pub(super) fn join(identity: &Identity, detail: Option<Detail>) -> RecordedResou
     }
 }
 
-/// An object that we made or began to make.
+/// An object that was applied or is being created.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Object {
+pub(super) struct AppliedObjectRecord {
     owner: ResourceKey,
     #[serde(default)]
     uid: Option<String>,
@@ -250,8 +252,8 @@ pub(super) struct Object {
     manifest: Option<Text>,
 }
 
-/// JSON that is kept as its text, so that reading a hundred thousand manifests takes none of them apart. Where the value
-/// itself was written, that is read.
+/// JSON stored as text, so that reading a hundred thousand manifests parses none of them. A value that was
+/// stored as such is accepted too.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Text {
@@ -266,7 +268,7 @@ impl From<Json> for Text {
 }
 
 impl Text {
-    /// The JSON; none where it is damaged, which is the same as lost.
+    /// Returns the JSON; none if it is damaged, which counts as lost.
     fn read(self) -> Option<Json> {
         match self {
             Text::Text(text) => Json::from_text(text),
@@ -275,26 +277,24 @@ impl Text {
     }
 }
 
-impl From<&RecordedObject> for Object {
-    fn from(object: &RecordedObject) -> Object {
+impl From<&RecordedObject> for AppliedObjectRecord {
+    fn from(object: &RecordedObject) -> AppliedObjectRecord {
         let RecordedObject { owner, uid, applied, manifest } = object.clone();
-        Object { owner, uid, applied, manifest: manifest.map(Text::from) }
+        AppliedObjectRecord { owner, uid, applied, manifest: manifest.map(Text::from) }
     }
 }
 
-impl From<Object> for RecordedObject {
-    fn from(Object { owner, uid, applied, manifest }: Object) -> RecordedObject {
+impl From<AppliedObjectRecord> for RecordedObject {
+    fn from(AppliedObjectRecord { owner, uid, applied, manifest }: AppliedObjectRecord) -> RecordedObject {
         RecordedObject { owner, uid, applied, manifest: manifest.and_then(Text::read) }
     }
 }
 
-/// What is remembered of a target as a whole.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Seen {
+pub(super) struct TargetRecord {
     pub(super) observed_at: Timestamp,
 }
 
-/// The status of a resource.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct StatusRecord {
     status: String,
@@ -315,17 +315,16 @@ struct ConditionRecord {
 }
 
 impl StatusRecord {
-    /// The record of a status and of what the next judgement has to remember.
+    /// Builds the record of a status, with the memory for the next judgement.
     pub(super) fn of(status: &ResourceStatus, memory: &impl Serialize) -> StatusRecord {
         let ResourceStatus { status, reason, conditions, since } = status.clone();
         let record = |Condition { kind, degraded, message }| ConditionRecord { kind, degraded, message };
         let conditions = conditions.into_iter().map(record).collect();
-        // What can't be written is forgotten, which costs little.
+        // A memory that can't be serialized is dropped; losing it does little harm.
         let memory = serde_json::to_value(memory).unwrap_or_default();
         StatusRecord { status: status.to_string(), reason, conditions, since, memory }
     }
 
-    /// What was to be remembered, where it can be read.
     pub(super) fn memory<T: DeserializeOwned>(self) -> Option<T> {
         serde_json::from_value(self.memory).ok()
     }
@@ -346,14 +345,14 @@ impl TryFrom<StatusRecord> for ResourceStatus {
     }
 }
 
-impl From<Approval> for Entry {
-    fn from(Approval { fleet, id, by, at }: Approval) -> Entry {
-        Entry::Approval { fleet, id, by, at }
+impl From<Approval> for RegistryLine {
+    fn from(Approval { fleet, id, by, at }: Approval) -> RegistryLine {
+        RegistryLine::Approval { fleet, id, by, at }
     }
 }
 
-impl From<Deletion> for Entry {
-    fn from(Deletion { fleet, cluster, at }: Deletion) -> Entry {
-        Entry::Deletion { fleet, cluster, at }
+impl From<Deletion> for RegistryLine {
+    fn from(Deletion { fleet, cluster, at }: Deletion) -> RegistryLine {
+        RegistryLine::Deletion { fleet, cluster, at }
     }
 }

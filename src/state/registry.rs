@@ -1,6 +1,6 @@
-//! What can't be found out again when it is lost: ids, protection, what was deleted and what was approved.
+//! The registry: ids, protection, deletions and approvals, which can't be recovered when lost.
 //!
-//! It is kept as a file of events, `registry.jsonl`, and as what follows from them in memory.
+//! It is an append-only file, `registry.jsonl`, and its content in memory.
 
 use std::collections::BTreeMap;
 
@@ -9,61 +9,59 @@ use jiff::{SignedDuration, Timestamp};
 use tempfile::NamedTempFile;
 use uuid::Uuid;
 
-use super::lines::{Lines, read_whole};
-use super::records::{Entry, Identity};
+use super::lines::{AppendFile, read_whole};
+use super::records::{RegistryLine, ResourceIdentity};
 use super::{StateError, entries, folder, snapshot};
 use crate::catalog::{Approval, Deletion};
 use crate::names::ResourceKey;
 
-/// The registry's file.
 pub(super) const FILE: &str = "registry.jsonl";
 
-/// How much longer the file may be than what follows from it before it is written anew.
+/// The file is compacted when it has more than twice the lines it needs, plus this many.
 const SLACK: usize = 1000;
 
-/// How long a deletion is kept after the newest one when the file is written anew. The limit on deletions looks back
-/// one hour.
+/// Compaction keeps deletions that are at most this much older than the last one. The limit on deletions
+/// considers one hour.
 const DELETIONS_KEPT: SignedDuration = SignedDuration::from_hours(24);
 
-/// How long an approval is kept after the newest one: the longest that the settings let one hold.
+/// Compaction keeps approvals that are at most this much older than the newest one: the longest validity that
+/// the settings allow.
 const APPROVALS_KEPT: SignedDuration = SignedDuration::from_hours(168);
 
-/// What follows from the file.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Facts {
+pub(super) struct RegistryContents {
     pub(super) installation: Option<Uuid>,
     pub(super) source: Option<String>,
-    pub(super) resources: BTreeMap<ResourceKey, Identity>,
+    pub(super) resources: BTreeMap<ResourceKey, ResourceIdentity>,
     pub(super) generations: BTreeMap<ResourceKey, u32>,
     pub(super) deletions: Vec<Deletion>,
     pub(super) approvals: Vec<Approval>,
-    /// Whether any token was ever made.
+    /// Whether any token was ever created.
     pub(super) tokens_made: bool,
-    /// When each resource was last deleted, so that writing the file anew loses nothing.
+    /// The time of each resource's last deletion, so that compaction loses nothing.
     removed_at: BTreeMap<ResourceKey, Timestamp>,
 }
 
-/// The file and what follows from it.
+/// The file and its content.
 pub(super) struct Registry {
-    lines: Lines,
-    pub(super) facts: Facts,
-    /// How many lines it has.
+    lines: AppendFile,
+    pub(super) facts: RegistryContents,
     pub(super) count: usize,
 }
 
 impl Registry {
-    /// Opens the registry of a state folder, and makes it where there is none. Mends what a crash left: a last line that
-    /// was cut short. The second part says what was.
+    /// Opens the registry of a state folder, and creates it if it is missing. A last line that a crash cut
+    /// short is repaired. Returns warnings too.
     pub(super) fn open(dir: &Utf8Path) -> Result<(Registry, Vec<String>), StateError> {
         let path = dir.join(FILE);
-        let (mut lines, bytes, exposed) = Lines::open(path.clone())?;
+        let (mut lines, bytes, exposed) = AppendFile::open(path.clone())?;
         let (facts, count) = read(&path, &bytes)?;
         refuse_cut_short(dir, snapshot::registry_lines(dir), &facts, count)?;
         let mut mended: Vec<String> = Vec::new();
-        mended.extend(entries::repair::<Entry>(&mut lines, &bytes)?);
+        mended.extend(entries::repair::<RegistryLine>(&mut lines, &bytes)?);
         let mut registry = Registry { lines, facts, count };
         if count > 2 * registry.facts.entries().len() + SLACK {
-            // It is as good as it was, and longer.
+            // A failed compaction only leaves the file longer than necessary.
             let compacted = registry.compact(dir);
             mended.extend(
                 compacted.err().map(|error| format!("the registry stays longer than it need be: {error}")),
@@ -72,45 +70,46 @@ impl Registry {
         Ok((registry, exposed.into_iter().chain(mended).collect()))
     }
 
-    /// Reads the registry of a state folder without opening it: nothing can be added, and nothing is mended. None where there
-    /// is none.
+    /// Reads the registry without opening it: nothing can be added or repaired. None if there is none.
     pub(super) fn read(dir: &Utf8Path) -> Result<Option<Registry>, StateError> {
         let path = dir.join(FILE);
-        // Another process may write meanwhile. What it adds after the lines were read is in no count from before that.
+        // Read the count first: lines that another process adds after this are not in it.
         let known = snapshot::registry_lines(dir);
         let Some(bytes) = read_whole(&path)? else { return Ok(None) };
         let (facts, count) = read(&path, &bytes)?;
         if refuse_cut_short(dir, known, &facts, count).is_err() {
-            // It may also have written the file anew, shorter, and taken the snapshot away first. What is cut short stays so.
+            // Another process may have compacted the file meanwhile, after deleting the snapshot. A file that
+            // really lost lines fails again.
             refuse_cut_short(dir, snapshot::registry_lines(dir), &facts, count)?;
         }
-        Ok(Some(Registry { lines: Lines::unopened(path), facts, count }))
+        Ok(Some(Registry { lines: AppendFile::unopened(path), facts, count }))
     }
 
-    /// Whether anything is known but the installation's id.
+    /// Whether anything besides the installation's id is recorded.
     pub(super) fn is_used(&self) -> bool {
-        self.facts != Facts { installation: self.facts.installation, ..Facts::default() }
+        self.facts
+            != RegistryContents { installation: self.facts.installation, ..RegistryContents::default() }
     }
 
-    /// That the registry doesn't say which installation it is of.
+    /// The error for a registry that lacks the installation's id.
     pub(super) fn without_installation(&self) -> StateError {
         let reason = "it doesn't say which installation it is of".to_owned();
         StateError::Damaged { path: self.lines.path().to_owned(), line: 1, reason }
     }
 
-    /// Makes something known, on disk first. All of it is, or none.
-    pub(super) fn add(&mut self, entries: Vec<Entry>) -> Result<(), StateError> {
+    /// Writes entries to disk, then applies them. Either all are recorded or none.
+    pub(super) fn add(&mut self, entries: Vec<RegistryLine>) -> Result<(), StateError> {
         if entries.is_empty() {
             return Ok(());
         }
-        let text: Vec<String> = entries.iter().map(Entry::to_line).collect();
+        let text: Vec<String> = entries.iter().map(RegistryLine::to_line).collect();
         self.lines.append(&text)?;
         self.count += text.len();
         entries.into_iter().for_each(|entry| self.facts.apply(entry));
         Ok(())
     }
 
-    /// Replaces the file by the shortest one with the same meaning, at once.
+    /// Replaces the file atomically by the shortest one with the same meaning.
     fn compact(&mut self, dir: &Utf8Path) -> Result<(), StateError> {
         let path = self.lines.path().to_owned();
         let mut text = String::new();
@@ -119,7 +118,7 @@ impl Registry {
             text.push('\n');
         }
         let replace = || {
-            // A temporary file is made 0600, as the registry has to be.
+            // Temporary files have mode 0600, which the registry needs.
             let mut file = NamedTempFile::new_in(dir)?;
             std::io::Write::write_all(&mut file, text.as_bytes())?;
             file.as_file().sync_all()?;
@@ -127,19 +126,19 @@ impl Registry {
         };
         snapshot::forget(dir).and_then(|()| replace()).map_err(StateError::io("write anew", &path))?;
         folder::sync(dir)?;
-        let (lines, bytes, _) = Lines::open(path.clone())?;
+        let (lines, bytes, _) = AppendFile::open(path.clone())?;
         (self.facts, self.count) = read(&path, &bytes)?;
         self.lines = lines;
         Ok(())
     }
 }
 
-/// A crash cuts no more than the last line. A registry that lacks others lost them otherwise, and going on without them would
-/// forget what is protected. `known` is what a snapshot says of it.
+/// Refuses a registry that lost lines. A crash damages at most the last line; going on without the others
+/// would forget what is protected. `known` is the count in the snapshot.
 fn refuse_cut_short(
     dir: &Utf8Path,
     known: Option<(Uuid, usize)>,
-    facts: &Facts,
+    facts: &RegistryContents,
     count: usize,
 ) -> Result<(), StateError> {
     let is_ours = |installation: Uuid| facts.installation == Some(installation);
@@ -149,85 +148,93 @@ fn refuse_cut_short(
     }
 }
 
-/// The whole records of a registry's bytes, and what follows from them.
-pub(super) fn whole_records(path: &Utf8Path, bytes: Vec<u8>) -> Result<(Vec<u8>, Facts), StateError> {
+/// The complete lines of a registry, and their content.
+pub(super) fn whole_records(
+    path: &Utf8Path,
+    bytes: Vec<u8>,
+) -> Result<(Vec<u8>, RegistryContents), StateError> {
     let (facts, _) = read(path, &bytes)?;
-    Ok((entries::whole::<Entry>(bytes), facts))
+    Ok((entries::whole::<RegistryLine>(bytes), facts))
 }
 
-/// Whether a registry's bytes say anything of resources. What can't be read may.
+/// Whether a registry records anything about resources. An unreadable one may.
 pub(super) fn remembers(path: &Utf8Path, bytes: &[u8]) -> bool {
     read(path, bytes).map_or(true, |(facts, _)| {
-        facts != Facts { installation: facts.installation, source: facts.source.clone(), ..Facts::default() }
+        facts
+            != RegistryContents {
+                installation: facts.installation,
+                source: facts.source.clone(),
+                ..RegistryContents::default()
+            }
     })
 }
 
-/// Reads a registry's bytes: what follows from them, and how many lines there were.
-fn read(path: &Utf8Path, bytes: &[u8]) -> Result<(Facts, usize), StateError> {
-    let mut facts = Facts::default();
+fn read(path: &Utf8Path, bytes: &[u8]) -> Result<(RegistryContents, usize), StateError> {
+    let mut facts = RegistryContents::default();
     let count = entries::read(path, bytes, |entry| facts.apply(entry))?;
     Ok((facts, count))
 }
 
-impl Facts {
-    /// The entry that takes a resource away.
-    pub(super) fn removal(&self, key: ResourceKey, at: Timestamp) -> Entry {
+impl RegistryContents {
+    pub(super) fn removal(&self, key: ResourceKey, at: Timestamp) -> RegistryLine {
         let generation = self.generations.get(&key).copied().unwrap_or(0).saturating_add(1);
-        Entry::Removed { key, at, generation }
+        RegistryLine::Removed { key, at, generation }
     }
 
-    fn apply(&mut self, entry: Entry) {
+    fn apply(&mut self, entry: RegistryLine) {
         match entry {
-            Entry::Installation { id } => self.installation = Some(id),
-            Entry::Source { source } => self.source = Some(source),
-            Entry::Resource(identity) => drop(self.resources.insert(identity.key.clone(), identity)),
-            Entry::Removed { key, at, generation } => {
+            RegistryLine::Installation { id } => self.installation = Some(id),
+            RegistryLine::Source { source } => self.source = Some(source),
+            RegistryLine::Resource(identity) => drop(self.resources.insert(identity.key.clone(), identity)),
+            RegistryLine::Removed { key, at, generation } => {
                 self.resources.remove(&key);
                 self.removed_at.insert(key.clone(), at);
                 self.generations.insert(key, generation);
             }
-            Entry::Deletion { fleet, cluster, at } => {
+            RegistryLine::Deletion { fleet, cluster, at } => {
                 if let Some(identity) = self.resources.get_mut(&cluster) {
                     identity.deleting = true;
                 }
                 let deletion = Deletion { fleet, cluster, at };
-                // The same line twice, as a copy of the file may have it, is one deletion.
+                // A copied file may have the same line twice; that is one deletion.
                 if !self.deletions.contains(&deletion) {
                     self.deletions.push(deletion);
                 }
             }
-            Entry::Approval { fleet, id, by, at } => {
+            RegistryLine::Approval { fleet, id, by, at } => {
                 self.approvals.retain(|approval| approval.id != id);
                 self.approvals.push(Approval { fleet, id, by, at });
             }
-            Entry::ApprovalUsed { id, at: _ } => self.approvals.retain(|approval| approval.id != id),
-            Entry::TokensMade => self.tokens_made = true,
+            RegistryLine::ApprovalUsed { id, at: _ } => self.approvals.retain(|approval| approval.id != id),
+            RegistryLine::TokensMade => self.tokens_made = true,
         }
     }
 
-    /// The shortest list of entries that these facts follow from.
-    fn entries(&self) -> Vec<Entry> {
+    /// The shortest list of lines with this content.
+    fn entries(&self) -> Vec<RegistryLine> {
         let newest = |times: Vec<Timestamp>| times.into_iter().max().unwrap_or(Timestamp::MIN);
-        // The last one, whatever the clock said at others: one that was ahead once may not make the latest seem old.
+        // The last line, not the latest timestamp: one timestamp of a clock that was ahead must not make
+        // recent deletions seem old.
         let last_deletion = self.deletions.last().map_or(Timestamp::MIN, |deletion| deletion.at);
         let last_approval = newest(self.approvals.iter().map(|approval| approval.at).collect());
         let is_recent = |last: Timestamp, at: Timestamp, kept| last.duration_since(at) <= kept;
 
-        let installation = self.installation.iter().map(|&id| Entry::Installation { id });
-        let source = self.source.iter().map(|source| Entry::Source { source: source.clone() });
-        let removed = self.generations.iter().map(|(key, &generation)| Entry::Removed {
+        let installation = self.installation.iter().map(|&id| RegistryLine::Installation { id });
+        let source = self.source.iter().map(|source| RegistryLine::Source { source: source.clone() });
+        let removed = self.generations.iter().map(|(key, &generation)| RegistryLine::Removed {
             key: key.clone(),
             at: self.removed_at.get(key).copied().unwrap_or(Timestamp::MIN),
             generation,
         });
         let deletions = self.deletions.iter().filter(|it| is_recent(last_deletion, it.at, DELETIONS_KEPT));
         let approvals = self.approvals.iter().filter(|it| is_recent(last_approval, it.at, APPROVALS_KEPT));
-        // A deletion marks its resource as going, and a removal takes it away: the resources come last, as they are.
-        let tokens = self.tokens_made.then_some(Entry::TokensMade);
+        // A deletion marks its resource as being deleted, and a removal removes it: so the resources come
+        // last, in their final form.
+        let tokens = self.tokens_made.then_some(RegistryLine::TokensMade);
         (installation.chain(source).chain(removed).chain(tokens))
-            .chain(deletions.cloned().map(Entry::from))
-            .chain(approvals.cloned().map(Entry::from))
-            .chain(self.resources.values().cloned().map(Entry::Resource))
+            .chain(deletions.cloned().map(RegistryLine::from))
+            .chain(approvals.cloned().map(RegistryLine::from))
+            .chain(self.resources.values().cloned().map(RegistryLine::Resource))
             .collect()
     }
 }

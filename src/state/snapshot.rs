@@ -1,8 +1,8 @@
 //! The snapshot of the cache, for processes that only read: one file, replaced by a rename.
 //!
-//! sled lets one process in at a time. Whoever writes the cache leaves a snapshot when it is done; from the first write
-//! until then, a mark beside it holds the number of that process. So readers need neither the lock nor a folder that they
-//! may write to.
+//! sled allows one process at a time. The writer of the cache leaves a snapshot when it is done. From its
+//! first write until then, a mark beside the snapshot contains its process id. So readers need neither the
+//! lock nor write access to the folder.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,58 +16,58 @@ use uuid::Uuid;
 use super::cache::{FOLDER, Key};
 use super::records::VERSION;
 
-/// The snapshot's file, in the folder of the cache, so that it goes wherever that goes.
+/// The snapshot's file. It is inside the cache's folder, so that both are moved and removed together.
 const FILE: &str = "snapshot";
 
-/// The mark: the cache is ahead of the snapshot. It holds the number of the process that writes.
+/// The mark that the cache is ahead of the snapshot. It contains the id of the writing process.
 const AHEAD: &str = "snapshot.behind";
 
-/// How a snapshot begins. The number is that of its form.
+/// The header. The number is the version of the format.
 const HEAD: &[u8] = b"streamfleet cache snapshot 1\n";
 
-/// What stands in the place of a table after the last record.
+/// The table number that marks the end of the records.
 const END: u8 = 0xff;
 
 /// Length of the checksum at the end, in bytes.
 const SUM: usize = 32;
 
-/// The records of one table.
 pub(super) type Records = BTreeMap<Key, Vec<u8>>;
 
-/// The records of all tables, in the order of the cache's.
+/// The records of all tables, in the order of the cache's tables.
 #[derive(Default)]
-pub(super) struct Snapshot {
+pub(super) struct CacheSnapshot {
     pub(super) tables: [Records; 5],
 }
 
-/// How the snapshot of a state folder stands to its cache.
+/// How the snapshot of a state folder compares to its cache.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Standing {
-    /// It has what the cache has, or there is no cache.
+pub(super) enum SnapshotFreshness {
+    /// Up to date, or there is no cache.
     Same,
-    /// A process has written the cache since. None where the mark doesn't say which.
+    /// A process has written the cache since; its id, if the mark has it.
     Behind(Option<u32>),
     /// There is a cache without a snapshot.
     Missing,
 }
 
-impl Standing {
-    pub(super) fn of(dir: &Utf8Path) -> Standing {
+impl SnapshotFreshness {
+    pub(super) fn of(dir: &Utf8Path) -> SnapshotFreshness {
         let folder = dir.join(FOLDER);
         if !folder.is_dir() {
-            return Standing::Same;
+            return SnapshotFreshness::Same;
         }
         match fs::read_to_string(folder.join(AHEAD)) {
-            Ok(text) => Standing::Behind(text.trim().parse().ok()),
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Standing::Behind(None),
-            Err(_) if folder.join(FILE).exists() => Standing::Same,
-            Err(_) => Standing::Missing,
+            Ok(text) => SnapshotFreshness::Behind(text.trim().parse().ok()),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => SnapshotFreshness::Behind(None),
+            Err(_) if folder.join(FILE).exists() => SnapshotFreshness::Same,
+            Err(_) => SnapshotFreshness::Missing,
         }
     }
 }
 
-/// The installation of the snapshot, and how many lines the registry had when it was left: there is none with fewer, since
-/// lines are only added to it. None where there is no snapshot.
+/// Reads the installation from the snapshot, and the number of lines that the registry had then. A registry
+/// with fewer lines has lost some: lines are only added, and compaction removes the snapshot first. None if
+/// there is no snapshot.
 pub(super) fn registry_lines(dir: &Utf8Path) -> Option<(Uuid, usize)> {
     let mut head = Vec::new();
     let length = HEAD.len() + size_of_val(&VERSION) + size_of::<Uuid>() + size_of::<u64>();
@@ -80,7 +80,7 @@ pub(super) fn registry_lines(dir: &Utf8Path) -> Option<(Uuid, usize)> {
     Some((Uuid::from_bytes(*installation), lines))
 }
 
-/// Takes the snapshot away before the registry is written anew, shorter.
+/// Removes the snapshot before the registry is compacted, since its line count would be too high.
 pub(super) fn forget(dir: &Utf8Path) -> io::Result<()> {
     match fs::remove_file(dir.join(FOLDER).join(FILE)) {
         Err(error) if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
@@ -90,23 +90,21 @@ pub(super) fn forget(dir: &Utf8Path) -> io::Result<()> {
     }
 }
 
-/// The files of a snapshot.
-pub(super) struct Place {
+pub(super) struct SnapshotFiles {
     folder: Utf8PathBuf,
 }
 
-impl Place {
-    /// Those in a cache's folder.
-    pub(super) fn of(folder: &Utf8Path) -> Place {
-        Place { folder: folder.to_owned() }
+impl SnapshotFiles {
+    pub(super) fn of(folder: &Utf8Path) -> SnapshotFiles {
+        SnapshotFiles { folder: folder.to_owned() }
     }
 
-    /// Says that the cache is about to be ahead of the snapshot.
+    /// Marks the cache as ahead of the snapshot. Call it before the first write.
     pub(super) fn mark(&self) -> io::Result<()> {
         fs::write(self.folder.join(AHEAD), std::process::id().to_string())
     }
 
-    /// Replaces the snapshot by what `fill` writes, and takes the mark away.
+    /// Replaces the snapshot with what `fill` writes, and removes the mark.
     pub(super) fn replace(
         &self,
         installation: Uuid,
@@ -132,8 +130,8 @@ impl Place {
         }
     }
 
-    /// Reads the snapshot of an installation. None where there is none, or it is damaged or of another installation.
-    pub(super) fn read(&self, installation: Uuid) -> io::Result<Option<Snapshot>> {
+    /// Reads the snapshot of an installation; none if it is missing, damaged, or of another installation.
+    pub(super) fn read(&self, installation: Uuid) -> io::Result<Option<CacheSnapshot>> {
         match fs::read(self.folder.join(FILE)) {
             Ok(bytes) => Ok(parse(&bytes, installation)),
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
@@ -144,14 +142,13 @@ impl Place {
     }
 }
 
-/// Writes records and sums up what it wrote.
+/// Writes records and computes their checksum.
 pub(super) struct Writer {
     out: BufWriter<NamedTempFile>,
     sum: Sha256,
 }
 
 impl Writer {
-    /// Writes a record of a table.
     pub(super) fn record(&mut self, table: u8, key: &[u8], value: &[u8]) -> io::Result<()> {
         self.bytes(&[table])?;
         for part in [key, value] {
@@ -168,14 +165,14 @@ impl Writer {
     }
 }
 
-fn parse(bytes: &[u8], installation: Uuid) -> Option<Snapshot> {
+fn parse(bytes: &[u8], installation: Uuid) -> Option<CacheSnapshot> {
     let (content, sum) = bytes.split_at_checked(bytes.len().checked_sub(SUM)?)?;
     if Sha256::digest(content).as_slice() != sum {
         return None;
     }
     let rest = content.strip_prefix(HEAD)?.strip_prefix(&VERSION.to_le_bytes())?;
     let (_, mut rest) = rest.strip_prefix(installation.as_bytes())?.split_first_chunk::<8>()?;
-    let mut snapshot = Snapshot::default();
+    let mut snapshot = CacheSnapshot::default();
     loop {
         let (&table, after) = rest.split_first()?;
         if table == END {
@@ -187,7 +184,7 @@ fn parse(bytes: &[u8], installation: Uuid) -> Option<Snapshot> {
     }
 }
 
-/// The next part of a record, with its length in front.
+/// Reads a length and that many bytes.
 fn part<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (length, after) = rest.split_first_chunk::<4>()?;
     let (part, after) = after.split_at_checked(usize::try_from(u32::from_le_bytes(*length)).ok()?)?;

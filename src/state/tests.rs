@@ -1,4 +1,4 @@
-//! The state folder through what its users see, and through what crashes and people do to its files.
+//! Tests of the state folder as its users see it, and after crashes and manual changes to its files.
 
 mod damage;
 mod events;
@@ -20,12 +20,12 @@ use crate::names::{Digest, Kind};
 use crate::plan::Verb;
 use crate::problem::Origin;
 
-/// Restores, and waits for no other process.
-fn restore(dir: &Utf8Path, archive: &Archive) -> Result<Restored, NotRestored> {
-    super::restore(dir, archive, &mut Wait { at_most: std::time::Duration::ZERO, tell: &mut |_| {} })
+/// Restores without waiting for other processes.
+fn restore(dir: &Utf8Path, archive: &Archive) -> Result<RestoreReport, RestoreError> {
+    super::restore(dir, archive, &mut LockWait { at_most: std::time::Duration::ZERO, tell: &mut |_| {} })
 }
 
-/// A folder that is removed afterwards, and the state folder in it that is not there yet.
+/// A temporary folder, and the path of a state folder in it that doesn't exist yet.
 fn place() -> (TempDir, Utf8PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let path = Utf8PathBuf::from_path_buf(dir.path().join("state")).unwrap();
@@ -89,7 +89,7 @@ fn object(name: &str) -> (ObjectKey, RecordedObject) {
     )
 }
 
-/// A state with one of everything.
+/// Fills a state with one of everything.
 fn fill(state: &State) {
     state.put_resource(&cluster("orders"), &resource(1)).unwrap();
     state.put_resource(&cluster("gone"), &resource(2)).unwrap();
@@ -97,7 +97,7 @@ fn fill(state: &State) {
     state.remove_resource(&cluster("gone"), time(11)).unwrap();
     let (key, object) = object("a");
     state.put_object(&fleet(), &key, &object).unwrap();
-    state.put_seen(&fleet(), time(7)).unwrap();
+    state.record_observation(&fleet(), time(7)).unwrap();
     state.set_source(&SourceId("/specs".into())).unwrap();
     for id in ["used", "open"] {
         state
@@ -148,7 +148,7 @@ fn what_was_recorded_is_there_after_a_restart() {
 #[test]
 fn looking_at_a_state_that_is_not_there_leaves_nothing_behind() {
     let (_dir, path) = place();
-    let mut wait = Wait { at_most: std::time::Duration::ZERO, tell: &mut |_| {} };
+    let mut wait = LockWait { at_most: std::time::Duration::ZERO, tell: &mut |_| {} };
     assert!(State::open_existing(&path, &mut wait).unwrap().is_none());
     assert!(State::read(&path).unwrap().is_none());
     assert!(!path.exists());
@@ -164,7 +164,7 @@ fn a_resource_made_anew_gets_an_id_of_its_own() {
     state.put_resource(&cluster("orders"), &RecordedResource { id: first, ..resource(1) }).unwrap();
     assert_eq!(state.recorded().unwrap().id_of(&cluster("orders")), first);
     for _ in 0..2 {
-        // The second removal is that of an interrupted round, and counts no further.
+        // The second removal repeats an interrupted one, and must not count again.
         state.remove_resource(&cluster("orders"), time(1)).unwrap();
     }
     assert_eq!(state.recorded().unwrap().generations[&cluster("orders")], 1);
@@ -195,7 +195,7 @@ fn what_is_recorded_is_read_once_and_follows_every_write() {
         write().unwrap();
         let known = state.recorded().unwrap();
         assert_ne!(known, before, "{number}");
-        *locked(&state.recalled) = Recalled::default();
+        *locked(&state.recalled) = ResourceRecordCache::default();
         assert_eq!(known, state.recorded().unwrap(), "{number}");
         before = known;
     }
@@ -212,7 +212,7 @@ fn a_deletion_that_is_interrupted_counts_once() {
     state.record_deletion(deletion(2)).unwrap();
     assert!(state.recorded().unwrap().resources[&cluster("orders")].deleting);
     assert_eq!(state.recorded().unwrap().deletions, [deletion(1)]);
-    // Made anew and deleted again is another deletion.
+    // Deleting a recreated cluster is a second deletion.
     state.remove_resource(&cluster("orders"), time(3)).unwrap();
     state.put_resource(&cluster("orders"), &resource(2)).unwrap();
     state.record_deletion(deletion(4)).unwrap();
@@ -227,7 +227,7 @@ fn forgetting_takes_a_fleet_with_all_that_is_on_it_and_nothing_else() {
     let (key, object) = object("a");
     for fleet in [&fleet(), &other] {
         state.put_object(fleet, &key, &object).unwrap();
-        state.put_seen(fleet, time(1)).unwrap();
+        state.record_observation(fleet, time(1)).unwrap();
     }
     let on = |fleet: &str, id| {
         let immutable = [("/infrastructure".to_owned(), json!(fleet))].into();
@@ -290,7 +290,7 @@ fn an_interrupted_step_is_in_the_journal() {
 #[test]
 fn events_are_numbered_bounded_and_followed_by_others() {
     let (_dir, path) = place();
-    let event = |number: u64| Event {
+    let event = |number: u64| RecordedEvent {
         number,
         at: time(0),
         actor: "ann@example.com".into(),
@@ -300,29 +300,28 @@ fn events_are_numbered_bounded_and_followed_by_others() {
         fleet: Some(fleet()),
         resource: Some(cluster("orders")),
         verb: Some(Verb::Create),
-        outcome: Outcome::Done,
+        outcome: EventOutcome::Done,
         what: "created".into(),
         why: "spec".into(),
     };
-    let numbers = |events: &[Event]| events.iter().map(|event| event.number).collect::<Vec<_>>();
+    let numbers = |events: &[RecordedEvent]| events.iter().map(|event| event.number).collect::<Vec<_>>();
     let mut follower = Follower::of(&path);
-    assert_eq!(follower.news().unwrap(), []);
+    assert_eq!(follower.unread_events().unwrap(), []);
     let state = State::open(&path).unwrap();
     state.record_events(vec![event(7), event(7)]);
-    // It is read while the state is another's.
-    assert_eq!(follower.news().unwrap(), [event(0), event(1)]);
-    assert_eq!(follower.news().unwrap(), []);
+    // The follower needs no lock.
+    assert_eq!(follower.unread_events().unwrap(), [event(0), event(1)]);
+    assert_eq!(follower.unread_events().unwrap(), []);
     drop(state);
 
-    // What a crash cut short is left out, and numbers go on behind it.
+    // A line cut short by a crash is ignored, and its number is reused.
     let file = path.join("events.jsonl");
     let cut = std::fs::read_to_string(&file).unwrap() + "{\"number\": 2, \"at\"";
     std::fs::write(&file, cut).unwrap();
-    assert_eq!(follower.news().unwrap(), []);
+    assert_eq!(follower.unread_events().unwrap(), []);
     let state = State::open(&path).unwrap();
     state.record_events(vec![event(0)]);
-    assert_eq!(numbers(&follower.news().unwrap()), [2]);
-    // The owner finds them without reading, and reads those that it wants.
+    assert_eq!(numbers(&follower.unread_events().unwrap()), [2]);
     let found =
         |state: &State| state.find_events(|mark| mark.organization.as_ref() == Some(&fleet().organization));
     assert_eq!(found(&state), [0, 1, 2]);
@@ -330,17 +329,17 @@ fn events_are_numbered_bounded_and_followed_by_others() {
     assert_eq!(state.events_from(1).unwrap(), [event(1), event(2)]);
     assert_eq!(state.events_from(3).unwrap(), []);
 
-    // When there are twice as many as are kept, the older half goes, and who follows misses nothing.
+    // When there are twice as many events as are kept, the older half is dropped, and a follower misses none.
     for first in (3..2 * EVENTS_KEPT as u64).step_by(1000) {
         state.record_events((first..first + 1000).map(event).collect());
     }
-    let news = numbers(&follower.news().unwrap());
+    let news = numbers(&follower.unread_events().unwrap());
     let last = *news.last().unwrap();
     assert!(news.len() >= EVENTS_KEPT && last > 2 * EVENTS_KEPT as u64, "{} {last}", news.len());
-    let all = numbers(&Follower::of(&path).news().unwrap());
+    let all = numbers(&Follower::of(&path).unread_events().unwrap());
     assert!((EVENTS_KEPT..2 * EVENTS_KEPT).contains(&all.len()) && all.last() == Some(&last));
     state.record_events(vec![event(0)]);
-    assert_eq!(numbers(&follower.news().unwrap()), [last + 1]);
+    assert_eq!(numbers(&follower.unread_events().unwrap()), [last + 1]);
     let left: Vec<_> = std::fs::read_dir(&path).unwrap().map(|it| it.unwrap().file_name()).collect();
     assert!(!left.iter().any(|name| name == "events.new"), "{left:?}");
     let kept = found(&state);
@@ -430,7 +429,7 @@ fn a_long_registry_is_written_anew_with_the_same_meaning() {
     assert!(lines() > 1200);
     let state = State::open(&path).unwrap();
     assert!(lines() < 10, "{}", lines());
-    // A deletion of two days ago no longer counts against any limit.
+    // Limits ignore a deletion of two days ago.
     expected.deletions.retain(|deletion| *deletion != old);
     assert_eq!(state.recorded().unwrap(), expected);
     drop(state);
@@ -438,7 +437,6 @@ fn a_long_registry_is_written_anew_with_the_same_meaning() {
     assert_eq!(mode(&path.join("registry.jsonl")), 0o600);
 }
 
-/// The permission bits of a file or folder.
 fn mode(path: &Utf8Path) -> u32 {
     use std::os::unix::fs::PermissionsExt as _;
     std::fs::metadata(path).unwrap().permissions().mode() & 0o777

@@ -28,13 +28,12 @@ use uuid::Uuid;
 use crate::names::FleetKey;
 use crate::parallel::locked;
 use crate::target::TargetError;
-use files::{Folders, Found};
-use inventory::{Entry, File, Inventory};
+use files::{Folders, PathContent};
+use inventory::{FileEntry, Inventory, ManifestFile};
 
-pub(super) use footprint::Footprint;
-pub use session::Session;
+pub(super) use footprint::FolderFootprint;
+pub use session::FolderSession;
 
-/// The folder of one fleet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirectoryTarget {
     output: Utf8PathBuf,
@@ -44,27 +43,23 @@ pub struct DirectoryTarget {
 }
 
 impl DirectoryTarget {
-    /// The folder of a fleet below an output folder, with the `path` of the fleet's spec and the installation that writes
-    /// there.
     pub fn new(output: Utf8PathBuf, fleet: FleetKey, path: Utf8PathBuf, installation: Uuid) -> Self {
         Self { output, fleet, path, installation }
     }
 
-    /// The fleet's folder, relative to the output folder.
     fn folder(&self) -> Utf8PathBuf {
         Utf8Path::new(self.fleet.organization.as_str()).join(self.fleet.fleet.as_str())
     }
 
-    /// The folder that takes the manifests.
     pub fn root(&self) -> Utf8PathBuf {
         self.full(&self.path)
     }
 
-    /// The file by which the folder remembers what is in it, where it is there. As long as it is, a later round may take
-    /// what it names for its own.
+    /// The full path of the inventory file, or none when there is no file. While it exists, a later round may
+    /// treat the files that it lists as ours.
     ///
     /// # Errors
-    /// When that can't be found out.
+    /// When the path can't be read.
     pub fn inventory(&self) -> Result<Option<Utf8PathBuf>, TargetError> {
         let path = self.full(Utf8Path::new(inventory::FILE));
         match path.symlink_metadata() {
@@ -74,24 +69,23 @@ impl DirectoryTarget {
         }
     }
 
-    /// The full path of something in the fleet's folder.
     fn full(&self, path: &Utf8Path) -> Utf8PathBuf {
         self.output.join(self.folder()).join(path)
     }
 
-    /// Looks at a path in the fleet's folder. Of all folders only the output folder may be a link.
-    fn look(&self, path: &Utf8Path) -> Result<Found, TargetError> {
+    /// Reads a path in the fleet's folder. Only the output folder itself may be a link.
+    fn look(&self, path: &Utf8Path) -> Result<PathContent, TargetError> {
         self.look_again(path, &mut Folders::new())
     }
 
-    /// The same as one of many looks at the same moment, which go through the same folders.
-    fn look_again(&self, path: &Utf8Path, passed: &mut Folders) -> Result<Found, TargetError> {
-        files::look(&self.output, &self.folder().join(path), passed)
+    /// Like [`Self::look`], for many paths at once: folders in `passed` aren't checked again.
+    fn look_again(&self, path: &Utf8Path, passed: &mut Folders) -> Result<PathContent, TargetError> {
+        files::inspect_path(&self.output, &self.folder().join(path), passed)
     }
 
-    /// A mistake as others may read it, in plans and records: with the path in the output folder. All of the path is for the
-    /// log, once until something else is wrong.
-    pub(in crate::target) fn told(&self, error: TargetError) -> TargetError {
+    /// Shortens an error for plans and records, whose readers need not know where the output folder is. The
+    /// full path is logged, once for each new error of a folder.
+    pub(in crate::target) fn publish_error(&self, error: TargetError) -> TargetError {
         static TOLD: Mutex<BTreeMap<Utf8PathBuf, String>> = Mutex::new(BTreeMap::new());
         let (folder, why) = (self.full(Utf8Path::new("")), error.to_string());
         if locked(&TOLD).insert(folder, why.clone()).as_ref() != Some(&why) {
@@ -103,14 +97,19 @@ impl DirectoryTarget {
     fn load(&self) -> Result<Inventory, TargetError> {
         let path = Utf8Path::new(inventory::FILE);
         match self.look(path)? {
-            Found::NotAFile => Err(TargetError::Foreign { path: self.full(path) }),
+            PathContent::NotAFile => Err(TargetError::Foreign { path: self.full(path) }),
             _ => Inventory::load(&self.full(Utf8Path::new("")), &self.fleet, self.installation),
         }
     }
 
-    /// The file that is known to be an object's, and what is there now. An intended file that is there was written before
-    /// a crash: nobody else has its content. None where nothing of the object was ever written.
-    fn current(&self, entry: &Entry, passed: &mut Folders) -> Result<Option<(File, Found)>, TargetError> {
+    /// The file that is known to hold an object, with its present content. An intended file that has the
+    /// intended content was written before a crash, so it is ours. None when no file was ever written for the
+    /// object.
+    fn current(
+        &self,
+        entry: &FileEntry,
+        passed: &mut Folders,
+    ) -> Result<Option<(ManifestFile, PathContent)>, TargetError> {
         if let Some(intended) = &entry.intended {
             let found = self.look_again(&intended.path, passed)?;
             if found.has(&intended.content) {

@@ -1,4 +1,4 @@
-//! What can go wrong on a target, and what a person does about it.
+//! Errors of targets, with hints for a person.
 
 use std::io;
 
@@ -7,99 +7,48 @@ use camino::{Utf8Path, Utf8PathBuf};
 use crate::names::{FleetKey, ObjectKey};
 use crate::target::KubeError;
 
-/// Why a target could not be read or written. The text says what was attempted and why it failed;
+/// Why a target couldn't be read or written. The message says what was attempted and why it failed;
 /// [`TargetError::hint`] says what to do next.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
-    /// The operating system refused something.
     #[error("cannot {attempted} `{path}`: {source}")]
-    Io {
-        /// What was attempted, as a verb.
-        attempted: &'static str,
-        /// The file or folder.
-        path: Utf8PathBuf,
-        /// Why it was refused.
-        source: io::Error,
-    },
-    /// The target's own memory can't be read.
+    Io { attempted: &'static str, path: Utf8PathBuf, source: io::Error },
     #[error("cannot read the inventory `{path}`: it is damaged ({reason})")]
-    Damaged {
-        /// The inventory's file.
-        path: Utf8PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// The target's own memory was written by a newer version of this software.
+    Damaged { path: Utf8PathBuf, reason: String },
     #[error(
         "cannot read the inventory `{path}`: a newer version of streamfleet wrote it (version {found}, this one reads up to {known})"
     )]
     Newer {
-        /// The inventory's file.
         path: Utf8PathBuf,
-        /// Its version.
         found: u32,
-        /// The newest version that this software reads.
+        /// The newest version that this build reads.
         known: u32,
     },
-    /// The target's own memory is another fleet's.
     #[error("cannot use the inventory `{path}`: it belongs to fleet {fleet}")]
-    AnotherFleet {
-        /// The inventory's file.
-        path: Utf8PathBuf,
-        /// The fleet that it belongs to.
-        fleet: FleetKey,
-    },
-    /// The target's own memory is another installation's.
+    AnotherFleet { path: Utf8PathBuf, fleet: FleetKey },
     #[error("cannot use the inventory `{path}`: another installation of streamfleet writes to this folder")]
-    AnotherInstallation {
-        /// The inventory's file.
-        path: Utf8PathBuf,
-    },
-    /// A file that isn't ours is in the way.
+    AnotherInstallation { path: Utf8PathBuf },
+    /// A foreign file is in the way.
     #[error("cannot write `{path}`: something that streamfleet did not make is there")]
-    Foreign {
-        /// The file.
-        path: Utf8PathBuf,
-    },
-    /// A file isn't the one that was planned for.
+    Foreign { path: Utf8PathBuf },
+    /// The file isn't the one that the plan was made for.
     #[error("cannot {attempted} `{path}`: it changed since the plan was made")]
-    Changed {
-        /// What was attempted, as a verb.
-        attempted: &'static str,
-        /// The file.
-        path: Utf8PathBuf,
-    },
-    /// A folder on the way to a file is a link or no folder.
+    Changed { attempted: &'static str, path: Utf8PathBuf },
     #[error("cannot write into `{path}`: it is a link or not a folder")]
-    NotAFolder {
-        /// What should be a folder.
-        path: Utf8PathBuf,
-    },
-    /// A name that can't be a file's.
+    NotAFolder { path: Utf8PathBuf },
     #[error("cannot name a file after {object}: `{part}` is no plain file name")]
     UnsafeName {
-        /// The object.
         object: ObjectKey,
-        /// The part of its name that isn't plain.
+        /// The part of the path that is no plain file name.
         part: String,
     },
-    /// A manifest that can't be written as YAML.
     #[error("cannot write {object} as YAML: {reason}")]
-    Yaml {
-        /// The object.
-        object: ObjectKey,
-        /// Why.
-        reason: String,
-    },
-    /// A Kubernetes cluster can't be used.
+    Yaml { object: ObjectKey, reason: String },
     #[error(transparent)]
     Kubernetes(Box<KubeError>),
-    /// A step that nothing was written down for.
+    /// A step whose intent was not recorded.
     #[error("cannot write {object}: its intent was not written down first")]
-    NotIntended {
-        /// The object.
-        object: ObjectKey,
-    },
+    NotIntended { object: ObjectKey },
 }
 
 impl From<KubeError> for TargetError {
@@ -109,7 +58,6 @@ impl From<KubeError> for TargetError {
 }
 
 impl TargetError {
-    /// Wraps a refusal of the operating system.
     pub(super) fn io(
         attempted: &'static str,
         path: &Utf8Path,
@@ -118,8 +66,8 @@ impl TargetError {
         move |source| TargetError::Io { attempted, path, source }
     }
 
-    /// The same for whoever reads plans and records: paths are told from a folder on, since where that is on this host is for
-    /// those to know who run it.
+    /// Shortens paths for plans and records: they become relative to `folder`, because only operators may
+    /// learn where it is on this host.
     pub(super) fn below(self, folder: &Utf8Path) -> TargetError {
         use TargetError::*;
         let short = |path: Utf8PathBuf| match path.strip_prefix(folder) {
@@ -129,7 +77,7 @@ impl TargetError {
             Err(_) => path,
         };
         match self {
-            // What is no answer of the system itself may name the path once more.
+            // An error without an OS code may contain the path in its text.
             Io { attempted, path, source } => {
                 let is_plain = source.raw_os_error().is_some();
                 let source = if is_plain { source } else { source.kind().into() };
@@ -146,7 +94,7 @@ impl TargetError {
         }
     }
 
-    /// Whether what was there may be gone for good, so that to forget it can be right.
+    /// Whether the target's content may be lost for good, so that forgetting it can be right.
     pub fn may_be_lost(&self) -> bool {
         match self {
             TargetError::Io { source, .. } => source.kind() != io::ErrorKind::PermissionDenied,
@@ -156,12 +104,11 @@ impl TargetError {
         }
     }
 
-    /// Whether it tells how an address was not reached, which is for those to know who run this.
+    /// Whether the error describes a failed connection, whose details only operators may see.
     pub fn is_unreached(&self) -> bool {
         matches!(self, TargetError::Kubernetes(error) if error.is_unreached())
     }
 
-    /// What to do next.
     pub fn hint(&self) -> &'static str {
         match self {
             TargetError::Io { source, .. } => match source.kind() {

@@ -12,13 +12,13 @@ mod fields;
 mod health;
 mod inventory;
 mod items;
-mod kept;
+mod kept_connection;
 mod leftovers;
 mod live;
 mod observe;
 mod preflight;
-mod pulse;
 mod retry;
+mod server_liveness;
 mod session;
 mod tally;
 #[cfg(test)]
@@ -39,36 +39,35 @@ use crate::parallel::locked;
 use crate::plan::ResourceMark;
 use crate::spec::kubeconfig::KubeAccess;
 use api::Api;
-use facts::Known;
+use facts::FactsCache;
 use inventory::Inventory;
-use watch::View;
+use watch::ClusterWatch;
 
-/// How many calls a session makes at a time: enough that a server has always something to do, and far less than the 200
-/// changes that one works on at a time by default (`--max-mutating-requests-inflight`).
+/// How many calls a session makes concurrently: enough to keep a server busy, and far below the 200
+/// concurrent changes that an API server allows by default (`--max-mutating-requests-inflight`).
 const AT_ONCE: usize = 32;
 
-pub use dry_run::Trial;
+pub use dry_run::DryRunStep;
 pub use error::KubeError;
-pub(in crate::target) use kept::Kept;
-pub use session::Session;
+pub(in crate::target) use kept_connection::KeptConnection;
+pub use session::ClusterSession;
 pub use tally::calls;
 
-/// What it takes to reach a fleet's Kubernetes cluster, and to know it again.
-pub struct Cluster {
-    /// What is used of the kubeconfig; otherwise why there is none, as the end of a sentence.
+/// How to reach a fleet's Kubernetes cluster, and how to recognize it.
+pub struct KubernetesCluster {
+    /// The used fields of the kubeconfig, or why there is none, as the end of a sentence.
     pub access: Result<KubeAccess, String>,
-    /// Whether a spec describes the fleet; none does where its file was removed.
     pub described: bool,
-    /// The cluster that the fleet is bound to, by the uid of its `kube-system`; none before the fleet was first applied.
+    /// The cluster that the fleet is bound to, as the UID of its `kube-system`. None before the fleet was
+    /// first applied.
     pub bound: Option<String>,
-    /// The clusters that other fleets are bound to.
     pub taken: Arc<BTreeMap<String, FleetKey>>,
-    /// The addresses that are allowed though a kubeconfig may not lead there by default.
+    /// Exceptions to the addresses that a kubeconfig may not lead to by default.
     pub allowed: Vec<AddressRange>,
 }
 
-impl Cluster {
-    /// Whether the cluster with this uid is the fleet's to use.
+impl KubernetesCluster {
+    /// Refuses a cluster that the fleet may not use. `found` is its UID.
     fn admit(&self, fleet: &FleetKey, found: &str) -> Result<(), KubeError> {
         if let Some(bound) = self.bound.clone().filter(|bound| bound != found) {
             return Err(KubeError::AnotherCluster { bound, found: found.to_owned() });
@@ -80,7 +79,7 @@ impl Cluster {
     }
 }
 
-/// A fleet, as another one is told of it: by name only within its organization.
+/// Names a fleet to another one: by its name only within the same organization.
 fn whose(fleet: &FleetKey, told: &FleetKey) -> String {
     match fleet.organization == told.organization {
         true => format!("fleet {fleet}"),
@@ -88,71 +87,65 @@ fn whose(fleet: &FleetKey, told: &FleetKey) -> String {
     }
 }
 
-/// The Kubernetes cluster of one fleet.
 #[derive(Clone)]
 pub struct KubernetesTarget {
     fleet: FleetKey,
     installation: Uuid,
-    cluster: Arc<Cluster>,
+    cluster: Arc<KubernetesCluster>,
     api: Arc<OnceCell<Arc<Api>>>,
-    /// What a running process is told of the cluster; none where it is asked each time.
-    view: Option<Arc<View>>,
-    /// What is known of the cluster beside our own objects.
-    facts: Arc<Known>,
-    /// The objects that the last look found ahead of the inventory: they were applied by a run that was killed, or that heard
-    /// no answer.
+    /// The watches of a daemon; none where the cluster is read each time.
+    view: Option<Arc<ClusterWatch>>,
+    facts: Arc<FactsCache>,
+    /// The objects that the last observation found newer than the inventory: a run applied them, then was
+    /// killed or got no answer.
     ahead: Arc<Mutex<BTreeSet<ObjectKey>>>,
 }
 
 impl KubernetesTarget {
-    /// The cluster of a fleet, with the installation that writes there. Nothing is connected to yet.
-    pub fn new(fleet: FleetKey, installation: Uuid, cluster: Cluster) -> Self {
+    /// Connects to nothing yet.
+    pub fn new(fleet: FleetKey, installation: Uuid, cluster: KubernetesCluster) -> Self {
         let (cluster, api, facts, ahead) =
             (Arc::new(cluster), Arc::default(), Arc::default(), Arc::default());
         Self { fleet, installation, cluster, api, view: None, facts, ahead }
     }
 
-    /// Puts other objects in the place of those that the last look found ahead of the inventory, and gives these.
     fn swap_ahead(&self, ahead: BTreeSet<ObjectKey>) -> BTreeSet<ObjectKey> {
         std::mem::replace(&mut *locked(&self.ahead), ahead)
     }
 
-    /// What the cluster remembers of resources.
     pub(in crate::target) async fn marks(&self) -> Result<BTreeMap<ResourceKey, ResourceMark>, KubeError> {
         self.while_planning(self.base()).await.map(|(_, inventory)| inventory.resources.all())
     }
 
-    /// Where the cluster remembers what of it is ours, for a person to find; none where nothing is. As long as it does, a later
-    /// round may take what is named there for its own.
+    /// The location of the cluster's inventory, for a person. None when there is no inventory. While it
+    /// exists, a later round may treat the objects that it lists as ours.
     ///
     /// # Errors
     /// When the cluster can't be reached, or isn't the fleet's.
     pub async fn inventory(&self) -> Result<Option<String>, KubeError> {
         match self.load().await {
             Ok((_, inventory)) if inventory.is_absent() => Ok(None),
-            // What can't be read is there all the same.
+            // An inventory that can't be read still exists.
             Ok(_) | Err(KubeError::Damaged { .. } | KubeError::Newer { .. }) => Ok(Some(inventory::place())),
             Err(error) => Err(error),
         }
     }
 
-    /// A number that changes with what is on the cluster; none where nobody watches it.
     pub(in crate::target) fn revision(&self) -> Option<u64> {
         self.view.as_ref()?.revision()
     }
 
-    /// A number that changes with what clusters are judged by; none where nobody watches that.
     pub(in crate::target) fn health_revision(&self) -> Option<u64> {
         self.view.as_ref()?.health_revision()
     }
 
-    /// The cluster's uid and what it remembers, as a running process was told of it.
+    /// The cluster's UID and inventory, from the watches where there are any.
     async fn base(&self) -> Result<(String, Arc<Inventory>), KubeError> {
         if let Some(view) = &self.view
             && let Some((found, inventory)) = view.base().await?
         {
             self.cluster.admit(&self.fleet, &found)?;
-            // Once the fleet was made there, an empty listing is asked about by name as any that lacks something.
+            // Once the fleet is bound, an empty list is not trusted: the inventory is read by name.
             if !inventory.is_absent() || self.cluster.bound.is_none() {
                 return Ok((found, inventory));
             }
@@ -160,7 +153,6 @@ impl KubernetesTarget {
         self.load().await.map(|(found, inventory)| (found, Arc::new(inventory)))
     }
 
-    /// Makes sure that the cluster is the fleet's, and reads what it remembers. Gives its uid, too.
     async fn load(&self) -> Result<(String, Inventory), KubeError> {
         let api = self.api().await?;
         let found = api.cluster().await?;
@@ -168,20 +160,19 @@ impl KubernetesTarget {
         Ok((found, Inventory::load(api, &self.fleet, self.installation).await?))
     }
 
-    /// Looks at the cluster, or asks it something, for a plan. In a process that runs on, other fleets are held up by it.
+    /// Runs a read for a plan. In the daemon it gets less time, because other fleets wait for it.
     pub(in crate::target) fn while_planning<'a, T: 'a>(
         &'a self,
         does: impl Future<Output = T> + 'a,
     ) -> impl Future<Output = T> + 'a {
-        // What is under way takes more room than a thread's stack has for several of it.
+        // Boxed: several of these futures would overflow a thread's stack.
         let does = Box::pin(does);
-        async move { if self.view.is_some() { retry::hastily(does).await } else { does.await } }
+        async move { if self.view.is_some() { retry::with_planning_timeout(does).await } else { does.await } }
     }
 
-    /// The connection, which is made when it is first asked for.
     async fn api(&self) -> Result<&Api, KubeError> {
         let connect = || async {
-            let Cluster { access, described, allowed, .. } = &*self.cluster;
+            let KubernetesCluster { access, described, allowed, .. } = &*self.cluster;
             let no_access =
                 |reason: &String| KubeError::NoAccess { reason: reason.clone(), described: *described };
             let access = access.as_ref().map_err(no_access)?;

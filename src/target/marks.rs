@@ -1,4 +1,5 @@
-//! What a target itself remembers of resources: their ids and protection, which outlive the state folder there.
+//! Marks: the ids and protection of resources in a target's inventory, which survive the loss of the state
+//! folder.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,28 +9,26 @@ use uuid::Uuid;
 use super::ResourceMark;
 use crate::names::{Identifier, ResourceKey};
 
-/// The resources that there are objects of.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(super) struct Marks(BTreeMap<ResourceKey, Mark>);
+pub(super) struct InventoryMarks(BTreeMap<ResourceKey, RememberedMark>);
 
-/// What is remembered of a resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Mark {
+struct RememberedMark {
     id: Uuid,
     protected: bool,
 }
 
-impl Marks {
-    /// Notes resources that something is about to be done for. Protection ends when what lifts it is done, and begins at
-    /// once.
+impl InventoryMarks {
+    /// Adds the marks of resources before their steps run. New protection starts at once; lifted protection
+    /// lasts until `refresh`.
     pub(super) fn announce(&mut self, marks: BTreeMap<ResourceKey, ResourceMark>) {
         for (resource, ResourceMark { id, protected }) in marks {
-            self.0.entry(resource).or_insert(Mark { id, protected }).protected |= protected;
+            self.0.entry(resource).or_insert(RememberedMark { id, protected }).protected |= protected;
         }
     }
 
-    /// Keeps the resources that still have an object, each as it is recorded now.
+    /// Keeps the resources that still have objects, with the marks that are recorded now.
     pub(super) fn refresh(
         &mut self,
         owners: &BTreeSet<&ResourceKey>,
@@ -38,36 +37,34 @@ impl Marks {
         self.0.retain(|resource, _| owners.contains(resource));
         for &owner in owners {
             if let Some(ResourceMark { id, protected }) = mark(owner) {
-                self.0.insert(owner.clone(), Mark { id, protected });
+                self.0.insert(owner.clone(), RememberedMark { id, protected });
             }
         }
     }
 
-    /// Those of some of the resources.
-    pub(super) fn of<'r>(&self, resources: impl IntoIterator<Item = &'r ResourceKey>) -> Marks {
+    pub(super) fn of<'r>(&self, resources: impl IntoIterator<Item = &'r ResourceKey>) -> InventoryMarks {
         let mark = |resource: &ResourceKey| Some((resource.clone(), self.0.get(resource)?.clone()));
-        Marks(resources.into_iter().filter_map(mark).collect())
+        InventoryMarks(resources.into_iter().filter_map(mark).collect())
     }
 
-    /// Adds what is remembered elsewhere of an organization's resources.
-    pub(super) fn add(&mut self, others: &Marks, organization: &Identifier) {
+    /// Adds another inventory part's marks, limited to an organization's resources.
+    pub(super) fn add(&mut self, others: &InventoryMarks, organization: &Identifier) {
         let theirs = others.0.iter().filter(|(resource, _)| resource.organization == *organization);
         self.0.extend(theirs.map(|(resource, mark)| (resource.clone(), mark.clone())));
     }
 
-    /// Whether nothing is remembered.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The resources that are protected.
     pub(super) fn protected(&self) -> BTreeSet<ResourceKey> {
         self.0.iter().filter(|(_, mark)| mark.protected).map(|(resource, _)| resource.clone()).collect()
     }
 
-    /// As a plan has them.
     pub(super) fn all(&self) -> BTreeMap<ResourceKey, ResourceMark> {
         let marks = self.0.iter();
-        marks.map(|(key, &Mark { id, protected })| (key.clone(), ResourceMark { id, protected })).collect()
+        marks
+            .map(|(key, &RememberedMark { id, protected })| (key.clone(), ResourceMark { id, protected }))
+            .collect()
     }
 }

@@ -1,5 +1,5 @@
-//! What a running process remembers of fleets: those that were found as they should be, and the connections to Kubernetes
-//! clusters, over which they are watched.
+//! The daemon's memory between rounds: which fleets were in their desired state, and the connections to
+//! Kubernetes clusters with their watches.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,61 +9,63 @@ use std::time::SystemTime;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
-use super::kubernetes::Kept;
-use super::{Footprint, Target, Targets};
+use super::kubernetes::KeptConnection;
+use super::{Target, TargetFootprint, Targets};
 use crate::names::{Digest, FleetKey};
 use crate::parallel::locked;
-use crate::plan::Quiet;
+use crate::plan::UnchangedFleet;
 
-/// Which fleets were found as they should be, and what would have to change for that to change. It spares rendering,
-/// reading and comparing, and changes no plan: without it, each fleet is looked at.
+/// A cache of the fleets that were found in their desired state, with everything that would invalidate that.
+/// It saves rendering, reading and comparing, and never changes a plan: without it, every fleet is observed.
 #[derive(Default)]
-pub struct Memory {
+pub struct TargetMemory {
     fleets: Mutex<BTreeMap<FleetKey, Arc<Remembered>>>,
-    kept: Mutex<BTreeMap<FleetKey, Kept>>,
+    kept: Mutex<BTreeMap<FleetKey, KeptConnection>>,
     changed: Arc<Notify>,
-    /// Whether connections are only borrowed.
+    /// Whether connections belong to another memory.
     is_copy: bool,
-    /// Whether folders that were looked at are taken to be as they were.
+    /// Whether observed folders count as unchanged.
     trusts_folders: AtomicBool,
     doubts_folders: AtomicBool,
 }
 
-/// What a fleet should hold, by [`crate::render::Renderer::inputs`], and what is recorded of it, by the number that
-/// `State::version_of` gives. Both are to be asked for before the fleet is looked at.
+/// The inputs of a fleet's comparison. Read both before the fleet is observed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Basis {
-    /// What it should hold.
+pub struct FleetBasis {
+    /// The digest of [`crate::render::Renderer::inputs`].
     pub desired: Digest,
-    /// What is recorded of it.
+    /// The number that `State::version_of` returns.
     pub recorded: u64,
 }
 
 struct Remembered {
-    basis: Basis,
-    footprint: Footprint,
-    quiet: Arc<Quiet>,
+    basis: FleetBasis,
+    footprint: TargetFootprint,
+    quiet: Arc<UnchangedFleet>,
 }
 
-/// A look that has begun.
-pub struct Begun {
-    basis: Basis,
-    /// None where a change could go unseen.
-    footprint: Option<Footprint>,
+pub struct PendingObservation {
+    basis: FleetBasis,
+    /// None when a change could go unnoticed.
+    footprint: Option<TargetFootprint>,
 }
 
-impl Memory {
-    /// What is remembered now. The connections stay the original's: no others are made, and what is told over them isn't told
-    /// here.
-    pub fn copy(&self) -> Memory {
+impl TargetMemory {
+    /// Copies the cache. The copy uses the original's connections: it opens none, and its [`Self::changed`]
+    /// is not notified.
+    pub fn copy(&self) -> TargetMemory {
         let fleets = locked(&self.fleets).clone();
         let kept = locked(&self.kept).clone();
-        Memory { fleets: Mutex::new(fleets), kept: Mutex::new(kept), is_copy: true, ..Memory::default() }
+        TargetMemory {
+            fleets: Mutex::new(fleets),
+            kept: Mutex::new(kept),
+            is_copy: true,
+            ..TargetMemory::default()
+        }
     }
 
-    /// Lets the targets of this round go on with the connections of earlier ones. Where a kubeconfig is another one, and
-    /// where there was none, a connection is made and the cluster watched from then on; what is no target any more is let
-    /// go.
+    /// Gives this round's targets the connections of earlier rounds. New or changed kubeconfigs get a new
+    /// connection, and their cluster is watched from then on. Connections without a target are closed.
     pub fn connect(&self, targets: &mut Targets, runtime: &Handle) {
         let mut kept = locked(&self.kept);
         if self.is_copy {
@@ -77,53 +79,67 @@ impl Memory {
         let mut before = std::mem::take(&mut *kept);
         for (fleet, target) in &mut targets.targets {
             if let Target::Kubernetes(cluster) = target
-                && let Some(connection) = cluster.keep(before.remove(fleet), runtime, &self.changed)
+                && let Some(connection) =
+                    cluster.reuse_connection(before.remove(fleet), runtime, &self.changed)
             {
                 kept.insert(fleet.clone(), connection);
             }
         }
     }
 
-    /// Whether folders are taken to be as they were found, until this is said again. Whoever does so has them looked at now
-    /// and then: nothing tells what others do in them. A fleet that should be another or was worked on is looked at in any case.
-    /// Gives whether they are now.
+    /// Sets whether observed folders count as unchanged until the next call, and returns whether they do
+    /// after this one. The caller has to withdraw the trust regularly, because nothing reports changes by
+    /// others. A fleet whose desired state or records changed is observed in any case.
     pub fn trust_folders(&self, trust: bool) -> bool {
         let trust = !self.doubts_folders.swap(false, Ordering::Relaxed) && trust;
         self.trusts_folders.store(trust, Ordering::Relaxed);
         trust
     }
 
-    /// Whatever is said of folders next, they aren't taken to be as they were.
+    /// Makes the next [`Self::trust_folders`] withdraw the trust, whatever its argument.
     pub fn doubt_folders(&self) {
         self.doubts_folders.store(true, Ordering::Relaxed);
     }
 
-    /// Comes back when something happened on a watched target since this did last, if anything a plan may depend on.
+    /// Waits for the next change on a watched target that a plan may depend on. A change since the last call
+    /// counts.
     pub async fn changed(&self) {
         self.changed.notified().await;
     }
 
-    /// What a fleet was found to be by the last look at it; none where it has to be looked at, since something of it may be
-    /// other than it was, or was not as it should be.
-    pub fn recall(&self, fleet: &FleetKey, target: &Target, basis: &Basis) -> Option<Arc<Quiet>> {
+    /// Returns the result of the last comparison if it is still valid. None when the fleet has to be
+    /// observed, because something may have changed or it wasn't in its desired state.
+    pub fn recall(
+        &self,
+        fleet: &FleetKey,
+        target: &Target,
+        basis: &FleetBasis,
+    ) -> Option<Arc<UnchangedFleet>> {
         let fleets = locked(&self.fleets);
         let remembered = fleets.get(fleet).map(Arc::clone)?;
-        // Other fleets are looked at meanwhile.
+        // The check below may take long, and other fleets need the lock.
         drop(fleets);
         let quiet = &remembered.quiet;
         let is_known = !quiet.lacks_something() || target.knows_facts();
         let is_trusted = self.trusts_folders.load(Ordering::Relaxed);
-        (is_known && remembered.basis == *basis && target.has(&remembered.footprint, is_trusted))
-            .then(|| Arc::clone(quiet))
+        (is_known
+            && remembered.basis == *basis
+            && target.is_unchanged_since(&remembered.footprint, is_trusted))
+        .then(|| Arc::clone(quiet))
     }
 
-    /// Begins to look at a target. What is found may be remembered as long as it is as it is now.
-    pub fn begin(&self, target: &Target, basis: Basis, now: SystemTime) -> Begun {
-        Begun { footprint: target.footprint(now), basis }
+    /// Starts an observation. Its result is valid while the target stays as it is now.
+    pub fn begin(&self, target: &Target, basis: FleetBasis, now: SystemTime) -> PendingObservation {
+        PendingObservation { footprint: target.footprint(now), basis }
     }
 
-    /// Remembers what a look found, where everything was as it should be, and forgets what was found before.
-    pub fn remember(&self, fleet: &FleetKey, Begun { basis, footprint }: Begun, found: Option<&Quiet>) {
+    /// Caches a fleet that was found in its desired state, or forgets it otherwise.
+    pub fn remember(
+        &self,
+        fleet: &FleetKey,
+        PendingObservation { basis, footprint }: PendingObservation,
+        found: Option<&UnchangedFleet>,
+    ) {
         let remembered = footprint.zip(found.cloned());
         let remembered =
             remembered.map(|(footprint, quiet)| Remembered { basis, footprint, quiet: Arc::new(quiet) });
@@ -134,8 +150,7 @@ impl Memory {
         }
     }
 
-    /// Forgets what is known of a fleet's Kubernetes cluster beside what it holds of ours: something was done there, or
-    /// failed.
+    /// Drops the cached preflight facts of a fleet, after a step there was carried out or failed.
     pub fn forget_facts(&self, fleet: &FleetKey) {
         let kept = locked(&self.kept);
         if let Some(kept) = kept.get(fleet) {

@@ -1,42 +1,39 @@
-//! What Kafka clients need to reach a cluster.
-
 use serde::{Deserialize, Serialize};
 
-use super::{Unshown, find_cluster};
+use super::{NotFound, find_cluster};
 use crate::interface;
 use crate::round::Round;
 
-/// The ways into a cluster.
+/// The listeners of a cluster.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Ways {
+pub struct ClusterListeners {
     /// The cluster's path: `acme/orders`.
     pub cluster: String,
-    /// Each way in; none where the cluster was not applied.
-    pub ways: Option<Vec<Way>>,
+    /// `None` if the cluster wasn't applied.
+    pub ways: Option<Vec<ClusterListener>>,
 }
 
-/// A way into a cluster.
+/// A listener, with the properties to connect to it.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Way {
-    /// The name of the listener.
+pub struct ClusterListener {
     pub listener: String,
-    /// The properties of a client, as Kafka's own read them.
+    /// A Java properties file for Kafka clients.
     pub properties: String,
 }
 
-/// The ways into the cluster that a person means.
+/// The listeners of a cluster, by its name or path.
 ///
 /// # Errors
-/// As [`find_cluster`].
-pub fn ways(round: &Round, named: &str) -> Result<Ways, Unshown> {
+/// Like [`find_cluster`].
+pub fn ways(round: &Round, named: &str) -> Result<ClusterListeners, NotFound> {
     let key = find_cluster(round, named)?;
     let ways = round.applied_cluster(&key).map(|(cluster, known)| {
         let all = interface::client_properties(cluster, known);
-        let way = |way: &interface::ClientProperties| Way {
+        let way = |way: &interface::ClientProperties| ClusterListener {
             listener: way.listener.to_owned(),
             properties: way.to_java(),
         };
         all.iter().map(way).collect()
     });
-    Ok(Ways { cluster: key.path(), ways })
+    Ok(ClusterListeners { cluster: key.path(), ways })
 }

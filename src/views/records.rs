@@ -1,5 +1,3 @@
-//! Resources as the interface has them.
-
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::LazyLock;
@@ -8,41 +6,37 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Unshown;
+use super::NotFound;
 use crate::catalog::{RecordedResource, Resource, Status};
-use crate::interface::{self, Outputs, Standing};
+use crate::interface::{self, RecordOutputs, Standing};
 use crate::names::{Identifier, Kind, ResourceKey};
 use crate::problem::Origin;
 use crate::round::Round;
 use crate::spec::{Fields, Organization, Quotas, Safeguards, Spec};
 
-/// A resource.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Found {
+pub struct ResourceView {
     /// `acme/orders`.
     pub path: String,
-    /// The one word for a fleet or a cluster; none of what nothing runs.
+    /// `None` for kinds that nothing runs for.
     pub status: Option<Status>,
-    /// All of its fields.
     pub record: Value,
 }
 
-/// A resource that there is.
-pub enum Known<'r> {
-    /// It should be there.
+pub enum KnownResource<'r> {
     Wanted(&'r Resource),
-    /// It is there still, as it was applied last, and no document names it any more.
+    /// No longer in any document but still there, as last applied.
     Leaving(Box<Resource>),
-    /// It is `root`, which is always there, and no document names it.
+    /// `root` without a document: it always exists.
     Implied(Box<Resource>),
 }
 
-impl Deref for Known<'_> {
+impl Deref for KnownResource<'_> {
     type Target = Resource;
     fn deref(&self) -> &Resource {
         match self {
-            Known::Wanted(resource) => resource,
-            Known::Leaving(resource) | Known::Implied(resource) => resource,
+            KnownResource::Wanted(resource) => resource,
+            KnownResource::Leaving(resource) | KnownResource::Implied(resource) => resource,
         }
     }
 }
@@ -51,7 +45,7 @@ impl Deref for Known<'_> {
 ///
 /// # Errors
 /// When none has the path.
-pub fn of_kind(round: &Round, kind: Kind, path: Option<&str>) -> Result<Vec<Found>, Unshown> {
+pub fn of_kind(round: &Round, kind: Kind, path: Option<&str>) -> Result<Vec<ResourceView>, NotFound> {
     let keys = all(round, kind);
     let Some(path) = path else {
         let known = keys.into_iter().filter_map(|key| find(round, key));
@@ -63,7 +57,7 @@ pub fn of_kind(round: &Round, kind: Kind, path: Option<&str>) -> Result<Vec<Foun
     }
 }
 
-/// What there is of a kind, in order: what should be there, and what is there still.
+/// The keys of a kind, in order: resources of the tree, and those that still exist.
 pub fn all(round: &Round, kind: Kind) -> Vec<&ResourceKey> {
     let (wanted, recorded) = (&round.checked.catalog.resources, &round.checked.recorded.resources);
     let left = recorded.keys().filter(|key| !wanted.contains_key(*key) && is_known(round, key));
@@ -79,23 +73,22 @@ pub fn all(round: &Round, kind: Kind) -> Vec<&ResourceKey> {
     all
 }
 
-/// Whether there is something to show of a resource.
+/// Whether there is a record to show.
 pub fn is_known(round: &Round, key: &ResourceKey) -> bool {
     let recorded =
         || round.checked.recorded.resources.get(key).is_some_and(|record| record.last_good.is_some());
     round.checked.catalog.resources.contains_key(key) || recorded() || is_root(key)
 }
 
-/// Whether this is the organization that is always there.
 pub fn is_root(key: &ResourceKey) -> bool {
     ROOT.as_ref() == Some(key)
 }
 
-/// The organization that is always there.
+/// The organization that always exists.
 static ROOT: LazyLock<Option<ResourceKey>> =
     LazyLock::new(|| Some(ResourceKey::organization(&Identifier::ROOT.parse().ok()?)));
 
-/// `root`, as it is where no document describes it.
+/// `root`, as it is without a document.
 pub fn root(round: &Round) -> Option<Resource> {
     let key = ROOT.clone()?;
     Some(Resource {
@@ -111,22 +104,22 @@ pub fn root(round: &Round) -> Option<Resource> {
         fields: Fields::default(),
         hold: None,
         safeguards: Safeguards::default(),
-        stands_in: None,
+        current_file: None,
         secrets: BTreeMap::new(),
         key,
     })
 }
 
-/// A resource; none where there is none, or nobody knows any more what was applied of it.
-pub fn find<'r>(round: &'r Round, key: &ResourceKey) -> Option<Known<'r>> {
-    let wanted = round.checked.catalog.resources.get(key).map(Known::Wanted);
+/// `None` if there is no such resource, or its applied spec was lost.
+pub fn find<'r>(round: &'r Round, key: &ResourceKey) -> Option<KnownResource<'r>> {
+    let wanted = round.checked.catalog.resources.get(key).map(KnownResource::Wanted);
     let left = || {
         let record = round.checked.recorded.resources.get(key)?;
-        Some(Known::Leaving(Box::new(leaving(key, record)?)))
+        Some(KnownResource::Leaving(Box::new(leaving(key, record)?)))
     };
     let implied = || {
         let root = Some(key).filter(|key| is_root(key)).and_then(|_| root(round))?;
-        Some(Known::Implied(Box::new(root)))
+        Some(KnownResource::Implied(Box::new(root)))
     };
     wanted.or_else(left).or_else(implied)
 }
@@ -141,33 +134,33 @@ fn leaving(key: &ResourceKey, record: &RecordedResource) -> Option<Resource> {
         fields: Fields::default(),
         hold: None,
         safeguards: Safeguards { protected: record.protected, suspended: record.suspended },
-        stands_in: None,
+        current_file: None,
         secrets: BTreeMap::new(),
     })
 }
 
-fn not_found(kind: Kind, path: &str, of_kind: &[&ResourceKey]) -> Unshown {
+fn not_found(kind: Kind, path: &str, of_kind: &[&ResourceKey]) -> NotFound {
     let known: Vec<String> = of_kind.iter().map(|key| key.path()).collect();
     let hint = match known.as_slice() {
         [] => format!("the tree has no {}", kind.noun()),
         _ => format!("there are: {}", known.join(", ")),
     };
-    Unshown { message: format!("there is no {} {path}", kind.noun()), hint, is_usage: false }
+    NotFound { message: format!("there is no {} {path}", kind.noun()), hint, is_usage: false }
 }
 
-fn found(round: &Round, resource: &Resource) -> Found {
+fn found(round: &Round, resource: &Resource) -> ResourceView {
     let standing = round.standing(&resource.key);
-    Found {
+    ResourceView {
         path: resource.key.path(),
         status: matches!(resource.key.kind, Kind::Fleet | Kind::Cluster).then_some(standing.status),
         record: record(round, resource, &standing),
     }
 }
 
-/// All fields of a resource that stands so.
+/// The complete record of a resource.
 pub fn record(round: &Round, resource: &Resource, standing: &Standing) -> Value {
     let key = &resource.key;
-    let outputs = Outputs {
+    let outputs = RecordOutputs {
         manifests: manifests_of(round, key),
         cluster: round.applied_cluster(key),
         loadbalancer_dns: round.loadbalancer_dns(key),
@@ -186,7 +179,7 @@ pub fn record(round: &Round, resource: &Resource, standing: &Standing) -> Value 
     record
 }
 
-/// Where a cluster's manifests are.
+/// The folder with a cluster's manifests.
 fn manifests_of(round: &Round, cluster: &ResourceKey) -> Option<String> {
     let cluster = round.checked.catalog.clusters.get(cluster)?;
     Some(round.folder_of(&cluster.fleet)?.join(&cluster.namespace).into_string())

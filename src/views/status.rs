@@ -1,4 +1,4 @@
-//! How every fleet and cluster stands.
+//! The status of all fleets and clusters.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,25 +11,22 @@ use crate::plan::Reach;
 use crate::round::Round;
 use crate::spec::Spec;
 
-/// How one fleet or cluster stands.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Line {
-    /// Which.
+pub struct StatusLine {
     pub resource: ResourceKey,
-    /// The one word.
     pub status: Status,
-    /// Why, where the word alone leaves a question.
+    /// Set where the status alone raises a question.
     pub reason: Option<String>,
-    /// Since when; none where that isn't known.
+    /// `None` if unknown.
     pub since: Option<String>,
-    /// The Kafka units of a fleet.
+    /// A fleet's use of Kafka units.
     pub kafka_units: Option<Gauge>,
-    /// The clusters of a fleet.
+    /// A fleet's number of clusters.
     pub clusters: Option<Gauge>,
 }
 
-/// Fleets in order, each followed by its clusters: those of the tree, and those that are there still.
-pub fn lines(round: &Round) -> Vec<Line> {
+/// The fleets in order, each followed by its clusters: those of the tree, and those that still exist.
+pub fn lines(round: &Round) -> Vec<StatusLine> {
     let catalog = &round.checked.catalog;
     let mut clusters = clusters(round);
     let mut lines = Vec::new();
@@ -43,14 +40,14 @@ pub fn lines(round: &Round) -> Vec<Line> {
         let unreached = unreached(round, key);
         let clusters = clusters.into_iter().map(|cluster| line(round, cluster, None, None));
         lines.extend(clusters.map(|line| match (&unreached, line.status) {
-            (Some(why), Status::Unreachable) => Line { reason: Some(why.clone()), ..line },
+            (Some(why), Status::Unreachable) => StatusLine { reason: Some(why.clone()), ..line },
             _ => line,
         }));
     }
     lines
 }
 
-/// What is said of each cluster of a fleet that can't be reached, for which the fleet's own line says why.
+/// The reason for each cluster of an unreachable fleet. The fleet's own line has the details.
 fn unreached(round: &Round, fleet: &FleetKey) -> Option<String> {
     let plan = round.fleet_plan(fleet)?;
     matches!(plan.reach, Reach::Unreachable { .. }).then(|| format!("fleet {fleet} can't be reached"))
@@ -75,7 +72,12 @@ fn clusters(round: &Round) -> BTreeMap<FleetKey, BTreeSet<ResourceKey>> {
     clusters
 }
 
-fn line(round: &Round, resource: ResourceKey, kafka_units: Option<Gauge>, clusters: Option<Gauge>) -> Line {
+fn line(
+    round: &Round,
+    resource: ResourceKey,
+    kafka_units: Option<Gauge>,
+    clusters: Option<Gauge>,
+) -> StatusLine {
     let Standing { status, reason, since, .. } = round.standing(&resource);
-    Line { resource, status, reason, since: since.map(interface::timestamp), kafka_units, clusters }
+    StatusLine { resource, status, reason, since: since.map(interface::timestamp), kafka_units, clusters }
 }

@@ -1,11 +1,11 @@
-//! Why a cluster is as it is, from its file to the events of its pods.
+//! Explains the status of a cluster, from its file to the events of its pods.
 
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 
-use super::{Unshown, find_cluster};
+use super::{NotFound, find_cluster};
 use crate::catalog::{Absence, Hold, Status};
-use crate::health::objects::{self, Drifted, Objects};
+use crate::health::objects::{self, DriftedObject, ObjectFindings};
 use crate::interface::{self, Standing};
 use crate::names::{FleetKey, ResourceKey};
 use crate::plan::{self, Cause, Change, Reach, Verb, Waiting};
@@ -13,52 +13,43 @@ use crate::problem::Origin;
 use crate::round::Round;
 use crate::target::Target;
 
-/// Everything there is to say.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Page {
-    /// Which.
+pub struct WhyReport {
     pub cluster: ResourceKey,
-    /// The fleet that it is on.
     pub fleet: Option<FleetKey>,
-    /// Where its spec stands; none where no file names it.
+    /// `None` if no document names it.
     pub spec: Option<Origin>,
-    /// The one word.
     pub status: Status,
-    /// Why, where the word alone leaves a question.
+    /// Set where the status alone raises a question.
     pub reason: Option<String>,
-    /// Since when; none where that isn't known.
+    /// `None` if unknown.
     pub since: Option<String>,
-    /// What was last told of one that can't be looked at now.
+    /// Set if the cluster can't be observed now.
     pub last_known: Option<LastKnown>,
-    /// What the plan does, or waits for.
+    /// The planned change, and the reasons why it waits.
     pub plan: Vec<String>,
-    /// Why no objects are told, where none are.
+    /// Why no objects are listed, if none are.
     pub unseen: Option<String>,
-    /// What is amiss with the fleet as a whole.
+    /// Problems of the whole fleet.
     pub of_fleet: Vec<String>,
-    /// Its objects.
-    pub objects: Objects,
-    /// What a person can do, the first thing first.
+    pub objects: ObjectFindings,
+    /// Suggested actions, most important first.
     pub next: Vec<String>,
 }
 
-/// How a cluster was when it was last looked at.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct LastKnown {
-    /// The one word.
     pub status: Status,
-    /// Why.
     pub reason: Option<String>,
-    /// When.
     pub at: String,
 }
 
-/// Says why the cluster is as it is that a person means, with commands that name the tree in these words. It blocks, as a plan
-/// does.
+/// Explains the status of a cluster, given by name or path. Suggested commands call the tree `tree`. It
+/// blocks, as planning does.
 ///
 /// # Errors
-/// As [`find_cluster`].
-pub fn page(round: &Round, named: &str, tree: &str, runtime: &Handle) -> Result<Page, Unshown> {
+/// Like [`find_cluster`].
+pub fn page(round: &Round, named: &str, tree: &str, runtime: &Handle) -> Result<WhyReport, NotFound> {
     let cluster = find_cluster(round, named)?;
     let checked = &round.checked;
     let resource = checked.catalog.resources.get(&cluster);
@@ -68,11 +59,12 @@ pub fn page(round: &Round, named: &str, tree: &str, runtime: &Handle) -> Result<
     let Standing { status, reason, since, .. } = round.standing(&cluster);
     let fleet = round.fleet_of(&cluster);
     let drifted = drifted(change);
-    let objects = round.sight(&cluster, runtime).map(|(wanted, seen)| objects::of(wanted, &seen, &drifted));
+    let objects =
+        round.observe_cluster(&cluster, runtime).map(|(wanted, seen)| objects::of(wanted, &seen, &drifted));
     let absence = checked.catalog.absent.get(&cluster);
     let is_named = !matches!(absence, Some(Absence::Removed | Absence::Suspicious { .. }));
     let spec = change.and_then(|it| it.origin.clone()).or(resource.map(|it| it.origin.clone())).or_else(good);
-    let mut page = Page {
+    let mut page = WhyReport {
         spec: spec.filter(|_| is_named),
         status,
         reason,
@@ -87,7 +79,7 @@ pub fn page(round: &Round, named: &str, tree: &str, runtime: &Handle) -> Result<
             lines_of,
         ),
         unseen: objects.is_none().then(|| unseen(fleet.as_ref(), status, round)),
-        objects: objects.unwrap_or_else(|| Objects::drifted(&drifted)),
+        objects: objects.unwrap_or_else(|| ObjectFindings::drifted(&drifted)),
         next: Vec::new(),
         of_fleet: of_fleet(fleet.as_ref(), round),
         fleet,
@@ -97,7 +89,7 @@ pub fn page(round: &Round, named: &str, tree: &str, runtime: &Handle) -> Result<
     Ok(page)
 }
 
-/// What is amiss with the fleet as a whole, from which its clusters suffer alike.
+/// Problems of the whole fleet, which affect all its clusters.
 fn of_fleet(fleet: Option<&FleetKey>, round: &Round) -> Vec<String> {
     let plan = fleet.and_then(|fleet| round.fleet_plan(fleet));
     let conditions =
@@ -106,15 +98,15 @@ fn of_fleet(fleet: Option<&FleetKey>, round: &Round) -> Vec<String> {
     amiss.map(|condition| condition.message.clone()).collect()
 }
 
-/// The objects that somebody changed on the target.
-fn drifted(change: Option<&Change>) -> Vec<Drifted<'_>> {
+/// The objects that were changed on the target.
+fn drifted(change: Option<&Change>) -> Vec<DriftedObject<'_>> {
     let change = change.filter(|change| matches!(change.cause, Cause::Drift { .. }));
     let steps = change.into_iter().flat_map(|change| &change.steps);
     let steps = steps.filter(|step| step.verb != Verb::Delete);
-    steps.map(|step| Drifted { object: &step.object, gone: step.verb == Verb::Create }).collect()
+    steps.map(|step| DriftedObject { object: &step.object, gone: step.verb == Verb::Create }).collect()
 }
 
-/// How one that can't be looked at was when it was looked at last.
+/// The last judgement, if the cluster can't be observed now.
 fn last_known(cluster: &ResourceKey, status: Status, round: &Round) -> Option<LastKnown> {
     if status != Status::Unreachable {
         return None;
@@ -137,7 +129,7 @@ fn unseen(fleet: Option<&FleetKey>, status: Status, round: &Round) -> String {
     }
 }
 
-/// What the plan does, or waits for.
+/// The planned change, and the reasons why it waits.
 fn lines_of(change: &Change) -> Vec<String> {
     let done = match change.verb {
         Verb::Keep => Vec::new(),
@@ -152,8 +144,8 @@ fn lines_of(change: &Change) -> Vec<String> {
     done.into_iter().chain(waits).collect()
 }
 
-/// What a person can do, the first thing first.
-fn next(page: &Page, change: Option<&Change>, round: &Round, tree: &str) -> Vec<String> {
+/// Suggested actions, most important first.
+fn next(page: &WhyReport, change: Option<&Change>, round: &Round, tree: &str) -> Vec<String> {
     let waiting = |change: &Change| -> Vec<String> {
         change.waiting.iter().filter_map(|waiting| step(page, change, waiting, tree)).collect()
     };
@@ -180,16 +172,16 @@ fn next(page: &Page, change: Option<&Change>, round: &Round, tree: &str) -> Vec<
     next
 }
 
-/// What a person can do about a target that can't be looked at.
-fn hint_of_reach(page: &Page, round: &Round) -> Option<String> {
+/// The suggested action for an unreachable target.
+fn hint_of_reach(page: &WhyReport, round: &Round) -> Option<String> {
     match &round.fleet_plan(page.fleet.as_ref()?)?.reach {
         Reach::Unreachable { hint, .. } if !hint.is_empty() => Some(hint.clone()),
         _ => None,
     }
 }
 
-/// What a person can do about what a change waits for.
-fn step(page: &Page, change: &Change, waiting: &Waiting, tree: &str) -> Option<String> {
+/// The suggested action for a change that waits.
+fn step(page: &WhyReport, change: &Change, waiting: &Waiting, tree: &str) -> Option<String> {
     let spec = page.spec.as_ref().map_or_else(|| "its spec".to_owned(), ToString::to_string);
     match waiting {
         Waiting::Held(Hold::Invalid { .. }) => Some(format!("mend {spec}: streamfleet validate {tree}")),
@@ -198,6 +190,6 @@ fn step(page: &Page, change: &Change, waiting: &Waiting, tree: &str) -> Option<S
             _ => Some(format!("put {spec} back as it was, or do it another way")),
         },
         Waiting::Unreachable { hint, .. } if !hint.is_empty() => Some(hint.clone()),
-        _ => plan::way_out(change, waiting, tree),
+        _ => plan::wait_remedy(change, waiting, tree),
     }
 }

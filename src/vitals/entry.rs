@@ -1,4 +1,4 @@
-//! A line of the log as a person reads it, on a terminal and in the journal alike.
+//! Formats a log line for people, for terminals and the journal.
 
 use std::fmt::{self, Debug, Write as _};
 
@@ -8,38 +8,35 @@ use tracing_subscriber::fmt::FormatFields;
 use tracing_subscriber::fmt::format::Writer;
 
 use crate::plan::plain;
-use crate::problem::cut;
+use crate::problem::truncate_bytes;
 
-/// A place in a file, for whoever searches by it. It isn't repeated where the words of the line say it already.
+/// Fields for searching by file. A line omits them if its message already contains the position.
 const PLACE: [&str; 2] = ["file", "line"];
 
-/// The longest text of a line, in bytes: what a server says may be longer than anybody reads.
+/// The longest text of a field, in bytes. Messages of servers may be longer than is useful.
 const LONGEST: usize = 8 << 10;
 
-/// Writes the fields of lines for [`tracing_subscriber::fmt`].
-pub struct Lines;
+/// Formats the fields of log lines for [`tracing_subscriber::fmt`].
+pub struct LineFields;
 
-impl<'w> FormatFields<'w> for Lines {
+impl<'w> FormatFields<'w> for LineFields {
     fn format_fields<R: RecordFields>(&self, mut writer: Writer<'w>, fields: R) -> fmt::Result {
-        let mut entry = Entry::default();
+        let mut entry = LogEntry::default();
         fields.record(&mut entry);
         let color = writer.has_ansi_escapes();
         writer.write_str(&entry.line(color))
     }
 }
 
-/// What an event says.
 #[derive(Default)]
-pub(super) struct Entry {
+pub(super) struct LogEntry {
     pub(super) message: String,
     pub(super) fields: Vec<(&'static str, Value)>,
 }
 
-/// The value of a field.
 pub(super) enum Value {
-    /// Text, which is quoted in a line.
+    /// Quoted in a line.
     Text(String),
-    /// Something else.
     Other(String),
 }
 
@@ -51,16 +48,16 @@ impl Value {
     }
 }
 
-impl Visit for Entry {
+impl Visit for LogEntry {
     fn record_str(&mut self, field: &Field, value: &str) {
         match field.name() {
-            "message" => self.message = cut(value, LONGEST).into_owned(),
-            name => self.fields.push((name, Value::Text(cut(value, LONGEST).into_owned()))),
+            "message" => self.message = truncate_bytes(value, LONGEST).into_owned(),
+            name => self.fields.push((name, Value::Text(truncate_bytes(value, LONGEST).into_owned()))),
         }
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        let value = cut(&format!("{value:?}"), LONGEST).into_owned();
+        let value = truncate_bytes(&format!("{value:?}"), LONGEST).into_owned();
         match field.name() {
             "message" => self.message = value,
             name => self.fields.push((name, Value::Other(value))),
@@ -68,8 +65,9 @@ impl Visit for Entry {
     }
 }
 
-impl Entry {
-    /// What a person reads. What somebody wrote commands no terminal, and is no line of its own.
+impl LogEntry {
+    /// Formats the line. Control characters from outside can neither command the terminal nor start a new
+    /// line.
     pub(super) fn line(&self, color: bool) -> String {
         let mut line = plain(&self.message);
         let (faint, end) = if color { ("\x1b[2m", "\x1b[0m") } else { ("", "") };
@@ -104,7 +102,7 @@ mod tests {
     #[test]
     fn what_the_words_say_is_not_repeated_and_nothing_commands_a_terminal() {
         let text = |text: &str| Value::Text(text.to_owned());
-        let mut entry = Entry {
+        let mut entry = LogEntry {
             message: "decided to update cluster acme/a: x 1 → 2 (acme/a.yaml:9)\x1b[2J".to_owned(),
             fields: vec![
                 ("fleet", text("acme/eu")),

@@ -1,33 +1,31 @@
-//! The text format in which Prometheus reads metrics.
+//! The text format of Prometheus.
 
 use std::fmt::{Display, Write as _};
 use std::time::Duration;
 
-/// What a metric is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum MetricKind {
     Counter,
     Gauge,
     Histogram,
 }
 
-impl Kind {
+impl MetricKind {
     fn word(self) -> &'static str {
         match self {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
-            Kind::Histogram => "histogram",
+            MetricKind::Counter => "counter",
+            MetricKind::Gauge => "gauge",
+            MetricKind::Histogram => "histogram",
         }
     }
 }
 
-/// All metrics at one moment.
 #[derive(Default)]
-pub(super) struct Page(pub(super) String);
+pub(super) struct MetricsText(pub(super) String);
 
-impl Page {
-    /// Begins a metric. All of its samples follow.
-    pub(super) fn metric(&mut self, name: &'static str, kind: Kind, help: &str) -> Metric<'_> {
+impl MetricsText {
+    /// Begins a metric. All of its samples must follow.
+    pub(super) fn metric(&mut self, name: &'static str, kind: MetricKind, help: &str) -> Metric<'_> {
         self.line(format_args!("# HELP {name} {}", escaped(help, false)));
         self.line(format_args!("# TYPE {name} {}", kind.word()));
         Metric { page: self, name }
@@ -39,19 +37,16 @@ impl Page {
     }
 }
 
-/// A metric whose samples are written.
 pub(super) struct Metric<'p> {
-    page: &'p mut Page,
+    page: &'p mut MetricsText,
     name: &'static str,
 }
 
 impl Metric<'_> {
-    /// One sample.
     pub(super) fn sample(&mut self, labels: &[(&str, &str)], value: impl Display) -> &mut Self {
         self.suffixed("", labels, value)
     }
 
-    /// The samples of a histogram.
     pub(super) fn histogram(&mut self, histogram: &Histogram) {
         let mut within = 0;
         for (bound, count) in BOUNDS.iter().zip(&histogram.counts) {
@@ -73,11 +68,10 @@ impl Metric<'_> {
     }
 }
 
-/// Up to how many seconds the buckets of a histogram go: a round in which nothing changed takes milliseconds, a first apply
-/// minutes.
+/// Upper bounds of the histogram buckets, in seconds: a round without changes takes milliseconds, a first
+/// apply minutes.
 const BOUNDS: [f64; 11] = [0.005, 0.025, 0.1, 0.25, 1.0, 2.5, 10.0, 30.0, 60.0, 300.0, 1800.0];
 
-/// How often something took how long.
 #[derive(Debug, Default)]
 pub(super) struct Histogram {
     counts: [u64; BOUNDS.len()],
@@ -86,7 +80,6 @@ pub(super) struct Histogram {
 }
 
 impl Histogram {
-    /// It took so long once more.
     pub(super) fn observe(&mut self, took: Duration) {
         let bucket = BOUNDS.iter().position(|&bound| took.as_secs_f64() <= bound);
         if let Some(count) = bucket.and_then(|bucket| self.counts.get_mut(bucket)) {
@@ -108,8 +101,8 @@ mod tests {
 
     #[test]
     fn what_would_end_a_line_or_a_label_is_escaped() {
-        let mut page = Page::default();
-        page.metric("a_total", Kind::Counter, "One \\ two\nlines.").sample(&[("of", "a\"b\\c\nd")], 3);
+        let mut page = MetricsText::default();
+        page.metric("a_total", MetricKind::Counter, "One \\ two\nlines.").sample(&[("of", "a\"b\\c\nd")], 3);
         let expected = "# HELP a_total One \\\\ two\\nlines.\n# TYPE a_total counter\na_total{of=\"a\\\"b\\\\c\\nd\"} 3\n";
         assert_eq!(page.0, expected);
     }
@@ -120,8 +113,8 @@ mod tests {
         for millis in [5, 90, 3_600_000] {
             histogram.observe(Duration::from_millis(millis));
         }
-        let mut page = Page::default();
-        page.metric("a_seconds", Kind::Histogram, "A.").histogram(&histogram);
+        let mut page = MetricsText::default();
+        page.metric("a_seconds", MetricKind::Histogram, "A.").histogram(&histogram);
         for line in [
             "a_seconds_bucket{le=\"0.005\"} 1\na_seconds_bucket{le=\"0.025\"} 1\na_seconds_bucket{le=\"0.1\"} 2\n",
             "a_seconds_bucket{le=\"1800\"} 2\na_seconds_bucket{le=\"+Inf\"} 3\n",

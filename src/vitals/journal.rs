@@ -1,4 +1,5 @@
-//! The log as journald keeps it: each line with its fields, so that `journalctl STREAMFLEET_FLEET=acme/prod` finds them.
+//! Writes the log to journald with structured fields, so that `journalctl STREAMFLEET_FLEET=acme/prod` finds
+//! lines by field.
 
 use std::ffi::OsStr;
 use std::io;
@@ -10,22 +11,21 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-use super::entry::Entry;
+use super::entry::LogEntry;
 
-/// Where journald listens.
 const SOCKET: &str = "/run/systemd/journal/socket";
 
-/// What a field may hold in bytes: a datagram has to hold all of them. journald takes larger ones by other ways, which no
-/// line of ours is worth.
+/// The most bytes of a field, so that all fields fit into one datagram. Larger messages would need a memfd,
+/// which no line of ours is worth.
 const LONGEST: usize = 16 * 1024;
 
-/// Writes the log to journald.
 pub struct Journal {
     socket: UnixDatagram,
 }
 
 impl Journal {
-    /// Where standard error leads to journald, so that it would show the same lines without their fields; none elsewhere.
+    /// `None` unless standard error is connected to journald. There, the same lines would appear without
+    /// their fields.
     pub fn of_service() -> Option<Journal> {
         let stream = std::env::var_os("JOURNAL_STREAM")?;
         if !is_stream(&stream, io::stderr()) {
@@ -41,8 +41,8 @@ impl Journal {
     }
 }
 
-/// Whether a file is the stream of a `JOURNAL_STREAM`: its device and inode. A process that was started with another
-/// standard error inherits the variable all the same.
+/// Whether a file is the stream that `JOURNAL_STREAM` names by device and inode. The variable is inherited
+/// even by a process that is started with another standard error.
 fn is_stream(stream: &OsStr, file: impl AsFd) -> bool {
     let named = stream.to_str().and_then(|stream| stream.split_once(':'));
     let named = named.and_then(|(device, inode)| Some((device.parse().ok()?, inode.parse().ok()?)));
@@ -51,19 +51,19 @@ fn is_stream(stream: &OsStr, file: impl AsFd) -> bool {
 
 impl<S: Subscriber> Layer<S> for Journal {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let mut entry = Entry::default();
+        let mut entry = LogEntry::default();
         event.record(&mut entry);
         let datagram = datagram(&entry, *event.metadata().level(), event.metadata().target());
         if let Err(error) = self.socket.send(&datagram) {
-            // It ends up in the journal too, by the stream, with the level that the number says.
+            // Standard error reaches the journal too; the number is the priority.
             eprintln!("<4>could not write to journald: {error}");
             eprintln!("<{}>{}", priority(*event.metadata().level()), entry.line(false));
         }
     }
 }
 
-/// An event in journald's own form.
-fn datagram(entry: &Entry, level: Level, target: &str) -> Vec<u8> {
+/// An event in journald's native protocol.
+fn datagram(entry: &LogEntry, level: Level, target: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     put(&mut bytes, "MESSAGE", &entry.line(false));
     put(&mut bytes, "PRIORITY", priority(level));
@@ -76,7 +76,7 @@ fn datagram(entry: &Entry, level: Level, target: &str) -> Vec<u8> {
     bytes
 }
 
-/// One field: its name, its length in 64 bits, its value. So a value may hold lines.
+/// A field as its name, its length in 64 bits and its value, so that the value may contain line breaks.
 fn put(bytes: &mut Vec<u8>, name: &str, value: &str) {
     let value = &value[..value.floor_char_boundary(LONGEST)];
     bytes.extend_from_slice(name.as_bytes());
@@ -86,7 +86,7 @@ fn put(bytes: &mut Vec<u8>, name: &str, value: &str) {
     bytes.push(b'\n');
 }
 
-/// The level as syslog(3) numbers it.
+/// The priority of syslog(3).
 fn priority(level: Level) -> &'static str {
     match level {
         Level::ERROR => "3",
@@ -104,7 +104,6 @@ mod tests {
 
     use super::*;
 
-    /// The fields of a datagram, read as journald reads them.
     fn fields(mut bytes: &[u8]) -> Vec<(String, String)> {
         let mut fields = Vec::new();
         while let Some(end) = bytes.iter().position(|&byte| byte == b'\n') {

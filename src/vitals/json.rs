@@ -1,4 +1,4 @@
-//! The log as JSON: an object on each line, for programs that collect logs.
+//! Writes the log as JSON, one object per line, for log collectors.
 
 use std::io::Write;
 use std::sync::Mutex;
@@ -9,14 +9,12 @@ use tracing::{Event, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-use super::entry::{self, Entry};
+use super::entry::{self, LogEntry};
 use crate::parallel::locked;
 
-/// Writes the log as lines of JSON.
 pub struct JsonLines<W>(Mutex<W>);
 
 impl<W: Write> JsonLines<W> {
-    /// Writes to this.
     pub fn to(writer: W) -> Self {
         JsonLines(Mutex::new(writer))
     }
@@ -24,7 +22,7 @@ impl<W: Write> JsonLines<W> {
 
 impl<S: Subscriber, W: Write + Send + 'static> Layer<S> for JsonLines<W> {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let mut entry = Entry::default();
+        let mut entry = LogEntry::default();
         event.record(&mut entry);
         let line = line(entry, Timestamp::now(), event) + "\n";
         // A log that can't be written any more is no reason to stop.
@@ -32,8 +30,8 @@ impl<S: Subscriber, W: Write + Send + 'static> Layer<S> for JsonLines<W> {
     }
 }
 
-/// One line. The fields of the event are in an object of their own, so that none of them is taken for one of the line's.
-fn line(entry: Entry, at: Timestamp, event: &Event<'_>) -> String {
+/// One line. The fields of the event are nested, so that they can't collide with those of the line.
+fn line(entry: LogEntry, at: Timestamp, event: &Event<'_>) -> String {
     let value = |value: entry::Value| match value {
         entry::Value::Text(text) => Value::String(text),
         entry::Value::Other(text) => serde_json::from_str(&text)

@@ -1,4 +1,4 @@
-//! What a service manager is told, in the words of sd_notify(3): datagrams to the socket that it names.
+//! Notifies a service manager with datagrams in the protocol of sd_notify(3).
 
 use std::ffi::OsString;
 use std::io;
@@ -9,47 +9,48 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// A service manager that wants to be told how the process is.
+/// A service manager that expects notifications.
 pub(super) struct Manager {
     socket: UnixDatagram,
     address: SocketAddr,
-    /// How long it may go without a word before it takes the process for dead.
+    /// The time without a notification after which it considers the process dead.
     pub(super) watchdog: Option<Duration>,
 }
 
 impl Manager {
-    /// The manager that the environment names; none where there is none.
+    /// Reads the service manager from the environment; `None` if there is none.
     ///
     /// # Errors
-    /// When the environment names something that is no socket's address.
+    ///
+    /// If the environment contains an invalid socket address.
     pub(super) fn of(environment: &dyn Fn(&str) -> Option<OsString>) -> io::Result<Option<Manager>> {
         let Some(name) = environment("NOTIFY_SOCKET").filter(|name| !name.is_empty()) else {
             return Ok(None);
         };
-        // A name that begins with an at sign stands for one that is in no file system.
+        // A leading `@` marks a socket in the abstract namespace.
         let address = match name.as_bytes().strip_prefix(b"@") {
             Some(name) => SocketAddr::from_abstract_name(name)?,
             None => SocketAddr::from_pathname(&name)?,
         };
         let number = |name: &str| environment(name)?.to_str()?.parse::<u64>().ok();
-        // Another number than ours is that of the process that started us, and not meant for us.
+        // Another id is that of our parent process, and the watchdog isn't meant for us.
         let is_ours = environment("WATCHDOG_PID").is_none()
             || number("WATCHDOG_PID") == Some(u64::from(std::process::id()));
         let watchdog = number("WATCHDOG_USEC").filter(|&micros| is_ours && micros > 0);
         let socket = UnixDatagram::unbound()?;
-        // A manager that is stuck must not hold us up.
+        // A stuck service manager must not block us.
         socket.set_nonblocking(true)?;
         Ok(Some(Manager { socket, address, watchdog: watchdog.map(Duration::from_micros) }))
     }
 
-    /// Tells something, one assignment a line.
+    /// Sends assignments, one per line.
     pub(super) fn tell(&self, lines: &str) {
         if let Err(error) = self.socket.send_to_addr(lines.as_bytes(), &self.address) {
             tracing::debug!(%error, lines, "could not tell the service manager");
         }
     }
 
-    /// Tells that the settings are read anew, until it is told that the process is ready.
+    /// Reports that settings are being reloaded, until readiness is reported again.
     pub(super) fn reloading(&self) {
         let now = clock_gettime(ClockId::Monotonic);
         let micros = i128::from(now.tv_sec) * 1_000_000 + i128::from(now.tv_nsec) / 1000;

@@ -1,4 +1,4 @@
-//! How much a member of an organization may have planned at a time.
+//! The limit on concurrent proposals of an organization's members.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -30,11 +30,11 @@ fn a_proposal_is_bounded_by_what_the_organization_may_have() {
     let why = "the files that are not as in the present tree have 1687553 bytes, and a member of organization `acme` may have \
                1687552 planned at a time";
     let told = propose(&member, "#".repeat((103 << 14) + 1));
-    // The body itself may be too large before anybody looks at it.
+    // The body itself may be too large before it is parsed.
     if told.status != 413 {
         assert_eq!((told.status, &told.body["detail"]), (422, &Value::from(why)));
     }
-    // Who may change the quotas isn't bound by them.
+    // Super users may change quotas and aren't bound by them.
     api.call("POST /v1/plans", json!({"files": {"acme/more.yaml": STANDARD.encode(documents(200))}}))
         .expect(200);
 }

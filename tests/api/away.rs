@@ -1,4 +1,4 @@
-//! A repository that is away.
+//! An unreachable repository.
 
 use std::fs;
 
@@ -61,7 +61,7 @@ fn with_the_folder_of_the_specs_away_writes_are_to_be_tried_again_and_nobody_hea
         ("PATCH /v1/clusters/orders?dry_run=true", json!({"kafka_units": 2})),
     ] {
         let answer = api.call(what, body);
-        // Until the kernel tells that the folder is away, it is the file that can't be found.
+        // Until the kernel reports that the folder is gone, the error is about the missing file.
         let file = if what.starts_with("POST") { "payments" } else { "orders" };
         let of_the_file = format!(
             "`acme/clusters/{file}.yaml` can't be read or written where the specs are, and nothing was written"
@@ -82,7 +82,7 @@ fn what_is_going_is_deleted_once_more_without_harm_and_the_plan_of_that_is_the_o
     let policy = "[policy]\ncluster_deletions_per_hour = 0\n";
     let api = Api::start_with(&tree, "serve --specs tree --config settings.toml", policy);
     api.settle();
-    // It waits for somebody to approve it.
+    // The change waits for approval.
     for _ in 0..2 {
         let going = api.call("DELETE /v1/clusters/sandbox", Value::Null).expect(202);
         assert_eq!(going.body["status"], "Deleting");

@@ -1,4 +1,4 @@
-//! Calls that change what there is: each is an edit of a file, and the round does the rest.
+//! Calls that change resources: each edits a file, and the round does the rest.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::support::Tree;
 
 const ORDERS: &str = "/v1/clusters/orders?organization=acme";
 
-/// A file as somebody wrote it, with a document beside, comments in odd places and quotes of two kinds.
+/// A hand-written file with a second document, comments in odd places and both kinds of quotes.
 const WRITTEN: &str = "# Who owns these: payments@acme.example.com
 ---
 apiVersion: streamfleet/v1
@@ -81,7 +81,7 @@ fn a_patch_of_a_file_with_comments_is_one_line_of_diff_by_the_caller_and_is_appl
     let event = events["items"].as_array().unwrap().iter().find(is_it).expect("the events name the commit");
     assert_eq!(event["commit"]["author"], "platform <platform@acme.example.com>", "{event:#}");
 
-    // Somebody else pushes meanwhile, to the same file: both stay.
+    // A concurrent push to the same file: both edits stay.
     git(&tree.path(), "pull --quiet ../specs.git main");
     tree.edit("acme/clusters/ledger.yaml", "# the end", "# THE END");
     push(&tree, "theirs");
@@ -100,7 +100,7 @@ fn what_was_read_can_be_changed_and_put_back_and_a_stale_one_cannot() {
     let file = tree.read("acme/clusters/orders.yaml");
     let read = api.get(ORDERS).expect(200);
     let tag = read.header("etag").unwrap();
-    // As it was read, it changes nothing.
+    // Sending back the document as read changes nothing.
     let put = format!("PUT {ORDERS}");
     let same = api.call_as(&api.token, &put, &[("If-Match", &tag)], read.body.clone()).expect(200);
     assert_eq!(
@@ -120,7 +120,7 @@ fn what_was_read_can_be_changed_and_put_back_and_a_stale_one_cannot() {
         "malformed",
         "`If-Match` is neither `*` nor a list of tags as `ETag` gives them",
     );
-    // A list holds where one of its tags does, in one header or in several; a weak tag never does.
+    // A list of tags matches if one of them does, in one header or in several; a weak tag never matches.
     let put_as = |headers: &[(&str, &str)]| api.call_as(&api.token, &put, headers, changed.body.clone());
     let now = changed.header("etag").unwrap();
     put_as(&[("If-Match", &format!("{tag}, {now}"))]).expect(200);
@@ -133,7 +133,7 @@ fn what_was_read_can_be_changed_and_put_back_and_a_stale_one_cannot() {
     let again = api.get(ORDERS).expect(200);
     assert_eq!(again.header("etag"), changed.header("etag"));
 
-    // What only Streamfleet says can't be set.
+    // Read-only fields can't be set.
     let answer = api.call(&format!("PATCH {ORDERS}"), json!({"status": "Failed", "kafka_unit": 3}));
     assert_eq!((answer.status, &answer.body["code"]), (422, &json!("invalid")), "{:#}", answer.body);
     assert_eq!(answer.body["errors"][0]["pointer"], "/status");
@@ -256,7 +256,7 @@ fn a_dry_run_opens_what_is_sealed_in_the_tree_as_the_real_plan_does() {
     let change = changes.into_iter().find(|change| change["resource"] == "Cluster/acme/payments").unwrap();
     assert_eq!((&change["verb"], &change["waiting"]), (&json!("create"), &json!([])), "{plan:#}");
     assert!(!plan.to_string().contains("PRIVATE KEY"));
-    // A tree that is sent may be anybody's.
+    // A posted tree may come from anyone.
     let file = tree.read("acme/base-domains/streams.acme.example.com.yaml");
     assert!(file.contains("encrypted: |"), "{file}");
     assert_eq!(api.serve.stop(), Some(0));
@@ -318,7 +318,7 @@ fn a_cluster_goes_once_it_is_not_protected_any_more() {
     let tree = Tree::example("quickstart");
     let api = Api::start_git(&tree);
     api.settle();
-    // The example's own is not protected.
+    // The example's sandbox is not protected.
     let going = api.call("DELETE /v1/clusters/sandbox", Value::Null).expect(202);
     assert_eq!(going.body["status"], "Deleting");
     assert_eq!(api.get("/v1/clusters/sandbox").expect(200).body["status"], "Deleting");
@@ -351,7 +351,7 @@ fn what_lives_on_no_fleet_is_gone_once_it_is_deleted_and_root_can_not_be_made() 
         api.serve.until("it is made", made);
         let going = api.call(&format!("DELETE {path}"), Value::Null).expect(202);
         assert_eq!(going.body["identifier"], path.rsplit('/').next().unwrap());
-        // Until it is gone, the same can be asked for.
+        // Until the deletion is done, the request can be repeated.
         let again = api.call(&format!("DELETE {path}"), Value::Null);
         assert!([202, 404].contains(&again.status), "{again:?}");
         api.serve.until("it is gone", || (api.get(path).status == 404).then_some(()));

@@ -1,4 +1,4 @@
-//! The exchanges that the interface specification shows, each with every field of its tables.
+//! The exchanges of the API specification, each with every field of its tables.
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::Api;
 use crate::support::Tree;
 
-/// A certificate for a domain and the names in it, with the authority that signed it, and its key.
+/// A certificate chain for a domain and its names, signed by an authority of its own, and the key.
 pub fn certificate(domain: &str) -> (String, String) {
     let mut params = CertificateParams::default();
     params.distinguished_name.push(DnType::CommonName, "an authority for tests");
@@ -20,7 +20,7 @@ pub fn certificate(domain: &str) -> (String, String) {
     (chain, key.serialize_pem())
 }
 
-/// A kubeconfig that leads nowhere: addresses of this host are refused before anything is connected to.
+/// A kubeconfig that is never connected to: addresses of this host are refused before that.
 pub const KUBECONFIG: &str = "apiVersion: v1
 kind: Config
 clusters:
@@ -74,7 +74,7 @@ pub fn cluster() -> Value {
     })
 }
 
-/// That a record has exactly these fields, the ones with a dot in front with any value.
+/// Asserts that a record has exactly these fields; those with a leading dot may have any value.
 #[track_caller]
 fn has_fields(record: &Value, names: &[&str]) {
     let mut found: Vec<&str> = record.as_object().unwrap().keys().map(String::as_str).collect();
@@ -84,13 +84,12 @@ fn has_fields(record: &Value, names: &[&str]) {
     assert_eq!(found, names);
 }
 
-/// That the record is one of what was just made.
 #[track_caller]
 fn is_new(record: &Value) {
     assert!(record["id"].as_str().unwrap().parse::<uuid::Uuid>().is_ok());
     let at = record["created_at"].as_str().unwrap();
     assert_eq!(record["updated_at"], at);
-    // Microseconds, and UTC.
+    // UTC with microseconds.
     let shape: String = at.chars().map(|letter| if letter.is_ascii_digit() { '0' } else { letter }).collect();
     assert_eq!(shape, "0000-00-00T00:00:00.000000Z");
 }
@@ -128,7 +127,7 @@ fn a_fleet_is_created_with_every_field_of_its_table() {
             "status",
             "created_at",
             "updated_at",
-            // What the specification leaves room for.
+            // Optional by the specification.
             "status_reason",
             "conditions",
             "suspend",
@@ -158,7 +157,7 @@ fn a_fleet_is_created_with_every_field_of_its_table() {
     assert_eq!((&record["advanced_properties"], &record["metadata"]), (&json!({}), &json!({})));
     assert_eq!(record["status"], "Pending");
 
-    // It is there at once, by its name and by its id, without its secret, and stays the same.
+    // It is readable at once by name and by id, without its secret, and stays the same.
     assert_eq!(made.header("location").unwrap(), "/organizations/acme/infrastructure/us");
     let id = record["id"].as_str().unwrap();
     let by_name = api.get("/organizations/acme/infrastructure/us").expect(200);
@@ -231,7 +230,7 @@ fn a_cluster_is_created_with_every_field_of_its_table() {
     ] {
         assert_eq!(config[field], value, "{field}");
     }
-    // Given back as they were sent, and never null.
+    // Returned as sent, and never null.
     for field in
         ["oauth", "tiered_storage_bucket_name", "tiered_storage_provider", "tiered_storage_create_bucket"]
     {
@@ -244,7 +243,7 @@ fn a_cluster_is_created_with_every_field_of_its_table() {
     }
     assert_eq!(made.header("location").unwrap(), format!("/v1/clusters/{}", record["id"].as_str().unwrap()));
 
-    // The round does the rest, from the file.
+    // The round applies the change from the file.
     let file = tree.read("acme/clusters/payments.yaml");
     assert!(file.contains("kafka_units: 1\n"), "{file}");
     let now = api.serve.until("it is made", || {
@@ -308,7 +307,7 @@ fn a_base_domain_with_managed_dns_is_created_with_every_field_of_its_table() {
         "credentials": "[default]\naws_access_key_id = AKIAEXAMPLE\naws_secret_access_key = cloud-secret-71c\n",
     });
     api.call("POST /organizations/acme/cloud-accounts", account).expect(201);
-    // The name that it gets has the organization in front.
+    // The resource's name is prefixed with the organization.
     let (cert, key) = certificate("acme.streams.example.com");
     let body = json!({
         "organization": "acme",

@@ -1,4 +1,4 @@
-//! What a plan would refuse forever is refused when it is asked for, in the plan's words.
+//! A request that no plan could ever carry out is refused right away, with the plan's wording.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::support::{Tree, files};
 const ORDERS: &str = "/v1/clusters/orders";
 const FLEET: &str = "/organizations/acme/infrastructure/eu";
 
-/// What an answer says is wrong: the pointer, the place, the detail and the hint of each error.
+/// Each error of an answer: pointer, place, detail and hint.
 fn said(answer: &Reply) -> String {
     let errors = answer.body["errors"].as_array().into_iter().flatten();
     let said = errors.map(|error| {
@@ -47,7 +47,7 @@ fn what_no_plan_would_do_is_refused_with_the_words_of_the_plan() {
     }
     insta::assert_snapshot!(all.join("\n"));
 
-    // The same words are the plan's, once a person has written it.
+    // The plan has the same wording once the edit is made by hand in the file.
     tree.edit("acme/clusters/orders.yaml", "version: 4.3.1", "version: 4.2.1");
     let plan = api.serve.until("it is planned", || {
         let plan = api.get("/v1/plan").expect(200).body;
@@ -55,7 +55,7 @@ fn what_no_plan_would_do_is_refused_with_the_words_of_the_plan() {
     });
     assert!(all[0].contains(plan["message"].as_str().unwrap()), "{plan:#}");
     assert!(all[0].contains(plan["hint"].as_str().unwrap()), "{plan:#}");
-    // That keeps nobody from anything else.
+    // Other edits aren't blocked.
     let tags = json!({"tags": [{"key": "team", "value": "shop"}]});
     api.call(&format!("PATCH {ORDERS}"), tags).expect(200);
     api.call(&format!("PATCH {FLEET}"), json!({"max_tenants": 6})).expect(200);

@@ -1,4 +1,4 @@
-//! Callers that go away while something is written for them, and writers that wait for a repository that hangs.
+//! Callers that disconnect during their write, and writers that wait for a hanging repository.
 
 use std::io::Write as _;
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -15,18 +15,18 @@ use crate::support::{Tree, files};
 
 const ORDERS: &str = "/v1/clusters/orders";
 
-/// What stands between the daemon and its remote.
+/// A proxy between the daemon and its git remote.
 struct Door {
     port: u16,
     state: Arc<Mutex<State>>,
 }
 
 enum State {
-    /// It passes everything on.
+    /// Forwards everything.
     Open,
-    /// It keeps these who came, and passes nothing on.
+    /// Accepts and keeps connections without forwarding.
     Hanging(Vec<TcpStream>),
-    /// It turns everybody away.
+    /// Closes connections at once.
     Shut,
 }
 
@@ -56,7 +56,7 @@ impl Door {
     }
 }
 
-/// Passes on what the two say until either of them goes away.
+/// Forwards both directions until either side closes.
 fn pass(client: &TcpStream, server: &TcpStream) {
     for (from, to) in [(client, server), (server, client)] {
         let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
@@ -67,7 +67,6 @@ fn pass(client: &TcpStream, server: &TcpStream) {
     }
 }
 
-/// The specs in a repository on an ssh server, behind a door.
 fn start<'t>(tree: &'t Tree, flags: &[&str]) -> (Api<'t>, Server, Door) {
     let folder = tree.beside("");
     git(&folder, "init --quiet --bare --initial-branch=main specs.git");
@@ -86,7 +85,6 @@ fn start<'t>(tree: &'t Tree, flags: &[&str]) -> (Api<'t>, Server, Door) {
     (Api::start_with(tree, "serve --config settings.toml", &source), server, door)
 }
 
-/// Sends a change and goes away without hearing what came of it.
 fn vanish(api: &Api<'_>, path: &str, body: &Value, after: Duration) {
     let (address, token, body) = (&api.address, &api.token, body.to_string());
     let mut stream = TcpStream::connect(address).unwrap();
@@ -97,7 +95,7 @@ fn vanish(api: &Api<'_>, path: &str, body: &Value, after: Duration) {
         body.len()
     )
     .unwrap();
-    // Anywhere in what is done for it.
+    // The disconnect may fall anywhere into the work.
     thread::sleep(after);
 }
 
@@ -127,7 +125,7 @@ fn what_a_client_asked_for_that_went_away_is_there_as_a_whole_or_not_at_all() {
         last = turn.parse().unwrap_or(last);
         assert!(last <= after.max(1), "{shown:#}");
     }
-    // All that were begun are done before the next one.
+    // Every write that began completes before the next one.
     api.call(&format!("PATCH {ORDERS}"), json!({"kafka_units": 2})).expect(200);
     assert!(tree.read(file).contains("kafka_units: 2\n"));
     let names = |all: &[(String, Vec<u8>)]| all.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! Behind a proxy: the API is below a path, and says so wherever it names itself.
+//! Behind a reverse proxy: the API is below a base path, and its own links have that path.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -19,7 +19,7 @@ fn the_api_is_below_the_path_that_the_settings_name() {
     let api = Api::start_with(&tree, SERVE, base);
     assert_eq!(api.get("/streamfleet/v1/clusters").expect(200).body["total"], 2);
 
-    // What is made says where it is, as one reaches it.
+    // The Location header has the base path.
     let made = api.call("POST /streamfleet/organizations/acme/infrastructure/", fleet()).expect(201);
     let place = made.header("location").unwrap();
     assert_eq!(place, "/streamfleet/organizations/acme/infrastructure/us");
@@ -27,7 +27,7 @@ fn the_api_is_below_the_path_that_the_settings_name() {
     let document = api.get("/streamfleet/openapi.json").expect(200).body;
     assert_eq!(document["servers"], json!([{"url": "https://kafka.example.com/streamfleet"}]));
 
-    // Nothing of it is anywhere else, and what says so leads there.
+    // Nothing is served outside of the base path, and the errors name it.
     for path in
         ["/v1/clusters", "/openapi.json", "/streamfleet", "/streamfleet/healthz", "/streamfleetv1/clusters"]
     {
@@ -39,7 +39,7 @@ fn the_api_is_below_the_path_that_the_settings_name() {
     assert_eq!(ask(&api.address, "GET /healthz").body, "ok\n");
     assert_eq!(ask(&api.address, "GET /metrics").status, 200);
 
-    // On the socket, nothing is below anything.
+    // The socket has no base path.
     tree.run("status tree --config settings.toml").expect(0);
     let mut socket = UnixStream::connect(tree.beside("state/socket")).unwrap();
     write!(socket, "GET /openapi.json HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
@@ -52,7 +52,6 @@ fn the_api_is_below_the_path_that_the_settings_name() {
     assert_eq!(api.serve.stop(), Some(0));
 }
 
-/// A tree that is proposed, padded to this size.
 fn proposed(api: &Api<'_>, length: usize) -> Reply {
     let body = json!({"files": {"a.yaml": ""}}).to_string();
     let authorization = format!("Bearer {}", api.token);
@@ -65,7 +64,7 @@ fn proposed(api: &Api<'_>, length: usize) -> Reply {
     ))
 }
 
-/// What is answered to a body of which only the length is sent.
+/// The answer to a body of which only the length is sent.
 fn announced(api: &Api<'_>, what: &str, length: usize) -> Reply {
     let authorization = format!("Bearer {}", api.token);
     let headers = [("Authorization", authorization.as_str()), ("Content-Type", "application/json")];

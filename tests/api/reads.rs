@@ -1,4 +1,4 @@
-//! What is read: one, a page, and what isn't there.
+//! Reads: one resource, a page, and missing ones.
 
 use serde_json::{Value, json};
 
@@ -66,7 +66,7 @@ fn root_is_there_without_a_document() {
             "organization `root` is always there, and no file describes it",
         );
     }
-    // Who has nothing to do there doesn't know of it.
+    // Callers without a role there can't learn that it exists.
     let admin = new_token(&tree, "platform@acme.example.com", "acme", "admin");
     api.call_as(&admin, "GET /organizations/root", &[], Value::Null).expect(404);
     let seen = api.call_as(&admin, "GET /organizations", &[], Value::Null).expect(200).body;
@@ -85,7 +85,7 @@ fn when_something_was_changed_is_told_once_and_stays_so() {
     api.settle();
     assert_eq!((&read()["updated_at"], &read()["region"]), (&told["updated_at"], &json!("there")));
     assert_ne!(read()["created_at"], told["updated_at"]);
-    // Also for who asks the next process.
+    // A later process reports the same.
     assert_eq!(api.serve.stop(), Some(0));
     let run = tree.run("get cluster/acme/orders tree --config settings.toml --format json").expect(0);
     assert!(run.out.contains(told["updated_at"].as_str().unwrap()), "{}", run.out);
@@ -159,9 +159,9 @@ fn a_plan_is_read_again_and_again_without_another_being_made() {
     let api = Api::start(&tree);
     api.settle();
     let made = || api.get("/v1/plan").expect(200).body["created_at"].as_str().unwrap().to_owned();
-    // One may be made at any time for other reasons.
+    // Another plan may be made at any time for other reasons.
     api.serve.until("the same plan is given twice", || (made() == made()).then_some(()));
-    // What was written is in the plan that is given next.
+    // The next plan contains the write.
     let written = api.call("POST /v1/clusters", cluster()).expect(201).body;
     let time = |text: &str| text.parse::<jiff::Timestamp>().unwrap();
     assert!(time(&made()) >= time(written["created_at"].as_str().unwrap()));
@@ -176,7 +176,7 @@ fn events_come_in_either_order_page_by_page_while_others_happen() {
     let page = |words: &str| {
         let page = api.get(&format!("/v1/events?{words}")).expect(200).body;
         let items = page["items"].as_array().unwrap();
-        // A number would tell how much others do.
+        // Event numbers would reveal how much other organizations do.
         assert!(items.iter().all(|event| event["number"].is_null()));
         let ids = items.iter().map(|event| event["id"].as_str().unwrap().to_owned());
         (ids.collect::<Vec<String>>(), page["next_page_token"].as_str().map(str::to_owned))

@@ -1,11 +1,11 @@
-//! What a call deletes goes at once, as far as the budget of deletions allows, and whoever calls hears what it waits for.
+//! Deletions through the API begin at once within the deletion budget, and the answer says what they wait
+//! for.
 
 use serde_json::{Value, json};
 
 use super::Api;
 use crate::support::Tree;
 
-/// The quickstart, with both clusters unprotected.
 fn unprotected() -> Tree {
     let tree = Tree::example("quickstart");
     let orders = tree.read("acme/clusters/orders.yaml") + "deletion_protection: false\n";
@@ -31,7 +31,8 @@ fn what_a_call_deletes_from_a_folder_goes_at_once_and_the_budget_of_deletions_ho
     );
     api.serve.until("it is gone", || (api.get("/v1/clusters/sandbox").status == 404).then_some(()));
 
-    // The last one of the organization, and the second within the hour: neither is a mistake, and the second one waits.
+    // The organization's last cluster, and the second deletion within the hour: neither counts as a mistake,
+    // but the second waits.
     let second = api.call("DELETE /v1/clusters/orders", Value::Null).expect(202).body;
     let plan = api.get("/v1/plan").expect(200).body;
     let id = plan["fleets"][0]["guard"]["id"].as_str().expect("it waits for approval").to_owned();
@@ -54,7 +55,7 @@ fn what_a_call_deletes_from_a_folder_goes_at_once_and_the_budget_of_deletions_ho
     assert_eq!(api.serve.stop(), Some(0));
 }
 
-/// What a person removes by hand may still be a mistake, be it after a call removed it and another made it again.
+/// A file removed by hand may be a mistake even if the API removed and recreated the resource before.
 #[test]
 fn what_is_made_again_and_vanishes_is_waited_for() {
     let tree = unprotected();
@@ -71,7 +72,7 @@ fn what_is_made_again_and_vanishes_is_waited_for() {
     api.serve.until("it is back", is_back);
     missing_for_a_moment(&tree, &api);
 
-    // Also where it comes back with a mistake.
+    // Also where it returns with a mistake.
     api.call("DELETE /v1/clusters/sandbox", Value::Null).expect(202);
     api.serve.until("it waits for approval", || told().contains("approval").then_some(()));
     tree.write("acme/clusters/sandbox.yaml", file.replace("kafka_units: 1", "kafka_units: none"));

@@ -1,16 +1,16 @@
-//! Who may ask for what: every route of the table, by every kind of caller, and what they see of it.
+//! Authorization: every route of the table with every kind of caller, and what each sees.
 
 use std::collections::BTreeSet;
 use std::fs;
 
 use serde_json::{Value, json};
-use streamfleet::api::route::{Method, Needs, ROUTES, Route};
+use streamfleet::api::route::{Method, ROUTES, RequiredAccess, Route};
 
 use super::exchanges::{certificate, cluster, fleet};
 use super::{Api, ROOT, Reply, new_token};
 use crate::support::Tree;
 
-/// What a caller may do in acme, the least first.
+/// A caller's rights in acme, lowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Nobody,
@@ -21,22 +21,18 @@ enum Rank {
     Super,
 }
 
-/// Somebody with a token.
 struct Caller {
     rank: Rank,
     owner: &'static str,
-    /// The organizations of which they see anything.
     sees: &'static [&'static str],
-    /// The most that they may do in an organization.
     most: Rank,
     token: String,
 }
 
-/// What a caller may do in acme, who it is, which organizations and how much their token is for, of which organizations they see
-/// anything, and the most that they may do in any.
+/// Rank in acme, owner, organizations and scope of the token, visible organizations, and the highest rank in
+/// any.
 type Known = (Rank, &'static str, &'static str, &'static str, &'static [&'static str], Rank);
 
-/// Every kind of caller.
 const CALLERS: &[Known] = &[
     (Rank::Stranger, "stranger@x.example", "*", "admin", &["other"], Rank::Admin),
     (Rank::Stranger, "nobody@x.example", "*", "admin", &[], Rank::Nobody),
@@ -52,17 +48,17 @@ const CALLERS: &[Known] = &[
     (Rank::Super, ROOT, "*", "admin", &["acme", "other", "root"], Rank::Super),
 ];
 
-fn rank_for(needs: Needs) -> Rank {
+fn rank_for(needs: RequiredAccess) -> Rank {
     match needs {
-        Needs::Nobody => Rank::Nobody,
-        Needs::Read => Rank::Viewer,
-        Needs::Write => Rank::Editor,
-        Needs::Admin => Rank::Admin,
-        Needs::Super => Rank::Super,
+        RequiredAccess::Nobody => Rank::Nobody,
+        RequiredAccess::Read => Rank::Viewer,
+        RequiredAccess::Write => Rank::Editor,
+        RequiredAccess::Admin => Rank::Admin,
+        RequiredAccess::Super => Rank::Super,
     }
 }
 
-/// A call of a route about something of acme that is there.
+/// A request of a route for an existing resource of acme.
 fn call(route: &Route) -> (String, Value) {
     let path = route.path.replace("{organization}", "acme");
     let path = match route.path {
@@ -92,25 +88,24 @@ fn call(route: &Route) -> (String, Value) {
         Method::Post | Method::Put | Method::Patch => json!({}),
         Method::Get | Method::Delete => Value::Null,
     };
-    // Nothing is to change, whoever asks.
+    // No request may change anything, whoever sends it.
     let dry = if route.query.iter().any(|query| query.name == "dry_run") { "?dry_run=true" } else { "" };
     (format!("{} {path}{dry}", route.method.as_str()), body)
 }
 
-/// The status with which a caller is answered.
 fn expected(route: &Route, caller: &Caller) -> u16 {
     let needed = rank_for(route.needs);
     let is_stranger = caller.rank == Rank::Stranger;
     match route.id {
         _ if needed == Rank::Nobody => 200,
         "list_organizations" | "list_clusters" | "read_plan" | "list_events" | "list_tokens" => 200,
-        // Nobody makes one that is for more than their own, and what it is good for is told.
+        // A token can't have more rights than its creator.
         "create_token" if is_stranger && caller.sees == ["other"] && caller.owner == ROOT => 403,
         "create_token" if is_stranger && caller.owner == "admin@x.example" => 403,
         "create_token" => 201,
-        // No id.
+        // Not an id.
         "revoke_token" => 404,
-        // What waits for nobody is no more there for those who may not approve it.
+        // No plan waits for approval; callers without the right to approve get the same answer.
         "approve_plan" => 409,
         "propose_plan" if caller.most < Rank::Editor => 403,
         "propose_plan" => 422,
@@ -121,20 +116,21 @@ fn expected(route: &Route, caller: &Caller) -> u16 {
     }
 }
 
-/// The status with which whoever may call a route about something of acme is answered: that of what they call it with.
+/// The expected status for a permitted caller, given the request's body.
 fn permitted(route: &Route) -> u16 {
     match (route.method, route.id) {
         (Method::Get | Method::Patch, _) => 200,
         (_, "create_cluster" | "create_fleet" | "replace_organization") => 200,
-        // They send nothing.
+        // Empty body.
         (Method::Post | Method::Put, _) => 422,
         (Method::Delete, "delete_identity_provider" | "delete_cloud_account") => 200,
-        // Something is protected, or needs it.
+        // Something is protected or in use.
         (Method::Delete, _) => 409,
     }
 }
 
-/// Acme with members of each role, and something of each kind with the name that the calls have; and another organization.
+/// Acme with members of each role and one resource of each kind under the names of the requests, and another
+/// organization.
 fn two_organizations() -> Tree {
     let tree = Tree::example("quickstart");
     let organizations = tree.read("organizations.yaml");
@@ -183,7 +179,8 @@ fn callers(tree: &Tree) -> Vec<Caller> {
     CALLERS.iter().map(of).collect()
 }
 
-/// What is only known to those who see an organization: the ids of all that is in it, and the names that no call has.
+/// Strings visible only to those who see an organization: the ids of all its resources, and names that no
+/// request has.
 fn marks(api: &Api<'_>, organization: &str) -> BTreeSet<String> {
     let path = format!("/organizations/{organization}");
     let lists = ["infrastructure", "base-domains", "identity-providers", "cloud-accounts"];
@@ -218,7 +215,7 @@ fn nobody_may_do_more_than_the_table_says() {
     for route in ROUTES {
         let (what, body) = call(route);
         let nobody = api.call_as("sf_none", &what, &[], body.clone());
-        let unknown = if route.needs > Needs::Nobody { 401 } else { 200 };
+        let unknown = if route.needs > RequiredAccess::Nobody { 401 } else { 200 };
         assert_eq!(nobody.status, unknown, "{what}: {:#}", nobody.body);
         for caller in &callers {
             let Caller { rank, owner, sees, token, .. } = caller;
@@ -231,7 +228,7 @@ fn nobody_may_do_more_than_the_table_says() {
             assert_eq!(answer.status, expected(route, caller), "{told}");
             if rank_for(route.needs) > Rank::Nobody {
                 let text = format!("{}{}", answer.head, answer.body);
-                // One's own address may be told to oneself.
+                // A caller may see their own address.
                 let hidden = marks.iter().filter(|(organization, _)| !sees.contains(organization));
                 let seen =
                     hidden.flat_map(|(_, marks)| marks).find(|mark| text.contains(*mark) && mark != owner);
@@ -239,7 +236,7 @@ fn nobody_may_do_more_than_the_table_says() {
             }
         }
     }
-    // What may not be seen is answered as what isn't there, to the letter.
+    // An invisible resource and a missing one get the same answer, to the letter.
     let stranger = &callers[0].token;
     for (hidden, absent) in [
         ("GET /v1/clusters/orders", "GET /v1/clusters/absent"),
@@ -255,7 +252,7 @@ fn nobody_may_do_more_than_the_table_says() {
         };
         assert_eq!((hidden.status, same(hidden.body)), (absent.status, same(absent.body)));
     }
-    // An organization's administrators set everything of it but its limits.
+    // An organization's administrators set everything but its limits.
     let admin = &callers.iter().find(|caller| caller.owner == "Admin@X.example").unwrap().token;
     let quotas = json!({"quotas": {"fleets": 200, "clusters": 10, "kafka_units": 20}});
     api.call_as(admin, "PATCH /organizations/acme", &[], quotas).refused(
@@ -287,7 +284,7 @@ fn lists_totals_events_and_tokens_have_what_the_caller_may_see_and_nothing_else(
             .copied()
             .collect();
         assert_eq!(names(&get("/v1/clusters"), "identifier"), clusters, "{told}");
-        // A page of one says how many there are, and ends where theirs end.
+        // The total and the last page count only visible items.
         let first = get("/v1/clusters?page_size=1").body;
         assert_eq!(
             (&first["total"], first["next_page_token"].is_null()),
@@ -323,7 +320,7 @@ fn lists_totals_events_and_tokens_have_what_the_caller_may_see_and_nothing_else(
         let is_own = |of: &&String| *rank == Rank::Super || of.eq_ignore_ascii_case(owner);
         assert_eq!(own, all.iter().filter(is_own).cloned().collect::<Vec<_>>(), "{told}");
     }
-    // Others' tokens are not there, and of one's own a lesser one revokes no greater one.
+    // Other owners' tokens are invisible, and a token can't revoke a stronger one of the same owner.
     let items = all_tokens.body["items"].as_array().unwrap();
     let id = |owner: &str, organization: &str, access: &str| -> String {
         let is_it = |it: &&Value| {
@@ -403,7 +400,7 @@ fn who_may_not_do_something_is_told_what_it_takes() {
         "planning a tree that is sent takes the role `editor` in an organization, and viewer@x.example has it in none that this \
          token is for",
     );
-    // What waits is there for who sees the fleet, and for administrators to approve.
+    // Readers of the fleet see what waits, administrators approve it.
     tree.edit("acme/clusters/orders.yaml", "kafka_units: 1", "kafka_units: 1\ndeletion_protection: false");
     api.serve.until("that is applied", || {
         let orders = api.get("/v1/clusters/orders").body;

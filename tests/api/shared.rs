@@ -1,4 +1,4 @@
-//! Several who share one repository.
+//! Several writers share one repository.
 
 use serde_json::{Value, json};
 
@@ -58,7 +58,7 @@ fn what_one_organization_commits_is_not_told_to_another() {
         for event in &events {
             let text = event.to_string();
             assert!(!others.iter().any(|other| text.contains(other)), "{text}");
-            // Whoever committed last may be of another organization.
+            // The last commit may be another organization's.
             let known: Vec<&String> =
                 event["commit"].as_object().into_iter().flat_map(|it| it.keys()).collect();
             assert!(known.is_empty() || known == ["id"], "{text}");
@@ -84,7 +84,7 @@ fn what_one_organization_commits_is_not_told_to_another() {
     let of_acme = api.get("/v1/events?organization=acme&page_size=200").expect(200).body.to_string();
     assert!(of_acme.contains("platform@acme.example.com (token test)"), "{of_acme}");
 
-    // Making something hears no tag but `*`: a list has none.
+    // Creation accepts only the tag `*`: a list has none.
     let tag = api.get("/v1/clusters/orders").expect(200).header("etag").unwrap();
     let made =
         |tag: &str| api.call_as(&ours, "POST /v1/clusters", &[("If-Match", tag)], exchanges::cluster());
@@ -110,7 +110,8 @@ fn limits_are_lowered_by_what_is_there_now_and_nothing_newer_is_undone() {
         body["quotas"]["clusters"] = json!(clusters);
         body
     };
-    // Somebody else pushes what no plan has read: a third cluster, a comment, and another fleet in the same file.
+    // A concurrent push that no plan has read: a third cluster, a comment, and another fleet in the same
+    // file.
     let third = tree.read("acme/clusters/sandbox.yaml").replace("identifier: sandbox", "identifier: third");
     tree.write("acme/clusters/third.yaml", third);
     tree.write("organizations.yaml", tree.read("organizations.yaml") + GLOBEX + "# Ask Hank.\n");
@@ -126,14 +127,14 @@ fn limits_are_lowered_by_what_is_there_now_and_nothing_newer_is_undone() {
         "`quotas.clusters` of organization acme can't be 2: 3 are in use",
     );
     assert_eq!(git(&repository, "rev-parse main"), theirs);
-    // What stands around it is none of what the tag is about.
+    // A tag covers its own document only.
     put(with(3), &[("If-Match", &tag)]).expect(200);
     assert_eq!(git(&repository, "rev-parse main~1"), theirs);
     let diff = git(&repository, "diff --unified=0 main~1 main");
     let changed: Vec<&str> = diff.lines().filter(|line| line.starts_with(['+', '-'])).skip(2).collect();
     assert_eq!(changed, ["-  clusters: 10", "+  clusters: 3"]);
 
-    // Somebody else sets the limits meanwhile: who knows only the old ones is told so.
+    // The limits changed meanwhile: a request with the old tag is refused.
     let tag = api.get(path).expect(200).header("etag").unwrap();
     git(&tree.path(), "pull --quiet ../specs.git main");
     tree.edit("organizations.yaml", "  kafka_units: 20", "  kafka_units: 15");
@@ -145,7 +146,7 @@ fn limits_are_lowered_by_what_is_there_now_and_nothing_newer_is_undone() {
         "it says something else by now than `If-Match` names",
     );
     assert_eq!(git(&repository, "rev-parse main"), lower);
-    // A patch touches what it names.
+    // A patch changes only the fields it names.
     api.call(&format!("PATCH {path}"), json!({"quotas": {"clusters": 4}})).expect(200);
     let file = git(&repository, "show main:organizations.yaml");
     assert!(file.contains("  clusters: 4\n  kafka_units: 15\n") && file.contains("# Ask Hank."), "{file}");

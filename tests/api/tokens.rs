@@ -1,4 +1,4 @@
-//! Tokens over the API: what is asked for, what is told of it, and what is wrong with a body.
+//! Tokens over the API: creation, listing and invalid bodies.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -46,7 +46,7 @@ fn a_token_that_has_expired_is_refused_and_the_log_says_why() {
     let tree = Tree::example("quickstart");
     std::fs::write(tree.beside("settings.toml"), "state_dir = \"state\"\noutput_dir = \"output\"\n").unwrap();
     let [over, good] = ["*", "acme"].map(|organization| new_token(&tree, ROOT, organization, "admin"));
-    // Nobody waits for a day: the first was made for one that is long over.
+    // Backdate the first token by a day instead of waiting.
     let file = tree.beside("state/tokens.jsonl");
     let text = std::fs::read_to_string(&file).unwrap();
     let (first, others) = text.split_once('\n').unwrap();
@@ -118,7 +118,7 @@ fn who_makes_a_token_is_told_what_it_is_good_for() {
     );
     let none = "there is no organization acne in the specs: until there is, the token is good for nothing";
     assert_eq!(make(ROOT, "acne", "read"), json!([none]));
-    // Who was just made a member is one.
+    // A new membership counts at once.
     let members = json!({"members": [{"email": "bob@example.com", "role": "viewer"}]});
     api.call("PATCH /organizations/acme", members).expect(200);
     assert_eq!(make("bob@example.com", "acme", "read"), json!([]));
@@ -220,7 +220,7 @@ fn what_is_wrong_with_a_token_that_is_asked_for_is_told_by_its_fields() {
     let refused = api.call_as(&own, "POST /v1/tokens", &[], two);
     refused.refused(422, "invalid", "2 things are wrong with it");
     assert_eq!(api.get("/v1/tokens").body["total"], 2);
-    // It ends no later than the one that makes it, where nobody says for how long.
+    // Without a lifetime in the request, a token ends no later than the one that creates it.
     let made = api.call_as(&own, "POST /v1/tokens", &[], order("owner", Value::Null)).expect(201).body;
     assert!(made["expires_at"].as_str().unwrap() < ends, "{made:#}");
     assert_eq!(api.serve.stop(), Some(0));

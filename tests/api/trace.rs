@@ -1,4 +1,4 @@
-//! No secret that came in through the interface is found anywhere afterwards.
+//! No secret that came in through the API is found anywhere afterwards.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,6 @@ use super::exchanges::{certificate, fleet};
 use super::{Api, git};
 use crate::support::Tree;
 
-/// Everything below a folder, as bytes.
 fn read_all(folder: &Path, found: &mut Vec<(String, Vec<u8>)>) {
     for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
         let path = entry.path();
@@ -37,7 +36,7 @@ fn a_secret_that_was_sent_is_nowhere_in_the_clear() {
         "credentials": "[default]\naws_access_key_id = AKIAEXAMPLE\naws_secret_access_key = cloud-secret-71c\n",
     });
     api.call("POST /organizations/acme/cloud-accounts", account).expect(201);
-    // Refused ones, too, whatever is wrong with them.
+    // Secrets in refused requests count, too.
     let mut wrong = domain;
     wrong["tls_key"] = json!(key.replace("BEGIN", "BEGUN"));
     api.call("PUT /organizations/acme/base-domains/streams.acme.example.com", wrong).expect(422);
@@ -60,7 +59,7 @@ fn a_secret_that_was_sent_is_nowhere_in_the_clear() {
     let lines = whole.map(middle_line);
     let secrets = ["kubeconfig-token-3f9a2c", "cloud-secret-71c", &lines[0], &lines[1]];
     let forms: Vec<String> = secrets.into_iter().chain(whole).flat_map(forms).collect();
-    // A search that finds nothing of what is there says nothing.
+    // Guards against a search that finds nothing at all.
     for (kind, text) in [("plain", key.clone()), ("base64", STANDARD.encode(&other))] {
         fs::write(tree.beside("state").join(kind), text).unwrap();
         let mut found = Vec::new();
@@ -78,18 +77,18 @@ fn a_secret_that_was_sent_is_nowhere_in_the_clear() {
     }
     found.push(("log".to_owned(), fs::read(tree.beside("serve.log")).unwrap()));
     assert!(found.len() > 50);
-    // The directory target has Secrets in a folder of their own, which is what it is for.
+    // The directory target writes Secrets to a folder of their own, on purpose.
     found.retain(|(place, _)| !(place.contains("/output/") && place.contains("/secrets/")));
     assert_eq!(leaks(&found, &forms), []);
 }
 
-/// A line of a PEM that no other of its kind has: the first ones are the same of all keys.
+/// A line from the middle of a PEM; the first lines are the same for all keys.
 fn middle_line(pem: &str) -> String {
     let lines: Vec<&str> = pem.lines().filter(|line| !line.starts_with('-')).collect();
     lines[lines.len() / 2].to_owned()
 }
 
-/// How a secret may be written: as it is, and in base64 at any of the three places where it may begin there.
+/// Forms of a secret: as it is, and in base64 at each of the three alignments.
 fn forms(secret: &str) -> Vec<String> {
     let shifted = (0..3).map(|shift| {
         let encoded = STANDARD.encode([&b"xxx"[..shift], secret.as_bytes()].concat());
@@ -98,7 +97,6 @@ fn forms(secret: &str) -> Vec<String> {
     std::iter::once(secret.to_owned()).chain(shifted).collect()
 }
 
-/// Where any of these is found, and which.
 fn leaks<'a>(found: &'a [(String, Vec<u8>)], forms: &'a [String]) -> Vec<(&'a str, &'a str)> {
     let all = found.iter().flat_map(|(place, bytes)| {
         let text = String::from_utf8_lossy(bytes);

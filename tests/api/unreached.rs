@@ -1,4 +1,4 @@
-//! What tenants hear of an address that their kubeconfig leads to and that can't be reached.
+//! What tenants learn about the unreachable address of their kubeconfig.
 
 use std::fs;
 use std::net::TcpListener;
@@ -12,7 +12,6 @@ use crate::support::Tree;
 const FLEET: &str = "acme/fleets/eu.yaml";
 const MEMBER: &str = "platform@acme.example.com";
 
-/// A kubeconfig of a server at this port of this host.
 fn kubeconfig(port: u16) -> String {
     let kubeconfig = json!({
         "apiVersion": "v1",
@@ -25,7 +24,7 @@ fn kubeconfig(port: u16) -> String {
     kubeconfig.to_string()
 }
 
-/// A port at which nothing listens, and one at which something does that speaks no TLS.
+/// A port without a listener, and one with a listener that speaks no TLS.
 fn ports() -> [u16; 2] {
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let open = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -34,14 +33,14 @@ fn ports() -> [u16; 2] {
     [closed, port]
 }
 
-/// A search of the network by way of kubeconfigs finds nothing.
+/// Kubeconfigs can't be used to scan the network.
 #[test]
 fn a_tenant_hears_the_same_of_every_address_that_is_not_reached() {
     let told: Vec<Value> = ports().map(told_of).into();
     assert_eq!(told[0], told[1]);
 }
 
-/// What a member hears of the fleet while nothing at a port is an API server.
+/// A member's view of the fleet while the port has no API server.
 fn told_of(port: u16) -> Value {
     let tree = Tree::example("quickstart");
     tree.remove("acme/clusters/orders.yaml");
@@ -81,7 +80,7 @@ fn told_of(port: u16) -> Value {
         assert!(!told.to_string().contains(word), "{word}: {told:#}");
     }
 
-    // Who runs this is told all of it.
+    // The operator of the host sees the detail.
     let all =
         get(&own, "/organizations/acme/infrastructure/eu")["status_reason"].as_str().unwrap().to_owned();
     assert!(all.starts_with("the target can't be reached: cannot read the namespace kube-system: "), "{all}");

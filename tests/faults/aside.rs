@@ -1,9 +1,9 @@
-//! Calls that nothing depends on: what a plan asks beside what it has to know.
+//! Optional calls of a plan, whose failure must not stop it.
 
 use super::stage::{Phase, Stage};
 use crate::support::proxy::{Fault, Rule};
 
-/// What a plan asks for its reader's sake: what the cluster lacks, what may be done there, and what it would say to each step.
+/// Optional queries: what the cluster lacks, permissions, and dry runs of each step.
 const ASIDE: [&str; 7] = [
     "/version",
     "/selfsubjectaccessreviews",
@@ -14,7 +14,8 @@ const ASIDE: [&str; 7] = [
     "dryRun=All",
 ];
 
-/// Whatever stays wrong with one of them, everything is made as planned, and the plan says what it could not find out.
+/// With one of them failing all the time, everything is created as planned, and the plan says what is
+/// unknown.
 #[test]
 fn what_is_only_asked_aside_holds_up_nothing() {
     let stage = Stage::new();

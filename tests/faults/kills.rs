@@ -1,16 +1,16 @@
-//! Runs that are killed between any two calls, and calls that fail once.
+//! Kills between any two calls, and calls that fail once.
 
 use std::process::Stdio;
 
 use super::stage::{APPLY, Phase, Stage};
 use crate::support::proxy::{Fault, Rule, Side};
 
-/// At how many of a run's calls that only read it is killed. Between two of these nothing happens on the server.
+/// Number of kills at read-only calls. Between two of these nothing happens on the server.
 const READS: usize = 6;
 
-/// Kills the run at each of its calls that changes anything: before the server has seen it, and after the server has answered
-/// and before the run knows. Other calls are under way then, which the server may or may not come to. Of the calls that only
-/// read, some are taken, evenly spread. One more run must end where nothing would have come between.
+/// Kills a run at each modifying call: before the server has seen it, and after the server has answered but
+/// before the run has the answer. The fate of other calls in flight is open. A few of the read-only calls are
+/// taken, evenly spread. One more run must reach the result of an undisturbed one.
 fn kill_everywhere(phase: Phase) {
     let stage = Stage::new();
     let (expected, calls) = stage.undisturbed(phase);
@@ -25,13 +25,13 @@ fn kill_everywhere(phase: Phase) {
         let when = format!("killed at {which} {number}, {side:?}, {phase:?}");
         stage.proxy.inject(Rule::always(Fault::Hold(side)).changing(changing).from(number).times(1));
         let was_held = kill_when_held(&stage);
-        // A run that was faster than the undisturbed one asks a little less, and may end before its last reads.
+        // Timing changes the number of reads a little, so a run may end before its last expected read.
         assert!(was_held || !changing, "{when}: there was no such call");
         stage.recover(&expected, phase, &when);
     }
 }
 
-/// Runs until a call is held, and kills the run then. Says whether one was.
+/// Starts a run and kills it once a call is held. Returns whether one was.
 fn kill_when_held(stage: &Stage) -> bool {
     let mut run = stage.tree.command(APPLY);
     let mut run = run.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -56,8 +56,8 @@ fn a_deletion_is_killed_between_any_two_calls() {
     kill_everywhere(Phase::Delete);
 }
 
-/// Whatever happens to one call, once, the run comes to its end by itself. The faults are spread over all calls; the worst, an
-/// answer that is lost, happens to each call that changes anything.
+/// Any single fault in one call doesn't stop a run. The faults are spread over all calls; the worst, a lost
+/// answer, hits every modifying call.
 #[test]
 fn what_happens_once_is_made_good_in_the_same_run() {
     let stage = Stage::new();
@@ -76,7 +76,7 @@ fn what_happens_once_is_made_good_in_the_same_run() {
         ];
         let changes = calls.iter().filter(|call| call.changes).count();
         let lost = (1..=changes).map(|number| Rule::always(Fault::Lost).changing(true).from(number));
-        // Each phase begins with another fault, so that each happens to early calls and late ones.
+        // Each phase starts with a different fault, so that each hits early and late calls.
         let turns = (0..faults.len()).map(|turn| {
             let fault = faults[(turn + 3 * phase as usize) % faults.len()].clone();
             Rule::always(fault).from(1 + turn * calls.len() / faults.len())

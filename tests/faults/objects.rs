@@ -1,4 +1,4 @@
-//! What is on an API server that a run may have made.
+//! The objects on an API server that a run may have created.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use crate::support::proxy::Proxy;
 
-/// Where what we make can be, as collections of the API.
 const COLLECTIONS: [&str; 10] = [
     "/api/v1/configmaps",
     "/api/v1/limitranges",
@@ -22,7 +21,6 @@ const COLLECTIONS: [&str; 10] = [
 
 pub const NAMESPACES: &str = "/api/v1/namespaces";
 
-/// Every object in namespaces with names like ours, by path.
 pub fn of(proxy: &Proxy) -> BTreeMap<String, Value> {
     let mut objects = BTreeMap::new();
     for collection in COLLECTIONS {
@@ -38,7 +36,7 @@ pub fn of(proxy: &Proxy) -> BTreeMap<String, Value> {
     objects
 }
 
-/// Removes objects, and the namespaces among them as controllers would.
+/// Removes objects, and namespaces as controllers would.
 pub fn remove(proxy: &Proxy, paths: impl Iterator<Item = String>) {
     let (namespaces, others): (Vec<_>, Vec<_>) = paths.partition(|path| path.matches('/').count() == 4);
     for path in others.iter().chain(&namespaces) {
@@ -51,7 +49,7 @@ pub fn remove(proxy: &Proxy, paths: impl Iterator<Item = String>) {
     }
 }
 
-/// Asserts that the inventory knows every object that we made by its uid, and nothing else. Gives the uids.
+/// Asserts that the inventory lists exactly the objects we created, by uid. Returns the uids.
 pub fn assert_owned(ours: &BTreeMap<String, Value>) -> Vec<String> {
     let (own, others): (Vec<_>, Vec<_>) =
         ours.iter().partition(|(path, _)| path.contains("/streamfleet-system"));
@@ -85,7 +83,7 @@ fn path(collection: &str, metadata: &Value) -> String {
     }
 }
 
-/// An object without times, versions and uids, also where others name them.
+/// An object without times, versions and uids, including references to uids.
 pub fn comparable(mut object: Value, uids: &[String]) -> Value {
     let metadata = object["metadata"].as_object_mut().unwrap();
     for field in ["uid", "resourceVersion", "creationTimestamp", "generation"] {

@@ -1,4 +1,4 @@
-//! Objects that somebody puts in the place of ours between a plan and its end.
+//! Objects of others that replace ours between a plan and its execution.
 
 use std::collections::BTreeMap;
 use std::process::Stdio;
@@ -13,7 +13,7 @@ use crate::support::proxy::{Fault, Rule, Side};
 
 const OWN: &str = "/namespaces/streamfleet-system/";
 
-/// Each object that a run deletes is replaced in the moment before its deletion reaches the server: the other one stays.
+/// Each object to delete is replaced just before the deletion reaches the server: the replacement stays.
 #[test]
 fn an_object_that_took_the_place_of_one_that_goes_stays() {
     let stage = Stage::on(Arc::new(ControlPlane::start()));
@@ -23,7 +23,7 @@ fn an_object_that_took_the_place_of_one_that_goes_stays() {
     assert!(deletions.len() > 3, "{calls:#?}");
     for path in deletions {
         stage.begin(Phase::Delete);
-        // The rules of a test live as long as the test program.
+        // Rules take static strings, so the path is leaked.
         let rule = Rule::always(Fault::Hold(Side::Before)).on("DELETE", String::leak(path.to_owned()));
         stage.proxy.inject(rule.times(1));
         let mut run = stage.tree.command(APPLY);
@@ -36,7 +36,7 @@ fn an_object_that_took_the_place_of_one_that_goes_stays() {
         stage.proxy.wait_until_quiet();
         let (code, left) = stage.proxy.ask("GET", path, &Value::Null);
         assert_eq!((code, &left["metadata"]), (200, &theirs["metadata"]), "{path} is another one, and stays");
-        // Nor does the next run take it for ours.
+        // The next run doesn't take it for ours either.
         assert_eq!(stage.plan().code, 0, "{path}");
         let ours: BTreeMap<_, _> =
             objects::of(&stage.proxy).into_iter().filter(|(it, _)| it != path).collect();
@@ -44,7 +44,6 @@ fn an_object_that_took_the_place_of_one_that_goes_stays() {
     }
 }
 
-/// Puts another object in the place of the one at this path, and gives it.
 fn replace(stage: &Stage, path: &str) -> Value {
     let (code, ours) = stage.proxy.ask("GET", path, &Value::Null);
     assert_eq!(code, 200, "{path}");

@@ -1,4 +1,4 @@
-//! Servers that say nothing, or say it slowly.
+//! Silent and slow servers.
 
 use std::sync::Arc;
 use std::thread;
@@ -8,10 +8,11 @@ use super::stage::{Phase, Stage};
 use crate::support::control_plane::ControlPlane;
 use crate::support::proxy::{Fault, Greeting, Rule};
 
-/// How a server is silent, how many seconds that is waited for, and what is told of it.
+/// How a server is silent, the expected duration in seconds, and the message.
 type Silent = (fn(&Stage), u64, &'static str);
 
-/// A fleet whose server is away costs one deadline, however many calls there would be, and the other fleets nothing.
+/// An unreachable server costs its fleet one deadline, however many calls there would be, and other fleets
+/// nothing.
 #[test]
 fn a_server_that_says_nothing_is_waited_for_once() {
     let plane = Arc::new(ControlPlane::start());
@@ -35,8 +36,8 @@ fn a_server_that_says_nothing_is_waited_for_once() {
     });
 }
 
-/// Whatever the run does just then, with as many calls at once as it makes: while it looks, while it notes what it is about to
-/// make, and while it makes it.
+/// The server falls silent at different moments of a run, with all concurrent calls in flight: during
+/// observation, while intents are recorded, and while objects are created.
 #[test]
 fn a_server_that_falls_silent_during_an_apply_is_waited_for_once() {
     let silence = || Rule::always(Fault::Silence).and_all_after();
@@ -69,7 +70,7 @@ fn a_slow_server_works_and_an_endless_answer_is_not_read() {
     let slow = || Rule::always(Fault::Late(Duration::from_secs(2)));
     stage.proxy.inject(slow());
     stage.plan().expect(2).says_nothing_of(&["Unreachable"]);
-    // To save time, only what changes anything is slow.
+    // To save time, only modifying calls are slow.
     stage.proxy.reset();
     stage.proxy.inject(slow().on("PATCH", ""));
     stage.proxy.inject(slow().on("POST", ""));

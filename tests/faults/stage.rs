@@ -1,4 +1,4 @@
-//! A fleet behind a proxy, a fleet that is a folder, and things of somebody else's beside them.
+//! A fleet behind a proxy, a directory fleet, and foreign objects beside them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +19,7 @@ const PLAN: &str = "plan tree --config config.toml";
 const FLEET: &str = "acme/fleets/eu.yaml";
 const CLUSTERS: [&str; 2] = ["acme/clusters/sandbox.yaml", "acme/clusters/logs.yaml"];
 
-/// Objects of somebody else's, with names and labels like ours.
+/// Foreign objects with names and labels like ours.
 const FOREIGN: [(&str, &str); 4] = [
     (NAMESPACES, THEIRS),
     ("/api/v1/namespaces/kafka-acme--sandbox-eu/resourcequotas", "sandbox"),
@@ -29,21 +29,17 @@ const FOREIGN: [(&str, &str); 4] = [
 
 const THEIRS: &str = "kafka-acme--sandbox-eu";
 
-/// Where it stands what is about to be made.
+/// Where intents are recorded.
 const INTENTS: &str = "/namespaces/streamfleet-system/configmaps/intents-";
 
-/// What a run has to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// To make everything.
     Create,
-    /// To change what is there, of both fleets.
     Update,
-    /// To delete a cluster of both fleets.
     Delete,
 }
 
-/// What a run leaves behind, without what is another each time.
+/// The result of a run, without values that differ between runs.
 #[derive(Debug, PartialEq)]
 pub struct End {
     objects: BTreeMap<String, Value>,
@@ -54,22 +50,21 @@ pub struct Stage {
     pub proxy: Proxy,
     pub tree: Tree,
     _plane: Arc<ControlPlane>,
-    /// The installation before its first apply: it has its id and keys.
+    /// The installation before its first apply, with its id and keys.
     fresh: TempDir,
-    /// The specs of the clusters.
     specs: [String; 2],
     foreign: Vec<Value>,
 }
 
 impl Stage {
-    /// On a control plane of its own. Nothing is applied yet.
+    /// A stage with a control plane of its own, before the first apply.
     pub fn new() -> Stage {
         let mut stage = Stage::on(Arc::new(ControlPlane::start()));
         stage.make_foreign();
         stage
     }
 
-    /// With nothing of somebody else's.
+    /// The same without foreign objects.
     pub fn on(plane: Arc<ControlPlane>) -> Stage {
         let proxy = Proxy::before(&plane);
         let tree = Tree::example("quickstart");
@@ -82,14 +77,14 @@ impl Stage {
         tree.write("acme/fleets/files.yaml", folder.replace("domain: kafka.acme.example.com\n", ""));
         let fleet = fleet.replace("infra_type: directory", "infra_type: byok");
         tree.write(FLEET, format!("{fleet}advanced_config:\n  kubeconfig: '{}'\n", proxy.kubeconfig()));
-        // Only controllers would end a namespace.
+        // Only controllers would end the deletion of a namespace.
         let cluster = cluster.replace("on_delete: Delete", "on_delete: Retain");
         let logs = cluster.replace("infrastructure: eu", "infrastructure: files");
         let sandbox = cluster.replace("cluster_type", "cloud_provider: byok\ncluster_type");
-        // One that stays, so that never a whole folder is gone.
+        // A cluster that stays, so that a folder is never removed as a whole.
         tree.write("acme/clusters/kept.yaml", logs.replace("identifier: sandbox", "identifier: kept"));
         let specs = [sandbox, logs.replace("identifier: sandbox", "identifier: logs")];
-        // A look that makes an installation, and may not go to this host.
+        // Planning creates the installation; without settings it may not connect to this host.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         drop(runtime.block_on(plan_round(&tree, &Surroundings::default())));
         let fresh = memory_folder();
@@ -107,7 +102,7 @@ impl Stage {
         self.tree.run(APPLY)
     }
 
-    /// Brings everything to where a run has just this to do.
+    /// Prepares the state in which a run has exactly this work.
     pub fn begin(&self, phase: Phase) {
         self.proxy.reset();
         self.clear();
@@ -125,7 +120,7 @@ impl Stage {
         self.proxy.reset();
     }
 
-    /// What a run that nothing comes between leaves behind, and the calls that it makes.
+    /// The result and the calls of an undisturbed run.
     pub fn undisturbed(&self, phase: Phase) -> (End, Vec<Call>) {
         self.begin(phase);
         self.apply().expect(0);
@@ -134,14 +129,15 @@ impl Stage {
         (self.end(), calls)
     }
 
-    /// When all is well again, one run ends where an undisturbed one does, and nothing was lost or touched on the way.
+    /// Without faults, one run reaches the result of an undisturbed one, and nothing was lost or touched
+    /// before.
     pub fn recover(&self, expected: &End, phase: Phase, when: &str) {
         self.proxy.reset();
         self.proxy.wait_until_quiet();
         let run = self.apply();
         assert_eq!(run.code, 0, "{when}\n{}{}", run.out, run.err);
         let calls = self.proxy.reset();
-        // What was intended is forgotten when it is known what came of it.
+        // Intents are removed once their outcome is known.
         let deletes = |call: &Call| call.text.starts_with("DELETE") && !call.text.contains(INTENTS);
         assert!(phase == Phase::Delete || !calls.iter().any(deletes), "{when}: {calls:#?}");
         let plan = self.plan();
@@ -158,24 +154,22 @@ impl Stage {
         assert_eq!(end.folder, expected.folder, "{when}");
     }
 
-    /// What must not be printed: the token of the kubeconfig, and the key of the domain.
+    /// Strings that must not be printed: the kubeconfig's token and the domain's key.
     pub fn secrets(&self) -> [String; 2] {
         let kubeconfig: Value = serde_json::from_str(&self.proxy.kubeconfig()).unwrap();
         let token = kubeconfig["users"][0]["user"]["token"].as_str().unwrap().to_owned();
         [token, "PRIVATE KEY".to_owned()]
     }
 
-    /// What stands in the fleet that is a folder.
     pub fn folder(&self) -> Vec<(String, String)> {
         output(&self.tree)
     }
 
-    /// What the folder has to have in the end.
     pub fn assert_folder(&self, expected: &End, when: &str) {
         assert_eq!(self.folder(), expected.folder, "the fleet of files, {when}");
     }
 
-    /// What is there now. Asserts that all of it is in the inventory, and that nothing of somebody else's was touched.
+    /// The current result. Asserts that the inventory lists every object, and that no foreign object changed.
     fn end(&self) -> End {
         let all = self.objects();
         let (foreign, ours): (BTreeMap<_, _>, BTreeMap<_, _>) =
@@ -188,12 +182,11 @@ impl Stage {
         End { objects: objects.collect(), folder: self.folder() }
     }
 
-    /// Every object in namespaces with names like ours, by path.
     fn objects(&self) -> BTreeMap<String, Value> {
         objects::of(&self.proxy)
     }
 
-    /// Removes everything of ours, and puts the installation back to what it was before it applied anything.
+    /// Removes all objects of ours, and resets the installation to before its first apply.
     fn clear(&self) {
         objects::remove(&self.proxy, self.objects().into_keys().filter(|path| !path.contains(THEIRS)));
         let state = self.tree.path().join(".streamfleet");
@@ -215,7 +208,6 @@ impl Stage {
             let (code, object) = self.proxy.ask("POST", collection, &body);
             assert_eq!(code, 201, "{object}");
         }
-        // As lists have them.
         let theirs = self.objects().into_iter().filter(|(path, _)| path.contains(THEIRS));
         self.foreign = theirs.map(|(_, object)| object).collect();
         assert_eq!(self.foreign.len(), FOREIGN.len());

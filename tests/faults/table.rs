@@ -1,4 +1,4 @@
-//! What a person reads when something stays wrong, and what becomes of everything when it doesn't any more.
+//! Messages for each lasting fault, and the recovery afterwards.
 
 use serde_json::Value;
 
@@ -6,21 +6,18 @@ use super::stage::{Phase, Stage};
 use crate::support::Run;
 use crate::support::proxy::{Fault, Greeting, Rule};
 
-/// What goes wrong.
 #[derive(Clone)]
 enum Wrong {
-    /// Of a plan, every call, or every one but the first, which asks whose the cluster is; of an apply, those that write node
-    /// pools.
+    /// In a plan: every call, or every one but the first, which reads whose the cluster is. In an apply:
+    /// writes of node pools.
     Calls(fn() -> Fault),
-    /// Only the list of the inventory.
     Inventory(fn() -> Rule),
-    /// Every connection.
     Greeting(Greeting),
 }
 
 use Wrong::{Calls, Inventory};
 
-/// What can stay wrong. What never answers has a test of its own, since it takes long.
+/// Lasting faults. Missing answers take long and have a test of their own.
 const TABLE: [(&str, Wrong); 25] = [
     ("429", Calls(|| Fault::refusal(429, "TooManyRequests", "retry-after: 0\r\n"))),
     ("429 without a status", Calls(|| Fault::answer("429 Too Many Requests", "retry-after: 0\r\n", "later"))),
@@ -49,7 +46,7 @@ const TABLE: [(&str, Wrong); 25] = [
     ("inventory whose pages expire", Inventory(|| Rule::always(Fault::Altered(with_more)))),
 ];
 
-/// What could be taken for something else than a failure: that nothing is there, or that nothing was done.
+/// Faults that could pass for "nothing is there" or "nothing was done".
 const NASTY: [&str; 7] = [
     "404 of a balancer",
     "answer lost",
@@ -78,7 +75,6 @@ fn with_more(list: &mut Value) {
     list["metadata"]["continue"] = "more".into();
 }
 
-/// What is run.
 #[derive(Clone, Copy)]
 enum Verb {
     Plan,
@@ -104,7 +100,7 @@ impl Wrong {
     }
 }
 
-/// What is told of what went wrong, without the rest of the plan.
+/// The lines about the fault, without the rest of the plan.
 fn told(run: &Run) -> String {
     let lines = run.out.lines().chain(run.err.lines()).map(str::trim_start);
     let is_told = |line: &&str| line.starts_with("error: ") || line.starts_with("help: ");
@@ -121,8 +117,8 @@ fn assert_no_secret(stage: &Stage, run: &Run, when: &str) {
     }
 }
 
-/// One run for each thing that goes wrong. All phases take turns with what is the same for the run's course, a failed
-/// call; what could lose something goes through each.
+/// One run for each fault. Faults with the same effect on a run, a failed call, are spread over the phases;
+/// those that could lose something go through each phase.
 fn go_wrong(phase: Phase) -> String {
     let stage = Stage::new();
     let mut text = String::new();

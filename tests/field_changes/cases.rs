@@ -1,5 +1,5 @@
-//! One line for each change of a field that is planned. A field that is added needs a line here for each of its rows in
-//! `src/plan/field_effects/table.rs`.
+//! One line for each planned change of a field. A new field needs a line here for each of its rows in
+//! `crates/core/src/plan/field_effects/table.rs`.
 
 use streamfleet::names::Kind;
 use streamfleet::names::Kind::{BaseDomain, CloudAccount, Cluster, Fleet, IdentityProvider, Organization};
@@ -8,14 +8,13 @@ use streamfleet::names::Kind::{BaseDomain, CloudAccount, Cluster, Fleet, Identit
 pub struct Case {
     pub kind: Kind,
     pub field: &'static str,
-    /// What the field is when the tree is applied, and what it becomes.
     pub before: &'static str,
     pub after: &'static str,
-    /// What else is laid over the documents before the tree is applied, by the names of [`super::DOCUMENTS`].
+    /// Documents laid over the tree before it is applied, by the names of [`super::DOCUMENTS`].
     pub given: &'static str,
-    /// What else changes with the field, since it can't change alone.
+    /// Changes made together with the field's, where it can't change alone.
     pub also: &'static str,
-    /// Whether the tree is applied with what the field becomes before it is applied with what it is.
+    /// Applies the tree with the new value first, then with the old one.
     pub after_first: bool,
 }
 
@@ -44,7 +43,7 @@ const ROUTED: &str = "{eu: {advanced_config: {exposure: tlsroute, gateway: {clas
 const ROUTED_INSIDE: &str = "{eu: {advanced_config: {exposure: tlsroute, gateway: {class: envoy}}}, orders: {advanced_config: {cluster_access: Internal}}}";
 const MANAGED: &str = "{domain: {$certificate: first, dns_provider: external-dns}}";
 const CERTIFIED: &str = "{domain: {$certificate: first}}";
-/// The same with one that is alone, without the chain above it.
+/// The domain with a single certificate, without its chain.
 const CHAINED: &str = "{domain: {$certificate: alone}}";
 
 #[rustfmt::skip]

@@ -7,7 +7,7 @@ use super::schema;
 use super::table::Choice;
 use crate::support::Tree;
 
-/// Writes documents, with certificates that one authority signs.
+/// Writes documents with certificates signed by one authority.
 pub struct Author {
     authority: String,
     issuer: Issuer<'static, KeyPair>,
@@ -15,7 +15,6 @@ pub struct Author {
 }
 
 impl Author {
-    /// One with an authority and a key of its own.
     pub fn new() -> Author {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -34,7 +33,7 @@ impl Author {
         tree.write(&format!("{organization}.yaml"), document.to_string());
     }
 
-    /// The names of what is in the documents.
+    /// The names of the fields and values in the documents.
     pub fn names(&self, organization: &str, choices: &[Choice]) -> Vec<String> {
         let documents = self.documents(organization, choices);
         let names = |document: &Value| schema::names_in(document["kind"].as_str().unwrap(), "", document);
@@ -69,18 +68,17 @@ impl Author {
         documents.into()
     }
 
-    /// A certificate can't stand in a table.
+    /// Replaces placeholders by certificates, which can't be written in a table.
     fn filled(&self, value: Value) -> Value {
         if value == "CERTIFICATE" { self.authority.clone().into() } else { value }
     }
 }
 
-/// A value of the table.
 pub fn parse(value: &str) -> Value {
     serde_json::from_str(value).unwrap_or_else(|error| panic!("{value}: {error}"))
 }
 
-/// Puts a value where a path leads, and takes away what is there where the value is none.
+/// Sets the value at a path, or removes it if it is null.
 fn set(document: &mut Value, path: &str, value: Value) {
     let fields = document.as_object_mut().unwrap();
     match path.split_once('/') {

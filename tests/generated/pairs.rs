@@ -1,12 +1,13 @@
-//! Rows that hold every pair of values of any two fields, in far fewer rows than there are combinations.
+//! Pairwise rows: every pair of values of any two fields, in far fewer rows than there are combinations.
 
 use std::collections::BTreeSet;
 
-/// A field and one of its values, by number.
+/// Indexes of a field and one of its values.
 pub type Choice = (usize, usize);
 
-/// The rows, each with the number of a value for every field. What is `refused` together is in no row. Each row starts from a
-/// pair that no row before has, and takes for every other field the value that adds the most such pairs.
+/// Rows with the index of a value for every field. No row contains a `refused` combination. Greedy: each row
+/// starts from a pair in no earlier row, and takes for every other field the value that adds the most new
+/// pairs.
 pub fn rows(values: &[usize], refused: impl Fn(&[Choice]) -> bool) -> Vec<Vec<usize>> {
     let mut missing = pairs(values);
     missing.retain(|&(one, other)| !refused(&[one, other]));
@@ -19,7 +20,7 @@ pub fn rows(values: &[usize], refused: impl Fn(&[Choice]) -> bool) -> Vec<Vec<us
                 chosen.iter().filter(|before| missing.contains(&pair(**before, *choice))).count()
             };
             let choices = (0..values[field]).map(|value| (field, value)).filter(fits);
-            // Of equals the last is taken, and it should be the first.
+            // `max_by_key` returns the last of equals, and the first is wanted.
             let best = choices.rev().max_by_key(gain);
             chosen.push(best.unwrap_or_else(|| panic!("no value of field {field} goes with {chosen:?}")));
         }
@@ -30,7 +31,6 @@ pub fn rows(values: &[usize], refused: impl Fn(&[Choice]) -> bool) -> Vec<Vec<us
     rows
 }
 
-/// Every pair of values of two fields.
 fn pairs(values: &[usize]) -> BTreeSet<(Choice, Choice)> {
     let choices =
         || values.iter().enumerate().flat_map(|(field, &count)| (0..count).map(move |it| (field, it)));

@@ -1,4 +1,4 @@
-//! The names of fields and of their values, in schemas and in documents: `cluster advanced_config.profile dev`.
+//! Names of fields and values, in schemas and in documents: `cluster advanced_config.profile dev`.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use streamfleet::names::Kind;
 
 use crate::support::Tree;
 
-/// Every field of the kinds that make a cluster, and every value that a field lists.
+/// Every field of the kinds that make a cluster, and every value that a field enumerates.
 pub fn names() -> BTreeSet<String> {
     let kinds = Kind::ALL.into_iter().filter(|kind| *kind != Kind::Organization);
     let mut names = BTreeSet::new();
@@ -43,7 +43,7 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// The names that a value of a field has: the field's and those above it, its own, and those of what is in it.
+/// The names in a field's value: of the field and its parents, of the value, and of nested fields.
 pub fn names_in(kind: &str, path: &str, value: &Value) -> Vec<String> {
     let kind = kind.parse::<Kind>().unwrap().singular();
     let mut names = Vec::new();

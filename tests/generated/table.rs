@@ -1,12 +1,10 @@
-//! The fields of specs, and the values of each that make a difference to what is rendered.
+//! The fields of specs, and values of each that make a difference to the rendered objects.
 
-/// A field, or several kinds' fields that must be the same, and its values as JSON. `null` is a field that isn't there.
+/// A field, or fields of several kinds that must be equal, and its values as JSON. `null` stands for an
+/// absent field.
 pub struct Field {
-    /// Whose field it is.
     pub kinds: &'static [&'static str],
-    /// Where it is in a document.
     pub path: &'static str,
-    /// What it can be.
     pub values: &'static [&'static str],
 }
 
@@ -20,13 +18,13 @@ const DOMAIN: &[&str] = &["BaseDomain"];
 const PROVIDER: &[&str] = &["IdentityProvider"];
 const ACCOUNT: &[&str] = &["CloudAccount"];
 
-/// The text of an audience in which every character means something to one of its readers.
+/// An audience with every character that is special to one of its readers.
 const HOSTILE: &str = r#""kafka's \"own\" \\ ${secrets:/etc:passwd} ü""#;
 
 const PUBLIC_GATEWAY: &str = r#"{"class": "envoy"}"#;
 const PRIVATE_GATEWAY: &str = r#"{"class": "envoy", "private": true}"#;
 
-/// Every option of brokers that needs no tiered storage.
+/// Every broker option that doesn't need tiered storage.
 pub const OPTIONS: &str = r#"{
     "auto.create.topics.enable": true, "compression.type": "zstd", "connections.max.idle.ms": 60000,
     "delete.topic.enable": false, "fetch.max.bytes": 1048576, "group.initial.rebalance.delay.ms": 0,
@@ -41,7 +39,7 @@ pub const OPTIONS: &str = r#"{
     "transaction.max.timeout.ms": 1, "transactional.id.expiration.ms": 1
 }"#;
 
-/// Every option of brokers that needs tiered storage, and other words of those that take words.
+/// Every broker option that needs tiered storage, and second values of options that take words.
 const TIERING_OPTIONS: &str = r#"{
     "log.local.retention.bytes": -2, "log.local.retention.ms": -2,
     "remote.log.manager.copy.max.bytes.per.second": 9223372036854775807,
@@ -49,7 +47,6 @@ const TIERING_OPTIONS: &str = r#"{
     "compression.type": "producer", "log.cleanup.policy": "delete", "log.message.timestamp.type": "CreateTime"
 }"#;
 
-/// The fields that are varied.
 pub const FIELDS: &[Field] = &[
     field(&["Fleet", "Cluster"], "tenancy_mode", &[r#""Shared""#, r#""Isolated""#, r#""Dedicated""#]),
     field(CLUSTER, "kafka_units", &["1", "2"]),
@@ -104,10 +101,9 @@ pub const FIELDS: &[Field] = &[
     field(ACCOUNT, "endpoint", &[r#""https://s3.example.com:9000""#, "null"]),
 ];
 
-/// A field and a value of it.
 pub type Choice = (&'static str, &'static str, &'static str);
 
-/// What is refused together, or alone.
+/// Combinations that are refused, or single values.
 pub const REFUSED: &[&[Choice]] = &[
     &[("Cluster", "advanced_config/profile", r#""dev""#), ("Cluster", "kafka_units", "2")],
     // A unit is three brokers.
@@ -192,14 +188,13 @@ pub const REFUSED: &[&[Choice]] = &[
         ("Cluster", "advanced_config/cluster_access", r#""Internal & External""#),
         ("Fleet", "advanced_config/gateway", PRIVATE_GATEWAY),
     ],
-    // The fleet of each row is a folder, and nothing tells what its operator runs.
+    // The fleet of each row is a directory, where the operator's version is unknown.
     &[("Cluster", "advanced_config/auto_upgrade", "true")],
     &[("Cluster", "advanced_config/tiered_storage_create_bucket", "true")],
 ];
 
 const WORD: &str = "the server looks at no option of brokers, and other words are rendered alike";
 
-/// What needs no row: a field, or a value of one, and why.
 pub const ELSEWHERE: &[(&str, &str)] = &[
     ("cluster suspend", "a suspended cluster is not rendered"),
     ("fleet suspend", "nothing of a suspended fleet is rendered"),

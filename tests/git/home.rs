@@ -1,4 +1,4 @@
-//! Where things are that nobody gave a place, when specs are fetched.
+//! Default paths when specs are fetched.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! A repository over https, from a server that asks for a token.
+//! A repository over https, from a server that requires a token.
 
 use std::io::{BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -17,10 +17,9 @@ use crate::support::serve::Serve;
 
 const TOKEN: &str = "hunter2-token";
 
-/// A server before `git http-backend`. Its threads go with the test's process.
+/// A server in front of `git http-backend`. Its threads end with the test process.
 struct Server {
     address: SocketAddr,
-    /// The file of its authority.
     authority: PathBuf,
 }
 
@@ -35,7 +34,7 @@ impl Server {
         thread::spawn(move || {
             for socket in listener.incoming().flatten() {
                 let (authority, root) = (Arc::clone(&authority), root.clone());
-                // Who goes away in the middle is none of the server's business.
+                // Errors of a client that disconnects are ignored.
                 thread::spawn(move || answer(&authority, socket, &root).unwrap_or_default());
             }
         });
@@ -72,7 +71,7 @@ fn answer(authority: &Authority, socket: TcpStream, root: &Path) -> std::io::Res
     Ok(())
 }
 
-/// What something says that is no server of repositories, or a bad one.
+/// Responses of servers that are broken or no git servers.
 fn lie(path: &str) -> Option<Message> {
     let kind = |kind: &str| format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\n\r\n");
     let git = "application/x-git-upload-pack-advertisement";
@@ -81,7 +80,7 @@ fn lie(path: &str) -> Option<Message> {
     // A branch whose commit the server doesn't have.
     let id = "0123456789".repeat(4);
     let branch = format!("{begin}{}0000", line(&format!("{id} refs/heads/main\0ofs-delta\n")));
-    // Another branch, and a name that would lead elsewhere.
+    // Another branch, and a name with a path traversal.
     let other = format!("{begin}{}0000", line(&format!("{id} refs/heads/../../config\0ofs-delta\n")));
     let (head, body) = match path.split_once("/info/refs") {
         Some(("/page.git", _)) => (kind("text/html"), "<html>log in</html>".to_owned()),
@@ -144,7 +143,7 @@ fn a_token_opens_a_repository_over_https_and_is_never_shown() {
     let run = specs.tree.run_with("plan --config config.toml", &unknown, "");
     run.expect(1).says(&["SSL_CERT_FILE names authorities"]).says_nothing_of(&[TOKEN]);
 
-    // Nobody is led to another host, which might take the token.
+    // Redirects to another host are refused, since it might take the token.
     specs.set(&server.url("moved.git"), true);
     plan(&[("STREAMFLEET_GIT_TOKEN", TOKEN)]).expect(1).says(&["cannot redirect from"]);
 
@@ -179,7 +178,7 @@ fn what_lies_changes_nothing() {
     }
     insta::assert_snapshot!(said.join("\n"));
 
-    // The same while a commit is in force.
+    // The same with a fetched commit.
     specs.set(&server.url("specs.git"), true);
     run("apply --yes --config config.toml").expect(0);
     run("plan --config config.toml").expect(0);
@@ -196,7 +195,7 @@ fn what_lies_changes_nothing() {
         fs::remove_dir_all(&real).unwrap();
     }
 
-    // And under a process that goes on.
+    // The same in a running daemon.
     let serve = Serve::start_with(&specs.tree, SERVE, &variables);
     let told = |count: usize| {
         let told = || serve.log().matches("stays in force").count();

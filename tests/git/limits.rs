@@ -1,11 +1,11 @@
-//! What a fleet may lose in an hour, in a process that runs on.
+//! The hourly deletion limit of a fleet in a running process.
 
 use std::fs;
 
 use super::{SANDBOX, SERVE, Specs};
 use crate::support::serve::Serve;
 
-/// The id that the log names for the approval that a deletion waits for.
+/// The approval id in the log for a waiting deletion.
 fn asked(serve: &Serve<'_>, cluster: &str) -> String {
     let words =
         ["waits: approval, since a fleet may lose 1 cluster an hour without it, and it is deleted", cluster];
@@ -44,14 +44,14 @@ fn a_fleet_loses_one_cluster_an_hour_in_however_many_rounds_and_processes() {
     asked(&serve, "cluster acme/two");
     assert_eq!(serve.stop(), Some(0));
 
-    // Nothing of that was in the cache, or in the process.
+    // The limit survives the loss of the cache and the process.
     fs::remove_dir_all(specs.tree.beside("state/cache-v1")).unwrap();
     let serve = Serve::start(&specs.tree, SERVE);
     let id = asked(&serve, "cluster acme/two");
     assert!(is_there("two"));
     specs.tree.run(&format!("approve {id} --config config.toml")).expect(0);
     is_gone(&serve, "two");
-    // What somebody approved counts, too.
+    // Approved deletions count, too.
     removed("sandbox");
     serve.signal("HUP");
     asked(&serve, "cluster acme/sandbox");

@@ -1,13 +1,13 @@
-//! Servers that have heard of a commit, go away, and may take it later.
+//! Servers that receive a push, disconnect, and may accept it later.
 
 use std::fs;
 
-use streamfleet::source::git::write::{WriteError, Written};
+use streamfleet::source::git::write::{CommitResult, WriteError};
 
 use super::write::{Place, put, write};
 use crate::support::control_plane::until;
 
-/// Lets the server go away with the first commit that is pushed, and take it once a file `go` is there.
+/// Makes the server disconnect at the first push, and accept it once a file `go` exists.
 fn slow(place: &Place) {
     place.hook(
         "pre-receive",
@@ -15,7 +15,7 @@ fn slow(place: &Place) {
     );
 }
 
-/// Lets it take the commit, or not, and waits until it has.
+/// Lets the server accept or refuse the commit, and waits until it is done.
 fn go(place: &Place) {
     fs::write(place.path().join("go"), "").unwrap();
     until("the server is done with the first commit", || {
@@ -50,11 +50,11 @@ fn what_a_server_may_still_take_is_not_said_to_be_unwritten() {
     );
     assert_eq!((place.tip(), mirror.commit()), (tip.clone(), Some(tip)));
 
-    // It is there in the end, and asked for again it is not written twice.
+    // The commit arrives in the end, and a repeated request doesn't write it again.
     go(&place);
     until("the server took it", || (place.tip() == *commit).then_some(()));
     let again = write(&mirror, &[put("a.yaml", "a: 2")]).unwrap();
-    assert_eq!(again, Written { commit: commit.clone(), is_new: false });
+    assert_eq!(again, CommitResult { commit: commit.clone(), is_new: false });
     assert_eq!(place.git("-C remote.git rev-list --count main"), "2");
 }
 
@@ -66,7 +66,7 @@ fn what_is_asked_for_again_before_a_server_takes_it_is_written_once() {
     let mirror = place.by_ssh(&server, "clone");
     let error = write(&mirror, &[put("a.yaml", "a: 2")]).unwrap_err();
     let WriteError::Unsure { commit, .. } = &error else { panic!("{error}") };
-    // It is asked at another door meanwhile.
+    // Meanwhile the repository is reachable at another address.
     let open = place.serve(&[]);
     let mirror = place.by_ssh(&open, "clone");
     let again = write(&mirror, &[put("a.yaml", "a: 2\nb: 1\n")]).unwrap();

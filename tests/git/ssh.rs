@@ -1,4 +1,4 @@
-//! A repository over ssh, from a server that knows one key and has one itself.
+//! A repository over ssh, from a server with a known host key that accepts one user key.
 
 use std::fs;
 use std::net::TcpListener;
@@ -7,7 +7,6 @@ use super::{ORDERS, SERVE, Specs, replicas};
 use crate::support::serve::Serve;
 use crate::support::ssh::{Server, make_key};
 
-/// Specs on a server.
 struct Remote {
     specs: Specs,
     server: Server,
@@ -29,7 +28,6 @@ impl Remote {
         self.specs.set(&text, true);
     }
 
-    /// What `plan` says of why nothing is fetched, without what is another in each run.
     #[track_caller]
     fn refusal(&self) -> String {
         let said = self.specs.tree.run("plan --config config.toml").expect(1).err;
@@ -38,7 +36,7 @@ impl Remote {
             None => word,
         });
         let said = words.collect::<Vec<_>>().join(" ").replace(&self.server.port.to_string(), "PORT");
-        // It ends with a slash.
+        // The path ends with a slash.
         said.replace(self.specs.folder().to_str().unwrap(), "")
     }
 }
@@ -104,7 +102,7 @@ fn a_server_that_says_nothing_holds_up_nothing() {
     let late = ["it took longer than 1 s", "raise `source.timeout_seconds`"];
     remote.set("user", "timeout_seconds = 1");
     remote.specs.tree.run("plan --config config.toml").expect(1).says(&late);
-    // One that doesn't even say that it speaks ssh.
+    // A server that doesn't even send an ssh banner.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("ssh://git@{}/specs.git", silent.local_addr().unwrap());
     let text =

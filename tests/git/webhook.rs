@@ -1,4 +1,4 @@
-//! Git servers that tell of a push, while nothing else would have it fetched for an hour.
+//! Webhooks of git servers, with polling effectively disabled (one hour).
 
 use std::fs;
 
@@ -50,7 +50,7 @@ fn a_push_is_applied_when_a_git_server_tells_of_it_though_the_interval_is_an_hou
         )
     };
 
-    // Who doesn't know the secret, and what is no push of the branch, changes nothing.
+    // A wrong secret, and events other than a push of the branch, change nothing.
     let commit = push(2);
     let text = body("main", &commit);
     let signed = format!("sha256={}", signature(&text));
@@ -81,7 +81,7 @@ fn a_push_is_applied_when_a_git_server_tells_of_it_though_the_interval_is_an_hou
     }
     assert!(!log.contains(SECRET) && !log.contains(&signed), "{log}");
 
-    // GitHub, GitLab and Gitea, each as it does.
+    // GitHub, GitLab and Gitea, each in its own form.
     assert_eq!(tell(&[github, ("X-Hub-Signature-256", &signed)], &text), fetched);
     replicas(&serve, &specs, "6");
     let text = body("main", &push(3));
@@ -96,7 +96,7 @@ fn a_push_is_applied_when_a_git_server_tells_of_it_though_the_interval_is_an_hou
     let own = || specs.tree.run("plan --config config.toml");
     serve.until("all is done", || own().out.starts_with("Nothing to do").then_some(()));
 
-    // What isn't pushed yet is planned beside it, as the commit that it will be.
+    // An unpushed commit is planned as a proposal.
     specs.tree.edit(ORDERS, &units(4), &units(5));
     let checkout = || specs.tree.run("plan --config config.toml --checkout tree").expect(2);
     let proposed = checkout().says(&["the running daemon (pid ", "kafka_units 4 → 5"]);

@@ -1,4 +1,4 @@
-//! Writing specs back to a repository, as what serves the API does it.
+//! Writes specs to a repository in the way the API does.
 
 use std::convert::Infallible;
 use std::fs;
@@ -9,14 +9,14 @@ use std::process::Command;
 use camino::Utf8PathBuf;
 use streamfleet::config::SourceConfig;
 use streamfleet::source::git::Mirror;
-use streamfleet::source::git::write::{WriteError, Written};
-use streamfleet::source::{Author, Change, Edit};
-use streamfleet::spec::{Entry, Snapshot};
+use streamfleet::source::git::write::{CommitResult, WriteError};
+use streamfleet::source::{Author, FileEdit, SourceChange};
+use streamfleet::spec::{Snapshot, SnapshotEntry};
 use tempfile::TempDir;
 
 use crate::support::ssh::{Server, make_key};
 
-/// A bare repository with a few files in the folder `specs`, and the folder that it is in.
+/// A bare repository with a few files in the folder `specs`, and its parent folder.
 pub struct Place {
     folder: TempDir,
 }
@@ -57,7 +57,7 @@ impl Place {
         String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
     }
 
-    /// Somebody else commits and pushes what is in the work tree.
+    /// Another writer commits and pushes the work tree.
     fn push(&self, message: &str) -> String {
         self.git("-C work add --all");
         self.git(&format!("-C work commit --quiet --allow-empty --message={message}"));
@@ -65,7 +65,6 @@ impl Place {
         self.tip()
     }
 
-    /// The same on top of what is there, with one file more.
     fn push_theirs(&self, path: &str, text: &str) {
         self.git("-C work fetch --quiet ../remote.git main");
         self.git("-C work reset --quiet --hard FETCH_HEAD");
@@ -81,13 +80,12 @@ impl Place {
         self.git(&format!("-C remote.git show main:{path}"))
     }
 
-    /// A source of the repository by its path, with a clone of this name.
+    /// A source for the repository by its path, with a clone of this name.
     fn by_path(&self, clone: &str) -> Mirror {
         let remote = self.path().join("remote.git").to_str().unwrap().to_owned();
         self.mirror(clone, SourceConfig { git: Some(remote), ..SourceConfig::default() })
     }
 
-    /// A server with its keys.
     pub fn serve(&self, flags: &[&str]) -> Server {
         for name in ["host", "user"] {
             if !self.path().join(name).exists() {
@@ -120,31 +118,32 @@ impl Place {
     }
 }
 
-pub fn put(path: &str, text: &str) -> Edit {
-    Edit { path: path.parse().unwrap(), content: Some(text.as_bytes().to_vec()) }
+pub fn put(path: &str, text: &str) -> FileEdit {
+    FileEdit { path: path.parse().unwrap(), content: Some(text.as_bytes().to_vec()) }
 }
 
-fn remove(path: &str) -> Edit {
-    Edit { path: path.parse().unwrap(), content: None }
+fn remove(path: &str) -> FileEdit {
+    FileEdit { path: path.parse().unwrap(), content: None }
 }
 
 fn ada() -> Author {
     Author { name: "Ada".to_owned(), email: "ada@example.com".to_owned() }
 }
 
-fn change(edit: Edit) -> Change {
-    Change { message: "change".to_owned(), edits: vec![edit] }
+fn change(edit: FileEdit) -> SourceChange {
+    SourceChange { message: "change".to_owned(), edits: vec![edit] }
 }
 
-/// Writes whatever is there.
-pub fn write(mirror: &Mirror, edits: &[Edit]) -> Result<Written, WriteError<Infallible>> {
-    mirror.write(&ada(), |_| Ok(Change { message: "change\n\nby the API".to_owned(), edits: edits.to_vec() }))
+pub fn write(mirror: &Mirror, edits: &[FileEdit]) -> Result<CommitResult, WriteError<Infallible>> {
+    mirror.write(&ada(), |_| {
+        Ok(SourceChange { message: "change\n\nby the API".to_owned(), edits: edits.to_vec() })
+    })
 }
 
 fn text(snapshot: &Snapshot, path: &str) -> String {
     match &snapshot.entries[path] {
-        Entry::File { bytes, .. } => String::from_utf8(bytes.to_vec()).unwrap(),
-        Entry::Unreadable { message, .. } => panic!("{path}: {message}"),
+        SnapshotEntry::File { bytes, .. } => String::from_utf8(bytes.to_vec()).unwrap(),
+        SnapshotEntry::Unreadable { message, .. } => panic!("{path}: {message}"),
     }
 }
 
@@ -175,9 +174,9 @@ fn a_commit_changes_what_it_is_to_change_and_nothing_else() {
         assert_eq!(said, format!("Ada,streamfleet,{first},change\n\nby the API"));
         place.git("-C remote.git fsck --strict");
 
-        // The same once more is nothing to write.
+        // The same edit again writes nothing.
         let again = write(&mirror, &[put("a.yaml", "a: 2\n")]).unwrap();
-        assert_eq!(again, Written { commit: written.commit, is_new: false });
+        assert_eq!(again, CommitResult { commit: written.commit, is_new: false });
         write(&mirror, &[put("a.yaml", "a: 1\n"), put("acme/b.yaml", "b: 1"), remove("globex/c.yaml")])
             .unwrap();
     }
@@ -187,7 +186,7 @@ fn a_commit_changes_what_it_is_to_change_and_nothing_else() {
 fn what_stands_in_the_way_is_said() {
     let place = Place::new();
     let (mirror, tip) = (place.by_path("clone"), place.tip());
-    let refused = |edit: Edit| {
+    let refused = |edit: FileEdit| {
         let error = write(&mirror, &[edit]).unwrap_err();
         assert_eq!(place.tip(), tip);
         format!("{error}\n= {}", error.hint().unwrap())
@@ -209,14 +208,14 @@ fn many_who_write_at_once_lose_nothing() {
             scope.spawn(move || {
                 for number in 0..6 {
                     let edit = put(&format!("acme/{name}-{number}.yaml"), name);
-                    // Who is always overtaken tries again, as a caller of the API would.
+                    // A writer that always loses the race retries, as an API client would.
                     while let Err(error) = write(mirror, std::slice::from_ref(&edit)) {
                         assert!(error.may_be_tried_again(), "{name} {number}: {error}");
                     }
                 }
             });
         }
-        // And somebody who knows nothing of it.
+        // Meanwhile another writer pushes directly.
         for number in 0..6 {
             place.git("-C work fetch --quiet ../remote.git main");
             place.git("-C work reset --quiet --hard FETCH_HEAD");
@@ -262,7 +261,7 @@ fn what_others_pushed_meanwhile_is_looked_at_first() {
         );
         assert_eq!(place.git("-C remote.git rev-parse main^"), seen[1]);
 
-        // On what is there by then, it may be wrong.
+        // On the new head, the edit may be invalid.
         let refused = mirror.write(&ada(), |snapshot| {
             let taken = format!("taken-{name}.yaml");
             if snapshot.entries.contains_key(taken.as_str()) {
@@ -274,7 +273,7 @@ fn what_others_pushed_meanwhile_is_looked_at_first() {
         assert_eq!(refused.unwrap_err().to_string(), format!("taken by {name}"));
         assert_eq!(place.show(&format!("specs/taken-{name}.yaml")), name);
 
-        // Who took something back meanwhile doesn't get it again.
+        // An edit that was reverted meanwhile isn't applied again.
         let back = place.git("-C remote.git rev-parse main^");
         let mut times = 0;
         let written = mirror.write(&ada(), |_| {
@@ -308,25 +307,25 @@ fn a_branch_that_is_protected_is_told_from_one_that_others_push_to() {
 fn a_remote_that_dies_is_asked_whether_it_has_the_commit() {
     let place = Place::new();
     let tip = place.tip();
-    // It took the commit, and nobody heard so.
+    // The server accepted the commit, but the answer was lost.
     let server = place.serve(&["-dying"]);
     let mirror = place.by_ssh(&server, "first");
     let written = write(&mirror, &[put("a.yaml", "a: 2")]).unwrap();
     assert_eq!((place.tip(), mirror.commit()), (written.commit.clone(), Some(written.commit.clone())));
     assert_ne!(written.commit, tip);
 
-    // It went away before.
+    // The server disconnected before.
     let server = place.serve(&["-vanishing"]);
     let mirror = place.by_ssh(&server, "second");
     let error = write(&mirror, &[put("a.yaml", "a: 3")]).unwrap_err();
-    // What it says first may be lost on the way; then nothing was sent.
+    // Its first message may be lost; then nothing was sent.
     let is_sent = matches!(error, WriteError::Unsure { .. });
     assert!(is_sent || error.to_string().starts_with("nothing was written: could not push"), "{error}");
     assert_eq!(error.may_be_tried_again(), !is_sent);
     assert_eq!((place.tip(), mirror.commit()), (written.commit.clone(), Some(written.commit.clone())));
     assert_eq!(text(&mirror.snapshot().unwrap(), "a.yaml"), "a: 2");
 
-    // It is not there at all.
+    // The server doesn't exist.
     drop(server);
     let error = write(&mirror, &[put("a.yaml", "a: 3")]).unwrap_err();
     assert!(
@@ -334,7 +333,7 @@ fn a_remote_that_dies_is_asked_whether_it_has_the_commit() {
     );
     assert_eq!(mirror.commit(), Some(written.commit.clone()));
 
-    // It takes the commit, goes away and stays away.
+    // The server accepts the commit, disconnects and stays away.
     let server = place.serve(&["-dying", "-last"]);
     let mirror = place.by_ssh(&server, "third");
     let error = write(&mirror, &[put("a.yaml", "a: 4")]).unwrap_err();

@@ -1,4 +1,4 @@
-//! An identity provider: it publishes its key, and gives each client that asks a token with the claims that it was made with.
+//! An identity provider that publishes its key and issues tokens with the claims given at its start.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufReader};
@@ -16,15 +16,12 @@ use serde_json::{Value, json};
 use crate::support::proxy::tls::Authority;
 use crate::support::proxy::wire::Message;
 
-/// Where it is found, and by what it is trusted. It ends with the test's process.
+/// Its address and CA certificate. It ends with the test process.
 pub struct IdentityProvider {
-    /// The start of its addresses.
     pub url: String,
-    /// The certificate that vouches for it, in PEM.
     pub authority: String,
 }
 
-/// What it answers from.
 struct Desk {
     url: String,
     authority: Authority,
@@ -32,11 +29,11 @@ struct Desk {
     clients: BTreeMap<&'static str, Value>,
 }
 
-/// A client whose tokens are signed by a key that isn't published.
+/// A client whose tokens are signed with an unpublished key.
 pub const FORGER: &str = "forger";
 
 impl IdentityProvider {
-    /// Starts one that knows clients by their ids, with the claims of their tokens.
+    /// Starts one with clients by id and the claims of their tokens.
     pub fn start(clients: BTreeMap<&'static str, Value>) -> IdentityProvider {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("https://{}", listener.local_addr().unwrap());
@@ -47,7 +44,7 @@ impl IdentityProvider {
         thread::spawn(move || {
             for socket in listener.incoming().flatten() {
                 let desk = Arc::clone(&desk);
-                // A client that goes away is its own affair.
+                // Errors of a client that disconnects are ignored.
                 thread::spawn(move || desk.serve(socket));
             }
         });
@@ -107,7 +104,7 @@ fn published(key: &RsaKeyPair) -> Value {
     })
 }
 
-/// The user of basic authentication.
+/// The user name of basic authentication.
 fn client_id(head: &str) -> Option<String> {
     let line = head.lines().find(|line| line.to_ascii_lowercase().starts_with("authorization: basic "))?;
     let words = STANDARD.decode(line.split(' ').nth(2)?).ok()?;

@@ -1,4 +1,4 @@
-//! Who we are to the server, and what is seen of many objects.
+//! Our identity towards the server, and reads of many objects.
 
 use crate::support::control_plane::ControlPlane;
 
@@ -7,7 +7,7 @@ use super::{FLEET, SANDBOX, on};
 const PLAN: &str = "plan tree --config config.toml";
 const APPLY: &str = "apply tree --yes --config config.toml";
 
-/// From sixteen objects of a kind on they are listed: what is no longer labelled as ours is found all the same.
+/// From sixteen objects of a kind on they are listed; objects that lost our label are found all the same.
 #[test]
 fn a_client_certificate_does_as_well_as_a_token_and_many_objects_are_seen_as_they_are() {
     let plane = ControlPlane::start();

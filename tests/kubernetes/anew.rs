@@ -1,4 +1,4 @@
-//! A Kafka object that somebody deletes while its node pools and disks are there.
+//! A Kafka object deleted by hand while its node pools and disks exist.
 
 use super::{QUOTA, SANDBOX, on};
 use crate::support::control_plane::ControlPlane;
@@ -17,7 +17,7 @@ fn a_kafka_that_is_gone_is_put_back_at_once_where_its_pools_have_its_id() {
          spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n";
     plane.kubectl("apply -f -", claim).expect(0);
     plane.kubectl(&format!("delete {KAFKA}"), "").expect(0);
-    // As far as anybody knows, the disks are an earlier cluster's.
+    // The disks may be an earlier cluster's.
     tree.run(PLAN)
         .expect(3)
         .says(&["approval, since it would be made over the disks of an earlier cluster of its name"]);

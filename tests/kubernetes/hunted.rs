@@ -1,4 +1,4 @@
-//! Whatever somebody writes, replaces or removes on a cluster: only what we made there goes.
+//! Whatever others write, replace or remove on a cluster, only objects created by us are deleted.
 
 use serde_json::json;
 
@@ -10,7 +10,7 @@ const PLAN: &str = "plan tree --config config.toml";
 const APPLY: &str = "apply tree --yes --config config.toml";
 const KAFKA: &str = "kafka sandbox --namespace=kafka-acme--sandbox";
 
-/// A name in the inventory makes nothing ours: the object itself has to bear fields of ours.
+/// A name in the inventory isn't enough for ownership: the object itself must have fields of ours.
 #[test]
 fn an_inventory_that_somebody_else_wrote_deletes_nothing() {
     let plane = ControlPlane::start();
@@ -62,7 +62,7 @@ fn what_others_put_into_a_namespace_or_in_the_place_of_a_cluster_stays() {
     tree.run(APPLY).expect(0);
     let spec = tree.read(SANDBOX);
 
-    // An object of somebody else's keeps the namespace.
+    // A foreign object keeps the namespace.
     plane.kubectl("create configmap mine --namespace=kafka-acme--sandbox", "").expect(0);
     tree.remove(SANDBOX);
     tree.run(PLAN).expect(2).says(&[
@@ -72,7 +72,7 @@ fn what_others_put_into_a_namespace_or_in_the_place_of_a_cluster_stays() {
     plane.kubectl("get configmap mine --namespace=kafka-acme--sandbox", "").expect(0);
     plane.kubectl(&format!("get {KAFKA}"), "").expect(1).says(&["not found"]);
 
-    // A Kafka of somebody else's in the place of ours keeps everything, its disks above all.
+    // A foreign Kafka in the place of ours keeps everything, above all the disks.
     tree.write(SANDBOX, spec);
     tree.run(APPLY).expect(0);
     let kafka = plane.kubectl(&format!("get {KAFKA} --output=json"), "").expect(0).out;
@@ -92,7 +92,7 @@ fn what_others_put_into_a_namespace_or_in_the_place_of_a_cluster_stays() {
     assert_eq!(plane.kubectl(claim, "").expect(0).out, "");
 }
 
-/// What the cluster doesn't know any more is not taken for gone.
+/// Objects missing from the cluster's memory don't count as deleted.
 #[test]
 fn a_cluster_whose_inventory_is_lost_is_not_forgotten() {
     let plane = ControlPlane::start();

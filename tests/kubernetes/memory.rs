@@ -1,4 +1,4 @@
-//! What a Kubernetes cluster itself remembers of ours: not to be passed over, and not to be forgotten while it is there.
+//! The inventory on the cluster is always respected, and never forgotten while it exists.
 
 use crate::support::control_plane::ControlPlane;
 use crate::support::proxy::{Fault, Proxy, Rule};
@@ -8,7 +8,7 @@ use super::{FLEET, SANDBOX, on, reached_with};
 const ORDERS: &str = "acme/clusters/orders.yaml";
 const APPLY: &str = "apply tree --yes --config config.toml";
 
-/// Ids are given before the fleet is looked at, and without what the cluster remembers they could be others.
+/// Ids are assigned before the fleet is observed, and could differ without the cluster's memory.
 #[test]
 fn a_fleet_that_could_not_tell_what_it_remembers_is_out_of_reach_though_it_answers_a_moment_later() {
     let plane = ControlPlane::start();
@@ -40,7 +40,7 @@ fn a_fleet_is_not_forgotten_while_its_cluster_can_be_reached_and_remembers_it() 
     tree.run(forget).expect(1).says(&refused);
     tree.run("plan tree --config config.toml").expect(0).says(&["Nothing to do"]);
 
-    // With the kubeconfig that is kept, too; without an answer the cluster may be gone.
+    // The stored kubeconfig is used as well; without an answer the cluster may be gone.
     [FLEET, SANDBOX, ORDERS].iter().for_each(|file| tree.remove(file));
     tree.run(forget).expect(1).says(&refused);
     plane.stop();

@@ -1,5 +1,5 @@
-//! What the server refuses, what others have changed, and what can't be changed at all: said before anything is done, and
-//! done as it was said.
+//! Server refusals, changes by others and immutable objects: announced before anything is done, and carried
+//! out as announced.
 
 use crate::support::Tree;
 use crate::support::control_plane::{ControlPlane, until};
@@ -11,7 +11,7 @@ const APPLY: &str = "apply tree --yes --config config.toml";
 const ORDERS: &str = "acme/clusters/orders.yaml";
 const PODS: &str = "--output=jsonpath={.spec.hard.pods}";
 
-/// A rule of the Kubernetes cluster's owner: no Kafka but those of one name.
+/// A policy of the Kubernetes cluster's owner that permits Kafkas of one name only.
 const POLICY: &str = "
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -37,7 +37,7 @@ metadata: {name: trial, namespace: default}
 spec: {kafka: {listeners: [{name: tls, port: 9093, type: internal, tls: true}]}}
 ";
 
-/// Whether the policy holds by now: the server learns of it a moment after it is stored.
+/// Waits until the policy is active: the server learns of it a moment after it is stored.
 fn wait_for_policy(plane: &ControlPlane, holds: bool) {
     let try_it = "apply --server-side --dry-run=server -f -";
     until("the policy is as it was set", || {
@@ -59,13 +59,13 @@ fn what_the_server_refuses_is_told_with_its_place_and_the_rest_is_done() {
     plane.kubectl("apply -f -", POLICY).expect(0);
     wait_for_policy(&plane, true);
 
-    // Into a namespace that isn't there yet nothing can be tried, and the plan says so.
+    // No dry run is possible in a namespace that doesn't exist yet, and the plan says so.
     tree.run(PLAN).expect(2).says(&[
         "objects unverified until Namespace kafka-acme--orders exists",
         "objects unverified until Namespace kafka-acme--spare exists",
     ]);
 
-    // Two fail, each with its object and the place of its spec, and the third is done.
+    // Two steps fail, each with its object and spec location, and the third is done.
     let applied = tree.run(APPLY).expect(1).says(&[
         "cluster acme/orders (acme/clusters/orders.yaml:2): cannot apply Kafka kafka-acme--orders/orders: the server refused \
          it with 403 Forbidden",
@@ -75,7 +75,7 @@ fn what_the_server_refuses_is_told_with_its_place_and_the_rest_is_done() {
     assert_eq!(applied.err.matches("ask the platform team first").count(), 2, "{}", applied.err);
     plane.kubectl("get kafka spare --namespace=kafka-acme--spare", "").expect(0);
 
-    // By now it can be tried: what would be refused waits, in the server's words, and nothing of it is sent.
+    // Now the dry run is possible: refused steps wait with the server's message, and none of them is sent.
     let refused = [
         "! cluster orders     waiting: the target would refuse Kafka kafka-acme--orders/orders: 403 Forbidden",
         "acme/clusters/orders.yaml:2",
@@ -90,14 +90,13 @@ fn what_the_server_refuses_is_told_with_its_place_and_the_rest_is_done() {
     wait_for_policy(&plane, false);
     tree.run(APPLY).expect(0).says(&["Applied 2 resources"]);
 
-    // Where nothing differs, nothing is tried.
+    // Without a difference there is no dry run.
     let before = dry_runs(&plane);
     tree.run(PLAN).expect(0);
     assert_eq!(dry_runs(&plane), before);
     assert!(before > 0);
 }
 
-/// How many requests the server has answered without storing anything.
 fn dry_runs(plane: &ControlPlane) -> usize {
     let metrics = plane.kubectl("get --raw /metrics", "").expect(0).out;
     let counts = metrics
@@ -119,7 +118,7 @@ fn what_people_changed_is_taken_back_and_what_a_controller_has_is_left() {
         plane.kubectl(&patch, "").expect(0);
     };
 
-    // A person's change is named before it is undone.
+    // A person's change is named before it is reverted.
     patch("kubectl-edit", r#"{"pods":"99"}"#);
     tree.run(PLAN).expect(2).says(&[
         "kubectl-edit changed `.spec.hard.pods`: it is changed back",
@@ -129,7 +128,7 @@ fn what_people_changed_is_taken_back_and_what_a_controller_has_is_left() {
     assert_eq!(pods(), "14");
     tree.run(PLAN).expect(0);
 
-    // A controller's is left, each plan says so, and it keeps nothing else from being done.
+    // A controller's change is left in place and shown in each plan, and doesn't block other changes.
     patch("autoscaler", r#"{"pods":"99"}"#);
     patch("kubectl-edit", r#"{"limits.memory":"1Gi"}"#);
     let left = "autoscaler manages `.spec.hard.pods`: it is left as it is";
@@ -145,12 +144,12 @@ fn what_people_changed_is_taken_back_and_what_a_controller_has_is_left() {
     for _ in 0..2 {
         tree.run(PLAN).expect(3).says(&[waits, "make autoscaler leave it alone"]);
     }
-    // Nor a change of the spec.
+    // Nor does it block a change of the spec.
     tree.edit(SANDBOX, "kafka_units: 1", "kafka_units: 1\ntags: [{key: team, value: lab}]");
     tree.run(APPLY).expect(0).says(&["ResourceQuota kafka-acme--sandbox/sandbox: autoscaler manages"]);
     tree.run(PLAN).expect(3).says(&[waits]);
 
-    // When the controller gives it back, it is ours again.
+    // When the controller releases the field, it is ours again.
     let managers =
         format!("get {QUOTA} --output=jsonpath={{.metadata.managedFields[*].manager}} --show-managed-fields");
     let managers = plane.kubectl(&managers, "").expect(0).out;
@@ -174,7 +173,7 @@ fn what_can_not_be_changed_is_made_anew_where_no_data_is_in_it() {
         || plane.kubectl(&format!("get {secret} --output=jsonpath={{.metadata.uid}}"), "").expect(0).out;
     let before = uid();
 
-    // Somebody spoiled a Secret and locked it.
+    // A Secret was changed and made immutable.
     let spoil = format!("patch {secret} -p {{\"immutable\":true,\"data\":{{\"tls.key\":\"c2VjcmV0\"}}}}");
     plane.kubectl(&spoil, "").expect(0);
     tree.run(PLAN)
@@ -188,7 +187,7 @@ fn what_can_not_be_changed_is_made_anew_where_no_data_is_in_it() {
     plane.kubectl(&look, "").expect(0).says_nothing_of(&["true", "c2VjcmV0"]);
     tree.run(PLAN).expect(0);
 
-    // What may hold data isn't: here, a Kafka that the cluster's owner made unchangeable.
+    // An object that may hold data isn't recreated: here, a Kafka that the cluster's owner made immutable.
     let frozen = POLICY
         .replace("object.metadata.name == 'spare'", "oldObject == null || object.spec == oldObject.spec")
         .replace("ask the platform team first, reason: Forbidden", "field is immutable, reason: Invalid");

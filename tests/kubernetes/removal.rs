@@ -1,4 +1,4 @@
-//! Fleets and clusters that go, with everything that was made of them.
+//! Removed fleets and clusters, with all their objects.
 
 use std::fs;
 
@@ -20,7 +20,7 @@ fn a_fleet_whose_spec_is_gone_is_emptied_with_the_kubeconfig_that_is_kept() {
     tree.write(FLEET, fleet);
     tree.run(APPLY).expect(0);
 
-    // It is kept, and nowhere in clear.
+    // The kubeconfig is stored, and nowhere in clear text.
     let state = tree.path().join(".streamfleet/state");
     let kubeconfig = plane.kubeconfig();
     let token = kubeconfig.split("\"token\":\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
@@ -31,7 +31,7 @@ fn a_fleet_whose_spec_is_gone_is_emptied_with_the_kubeconfig_that_is_kept() {
         assert!(!holds(&bytes), "{name} holds the token");
     }
 
-    // A run that has nothing to do doesn't write it again, and a backup has it.
+    // A run without work doesn't rewrite it, and a backup contains it.
     let before = fs::read(state.join("kubeconfigs.json")).unwrap();
     tree.run(APPLY).expect(0);
     assert_eq!(fs::read(state.join("kubeconfigs.json")).unwrap(), before);
@@ -42,8 +42,8 @@ fn a_fleet_whose_spec_is_gone_is_emptied_with_the_kubeconfig_that_is_kept() {
     assert_eq!(fs::read(state.join("kubeconfigs.json")).unwrap(), before);
     tree.run(APPLY).expect(0);
 
-    // Cluster and fleet are removed at once, which a person is asked about: the cluster goes first, then the fleet, and
-    // then the kubeconfig.
+    // Removing cluster and fleet together needs approval: the cluster is deleted first, then the fleet, then
+    // the kubeconfig.
     tree.remove(SANDBOX);
     tree.remove(FLEET);
     let approve = || {
@@ -63,7 +63,7 @@ fn a_fleet_whose_spec_is_gone_is_emptied_with_the_kubeconfig_that_is_kept() {
     tree.run(PLAN).expect(0);
 }
 
-/// What the operator makes and leaves behind: disks of brokers that were removed earlier, and a binding.
+/// What the operator leaves behind: disks of brokers removed earlier, and a binding.
 pub const LEFT_BY_THE_OPERATOR: &str = "
 apiVersion: v1
 kind: PersistentVolumeClaim
@@ -100,7 +100,7 @@ fn what_the_operator_leaves_behind_goes_with_the_cluster_and_its_data_only_when_
     plane.kubectl("apply -f -", LEFT_BY_THE_OPERATOR).expect(0);
     tree.run(PLAN).expect(0);
 
-    // Data that is to be kept stays, in its namespace; the binding goes.
+    // Retained data stays, in its namespace; the binding is deleted.
     tree.edit(SANDBOX, "on_delete: Delete", "on_delete: Retain");
     tree.run(APPLY).expect(0);
     let spec = tree.read(SANDBOX);
@@ -110,7 +110,7 @@ fn what_the_operator_leaves_behind_goes_with_the_cluster_and_its_data_only_when_
         .says(&["its namespace and disks stay: kafka-acme--sandbox", &format!("- {BINDING}")])
         .says_nothing_of(&[&format!("- {CLAIM}"), "- Namespace"]);
 
-    // Data that may go goes, but nobody else's.
+    // Data that may be deleted is deleted, but no one else's.
     tree.write(SANDBOX, spec.replace("on_delete: Retain", "on_delete: Delete"));
     tree.run(APPLY).expect(0);
     tree.remove(SANDBOX);
@@ -128,7 +128,7 @@ fn what_the_operator_leaves_behind_goes_with_the_cluster_and_its_data_only_when_
     get("pvc data-sandbox-dual-7 --namespace=kafka-acme--sandbox").expect(1).says(&["not found"]);
     get("clusterrolebinding strimzi-kafka-acme--sandbox-sandbox-kafka-init").expect(1).says(&["not found"]);
     get("clusterrolebinding strimzi-kafka-acme--other-sandbox-kafka-init").expect(0);
-    // What was left on purpose is no news.
+    // Objects left on purpose aren't reported.
     tree.run(PLAN).expect(0).says_nothing_of(&["sandbox"]);
 }
 

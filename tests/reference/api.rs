@@ -1,11 +1,11 @@
-//! The page of the API: every route, by what it is about, and every word for what may go wrong.
+//! The page of the API: every route by its subject, and every error code.
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
 use streamfleet::api::openapi::{MERGE_PATCH, needs, refused};
 use streamfleet::api::problem::code;
-use streamfleet::api::route::{Gives, ROUTES, Route, Takes};
+use streamfleet::api::route::{ROUTES, RequestBody, ResponseContent, Route};
 use streamfleet::names::Kind;
 
 use super::{WRITTEN, page_of, text};
@@ -85,7 +85,7 @@ fn entry(route: &Route) -> String {
     entry
 }
 
-/// Which values a schema takes, as a sentence behind another; nothing where there is nothing to say.
+/// The values that a schema accepts, as a sentence to append; empty where there is nothing to say.
 fn values(schema: &Value) -> String {
     let bounds = match (&schema["minimum"], &schema["maximum"]) {
         (Value::Number(least), Value::Number(greatest)) => Some(format!("from {least} to {greatest}")),
@@ -106,11 +106,13 @@ fn values(schema: &Value) -> String {
     if all.is_empty() { String::new() } else { format!(" It is {}.", all.join(", ")) }
 }
 
-fn taken(takes: Takes) -> String {
+fn taken(takes: RequestBody) -> String {
     match takes {
-        Takes::Create(kind) | Takes::Replace(kind) => format!("the whole {}", kind.noun()),
-        Takes::Patch(kind) => format!("the fields of the {} that change, as `{MERGE_PATCH}`", kind.noun()),
-        Takes::Schema(schema) => {
+        RequestBody::Create(kind) | RequestBody::Replace(kind) => format!("the whole {}", kind.noun()),
+        RequestBody::Patch(kind) => {
+            format!("the fields of the {} that change, as `{MERGE_PATCH}`", kind.noun())
+        }
+        RequestBody::Schema(schema) => {
             let schema = schema();
             let each = schema["properties"].as_object().into_iter().flatten();
             let each = each.map(|(name, field)| sent(name, field, &schema["required"]));
@@ -119,7 +121,7 @@ fn taken(takes: Takes) -> String {
     }
 }
 
-/// A field of what is sent, with what it may be.
+/// A field of a request body with its possible values.
 fn sent(name: &str, field: &serde_json::Value, required: &serde_json::Value) -> String {
     let is_needed = required.as_array().is_some_and(|names| names.iter().any(|it| it == name));
     let number = |key: &str| field[key].as_u64();
@@ -146,19 +148,19 @@ fn sent(name: &str, field: &serde_json::Value, required: &serde_json::Value) -> 
     format!("\n  - `{name}`: {values}{default}{needed}. {description}")
 }
 
-fn given(gives: Gives, route: &Route) -> String {
+fn given(gives: ResponseContent, route: &Route) -> String {
     match gives {
-        Gives::Record(kind) => format!("the record of the {}", kind.noun()),
-        Gives::List(kind) => {
+        ResponseContent::Record(kind) => format!("the record of the {}", kind.noun()),
+        ResponseContent::List(kind) => {
             format!("`items`, the records of {}s, with `next_page_token` and `total`", kind.noun())
         }
-        Gives::Schema(_) if route.kind().is_some() => "the plan, with `?dry_run=true`".to_owned(),
-        Gives::Schema(schema) => fields(&schema()),
-        Gives::Nothing => "nothing".to_owned(),
+        ResponseContent::Schema(_) if route.kind().is_some() => "the plan, with `?dry_run=true`".to_owned(),
+        ResponseContent::Schema(schema) => fields(&schema()),
+        ResponseContent::Nothing => "nothing".to_owned(),
     }
 }
 
-/// What an object holds, by the names of its fields; of a page of a list, what each of its items does.
+/// The fields of an object; for a page of a list, those of its items.
 fn fields(schema: &Value) -> String {
     let item = &schema["properties"]["items"]["items"];
     if item.is_object() {

@@ -1,28 +1,28 @@
 //! The recordings once more, written into a real API server and observed there.
 //!
-//! At each moment at which a person reads something else than before, the objects that a recording has by then are on the
-//! server, with their statuses; what is judged is what the very code sees that looks at fleets. What only a server can give
-//! (uids and times of creation) is told as it was recorded; generations are brought to the recorded ones by as many changes.
+//! At each moment at which the report changes, the server has the objects and statuses of the recording, and
+//! the production code observes them. Values that only a server assigns (uids and creation times) are
+//! replaced by the recorded ones; generations are raised to the recorded ones by as many changes.
 
 use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
 use serde_json::Value;
 use streamfleet::config::AddressRange;
-use streamfleet::health::view::{Operator, Seen};
-use streamfleet::health::{Wanted, judge};
+use streamfleet::health::view::{ClusterObservation, OperatorState};
+use streamfleet::health::{AppliedCluster, judge};
 use streamfleet::names::ResourceKey;
 use streamfleet::spec::kubeconfig::KubeAccess;
-use streamfleet::target::{Cluster as Reached, KubernetesTarget, Target};
+use streamfleet::target::{KubernetesCluster as Reached, KubernetesTarget, Target};
 use tokio::runtime::Runtime;
 
 use super::{Moment, World, recordings, replay, text};
 use crate::support::control_plane::{ControlPlane, Writer, until};
 
-/// What of a recording is not written: it is no sign of health.
 const LEFT_OUT: &str = "Secret";
 
-/// Topics as little as it takes to hold some: Streamfleet makes none, so their definition isn't among those of the tests.
+/// The least definition of topics that stores some: Streamfleet creates none, so the tests have no real
+/// definition.
 const TOPICS: &str = r#"{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
     "metadata": {"name": "kafkatopics.kafka.strimzi.io"}, "spec": {"group": "kafka.strimzi.io", "scope": "Namespaced",
     "names": {"kind": "KafkaTopic", "plural": "kafkatopics"}, "versions": [{"name": "v1", "served": true, "storage": true,
@@ -31,17 +31,15 @@ const TOPICS: &str = r#"{"apiVersion": "apiextensions.k8s.io/v1", "kind": "Custo
 
 type Place = (String, String, String);
 
-/// A server that holds what a recording has at a moment.
+/// A server with the objects of a recording at a moment.
 struct Server<'a> {
     writer: &'a Writer,
     target: &'a Target,
     runtime: &'a Runtime,
-    /// What was written last.
     written: BTreeMap<Place, Value>,
 }
 
 impl Server<'_> {
-    /// Brings the server to a moment of a recording.
     fn follow(&mut self, world: &World) {
         let is_written = |place: &&Place| place.0 != LEFT_OUT;
         let gone: Vec<Place> =
@@ -65,15 +63,15 @@ impl Server<'_> {
         }
     }
 
-    /// What is seen of a cluster through the server, with what only a server can give as it was recorded.
-    fn see(&self, moment: &Moment) -> Seen {
+    /// The observation of a cluster through the server, with server-assigned values as recorded.
+    fn see(&self, moment: &Moment) -> ClusterObservation {
         let world = moment.world;
         let (namespace, cluster) = moment.cluster;
         let key: ResourceKey = format!("Cluster/acme/{cluster}").try_into().unwrap();
-        let wanted: BTreeMap<ResourceKey, Wanted> =
+        let wanted: BTreeMap<ResourceKey, AppliedCluster> =
             [(key.clone(), world.wanted[moment.cluster].clone())].into();
-        let mut fleet = self.runtime.block_on(self.target.see(&wanted)).unwrap().unwrap();
-        assert_eq!(fleet.hidden, []);
+        let mut fleet = self.runtime.block_on(self.target.observe_health(&wanted)).unwrap().unwrap();
+        assert_eq!(fleet.unobservable, []);
         let recorded = |kind: &str, name: &str| {
             let place = (kind.to_owned(), namespace.clone(), name.to_owned());
             move |pointer: &str| Some(text(world.objects.get(&place)?, pointer).to_owned())
@@ -90,13 +88,13 @@ impl Server<'_> {
             pod.uid = recorded("Pod", name)("/metadata/uid");
             pod.created = recorded("Pod", name)("/metadata/creationTimestamp");
         }
-        // What nobody watched when it was recorded isn't known here either.
+        // Kinds that weren't recorded are unknown here, too.
         seen.storage_classes = None;
         if !world.kinds.contains("Pod") {
             seen.pods = None;
         }
         match world.operator() {
-            Operator::Unknown => seen.operator = Operator::Unknown,
+            OperatorState::Unknown => seen.operator = OperatorState::Unknown,
             recorded => assert_eq!((&seen.operator, &fleet.operator), (&recorded, &recorded)),
         }
         seen
@@ -140,6 +138,6 @@ fn every_recording_is_read_the_same_from_a_real_api_server() {
             runtime.block_on(writer.remove(place));
         }
     }
-    // As many as there are changes of a cluster's page in the snapshots.
+    // As many as the snapshots have changes of a cluster's report.
     assert!(looks > 200, "{looks}");
 }

@@ -8,7 +8,6 @@ use super::{ORDERS, SANDBOX, SERVE, brokers, units};
 use crate::support::Tree;
 use crate::support::serve::Serve;
 
-/// The library that stands before the system's clock.
 fn library(tree: &Tree) -> String {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/serve/clock.c");
     let library = tree.beside("clock.so");
@@ -27,7 +26,7 @@ fn a_clock_that_is_set_back_holds_up_nothing_and_deletes_nothing_that_is_put_bac
     let variables: Vec<_> = variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let serve = Serve::start_with(&tree, SERVE, &variables);
     serve.has_made(&["cluster acme/orders", "cluster acme/sandbox"]);
-    // It is missing when the clock is set, for an hour from now on, as it seems.
+    // The file is missing when the clock is set back: its deletion now seems an hour away.
     let sandbox = tree.read(SANDBOX);
     tree.remove(SANDBOX);
     serve.says(&["cluster acme/sandbox", "no file names it any more"]);
@@ -42,7 +41,7 @@ fn a_clock_that_is_set_back_holds_up_nothing_and_deletes_nothing_that_is_put_bac
         log.lines().filter(is_made).count()
     };
     serve.until("it is made again", || (made(&serve) == 3).then_some(()));
-    // And a whole day, with nothing missing; what was recorded in the future is no trouble for who starts then.
+    // Now a whole day, with nothing missing; records in the future don't disturb a restart.
     fs::write(&clock, "-90000").unwrap();
     tree.write(ORDERS, units(&tree, 3));
     brokers(&serve, 9);

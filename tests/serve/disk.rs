@@ -1,4 +1,4 @@
-//! A disk that is full while there is something to do, and no longer.
+//! A disk that is full while there is work, then has space again.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write as _};
@@ -9,7 +9,6 @@ use crate::state_faults::namespace;
 use crate::support::serve::Serve;
 use crate::support::{Tree, copy, skipped};
 
-/// Writes a file until nothing goes in any more.
 fn fill(file: &Path) {
     let mut file = File::create(file).unwrap();
     for size in [64 * 1024, 1] {
@@ -35,7 +34,7 @@ fn a_full_disk_ends_nothing_and_loses_nothing_and_all_goes_on_when_there_is_room
     let mut serve =
         Serve::start_through(&tree, &[namespace, &["bash", "-c", script, "bash"]].concat(), SERVE);
     serve.has_made(&["cluster acme/orders", "cluster acme/sandbox"]);
-    // As the process sees it.
+    // The path in the process's mount namespace.
     let state = PathBuf::from(format!("/proc/{}/root", serve.id()));
     let state = state.join(tree.beside("state").strip_prefix("/").unwrap());
     let registry = fs::read_to_string(state.join("registry.jsonl")).unwrap();
@@ -45,7 +44,7 @@ fn a_full_disk_ends_nothing_and_loses_nothing_and_all_goes_on_when_there_is_room
     let another = tree.read(SANDBOX).replace("identifier: sandbox", "identifier: another");
     tree.write("acme/clusters/another.yaml", another);
     serve.says(&["ERROR", "No space left on device", "free some space"]);
-    // It is told, and not again and again.
+    // It is logged once, not repeatedly.
     let rounds = serve.rounds();
     serve.signal("HUP");
     serve.until("there was another round", || (serve.rounds() > rounds).then_some(()));
@@ -78,13 +77,13 @@ fn a_process_starts_on_a_full_disk_says_so_where_it_is_asked_and_goes_on_when_th
         Serve::start_through(&tree, &[namespace, &["bash", "-c", script, "bash"]].concat(), SERVE);
     serve.says(&["ERROR", "No space left on device", "free some space"]);
     assert_eq!(serve.end(), None);
-    // The socket is where only the process sees it.
+    // The socket is visible only in the process's mount namespace.
     let inside = format!("/proc/{}/root{}", serve.id(), tree.beside("state").display());
     let status = format!("status tree --state-dir {inside} --output-dir output");
     serve.until("its status says so", || {
         tree.run(&status).out.contains("No space left on device").then_some(())
     });
-    // What is recorded before anything is done on a fleet.
+    // Records written before any work on a fleet.
     tree.edit("organizations.yaml", "Acme Corporation", "Acme Inc.");
     serve.until("its status says that nothing is done", || {
         let said = tree.run(&status).err;

@@ -1,4 +1,4 @@
-//! What is saved is seen at once, however it is saved.
+//! Saved files are noticed at once, however they are saved.
 
 use std::fs;
 use std::io::Write as _;
@@ -19,11 +19,11 @@ fn every_way_to_save_a_file_is_seen() {
     // In place.
     fs::write(&place, units(&tree, 2)).unwrap();
     brokers(&serve, 6);
-    // Beside, and then renamed over it.
+    // Written beside, and renamed over it.
     fs::write(folder.join(".orders.yaml.swp"), units(&tree, 3)).unwrap();
     fs::rename(folder.join(".orders.yaml.swp"), &place).unwrap();
     brokers(&serve, 9);
-    // With what was there kept as a copy.
+    // With the old version kept as a copy.
     let text = units(&tree, 4);
     fs::rename(&place, folder.join("orders.yaml~")).unwrap();
     fs::write(&place, text).unwrap();
@@ -35,7 +35,7 @@ fn every_way_to_save_a_file_is_seen() {
     brokers(&serve, 15);
     fs::write(folder.join("orders.txt"), units(&tree, 6)).unwrap();
     brokers(&serve, 18);
-    // A folder that gets another name, and files in folders that weren't there.
+    // A renamed folder, and files in new folders.
     let text = units(&tree, 7);
     fs::rename(folder, tree.path().join("acme/kafka")).unwrap();
     fs::create_dir_all(tree.path().join("acme/new/deeper")).unwrap();
@@ -82,7 +82,7 @@ fn a_tree_that_goes_away_and_comes_back_changes_nothing_and_is_watched_again() {
     fs::rename(tree.beside("away"), tree.path()).unwrap();
     tree.write(ORDERS, units(&tree, 2));
     brokers(&serve, 6);
-    // It is the folder's own watch again that tells.
+    // The restored folder's own watch reports it.
     tree.write(ORDERS, units(&tree, 3));
     brokers(&serve, 9);
     assert!(!serve.log().contains("verb=delete"), "{}", serve.log());
@@ -96,7 +96,7 @@ fn a_file_that_somebody_still_writes_is_left_alone_until_it_is_whole() {
     brokers(&serve, 3);
     let text = units(&tree, 2);
     let (begin, end) = text.split_at(text.trim_end().rfind('\n').unwrap());
-    // What is there so far would be a spec by itself.
+    // The part written so far would be a spec by itself.
     let mut file = fs::File::create(tree.path().join(ORDERS)).unwrap();
     file.write_all(begin.as_bytes()).unwrap();
     serve.says(&["ERROR", "somebody is still writing this"]);
@@ -138,7 +138,7 @@ fn many_files_at_once_are_all_seen() {
     assert_eq!(serve.stop(), Some(0));
 }
 
-/// In a user namespace of its own, which has limits of its own.
+/// Runs in a user namespace of its own, which has limits of its own.
 #[test]
 fn where_no_more_may_be_watched_the_files_are_looked_at_again_and_again_which_is_told_once() {
     let tree = Tree::example("quickstart");

@@ -1,4 +1,4 @@
-//! What the log of a running process says of specs, and in which form.
+//! Log lines about specs, and the log formats.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,4 +1,4 @@
-//! What `policy.mode` lets happen.
+//! The effect of `policy.mode`.
 
 use std::fs;
 
@@ -12,7 +12,6 @@ fn with_mode(mode: &str) -> (Tree, String) {
     (tree, format!("{SERVE} --config config.toml"))
 }
 
-/// The id that the log names last for what waits for approval.
 fn asked(serve: &Serve<'_>, not: &str) -> String {
     serve.until("something waits for approval", || {
         let log = serve.log();
@@ -38,7 +37,7 @@ fn with_approve_each_plan_waits_until_somebody_approves_it_beside_the_running_pr
     brokers(&serve, 3);
     serve.says(&["done", "cluster acme/sandbox"]);
 
-    // It was for that, and for nothing else.
+    // The approval covered that change and nothing else.
     tree.write(ORDERS, units(&tree, 2));
     let second = asked(&serve, &first);
     assert!(pool(&tree).contains("replicas: 3\n"));
@@ -52,7 +51,7 @@ fn with_approve_each_plan_waits_until_somebody_approves_it_beside_the_running_pr
     );
     assert_eq!(serve.stop(), Some(0));
 
-    // Without a process, the command line goes by the same settings.
+    // Without a daemon, the command line uses the same settings.
     tree.write(ORDERS, units(&tree, 3));
     let plan = tree.run(&format!("plan {folders}")).expect(3).out;
     tree.run(&format!("apply {folders} --yes")).expect(3);
@@ -79,7 +78,7 @@ fn with_plan_only_what_would_be_done_is_told_once_and_nothing_is() {
     tree.run(&format!("apply {folders} --yes")).expect(3).says(&["waiting"]);
     assert!(!tree.beside("output").exists());
 
-    // What was applied before, and drifts, is left as it is.
+    // Drift of what was applied before is left as it is.
     fs::write(tree.beside("auto.toml"), "[policy]\nmode = \"auto\"\n").unwrap();
     tree.run("apply tree --yes --state-dir state --output-dir output --config auto.toml").expect(0);
     let drifted = tree.beside("output/acme/eu/kafka-acme--orders/kafkanodepool-broker.yaml");
@@ -100,7 +99,7 @@ fn what_is_suspended_is_left_alone_until_it_no_longer_is() {
     assert!(pool(&tree).contains("replicas: 3\n"));
     tree.write(ORDERS, tree.read(ORDERS).replace("suspend: true\n", ""));
     brokers(&serve, 6);
-    // A fleet's is one for all of its clusters.
+    // A fleet's change has one approval for all of its clusters.
     let fleet = "acme/fleets/eu.yaml";
     tree.write(fleet, format!("{}suspend: true\n", tree.read(fleet)));
     serve.says(&["fleet acme/eu", "waits: suspend is true on fleet acme/eu"]);

@@ -1,4 +1,4 @@
-//! A Kubernetes cluster that falls silent beside fleets of files.
+//! A Kubernetes cluster that falls silent beside directory fleets.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::support::control_plane::ControlPlane;
 use crate::support::proxy::{Fault, Proxy, Rule};
 use crate::support::serve::Serve;
 
-/// How long the plans took that were made since the log had so many lines, by the process's own word.
+/// Durations of the plans since a log line, as logged by the process.
 fn took(serve: &Serve<'_>, since: usize) -> Vec<Duration> {
     let log = serve.log();
     let planned = log.lines().skip(since).filter_map(|line| line.split("took=").nth(1));
@@ -38,7 +38,7 @@ fn a_cluster_that_falls_silent_is_asked_beside_the_plans_until_it_answers() {
     };
     let before = units_of();
 
-    // Its watches go on, and nothing else is answered. What is wanted there now shows that.
+    // Its watches go on, but no call is answered, so only the watches can show the drift.
     proxy.inject(Rule::always(Fault::Silence));
     tree.edit(SANDBOX, "on_delete: Delete", "on_delete: Delete\n    size_gib: 40");
     serve.says(&["out of reach", "fleet=acme/far", "no whole answer came within 8 s"]);
@@ -52,7 +52,7 @@ fn a_cluster_that_falls_silent_is_asked_beside_the_plans_until_it_answers() {
     assert!(took.len() >= 4 && took.iter().all(|took| *took < Duration::from_secs(8)), "{took:?}");
     assert_eq!(units_of(), before);
 
-    // It is asked on, and what waited is done when it answers, without anything else happening.
+    // The process keeps probing, and the waiting work is done once the server answers, without another event.
     proxy.reset();
     serve.says(&["reached", "fleet=acme/far"]);
     let log = || serve.log();

@@ -1,4 +1,4 @@
-//! A new version that would write something else than the one before.
+//! A new software version that renders something else than the one before.
 
 use crate::pipeline::{Surroundings, converge};
 use crate::support::Tree;
@@ -7,7 +7,7 @@ use crate::support::serve::Serve;
 const SERVE: &str = "serve --specs tree";
 const POOL: &str = ".streamfleet/output/acme/eu/kafka-acme--orders/kafkanodepool-broker.yaml";
 
-/// An older version gave brokers more memory. What this one makes of the same specs restarts them.
+/// An older version gave brokers more memory. This version's manifests for the same specs restart them.
 #[test]
 fn what_a_new_version_would_restart_waits_for_approval_and_says_why() {
     let tree = Tree::example("quickstart");

@@ -1,4 +1,4 @@
-//! Commands beside each other, and beside a daemon that starts, works or was killed.
+//! Concurrent commands, also beside a daemon that starts, works or was killed.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,7 +11,6 @@ const SERVE: &str = "serve --specs tree";
 const STATE: &str = ".streamfleet/state";
 const ORDERS: &str = "acme/clusters/orders.yaml";
 
-/// Runs commands at the same time.
 fn at_once(tree: &Tree, words: &[&str]) -> Vec<Run> {
     let start = |words: &&str| {
         let mut command: Command = tree.command(words);

@@ -1,4 +1,4 @@
-//! What systemd's LoadCredential gives, used by the settings.
+//! Settings that use systemd's LoadCredential.
 
 use std::fs;
 
@@ -29,7 +29,7 @@ fn secrets_and_a_token_are_found_among_the_credentials_of_the_service() {
     run("plan --config settings.toml")
         .expect(1)
         .says(&[token.to_str().unwrap(), "No such file or directory"]);
-    // With it, it is the server that is missing.
+    // With the credential, only the server is missing.
     fs::write(token, "hunter2").unwrap();
     run("plan --config settings.toml").expect(1).says_nothing_of(&["hunter2", "No such file or directory"]);
 }

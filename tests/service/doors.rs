@@ -1,4 +1,4 @@
-//! What comes over the port in every wrong shape: it is refused as what it is, and others are answered.
+//! Malformed requests on the port: each gets the right refusal, and other callers are still answered.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,7 +19,7 @@ use crate::support::serve::Serve;
 const POST: &str = "POST /webhook HTTP/1.1\r\nHost: h\r\n";
 const SERVE: &str = "serve --config settings.toml";
 
-/// A tree whose daemon hears webhooks, which is what takes a body.
+/// A tree whose daemon accepts webhooks, the route with a body.
 fn hearing(api: &str) -> Tree {
     let tree = quiet();
     let settings = format!(
@@ -31,7 +31,6 @@ fn hearing(api: &str) -> Tree {
     tree
 }
 
-/// The statuses of what is answered, one for each answer.
 fn statuses(answer: &str) -> Vec<&str> {
     let lines = answer.split("HTTP/1.1 ").skip(1);
     lines.map(|line| &line[..3]).collect()
@@ -85,9 +84,10 @@ fn what_is_no_request_is_refused_and_nothing_is_smuggled_behind_it() {
         assert_eq!(statuses(&answer), [expected], "{shown}\n{answer}");
         assert_eq!(ask(address, "GET /healthz").status, 200, "{shown}");
     }
-    // HTTP/2 is not answered at all.
+    // HTTP/2 isn't answered at all.
     assert_eq!(raw(address, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), "");
-    // A length beside chunks is left out of account, and the connection ends with the answer: what follows is no request.
+    // A length beside chunks is ignored, and the connection ends with the answer: what follows isn't read as
+    // a request.
     for both in [
         "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
         "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n",
@@ -129,7 +129,7 @@ fn what_is_refused_is_a_problem_document_with_the_id_of_the_request() {
     };
     let huge = format!("{POST}Content-Length: 100000000000000\r\n\r\n");
     assert_eq!(told(&huge), ("413".to_owned(), large.into()));
-    // Chunks that would never end.
+    // Chunks without an end.
     let endless = format!(
         "{POST}Transfer-Encoding: chunked\r\n\r\n{}",
         format!("1000\r\n{}\r\n", "x".repeat(0x1000)).repeat(257)
@@ -164,7 +164,7 @@ fn thousands_of_idle_connections_give_way_to_who_asks() {
     for number in 0..2000 {
         let mut stream = TcpStream::connect(address).unwrap();
         if number % 3 == 0 {
-            // Some have begun to say something.
+            // Some have sent the start of a request.
             stream.write_all(b"GET /healthz HTT").unwrap();
         }
         idle.push(stream);
@@ -182,7 +182,7 @@ fn who_takes_nothing_of_what_is_answered_is_cut_off() {
     let serve = Serve::start(&tree, SERVE);
     let address = &address(&serve);
     let mut stream = TcpStream::connect(address).unwrap();
-    // More is asked for than the kernel keeps for somebody who doesn't read.
+    // More answers than the kernel buffers for a client that doesn't read.
     let requests = "GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n".repeat(5000);
     stream.set_write_timeout(Some(Duration::from_millis(250))).unwrap();
     let (begin, mut sent) = (Instant::now(), 0);
@@ -202,7 +202,6 @@ fn who_takes_nothing_of_what_is_answered_is_cut_off() {
     assert_eq!(serve.stop(), Some(0));
 }
 
-/// Connects from an address of this host.
 fn connect_from(source: &str, address: &str) -> TcpStream {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let stream = runtime.block_on(async {
@@ -223,13 +222,13 @@ fn one_address_does_not_take_all_connections() {
     let address = &address(&serve);
     let ask_from = |source: &str| {
         let mut stream = connect_from(source, address);
-        // Who is refused at once may be gone by then.
+        // A refused connection may be closed by then.
         let _ = stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
         let mut bytes = Vec::new();
         let _ = stream.read_to_end(&mut bytes);
         String::from_utf8(bytes).unwrap()
     };
-    // Those that are still sending give way to who asks, whoever has been at it for longest first.
+    // Connections that are still sending are closed for new requests, the one sending for longest first.
     let begin = |source: &str| {
         let mut stream = connect_from(source, address);
         stream
@@ -249,7 +248,7 @@ fn one_address_does_not_take_all_connections() {
         let _ = first.read_to_end(&mut rest);
         assert!(!String::from_utf8_lossy(&rest).contains("HTTP/1.1"), "{rest:?}");
     }
-    // Of others there are none who had to.
+    // No other address lost a connection.
     let others: Vec<TcpStream> = (0..4).map(|_| begin("127.0.0.3")).collect();
     for _ in 0..8 {
         drop(begin("127.0.0.2"));

@@ -1,4 +1,4 @@
-//! What `streamfleet events` says beside a running daemon, and without one.
+//! `streamfleet events`, with and without a running daemon.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};

@@ -1,4 +1,4 @@
-//! Who guesses tokens, what they learn of it, and what it costs others behind the same address.
+//! Token guessing: what it reveals, and what it costs others behind the same address.
 
 use std::fs;
 use std::io::Write as _;
@@ -50,10 +50,10 @@ fn who_guesses_is_sent_away_and_keeps_nobody_else_behind_their_address_out() {
     let unknown = format!("sf_{}", "0".repeat(64));
     let shown = [unknown.as_str(), &revoked, "sf_no"].into_iter().cycle();
     let statuses: Vec<u16> = shown.clone().take(60).map(|token| show(address, token).status).collect();
-    // As many as the settings say, and one more for every twelve seconds that this takes.
+    // As many as the settings allow, and one more for every twelve seconds that this takes.
     assert!(statuses.starts_with(&[401; 5]), "{statuses:?}");
     assert!(statuses.iter().filter(|status| **status == 429).count() > 40, "{statuses:?}");
-    // Nothing is learned of why.
+    // The answer doesn't reveal the reason.
     for token in shown.take(3) {
         let refused = show(address, token);
         if refused.status == 429 {
@@ -64,7 +64,8 @@ fn who_guesses_is_sent_away_and_keeps_nobody_else_behind_their_address_out() {
             assert!(refused.head.contains("retry-after: "), "{}", refused.head);
         }
     }
-    // Others may be behind that address, as behind a proxy; they have the limit of an owner, whichever token they show.
+    // Other callers behind that address, as behind a proxy, have the limit of an owner, whichever token they
+    // send.
     let (other, begin) = (new_token(&tree), std::time::Instant::now());
     let answered = (0..40).map(|number| show(address, [&good, &other][number % 2]));
     let answered: Vec<Answer> = answered.collect();
@@ -98,7 +99,7 @@ fn a_token_that_somebody_uses_without_end_is_revoked_all_the_same() {
     };
     let is_over = || (0..200).any(|_| show(address, &stolen).status == 429);
     assert!(is_over());
-    // Who has it sends what only whoever is in a hurry may.
+    // A stolen token also floods revocations, which have a limit of their own.
     let none = "01a20489-87dc-713a-9565-d4f3af63f552";
     let statuses: Vec<u16> = (0..60).map(|_| revoke(&stolen, none).status).collect();
     assert!(statuses.starts_with(&[404; 10]) && statuses.ends_with(&[429]), "{statuses:?}");
@@ -128,7 +129,7 @@ fn what_takes_no_token_is_counted_by_address_and_probes_are_not() {
     };
     let first: Vec<u16> = each().map(|answer| answer.status).collect();
     assert_eq!(first, [200, 200, 404, 405, 401]);
-    // As many as the settings say, and one more for every three seconds that this takes.
+    // As many as the settings allow, and one more for every three seconds that this takes.
     serve.until("there were too many", || each().all(|answer| answer.status == 429).then_some(()));
     let many: Vec<Answer> = each().filter(|answer| answer.status == 429).collect();
     assert!(!many.is_empty());
@@ -138,7 +139,7 @@ fn what_takes_no_token_is_counted_by_address_and_probes_are_not() {
     }
     for _ in 0..50 {
         assert_eq!(["GET /healthz", "GET /metrics"].map(|what| ask(address, what).status), [200; 2]);
-        // Who signs what they send is heard, from wherever it comes.
+        // A signed webhook is accepted from any address.
         assert_eq!(hook("hunter2").status, 200);
     }
     assert_eq!(serve.stop(), Some(0));

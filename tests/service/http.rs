@@ -1,4 +1,4 @@
-//! Probes and metrics, asked for as a kubelet and Prometheus would.
+//! Probes and metrics, requested as a kubelet and Prometheus would.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,7 +17,7 @@ fn listening(tree: &Tree) {
     fs::write(tree.beside("settings.toml"), "[api]\nlisten = \"127.0.0.1:0\"\n").unwrap();
 }
 
-/// Where it listens, by its log.
+/// The address the daemon listens on, from its log.
 pub fn address(serve: &Serve<'_>) -> String {
     serve.until("it listens", || {
         let log = serve.log();
@@ -36,7 +36,6 @@ pub fn ask(address: &str, what: &str) -> Answer {
     send(address, what, &[], "")
 }
 
-/// The same with headers and a body.
 pub fn send(address: &str, what: &str, headers: &[(&str, &str)], body: &str) -> Answer {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -47,7 +46,8 @@ pub fn send(address: &str, what: &str, headers: &[(&str, &str)], body: &str) -> 
     answered(stream)
 }
 
-/// What is answered to a body of which only the length is sent: who sends one that is too large may be cut off meanwhile.
+/// The answer to a body of which only the length is sent: a caller that sends one too large may be
+/// disconnected before reading.
 pub fn announce(address: &str, what: &str, headers: &[(&str, &str)], length: usize) -> Answer {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -65,7 +65,7 @@ fn answered(mut stream: TcpStream) -> Answer {
     Answer { status, head: head.to_ascii_lowercase(), body: body.to_owned() }
 }
 
-/// The samples of a page by name and labels, after the page was held to the rules of the text format.
+/// The samples of a page by name and labels, after the page was checked against the text format.
 fn samples(page: &str) -> BTreeMap<String, f64> {
     let (mut help, mut types, mut samples) = (BTreeSet::new(), BTreeMap::new(), BTreeMap::new());
     let mut current = String::new();
@@ -137,7 +137,7 @@ fn metrics_follow_what_is_there_and_what_was_done() {
     assert!(first["streamfleet_source_last_success_timestamp_seconds"] > 1.7e9);
     assert!(first["streamfleet_round_duration_seconds_sum"] > 0.0);
 
-    // What is protected and gone waits, and is counted by what it waits for.
+    // A protected resource without a file waits, and is counted by its reason.
     fs::remove_file(tree.path().join("acme/clusters/orders.yaml")).unwrap();
     let waits = "streamfleet_waiting_resources{for=\"protected\"}";
     let second = serve.until("a deletion waits", || Some(metrics()).filter(|it| it[waits] == 1.0));
@@ -171,7 +171,7 @@ fn calls_to_clusters_are_counted_and_a_quiet_one_is_asked_nothing() {
         serve.until("there is another round", || (serve.rounds() > rounds).then_some(()));
         (calls() == before).then_some(())
     });
-    // What is asked for is answered, and what is proposed is planned, by what the process knows already.
+    // Reads and proposals are answered from what the process already knows.
     let before = calls();
     copy(&tree.path(), &tree.beside("checkout"));
     fs::remove_dir_all(tree.beside("checkout/.streamfleet")).unwrap();
@@ -188,7 +188,7 @@ fn calls_to_clusters_are_counted_and_a_quiet_one_is_asked_nothing() {
     fs::write(orders, text.replace("kafka_units: 1", "kafka_units: 2")).unwrap();
     let proposal = "plan tree --config config.toml --checkout checkout";
     let proposed = tree.run(proposal).expect(2).says(&["kafka_units 1 → 2"]);
-    // It left nothing behind: the process sees what happens on the cluster, and has nothing to do.
+    // It left nothing behind: the process watches the cluster, and has nothing to do.
     tree.run("plan tree --config config.toml").expect(0);
     let what = "delete --namespace=kafka-acme--orders kafkanodepool/broker";
     plane.kubectl(what, "").expect(0);
@@ -198,14 +198,14 @@ fn calls_to_clusters_are_counted_and_a_quiet_one_is_asked_nothing() {
         (there.code == 0).then_some(())
     });
     assert_eq!(serve.stop(), Some(0));
-    // But for the id, which goes by the uid of what was put back.
+    // Only the plan id differs, which depends on the uid of the recreated object.
     assert_eq!(stable(&tree.run(proposal).expect(2).out), stable(&proposed.out));
 }
 
 #[test]
 fn probes_tell_alive_from_ready_and_nothing_else_is_answered() {
     let tree = quiet();
-    // A repository that is away: the process goes on, and doesn't know what should be.
+    // An unreachable repository: the process continues, without knowing the wanted state.
     let settings = "state_dir = \"state\"\noutput_dir = \"output\"\n[source]\ngit = \"gone.git\"\n[api]\nlisten = \"127.0.0.1:0\"\n";
     fs::write(tree.beside("settings.toml"), settings).unwrap();
     let serve = Serve::start(&tree, "serve --config settings.toml");

@@ -1,4 +1,4 @@
-//! What callers who mean no good cost: a deadline each, and nobody else anything.
+//! The cost of malicious callers: a deadline each, and nothing for other callers.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -12,24 +12,24 @@ use super::quiet;
 use crate::support::control_plane::PATIENCE;
 use crate::support::serve::Serve;
 
-/// Sends this, and gives what comes until the other side ends it.
+/// Sends a text, and returns the answer up to the end of the connection.
 pub fn raw(address: &str, text: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.write_all(text.as_bytes()).unwrap();
     let mut bytes = Vec::new();
-    // Who is cut off in the middle of sending may get a reset after the answer.
+    // A caller disconnected while sending may get a reset after the answer.
     let _ = stream.read_to_end(&mut bytes);
     String::from_utf8(bytes).unwrap()
 }
 
-/// Sends a byte now and then, until nobody takes it any more.
+/// Sends a byte now and then until the connection is closed.
 fn drip(address: &str) {
     let mut stream = TcpStream::connect(address).unwrap();
     let begin = Instant::now();
     stream.write_all(b"GET /healthz HTTP/1.1\r\nX-Slow: ").unwrap();
     stream.set_read_timeout(Some(Duration::from_millis(250))).unwrap();
-    // A read that ends says that the connection does.
+    // A read of zero bytes means a closed connection.
     while !stream.read(&mut [0; 64]).is_ok_and(|read| read == 0) {
         assert!(begin.elapsed() < PATIENCE, "it is still listened to");
         if stream.write_all(b"x").is_err() {
@@ -50,7 +50,7 @@ fn slow_and_greedy_callers_are_cut_off_and_others_are_answered() {
     let status = |text: &str| raw(address, text).split_whitespace().nth(1).map(str::to_owned);
     let post = "POST /webhook HTTP/1.1\r\nHost: h\r\n";
     thread::scope(|scope| {
-        // More than there is room for: whoever comes then waits for theirs to end.
+        // More than the limit: later connections wait until these end.
         for _ in 0..100 {
             scope.spawn(|| drip(address));
         }
@@ -90,7 +90,7 @@ fn who_goes_away_before_the_answer_costs_nothing() {
     tree.run("plan tree").expect(0).says(&["Nothing to do"]);
     tree.edit("acme/clusters/orders.yaml", "kafka_units: 1", "kafka_units: 2");
     serve.says(&["decided", "cluster acme/orders", "cause=\"spec\""]);
-    // They are no plan each.
+    // They don't cause a plan each.
     assert!(serve.rounds() < 200, "{}", serve.rounds());
     assert_eq!(serve.stop(), Some(0));
 }

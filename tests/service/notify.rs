@@ -9,7 +9,6 @@ use super::quiet;
 use crate::support::control_plane::PATIENCE;
 use crate::support::serve::Serve;
 
-/// A service manager that listens.
 struct Manager(UnixDatagram);
 
 impl Manager {
@@ -19,7 +18,6 @@ impl Manager {
         Self(socket)
     }
 
-    /// The next thing that it is told.
     fn hears(&self) -> BTreeMap<String, String> {
         let mut bytes = [0; 4096];
         let length = self.0.recv(&mut bytes).expect("it is told something");
@@ -28,7 +26,7 @@ impl Manager {
         text.lines().map(|line| pair(line).unwrap()).collect()
     }
 
-    /// Waits until it is told this, and gives all that came with it.
+    /// Waits for a message with this value, and returns all of it.
     #[track_caller]
     fn waits_for(&self, name: &str, value: &str) -> BTreeMap<String, String> {
         let start = Instant::now();
@@ -83,7 +81,7 @@ fn a_socket_without_a_file_is_spoken_to_and_the_watchdog_fed_while_the_loop_turn
     for _ in 0..5 {
         manager.waits_for("WATCHDOG", "1");
     }
-    // A process that is stopped turns no more, and says nothing: whoever waits for its word ends it.
+    // A stopped process sends no more watchdog messages, and a service manager would kill it.
     serve.signal("STOP");
     manager.0.set_nonblocking(true).unwrap();
     while manager.0.recv(&mut [0; 4096]).is_ok() {}

@@ -25,7 +25,7 @@ fn what_can_change_holds_after_a_hangup_and_what_cannot_is_told() {
     anew(&serve, &["some settings that changed take a restart", "settings=\"source.branch\""]);
     serve.says(&["the settings were read anew, and hold from now on", "settings=\"policy.approval_hours\""]);
 
-    // What is rendered from them follows.
+    // Rendered manifests follow.
     let sample = tree.run("config sample").expect(0).out;
     let sizes = sample.split("#[units.dev]").nth(1).unwrap().split("#[units.standard]").next().unwrap();
     let lines = sizes.lines().filter_map(|line| line.strip_prefix('#')).filter(|line| !line.starts_with(' '));

@@ -63,7 +63,7 @@ fn a_plan_is_made_when_it_is_asked_for() {
     tree.run("apply tree --yes").expect(0);
     let serve = Serve::start(&tree, &format!("{SERVE} --config settings.toml"));
     serve.says(&["looked="]);
-    // However soon somebody asks after a file was saved.
+    // However soon a command follows a saved file.
     for units in 2..9 {
         tree.edit(ORDERS, &format!("kafka_units: {}\n", units - 1), &format!("kafka_units: {units}\n"));
         tree.run("plan tree --config settings.toml")
@@ -93,7 +93,7 @@ fn the_socket_is_its_owners_alone_and_goes_with_the_daemon() {
     let socket = fs::metadata(tree.beside(SOCKET)).unwrap();
     assert!(socket.file_type().is_socket());
     assert_eq!(socket.permissions().mode() & 0o777, 0o600);
-    // One that was killed leaves it behind, and nobody minds.
+    // A killed daemon leaves its socket behind, which disturbs no command.
     serve.signal("KILL");
     assert_eq!(serve.ended(), None);
     assert!(tree.beside(SOCKET).exists());
@@ -134,7 +134,7 @@ fn where_somebody_else_listens_no_daemon_starts_and_nothing_is_removed() {
         );
         assert!(said.ends_with(&expected), "{said}");
     };
-    // With a state of its own, a daemon has a socket of its own, too, unless the settings name both.
+    // A daemon with a state folder of its own has a socket of its own, unless the settings name both.
     fs::write(tree.beside("settings.toml"), "state_dir = \"other\"\n[api]\nsocket = \"run\"\n").unwrap();
     start("another process answers there");
     assert_eq!(serve.stop(), Some(0));
@@ -143,7 +143,6 @@ fn where_somebody_else_listens_no_daemon_starts_and_nothing_is_removed() {
     assert_eq!(fs::read_to_string(tree.beside("run")).unwrap(), "mine");
 }
 
-/// Answers one command with this.
 fn daemon(tree: &Tree, answer: &'static str) -> thread::JoinHandle<()> {
     fs::create_dir_all(tree.beside(SOCKET).parent().unwrap()).unwrap();
     let _ = fs::remove_file(tree.beside(SOCKET));
@@ -294,7 +293,7 @@ fn nobody_else_may_ask() {
     let expected = "error: could not ask for a running daemon at `state/socket`\n  because: Permission denied (os error 13)\n  \
                     help: run the command as the user that streamfleet runs as: sudo -u streamfleet streamfleet …\n";
     assert_eq!(status().expect(1).err, expected);
-    // Not even where the file system would let them.
+    // Even where the file system would permit it.
     open("state", 0o755);
     open("state/socket", 0o666);
     let refused = status().expect(1).err;

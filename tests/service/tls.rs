@@ -1,4 +1,4 @@
-//! TLS on the port: what is shown, how it is renewed, and who speaks something else.
+//! TLS on the port: the certificate, its renewal, and clients that speak something else.
 
 use std::fs::{self, Permissions};
 use std::io::{Read as _, Write as _};
@@ -21,7 +21,6 @@ use crate::support::serve::Serve;
 const HOST: &str = "fleet.example.com";
 const SERVE: &str = "serve --specs tree --config settings.toml";
 
-/// A tree whose daemon speaks TLS, with a new certificate.
 fn speaking() -> Tree {
     let tree = quiet();
     let settings =
@@ -31,7 +30,6 @@ fn speaking() -> Tree {
     tree
 }
 
-/// Puts a new certificate in the place of the one that is there.
 fn renew(tree: &Tree) -> String {
     let made = generate_simple_self_signed([HOST.to_owned()]).unwrap();
     write(tree, "tls.key", &made.signing_key.serialize_pem());
@@ -44,7 +42,7 @@ fn write(tree: &Tree, name: &str, text: &str) {
     fs::set_permissions(tree.beside(name), Permissions::from_mode(0o600)).unwrap();
 }
 
-/// What is answered to somebody who trusts this certificate alone.
+/// The answer to a client that trusts this certificate alone.
 fn ask_trusting(pem: &str, address: &str) -> std::io::Result<String> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()).unwrap();
@@ -71,7 +69,7 @@ fn a_certificate_is_renewed_while_the_daemon_runs_and_a_broken_one_is_not_taken(
         |pem: &str| ask_trusting(pem, address).is_ok_and(|answer| answer.starts_with("HTTP/1.1 200 "));
     assert!(is_shown(&first));
 
-    // Who speaks HTTP in the clear is told, and who says nothing or not all costs nothing.
+    // Plain HTTP gets an error, and silent or incomplete handshakes cost nothing.
     let plain = ask(address, "GET /healthz");
     assert_eq!(plain.status, 400);
     assert!(plain.body.contains("this port speaks TLS, and the request came without"), "{}", plain.body);
@@ -102,7 +100,7 @@ fn a_certificate_is_renewed_while_the_daemon_runs_and_a_broken_one_is_not_taken(
     assert_eq!(told(), 1);
     serve.says(&["the private key does not belong to the certificate"]);
 
-    // Without a signal, too.
+    // Also without a signal.
     let third = renew(&tree);
     serve.until("the new certificate is shown", || is_shown(&third).then_some(()));
     assert_eq!(serve.stop(), Some(0));

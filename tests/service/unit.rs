@@ -1,18 +1,16 @@
-//! The unit, as systemd itself judges it where it is installed.
+//! The systemd unit, checked by systemd itself where it is installed.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use crate::support::{Tree, skipped};
 
-/// What `systemd-analyze security` may say at most.
 const EXPOSURE: f64 = 2.0;
 
 fn unit(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("systemd").join(name)
 }
 
-/// What `systemd-analyze` says; none where it isn't installed.
 fn analyze(arguments: &[&str]) -> Option<(bool, String)> {
     let Ok(output) = Command::new("systemd-analyze").args(arguments).output() else {
         skipped("there is no systemd-analyze here");
@@ -26,7 +24,7 @@ fn analyze(arguments: &[&str]) -> Option<(bool, String)> {
 fn the_units_are_what_systemd_takes() {
     let tree = Tree::empty();
     for name in ["streamfleet.service", "streamfleet-apply.service", "streamfleet-apply.timer"] {
-        // The binary isn't installed on the machine that tests.
+        // The unit's binary isn't installed on the test machine.
         let text = std::fs::read_to_string(unit(name)).unwrap();
         let text = text.replace("/usr/local/bin/streamfleet", env!("CARGO_BIN_EXE_streamfleet"));
         let copy = tree.beside(name);

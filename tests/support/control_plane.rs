@@ -1,5 +1,5 @@
-//! A real control plane of Kubernetes: etcd, the API server with Strimzi's resource definitions, and the controllers when a
-//! test wants them. There are no nodes, so that nothing ever runs.
+//! A real Kubernetes control plane: etcd, the API server with Strimzi's resource definitions, and the
+//! controllers for tests that want them. There are no nodes, so pods never run.
 
 mod credentials;
 pub(super) mod process;
@@ -25,15 +25,13 @@ use programs::Programs;
 pub use process::Folder;
 pub use writer::Writer;
 
-/// How long anything may take on a machine that is busy with something else.
+/// Timeout of every wait, on a machine that may be busy with something else.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How long is waited from one look at something to the next.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A control plane of its own, which ends when this is dropped.
 pub struct ControlPlane {
-    // In the order in which they end: who depends on another goes first, and the folder last.
+    // Declared in drop order: dependents first, the folder last.
     controllers: Option<Process>,
     server: Option<Process>,
     store: Process,
@@ -44,17 +42,17 @@ pub struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// The file with a kubeconfig of somebody who may do everything, in the folder in which kubectl runs.
+    /// The file with an administrator's kubeconfig, in kubectl's working directory.
     pub const KUBECONFIG: &str = "kubeconfig";
 
-    /// The one that all tests of the process share, each in namespaces of its own. It is never stopped and has no
-    /// controllers.
+    /// The control plane shared by all tests of the process, each in namespaces of its own. It is never
+    /// stopped and has no controllers.
     pub fn shared() -> &'static ControlPlane {
         static SHARED: OnceLock<ControlPlane> = OnceLock::new();
         SHARED.get_or_init(ControlPlane::start)
     }
 
-    /// Starts one, and comes back when it serves Strimzi's resources.
+    /// Starts one, and returns when it serves Strimzi's resources.
     pub fn start() -> ControlPlane {
         let programs = Programs::get();
         let folder = Folder::new();
@@ -74,17 +72,17 @@ impl ControlPlane {
         plane
     }
 
-    /// Ends the API server at once, as a crash does. What it has stored stays.
+    /// Kills the API server, as a crash does. Stored objects stay.
     pub fn stop(&mut self) {
         self.server = None;
     }
 
-    /// Starts the API server again, at the same address.
+    /// Restarts the API server at the same address.
     pub fn start_again(&mut self) {
         until("the API server is back at its port", || self.serves().then_some(()));
     }
 
-    /// Puts another cluster in the place of this one: at the same address, with the same credentials, and empty.
+    /// Replaces the cluster by another at the same address, with the same credentials, and empty.
     pub fn replace(&mut self) {
         self.stop();
         self.store.end();
@@ -92,8 +90,8 @@ impl ControlPlane {
         self.start_again();
     }
 
-    /// Runs Kubernetes' controllers: only they finish the deletion of a namespace, collect what has lost its owner, and
-    /// make service accounts.
+    /// Runs Kubernetes' controllers: only they finish the deletion of a namespace, collect orphans, and
+    /// create service accounts.
     pub fn run_controllers(&mut self) {
         let mut command = self.command("kube-controller-manager");
         command.args(["--kubeconfig=kubeconfig", "--leader-elect=false", "--secure-port=0"]);
@@ -102,60 +100,55 @@ impl ControlPlane {
         self.controllers = Some(Process::start(command, self.file("controllers.log")));
     }
 
-    /// Strimzi's definitions of its custom resources, as YAML documents.
     pub fn definitions() -> &'static str {
         &Programs::get().definitions
     }
 
-    /// Has the server serve the Gateway API, too.
+    /// Adds the Gateway API to the server.
     pub fn serve_gateways(&self) {
         self.apply(&Programs::get().gateway_definitions).expect(0);
         self.wait_for_definitions();
     }
 
-    /// A kubeconfig of somebody who may do everything.
     pub fn kubeconfig(&self) -> String {
         self.kubeconfig_of(&self.credentials.admin_token)
     }
 
-    /// The same, but by a client certificate and without a token.
+    /// With a client certificate instead of a token.
     pub fn kubeconfig_with_certificate(&self) -> String {
         let (certificate, key) = &self.credentials.admin_certificate;
         self.kubeconfig_with(json!({"client-certificate-data": certificate, "client-key-data": key}))
     }
 
-    /// Makes a service account, and gives a kubeconfig of it. It may do only what roles that a test binds to it allow.
+    /// Creates a service account, and returns its kubeconfig. It has only the roles that a test binds to it.
     pub fn service_account(&self, namespace: &str, name: &str) -> String {
         self.kubectl(&format!("create serviceaccount {name} --namespace={namespace}"), "").expect(0);
         let token = self.kubectl(&format!("create token {name} --namespace={namespace}"), "").expect(0);
         self.kubeconfig_of(token.out.trim())
     }
 
-    /// Makes a namespace that no other test has.
+    /// Creates a namespace that no other test has.
     pub fn namespace(&self) -> String {
         let name = format!("test-{}", self.namespaces.fetch_add(1, Ordering::Relaxed));
         self.kubectl(&format!("create namespace {name}"), "").expect(0);
         name
     }
 
-    /// Runs kubectl as somebody who may do everything.
     pub fn kubectl(&self, words: &str, input: &str) -> Run {
         self.kubectl_as(Self::KUBECONFIG, words, input)
     }
 
-    /// Runs kubectl with the kubeconfig that is given.
     pub fn kubectl_with(&self, kubeconfig: &str, words: &str) -> Run {
         let file = tempfile::NamedTempFile::new_in(self.folder.path()).unwrap();
         fs::write(file.path(), kubeconfig).unwrap();
         self.kubectl_as(file.path().to_str().unwrap(), words, "")
     }
 
-    /// Applies YAML documents as Streamfleet would: by the server, which refuses every field that it doesn't know.
+    /// Applies YAML documents as Streamfleet would: server-side, refusing unknown fields.
     pub fn apply(&self, documents: &str) -> Run {
         self.kubectl("apply --server-side --validate=strict --field-manager=streamfleet -f -", documents)
     }
 
-    /// The ids of all processes.
     pub fn processes(&self) -> Vec<u32> {
         [Some(&self.store), self.server.as_ref(), self.controllers.as_ref()]
             .into_iter()
@@ -164,7 +157,6 @@ impl ControlPlane {
             .collect()
     }
 
-    /// Where everything of it is.
     pub fn folder(&self) -> PathBuf {
         self.folder.path().to_owned()
     }
@@ -173,7 +165,7 @@ impl ControlPlane {
         run(self.kubectl_command(kubeconfig, words), input)
     }
 
-    /// The command of kubectl with a kubeconfig's file, for who runs it in a way of its own.
+    /// The kubectl command with a kubeconfig file, for tests that run it themselves.
     pub fn kubectl_command(&self, kubeconfig: &str, words: &str) -> Command {
         let mut command = self.command("kubectl");
         command.args(["--kubeconfig", kubeconfig, "--cache-dir=cache"]).args(words.split_whitespace());
@@ -190,7 +182,6 @@ impl ControlPlane {
         self.folder.path().join(name)
     }
 
-    /// Waits until every resource that is defined is served.
     fn wait_for_definitions(&self) {
         let names = "get crd --no-headers --output=custom-columns=:.metadata.name";
         let names = self.kubectl(names, "").expect(0).out.split_whitespace().collect::<Vec<_>>().join(",");
@@ -200,7 +191,7 @@ impl ControlPlane {
         });
     }
 
-    /// Starts the API server at a port that is free. Somebody else may be quicker to take it; then at another.
+    /// Starts the API server at a free port, and tries another if the port is taken meanwhile.
     fn serve_anywhere(&mut self) {
         until("the API server has a port", || {
             self.port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -209,7 +200,7 @@ impl ControlPlane {
         });
     }
 
-    /// Starts the API server at its port and waits until it is ready, or can't have the port.
+    /// Starts the API server at its port and waits until it is ready. Returns false if the port is taken.
     fn serves(&mut self) -> bool {
         let mut command = self.command("kube-apiserver");
         command.args([
@@ -220,7 +211,7 @@ impl ControlPlane {
         command.arg("--client-ca-file=ca.crt");
         command.args(["--tls-cert-file=server.crt", "--tls-private-key-file=server.key"]);
         command.args(["--bind-address=127.0.0.1", "--service-cluster-ip-range=10.0.0.0/24"]);
-        // There is no node that could reach it by a Service.
+        // No node could reach it by a Service.
         command.args([
             "--endpoint-reconciler-type=none",
             "--service-account-issuer=https://kubernetes.default.svc",
@@ -243,7 +234,7 @@ impl ControlPlane {
         ready
     }
 
-    /// In the form that specs accept: the server, its authority and a token, all in the file itself.
+    /// A kubeconfig in the form that specs accept: server, CA and token, all inline.
     fn kubeconfig_of(&self, token: &str) -> String {
         self.kubeconfig_with(json!({"token": token}))
     }
@@ -270,20 +261,20 @@ fn store(folder: &Folder, data: &str) -> Process {
     let mut store = Programs::get().command("etcd");
     // Nothing here has to survive a power failure.
     store.current_dir(folder.path()).args([&format!("--data-dir={data}"), "--unsafe-no-fsync"]);
-    // It wants an address to advertise, which nobody asks it for, and a port for others like it, who don't come.
+    // etcd requires an advertised address, which no client uses, and a peer port, without peers.
     store.args(["--listen-client-urls=unix://etcd.sock", "--advertise-client-urls=http://127.0.0.1:0"]);
     store.args(["--listen-peer-urls=http://127.0.0.1:0", "--log-level=warn"]);
     Process::start(store, folder.path().join("etcd.log"))
 }
 
-/// Asks again and again until there is an answer.
+/// Polls until there is an answer.
 #[track_caller]
 pub fn until<T>(what: &str, ask: impl FnMut() -> Option<T>) -> T {
     within_patience(ask).unwrap_or_else(|| panic!("waited {PATIENCE:?}, and it is still not so that {what}"))
 }
 
-/// Asks again and again until there is an answer; none where there is none for too long. Looks are counted and not the time
-/// that passes: where a whole machine stood still for minutes, what is waited for had no time either.
+/// Polls until there is an answer; `None` after the timeout. It counts polls, not time: if the whole machine
+/// stood still for minutes, the awaited process did, too.
 pub fn within_patience<T>(mut ask: impl FnMut() -> Option<T>) -> Option<T> {
     let mut looks = PATIENCE.as_millis() / PAUSE.as_millis();
     loop {

@@ -1,4 +1,5 @@
-//! A real Kafka broker, run as Strimzi would run what is rendered, and Kafka's own tools as its clients.
+//! A real Kafka broker, run with the rendered configuration as Strimzi would, and Kafka's own tools as its
+//! clients.
 
 mod jars;
 mod node;
@@ -19,21 +20,21 @@ use super::memory_folder;
 use node::Node;
 use objects::{Objects, list, text, write};
 
-/// A broker that is also its only controller. It ends when this is dropped.
+/// A broker that is also its only controller, stopped on drop.
 pub struct Broker {
-    // It goes before the folder that it writes to.
+    // Dropped before the folder that it writes to.
     process: Process,
     folder: Folder,
-    /// In memory, since of a disk that is nearly full producers are held off.
+    /// In memory, since Kafka blocks producers on a nearly full disk.
     _disk: TempDir,
     node: Node,
     objects: Objects,
-    /// A machine has room for one at a time.
+    /// The machine has memory for one at a time.
     _turn: MutexGuard<'static, ()>,
 }
 
 impl Drop for Broker {
-    /// A test that fails shows the end of what the broker logged.
+    /// Prints the end of the broker's log if the test fails.
     fn drop(&mut self) {
         if std::thread::panicking() {
             let log = self.log();
@@ -43,21 +44,19 @@ impl Drop for Broker {
     }
 }
 
-/// What a tool came to.
 pub struct Outcome {
     pub succeeded: bool,
     pub said: String,
 }
 
 impl Outcome {
-    /// Asserts that it did what it was asked to.
     #[track_caller]
     pub fn succeeds(self) -> String {
         assert!(self.succeeded, "{}", self.said);
         self.said
     }
 
-    /// Asserts that this was said, whatever came of it otherwise.
+    /// Asserts that the output contains this, whatever the exit code.
     #[track_caller]
     pub fn says(self, what: &str) -> Self {
         assert!(self.said.contains(what), "`{what}` is missing in\n{}", self.said);
@@ -66,11 +65,12 @@ impl Outcome {
 }
 
 impl Broker {
-    /// Starts what is rendered for the cluster of a namespace, with users and their passwords and certificates, as the user
-    /// operator would make them from a KafkaUser. `hosts` are names of this host beside the node's own. Comes back when it serves.
+    /// Starts the rendered cluster of a namespace, with users and their passwords and certificates, as the
+    /// user operator would create them from a KafkaUser. `hosts` are names of this host beside the node's
+    /// own. Returns when it serves.
     pub fn start(plane: &ControlPlane, namespace: &str, users: &[(&str, &str)], hosts: &[&str]) -> Broker {
         static TURN: Mutex<()> = Mutex::new(());
-        // A test that failed leaves nothing behind that could be in the way.
+        // A failed test leaves nothing behind that could be in the way.
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let objects = Objects::read(plane, namespace);
         let node = Node::of(&objects);
@@ -83,7 +83,7 @@ impl Broker {
         let mut command = jars::program(&options, "kafka.Kafka");
         command.arg("server.properties").current_dir(folder.path());
         let root = folder.path().display();
-        // What would be mounted at the root of a container is below the folder.
+        // Mounts at the container's root are below the folder.
         command.envs(objects.environment().into_iter().map(|(name, value)| (name, format!("{root}{value}"))));
         let process = Process::start(command, folder.path().join("broker.log"));
         let mut broker = Broker { process, folder, _disk: disk, node, objects, _turn: turn };
@@ -96,27 +96,23 @@ impl Broker {
         broker
     }
 
-    /// Everything that it logged.
     pub fn log(&self) -> String {
         self.process.said()
     }
 
-    /// A port of the address at which it listens.
     pub fn address(&self, port: u16) -> String {
         format!("{}:{port}", self.node.address)
     }
 
-    /// Writes a file to the folder in which tools run.
     pub fn write(&self, file: &str, text: &str) {
         fs::write(self.folder.path().join(file), text).unwrap();
     }
 
-    /// The Kafka that it was started from.
     pub fn kafka(&self) -> &Value {
         &self.objects.kafka
     }
 
-    /// The Kafka with the status that the operator would write: where it listens, and by what it is trusted.
+    /// The Kafka with the status that the operator would write: listener addresses and CA certificates.
     pub fn with_status(&self) -> Value {
         let listeners = list(&self.kafka()["spec"]["kafka"]["listeners"]).iter();
         let mut kafka = self.kafka().clone();
@@ -141,7 +137,7 @@ impl Broker {
         })
     }
 
-    /// A client with the certificate of a user, as the user operator would make one.
+    /// A client with the certificate of a user, as the user operator would create one.
     pub fn certified(&self, client: Client, user: &str) -> Client {
         let pem = |file: &str| {
             fs::read_to_string(self.folder.path().join("secrets").join(user).join(file)).unwrap()
@@ -150,7 +146,7 @@ impl Broker {
         with_chain.with("ssl.keystore.key", &pem("user.key"))
     }
 
-    /// Runs a tool to its end, as a client. Every tool wants to be told apart where to start from.
+    /// Runs a tool to its end, as a client. Each tool has another option for the bootstrap server.
     pub fn tool(&self, client: &Client, class: &str, words: &str) -> Outcome {
         self.write("client.properties", &client.file);
         let mut options = vec!["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn".to_owned()];
@@ -163,33 +159,29 @@ impl Broker {
     }
 }
 
-/// What a client is told.
 #[derive(Clone)]
 pub struct Client {
-    /// A file of Java properties.
     file: String,
     options: Vec<String>,
 }
 
 impl Client {
-    /// One that reads this file.
     pub fn new(file: &str) -> Client {
         Client { file: file.to_owned(), options: Vec::new() }
     }
 
-    /// The same with one more property, which goes before an earlier one of its name.
+    /// Adds a property, which overrides an earlier one of its name.
     pub fn with(mut self, property: &str, value: &str) -> Client {
         self.file += &format!("{property}={}\n", value.replace('\n', "\\n"));
         self
     }
 
-    /// The same with an option of its Java machine.
     pub fn option(mut self, option: &str) -> Client {
         self.options.push(option.to_owned());
         self
     }
 
-    /// The same with a user's password, as the user operator writes it into the user's Secret.
+    /// Adds a user's password, as the user operator writes it into the user's Secret.
     pub fn user(self, (name, password): (&str, &str)) -> Client {
         let module = "org.apache.kafka.common.security.scram.ScramLoginModule";
         let login = format!(r#"{module} required username="{name}" password="{password}";"#);
@@ -202,7 +194,7 @@ impl Client {
     }
 }
 
-/// Writes what a node finds when it starts.
+/// Writes the files a node needs at its start.
 fn lay_out(folder: &Path, objects: &Objects, node: &Node, users: &[(&str, &str)], hosts: &[&str]) {
     for ((kind, name), files) in &objects.files {
         if *kind == "secret" {
@@ -218,7 +210,7 @@ fn lay_out(folder: &Path, objects: &Objects, node: &Node, users: &[(&str, &str)]
     fs::write(folder.join("server.properties"), properties::of(objects, node, folder)).unwrap();
 }
 
-/// Makes the node's disk ready, with the metadata version that is rendered.
+/// Formats the node's disk with the rendered metadata version.
 fn format(folder: &Path, objects: &Objects, users: &[(&str, &str)]) {
     let mut command = jars::program(&[], "kafka.tools.StorageTool");
     command.args(["format", "--config", "server.properties", "--cluster-id", "AAAAAAAAAAAAAAAAAAAAAA"]);
@@ -235,7 +227,7 @@ fn finish(mut process: Process) -> Outcome {
     Outcome { succeeded: status.success(), said: process.said() }
 }
 
-/// Lets a Java machine look up names in a file of the folder instead of asking DNS.
+/// Makes a Java VM look up names in a file of the folder instead of asking DNS.
 fn resolver(folder: &Path) -> String {
     format!("-Djdk.net.hosts.file={}", folder.join("hosts").display())
 }

@@ -1,5 +1,5 @@
-//! A proxy between a client and an API server, which does what networks and servers do on bad days. It ends the client's
-//! TLS with an authority of its own and speaks HTTP/1.1 to both sides.
+//! A proxy between a client and an API server that injects the faults of networks and servers. It terminates
+//! the client's TLS with a CA of its own and speaks HTTP/1.1 to both sides.
 
 pub mod attack;
 mod fault;
@@ -21,30 +21,28 @@ use wire::{Message, answer_has_body, read_head, relay_body};
 
 pub use fault::{Fault, Rule, Side};
 
-/// A proxy that runs until this is dropped.
 pub struct Proxy {
     shared: Arc<Shared>,
     port: u16,
     kubeconfig: Value,
 }
 
-/// How the proxy meets who connects.
+/// How the proxy treats new connections.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Greeting {
-    /// With the certificate that the kubeconfig's authority vouches for.
+    /// With a certificate of the kubeconfig's CA.
     Known,
-    /// With one of another authority.
+    /// With a certificate of another CA.
     Stranger,
-    /// Not at all: the connection is taken, and nothing comes.
+    /// Accepts the connection and stays silent.
     Deaf,
 }
 
-/// A call that was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// Its method and path, without what was asked for beside that.
+    /// Its method and path, without the query.
     pub text: String,
-    /// Whether anything is another on the server after it.
+    /// Whether it modifies anything on the server.
     pub changes: bool,
 }
 
@@ -63,7 +61,7 @@ struct Shared {
     stranger: Authority,
     state: Mutex<State>,
     changed: Condvar,
-    /// How many calls harm was done by.
+    /// Number of calls answered by an attack.
     harmed: AtomicU64,
 }
 
@@ -71,17 +69,15 @@ struct State {
     greeting: Greeting,
     rules: Vec<Rule>,
     calls: Vec<Call>,
-    /// How many connections there are.
     open: usize,
-    /// Whether a call is held.
     held: bool,
-    /// Counts how often everything was let go.
+    /// Number of releases of held calls.
     releases: u64,
     closed: bool,
 }
 
 impl Proxy {
-    /// Starts one before a control plane.
+    /// Starts a proxy in front of a control plane.
     pub fn before(plane: &ControlPlane) -> Proxy {
         let kubeconfig: Value = serde_json::from_str(&plane.kubeconfig()).unwrap();
         let shared = Arc::new(Shared {
@@ -111,7 +107,7 @@ impl Proxy {
                 let shared = Arc::clone(&shared_with_all);
                 shared.lock().open += 1;
                 thread::spawn(move || {
-                    // Whatever ends a connection is what a bad day brings.
+                    // An error of the connection is part of the fault.
                     drop(shared.serve(socket));
                     shared.lock().open -= 1;
                     shared.changed.notify_all();
@@ -121,7 +117,6 @@ impl Proxy {
         Proxy { shared, port, kubeconfig }
     }
 
-    /// A kubeconfig that leads through the proxy.
     pub fn kubeconfig(&self) -> String {
         let mut kubeconfig = self.kubeconfig.clone();
         let cluster = &mut kubeconfig["clusters"][0]["cluster"];
@@ -130,22 +125,20 @@ impl Proxy {
         kubeconfig.to_string()
     }
 
-    /// From now on, this happens.
     pub fn inject(&self, rule: Rule) {
         self.shared.lock().rules.push(rule);
     }
 
-    /// How many calls were answered to do harm.
+    /// Number of calls answered by an attack.
     pub fn harmed(&self) -> u64 {
         self.shared.harmed.load(Ordering::SeqCst)
     }
 
-    /// From now on, who connects is met like this.
     pub fn greet(&self, greeting: Greeting) {
         self.shared.lock().greeting = greeting;
     }
 
-    /// All is well again: nothing is injected any more, what was held is let go, and the calls are forgotten. Gives them.
+    /// Removes all rules, releases held calls, and clears the call log. Returns the log.
     pub fn reset(&self) -> Vec<Call> {
         let mut state = self.shared.lock();
         state.greeting = Greeting::Known;
@@ -156,12 +149,12 @@ impl Proxy {
         std::mem::take(&mut state.calls)
     }
 
-    /// Waits until all have gone who were connected. What they had asked for is done by then, also for those who were killed.
+    /// Waits until all connections are closed. Their calls are done by then, also those of killed processes.
     pub fn wait_until_quiet(&self) {
         drop(self.shared.changed.wait_while(self.shared.lock(), |state| state.open > 0).unwrap());
     }
 
-    /// Waits until a call is held; not if something else comes about first.
+    /// Waits until a call is held; returns false if `over` is true first.
     pub fn holds_unless(&self, mut over: impl FnMut() -> bool) -> bool {
         let mut state = self.shared.lock();
         while !state.held {
@@ -173,7 +166,7 @@ impl Proxy {
         true
     }
 
-    /// Asks the API server itself. Nothing is injected or counted.
+    /// Calls the API server directly. Nothing is injected or counted.
     pub fn ask(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
         self.shared.upstream.ask(method, path, body).expect("the API server answers")
     }
@@ -183,7 +176,7 @@ impl Drop for Proxy {
     fn drop(&mut self) {
         self.reset();
         self.shared.lock().closed = true;
-        // So that the listener looks.
+        // Wakes the listener.
         drop(TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)));
     }
 }
@@ -193,7 +186,6 @@ impl Shared {
         self.state.lock().unwrap()
     }
 
-    /// Serves one connection to its end.
     fn serve(&self, socket: TcpStream) -> io::Result<()> {
         socket.set_nodelay(true)?;
         let greeting = self.lock().greeting;
@@ -220,25 +212,23 @@ impl Shared {
         Ok(())
     }
 
-    /// Counts a call, and gives what happens to it.
+    /// Records a call, and returns the fault for it.
     fn fault_of(&self, request: &Message) -> Option<Fault> {
         let mut state = self.lock();
         let (method, path) = request.method_and_path();
         let call = Call::of(method, path);
-        // Every rule counts, also those that come second.
+        // Every rule counts the call, even if an earlier one applies.
         let strikes: Vec<_> = state.rules.iter_mut().map(|rule| rule.strikes(&call, path)).collect();
         state.calls.push(call);
         strikes.into_iter().flatten().next()
     }
 
-    /// Waits until the next time that everything is let go.
     fn wait_for_release(&self) {
         let state = self.lock();
         let before = state.releases;
         drop(self.changed.wait_while(state, |state| state.releases == before).unwrap());
     }
 
-    /// Holds a call until everything is let go.
     fn hold(&self) {
         self.lock().held = true;
         self.changed.notify_all();
@@ -246,7 +236,7 @@ impl Shared {
     }
 }
 
-/// Passes a request on, and the answer back as it comes, so that a watch comes event by event.
+/// Forwards a request, and the answer as it comes, so that a watch arrives event by event.
 fn forward(request: &Message, client: &mut ToClient, server: &mut ToServer) -> io::Result<()> {
     request.write(server.get_mut())?;
     let head = read_head(server)?.ok_or(io::ErrorKind::UnexpectedEof)?;

@@ -6,19 +6,16 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use super::control_plane::within_patience;
 use super::{Tree, skipped};
 
-/// `streamfleet serve` on a tree. It is ended with this.
 pub struct Serve<'t> {
     pub tree: &'t Tree,
     process: Child,
 }
 
 impl<'t> Serve<'t> {
-    /// Starts `streamfleet <words>` beside a tree.
     pub fn start(tree: &'t Tree, words: &str) -> Self {
         Self::start_with(tree, words, &[])
     }
 
-    /// The same with variables.
     pub fn start_with(tree: &'t Tree, words: &str, variables: &[(&str, &str)]) -> Self {
         let log = File::create(tree.beside("serve.log")).unwrap();
         let process = tree
@@ -32,7 +29,7 @@ impl<'t> Serve<'t> {
         Self { tree, process }
     }
 
-    /// Starts it in a namespace of its own, where the kernel's limit is this; none where a user may not have one.
+    /// Starts it in a namespace of its own with this kernel limit; `None` where users may not create one.
     pub fn start_limited(tree: &'t Tree, words: &str, limit: &str, number: u32) -> Option<Self> {
         let set = format!("echo {number} > /proc/sys/{limit}");
         let own = ["unshare", "--user", "--map-root-user", "sh", "-c"];
@@ -45,7 +42,7 @@ impl<'t> Serve<'t> {
         Some(Self::start_through(tree, &[&own[..], &[&script, "sh"]].concat(), words))
     }
 
-    /// Starts it by another program, which ends in becoming its arguments.
+    /// Starts it by a wrapper that execs its arguments.
     pub fn start_through(tree: &'t Tree, wrapper: &[&str], words: &str) -> Self {
         let plain = tree.command(words);
         let mut command = Command::new(wrapper[0]);
@@ -59,41 +56,35 @@ impl<'t> Serve<'t> {
         Self { tree, process }
     }
 
-    /// The number of its process.
     pub fn id(&self) -> u32 {
         self.process.id()
     }
 
-    /// Waits until it ends by itself, and gives its exit code.
     pub fn ended(mut self) -> Option<i32> {
         let ended = within_patience(|| self.process.try_wait().unwrap());
         ended.unwrap_or_else(|| panic!("it still runs\n{}", self.log())).code()
     }
 
-    /// How it ended, where it did.
     pub fn end(&mut self) -> Option<ExitStatus> {
         self.process.try_wait().unwrap()
     }
 
-    /// What it logged.
     pub fn log(&self) -> String {
         fs::read_to_string(self.tree.beside("serve.log")).unwrap()
     }
 
-    /// Waits until a line has all of these words.
     #[track_caller]
     pub fn says(&self, words: &[&str]) {
         let said = || self.log().lines().any(|line| words.iter().all(|word| line.contains(word)));
         self.until(&format!("it says {words:?}"), || said().then_some(()));
     }
 
-    /// Waits until there is an answer.
     #[track_caller]
     pub fn until<T>(&self, what: &str, ask: impl FnMut() -> Option<T>) -> T {
         within_patience(ask).unwrap_or_else(|| panic!("it is still not so that {what}\n{}", self.log()))
     }
 
-    /// Waits until these are made, and a round after that has seen them.
+    /// Waits until these clusters are created, and a later round has seen them.
     #[track_caller]
     pub fn has_made(&self, resources: &[&str]) {
         self.until(&format!("{resources:?} are made"), || {
@@ -108,17 +99,14 @@ impl<'t> Serve<'t> {
         });
     }
 
-    /// How many rounds there were.
     pub fn rounds(&self) -> usize {
         self.log().lines().filter(|line| line.contains("looked=")).count()
     }
 
-    /// How many bytes of memory it has.
     pub fn memory(&self) -> usize {
         self.status("VmRSS:")
     }
 
-    /// How many bytes of memory it had at most.
     pub fn most_memory(&self) -> usize {
         self.status("VmHWM:")
     }
@@ -129,13 +117,12 @@ impl<'t> Serve<'t> {
         line.split_whitespace().next().unwrap().parse::<usize>().unwrap() * 1024
     }
 
-    /// Sends it a signal.
     pub fn signal(&self, name: &str) {
         let id = self.process.id().to_string();
         assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
     }
 
-    /// Ends it as a service manager does, and gives its exit code.
+    /// Stops it with SIGTERM, as a service manager does, and returns its exit code.
     pub fn stop(mut self) -> Option<i32> {
         self.signal("TERM");
         self.process.wait().unwrap().code()

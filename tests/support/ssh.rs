@@ -11,15 +11,14 @@ use super::control_plane::process::Process;
 use super::control_plane::programs::{at, once, run};
 use super::control_plane::until;
 
-/// A server of the repositories in a folder, until it is dropped. `host` is its key in there, and `user` the one that may log
-/// in.
+/// A server for the repositories in a folder, stopped on drop. The key files `host` (its own) and `user` (the
+/// one that may log in) are in that folder.
 pub struct Server {
     pub port: u16,
     _process: Process,
 }
 
 impl Server {
-    /// Starts one with these flags.
     pub fn start(folder: &Path, flags: &[&str]) -> Server {
         let mut command = Command::new(program());
         command.arg("-root").arg(folder).arg("-host-key").arg(folder.join("host"));
@@ -29,19 +28,18 @@ impl Server {
         Server { port, _process: process }
     }
 
-    /// What `known_hosts` says where it has this server with a key of the folder.
+    /// A line of `known_hosts` for this server with a key of the folder.
     pub fn known_as(&self, folder: &Path, key: &str) -> String {
         let key = fs::read_to_string(folder.join(key).with_extension("pub")).unwrap();
         format!("[127.0.0.1]:{} {key}", self.port)
     }
 
-    /// The address of a repository.
     pub fn url(&self, repository: &str) -> String {
         format!("ssh://git@127.0.0.1:{}/{repository}", self.port)
     }
 }
 
-/// Makes a pair of keys, `NAME` and `NAME.pub`.
+/// Creates a key pair, `NAME` and `NAME.pub`.
 pub fn make_key(folder: &Path, name: &str, passphrase: &str) {
     let mut keygen = Command::new("ssh-keygen");
     keygen.args(["-q", "-t", "ed25519", "-C", name, "-N", passphrase, "-f"]).arg(folder.join(name));

@@ -12,16 +12,14 @@ use crate::support::Tree;
 use crate::support::control_plane::ControlPlane;
 use crate::support::proxy::{Fault, Proxy, Rule};
 
-/// How many edits there are where nobody says otherwise.
 const EDITS: usize = 25;
 
-/// How much longer calls take that change something.
 const LATE: Duration = Duration::from_millis(40);
 
-/// The namespace of a cluster that comes and goes stays, since its data is to be kept, and so does what is known of it.
+/// The namespace of a cluster that comes and goes stays, since its data is retained, and so do its records.
 const COMES: &str = "kafka-acme--comes-a";
 
-/// Something else goes wrong now, with a call that comes soon.
+/// Injects a random fault into a call that comes soon.
 fn harm(turmoil: &mut Turmoil<'_>, proxy: &Proxy) {
     let faults = [Fault::Lost, Fault::Reset, Fault::ResetInBody, Fault::Cut];
     let fault = faults[turmoil.chance.usize(..faults.len())].clone();
@@ -29,7 +27,8 @@ fn harm(turmoil: &mut Turmoil<'_>, proxy: &Proxy) {
     proxy.inject(Rule::always(fault).from(turmoil.chance.usize(1..20)).times(1));
 }
 
-/// What is on the server without what is another each time. All of it is in the inventory, and nothing else.
+/// The objects on the server without values that differ between runs. Asserts that the inventory lists
+/// exactly these.
 fn found(proxy: &Proxy) -> BTreeMap<String, Value> {
     let ours = objects::of(proxy);
     let uids = objects::assert_owned(&ours);
@@ -51,7 +50,7 @@ fn a_cluster_ends_as_after_one_clean_run() {
         if fleet == "us" {
             return text;
         }
-        // Only controllers would end a namespace.
+        // Only controllers would end the deletion of a namespace.
         let text = text.replace("on_delete: Delete", "on_delete: Retain");
         let text = text.replace("cluster_type", "cloud_provider: byok\ncluster_type");
         match text.contains("infra_type: directory") {
@@ -68,7 +67,7 @@ fn a_cluster_ends_as_after_one_clean_run() {
     turmoil.serve.as_ref().unwrap().has_made(&["acme/orders", "acme/stays-a", "acme/stays-b"]);
     let number = edits(EDITS);
     for _ in 0..number {
-        // What was to go wrong and didn't is forgotten now and then.
+        // Faults that haven't occurred are removed now and then.
         if turmoil.chance.u32(..8) == 0 {
             proxy.reset();
             proxy.inject(Rule::always(Fault::Late(LATE)).changing(true));
@@ -78,7 +77,7 @@ fn a_cluster_ends_as_after_one_clean_run() {
     }
     proxy.reset();
     turmoil.specs.mend();
-    // Who has just failed waits longer and longer; a new one begins at once.
+    // A failing process has a growing backoff; a new one starts without.
     turmoil.kill();
     turmoil.settle();
     let (all, folder) = (found(&proxy), output(&tree));

@@ -1,4 +1,4 @@
-//! Specs that are edited at random, by every way in which people and their tools save files.
+//! Random edits of specs, by every way in which people and their tools save files.
 
 use std::fs;
 use std::thread::sleep;
@@ -9,33 +9,30 @@ use fastrand::Rng;
 use crate::interrupted::replace_certificate;
 use crate::support::{Tree, files};
 
-/// Where clusters are when all is well.
 const HOME: &str = "acme/clusters";
 
 const FLEETS: [&str; 2] = ["acme/fleets/eu.yaml", "acme/fleets/us.yaml"];
 
-/// How long a file is half written.
 const HALF: Duration = Duration::from_millis(8);
 
-/// A tree, and what is to be in it when all is well.
+/// A tree, and its wanted final content.
 pub struct Specs<'t> {
     pub tree: &'t Tree,
     clusters: Vec<Cluster>,
-    /// Organizations, each with whether it is there.
+    /// Organizations, and whether each exists.
     guests: Vec<(String, bool)>,
     fleets: [String; 2],
-    /// How many tenants the fleets may have, which only means that they are edited.
+    /// The fleets' limit of tenants, changed only for the sake of an edit.
     tenants: u32,
     folders: u32,
 }
 
 struct Cluster {
     name: String,
-    /// The spec with gaps for what is edited.
+    /// The spec with placeholders for edited values.
     form: String,
-    /// Whether it is never removed.
     stays: bool,
-    /// Where it is; none where it was removed.
+    /// Its path; `None` while it is removed.
     file: Option<String>,
     is_broken: bool,
     team: u32,
@@ -56,17 +53,17 @@ impl Cluster {
     }
 }
 
-/// How a file is saved.
+/// Ways to save a file.
 const SAVES: [fn(&Tree, &str, &str); 5] = [
     // In place.
     |tree, file, text| tree.write(file, text),
-    // Beside, and then renamed over it.
+    // Written beside, and renamed over it.
     |tree, file, text| {
         let hidden = format!("{}/.{}.swp", folder(file), name(file));
         tree.write(&hidden, text);
         fs::rename(tree.path().join(hidden), tree.path().join(file)).unwrap();
     },
-    // With what was there kept as a copy, so that there is nothing for a moment.
+    // With the old version kept as a copy, so that the file is missing for a moment.
     |tree, file, text| {
         let place = tree.path().join(file);
         if place.exists() {
@@ -81,7 +78,7 @@ const SAVES: [fn(&Tree, &str, &str); 5] = [
         sleep(HALF);
         tree.write(file, text);
     },
-    // Emptied first.
+    // Truncated first.
     |tree, file, text| {
         tree.write(file, "");
         sleep(HALF);
@@ -89,7 +86,7 @@ const SAVES: [fn(&Tree, &str, &str); 5] = [
     },
 ];
 
-/// Mistakes, each of which is mended later.
+/// Mistakes, each of which is repaired later.
 const MISTAKES: [fn(&str) -> String; 7] = [
     |text| text.replace("kafka_units", "kafka_unit"),
     |text| text.replace("tenancy_mode: Shared", "tenancy_mode: [Shared"),
@@ -109,8 +106,9 @@ fn name(file: &str) -> &str {
 }
 
 impl<'t> Specs<'t> {
-    /// Two fleets with three clusters each: one or two that stay, and others that come and go. Nothing is protected: what
-    /// stays, stays because its spec says so. `edit` changes a fleet's or a cluster's spec, by the fleet.
+    /// Two fleets with three clusters each: one or two that stay, and others that come and go. Nothing is
+    /// protected: clusters stay only because of their specs. `edit` changes the spec of a fleet or cluster,
+    /// by the fleet.
     pub fn write(tree: &'t Tree, edit: impl Fn(&str, String) -> String) -> Self {
         tree.edit("organizations.yaml", "clusters: 10", "clusters: 100");
         tree.edit("organizations.yaml", "kafka_units: 20", "kafka_units: 100");
@@ -161,12 +159,11 @@ impl<'t> Specs<'t> {
         Specs { tree, clusters, guests, fleets, tenants: 10, folders: 0 }
     }
 
-    /// The clusters that nobody ever removes.
     pub fn staying(&self) -> impl Iterator<Item = &str> {
         self.clusters.iter().filter(|cluster| cluster.stays).map(|cluster| cluster.name.as_str())
     }
 
-    /// Does something to them, and says what.
+    /// Makes a random edit, and describes it.
     pub fn edit(&mut self, chance: &mut Rng) -> String {
         let which = chance.usize(..self.clusters.len());
         match chance.u32(..24) {
@@ -187,7 +184,7 @@ impl<'t> Specs<'t> {
         }
     }
 
-    /// Mends and puts back everything, at its own place, and removes the copies that editors left.
+    /// Repairs and restores everything at its own place, and removes the copies that editors left.
     pub fn mend(&mut self) {
         let left = files(&self.tree.path()).into_iter().map(|(file, _)| file);
         left.filter(|file| file.ends_with('~')).for_each(|file| self.tree.remove(&file));
@@ -206,7 +203,6 @@ impl<'t> Specs<'t> {
         }
     }
 
-    /// Removes all that comes and goes.
     pub fn remove_others(&mut self) {
         for (file, is_there) in &mut self.guests {
             self.tree.remove(file);
@@ -237,7 +233,7 @@ impl<'t> Specs<'t> {
         self.save(which, &text, chance)
     }
 
-    /// A file gets another name, in a folder that wasn't there.
+    /// Moves a file to another name in a new folder.
     fn shift(&mut self, which: usize) -> String {
         let cluster = &mut self.clusters[which];
         let Some(file) = &mut cluster.file else { return "nothing".to_owned() };
@@ -250,7 +246,6 @@ impl<'t> Specs<'t> {
         told
     }
 
-    /// A folder gets another name, with everything in it.
     fn shift_folder(&mut self, which: usize) -> String {
         let Some(file) = &self.clusters[which].file else { return "nothing".to_owned() };
         let from = file.split('/').take(2).collect::<Vec<_>>().join("/");
@@ -308,7 +303,6 @@ impl<'t> Specs<'t> {
         format!("{} saved", FLEETS[which])
     }
 
-    /// An organization comes.
     fn invite(&mut self, guest: usize) {
         let (file, is_there) = &mut self.guests[guest];
         let identifier = file.trim_end_matches(".yaml");
@@ -317,7 +311,6 @@ impl<'t> Specs<'t> {
         *is_there = true;
     }
 
-    /// An organization comes or goes.
     fn change_guest(&mut self, chance: &mut Rng) -> String {
         let guest = chance.usize(..self.guests.len());
         let (file, is_there) = &mut self.guests[guest];
@@ -330,7 +323,7 @@ impl<'t> Specs<'t> {
         format!("{} written", self.guests[guest].0)
     }
 
-    /// Everything is removed and written anew, as some tools check out a branch.
+    /// Removes and rewrites everything, as some tools check out a branch.
     fn check_out(&self) -> String {
         let files = self.clusters.iter().filter_map(|cluster| cluster.file.as_ref());
         let files: Vec<_> = files.map(|file| (file, self.tree.read(file))).collect();

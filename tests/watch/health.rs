@@ -1,6 +1,7 @@
-//! `serve` tells how clusters are as soon as it changes, without asking and without comparing what nobody changed.
+//! `serve` reports the health of clusters as soon as it changes, without polling and without comparing
+//! unchanged objects.
 //!
-//! Nothing runs on the control plane that would make pods, so that what a recording has of a cluster is written there.
+//! Nothing on the control plane creates pods, so a cluster's recorded objects are written there.
 
 use std::fs;
 use std::path::Path;
@@ -15,10 +16,9 @@ use crate::kubernetes::{SANDBOX, on};
 use crate::support::Tree;
 use crate::support::control_plane::{ControlPlane, Writer};
 
-/// The cluster that was recorded.
 const RECORDED: &str = "dev";
 
-/// An operator's and a cluster's life, written by hand.
+/// Plays the part of an operator and a cluster.
 pub(super) struct Cast {
     writer: Writer,
     runtime: Runtime,
@@ -31,12 +31,11 @@ impl Cast {
         Self { writer, runtime }
     }
 
-    /// Writes what a recording begins with, with another name for its cluster. What is there gets only its status.
     pub(super) fn play(&self, recording: &str, cluster: &str) {
         self.play_otherwise(recording, cluster, |_| {});
     }
 
-    /// Writes what a recording begins with, after something was done to it.
+    /// Writes the first objects of a recording, after an edit.
     fn play_otherwise(&self, recording: &str, cluster: &str, edit: impl Fn(&mut Value)) {
         for mut object in first(recording, cluster) {
             edit(&mut object);
@@ -61,7 +60,7 @@ impl Cast {
         self.runtime.block_on(self.writer.put_status(object));
     }
 
-    /// Lets a cluster's external listener show a certificate, as its status says.
+    /// Sets the certificate of a cluster's external listener in its status.
     pub(super) fn show(&self, cluster: &str, certificate: &str) {
         let mut kafka =
             first("broker-pod-killed", cluster).into_iter().find(|it| it["kind"] == "Kafka").unwrap();
@@ -71,7 +70,6 @@ impl Cast {
     }
 }
 
-/// The objects that a recording begins with, of a cluster of this name.
 fn first(recording: &str, cluster: &str) -> Vec<Value> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/recordings/{recording}.jsonl"));
     let text = fs::read_to_string(file).unwrap();
@@ -103,7 +101,7 @@ fn broker(cluster: &str) -> Value {
     objects.find(|it| it["metadata"]["name"] == format!("{cluster}-dual-0")).unwrap()
 }
 
-/// A tree with two clusters as small as the one that was recorded.
+/// A tree with two clusters as small as the recorded one.
 pub(super) fn two_clusters(plane: &ControlPlane) -> Tree {
     let tree = on(plane);
     let spec = tree.read(SANDBOX);
@@ -116,7 +114,8 @@ pub(super) fn two_clusters(plane: &ControlPlane) -> Tree {
     tree
 }
 
-/// Waits until both clusters are made and found not to run: what runs when it is first seen is no news.
+/// Waits until both clusters are created and found not to run: a cluster that runs when first seen isn't
+/// reported.
 pub(super) fn nothing_runs_yet(serve: &Serve<'_>) {
     for cluster in ["dev", "web"] {
         serve.says(&["health", &format!("cluster acme/{cluster}"), "to=Pending"]);
@@ -136,7 +135,7 @@ fn a_broker_that_is_lost_in_a_quiet_fleet_is_told_at_once_and_holds_up_others() 
     }
     no_round_asks_anything(&plane, &serve);
 
-    // The broker's pod goes, and Strimzi says nothing of it.
+    // The broker's pod disappears, and Strimzi doesn't report it.
     let looks =
         || serve.log().lines().filter(|line| line.contains("looked=") && !line.contains("looked=0")).count();
     let looked = looks();
@@ -146,7 +145,7 @@ fn a_broker_that_is_lost_in_a_quiet_fleet_is_told_at_once_and_holds_up_others() 
     assert_eq!(plane.kubectl(ready, "").expect(0).out, "True");
     assert_eq!(looks(), looked, "its objects are as they were\n{}", serve.log());
 
-    // What would restart the other cluster's broker waits for it.
+    // A restart of the other cluster's broker waits for it.
     let spec = "acme/clusters/web.yaml";
     tree.edit(spec, "cluster_access: Internal", "cluster_access: Internal & External");
     serve.says(&["cluster acme/web", "waits: ", "cluster acme/dev"]);
@@ -158,7 +157,7 @@ fn a_broker_that_is_lost_in_a_quiet_fleet_is_told_at_once_and_holds_up_others() 
     serve.says(&["health", "cluster acme/dev", "from=Degraded", "to=Healthy"]);
     serve.until("it goes on", || is_changed().then_some(()));
 
-    // A container that crashes again and again while its cluster is said to be ready.
+    // A container in a crash loop while Strimzi reports its cluster as ready.
     let mut crashing = broker("dev");
     let status = &mut crashing["status"]["containerStatuses"][0];
     status["ready"] = false.into();
@@ -179,7 +178,7 @@ fn a_broker_that_is_lost_in_a_quiet_fleet_is_told_at_once_and_holds_up_others() 
     assert_eq!(recorded.unwrap().unwrap().status, Status::Degraded);
 }
 
-/// What the operator says of a Kafka that runs these versions, and that it has looked at so often.
+/// The operator's status of a Kafka with these versions, after so many reconciliations.
 fn runs(kafka: &mut Value, looks: u64, version: &str, metadata: &str) {
     if kafka["kind"] == "Kafka" {
         kafka["status"]["observedGeneration"] = looks.into();

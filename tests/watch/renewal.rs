@@ -1,4 +1,5 @@
-//! A base domain's certificate is renewed under `serve`: one cluster after another, each when the one before shows it.
+//! A base domain's certificate is renewed under `serve`: one cluster after another, each once the one before
+//! presents it.
 
 use super::SERVE;
 use super::health::{Cast, nothing_runs_yet, operator, two_clusters};
@@ -7,7 +8,6 @@ use crate::support::Tree;
 use crate::support::control_plane::ControlPlane;
 use crate::support::serve::Serve;
 
-/// The certificate that a cluster's Secret holds, in PEM.
 fn held(plane: &ControlPlane, cluster: &str) -> String {
     let secret = format!(
         "get secret {cluster}-tls --namespace=kafka-acme--{cluster} --output=jsonpath={{.data.tls\\.crt}}"
@@ -44,7 +44,7 @@ fn a_renewed_certificate_reaches_the_next_cluster_when_the_one_before_shows_it()
     assert_ne!(before, after);
     serve.says(&["cluster acme/web", "waits: ", "one disruption at a time, cluster acme/dev comes first"]);
     serve.says(&["health", "cluster acme/dev", "to=Updating", "doesn't show the new certificate yet"]);
-    // Strimzi notices a Secret late, and until then nothing of the cluster moves.
+    // Strimzi notices a Secret late, and until then the cluster's status stays unchanged.
     assert_eq!((held(&plane, "dev"), held(&plane, "web")), (after.clone(), before));
     cast.show("dev", &after);
     serve.says(&["health", "cluster acme/dev", "from=Updating", "to=Healthy"]);

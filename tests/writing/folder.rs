@@ -1,12 +1,10 @@
-//! Specs in a folder.
-
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use streamfleet::source::directory::write::NotWritten;
+use streamfleet::source::directory::write::FileWriteError;
 use streamfleet::source::directory::{Watch, scan};
-use streamfleet::source::{Edit, directory};
+use streamfleet::source::{FileEdit, directory};
 
 use super::*;
 use crate::state_faults::namespace;
@@ -19,14 +17,14 @@ fn root(tree: &Tree) -> Utf8PathBuf {
     Utf8PathBuf::from_path_buf(tree.path()).unwrap()
 }
 
-fn made(world: &World, tree: &Tree, writer: &Writer) -> Made {
+fn made(world: &World, tree: &Tree, writer: &Writer) -> CurrentPlan {
     let writes = writer.mark();
     world.plan(&scan(&root(tree)).unwrap(), writes)
 }
 
 fn start(tree: &Tree) -> (World, Writer) {
     let world = World::new(&tree.beside("installation"));
-    let writer = world.writer(Place::Folder(root(tree)));
+    let writer = world.writer(SpecStore::Folder(root(tree)));
     (world, writer)
 }
 
@@ -35,21 +33,22 @@ fn what_a_call_made_is_recorded_with_the_time_of_its_answer() {
     let tree = Tree::example("quickstart");
     let (world, writer) = start(&tree);
     let first = made(&world, &tree, &writer);
-    let written = call(&writer, &first, "Cluster/acme/clicks", What::Create(sandbox("clicks"))).unwrap();
+    let written =
+        call(&writer, &first, "Cluster/acme/clicks", WriteAction::Create(sandbox("clicks"))).unwrap();
     assert_eq!(written.path.as_str(), "acme/clusters/clicks.yaml");
     let later = made(&world, &tree, &writer);
     let state = world.installation.state.as_deref().unwrap();
-    let clerk = streamfleet::round::Clerk { state, clock: &Timestamp::now, actor: "test" };
+    let clerk = streamfleet::round::Recorder { state, clock: &Timestamp::now, actor: "test" };
     let report = world.runtime.block_on(later.round.execute(clerk, &mut |_| {}));
     assert!(report.failed.is_empty(), "{:?}", report.failed.first().map(ToString::to_string));
     let record = state.recorded_resource(&written.key).unwrap().unwrap();
     assert_eq!((record.created_at, record.updated_at, record.id), (written.at, written.at, written.id));
-    // Others were made when they were first applied.
+    // Existing clusters were created when they were first applied.
     let orders = state.recorded_resource(&"Cluster/acme/orders".to_owned().try_into().unwrap()).unwrap();
     assert!(orders.unwrap().created_at > written.at);
-    // It keeps that, whatever is changed later.
+    // Later changes don't alter it.
     let next = made(&world, &tree, &writer);
-    call(&writer, &next, "Cluster/acme/clicks", What::Patch(json!({"region": "eu"}))).unwrap();
+    call(&writer, &next, "Cluster/acme/clicks", WriteAction::Patch(json!({"region": "eu"}))).unwrap();
     let next = made(&world, &tree, &writer);
     world.runtime.block_on(next.round.execute(clerk, &mut |_| {}));
     let record = state.recorded_resource(&written.key).unwrap().unwrap();
@@ -61,8 +60,8 @@ fn no_secret_is_anywhere_in_the_clear() {
     let tree = Tree::example("quickstart");
     let (world, writer) = start(&tree);
     let first = made(&world, &tree, &writer);
-    call(&writer, &first, "CloudAccount/acme/s3", What::Create(account())).unwrap();
-    call(&writer, &first, "CloudAccount/acme/s3", What::Patch(json!({"region": "eu"}))).unwrap();
+    call(&writer, &first, "CloudAccount/acme/s3", WriteAction::Create(account())).unwrap();
+    call(&writer, &first, "CloudAccount/acme/s3", WriteAction::Patch(json!({"region": "eu"}))).unwrap();
     made(&world, &tree, &writer);
     assert!(tells(HUSH.as_bytes()), "it would be found");
     for (path, bytes) in everything(tree.path().parent().unwrap()) {
@@ -92,8 +91,8 @@ fn callers_and_an_editor_on_one_file_lose_nothing_of_each_other() {
                 let (writer, first) = (&writer, &first);
                 scope.spawn(move || {
                     for number in 0..8 {
-                        let what = || What::Patch(json!({"region": format!("{name}-{number}")}));
-                        // Who is always in somebody's way is told so, and tries again.
+                        let what = || WriteAction::Patch(json!({"region": format!("{name}-{number}")}));
+                        // A caller that always loses the race gets an error and retries.
                         while let Err(refused) = call(writer, first, &format!("Cluster/acme/{name}"), what())
                         {
                             assert_eq!(refused.to_string(), CHANGED);
@@ -110,7 +109,8 @@ fn callers_and_an_editor_on_one_file_lose_nothing_of_each_other() {
                     continue;
                 }
                 seen = writer.mark().writes;
-                // As editors save: beside it, and then in its place. What they had read may be old by then.
+                // As editors save: written beside it, and renamed over it. Their version may be outdated by
+                // then.
                 let line = format!("# note {}", saved.len());
                 let text = fs::read_to_string(&file).unwrap();
                 fs::write(tree.beside("saved"), format!("{line}\n{text}")).unwrap();
@@ -151,11 +151,11 @@ fn what_is_saved_in_the_last_moment_is_not_lost() {
             let before = directory::write::read(&root, &path).unwrap().unwrap();
             let saved: u32 = super::number(&before);
             let content = Some(format!("# saved {saved}\n# and ours\n").into_bytes());
-            match directory::write::write(&root, &Edit { path: path.clone(), content }, Some(&before)) {
+            match directory::write::write(&root, &FileEdit { path: path.clone(), content }, Some(&before)) {
                 Ok(()) => {}
-                Err(error) => assert!(matches!(error, NotWritten::Changed { .. }), "{error}"),
+                Err(error) => assert!(matches!(error, FileWriteError::Changed { .. }), "{error}"),
             }
-            // What was saved before never comes back.
+            // An earlier version never returns.
             assert!(super::number(tree.read(ORDERS).as_bytes()) >= saved);
         }
         editor.join().unwrap();
@@ -174,15 +174,16 @@ fn callers_alone_on_one_file_all_come_through() {
             scope.spawn(move || {
                 for number in 0..10 {
                     let tags = json!({"tags": [{"key": name, "value": number.to_string()}]});
-                    call(writer, first, "Cluster/acme/orders", What::Patch(tags)).unwrap();
+                    call(writer, first, "Cluster/acme/orders", WriteAction::Patch(tags)).unwrap();
                 }
             });
         }
         for name in ["p", "q"] {
             let (writer, first) = (&writer, &first);
             scope.spawn(move || {
-                call(writer, first, &format!("Cluster/acme/{name}"), What::Create(sandbox(name))).unwrap();
-                call(writer, first, &format!("Cluster/acme/{name}"), What::Delete).unwrap();
+                call(writer, first, &format!("Cluster/acme/{name}"), WriteAction::Create(sandbox(name)))
+                    .unwrap();
+                call(writer, first, &format!("Cluster/acme/{name}"), WriteAction::Delete).unwrap();
             });
         }
     });
@@ -205,13 +206,15 @@ fn permissions_links_and_folders_stay_as_they_are() {
     fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
     let _ = std::os::unix::fs::chown(&real, Some(12345), Some(54321));
     let before = fs::metadata(&real).unwrap();
-    // Through the link, it is the same file, described twice: one way has to go.
+    // Through the link, the same file is described twice, so one path has to go.
     fs::remove_file(tree.path().join("acme/clusters/more")).unwrap();
     symlink("../shared/orders.yml", tree.path().join(ORDERS)).unwrap();
     fs::create_dir(tree.path().join("acme/.kept")).unwrap();
     let (world, writer) = start(&tree);
-    let edit =
-        |content: &str| Edit { path: ORDERS.parse().unwrap(), content: Some(content.as_bytes().to_vec()) };
+    let edit = |content: &str| FileEdit {
+        path: ORDERS.parse().unwrap(),
+        content: Some(content.as_bytes().to_vec()),
+    };
     let text = directory::write::read(&root(&tree), &ORDERS.parse().unwrap()).unwrap().unwrap();
     let new = String::from_utf8(text.clone()).unwrap() + "# one more\n";
     directory::write::write(&root(&tree), &edit(&new), Some(&text)).unwrap();
@@ -219,11 +222,11 @@ fn permissions_links_and_folders_stay_as_they_are() {
     assert_eq!((after.mode(), after.uid(), after.gid()), (before.mode(), before.uid(), before.gid()));
     assert!(fs::symlink_metadata(tree.path().join(ORDERS)).unwrap().is_symlink());
     assert_eq!(super::text(&real), new);
-    // What was read is no longer there.
+    // The version that was read is no longer there.
     let error = directory::write::write(&root(&tree), &edit("x"), Some(&text)).unwrap_err();
-    assert!(matches!(error, NotWritten::Changed { .. }), "{error}");
+    assert!(matches!(error, FileWriteError::Changed { .. }), "{error}");
     let error = directory::write::write(&root(&tree), &edit("x"), None).unwrap_err();
-    assert!(matches!(error, NotWritten::Changed { .. }), "{error}");
+    assert!(matches!(error, FileWriteError::Changed { .. }), "{error}");
     drop((world, writer));
 }
 
@@ -234,7 +237,7 @@ fn what_is_written_is_told_at_once_and_never_as_unfinished() {
     let first = made(&world, &tree, &writer);
     let mut watch = Watch::new(&root(&tree));
     let mut scanner = directory::Scanner::of(watch.unfinished());
-    call(&writer, &first, "Cluster/acme/sandbox", What::Patch(json!({"region": "eu"}))).unwrap();
+    call(&writer, &first, "Cluster/acme/sandbox", WriteAction::Patch(json!({"region": "eu"}))).unwrap();
     watch.changed();
     let snapshot = scanner.scan(&root(&tree)).unwrap();
     assert!(snapshot.skipped.is_empty());
@@ -249,10 +252,10 @@ fn a_file_that_somebody_is_writing_is_left_to_them() {
     let (world, writer) = start(&tree);
     let first = made(&world, &tree, &writer);
     let mut watch = Watch::new(&root(&tree));
-    writer.heed(&watch, Arc::default());
+    writer.use_watch(&watch, Arc::default());
     let text = tree.read(ORDERS);
     let mut file = fs::File::create(tree.path().join(ORDERS)).unwrap();
-    // All of a document, and not all of the file.
+    // A complete document, but not the complete file.
     file.write_all(text.as_bytes()).unwrap();
     watch.changed();
     let refused = call(&writer, &first, "Cluster/acme/orders", units(2)).unwrap_err();
@@ -294,8 +297,8 @@ fn on_a_full_disk(folder: &Path) {
     crate::support::copy(&tree.path(), &small);
     let root = Utf8PathBuf::from_path_buf(small.clone()).unwrap();
     let world = World::new(&tree.beside("installation"));
-    let writer = world.writer(Place::Folder(root.clone()));
-    let first = world.plan(&scan(&root).unwrap(), Mark::default());
+    let writer = world.writer(SpecStore::Folder(root.clone()));
+    let first = world.plan(&scan(&root).unwrap(), WriteMark::default());
     let fill = folder.join("fill");
     let mut length = 512 * 1024;
     fs::File::create(&fill).unwrap();
@@ -310,8 +313,8 @@ fn on_a_full_disk(folder: &Path) {
     let folders = || fs::read_dir(small.join("acme")).unwrap().count();
     let there = folders();
     for (key, what) in [
-        ("Cluster/acme/orders", What::Patch(json!({"region": "x".repeat(90)}))),
-        ("CloudAccount/acme/s3", What::Create(account())),
+        ("Cluster/acme/orders", WriteAction::Patch(json!({"region": "x".repeat(90)}))),
+        ("CloudAccount/acme/s3", WriteAction::Create(account())),
     ] {
         let refused = call(&writer, &first, key, what).unwrap_err();
         assert_eq!((refused.status(), refused.code()), (507, "disk_full"), "{refused}");
@@ -325,5 +328,5 @@ fn on_a_full_disk(folder: &Path) {
         assert!(everything(&small) == before && folders() == there);
     }
     fs::remove_file(fill).unwrap();
-    call(&writer, &first, "CloudAccount/acme/s3", What::Create(account())).unwrap();
+    call(&writer, &first, "CloudAccount/acme/s3", WriteAction::Create(account())).unwrap();
 }

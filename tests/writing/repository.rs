@@ -16,7 +16,7 @@ struct Repository {
 impl Repository {
     fn new() -> Self {
         let tree = Tree::example("quickstart");
-        // The example's key is in the clear, which is refused in a repository.
+        // The example's key is in clear text, which is refused in a repository.
         tree.remove("acme/base-domains/kafka.acme.example.com.yaml");
         tree.edit("acme/fleets/eu.yaml", "domain: kafka.acme.example.com\n", "");
         tree.edit("acme/fleets/eu.yaml", "max_tenants: 5", "max_tenants: 20");
@@ -39,14 +39,12 @@ impl Repository {
         String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
     }
 
-    /// Somebody else pushes what is in the tree, on top of what is there.
     fn push(&self, message: &str) {
         self.git("add --all");
         self.git(&format!("commit --quiet --message={message}"));
         self.git("push --quiet ../remote.git main");
     }
 
-    /// Takes what was pushed into the tree.
     fn pull(&self) {
         self.git("fetch --quiet ../remote.git main");
         self.git("reset --quiet --hard FETCH_HEAD");
@@ -62,12 +60,12 @@ impl Repository {
         Arc::new(Mirror::of(&SourceConfig { git, ..SourceConfig::default() }, place, None).unwrap())
     }
 
-    fn start(&self, name: &str) -> (World, Writer, Arc<Mirror>, Made) {
+    fn start(&self, name: &str) -> (World, Writer, Arc<Mirror>, CurrentPlan) {
         let world = World::new(&self.tree.beside(name));
         let mirror = self.mirror(&format!("{name}/clone"));
         mirror.fetch().unwrap();
-        let made = world.plan(&mirror.snapshot().unwrap(), Mark::default());
-        let writer = world.writer(Place::Git(Arc::clone(&mirror)));
+        let made = world.plan(&mirror.snapshot().unwrap(), WriteMark::default());
+        let writer = world.writer(SpecStore::Git(Arc::clone(&mirror)));
         (world, writer, mirror, made)
     }
 }
@@ -85,7 +83,7 @@ fn a_change_is_a_commit_of_the_caller_with_one_line() {
     let diff = repository.git("-C ../remote.git diff --unified=0 main^ main");
     let lines: Vec<&str> = diff.lines().skip_while(|line| !line.starts_with("@@")).collect();
     assert_eq!(lines[1..], ["-kafka_units: 1", "+kafka_units: 2"], "{diff}");
-    // It says so already.
+    // The file already has this value.
     let again = call(&writer, &made, "Cluster/acme/orders", units(2)).unwrap();
     assert!(
         !again.is_new
@@ -93,10 +91,10 @@ fn a_change_is_a_commit_of_the_caller_with_one_line() {
             && repository.tip() == written.commit.clone().unwrap()
     );
 
-    call(&writer, &made, "Cluster/acme/clicks", What::Create(sandbox("clicks"))).unwrap();
+    call(&writer, &made, "Cluster/acme/clicks", WriteAction::Create(sandbox("clicks"))).unwrap();
     let files = repository.git("-C ../remote.git ls-tree -r --name-only main");
     assert!(files.contains("acme/clusters/clicks.yaml"), "{files}");
-    call(&writer, &made, "Cluster/acme/clicks", What::Delete).unwrap();
+    call(&writer, &made, "Cluster/acme/clicks", WriteAction::Delete).unwrap();
     let said = repository.git("-C ../remote.git log -2 --format=%s main");
     assert_eq!(said, "Delete cluster acme/clicks\nCreate cluster acme/clicks");
     assert_eq!(repository.git("-C ../remote.git diff --name-only main~2 main"), "");
@@ -106,9 +104,9 @@ fn a_change_is_a_commit_of_the_caller_with_one_line() {
 fn no_secret_is_in_any_object() {
     let repository = Repository::new();
     let (_world, writer, _mirror, made) = repository.start("one");
-    call(&writer, &made, "CloudAccount/acme/s3", What::Create(account())).unwrap();
-    call(&writer, &made, "CloudAccount/acme/s3", What::Patch(json!({"region": "eu"}))).unwrap();
-    let refused = call(&writer, &made, "CloudAccount/acme/s4", What::Create(account())).unwrap_err();
+    call(&writer, &made, "CloudAccount/acme/s3", WriteAction::Create(account())).unwrap();
+    call(&writer, &made, "CloudAccount/acme/s3", WriteAction::Patch(json!({"region": "eu"}))).unwrap();
+    let refused = call(&writer, &made, "CloudAccount/acme/s4", WriteAction::Create(account())).unwrap_err();
     assert_eq!(refused.status(), 422);
     for place in ["../remote.git", "../one/clone"] {
         let mut git = Command::new("git");
@@ -132,11 +130,11 @@ fn a_secret_that_stands_in_the_clear_is_sealed_by_sending_it() {
     repository.tree.write(path, stands);
     repository.push("theirs");
     let (_world, writer, _mirror, made) = repository.start("one");
-    let patch = |body: Value| call(&writer, &made, "CloudAccount/acme/s3", What::Patch(body));
-    // As long as it stands there, it is what is wrong with any change.
+    let patch = |body: Value| call(&writer, &made, "CloudAccount/acme/s3", WriteAction::Patch(body));
+    // While it is there, any change fails because of it.
     let tip = repository.tip();
     let refused = patch(json!({"region": "us"})).unwrap_err();
-    let Refused::Invalid(faults) = &refused else { panic!("{refused}") };
+    let WriteRefusal::Invalid(faults) = &refused else { panic!("{refused}") };
     let [fault] = faults.as_slice() else { panic!("{faults:?}") };
     assert_eq!(
         (fault.pointer.as_deref(), fault.detail.as_str(), fault.hint.as_deref()),
@@ -149,7 +147,7 @@ fn a_secret_that_stands_in_the_clear_is_sealed_by_sending_it() {
             )
         )
     );
-    // What else is wrong stays so.
+    // Other mistakes stay reported.
     let refused = patch(json!({"credentials": "plain-as-day", "provider": "gcp"})).unwrap_err();
     assert_eq!((refused.status(), repository.tip()), (422, tip));
 
@@ -161,7 +159,7 @@ fn a_secret_that_stands_in_the_clear_is_sealed_by_sending_it() {
         file.starts_with("# Ours.\n") && file.contains("encrypted: ") && !file.contains("plain-as-day"),
         "{file}"
     );
-    // Once it is sealed, the same value is nothing to write.
+    // Once it is sealed, writing the same value changes nothing.
     assert!(!patch(json!({"credentials": "plain-as-day"})).unwrap().is_new);
     patch(json!({"region": "us"})).unwrap();
 }
@@ -170,7 +168,7 @@ fn a_secret_that_stands_in_the_clear_is_sealed_by_sending_it() {
 fn what_others_pushed_is_what_a_call_is_judged_by() {
     let repository = Repository::new();
     let (_world, writer, _mirror, made) = repository.start("one");
-    // Somebody else takes the name, and says something else of the other cluster.
+    // Another writer takes the name, and changes the other cluster.
     repository.tree.write(
         "acme/clusters/taken.yaml",
         repository
@@ -181,7 +179,8 @@ fn what_others_pushed_is_what_a_call_is_judged_by() {
     repository.tree.edit("acme/clusters/orders.yaml", "kafka_units: 1", "kafka_units: 1 # enough");
     repository.push("theirs");
     let theirs = repository.tip();
-    let refused = call(&writer, &made, "Cluster/acme/clicks", What::Create(sandbox("clicks"))).unwrap_err();
+    let refused =
+        call(&writer, &made, "Cluster/acme/clicks", WriteAction::Create(sandbox("clicks"))).unwrap_err();
     assert_eq!(refused.to_string(), "there is cluster acme/clicks already");
     assert_eq!(repository.tip(), theirs);
     call(&writer, &made, "Cluster/acme/orders", units(2)).unwrap();
@@ -198,8 +197,14 @@ fn two_installations_and_a_person_write_at_once() {
             scope.spawn(move || {
                 for number in 0..4 {
                     let name = format!("c{index}-{number}");
-                    let create =
-                        || call(writer, made, &format!("Cluster/acme/{name}"), What::Create(sandbox(&name)));
+                    let create = || {
+                        call(
+                            writer,
+                            made,
+                            &format!("Cluster/acme/{name}"),
+                            WriteAction::Create(sandbox(&name)),
+                        )
+                    };
                     while let Err(refused) = create() {
                         assert_eq!(refused.status(), 503, "{refused}");
                     }
@@ -226,8 +231,8 @@ fn a_remote_that_is_away_keeps_nothing_and_takes_the_call_once_later() {
     let (remote, away) = (repository.tree.beside("remote.git"), repository.tree.beside("away.git"));
     let tip = repository.tip();
     fs::rename(&remote, &away).unwrap();
-    let create = || call(&writer, &made, "Cluster/acme/clicks", What::Create(sandbox("clicks")));
-    let Err(refused @ Refused::Away { retry_after, .. }) = create() else { panic!("it is away") };
+    let create = || call(&writer, &made, "Cluster/acme/clicks", WriteAction::Create(sandbox("clicks")));
+    let Err(refused @ WriteRefusal::Away { retry_after, .. }) = create() else { panic!("it is away") };
     assert_eq!((refused.status(), retry_after.as_secs()), (503, 10));
     assert_eq!(
         refused.to_string(),
@@ -275,7 +280,7 @@ fn a_proposal_asks_nobody_and_writes_nothing() {
     fs::rename(repository.tree.beside("remote.git"), repository.tree.beside("away.git")).unwrap();
     let before = everything(&repository.tree.beside("one"));
     let key = "Cluster/acme/orders".to_owned().try_into().unwrap();
-    let wish = Wish { key, what: units(2), if_match: None, may_limit: true, record: None };
+    let wish = WriteRequest { key, what: units(2), if_match: None, may_limit: true, record: None };
     let (documents, written) = writer.propose(&made, &wish).unwrap();
     assert!(written.is_new && written.commit.is_none());
     assert_ne!(documents.revision, made.documents.revision);

@@ -31,7 +31,7 @@ fn caller(token: &Token, super_users: &[&str], organizations: &[Organization]) -
     Caller::of_token(token, &SuperUsers::of(&super_users), organizations.iter())
 }
 
-/// The most that somebody may do in an organization, as a word. Whoever may do something may do all that is less.
+/// The highest access of a caller in an organization; asserts that all lower ones are granted, too.
 fn most(caller: &Caller, organization: &str) -> &'static str {
     let organization = name(organization);
     let may: Vec<Access> =
@@ -41,8 +41,8 @@ fn most(caller: &Caller, organization: &str) -> &'static str {
     may.last().map_or("nothing", |access| access.as_str())
 }
 
-/// The owner's role in acme, what the token is for, and the most that it is good for in acme, in umbrella, where the owner is an
-/// editor, in root, and in an organization that isn't there.
+/// The owner's role in acme, the token's organization and access, and the resulting access in acme, in
+/// umbrella (where the owner is an editor), in root, and in an organization that doesn't exist.
 const TABLE: &[(&str, &str, &str, [&str; 4])] = &[
     ("none", "acme", "read", ["nothing", "nothing", "nothing", "nothing"]),
     ("none", "acme", "write", ["nothing", "nothing", "nothing", "nothing"]),
@@ -89,7 +89,7 @@ fn a_token_is_good_for_what_it_is_for_and_its_owner_may_whichever_is_less() {
         }
         let organizations = [
             organization("acme", &members),
-            // Nobody gets in there by being named, should the rule against it ever miss one.
+            // Members of `root` get no access, even if the rule that forbids them ever failed.
             organization("root", &[("ada@example.com", "admin")]),
             organization("umbrella", &[("ADA@example.com", "editor")]),
         ];
@@ -108,7 +108,7 @@ fn who_is_named_twice_has_the_lesser_role_and_what_looks_alike_is_another_person
     let members = [("ada@example.com", "admin"), ("ADA@example.com", "viewer")];
     let token = token("ada@example.com", "*", Access::Admin);
     assert_eq!(most(&caller(&token, &[], &[organization("acme", &members)]), "acme"), "read");
-    // The sign for Kelvin becomes a k in lower case.
+    // U+212A, the Kelvin sign, becomes a `k` in lower case.
     let alike = organization("acme", &[("\u{212a}ay@example.com", "admin")]);
     let kay = self::token("kay@example.com", "*", Access::Admin);
     assert_eq!(most(&caller(&kay, &["\u{212a}ay@example.com"], &[alike]), "acme"), "nothing");
@@ -131,7 +131,7 @@ fn what_somebody_does_is_told_by_their_address_and_token() {
     let Author { name, email } = caller.author();
     assert_eq!((name.as_str(), email.as_str()), ("ada", "ada@example.com"));
     let (id, owner) = (Uuid::from_u128(1), "ada@example.com".to_owned());
-    assert_eq!(*caller.who(), Who::Token { id, name: "ci".to_owned(), owner });
+    assert_eq!(*caller.who(), CallerIdentity::Token { id, name: "ci".to_owned(), owner });
 }
 
 fn order(owner: &str, organization: &str, access: Access, days: u32) -> TokenOrder {
@@ -177,7 +177,7 @@ fn a_token_makes_none_that_is_more_than_itself() {
         let found = found.as_ref().map(|(pointer, why)| (*pointer, why.as_str()));
         assert_eq!(found, expected, "{order:?}");
     }
-    // Who doesn't say for how long gets what there is.
+    // The default lifetime is what remains of the caller's own token.
     let days = |caller: &Caller, seconds| caller.usual_days(NOW + SignedDuration::from_secs(seconds));
     assert_eq!([days(&own, 0), days(&own, 1), days(&own, 29 * 86_400 + 1)], [30, 29, 1]);
     assert_eq!(days(&Caller::of_peer(0), 0), 90);
@@ -215,7 +215,7 @@ fn who_may_not_do_something_is_told_whether_the_role_or_the_token_is_in_the_way(
                 role,
             ),
         ),
-        // A better token alone would be no help.
+        // A token with more access alone wouldn't help.
         (
             of("acme", Access::Read),
             "acme",

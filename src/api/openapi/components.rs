@@ -1,5 +1,5 @@
-//! The schemas that an OpenAPI document names. OpenAPI 3.1 has JSON Schema, draft 2020-12; ours are draft-07, and differ in where
-//! definitions stand and how a list of fixed length is described.
+//! The component schemas of the OpenAPI document. OpenAPI 3.1 uses JSON Schema draft 2020-12. Our schemas are
+//! draft-07, which differs in the location of definitions and in tuples.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,6 @@ use crate::api::route::page_of;
 use crate::names::Kind;
 use crate::spec::schema::{self, Sent};
 
-/// The schemas that were named so far.
 pub(super) struct Components(Map<String, Value>);
 
 impl Default for Components {
@@ -31,26 +30,22 @@ impl Default for Components {
     }
 }
 
-/// What names a schema.
 pub(super) fn named(name: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{name}")})
 }
 
 impl Components {
-    /// All of them.
     pub fn schemas(self) -> Value {
         let mut schemas = Value::Object(self.0);
         enumerate(&mut schemas);
         schemas
     }
 
-    /// The record of a kind.
     pub fn record(&mut self, kind: Kind) -> Value {
         self.0.entry(kind.as_str()).or_insert_with(|| record::schema(kind));
         named(kind.as_str())
     }
 
-    /// A page of records of a kind.
     pub fn list(&mut self, kind: Kind) -> Value {
         let name = format!("{kind}List");
         let page = page_of(&self.record(kind));
@@ -58,7 +53,6 @@ impl Components {
         named(&name)
     }
 
-    /// What is sent to be written as a resource of a kind.
     pub fn sent(&mut self, kind: Kind, sent: Sent) -> Value {
         let name = format!("{kind}{sent:?}");
         let mut schema = schema::sent(kind, sent);
@@ -66,7 +60,8 @@ impl Components {
         self.put(schema)
     }
 
-    /// A schema: by its title and with its definitions where it has one, and written out otherwise.
+    /// Returns a reference to a schema that has a title, after adding it and its definitions; returns any
+    /// other schema inline.
     pub fn put(&mut self, mut schema: Value) -> Value {
         let Some(title) = schema["title"].as_str().map(str::to_owned) else { return schema };
         if self.0.contains_key(&title) {
@@ -87,7 +82,7 @@ impl Components {
     }
 }
 
-/// Makes an enumeration of words that are described one by one: what makes clients from this document makes a type of it.
+/// Turns a `oneOf` of described constants into an `enum`: client generators then make one type of it.
 fn enumerate(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
@@ -111,16 +106,16 @@ fn enumerate(schema: &mut Value) {
     }
 }
 
-/// A word with what it means; none where a schema is for anything else.
+/// A constant with its description; `None` for any other schema.
 fn word(way: &Value) -> Option<(&str, &str)> {
     Some((way.get("const")?.as_str()?, way["description"].as_str().unwrap_or_default()))
 }
 
-/// Puts a schema of draft-07 into the words of draft 2020-12. What a definition is called from now on is told by `place`.
+/// Converts draft-07 to draft 2020-12. `place` returns the new name of a definition.
 fn modern(schema: &mut Value, place: &dyn Fn(&str) -> String) {
     let Value::Object(fields) = schema else { return };
     fields.remove("$schema");
-    // The YAML language server's own.
+    // A keyword that only the YAML language server knows.
     fields.remove("patternErrorMessage");
     if let Some(Value::String(reference)) = fields.get_mut("$ref")
         && let Some(name) = reference.strip_prefix("#/definitions/")
@@ -146,7 +141,6 @@ fn modern(schema: &mut Value, place: &dyn Fn(&str) -> String) {
     }
 }
 
-/// A problem document.
 fn problem() -> Value {
     let words: Vec<&str> = code::ALL.iter().map(|code| code.word).collect();
     let text = |description: &str| json!({"type": "string", "description": description});

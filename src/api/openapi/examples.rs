@@ -1,4 +1,4 @@
-//! What is sent in the exchanges of the interface specification.
+//! Request bodies from the interface specification.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,6 @@ use crate::names::Kind;
 const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----\n…\n-----END CERTIFICATE-----\n";
 const KEY: &str = "-----BEGIN PRIVATE KEY-----\n…\n-----END PRIVATE KEY-----\n";
 
-/// What is sent to make something of a kind.
 pub(super) fn created(kind: Kind) -> Value {
     match kind {
         Kind::Organization => json!({"organization": {"value": {
@@ -85,7 +84,6 @@ pub(super) fn created(kind: Kind) -> Value {
     }
 }
 
-/// What is sent to change something of a kind.
 pub(super) fn patched(kind: Kind) -> Value {
     match kind {
         Kind::Cluster => json!({"units": {"summary": "More units", "value": {"kafka_units": 3}}}),

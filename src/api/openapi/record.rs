@@ -1,4 +1,4 @@
-//! The schemas of records: the fields of a kind's spec, as they are given back, and what is known beside them.
+//! Schemas of records: the spec fields of a kind as the API returns them, and the output fields.
 
 use serde_json::{Map, Value, json};
 
@@ -7,10 +7,8 @@ use crate::catalog::Status;
 use crate::names::Kind;
 use crate::spec::schema::fields_of;
 
-/// The name of the schema of a secret that is given back.
 pub(super) const SECRET: &str = "Secret";
 
-/// The schema of a kind's records.
 pub(super) fn schema(kind: Kind) -> Value {
     let mut schema = given(fields_of(kind));
     schema["title"] = kind.as_str().into();
@@ -27,7 +25,8 @@ pub(super) fn schema(kind: Kind) -> Value {
     schema
 }
 
-/// Puts what the interface has as texts, and as an object, in place of what may be null in a spec.
+/// Replaces types that may be null in a spec by those that the interface specification demands: strings, and
+/// an object.
 fn never_null(config: &mut Value) {
     for name in ["oauth", "tiered_storage_bucket_name"] {
         config[name] = text(config[name]["description"].as_str().unwrap_or_default());
@@ -37,17 +36,16 @@ fn never_null(config: &mut Value) {
         text(provider["properties"]["cloud_region"]["description"].as_str().unwrap_or_default());
     if let Some(provider) = provider.as_object_mut() {
         provider.insert("type".to_owned(), "object".into());
-        // It is empty where nobody gave one.
+        // The object is empty where no provider is given.
         provider.remove("required");
     }
 }
 
-/// A text that is empty where nobody gave one.
 fn text(description: &str) -> Value {
     json!({"type": "string", "description": format!("{description} Empty where none is given.")})
 }
 
-/// What a record has beside its spec, or otherwise than it.
+/// Fields that a record has beyond its spec, or with another schema.
 fn outputs(kind: Kind) -> Vec<(&'static str, Value)> {
     let id = json!({
         "type": ["string", "null"],
@@ -136,8 +134,8 @@ fn conditions() -> Value {
     })
 }
 
-/// A schema of what is given back. What is sent in several forms comes back in one of them; all fields are there; and whoever
-/// reads it has to bear fields that are new.
+/// Converts a request schema to an answer schema: alternatives become one form, all fields are present, and
+/// clients must tolerate new fields.
 fn given(schema: Value) -> Value {
     let Value::Object(mut schema) = schema else { return schema };
     if schema.get("x-secret").is_some() {
@@ -148,7 +146,7 @@ fn given(schema: Value) -> Value {
         return secret;
     }
     schema.retain(|key, value| match key.as_str() {
-        // What is left out is shown as an empty list.
+        // An omitted list is returned as an empty one.
         "$schema" | "default" | "minItems" => false,
         "additionalProperties" => value.is_object(),
         key => !key.starts_with("x-"),
@@ -169,7 +167,7 @@ fn given(schema: Value) -> Value {
     if let Some(Value::Object(fields)) = schema.remove("properties") {
         let fields: Map<String, Value> =
             fields.into_iter().map(|(name, field)| (name, given(field))).collect();
-        // An option of brokers, whose name has dots, is there only where it is given.
+        // A broker option, recognized by the dots in its name, is present only where it is given.
         let names: Vec<&String> = fields.keys().filter(|name| !name.contains('.')).collect();
         schema.insert("required".to_owned(), json!(names));
         schema.insert("properties".to_owned(), Value::Object(fields));

@@ -1,11 +1,10 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::api::writing::{Guard, Refused, Shortage};
+use crate::api::writing::{Guard, Shortage, WriteRefusal};
 use crate::names::ResourceKey;
 use crate::problem::Problem as Mistake;
 
-/// Every reference in a document.
 fn references(value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => {
@@ -21,7 +20,7 @@ fn references(value: &Value, found: &mut BTreeSet<String>) {
     }
 }
 
-/// A schema with what it may refer to.
+/// A schema that carries the components that it may refer to.
 fn whole(schema: &Value, document: &Value) -> Value {
     let mut whole = schema.clone();
     whole["components"] = document["components"].clone();
@@ -85,7 +84,7 @@ fn problems_are_as_they_are_described() {
     let schema = whole(&document["components"]["schemas"]["Problem"], &document);
     let validator = jsonschema::draft202012::new(&schema).unwrap();
     for code in code::ALL {
-        let written = Problem::new(code, "why").hint("what next").document(None, "");
+        let written = ProblemDocument::new(code, "why").hint("what next").document(None, "");
         let errors = validator.iter_errors(&serde_json::from_slice(&written).unwrap()).count();
         assert_eq!(errors, 0, "{}", code.word);
     }
@@ -119,7 +118,7 @@ fn what_is_taken_is_what_a_document_has_without_its_head() {
     let mut headed = fleet.clone();
     headed["kind"] = "Fleet".into();
     assert!(!taken("FleetNew", headed));
-    // What was shown is sent back.
+    // A record can be sent back as it was returned.
     assert!(taken("FleetWhole", with("/advanced_config/kubeconfig", json!({"redacted": true}))));
     assert!(taken("FleetPatch", json!({"max_tenants": 2})) && !taken("FleetPatch", json!({"max_tenant": 2})));
     let domain = json!({"organization": "acme", "domain": "k.example.com", "tls_cert": "x"});
@@ -137,7 +136,6 @@ fn what_is_described_is_what_is_taken() {
     assert!(
         taken("TokenNew", order(Value::Null, Value::Null)) && !taken("TokenNew", order(json!(1), json!(1)))
     );
-    // No text of one line has a control character.
     for (name, with) in [
         ("OrganizationPatch", json!({"display_name": "a\u{7}b"})),
         ("OrganizationPatch", json!({"members": [{"email": "a\u{1}@example.com", "role": "admin"}]})),
@@ -149,11 +147,10 @@ fn what_is_described_is_what_is_taken() {
         assert!(!taken(name, with), "{text}");
     }
     assert!(taken("OrganizationPatch", json!({"display_name": "Acme \u{e9}t\u{e9}", "members": null})));
-    // An empty list of members would lock everybody out, and is how it is shown that there are none.
+    // An empty list of members would lock everybody out, but answers use it when there are none.
     assert!(!taken("OrganizationPatch", json!({"members": []})));
     let shown = &document["components"]["schemas"]["Organization"]["properties"]["members"];
     assert_eq!(shown["minItems"], Value::Null, "{shown}");
-    // Where nothing is said of a provider, there is none.
     let provider = |provider: Value| json!({"advanced_config": {"tiered_storage_provider": provider}});
     for nothing in [json!({}), json!(null), json!({"cloud_account": "", "cloud_region": null})] {
         assert!(taken("ClusterPatch", provider(nothing.clone())), "{nothing}");
@@ -175,7 +172,7 @@ fn every_parameter_of_a_path_is_described() {
     }
 }
 
-/// Programs that make clients make one type of an enumeration, and one for each word otherwise.
+/// Client generators make one type of an `enum`, and one for each constant otherwise.
 #[test]
 fn words_are_enumerations() {
     let document = document("/");
@@ -183,19 +180,16 @@ fn words_are_enumerations() {
         ["cluster_access"];
     assert_eq!(access["enum"], json!(["Internal", "External", "Internal & External"]));
     let text = access["description"].as_str().unwrap();
-    assert!(
-        text.ends_with("\n- `External`: From outside only.\n- `Internal & External`: From both."),
-        "{text}"
-    );
+    assert!(text.ends_with("\n- `External`: Those outside only.\n- `Internal & External`: Both."), "{text}");
 }
 
-/// Whoever adds a word says here where it may be heard.
+/// Which routes may answer with an error code. A new code needs a row here.
 fn may_be_heard(word: &str, route: &Route) -> bool {
     let writes = route.kind().is_some() && route.method != Method::Get;
     let names = |name: &str| route.query.iter().any(|query| query.name == name);
     match word {
         "malformed" | "too_large" | "too_many" | "internal" | "unavailable" | "timed_out" => true,
-        "unauthenticated" | "forbidden" => route.needs != Needs::Nobody,
+        "unauthenticated" | "forbidden" => route.needs != RequiredAccess::Nobody,
         "not_found" => {
             writes || names("organization") || (route.path.contains('{') && route.id != "approve_plan")
         }
@@ -204,15 +198,14 @@ fn may_be_heard(word: &str, route: &Route) -> bool {
         | "read_only" | "stale" | "unsure" | "disk_full" => writes,
         "not_waiting" => route.id == "approve_plan",
         "invalid" => writes || ["propose_plan", "create_token"].contains(&route.id),
-        // These are heard before it is known which route it is.
+        // These are sent before the route is known.
         "method_not_allowed" | "not_acceptable" | "uri_too_long" | "expectation_failed"
         | "head_too_large" => false,
         word => panic!("where may `{word}` be heard?"),
     }
 }
 
-/// Each way in which a write may be refused.
-fn refusals_of_writes() -> Vec<Refused> {
+fn refusals_of_writes() -> Vec<WriteRefusal> {
     let key: ResourceKey = "Cluster/acme/orders".to_owned().try_into().unwrap();
     let (why, hint) = (String::new(), String::new());
     let shortage = Shortage {
@@ -224,22 +217,22 @@ fn refusals_of_writes() -> Vec<Refused> {
         limit: 1,
     };
     vec![
-        Refused::Malformed(why.clone()),
-        Refused::Invalid(Vec::new()),
-        Refused::NotThere(key.clone()),
-        Refused::Exists { key: key.clone(), is_going: false },
-        Refused::Capacity(Box::new(shortage)),
-        Refused::Dependency { key: key.clone(), on: key.clone() },
-        Refused::Protected { key: key.clone(), by: Guard::Protection },
-        Refused::NotEmpty { key, by: Vec::new() },
-        Refused::Edit(Box::new(Mistake::error("edit-place", "why"))),
-        Refused::Limits("quotas"),
-        Refused::Stale { now: None },
-        Refused::ReadOnly { why: why.clone(), hint: hint.clone() },
-        Refused::Away { why: why.clone(), hint: hint.clone(), retry_after: std::time::Duration::ZERO },
-        Refused::Unsure { why: why.clone(), hint: hint.clone() },
-        Refused::Disk { why: why.clone(), hint: hint.clone(), is_full: true },
-        Refused::Disk { why, hint, is_full: false },
+        WriteRefusal::Malformed(why.clone()),
+        WriteRefusal::Invalid(Vec::new()),
+        WriteRefusal::NotThere(key.clone()),
+        WriteRefusal::Exists { key: key.clone(), is_going: false },
+        WriteRefusal::Capacity(Box::new(shortage)),
+        WriteRefusal::Dependency { key: key.clone(), on: key.clone() },
+        WriteRefusal::Protected { key: key.clone(), by: Guard::Protection },
+        WriteRefusal::NotEmpty { key, by: Vec::new() },
+        WriteRefusal::Edit(Box::new(Mistake::error("edit-place", "why"))),
+        WriteRefusal::Limits("quotas"),
+        WriteRefusal::Stale { now: None },
+        WriteRefusal::ReadOnly { why: why.clone(), hint: hint.clone() },
+        WriteRefusal::Away { why: why.clone(), hint: hint.clone(), retry_after: std::time::Duration::ZERO },
+        WriteRefusal::Unsure { why: why.clone(), hint: hint.clone() },
+        WriteRefusal::Disk { why: why.clone(), hint: hint.clone(), is_full: true },
+        WriteRefusal::Disk { why, hint, is_full: false },
     ]
 }
 

@@ -1,24 +1,18 @@
-//! The words for what may go wrong, which `/v1/errors` lists. A word stays what it is, since programs go by it.
+//! Error codes, as `/v1/errors` lists them. Programs depend on them, so a code never changes.
 
 use axum::http::StatusCode;
 use serde::Serialize;
 
-/// A word for what may go wrong.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Code {
-    /// The word.
     #[serde(rename = "code")]
     pub word: &'static str,
-    /// The status that it comes with.
     pub status: u16,
-    /// What it means.
     pub title: &'static str,
-    /// What to do about it.
     pub next: &'static str,
 }
 
 impl Code {
-    /// The status that it comes with.
     pub fn status(&self) -> StatusCode {
         StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
@@ -30,7 +24,7 @@ macro_rules! codes {
             #[doc = $title]
             pub static $name: Code = Code { word: $word, status: $status, title: $title, next: $next };
         )*
-        /// All of them, by status.
+        /// Sorted by status.
         pub static ALL: &[&Code] = &[$(&$name),*];
     };
 }
@@ -125,7 +119,7 @@ codes! {
         "Make room on the host that streamfleet runs on."
 }
 
-/// The first word for a status.
+/// The first code for a status, or a general one.
 pub fn of(status: StatusCode) -> &'static Code {
     let fallback = if status.is_server_error() { &INTERNAL } else { &MALFORMED };
     ALL.iter().find(|code| code.status == status.as_u16()).copied().unwrap_or(fallback)

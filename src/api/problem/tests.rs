@@ -27,7 +27,7 @@ async fn a_problem_says_what_is_wrong_and_which_request_it_was() {
             detail: "it has to be from 1 to 256".to_owned(),
             ..FieldError::default()
         };
-        Problem::invalid("the cluster is not right", vec![error])
+        ProblemDocument::invalid("the cluster is not right", vec![error])
     };
     let (response, document) = asked(Router::new().route("/a", get(refuse)), "GET", "/a").await;
     let id = header(&response, "x-request-id").to_owned();
@@ -50,15 +50,15 @@ async fn a_problem_says_what_is_wrong_and_which_request_it_was() {
 
 #[tokio::test]
 async fn what_a_problem_says_in_headers() {
-    let of = |problem: Problem| async move {
+    let of = |problem: ProblemDocument| async move {
         let (response, _) = asked(Router::new().route("/a", get(|| async { problem })), "GET", "/a").await;
         response
     };
     let pause = Duration::from_millis(1500);
-    assert_eq!(header(&of(Problem::unauthenticated("x")).await, "www-authenticate"), "Bearer");
-    assert_eq!(header(&of(Problem::too_many("x", pause)).await, "retry-after"), "2");
-    assert_eq!(header(&of(Problem::unavailable("x", Duration::ZERO)).await, "retry-after"), "1");
-    assert_eq!(header(&of(Problem::method_not_allowed("GET")).await, "allow"), "GET");
+    assert_eq!(header(&of(ProblemDocument::unauthenticated("x")).await, "www-authenticate"), "Bearer");
+    assert_eq!(header(&of(ProblemDocument::too_many("x", pause)).await, "retry-after"), "2");
+    assert_eq!(header(&of(ProblemDocument::unavailable("x", Duration::ZERO)).await, "retry-after"), "1");
+    assert_eq!(header(&of(ProblemDocument::method_not_allowed("GET")).await, "allow"), "GET");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! What was decided lately, and what came of it.
+//! Recent events: decisions and their outcomes.
 
 use std::str::FromStr;
 
@@ -6,85 +6,86 @@ use axum::http::StatusCode;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::page::Page;
+use super::page::ListPage;
 use super::{Answered, Call, written};
-use crate::api::problem::Problem;
+use crate::api::problem::ProblemDocument;
 use crate::interface::timestamp;
 use crate::secret::EVENT_ID_LENGTH;
-use crate::state::{Event, EventMark};
+use crate::state::{EventIndexEntry, RecordedEvent};
 
-/// The events of organizations that the caller may see, the oldest first or the newest. Only those on the page are read.
+/// Lists the events of organizations that the caller may see, the oldest or the newest first. Only the events
+/// on the page are read from disk.
 pub(super) fn list(call: &Call) -> Answered {
     let organization = call.query.get("organization").map(|named| call.organization(named)).transpose()?;
-    let since: Option<Timestamp> =
-        call.query.parsed("since", "a time such as 2026-01-31T12:00:00Z").map_err(Problem::malformed)?;
-    let order: Option<Order> = call.query.parsed("order", "`asc` or `desc`").map_err(Problem::malformed)?;
-    let is_wanted = |event: &EventMark| {
+    let since: Option<Timestamp> = call
+        .query
+        .parsed("since", "a time such as 2026-01-31T12:00:00Z")
+        .map_err(ProblemDocument::malformed)?;
+    let order: Option<EventOrder> =
+        call.query.parsed("order", "`asc` or `desc`").map_err(ProblemDocument::malformed)?;
+    let is_wanted = |event: &EventIndexEntry| {
         let sees = match &event.organization {
             Some(of) => call.caller.sees(of) && organization.as_ref().is_none_or(|wanted| wanted == of),
-            // What is about the installation is for those who have all of it.
+            // Events about the whole installation are for super users only.
             None => call.caller.is_super() && organization.is_none(),
         };
         sees && since.is_none_or(|since| event.at >= since)
     };
     let state = &call.service.state;
     let mut numbers = state.find_events(is_wanted);
-    let is_falling = matches!(order, Some(Order::Desc));
+    let is_falling = matches!(order, Some(EventOrder::Desc));
     if is_falling {
         numbers.reverse();
     }
     let keyring = call.made.installation.secrets.keyring();
     let id = |number: &u64| keyring.event_id(*number);
-    let page = Page::behind(
+    let page = ListPage::behind(
         &call.query,
         numbers,
         |numbers, last| match numbers.iter().position(|number| id(number) == last) {
             Some(position) => Some(position + 1),
-            // It is dropped by now, with all that were older.
+            // The event was dropped since, and so were all older ones.
             None if is_id(last) => Some(if is_falling { numbers.len() } else { 0 }),
             None => None,
         },
         id,
     )?;
-    let events = state.events(&page.items).map_err(Problem::from)?;
+    let events = state.events(&page.items).map_err(ProblemDocument::from)?;
     Ok(written(
         StatusCode::OK,
         &page.answer(events.iter().map(|event| shown(call, event, &id(&event.number))).collect()),
     ))
 }
 
-/// Who did something, where that is all that others may know.
+/// Hides the identity of a super user from others.
 const A_SUPER_USER: &str = "a super user";
 
-/// Which events come first.
 #[derive(Clone, Copy)]
-enum Order {
-    /// The oldest.
+enum EventOrder {
     Asc,
-    /// The newest.
     Desc,
 }
 
-impl FromStr for Order {
+impl FromStr for EventOrder {
     type Err = ();
 
     fn from_str(word: &str) -> Result<Self, Self::Err> {
         match word {
-            "asc" => Ok(Order::Asc),
-            "desc" => Ok(Order::Desc),
+            "asc" => Ok(EventOrder::Asc),
+            "desc" => Ok(EventOrder::Desc),
             _ => Err(()),
         }
     }
 }
 
-/// Whether this may be the id of an event.
+/// Whether the text has the form of an event's id.
 fn is_id(text: &str) -> bool {
     text.len() == EVENT_ID_LENGTH && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-fn shown(call: &Call, event: &Event, id: &str) -> Value {
-    // Its number would tell how much others do.
-    let Event {
+fn shown(call: &Call, event: &RecordedEvent, id: &str) -> Value {
+    // Left out, since its gaps would show how much other organizations do.
+    let RecordedEvent {
         number: _,
         at,
         actor,
@@ -98,12 +99,12 @@ fn shown(call: &Call, event: &Event, id: &str) -> Value {
         what,
         why,
     } = event;
-    // Who runs the installation is nothing for the members of an organization to know, and that it was done from there is.
+    // Members of an organization may know that a super user acted, but not which one.
     let actor = match by_super_user {
         true if !call.caller.is_super() => A_SUPER_USER,
         _ => actor,
     };
-    // Whoever committed last may be another organization's.
+    // The author may belong to another organization.
     let commit = commit.as_ref().map(|commit| match call.caller.is_super() {
         true => json!(commit),
         false => json!({"id": commit.id}),

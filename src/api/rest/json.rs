@@ -1,4 +1,5 @@
-//! JSON as it is sent: as serde_json reads it, but for names that are given twice, of which any reader may take another.
+//! Parses request bodies like serde_json, but refuses duplicate keys, of which two parsers may pick different
+//! ones.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -10,11 +11,11 @@ use serde_json::{Map, Number, Value};
 
 use crate::api::writing::wipe;
 
-/// What was sent. Its texts are wiped when it goes: any of them may be a secret.
+/// A request body. Its strings are overwritten when it is dropped, since any of them may be a secret.
 pub(super) struct Wiped(pub Value);
 
 impl Wiped {
-    /// For who wipes it themselves, or has no secret in it.
+    /// Hands over the value to code that wipes it, or when it contains no secret.
     pub fn into_value(mut self) -> Value {
         std::mem::take(&mut self.0)
     }
@@ -39,11 +40,11 @@ impl Drop for Wiped {
     }
 }
 
-/// Reads a body.
+/// Parses a body.
 ///
 /// # Errors
-/// When it isn't JSON, nests deeper than 128 levels, or gives a name twice. What stands in the body is not quoted, but for
-/// the name.
+/// When it isn't JSON, nests deeper than 128 levels, or has a duplicate key. The error quotes nothing of the
+/// body but that key.
 pub fn read(body: &[u8]) -> Result<Value, String> {
     if body.trim_ascii().is_empty() {
         return Err("it is empty".to_owned());
@@ -51,7 +52,7 @@ pub fn read(body: &[u8]) -> Result<Value, String> {
     let mut reader = serde_json::Deserializer::from_slice(body);
     let told = |error: serde_json::Error| {
         let what = match error.classify() {
-            // Ours, which quotes no value.
+            // Our own error about a duplicate key, which quotes no value.
             Category::Data => error.to_string().split(" at line ").next().unwrap_or_default().to_owned(),
             _ => "it is no JSON".to_owned(),
         };
@@ -119,7 +120,7 @@ impl<'de> Visitor<'de> for Exactly {
         let mut fields = Map::new();
         while let Some(name) = entries.next_key::<String>()? {
             if fields.contains_key(&name) {
-                let name = crate::problem::plain(&name);
+                let name = crate::problem::quote_untrusted(&name);
                 return Err(A::Error::custom(format!("`{name}` is given twice")));
             }
             let Exact(value) = entries.next_value()?;

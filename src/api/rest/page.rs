@@ -1,72 +1,72 @@
-//! Lists, page by page. A page begins behind the last thing of the one before, so that nothing is left out or given twice
-//! because something else comes or goes meanwhile.
+//! Pagination. A page starts after the last item of the previous page, so that additions and removals
+//! meanwhile neither skip nor repeat other items.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
 use uuid::Uuid;
 
-use crate::api::problem::Problem;
+use crate::api::problem::ProblemDocument;
 use crate::api::query::Query;
 use crate::api::route::{LARGEST_PAGE, USUAL_PAGE};
 use crate::names::ResourceKey;
 
-/// A part of a list.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Page<T> {
-    /// What is on it.
+pub(super) struct ListPage<T> {
     pub items: Vec<T>,
     next: Option<String>,
     total: usize,
 }
 
-/// A part of a list, as it is answered.
+/// One page as it is serialized.
 #[derive(Debug, Serialize)]
-pub(super) struct Listed<A> {
+pub(super) struct AnsweredPage<A> {
     items: Vec<A>,
     next_page_token: Option<String>,
     total: usize,
 }
 
-/// The place of something in the order of a list, as text.
-pub(super) trait Place: Ord + Sized {
+/// The sort position of an item, convertible to and from text for page tokens.
+pub(super) trait ListPosition: Ord + Sized {
     fn text(&self) -> String;
     fn read(text: &str) -> Option<Self>;
 }
 
-impl<T> Page<T> {
-    /// The page that is asked for, of all things in the order of their places.
-    pub(super) fn of<P: Place>(
+impl<T> ListPage<T> {
+    /// The requested page of all items, which are sorted by their positions.
+    pub(super) fn of<P: ListPosition>(
         query: &Query,
         all: Vec<T>,
         place: impl Fn(&T) -> P,
-    ) -> Result<Page<T>, Problem> {
+    ) -> Result<ListPage<T>, ProblemDocument> {
         let begin = |all: &[T], last: &str| {
             let last = P::read(last)?;
             Some(all.partition_point(|item| place(item) <= last))
         };
-        Page::behind(query, all, begin, |item| place(item).text())
+        ListPage::behind(query, all, begin, |item| place(item).text())
     }
 
-    /// The page that is asked for, of all things in order, each of which has a text: where those behind the one with a text
-    /// begin is what `begin` finds out; none where nothing has such a text.
+    /// The requested page of items in any fixed order. `text` is the page token of an item. `begin` returns
+    /// where the items after a token start; `None` for an invalid token.
     pub(super) fn behind(
         query: &Query,
         mut all: Vec<T>,
         begin: impl FnOnce(&[T], &str) -> Option<usize>,
         text: impl Fn(&T) -> String,
-    ) -> Result<Page<T>, Problem> {
+    ) -> Result<ListPage<T>, ProblemDocument> {
         let expected = format!("a number from 1 to {LARGEST_PAGE}");
-        let size: Option<u32> = query.parsed("page_size", &expected).map_err(Problem::malformed)?;
+        let size: Option<u32> = query.parsed("page_size", &expected).map_err(ProblemDocument::malformed)?;
         let size = size.unwrap_or(USUAL_PAGE);
         if !(1..=LARGEST_PAGE).contains(&size) {
-            return Err(Problem::malformed(format!("`page_size` is `{size}`, and has to be {expected}")));
+            return Err(ProblemDocument::malformed(format!(
+                "`page_size` is `{size}`, and has to be {expected}"
+            )));
         }
         let total = all.len();
         let begin = match query.get("page_token") {
             None => 0,
             Some(token) => read(token).and_then(|last| begin(&all, &last)).ok_or_else(|| {
-                Problem::malformed("`page_token` is none that was given as `next_page_token`")
+                ProblemDocument::malformed("`page_token` is none that was given as `next_page_token`")
                     .hint("leave it out for the first page")
             })?,
         };
@@ -75,12 +75,11 @@ impl<T> Page<T> {
         items.truncate(size as usize);
         let last = items.last().filter(|_| more);
         let next = last.map(|last| URL_SAFE_NO_PAD.encode(text(last)));
-        Ok(Page { items, next, total })
+        Ok(ListPage { items, next, total })
     }
 
-    /// The page with what is shown of each thing on it.
-    pub(super) fn answer<A>(&self, items: Vec<A>) -> Listed<A> {
-        Listed { items, next_page_token: self.next.clone(), total: self.total }
+    pub(super) fn answer<A>(&self, items: Vec<A>) -> AnsweredPage<A> {
+        AnsweredPage { items, next_page_token: self.next.clone(), total: self.total }
     }
 }
 
@@ -89,7 +88,7 @@ fn read(token: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-impl Place for u64 {
+impl ListPosition for u64 {
     fn text(&self) -> String {
         self.to_string()
     }
@@ -98,8 +97,8 @@ impl Place for u64 {
     }
 }
 
-/// By organization, and by name within it: resources of one kind.
-impl Place for ResourceKey {
+/// Resources of one kind sort by organization, then by name.
+impl ListPosition for ResourceKey {
     fn text(&self) -> String {
         self.clone().into()
     }
@@ -108,8 +107,8 @@ impl Place for ResourceKey {
     }
 }
 
-/// By an id that grows with time.
-impl Place for Uuid {
+/// The ids are UUIDv7 and sort by creation time.
+impl ListPosition for Uuid {
     fn text(&self) -> String {
         self.to_string()
     }
@@ -124,9 +123,9 @@ mod tests {
 
     use super::*;
 
-    fn page(uri: &str, all: Vec<u64>) -> Result<Page<u64>, Problem> {
+    fn page(uri: &str, all: Vec<u64>) -> Result<ListPage<u64>, ProblemDocument> {
         let query = Query::strict(&uri.parse::<Uri>().unwrap(), ["page_size", "page_token"]).unwrap();
-        Page::of(&query, all, |item| *item)
+        ListPage::of(&query, all, |item| *item)
     }
 
     #[test]
@@ -154,7 +153,7 @@ mod tests {
         let page = |uri: &str, all: Vec<&'static str>| {
             let query = Query::strict(&uri.parse::<Uri>().unwrap(), ["page_size", "page_token"]).unwrap();
             let begin = |all: &[&str], last: &str| all.iter().position(|it| *it == last).map(|it| it + 1);
-            Page::behind(&query, all, begin, |item| (*item).to_owned())
+            ListPage::behind(&query, all, begin, |item| (*item).to_owned())
         };
         let first = page("/?page_size=2", vec!["d", "c", "b", "a"]).unwrap();
         assert_eq!(first.items, ["d", "c"]);

@@ -1,4 +1,4 @@
-//! Plans: what would be done now, what somebody's tree would do in place of the one that there is, and approvals.
+//! Plans: the current one, those of proposals, and approvals.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -7,27 +7,27 @@ use axum::http::StatusCode;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::allowance::Allowance;
+use super::proposal_limits::ProposalLimits;
 use super::{Answered, Call, forbidden, json_text, written};
-use crate::api::problem::{FieldError, Problem, code};
+use crate::api::problem::{FieldError, ProblemDocument, code};
 use crate::api::proposal::Proposal;
 use crate::plan::{FleetPlan, Plan};
-use crate::problem::plain;
+use crate::problem::quote_untrusted;
 use crate::round::{Approved, Installation, Round};
 use crate::secret::SecretStore;
 use crate::spec::{self, Documents};
 use crate::state::Access;
 
-/// How many mistakes of a proposal are told at once.
+/// The most mistakes of a proposal in one answer.
 const MOST_FAULTS: usize = 100;
 
-/// What is to be done, as of a moment ago: who looks again and again has nothing planned for it.
+/// Answers with a recent plan: frequent polling doesn't cause new ones.
 pub(super) fn read(call: &Call) -> Answered {
     let made = call.runtime.block_on(call.service.desk.current())?;
     Ok(written(StatusCode::OK, &call.visible(&made.round)))
 }
 
-/// Plans what is sent, and forgets it.
+/// Plans a proposal and discards the result.
 pub(super) fn propose(call: &Call) -> Answered {
     let mut organizations = call.made.round.checked.catalog.capacity.keys();
     if !call.caller.is_super() && !organizations.any(|it| call.caller.may(it, Access::Write)) {
@@ -36,31 +36,30 @@ pub(super) fn propose(call: &Call) -> Answered {
     let source = call.made.documents.source.clone();
     let snapshot =
         Proposal::posted(call.json()?.into_value(), source).and_then(Proposal::snapshot).map_err(refused)?;
-    let (allowance, present) = (Allowance::of(call), &call.made.documents);
+    let (allowance, present) = (ProposalLimits::of(call), &call.made.documents);
     allowance.iter().try_for_each(|allowance| allowance.check_files(&snapshot, present))?;
     let documents = Arc::new(spec::read(&snapshot, Some(present)));
     allowance.iter().try_for_each(|allowance| allowance.check_documents(&documents, present))?;
-    // No file, no variable and no sealed secret is opened for what anybody may have written.
-    call.planned(documents, Arc::new(call.made.installation.secrets.closed()))
+    // Untrusted specs must not open files, environment variables or sealed secrets.
+    call.planned(documents, Arc::new(call.made.installation.secrets.for_proposed_specs()))
 }
 
-/// What is wrong with what somebody proposes.
-fn refused(mut faults: Vec<FieldError>) -> Problem {
+fn refused(mut faults: Vec<FieldError>) -> ProblemDocument {
     let detail = match faults.as_slice() {
         [fault] => fault.detail.clone(),
         faults => format!("{} things are wrong with it", faults.len()),
     };
     faults.truncate(MOST_FAULTS);
-    Problem::invalid(detail, faults)
+    ProblemDocument::invalid(detail, faults)
 }
 
-/// Approves what waits for that, where the caller is an administrator of the organization whose fleet it is on.
+/// Approves guarded steps, if the caller is an administrator of the fleet's organization.
 pub(super) fn approve(call: &Call) -> Answered {
     let id = call.parameter("id");
     let missing = || {
-        Problem::conflict(
+        ProblemDocument::conflict(
             &code::NOT_WAITING,
-            format!("nothing waits for approval `{}`, or the caller may not see it", plain(id)),
+            format!("nothing waits for approval `{}`, or the caller may not see it", quote_untrusted(id)),
         )
     };
     let fleets = &call.made.round.plan.fleets;
@@ -81,23 +80,24 @@ pub(super) fn approve(call: &Call) -> Answered {
 }
 
 impl Call {
-    /// Plans other specs than there are, with the secrets that may be opened for them. Nothing is connected to because of them.
+    /// Plans other specs than the current ones, with the given access to secrets. No connection is opened
+    /// because of them.
     pub(super) fn planned(&self, documents: Arc<Documents>, secrets: Arc<SecretStore>) -> Answered {
         let own = Installation::clone(&self.made.installation);
         let installation = Installation { proposed: true, secrets, ..own };
         let memory = self.service.desk.memory.copy();
         let round = installation.plan(&documents, Timestamp::now(), &self.runtime, Some(&memory))?;
-        let text = Allowance::write(Allowance::of(self).as_ref(), &self.visible(&round))?;
+        let text = ProposalLimits::write(ProposalLimits::of(self).as_ref(), &self.visible(&round))?;
         Ok(json_text(text.into()))
     }
 
-    /// A plan, as far as the caller may see it.
+    /// The part of a plan that the caller may see.
     fn visible<'r>(&self, round: &'r Round) -> Cow<'r, Plan> {
         if self.caller.is_super() {
             return Cow::Borrowed(&round.plan);
         }
         let resources = round.checked.catalog.resources.keys();
         let resources = resources.filter(|key| self.caller.sees(&key.organization)).count();
-        Cow::Owned(round.plan.only(|organization| self.caller.sees(organization), resources))
+        Cow::Owned(round.plan.restricted_to(|organization| self.caller.sees(organization), resources))
     }
 }

@@ -1,5 +1,5 @@
-//! Resources, as they are: one, or a page of a kind. What a caller may not see is looked for as everything else, and isn't
-//! found.
+//! Reading resources, one or a page of a kind. The lookup of a resource that the caller may not see does the
+//! same work as any other and answers "not found".
 
 use std::collections::BTreeSet;
 
@@ -8,31 +8,29 @@ use camino::Utf8Path;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::page::Page;
+use super::page::ListPage;
 use super::{Answered, Call, record, written};
-use crate::api::problem::Problem;
-use crate::api::writing::{self, Written};
+use crate::api::problem::ProblemDocument;
+use crate::api::writing::{self, WriteResult};
 use crate::catalog::{Absence, Resource, Status};
 use crate::interface::{Audience, Standing, timestamp, waiting_deletion};
 use crate::names::{Digest, Identifier, Kind, ResourceKey};
 use crate::plan::Verb;
-use crate::problem::plain;
+use crate::problem::quote_untrusted;
 use crate::views::records;
 
-/// A record, with the tag of what its document says.
-pub(super) struct Shown {
+pub(super) struct TaggedRecord {
     pub key: ResourceKey,
     pub record: Value,
     pub tag: Option<Digest>,
 }
 
-/// One resource.
 pub(super) fn read(call: &Call) -> Answered {
-    let Shown { record: found, tag, .. } = call.found()?;
+    let TaggedRecord { record: found, tag, .. } = call.found()?;
     Ok(record(StatusCode::OK, &found, tag.as_ref(), None))
 }
 
-/// The resources of a kind that the caller may see and asks for, page by page.
+/// Lists the resources of a kind that the caller may see, filtered and paginated.
 pub(super) fn list(call: &Call) -> Answered {
     let kind = call.kind();
     let organization = match kind {
@@ -41,7 +39,7 @@ pub(super) fn list(call: &Call) -> Answered {
         _ => Some(call.organization(call.parameter("organization"))?),
     };
     let status: Option<Status> =
-        call.query.parsed("status", &format!("one of {}", words())).map_err(Problem::malformed)?;
+        call.query.parsed("status", &format!("one of {}", words())).map_err(ProblemDocument::malformed)?;
     let fleet = call.query.get("infrastructure");
     let visible = call.keys(kind).into_iter().filter(|key| {
         organization.as_ref().is_none_or(|organization| key.organization == *organization)
@@ -49,7 +47,7 @@ pub(super) fn list(call: &Call) -> Answered {
             && fleet.is_none_or(|fleet| call.is_on(key, fleet))
             && status.is_none_or(|status| call.status(key) == Some(status))
     });
-    let page = Page::of(&call.query, visible.collect(), |key| ResourceKey::clone(key))?;
+    let page = ListPage::of(&call.query, visible.collect(), |key| ResourceKey::clone(key))?;
     let items = page.items.iter().filter_map(|key| Some(call.shown(key)?.record));
     let items: Vec<Value> = items.collect();
     Ok(written(StatusCode::OK, &page.answer(items)))
@@ -60,13 +58,12 @@ fn words() -> String {
 }
 
 impl Call {
-    /// The kind that the route is about.
     pub(super) fn kind(&self) -> Kind {
-        // Only routes of kinds are answered here.
+        // Only routes with a kind get here.
         self.route.kind().unwrap_or(Kind::Cluster)
     }
 
-    /// What there is of a kind, in order, with what was written since the last plan.
+    /// The sorted keys of a kind, including writes since the last plan.
     fn keys(&self, kind: Kind) -> Vec<&ResourceKey> {
         let mut keys = records::all(&self.made.round, kind);
         let known = keys.len();
@@ -78,26 +75,23 @@ impl Call {
         keys
     }
 
-    /// An organization that the caller may see, by its id or its identifier.
-    pub(super) fn organization(&self, named: &str) -> Result<Identifier, Problem> {
+    pub(super) fn organization(&self, named: &str) -> Result<Identifier, ProblemDocument> {
         let found = self.key_of(Kind::Organization, named, None).next();
         let found = found.map(|key| key.organization).filter(|organization| self.caller.sees(organization));
         found.ok_or_else(|| {
-            Problem::not_found(format!(
+            ProblemDocument::not_found(format!(
                 "there is no organization `{}`, or the caller may not see it",
-                plain(named)
+                quote_untrusted(named)
             ))
         })
     }
 
-    /// The organization with an id, where the caller may see it.
     pub(super) fn organization_with(&self, id: Uuid) -> Option<Identifier> {
         let key = self.key_with(id).filter(|key| key.kind == Kind::Organization)?;
         Some(key.organization).filter(|organization| self.caller.sees(organization))
     }
 
-    /// The resource that the path names.
-    pub(super) fn found(&self) -> Result<Shown, Problem> {
+    pub(super) fn found(&self) -> Result<TaggedRecord, ProblemDocument> {
         let kind = self.kind();
         let (within, named) = match kind {
             Kind::Organization => (None, self.parameter("organization")),
@@ -111,9 +105,9 @@ impl Call {
         let mut found =
             self.key_of(kind, named, within.as_ref()).filter(|key| self.caller.sees(&key.organization));
         match (found.next(), found.next()) {
-            (Some(_), Some(_)) => Err(Problem::malformed(format!(
+            (Some(_), Some(_)) => Err(ProblemDocument::malformed(format!(
                 "`{}` is the identifier of {} in several organizations",
-                plain(named),
+                quote_untrusted(named),
                 kind.plural()
             ))
             .hint("name one by `?organization=`, or the cluster by its id")),
@@ -122,15 +116,15 @@ impl Call {
         }
     }
 
-    fn unknown(&self, kind: Kind, named: &str) -> Problem {
-        Problem::not_found(format!(
+    fn unknown(&self, kind: Kind, named: &str) -> ProblemDocument {
+        ProblemDocument::not_found(format!(
             "there is no {} `{}`, or the caller may not see it",
             kind.noun(),
-            plain(named)
+            quote_untrusted(named)
         ))
     }
 
-    /// What has an id or a name, in one organization or any.
+    /// Keys by id or name, in one organization or in any.
     fn key_of<'c>(
         &'c self,
         kind: Kind,
@@ -149,7 +143,6 @@ impl Call {
         by_id.into_iter().chain(by_name.filter(|key| self.is_there(key)))
     }
 
-    /// The organizations in which something of a name may be.
     fn organizations(&self, named: &str, kind: Kind) -> BTreeSet<Identifier> {
         if kind == Kind::Organization {
             return named.parse().into_iter().collect();
@@ -166,26 +159,25 @@ impl Call {
         pending.or_else(|| self.made.key_with(id)).cloned()
     }
 
-    /// A resource as it is shown; none where there is none.
-    pub(super) fn shown(&self, key: &ResourceKey) -> Option<Shown> {
+    pub(super) fn shown(&self, key: &ResourceKey) -> Option<TaggedRecord> {
         let (round, key) = (&self.made.round, key.clone());
         let resource = records::find(round, &key);
         let Some(written) = self.pending.get(&key) else {
             let resource = resource?;
             let record = self.record(&resource, &self.standing(&key));
             let tag = self.tag(&resource);
-            return Some(Shown { key, record, tag });
+            return Some(TaggedRecord { key, record, tag });
         };
         let record = match (&written.resource, resource) {
             (Some(_), _) => self.as_written(written),
             (None, Some(resource)) => self.record(&resource, &self.standing(&key)),
             (None, None) => return None,
         };
-        Some(Shown { key, record, tag: written.etag.clone() })
+        Some(TaggedRecord { key, record, tag: written.etag.clone() })
     }
 
-    /// All fields of a resource that stands so. Where things are on this host is for those to know who run it; others are
-    /// told where below the folder of all manifests.
+    /// A complete record. The full path of the manifests is for super users; others get the path relative to
+    /// the output folder.
     fn record(&self, resource: &Resource, standing: &Standing) -> Value {
         let mut record = records::record(&self.made.round, resource, standing);
         if !self.caller.is_super()
@@ -198,15 +190,15 @@ impl Call {
         record
     }
 
-    /// The tag of what a resource's document says; none where no document can be read that names it.
+    /// The tag of a resource's document; `None` if no readable document names the resource.
     fn tag(&self, resource: &Resource) -> Option<Digest> {
-        let file = self.made.documents.files.get(resource.stands_in.as_ref()?)?;
+        let file = self.made.documents.files.get(resource.current_file.as_ref()?)?;
         let document = file.documents.iter().find(|document| document.key == resource.key)?;
         Some(writing::etag(document, &self.made.round.checked.secrets))
     }
 
-    /// The record of what was written, as it is until it is planned.
-    pub(super) fn as_written(&self, written: &Written) -> Value {
+    /// The record of a write that isn't planned yet.
+    pub(super) fn as_written(&self, written: &WriteResult) -> Value {
         let Some(resource) = &written.resource else { return Value::Null };
         let round = &self.made.round;
         let standing = match records::is_known(round, &written.key) {
@@ -233,8 +225,8 @@ impl Call {
         record
     }
 
-    /// Whether no document names a resource any more that is there still, even where its deletion waits for somebody. What
-    /// may stand in a file that can't be read isn't going, and what was renamed stays.
+    /// Whether a resource that still exists is no longer named by any document, even if its deletion is
+    /// blocked. A resource that may be in an unreadable file, and a renamed one, aren't leaving.
     pub(super) fn is_leaving(&self, key: &ResourceKey) -> bool {
         if let Some(written) = self.pending.get(key) {
             return written.resource.is_none();
@@ -243,12 +235,11 @@ impl Call {
         match catalog.absent.get(key) {
             Some(Absence::Removed | Absence::Suspicious { .. }) => true,
             Some(Absence::Unknown { .. } | Absence::Renamed { .. }) => false,
-            // `root` needs no document.
             None => !catalog.resources.contains_key(key) && !records::is_root(key),
         }
     }
 
-    /// How a resource stands. What no document names any more is going, and what that waits for is said first.
+    /// The status of a resource. One that is being deleted lists first what its deletion waits for.
     fn standing(&self, key: &ResourceKey) -> Standing {
         let standing = self.made.round.standing_for(key, self.audience());
         if standing.status == Status::Deleting || !self.is_leaving(key) {
@@ -271,7 +262,6 @@ impl Call {
         }
     }
 
-    /// Whether a cluster is on a fleet of its organization.
     fn is_on(&self, cluster: &ResourceKey, fleet: &str) -> bool {
         let written = self.pending.get(cluster).and_then(|written| written.resource.as_ref()?.fleet());
         let found = written.or_else(|| self.made.round.fleet_of(cluster));

@@ -1,4 +1,4 @@
-//! Tokens: one's own and, for super users, everybody's.
+//! Tokens: the caller's own or, for super users, all.
 
 mod order;
 
@@ -8,36 +8,34 @@ use axum::response::Response;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::page::Page;
+use super::page::ListPage;
 use super::{Answered, Call, written};
-use crate::api::caller::{Who, shortfall_by_plan};
-use crate::api::problem::{FieldError, Problem};
-use crate::api::tokens::Shown;
-use crate::api::writing::{Fault, Refused};
-use crate::problem::plain;
-use crate::state::{NotAdded, Revoked};
+use crate::api::caller::{CallerIdentity, shortfall_by_plan};
+use crate::api::problem::{FieldError, ProblemDocument};
+use crate::api::tokens::ShownToken;
+use crate::api::writing::{WriteFault, WriteRefusal};
+use crate::problem::quote_untrusted;
+use crate::state::{AddTokenError, RevocationOutcome};
 
-/// A token that was just made.
 #[derive(Serialize)]
-struct Made {
+struct MintedToken {
     #[serde(flatten)]
-    shown: Shown,
-    /// What somebody should know who made it.
+    shown: ShownToken,
     warnings: Vec<String>,
 }
 
-/// The tokens that the caller may know of, the oldest first.
+/// Lists the tokens that the caller may know of, the oldest first.
 pub(super) fn list(call: &Call) -> Answered {
     let tokens = call.service.state.tokens().into_iter().filter(|token| call.caller.sees_token(token));
-    let page = Page::of(&call.query, tokens.collect(), |token| token.id)?;
+    let page = ListPage::of(&call.query, tokens.collect(), |token| token.id)?;
     Ok(written(StatusCode::OK, &page.answer(page.items.iter().collect())))
 }
 
-/// A new token, by default for the caller themselves. Its secret stands in the answer and nowhere else.
+/// Creates a token, by default for the caller. Only this answer contains its secret.
 pub(super) fn create(call: &Call) -> Answered {
     let owner = match call.caller.who() {
-        Who::Token { owner, .. } => Some(owner.as_str()),
-        Who::Peer { .. } => None,
+        CallerIdentity::Token { owner, .. } => Some(owner.as_str()),
+        CallerIdentity::Peer { .. } => None,
     };
     let now = Timestamp::now();
     let body = call.json()?;
@@ -47,37 +45,40 @@ pub(super) fn create(call: &Call) -> Answered {
         let hint = "ask for no more than the token is for that is shown, or have somebody make it whose own is for as much";
         let errors =
             vec![FieldError { pointer, detail, hint: Some(hint.to_owned()), ..FieldError::default() }];
-        return Err(Problem { errors, ..Problem::forbidden(why).hint(hint) });
+        return Err(ProblemDocument { errors, ..ProblemDocument::forbidden(why).hint(hint) });
     }
     let made = call.service.state.add_token(order, &call.caller.actor(), now).map_err(|why| match why {
-        NotAdded::Order(fault) => {
-            Refused::Invalid(vec![Fault::at(fault.pointer, fault.why, fault.hint)]).into()
+        AddTokenError::Order(fault) => {
+            WriteRefusal::Invalid(vec![WriteFault::at(fault.pointer, fault.why, fault.hint)]).into()
         }
-        NotAdded::State(error) => Problem::from(error),
+        AddTokenError::State(error) => ProblemDocument::from(error),
     })?;
     let warnings = shortfall_by_plan(&made.token, &call.made, &call.pending).into_iter().collect();
-    Ok(written(StatusCode::CREATED, &Made { shown: made.into(), warnings }))
+    Ok(written(StatusCode::CREATED, &MintedToken { shown: made.into(), warnings }))
 }
 
-/// Makes a token good for nothing.
 pub(super) fn revoke(call: &Call) -> Answered {
     let named = call.parameter("id");
-    let missing =
-        || Problem::not_found(format!("there is no token `{}`, or the caller may not see it", plain(named)));
+    let missing = || {
+        ProblemDocument::not_found(format!(
+            "there is no token `{}`, or the caller may not see it",
+            quote_untrusted(named)
+        ))
+    };
     let token = named.parse().ok().and_then(|id| call.service.state.token(id));
     let token = token.filter(|token| call.caller.sees_token(token)).ok_or_else(missing)?;
     if !call.caller.may_revoke(&token) {
         let why = "a token revokes itself and those that are for no more than it, and the one that is named is for more";
-        return Err(Problem::forbidden(why).hint("send that one itself, or one that is for as much"));
+        return Err(ProblemDocument::forbidden(why).hint("send that one itself, or one that is for as much"));
     }
     match call.service.state.revoke_token(token.id, &call.caller.actor(), Timestamp::now()) {
-        Ok(Revoked::Unknown) => Err(missing()),
-        // To revoke it again changes nothing, and it is revoked.
-        Ok(Revoked::Now(_) | Revoked::Before(_)) => {
+        Ok(RevocationOutcome::Unknown) => Err(missing()),
+        // Revoking is idempotent.
+        Ok(RevocationOutcome::Now(_) | RevocationOutcome::Before(_)) => {
             let mut response = Response::new(Body::empty());
             *response.status_mut() = StatusCode::NO_CONTENT;
             Ok(response)
         }
-        Err(error) => Err(Problem::from(error)),
+        Err(error) => Err(ProblemDocument::from(error)),
     }
 }

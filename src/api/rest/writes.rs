@@ -1,4 +1,4 @@
-//! Calls that change a resource: each becomes an edit of the specs, and the next round does the rest.
+//! Calls that change a resource. Each becomes an edit of the specs, which the next round carries out.
 
 mod refused;
 
@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
 use super::json::Wiped;
-use super::resources::Shown;
+use super::resources::TaggedRecord;
 use super::{Answered, Call, plans, record};
-use crate::api::desk::Made;
-use crate::api::problem::{Problem, code};
+use crate::api::problem::{ProblemDocument, code};
+use crate::api::request_queue::CurrentPlan;
 use crate::api::tags::Tags;
-use crate::api::writing::{self, Refused, What, Wish, Written};
+use crate::api::writing::{self, WriteAction, WriteRefusal, WriteRequest, WriteResult};
 use crate::catalog::{Condition, Status};
 use crate::interface::waiting_deletion;
 use crate::names::{Identifier, Kind, ResourceKey};
@@ -22,26 +22,26 @@ use crate::spec::{Commit, SECRET_FIELDS};
 use crate::state::AuditEntry;
 use crate::views::records;
 
-/// How long is waited for what a resource refers to while that is being made.
+/// How long a write waits for a resource it refers to that is still being created.
 const MAKING: Duration = Duration::from_secs(5);
 
-/// How long is waited for the plan that says what a deletion waits for. It is made in a moment, unless a target holds it up.
+/// How long a deletion waits for the plan that says what blocks it. Planning takes a moment, unless a target
+/// delays it.
 const PLANNING: Duration = Duration::from_secs(2);
 
-/// What is said of a deletion that waits for nothing, as far as anybody knows.
+/// The status reason of a deletion that nothing is known to block.
 const GOES: &str = "its spec is gone, and what there is of it goes in one of the next rounds";
 
-/// How long is waited before it is looked at again.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Makes a resource. Its secrets are in this answer and in none after it.
+/// Creates a resource. Only this answer contains the secrets that were sent.
 pub(super) fn create(call: &Call) -> Answered {
     let (kind, body) = (call.kind(), call.named()?);
     let organization = match kind {
         Kind::Organization => None,
         Kind::Cluster => match body.get("organization").and_then(Value::as_str) {
             Some(named) if !named.is_empty() => Some(call.organization(named)?),
-            // It says what is missing.
+            // Fails, with an error about the missing field.
             _ => Some(writing::key_of(kind, None, &body)?.organization),
         },
         _ => Some(call.organization(call.parameter("organization"))?),
@@ -52,15 +52,21 @@ pub(super) fn create(call: &Call) -> Answered {
     }
     let key = writing::key_of(kind, organization.as_ref(), &body)?;
     if kind == Kind::Organization && key.name == Identifier::ROOT {
-        return Err(Problem::conflict(
+        return Err(ProblemDocument::conflict(
             &code::DUPLICATE,
             "organization `root` is always there, and has no members of its own",
         ));
     }
     let may_limit = call.caller.is_super();
-    // `*` holds: what is written to is the list, which is there. No tag is the list's.
+    // `If-Match: *` always matches, since the list exists; other tags never match a list.
     let if_match = call.expected()?.filter(|tags| *tags != Tags::Any);
-    let wish = Wish { key, what: What::Create(Value::clone(&body)), if_match, may_limit, record: None };
+    let wish = WriteRequest {
+        key,
+        what: WriteAction::Create(Value::clone(&body)),
+        if_match,
+        may_limit,
+        record: None,
+    };
     if call.is_dry_run()? {
         return call.proposed(&wish);
     }
@@ -71,25 +77,23 @@ pub(super) fn create(call: &Call) -> Answered {
     Ok(record(StatusCode::CREATED, &shown, written.etag.as_ref(), Some(&place)))
 }
 
-/// Puts a whole resource in place of one.
 pub(super) fn replace(call: &Call) -> Answered {
     let body = call.named()?;
-    call.change(What::Replace(body.into_value()))
+    call.change(WriteAction::Replace(body.into_value()))
 }
 
-/// Changes some fields of a resource.
 pub(super) fn patch(call: &Call) -> Answered {
     let body = call.named()?;
-    call.change(What::Patch(body.into_value()))
+    call.change(WriteAction::Patch(body.into_value()))
 }
 
-/// Has a resource deleted. It is there, and is told as going, until all of it is gone.
+/// Deletes a resource. It stays visible, as being deleted, until all of it is gone.
 pub(super) fn delete(call: &Call) -> Answered {
-    let (found, wish) = call.wish(What::Delete)?;
+    let (found, wish) = call.wish(WriteAction::Delete)?;
     let is_dry_run = call.is_dry_run()?;
     if call.is_leaving(&found.key) {
         return match is_dry_run {
-            // Nothing is to be done that isn't planned already.
+            // The deletion is already part of the plan.
             true => plans::read(call),
             false => Ok(record(StatusCode::ACCEPTED, &found.record, None, None)),
         };
@@ -112,16 +116,16 @@ pub(super) fn delete(call: &Call) -> Answered {
 }
 
 impl Call {
-    /// What the deletion of a resource waits for whose document was just removed; none where it waits for nothing, or where no plan
-    /// says so soon.
+    /// What the deletion of a resource, whose document was just removed, waits for; `None` if it waits for
+    /// nothing, or if the plan takes too long.
     fn waiting_deletion(&self, key: &ResourceKey) -> Option<Condition> {
         let planned = async { timeout(PLANNING, self.service.desk.current()).await.ok() };
         let made = self.runtime.block_on(planned)?.ok()?;
         waiting_deletion(made.round.change(key)?, self.audience())
     }
 
-    /// The body, with the identifier of its organization where it gives the id.
-    fn named(&self) -> Result<Wiped, Problem> {
+    /// The body, with an organization's id replaced by its identifier.
+    fn named(&self) -> Result<Wiped, ProblemDocument> {
         let mut body = self.json()?;
         let given = body.get_mut("organization").filter(|_| self.kind() != Kind::Organization);
         if let Some(given) = given
@@ -133,7 +137,7 @@ impl Call {
         Ok(body)
     }
 
-    fn change(&self, what: What) -> Answered {
+    fn change(&self, what: WriteAction) -> Answered {
         let (_, wish) = self.wish(what)?;
         if self.is_dry_run()? {
             return self.proposed(&wish);
@@ -142,30 +146,30 @@ impl Call {
         Ok(record(StatusCode::OK, &self.as_written(&written), written.etag.as_ref(), None))
     }
 
-    /// What the caller wants of the resource that the path names, as far as they may want it.
-    fn wish(&self, what: What) -> Result<(Shown, Wish), Problem> {
+    /// The write request for the resource that the path names, if the caller has the permission.
+    fn wish(&self, what: WriteAction) -> Result<(TaggedRecord, WriteRequest), ProblemDocument> {
         let found = self.found()?;
         self.may(&found.key.organization, self.route.needs)?;
-        if self.is_leaving(&found.key) && !matches!(what, What::Delete) {
-            return Err(Problem::conflict(&code::GOING, format!("{} is being deleted", found.key)));
+        if self.is_leaving(&found.key) && !matches!(what, WriteAction::Delete) {
+            return Err(ProblemDocument::conflict(&code::GOING, format!("{} is being deleted", found.key)));
         }
         if is_implied_root(&self.made, &found.key) && !self.pending.contains_key(&found.key) {
             let why = "organization `root` is always there, and no file describes it";
             let hint = "describe it in an administrator's file to give it quotas or domains";
-            return Err(Problem::conflict(&code::NOT_EDITABLE, why).hint(hint));
+            return Err(ProblemDocument::conflict(&code::NOT_EDITABLE, why).hint(hint));
         }
         let (key, record) = (found.key.clone(), Some(found.record.clone()));
         let may_limit = self.caller.is_super();
-        let wish = Wish { key, what, if_match: self.expected()?, may_limit, record };
+        let wish = WriteRequest { key, what, if_match: self.expected()?, may_limit, record };
         Ok((found, wish))
     }
 
-    fn write(&self, wish: &Wish) -> Result<Arc<Written>, Problem> {
+    fn write(&self, wish: &WriteRequest) -> Result<Arc<WriteResult>, ProblemDocument> {
         let (author, begun, mut made) = (self.caller.author(), Instant::now(), self.made.clone());
         let written = loop {
             match self.service.writer.write(&made, wish, &author) {
-                // How much room that takes is known in a moment.
-                Err(Refused::Dependency { on, .. })
+                // Whether there is capacity is known once the other resource is created.
+                Err(WriteRefusal::Dependency { on, .. })
                     if is_being_made(&made, &on) && begun.elapsed() < MAKING =>
                 {
                     std::thread::sleep(PAUSE);
@@ -180,9 +184,9 @@ impl Call {
         Ok(written)
     }
 
-    /// Records who did it. It is done by then, whether or not that can be recorded.
-    fn audit(&self, written: &Written) {
-        let Written { at, message, commit, path, .. } = written;
+    /// Records the write in the audit trail. A failure to record it doesn't undo it.
+    fn audit(&self, written: &WriteResult) {
+        let WriteResult { at, message, commit, path, .. } = written;
         let (who, author) = (self.caller.actor(), self.caller.author());
         let author = format!("{} <{}>", author.name, author.email);
         let commit = commit.clone().map(|id| Commit { id, author, is_edited: false, rewrote: None });
@@ -194,25 +198,23 @@ impl Call {
         }
     }
 
-    /// The plan of what is wanted, as a proposal.
-    fn proposed(&self, wish: &Wish) -> Answered {
+    fn proposed(&self, wish: &WriteRequest) -> Answered {
         let (documents, _) = self.service.writer.propose(&self.made, wish)?;
         self.planned(documents, Arc::clone(&self.made.installation.secrets))
     }
 }
 
-/// Whether this is `root`, which needs no document, and has none.
-fn is_implied_root(made: &Made, key: &ResourceKey) -> bool {
+/// Whether this is `root` without a document, which it doesn't need.
+fn is_implied_root(made: &CurrentPlan, key: &ResourceKey) -> bool {
     records::is_root(key) && !made.round.checked.catalog.resources.contains_key(key)
 }
 
-/// Whether a resource's creation has begun, and not ended.
-fn is_being_made(made: &Made, key: &ResourceKey) -> bool {
+fn is_being_made(made: &CurrentPlan, key: &ResourceKey) -> bool {
     made.round.checked.recorded.resources.get(key).is_some_and(|record| record.creating)
 }
 
-/// Where a resource that was made is found.
-fn place(Written { key, id, .. }: &Written) -> String {
+/// The `Location` of a new resource.
+fn place(WriteResult { key, id, .. }: &WriteResult) -> String {
     let ResourceKey { organization, kind, name } = key;
     match kind {
         Kind::Organization => format!("/organizations/{name}"),
@@ -222,7 +224,8 @@ fn place(Written { key, id, .. }: &Written) -> String {
     }
 }
 
-/// Gives back the secrets that the caller sent, as the interface has it for what was just made.
+/// Puts the secrets that the caller sent into the answer, as the interface specification demands for a new
+/// resource.
 fn echo(kind: Kind, record: &mut Value, body: &Value) {
     for (_, _, pointer) in SECRET_FIELDS.into_iter().filter(|(of, ..)| *of == kind) {
         if let (Some(shown), Some(sent)) = (record.pointer_mut(pointer), body.pointer(pointer)) {

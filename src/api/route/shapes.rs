@@ -1,4 +1,4 @@
-//! The schemas of what is neither a resource nor a plan. They are of OpenAPI 3.1: JSON Schema, draft 2020-12.
+//! Schemas of everything but resources and plans, in the dialect of OpenAPI 3.1 (JSON Schema draft 2020-12).
 
 use serde_json::{Value, json};
 
@@ -6,10 +6,8 @@ use crate::api::proposal::LONGEST_REVISION;
 use crate::catalog::Status;
 use crate::names::Identifier;
 
-/// The most things that a page has.
 pub const LARGEST_PAGE: u32 = 200;
 
-/// How many a page has where nobody says.
 pub const USUAL_PAGE: u32 = 50;
 
 pub(super) fn text() -> Value {
@@ -36,7 +34,6 @@ pub(super) fn status() -> Value {
     json!({"type": "string", "enum": Status::ALL.map(Status::as_str)})
 }
 
-/// A page of things.
 pub fn page_of(item: &Value) -> Value {
     object(
         "A page of a list.",
@@ -55,19 +52,17 @@ pub fn page_of(item: &Value) -> Value {
     )
 }
 
-/// An object that always has all of its fields.
+/// An object in which all fields are required.
 fn object(description: &str, properties: Value) -> Value {
     let names: Vec<&String> = properties.as_object().into_iter().flat_map(|it| it.keys()).collect();
     json!({"type": "object", "description": description, "required": names, "properties": properties})
 }
 
-/// A schema under a name of its own.
 fn titled(title: &str, mut schema: Value) -> Value {
     schema["title"] = title.into();
     schema
 }
 
-/// A tree of specs that is to be planned.
 pub(super) fn proposal() -> Value {
     json!({
         "title": "Proposal",
@@ -91,7 +86,6 @@ pub(super) fn proposal() -> Value {
     })
 }
 
-/// What came of an approval.
 pub(super) fn approved() -> Value {
     let approved = object(
         "What came of the approval.",
@@ -131,7 +125,7 @@ pub(super) fn events() -> Value {
     titled("EventList", page_of(&event))
 }
 
-/// What a token is known by; its secret isn't among it.
+/// A token without its secret.
 fn token() -> Value {
     object(
         "A token. Its secret is shown once, when it is made.",
@@ -174,7 +168,6 @@ pub(super) fn tokens() -> Value {
     titled("TokenList", page_of(&token()))
 }
 
-/// What a token is made from.
 pub(super) fn new_token() -> Value {
     json!({
         "title": "TokenNew",
@@ -203,7 +196,6 @@ pub(super) fn new_token() -> Value {
     })
 }
 
-/// A new token, with its secret.
 pub(super) fn shown_token() -> Value {
     let mut shown = titled("TokenShown", token());
     shown["properties"]["token"] =

@@ -11,7 +11,6 @@ use super::*;
 
 const HOST: &str = "fleet.example.com";
 
-/// A folder for a certificate and its key.
 struct Folder(TempDir);
 
 impl Folder {
@@ -32,7 +31,7 @@ impl Folder {
         Files { certificate: self.path("tls.crt"), key: self.path("tls.key") }
     }
 
-    /// Puts a pair that is made anew where the settings name it.
+    /// Replaces the configured files by a new pair.
     fn renew(&self, names: &[&str]) {
         let made =
             generate_simple_self_signed(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
@@ -41,12 +40,12 @@ impl Folder {
         self.write("tls.key", made.signing_key.serialize_pem());
     }
 
-    fn refusal(&self) -> Unusable {
+    fn refusal(&self) -> UnusableCertificate {
         self.files().doubts(Timestamp::UNIX_EPOCH).unwrap_err()
     }
 }
 
-/// The certificate that is shown to who connects.
+/// The certificate that clients get.
 fn shown(tls: &Tls) -> Vec<u8> {
     tls.held().pair.cert[0].to_vec()
 }
@@ -60,7 +59,7 @@ async fn connect(pem: &str, stream: DuplexStream) -> std::io::Result<()> {
     let mut stream = connector.connect(ServerName::try_from(HOST).unwrap(), stream).await?;
     stream.write_all(b"hello").await?;
     stream.shutdown().await?;
-    // Whoever is gone takes the end of the handshake with it.
+    // A server that has gone may cut the end of the handshake short.
     let _ = stream.read_to_end(&mut Vec::new()).await;
     Ok(())
 }
@@ -73,7 +72,7 @@ async fn who_speaks_tls_is_shown_the_certificate() {
     let (near, far) = duplex(1 << 16);
     let pem = fs::read_to_string(folder.path("tls.crt")).unwrap();
     let client = tokio::spawn(async move { connect(&pem, near).await });
-    let mut stream = handshake.shake(Patient::new(far), "").await.unwrap();
+    let mut stream = handshake.shake(StallTimeoutStream::new(far), "").await.unwrap();
     let mut read = Vec::new();
     stream.read_to_end(&mut read).await.unwrap();
     assert_eq!(read, b"hello");
@@ -88,7 +87,7 @@ async fn who_speaks_http_is_told_and_who_says_nothing_is_left() {
     let handshake = Handshake::new(Tls::open(folder.files()).unwrap()).unwrap();
     let (mut near, far) = duplex(1 << 16);
     near.write_all(b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n").await.unwrap();
-    assert!(handshake.shake(Patient::new(far), "").await.is_none());
+    assert!(handshake.shake(StallTimeoutStream::new(far), "").await.is_none());
     let mut answer = String::new();
     near.read_to_string(&mut answer).await.unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
@@ -100,7 +99,7 @@ async fn who_speaks_http_is_told_and_who_says_nothing_is_left() {
     for said in [&b""[..], b"\x16", b"\x16\x03\x01\x02\x00"] {
         let (mut near, far) = duplex(1 << 16);
         near.write_all(said).await.unwrap();
-        assert!(handshake.shake(Patient::new(far), "").await.is_none(), "{said:?}");
+        assert!(handshake.shake(StallTimeoutStream::new(far), "").await.is_none(), "{said:?}");
     }
 }
 
@@ -114,12 +113,12 @@ fn a_new_pair_is_shown_and_a_broken_one_is_not() {
     tls.look();
     let second = shown(&tls);
     assert_ne!(first, second);
-    // Half of what is to be.
+    // Only the key has been replaced so far.
     folder.write("tls.key", KeyPair::generate().unwrap().serialize_pem());
     tls.look();
     assert_eq!(shown(&tls), second);
     assert!(tls.held().told.is_some());
-    // It is looked at again when it changes, and when somebody asks for that.
+    // Read again after a change, and on request.
     tls.look();
     tls.reload();
     assert_eq!(shown(&tls), second);

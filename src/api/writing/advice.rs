@@ -1,14 +1,12 @@
-//! What to do next, for those who send JSON: the advice of problems is for who edits files.
+//! Rewords problems for API callers: hints are written for people who edit files.
 
 use crate::problem::Problem;
 
-/// How secrets are given.
 pub const HOW_SECRETS: &str = "give the value itself as a string, which is kept encrypted, or leave the field out to keep what is there";
 
-/// How secrets are given where there is none yet.
 pub const HOW_NEW_SECRETS: &str = "give the value itself as a string, which is kept encrypted";
 
-/// Words for files, each with those for who sends JSON.
+/// Phrases about files, each with its replacement for JSON.
 const WORDS: [(&str, &str); 9] = [
     (
         "describe it in an Organization document in an administrator's file, or",
@@ -27,16 +25,15 @@ const WORDS: [(&str, &str); 9] = [
     ("` and apply", "`, and wait until that is applied"),
 ];
 
-/// What YAML calls what, and what JSON does.
+/// Terms of YAML, and those of JSON.
 const NAMES: [(&str, &str); 2] =
     [("a mapping of keys and values", "an object"), ("found a mapping", "found an object")];
 
-/// What is wrong, in words for who sends JSON. What they sent themselves is quoted as it is.
+/// The message in terms of JSON. Text that quotes the caller's input is kept.
 pub fn detail(problem: &Problem) -> String {
     replaced(&problem.message, &NAMES)
 }
 
-/// What to do next.
 pub fn hint(problem: &Problem, field: Option<&str>) -> Option<String> {
     let hint = problem.hint.as_deref()?;
     let name = field.and_then(|pointer| pointer.rsplit('/').next()).unwrap_or("the field");
@@ -63,7 +60,7 @@ fn replaced(text: &str, words: &[(&str, &str)]) -> String {
     words.iter().fold(text.to_owned(), |text, (of_files, ours)| text.replace(of_files, ours))
 }
 
-/// A field with its value, which stands in a file as `name: value`, as it is sent. Anything else stays as it is.
+/// Rewrites `name: value`, the form in a file, as JSON. Any other text stays the same.
 fn pair(quoted: &str) -> String {
     let Some((name, value)) = quoted.split_once(": ") else { return quoted.to_owned() };
     if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_') {

@@ -1,55 +1,51 @@
-//! An edit of a tree, with its file as it is in this moment, and whether it may be made.
+//! Decides on an edit of a tree, with its file as it is now, and checks the result.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::Known;
-use super::draft::{self, Basis, Draft, etag};
-use super::judge::{Ails, Edited};
-use super::refused::{Refused, unreadable_state};
-use super::scope::Scope;
-use super::wish::{What, Wish, Written};
-use crate::api::desk::Made;
-use crate::catalog::{self, Neighbours, Recorded, Records, Secrets};
+use super::ResolvedTree;
+use super::draft::{self, DraftEdit, EditBasis, etag};
+use super::judge::{Edited, KnownProblems};
+use super::refused::{WriteRefusal, unreadable_state};
+use super::scope::JudgedPart;
+use super::write_request::{WriteAction, WriteRequest, WriteResult};
+use crate::api::request_queue::CurrentPlan;
+use crate::catalog::{self, Recorded, Records, RelatedOrganizations, Secrets};
 use crate::names::{Digest, SpecPath};
 use crate::problem::{Location, Origin, Problem};
-use crate::source::Edit;
+use crate::source::FileEdit;
 use crate::spec::Documents;
 
-/// A file's bytes as they are now; none where there is none.
-pub type Read<'a> = &'a dyn Fn(&SpecPath) -> Result<Option<Vec<u8>>, Refused>;
+/// Reads a file's present bytes; `None` if there is no such file.
+pub type Read<'a> = &'a dyn Fn(&SpecPath) -> Result<Option<Vec<u8>>, WriteRefusal>;
 
-/// An edit that may be made.
-pub struct Attempt {
-    /// What it makes of the resource.
-    pub written: Written,
-    /// None where nothing changes.
-    pub edit: Option<Edit>,
-    /// The file as it was.
+/// An edit that passed all checks.
+pub struct CheckedEdit {
+    pub written: WriteResult,
+    /// `None` if nothing changes.
+    pub edit: Option<FileEdit>,
+    /// The file's bytes before the edit.
     pub before: Option<Vec<u8>>,
-    /// What was applied by then.
     pub records: Records,
-    /// The tree with the edit.
     pub documents: Arc<Documents>,
-    /// The part of it that it was judged by; none for the whole.
-    pub around: Option<Neighbours>,
-    /// What is wrong with that.
-    pub ails: Ails,
+    /// The part of the tree that was checked; `None` for the whole.
+    pub around: Option<RelatedOrganizations>,
+    pub ails: KnownProblems,
 }
 
-/// Decides on an edit of a tree, and checks the tree with it.
+/// Decides on an edit of a tree, and checks the edited tree.
 ///
 /// # Errors
-/// When it may not be made.
+/// When the edit is not allowed.
 pub fn attempt(
-    made: &Made,
-    wish: &Wish,
+    made: &CurrentPlan,
+    wish: &WriteRequest,
     mut tree: Arc<Documents>,
     read: Read<'_>,
-    known: Option<&Known>,
-) -> Result<Attempt, Refused> {
+    known: Option<&ResolvedTree>,
+) -> Result<CheckedEdit, WriteRefusal> {
     let (installation, checked) = (&made.installation, &made.round.checked);
     let key = &wish.key;
     let recorded = recorded(made)?;
@@ -64,28 +60,33 @@ pub fn attempt(
     let keyring = installation.secrets.keyring();
     let secrets = installation.secrets.open_changed(&tree, &made.documents, &checked.secrets);
     let may_be_plain = tree.commit.is_none() || installation.config.secrets.allow_plain_in_git;
-    let basis =
-        Basis { documents: &tree, recorded: &recorded, secrets: &secrets, keyring: &keyring, may_be_plain };
-    let Draft { text: new, message } = basis.draft(wish, &path, text)?;
+    let basis = EditBasis {
+        documents: &tree,
+        recorded: &recorded,
+        secrets: &secrets,
+        keyring: &keyring,
+        may_be_plain,
+    };
+    let DraftEdit { text: new, message } = basis.draft(wish, &path, text)?;
     let content = new.clone().map(String::into_bytes);
     let documents = Arc::new(tree.with_files(&[(path.clone(), content.clone())], None));
     let now = Timestamp::now();
-    let scope = Scope::of(wish, &tree, &recorded);
+    let scope = JudgedPart::of(wish, &tree, &recorded);
     let resolve = |documents: &Documents, secrets: &Secrets| {
         let config = &installation.config;
         scope.resolve(documents, |part, recorded| catalog::resolve(part, recorded, secrets, config, now))
     };
     let is_planned = matches!(recorded, Cow::Borrowed(_)) && tree.has_files_of(&made.documents);
-    let is_known = |known: &&Known| {
+    let is_known = |known: &&ResolvedTree| {
         Arc::ptr_eq(&known.round, &made.round)
             && known.records == recorded.resources
             && scope.is_within(known.around.as_ref())
             && tree.has_files_of(&known.documents)
     };
     let ails = match known.filter(is_known) {
-        _ if is_planned => Ails::of(&checked.catalog),
+        _ if is_planned => KnownProblems::of(&checked.catalog),
         Some(known) => known.ails.clone(),
-        None => Ails::of(&resolve(&tree, &secrets)),
+        None => KnownProblems::of(&resolve(&tree, &secrets)),
     };
     let was =
         tree.files.get(&path).and_then(|file| file.documents.iter().find(|document| document.key == *key));
@@ -100,15 +101,15 @@ pub fn attempt(
         text: new.as_deref(),
     };
     let warnings = edited.judge(wish)?;
-    if !matches!(wish.what, What::Delete) {
+    if !matches!(wish.what, WriteAction::Delete) {
         edited.is_done((made, &scope.recorded, now), wish, || resolve(&tree, &secrets))?;
     }
-    let ails = Ails::of(&catalog);
+    let ails = KnownProblems::of(&catalog);
     let document =
         documents.files.get(&path).and_then(|file| file.documents.iter().find(|it| it.key == *key));
-    let is_gone = matches!(wish.what, What::Delete);
+    let is_gone = matches!(wish.what, WriteAction::Delete);
     let origin = document.or(was).map(|document| document.origin.clone());
-    let written = Written {
+    let written = WriteResult {
         key: key.clone(),
         id: recorded.id_of(key),
         resource: catalog.resources.remove(key).filter(|_| !is_gone).map(Arc::new),
@@ -118,19 +119,19 @@ pub fn attempt(
         commit: None,
         warnings,
         is_new: content != before,
-        is_created: matches!(wish.what, What::Create(_)),
-        // As answers write it.
+        is_created: matches!(wish.what, WriteAction::Create(_)),
+        // Truncated to microseconds, as answers print it.
         at: Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now),
         message,
     };
-    let edit = written.is_new.then_some(Edit { path, content });
+    let edit = written.is_new.then_some(FileEdit { path, content });
     let records = recorded.resources.clone();
-    Ok(Attempt { written, edit, before, records, documents, around: scope.around, ails })
+    Ok(CheckedEdit { written, edit, before, records, documents, around: scope.around, ails })
 }
 
-/// What is recorded. A plan's is as good as that of now, unless something was applied since: whatever it is about, it may take
-/// the room that is left.
-fn recorded(made: &Made) -> Result<Cow<'_, Recorded>, Refused> {
+/// The current record. The plan's copy is used if it is equal; anything applied since, on whatever resource,
+/// may have used up capacity.
+fn recorded(made: &CurrentPlan) -> Result<Cow<'_, Recorded>, WriteRefusal> {
     let of_plan = &made.round.checked.recorded;
     let Some(state) = made.installation.state.as_deref() else { return Ok(Cow::Borrowed(of_plan)) };
     let recorded = state.recorded_resources().map_err(unreadable_state)?;
@@ -141,10 +142,10 @@ fn recorded(made: &Made) -> Result<Cow<'_, Recorded>, Refused> {
     Ok(Cow::Owned(Recorded { remembered_ids, removed, ..recorded }))
 }
 
-fn text<'b>(path: &SpecPath, bytes: Option<&'b [u8]>) -> Result<Option<&'b str>, Refused> {
+fn text<'b>(path: &SpecPath, bytes: Option<&'b [u8]>) -> Result<Option<&'b str>, WriteRefusal> {
     bytes.map(std::str::from_utf8).transpose().map_err(|_| {
         let problem = Problem::error("edit-unreadable", "the file is left as it is: it is not UTF-8 text");
         let problem = problem.at(Location::file(path.clone()), "").hint("save the file as UTF-8");
-        Refused::Edit(Box::new(problem))
+        WriteRefusal::Edit(Box::new(problem))
     })
 }

@@ -1,57 +1,52 @@
-//! From the body of a call to what a document is to say: nothing that the caller left as it was is written otherwise.
+//! Computes the new document from the body of a call. What the caller left unchanged keeps its written form.
 
 use secrecy::SecretString;
 use serde_json::{Map, Value, json};
 
 use super::advice::{HOW_NEW_SECRETS, HOW_SECRETS};
-use super::refused::{Fault, Refused};
-use super::wish::{What, Wish};
+use super::refused::{WriteFault, WriteRefusal};
+use super::write_request::{WriteAction, WriteRequest};
 use crate::interface;
 use crate::names::{Domain, Identifier, Kind, ResourceKey};
-use crate::problem::plain;
+use crate::problem::quote_untrusted;
 use crate::spec::{API_VERSION, BaseDomain, DnsProvider, HEADER, SECRET_FIELDS, SecretValue};
 
-/// The document as it stands.
 #[derive(Clone, Copy, Default)]
-pub struct Stands<'a> {
-    /// What it says as it is written; none where there is none.
+pub struct CurrentDocument<'a> {
+    /// As it is written; `None` if there is no document.
     pub written: Option<&'a Value>,
-    /// What callers are told that it says; none where it has mistakes.
+    /// As the API returns it; `None` if it is invalid.
     pub shown: Option<&'a Value>,
 }
 
-/// What a document is to say, but for its secrets.
+/// A new document, without its new secrets.
 #[derive(Debug)]
-pub struct Wanted {
-    /// The document, header included, with the secrets that stay as they are written.
+pub struct DesiredDocument {
+    /// Includes the header, and the secrets that stay, in their written form.
     pub document: Value,
-    /// The secrets that are new, each with its field and pointer, in the clear.
+    /// New secrets, in plain text.
     pub secrets: Vec<NewSecret>,
 }
 
-/// A secret that a caller gave.
 #[derive(Debug)]
 pub struct NewSecret {
-    /// The field.
     pub field: &'static str,
-    /// Where it stands.
     pub pointer: &'static str,
-    /// Its value.
     pub value: SecretString,
 }
 
-/// What a document is to say.
+/// Computes the new document.
 ///
 /// # Errors
-/// With everything that can be told to be wrong without reading the document.
-pub fn wanted(wish: &Wish, stands: Stands<'_>) -> Result<Wanted, Refused> {
-    let Wish { key, what, .. } = wish;
+/// With all mistakes that can be found without parsing the document.
+pub fn wanted(wish: &WriteRequest, stands: CurrentDocument<'_>) -> Result<DesiredDocument, WriteRefusal> {
+    let WriteRequest { key, what, .. } = wish;
     let body = match what {
-        What::Create(body) | What::Replace(body) | What::Patch(body) => body,
-        What::Delete => &Value::Null,
+        WriteAction::Create(body) | WriteAction::Replace(body) | WriteAction::Patch(body) => body,
+        WriteAction::Delete => &Value::Null,
     };
     let Value::Object(fields) = body else {
-        return Err(Refused::Malformed("the body is no JSON object".to_owned()));
+        return Err(WriteRefusal::Malformed("the body is no JSON object".to_owned()));
     };
     let mut fields = fields.clone();
     let mut faults = header(&fields);
@@ -59,17 +54,17 @@ pub fn wanted(wish: &Wish, stands: Stands<'_>) -> Result<Wanted, Refused> {
     faults.extend(outputs(wish, &mut fields));
     faults.extend(identity(key, &fields, stands));
     let mut body = Value::Object(fields);
-    let is_patch = matches!(what, What::Patch(_));
+    let is_patch = matches!(what, WriteAction::Patch(_));
     let mut secrets = Vec::new();
     for (_, field, pointer) in SECRET_FIELDS.into_iter().filter(|(kind, ..)| *kind == key.kind) {
         let written = stands.written.and_then(|written| written.pointer(pointer));
         match secret(take(&mut body, pointer), written, is_patch) {
             Ok(secret) => secrets.push((field, pointer, secret)),
-            Err(why) => faults.push(Fault::at(pointer, format!("`{field}` {why}"), how_secrets(what))),
+            Err(why) => faults.push(WriteFault::at(pointer, format!("`{field}` {why}"), how_secrets(what))),
         }
     }
     if !faults.is_empty() {
-        return Err(Refused::Invalid(faults));
+        return Err(WriteRefusal::Invalid(faults));
     }
     let document = match is_patch {
         true => patched(stands.written, stands.shown, &body),
@@ -80,25 +75,29 @@ pub fn wanted(wish: &Wish, stands: Stands<'_>) -> Result<Wanted, Refused> {
     let mut new = Vec::new();
     for (field, pointer, secret) in secrets {
         match secret {
-            Secret::Stays => {
+            SecretChange::Stays => {
                 if let Some(written) = stands.written.and_then(|written| written.pointer(pointer)) {
                     put(&mut document, pointer, written.clone());
                 }
             }
-            Secret::Goes => drop(take(&mut document, pointer)),
-            Secret::New(value) => new.push(NewSecret { field, pointer, value }),
+            SecretChange::Goes => drop(take(&mut document, pointer)),
+            SecretChange::New(value) => new.push(NewSecret { field, pointer, value }),
         }
     }
-    Ok(Wanted { document, secrets: new })
+    Ok(DesiredDocument { document, secrets: new })
 }
 
-/// The key of what a call wants to be made. The organization may be named by the path, by the body, or by both.
+/// The key of a resource to create. The path, the body or both may name the organization.
 ///
 /// # Errors
-/// When the body doesn't say which resource it is.
-pub fn key_of(kind: Kind, organization: Option<&Identifier>, body: &Value) -> Result<ResourceKey, Refused> {
+/// When the body doesn't identify the resource.
+pub fn key_of(
+    kind: Kind,
+    organization: Option<&Identifier>,
+    body: &Value,
+) -> Result<ResourceKey, WriteRefusal> {
     let Value::Object(fields) = body else {
-        return Err(Refused::Malformed("the body is no JSON object".to_owned()));
+        return Err(WriteRefusal::Malformed("the body is no JSON object".to_owned()));
     };
     let text = |name: &str| fields.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     let missing = |name: &str| {
@@ -106,10 +105,10 @@ pub fn key_of(kind: Kind, organization: Option<&Identifier>, body: &Value) -> Re
         let why = if is_given { "is no string" } else { "is missing" };
         invalid(format!("/{name}"), format!("`{name}` {why}"), "give it as a string")
     };
-    let named = |name: &str| -> Result<Identifier, Refused> {
+    let named = |name: &str| -> Result<Identifier, WriteRefusal> {
         let text = text(name).ok_or_else(|| missing(name))?;
         text.parse().map_err(|_| {
-            let why = format!("`{name}`: `{}` is not {}", plain(text), Identifier::EXPECTED);
+            let why = format!("`{name}`: `{}` is not {}", quote_untrusted(text), Identifier::EXPECTED);
             invalid(format!("/{name}"), why, "choose another name")
         })
     };
@@ -126,27 +125,26 @@ pub fn key_of(kind: Kind, organization: Option<&Identifier>, body: &Value) -> Re
     let given = text("domain").ok_or_else(|| missing("domain"))?;
     let derived = derived(&organization, given, fields.get("dns_provider"));
     let derived = derived.ok_or_else(|| {
-        let why = format!("`domain`: `{}` is not {}", plain(given), Domain::EXPECTED);
+        let why = format!("`domain`: `{}` is not {}", quote_untrusted(given), Domain::EXPECTED);
         invalid("/domain", why, "give the domain whose subdomains are the addresses of clusters")
     })?;
     Ok(ResourceKey::new(kind, &organization, derived.as_str()))
 }
 
-/// How secrets are given.
-pub fn how_secrets(what: &What) -> &'static str {
-    if matches!(what, What::Create(_)) { HOW_NEW_SECRETS } else { HOW_SECRETS }
+pub fn how_secrets(what: &WriteAction) -> &'static str {
+    if matches!(what, WriteAction::Create(_)) { HOW_NEW_SECRETS } else { HOW_SECRETS }
 }
 
-fn invalid(pointer: impl Into<String>, detail: impl Into<String>, hint: impl Into<String>) -> Refused {
-    Refused::Invalid(vec![Fault::at(pointer, detail, hint)])
+fn invalid(pointer: impl Into<String>, detail: impl Into<String>, hint: impl Into<String>) -> WriteRefusal {
+    WriteRefusal::Invalid(vec![WriteFault::at(pointer, detail, hint)])
 }
 
-/// What only a file says.
-fn header(fields: &Map<String, Value>) -> Vec<Fault> {
+/// Refuses header fields, which only files have.
+fn header(fields: &Map<String, Value>) -> Vec<WriteFault> {
     let given = HEADER.into_iter().filter(|name| fields.contains_key(*name));
     given
         .map(|name| {
-            Fault::at(
+            WriteFault::at(
                 format!("/{name}"),
                 format!("`{name}` is for files, and says nothing here"),
                 "leave it out",
@@ -155,11 +153,10 @@ fn header(fields: &Map<String, Value>) -> Vec<Fault> {
         .collect()
 }
 
-/// How deep anything may be nested: no document is that deep, and beyond some depth no file can be read.
+/// The deepest nesting of a body. Real documents stay well below, and the parser of files has a limit, too.
 const DEEPEST: usize = 32;
 
-/// What is nested deeper than any document.
-fn too_deep(fields: &Map<String, Value>) -> Vec<Fault> {
+fn too_deep(fields: &Map<String, Value>) -> Vec<WriteFault> {
     fn fits(value: &Value, depth: usize) -> bool {
         match value {
             _ if depth == 0 => false,
@@ -171,20 +168,21 @@ fn too_deep(fields: &Map<String, Value>) -> Vec<Fault> {
     let deep = fields.iter().filter(|(_, value)| !fits(value, DEEPEST));
     let fault = |(name, _): (&String, &Value)| {
         let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
-        let why = format!("`{}` is nested deeper than {DEEPEST} levels", plain(name));
-        Fault::at(pointer, why, "`/openapi.json` says what it takes")
+        let why = format!("`{}` is nested deeper than {DEEPEST} levels", quote_untrusted(name));
+        WriteFault::at(pointer, why, "`/openapi.json` says what it takes")
     };
     deep.map(fault).collect()
 }
 
-/// What a record says as long as the resource is there. The rest may be another between a read and what is put back after it.
+/// Output fields that never change. The others may have changed since the caller read the record that is now
+/// sent back.
 const FOR_LIFE: [&str; 2] = ["id", "created_at"];
 
-/// Takes out what records have and no spec gives, as long as it is what the record says. Who puts a whole record back
-/// doesn't mean to say how things are.
-fn outputs(wish: &Wish, fields: &mut Map<String, Value>) -> Vec<Fault> {
-    let Wish { key: ResourceKey { kind, .. }, what, record, .. } = wish;
-    let is_whole = matches!(what, What::Replace(_));
+/// Removes output fields, which no spec has, if they equal the record's. In a whole record that is sent back,
+/// outdated values are accepted, too: the caller doesn't mean to set them.
+fn outputs(wish: &WriteRequest, fields: &mut Map<String, Value>) -> Vec<WriteFault> {
+    let WriteRequest { key: ResourceKey { kind, .. }, what, record, .. } = wish;
+    let is_whole = matches!(what, WriteAction::Replace(_));
     let mut faults = Vec::new();
     for name in interface::output_fields(*kind) {
         let Some(given) = fields.remove(name) else { continue };
@@ -195,27 +193,31 @@ fn outputs(wish: &Wish, fields: &mut Map<String, Value>) -> Vec<Fault> {
         }
         let detail = format!("`{name}` is told by Streamfleet and can't be set");
         let hint = match what {
-            What::Create(_) => "leave it out",
+            WriteAction::Create(_) => "leave it out",
             _ => "leave it out, or give it back as it was read",
         };
-        faults.push(Fault::at(format!("/{name}"), detail, hint));
+        faults.push(WriteFault::at(format!("/{name}"), detail, hint));
     }
     faults
 }
 
-/// Whether the body says of which resource it is, and of another than its path does.
-fn identity(key: &ResourceKey, fields: &Map<String, Value>, stands: Stands<'_>) -> Vec<Fault> {
+/// Refuses a body that names another resource than its path.
+fn identity(key: &ResourceKey, fields: &Map<String, Value>, stands: CurrentDocument<'_>) -> Vec<WriteFault> {
     let mut faults = Vec::new();
     let mut differs = |name: &str, ours: &str| {
         let why = match fields.get(name) {
             None => return,
             Some(Value::String(given)) if given == ours => return,
             Some(Value::String(given)) => {
-                format!("`{name}` is `{}`, and the path names `{ours}`", plain(given))
+                format!("`{name}` is `{}`, and the path names `{ours}`", quote_untrusted(given))
             }
             Some(_) => format!("`{name}` has to be `{ours}`, as the path names it"),
         };
-        faults.push(Fault::at(format!("/{name}"), why, "give the one that the path names, or leave it out"));
+        faults.push(WriteFault::at(
+            format!("/{name}"),
+            why,
+            "give the one that the path names, or leave it out",
+        ));
     };
     if key.kind != Kind::Organization {
         differs("organization", key.organization.as_str());
@@ -240,7 +242,7 @@ fn identity(key: &ResourceKey, fields: &Map<String, Value>, stands: Stands<'_>) 
     faults
 }
 
-/// The domain that clusters use; none where the submitted one is none.
+/// The domain that clusters use; `None` if the submitted one is invalid.
 fn derived(organization: &Identifier, submitted: &str, provider: Option<&Value>) -> Option<Domain> {
     let provider = provider.filter(|provider| !provider.is_null() && *provider != "");
     let provider: DnsProvider = match provider {
@@ -250,23 +252,26 @@ fn derived(organization: &Identifier, submitted: &str, provider: Option<&Value>)
     BaseDomain::derive(organization, &submitted.parse().ok()?, provider)
 }
 
-/// What becomes of a secret.
-enum Secret {
+enum SecretChange {
     Stays,
     Goes,
     New(SecretString),
 }
 
-/// What becomes of a secret by what the body says of it; otherwise why it can't, as the end of a sentence. Where a secret is
-/// found, only files say: a caller would have this host's files and variables read.
-fn secret(given: Option<Value>, written: Option<&Value>, is_patch: bool) -> Result<Secret, &'static str> {
+/// What a body says about a secret; the error is the end of a sentence. Only files may say where a secret is
+/// found: a caller could otherwise have this host's files and variables read.
+fn secret(
+    given: Option<Value>,
+    written: Option<&Value>,
+    is_patch: bool,
+) -> Result<SecretChange, &'static str> {
     match given {
-        Some(given) if written == Some(&given) && given.is_object() => Ok(Secret::Stays),
-        Some(Value::String(text)) if !text.is_empty() => Ok(Secret::New(SecretString::from(text))),
-        Some(Value::Null | Value::String(_)) if is_patch => Ok(Secret::Goes),
-        None | Some(Value::Null | Value::String(_)) => Ok(Secret::Stays),
+        Some(given) if written == Some(&given) && given.is_object() => Ok(SecretChange::Stays),
+        Some(Value::String(text)) if !text.is_empty() => Ok(SecretChange::New(SecretString::from(text))),
+        Some(Value::Null | Value::String(_)) if is_patch => Ok(SecretChange::Goes),
+        None | Some(Value::Null | Value::String(_)) => Ok(SecretChange::Stays),
         Some(given) if given == json!({"redacted": true}) => match written {
-            Some(_) => Ok(Secret::Stays),
+            Some(_) => Ok(SecretChange::Stays),
             None => Err("is redacted, and there is no value to keep"),
         },
         Some(Value::Object(given)) if SecretValue::FORMS.iter().any(|form| given.contains_key(*form)) => {
@@ -276,8 +281,8 @@ fn secret(given: Option<Value>, written: Option<&Value>, is_patch: bool) -> Resu
     }
 }
 
-/// What a document says once everything in it is replaced. What the body gives back as it was shown stays as it is written,
-/// or left out.
+/// The document after a replacement. Values that are sent back as they were shown keep their written form, or
+/// stay left out.
 fn replaced(written: Option<&Value>, shown: Option<&Value>, body: &Value) -> Option<Value> {
     match body {
         Value::Null => None,
@@ -288,14 +293,14 @@ fn replaced(written: Option<&Value>, shown: Option<&Value>, body: &Value) -> Opt
                 Some((name.clone(), value))
             };
             let object: Map<String, Value> = fields.iter().filter_map(replaced).collect();
-            // An object of nothing means that there is none.
+            // An empty object means that there is none.
             (!object.is_empty() || written.is_some()).then_some(Value::Object(object))
         }
         body => Some(body.clone()),
     }
 }
 
-/// What a document says after a merge patch, as RFC 7396 has it. What the patch gives as it was shown stays as it is written.
+/// The document after a merge patch (RFC 7396). Values that equal what was shown keep their written form.
 fn patched(written: Option<&Value>, shown: Option<&Value>, patch: &Value) -> Option<Value> {
     match patch {
         Value::Null => None,
@@ -308,7 +313,7 @@ fn patched(written: Option<&Value>, shown: Option<&Value>, patch: &Value) -> Opt
                     None => drop(object.remove(name)),
                 }
             }
-            // So does one of which everything is taken.
+            // An object that loses all its shown fields is removed, too.
             let is_taken = |name: &String| fields.get(name).is_some_and(Value::is_null);
             let shown = shown.and_then(Value::as_object).filter(|shown| !shown.is_empty());
             let stays = written.is_some() && !shown.is_some_and(|shown| shown.keys().all(is_taken));
@@ -322,7 +327,7 @@ fn inner<'v>(value: Option<&'v Value>, name: &str) -> Option<&'v Value> {
     value.and_then(|value| value.get(name))
 }
 
-/// Gives a document its header, and what of its identity was left to the path.
+/// Adds the header, and the identifying fields that only the path gives.
 fn complete(document: &mut Value, key: &ResourceKey, written: Option<&Value>) {
     let Value::Object(fields) = document else { return };
     fields.insert("apiVersion".to_owned(), written_or(written, "apiVersion", API_VERSION));
@@ -340,13 +345,12 @@ fn written_or(written: Option<&Value>, name: &str, ours: &str) -> Value {
     inner(written, name).cloned().unwrap_or_else(|| json!(ours))
 }
 
-/// Takes a value out of a document.
 fn take(document: &mut Value, pointer: &str) -> Option<Value> {
     let (outer, name) = pointer.rsplit_once('/')?;
     document.pointer_mut(outer)?.as_object_mut()?.remove(name)
 }
 
-/// Puts a value into a document, with the objects around it.
+/// Inserts a value, and any missing objects around it.
 pub fn put(document: &mut Value, pointer: &str, value: Value) {
     let mut here = document;
     for name in pointer.split('/').skip(1) {

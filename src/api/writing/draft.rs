@@ -1,59 +1,52 @@
-//! One edit of one file, decided on a tree as it is.
+//! Decides on the edit of one file, within a given tree.
 
 use secrecy::ExposeSecret as _;
 use serde_json::Value;
 
-use super::body::{self, NewSecret, Stands};
+use super::body::{self, CurrentDocument, NewSecret};
 use super::message::message;
-use super::refused::{Fault, Guard, Refused};
-use super::wish::{What, Wish};
-use crate::catalog::{OpenedSecret, Owners, Recorded, RecordedResource, Secrets};
+use super::refused::{Guard, WriteFault, WriteRefusal};
+use super::write_request::{WriteAction, WriteRequest};
+use crate::catalog::{FolderOwners, OpenedSecret, Recorded, RecordedResource, Secrets};
 use crate::interface;
 use crate::names::{Digest, Domain, Identifier, Kind, ResourceKey, SecretRef, SpecPath};
 use crate::problem::{Location, Problem};
 use crate::secret::{self, Keyring};
-use crate::spec::edit::{self, Reason, Refusal};
+use crate::spec::edit::{self, EditRefusal, RefusalReason};
 use crate::spec::{Document, Documents, Safeguards, Spec};
 
-/// The fields of an organization that limit it, which only super users may change.
+/// Fields that limit an organization. Only super users may change them.
 const LIMITS: [&str; 2] = ["quotas", "domains"];
 
-/// Whether somebody who is no super user may change who the members of an organization are.
+/// Whether any member is left who may change the members without being a super user.
 fn has_admin(organization: &Value) -> bool {
     let members = organization.get("members").and_then(Value::as_array);
     members.is_some_and(|members| members.iter().any(|member| member["role"] == "admin"))
 }
 
-/// An edit of a file that was not made yet.
 #[derive(Debug)]
-pub struct Draft {
-    /// The text of the file as it would be; none where it goes.
+pub struct DraftEdit {
+    /// The file's new text; `None` if the file is removed.
     pub text: Option<String>,
-    /// What is done, as a commit says it.
     pub message: String,
 }
 
-/// What an edit is decided on.
-pub struct Basis<'a> {
-    /// The tree as it is now.
+pub struct EditBasis<'a> {
     pub documents: &'a Documents,
-    /// What is recorded.
     pub recorded: &'a Recorded,
-    /// The tree's secrets.
     pub secrets: &'a Secrets,
-    /// What secrets are sealed with.
     pub keyring: &'a Keyring,
-    /// Whether a secret may stand in the clear where the tree is kept.
+    /// Whether secrets may be in plain text where the tree is kept.
     pub may_be_plain: bool,
 }
 
-/// The tag of what a document says. A secret is in it by its keyed fingerprint alone, or by its sealed form where it can't be
-/// opened here.
+/// The tag of a document. A secret enters it only by its keyed fingerprint, or in its sealed form if it can't
+/// be opened here.
 pub fn etag(document: &Document, secrets: &Secrets) -> Digest {
     let trace = |(field, _): (&'static str, &_)| {
         let reference = SecretRef { resource: document.key.clone(), field: field.to_owned() };
         let mark = match secrets.opened.get(&reference) {
-            Some(OpenedSecret::Value { mark, .. } | OpenedSecret::Opaque { mark, .. }) => Some(mark),
+            Some(OpenedSecret::Value { mark, .. } | OpenedSecret::Unavailable { mark, .. }) => Some(mark),
             Some(OpenedSecret::Refused(_)) | None => None,
         };
         let trace = mark.and_then(|mark| {
@@ -65,14 +58,14 @@ pub fn etag(document: &Document, secrets: &Secrets) -> Digest {
     Digest::of_json(&serde_json::json!([document.key, document.spec.redacted(), secrets]))
 }
 
-/// The document that says what a resource is to be; none where none does, or more than one.
+/// The document of a resource; `None` if there is none, or more than one.
 pub fn find<'a>(documents: &'a Documents, recorded: &Recorded, key: &ResourceKey) -> Option<&'a Document> {
     let files = files(documents, recorded, key);
     let [path] = files.as_slice() else { return None };
     documents.files.get(*path)?.documents.iter().find(|document| document.key == *key)
 }
 
-/// The files that describe a resource and may.
+/// The files that describe a resource and are allowed to.
 fn files<'a>(documents: &'a Documents, recorded: &Recorded, key: &ResourceKey) -> Vec<&'a SpecPath> {
     let described = documents.files.iter().filter(|(_, file)| {
         file.documents.iter().any(|document| document.key == *key)
@@ -82,57 +75,63 @@ fn files<'a>(documents: &'a Documents, recorded: &Recorded, key: &ResourceKey) -
     if described.peek().is_none() {
         return Vec::new();
     }
-    let owners = Owners::of(documents, recorded);
+    let owners = FolderOwners::of(documents, recorded);
     described.filter(|path| owners.may_hold(path, key)).collect()
 }
 
-/// A file that can't be read and may describe a resource that is recorded; none where there is none, or its deletion has begun.
+/// An unreadable file that may describe a recorded resource; `None` if there is none, or if the resource is
+/// already being deleted.
 fn unreadable<'a>(documents: &'a Documents, recorded: &Recorded, key: &ResourceKey) -> Option<&'a SpecPath> {
     let record = recorded.resources.get(key).filter(|record| !record.deleting)?;
-    let owners = Owners::of(documents, recorded);
+    let owners = FolderOwners::of(documents, recorded);
     let broken = documents.files.iter().filter(|(_, file)| !file.unreadable.is_empty()).map(|(path, _)| path);
     let mut broken: Vec<&SpecPath> = broken.filter(|path| owners.may_hold(path, key)).collect();
-    // The one that it stood in is the likeliest.
+    // The file that described it last comes first.
     broken.sort_by_key(|path| record.path.as_ref() != Some(*path));
     broken.first().copied()
 }
 
-/// The file that a wish is about: where its resource is described, or is to be.
+/// The file that a write changes: the one that describes the resource, or a new one.
 ///
 /// # Errors
-/// When there is none, or one too many.
-pub fn file(wish: &Wish, documents: &Documents, recorded: &Recorded) -> Result<SpecPath, Refused> {
-    let Wish { key, what, .. } = wish;
+/// When no file describes the resource, or several do.
+pub fn file(
+    wish: &WriteRequest,
+    documents: &Documents,
+    recorded: &Recorded,
+) -> Result<SpecPath, WriteRefusal> {
+    let WriteRequest { key, what, .. } = wish;
     let described = files(documents, recorded, key);
     if let Some(path) = described.is_empty().then(|| unreadable(documents, recorded, key)).flatten() {
         let problem =
             Problem::error("edit-unreadable", format!("{key} may be described in a file that can't be read"));
         let problem = problem.at(Location::file(path.clone()), "");
-        return Err(Refused::Edit(Box::new(problem.hint("mend the file first, by hand"))));
+        return Err(WriteRefusal::Edit(Box::new(problem.hint("mend the file first, by hand"))));
     }
     match (what, described.as_slice()) {
-        // As long as its deletion hasn't begun, it can be taken back.
-        (What::Create(_), []) if recorded.resources.get(key).is_some_and(|record| record.deleting) => {
-            Err(Refused::Exists { key: key.clone(), is_going: true })
+        // A deletion can be taken back until it has begun.
+        (WriteAction::Create(_), []) if recorded.resources.get(key).is_some_and(|record| record.deleting) => {
+            Err(WriteRefusal::Exists { key: key.clone(), is_going: true })
         }
-        (What::Create(_), []) => new_file(key),
-        (What::Create(_), _) => Err(Refused::Exists { key: key.clone(), is_going: false }),
-        (_, []) => Err(Refused::NotThere(key.clone())),
+        (WriteAction::Create(_), []) => new_file(key),
+        (WriteAction::Create(_), _) => Err(WriteRefusal::Exists { key: key.clone(), is_going: false }),
+        (_, []) => Err(WriteRefusal::NotThere(key.clone())),
         (_, [path]) => Ok((*path).clone()),
         (_, [first, second, ..]) => {
             let problem =
                 Problem::error("edit-twice", format!("{key} is described twice, in {first} and {second}"));
             let problem = problem.at(Location::file((*first).clone()), "");
-            Err(Refused::Edit(Box::new(problem.hint("remove one of the two"))))
+            Err(WriteRefusal::Edit(Box::new(problem.hint("remove one of the two"))))
         }
     }
 }
 
-/// Where what the API makes is written. An organization is the administrators' to describe.
-fn new_file(key: &ResourceKey) -> Result<SpecPath, Refused> {
+/// The file for a new resource. Organizations go to the top level of the tree, which belongs to the
+/// administrators.
+fn new_file(key: &ResourceKey) -> Result<SpecPath, WriteRefusal> {
     let invalid = |field: &str, expected: &str| {
-        let why = format!("`{}` is not {expected}", crate::problem::plain(&key.name));
-        Refused::Invalid(vec![Fault::at(format!("/{field}"), why, "choose another name")])
+        let why = format!("`{}` is not {expected}", crate::problem::quote_untrusted(&key.name));
+        WriteRefusal::Invalid(vec![WriteFault::at(format!("/{field}"), why, "choose another name")])
     };
     match key.kind {
         Kind::BaseDomain if key.name.parse::<Domain>().is_err() => {
@@ -151,64 +150,71 @@ fn new_file(key: &ResourceKey) -> Result<SpecPath, Refused> {
     path.parse().map_err(|_| invalid("identifier", Identifier::EXPECTED))
 }
 
-impl Basis<'_> {
-    /// What a wish makes of a file with this text; none where there is no such file.
+impl EditBasis<'_> {
+    /// Computes the edit of a file with this text; `None` as text stands for a missing file.
     ///
     /// # Errors
-    /// When it can't be made of it.
-    pub fn draft(&self, wish: &Wish, path: &SpecPath, text: Option<&str>) -> Result<Draft, Refused> {
-        let Wish { key, what, if_match, .. } = wish;
+    /// When the edit is refused.
+    pub fn draft(
+        &self,
+        wish: &WriteRequest,
+        path: &SpecPath,
+        text: Option<&str>,
+    ) -> Result<DraftEdit, WriteRefusal> {
+        let WriteRequest { key, what, if_match, .. } = wish;
         let document = self.document(path, key);
         if let Some(expected) = if_match {
             let now = document.map(|document| etag(document, self.secrets));
             if !expected.allow(now.as_ref()) {
-                return Err(Refused::Stale { now });
+                return Err(WriteRefusal::Stale { now });
             }
         }
-        let refused = |refusal: Refusal| match text {
-            Some(text) => Refused::Edit(Box::new(refusal.problem(path, text))),
+        let refused = |refusal: EditRefusal| match text {
+            Some(text) => WriteRefusal::Edit(Box::new(refusal.problem(path, text))),
             None => {
                 let (why, hint) = match refusal.reason {
-                    Reason::TooLong => ("it would be a file of more than 1 MiB", "say it in fewer words"),
+                    RefusalReason::TooLong => {
+                        ("it would be a file of more than 1 MiB", "say it in fewer words")
+                    }
                     _ => (
                         "this can't be written as a file that says the same",
                         "leave out numbers and characters that no other program reads",
                     ),
                 };
-                Refused::Invalid(vec![Fault::at("", why, hint)])
+                WriteRefusal::Invalid(vec![WriteFault::at("", why, hint)])
             }
         };
-        if matches!(what, What::Delete) {
-            let text = text.ok_or_else(|| Refused::NotThere(key.clone()))?;
+        if matches!(what, WriteAction::Delete) {
+            let text = text.ok_or_else(|| WriteRefusal::NotThere(key.clone()))?;
             let written = edit::read(text, key).map_err(refused)?;
             self.may_go(key, document, &written)?;
-            return Ok(Draft {
+            return Ok(DraftEdit {
                 text: edit::remove(text, key).map_err(refused)?,
                 message: message(key, what, None, None),
             });
         }
-        if matches!(what, What::Create(_)) {
-            let mut wanted = body::wanted(wish, Stands::default())?;
+        if matches!(what, WriteAction::Create(_)) {
+            let mut wanted = body::wanted(wish, CurrentDocument::default())?;
             self.seal(key, &mut wanted.document, wanted.secrets)?;
             let text = match text {
                 Some(text) => edit::append(text, &wanted.document),
                 None => edit::write(&wanted.document),
             };
             let message = message(key, what, None, Some(&wanted.document));
-            return Ok(Draft { text: Some(text.map_err(refused)?), message });
+            return Ok(DraftEdit { text: Some(text.map_err(refused)?), message });
         }
-        let text = text.ok_or_else(|| Refused::NotThere(key.clone()))?;
+        let text = text.ok_or_else(|| WriteRefusal::NotThere(key.clone()))?;
         let written = edit::read(text, key).map_err(refused)?;
         let shown = document.map(|document| Value::Object(interface::spec_fields(&document.spec)));
-        let stands = Stands { written: Some(&written), shown: shown.as_ref() };
+        let stands = CurrentDocument { written: Some(&written), shown: shown.as_ref() };
         let mut wanted = body::wanted(wish, stands)?;
         if key.kind == Kind::Organization && !wish.may_limit {
             let changed = |field: &&str| wanted.document.get(field) != written.get(field);
             if let Some(field) = LIMITS.into_iter().find(|field| changed(field)) {
-                return Err(Refused::Limits(field));
+                return Err(WriteRefusal::Limits(field));
             }
             if has_admin(&written) && !has_admin(&wanted.document) {
-                return Err(Refused::Invalid(vec![Fault::at(
+                return Err(WriteRefusal::Invalid(vec![WriteFault::at(
                     "/members",
                     format!("organization `{}` would have no admin any more", key.name),
                     "keep a member whose role is `admin`, or ask a super user",
@@ -218,14 +224,15 @@ impl Basis<'_> {
         let new = self.without_old(key, &written, &mut wanted.document, wanted.secrets);
         self.seal(key, &mut wanted.document, new)?;
         let message = message(key, what, Some(&written), Some(&wanted.document));
-        Ok(Draft { text: Some(edit::set(text, key, &wanted.document).map_err(refused)?), message })
+        Ok(DraftEdit { text: Some(edit::set(text, key, &wanted.document).map_err(refused)?), message })
     }
 
     fn document(&self, path: &SpecPath, key: &ResourceKey) -> Option<&Document> {
         self.documents.files.get(path)?.documents.iter().find(|document| document.key == *key)
     }
 
-    /// Keeps the written form of each secret that is given with the value that it has, unless it may not stay so.
+    /// Keeps the written form of secrets that are sent with their present value, unless plain text has to be
+    /// replaced.
     fn without_old(
         &self,
         key: &ResourceKey,
@@ -250,20 +257,31 @@ impl Basis<'_> {
         new
     }
 
-    /// Puts secrets into a document, sealed for their fields.
-    fn seal(&self, key: &ResourceKey, document: &mut Value, secrets: Vec<NewSecret>) -> Result<(), Refused> {
+    /// Seals secrets, each for its field, and inserts them.
+    fn seal(
+        &self,
+        key: &ResourceKey,
+        document: &mut Value,
+        secrets: Vec<NewSecret>,
+    ) -> Result<(), WriteRefusal> {
         for NewSecret { field, pointer, value } in secrets {
             let reference = SecretRef { resource: key.clone(), field: field.to_owned() };
             let sealed = secret::seal(&self.keyring.recipient(), &reference, &value);
-            let sealed = sealed
-                .map_err(|error| Refused::Invalid(vec![Fault::at(pointer, error.message, error.hint)]))?;
+            let sealed = sealed.map_err(|error| {
+                WriteRefusal::Invalid(vec![WriteFault::at(pointer, error.message, error.hint)])
+            })?;
             body::put(document, pointer, serde_json::json!({ "encrypted": sealed }));
         }
         Ok(())
     }
 
-    /// Whether a resource may be deleted, by what guards it and by what is on it.
-    fn may_go(&self, key: &ResourceKey, document: Option<&Document>, written: &Value) -> Result<(), Refused> {
+    /// Refuses to delete a resource that is protected, suspended or in use.
+    fn may_go(
+        &self,
+        key: &ResourceKey,
+        document: Option<&Document>,
+        written: &Value,
+    ) -> Result<(), WriteRefusal> {
         let asks = match document {
             Some(document) => Safeguards::of(&document.spec),
             None => Safeguards::of_invalid(key.kind, written),
@@ -280,13 +298,14 @@ impl Basis<'_> {
             () => None,
         };
         if let Some(by) = guard {
-            return Err(Refused::Protected { key: key.clone(), by });
+            return Err(WriteRefusal::Protected { key: key.clone(), by });
         }
         let by = self.on_it(key);
-        if by.is_empty() { Ok(()) } else { Err(Refused::NotEmpty { key: key.clone(), by }) }
+        if by.is_empty() { Ok(()) } else { Err(WriteRefusal::NotEmpty { key: key.clone(), by }) }
     }
 
-    /// What is on a resource, in the files or by the record: with its file gone too, all of it would look like a mistake.
+    /// The resources on this one, by the files or by the record. If its file disappeared along with theirs,
+    /// that would look like an accident.
     fn on_it(&self, key: &ResourceKey) -> Vec<ResourceKey> {
         let recorded = self.recorded.resources.iter().filter(|(other, record)| match key.kind {
             Kind::Organization => other.organization == key.organization && *other != key,

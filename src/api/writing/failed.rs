@@ -1,56 +1,55 @@
-//! What keeps from writing, in words for who called. Where specs are kept, and how that is reached, is for those who run this to
-//! know: that is logged.
+//! Failures to write, in words for the caller. Paths and remotes of the specs are for operators only, and go
+//! to the log.
 
 use std::io::{self, ErrorKind};
 use std::time::Duration;
 
-use super::refused::Refused;
+use super::refused::WriteRefusal;
 use crate::names::SpecPath;
 use crate::problem::{Location, Problem};
 use crate::source::SourceError;
-use crate::source::directory::write::NotWritten;
+use crate::source::directory::write::FileWriteError;
 use crate::source::git::GitError;
 use crate::source::git::write::WriteError;
 
-/// When to try again where the repository is away.
+/// The retry delay while the repository is unreachable.
 const AWAY: Duration = Duration::from_secs(10);
 
-/// When to try again where others were faster.
+/// The retry delay after a conflict with other writers.
 const OVERTAKEN: Duration = Duration::from_secs(1);
 
-/// A file that is left as it is.
-pub fn left(path: &SpecPath, code: &str, why: &str, hint: &str) -> Refused {
+pub fn left(path: &SpecPath, code: &str, why: &str, hint: &str) -> WriteRefusal {
     let problem = Problem::error(code, format!("the file is left as it is: {why}"));
-    Refused::Edit(Box::new(problem.at(Location::file(path.clone()), "").hint(hint)))
+    WriteRefusal::Edit(Box::new(problem.at(Location::file(path.clone()), "").hint(hint)))
 }
 
-impl From<NotWritten> for Refused {
-    fn from(error: NotWritten) -> Refused {
+impl From<FileWriteError> for WriteRefusal {
+    fn from(error: FileWriteError) -> WriteRefusal {
         let hint = error.hint();
         match &error {
-            NotWritten::Unreadable { path, why, .. } => left(path, "edit-unreadable", why, &hint),
-            NotWritten::Place { path, why } => left(path, "edit-place", why, &hint),
-            NotWritten::Changed { path } => {
+            FileWriteError::Unreadable { path, why, .. } => left(path, "edit-unreadable", why, &hint),
+            FileWriteError::Place { path, why } => left(path, "edit-place", why, &hint),
+            FileWriteError::Changed { path } => {
                 left(path, "edit-changed", "somebody else keeps changing it", &hint)
             }
-            NotWritten::Unsure { .. } => {
+            FileWriteError::Unsure { .. } => {
                 let why = error.to_string();
                 tracing::error!(%error, hint, "nobody knows whether what a call wrote outlasts a power cut");
-                Refused::Unsure { why, hint }
+                WriteRefusal::Unsure { why, hint }
             }
-            NotWritten::Kept { .. } => {
+            FileWriteError::Kept { .. } => {
                 let why = error.to_string();
                 tracing::error!(%error, hint, "what somebody saved while a call was written is beside its place");
-                Refused::Unsure { why, hint }
+                WriteRefusal::Unsure { why, hint }
             }
-            NotWritten::System { error: cause, .. } if is_closed(cause) => {
+            FileWriteError::System { error: cause, .. } if is_closed(cause) => {
                 tracing::warn!(%error, hint, "a call could not be written to the folder of the specs");
-                Refused::ReadOnly { why: without_host(&error), hint: "make the change in the file, or have the administrators of this installation let it be written".to_owned() }
+                WriteRefusal::ReadOnly { why: without_host(&error), hint: "make the change in the file, or have the administrators of this installation let it be written".to_owned() }
             }
-            NotWritten::System { .. } if error.is_full() => {
-                Refused::Disk { why: without_host(&error), hint, is_full: true }
+            FileWriteError::System { .. } if error.is_full() => {
+                WriteRefusal::Disk { why: without_host(&error), hint, is_full: true }
             }
-            NotWritten::System { path, .. } => {
+            FileWriteError::System { path, .. } => {
                 tracing::error!(%error, hint, "a call could not be written to the folder of the specs");
                 unusable(format!("`{path}` can't be read or written where the specs are"))
             }
@@ -58,26 +57,26 @@ impl From<NotWritten> for Refused {
     }
 }
 
-/// Why something isn't written. What is no answer of the system itself may name the path on this host.
-fn without_host(why: &NotWritten) -> String {
+/// The message, unless it could contain a path of this host. Errors of the operating system contain none.
+fn without_host(why: &FileWriteError) -> String {
     match why {
-        NotWritten::System { attempted, path, error } if error.raw_os_error().is_none() => {
+        FileWriteError::System { attempted, path, error } if error.raw_os_error().is_none() => {
             format!("cannot {attempted} `{path}` in the specs: {}", error.kind())
         }
         why => why.to_string(),
     }
 }
 
-/// Whether the system lets nobody write there, or not this process.
+/// Whether the file system refuses writes, to all or to this process.
 fn is_closed(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
 }
 
-/// The folder of the specs can't be read, as when it is away or others keep changing what is in it.
-pub fn unread(error: &SourceError) -> Refused {
+/// Maps a failed scan of the spec folder: it is missing, or others keep changing it.
+pub fn unread(error: &SourceError) -> WriteRefusal {
     tracing::warn!(%error, hint = error.hint(), "a call could not be written to the folder of the specs");
     match error {
-        SourceError::Changing { .. } => Refused::Away {
+        SourceError::Changing { .. } => WriteRefusal::Away {
             why: "others keep changing the specs, and nothing was written".to_owned(),
             hint: "try again when nothing writes to them any more".to_owned(),
             retry_after: OVERTAKEN,
@@ -86,23 +85,23 @@ pub fn unread(error: &SourceError) -> Refused {
     }
 }
 
-/// The folder of the specs is away, or its disk is.
-fn unusable(why: String) -> Refused {
-    Refused::Away {
+/// The spec folder, or its disk, is unavailable.
+fn unusable(why: String) -> WriteRefusal {
+    WriteRefusal::Away {
         why: format!("{why}, and nothing was written"),
         hint: "try again in a moment; the log of `streamfleet serve` says what keeps from it".to_owned(),
         retry_after: AWAY,
     }
 }
 
-/// When to try again where somebody has to mend the repository.
+/// The retry delay when an operator has to repair the repository.
 const MISSING: Duration = Duration::from_secs(60);
 
-/// The repository can't be reached, or has no such branch. Which one it is, and how it is reached, is for those who run this to know.
-pub fn away(error: &GitError) -> Refused {
+/// Maps a git failure: the remote is unreachable or lacks the branch. The details are for operators only.
+pub fn away(error: &GitError) -> WriteRefusal {
     tracing::warn!(%error, hint = error.hint(), "a call could not be written to the git repository");
     if matches!(error, GitError::NoBranch { .. }) {
-        return Refused::Away {
+        return WriteRefusal::Away {
             why: "the git repository of the specs has no such branch any more, and nothing was written"
                 .to_owned(),
             hint: "have the administrators of this installation push the branch again, or name another in the settings"
@@ -110,19 +109,19 @@ pub fn away(error: &GitError) -> Refused {
             retry_after: MISSING,
         };
     }
-    Refused::Away {
+    WriteRefusal::Away {
         why: "the git repository of the specs can't be reached, and nothing was written".to_owned(),
         hint: "try again in a moment; the log of `streamfleet serve` says what keeps from it".to_owned(),
         retry_after: AWAY,
     }
 }
 
-pub fn not_pushed(error: WriteError<Refused>) -> Refused {
+pub fn not_pushed(error: WriteError<WriteRefusal>) -> WriteRefusal {
     let told = error.hint();
     match error {
         WriteError::Edits(refused) => refused,
         WriteError::Away(error) => away(&error),
-        WriteError::Overtaken { .. } => Refused::Away {
+        WriteError::Overtaken { .. } => WriteRefusal::Away {
             why: "others pushed to the branch of the specs at the same time, and nothing was written"
                 .to_owned(),
             hint: "try again".to_owned(),
@@ -131,11 +130,11 @@ pub fn not_pushed(error: WriteError<Refused>) -> Refused {
         WriteError::Place { path, why } => {
             let why = format!("{path} {why}");
             let problem = Problem::error("edit-place", format!("the file is left as it is: {why}"));
-            Refused::Edit(Box::new(problem.hint(told.unwrap_or_default())))
+            WriteRefusal::Edit(Box::new(problem.hint(told.unwrap_or_default())))
         }
         error @ WriteError::Protected { .. } => {
             tracing::warn!(%error, hint = told, "a call could not be written to the git repository");
-            Refused::ReadOnly {
+            WriteRefusal::ReadOnly {
                 why:
                     "the branch of the specs takes no commits from here, so that calls can't change anything"
                         .to_owned(),
@@ -144,7 +143,7 @@ pub fn not_pushed(error: WriteError<Refused>) -> Refused {
         }
         error @ WriteError::Unsure { .. } => {
             tracing::error!(%error, hint = told, "nobody knows whether a call was written to the git repository");
-            Refused::Unsure {
+            WriteRefusal::Unsure {
                 why: "the git repository of the specs went away, and it is not known whether it took the change: it may still do so"
                     .to_owned(),
                 hint: "read it again in a minute, and repeat the change if it isn't there; nothing is written twice where \
@@ -154,7 +153,7 @@ pub fn not_pushed(error: WriteError<Refused>) -> Refused {
         }
         error @ WriteError::Unsigned => {
             tracing::warn!(%error, hint = told, "a call could not be written to the git repository");
-            Refused::ReadOnly {
+            WriteRefusal::ReadOnly {
                 why: "commits have to be signed, and `source.signing_key` names no key to do it with, so that calls can't \
                       change anything"
                     .to_owned(),
@@ -165,7 +164,7 @@ pub fn not_pushed(error: WriteError<Refused>) -> Refused {
         }
         error @ WriteError::Commit(_) => {
             tracing::error!(%error, hint = told, "a call could not be written to the git repository");
-            Refused::Disk {
+            WriteRefusal::Disk {
                 why: "no commit could be made of the change, and nothing was written".to_owned(),
                 hint: "the log of `streamfleet serve` says what keeps from it".to_owned(),
                 is_full: false,
@@ -180,11 +179,11 @@ mod tests {
 
     #[test]
     fn what_keeps_from_writing_is_told_without_where_the_specs_are_and_is_no_defect() {
-        let told = |refused: Refused| {
+        let told = |refused: WriteRefusal| {
             (refused.status(), refused.code(), format!("{refused}; {}", refused.hint().unwrap_or_default()))
         };
         let path: SpecPath = "acme.yaml".parse().unwrap();
-        let system = |error| NotWritten::System { attempted: "write", path: path.clone(), error };
+        let system = |error| FileWriteError::System { attempted: "write", path: path.clone(), error };
         let denied = io::Error::new(ErrorKind::PermissionDenied, "denied at path /srv/specs/x");
         let again = "try again in a moment; the log of `streamfleet serve` says what keeps from it";
         let cases = [

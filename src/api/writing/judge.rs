@@ -1,37 +1,34 @@
-//! Whether a tree with an edit may take the place of the one without: what was wrong before is no reason against it, and
-//! anything new that is wrong is.
+//! Judges an edited tree: the edit is refused if it adds a problem. Older problems don't count.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::advice;
 use super::body::how_secrets;
-use super::refused::{Fault, Refused, Shortage};
-use super::wish::{What, Wish};
+use super::refused::{Shortage, WriteFault, WriteRefusal};
+use super::write_request::{WriteAction, WriteRequest};
 use crate::catalog::{Catalog, Gauge, Hold};
 use crate::names::{Kind, ResourceKey, SpecPath};
 use crate::problem::{Origin, Problem};
 use crate::spec::edit::pointer_at;
 use crate::spec::{Documents, SECRET_FIELDS, Spec};
 
-/// What was wrong with a tree.
+/// The problems of a tree before an edit.
 #[derive(Debug, Clone, Default)]
-pub struct Ails {
-    /// The problems, each with how often there is one like it: lines move with an edit.
-    problems: BTreeMap<Kindred, usize>,
-    /// What waits, and for what.
+pub struct KnownProblems {
+    /// The number of problems of each kin; line numbers are left out since they shift with an edit.
+    problems: BTreeMap<ProblemKin, usize>,
     holds: BTreeMap<ResourceKey, Hold>,
 }
 
-/// What makes two problems the same one, wherever it stands in the file.
-pub(super) type Kindred = (Option<SpecPath>, String, String);
+/// The key by which problems count as equal, wherever they are in the file.
+pub(super) type ProblemKin = (Option<SpecPath>, String, String);
 
-pub(super) fn kindred(problem: &Problem) -> Kindred {
+pub(super) fn kindred(problem: &Problem) -> ProblemKin {
     let path = problem.location.as_ref().map(|location| location.path.clone());
     (path, problem.code.clone(), problem.message.clone())
 }
 
-impl Ails {
-    /// What is wrong with a tree.
+impl KnownProblems {
     pub fn of(catalog: &Catalog) -> Self {
         let mut problems = BTreeMap::new();
         for problem in &catalog.problems {
@@ -43,28 +40,23 @@ impl Ails {
     }
 }
 
-/// A tree with an edit.
 pub struct Edited<'a> {
-    /// What was wrong without it.
-    pub before: &'a Ails,
-    /// The resource's spec without it; none where there was none, or one with mistakes.
+    pub before: &'a KnownProblems,
+    /// The resource's spec before the edit; `None` if there was no valid one.
     pub was: Option<&'a Spec>,
-    /// The tree.
     pub documents: &'a Documents,
-    /// The tree, resolved.
     pub catalog: &'a Catalog,
-    /// The file.
     pub path: &'a SpecPath,
-    /// Its text; none where it goes.
+    /// The file's text; `None` if it is removed.
     pub text: Option<&'a str>,
 }
 
 impl Edited<'_> {
-    /// Gives what is worth knowing of what is right.
+    /// Returns warnings about an acceptable edit.
     ///
     /// # Errors
-    /// With what the edit would make wrong.
-    pub fn judge(&self, wish: &Wish) -> Result<Vec<Problem>, Refused> {
+    /// With the problems that the edit would add.
+    pub fn judge(&self, wish: &WriteRequest) -> Result<Vec<Problem>, WriteRefusal> {
         let key = &wish.key;
         let new = self.new_problems();
         let (own, others): (Vec<&Problem>, Vec<&Problem>) =
@@ -73,7 +65,7 @@ impl Edited<'_> {
         let is_new = |problem: &&Problem| new.contains(&kindred(problem));
         let broken: Vec<&Problem> =
             others.into_iter().filter(|problem| problem.is_error()).filter(is_new).collect();
-        if matches!(wish.what, What::Delete) {
+        if matches!(wish.what, WriteAction::Delete) {
             if !broken.is_empty() {
                 return Err(self.needed(key, &broken));
             }
@@ -82,9 +74,9 @@ impl Edited<'_> {
         if !errors.is_empty() || !broken.is_empty() {
             let own = errors.into_iter().map(|problem| self.own_fault(wish, problem));
             let others = broken.into_iter().map(|problem| self.fault_elsewhere(wish, problem));
-            let mut faults: Vec<Fault> = own.chain(others).collect();
+            let mut faults: Vec<WriteFault> = own.chain(others).collect();
             faults.dedup();
-            return Err(Refused::Invalid(faults));
+            return Err(WriteRefusal::Invalid(faults));
         }
         if self
             .documents
@@ -93,23 +85,27 @@ impl Edited<'_> {
             .is_none_or(|file| !file.documents.iter().any(|it| it.key == *key))
         {
             let why = format!("it would no longer be {key}");
-            return Err(Refused::Invalid(vec![Fault::at("", why, "leave what says which it is as it is")]));
+            return Err(WriteRefusal::Invalid(vec![WriteFault::at(
+                "",
+                why,
+                "leave what says which it is as it is",
+            )]));
         }
         self.has_room(key)?;
         self.is_held(key)?;
         Ok(own.into_iter().filter(is_new).cloned().collect())
     }
 
-    fn new_problems(&self) -> BTreeSet<Kindred> {
-        let mut seen: BTreeMap<Kindred, usize> = BTreeMap::new();
+    fn new_problems(&self) -> BTreeSet<ProblemKin> {
+        let mut seen: BTreeMap<ProblemKin, usize> = BTreeMap::new();
         for problem in &self.catalog.problems {
             *seen.entry(kindred(problem)).or_default() += 1;
         }
-        let known = |kindred: &Kindred| self.before.problems.get(kindred).copied().unwrap_or(0);
+        let known = |kindred: &ProblemKin| self.before.problems.get(kindred).copied().unwrap_or(0);
         seen.into_iter().filter(|(kindred, count)| *count > known(kindred)).map(|(it, _)| it).collect()
     }
 
-    /// Whether a problem is told of the resource's own document.
+    /// Whether a problem is in the resource's own document.
     pub(super) fn is_own(&self, key: &ResourceKey, problem: &Problem) -> bool {
         let Some(location) = problem.location.as_ref().filter(|location| location.path == *self.path) else {
             return false;
@@ -117,7 +113,7 @@ impl Edited<'_> {
         let Some(file) = self.documents.files.get(self.path) else { return false };
         let documents = file.documents.iter().map(|document| (Some(&document.key), &document.origin));
         let invalid = file.invalid.iter().map(|document| (Some(&document.key), &document.origin));
-        // Where nothing in the file is it, its document is so wrong that it doesn't say what it is.
+        // If no document in the file has the key, an unreadable one is taken for it.
         let is_told = documents.clone().chain(invalid.clone()).any(|(its, _)| its == Some(key));
         let unreadable = file.unreadable.iter().map(|place| (None, &place.origin));
         let mut begins: Vec<(u32, bool)> = documents
@@ -130,8 +126,7 @@ impl Edited<'_> {
         around.is_some_and(|(_, is_own)| *is_own)
     }
 
-    /// What is wrong with the body.
-    pub(super) fn own_fault(&self, wish: &Wish, problem: &Problem) -> Fault {
+    pub(super) fn own_fault(&self, wish: &WriteRequest, problem: &Problem) -> WriteFault {
         let place = problem.location.as_ref();
         let pointer = place.and_then(|place| pointer_at(self.text?, place.line, place.column));
         let pointer = pointer.filter(|pointer| pointer != "/kind");
@@ -145,22 +140,23 @@ impl Edited<'_> {
             Some(_) if is_secret => Some(how_secrets(&wish.what).to_owned()),
             _ => advice::hint(problem, pointer.as_deref()),
         };
-        Fault { pointer, detail: advice::detail(problem), hint, file: None, line: None }
+        WriteFault { pointer, detail: advice::detail(problem), hint, file: None, line: None }
     }
 
-    /// What would be wrong elsewhere. What another organization has is told to super users alone.
-    pub(super) fn fault_elsewhere(&self, wish: &Wish, problem: &Problem) -> Fault {
+    /// A mistake outside of the resource's document. Only super users learn about other organizations'
+    /// resources.
+    pub(super) fn fault_elsewhere(&self, wish: &WriteRequest, problem: &Problem) -> WriteFault {
         let place = problem.location.as_ref();
         let concerned = place.and_then(|place| self.document_at(&place.origin()));
         if !wish.may_limit && concerned.is_some_and(|other| other.organization != wish.key.organization) {
             let why = "what another organization has would no longer be right with it";
-            return Fault::at(
+            return WriteFault::at(
                 "",
                 why,
                 "choose something else, or ask the administrators of this installation",
             );
         }
-        Fault {
+        WriteFault {
             pointer: None,
             detail: advice::detail(problem),
             hint: advice::hint(problem, None),
@@ -169,15 +165,15 @@ impl Edited<'_> {
         }
     }
 
-    /// Who would be wrong without a resource.
-    fn needed(&self, key: &ResourceKey, broken: &[&Problem]) -> Refused {
+    /// The refusal to delete a resource that others need.
+    fn needed(&self, key: &ResourceKey, broken: &[&Problem]) -> WriteRefusal {
         let places = broken.iter().filter_map(|problem| problem.location.as_ref());
         let by: BTreeSet<&ResourceKey> =
             places.filter_map(|place| self.document_at(&place.origin())).collect();
-        Refused::NotEmpty { key: key.clone(), by: by.into_iter().cloned().collect() }
+        WriteRefusal::NotEmpty { key: key.clone(), by: by.into_iter().cloned().collect() }
     }
 
-    /// What the document describes that stands at a place.
+    /// The resource whose document contains a location.
     fn document_at(&self, at: &Origin) -> Option<&ResourceKey> {
         let file = self.documents.files.get(&at.path)?;
         let documents = file.documents.iter().map(|document| (document.origin.line, &document.key));
@@ -186,10 +182,10 @@ impl Edited<'_> {
         around.max_by_key(|(line, _)| *line).map(|(_, key)| key)
     }
 
-    /// Whether there is room for it, and for all that was there before.
-    fn has_room(&self, key: &ResourceKey) -> Result<(), Refused> {
+    /// Refuses an edit that exceeds a limit, for the resource itself or for those that fitted before.
+    fn has_room(&self, key: &ResourceKey) -> Result<(), WriteRefusal> {
         if let Some(shortage) = self.lowered(key) {
-            return Err(Refused::Capacity(Box::new(shortage)));
+            return Err(WriteRefusal::Capacity(Box::new(shortage)));
         }
         let hold = |resource: &ResourceKey| self.catalog.resources.get(resource)?.hold.as_ref();
         let over = |resource: &ResourceKey| Shortage::of(resource, hold(resource)?);
@@ -203,19 +199,19 @@ impl Edited<'_> {
             others.find_map(over).map(|shortage| self.caused(key, shortage))
         };
         match own.or_else(others) {
-            Some(shortage) => Err(Refused::Capacity(Box::new(shortage))),
+            Some(shortage) => Err(WriteRefusal::Capacity(Box::new(shortage))),
             None => Ok(()),
         }
     }
 
-    /// What is short because of the edit, though it is another resource that would wait: the one that comes later.
+    /// A shortage in terms of the edited resource, though the one that would wait is another: the last in
+    /// order.
     fn caused(&self, key: &ResourceKey, shortage: Shortage) -> Shortage {
         let in_all = shortage.used.saturating_add(shortage.wanted);
         let wanted = if *key == shortage.limited_by { 0 } else { self.growth(key, &shortage.what) };
         Shortage { key: key.clone(), used: in_all.saturating_sub(wanted), wanted, ..shortage }
     }
 
-    /// How much more of something a resource has with the edit.
     fn growth(&self, key: &ResourceKey, what: &str) -> u32 {
         let was = match self.was {
             Some(Spec::Cluster(cluster)) => Some(cluster.kafka_units),
@@ -283,17 +279,19 @@ impl Edited<'_> {
         })
     }
 
-    /// Whether it would wait for something else than before.
-    fn is_held(&self, key: &ResourceKey) -> Result<(), Refused> {
+    /// Refuses an edit after which the resource would newly wait for something.
+    fn is_held(&self, key: &ResourceKey) -> Result<(), WriteRefusal> {
         let hold = self.catalog.resources.get(key).and_then(|resource| resource.hold.as_ref());
         if hold == self.before.holds.get(key) {
             return Ok(());
         }
         match hold {
-            Some(Hold::Dependency { on }) => Err(Refused::Dependency { key: key.clone(), on: on.clone() }),
+            Some(Hold::Dependency { on }) => {
+                Err(WriteRefusal::Dependency { key: key.clone(), on: on.clone() })
+            }
             Some(Hold::Invalid { .. } | Hold::Absent | Hold::Unreadable { .. }) => {
                 let why = format!("{key} can't be told from the files as they are");
-                Err(Refused::Invalid(vec![Fault::at(
+                Err(WriteRefusal::Invalid(vec![WriteFault::at(
                     "",
                     why,
                     "mend what `GET /v1/plan` names among its `problems`",

@@ -1,23 +1,27 @@
-//! What was changed, as a commit says it.
+//! Commit messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::wish::What;
+use super::write_request::WriteAction;
 use crate::names::ResourceKey;
-use crate::problem::plain;
+use crate::problem::quote_untrusted;
 use crate::spec::SECRET_FIELDS;
 
-/// How many fields are named at most.
 const NAMED: usize = 3;
 
-/// What was changed, in a line. No secret is in it, whatever it looks like.
-pub fn message(key: &ResourceKey, what: &What, before: Option<&Value>, after: Option<&Value>) -> String {
+/// One line that describes the change. It never contains a secret.
+pub fn message(
+    key: &ResourceKey,
+    what: &WriteAction,
+    before: Option<&Value>,
+    after: Option<&Value>,
+) -> String {
     match what {
-        What::Create(_) => return format!("Create {key}"),
-        What::Delete => return format!("Delete {key}"),
-        What::Replace(_) | What::Patch(_) => {}
+        WriteAction::Create(_) => return format!("Create {key}"),
+        WriteAction::Delete => return format!("Delete {key}"),
+        WriteAction::Replace(_) | WriteAction::Patch(_) => {}
     }
     let (before, after) = (fields(before), fields(after));
     let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
@@ -26,21 +30,21 @@ pub fn message(key: &ResourceKey, what: &What, before: Option<&Value>, after: Op
     match changed.as_slice() {
         [] => format!("Change nothing of {key}"),
         [name] => match after.get(*name) {
-            None => format!("Remove {} of {key}", plain(name)),
+            None => format!("Remove {} of {key}", quote_untrusted(name)),
             Some(value) => match shown(key, name, value) {
-                Some(value) => format!("Set {} of {key} to {value}", plain(name)),
-                None => format!("Change {} of {key}", plain(name)),
+                Some(value) => format!("Set {} of {key} to {value}", quote_untrusted(name)),
+                None => format!("Change {} of {key}", quote_untrusted(name)),
             },
         },
         [first @ .., last] if changed.len() <= NAMED => {
-            let first: Vec<String> = first.iter().map(|name| plain(name)).collect();
-            format!("Change {} and {} of {key}", first.join(", "), plain(last))
+            let first: Vec<String> = first.iter().map(|name| quote_untrusted(name)).collect();
+            format!("Change {} and {} of {key}", first.join(", "), quote_untrusted(last))
         }
         changed => format!("Change {} fields of {key}", changed.len()),
     }
 }
 
-/// A value that fits in a line and is no secret.
+/// A value, if it fits in the line and isn't a secret.
 fn shown(key: &ResourceKey, name: &str, value: &Value) -> Option<String> {
     let is_secret = |(kind, _, pointer): &(crate::names::Kind, &str, &str)| {
         let field = pointer.trim_start_matches('/').replace('/', ".");
@@ -51,13 +55,13 @@ fn shown(key: &ResourceKey, name: &str, value: &Value) -> Option<String> {
     }
     match value {
         Value::String(text) if text.contains('\n') => None,
-        Value::String(text) => Some(plain(text)),
+        Value::String(text) => Some(quote_untrusted(text)),
         Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
         Value::Null | Value::Array(_) | Value::Object(_) => None,
     }
 }
 
-/// The values of a document that hold no others but lists, by their dotted names. A secret is one value, however it is given.
+/// The leaf values and lists of a document by dotted name. A secret is one value in any form.
 fn fields(document: Option<&Value>) -> BTreeMap<String, Value> {
     fn walk(value: &Value, name: &str, found: &mut BTreeMap<String, Value>) {
         let is_secret = |(_, _, pointer): &(crate::names::Kind, &str, &str)| {

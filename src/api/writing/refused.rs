@@ -1,4 +1,4 @@
-//! Why nothing was written, in words for who called.
+//! Reasons to refuse a write, in words for the caller.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,136 +9,104 @@ use crate::names::{Digest, ResourceKey, SpecPath};
 use crate::problem::Problem;
 use crate::state::StateError;
 
-/// Why nothing was written. No trace is left of what was asked for.
+/// Why a write is refused or failed. Unless it is `Unsure`, it has left no trace.
 #[derive(Debug, Clone)]
-pub enum Refused {
-    /// The body is no JSON object.
+pub enum WriteRefusal {
     Malformed(String),
-    /// What it would say is wrong, or would make something else wrong.
-    Invalid(Vec<Fault>),
-    /// There is no such resource.
+    /// The result would be invalid, or make something else invalid.
+    Invalid(Vec<WriteFault>),
     NotThere(ResourceKey),
-    /// There is one already.
     Exists {
-        /// Which.
         key: ResourceKey,
-        /// Whether it is being deleted, and not gone yet.
+        /// Whether the existing resource is being deleted.
         is_going: bool,
     },
-    /// There is no room for it.
     Capacity(Box<Shortage>),
-    /// What it refers to can't be used yet.
+    /// A resource that it refers to isn't usable yet.
     Dependency {
-        /// What.
         key: ResourceKey,
-        /// What it would wait for.
         on: ResourceKey,
     },
-    /// It is kept from being deleted.
     Protected {
-        /// What.
         key: ResourceKey,
-        /// By what.
         by: Guard,
     },
-    /// Others refer to it.
     NotEmpty {
-        /// What.
         key: ResourceKey,
-        /// The others.
         by: Vec<ResourceKey>,
     },
-    /// The file can't be changed without a doubt, so it was left to people.
+    /// The file can't be edited safely, and is left for people to change.
     Edit(Box<Problem>),
-    /// This field of an organization, which limits it, is for super users to change.
+    /// The name of a limit of an organization, which only super users may change.
     Limits(&'static str),
-    /// It says something else than the caller believes.
+    /// `If-Match` doesn't match.
     Stale {
-        /// The tag of what it says; none where that has none.
+        /// The current tag, if any.
         now: Option<Digest>,
     },
-    /// The specs are somewhere where nothing may be written.
     ReadOnly {
-        /// Why.
         why: String,
-        /// What to do next.
         hint: String,
     },
-    /// What has the specs is away. The same may go well in a moment.
+    /// The source of the specs is unavailable. A retry may succeed.
     Away {
-        /// Why.
         why: String,
-        /// What to do next.
         hint: String,
-        /// When to try again.
         retry_after: Duration,
     },
-    /// It was sent, and nobody knows whether it arrived.
+    /// The push was sent, and it is unknown whether it arrived.
     Unsure {
-        /// Why.
         why: String,
-        /// What to do next.
         hint: String,
     },
-    /// The disk refuses it, or the state can't be read.
+    /// The disk fails, or the state can't be read.
     Disk {
-        /// Why.
         why: String,
-        /// What to do next.
         hint: String,
-        /// Whether there is no room.
         is_full: bool,
     },
 }
 
-/// What is recorded can't be read, so that nobody knows what may be written.
-pub(super) fn unreadable_state(error: StateError) -> Refused {
+/// Without the record it is unknown what may be written.
+pub(super) fn unreadable_state(error: StateError) -> WriteRefusal {
     let why = "what is recorded of the resources can't be read".to_owned();
-    Refused::Disk { why, hint: error.hint(), is_full: false }
+    WriteRefusal::Disk { why, hint: error.hint(), is_full: false }
 }
 
-/// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
-    /// The field of the body, as a JSON pointer; none for the body as a whole and what stands elsewhere.
+pub struct WriteFault {
+    /// A JSON pointer into the body; `None` for the whole body and for mistakes elsewhere.
     pub pointer: Option<String>,
-    /// What is wrong, in one sentence without a full stop.
+    /// One sentence without a full stop.
     pub detail: String,
-    /// What to do next.
     pub hint: Option<String>,
-    /// The file that it is in, where that isn't the resource's own document.
+    /// The file of a mistake outside of the resource's document.
     pub file: Option<SpecPath>,
-    /// The line there.
     pub line: Option<u32>,
 }
 
-impl Fault {
-    /// Something wrong with a field of the body.
+impl WriteFault {
     pub fn at(pointer: impl Into<String>, detail: impl Into<String>, hint: impl Into<String>) -> Self {
         let pointer = Some(pointer.into()).filter(|pointer| !pointer.is_empty());
         Self { pointer, detail: detail.into(), hint: Some(hint.into()), file: None, line: None }
     }
 }
 
-/// A limit that is in the way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shortage {
-    /// What there is no room for, or whose limit can't be lowered.
+    /// The resource that doesn't fit, or whose limit can't be lowered.
     pub key: ResourceKey,
-    /// Whose limit: a fleet or an organization.
+    /// The fleet or organization that has the limit.
     pub limited_by: ResourceKey,
-    /// What is limited, as the field that says so: `max_tenants`, `quotas.kafka_units`.
+    /// The limit's field: `max_tenants`, `quotas.kafka_units`.
     pub what: String,
-    /// How much is in use.
     pub used: u32,
-    /// How much more is wanted; 0 where the limit is to be lowered below what is in use.
+    /// How much more is requested; 0 when the limit itself is lowered below what is in use.
     pub wanted: u32,
-    /// The limit.
     pub limit: u32,
 }
 
 impl Shortage {
-    /// Of a resource that would wait for room.
     pub(super) fn of(key: &ResourceKey, hold: &Hold) -> Option<Self> {
         let Hold::OverCapacity { limited_by, what, used, wanted, limit } = hold else { return None };
         let (key, limited_by, what) = (key.clone(), limited_by.clone(), what.clone());
@@ -146,107 +114,104 @@ impl Shortage {
     }
 }
 
-/// What keeps a resource from being deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guard {
-    /// `deletion_protection` is true.
     Protection,
-    /// It is false by now, and was true when it was last applied.
+    /// It is false in the spec, and was true when it was last applied.
     AppliedProtection,
-    /// `suspend` is true.
     Suspension,
-    /// It is false by now, and was true when it was last applied.
+    /// It is false in the spec, and was true when it was last applied.
     AppliedSuspension,
 }
 
-impl Refused {
-    /// The word for it, with the status of the answer.
+impl WriteRefusal {
     pub(in crate::api) fn kind(&self) -> &'static Code {
         match self {
-            Refused::Malformed(_) => &code::MALFORMED,
-            Refused::Invalid(_) => &code::INVALID,
-            Refused::Limits(_) => &code::FORBIDDEN,
-            Refused::NotThere(_) => &code::NOT_FOUND,
-            Refused::Exists { .. } => &code::DUPLICATE,
-            Refused::Capacity(_) => &code::CAPACITY,
-            Refused::Dependency { .. } => &code::DEPENDENCY,
-            Refused::Protected { .. } => &code::PROTECTED,
-            Refused::NotEmpty { .. } => &code::NOT_EMPTY,
-            Refused::Edit(_) => &code::NOT_EDITABLE,
-            Refused::Stale { .. } => &code::STALE,
-            Refused::ReadOnly { .. } => &code::READ_ONLY,
-            Refused::Away { .. } => &code::UNAVAILABLE,
-            Refused::Unsure { .. } => &code::UNSURE,
-            Refused::Disk { is_full: true, .. } => &code::DISK_FULL,
-            Refused::Disk { is_full: false, .. } => &code::INTERNAL,
+            WriteRefusal::Malformed(_) => &code::MALFORMED,
+            WriteRefusal::Invalid(_) => &code::INVALID,
+            WriteRefusal::Limits(_) => &code::FORBIDDEN,
+            WriteRefusal::NotThere(_) => &code::NOT_FOUND,
+            WriteRefusal::Exists { .. } => &code::DUPLICATE,
+            WriteRefusal::Capacity(_) => &code::CAPACITY,
+            WriteRefusal::Dependency { .. } => &code::DEPENDENCY,
+            WriteRefusal::Protected { .. } => &code::PROTECTED,
+            WriteRefusal::NotEmpty { .. } => &code::NOT_EMPTY,
+            WriteRefusal::Edit(_) => &code::NOT_EDITABLE,
+            WriteRefusal::Stale { .. } => &code::STALE,
+            WriteRefusal::ReadOnly { .. } => &code::READ_ONLY,
+            WriteRefusal::Away { .. } => &code::UNAVAILABLE,
+            WriteRefusal::Unsure { .. } => &code::UNSURE,
+            WriteRefusal::Disk { is_full: true, .. } => &code::DISK_FULL,
+            WriteRefusal::Disk { is_full: false, .. } => &code::INTERNAL,
         }
     }
 
-    /// The status of the answer.
     pub fn status(&self) -> u16 {
         self.kind().status
     }
 
-    /// The answer's stable name for programs.
+    /// The stable error code for programs.
     pub fn code(&self) -> &'static str {
         self.kind().word
     }
 
-    /// What to do next; none where each fault says so itself.
+    /// `None` when each fault has a hint of its own.
     pub fn hint(&self) -> Option<String> {
         let said = match self {
-            Refused::Invalid(_) => return None,
-            Refused::Malformed(_) => "send the fields as a JSON object",
-            Refused::Limits(_) => "give them back as they were read, or ask a super user",
-            Refused::NotThere(_) => "look at the list of what is there",
-            Refused::Exists { is_going: true, .. } => "wait until it is gone, and try again",
-            Refused::Exists { .. } => "change it with PUT or PATCH, or choose another name",
-            Refused::Capacity(shortage) if shortage.wanted == 0 => {
+            WriteRefusal::Invalid(_) => return None,
+            WriteRefusal::Malformed(_) => "send the fields as a JSON object",
+            WriteRefusal::Limits(_) => "give them back as they were read, or ask a super user",
+            WriteRefusal::NotThere(_) => "look at the list of what is there",
+            WriteRefusal::Exists { is_going: true, .. } => "wait until it is gone, and try again",
+            WriteRefusal::Exists { .. } => "change it with PUT or PATCH, or choose another name",
+            WriteRefusal::Capacity(shortage) if shortage.wanted == 0 => {
                 "leave the limit at what is in use or more, or make room first"
             }
-            Refused::Capacity(_) => "raise the limit, or make room first",
-            Refused::Dependency { .. } => "mend that first, or wait until it is there",
-            Refused::Protected { by: Guard::Protection, .. } => {
+            WriteRefusal::Capacity(_) => "raise the limit, or make room first",
+            WriteRefusal::Dependency { .. } => "mend that first, or wait until it is there",
+            WriteRefusal::Protected { by: Guard::Protection, .. } => {
                 "send PATCH {\"deletion_protection\": false} first, and try again when that is applied"
             }
-            Refused::Protected { by: Guard::Suspension, .. } => {
+            WriteRefusal::Protected { by: Guard::Suspension, .. } => {
                 "send PATCH {\"suspend\": false} first, and try again when that is applied"
             }
-            Refused::Protected { .. } => "wait until what it says now is applied, and try again",
-            Refused::NotEmpty { .. } => "delete these first, and wait until they are gone",
-            Refused::Edit(problem) => return problem.hint.clone(),
-            Refused::Stale { .. } => "read it again, and make the change in what it says now",
-            Refused::ReadOnly { hint, .. }
-            | Refused::Away { hint, .. }
-            | Refused::Unsure { hint, .. }
-            | Refused::Disk { hint, .. } => hint,
+            WriteRefusal::Protected { .. } => "wait until what it says now is applied, and try again",
+            WriteRefusal::NotEmpty { .. } => "delete these first, and wait until they are gone",
+            WriteRefusal::Edit(problem) => return problem.hint.clone(),
+            WriteRefusal::Stale { .. } => "read it again, and make the change in what it says now",
+            WriteRefusal::ReadOnly { hint, .. }
+            | WriteRefusal::Away { hint, .. }
+            | WriteRefusal::Unsure { hint, .. }
+            | WriteRefusal::Disk { hint, .. } => hint,
         };
         Some(said.to_owned())
     }
 }
 
-/// What a caller reads first, as a sentence without a full stop.
-impl fmt::Display for Refused {
+/// A sentence without a full stop.
+impl fmt::Display for WriteRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refused::Malformed(why)
-            | Refused::ReadOnly { why, .. }
-            | Refused::Away { why, .. }
-            | Refused::Unsure { why, .. }
-            | Refused::Disk { why, .. } => f.write_str(why),
-            Refused::Invalid(faults) => match faults.as_slice() {
+            WriteRefusal::Malformed(why)
+            | WriteRefusal::ReadOnly { why, .. }
+            | WriteRefusal::Away { why, .. }
+            | WriteRefusal::Unsure { why, .. }
+            | WriteRefusal::Disk { why, .. } => f.write_str(why),
+            WriteRefusal::Invalid(faults) => match faults.as_slice() {
                 [fault] => f.write_str(&fault.detail),
                 faults => write!(f, "{} things are wrong with it", faults.len()),
             },
-            Refused::Limits(field) => {
+            WriteRefusal::Limits(field) => {
                 write!(f, "only super users may change the `{field}` of an organization")
             }
-            Refused::NotThere(key) => write!(f, "there is no {key}"),
-            Refused::Exists { key, is_going: true } => write!(f, "{key} is being deleted, and not gone yet"),
-            Refused::Exists { key, .. } => write!(f, "there is {key} already"),
-            Refused::Capacity(shortage) => write!(f, "{shortage}"),
-            Refused::Dependency { key, on } => write!(f, "{key} needs {on}, which can't be used yet"),
-            Refused::Protected { key, by } => match by {
+            WriteRefusal::NotThere(key) => write!(f, "there is no {key}"),
+            WriteRefusal::Exists { key, is_going: true } => {
+                write!(f, "{key} is being deleted, and not gone yet")
+            }
+            WriteRefusal::Exists { key, .. } => write!(f, "there is {key} already"),
+            WriteRefusal::Capacity(shortage) => write!(f, "{shortage}"),
+            WriteRefusal::Dependency { key, on } => write!(f, "{key} needs {on}, which can't be used yet"),
+            WriteRefusal::Protected { key, by } => match by {
                 Guard::Protection => write!(f, "{key} is protected against deletion"),
                 Guard::AppliedProtection => {
                     write!(f, "{key} is protected against deletion until what it says now is applied")
@@ -256,9 +221,9 @@ impl fmt::Display for Refused {
                     write!(f, "{key} is suspended until what it says now is applied")
                 }
             },
-            Refused::NotEmpty { key, by } => write!(f, "{key} can't be deleted: {} it", needed(by)),
-            Refused::Edit(problem) => f.write_str(&problem.message),
-            Refused::Stale { .. } => f.write_str("it says something else by now than `If-Match` names"),
+            WriteRefusal::NotEmpty { key, by } => write!(f, "{key} can't be deleted: {} it", needed(by)),
+            WriteRefusal::Edit(problem) => f.write_str(&problem.message),
+            WriteRefusal::Stale { .. } => f.write_str("it says something else by now than `If-Match` names"),
         }
     }
 }
@@ -276,7 +241,7 @@ impl fmt::Display for Shortage {
     }
 }
 
-/// Who needs something, as the subject and verb of a sentence.
+/// The resources that need something, as subject and verb of a sentence.
 fn needed(by: &[ResourceKey]) -> String {
     const NAMED: usize = 5;
     let named: Vec<String> = by.iter().take(NAMED).map(ToString::to_string).collect();

@@ -1,40 +1,41 @@
-//! What of a tree an edit is judged by: no more than it can matter to, so that an installation may have many organizations.
+//! Limits a check to the part of the tree that an edit can affect, so that the cost doesn't grow with the
+//! number of organizations.
 
 use std::borrow::Cow;
 
-use crate::catalog::{Catalog, Neighbours, Recorded};
+use crate::catalog::{Catalog, Recorded, RelatedOrganizations};
 use crate::names::Kind;
 use crate::spec::Documents;
 
-use super::wish::{What, Wish};
+use super::write_request::{WriteAction, WriteRequest};
 
-/// What of a tree an edit is judged by.
-pub struct Scope<'r> {
-    /// The organizations whose part of the tree it is; none for the whole.
-    pub around: Option<Neighbours>,
-    /// What was applied of it.
+/// The part of a tree that is checked.
+pub struct JudgedPart<'r> {
+    /// The organizations whose part it is; `None` for the whole.
+    pub around: Option<RelatedOrganizations>,
     pub recorded: Cow<'r, Recorded>,
 }
 
-impl<'r> Scope<'r> {
-    /// What a call's edit of a tree is judged by. Organizations, fleets and base domains reach into what others have, and so
-    /// may whatever goes.
-    pub fn of(wish: &Wish, tree: &Documents, recorded: &'r Recorded) -> Self {
+impl<'r> JudgedPart<'r> {
+    /// Selects the part that a write can affect. Organizations, fleets and base domains affect other
+    /// organizations, and so may any deletion: those need the whole tree.
+    pub fn of(wish: &WriteRequest, tree: &Documents, recorded: &'r Recorded) -> Self {
         let is_own = matches!(wish.key.kind, Kind::Cluster | Kind::IdentityProvider | Kind::CloudAccount);
         let around = match wish.what {
-            What::Create(_) | What::Replace(_) | What::Patch(_) if is_own => {
-                Neighbours::of(&wish.key.organization, tree, recorded)
+            WriteAction::Create(_) | WriteAction::Replace(_) | WriteAction::Patch(_) if is_own => {
+                RelatedOrganizations::of(&wish.key.organization, tree, recorded)
             }
             _ => None,
         };
         let recorded = match &around {
-            Some(around) => Cow::Owned(Neighbours::recorded(tree, &around.documents(tree), recorded)),
+            Some(around) => {
+                Cow::Owned(RelatedOrganizations::recorded(tree, &around.documents(tree), recorded))
+            }
             None => Cow::Borrowed(recorded),
         };
         Self { around, recorded }
     }
 
-    /// The part of a tree, resolved as `resolve` does it.
     pub fn resolve(
         &self,
         tree: &Documents,
@@ -46,8 +47,8 @@ impl<'r> Scope<'r> {
         }
     }
 
-    /// Whether what is wrong with this part is among what is wrong with another's.
-    pub fn is_within(&self, other: Option<&Neighbours>) -> bool {
+    /// Whether the problems of this part are a subset of the other part's.
+    pub fn is_within(&self, other: Option<&RelatedOrganizations>) -> bool {
         other.is_none() || self.around.as_ref() == other
     }
 }

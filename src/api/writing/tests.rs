@@ -1,4 +1,4 @@
-//! Calls on small trees in a folder, each through all that a call goes through but HTTP.
+//! API writes on small trees in a folder, through every layer but HTTP.
 
 mod given_back;
 mod meanwhile;
@@ -65,12 +65,12 @@ advanced_config:
   number_of_zones: 3
 ";
 
-/// A tree with an organization, a fleet and a cluster, and what was planned of it.
+/// A tree with an organization, a fleet and a cluster, and its plan.
 struct World {
     folder: TempDir,
     runtime: Runtime,
     writer: Writer,
-    made: Made,
+    made: CurrentPlan,
 }
 
 impl World {
@@ -101,7 +101,7 @@ impl World {
         };
         let runtime = Runtime::new().unwrap();
         let made = planned(&path("tree"), Arc::new(installation), &runtime);
-        let writer = Writer::new(Place::Folder(path("tree")), Arc::default(), || {});
+        let writer = Writer::new(SpecStore::Folder(path("tree")), Arc::default(), || {});
         World { folder, runtime, writer, made }
     }
 
@@ -117,15 +117,14 @@ impl World {
         fs::write(self.tree().join(path), text).unwrap();
     }
 
-    /// The specs are read and planned anew.
     fn plan(&mut self) {
         let installation = Arc::clone(&self.made.installation);
         let mark = self.writer.mark();
-        let Made { installation, documents, round, .. } = planned(&self.tree(), installation, &self.runtime);
-        self.made = Made::new(installation, documents, round, mark);
+        let CurrentPlan { installation, documents, round, .. } =
+            planned(&self.tree(), installation, &self.runtime);
+        self.made = CurrentPlan::new(installation, documents, round, mark);
     }
 
-    /// Has something recorded as applied, as its document says it.
     fn applied(&mut self, key: &str, change: impl FnOnce(&mut RecordedResource)) {
         let mut record = self.applied_record(key);
         change(&mut record);
@@ -137,7 +136,6 @@ impl World {
             catalog::resolve(documents, &checked.recorded, &checked.secrets, config, Timestamp::now());
     }
 
-    /// What is recorded of something once it is applied as its document says it.
     fn applied_record(&self, key: &str) -> RecordedResource {
         let key: ResourceKey = key.to_owned().try_into().unwrap();
         let Resource { id, spec, origin, .. } = &self.made.round.checked.catalog.resources[&key];
@@ -158,12 +156,12 @@ impl World {
         }
     }
 
-    fn call(&self, key: &str, what: What) -> Result<Arc<Written>, Refused> {
+    fn call(&self, key: &str, what: WriteAction) -> Result<Arc<WriteResult>, WriteRefusal> {
         self.write(&wish(key, what))
     }
 
-    /// A refused call leaves nothing.
-    fn write(&self, wish: &Wish) -> Result<Arc<Written>, Refused> {
+    /// Checks that a refused call changes nothing.
+    fn write(&self, wish: &WriteRequest) -> Result<Arc<WriteResult>, WriteRefusal> {
         let before = listing(&self.tree());
         let author = Author { name: "Ada".to_owned(), email: "ada@example.com".to_owned() };
         let proposed = self.writer.propose(&self.made, wish);
@@ -183,9 +181,8 @@ impl World {
         written
     }
 
-    /// A call that is refused, in the words that are said of it.
     #[track_caller]
-    fn refuses(&self, key: &str, what: What) -> String {
+    fn refuses(&self, key: &str, what: WriteAction) -> String {
         said(&self.call(key, what).expect_err("it should be refused"))
     }
 
@@ -197,26 +194,32 @@ impl World {
             &checked.catalog.resources[&key],
             &standing,
             &checked.recorded,
-            &interface::Outputs::default(),
+            &interface::RecordOutputs::default(),
         )
     }
 }
 
-fn planned(tree: &Utf8Path, installation: Arc<Installation>, runtime: &Runtime) -> Made {
+fn planned(tree: &Utf8Path, installation: Arc<Installation>, runtime: &Runtime) -> CurrentPlan {
     let documents = Arc::new(spec::read(&scan(tree).unwrap(), None));
     let round = installation.plan(&documents, Timestamp::now(), runtime.handle(), None);
-    Made::new(installation, documents, Arc::new(round.ok().unwrap()), Mark::default())
+    CurrentPlan::new(installation, documents, Arc::new(round.ok().unwrap()), WriteMark::default())
 }
 
-fn wish(key: &str, what: What) -> Wish {
-    Wish { key: key.to_owned().try_into().unwrap(), what, if_match: None, may_limit: true, record: None }
+fn wish(key: &str, what: WriteAction) -> WriteRequest {
+    WriteRequest {
+        key: key.to_owned().try_into().unwrap(),
+        what,
+        if_match: None,
+        may_limit: true,
+        record: None,
+    }
 }
 
-fn said(refused: &Refused) -> String {
+fn said(refused: &WriteRefusal) -> String {
     let mut said = format!("{} {}: {refused}", refused.status(), refused.code());
     said.extend(refused.hint().map(|hint| format!("\n  = {hint}")));
-    if let Refused::Invalid(faults) = refused {
-        for Fault { pointer, detail, hint, file, line } in faults {
+    if let WriteRefusal::Invalid(faults) = refused {
+        for WriteFault { pointer, detail, hint, file, line } in faults {
             let place = file.as_ref().map(|file| format!(" {file}:{}", line.unwrap_or(0)));
             let (pointer, place) = (pointer.as_deref().unwrap_or("-"), place.unwrap_or_default());
             said.push_str(&format!(
@@ -228,7 +231,6 @@ fn said(refused: &Refused) -> String {
     said + "\n"
 }
 
-/// Every file and folder below a folder, with what files hold.
 fn listing(root: &Utf8Path) -> Vec<(String, Vec<u8>)> {
     fn walk(folder: &Utf8Path, found: &mut Vec<(String, Vec<u8>)>) {
         for entry in folder.read_dir_utf8().unwrap() {
@@ -258,7 +260,7 @@ fn cluster(name: &str, units: u32) -> Value {
 #[test]
 fn what_is_made_is_written_as_a_person_would() {
     let world = World::new();
-    let written = world.call("Cluster/acme/clicks", What::Create(cluster("clicks", 1))).unwrap();
+    let written = world.call("Cluster/acme/clicks", WriteAction::Create(cluster("clicks", 1))).unwrap();
     assert_eq!(
         world.file("acme/clusters/clicks.yaml"),
         "\
@@ -287,12 +289,14 @@ deletion_protection: false
     assert!(written.is_new && written.is_created && written.commit.is_none());
     assert_eq!(written.resource.as_ref().unwrap().hold, None);
     assert_eq!(written.at.as_nanosecond() % 1000, 0);
-    // It is there at once, before anybody planned.
+    // Visible at once, before the next plan.
     assert!(
-        world.refuses("Cluster/acme/clicks", What::Create(cluster("clicks", 1))).contains("409 duplicate")
+        world
+            .refuses("Cluster/acme/clicks", WriteAction::Create(cluster("clicks", 1)))
+            .contains("409 duplicate")
     );
     assert_eq!(world.writer.pending(&world.made)[&written.key].etag, written.etag);
-    let written = world.call("Cluster/acme/clicks", What::Patch(json!({"kafka_units": 2}))).unwrap();
+    let written = world.call("Cluster/acme/clicks", WriteAction::Patch(json!({"kafka_units": 2}))).unwrap();
     assert_eq!(written.message, "Set kafka_units of cluster acme/clicks to 2");
 }
 
@@ -317,20 +321,20 @@ fn every_kind_has_a_place_of_its_own() {
             "acme/identity-providers/sso.yaml",
         ),
     ] {
-        let written = world.call(key, What::Create(body)).unwrap();
+        let written = world.call(key, WriteAction::Create(body)).unwrap();
         assert_eq!(written.path.as_str(), path);
         assert!(world.file(path).contains(&format!("\nkind: {}\n", written.key.kind)));
     }
     world.plan();
     assert!(world.writer.pending(&world.made).is_empty(), "they were read");
     assert!(!world.made.round.plan.problems.iter().any(Problem::is_error));
-    // Where something else stands, it comes behind that.
+    // Appended to a file that already has another document.
     let path = "acme/clusters/clicks.yaml";
     world.put(path, &ORDERS.replace("identifier: orders", "identifier: others"));
     world.plan();
-    world.call("Cluster/acme/clicks", What::Create(cluster("clicks", 1))).unwrap_err();
-    world.call("Fleet/acme/eu", What::Patch(json!({"max_tenants": 3}))).unwrap();
-    world.call("Cluster/acme/clicks", What::Create(cluster("clicks", 1))).unwrap();
+    world.call("Cluster/acme/clicks", WriteAction::Create(cluster("clicks", 1))).unwrap_err();
+    world.call("Fleet/acme/eu", WriteAction::Patch(json!({"max_tenants": 3}))).unwrap();
+    world.call("Cluster/acme/clicks", WriteAction::Create(cluster("clicks", 1))).unwrap();
     let text = world.file(path);
     assert!(text.contains("identifier: others") && text.contains("---\napiVersion"), "{text}");
 }
@@ -363,19 +367,24 @@ fn the_key_of_what_is_made_is_what_its_body_says() {
 fn a_change_is_one_line_in_the_file() {
     let world = World::new();
     let orders = |what| world.call("Cluster/acme/orders", what).unwrap();
-    let written = orders(What::Patch(json!({"kafka_units": 3})));
+    let written = orders(WriteAction::Patch(json!({"kafka_units": 3})));
     let expected = ORDERS.replace("kafka_units: 2       # Ada", "kafka_units: 3       # Ada");
     assert_eq!(world.file("acme/clusters/orders.yaml"), expected);
     assert_eq!(written.message, "Set kafka_units of cluster acme/orders to 3");
-    // What it says already is written as it was.
     let same = json!({"kafka_units": 3, "tenancy_mode": "Shared", "advanced_config": {"number_of_zones": "3"}, "region": null});
-    let written = orders(What::Patch(same));
+    let written = orders(WriteAction::Patch(same));
     assert!(!written.is_new && world.file("acme/clusters/orders.yaml") == expected);
 
     let patch =
         json!({"kafka_units": 2, "tags": [{"key": "a", "value": "b"}], "advanced_config": {"storage": {}}});
-    assert_eq!(orders(What::Patch(patch)).message, "Change kafka_units and tags of cluster acme/orders");
-    assert_eq!(orders(What::Patch(json!({"tags": null}))).message, "Remove tags of cluster acme/orders");
+    assert_eq!(
+        orders(WriteAction::Patch(patch)).message,
+        "Change kafka_units and tags of cluster acme/orders"
+    );
+    assert_eq!(
+        orders(WriteAction::Patch(json!({"tags": null}))).message,
+        "Remove tags of cluster acme/orders"
+    );
     assert_eq!(world.file("acme/clusters/orders.yaml"), ORDERS);
 }
 
@@ -385,20 +394,23 @@ fn what_was_read_may_be_given_back_changed() {
     let mut record = world.record("Cluster/acme/orders");
     record["kafka_units"] = json!(3);
     let put = |body: &Value, record: Option<Value>| {
-        world.write(&Wish { record, ..wish("Cluster/acme/orders", What::Replace(body.clone())) })
+        world.write(&WriteRequest {
+            record,
+            ..wish("Cluster/acme/orders", WriteAction::Replace(body.clone()))
+        })
     };
     let known = Some(world.record("Cluster/acme/orders"));
     assert_eq!(put(&record, known.clone()).unwrap().message, "Set kafka_units of cluster acme/orders to 3");
     let expected = ORDERS.replace("kafka_units: 2       # Ada", "kafka_units: 3       # Ada");
     assert_eq!(world.file("acme/clusters/orders.yaml"), expected);
-    // What is left out is left to its default.
+    // Omitted fields return to their defaults.
     let fields = record.as_object_mut().unwrap();
     fields.remove("deletion_protection");
     fields["advanced_config"].as_object_mut().unwrap().remove("number_of_zones");
     put(&record, known.clone()).unwrap();
     let text = world.file("acme/clusters/orders.yaml");
     assert!(!text.contains("deletion_protection") && !text.contains("number_of_zones"), "{text}");
-    // How it is may be another by now. Which one it is can't be said.
+    // Outdated outputs are accepted, but never another id.
     record["status"] = json!("Failed");
     record["id"] = json!("another");
     record["metadata"] = json!({});
@@ -430,8 +442,8 @@ fn a_stale_tag_is_refused() {
     };
     let first = tag(&world);
     let patch = |world: &World, units: u32, tag: &crate::names::Digest| {
-        let what = What::Patch(json!({"kafka_units": units}));
-        world.write(&Wish {
+        let what = WriteAction::Patch(json!({"kafka_units": units}));
+        world.write(&WriteRequest {
             if_match: Some(Tags::These(vec![tag.clone()])),
             ..wish("Cluster/acme/orders", what)
         })
@@ -439,20 +451,20 @@ fn a_stale_tag_is_refused() {
     let written = patch(&world, 3, &first).unwrap();
     let second = written.etag.clone().unwrap();
     assert_ne!(first, second);
-    // Judged by the file, whatever the last plan has read.
-    let Err(Refused::Stale { now }) = patch(&world, 2, &first) else { panic!("it should be stale") };
+    // Compared with the file, not with the last plan.
+    let Err(WriteRefusal::Stale { now }) = patch(&world, 2, &first) else { panic!("it should be stale") };
     assert_eq!(now, Some(second.clone()));
     world.plan();
     assert_eq!(tag(&world), second);
-    // How it is written is not what it says.
+    // Formatting doesn't change the tag.
     world.put(
         "acme/clusters/orders.yaml",
         &world.file("acme/clusters/orders.yaml").replace("'4.3.1'", "4.3.1"),
     );
     assert!(patch(&world, 2, &second).unwrap().is_new);
     world.put("acme/clusters/orders.yaml", "kind: Cluster\n");
-    assert!(matches!(patch(&world, 1, &second), Err(Refused::NotThere(_))));
-    // It was moved to another file, which no plan has read yet.
+    assert!(matches!(patch(&world, 1, &second), Err(WriteRefusal::NotThere(_))));
+    // Moved to another file that no plan has read yet.
     world.put("moved.yaml", &ORDERS.replace("kafka_units: 2", "kafka_units: 3"));
     assert_eq!(patch(&world, 1, &second).unwrap().path.as_str(), "moved.yaml");
 }
@@ -465,15 +477,15 @@ fn a_document_goes_and_the_file_with_the_last_one() {
     fs::remove_file(world.tree().join("acme/clusters/orders.yaml")).unwrap();
     let mut world = World { made: world.made, ..world };
     world.plan();
-    let written = world.call("Cluster/acme/orders", What::Delete).unwrap();
+    let written = world.call("Cluster/acme/orders", WriteAction::Delete).unwrap();
     assert_eq!(written.message, "Delete cluster acme/orders");
     assert!(written.resource.is_none() && written.etag.is_none());
     assert_eq!(world.file("acme/fleets/eu.yaml"), FLEET);
-    world.call("Fleet/acme/eu", What::Delete).unwrap();
+    world.call("Fleet/acme/eu", WriteAction::Delete).unwrap();
     assert!(!world.tree().join("acme/fleets/eu.yaml").exists());
     assert!(
         world
-            .refuses("Fleet/acme/eu", What::Delete)
+            .refuses("Fleet/acme/eu", WriteAction::Delete)
             .starts_with("404 not_found: there is no fleet acme/eu\n")
     );
 }

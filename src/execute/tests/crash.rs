@@ -1,4 +1,4 @@
-//! A run that is killed between any two operations, and what the next run makes of it.
+//! Runs killed between any two operations, each followed by a complete run.
 
 use std::pin::pin;
 use std::task::{Context, Waker};
@@ -6,22 +6,22 @@ use std::task::{Context, Waker};
 use super::*;
 use crate::catalog::{Approval, RecordedFleet};
 
-/// Polls a run so often and then drops it, as a kill would. Says whether it was done by then.
-async fn kill_after(polls: usize, run: impl Future<Output = Report>) -> bool {
+/// Polls a run this many times and then drops it, as a kill would. Returns whether it had finished.
+async fn kill_after(polls: usize, run: impl Future<Output = ExecutionReport>) -> bool {
     let mut run = pin!(run);
     let mut context = Context::from_waker(Waker::noop());
     for _ in 0..polls {
         if run.as_mut().poll(&mut context).is_ready() {
             return true;
         }
-        // The runtime wakes what yielded only when it gets its turn.
+        // Tasks that yielded are only woken when the runtime gets its turn.
         tokio::task::yield_now().await;
     }
     assert!(polls < 1000, "the run comes to no end");
     false
 }
 
-/// What two installations must agree on once they have converged, whatever happened to them on the way.
+/// What two installations have in common after they have converged, whatever happened before.
 fn outcome(recorded: Recorded, files: Vec<(String, String)>) -> (Recorded, Vec<(String, String)>) {
     let mut recorded = recorded;
     recorded.installation = uuid::Uuid::nil();
@@ -30,12 +30,14 @@ fn outcome(recorded: Recorded, files: Vec<(String, String)>) -> (Recorded, Vec<(
     }
     let strip = |target: &mut RecordedFleet| {
         for (_, object) in target.objects.iter_mut().filter(|(key, _)| key.kind == "Secret") {
-            // What is in a Secret's file is random, and its manifest can't be had from it when the record was lost.
+            // The content of a Secret's file is random, and its manifest can't be restored from it when the
+            // record is lost.
             (object.uid, object.manifest) = (None, None);
         }
     };
     recorded.fleets.values_mut().for_each(strip);
-    // Inventories hold ids and digests; Secrets hold random text. The rest is equal to the byte.
+    // Inventories contain ids and digests, and Secrets contain random text. Everything else is equal to the
+    // byte.
     let text = |path: &str, text: String| {
         if path.ends_with(".json") { text.lines().count().to_string() } else { without_random(text) }
     };
@@ -50,20 +52,19 @@ fn without_random(text: String) -> String {
     text.lines().filter(|line| !line.starts_with("# Random")).collect::<Vec<_>>().join("\n")
 }
 
-/// What happens after a kill, before the next run.
+/// What happens between a kill and the next run.
 #[derive(Clone, Copy, Debug)]
 enum Aftermath {
-    /// Nothing else.
     Restart,
-    /// The cache is lost, as in a power cut.
+    /// The cache is lost, as in a power failure.
     LoseCache,
 }
 
-/// Brings an installation to `first`, then to `second` with a kill after so many polls. Gives none when the run was over by
-/// then.
+/// Brings an installation to `first`, then to `second` with a kill after this many polls. Returns `None` if
+/// the run had finished by then.
 async fn killed(
-    first: &Wish,
-    second: &Wish,
+    first: &TestSpecs,
+    second: &TestSpecs,
     polls: usize,
     aftermath: Aftermath,
 ) -> Option<(Recorded, Vec<(String, String)>)> {
@@ -82,15 +83,15 @@ async fn killed(
     Some(converge(&place, second).await)
 }
 
-async fn prepare(place: &Place, wish: &Wish) {
+async fn prepare(place: &Place, wish: &TestSpecs) {
     assert_eq!(place.apply(wish).await.failed, []);
     let approval =
         Approval { fleet: fleet("eu"), id: "guard".into(), by: "ann@example.com".into(), at: now() };
     place.state().approve(approval).unwrap();
 }
 
-/// Applies until there is nothing left to do, which must be after one round.
-async fn converge(place: &Place, wish: &Wish) -> (Recorded, Vec<(String, String)>) {
+/// Applies once, after which nothing may be left to do.
+async fn converge(place: &Place, wish: &TestSpecs) -> (Recorded, Vec<(String, String)>) {
     let report = place.apply(wish).await;
     assert_eq!(report.failed, []);
     let state = place.state();
@@ -103,16 +104,16 @@ async fn converge(place: &Place, wish: &Wish) -> (Recorded, Vec<(String, String)
 
 #[tokio::test]
 async fn killed_anywhere_the_next_run_comes_to_the_same_end() {
-    let nothing = Wish::new(&[]);
-    let one = Wish::new(&[("a", "eu", "1"), ("b", "us", "1")]);
-    let other = Wish::new(&[("a", "eu", "2"), ("c", "eu", "1")]);
+    let nothing = TestSpecs::new(&[]);
+    let one = TestSpecs::new(&[("a", "eu", "1"), ("b", "us", "1")]);
+    let other = TestSpecs::new(&[("a", "eu", "2"), ("c", "eu", "1")]);
     for (first, second) in [(&nothing, &one), (&one, &other), (&one, &nothing)] {
         let place = Place::new();
         prepare(&place, first).await;
         let expected = converge(&place, second).await;
         let mut points = 0;
         while let Some(mut found) = killed(first, second, points, Aftermath::Restart).await {
-            // An approval whose run was killed before it did anything that needed it is still there.
+            // An approval stays if the run was killed before anything that needs it.
             found.0.approvals = expected.0.approvals.clone();
             assert_eq!(found, expected, "killed after {points} polls");
             points += 1;
@@ -134,7 +135,7 @@ async fn killed_anywhere_the_next_run_comes_to_the_same_end() {
 #[tokio::test]
 async fn a_killed_run_is_in_the_journal_until_the_next() {
     let place = Place::new();
-    let wish = Wish::new(&[("a", "eu", "1")]);
+    let wish = TestSpecs::new(&[("a", "eu", "1")]);
     let mut seen = 0;
     for polls in 0.. {
         let state = place.state();

@@ -1,5 +1,3 @@
-//! What is done, what is left undone, and what is said about it.
-
 use std::fs;
 
 use super::*;
@@ -7,11 +5,11 @@ use crate::catalog::{Approval, OpenedSecret, SecretMark};
 use crate::plan::Verb;
 use crate::spec::SourceId;
 
-pub fn texts(report: &Report) -> Vec<String> {
+pub fn texts(report: &ExecutionReport) -> Vec<String> {
     report.failed.iter().map(|failure| format!("{failure}; {}", failure.hint)).collect()
 }
 
-pub fn done(report: &Report) -> Vec<(Verb, String)> {
+pub fn done(report: &ExecutionReport) -> Vec<(Verb, String)> {
     report.done.iter().map(|done| (done.verb, done.resource.name.to_string())).collect()
 }
 
@@ -21,14 +19,14 @@ fn desk<'a>(
     targets: &'a Targets,
     state: &'a State,
     secrets: &'a Secrets,
-) -> Desk<'a> {
-    Desk { plan, recorded, targets, state, secrets, clock: &now, actor: "ann" }
+) -> RunContext<'a> {
+    RunContext { plan, recorded, targets, state, secrets, clock: &now, actor: "ann" }
 }
 
 #[tokio::test]
 async fn a_plan_is_done_recorded_and_told() {
     let place = Place::new();
-    let wish = Wish::new(&[("a", "eu", "1"), ("b", "us", "1")]);
+    let wish = TestSpecs::new(&[("a", "eu", "1"), ("b", "us", "1")]);
     let report = place.apply(&wish).await;
     assert_eq!(done(&report), [(Verb::Create, "a".into()), (Verb::Create, "b".into())]);
     assert_eq!((report.steps, report.failed), (6, vec![]));
@@ -56,7 +54,7 @@ async fn a_plan_is_done_recorded_and_told() {
 #[tokio::test]
 async fn secrets_are_in_no_record() {
     let place = Place::new();
-    place.apply(&Wish::new(&[("a", "eu", "1")])).await;
+    place.apply(&TestSpecs::new(&[("a", "eu", "1")])).await;
     let (mut checked, base64) = (0, "c2VjcmV0IG9mIGE=");
     for file in fs::read_dir(place.root.join("state"))
         .unwrap()
@@ -75,7 +73,7 @@ async fn secrets_are_in_no_record() {
 async fn a_failure_stops_what_depends_on_it_and_nothing_else() {
     let place = Place::new();
     let foreign = place.output().join("acme/eu/_cluster/namespace-kafka-a.yaml");
-    let wish = Wish::new(&[("a", "eu", "1"), ("b", "eu", "1"), ("c", "us", "1")]);
+    let wish = TestSpecs::new(&[("a", "eu", "1"), ("b", "eu", "1"), ("c", "us", "1")]);
     let state = place.state();
     let (plan, ..) = place.plan(&state, &wish).await;
     fs::create_dir_all(foreign.parent().unwrap()).unwrap();
@@ -99,7 +97,7 @@ async fn a_failure_stops_what_depends_on_it_and_nothing_else() {
     let failed = events.find(|event| event.resource == Some(cluster("a"))).unwrap();
     assert_eq!(
         (failed.outcome, failed.what.as_str()),
-        (crate::state::Outcome::Failed, "could not be created")
+        (crate::state::EventOutcome::Failed, "could not be created")
     );
     assert!(failed.why.starts_with("cannot write `"), "{}", failed.why);
 }
@@ -108,10 +106,10 @@ async fn a_failure_stops_what_depends_on_it_and_nothing_else() {
 async fn what_waits_is_left_alone() {
     let place = Place::new();
     let state = place.state();
-    let (mut plan, ..) = place.plan(&state, &Wish::new(&[("a", "eu", "1")])).await;
+    let (mut plan, ..) = place.plan(&state, &TestSpecs::new(&[("a", "eu", "1")])).await;
     plan.fleets[0].changes[0].waiting = vec![Waiting::Protected];
     let report = place.execute(&plan, &state, &Secrets::default()).await;
-    assert_eq!(report, Report::default());
+    assert_eq!(report, ExecutionReport::default());
     assert_eq!(place.files(), []);
     assert!(state.recorded().unwrap().resources.is_empty());
 }
@@ -122,7 +120,7 @@ async fn a_secret_that_is_not_the_planned_one_stops_its_resource_before_anything
         value: "s".into(),
         mark: SecretMark { fingerprint: Some(fingerprint.into()), sealed: None },
     };
-    let opaque = OpenedSecret::Opaque {
+    let opaque = OpenedSecret::Unavailable {
         mark: SecretMark { fingerprint: None, sealed: None },
         reason: "no identity here opens it".into(),
     };
@@ -139,7 +137,7 @@ async fn a_secret_that_is_not_the_planned_one_stops_its_resource_before_anything
     ];
     for (secret, expected) in cases {
         let place = Place::new();
-        let wish = Wish::new(&[("a", "eu", "1"), ("b", "eu", "1")]);
+        let wish = TestSpecs::new(&[("a", "eu", "1"), ("b", "eu", "1")]);
         let mut secrets = wish.secrets();
         secrets.opened.remove(&planner::reference(&cluster("a")));
         secrets.opened.extend(secret.map(|secret| (planner::reference(&cluster("a")), secret)));
@@ -155,11 +153,11 @@ async fn a_secret_that_is_not_the_planned_one_stops_its_resource_before_anything
 #[tokio::test]
 async fn a_deletion_counts_uses_its_approval_and_leaves_nothing() {
     let place = Place::new();
-    place.apply(&Wish::new(&[("a", "eu", "1"), ("b", "eu", "1")])).await;
+    place.apply(&TestSpecs::new(&[("a", "eu", "1"), ("b", "eu", "1")])).await;
     let approval =
         Approval { fleet: fleet("eu"), id: "guard".into(), by: "ann@example.com".into(), at: now() };
     place.state().approve(approval).unwrap();
-    let report = place.apply(&Wish::new(&[("b", "eu", "1")])).await;
+    let report = place.apply(&TestSpecs::new(&[("b", "eu", "1")])).await;
     assert_eq!((done(&report), report.failed), (vec![(Verb::Delete, "a".into())], vec![]));
     let recorded = place.state().recorded().unwrap();
     assert_eq!((recorded.approvals.len(), recorded.deletions.len()), (0, 1));
@@ -167,14 +165,14 @@ async fn a_deletion_counts_uses_its_approval_and_leaves_nothing() {
     assert_eq!(audit.matches("begins to delete cluster acme/a").count(), 1, "{audit}");
     assert_eq!(recorded.generations, [(cluster("a"), 1)].into());
     assert!(!place.files().iter().any(|(path, _)| path.contains("kafka-a")));
-    place.apply(&Wish::new(&[])).await;
+    place.apply(&TestSpecs::new(&[])).await;
     assert_eq!(place.files(), [], "the last cluster takes the fleet's folder with it");
 }
 
 #[tokio::test]
 async fn a_deletion_begins_no_more_once_a_later_plan_found_the_resource_to_be_guarded() {
-    let first = Wish::new(&[("a", "eu", "1"), ("b", "eu", "1")]);
-    let second = Wish::new(&[("b", "eu", "2")]);
+    let first = TestSpecs::new(&[("a", "eu", "1"), ("b", "eu", "1")]);
+    let second = TestSpecs::new(&[("b", "eu", "2")]);
     let of_a = |place: &Place| -> Vec<String> {
         place.files().into_iter().map(|(path, _)| path).filter(|path| path.contains("kafka-a")).collect()
     };
@@ -216,8 +214,8 @@ async fn a_deletion_begins_no_more_once_a_later_plan_found_the_resource_to_be_gu
 #[tokio::test]
 async fn a_new_source_is_recorded_when_no_deletion_is_left() {
     let place = Place::new();
-    place.apply(&Wish::new(&[("a", "eu", "1")])).await;
-    let other = Wish { source: "/elsewhere", ..Wish::new(&[]) };
+    place.apply(&TestSpecs::new(&[("a", "eu", "1")])).await;
+    let other = TestSpecs { source: "/elsewhere", ..TestSpecs::new(&[]) };
     let state = place.state();
     let (mut plan, ..) = place.plan(&state, &other).await;
     let approval = Waiting::Approval { id: "guard".into(), why: "the tree is another one".into() };
@@ -235,7 +233,7 @@ async fn a_new_source_is_recorded_when_no_deletion_is_left() {
 #[tokio::test]
 async fn a_hand_edit_is_undone() {
     let place = Place::new();
-    let wish = Wish::new(&[("a", "eu", "1")]);
+    let wish = TestSpecs::new(&[("a", "eu", "1")]);
     place.apply(&wish).await;
     let before = place.files();
     fs::write(place.output().join("acme/eu/kafka-a/configmap-main.yaml"), "data: {}\n").unwrap();
@@ -247,7 +245,7 @@ async fn a_hand_edit_is_undone() {
 #[tokio::test]
 async fn a_run_without_a_target_says_so() {
     let place = Place::new();
-    let wish = Wish::new(&[("a", "eu", "1")]);
+    let wish = TestSpecs::new(&[("a", "eu", "1")]);
     let state = place.state();
     let (plan, recorded, _) = place.plan(&state, &wish).await;
     let report =
@@ -263,16 +261,16 @@ async fn a_run_without_a_target_says_so() {
 #[tokio::test]
 async fn progress_is_told_step_by_step() {
     let place = Place::new();
-    let wish = Wish::new(&[("a", "eu", "1")]);
+    let wish = TestSpecs::new(&[("a", "eu", "1")]);
     let state = place.state();
     let (plan, recorded, _) = place.plan(&state, &wish).await;
     let mut told = Vec::new();
-    let mut progress = |progress: Progress<'_>| match progress {
-        Progress::Fleet { fleet, steps } => told.push(format!("{fleet}: {steps}")),
-        Progress::Step { object, .. } => told.push(object.to_string()),
-        Progress::StepEnded { verb, done } => told.push(format!("{verb} {done}")),
-        Progress::Done(done) => told.push(format!("done {}", done.resource)),
-        Progress::Failed(failure) => told.push(failure.to_string()),
+    let mut progress = |progress: ExecutionProgress<'_>| match progress {
+        ExecutionProgress::Fleet { fleet, steps } => told.push(format!("{fleet}: {steps}")),
+        ExecutionProgress::Step { object, .. } => told.push(object.to_string()),
+        ExecutionProgress::StepEnded { verb, done } => told.push(format!("{verb} {done}")),
+        ExecutionProgress::Done(done) => told.push(format!("done {}", done.resource)),
+        ExecutionProgress::Failed(failure) => told.push(failure.to_string()),
     };
     execute(desk(&plan, &recorded, &place.targets(), &state, &wish.secrets()), &mut progress).await;
     told.retain(|text| text != "acme/us: 0");
@@ -291,8 +289,8 @@ async fn progress_is_told_step_by_step() {
 
 #[tokio::test]
 async fn what_a_later_plan_found_to_guard_a_resource_outlasts_the_run() {
-    let first = [Wish::new(&[]), Wish::new(&[("a", "eu", "1")])];
-    let second = Wish::new(&[("a", "eu", "2")]);
+    let first = [TestSpecs::new(&[]), TestSpecs::new(&[("a", "eu", "1")])];
+    let second = TestSpecs::new(&[("a", "eu", "2")]);
     for first in first {
         let mut guarded = 0;
         for polls in 1.. {
@@ -312,7 +310,7 @@ async fn what_a_later_plan_found_to_guard_a_resource_outlasts_the_run() {
                 break;
             }
             let known = state.recorded().unwrap().resources.remove(&cluster("a"));
-            // Nothing of one is known until it begins to be made.
+            // A resource is unknown until its creation begins.
             let Some(known) = known else { continue };
             let suspicion = Some("its folder was emptied".to_owned());
             let by = RecordedResource { protected: true, suspended: true, suspicion, ..known };

@@ -1,4 +1,5 @@
-//! A planner that knows nothing of specs: each cluster is a namespace, a Secret and a ConfigMap with one line of text.
+//! A minimal planner without specs: each cluster is a namespace, a Secret and a ConfigMap with one line of
+//! text.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,17 +17,16 @@ use crate::problem::Origin;
 use crate::render::{Desired, Manifest, SecretEncoding, SecretSlot, Stage};
 use crate::spec::{InfraType, SourceId};
 
-/// What should exist: clusters with their fleet and text.
 #[derive(Clone, Default)]
-pub struct Wish {
+pub struct TestSpecs {
     pub clusters: BTreeMap<&'static str, (&'static str, &'static str)>,
     pub source: &'static str,
 }
 
-impl Wish {
-    pub fn new(clusters: &[(&'static str, &'static str, &'static str)]) -> Wish {
+impl TestSpecs {
+    pub fn new(clusters: &[(&'static str, &'static str, &'static str)]) -> TestSpecs {
         let clusters = clusters.iter().map(|&(name, fleet, text)| (name, (fleet, text))).collect();
-        Wish { clusters, source: "/specs" }
+        TestSpecs { clusters, source: "/specs" }
     }
 
     pub fn desired(&self) -> Desired {
@@ -84,8 +84,8 @@ fn manifests(owner: &ResourceKey, text: &str) -> Vec<Manifest> {
     ]
 }
 
-/// Plans as the real planner does: by what is observed, with records for all that is there.
-pub fn plan(wish: &Wish, recorded: &Recorded, observed: &Observed) -> Plan {
+/// Plans from observations and records, as the real planner does.
+pub fn plan(wish: &TestSpecs, recorded: &Recorded, observed: &Observed) -> Plan {
     let desired = wish.desired();
     let fleets = ["eu", "us"].map(fleet);
     let nothing = BTreeMap::new();

@@ -24,11 +24,11 @@ fn organization() -> ResourceKey {
 async fn with_organizations(
     place: &Place,
     state: &State,
-    wish: &Wish,
+    wish: &TestSpecs,
     changes: &[(ResourceKey, Verb)],
 ) -> Plan {
     let (mut plan, ..) = place.plan(state, wish).await;
-    let (model, ..) = place.plan(state, &Wish::new(&[("model", "eu", "1")])).await;
+    let (model, ..) = place.plan(state, &TestSpecs::new(&[("model", "eu", "1")])).await;
     let model = model.fleets[0].changes.iter().find(|change| change.resource == cluster("model")).unwrap();
     let changes = changes.iter().map(|(resource, verb)| {
         let record = model.record.clone().filter(|_| *verb != Verb::Delete);
@@ -45,14 +45,14 @@ async fn with_organizations(
 
 const BOTH: fn(Verb) -> [(ResourceKey, Verb); 2] = |verb| [(domain(), verb), (organization(), verb)];
 
-fn named(report: &Report) -> Vec<String> {
+fn named(report: &ExecutionReport) -> Vec<String> {
     report.done.iter().map(|done| format!("{} {}", done.verb, done.resource)).collect()
 }
 
 #[tokio::test]
 async fn what_others_refer_to_is_made_first_and_goes_last() {
     let place = Place::new();
-    let (state, wish) = (place.state(), Wish::new(&[("a", "eu", "1")]));
+    let (state, wish) = (place.state(), TestSpecs::new(&[("a", "eu", "1")]));
     let mut plan = with_organizations(&place, &state, &wish, &BOTH(Verb::Create)).await;
     let waiting = Change {
         resource: ResourceKey::at(Kind::IdentityProvider, "acme/sso").unwrap(),
@@ -67,7 +67,7 @@ async fn what_others_refer_to_is_made_first_and_goes_last() {
     );
     assert_eq!(state.recorded().unwrap().resources.len(), 3);
 
-    let nothing = Wish::new(&[]);
+    let nothing = TestSpecs::new(&[]);
     let plan = with_organizations(&place, &state, &nothing, &BOTH(Verb::Delete)).await;
     let report = place.execute(&plan, &state, &Secrets::default()).await;
     assert_eq!(
@@ -80,13 +80,13 @@ async fn what_others_refer_to_is_made_first_and_goes_last() {
 #[tokio::test]
 async fn beside_fleets_nothing_is_deleted_that_one_under_way_may_need() {
     let place = Place::new();
-    let (state, wish) = (place.state(), Wish::new(&[("a", "eu", "1")]));
+    let (state, wish) = (place.state(), TestSpecs::new(&[("a", "eu", "1")]));
     let targets = place.targets();
     let recorded = Recorded::default();
     let beside = async |plan: &Plan, under_way: &BTreeSet<FleetKey>| {
         let (state, targets, recorded, secrets) = (&state, &targets, &recorded, &Secrets::default());
-        let desk = Desk { plan, recorded, targets, state, secrets, clock: &now, actor: "ann" };
-        named(&execute_beside_fleets(desk, under_way, &mut |_| {}).await)
+        let context = RunContext { plan, recorded, targets, state, secrets, clock: &now, actor: "ann" };
+        named(&execute_beside_fleets(context, under_way, &mut |_| {}).await)
     };
     let mut plan = with_organizations(&place, &state, &wish, &[(domain(), Verb::Create)]).await;
     assert_eq!(beside(&plan, &BTreeSet::new()).await, ["create base domain acme/k.example.com"]);
@@ -110,9 +110,9 @@ async fn beside_fleets_nothing_is_deleted_that_one_under_way_may_need() {
 #[tokio::test]
 async fn what_a_plan_found_out_is_recorded_though_nothing_can_be_done() {
     let place = Place::new();
-    place.apply(&Wish::new(&[("a", "eu", "1")])).await;
+    place.apply(&TestSpecs::new(&[("a", "eu", "1")])).await;
     let state = place.state();
-    let (mut plan, recorded, _) = place.plan(&state, &Wish::new(&[("a", "eu", "2")])).await;
+    let (mut plan, recorded, _) = place.plan(&state, &TestSpecs::new(&[("a", "eu", "2")])).await;
     let change = &mut plan.fleets[0].changes[0];
     change.waiting = vec![Waiting::Approval { id: "guard".into(), why: "it is so wanted".into() }];
     let known = recorded.resources[&cluster("a")].clone();
@@ -123,7 +123,7 @@ async fn what_a_plan_found_out_is_recorded_though_nothing_can_be_done() {
     plan.fleets[0].void_approvals = vec!["void".into()];
     // An update that waits is no deletion that waits.
     plan.inputs.source = SourceId("/elsewhere".into());
-    assert_eq!(place.execute(&plan, &state, &Secrets::default()).await, Report::default());
+    assert_eq!(place.execute(&plan, &state, &Secrets::default()).await, ExecutionReport::default());
     let after = state.recorded().unwrap();
     assert_eq!(after.resources[&cluster("a")].suspicion, found.suspicion);
     assert_eq!(after.approvals, []);
@@ -136,7 +136,7 @@ async fn a_spec_takes_back_the_protection_that_its_plan_knew_of() {
     let place = Place::new();
     let mut protected = true;
     for text in ["1", "2"] {
-        let wish = Wish::new(&[("a", "eu", text)]);
+        let wish = TestSpecs::new(&[("a", "eu", text)]);
         let state = place.state();
         let (mut plan, ..) = place.plan(&state, &wish).await;
         plan.fleets[0].changes[0].record.as_mut().unwrap().protected = protected;
@@ -153,14 +153,14 @@ async fn a_spec_takes_back_the_protection_that_its_plan_knew_of() {
 async fn a_target_goes_on_to_protect_what_is_not_done() {
     for (waiting, kept) in [(vec![Waiting::Protected], true), (vec![], false)] {
         let place = Place::new();
-        let (state, wish) = (place.state(), Wish::new(&[("a", "eu", "1")]));
+        let (state, wish) = (place.state(), TestSpecs::new(&[("a", "eu", "1")]));
         let (mut plan, ..) = place.plan(&state, &wish).await;
         plan.fleets[0].changes[0].record.as_mut().unwrap().protected = true;
         place.execute(&plan, &state, &wish.secrets()).await;
         let mut known = state.recorded().unwrap().resources.remove(&cluster("a")).unwrap();
         known.protected = false;
         state.put_resources([(&cluster("a"), &known)]).unwrap();
-        let later = Wish::new(&[("a", "eu", "2")]);
+        let later = TestSpecs::new(&[("a", "eu", "2")]);
         let (mut plan, ..) = place.plan(&state, &later).await;
         plan.fleets[0].changes[0].waiting = waiting;
         assert_eq!(place.execute(&plan, &state, &later.secrets()).await.failed, []);
@@ -172,7 +172,7 @@ async fn a_target_goes_on_to_protect_what_is_not_done() {
 #[tokio::test]
 async fn the_commit_that_asked_for_it_is_in_the_audit_trail() {
     let place = Place::new();
-    let (state, wish) = (place.state(), Wish::new(&[("a", "eu", "1")]));
+    let (state, wish) = (place.state(), TestSpecs::new(&[("a", "eu", "1")]));
     let (mut plan, ..) = place.plan(&state, &wish).await;
     let author = "Ada <ada@example.com>".to_owned();
     let commit = Commit { id: "c0ffee".into(), author, is_edited: false, rewrote: None };
@@ -185,7 +185,7 @@ async fn the_commit_that_asked_for_it_is_in_the_audit_trail() {
 #[tokio::test]
 async fn a_failure_says_where_the_spec_stands_that_asks_for_it() {
     let place = Place::new();
-    let (state, wish) = (place.state(), Wish::new(&[("a", "eu", "1")]));
+    let (state, wish) = (place.state(), TestSpecs::new(&[("a", "eu", "1")]));
     let mut plan = with_organizations(&place, &state, &wish, &[(domain(), Verb::Create)]).await;
     let origin = |line| Some(Origin { path: "acme/specs.yaml".parse().unwrap(), line });
     let steps = plan.fleets[0].changes[0].steps.clone();
@@ -208,7 +208,7 @@ async fn a_failure_says_where_the_spec_stands_that_asks_for_it() {
 #[tokio::test]
 async fn a_fleet_with_nothing_to_do_was_seen_all_the_same() {
     let place = Place::new();
-    let wish = Wish::new(&[("a", "eu", "1")]);
+    let wish = TestSpecs::new(&[("a", "eu", "1")]);
     place.apply(&wish).await;
     let seen = |name: &str| {
         let recorded = place.state().recorded().unwrap();
@@ -220,16 +220,16 @@ async fn a_fleet_with_nothing_to_do_was_seen_all_the_same() {
 #[tokio::test]
 async fn a_fleet_is_forgotten_when_it_goes_and_not_with_one_of_its_clusters() {
     let place = Place::new();
-    place.apply(&Wish::new(&[("a", "eu", "1"), ("b", "eu", "1")])).await;
+    place.apply(&TestSpecs::new(&[("a", "eu", "1"), ("b", "eu", "1")])).await;
     let state = place.state();
-    let (mut plan, ..) = place.plan(&state, &Wish::new(&[("b", "eu", "1")])).await;
+    let (mut plan, ..) = place.plan(&state, &TestSpecs::new(&[("b", "eu", "1")])).await;
     plan.created_at = now() + jiff::SignedDuration::from_hours(1);
     let report = place.execute(&plan, &state, &Secrets::default()).await;
     assert_eq!(named(&report), ["delete cluster acme/a"]);
     let eu = state.recorded().unwrap().fleets.remove(&fleet("eu")).unwrap();
     assert_eq!((eu.objects.len(), eu.observed_at), (3, Some(plan.created_at)));
 
-    let (mut plan, ..) = place.plan(&state, &Wish::new(&[])).await;
+    let (mut plan, ..) = place.plan(&state, &TestSpecs::new(&[])).await;
     let cluster = plan.fleets[0].changes[0].clone();
     let gone = Change { resource: fleet("eu").resource(), steps: vec![], ..cluster };
     plan.fleets[0].changes.push(gone);
@@ -250,7 +250,7 @@ fn objects(state: &State) -> Vec<(ObjectKey, Option<String>, crate::names::Diges
 #[tokio::test]
 async fn after_a_kill_the_record_of_objects_is_what_the_target_knows() {
     let place = Place::new();
-    let wish = Wish::new(&[("a", "eu", "1"), ("b", "eu", "1")]);
+    let wish = TestSpecs::new(&[("a", "eu", "1"), ("b", "eu", "1")]);
     place.apply(&wish).await;
     let state = place.state();
     let known = state.objects(&fleet("eu")).unwrap();
@@ -286,8 +286,8 @@ async fn after_a_kill_the_record_of_objects_is_what_the_target_knows() {
 }
 
 /// A plan for clusters `a` and `b` on fleet `eu`, and a file of somebody else where one of `a` is to be.
-async fn with_obstacle(place: &Place, state: &State, path: &str) -> (Plan, Wish) {
-    let wish = Wish::new(&[("a", "eu", "1"), ("b", "eu", "1")]);
+async fn with_obstacle(place: &Place, state: &State, path: &str) -> (Plan, TestSpecs) {
+    let wish = TestSpecs::new(&[("a", "eu", "1"), ("b", "eu", "1")]);
     let (plan, ..) = place.plan(state, &wish).await;
     let foreign = place.output().join(path);
     fs::create_dir_all(foreign.parent().unwrap()).unwrap();
@@ -340,24 +340,25 @@ async fn what_fails_under_the_name_of_a_namespace_stops_nothing_in_it() {
 #[tokio::test]
 async fn what_the_target_could_not_settle_is_told_of_what_goes_or_else_of_the_fleet() {
     for (wish, told) in [
-        (Wish::new(&[("b", "eu", "1")]), "cluster acme/a: "),
-        (Wish::new(&[("a", "eu", "2"), ("b", "eu", "1")]), "fleet acme/eu: "),
+        (TestSpecs::new(&[("b", "eu", "1")]), "cluster acme/a: "),
+        (TestSpecs::new(&[("a", "eu", "2"), ("b", "eu", "1")]), "fleet acme/eu: "),
     ] {
         let place = Place::new();
-        place.apply(&Wish::new(&[("a", "eu", "1"), ("b", "eu", "1")])).await;
+        place.apply(&TestSpecs::new(&[("a", "eu", "1"), ("b", "eu", "1")])).await;
         let (state, targets, secrets) = (place.state(), place.targets(), wish.secrets());
         let (plan, recorded, _) = place.plan(&state, &wish).await;
         let inventory = place.output().join("acme/eu/.streamfleet-inventory.json");
         // Something else is where it is to be written.
-        let mut progress = |progress: Progress<'_>| {
-            if matches!(progress, Progress::StepEnded { .. }) && inventory.is_file() {
+        let mut progress = |progress: ExecutionProgress<'_>| {
+            if matches!(progress, ExecutionProgress::StepEnded { .. }) && inventory.is_file() {
                 fs::remove_file(&inventory).unwrap();
                 fs::create_dir_all(inventory.join("theirs")).unwrap();
             }
         };
         let (plan, recorded, targets, secrets) = (&plan, &recorded, &targets, &secrets);
-        let desk = Desk { plan, recorded, targets, state: &state, secrets, clock: &now, actor: "ann" };
-        let report = execute(desk, &mut progress).await;
+        let context =
+            RunContext { plan, recorded, targets, state: &state, secrets, clock: &now, actor: "ann" };
+        let report = execute(context, &mut progress).await;
         let texts = texts(&report);
         assert!(texts.len() == 1 && texts[0].starts_with(told), "{texts:?}");
         assert!(state.recorded().unwrap().resources.contains_key(&cluster("a")));

@@ -1,18 +1,16 @@
-//! A run that others have to wait for no longer than it may take.
-
 use std::time::Instant;
 
 use super::*;
 use crate::catalog::Approval;
 
-/// What one turn that is over at once does of what there is to do on a fleet.
-async fn take_turn(place: &Place, wish: &Wish) -> Report {
+async fn take_turn(place: &Place, wish: &TestSpecs) -> ExecutionReport {
     let (state, targets, secrets) = (place.state(), place.targets(), wish.secrets());
     let (plan, recorded, _) = place.plan(&state, wish).await;
     let (secrets, recorded, actor) = (&secrets, &recorded, "ann@example.com");
-    let desk = Desk { plan: &plan, recorded, targets: &targets, state: &state, secrets, clock: &now, actor };
+    let desk =
+        RunContext { plan: &plan, recorded, targets: &targets, state: &state, secrets, clock: &now, actor };
     let Some(fleet) = plan.fleets.iter().find(|plan| plan.fleet == fleet("eu")) else {
-        return Report::default();
+        return ExecutionReport::default();
     };
     let report = execute_fleet(desk, fleet, Some(Instant::now()), &mut |_| {}).await;
     assert_eq!(report.failed, []);
@@ -24,8 +22,8 @@ async fn take_turn(place: &Place, wish: &Wish) -> Report {
 async fn turns_that_are_over_at_once_get_where_one_long_one_does() {
     let (place, whole) = (Place::new(), Place::new());
     let wishes = [
-        Wish::new(&[("a", "eu", "1"), ("b", "eu", "1"), ("c", "eu", "1")]),
-        Wish::new(&[("a", "eu", "2"), ("c", "eu", "1")]),
+        TestSpecs::new(&[("a", "eu", "1"), ("b", "eu", "1"), ("c", "eu", "1")]),
+        TestSpecs::new(&[("a", "eu", "2"), ("c", "eu", "1")]),
     ];
     for wish in wishes {
         whole.apply(&wish).await;
@@ -40,7 +38,7 @@ async fn turns_that_are_over_at_once_get_where_one_long_one_does() {
             assert!(turns < 50);
         }
         assert!(turns > 3, "{turns}");
-        // Secrets have a random line each, and the inventory has its digest.
+        // Each Secret has a random line, and the inventory has its digest.
         let relative = |place: &Place| -> Vec<(String, String)> {
             let files =
                 place.files().into_iter().map(|(path, text)| (path.replace(place.root.as_str(), ""), text));
@@ -59,11 +57,11 @@ async fn turns_that_are_over_at_once_get_where_one_long_one_does() {
 #[tokio::test]
 async fn what_was_approved_is_done_in_one_turn() {
     let place = Place::new();
-    place.apply(&Wish::new(&[("a", "eu", "1"), ("b", "eu", "1"), ("c", "eu", "1")])).await;
+    place.apply(&TestSpecs::new(&[("a", "eu", "1"), ("b", "eu", "1"), ("c", "eu", "1")])).await;
     let approval =
         Approval { fleet: fleet("eu"), id: "guard".into(), by: "ann@example.com".into(), at: now() };
     place.state().approve(approval).unwrap();
-    let report = take_turn(&place, &Wish::new(&[("c", "eu", "1")])).await;
+    let report = take_turn(&place, &TestSpecs::new(&[("c", "eu", "1")])).await;
     let done: Vec<&str> = report.done.iter().map(|done| done.resource.name.as_str()).collect();
     assert_eq!(done, ["a", "b"], "the approval is used, and nothing is left for which there is none");
 }

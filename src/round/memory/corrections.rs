@@ -1,4 +1,4 @@
-//! How often drift of an object was corrected, so that two who disagree don't write for ever.
+//! Counts corrections of drift, so that Streamfleet and another writer don't overwrite each other for ever.
 
 use std::collections::BTreeMap;
 
@@ -7,22 +7,20 @@ use jiff::{SignedDuration, Timestamp};
 use crate::names::{FleetKey, ObjectKey};
 use crate::plan::{Cause, Change, Flapping, Step};
 
-/// How many corrections of an object within [`WINDOW`] are made. A person who tries something on a running cluster edits it
-/// a few times; what changes it back five times is a program, and each round of the two may restart brokers.
+/// The most corrections of an object within [`WINDOW`]. A person who experiments on a running cluster edits
+/// an object a few times. Whatever reverts it five times is a program, and every turn may restart brokers.
 const CORRECTIONS: usize = 5;
 
-/// The time within which corrections are counted, and for which the object is then left as it is.
+/// The period in which corrections are counted, and for which the object is then left alone.
 const WINDOW: SignedDuration = SignedDuration::from_mins(10);
 
-/// The corrections of a while.
 #[derive(Default)]
-pub(super) struct Corrections {
+pub(super) struct DriftCorrections {
     made: BTreeMap<(FleetKey, ObjectKey), Vec<Timestamp>>,
     flapping: BTreeMap<(FleetKey, ObjectKey), Flapping>,
 }
 
-impl Corrections {
-    /// A change was made.
+impl DriftCorrections {
     pub(super) fn done(&mut self, fleet: &FleetKey, change: &Change, now: Timestamp) {
         for step in &change.steps {
             match &change.cause {
@@ -32,7 +30,6 @@ impl Corrections {
         }
     }
 
-    /// The drift of an object was corrected.
     fn corrected(&mut self, fleet: &FleetKey, step: &Step, by: Option<&str>, now: Timestamp) {
         let object = (fleet.clone(), step.object.clone());
         let made = self.made.entry(object.clone()).or_default();
@@ -48,16 +45,17 @@ impl Corrections {
         self.flapping.insert(object, Flapping { by: by.map(str::to_owned), field, until });
     }
 
-    /// Something else is wanted of an object now.
+    /// The object has a new desired state.
     fn forget(&mut self, fleet: &FleetKey, step: &Step) {
         let object = (fleet.clone(), step.object.clone());
         self.made.remove(&object);
         self.flapping.remove(&object);
     }
 
-    /// The objects that are left as they are.
+    /// The objects that are left alone.
     pub(super) fn flapping(&mut self, now: Timestamp) -> BTreeMap<(FleetKey, ObjectKey), Flapping> {
-        // A plan may have been begun before the last correction was over; a clock that was set back is further away.
+        // The plan may have begun before the last correction ended, hence the factor 2. A longer time means
+        // that the clock was set back.
         let may_be = |left: SignedDuration| left.is_positive() && left <= WINDOW * 2;
         self.flapping.retain(|_, flapping| may_be(flapping.until.duration_since(now)));
         self.flapping.clone()
@@ -92,8 +90,8 @@ mod tests {
         let at = |minutes| {
             "2026-11-21T12:00:00Z".parse::<Timestamp>().unwrap() + SignedDuration::from_mins(minutes)
         };
-        let mut corrections = Corrections::default();
-        // Those of long ago don't count.
+        let mut corrections = DriftCorrections::default();
+        // Corrections before the window don't count.
         for minute in [0, 11, 12, 13, 14] {
             corrections.corrected(&fleet, &step(), Some("rival"), at(minute));
             assert!(corrections.flapping(at(minute)).is_empty());
@@ -104,7 +102,7 @@ mod tests {
         let flapping = corrections.flapping(at(15)).into_values().next().unwrap();
         let (by, field) = (Some("rival".to_owned()), "/spec/hard/pods".to_owned());
         assert_eq!(flapping, Flapping { by, field, until: at(25) });
-        // A clock that was set back makes it no longer.
+        // If the clock is set back, the wait isn't prolonged.
         assert!(corrections.flapping(at(-60)).is_empty());
         for minute in 15..20 {
             corrections.corrected(&fleet, &step(), Some("rival"), at(minute));

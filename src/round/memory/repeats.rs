@@ -1,34 +1,32 @@
-//! What was done again and again without effect, so that it is done less and less often.
+//! Slows down changes that are repeated without effect.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::names::{Digest, FleetKey, ResourceKey};
 use crate::plan::{Change, Repeated};
-use crate::target::Pace;
+use crate::target::Backoff;
 
 use super::timer::{Moment, Timer};
 
-/// The pauses before the same is done to a resource again: a second at first, five minutes in the end.
-const PAUSES: Pace = Pace::around(Duration::from_secs(1), Duration::from_secs(300));
+/// The backoff before the same change of a resource: from a second to five minutes.
+const PAUSES: Backoff = Backoff::around(Duration::from_secs(1), Duration::from_secs(300));
 
-/// What was done last to each resource that was not as it should be afterwards.
+/// The last change of each resource that wasn't as it should be afterwards.
 #[derive(Default)]
-pub(super) struct Repeats(BTreeMap<ResourceKey, Last>);
+pub(super) struct RepeatedChanges(BTreeMap<ResourceKey, Last>);
 
-/// What was done last to a resource.
 struct Last {
     fleet: Option<FleetKey>,
     done: Digest,
     times: u32,
-    pace: Pace,
+    pace: Backoff,
     pause: Timer,
 }
 
-impl Repeats {
-    /// A change was made on a fleet, or on none.
+impl RepeatedChanges {
     pub(super) fn done(&mut self, fleet: Option<&FleetKey>, change: &Change, now: Moment) {
-        let done = change.done();
+        let done = change.effect_digest();
         let before = self.0.remove(&change.resource).filter(|before| before.done == done);
         let (times, mut pace) = before.map_or((0, PAUSES), |before| (before.times, before.pace));
         let pause = Timer::begin(pace.next_pause(), now);
@@ -36,12 +34,12 @@ impl Repeats {
         self.0.insert(change.resource.clone(), last);
     }
 
-    /// Forgets the resources on which what was done had its effect.
+    /// Forgets resources on which the change had its effect.
     pub(super) fn forget(&mut self, is_settled: impl Fn(&ResourceKey, Option<&FleetKey>) -> bool) {
         self.0.retain(|resource, last| !is_settled(resource, last.fleet.as_ref()));
     }
 
-    /// What has to be put off.
+    /// The changes to delay.
     pub(super) fn repeated(&mut self, now: Moment) -> BTreeMap<ResourceKey, Repeated> {
         let repeated = self.0.iter_mut().map(|(resource, Last { done, times, pause, .. })| {
             let until = pause.until(now);
@@ -80,11 +78,11 @@ mod tests {
     #[test]
     fn what_is_done_again_and_again_is_put_off_longer_each_time_until_it_has_an_effect() {
         let now = Moment::now("2026-11-21T12:00:00Z".parse::<Timestamp>().unwrap());
-        let mut repeats = Repeats::default();
-        let pause = |repeats: &mut Repeats, change: &Change| {
+        let mut repeats = RepeatedChanges::default();
+        let pause = |repeats: &mut RepeatedChanges, change: &Change| {
             repeats.done(None, change, now);
             let (_, Repeated { times, until, done }) = repeats.repeated(now).into_iter().next().unwrap();
-            assert_eq!(done, change.done());
+            assert_eq!(done, change.effect_digest());
             (times, until.duration_since(now.clock).as_secs_f64())
         };
         for (times, seconds) in (1..).zip([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 300.0, 300.0])
@@ -93,10 +91,10 @@ mod tests {
             assert_eq!(told, times);
             assert!((seconds * 0.79..seconds * 1.21).contains(&pause), "{seconds}: {pause}");
         }
-        // Something else is done at once, and counts anew.
+        // Another change isn't delayed and starts a new count.
         let (times, seconds) = pause(&mut repeats, &change(3));
         assert!(times == 1 && seconds < 1.21, "{times} {seconds}");
-        assert_ne!(change(2).done(), change(3).done());
+        assert_ne!(change(2).effect_digest(), change(3).effect_digest());
         repeats.forget(|_, fleet| fleet.is_some());
         assert_eq!(repeats.repeated(now).len(), 1);
         repeats.forget(|resource, _| *resource == change(3).resource);

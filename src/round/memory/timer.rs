@@ -1,5 +1,5 @@
-//! What lasts for a while by the time that passes. What a clock says may be another day a moment later, and nobody who sets
-//! one may hurry a deletion or hold up everything until tomorrow.
+//! Timers by the monotonic clock. The wall clock may jump, and that must neither hurry a deletion nor delay
+//! everything until tomorrow.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -10,10 +10,10 @@ use crate::catalog::Deletion;
 use crate::names::{FleetKey, ResourceKey};
 use crate::plan::DELETIONS_WINDOW;
 
-/// By how much a clock may be adjusted without anything being told anew.
+/// The clock adjustment that is tolerated before a printed time changes.
 const ADJUSTED: SignedDuration = SignedDuration::from_secs(1);
 
-/// Now, by the clock and by the time that passes.
+/// The present by the wall clock and by the monotonic clock.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Moment {
     pub(super) clock: Timestamp,
@@ -31,11 +31,10 @@ impl Moment {
     }
 }
 
-/// Something that is over after a while.
 #[derive(Debug, Clone)]
 pub(super) struct Timer {
     over: Instant,
-    /// When that is, as it was told last.
+    /// The end by the wall clock, as last printed.
     until: Timestamp,
 }
 
@@ -44,7 +43,8 @@ impl Timer {
         Self { over: now.passed + pause, until: now.after(pause) }
     }
 
-    /// When it is over by the clock: always the same, unless somebody sets the clock. It lies ahead as long as it isn't over.
+    /// The end by the wall clock. It stays the same unless the clock is set, and is in the future as long as
+    /// the timer runs.
     pub(super) fn until(&mut self, now: Moment) -> Timestamp {
         let left = self.over.saturating_duration_since(now.passed);
         let by_now = now.after(left);
@@ -56,13 +56,12 @@ impl Timer {
     }
 }
 
-/// The clusters that fleets lost lately, each until when it counts. Of those from before this process only the clock tells when
-/// that was.
+/// The clusters that fleets lost recently, each with the time until which it counts. For losses before the
+/// start of the process, only the wall clock is known.
 #[derive(Default)]
-pub(super) struct Losses(Option<BTreeMap<(FleetKey, ResourceKey, Timestamp), Instant>>);
+pub(super) struct RecentDeletions(Option<BTreeMap<(FleetKey, ResourceKey, Timestamp), Instant>>);
 
-impl Losses {
-    /// How many clusters each fleet lost within the hour.
+impl RecentDeletions {
     pub(super) fn within_the_hour(&mut self, deletions: &[Deletion], now: Moment) -> BTreeMap<FleetKey, u32> {
         let is_first = self.0.is_none();
         let seen = self.0.get_or_insert_default();
@@ -95,12 +94,12 @@ mod tests {
         let mut timer = Timer::begin(Duration::from_secs(30), at("2026-11-21T12:00:00Z", 0));
         let mut until = |clock: &str, seconds| timer.until(at(clock, seconds)).to_string();
         assert_eq!(until("2026-11-21T12:00:00Z", 0), "2026-11-21T12:00:30Z");
-        // Nobody is told anything new for less than a second.
+        // An adjustment of less than a second doesn't change the printed time.
         assert_eq!(until("2026-11-21T12:00:10.7Z", 10), "2026-11-21T12:00:30Z");
-        // It is set ahead by a day, and then back by a year.
+        // The clock is set ahead by a day, and then back by a year.
         assert_eq!(until("2026-11-22T12:00:20Z", 20), "2026-11-22T12:00:30Z");
         assert_eq!(until("2025-11-21T12:00:25Z", 25), "2025-11-21T12:00:30Z");
-        // Over is over, and not a moment before.
+        // It ends at the right moment, not before.
         assert_eq!(until("2025-11-21T12:00:30.5Z", 29), "2025-11-21T12:00:31.5Z");
         assert_eq!(until("2025-11-21T12:00:31Z", 30), "2025-11-21T12:00:31Z");
         assert_eq!(until("2025-11-21T13:00:00Z", 3600), "2025-11-21T13:00:00Z");
@@ -117,17 +116,17 @@ mod tests {
         };
         let mut deletions =
             vec![deletion("a", "2026-11-21T10:00:00Z"), deletion("b", "2026-11-21T11:30:00Z")];
-        let mut losses = Losses::default();
+        let mut losses = RecentDeletions::default();
         let mut lost = |deletions: &[Deletion], clock: &str, seconds| {
             let lost = losses.within_the_hour(deletions, moment(clock, start, seconds));
             lost.get(&fleet).copied().unwrap_or_default()
         };
-        // Of those before its start, the process goes by the clock.
+        // For losses before its start, the process uses the wall clock.
         assert_eq!(lost(&deletions, "2026-11-21T12:00:00Z", 0), 1);
-        // One is deleted, and then the clock is set ahead by a day.
+        // The clock is set ahead by a day after a deletion.
         deletions.push(deletion("c", "2026-11-21T12:00:10Z"));
         assert_eq!(lost(&deletions, "2026-11-22T12:00:20Z", 20), 2);
-        // One that was deleted just before somebody set the clock ahead counts from when it was first seen.
+        // A deletion just before the clock is set ahead counts for an hour from when it was first seen.
         deletions.push(deletion("d", "2026-11-21T12:00:20Z"));
         assert_eq!(lost(&deletions, "2026-11-23T12:00:30Z", 30), 3);
         assert_eq!(lost(&deletions, "2026-11-23T12:30:00Z", 1800), 2);

@@ -1,4 +1,4 @@
-//! Files that nobody else may read, written whole or not at all.
+//! Private files, written atomically.
 
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, BufRead as _, ErrorKind, Write as _};
@@ -9,20 +9,18 @@ use zeroize::Zeroizing;
 
 use crate::secret::SecretError;
 
-/// The file whose lock is held by whoever writes keys.
 const LOCK: &str = "keys.lock";
-/// How the names of unfinished key files begin.
 const UNFINISHED: &str = ".keys-";
-/// The file that grows by a line with everything that the installation does. Its first line is its id.
+/// The append-only registry of the installation. Its first line is the installation's id.
 const REGISTRY: &str = "registry.jsonl";
 
-/// The keys are this process's to write until this is dropped.
+/// The exclusive right to write keys, until this is dropped.
 #[must_use = "the keys are free for others to write as soon as this is dropped"]
 #[derive(Debug)]
 pub struct KeyLock(Option<File>);
 
 impl KeyLock {
-    /// Waits until no other process writes keys. What one that was killed left unfinished is removed.
+    /// Waits for the lock, then removes temporary files of killed processes.
     pub(super) fn take(dir: &Utf8Path) -> Result<KeyLock, SecretError> {
         let path = dir.join(LOCK);
         let take = || -> io::Result<File> {
@@ -34,15 +32,15 @@ impl KeyLock {
         take().map(Some).map(KeyLock).map_err(|error| not_written(&path, &error))
     }
 
-    /// The lock of keys that no other process has.
-    pub(super) fn of_nothing() -> KeyLock {
+    /// A lock for ephemeral keys, which no other process has.
+    pub(super) fn ephemeral_lock() -> KeyLock {
         KeyLock(None)
     }
 }
 
 impl Drop for KeyLock {
     fn drop(&mut self) {
-        // Closing the file isn't enough: a process that is just being started still has it, for a moment.
+        // Closing the file isn't enough: a child process that is just starting holds it open for a moment.
         drop(self.0.as_ref().map(File::unlock));
     }
 }
@@ -57,7 +55,7 @@ fn remove_unfinished(dir: &Utf8Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the installation of a state folder has done anything yet, but to give itself an id.
+/// Returns whether the installation of a state folder has recorded anything beside its own id.
 pub(super) fn was_used(dir: &Utf8Path) -> Result<bool, SecretError> {
     let path = dir.join(REGISTRY);
     let file = match File::open(&path) {
@@ -69,7 +67,7 @@ pub(super) fn was_used(dir: &Utf8Path) -> Result<bool, SecretError> {
     lines.map(|lines| lines.len() > 1).map_err(|error| not_read(&path, &error))
 }
 
-/// Whether a folder is there, and refuses one that others can read or write.
+/// Returns whether a folder exists. Refuses one that other users can read or write.
 pub(super) fn require_private(dir: &Utf8Path) -> Result<bool, SecretError> {
     match found(dir, std::fs::metadata(dir))? {
         Some(metadata) => require_mode(dir, &metadata, "state folder", "700").map(|()| true),
@@ -77,8 +75,8 @@ pub(super) fn require_private(dir: &Utf8Path) -> Result<bool, SecretError> {
     }
 }
 
-/// Whether a key file is there, and refuses one that others can read or write, and what is no file. A link is refused too:
-/// when keys are added it would be replaced, and what it leads to would lack them.
+/// Returns whether a key file exists. Refuses one that other users can read or write, and anything but a
+/// regular file. A link is refused too: adding keys would replace it, and its target would lack them.
 fn require_private_file(path: &Utf8Path) -> Result<bool, SecretError> {
     let Some(metadata) = found(path, std::fs::symlink_metadata(path))? else { return Ok(false) };
     if metadata.is_file() {
@@ -113,13 +111,11 @@ fn require_mode(path: &Utf8Path, metadata: &Metadata, what: &str, mode: &str) ->
     ))
 }
 
-/// Makes a folder that only its owner can enter, where there is none.
 pub(super) fn make_private_dir(dir: &Utf8Path) -> Result<(), SecretError> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(|error| not_written(dir, &error))?;
     require_private(dir).map(|_| ())
 }
 
-/// The text of a file that only its owner can read; none where there is no file.
 pub(super) fn read_private(path: &Utf8Path) -> Result<Option<Zeroizing<String>>, SecretError> {
     if !require_private_file(path)? {
         return Ok(None);
@@ -131,11 +127,11 @@ pub(super) fn read_private(path: &Utf8Path) -> Result<Option<Zeroizing<String>>,
     Ok(Some(Zeroizing::new(text)))
 }
 
-/// Writes a file that only its owner can read. After a crash there is the whole of it or nothing new.
+/// Writes a file that only its owner can read. After a crash it has either the old or the new content.
 pub(super) fn write_private(dir: &Utf8Path, name: &str, text: &str) -> Result<(), SecretError> {
     let path = dir.join(name);
     let write = || -> io::Result<()> {
-        // Temporary files are made with mode 0600.
+        // Temporary files are created with mode 0600.
         let mut file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(dir)?;
         file.write_all(text.as_bytes())?;
         file.as_file().sync_all()?;

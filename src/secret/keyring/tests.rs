@@ -3,7 +3,6 @@ use std::os::unix::fs::PermissionsExt as _;
 use super::*;
 use crate::secret::seal;
 
-/// A folder that only its owner can read, gone with the value.
 struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -168,7 +167,7 @@ fn a_first_start_that_was_killed_is_finished() {
     for missing in [&[IDENTITIES] as &[&str], &[FINGERPRINT], &[IDENTITIES, FINGERPRINT]] {
         let folder = Folder::new();
         let before = Keyring::load_or_create(folder.path()).unwrap();
-        // The state gives itself an id before there are keys.
+        // The registry exists before the keys do.
         folder.write("registry.jsonl", "{\"id\"}\n");
         folder.write(".keys-x1y2z3", "AGE-SECRET-KEY-1HALF");
         for file in missing {

@@ -12,7 +12,7 @@ fn file() -> SpecPath {
     "acme/domains.yaml".parse().unwrap()
 }
 
-/// A keyring that was given a second identity, and a block that was sealed before.
+/// A keyring with a second identity, and a block that was sealed to the first one.
 fn rotated() -> (Keyring, String) {
     let mut keyring = Keyring::ephemeral().unwrap();
     let armour = seal(&keyring.recipient(), &reference(), &"hunter2".into()).unwrap();
@@ -20,7 +20,7 @@ fn rotated() -> (Keyring, String) {
     (keyring, armour)
 }
 
-/// A document in the literal form, with what must stay around the block.
+/// A document with the block as a literal scalar, surrounded by text that must not change.
 fn literal(armour: &str, header: &str, line_end: &str) -> String {
     let block: String = armour.lines().map(|line| format!("      {line}\n")).collect();
     format!(
@@ -37,7 +37,6 @@ fn told(text: &str, keyring: &Keyring) -> String {
     told
 }
 
-/// The text of the first sealed block of a file.
 fn block(text: &str) -> String {
     let events = parse(text, &file()).unwrap();
     let index = sealed_scalars(&events)[0];
@@ -107,7 +106,7 @@ fn several_blocks_of_a_file_are_sealed_again_each_for_its_own_field() {
         sealed_scalars(&events).into_iter().filter_map(|index| events[index].0.scalar()).collect();
     let [(one, _), (two, _)] = blocks[..] else { panic!("there are two blocks") };
     assert!(keyring.open(one, &reference()).is_ok() && keyring.open(two, &other).is_ok());
-    assert_eq!(keyring.open(two, &reference()).map(|_| ()), Err(NotOpened::Elsewhere));
+    assert_eq!(keyring.open(two, &reference()).map(|_| ()), Err(NotOpened::WrongField));
 }
 
 #[test]
@@ -140,7 +139,6 @@ fn what_cannot_be_sealed_again_is_told_with_its_line() {
     );
 }
 
-/// What stands before the first block of a file, without a quote that opens it.
 fn before_block(text: &str) -> &str {
     text.split(envelope::BEGIN).next().unwrap_or_default().trim_end_matches(['"', '\'', ' ', '\n'])
 }

@@ -11,7 +11,6 @@ use crate::problem::{Location, Origin, Problem};
 use crate::secret::{MAX_LENGTH, seal};
 use crate::spec::{BaseDomain, CloudAccount, CloudProvider, Fleet, ParsedFile, SourceId, Spec};
 
-/// Keys and a secrets folder for two organizations, gone with the value.
 struct Place {
     dir: tempfile::TempDir,
     recipient: String,
@@ -51,19 +50,18 @@ impl Place {
         SecretValue::Encrypted(seal(&self.recipient, &reference, &"hunter2".into()).unwrap())
     }
 
-    /// What comes of a base domain's key.
     fn open(&self, organization: &str, value: SecretValue) -> OpenedSecret {
         let mut secrets = self.store.open_all(&documents(vec![base_domain(organization, value)]));
         secrets.opened.pop_first().unwrap().1
     }
 
-    /// The same in a few words, with nothing secret in any message.
+    /// Describes the same, and checks that no message contains the secret.
     fn told(&self, organization: &str, value: SecretValue) -> String {
         let opened = self.open(organization, value);
         assert!(!format!("{opened:?}").contains("hunter2"), "a secret is in the Debug output");
         match opened {
             OpenedSecret::Value { value, .. } => format!("value: {}", value.expose_secret()),
-            OpenedSecret::Opaque { reason, .. } => format!("opaque: {reason}"),
+            OpenedSecret::Unavailable { reason, .. } => format!("opaque: {reason}"),
             OpenedSecret::Refused(Problem { code, message, hint, .. }) => {
                 format!("{code}: {message} ({})", hint.unwrap_or_default())
             }
@@ -285,7 +283,7 @@ fn a_block_that_no_identity_opens_is_known_by_its_sealed_form() {
     assert_eq!(place.told("acme", sealed.clone()), "opaque: no identity here opens it");
     let SecretValue::Encrypted(armour) = &sealed else { panic!("it was sealed") };
     let expected = SecretMark { fingerprint: None, sealed: sealed_digest(armour) };
-    let OpenedSecret::Opaque { mark, .. } = place.open("acme", sealed.clone()) else {
+    let OpenedSecret::Unavailable { mark, .. } = place.open("acme", sealed.clone()) else {
         panic!("it is opaque")
     };
     assert_eq!(mark, expected);
@@ -350,7 +348,7 @@ fn what_another_process_seals_to_a_key_that_it_adds_opens_at_once() {
     let place = Place { recipient: other.recipient(), store, ..place };
     assert_eq!(place.told("acme", place.sealed(REFERENCE)), "value: hunter2");
     assert_eq!(place.store.keyring().recipient(), other.recipient());
-    // Without any keys, those that were read are used.
+    // Without readable keys, the old ones stay in use.
     std::fs::remove_file(dir.join("identity.age-keys")).unwrap();
     assert_eq!(place.told("acme", place.sealed(REFERENCE)), "value: hunter2");
 }

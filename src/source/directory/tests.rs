@@ -20,11 +20,12 @@ impl Tree {
         Utf8Path::from_path(self.0.path()).unwrap()
     }
 
-    /// Each entry: its text, or code, message and hint of what can't be read.
     fn scan(&self) -> Vec<String> {
-        let show = |(path, entry): (&SpecPath, &Entry)| match entry {
-            Entry::File { bytes, .. } => format!("{path}: {}", String::from_utf8_lossy(bytes)),
-            Entry::Unreadable { code, message, hint } => format!("{path}: [{code}] {message} ({hint})"),
+        let show = |(path, entry): (&SpecPath, &SnapshotEntry)| match entry {
+            SnapshotEntry::File { bytes, .. } => format!("{path}: {}", String::from_utf8_lossy(bytes)),
+            SnapshotEntry::Unreadable { code, message, hint } => {
+                format!("{path}: [{code}] {message} ({hint})")
+            }
         };
         scan(self.path()).unwrap().entries.iter().map(show).collect()
     }
@@ -97,7 +98,7 @@ fn what_can_not_be_read_is_there_as_such() {
 #[test]
 fn the_systems_answers_come_with_a_hint() {
     let denied = io::Error::from(ErrorKind::PermissionDenied);
-    let Entry::Unreadable { message, hint, .. } =
+    let SnapshotEntry::Unreadable { message, hint, .. } =
         failed("unreadable-folder", "can't list the folder", &denied)
     else {
         panic!("a failure is unreadable");
@@ -180,14 +181,14 @@ fn what_kubernetes_mounts_is_read() {
     }
 }
 
-/// What is in the tree when `between` happens between each two looks at it.
+/// Returns the entries of the tree if `between` is called between the two listings of each scan.
 fn entries(tree: &Tree, between: &mut dyn FnMut()) -> Option<Vec<String>> {
     let root = tree.path().canonicalize_utf8().unwrap();
-    let show = |(path, entry): (&SpecPath, &Entry)| match entry {
-        Entry::File { .. } => path.to_string(),
-        Entry::Unreadable { code, message, hint } => format!("{path}: [{code}] {message} ({hint})"),
+    let show = |(path, entry): (&SpecPath, &SnapshotEntry)| match entry {
+        SnapshotEntry::File { .. } => path.to_string(),
+        SnapshotEntry::Unreadable { code, message, hint } => format!("{path}: [{code}] {message} ({hint})"),
     };
-    still_entries(&root, &Known::new(), between)
+    still_entries(&root, &KnownFiles::new(), between)
         .unwrap()
         .map(|(entries, _)| entries.iter().map(show).collect())
 }
@@ -234,12 +235,12 @@ fn what_keeps_changing_is_unreadable_and_the_rest_is_read() {
 fn too_many_files_in_one_top_folder_leave_the_others_alone() {
     let tree = Tree::new(&[("acme/x.yaml", "1"), ("zulu/y.yaml", "1")]);
     for name in 0..=MAX_FILES {
-        // A broken link is the cheapest thing that counts.
+        // A broken link is the cheapest entry that counts.
         symlink("nowhere", tree.path().join(format!("acme/a{name}"))).unwrap();
     }
     let snapshot = scan(tree.path()).unwrap();
     let told = snapshot.entries.iter().filter_map(|(path, entry)| match entry {
-        Entry::Unreadable { code, message, hint } if code == "too-many-files" => {
+        SnapshotEntry::Unreadable { code, message, hint } if code == "too-many-files" => {
             Some(format!("{}: {message} ({hint})", path.top_folder().unwrap_or_default()))
         }
         _ => None,

@@ -1,10 +1,10 @@
-//! Tells that something below a folder may have changed, by what the kernel says of each folder in it. It is a hint, and no
-//! more: who is told scans, and scans now and then without being told.
+//! Notifies of changes below a folder, with inotify. A notification is only a hint: the caller scans after
+//! it, and also now and then without one.
 //!
-//! Where the kernel says nothing, since a limit is reached or since others change the files over a network, the tree is
-//! looked at again and again instead.
+//! If inotify is unavailable, because a limit is reached or the files are on a network file system, the
+//! tree's metadata is polled instead.
 
-mod heard;
+mod change_counter;
 #[cfg(test)]
 mod tests;
 
@@ -25,34 +25,34 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init, remove_watch};
 use rustix::io::Errno;
 
-use super::{Glance, MAX_FOLDERS, glance, is_spec};
+use super::{MAX_FOLDERS, TreeStamp, is_spec, read_tree_stamp};
 use crate::names::SpecPath;
 use crate::parallel::locked;
 
-pub use heard::Heard;
+pub use change_counter::ChangeCounter;
 
-/// How long nothing has to happen before what happened counts as over: who saves a file, saves several.
-const QUIET: Duration = Duration::from_millis(100);
+/// The debounce: how long the tree must be quiet before a change is reported. Saves often come in groups.
+const SAVE_DEBOUNCE: Duration = Duration::from_millis(100);
 
-/// How long that is waited for at most.
-const LONGEST: Duration = Duration::from_secs(1);
+/// The limit of that wait.
+const MAX_SAVE_DEBOUNCE: Duration = Duration::from_secs(1);
 
-/// How often the folders are looked for that no event told of, as those below a folder that something was mounted on.
-const EVERY: Duration = Duration::from_secs(30);
+/// How often all folders are listed again, to find those without an event, such as below a new mount point.
+const RELIST_INTERVAL: Duration = Duration::from_secs(30);
 
-/// How often a tree is looked at of which nothing is told. One that takes long to look at is looked at less often.
-const TICK: Duration = Duration::from_secs(1);
+/// The interval of polling a tree without inotify. A tree that takes long to list is polled less often.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long after the last word a file counts as written that nobody was seen to close.
+/// How long after the last write a file counts as complete if no close was seen.
 const ABANDONED: Duration = Duration::from_secs(30);
 
-/// How much longer the time between two looks is than a look takes.
-const PATIENCE: u32 = 10;
+/// The minimum of the polling interval, as a multiple of the time that one listing takes.
+const POLL_SLOWDOWN: u32 = 10;
 
-/// How many links are followed on the way to a tree, as many as the kernel does.
+/// How many links are followed on the path to a tree: as many as the kernel follows.
 const MAX_LINKS: usize = 40;
 
-/// What of a folder is told. A folder that is looked at, or whose files are read, tells nothing.
+/// The watched events. Listing a folder or reading a file causes none of them.
 const EVENTS: WatchFlags = WatchFlags::CLOSE_WRITE
     .union(WatchFlags::MODIFY)
     .union(WatchFlags::ATTRIB)
@@ -64,7 +64,7 @@ const EVENTS: WatchFlags = WatchFlags::CLOSE_WRITE
     .union(WatchFlags::ONLYDIR)
     .union(WatchFlags::DONT_FOLLOW);
 
-/// File systems that others change without this host's kernel knowing, by the number that `statfs` gives.
+/// File systems that can change without this host's kernel knowing, by their `statfs` number.
 const REMOTE: [(u32, &str); 16] = [
     (0x6969, "NFS"),
     (0x517b, "SMB"),
@@ -84,43 +84,39 @@ const REMOTE: [(u32, &str); 16] = [
     (0xbacb_acbc, "a folder of VMware"),
 ];
 
-/// A tree that is watched.
 pub struct Watch {
     root: Utf8PathBuf,
     inotify: Option<Arc<OwnedFd>>,
-    /// The folders that are watched, by the number of the watch.
+    /// The watched folders, by watch descriptor.
     folders: BTreeMap<i32, PathBuf>,
-    /// The folders in which links on the way to the tree are, with the links' names: whoever changes one puts another tree in
-    /// the place of this one.
+    /// The folders of links on the path to the root, with the names of these links: changing such a link
+    /// switches to another tree.
     links: BTreeMap<i32, BTreeSet<OsString>>,
-    /// Whether there may be other folders than those.
+    /// Whether there may be folders that aren't watched yet.
     is_stale: bool,
-    /// Why the tree is looked at again and again.
-    polls: Option<Polls>,
-    /// What was told of that last.
-    told: Option<Polls>,
-    glance: Option<Glance>,
-    /// How long the last look took.
-    took: Duration,
-    unfinished: Unfinished,
-    heard: Heard,
+    /// Why the tree is polled; none if inotify suffices.
+    polls: Option<PollReason>,
+    /// The last logged value of `polls`.
+    logged_polls: Option<PollReason>,
+    glance: Option<TreeStamp>,
+    listing_duration: Duration,
+    unfinished: UnfinishedFiles,
+    shared_change_counter: ChangeCounter,
 }
 
-/// The files that somebody writes and has not closed yet, as far as that is told: what they hold is half of what they should.
-/// Each with when it was last written to.
+/// Files with writes and no close yet, as far as inotify reports: their content is incomplete. Each has the
+/// time of its last write.
 #[derive(Debug, Clone, Default)]
-pub struct Unfinished(Arc<Mutex<BTreeMap<PathBuf, Instant>>>);
+pub struct UnfinishedFiles(Arc<Mutex<BTreeMap<PathBuf, Instant>>>);
 
-impl Unfinished {
-    /// The files, by their paths without links.
+impl UnfinishedFiles {
     pub(super) fn files(&self) -> Vec<PathBuf> {
         let mut files = self.lock();
-        // One may be written to without being opened, which nobody is told the end of.
+        // A file may be written without being opened (as by a truncation), so that no close follows.
         files.retain(|_, last| last.elapsed() < ABANDONED);
         files.keys().cloned().collect()
     }
 
-    /// Whether a file of a tree is among them.
     pub fn has(&self, root: &Utf8Path, path: &SpecPath) -> bool {
         let files = self.files();
         let place = (!files.is_empty()).then(|| fs::canonicalize(root.join(path.as_str())).ok()).flatten();
@@ -137,7 +133,6 @@ impl Unfinished {
         }
     }
 
-    /// What happens to files isn't told any more, or not all of it.
     fn forget(&self) {
         self.lock().clear();
     }
@@ -147,19 +142,18 @@ impl Unfinished {
     }
 }
 
-/// Why a tree is looked at again and again.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Polls {
-    /// There is no tree, which is told by who reads it.
+enum PollReason {
+    /// The tree doesn't exist, which its reader reports.
     Missing,
-    /// The kernel would not tell.
+    /// inotify failed.
     Refused { why: String, hint: String },
-    /// The kernel doesn't know.
+    /// The tree is on a file system that others can change.
     Remote { path: PathBuf, kind: &'static str },
 }
 
 impl Watch {
-    /// Begins to watch a tree: whatever happens from now on is told by [`Watch::changed`].
+    /// Starts watching a tree: [`Watch::changed`] reports all changes from now on.
     pub fn new(root: &Utf8Path) -> Self {
         let mut watch = Watch {
             root: root.to_owned(),
@@ -168,77 +162,83 @@ impl Watch {
             links: BTreeMap::new(),
             is_stale: true,
             polls: None,
-            told: None,
+            logged_polls: None,
             glance: None,
-            took: Duration::ZERO,
-            unfinished: Unfinished::default(),
-            heard: Heard::default(),
+            listing_duration: Duration::ZERO,
+            unfinished: UnfinishedFiles::default(),
+            shared_change_counter: ChangeCounter::default(),
         };
-        watch.cover();
+        watch.update_watches();
         if watch.polls.is_some() {
-            watch.has_other_glance();
+            watch.tree_stamp_changed();
         }
         watch
     }
 
-    /// The files that are being written, now and later.
-    pub fn unfinished(&self) -> Unfinished {
+    pub fn unfinished(&self) -> UnfinishedFiles {
         self.unfinished.clone()
     }
 
-    /// What is told of the tree, now and later.
-    pub fn heard(&self) -> Heard {
-        self.heard.clone()
+    pub fn heard(&self) -> ChangeCounter {
+        self.shared_change_counter.clone()
     }
 
-    /// Waits until something may have changed and nothing more happens. By then, everything that is there is watched.
+    /// Waits until something may have changed and the tree is quiet again. By then, all of it is watched.
     pub fn changed(&mut self) {
         let mut covered = Instant::now();
         loop {
-            let pause = if self.polls.is_some() { TICK.max(self.took * PATIENCE) } else { EVERY };
-            if self.hears(pause) && self.take() {
+            let pause = if self.polls.is_some() {
+                POLL_INTERVAL.max(self.listing_duration * POLL_SLOWDOWN)
+            } else {
+                RELIST_INTERVAL
+            };
+            if self.wait_for_event(pause) && self.read_events() {
                 let begin = Instant::now();
-                let goes_on = |watch: &Self| watch.hears(QUIET) || !watch.unfinished.files().is_empty();
-                while begin.elapsed() < LONGEST && goes_on(self) {
-                    self.take();
+                let goes_on = |watch: &Self| {
+                    watch.wait_for_event(SAVE_DEBOUNCE) || !watch.unfinished.files().is_empty()
+                };
+                while begin.elapsed() < MAX_SAVE_DEBOUNCE && goes_on(self) {
+                    self.read_events();
                 }
                 if self.is_stale {
-                    self.cover();
+                    self.update_watches();
                 }
                 return;
             }
-            if self.is_stale || covered.elapsed() >= EVERY || self.polls == Some(Polls::Missing) {
-                self.cover();
+            if self.is_stale
+                || covered.elapsed() >= RELIST_INTERVAL
+                || self.polls == Some(PollReason::Missing)
+            {
+                self.update_watches();
                 covered = Instant::now();
             }
-            if self.polls.is_some() && self.has_other_glance() {
+            if self.polls.is_some() && self.tree_stamp_changed() {
                 return;
             }
         }
     }
 
-    /// Waits for an event, and says whether there is one.
-    fn hears(&self, pause: Duration) -> bool {
+    fn wait_for_event(&self, pause: Duration) -> bool {
         let Some(inotify) = &self.inotify else {
             std::thread::sleep(pause);
             return false;
         };
         let mut fds = [PollFd::new(inotify, PollFlags::IN)];
-        // Waiting for longer than the kernel counts is no use to anybody.
+        // A pause beyond the kernel's range means no timeout.
         let pause = Timespec::try_from(pause).ok();
         match poll(&mut fds, pause.as_ref()) {
             Ok(number) => number > 0,
-            // A signal came.
+            // Interrupted by a signal.
             Err(_) => false,
         }
     }
 
-    /// Takes all events that there are, and says whether any of them matters.
-    fn take(&mut self) -> bool {
+    /// Reads all pending events, and returns whether any of them matters.
+    fn read_events(&mut self) -> bool {
         let Some(inotify) = self.inotify.clone() else { return false };
-        // What was taken is counted before anybody asks.
-        let heard = self.heard.clone();
-        let mut ear = heard.ear();
+        // The counter stays locked until these events are counted.
+        let heard = self.shared_change_counter.clone();
+        let mut ear = heard.lock_count();
         let mut buffer = [MaybeUninit::uninit(); 16 * 1024];
         let mut reader = Reader::new(&*inotify, &mut buffer);
         let mut matters = false;
@@ -261,7 +261,7 @@ impl Watch {
                 && let Some(links) = self.links.get(&event.wd())
                 && let Some(name) = name
             {
-                // What else is beside the tree is nobody's business here.
+                // Other files beside the tree don't matter.
                 let is_link = links.iter().any(|link| link.as_bytes() == name);
                 (self.is_stale, matters) = (self.is_stale || is_link, matters || is_link);
                 continue;
@@ -282,42 +282,41 @@ impl Watch {
             matters |= flags.intersects(lost | own) || name.is_none_or(is_spec_or_volume);
         }
         if matters {
-            ear.hear();
+            ear.count_change();
         }
         if self.is_stale {
-            // What is in folders that came isn't told before they are watched.
-            ear.lose();
+            // Events in new folders are missed until these are watched.
+            ear.mark_incomplete();
         }
         matters
     }
 
-    /// Watches every folder that there is, and no other.
-    fn cover(&mut self) {
+    fn update_watches(&mut self) {
         let was_stale = std::mem::take(&mut self.is_stale);
         let (before, polled) = (self.folders.len(), self.polls.is_some());
-        self.polls = self.cover_all().err();
+        self.polls = self.watch_all_folders().err();
         if was_stale || polled || self.polls.is_some() || self.folders.len() != before {
-            self.heard.listens(self.inotify.as_ref().filter(|_| self.polls.is_none()));
+            self.shared_change_counter.set_inotify(self.inotify.as_ref().filter(|_| self.polls.is_none()));
         }
-        match (&self.polls, &self.told) {
+        match (&self.polls, &self.logged_polls) {
             (polls, told) if polls == told => return,
-            (Some(Polls::Missing), _) => return,
+            (Some(PollReason::Missing), _) => return,
             (None, _) => tracing::info!(specs = %self.root, "changes of the specs are told again"),
-            (Some(Polls::Refused { why, hint }), _) => tracing::warn!(
+            (Some(PollReason::Refused { why, hint }), _) => tracing::warn!(
                 specs = %self.root,
                 hint,
                 "{why}, so that the specs are looked at once a second instead"
             ),
-            (Some(Polls::Remote { path, kind }), _) => tracing::warn!(
+            (Some(PollReason::Remote { path, kind }), _) => tracing::warn!(
                 folder = %path.display(),
                 "this is {kind}, where others may change specs without this host being told, so that they are looked at once \
                  a second, too"
             ),
         }
-        self.told.clone_from(&self.polls);
+        self.logged_polls.clone_from(&self.polls);
     }
 
-    fn cover_all(&mut self) -> Result<(), Polls> {
+    fn watch_all_folders(&mut self) -> Result<(), PollReason> {
         let inotify = match self.inotify.take() {
             Some(inotify) => inotify,
             None => {
@@ -325,83 +324,81 @@ impl Watch {
                 Arc::new(init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).map_err(refused)?)
             }
         };
-        let mut cover = Cover { inotify: &inotify, folders: BTreeMap::new(), device: None, remote: None };
-        // Before the tree: where a link leads elsewhere afterwards, that is told.
+        let mut cover = WatchWalk { inotify: &inotify, folders: BTreeMap::new(), device: None, remote: None };
+        // Watched before the tree, so that a link changed meanwhile causes an event.
         let mut links: BTreeMap<i32, BTreeSet<OsString>> = BTreeMap::new();
         for (folder, link) in links_to(self.root.as_std_path()) {
-            // What can't be watched is looked at now and then.
+            // A folder that can't be watched is covered by the regular listing.
             if let Ok(watch) = add_watch(&inotify, &folder, EVENTS) {
                 links.entry(watch).or_default().insert(link);
             }
         }
         let root = fs::canonicalize(&self.root).unwrap_or_else(|_| self.root.clone().into());
         let covered = cover.folder(&root, 0);
-        let Cover { folders, remote, .. } = cover;
+        let WatchWalk { folders, remote, .. } = cover;
         let is_watched = |watch: &i32| folders.contains_key(watch) || links.contains_key(watch);
         for watch in self.folders.keys().chain(self.links.keys()).filter(|watch| !is_watched(watch)) {
-            // It went by itself where the folder did.
+            // This fails if the folder is gone, and its watch with it.
             let _ = remove_watch(&inotify, *watch);
         }
         let is_missing = folders.is_empty();
         (self.inotify, self.folders, self.links) = (Some(inotify), folders, links);
         match (covered, remote) {
             (Err(error), _) => Err(refused(error)),
-            (Ok(()), _) if is_missing => Err(Polls::Missing),
-            (Ok(()), Some((path, kind))) => Err(Polls::Remote { path, kind }),
+            (Ok(()), _) if is_missing => Err(PollReason::Missing),
+            (Ok(()), Some((path, kind))) => Err(PollReason::Remote { path, kind }),
             (Ok(()), None) => Ok(()),
         }
     }
 
-    /// Looks at the tree, and says whether it is another one than before.
-    fn has_other_glance(&mut self) -> bool {
+    fn tree_stamp_changed(&mut self) -> bool {
         let begin = Instant::now();
-        let now = self.root.canonicalize_utf8().ok().and_then(|root| glance(&root).ok());
-        self.took = begin.elapsed();
+        let now = self.root.canonicalize_utf8().ok().and_then(|root| read_tree_stamp(&root).ok());
+        self.listing_duration = begin.elapsed();
         let differs = now != self.glance;
         self.glance = now;
         differs
     }
 }
 
-/// The links on the way to a folder, each with the folder in which it is.
+/// Returns the links on the path to a folder, each with the folder that contains it.
 fn links_to(path: &Path) -> Vec<(PathBuf, OsString)> {
     let mut links = Vec::new();
     let mut here = PathBuf::from("/");
     let mut left: Vec<PathBuf> = parts(path);
     while let Some(part) = left.pop() {
         match fs::read_link(here.join(&part)) {
-            // More than that, and the kernel follows no further either.
+            // The kernel follows no more links either.
             Ok(target) if links.len() < MAX_LINKS => {
                 links.push((here.clone(), part.into_os_string()));
                 left.extend(parts(&target));
             }
             _ if part == Path::new("..") => drop(here.pop()),
-            // An absolute target begins anew.
+            // An absolute target replaces the path.
             _ => here.push(part),
         }
     }
     links
 }
 
-/// The parts of a path, the last one first.
+/// Returns the components of a path, last one first.
 fn parts(path: &Path) -> Vec<PathBuf> {
     path.components().rev().map(|part| PathBuf::from(part.as_os_str())).collect()
 }
 
-/// A walk through the folders of a tree.
-struct Cover<'a> {
+struct WatchWalk<'a> {
     inotify: &'a OwnedFd,
     folders: BTreeMap<i32, PathBuf>,
-    /// The file system of the folder before.
+    /// The device of the previous folder, to call `statfs` only when it changes.
     device: Option<u64>,
     remote: Option<(PathBuf, &'static str)>,
 }
 
-impl Cover<'_> {
-    /// Watches a folder and those in it. One that can't be watched because it went away, or can't be listed, tells its own
-    /// folder's watch when it can be.
+impl WatchWalk<'_> {
+    /// Watches a folder and its subfolders. A folder that is gone or can't be listed is skipped: its parent's
+    /// watch reports when that changes.
     fn folder(&mut self, path: &Path, depth: usize) -> Result<(), Errno> {
-        // Before it is listed: what comes into it afterwards is told.
+        // Watched before it is listed, so that later additions cause events.
         let watch = match add_watch(self.inotify, path, EVENTS) {
             Ok(watch) => watch,
             Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::LOOP) => return Ok(()),
@@ -422,7 +419,7 @@ impl Cover<'_> {
         Ok(())
     }
 
-    /// Notes a folder on a file system that others change.
+    /// Records the first folder on a file system that others can change.
     fn judge(&mut self, path: &Path) {
         let device = fs::metadata(path).ok().map(|data| data.dev());
         if device == self.device || self.remote.is_some() {
@@ -434,22 +431,23 @@ impl Cover<'_> {
     }
 }
 
-/// What file system it is, if others may change it. The number has 32 bits, whatever the host counts with.
+/// Returns the name of a file system that others can change. `statfs` numbers have 32 bits, but some hosts
+/// sign-extend them.
 fn remote(number: u64) -> Option<&'static str> {
     let is_it = |(known, _): &&(u32, &str)| u64::from(*known) == number & u64::from(u32::MAX);
     REMOTE.iter().find(is_it).map(|(_, kind)| *kind)
 }
 
-/// Whether a name can be that of a spec, of a folder with specs, or of a volume of Kubernetes. What editors keep beside a
-/// file has a dot.
+/// Returns whether a name can be that of a spec, a folder, or a Kubernetes volume (`..data`). Temporary files
+/// of editors begin with a single dot.
 fn is_spec_or_volume(name: &[u8]) -> bool {
     !name.starts_with(b".") || name.starts_with(b"..")
 }
 
-fn refused(error: Errno) -> Polls {
+fn refused(error: Errno) -> PollReason {
     let limit = |what: &str, key: &str| {
         let hint = format!("raise it: sysctl fs.inotify.{key}");
-        Polls::Refused { why: format!("this user may have no more inotify {what}"), hint }
+        PollReason::Refused { why: format!("this user may have no more inotify {what}"), hint }
     };
     match error {
         Errno::NOSPC => limit("watches", "max_user_watches"),
@@ -457,7 +455,7 @@ fn refused(error: Errno) -> Polls {
         error => {
             let error = io::Error::from(error);
             let hint = "look at what the host says of inotify".to_owned();
-            Polls::Refused { why: format!("the kernel doesn't tell what changes: {error}"), hint }
+            PollReason::Refused { why: format!("the kernel doesn't tell what changes: {error}"), hint }
         }
     }
 }

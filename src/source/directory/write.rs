@@ -1,5 +1,5 @@
-//! Writing a file of a tree back, as an editor does that saves well: whoever looks sees the old file or the whole new one,
-//! also after a power cut, and what somebody else saved meanwhile is never written over.
+//! Writes a file of a tree atomically and durably: readers see the old file or the whole new one, even after
+//! a power cut, and what others saved meanwhile is never overwritten.
 
 mod not_written;
 #[cfg(test)]
@@ -16,84 +16,83 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use tempfile::{NamedTempFile, TempPath};
 
-use super::{Look, Refused, Scan, is_hidden, stable_bytes, stamp};
+use super::{Scan, ScanPurpose, UnreadableEntry, is_hidden, stable_bytes, stamp};
 use crate::names::SpecPath;
-use crate::source::Edit;
+use crate::source::FileEdit;
 use crate::source::rules::TEMPORARY;
-use crate::spec::Entry;
+use crate::spec::SnapshotEntry;
 
-pub use not_written::NotWritten;
+pub use not_written::FileWriteError;
 
-/// How old a file has to be that somebody left beside its place when it was killed.
+/// How old a temporary file must be to count as left behind by a killed process.
 const LEFT: Duration = Duration::from_secs(60);
 
-/// How often two files change places at most until what somebody saved last is in its place.
+/// The limit of exchanging two files until the last saved one is in place.
 const SWAPS: u32 = 100;
 
-/// How the name of a file begins that was put aside and could not be put back. Nobody removes it but people.
+/// The name prefix of a file that was put aside and could not be restored. Only users remove such files.
 const KEPT: &str = ".streamfleet-kept-";
 
-/// The permissions that a new file has, as far as the process may give them.
+/// The permissions of new files, before the umask.
 const NEW: u32 = 0o666;
 
-/// The bytes of a file as it is now; none where there is none.
+/// Reads the current content of a file; none if it doesn't exist.
 ///
 /// # Errors
-/// When it can't be read, or may not be by the rules of the tree.
-pub fn read(root: &Utf8Path, path: &SpecPath) -> Result<Option<Vec<u8>>, NotWritten> {
-    let place = Place::find(root, path)?;
+/// If it can't be read, or must not be by the rules of the tree.
+pub fn read(root: &Utf8Path, path: &SpecPath) -> Result<Option<Vec<u8>>, FileWriteError> {
+    let place = FileLocation::find(root, path)?;
     if place.data.is_none() {
         return Ok(None);
     }
     bytes(&place.file, path)
 }
 
-/// Makes an edit of a file that was read as `before`, and waits until it outlasts a power cut.
+/// Makes an edit of a file whose content was `before`, and waits until it is durable.
 ///
 /// # Errors
-/// When somebody has changed the file since, or the system refuses it. Nothing is left of it then.
-pub fn write(root: &Utf8Path, edit: &Edit, before: Option<&[u8]>) -> Result<(), NotWritten> {
+/// If the file was changed since, or the system refuses the edit. Then the file is unchanged, except with
+/// [`NotWritten::Unsure`] and [`NotWritten::Kept`].
+pub fn write(root: &Utf8Path, edit: &FileEdit, before: Option<&[u8]>) -> Result<(), FileWriteError> {
     write_with(root, edit, before, &sync)
 }
 
-/// Waits until what is in a folder outlasts a power cut.
 type Sync<'a> = &'a dyn Fn(&Utf8Path) -> io::Result<()>;
 
 fn write_with(
     root: &Utf8Path,
-    Edit { path, content }: &Edit,
+    FileEdit { path, content }: &FileEdit,
     before: Option<&[u8]>,
     sync: Sync<'_>,
-) -> Result<(), NotWritten> {
-    let place = Place::find(root, path)?;
-    let of = Of { path, place: &place, sync };
+) -> Result<(), FileWriteError> {
+    let place = FileLocation::find(root, path)?;
+    let of = FileWrite { path, place: &place, sync };
     of.is_as_before(before)?;
     let folder = place.file.parent().unwrap_or(root);
     clean(folder);
     match content {
         Some(content) => of.put(content, before),
-        None => of.take_out(before),
+        None => of.remove_durably(before),
     }
 }
 
-/// Where a file of the tree is.
-struct Place {
-    /// The file, behind all links.
+struct FileLocation {
+    /// The path with all links resolved.
     file: Utf8PathBuf,
-    /// What it is; none where there is none.
+    /// None if the file doesn't exist.
     data: Option<Metadata>,
-    /// The folders on the way to it that aren't there, the outermost first.
+    /// The missing folders on its path, outermost first.
     missing: Vec<Utf8PathBuf>,
 }
 
-impl Place {
-    /// Goes to a file as a scan would, by the same rules for links.
-    fn find(root: &Utf8Path, path: &SpecPath) -> Result<Self, NotWritten> {
-        let failed = |error| NotWritten::System { attempted: "find", path: path.clone(), error };
-        let in_the_way = |why| NotWritten::Place { path: path.clone(), why };
+impl FileLocation {
+    /// Finds a file by the rules that a scan has for links.
+    fn find(root: &Utf8Path, path: &SpecPath) -> Result<Self, FileWriteError> {
+        let failed = |error| FileWriteError::System { attempted: "find", path: path.clone(), error };
+        let in_the_way = |why| FileWriteError::Place { path: path.clone(), why };
         let real = root.canonicalize_utf8().map_err(failed)?;
         let root_stamp = stamp(&fs::metadata(&real).map_err(failed)?);
-        let mut scan = Scan::new(&real, Look::List, root_stamp);
+        let mut scan = Scan::new(&real, ScanPurpose::List, root_stamp);
         let mut missing: Vec<Utf8PathBuf> = Vec::new();
         let mut names = path.as_str().split('/').peekable();
         while let Some(name) = names.next() {
@@ -102,7 +101,7 @@ impl Place {
             let place = here.join(name);
             if !missing.is_empty() {
                 if is_last {
-                    return Ok(Place { file: place, data: None, missing });
+                    return Ok(FileLocation { file: place, data: None, missing });
                 }
                 missing.push(place);
                 continue;
@@ -114,7 +113,7 @@ impl Place {
                             "it is mounted from a volume, which is changed where that comes from",
                         ));
                     }
-                    return Ok(Place { file, data: Some(data), missing });
+                    return Ok(FileLocation { file, data: Some(data), missing });
                 }
                 Ok(_) if is_last => return Err(in_the_way("what stands there is no file")),
                 Ok((folder, data)) if data.is_dir() => {
@@ -124,14 +123,16 @@ impl Place {
                     scan.inside.push(folder);
                 }
                 Ok(_) => return Err(in_the_way("what stands on the way to it is no folder")),
-                Err(Refused::Gone) if is_last => return Ok(Place { file: place, data: None, missing }),
-                Err(Refused::Gone) => missing.push(place),
-                Err(Refused::Because(entry)) => {
+                Err(UnreadableEntry::Gone) if is_last => {
+                    return Ok(FileLocation { file: place, data: None, missing });
+                }
+                Err(UnreadableEntry::Gone) => missing.push(place),
+                Err(UnreadableEntry::Because(entry)) => {
                     let (why, hint) = match *entry {
-                        Entry::Unreadable { message, hint, .. } => (message, hint),
-                        Entry::File { .. } => Default::default(),
+                        SnapshotEntry::Unreadable { message, hint, .. } => (message, hint),
+                        SnapshotEntry::File { .. } => Default::default(),
                     };
-                    return Err(NotWritten::Unreadable { path: path.clone(), why, hint });
+                    return Err(FileWriteError::Unreadable { path: path.clone(), why, hint });
                 }
             }
         }
@@ -139,25 +140,24 @@ impl Place {
     }
 }
 
-/// An edit of one file.
 #[derive(Clone, Copy)]
-struct Of<'a> {
+struct FileWrite<'a> {
     path: &'a SpecPath,
-    place: &'a Place,
+    place: &'a FileLocation,
     sync: Sync<'a>,
 }
 
-impl Of<'_> {
-    fn failed(&self, attempted: &'static str) -> impl Fn(io::Error) -> NotWritten {
+impl FileWrite<'_> {
+    fn failed(&self, attempted: &'static str) -> impl Fn(io::Error) -> FileWriteError {
         let path = self.path.clone();
-        move |error| NotWritten::System { attempted, path: path.clone(), error: without_place(error) }
+        move |error| FileWriteError::System { attempted, path: path.clone(), error: without_place(error) }
     }
 
-    fn changed(&self) -> NotWritten {
-        NotWritten::Changed { path: self.path.clone() }
+    fn changed(&self) -> FileWriteError {
+        FileWriteError::Changed { path: self.path.clone() }
     }
 
-    fn is_as_before(&self, before: Option<&[u8]>) -> Result<(), NotWritten> {
+    fn is_as_before(&self, before: Option<&[u8]>) -> Result<(), FileWriteError> {
         let now = match &self.place.data {
             Some(_) => bytes(&self.place.file, self.path)?,
             None => None,
@@ -165,9 +165,9 @@ impl Of<'_> {
         if now.as_deref() == before { Ok(()) } else { Err(self.changed()) }
     }
 
-    /// Writes the file beside its place, and puts it there. Where the disk can't be waited for, what was there comes back.
-    fn put(self, content: &[u8], before: Option<&[u8]>) -> Result<(), NotWritten> {
-        let made = Folders::make(&self.place.missing).map_err(self.failed("make the folder of"))?;
+    /// Writes a temporary file and moves it into place. If that can't be made durable, it is undone.
+    fn put(self, content: &[u8], before: Option<&[u8]>) -> Result<(), FileWriteError> {
+        let made = CreatedFolders::make(&self.place.missing).map_err(self.failed("make the folder of"))?;
         let folder = self.folder();
         let prepared = self.prepare(folder, content).map_err(self.failed("write"))?;
         let Some(before) = before else {
@@ -182,41 +182,46 @@ impl Of<'_> {
                     made.keep();
                     Ok(())
                 }
-                Err(error) => Err(self.taken_back(self.take_back(content), made, error)),
+                Err(error) => Err(self.sync_failure(self.remove_new_file(content), made, error)),
             };
         };
         let old = self.replace(prepared, content, before)?;
         let Err(error) = (self.sync)(folder) else { return Ok(()) };
         let back = match old {
             Some(old) => self.swap_back(old, content),
-            // What isn't there any more is written anew.
+            // The old file is gone, so it is written again.
             None => {
                 let old = self.prepare(folder, before);
                 old.and_then(|old| Ok(old.persist(&self.place.file).map(drop)?)).map_err(|_| None)
             }
         };
-        Err(self.taken_back(back, made, error))
+        Err(self.sync_failure(back, made, error))
     }
 
-    /// What is to be said where the disk could not be waited for, by what came of putting everything back.
-    fn taken_back(&self, back: Result<(), NotBack>, made: Folders, error: io::Error) -> NotWritten {
+    /// Returns the error of an edit that couldn't be made durable, by whether it was undone.
+    fn sync_failure(
+        &self,
+        back: Result<(), RestoreFailure>,
+        made: CreatedFolders,
+        error: io::Error,
+    ) -> FileWriteError {
         match back {
             Ok(()) => {
-                // They are empty again, and go.
+                // The created folders are empty again and are removed.
                 drop(made);
-                // It can only be tried.
+                // Best effort.
                 let _ = (self.sync)(self.folder());
                 self.failed("write")(error)
             }
             Err(kept) => {
                 made.keep();
-                kept.unwrap_or_else(|| NotWritten::Unsure { path: self.path.clone(), error })
+                kept.unwrap_or_else(|| FileWriteError::Unsure { path: self.path.clone(), error })
             }
         }
     }
 
-    /// Removes a file that was new, unless somebody has changed it by now.
-    fn take_back(&self, content: &[u8]) -> Result<(), NotBack> {
+    /// Removes a new file, unless it was changed meanwhile.
+    fn remove_new_file(&self, content: &[u8]) -> Result<(), RestoreFailure> {
         let aside = self.aside().map_err(|_| None)?;
         fs::rename(&self.place.file, &aside).map_err(|_| None)?;
         if fs::read(&aside).is_ok_and(|saved| saved == content) {
@@ -226,8 +231,8 @@ impl Of<'_> {
         Err(None)
     }
 
-    /// Lets the old file and the new one change places once more, unless somebody has changed the new one by now.
-    fn swap_back(&self, old: TempPath, content: &[u8]) -> Result<(), NotBack> {
+    /// Exchanges the old and the new file again, unless the new one was changed meanwhile.
+    fn swap_back(&self, old: TempPath, content: &[u8]) -> Result<(), RestoreFailure> {
         self.swap(&old).map_err(|_| None)?;
         if fs::read(&old).is_ok_and(|saved| saved == content) {
             return Ok(());
@@ -238,42 +243,40 @@ impl Of<'_> {
         }
     }
 
-    /// Lets a file beside the place and the one that is there change places.
     fn swap(&self, aside: &TempPath) -> rustix::io::Result<()> {
         let aside: &Path = aside;
         renameat_with(CWD, aside, CWD, self.place.file.as_std_path(), RenameFlags::EXCHANGE)
     }
 
-    /// A file beside the place, for what is put aside.
     fn aside(&self) -> io::Result<TempPath> {
         let aside = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(self.folder())?;
         Ok(aside.into_temp_path())
     }
 
-    /// Puts back what was put aside, unless something newer is in its place.
-    fn put_back(&self, aside: TempPath) -> Result<(), NotWritten> {
+    /// Restores a file that was put aside, unless there is a newer one in its place.
+    fn put_back(&self, aside: TempPath) -> Result<(), FileWriteError> {
         let back = aside.persist_noclobber(&self.place.file);
         back.map_err(|error| self.keep(error.path, without_place(error.error)))
     }
 
-    /// Leaves a file beside the place that is nobody's to throw away, and says where.
-    fn keep(&self, mut aside: TempPath, error: io::Error) -> NotWritten {
+    /// Renames a file that must not be lost, and reports its new name.
+    fn keep(&self, mut aside: TempPath, error: io::Error) -> FileWriteError {
         aside.disable_cleanup(true);
         let name = aside.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let kept = name.replacen(TEMPORARY, KEPT, 1);
-        // What has the name of a temporary file is removed one day.
+        // Files with the temporary prefix are eventually removed.
         let kept = match fs::rename(&aside, self.folder().join(&kept)) {
             Ok(()) => kept,
             Err(_) => name,
         };
-        NotWritten::Kept { path: self.path.clone(), kept, error }
+        FileWriteError::Kept { path: self.path.clone(), kept, error }
     }
 
     fn folder(&self) -> &Utf8Path {
         self.place.file.parent().unwrap_or(Utf8Path::new("/"))
     }
 
-    /// A file with these bytes beside the place, on the disk, with the permissions and the owner of what stands there.
+    /// Writes a temporary file durably, with the permissions and the owner of the current file.
     fn prepare(&self, folder: &Utf8Path, content: &[u8]) -> io::Result<NamedTempFile> {
         let mut file = tempfile::Builder::new()
             .prefix(TEMPORARY)
@@ -282,7 +285,8 @@ impl Of<'_> {
         if let Some(data) = &self.place.data {
             let own = file.as_file().metadata()?;
             if (own.uid(), own.gid()) != (data.uid(), data.gid()) {
-                // Only root may give a file away. To others it is theirs from now on, as with most editors.
+                // Only root may change the owner. Otherwise this user owns the file now, as with most
+                // editors.
                 let _ = std::os::unix::fs::fchown(file.as_file(), Some(data.uid()), Some(data.gid()));
             }
             file.as_file().set_permissions(Permissions::from_mode(data.mode() & 0o7777))?;
@@ -292,19 +296,19 @@ impl Of<'_> {
         Ok(file)
     }
 
-    /// Puts a file in the place of one that is as it was before. The two change places, so that what somebody saved in the
-    /// last moment is still there, and is put back. Gives the old file, where the two could change places.
+    /// Replaces a file if its content is still `before`. The two files are exchanged, so that a version saved
+    /// at the last moment is not lost and can be restored. Returns the old file if they could be exchanged.
     fn replace(
         &self,
         prepared: NamedTempFile,
         content: &[u8],
         before: &[u8],
-    ) -> Result<Option<TempPath>, NotWritten> {
+    ) -> Result<Option<TempPath>, FileWriteError> {
         self.is_as_before(Some(before))?;
         let prepared = prepared.into_temp_path();
         match self.swap(&prepared) {
             Ok(()) => {}
-            // Not every file system can do that.
+            // Not every file system can exchange files.
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
                 let placed = prepared.persist(&self.place.file);
                 return placed.map(|()| None).map_err(|error| self.failed("write")(error.error));
@@ -314,7 +318,7 @@ impl Of<'_> {
         }
         let mut saved = match fs::read(&prepared) {
             Ok(saved) => saved,
-            // What can't be read is nobody's to throw away.
+            // A file that can't be read must not be thrown away.
             Err(error) => {
                 return Err(match self.swap(&prepared) {
                     Ok(()) => self.failed("write")(error),
@@ -325,7 +329,8 @@ impl Of<'_> {
         if saved == before {
             return Ok(Some(prepared));
         }
-        // Until what comes back is what was put there, somebody saves again and again, and the last one has to stay.
+        // Until an exchange returns what was put in place, the file is being saved, and the last version must
+        // stay.
         let mut put = content.to_vec();
         for _ in 0..SWAPS {
             if let Err(error) = self.swap(&prepared) {
@@ -343,8 +348,8 @@ impl Of<'_> {
         Err(self.changed())
     }
 
-    /// Removes the file. It is put aside first, so that what somebody saved in the last moment can be put back.
-    fn take_out(self, before: Option<&[u8]>) -> Result<(), NotWritten> {
+    /// Removes the file. It is put aside first, so that a version saved at the last moment can be restored.
+    fn remove_durably(self, before: Option<&[u8]>) -> Result<(), FileWriteError> {
         let Some(before) = before else { return Ok(()) };
         let folder = self.folder();
         let aside = self.aside().map_err(self.failed("remove"))?;
@@ -360,35 +365,35 @@ impl Of<'_> {
         let Err(error) = (self.sync)(folder) else { return Ok(()) };
         match aside.persist_noclobber(&self.place.file) {
             Ok(()) => Err(self.failed("remove")(error)),
-            Err(_) => Err(NotWritten::Unsure { path: self.path.clone(), error }),
+            Err(_) => Err(FileWriteError::Unsure { path: self.path.clone(), error }),
         }
     }
 }
 
-/// What wasn't put back as it was: why something was kept beside its place; none where somebody has changed it, or nobody knows.
-type NotBack = Option<NotWritten>;
+/// Why the old state was not restored: the error if a file was kept beside it; none if the file was changed
+/// meanwhile or its state is unknown.
+type RestoreFailure = Option<FileWriteError>;
 
-/// What the system answered, without the file beside the place, where nobody looks: callers don't know this host.
+/// Removes the path of the temporary file from an error: callers don't know this host's paths.
 fn without_place(error: io::Error) -> io::Error {
     if error.get_ref().is_some() { error.kind().into() } else { error }
 }
 
-/// The bytes of a file that stands still.
-fn bytes(file: &Utf8Path, path: &SpecPath) -> Result<Option<Vec<u8>>, NotWritten> {
+fn bytes(file: &Utf8Path, path: &SpecPath) -> Result<Option<Vec<u8>>, FileWriteError> {
     match stable_bytes(file) {
         Ok(Some(bytes)) => Ok(Some(bytes)),
-        Ok(None) => Err(NotWritten::Changed { path: path.clone() }),
+        Ok(None) => Err(FileWriteError::Changed { path: path.clone() }),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(NotWritten::System { attempted: "read", path: path.clone(), error }),
+        Err(error) => Err(FileWriteError::System { attempted: "read", path: path.clone(), error }),
     }
 }
 
-/// Folders that were made for a file. They go again unless somebody keeps them.
-struct Folders(Vec<Utf8PathBuf>);
+/// Folders that were created for a file. They are removed again unless `keep` is called.
+struct CreatedFolders(Vec<Utf8PathBuf>);
 
-impl Folders {
+impl CreatedFolders {
     fn make(missing: &[Utf8PathBuf]) -> io::Result<Self> {
-        let mut made = Folders(Vec::new());
+        let mut made = CreatedFolders(Vec::new());
         for folder in missing {
             match DirBuilder::new().create(folder) {
                 Ok(()) => made.0.push(folder.clone()),
@@ -399,7 +404,6 @@ impl Folders {
         Ok(made)
     }
 
-    /// Waits until they outlast a power cut.
     fn sync(&self, sync: Sync<'_>) -> io::Result<()> {
         self.0.iter().filter_map(|folder| folder.parent()).try_for_each(sync)
     }
@@ -409,9 +413,9 @@ impl Folders {
     }
 }
 
-impl Drop for Folders {
+impl Drop for CreatedFolders {
     fn drop(&mut self) {
-        // One that somebody else uses by now isn't empty, and stays.
+        // A folder that is in use by now isn't empty, and stays.
         self.0.iter().rev().for_each(|folder| drop(fs::remove_dir(folder)));
     }
 }
@@ -420,7 +424,7 @@ fn sync(folder: &Utf8Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Removes what somebody left here who was killed while writing.
+/// Removes temporary files that killed processes left behind.
 fn clean(folder: &Utf8Path) {
     for entry in folder.read_dir_utf8().into_iter().flatten().flatten() {
         let is_old = || {
@@ -428,7 +432,7 @@ fn clean(folder: &Utf8Path) {
             changed.and_then(|changed| changed.elapsed().ok()).is_some_and(|age| age > LEFT)
         };
         if entry.file_name().starts_with(TEMPORARY) && is_old() {
-            // The next one tries again.
+            // The next call tries again.
             let _ = fs::remove_file(entry.path());
         }
     }

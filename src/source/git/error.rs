@@ -1,155 +1,55 @@
-//! Why a repository could not be fetched or read.
-
 use git2::{ErrorClass, ErrorCode};
 
-/// Why a repository could not be fetched or read. None of it holds a token.
+/// An error in fetching, reading or pushing to a repository. It never contains a token.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
-    /// The remote could not be reached, or didn't let us in.
     #[error("could not fetch {url}: {}", error.message())]
-    Remote {
-        /// The repository.
-        url: String,
-        /// What git says.
-        error: git2::Error,
-    },
-    /// The remote could not be pushed to.
+    Remote { url: String, error: git2::Error },
     #[error("could not push to {url}: {}", error.message())]
-    Push {
-        /// The repository.
-        url: String,
-        /// What git says.
-        error: git2::Error,
-    },
-    /// An ssh server is not one that is trusted.
+    Push { url: String, error: git2::Error },
+    /// The host key of the ssh server is not trusted.
     #[error("could not fetch {url}: {why}")]
-    Distrusted {
-        /// The repository.
-        url: String,
-        /// What is wrong with its key, and what to do.
-        why: String,
-    },
-    /// Nobody signed the last commit who has to.
+    Distrusted { url: String, why: String },
+    /// The last commit isn't signed by an allowed signer.
     #[error("could not take commit {commit} of {url}: it {why}")]
-    Untrusted {
-        /// The repository.
-        url: String,
-        /// The commit.
-        commit: String,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// It has objects of another form.
+    Untrusted { url: String, commit: String, why: String },
     #[error("could not fetch {url}: it is a SHA-256 repository, and only SHA-1 ones can be read")]
-    Sha256 {
-        /// The repository.
-        url: String,
-    },
-    /// There is no repository at a path of this machine.
+    Sha256 { url: String },
     #[error("could not fetch {url}: {}", no_repository(*.is_folder))]
     NoRepository {
-        /// The path.
         url: String,
-        /// Whether there is a folder all the same.
+        /// Whether the path is a folder.
         is_folder: bool,
     },
-    /// The deadline passed.
     #[error("could not fetch {url}: it took longer than {seconds} s")]
-    Late {
-        /// The repository.
-        url: String,
-        /// How long it had.
-        seconds: u32,
-    },
-    /// The repository has no such branch, or is empty.
+    Late { url: String, seconds: u32 },
     #[error("could not fetch {url}: it has no branch `{branch}`")]
-    NoBranch {
-        /// The repository.
-        url: String,
-        /// The branch.
-        branch: String,
-    },
-    /// The commit has no such folder.
+    NoBranch { url: String, branch: String },
     #[error("could not read commit {commit} of {url}: it has no folder `{folder}`")]
-    NoFolder {
-        /// The repository.
-        url: String,
-        /// The commit.
-        commit: String,
-        /// The folder.
-        folder: String,
-    },
-    /// Something of a commit is missing or broken.
+    NoFolder { url: String, commit: String, folder: String },
     #[error("could not read {what} of {url}: {}", error.message())]
-    Damaged {
-        /// The repository.
-        url: String,
-        /// What could not be read.
-        what: String,
-        /// What git says.
-        error: git2::Error,
-    },
-    /// A checkout can't be looked at.
+    Damaged { url: String, what: String, error: git2::Error },
     #[error("could not tell which commit it is of: {}", .0.message())]
-    Checkout(
-        /// What git says.
-        git2::Error,
-    ),
-    /// What is kept of the commit in force can't be read.
+    Checkout(git2::Error),
     #[error("could not tell from {path} whether {url} was rewritten: {why}")]
-    Kept {
-        /// The file.
-        path: camino::Utf8PathBuf,
-        /// The repository.
-        url: String,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// A file that is needed to fetch can't be used.
+    Kept { path: camino::Utf8PathBuf, url: String, why: String },
     #[error("could not use {path}, which `{setting}` names: {why}")]
-    File {
-        /// The file.
-        path: camino::Utf8PathBuf,
-        /// The setting.
-        setting: &'static str,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// The clone can't be kept.
+    File { path: camino::Utf8PathBuf, setting: &'static str, why: String },
     #[error("could not keep a clone in {path}: {why}")]
-    Clone {
-        /// Its folder.
-        path: camino::Utf8PathBuf,
-        /// What is wrong.
-        why: String,
-    },
-    /// Somebody else fetches into the clone.
+    Clone { path: camino::Utf8PathBuf, why: String },
     #[error("could not fetch {url}: {} is fetching into {path}, and takes long", holder_name(.holder))]
-    Busy {
-        /// The repository.
-        url: String,
-        /// The clone.
-        path: camino::Utf8PathBuf,
-        /// The number of the process, where it is known.
-        holder: Option<u32>,
-    },
-    /// There is nothing to go by yet.
+    Busy { url: String, path: camino::Utf8PathBuf, holder: Option<u32> },
     #[error("nothing of {url} was fetched yet")]
-    Nothing {
-        /// The repository.
-        url: String,
-    },
+    Nothing { url: String },
 }
 
 fn no_repository(is_folder: bool) -> &'static str {
     if is_folder { "that folder is no git repository" } else { "there is no such folder on this machine" }
 }
 
-/// What to do about a repository of another user.
 const OWNER: &str = "let its owner run this, or list it as `safe.directory` with git config";
 
 impl GitError {
-    /// What to do next.
     pub fn hint(&self) -> &'static str {
         match self {
             GitError::Remote { error, .. } => match (error.class(), error.code()) {

@@ -1,29 +1,26 @@
-//! The file of host keys that ssh servers may have, as OpenSSH has it (`man sshd`, "SSH_KNOWN_HOSTS FILE FORMAT").
+//! Checks ssh host keys against a file in OpenSSH's format (`man sshd`, "SSH_KNOWN_HOSTS FILE FORMAT").
 
 use aws_lc_rs::hmac::{HMAC_SHA1_FOR_LEGACY_USE_ONLY, Key, verify};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// The port that needs no mention in the file.
+/// The port that is omitted in the file.
 const SSH_PORT: u16 = 22;
 
-/// What a file says of a server's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Judgement {
-    /// It is the server's.
+pub(super) enum HostKeyJudgement {
+    /// The server has this key.
     Known,
     /// The server has other keys.
     Other,
-    /// The file doesn't name the server.
     Unknown,
-    /// It is not to be trusted any more.
     Revoked,
 }
 
-/// Judges the key that a server showed, in the form of the protocol.
-pub(super) fn judge(file: &str, host: &str, port: u16, key: &[u8]) -> Judgement {
+/// Looks up the key that a server showed, in its binary form.
+pub(super) fn judge(file: &str, host: &str, port: u16, key: &[u8]) -> HostKeyJudgement {
     let name = if port == SSH_PORT { host.to_owned() } else { format!("[{host}]:{port}") };
-    let mut judgement = Judgement::Unknown;
+    let mut judgement = HostKeyJudgement::Unknown;
     for line in file.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
         let mut words = line.split_whitespace().peekable();
         let marker = words.next_if(|word| word.starts_with('@'));
@@ -35,23 +32,22 @@ pub(super) fn judge(file: &str, host: &str, port: u16, key: &[u8]) -> Judgement 
         }
         let is_it = STANDARD.decode(known).is_ok_and(|known| known == key);
         match (marker, is_it) {
-            (Some("@revoked"), true) => return Judgement::Revoked,
-            // Authorities sign keys; a key that stands here stands for itself.
+            (Some("@revoked"), true) => return HostKeyJudgement::Revoked,
+            // A `@cert-authority` key signs host keys; it isn't one itself.
             (Some(_), _) => {}
-            (None, true) => judgement = Judgement::Known,
-            (None, false) if judgement == Judgement::Unknown => judgement = Judgement::Other,
+            (None, true) => judgement = HostKeyJudgement::Known,
+            (None, false) if judgement == HostKeyJudgement::Unknown => judgement = HostKeyJudgement::Other,
             (None, false) => {}
         }
     }
     judgement
 }
 
-/// Whether a list of patterns, or a hash, is of this server.
 fn names(hosts: &str, name: &str) -> bool {
     if let Some(hashed) = hosts.strip_prefix("|1|") {
         let parts = hashed.split_once('|').map(|(salt, hash)| (STANDARD.decode(salt), STANDARD.decode(hash)));
         let Some((Ok(salt), Ok(hash))) = parts else { return false };
-        // OpenSSH hashes names so; it keeps them from being read, and nothing depends on it.
+        // The hash that OpenSSH uses. It only hides names in the file; no security depends on it.
         let key = Key::new(HMAC_SHA1_FOR_LEGACY_USE_ONLY, &salt);
         return verify(&key, name.as_bytes(), &hash).is_ok();
     }
@@ -60,7 +56,7 @@ fn names(hosts: &str, name: &str) -> bool {
     !patterns.clone().any(|pattern| pattern.strip_prefix('!').is_some_and(is_match)) && patterns.any(is_match)
 }
 
-/// Whether a name fits a pattern: `*` stands for any letters and `?` for one.
+/// Matches a pattern: `*` stands for any characters and `?` for one.
 fn fits(pattern: &[u8], name: &[u8]) -> bool {
     let (mut at, mut begin, mut star) = (0, 0, None);
     while begin < name.len() {
@@ -74,7 +70,7 @@ fn fits(pattern: &[u8], name: &[u8]) -> bool {
                 begin += 1;
             }
             _ => {
-                // The last star takes one letter more.
+                // The last star matches one more character.
                 let Some((place, taken)) = star else { return false };
                 star = Some((place, taken + 1));
                 (at, begin) = (place + 1, taken + 1);
@@ -94,27 +90,42 @@ mod tests {
         // The name `git.example.com`, hashed with the salt `0123456789abcdefghij` by Python's hmac module.
         let hashed = "|1|MDEyMzQ1Njc4OWFiY2RlZmdoaWo=|4XKDM3Rddj4Zr5SeQ6VLeII6A5s=";
         for (line, host, port, expected) in [
-            (format!("git.example.com ssh-ed25519 {key} a comment"), "git.example.com", 22, Judgement::Known),
-            (format!("# git.example.com ssh-ed25519 {key}"), "git.example.com", 22, Judgement::Unknown),
-            (format!("git.example.com ssh-ed25519 {other}"), "git.example.com", 22, Judgement::Other),
+            (
+                format!("git.example.com ssh-ed25519 {key} a comment"),
+                "git.example.com",
+                22,
+                HostKeyJudgement::Known,
+            ),
+            (
+                format!("# git.example.com ssh-ed25519 {key}"),
+                "git.example.com",
+                22,
+                HostKeyJudgement::Unknown,
+            ),
+            (format!("git.example.com ssh-ed25519 {other}"), "git.example.com", 22, HostKeyJudgement::Other),
             (
                 format!("git.example.com a {other}\ngit.example.com b {key}"),
                 "git.example.com",
                 22,
-                Judgement::Known,
+                HostKeyJudgement::Known,
             ),
-            (format!("git.example.com ssh-ed25519 {key}"), "git.example.com", 2222, Judgement::Unknown),
-            (format!("[git.example.com]:2222 a {key}"), "git.example.com", 2222, Judgement::Known),
-            (format!("a,192.0.2.1,GIT.example.com a {key}"), "git.example.com", 22, Judgement::Known),
-            (format!("*.example.com a {key}"), "git.example.com", 22, Judgement::Known),
-            (format!("*.ex?mple.*m a {key}"), "git.example.com", 22, Judgement::Known),
-            (format!("*.example.org a {key}"), "git.example.com", 22, Judgement::Unknown),
-            (format!("!git.example.com,* a {key}"), "git.example.com", 22, Judgement::Unknown),
-            (format!("{hashed} a {key}"), "git.example.com", 22, Judgement::Known),
-            (format!("{hashed} a {key}"), "git.example.org", 22, Judgement::Unknown),
-            (format!("@cert-authority * a {key}"), "git.example.com", 22, Judgement::Unknown),
-            (format!("* a {key}\n@revoked * a {key}"), "git.example.com", 22, Judgement::Revoked),
-            ("git.example.com".to_owned(), "git.example.com", 22, Judgement::Unknown),
+            (
+                format!("git.example.com ssh-ed25519 {key}"),
+                "git.example.com",
+                2222,
+                HostKeyJudgement::Unknown,
+            ),
+            (format!("[git.example.com]:2222 a {key}"), "git.example.com", 2222, HostKeyJudgement::Known),
+            (format!("a,192.0.2.1,GIT.example.com a {key}"), "git.example.com", 22, HostKeyJudgement::Known),
+            (format!("*.example.com a {key}"), "git.example.com", 22, HostKeyJudgement::Known),
+            (format!("*.ex?mple.*m a {key}"), "git.example.com", 22, HostKeyJudgement::Known),
+            (format!("*.example.org a {key}"), "git.example.com", 22, HostKeyJudgement::Unknown),
+            (format!("!git.example.com,* a {key}"), "git.example.com", 22, HostKeyJudgement::Unknown),
+            (format!("{hashed} a {key}"), "git.example.com", 22, HostKeyJudgement::Known),
+            (format!("{hashed} a {key}"), "git.example.org", 22, HostKeyJudgement::Unknown),
+            (format!("@cert-authority * a {key}"), "git.example.com", 22, HostKeyJudgement::Unknown),
+            (format!("* a {key}\n@revoked * a {key}"), "git.example.com", 22, HostKeyJudgement::Revoked),
+            ("git.example.com".to_owned(), "git.example.com", 22, HostKeyJudgement::Unknown),
         ] {
             assert_eq!(judge(&line, host, port, b"key"), expected, "{line}");
         }

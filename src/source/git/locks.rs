@@ -1,4 +1,4 @@
-//! Who uses the clone: a command beside a running `serve`, or two commands.
+//! Locks of the clone between processes: a command beside a running `serve`, or two commands.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -10,25 +10,25 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use super::{GitError, clone};
 
-/// The longest that is waited for somebody else who fetches. What is fetched then is not old.
+/// The longest wait for another process. What that one fetches is recent enough.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often is looked whether it is over.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A lock that the kernel releases when this is dropped, or its process ends.
+/// A lock that the kernel releases when this is dropped or the process ends.
 pub(super) struct Lock(File);
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing the file isn't enough: a process that is just being started still has it, for a moment.
+        // Closing the file isn't enough: a child process that is just starting holds it open for a moment.
         drop(self.0.unlock());
     }
 }
 
-/// Holds off all others who would change the clone. Whoever only reads needn't wait for it.
+/// Locks the clone against changes by others. Readers needn't wait for it.
 ///
 /// # Errors
-/// When somebody else fetches for longer than half of a timeout, or the file can't be locked.
+/// If another process holds the lock for 10 s or half of the timeout, whichever is shorter, or the file can't
+/// be locked.
 pub(super) fn alone(place: &Utf8Path, url: &str, timeout: Duration) -> Result<Lock, GitError> {
     let path = beside(place, "lock");
     let patience = PATIENCE.min(timeout / 2);
@@ -36,7 +36,7 @@ pub(super) fn alone(place: &Utf8Path, url: &str, timeout: Duration) -> Result<Lo
     let mut file = open(&path).map_err(failed)?;
     if !take(&file, File::try_lock, Instant::now() + patience).map_err(failed)? {
         let mut text = String::new();
-        // The holder may not have written its number yet; then it stays unnamed.
+        // The holder may not have written its process id yet.
         let holder = file.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
         return Err(GitError::Busy { url: url.to_owned(), path: place.to_owned(), holder });
     }
@@ -45,18 +45,18 @@ pub(super) fn alone(place: &Utf8Path, url: &str, timeout: Duration) -> Result<Lo
     Ok(Lock(file))
 }
 
-/// Keeps the clone in its place while it is read.
+/// Locks the clone against being replaced while it is read.
 ///
 /// # Errors
-/// When another clone has been taking its place for long, or the file can't be locked.
+/// If it is being replaced for longer than 10 s, or the file can't be locked.
 pub(super) fn reading(place: &Utf8Path) -> io::Result<Lock> {
     in_use(place, File::try_lock_shared)
 }
 
-/// Waits until nobody reads the clone, and keeps it so while another one takes its place.
+/// Waits until the clone has no readers, and keeps new ones out while it is replaced.
 ///
 /// # Errors
-/// When somebody has been reading for long, or the file can't be locked.
+/// If it is being read for longer than 10 s, or the file can't be locked.
 pub(super) fn swapping(place: &Utf8Path) -> io::Result<Lock> {
     in_use(place, File::try_lock)
 }
@@ -69,7 +69,7 @@ fn in_use(place: &Utf8Path, lock: fn(&File) -> Result<(), TryLockError>) -> io::
     }
 }
 
-/// Takes a lock, or says that somebody else had it until then.
+/// Takes a lock, or returns false if it isn't free in time.
 fn take(file: &File, lock: fn(&File) -> Result<(), TryLockError>, until: Instant) -> io::Result<bool> {
     loop {
         match lock(file) {
@@ -81,7 +81,7 @@ fn take(file: &File, lock: fn(&File) -> Result<(), TryLockError>, until: Instant
     }
 }
 
-/// The locks lie beside the clone, since another one may take its place.
+/// The lock files are beside the clone, since the clone may be replaced.
 fn beside(place: &Utf8Path, name: &str) -> Utf8PathBuf {
     Utf8PathBuf::from(format!("{place}.{name}"))
 }
@@ -89,7 +89,7 @@ fn beside(place: &Utf8Path, name: &str) -> Utf8PathBuf {
 fn open(path: &Utf8Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     match options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path) {
-        // Whoever may only read the clone can lock what is there.
+        // A process without write permission can still lock an existing file.
         Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) => {
             File::open(path)
         }

@@ -1,4 +1,4 @@
-//! How a remote is told who asks, and how it has to show who it is.
+//! Credentials for a remote, and checks of the remote's identity.
 
 use std::cell::{Cell, RefCell};
 use std::io::Read as _;
@@ -13,28 +13,26 @@ use secrecy::{ExposeSecret as _, SecretString};
 use zeroize::Zeroizing;
 
 use super::GitError;
-use super::known_hosts::{Judgement, judge};
+use super::known_hosts::{HostKeyJudgement, judge};
 use crate::config::{SourceConfig, Transport};
 
-/// The largest file of a token or of host keys that is read, in bytes.
+/// The largest file of a token or of host keys, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// What settings say of logging in. Files are read at each fetch, so that what is in them may change.
+/// The credentials in the settings. Files are read at each fetch, so that their content may change.
 #[derive(Debug)]
 pub(super) struct Login {
     transport: Transport,
     username: String,
-    /// The token of the environment.
     token: Option<SecretString>,
     token_file: Option<Utf8PathBuf>,
     ssh_key: Option<Utf8PathBuf>,
     known_hosts: Option<Utf8PathBuf>,
 }
 
-/// Why a server isn't trusted: git says of an ssh server only that it isn't.
-pub(super) type Told = RefCell<Option<String>>;
+/// Why a server isn't trusted, kept here since libgit2 drops the message for ssh servers.
+pub(super) type DistrustReason = RefCell<Option<String>>;
 
-/// What is shown to a remote.
 enum Credentials {
     None,
     Token(SecretString),
@@ -56,19 +54,18 @@ impl Login {
         }
     }
 
-    /// How the remote is reached.
     pub(super) fn transport(&self) -> &Transport {
         &self.transport
     }
 
-    /// What git asks while it fetches or pushes, until a deadline.
+    /// Returns the callbacks of a fetch or push, which also enforce its deadline.
     ///
     /// # Errors
-    /// When a file that is needed can't be read.
+    /// If a file that is needed can't be read.
     pub(super) fn callbacks<'a>(
         &'a self,
         until: Instant,
-        told: &'a Told,
+        told: &'a DistrustReason,
     ) -> Result<RemoteCallbacks<'a>, GitError> {
         let credentials = self.credentials()?;
         let known_hosts = match &self.known_hosts {
@@ -85,7 +82,7 @@ impl Login {
             .sideband_progress(move |_| in_time())
             .credentials(move |_, _, kinds| {
                 let is_username_only = kinds == CredentialType::USERNAME;
-                // Who is refused is asked again.
+                // libgit2 asks again after rejected credentials.
                 if !is_username_only && asked.replace(true) {
                     return Err(refused("the server refuses the token or key"));
                 }
@@ -134,7 +131,7 @@ impl Login {
     }
 }
 
-/// A certificate over https is checked by what git is built with, and what that says holds.
+/// Certificates of https are checked by the TLS library of libgit2, and its result is kept.
 fn refuse_host_key(certificate: &Cert<'_>) -> Result<CertificateCheckStatus, Error> {
     match certificate.as_hostkey() {
         None => Ok(CertificateCheckStatus::CertificatePassthrough),
@@ -153,20 +150,20 @@ fn check_host_key(
     let shown = key.hash_sha256().map(|hash| STANDARD_NO_PAD.encode(hash)).unwrap_or_default();
     let shown = format!("the key that {host} shows, {kind} SHA256:{shown},");
     match judge(known_hosts, host, port, bytes) {
-        Judgement::Known => Ok(CertificateCheckStatus::CertificateOk),
-        Judgement::Other => Err(format!(
+        HostKeyJudgement::Known => Ok(CertificateCheckStatus::CertificateOk),
+        HostKeyJudgement::Other => Err(format!(
             "{shown} is not one that `source.known_hosts` has of it: somebody else may answer; if the server's owner says \
              that it has this key now, replace its line there"
         )),
-        Judgement::Unknown => Err(format!(
+        HostKeyJudgement::Unknown => Err(format!(
             "{shown} is not known: `source.known_hosts` doesn't name the server; if the server's owner says that it is its \
              key, add what `ssh-keyscan -p {port} {host}` prints to that file"
         )),
-        Judgement::Revoked => Err(format!("{shown} is revoked in `source.known_hosts`")),
+        HostKeyJudgement::Revoked => Err(format!("{shown} is revoked in `source.known_hosts`")),
     }
 }
 
-/// Why a file is no key that can be shown to a server; none where it is one.
+/// Returns why a private key can't be used; none if it can.
 fn unfit_key(text: SecretString) -> Option<String> {
     let text = text.expose_secret();
     if !text.contains("PRIVATE KEY-----") {
@@ -182,7 +179,7 @@ fn unfit_key(text: SecretString) -> Option<String> {
     })
 }
 
-/// What a private key in OpenSSH's own form is encrypted with (its `PROTOCOL.key`).
+/// Returns the cipher of a private key in OpenSSH's own format (its `PROTOCOL.key`).
 fn openssh_cipher(text: &str) -> Option<Vec<u8>> {
     let lines =
         text.lines().map(str::trim).skip_while(|line| *line != "-----BEGIN OPENSSH PRIVATE KEY-----").skip(1);
@@ -200,7 +197,6 @@ fn distrusted(why: String) -> Error {
     Error::new(ErrorCode::Certificate, ErrorClass::Callback, why)
 }
 
-/// A secret that stands alone in a file.
 pub(super) fn secret(path: &Utf8Path, setting: &'static str) -> Result<SecretString, GitError> {
     let secret = SecretString::from(read(path, setting)?.trim());
     match secret.expose_secret().is_empty() {

@@ -1,5 +1,5 @@
-//! Whether a commit is signed by somebody whose key is in a file of allowed signers (`man ssh-keygen`, "ALLOWED SIGNERS"),
-//! and how this program signs its own. Only signatures by ssh keys are looked at.
+//! Checks that a commit is signed by a key in a file of allowed signers (`man ssh-keygen`, "ALLOWED
+//! SIGNERS"), and signs our own commits. Only ssh signatures are supported.
 
 use aws_lc_rs::signature::{
     self as crypto, ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ECDSA_P521_SHA512_FIXED, ED25519,
@@ -10,18 +10,17 @@ use ssh_key::private::KeypairData;
 use ssh_key::public::KeyData;
 use ssh_key::{Algorithm, EcdsaCurve, HashAlg, LineEnding, PrivateKey, PublicKey, Signature, SshSig};
 
-/// What git's signatures are for, so that one of something else is none of a commit.
+/// The namespace of git's signatures, so that signatures for another purpose don't count.
 const NAMESPACE: &str = "git";
 
-/// The keys that may sign commits.
 #[derive(Debug, Clone)]
 pub(super) struct Signers(Vec<KeyData>);
 
 impl Signers {
-    /// Reads a file of allowed signers.
+    /// Parses a file of allowed signers.
     ///
     /// # Errors
-    /// When a line can't be understood: one that says for how long or for whom a key is good must not count for more.
+    /// If a line isn't understood. Options that restrict a key must not be ignored.
     pub(super) fn parse(text: &str) -> Result<Signers, String> {
         let mut keys = Vec::new();
         for (number, line) in (1..).zip(text.lines().map(str::trim)) {
@@ -37,10 +36,10 @@ impl Signers {
         Ok(Signers(keys))
     }
 
-    /// Judges what a commit says of who signed it.
+    /// Verifies the signature of a commit.
     ///
     /// # Errors
-    /// With what is wrong, as the end of a sentence that begins with the commit.
+    /// The reason, as the end of a sentence that begins with the commit.
     pub(super) fn judge(&self, signature: &[u8], signed: &[u8]) -> Result<(), String> {
         let text = String::from_utf8_lossy(signature);
         if text.contains("-----BEGIN PGP") {
@@ -67,7 +66,7 @@ impl Signers {
     }
 }
 
-/// The key of a line; none where it is for something else than git.
+/// Returns the key of a line; none if its namespaces exclude git.
 fn key_of(line: &str) -> Result<Option<PublicKey>, String> {
     let words = words(line);
     let [_who, rest @ ..] = words.as_slice() else { return Err("it is empty".to_owned()) };
@@ -97,8 +96,8 @@ fn key_of(line: &str) -> Result<Option<PublicKey>, String> {
         .map_err(|error| format!("its key: {error}"))
 }
 
-/// The words of a line, where quotes keep some together. Between options stands a semicolon in place of the comma, which is
-/// also within quotes.
+/// Splits a line into words; quoted parts may contain spaces. A comma outside of quotes becomes a semicolon,
+/// so that options can be split at semicolons: quoted values contain commas too.
 fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quoted) = (Vec::new(), String::new(), false);
     for letter in line.chars() {
@@ -119,7 +118,6 @@ fn is_algorithm(word: &str) -> bool {
     ["ssh-", "ecdsa-", "sk-"].iter().any(|begin| word.starts_with(begin))
 }
 
-/// Whether a key made a signature.
 fn verify(key: &KeyData, signature: &Signature, data: &[u8]) -> Option<()> {
     let bytes = signature.as_bytes();
     match (key, signature.algorithm()) {
@@ -147,7 +145,7 @@ fn verify(key: &KeyData, signature: &Signature, data: &[u8]) -> Option<()> {
     }
 }
 
-/// The two numbers of an ECDSA signature, each as wide as the curve.
+/// Converts an ECDSA signature: returns its two numbers, each padded to the width of the curve.
 fn fixed(mut bytes: &[u8], width: usize) -> Option<Vec<u8>> {
     let mut both = Vec::with_capacity(2 * width);
     for _ in 0..2 {
@@ -161,10 +159,10 @@ fn fixed(mut bytes: &[u8], width: usize) -> Option<Vec<u8>> {
     bytes.is_empty().then_some(both)
 }
 
-/// Signs a commit with a private key in OpenSSH's own form.
+/// Signs a commit with a private key in OpenSSH's own format.
 ///
 /// # Errors
-/// When it is none, or of a kind that nothing is signed with here.
+/// If it isn't such a key, has a passphrase, or is not an ed25519 key.
 pub(super) fn sign(key: &SecretString, commit: &str) -> Result<String, String> {
     let key = PrivateKey::from_openssh(key.expose_secret())
         .map_err(|_| "it is no private key in OpenSSH's form".to_owned())?;

@@ -9,17 +9,15 @@ use git2::{FileMode, Signature, Tree};
 use tempfile::TempDir;
 
 use super::*;
-use crate::spec::Entry;
+use crate::spec::SnapshotEntry;
 
 const BRANCH: &str = "refs/heads/main";
 
-/// A repository, and the folder of a clone of it.
 struct Place {
     folder: TempDir,
     repository: Repository,
 }
 
-/// What is written into a commit.
 enum Put<'a> {
     File(&'a str),
     Link(&'a str),
@@ -38,7 +36,6 @@ impl Place {
         Utf8PathBuf::try_from(self.folder.path().join(name)).unwrap()
     }
 
-    /// A commit with what its parent has and these on top.
     fn commit(&self, parent: Option<Oid>, puts: &[(&str, Put<'_>)]) -> Oid {
         let parent = parent.map(|parent| self.repository.find_commit(parent).unwrap());
         let mut changes = TreeUpdateBuilder::new();
@@ -84,7 +81,6 @@ impl Place {
         Mirror::of(&config, self.path("clone"), Some(SecretString::from("hunter2"))).unwrap()
     }
 
-    /// What was said, without where the repository is.
     #[track_caller]
     fn refused(&self, fetched: Result<Fetched, GitError>) -> String {
         let error = fetched.unwrap_err();
@@ -122,9 +118,9 @@ fn a_commit_is_read_by_the_rules_of_a_folder() {
     let snapshot = mirror.snapshot().unwrap();
     assert_eq!(snapshot.revision, id);
     assert_eq!(snapshot.commit.unwrap().author, "Ada <ada@example.com>");
-    let shown = |(path, entry): (&_, &Entry)| match entry {
-        Entry::File { bytes, .. } => format!("{path} {} bytes", bytes.len()),
-        Entry::Unreadable { code, message, .. } => format!("{path} {code}: {message}"),
+    let shown = |(path, entry): (&_, &SnapshotEntry)| match entry {
+        SnapshotEntry::File { bytes, .. } => format!("{path} {} bytes", bytes.len()),
+        SnapshotEntry::Unreadable { code, message, .. } => format!("{path} {code}: {message}"),
     };
     let entries: Vec<String> = snapshot.entries.iter().map(shown).collect();
     insta::assert_snapshot!(entries.join("\n"), @r"
@@ -155,7 +151,7 @@ fn what_is_pushed_is_in_force_when_it_is_fetched_and_rewritten_history_is_told()
     let other = place.push(place.commit(None, &[("c.yaml", Put::File("c"))]));
     assert_eq!(mirror.fetch().unwrap(), fetched(other, true, true));
     assert_eq!(mirror.snapshot().unwrap().entries.len(), 1);
-    // Whoever empties the branch said so, and what that deletes is for the plan to judge.
+    // Emptying the branch is deliberate; the planner judges the deletions.
     let empty = place.push(place.commit(Some(first), &[("a.yaml", Put::Nothing)]));
     assert_eq!(mirror.fetch().unwrap(), fetched(empty, true, true));
     assert!(mirror.snapshot().unwrap().entries.is_empty());
@@ -235,7 +231,7 @@ fn what_is_in_force_and_was_found_whole_is_read_again_only_when_somebody_finds_i
     place.push(first);
     let mirror = place.mirror(None);
     mirror.fetch().unwrap();
-    // The same clone without the file's text.
+    // Removes the file's blob from the clone.
     let path = place.path("clone");
     let clone = Repository::open_bare(&path).unwrap();
     let (odb, mut kept) = (clone.odb().unwrap(), vec![]);
@@ -270,7 +266,7 @@ fn a_clone_that_was_being_replaced_when_somebody_was_killed_is_adopted() {
         assert_eq!(commit(), Some(first.clone()));
         assert!(clone.exists() && !aside.exists());
     }
-    // Of one that is not whole nothing is taken.
+    // An incomplete clone isn't adopted.
     fs::rename(&clone, &old).unwrap();
     Repository::init_bare(&new).unwrap();
     assert_eq!(commit(), Some(first.clone()));
@@ -325,10 +321,10 @@ fn a_clone_is_read_whole_while_others_fetch_into_it_and_put_another_in_its_place
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
-                let alone = writer.alone().unwrap();
+                let alone = writer.lock_for_writing().unwrap();
                 writer.fetch_anew(Instant::now() + writer.timeout(), None).unwrap();
                 drop(alone);
-                // Who waits for the lock looks again in a moment.
+                // Gives the waiting thread time to see it.
                 std::thread::sleep(Duration::from_millis(50));
             }
         });
@@ -355,7 +351,7 @@ fn a_branch_that_lost_its_commit_is_doubted_until_that_is_settled() {
     mirror.fetch().unwrap();
     assert_eq!(rewrote(), None);
 
-    // The repository is put back to what it was, and it is told even when the process ends and the clone is lost.
+    // The rewrite is reported even if the process ends and the clone is lost.
     place.push(first);
     assert!(mirror.fetch().unwrap().rewritten);
     assert_eq!(rewrote(), Some(second.to_string()));
@@ -364,16 +360,16 @@ fn a_branch_that_lost_its_commit_is_doubted_until_that_is_settled() {
     mirror.fetch().unwrap();
     assert_eq!(rewrote(), Some(second.to_string()));
 
-    // It goes for what follows, and not for what another source has.
+    // It also applies to later commits, and not to other sources.
     let third = place.commit(Some(first), &[("c.yaml", Put::File("c"))]);
     place.push(third);
     mirror.fetch().unwrap();
-    mirror.settled(&first.to_string());
+    mirror.settle_rewrite(&first.to_string());
     assert_eq!(rewrote(), Some(second.to_string()));
-    mirror.settled(&third.to_string());
+    mirror.settle_rewrite(&third.to_string());
     assert_eq!(rewrote(), None);
 
-    // Who puts the lost commit back makes it good.
+    // Restoring the lost commit settles the rewrite.
     place.push(second);
     assert!(mirror.fetch().unwrap().rewritten);
     assert_eq!(rewrote(), Some(third.to_string()));
@@ -422,7 +418,7 @@ fn a_clone_with_any_file_damaged_is_never_read_as_less_and_is_made_whole_by_a_fe
             fs::remove_file(&file).unwrap();
             fs::write(&file, damage(bytes)).unwrap();
             assert!(whole(&mirror).is_ok_and(|count| count == 2) || whole(&mirror).is_err(), "{name} {file}");
-            // A remote that has nothing new may have to be asked for everything.
+            // A remote without new commits may have to send everything again.
             let fetched = mirror.fetch();
             assert!(fetched.is_ok(), "{name} {file}: {fetched:?}");
             assert_eq!(whole(&mirror).unwrap(), 2, "{name} {file}");

@@ -1,5 +1,5 @@
-//! The specs of a commit, by the rules of a folder of them. Nothing is followed: a link or another repository in a place
-//! where specs may be is unreadable.
+//! Reads the specs of a commit, by the same rules as those of a folder. Links and submodules are not
+//! followed: they are unreadable where specs may be.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,33 +10,33 @@ use git2::{ErrorCode, ObjectType, Odb, Oid, Repository, Signature, StatusOptions
 use super::GitError;
 use crate::names::SpecPath;
 use crate::source::rules::{
-    Found, MAX_BYTES, MAX_FOLDERS, MAX_HIDDEN, MAX_OTHERS, file, folder_named_as_file, is_miscased,
-    is_peoples, is_spec, miscased, name_not_utf8, speaks_of_specs, too_deep, too_large, unreadable,
+    MAX_BYTES, MAX_FOLDERS, MAX_HIDDEN, MAX_OTHERS, ScanTotals, file, folder_named_as_file, is_miscased,
+    is_spec, may_contain_user_files, mentions_api_version, miscased, name_not_utf8, too_deep, too_large,
+    unreadable,
 };
-use crate::spec::{Commit, Entry, Snapshot, SourceId};
+use crate::spec::{Commit, Snapshot, SnapshotEntry, SourceId};
 
-/// The mode of a link, as git has it.
+/// The file mode of a link in git.
 const LINK: i32 = 0o120_000;
 
-/// The most folders in one top folder that are looked into though nothing is read there.
+/// The limit of hidden folders that are searched in one top folder.
 const MAX_HIDDEN_FOLDERS: u32 = 10_000;
 
-/// The most bytes of specs in one top folder: a spec has about one KiB, and this is a hundred thousand of them twice over.
+/// The limit of specs in one top folder, in bytes: twice a hundred thousand specs of about 1 KiB.
 const MAX_TOP_BYTES: u64 = 256 << 20;
 
-/// A commit that is to be read.
-pub(super) struct Reader<'a> {
+pub(super) struct CommitReader<'a> {
     pub(super) repository: &'a Repository,
     pub(super) url: &'a str,
     pub(super) commit: Oid,
     pub(super) folder: Option<&'a str>,
 }
 
-impl Reader<'_> {
-    /// The snapshot of all specs.
+impl CommitReader<'_> {
+    /// Returns the snapshot of all specs.
     ///
     /// # Errors
-    /// When anything of it is missing: half a commit is none.
+    /// If any object is missing: an incomplete commit is not used.
     pub(super) fn read(&self, source: SourceId) -> Result<Snapshot, GitError> {
         let commit =
             self.repository.find_commit(self.commit).map_err(|error| self.damaged("a commit", error))?;
@@ -46,7 +46,7 @@ impl Reader<'_> {
         let mut walk = Walk {
             reader: self,
             odb,
-            found: Found::default(),
+            found: ScanTotals::default(),
             skipped: BTreeMap::new(),
             others_left: MAX_OTHERS,
             hidden_left: MAX_HIDDEN_FOLDERS,
@@ -59,7 +59,6 @@ impl Reader<'_> {
         Ok(Snapshot { source, revision, commit, skipped: walk.skipped, entries: walk.found.entries })
     }
 
-    /// The folder of the specs.
     fn root<'t>(&'t self, whole: Tree<'t>) -> Result<Tree<'t>, GitError> {
         let Some(folder) = self.folder else { return Ok(whole) };
         let none = || GitError::NoFolder {
@@ -87,10 +86,10 @@ impl Reader<'_> {
     }
 }
 
-/// The commit that a folder is a checkout of; none where it is part of no git repository, or of an empty one.
+/// Returns the commit that a folder is a checkout of; none outside of a repository, or without commits.
 ///
 /// # Errors
-/// When the repository can't be read, as one that belongs to another user.
+/// If the repository can't be read, for example since it belongs to another user.
 pub fn checked_out(folder: &Utf8Path) -> Result<Option<Commit>, GitError> {
     let found = Repository::discover(folder).and_then(|repository| {
         let commit = repository.head()?.peel_to_commit()?;
@@ -105,7 +104,6 @@ pub fn checked_out(folder: &Utf8Path) -> Result<Option<Commit>, GitError> {
     }
 }
 
-/// Whether specs of a checkout are others than those of its commit, or are not in it.
 fn has_edited_specs(repository: &Repository) -> Result<bool, git2::Error> {
     let mut options = StatusOptions::new();
     options.include_untracked(true).recurse_untracked_dirs(true).exclude_submodules(true);
@@ -114,14 +112,12 @@ fn has_edited_specs(repository: &Repository) -> Result<bool, git2::Error> {
     Ok(changed.iter().any(|entry| is_yaml(entry.path_bytes())))
 }
 
-/// Who a commit says wrote it.
 fn author(signature: &Signature<'_>) -> String {
     let [name, email] = [signature.name_bytes(), signature.email_bytes()].map(String::from_utf8_lossy);
     format!("{name} <{email}>").chars().filter(|letter| !letter.is_control()).collect()
 }
 
-/// The specs of a top folder are too many bytes.
-fn too_much() -> Entry {
+fn too_much() -> SnapshotEntry {
     let message = format!(
         "the specs of the top folder are more than {} MiB together, and this one and those after it are not read",
         MAX_TOP_BYTES >> 20
@@ -130,32 +126,33 @@ fn too_much() -> Entry {
 }
 
 struct Walk<'a> {
-    reader: &'a Reader<'a>,
+    reader: &'a CommitReader<'a>,
     odb: Odb<'a>,
-    found: Found,
+    found: ScanTotals,
     skipped: BTreeMap<SpecPath, Arc<[u8]>>,
-    /// How many more files that are no specs may be looked into in the folder that the walk is in.
+    /// How many more files other than specs may be read in the current top or hidden folder.
     others_left: u32,
-    /// How many more folders may be looked into in this top folder though nothing is read there. Git stores a folder once
-    /// however often it is named, so that a small repository can name more than anybody could visit.
+    /// How many more hidden folders may be searched in this top folder. Git stores equal folders once, so a
+    /// small repository can contain more of them than could ever be visited.
     hidden_left: u32,
     /// How many more bytes of specs this top folder may have, for the same reason.
     bytes_left: u64,
 }
 
 impl Walk<'_> {
-    /// Goes through a folder; through one whose name begins with a dot only for what may have been put aside there.
+    /// Walks a folder. In hidden folders it only searches for specs that were put aside.
     fn folder(&mut self, tree: &Tree<'_>, path: &str, hidden: bool, depth: usize) -> Result<(), GitError> {
         for entry in tree {
             let name = String::from_utf8_lossy(entry.name_bytes());
             let inner = if path.is_empty() { name.to_string() } else { format!("{path}/{name}") };
-            // Git takes no name that is empty, `.` or `..`, and one that has a slash would stand for another folder's file.
+            // Git allows no name that is empty, `.` or `..`. A name with a slash would pass for another
+            // folder's.
             let Some(inner) = SpecPath::try_from(inner).ok().filter(|_| !name.contains('/')) else {
                 continue;
             };
             let begins_hidden = !hidden && name.starts_with('.');
             if hidden || begins_hidden {
-                if entry.name().is_ok_and(is_peoples) {
+                if entry.name().is_ok_and(may_contain_user_files) {
                     self.aside(&entry, inner, begins_hidden, depth)?;
                 }
             } else if entry.name().is_err() {
@@ -204,7 +201,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Goes into a folder. What stands in one top folder takes nothing away from others.
+    /// Enters a folder. Each top folder has its own limits.
     fn enter(&mut self, entry: &TreeEntry<'_>, path: &SpecPath, depth: usize) -> Result<(), GitError> {
         if !self.found.counts(path) {
             return Ok(());
@@ -221,7 +218,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// What stands where nothing is read.
+    /// Searches a hidden entry for specs that were put aside.
     fn aside(
         &mut self,
         entry: &TreeEntry<'_>,
@@ -249,15 +246,15 @@ impl Walk<'_> {
         }
     }
 
-    /// A file that is not read as a spec, and may hold one all the same.
+    /// Reads a file that is not a spec file but may contain one.
     fn other(&mut self, entry: &TreeEntry<'_>, path: SpecPath) -> Result<(), GitError> {
         if self.others_left == 0 {
             return Ok(());
         }
         self.others_left -= 1;
         match self.bytes(entry.id(), &path)? {
-            Some(bytes) if !speaks_of_specs(&bytes) => {}
-            // What is too large may say anything, so its name has to do.
+            Some(bytes) if !mentions_api_version(&bytes) => {}
+            // A file that is too large may contain anything, so its name is kept.
             bytes => {
                 self.skipped.insert(path, bytes.unwrap_or_default());
             }
@@ -265,7 +262,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Whether a link leads to a file of the repository's specs, so that no folder of specs is behind it.
+    /// Returns whether a link leads to a file in the repository, so that it hides no folder of specs.
     fn leads_to_a_file(&self, entry: &TreeEntry<'_>, path: &SpecPath) -> Result<bool, GitError> {
         let Some(bytes) = self.bytes(entry.id(), path)? else { return Ok(false) };
         let Ok(target) = std::str::from_utf8(&bytes) else { return Ok(false) };
@@ -290,7 +287,7 @@ impl Walk<'_> {
             && found.is_ok_and(|entry| entry.kind() == Some(ObjectType::Blob) && entry.filemode() != LINK))
     }
 
-    /// The bytes of a file; none where they are too many.
+    /// Reads a file; none if it is too large.
     fn bytes(&self, id: Oid, path: &SpecPath) -> Result<Option<Arc<[u8]>>, GitError> {
         let damaged = |error| self.reader.damaged(path.as_str(), error);
         let (size, _) = self.odb.read_header(id).map_err(damaged)?;

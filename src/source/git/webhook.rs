@@ -1,65 +1,59 @@
-//! What a git server says by a webhook when something was pushed, and whether it is the server that says so: GitHub and Gitea
-//! sign the body with a shared secret, GitLab sends the secret. It only ever hastens a fetch.
+//! Parses and authenticates push webhooks. GitHub and Gitea sign the body with a shared secret, GitLab sends
+//! the secret. A webhook can only make a fetch happen earlier.
 
 use aws_lc_rs::hmac::{self, HMAC_SHA256, Key};
 use http::HeaderMap;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 
-/// What begins the name of a branch.
 const BRANCHES: &str = "refs/heads/";
 
-/// What a server said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
-    /// A branch was pushed, or is gone.
+    /// A branch was pushed or deleted.
     Branch(String),
-    /// Something else happened, of which nothing has to be fetched: a tag, an issue, a first ping.
+    /// Anything else, which needs no fetch: a tag, an issue, the first ping.
     Other,
 }
 
-/// Why nothing is done about what was said.
+/// Why a webhook is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
-    /// Nothing shows that the sender knows the secret.
+pub enum WebhookRefusal {
     #[error(
         "the webhook is not signed: give the git server the secret; GitHub sends X-Hub-Signature-256, GitLab X-Gitlab-Token, \
          Gitea X-Gitea-Signature"
     )]
     Unsigned,
-    /// The sender knows another secret.
     #[error("the webhook is signed with another secret: give the git server the one of the settings")]
     WrongSecret,
-    /// The body isn't what such a server sends.
     #[error("the webhook's body is not understood: have the git server send JSON")]
     Body,
-    /// There is nothing to compare with.
     #[error("there is no secret for webhooks in the settings")]
     NoSecret,
 }
 
-/// What all three have in the body of a push.
+/// The part of a push that all three servers send.
 #[derive(Deserialize)]
 struct Push {
     #[serde(rename = "ref")]
     reference: String,
 }
 
-/// Judges a request of a webhook, and gives what it says. Nothing of the body is looked at before it is known who sent it.
+/// Authenticates a webhook and parses it. The body is not parsed before the sender is authenticated.
 ///
 /// # Errors
-/// When the sender didn't show that it knows the secret, or the body can't be understood.
-pub fn judge(headers: &HeaderMap, body: &[u8], secret: &SecretString) -> Result<Notice, Refusal> {
+/// If the sender didn't prove that it knows the secret, or the body isn't understood.
+pub fn judge(headers: &HeaderMap, body: &[u8], secret: &SecretString) -> Result<Notice, WebhookRefusal> {
     let secret = secret.expose_secret().as_bytes();
     if secret.is_empty() {
-        return Err(Refusal::NoSecret);
+        return Err(WebhookRefusal::NoSecret);
     }
     let header = |name: &str| headers.get(name).map(http::HeaderValue::as_bytes);
     let key = Key::new(HMAC_SHA256, secret);
     let is_signed = |signature: &[u8]| {
         hex::decode(signature).is_ok_and(|signature| hmac::verify(&key, body, &signature).is_ok())
     };
-    // Gitea sends GitHub's headers as well, and each of those that are there has to be right.
+    // Gitea also sends GitHub's headers. Every header that is present must be valid.
     let shown = [
         header("x-hub-signature-256")
             .map(|signature| signature.strip_prefix(b"sha256=").is_some_and(is_signed)),
@@ -68,21 +62,21 @@ pub fn judge(headers: &HeaderMap, body: &[u8], secret: &SecretString) -> Result<
     ];
     let mut shown = shown.into_iter().flatten().peekable();
     if shown.peek().is_none() {
-        return Err(Refusal::Unsigned);
+        return Err(WebhookRefusal::Unsigned);
     }
     if !shown.all(|is_right| is_right) {
-        return Err(Refusal::WrongSecret);
+        return Err(WebhookRefusal::WrongSecret);
     }
     let event = ["x-gitea-event", "x-gitlab-event", "x-github-event"].into_iter().find_map(header);
     match event {
         Some(b"push" | b"Push Hook") => {}
         _ => return Ok(Notice::Other),
     }
-    let Push { reference } = serde_json::from_slice(body).map_err(|_| Refusal::Body)?;
+    let Push { reference } = serde_json::from_slice(body).map_err(|_| WebhookRefusal::Body)?;
     Ok(reference.strip_prefix(BRANCHES).map_or(Notice::Other, |name| Notice::Branch(name.to_owned())))
 }
 
-/// Whether what was sent is the secret. How long it takes says nothing of how much of it was right.
+/// Compares in constant time.
 fn is_same(sent: &[u8], key: &Key, secret: &[u8]) -> bool {
     hmac::verify(key, sent, hmac::sign(key, secret).as_ref()).is_ok()
 }
@@ -93,7 +87,7 @@ mod tests {
 
     const SECRET: &str = "It's a Secret to Everybody";
 
-    fn judged(headers: &[(&'static str, &str)], body: &str) -> Result<Notice, Refusal> {
+    fn judged(headers: &[(&'static str, &str)], body: &str) -> Result<Notice, WebhookRefusal> {
         let headers = headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
         judge(&headers.collect::<HeaderMap>(), body.as_bytes(), &SecretString::from(SECRET))
     }
@@ -102,7 +96,7 @@ mod tests {
         hex::encode(hmac::sign(&Key::new(HMAC_SHA256, SECRET.as_bytes()), body.as_bytes()))
     }
 
-    fn main() -> Result<Notice, Refusal> {
+    fn main() -> Result<Notice, WebhookRefusal> {
         Ok(Notice::Branch("main".to_owned()))
     }
 
@@ -162,35 +156,52 @@ mod tests {
         let push = ("x-github-event", "push");
         let other = signature(GITEA);
         for (headers, body, expected) in [
-            (vec![push], GITHUB, Refusal::Unsigned),
-            (vec![push, ("x-hub-signature", &*right)], GITHUB, Refusal::Unsigned),
-            (vec![push, ("x-hub-signature-256", &*right)], GITEA, Refusal::WrongSecret),
-            (vec![push, ("x-hub-signature-256", &right["sha256=".len()..])], GITHUB, Refusal::WrongSecret),
-            (vec![push, ("x-hub-signature-256", "sha256=")], GITHUB, Refusal::WrongSecret),
-            (vec![push, ("x-hub-signature-256", "sha256=no hex")], GITHUB, Refusal::WrongSecret),
-            (vec![push, ("x-hub-signature-256", &right[..right.len() - 2])], GITHUB, Refusal::WrongSecret),
-            // One that is right doesn't make good for one that is wrong.
+            (vec![push], GITHUB, WebhookRefusal::Unsigned),
+            (vec![push, ("x-hub-signature", &*right)], GITHUB, WebhookRefusal::Unsigned),
+            (vec![push, ("x-hub-signature-256", &*right)], GITEA, WebhookRefusal::WrongSecret),
+            (
+                vec![push, ("x-hub-signature-256", &right["sha256=".len()..])],
+                GITHUB,
+                WebhookRefusal::WrongSecret,
+            ),
+            (vec![push, ("x-hub-signature-256", "sha256=")], GITHUB, WebhookRefusal::WrongSecret),
+            (vec![push, ("x-hub-signature-256", "sha256=no hex")], GITHUB, WebhookRefusal::WrongSecret),
+            (
+                vec![push, ("x-hub-signature-256", &right[..right.len() - 2])],
+                GITHUB,
+                WebhookRefusal::WrongSecret,
+            ),
+            // A valid header doesn't make up for an invalid one.
             (
                 vec![push, ("x-hub-signature-256", &*right), ("x-gitea-signature", &*other)],
                 GITHUB,
-                Refusal::WrongSecret,
+                WebhookRefusal::WrongSecret,
             ),
-            (vec![("x-gitlab-token", "It's a Secret")], GITLAB, Refusal::WrongSecret),
-            (vec![("x-gitlab-token", "")], GITLAB, Refusal::WrongSecret),
-            (vec![("x-gitlab-event", "Push Hook"), ("x-gitlab-token", SECRET)], "payload=%7B", Refusal::Body),
-            (vec![("x-gitlab-event", "Push Hook"), ("x-gitlab-token", SECRET)], "{}", Refusal::Body),
+            (vec![("x-gitlab-token", "It's a Secret")], GITLAB, WebhookRefusal::WrongSecret),
+            (vec![("x-gitlab-token", "")], GITLAB, WebhookRefusal::WrongSecret),
+            (
+                vec![("x-gitlab-event", "Push Hook"), ("x-gitlab-token", SECRET)],
+                "payload=%7B",
+                WebhookRefusal::Body,
+            ),
+            (vec![("x-gitlab-event", "Push Hook"), ("x-gitlab-token", SECRET)], "{}", WebhookRefusal::Body),
         ] {
             assert_eq!(judged(&headers, body), Err(expected), "{headers:?}");
         }
         let none = SecretString::from("");
         let signed = hex::encode(hmac::sign(&Key::new(HMAC_SHA256, b""), b"{}"));
         let headers = [("x-gitea-signature".parse().unwrap(), signed.parse().unwrap())];
-        assert_eq!(judge(&HeaderMap::from_iter(headers), b"{}", &none), Err(Refusal::NoSecret));
+        assert_eq!(judge(&HeaderMap::from_iter(headers), b"{}", &none), Err(WebhookRefusal::NoSecret));
     }
 
     #[test]
     fn each_refusal_says_what_to_do() {
-        let said = [Refusal::Unsigned, Refusal::WrongSecret, Refusal::Body, Refusal::NoSecret];
+        let said = [
+            WebhookRefusal::Unsigned,
+            WebhookRefusal::WrongSecret,
+            WebhookRefusal::Body,
+            WebhookRefusal::NoSecret,
+        ];
         insta::assert_snapshot!(said.map(|refusal| refusal.to_string()).join("\n"), @r"
         the webhook is not signed: give the git server the secret; GitHub sends X-Hub-Signature-256, GitLab X-Gitlab-Token, Gitea X-Gitea-Signature
         the webhook is signed with another secret: give the git server the one of the settings

@@ -1,5 +1,5 @@
-//! Writing specs back: a commit on top of what the remote has, pushed, never by force. Nothing of it is kept here that the
-//! remote didn't take.
+//! Writes specs as a commit on top of the remote's branch. It is never pushed by force, and it isn't kept in
+//! the clone unless the remote accepted it.
 
 mod push;
 
@@ -12,98 +12,64 @@ use git2::{Commit, ErrorCode, FileMode, ObjectType, Oid, Repository, Signature, 
 
 use super::{GitError, Mirror, clone, follows, login, signed};
 use crate::names::SpecPath;
-use crate::source::{Author, Change, Edit};
+use crate::source::{Author, FileEdit, SourceChange};
 use crate::spec::Snapshot;
 
-/// How often is tried to be faster than others who push.
+/// The number of attempts when others push at the same time.
 const TRIES: u32 = 5;
-/// The shortest and the longest wait before the next try, in milliseconds: two who lost against each other shouldn't meet again.
+/// The random pause between attempts, in milliseconds, so that two writers don't collide again.
 const PAUSE: std::ops::Range<u64> = 20..200;
 
-/// How often is looked whether a commit arrived of which nothing was heard: a server that is slow may still take it.
+/// How often to check whether a commit arrived after the connection failed: a slow server may still take it.
 const LOOKS: u32 = 4;
-/// How long is waited between two looks.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
 
-/// Who brings a commit to the repository, beside its author.
+/// The committer of our commits. The author is the caller's.
 const COMMITTER: (&str, &str) = ("streamfleet", "streamfleet@localhost");
 
-/// The setting that names the key for our own commits.
 const SIGNING_KEY: &str = "source.signing_key";
 
-/// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written {
-    /// The commit that the remote has, and that is in force.
+pub struct CommitResult {
+    /// The commit that the remote has and that is active.
     pub commit: String,
-    /// Whether there was anything to write.
+    /// False if there was nothing to change.
     pub is_new: bool,
 }
 
-/// Why something was not written. `E` is what the caller found wrong.
+/// Why specs were not written. `E` is the caller's error.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError<E> {
-    /// On the tree as it is now, the caller doesn't want it any more.
+    /// The caller refused to edit the current tree.
     #[error("{0}")]
     Edits(E),
-    /// The remote can't be reached, or something else keeps the clone. Nothing was written.
     #[error("nothing was written: {0}")]
     Away(GitError),
-    /// The remote doesn't take commits for this branch.
     #[error("{url} takes no commit for branch `{branch}`: {why}")]
-    Protected {
-        /// The repository.
-        url: String,
-        /// The branch.
-        branch: String,
-        /// What it says.
-        why: String,
-    },
-    /// Others were faster each time.
+    Protected { url: String, branch: String, why: String },
     #[error(
         "nothing was written: others pushed to branch `{branch}` of {url} at the same time, {TRIES} times"
     )]
-    Overtaken {
-        /// The repository.
-        url: String,
-        /// The branch.
-        branch: String,
-    },
-    /// It was sent, and there was no answer. The remote doesn't have it yet, or can't be asked.
+    Overtaken { url: String, branch: String },
+    /// The commit was sent without an answer. The remote doesn't have it yet, or can't be reached.
     #[error("it is not known whether {url} took commit {commit}: {why}")]
-    Unsure {
-        /// The repository.
-        url: String,
-        /// The commit.
-        commit: String,
-        /// What happened.
-        why: Box<GitError>,
-    },
-    /// Something stands where a file is to be.
+    Unsure { url: String, commit: String, why: Box<GitError> },
     #[error("nothing was written: `{path}` {why}")]
-    Place {
-        /// The file.
-        path: String,
-        /// What stands there.
-        why: &'static str,
-    },
-    /// Commits have to be signed, and there is no key to do it with.
+    Place { path: String, why: &'static str },
     #[error(
         "nothing was written: commits have to be signed, and `source.signing_key` names no key to do it with"
     )]
     Unsigned,
-    /// The commit can't be made.
     #[error("nothing was written: {0}")]
     Commit(String),
 }
 
 impl<E> WriteError<E> {
-    /// Whether the same may go well in a moment.
+    /// Returns whether a retry soon may succeed.
     pub fn may_be_tried_again(&self) -> bool {
         matches!(self, WriteError::Away(_) | WriteError::Overtaken { .. })
     }
 
-    /// What to do next; none where the caller knows.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             WriteError::Edits(_) => None,
@@ -126,36 +92,34 @@ impl<E> WriteError<E> {
     }
 }
 
-/// What came of a push.
-enum Pushed {
+enum PushOutcome {
     Done,
-    /// The remote has said no. Others may have been faster.
+    /// The remote refused it, perhaps since another push came first.
     Rejected(String),
-    /// Nothing was sent.
     NotSent(GitError),
-    /// It was sent, and then something went wrong.
+    /// It failed after the commit was sent.
     Cut(GitError),
 }
 
 impl Mirror {
-    /// Writes specs: fetches the branch, asks what to change in it as it is now, and pushes a commit that does. Where others
-    /// were faster, it fetches and asks again. It comes back when the remote has the commit, or surely hasn't, wherever that
-    /// can be known. It blocks, as [`Mirror::fetch`] does.
+    /// Writes specs: fetches the branch, passes its current tree to `change`, and pushes a commit with the
+    /// resulting edits. If another push came first, it starts again. It returns once the remote certainly has
+    /// the commit or certainly doesn't, wherever that can be known. It blocks like [`Mirror::fetch`].
     ///
     /// # Errors
-    /// When it was not written, or that isn't known.
+    /// If the commit was not written, or that is unknown.
     pub fn write<E>(
         &self,
         author: &Author,
-        mut change: impl FnMut(&Snapshot) -> Result<Change, E>,
-    ) -> Result<Written, WriteError<E>> {
+        mut change: impl FnMut(&Snapshot) -> Result<SourceChange, E>,
+    ) -> Result<CommitResult, WriteError<E>> {
         let until = Instant::now() + self.timeout();
-        let _alone = self.alone().map_err(WriteError::Away)?;
+        let _alone = self.lock_for_writing().map_err(WriteError::Away)?;
         let mut rejected: Option<(Oid, String)> = None;
         for _ in 0..TRIES {
             self.fetch_alone(until).map_err(WriteError::Away)?;
             let (repository, tip) = self.tip().map_err(WriteError::Away)?;
-            // Nobody else pushed, so it is not about that.
+            // The branch didn't move, so the refusal wasn't caused by another push.
             if let Some((_, why)) = rejected.take().filter(|(at, why)| *at == tip && !push::is_race(why)) {
                 return Err(WriteError::Protected {
                     url: self.url.clone(),
@@ -166,45 +130,49 @@ impl Mirror {
             let snapshot = self.snapshot().map_err(WriteError::Away)?;
             let change = change(&snapshot).map_err(WriteError::Edits)?;
             let Some(commit) = self.commit_on(&repository, tip, author, change)? else {
-                return Ok(Written { commit: tip.to_string(), is_new: false });
+                return Ok(CommitResult { commit: tip.to_string(), is_new: false });
             };
-            let written = Written { commit: commit.to_string(), is_new: true };
+            let written = CommitResult { commit: commit.to_string(), is_new: true };
             match self.push(&repository, tip, commit, until) {
-                Pushed::Done => {
-                    // It is there. What can't be kept here is fetched later.
-                    if let Err(error) = self.take(&repository, commit) {
+                PushOutcome::Done => {
+                    // It is on the remote. If the clone can't be updated now, a later fetch does it.
+                    if let Err(error) = self.activate_pushed(&repository, commit) {
                         tracing::warn!(%error, hint = error.hint(), "what was written is in force after the next fetch");
                     }
                     return Ok(written);
                 }
-                Pushed::Rejected(why) => {
+                PushOutcome::Rejected(why) => {
                     rejected = Some((tip, why));
                     sleep(Duration::from_millis(fastrand::u64(PAUSE)));
                 }
-                Pushed::NotSent(error) => return Err(WriteError::Away(error)),
-                Pushed::Cut(error) => return self.look_for(written, tip, error),
+                PushOutcome::NotSent(error) => return Err(WriteError::Away(error)),
+                PushOutcome::Cut(error) => return self.look_for(written, tip, error),
             }
         }
         Err(WriteError::Overtaken { url: self.url.clone(), branch: self.branch.clone() })
     }
 
-    /// The clone, and what is in force there.
     fn tip(&self) -> Result<(Repository, Oid), GitError> {
         let repository = self.open(&self.place)?;
         let tip = self.names().in_force(&repository);
         tip.map(|tip| (repository, tip)).ok_or_else(|| GitError::Nothing { url: self.url.clone() })
     }
 
-    /// Puts a commit in force that the remote has taken.
-    fn take(&self, repository: &Repository, commit: Oid) -> Result<(), GitError> {
+    fn activate_pushed(&self, repository: &Repository, commit: Oid) -> Result<(), GitError> {
         self.read(repository, commit)?;
         self.keep(repository, commit)?;
         self.names().put_in_force(repository, commit).map_err(|error| clone(&self.place, &error))
     }
 
-    /// Fetches to see whether a commit arrived of which nothing was heard. As long as the branch is where it was, a server that
-    /// is slow may still take it. Once it is somewhere else it never will: the commit was sent for where the branch was.
-    fn look_for<E>(&self, written: Written, parent: Oid, cut: GitError) -> Result<Written, WriteError<E>> {
+    /// Fetches to see whether a commit arrived after the connection failed. While the branch is unchanged, a
+    /// slow server may still accept it. Once the branch has moved elsewhere it can't: the push was
+    /// conditional on the old tip.
+    fn look_for<E>(
+        &self,
+        written: CommitResult,
+        parent: Oid,
+        cut: GitError,
+    ) -> Result<CommitResult, WriteError<E>> {
         let until = Instant::now() + self.timeout();
         for look in 0..LOOKS {
             if look > 0 {
@@ -220,13 +188,13 @@ impl Mirror {
         Err(WriteError::Unsure { url: self.url.clone(), commit: written.commit, why: Box::new(cut) })
     }
 
-    /// A commit that makes edits on top of another; none where they change nothing. No name leads to it.
+    /// Creates a commit with edits on top of another; none if they change nothing. No reference points to it.
     fn commit_on<E>(
         &self,
         repository: &Repository,
         tip: Oid,
         author: &Author,
-        Change { message, edits }: Change,
+        SourceChange { message, edits }: SourceChange,
     ) -> Result<Option<Oid>, WriteError<E>> {
         let failed = |error: git2::Error| WriteError::Commit(error.message().to_owned());
         let parent = repository.find_commit(tip).map_err(failed)?;
@@ -251,16 +219,15 @@ impl Mirror {
         self.make(repository, &parent, &tree, author, &message).map(Some)
     }
 
-    /// Edits by their paths in the repository. Of two of a file the later one goes.
-    fn in_repository(&self, edits: Vec<Edit>) -> BTreeMap<String, Option<Vec<u8>>> {
+    /// Returns the edits by path in the repository. If two are of the same file, the later one wins.
+    fn in_repository(&self, edits: Vec<FileEdit>) -> BTreeMap<String, Option<Vec<u8>>> {
         let full = |path: SpecPath| match &self.folder {
             Some(folder) => format!("{folder}/{path}"),
             None => path.to_string(),
         };
-        edits.into_iter().map(|Edit { path, content }| (full(path), content)).collect()
+        edits.into_iter().map(|FileEdit { path, content }| (full(path), content)).collect()
     }
 
-    /// Makes a commit, signed where a key is given.
     fn make<E>(
         &self,
         repository: &Repository,
@@ -286,13 +253,12 @@ impl Mirror {
         let signature = signed::sign(&key, text)
             .map_err(|why| unusable(GitError::File { path: path.clone(), setting: SIGNING_KEY, why }))?;
         let commit = repository.commit_signed(text, &signature, None).map_err(failed)?;
-        // Nobody, this process included, would take it.
-        self.trust(repository, commit).map_err(unusable)?;
+        // Otherwise every reader, this process included, would refuse the commit.
+        self.check_commit_signature(repository, commit).map_err(unusable)?;
         Ok(commit)
     }
 }
 
-/// The mode of the file that stands at a path; none where there is nothing.
 fn standing<E>(tree: &Tree<'_>, path: &str) -> Result<Option<FileMode>, WriteError<E>> {
     let in_the_way = |path: &str, why| Err(WriteError::Place { path: path.to_owned(), why });
     let found = |path: &str| match tree.get_path(path.as_ref()) {

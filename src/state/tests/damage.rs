@@ -1,4 +1,4 @@
-//! What crashes, full disks, other processes and people do to a state folder.
+//! Tests of crashes, full disks, other processes and manual changes to a state folder.
 
 use std::fs;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use super::*;
 use crate::state::lines::whole_length;
 
-/// A folder with one of everything in it, closed, and what it recorded.
+/// A closed folder with one of everything, and its records.
 fn filled() -> (TempDir, Utf8PathBuf, Recorded) {
     let (dir, path) = place();
     let state = State::open(&path).unwrap();
@@ -15,7 +15,7 @@ fn filled() -> (TempDir, Utf8PathBuf, Recorded) {
     (dir, path, recorded)
 }
 
-/// What is left when the cache is lost.
+/// The records that remain when the cache is lost.
 fn without_cache(recorded: &Recorded) -> Recorded {
     let mut recorded = Recorded { fleets: BTreeMap::new(), ..recorded.clone() };
     for resource in recorded.resources.values_mut() {
@@ -40,7 +40,7 @@ fn the_folder_is_its_owners_only_and_kept_out_of_git() {
     assert_eq!(fs::read_to_string(path.join(".gitignore")).unwrap(), "*\n");
 }
 
-/// The variable that makes this test binary the second process.
+/// The variable that turns this test binary into the second process.
 const SECOND: &str = "STREAMFLEET_TEST_SECOND_PROCESS";
 
 #[test]
@@ -208,7 +208,7 @@ fn unknown_fields_are_tolerated() {
     let file = path.join("registry.jsonl");
     let text = fs::read_to_string(&file).unwrap();
     let coloured = text.lines().map(|line| {
-        // What stands behind the checksum.
+        // The text after the checksum.
         let rest = line.split_once(',').unwrap().1;
         entries::summed(&format!("{{\"colour\":\"blue\",{rest}")) + "\n"
     });
@@ -343,7 +343,7 @@ fn errors_say_what_was_attempted_why_it_failed_and_what_to_do() {
 fn a_cache_that_fails_in_use_is_set_aside_at_the_next_start() {
     let (_dir, path, recorded) = filled();
     let state = State::open(&path).unwrap();
-    let error = state.cache.guarded::<()>("read", |_| panic!("as sled does")).unwrap_err();
+    let error = state.cache.with_sled::<()>("read", |_| panic!("as sled does")).unwrap_err();
     assert_eq!(
         both(&error, &path),
         "cannot read the cache in `DIR/cache-v1`: it is damaged (sled gave up on it)\n\

@@ -1,11 +1,9 @@
-//! Events are bounded, whatever is in them.
-
 use super::*;
-use crate::state::{Event, Outcome};
+use crate::state::{EventOutcome, RecordedEvent};
 
-fn event(why: String) -> Event {
+fn event(why: String) -> RecordedEvent {
     serde_json::from_value(serde_json::json!({
-        "at": "2026-11-21T12:00:00Z", "actor": "tester", "outcome": Outcome::Waits, "what": "to be changed",
+        "at": "2026-11-21T12:00:00Z", "actor": "tester", "outcome": EventOutcome::Waits, "what": "to be changed",
         "why": why, "commit": {"id": "3f2c1ab", "author": "a".repeat(10_000), "is_edited": false},
     }))
     .unwrap()
@@ -23,7 +21,7 @@ fn an_event_and_all_of_them_together_are_bounded_in_bytes() {
     let file = || std::fs::metadata(path.join("events.jsonl")).unwrap().len();
     assert!(file() < 16 << 10, "{}", file());
 
-    // 40 MB of events come, and each has its number all the same.
+    // 40 MB of events.
     for round in 0..20 {
         state.record_events(
             (0..200).map(|number| event(format!("{round} {number}{}", "x".repeat(10_000)))).collect(),

@@ -1,4 +1,4 @@
-//! A state folder as processes see it that only read it, whatever others do with it.
+//! Tests of processes that only read a state folder, whatever others do with it.
 
 use std::fs;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::*;
 use crate::state::cache::FOLDER;
 
-/// A folder with one of everything in it, closed, and what it recorded.
+/// A closed folder with one of everything, and its records.
 fn filled() -> (TempDir, Utf8PathBuf, Recorded) {
     let (dir, path) = place();
     let state = State::open(&path).unwrap();
@@ -20,7 +20,7 @@ fn read(path: &Utf8Path) -> (Recorded, Vec<String>) {
     (state.recorded().unwrap(), state.warnings())
 }
 
-/// A copy of an open state folder, as a kill of its process would leave it.
+/// A copy of an open state folder, as if its process had been killed.
 fn as_if_killed(path: &Utf8Path) -> (TempDir, Utf8PathBuf) {
     let (dir, copy) = place();
     let copied = std::process::Command::new("cp").args(["-a", path.as_str(), copy.as_str()]).status();
@@ -49,9 +49,9 @@ fn readers_see_what_the_last_writer_left_and_leave_nothing_themselves() {
         assert!(state.has_objects(&fleet()).unwrap());
         assert_eq!(state.warnings(), Vec::<String>::new());
     }
-    // What one finds out stays its own.
+    // Writes to one reader's state are invisible to the other.
     one.forget_target(&fleet()).unwrap();
-    one.put_seen(&fleet(), time(99)).unwrap();
+    one.record_observation(&fleet(), time(99)).unwrap();
     assert!(one.objects(&fleet()).unwrap().is_empty());
     assert_eq!(other.recorded().unwrap(), recorded);
     drop((one, other));
@@ -89,7 +89,7 @@ fn what_a_killed_writer_recorded_is_seen_by_the_next_reader() {
     let (_copied, copy) = as_if_killed(&path);
     let recorded = writer.recorded().unwrap();
     assert_eq!(read(&copy), (recorded.clone(), Vec::new()));
-    // The one that mended it left it so for all.
+    // The repair of the first reader serves all others.
     let state = State::open(&copy).unwrap();
     assert_eq!(read(&copy), (recorded, Vec::new()));
     drop(state);
@@ -120,13 +120,14 @@ fn a_writer_waits_for_another_and_is_told_for_whom() {
     let first = State::open(&path).unwrap();
     let mut told = Vec::new();
     let mut tell = |holder| told.push(holder);
-    let error = State::open_after(&path, &mut Wait { at_most: Duration::from_millis(100), tell: &mut tell });
+    let error =
+        State::open_after(&path, &mut LockWait { at_most: Duration::from_millis(100), tell: &mut tell });
     assert!(matches!(error.err(), Some(StateError::Locked { .. })));
     let (said, heard) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut tell = move |holder| said.send(holder).unwrap();
-            let wait = &mut Wait { at_most: Duration::from_secs(60), tell: &mut tell };
+            let wait = &mut LockWait { at_most: Duration::from_secs(60), tell: &mut tell };
             drop(State::open_after(&path, wait).unwrap());
         });
         assert_eq!(heard.recv().unwrap(), Some(std::process::id()));

@@ -1,4 +1,4 @@
-//! Tokens: what is kept of them, when they hold, and what becomes of them when their file is harmed.
+//! Tests of tokens: what is stored, when they are valid, and what happens when their file is damaged.
 
 use std::fs;
 
@@ -32,19 +32,25 @@ fn a_token_holds_from_when_it_is_made_until_it_ends_or_is_revoked_also_after_a_r
     let (ci_secret, lost_secret) = (ci.secret.expose_secret(), lost.secret.expose_secret());
     assert!(looks_like_token(ci_secret) && ci_secret != lost_secret);
     assert_eq!(state.revoke_token(lost.token.id, "bob", time(5)).unwrap(), {
-        Revoked::Now(Token { revoked_at: Some(time(5)), ..lost.token.clone() })
+        RevocationOutcome::Now(Token { revoked_at: Some(time(5)), ..lost.token.clone() })
     });
     let check = |state: &State| {
         let lost = Token { revoked_at: Some(time(5)), ..lost.token.clone() };
         assert_eq!(state.tokens(), [ci.token.clone(), lost.clone()]);
-        assert_eq!(state.token_of(ci_secret, time(30 * DAY - 1)), Ok(ci.token.clone()));
-        assert_eq!(state.token_of(ci_secret, time(30 * DAY)), Err(NoToken::Expired(ci.token.clone().into())));
-        assert_eq!(state.token_of(lost_secret, time(6)), Err(NoToken::Revoked(lost.clone().into())));
+        assert_eq!(state.authenticate_token(ci_secret, time(30 * DAY - 1)), Ok(ci.token.clone()));
+        assert_eq!(
+            state.authenticate_token(ci_secret, time(30 * DAY)),
+            Err(TokenRejection::Expired(ci.token.clone().into()))
+        );
+        assert_eq!(
+            state.authenticate_token(lost_secret, time(6)),
+            Err(TokenRejection::Revoked(lost.clone().into()))
+        );
         for unknown in ["", "sf_", &ci_secret[1..], &format!("{ci_secret} "), &ci_secret.to_uppercase()] {
-            assert_eq!(state.token_of(unknown, time(6)), Err(NoToken::Unknown));
+            assert_eq!(state.authenticate_token(unknown, time(6)), Err(TokenRejection::Unknown));
         }
-        assert_eq!(state.revoke_token(lost.id, "ann", time(9)).unwrap(), Revoked::Before(lost));
-        assert_eq!(state.revoke_token(Uuid::nil(), "ann", time(9)).unwrap(), Revoked::Unknown);
+        assert_eq!(state.revoke_token(lost.id, "ann", time(9)).unwrap(), RevocationOutcome::Before(lost));
+        assert_eq!(state.revoke_token(Uuid::nil(), "ann", time(9)).unwrap(), RevocationOutcome::Unknown);
     };
     check(&state);
     drop(state);
@@ -130,11 +136,11 @@ fn what_nobody_could_have_is_refused() {
     ];
     for (order, pointer, why) in cases {
         match state.add_token(order, "ann", time(0)).unwrap_err() {
-            NotAdded::Order(fault) => {
+            AddTokenError::Order(fault) => {
                 assert_eq!((fault.pointer, fault.why), (pointer, why));
                 assert!(!fault.hint.is_empty());
             }
-            NotAdded::State(error) => panic!("{error}"),
+            AddTokenError::State(error) => panic!("{error}"),
         }
     }
     assert_eq!(state.tokens(), []);
@@ -163,7 +169,7 @@ fn who_has_very_many_tokens_gets_no_more_until_some_are_gone() {
     state.add_token(owned("ada@example.com"), "ann", time(1)).unwrap();
 }
 
-/// A folder with three tokens, of which the second is revoked, closed; and their secrets.
+/// A closed folder with three tokens, the second of them revoked, and their secrets.
 fn with_tokens() -> (TempDir, Utf8PathBuf, [String; 3]) {
     let (dir, path) = place();
     let state = State::open(&path).unwrap();
@@ -174,7 +180,7 @@ fn with_tokens() -> (TempDir, Utf8PathBuf, [String; 3]) {
 
 fn holding(path: &Utf8Path, secrets: &[String; 3]) -> [bool; 3] {
     let state = State::open(path).unwrap();
-    secrets.each_ref().map(|secret| state.token_of(secret, time(2)).is_ok())
+    secrets.each_ref().map(|secret| state.authenticate_token(secret, time(2)).is_ok())
 }
 
 #[test]
@@ -222,7 +228,7 @@ fn a_damaged_file_is_refused_and_left_as_it_is() {
         let hint = error.hint().replace(path.as_str(), "DIR");
         assert!(hint.contains("newer") || hint.contains("streamfleet restore FILE TREE"), "{hint}");
     }
-    // Lost or emptied, nothing holds any more, and that is told until there is a token again.
+    // If the file is lost or emptied, no token is valid, and a warning says so until a token is created.
     for lost in [false, true] {
         match lost {
             true => fs::remove_file(&file).unwrap(),
@@ -253,7 +259,7 @@ fn a_backup_has_them() {
     let written = restore(&lost, &archive).unwrap().written;
     assert!(written.contains(&TOKENS.to_owned()), "{written:?}");
     assert_eq!(holding(&lost, &secrets), [true, false, true]);
-    // What was revoked since stays so.
+    // A revocation after the backup stays.
     drop(State::open(&path).map(|state| state.revoke_token(state.tokens()[0].id, "ann", time(3)).unwrap()));
     fs::remove_file(path.join("registry.jsonl")).unwrap();
     let restored = restore(&path, &archive).unwrap();

@@ -1,4 +1,4 @@
-//! How long tokens are kept and how many, and who waits while they are written.
+//! Tests of how long tokens are kept and how many, and that lookups don't wait for writers.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -26,7 +26,7 @@ fn names(state: &State) -> BTreeSet<String> {
     state.tokens().into_iter().map(|token| token.name).collect()
 }
 
-/// Puts so many more into a closed folder as its first token is, whose names are numbers.
+/// Adds `count` copies of the first token to a closed folder, named by numbers.
 fn multiply(path: &Utf8Path, count: u32) {
     let file = path.join(TOKENS);
     let mut text = fs::read_to_string(&file).unwrap();
@@ -41,7 +41,7 @@ fn multiply(path: &Utf8Path, count: u32) {
     fs::write(&file, text).unwrap();
 }
 
-/// A folder with one token of the first day, of which there are more, closed.
+/// A closed folder with `count` tokens besides the first, all of day 0.
 fn with_many(count: u32) -> (TempDir, Utf8PathBuf) {
     let (dir, path) = place();
     add(&State::open(&path).unwrap(), "first", 0);
@@ -54,7 +54,7 @@ fn who_shows_a_token_does_not_wait_for_those_that_are_being_made() {
     let (_dir, path) = place();
     let state = State::open(&path).unwrap();
     let first = add(&state, "first", 0);
-    // As a disk that takes its time.
+    // Simulates a slow disk.
     let slow = fs::File::open(path.join(TOKENS)).unwrap();
     slow.lock().unwrap();
     thread::scope(|scope| {
@@ -65,20 +65,23 @@ fn who_shows_a_token_does_not_wait_for_those_that_are_being_made() {
         }
         let (told, tells) = mpsc::channel();
         let (state, shown) = (&state, first.secret.expose_secret());
-        scope.spawn(move || told.send((state.token_of(shown, time(1)), names(state))).unwrap_or_default());
+        scope.spawn(move || {
+            told.send((state.authenticate_token(shown, time(1)), names(state))).unwrap_or_default()
+        });
         let answered = tells.recv_timeout(Duration::from_secs(30));
         slow.unlock().unwrap();
-        // What isn't on disk is good for nothing.
+        // A token that is not on disk yet is not valid.
         assert_eq!(answered, Ok((Ok(first.token.clone()), ["first".to_owned()].into())));
         let second = adds.join().unwrap();
-        assert_eq!(state.token_of(second.secret.expose_secret(), time(1)), Ok(second.token));
+        assert_eq!(state.authenticate_token(second.secret.expose_secret(), time(1)), Ok(second.token));
     });
 }
 
 #[test]
 fn what_was_over_long_ago_is_dropped_when_it_is_much() {
     let (_dir, path) = with_many(98);
-    // The token before the newest one says what time it is at least: 90 days after those ended.
+    // Tokens are dropped as of the time of the previous token. On day 101, these 99 expired more than 90 days
+    // ago, but the limit is 100.
     let state = State::open(&path).unwrap();
     add(&state, "later", 101);
     let later = add(&state, "too few", 101);
@@ -88,14 +91,14 @@ fn what_was_over_long_ago_is_dropped_when_it_is_much() {
     let (_dir, path) = with_many(99);
     let kept = {
         let state = State::open(&path).unwrap();
-        // Nobody is to lose a token because the clock is ahead for once.
+        // A clock that is ahead once must not drop any token.
         let ahead = add(&state, "ahead", 9_999);
         assert_eq!(state.tokens().len(), 101);
         state.revoke_token(ahead.token.id, "bob", time(99 * DAY)).unwrap();
         let newest = add(&state, "newest", 100);
         let last = add(&state, "last", 100);
         assert_eq!(names(&state), ["ahead", "newest", "last"].map(str::to_owned).into());
-        // What is added and revoked afterwards is in the new file.
+        // Lines after the compaction are in the new file.
         let after = add(&state, "after", 101);
         state.revoke_token(newest.token.id, "bob", time(101 * DAY)).unwrap();
         [last, after].map(|made| made.secret.expose_secret().to_owned())
@@ -106,7 +109,7 @@ fn what_was_over_long_ago_is_dropped_when_it_is_much() {
     assert_eq!(state.warnings(), Vec::<String>::new());
     assert_eq!(names(&state), ["ahead", "newest", "last", "after"].map(str::to_owned).into());
     for shown in kept {
-        assert!(state.token_of(&shown, time(101 * DAY)).is_ok());
+        assert!(state.authenticate_token(&shown, time(101 * DAY)).is_ok());
     }
     let revoked = state.tokens().into_iter().filter(|token| token.revoked_at.is_some()).count();
     assert_eq!(revoked, 2);
@@ -131,15 +134,15 @@ fn a_backup_from_before_tokens_were_dropped_and_one_from_after_are_both_no_newer
         let restored = restore(&path, archive).unwrap();
         assert!(restored.kept.contains(&TOKENS.to_owned()), "{restored:?}");
         let state = State::open(&path).unwrap();
-        assert!(state.token_of(shown, time(101 * DAY)).is_err(), "it stays revoked");
+        assert!(state.authenticate_token(shown, time(101 * DAY)).is_err(), "it stays revoked");
         assert_eq!(state.tokens().len(), 2);
         drop(state);
-        // All of it is there where nothing is.
+        // Into an empty folder, everything is restored.
         let (_other, lost) = place();
         restore(&lost, archive).unwrap();
-        assert!(State::open(&lost).unwrap().token_of(shown, time(101 * DAY)).is_ok());
+        assert!(State::open(&lost).unwrap().authenticate_token(shown, time(101 * DAY)).is_ok());
     }
-    // What the backup has that holds, and the folder never had, was not dropped.
+    // A valid token that this folder never had was not dropped from it: the files diverged.
     let (_other, other) = place();
     restore(&other, &before).unwrap();
     add(&State::open(&other).unwrap(), "another", 100);
@@ -154,8 +157,8 @@ fn who_makes_very_many_and_gives_them_up_gets_no_more_for_a_while() {
     let state = State::open(&path).unwrap();
     let make = |day: i64| state.add_token(order("more", 10), "ann", time(day * DAY));
     let fault = |day: i64| match make(day).unwrap_err() {
-        NotAdded::Order(fault) => fault,
-        NotAdded::State(error) => panic!("{error}"),
+        AddTokenError::Order(fault) => fault,
+        AddTokenError::State(error) => panic!("{error}"),
     };
     let holding = fault(1);
     assert_eq!(holding.why, "ada@example.com has 1000 tokens that hold, and there can't be more");
@@ -185,17 +188,17 @@ fn killed_before_or_after_the_shorter_file_takes_its_place_nothing_is_lost() {
     };
     let shorter = fs::read(&file).unwrap();
     assert!(shorter.len() < before.len() / 10);
-    // Half of the new one is there, and the old one still in its place, as after a power cut that lost the rename.
+    // As after a power cut that lost the rename: half of the new file, and the old one still in place.
     fs::write(path.join(".tmpAbCdEf"), &shorter[..shorter.len() / 2]).unwrap();
     fs::write(&file, &before).unwrap();
     let state = State::open(&path).unwrap();
     assert_eq!((state.warnings(), state.tokens().len()), (Vec::<String>::new(), 122));
-    assert!(state.token_of(&kept, time(100 * DAY)).is_ok());
+    assert!(state.authenticate_token(&kept, time(100 * DAY)).is_ok());
     add(&state, "again", 100);
     let left = ["kept", "again"].map(str::to_owned);
     assert_eq!(names(&state), left.clone().into());
     drop(state);
     let state = State::open(&path).unwrap();
     assert_eq!(names(&state), left.into());
-    assert!(state.token_of(&kept, time(100 * DAY)).is_ok());
+    assert!(state.authenticate_token(&kept, time(100 * DAY)).is_ok());
 }

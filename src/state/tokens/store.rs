@@ -1,7 +1,7 @@
-//! The file of the tokens, and what follows from it in memory. There is none before the first token.
+//! The file of tokens and its content in memory. There is no file before the first token.
 //!
-//! Lines are added to it, and it is written anew, shorter, when much of it ended long ago. Whoever shows a token never waits for
-//! the disk: what is known is replaced as a whole, once it is on disk.
+//! Lines are appended, and the file is compacted when many tokens expired long ago. Checking a token never
+//! waits for the disk: the content in memory is replaced as a whole once a change is on disk.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write as _;
@@ -16,21 +16,19 @@ use uuid::Uuid;
 use super::{Access, Reach, TOKENS_KEPT_DAYS, Token};
 use crate::names::Digest;
 use crate::parallel::locked;
-use crate::state::lines::{Lines, read_whole};
+use crate::state::lines::{AppendFile, read_whole};
 use crate::state::records::with_version;
 use crate::state::{StateError, entries, folder};
 
-/// The file.
 pub const FILE: &str = "tokens.jsonl";
 
-/// How many tokens at least have to be over for long before the file is written anew without them, and no less than a quarter of
-/// all: so that each token that is made has to write few others.
+/// The file is compacted when this many tokens, and at least a quarter of all, are old enough to be dropped.
+/// So the cost of rewriting is spread over many new tokens.
 const WORTH: usize = 100;
 
-/// One line of the file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "kebab-case")]
-enum Entry {
+enum TokenLine {
     Token {
         id: Uuid,
         name: String,
@@ -45,71 +43,70 @@ enum Entry {
         id: Uuid,
         at: Timestamp,
     },
-    /// The file was written anew without those that were over before.
+    /// The file was compacted, without the tokens that had become invalid before this time.
     Shortened {
         before: Timestamp,
     },
 }
 
-/// The file, and what follows from it.
-pub(in crate::state) struct Tokens {
+pub(in crate::state) struct TokenStore {
     path: Utf8PathBuf,
-    /// None where there is no file yet, or another took its place. Those who write wait for each other here, and for the disk.
-    lines: Mutex<Option<Lines>>,
-    /// What is on disk. Nobody waits for anything who holds this.
-    facts: Mutex<Arc<Facts>>,
+    /// None if there is no file yet, or it was replaced. Writers wait here for each other and the disk.
+    lines: Mutex<Option<AppendFile>>,
+    /// The content that is on disk. The lock is only held to copy or replace the `Arc`.
+    facts: Mutex<Arc<TokenContents>>,
 }
 
-impl entries::Record for Entry {}
+impl entries::Record for TokenLine {}
 
-/// What follows from the file.
 #[derive(Clone, Default)]
-pub(super) struct Facts {
-    /// Ids are in the order in which they were given.
-    tokens: BTreeMap<Uuid, Arc<Kept>>,
+pub(super) struct TokenContents {
+    /// Ids are in order of creation.
+    tokens: BTreeMap<Uuid, Arc<StoredToken>>,
     by_digest: HashMap<Digest, Uuid>,
-    /// What was over before that was dropped; none while nothing was.
+    /// Tokens that had become invalid before this time were dropped; none if that never happened.
     dropped: Option<Timestamp>,
 }
 
-/// A token, and the digest of its secret.
-struct Kept {
+struct StoredToken {
     token: Token,
     sha256: Digest,
 }
 
-/// The file, while nobody else writes it.
-pub(super) struct Writing<'t> {
-    tokens: &'t Tokens,
-    lines: MutexGuard<'t, Option<Lines>>,
+/// Exclusive access for a writer.
+pub(super) struct TokenWriter<'t> {
+    tokens: &'t TokenStore,
+    lines: MutexGuard<'t, Option<AppendFile>>,
 }
 
-impl Tokens {
-    /// Reads the tokens of a state folder, and mends what a crash left. The second part says what was. A file that is damaged
-    /// is refused: without it, whoever was locked out by it would not be noticed, and a token that was revoked might come back.
-    pub(in crate::state) fn open(dir: &Utf8Path) -> Result<(Tokens, Vec<String>), StateError> {
+impl TokenStore {
+    /// Reads the tokens of a state folder and repairs what a crash left. Returns warnings too. A damaged file
+    /// is refused: without it, lockouts would go unnoticed, and a revoked token might become valid again.
+    pub(in crate::state) fn open(dir: &Utf8Path) -> Result<(TokenStore, Vec<String>), StateError> {
         let path = dir.join(FILE);
         let (lines, facts, told) = match folder::plain_file(&path)? {
-            None => (None, Facts::default(), Vec::new()),
+            None => (None, TokenContents::default(), Vec::new()),
             Some(_) => {
-                let (mut lines, bytes, exposed) = Lines::open(path.clone())?;
-                let facts = Facts::read(&path, &bytes)?;
-                let mended = entries::repair::<Entry>(&mut lines, &bytes)?;
+                let (mut lines, bytes, exposed) = AppendFile::open(path.clone())?;
+                let facts = TokenContents::read(&path, &bytes)?;
+                let mended = entries::repair::<TokenLine>(&mut lines, &bytes)?;
                 (Some(lines), facts, exposed.into_iter().chain(mended).collect())
             }
         };
-        Ok((Tokens { path, lines: Mutex::new(lines), facts: Mutex::new(Arc::new(facts)) }, told))
+        Ok((TokenStore { path, lines: Mutex::new(lines), facts: Mutex::new(Arc::new(facts)) }, told))
     }
 
-    /// Reads the tokens without opening their file: nothing is mended.
-    pub(in crate::state) fn read(dir: &Utf8Path) -> Result<Tokens, StateError> {
+    /// Reads the tokens without opening their file for writing: nothing is repaired.
+    pub(in crate::state) fn read(dir: &Utf8Path) -> Result<TokenStore, StateError> {
         let path = dir.join(FILE);
-        let facts =
-            read_whole(&path)?.map(|bytes| Facts::read(&path, &bytes)).transpose()?.unwrap_or_default();
-        Ok(Tokens { path, lines: Mutex::new(None), facts: Mutex::new(Arc::new(facts)) })
+        let facts = read_whole(&path)?
+            .map(|bytes| TokenContents::read(&path, &bytes))
+            .transpose()?
+            .unwrap_or_default();
+        Ok(TokenStore { path, lines: Mutex::new(None), facts: Mutex::new(Arc::new(facts)) })
     }
 
-    /// That there is none, though some were made: whoever shows one is refused, and somebody will wonder why.
+    /// A warning if there are no tokens though some were created: callers are refused and need to know why.
     pub(in crate::state) fn lost(&self) -> Option<String> {
         self.facts().tokens.is_empty().then(|| {
             format!(
@@ -120,57 +117,54 @@ impl Tokens {
         })
     }
 
-    /// The file.
     pub(super) fn path(&self) -> &Utf8Path {
         &self.path
     }
 
-    /// What is on disk at this moment.
-    pub(super) fn facts(&self) -> Arc<Facts> {
+    pub(super) fn facts(&self) -> Arc<TokenContents> {
         Arc::clone(&locked(&self.facts))
     }
 
-    /// Waits until nobody else writes.
-    pub(super) fn writing(&self) -> Writing<'_> {
-        Writing { tokens: self, lines: locked(&self.lines) }
+    /// Waits for other writers.
+    pub(super) fn writing(&self) -> TokenWriter<'_> {
+        TokenWriter { tokens: self, lines: locked(&self.lines) }
     }
 }
 
-impl Writing<'_> {
-    /// What is on disk, which stays so as long as this lives.
-    pub(super) fn facts(&self) -> Arc<Facts> {
+impl TokenWriter<'_> {
+    /// The content on disk, which can't change while this exists.
+    pub(super) fn facts(&self) -> Arc<TokenContents> {
         self.tokens.facts()
     }
 
-    /// Makes a token known, on disk first.
+    /// Adds a token, on disk first.
     pub(super) fn add(&mut self, token: &Token, sha256: Digest) -> Result<(), StateError> {
-        self.append(Entry::of(token, sha256))
+        self.append(TokenLine::of(token, sha256))
     }
 
-    /// Makes known that a token is good for nothing, on disk first.
+    /// Revokes a token, on disk first.
     pub(super) fn revoke(&mut self, id: Uuid, at: Timestamp) -> Result<(), StateError> {
-        self.append(Entry::Revoked { id, at })
+        self.append(TokenLine::Revoked { id, at })
     }
 
-    fn append(&mut self, entry: Entry) -> Result<(), StateError> {
+    fn append(&mut self, entry: TokenLine) -> Result<(), StateError> {
         let path = &self.tokens.path;
         let lines = match &mut *self.lines {
             Some(lines) => lines,
             none => {
-                let (lines, ..) = Lines::open(path.clone())?;
+                let (lines, ..) = AppendFile::open(path.clone())?;
                 sync_folder_of(path)?;
                 none.insert(lines)
             }
         };
         lines.append(&[with_version(&entry)])?;
-        let mut facts = Facts::clone(&self.facts());
+        let mut facts = TokenContents::clone(&self.facts());
         facts.apply(entry);
         self.replace(facts);
         Ok(())
     }
 
-    /// Drops what was over for long at a time, where that is worth the while. Killed at any moment, the file is as it was or
-    /// without those.
+    /// Drops tokens that became invalid long ago, if they are many. Replaces the file atomically.
     pub(super) fn shorten(&mut self, at: Timestamp) -> Result<(), StateError> {
         let before = long_before(at);
         let facts = self.facts();
@@ -182,121 +176,117 @@ impl Writing<'_> {
         let text: String = shorter.entries().map(|entry| with_version(&entry) + "\n").collect();
         let path = &self.tokens.path;
         let put = || {
-            // A temporary file is its owner's alone.
             let mut file = NamedTempFile::new_in(path.parent().unwrap_or(Utf8Path::new(".")))?;
             file.write_all(text.as_bytes())?;
             file.as_file().sync_all()?;
             file.persist(path).map_err(|error| error.error)
         };
         put().map_err(StateError::io("write anew", path))?;
-        // What is appended next must not go to the one that was replaced.
+        // The next line must not be appended to the replaced file.
         *self.lines = None;
         self.replace(shorter);
         sync_folder_of(path)
     }
 
-    fn replace(&self, facts: Facts) {
+    fn replace(&self, facts: TokenContents) {
         *locked(&self.tokens.facts) = Arc::new(facts);
     }
 }
 
-/// A rename counts once the folder is on disk.
+/// A rename is durable once its folder is synced.
 fn sync_folder_of(path: &Utf8Path) -> Result<(), StateError> {
     path.parent().map_or(Ok(()), folder::sync)
 }
 
-/// What was over by then is over for so long that it is dropped.
+/// Tokens that became invalid before this time may be dropped.
 pub(super) fn long_before(at: Timestamp) -> Timestamp {
     let kept = SignedDuration::from_hours(24 * TOKENS_KEPT_DAYS);
     at.checked_sub(kept).unwrap_or(Timestamp::MIN)
 }
 
-/// The whole records of a file's bytes.
+/// The bytes up to the end of the last complete line.
 pub(in crate::state) fn whole_records(path: &Utf8Path, bytes: Vec<u8>) -> Result<Vec<u8>, StateError> {
-    Facts::read(path, &bytes)?;
-    Ok(entries::whole::<Entry>(bytes))
+    TokenContents::read(path, &bytes)?;
+    Ok(entries::whole::<TokenLine>(bytes))
 }
 
-/// Whether a file that was written anew since has all that is still worth anything of one that was saved at a time.
-pub(in crate::state) fn outlasts(here: &[u8], saved: &[u8], saved_at: Timestamp) -> bool {
-    let read = |bytes: &[u8]| Facts::read(Utf8Path::new(FILE), bytes);
+/// Whether `here`, compacted since, still has everything of value in a backup from `saved_at`.
+pub(in crate::state) fn includes_backed_up_tokens(here: &[u8], saved: &[u8], saved_at: Timestamp) -> bool {
+    let read = |bytes: &[u8]| TokenContents::read(Utf8Path::new(FILE), bytes);
     let (Ok(here), Ok(saved)) = (read(here), read(saved)) else { return false };
     let Some(dropped) = here.dropped else { return false };
-    let is_kept = |one: &Kept| match here.tokens.get(&one.token.id) {
+    let is_kept = |one: &StoredToken| match here.tokens.get(&one.token.id) {
         Some(kept) => kept.sha256 == one.sha256 && kept.token.over_at() <= one.token.over_at(),
-        // It may have been revoked as soon as it was saved.
+        // The token may have been revoked right after the backup.
         None => one.token.over_at().min(saved_at) <= dropped,
     };
     saved.tokens.values().all(|one| is_kept(one))
 }
 
-impl Entry {
-    fn of(token: &Token, sha256: Digest) -> Entry {
+impl TokenLine {
+    fn of(token: &Token, sha256: Digest) -> TokenLine {
         let Token { id, name, owner, organization, access, created_at, expires_at, revoked_at: _ } =
             token.clone();
-        Entry::Token { id, name, owner, organization, access, created_at, expires_at, sha256 }
+        TokenLine::Token { id, name, owner, organization, access, created_at, expires_at, sha256 }
     }
 }
 
-impl Facts {
-    fn read(path: &Utf8Path, bytes: &[u8]) -> Result<Facts, StateError> {
-        let mut facts = Facts::default();
+impl TokenContents {
+    fn read(path: &Utf8Path, bytes: &[u8]) -> Result<TokenContents, StateError> {
+        let mut facts = TokenContents::default();
         entries::read(path, bytes, |entry| facts.apply(entry))?;
         Ok(facts)
     }
 
-    /// All of them, the oldest first.
     pub(super) fn all(&self) -> impl Iterator<Item = &Token> {
         self.tokens.values().map(|kept| &kept.token)
     }
 
-    /// The one with this id.
     pub(super) fn get(&self, id: Uuid) -> Option<&Token> {
         self.tokens.get(&id).map(|kept| &kept.token)
     }
 
-    /// The one whose secret has this digest.
     pub(super) fn find(&self, digest: &Digest) -> Option<&Token> {
         self.get(*self.by_digest.get(digest)?)
     }
 
-    /// The same without what was over by then.
-    fn without(&self, before: Timestamp) -> Facts {
+    /// Returns a copy without the tokens that had become invalid by then.
+    fn without(&self, before: Timestamp) -> TokenContents {
         let mut facts = self.clone();
         facts.tokens.retain(|_, kept| kept.token.over_at() > before);
         facts.by_digest.retain(|_, id| facts.tokens.contains_key(id));
-        Facts { dropped: Some(before), ..facts }
+        TokenContents { dropped: Some(before), ..facts }
     }
 
-    /// The shortest list of entries that these facts follow from.
-    fn entries(&self) -> impl Iterator<Item = Entry> {
-        let dropped = self.dropped.map(|before| Entry::Shortened { before });
-        let of = |kept: &Arc<Kept>| {
+    /// The shortest list of lines with this content.
+    fn entries(&self) -> impl Iterator<Item = TokenLine> {
+        let dropped = self.dropped.map(|before| TokenLine::Shortened { before });
+        let of = |kept: &Arc<StoredToken>| {
             let Token { id, revoked_at, .. } = kept.token;
-            let revoked = revoked_at.map(|at| Entry::Revoked { id, at });
-            [Entry::of(&kept.token, kept.sha256.clone())].into_iter().chain(revoked)
+            let revoked = revoked_at.map(|at| TokenLine::Revoked { id, at });
+            [TokenLine::of(&kept.token, kept.sha256.clone())].into_iter().chain(revoked)
         };
         dropped.into_iter().chain(self.tokens.values().flat_map(of))
     }
 
-    fn apply(&mut self, entry: Entry) {
+    fn apply(&mut self, entry: TokenLine) {
         match entry {
-            // The same line again, as a copy of the file may have it, takes nothing back that came after the first.
-            Entry::Token { id, .. } if self.tokens.contains_key(&id) => {}
-            Entry::Token { id, name, owner, organization, access, created_at, expires_at, sha256 } => {
+            // A copied file may have the same line twice; the second must not undo a revocation in between.
+            TokenLine::Token { id, .. } if self.tokens.contains_key(&id) => {}
+            TokenLine::Token { id, name, owner, organization, access, created_at, expires_at, sha256 } => {
                 let revoked_at = None;
                 let token =
                     Token { id, name, owner, organization, access, created_at, expires_at, revoked_at };
                 self.by_digest.insert(sha256.clone(), id);
-                self.tokens.insert(id, Arc::new(Kept { token, sha256 }));
+                self.tokens.insert(id, Arc::new(StoredToken { token, sha256 }));
             }
-            Entry::Revoked { id, at } => {
+            TokenLine::Revoked { id, at } => {
                 if let Some(kept) = self.tokens.get_mut(&id).filter(|kept| kept.token.revoked_at.is_none()) {
                     let token = Token { revoked_at: Some(at), ..kept.token.clone() };
-                    *kept = Arc::new(Kept { token, sha256: kept.sha256.clone() });
+                    *kept = Arc::new(StoredToken { token, sha256: kept.sha256.clone() });
                 }
             }
-            Entry::Shortened { before } => self.dropped = Some(before),
+            TokenLine::Shortened { before } => self.dropped = Some(before),
         }
     }
 }

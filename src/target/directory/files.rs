@@ -1,4 +1,4 @@
-//! Files of a fleet's folder: looked at without following links, replaced at once and for good.
+//! Reading and writing files of a fleet's folder: links aren't followed, replacement is atomic and durable.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, Permissions};
@@ -12,64 +12,64 @@ use super::layout;
 use crate::names::Digest;
 use crate::target::TargetError;
 
-/// How the temporary files begin that a crash may leave behind.
 const TEMPORARY: &str = ".streamfleet-tmp-";
 
-/// The largest file that is read, in bytes. Kubernetes takes no object of that size.
+/// The largest file that is read, in bytes. Kubernetes accepts no object of that size.
 const MAX_SIZE: u64 = 4 * 1024 * 1024;
 
-/// What is at a path.
-pub(super) enum Found {
-    /// Nothing.
+pub(super) enum PathContent {
     Absent,
-    /// A link, a folder or something else that we never make, there or on the way there.
+    /// A link, a folder or anything else that we never create, at the path or on the way to it.
     NotAFile,
-    /// A file: the digest of its bytes, and the bytes where they aren't too many.
-    File { digest: Digest, bytes: Option<Vec<u8>> },
+    /// A regular file. `bytes` is none when the file is larger than [`MAX_SIZE`].
+    File {
+        digest: Digest,
+        bytes: Option<Vec<u8>>,
+    },
 }
 
-impl Found {
-    /// Whether it is a file of this content.
+impl PathContent {
     pub(super) fn has(&self, content: &Digest) -> bool {
-        matches!(self, Found::File { digest, .. } if digest == content)
+        matches!(self, PathContent::File { digest, .. } if digest == content)
     }
 }
 
-/// The folders that one look at many paths went through, so that it looks at each of them once.
 pub(super) type Folders = BTreeSet<String>;
 
-/// Looks at a path below `root`. Below it no link is followed.
-pub(super) fn look(root: &Utf8Path, path: &Utf8Path, passed: &mut Folders) -> Result<Found, TargetError> {
+pub(super) fn inspect_path(
+    root: &Utf8Path,
+    path: &Utf8Path,
+    passed: &mut Folders,
+) -> Result<PathContent, TargetError> {
     let failed = |path: &Utf8Path| TargetError::io("read", path);
     let is_new = path.parent().is_none_or(|folder| !passed.contains(folder.as_str()));
     for folder in if is_new { folders(path) } else { Vec::new() } {
         let full = root.join(folder);
         match fs::symlink_metadata(&full) {
             Ok(metadata) if metadata.is_dir() => drop(passed.insert(folder.to_string())),
-            Ok(_) => return Ok(Found::NotAFile),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Absent),
+            Ok(_) => return Ok(PathContent::NotAFile),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(PathContent::Absent),
             Err(error) => return Err(failed(&full)(error)),
         }
     }
     let path = root.join(path);
     let metadata = match fs::symlink_metadata(&path) {
         Ok(metadata) => metadata,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Absent),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(PathContent::Absent),
         Err(error) => return Err(failed(&path)(error)),
     };
     if !metadata.is_file() {
-        return Ok(Found::NotAFile);
+        return Ok(PathContent::NotAFile);
     }
     if metadata.len() > MAX_SIZE {
-        // We never write one as large, so it only has to be told from what it is at another time.
+        // We never write a file this large. The digest only has to change when the file does.
         let digest = Digest::of(format!("{} bytes, {:?}", metadata.len(), metadata.modified().ok()));
-        return Ok(Found::File { digest, bytes: None });
+        return Ok(PathContent::File { digest, bytes: None });
     }
     let bytes = fs::read(&path).map_err(failed(&path))?;
-    Ok(Found::File { digest: Digest::of(&bytes), bytes: Some(bytes) })
+    Ok(PathContent::File { digest: Digest::of(&bytes), bytes: Some(bytes) })
 }
 
-/// The folders on the way to a path, the outermost first.
 pub(super) fn folders(path: &Utf8Path) -> Vec<&Utf8Path> {
     let mut folders: Vec<&Utf8Path> =
         path.ancestors().skip(1).filter(|folder| !folder.as_str().is_empty()).collect();
@@ -77,8 +77,8 @@ pub(super) fn folders(path: &Utf8Path) -> Vec<&Utf8Path> {
     folders
 }
 
-/// Makes the folders on the way to a path below `root`, and `root` itself. What is made outlasts a power cut when the file
-/// system, or each folder, was waited for.
+/// Creates the folders on the way to a path below `root`, and `root` itself. They are durable only after
+/// [`sync_file_system`] or [`sync_folders`].
 pub(super) fn make_folders(root: &Utf8Path, path: &Utf8Path) -> Result<(), TargetError> {
     fs::create_dir_all(root).map_err(TargetError::io("create", root))?;
     for folder in folders(path) {
@@ -94,19 +94,19 @@ pub(super) fn make_folders(root: &Utf8Path, path: &Utf8Path) -> Result<(), Targe
             return Err(TargetError::NotAFolder { path: folder });
         }
         if secrets {
-            close(&folder)?;
+            restrict_to_owner(&folder)?;
         }
     }
     Ok(())
 }
 
-/// Sees that only its owner can read a folder and that git leaves it alone.
-fn close(folder: &Utf8Path) -> Result<(), TargetError> {
+/// Makes a folder readable by its owner only and ignored by git.
+fn restrict_to_owner(folder: &Utf8Path) -> Result<(), TargetError> {
     fs::set_permissions(folder, Permissions::from_mode(0o700))
         .map_err(TargetError::io("close to other users", folder))?;
     let ignore = folder.join(IGNORE);
     match fs::symlink_metadata(&ignore) {
-        // A power cut may have left an empty one.
+        // A power cut may have left an empty file.
         Ok(metadata) if metadata.len() > 0 => Ok(()),
         Err(error) if error.kind() != io::ErrorKind::NotFound => Ok(()),
         _ => prepare(&ignore, IGNORE_ALL, 0o600)?.put_in_place(),
@@ -116,8 +116,8 @@ fn close(folder: &Utf8Path) -> Result<(), TargetError> {
 const IGNORE: &str = ".gitignore";
 const IGNORE_ALL: &str = "*\n";
 
-/// Replaces a file, or makes it: whoever looks sees the old one or the whole new one, even after a power cut. A link that
-/// stands there is replaced and not followed.
+/// Creates or replaces a file, atomically and durably, even across a power cut. A link at the path is
+/// replaced, not followed.
 pub(super) fn replace(path: &Utf8Path, text: &str, mode: u32) -> Result<(), TargetError> {
     let prepared = prepare(path, text, mode)?;
     prepared.file.as_file().sync_all().map_err(TargetError::io("write", path))?;
@@ -125,13 +125,13 @@ pub(super) fn replace(path: &Utf8Path, text: &str, mode: u32) -> Result<(), Targ
     sync(path.parent().unwrap_or(Utf8Path::new(".")))
 }
 
-/// A file that is written and not yet in its place. It goes when it is dropped.
+/// A file that was written under a temporary name beside its path. Dropping it removes the file.
 pub(super) struct Prepared {
     file: NamedTempFile,
     path: Utf8PathBuf,
 }
 
-/// Writes a file beside its place. It is not on disk before somebody waits for that.
+/// Writes a file under a temporary name beside its path. It is not durable yet.
 pub(super) fn prepare(path: &Utf8Path, text: &str, mode: u32) -> Result<Prepared, TargetError> {
     let folder = path.parent().unwrap_or(Utf8Path::new("."));
     let write = || {
@@ -146,15 +146,13 @@ pub(super) fn prepare(path: &Utf8Path, text: &str, mode: u32) -> Result<Prepared
 }
 
 impl Prepared {
-    /// Replaces what is in the file's place. A link that stands there is replaced and not followed.
     pub(super) fn put_in_place(self) -> Result<(), TargetError> {
         let Prepared { file, path } = self;
         file.persist(&path).map(drop).map_err(|error| TargetError::io("write", &path)(error.error))
     }
 }
 
-/// Waits until everything that was written to the file system of a folder outlasts a power cut: one wait for any number
-/// of files.
+/// Makes everything written to a folder's file system durable: one wait for any number of files.
 #[cfg(target_os = "linux")]
 pub(super) fn sync_file_system(folder: &Utf8Path) -> Result<(), TargetError> {
     let failed = || TargetError::io("write to disk", folder);
@@ -162,25 +160,23 @@ pub(super) fn sync_file_system(folder: &Utf8Path) -> Result<(), TargetError> {
     rustix::fs::syncfs(folder).map_err(|error| failed()(error.into()))
 }
 
-/// Elsewhere there is no wait for one file system, only for all.
+/// Other systems can only sync all file systems at once.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn sync_file_system(_folder: &Utf8Path) -> Result<(), TargetError> {
     rustix::fs::sync();
     Ok(())
 }
 
-/// Makes the folders on the way to a path below `root` outlast a power cut.
 pub(super) fn sync_folders(root: &Utf8Path, path: &Utf8Path) -> Result<(), TargetError> {
     folders(path).into_iter().try_for_each(|folder| sync(root.join(folder).parent().unwrap_or(root)))
 }
 
-/// Removes a file for good.
 pub(super) fn remove(path: &Utf8Path) -> Result<(), TargetError> {
     fs::remove_file(path).map_err(TargetError::io("remove", path))?;
     sync(path.parent().unwrap_or(Utf8Path::new(".")))
 }
 
-/// Removes a folder of ours when it is empty; says whether it is gone.
+/// Removes one of our folders if it is empty. Returns whether it is gone.
 pub(super) fn remove_folder(folder: &Utf8Path) -> Result<bool, TargetError> {
     let failed = || TargetError::io("remove", folder);
     if folder.file_name() == Some(layout::SECRETS) && only_holds_ignore(folder) {
@@ -190,7 +186,7 @@ pub(super) fn remove_folder(folder: &Utf8Path) -> Result<bool, TargetError> {
         Ok(()) => sync(folder.parent().unwrap_or(folder)).map(|()| true),
         Err(error) => match error.kind() {
             io::ErrorKind::NotFound => Ok(true),
-            // Somebody put something else there; it is theirs.
+            // Somebody else's content, or no folder of ours.
             io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory => Ok(false),
             _ => Err(failed()(error)),
         },
@@ -203,7 +199,6 @@ fn only_holds_ignore(folder: &Utf8Path) -> bool {
     names == [IGNORE] && fs::read_to_string(folder.join(IGNORE)).is_ok_and(|text| text == IGNORE_ALL)
 }
 
-/// Removes the temporary files that a crash left in a folder.
 pub(super) fn remove_temporary(folder: &Utf8Path) -> Result<(), TargetError> {
     let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
     for entry in entries.flatten() {
@@ -216,7 +211,7 @@ pub(super) fn remove_temporary(folder: &Utf8Path) -> Result<(), TargetError> {
     Ok(())
 }
 
-/// Makes renames, new files and removals in a folder outlast a power cut.
+/// Makes renames, new files and removals in a folder durable.
 fn sync(folder: &Utf8Path) -> Result<(), TargetError> {
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(TargetError::io("write to disk", folder))
 }

@@ -1,4 +1,4 @@
-//! What changes in a folder when a file of ours does, so that the next look can be spared.
+//! File metadata of a fleet's folder, compared to skip an observation when nothing changed.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -10,20 +10,19 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use super::{DirectoryTarget, files, inventory};
 
-/// How long a file must have been left alone for a later change to give it another time: the coarsest clock of common file
-/// systems counts two seconds.
+/// How old a file's last change must be for the next change to get another timestamp. The coarsest clock of
+/// common file systems has a resolution of two seconds.
 const SETTLED: Duration = Duration::from_secs(2);
 
-/// What a look at a folder looks at, as the file system tells it without opening a file.
-pub(in crate::target) struct Footprint {
+pub(in crate::target) struct FolderFootprint {
     target: DirectoryTarget,
-    stamps: BTreeMap<Utf8PathBuf, Stamp>,
+    stamps: BTreeMap<Utf8PathBuf, FileStamp>,
 }
 
-/// Device, number and mode; of a file also its size in bytes and when it and its place last changed, in seconds and
-/// nanoseconds. A program can set the first of these times, but not the second.
+/// Device, inode and mode; for a file also its size in bytes and its mtime and ctime. A program can set the
+/// mtime, but not the ctime.
 #[derive(PartialEq, Eq)]
-struct Stamp {
+struct FileStamp {
     place: (u64, u64, u32),
     content: Option<(u64, Time, Time)>,
 }
@@ -31,12 +30,12 @@ struct Stamp {
 /// Seconds and nanoseconds since 1970.
 type Time = (i64, i64);
 
-impl Stamp {
+impl FileStamp {
     fn of(data: &Metadata) -> Self {
         let content = (data.size(), (data.mtime(), data.mtime_nsec()), (data.ctime(), data.ctime_nsec()));
         Self {
             place: (data.dev(), data.ino(), data.mode()),
-            // Other files come and go in our folders.
+            // A folder's times also change with files that aren't ours.
             content: (!data.is_dir()).then_some(content),
         }
     }
@@ -54,8 +53,9 @@ impl Stamp {
 }
 
 impl DirectoryTarget {
-    /// The footprint of a look that begins afterwards; none where something of ours is not there or was changed only now.
-    pub(in crate::target) fn footprint(&self, now: SystemTime) -> Option<Footprint> {
+    /// The footprint for an observation that begins afterwards. None when a file of ours is missing or has
+    /// just changed.
+    pub(in crate::target) fn footprint(&self, now: SystemTime) -> Option<FolderFootprint> {
         let mut stamps = BTreeMap::new();
         let mut add = |path: &Utf8Path| -> Option<()> {
             let places = files::folders(path).into_iter().chain([path]);
@@ -68,26 +68,24 @@ impl DirectoryTarget {
             }
             Some(())
         };
-        // Before it is read, so that a later one is seen to be another.
+        // Before the inventory is read, so that a later version of it is noticed.
         add(&self.folder().join(inventory::FILE))?;
         let inventory = self.load().ok()?;
         inventory.paths().try_for_each(|path| add(&self.folder().join(path)))?;
-        Some(Footprint { target: self.clone(), stamps })
+        Some(FolderFootprint { target: self.clone(), stamps })
     }
 }
 
-impl Footprint {
-    /// Whether it is one of this target.
+impl FolderFootprint {
     pub(in crate::target) fn is_of(&self, target: &DirectoryTarget) -> bool {
         self.target == *target
     }
 
-    /// Whether a look would look at the same files.
     pub(in crate::target) fn holds(&self) -> bool {
         self.stamps.iter().all(|(path, was)| stamp(path).as_ref() == Some(was))
     }
 }
 
-fn stamp(path: &Utf8Path) -> Option<Stamp> {
-    fs::symlink_metadata(path).ok().map(|data| Stamp::of(&data))
+fn stamp(path: &Utf8Path) -> Option<FileStamp> {
+    fs::symlink_metadata(path).ok().map(|data| FileStamp::of(&data))
 }

@@ -1,39 +1,35 @@
-//! Who has which file in an inventory, so that writing a large fleet looks at each entry once.
+//! An index of an inventory by file, so that writing a large fleet is not quadratic.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::inventory::{Entry, Inventory};
+use super::inventory::{FileEntry, Inventory};
 use crate::names::ObjectKey;
 
-/// The entries of an inventory, by file.
 pub(super) struct Index {
     files: BTreeMap<Utf8PathBuf, BTreeSet<ObjectKey>>,
 }
 
 impl Index {
-    /// Indexes an inventory.
     pub(super) fn of(inventory: &Inventory) -> Index {
         let mut index = Index { files: BTreeMap::new() };
         inventory.objects.iter().for_each(|(key, entry)| index.add(key, entry));
         index
     }
 
-    /// Another object that has this file, or may have it.
+    /// Whether another object has this file, written or intended.
     pub(super) fn has_other_owner(&self, key: &ObjectKey, path: &Utf8Path) -> bool {
         self.files.get(path).is_some_and(|owners| owners.iter().any(|owner| owner != key))
     }
 
-    /// Adds an entry.
-    pub(super) fn add(&mut self, key: &ObjectKey, entry: &Entry) {
+    pub(super) fn add(&mut self, key: &ObjectKey, entry: &FileEntry) {
         for file in entry.written.iter().chain(&entry.intended) {
             self.files.entry(file.path.clone()).or_default().insert(key.clone());
         }
     }
 
-    /// Takes an entry away.
-    pub(super) fn remove(&mut self, key: &ObjectKey, entry: &Entry) {
+    pub(super) fn remove(&mut self, key: &ObjectKey, entry: &FileEntry) {
         for file in entry.written.iter().chain(&entry.intended) {
             self.files.entry(file.path.clone()).and_modify(|owners| {
                 owners.remove(key);

@@ -1,5 +1,5 @@
-//! What the folder itself remembers of our files. It outlives the state folder, and it is how a file of ours is told from
-//! one that only has a name like ours.
+//! The inventory file in a fleet's folder. It survives the loss of the state folder, and it decides whether a
+//! file is ours; a file name doesn't.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,67 +11,62 @@ use uuid::Uuid;
 
 use super::layout;
 use crate::names::{Digest, FleetKey, ObjectKey, ResourceKey};
-use crate::target::{self, TargetError, marks::Marks};
+use crate::target::{self, TargetError, marks::InventoryMarks};
 
-/// The inventory's file, in the fleet's folder and not below the `path` of its spec, so that it is found when that changes.
+/// The inventory's file name. It is in the fleet's folder, not below the `path` of the spec, so that it is
+/// found after `path` changes.
 pub(super) const FILE: &str = ".streamfleet-inventory.json";
 
-/// The version of the inventory's form. A field may be added without a new one where losing it does no harm.
+/// The version of the file format. A new optional field needs no new version if losing it does no harm.
 const VERSION: u32 = 1;
 
-/// What the folder remembers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Inventory {
     version: u32,
     fleet: FleetKey,
-    /// The installation that writes here. Two that share a folder would undo each other's work.
+    /// The installation that writes here. Two installations in one folder would undo each other's work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) installation: Option<Uuid>,
-    /// The resources that the files belong to.
     #[serde(default)]
-    pub(super) resources: Marks,
-    /// The files.
+    pub(super) resources: InventoryMarks,
     #[serde(default)]
-    pub(super) objects: BTreeMap<ObjectKey, Entry>,
-    /// The folders that we made, relative to the fleet's. Only these are removed when they are empty.
+    pub(super) objects: BTreeMap<ObjectKey, FileEntry>,
+    /// The folders that we created, relative to the fleet's folder. Only these are removed when they are
+    /// empty.
     #[serde(default)]
     pub(super) folders: BTreeSet<Utf8PathBuf>,
 }
 
-/// What the folder remembers of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Entry {
+pub(super) struct FileEntry {
     pub(super) owner: ResourceKey,
-    /// What was written; none where writing is only intended.
+    /// The file as it was last written. None when writing is only intended.
     #[serde(default)]
-    pub(super) written: Option<File>,
-    /// What is about to be written, or was when a crash came.
+    pub(super) written: Option<ManifestFile>,
+    /// The file that is about to be written, or was when the process crashed.
     #[serde(default)]
-    pub(super) intended: Option<File>,
-    /// The file is about to be removed, or was when a crash came.
+    pub(super) intended: Option<ManifestFile>,
+    /// The file is about to be removed, or was when the process crashed.
     #[serde(default)]
     pub(super) deleting: bool,
 }
 
-/// One file's place and content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct File {
+pub(super) struct ManifestFile {
     /// Relative to the fleet's folder.
     pub(super) path: Utf8PathBuf,
     /// The digest of the manifest, with secrets as references.
     pub(super) applied: Digest,
-    /// The digest of the file's bytes.
     pub(super) content: Digest,
 }
 
-/// Only the version.
 #[derive(Deserialize)]
-struct Versioned {
+struct InventoryVersion {
     version: u32,
 }
 
 impl Inventory {
-    /// Reads the inventory of a fleet's folder; an empty one where there is none.
+    /// Reads the inventory of a fleet's folder. A missing file is an empty inventory.
     pub(super) fn load(
         dir: &Utf8Path,
         fleet: &FleetKey,
@@ -85,11 +80,11 @@ impl Inventory {
         };
         let damaged = |reason: String| TargetError::Damaged { path: path.clone(), reason };
         let read = serde_json::from_slice::<Inventory>(&bytes);
-        // Of a newer form perhaps nothing but the version can be read.
+        // In a newer format, the version may be all that can be parsed.
         let version = match &read {
             Ok(inventory) => inventory.version,
             Err(_) => {
-                let versioned = serde_json::from_slice::<Versioned>(&bytes);
+                let versioned = serde_json::from_slice::<InventoryVersion>(&bytes);
                 versioned.map_err(|error| damaged(error.to_string()))?.version
             }
         };
@@ -114,32 +109,28 @@ impl Inventory {
             version: VERSION,
             fleet: fleet.clone(),
             installation: None,
-            resources: Marks::default(),
+            resources: InventoryMarks::default(),
             objects: BTreeMap::new(),
             folders: BTreeSet::new(),
         }
     }
 
-    /// Whether there is nothing to remember.
     pub(super) fn is_empty(&self) -> bool {
         self.resources.is_empty() && self.objects.is_empty() && self.folders.is_empty()
     }
 
-    /// The inventory as its file has it.
     pub(super) fn to_text(&self) -> String {
-        // It holds strings and maps with string keys, so there is no error to pass on.
+        // All fields are strings and maps with string keys, so serialization can't fail.
         let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
         text.push('\n');
         text
     }
 
-    /// The files and folders that it names.
     pub(super) fn paths(&self) -> impl Iterator<Item = &Utf8PathBuf> {
         let files = self.objects.values().flat_map(|entry| entry.written.iter().chain(&entry.intended));
         files.map(|file| &file.path).chain(&self.folders)
     }
 
-    /// The object as it is known here: it may have been made in another version of its API.
     pub(super) fn find(&self, key: &ObjectKey) -> Option<&ObjectKey> {
         target::find(&self.objects, key)
     }

@@ -1,25 +1,24 @@
-//! Which file an object is in: `<namespace or _cluster>/<kind>-<name>.yaml`, Secrets in a `secrets` folder there.
+//! The path of each object's file: `<namespace or _cluster>/<kind>-<name>.yaml`, Secrets in a `secrets`
+//! folder there.
 
 use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::names::ObjectKey;
 use crate::target::TargetError;
 
-/// The folder of objects that are in no namespace. No namespace's name has an underscore.
+/// The folder of objects without a namespace. No namespace's name has an underscore.
 const CLUSTER: &str = "_cluster";
 
-/// The folder of Secrets, in their namespace's. It is its owner's only and kept out of git.
+/// The folder of a namespace's Secrets, readable by its owner only and ignored by git.
 pub(super) const SECRETS: &str = "secrets";
 
-/// The longest file name that common file systems take, in bytes.
+/// The longest file name of common file systems, in bytes.
 const MAX_NAME: usize = 255;
 
-/// Whether the object's file may be read by its owner only.
 pub(super) fn is_secret(key: &ObjectKey) -> bool {
     key.kind == "Secret"
 }
 
-/// The path of an object's file in the fleet's folder, below the `path` of the fleet's spec.
 pub(super) fn file(path: &Utf8Path, key: &ObjectKey) -> Result<Utf8PathBuf, TargetError> {
     let mut file = path.to_owned();
     file.push(plain(key, key.namespace.as_deref().unwrap_or(CLUSTER).to_owned())?);
@@ -30,7 +29,7 @@ pub(super) fn file(path: &Utf8Path, key: &ObjectKey) -> Result<Utf8PathBuf, Targ
     Ok(file)
 }
 
-/// Whether a path stays in the folder that it is relative to, and goes through no hidden one.
+/// Whether a relative path stays in its folder and has no hidden part.
 pub(super) fn is_inside(path: &Utf8Path) -> bool {
     path.as_str().split('/').all(is_plain)
 }

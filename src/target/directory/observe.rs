@@ -1,41 +1,41 @@
-//! What is in the folder: ours, changed, gone, or somebody else's.
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use camino::Utf8Path;
 
-use super::files::{Folders, Found};
-use super::inventory::{Entry, File, Inventory};
+use super::files::{Folders, PathContent};
+use super::inventory::{FileEntry, Inventory, ManifestFile};
 use super::{DirectoryTarget, layout, yaml};
 use crate::catalog::{RecordedFleet, RecordedObject};
 use crate::names::{ObjectKey, ResourceKey};
 use crate::plan::{ObservedFleet, ObservedObject, Reach, ResourceMark};
-use crate::render::Objects;
+use crate::render::FleetManifests;
 use crate::target::TargetError;
 
 impl DirectoryTarget {
-    /// Looks at the folder. What can't be read makes the whole fleet unreachable, since it is not the same as nothing.
+    /// Observes the folder. Any read error makes the whole fleet unreachable, because unread is not the same
+    /// as empty.
     pub(in crate::target) fn observe(
         &self,
         recorded: &RecordedFleet,
-        desired: Option<&Objects>,
+        desired: Option<&FleetManifests>,
     ) -> ObservedFleet {
         let wanted = desired.into_iter().flat_map(BTreeMap::keys);
-        self.look_at_all(recorded, wanted).map_err(|error| self.told(error)).unwrap_or_else(|error| {
-            ObservedFleet::unknown(Reach::Unreachable {
-                reason: error.to_string(),
-                hint: error.hint().to_owned(),
-                refused: false,
-                lost: error.may_be_lost(),
-                concealed: false,
-                last_seen: recorded.observed_at,
-            })
-        })
+        self.look_at_all(recorded, wanted).map_err(|error| self.publish_error(error)).unwrap_or_else(
+            |error| {
+                ObservedFleet::unknown(Reach::Unreachable {
+                    reason: error.to_string(),
+                    hint: error.hint().to_owned(),
+                    refused: false,
+                    lost: error.may_be_lost(),
+                    concealed: false,
+                    last_seen: recorded.observed_at,
+                })
+            },
+        )
     }
 
-    /// What the folder remembers of resources.
     pub(in crate::target) fn marks(&self) -> Result<BTreeMap<ResourceKey, ResourceMark>, TargetError> {
-        self.load().map(|inventory| inventory.resources.all()).map_err(|error| self.told(error))
+        self.load().map(|inventory| inventory.resources.all()).map_err(|error| self.publish_error(error))
     }
 
     fn look_at_all<'a>(
@@ -57,7 +57,7 @@ impl DirectoryTarget {
         for (key, entry) in &inventory.objects {
             let known = recorded.objects.get(key);
             match self.current(entry, &mut passed)? {
-                Some((_, Found::Absent)) if entry.deleting => {}
+                Some((_, PathContent::Absent)) if entry.deleting => {}
                 Some((file, found)) => {
                     let manifest = known.filter(|known| known.applied == file.applied);
                     let manifest = manifest.and_then(|known| known.manifest.clone());
@@ -84,20 +84,19 @@ impl DirectoryTarget {
         Ok(fleet)
     }
 
-    /// A file that is known to be ours, as it is now.
     fn ours(
         &self,
         key: &ObjectKey,
-        file: &File,
-        found: Found,
+        file: &ManifestFile,
+        found: PathContent,
         known: &RecordedObject,
     ) -> Option<ObservedObject> {
         let (digest, bytes) = match found {
-            Found::Absent => return None,
-            Found::NotAFile => return Some(obstacle(&file.path)),
-            Found::File { digest, bytes } => (digest, bytes),
+            PathContent::Absent => return None,
+            PathContent::NotAFile => return Some(obstacle(&file.path)),
+            PathContent::File { digest, bytes } => (digest, bytes),
         };
-        // The `path` of the fleet's spec may have changed: then the file's content is right and its place isn't.
+        // After the `path` of the fleet's spec changed, a file can have the right content in the wrong place.
         let in_place = layout::file(&self.path, key).is_ok_and(|path| path == file.path);
         let same = digest == file.content;
         let applied = known.manifest.clone().filter(|_| same);
@@ -113,28 +112,28 @@ impl DirectoryTarget {
         })
     }
 
-    /// What stands where an object's file should be and isn't known to be that.
     fn foreign(
         &self,
         inventory: &Inventory,
         key: &ObjectKey,
         passed: &mut Folders,
     ) -> Result<Option<ObservedObject>, TargetError> {
-        // An object that moved to another version of its API is in the file that it was in.
+        // An object that moved to another version of its API keeps its file.
         if inventory.find(key).is_some_and(|known| known != key) {
             return Ok(None);
         }
         let path = layout::file(&self.path, key)?;
         Ok(match self.look_again(&path, passed)? {
-            Found::Absent => None,
-            Found::NotAFile => Some(obstacle(&path)),
-            Found::File { digest, .. } => Some(not_ours(digest.to_string())),
+            PathContent::Absent => None,
+            PathContent::NotAFile => Some(obstacle(&path)),
+            PathContent::File { digest, .. } => Some(not_ours(digest.to_string())),
         })
     }
 }
 
-/// An object that is only intended: it may have to be forgotten, and nothing is there to delete.
-fn intended(entry: &Entry) -> Option<RecordedObject> {
+/// The inventory entry of an object that is only intended: there is nothing to delete, but the entry may have
+/// to go.
+fn intended(entry: &FileEntry) -> Option<RecordedObject> {
     let file = entry.intended.as_ref()?;
     Some(RecordedObject {
         owner: entry.owner.clone(),
@@ -144,7 +143,6 @@ fn intended(entry: &Entry) -> Option<RecordedObject> {
     })
 }
 
-/// Something that is no file, where one should be.
 fn obstacle(path: &Utf8Path) -> ObservedObject {
     ObservedObject { obstacle: Some(path.to_string()), ..not_ours("not-a-file".to_owned()) }
 }

@@ -1,40 +1,37 @@
-//! One round of writing: what is intended is written down, then done, then settled.
+//! One round of writing to a folder: the intent is recorded, carried out and settled.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use zeroize::Zeroizing;
 
-use super::files::{self, Folders, Found, Prepared};
+use super::files::{self, Folders, PathContent, Prepared};
 use super::index::Index;
-use super::inventory::{self, Entry, File, Inventory};
+use super::inventory::{self, FileEntry, Inventory, ManifestFile};
 use super::{DirectoryTarget, layout, yaml};
 use crate::catalog::RecordedObject;
 use crate::names::{Digest, ObjectKey, ResourceKey};
-use crate::target::{Intent, ResourceMark, Taken, TargetError, Task, Write};
+use crate::target::{Intent, ObjectWrite, ResourceMark, TargetError, Task, TaskResult};
 
-/// A round of writing to one fleet's folder.
-pub struct Session {
+pub struct FolderSession {
     target: DirectoryTarget,
-    /// The inventory as the disk has it.
+    /// The inventory as it is on disk.
     saved: Inventory,
-    /// The inventory as it will be.
     inventory: Inventory,
-    /// What is written down as intended, or why it could not be.
+    /// The file contents of intended objects, or why an intent couldn't be recorded.
     ready: BTreeMap<ObjectKey, Result<Zeroizing<String>, TargetError>>,
-    /// What lies beside its place and is on disk, or why it could not be written.
+    /// The files written under temporary names and synced, or why that failed.
     prepared: BTreeMap<ObjectKey, Result<Prepared, TargetError>>,
-    /// The one task that is begun, with its number.
     begun: Option<(usize, Task)>,
-    /// Whether something was put in its place that may not outlast a power cut yet.
+    /// Whether a file was renamed to its path since the last sync.
     unsettled: bool,
 }
 
 impl DirectoryTarget {
-    /// Writes down what is about to happen, after finding out what came of what was written down before.
-    pub(in crate::target) fn begin(&self, intent: Intent) -> Result<Session, TargetError> {
+    /// Settles what an earlier round left unfinished, then records the intent.
+    pub(in crate::target) fn begin(&self, intent: Intent) -> Result<FolderSession, TargetError> {
         let saved = self.load()?;
-        let mut session = Session {
+        let mut session = FolderSession {
             target: self.clone(),
             inventory: saved.clone(),
             saved,
@@ -63,23 +60,22 @@ impl DirectoryTarget {
     }
 }
 
-impl Session {
-    /// The folder that it writes to.
+impl FolderSession {
     pub fn target(&self) -> &DirectoryTarget {
         &self.target
     }
 
-    /// Brings what will be applied to the disk, beside its place, and waits for the disk once. What can't be written says
-    /// so when it is applied.
+    /// Writes files under temporary names and syncs the disk once. An object that can't be written fails when
+    /// it is applied.
     ///
     /// # Errors
-    /// When the disk can't be waited for. Nothing has changed then.
+    /// When the disk can't be synced. Nothing was changed then.
     pub async fn prepare<'k>(
         &mut self,
         keys: impl IntoIterator<Item = &'k ObjectKey>,
     ) -> Result<(), TargetError> {
         for key in keys {
-            // Of what was not intended, applying it says so.
+            // An object that was not intended fails when it is applied.
             if let Some(text) = self.ready.remove(key) {
                 let prepared = text.and_then(|text| self.prepare_one(key, &text));
                 self.prepared.insert(key.clone(), prepared);
@@ -90,10 +86,10 @@ impl Session {
 
     fn prepare_one(&self, key: &ObjectKey, text: &str) -> Result<Prepared, TargetError> {
         let intended = self.inventory.objects.get(key).and_then(|entry| entry.intended.as_ref());
-        let Some(File { path, .. }) = intended else {
+        let Some(ManifestFile { path, .. }) = intended else {
             return Err(TargetError::NotIntended { object: key.clone() });
         };
-        if matches!(self.target.look(path)?, Found::NotAFile) {
+        if matches!(self.target.look(path)?, PathContent::NotAFile) {
             return Err(TargetError::Foreign { path: self.target.full(path) });
         }
         files::make_folders(&self.target.output, &self.target.folder().join(path))?;
@@ -101,10 +97,10 @@ impl Session {
         files::prepare(&self.target.full(path), text, mode)
     }
 
-    /// Waits until everything that was applied outlasts a power cut. Nothing may be recorded as done before.
+    /// Makes everything that was applied durable. Record nothing as done before this returns.
     ///
     /// # Errors
-    /// When the disk refuses. What was applied since the last time may be lost then.
+    /// When the disk refuses. What was applied since the last call may be lost then.
     pub async fn sync(&mut self) -> Result<(), TargetError> {
         if std::mem::take(&mut self.unsettled) { self.wait_for_disk() } else { Ok(()) }
     }
@@ -113,18 +109,15 @@ impl Session {
         files::sync_file_system(&self.target.full(Utf8Path::new("")))
     }
 
-    /// Whether another task can be begun.
     pub fn has_room(&self) -> bool {
         self.begun.is_none()
     }
 
-    /// Begins a task. One that was begun before and not gone on with is forgotten.
     pub fn start(&mut self, number: usize, task: Task) {
         self.begun = Some((number, task));
     }
 
-    /// Takes the task that was begun.
-    pub async fn next(&mut self) -> Option<(usize, Taken)> {
+    pub async fn next(&mut self) -> Option<(usize, TaskResult)> {
         let (number, Task { object, uid, deletes }) = self.begun.take()?;
         let taken = match deletes {
             true => self.delete(&object, uid.as_deref()).await.map(|()| None),
@@ -133,11 +126,11 @@ impl Session {
         Some((number, taken))
     }
 
-    /// Makes or changes an object, and gives the target's name for it as it is now. `uid` is the name of the one that was
-    /// planned for; none where nothing was there. [`Session::sync`] makes it last.
+    /// Creates or changes an object and returns its new UID. `uid` is the one that the plan was made for,
+    /// none when there was no object. Call [`Self::sync`] to make it durable.
     ///
     /// # Errors
-    /// When something else is there by now, or the disk refuses. The object is as it was then.
+    /// When another file is there now, or the disk refuses. The object is unchanged then.
     pub async fn apply(&mut self, key: &ObjectKey, uid: Option<&str>) -> Result<String, TargetError> {
         if !self.prepared.contains_key(key) {
             self.prepare([key]).await?;
@@ -155,20 +148,20 @@ impl Session {
         let target = &self.target;
         let changed = || TargetError::Changed { attempted: "write", path: target.full(&place) };
         match target.look(&place)? {
-            Found::Absent if uid.is_none() => {}
-            Found::File { digest, .. } if is_known && uid == Some(digest.as_str()) => {}
-            Found::NotAFile => return Err(TargetError::Foreign { path: target.full(&place) }),
-            Found::File { .. } if !is_known => {
+            PathContent::Absent if uid.is_none() => {}
+            PathContent::File { digest, .. } if is_known && uid == Some(digest.as_str()) => {}
+            PathContent::NotAFile => return Err(TargetError::Foreign { path: target.full(&place) }),
+            PathContent::File { .. } if !is_known => {
                 return Err(TargetError::Foreign { path: target.full(&place) });
             }
-            Found::Absent | Found::File { .. } => return Err(changed()),
+            PathContent::Absent | PathContent::File { .. } => return Err(changed()),
         }
-        if place != intended.path && !matches!(target.look(&intended.path)?, Found::Absent) {
+        if place != intended.path && !matches!(target.look(&intended.path)?, PathContent::Absent) {
             return Err(TargetError::Foreign { path: target.full(&intended.path) });
         }
         prepared.put_in_place()?;
         self.unsettled = true;
-        if place != intended.path && !matches!(target.look(&place)?, Found::Absent) {
+        if place != intended.path && !matches!(target.look(&place)?, PathContent::Absent) {
             files::remove(&target.full(&place))?;
         }
         let uid = intended.content.to_string();
@@ -179,18 +172,18 @@ impl Session {
         Ok(uid)
     }
 
-    /// Deletes an object. One that is gone, or was never ours, is no error: there is nothing to delete then.
+    /// Deletes an object. It is no error when the object is gone or was never ours.
     ///
     /// # Errors
-    /// When it isn't the one that was planned for any more, or the disk refuses.
+    /// When it is not the object that the plan was made for, or the disk refuses.
     pub async fn delete(&mut self, key: &ObjectKey, uid: Option<&str>) -> Result<(), TargetError> {
         let Some(known) = self.inventory.find(key).cloned() else { return Ok(()) };
         let written = self.inventory.objects.get(&known).and_then(|entry| entry.written.clone());
         if let Some(written) = written {
             let path = self.target.full(&written.path);
             match self.target.look(&written.path)? {
-                Found::Absent => {}
-                Found::File { digest, .. } if uid == Some(digest.as_str()) => files::remove(&path)?,
+                PathContent::Absent => {}
+                PathContent::File { digest, .. } if uid == Some(digest.as_str()) => files::remove(&path)?,
                 _ => return Err(TargetError::Changed { attempted: "delete", path }),
             }
         }
@@ -198,19 +191,17 @@ impl Session {
         Ok(())
     }
 
-    /// The objects that are known to be on the target.
     pub fn known(&self) -> impl Iterator<Item = &ObjectKey> {
         let written = self.inventory.objects.iter().filter(|(_, entry)| entry.written.is_some());
         written.map(|(key, _)| key)
     }
 
-    /// The resources that the target remembers as protected.
     pub fn protected(&self) -> BTreeSet<ResourceKey> {
         self.inventory.resources.protected()
     }
 
-    /// What the target itself can tell of an object of ours, for a record that was lost. The manifest is there when the file
-    /// still says exactly what was applied, which a Secret's never does.
+    /// Rebuilds a lost record of an object of ours. It includes the manifest only if the file still has
+    /// exactly what was applied, which a Secret's file never has.
     ///
     /// # Errors
     /// When the file can't be read.
@@ -221,7 +212,7 @@ impl Session {
             return Ok(None);
         };
         let manifest = match self.target.look(&file.path)? {
-            Found::File { bytes: Some(bytes), .. } => yaml::parse(key, &bytes),
+            PathContent::File { bytes: Some(bytes), .. } => yaml::parse(key, &bytes),
             _ => None,
         };
         Ok(Some(RecordedObject {
@@ -232,7 +223,7 @@ impl Session {
         }))
     }
 
-    /// Writes down what came of the round, and removes our folders that are empty now. `mark` gives what is now recorded of
+    /// Records the outcome of the round and removes our empty folders. `mark` returns what is now recorded of
     /// a resource.
     ///
     /// # Errors
@@ -251,10 +242,10 @@ impl Session {
             return self.save();
         }
         let path = self.target.full(Utf8Path::new(inventory::FILE));
-        if !matches!(self.target.look(Utf8Path::new(inventory::FILE))?, Found::Absent) {
+        if !matches!(self.target.look(Utf8Path::new(inventory::FILE))?, PathContent::Absent) {
             files::remove(&path)?;
         }
-        // Folders named after the fleet and its organization are ours unless something else is in them.
+        // The folders of the fleet and its organization are ours unless they have other content.
         for folder in [self.target.folder(), self.target.fleet.organization.as_str().into()] {
             if !files::remove_folder(&self.target.output.join(folder))? {
                 break;
@@ -263,11 +254,11 @@ impl Session {
         Ok(())
     }
 
-    /// Writes down that an object is about to be written, and gives the text.
-    fn intend(&mut self, write: Write, index: &mut Index) -> Result<Zeroizing<String>, TargetError> {
+    /// Adds the intent of writing an object to the inventory, and returns the file's text.
+    fn intend(&mut self, write: ObjectWrite, index: &mut Index) -> Result<Zeroizing<String>, TargetError> {
         let path = layout::file(&self.target.path, &write.key)?;
         let text = yaml::text(&write)?;
-        let Write { key, owner, applied, .. } = write;
+        let ObjectWrite { key, owner, applied, .. } = write;
         let before = self.inventory.find(&key).cloned();
         let before = before.and_then(|known| self.inventory.objects.remove_entry(&known));
         if let Some((known, entry)) = &before {
@@ -282,20 +273,20 @@ impl Session {
             return Err(TargetError::Foreign { path: self.target.full(&path) });
         }
         for folder in files::folders(&path) {
-            if !self.inventory.folders.contains(folder) && matches!(self.target.look(folder)?, Found::Absent)
+            if !self.inventory.folders.contains(folder)
+                && matches!(self.target.look(folder)?, PathContent::Absent)
             {
                 self.inventory.folders.insert(folder.to_owned());
             }
         }
-        let intended = Some(File { path, applied, content: Digest::of(text.as_bytes()) });
+        let intended = Some(ManifestFile { path, applied, content: Digest::of(text.as_bytes()) });
         let written = before.and_then(|entry| entry.written);
-        let entry = Entry { owner, written, intended, deleting: false };
+        let entry = FileEntry { owner, written, intended, deleting: false };
         index.add(&key, &entry);
         self.inventory.objects.insert(key, entry);
         Ok(text)
     }
 
-    /// Finds out what came of everything that was intended.
     fn settle(&mut self) -> Result<(), TargetError> {
         let mut settled = BTreeMap::new();
         for (key, entry) in &self.inventory.objects {
@@ -304,20 +295,22 @@ impl Session {
                 continue;
             }
             let Some((file, found)) = self.target.current(entry, &mut Folders::new())? else { continue };
-            if entry.deleting && matches!(found, Found::Absent) {
+            if entry.deleting && matches!(found, PathContent::Absent) {
                 continue;
             }
             self.remove_moved(entry, &file)?;
             let owner = entry.owner.clone();
-            settled
-                .insert(key.clone(), Entry { owner, written: Some(file), intended: None, deleting: false });
+            settled.insert(
+                key.clone(),
+                FileEntry { owner, written: Some(file), intended: None, deleting: false },
+            );
         }
         self.inventory.objects = settled;
         Ok(())
     }
 
-    /// Removes the file that an object was in before it moved, where a crash came between.
-    fn remove_moved(&self, entry: &Entry, now: &File) -> Result<(), TargetError> {
+    /// Removes an object's old file when a crash interrupted its move.
+    fn remove_moved(&self, entry: &FileEntry, now: &ManifestFile) -> Result<(), TargetError> {
         let Some(old) = entry.written.as_ref().filter(|old| old.path != now.path) else { return Ok(()) };
         if self.target.look(&old.path)?.has(&old.content) {
             files::remove(&self.target.full(&old.path))?;
@@ -325,7 +318,6 @@ impl Session {
         Ok(())
     }
 
-    /// Removes what a crash left of files that were being written.
     fn remove_temporary(&self) -> Result<(), TargetError> {
         let files =
             self.inventory.objects.values().flat_map(|entry| entry.written.iter().chain(&entry.intended));
@@ -334,7 +326,8 @@ impl Session {
         folders.into_iter().try_for_each(|folder| files::remove_temporary(&self.target.full(folder)))
     }
 
-    /// Forgets the files that are gone and whose resources are too: what was kept of a deleted cluster and removed by hand.
+    /// Forgets missing files whose resource is also gone, such as leftovers of a deleted cluster that were
+    /// removed by hand.
     fn forget_orphans(
         &mut self,
         mark: impl Fn(&ResourceKey) -> Option<ResourceMark>,
@@ -342,7 +335,10 @@ impl Session {
         let orphans = self.inventory.objects.iter().filter(|(_, entry)| mark(&entry.owner).is_none());
         let mut gone = Vec::new();
         for (key, entry) in orphans {
-            if matches!(self.target.current(entry, &mut Folders::new())?, Some((_, Found::Absent)) | None) {
+            if matches!(
+                self.target.current(entry, &mut Folders::new())?,
+                Some((_, PathContent::Absent)) | None
+            ) {
                 gone.push(key.clone());
             }
         }
@@ -350,7 +346,6 @@ impl Session {
         Ok(())
     }
 
-    /// Removes the folders that we made and that nothing is in any more, the innermost first.
     fn remove_folders(&mut self) -> Result<(), TargetError> {
         let files = self.inventory.objects.values().filter_map(|entry| entry.written.as_ref());
         let used: BTreeSet<&Utf8Path> = files.flat_map(|file| files::folders(&file.path)).collect();
@@ -364,7 +359,6 @@ impl Session {
         Ok(())
     }
 
-    /// Puts the inventory on disk, where it differs.
     fn save(&mut self) -> Result<(), TargetError> {
         if self.inventory == self.saved {
             return Ok(());

@@ -1,5 +1,3 @@
-//! A fleet's folder through what people and crashes do to it.
-
 mod trouble;
 
 use std::fs;
@@ -15,9 +13,8 @@ use crate::catalog::RecordedFleet;
 use crate::names::{Digest, Json, Kind, ObjectKey, ResourceKey};
 use crate::plan::{ObservedFleet, ObservedObject, Reach};
 use crate::render::{Manifest, Stage};
-use crate::target::{Intent, ResourceMark, Write};
+use crate::target::{Intent, ObjectWrite, ResourceMark};
 
-/// An output folder with one fleet in it.
 struct Place {
     _dir: TempDir,
     output: Utf8PathBuf,
@@ -48,7 +45,6 @@ fn key(kind: &str, namespace: Option<&str>, name: &str) -> ObjectKey {
     }
 }
 
-/// An object with one line of content.
 fn config(name: &str, text: &str) -> (ObjectKey, Value) {
     let key = key("ConfigMap", Some("n"), name);
     let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "n"}, "data": {"text": text}});
@@ -66,8 +62,15 @@ fn secret() -> (ObjectKey, Value) {
     (key, body)
 }
 
-fn write((key, filled): (ObjectKey, Value)) -> Write {
-    Write { key, owner: owner(), applied: Digest::of_json(&filled), filled, new: false, recreate: false }
+fn write((key, filled): (ObjectKey, Value)) -> ObjectWrite {
+    ObjectWrite {
+        key,
+        owner: owner(),
+        applied: Digest::of_json(&filled),
+        filled,
+        new: false,
+        recreate: false,
+    }
 }
 
 fn intent(writes: impl IntoIterator<Item = (ObjectKey, Value)>, deletes: &[&ObjectKey]) -> Intent {
@@ -83,7 +86,6 @@ fn mark(protected: bool) -> ResourceMark {
 }
 
 impl Place {
-    /// Writes objects that are not there yet, in a round of their own.
     async fn create(&self, objects: impl IntoIterator<Item = (ObjectKey, Value)>) {
         let objects: Vec<_> = objects.into_iter().collect();
         let mut session = self.target.begin(intent(objects.clone(), &[])).unwrap();
@@ -109,7 +111,6 @@ impl Place {
         self.output.join("acme/eu").join(path)
     }
 
-    /// Everything in the output folder, with what only its owner can read.
     fn tree(&self) -> String {
         let mut lines = Vec::new();
         list(&self.output, &self.output, &mut lines);
@@ -123,7 +124,7 @@ fn list(root: &Utf8Path, folder: &Utf8Path, lines: &mut Vec<String>) {
         let path = entry.path();
         let metadata = fs::symlink_metadata(path).unwrap();
         let slash = if metadata.is_dir() { "/" } else { "" };
-        // What others may do depends on the umask, save where we take it away.
+        // Other users' permissions depend on the umask, except where we remove them.
         let closed = if metadata.permissions().mode() & 0o077 == 0 { " closed" } else { "" };
         lines.push(format!("{}{slash}{closed}", path.strip_prefix(root).unwrap()));
         if metadata.is_dir() {
@@ -318,7 +319,7 @@ async fn ids_and_protection_are_in_the_folder_too() {
     place.create([config("a", "1")]).await;
     let read = || place.target.marks().unwrap()[&owner()];
     assert_eq!(read(), mark(true));
-    // Protection that is about to be lifted holds until it is.
+    // Protection lasts until the round that lifts it has finished.
     let lifting = Intent { marks: [(owner(), mark(false))].into(), ..Intent::default() };
     let session = place.target.begin(lifting).unwrap();
     assert!(read().protected);

@@ -1,5 +1,3 @@
-//! Manifests as the text of files, and back.
-
 use serde_json::Value;
 use zeroize::Zeroizing;
 
@@ -7,13 +5,13 @@ use super::layout;
 use crate::names::{Json, ObjectKey};
 use crate::render::yaml::to_yaml;
 use crate::target::mask::redact;
-use crate::target::{TargetError, Write};
+use crate::target::{ObjectWrite, TargetError};
 
-/// The nesting that is read: far deeper than any Kubernetes object, far shallower than a stack.
+/// The deepest nesting that is parsed: far deeper than any Kubernetes object, far too shallow to overflow a
+/// stack.
 const MAX_DEPTH: usize = 64;
 
-/// The text of an object's file.
-pub(super) fn text(write: &Write) -> Result<Zeroizing<String>, TargetError> {
+pub(super) fn text(write: &ObjectWrite) -> Result<Zeroizing<String>, TargetError> {
     let failed = |reason: String| TargetError::Yaml { object: write.key.clone(), reason };
     // A line break in a name would end the comment.
     let owner = write.owner.to_string().replace(char::is_control, " ");
@@ -33,7 +31,7 @@ pub(super) fn text(write: &Write) -> Result<Zeroizing<String>, TargetError> {
     Ok(text)
 }
 
-/// A file as plans have it: secret bytes are reduced to a trace. None where it is no object.
+/// Parses a file for a plan, with secret bytes redacted. None when it is no YAML object.
 pub(super) fn parse(key: &ObjectKey, bytes: &[u8]) -> Option<Json> {
     let text = std::str::from_utf8(bytes).ok()?;
     let options = serde_saphyr::options! {

@@ -1,5 +1,5 @@
-//! The one connection to a fleet's Kubernetes cluster. What a tenant wrote decides only where it leads and as whom, never
-//! what runs here.
+//! The client of a fleet's Kubernetes cluster. The kubeconfig comes from a tenant: it decides only the
+//! address and the user, and never runs anything here.
 
 use std::error::Error;
 use std::fmt;
@@ -26,18 +26,18 @@ use super::error::KubeError;
 use crate::config::AddressRange;
 use crate::spec::kubeconfig::{KubeAccess, KubeAuth, denied_range};
 
-/// How long a connection may take to come about, from the host's name to the end of the TLS handshake.
+/// The time limit for connecting, from DNS resolution to the end of the TLS handshake.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The longest answer that is read, in bytes: many times a page of a list.
+/// The longest response that is read, in bytes: many times a page of a list.
 pub(super) const MAX_ANSWER: usize = 64 * 1024 * 1024;
 
-/// A client of the server that a kubeconfig names. It follows no redirect; what is tried again is decided in `retry`.
+/// Builds a client for a kubeconfig's server. It follows no redirects; `retry` decides about retries.
 ///
 /// # Errors
-/// When the server's address may not be connected to, or the credentials can't be used.
+/// When the server's address is denied, or the credentials can't be used.
 pub(super) fn client(access: &KubeAccess, allowed: &[AddressRange]) -> Result<Client, KubeError> {
-    // A host that is spelled as an address is connected to without being resolved.
+    // The resolver is not asked about a host that is an IP address.
     if let Ok(address) = access.host.parse::<IpAddr>() {
         judge(address, allowed).map_err(KubeError::Denied)?;
     }
@@ -59,7 +59,7 @@ pub(super) fn client(access: &KubeAccess, allowed: &[AddressRange]) -> Result<Cl
     Ok(Client::new(service, "default"))
 }
 
-/// Copies field by field what is used. Everything else stays as it is by default: no program, no file, no proxy.
+/// Copies the used fields one by one. Everything else keeps its default: no exec plugin, no file, no proxy.
 fn config(access: &KubeAccess) -> Result<Config, KubeError> {
     let mut config = Config::new(access.server.parse().map_err(unusable)?);
     if let Some(authority) = &access.certificate_authority {
@@ -84,15 +84,14 @@ fn unusable(error: impl fmt::Display) -> KubeError {
     KubeError::NoAccess { reason: error.to_string(), described: true }
 }
 
-/// Chooses who encrypts. Another part of the process may have done so before.
 fn install_cryptography() {
     if rustls::crypto::CryptoProvider::get_default().is_none() {
         drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
     }
 }
 
-/// The addresses of a host that may be connected to. It is asked at each connection, since a name may lead somewhere else
-/// by then.
+/// Resolves a host to the addresses that may be connected to. This check runs at each connection, because DNS
+/// may have changed since the last one.
 async fn resolve(
     name: Name,
     allowed: Arc<[AddressRange]>,
@@ -110,16 +109,14 @@ async fn in_time<C>(connection: impl Future<Output = Result<C, BoxError>>) -> Re
     tokio::time::timeout(CONNECT_TIMEOUT, connection).await.unwrap_or_else(|_| Err(TookTooLong.into()))
 }
 
-/// A connection that didn't come about in time.
 #[derive(Debug, thiserror::Error)]
 #[error("it took too long")]
 pub(super) struct TookTooLong;
 
-/// An address that a kubeconfig may not lead to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Denied {
     pub(super) address: IpAddr,
-    /// What it is, as the end of a sentence.
+    /// The kind of address, as the end of a sentence.
     pub(super) range: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! One try of a call, and what came of it.
+//! One try of a call, and its outcome.
 
 use std::error::Error;
 use std::io;
@@ -19,111 +19,96 @@ use serde_json::Value;
 use super::access::{CONNECT_TIMEOUT, Denied, MAX_ANSWER, TookTooLong};
 use super::budget::{Budget, Charge, OverBudget};
 use super::error::KubeError;
-use super::items::{Broken, Items};
-use super::untrusted::{self, MAX_OBJECT, Unreadable};
+use super::items::{ListSplitError, ListSplitter};
+use super::untrusted::{self, MAX_OBJECT, ParseFailure};
 use crate::names::one_line;
 
-/// Why a call came to nothing.
+/// Why a call failed. All texts are ends of sentences.
 #[derive(Debug)]
-pub(super) enum Failed {
-    /// No connection came about, so that nothing was sent. Why, as the end of a sentence.
+pub(super) enum CallError {
+    /// No connection came about, so nothing was sent.
     Unreached(String),
-    /// The server was away a moment ago, so that it wasn't asked. Why, as the end of a sentence.
+    /// The server was silent a moment ago, so nothing was sent.
     Resting(String),
-    /// There may be no connection.
     Barred(Barred),
-    /// It was sent, and no whole answer came. Why, as the end of a sentence.
+    /// The request was sent, and no whole response came.
     Lost(String),
-    /// The answer is longer than any that is read, in bytes.
+    /// The response is longer than this limit, in bytes.
     TooLong(usize),
-    /// It is more than may be taken in of a fleet.
     OverBudget(OverBudget),
-    /// An object has a name that no API server gives.
+    /// An object has a name that no API server would accept.
     Misnamed,
-    /// All the time that the call may take is over.
     Overdue(Duration),
-    /// An answer that isn't an API server's own.
+    /// The response didn't come from an API server.
     Stray {
-        /// The HTTP status.
         code: u16,
-        /// The kind of its content.
         kind: Option<String>,
-        /// How long it asks to wait.
+        /// The `Retry-After` header.
         retry_after: Option<Duration>,
     },
-    /// The API server refused it.
     Refused {
-        /// Its words, with the HTTP status.
         status: Box<Status>,
-        /// How long it asks to wait.
+        /// The `Retry-After` header.
         retry_after: Option<Duration>,
     },
 }
 
-/// Why there may be no connection.
 #[derive(Debug)]
 pub(super) enum Barred {
-    /// The address isn't allowed.
     Address(Denied),
-    /// Who answers isn't who the kubeconfig trusts. Why, as the end of a sentence.
+    /// The kubeconfig doesn't trust the server's certificate.
     Stranger(String),
 }
 
-/// An answer that is an API server's own and no refusal.
-pub(super) struct Answer {
-    /// Whether something was made that wasn't there.
+pub(super) struct ServerAnswer {
     pub(super) made: bool,
-    /// What was answered.
     pub(super) value: Value,
 }
 
-impl From<OverBudget> for Failed {
-    fn from(over: OverBudget) -> Failed {
-        Failed::OverBudget(over)
+impl From<OverBudget> for CallError {
+    fn from(over: OverBudget) -> CallError {
+        CallError::OverBudget(over)
     }
 }
 
-impl From<Broken> for Failed {
-    fn from(broken: Broken) -> Failed {
+impl From<ListSplitError> for CallError {
+    fn from(broken: ListSplitError) -> CallError {
         match broken {
-            Broken::NotJson => Failed::Lost("the answer is not whole JSON".to_owned()),
-            Broken::TooLong(longest) => Failed::TooLong(longest),
+            ListSplitError::NotJson => CallError::Lost("the answer is not whole JSON".to_owned()),
+            ListSplitError::TooLong(longest) => CallError::TooLong(longest),
         }
     }
 }
 
-/// A part of a list.
-pub(super) struct Page<T> {
-    /// What is kept of its objects.
+pub(super) struct KubeListPage<T> {
+    /// The caller's selection from the objects.
     pub(super) kept: Vec<T>,
-    /// What it is beside its objects.
+    /// The list without its objects.
     pub(super) envelope: Value,
-    /// How many objects it has.
     pub(super) objects: usize,
-    /// How long it is.
     pub(super) bytes: usize,
-    /// What is kept of it, as it counts.
+    /// The budget that `kept` takes.
     pub(super) charge: Charge,
 }
 
-/// Makes a call once.
 pub(super) async fn attempt(
     client: &Client,
     budget: &Arc<Budget>,
     request: Request<Vec<u8>>,
-) -> Result<Answer, Failed> {
+) -> Result<ServerAnswer, CallError> {
     let answer = client.send(request.map(Body::from)).await.map_err(|error| unanswered(&error))?;
     let (head, body) = answer.into_parts();
     whole(&head, body, budget).await
 }
 
-/// Asks for a part of a list once. Of each object as it comes, `keep` gives what is kept, with how much that is.
+/// Reads a page of a list once. `keep` is called with each object as it arrives, and returns what to keep and
+/// its size in bytes.
 pub(super) async fn page<T>(
     client: &Client,
     budget: &Arc<Budget>,
     request: Request<Vec<u8>>,
-    keep: impl Fn(Value) -> Result<Option<(T, usize)>, Failed>,
-) -> Result<Page<T>, Failed> {
+    keep: impl Fn(Value) -> Result<Option<(T, usize)>, CallError>,
+) -> Result<KubeListPage<T>, CallError> {
     let answer = client.send(request.map(Body::from)).await.map_err(|error| unanswered(&error))?;
     let (head, mut body) = answer.into_parts();
     if header(&head.headers, CONTENT_TYPE).is_some_and(|kind| !kind.starts_with("application/json")) {
@@ -135,7 +120,7 @@ pub(super) async fn page<T>(
             Err(failed) => failed,
         });
     }
-    let (mut items, mut kept, mut objects, mut bytes) = (Items::default(), Vec::new(), 0, 0);
+    let (mut items, mut kept, mut objects, mut bytes) = (ListSplitter::default(), Vec::new(), 0, 0);
     let (mut charge, mut held) = (Charge::new(budget), Charge::new(budget));
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(|error| cut(&error))?.into_data() else { continue };
@@ -146,35 +131,35 @@ pub(super) async fn page<T>(
                 charge.add(weight)?;
                 kept.push(item);
             }
-            Ok::<_, Failed>(())
+            Ok::<_, CallError>(())
         })?;
         held.set(items.held())?;
     }
     let envelope = parsed(&head, items.envelope())?;
-    Ok(Page { kept, envelope, objects, bytes, charge })
+    Ok(KubeListPage { kept, envelope, objects, bytes, charge })
 }
 
-/// A part of an answer that says that it is JSON.
-fn parsed(head: &Parts, bytes: &[u8]) -> Result<Value, Failed> {
+/// Parses a part of a response that claims to be JSON.
+fn parsed(head: &Parts, bytes: &[u8]) -> Result<Value, CallError> {
     let says_json =
         || header(&head.headers, CONTENT_TYPE).is_some_and(|it| it.starts_with("application/json"));
     untrusted::value(bytes).map_err(|unreadable| match unreadable {
-        Unreadable::TooMuch => Failed::TooLong(MAX_OBJECT),
-        Unreadable::NotJson if says_json() => not_whole(head),
-        Unreadable::NotJson => stray(head.status, &head.headers),
+        ParseFailure::TooMuch => CallError::TooLong(MAX_OBJECT),
+        ParseFailure::NotJson if says_json() => not_whole(head),
+        ParseFailure::NotJson => stray(head.status, &head.headers),
     })
 }
 
-fn not_whole(head: &Parts) -> Failed {
-    Failed::Lost(format!("the answer is not whole JSON ({})", head.status))
+fn not_whole(head: &Parts) -> CallError {
+    CallError::Lost(format!("the answer is not whole JSON ({})", head.status))
 }
 
-/// Makes a call whose answer has no end, and gives that as it comes.
+/// Starts a call whose response has no end, and returns the response as a stream.
 pub(super) async fn stream(
     client: &Client,
     budget: &Arc<Budget>,
     request: Request<Vec<u8>>,
-) -> Result<impl AsyncBufRead + use<>, Failed> {
+) -> Result<impl AsyncBufRead + use<>, CallError> {
     let answer = client.send(request.map(Body::from)).await.map_err(|error| unanswered(&error))?;
     let (head, body) = answer.into_parts();
     if head.status.is_success() {
@@ -186,41 +171,40 @@ pub(super) async fn stream(
     })
 }
 
-/// Reads an answer that is no list.
-async fn whole(head: &Parts, mut body: Body, budget: &Arc<Budget>) -> Result<Answer, Failed> {
+async fn whole(head: &Parts, mut body: Body, budget: &Arc<Budget>) -> Result<ServerAnswer, CallError> {
     let (mut bytes, mut held) = (Vec::new(), Charge::new(budget));
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(|error| cut(&error))?.into_data() else { continue };
         if bytes.len() + data.len() > MAX_OBJECT {
-            return Err(Failed::TooLong(MAX_OBJECT));
+            return Err(CallError::TooLong(MAX_OBJECT));
         }
         held.add(data.len())?;
         bytes.extend_from_slice(&data);
     }
     let value = parsed(head, &bytes)?;
     if head.status.is_success() {
-        return Ok(Answer { made: head.status == StatusCode::CREATED, value });
+        return Ok(ServerAnswer { made: head.status == StatusCode::CREATED, value });
     }
     if !is_error(head.status) || value["kind"] != "Status" {
         return Err(stray(head.status, &head.headers));
     }
     let status: Status = serde_json::from_value(value).map_err(|_| stray(head.status, &head.headers))?;
     let status = status.with_code(head.status.as_u16()).boxed();
-    Err(Failed::Refused { status, retry_after: retry_after(&head.headers) })
+    Err(CallError::Refused { status, retry_after: retry_after(&head.headers) })
 }
 
 fn is_error(status: StatusCode) -> bool {
     status.is_client_error() || status.is_server_error()
 }
 
-fn stray(status: StatusCode, headers: &HeaderMap) -> Failed {
+fn stray(status: StatusCode, headers: &HeaderMap) -> CallError {
     let kind = header(headers, CONTENT_TYPE).and_then(|kind| kind.split(';').next());
     // No media type is longer (RFC 6838).
     let kind = kind.map(|kind| one_line(kind, 127).into_owned());
-    Failed::Stray { code: status.as_u16(), kind, retry_after: retry_after(headers) }
+    CallError::Stray { code: status.as_u16(), kind, retry_after: retry_after(headers) }
 }
 
-/// How long an answer asks to wait. The form with a date is nobody's who stands before an API server.
+/// The `Retry-After` header in seconds. No proxy in front of API servers uses its date form.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(Duration::from_secs(header(headers, RETRY_AFTER)?.trim().parse().ok()?))
 }
@@ -229,23 +213,22 @@ fn header(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// Why no answer began.
-fn unanswered(error: &(dyn Error + 'static)) -> Failed {
+fn unanswered(error: &(dyn Error + 'static)) -> CallError {
     if let Some(denied) = causes(error).find_map(|cause| cause.downcast_ref::<Denied>()) {
-        return Failed::Barred(Barred::Address(denied.clone()));
+        return CallError::Barred(Barred::Address(denied.clone()));
     }
     if let Some(error) = causes(error).find_map(|cause| cause.downcast_ref::<rustls::Error>())
         && let rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented = error
     {
-        return Failed::Barred(Barred::Stranger(error.to_string()));
+        return CallError::Barred(Barred::Stranger(error.to_string()));
     }
     if causes(error).any(|cause| cause.is::<TookTooLong>()) {
-        return Failed::Unreached(format!("it took longer than {} s", CONNECT_TIMEOUT.as_secs()));
+        return CallError::Unreached(format!("it took longer than {} s", CONNECT_TIMEOUT.as_secs()));
     }
     let mut clients = causes(error).filter_map(|cause| cause.downcast_ref::<legacy::Error>());
     match clients.any(legacy::Error::is_connect) {
-        true => Failed::Unreached(deepest(error)),
-        false => Failed::Lost(ended(error)),
+        true => CallError::Unreached(deepest(error)),
+        false => CallError::Lost(ended(error)),
     }
 }
 
@@ -253,11 +236,10 @@ fn ended(error: &(dyn Error + 'static)) -> String {
     format!("the connection ended before the answer did: {}", deepest(error))
 }
 
-/// Why an answer that began didn't end.
-fn cut(error: &(dyn Error + 'static)) -> Failed {
+fn cut(error: &(dyn Error + 'static)) -> CallError {
     match causes(error).any(|cause| cause.is::<LengthLimitError>()) {
-        true => Failed::TooLong(MAX_ANSWER),
-        false => Failed::Lost(ended(error)),
+        true => CallError::TooLong(MAX_ANSWER),
+        false => CallError::Lost(ended(error)),
     }
 }
 
@@ -265,86 +247,82 @@ fn deepest(error: &(dyn Error + 'static)) -> String {
     causes(error).last().map(ToString::to_string).unwrap_or_default()
 }
 
-/// An error and what brought it about, the deepest cause last.
+/// An error and its causes, the deepest last.
 fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
     std::iter::successors(Some(error), |&error| match error.downcast_ref::<io::Error>() {
-        // What is wrapped in one isn't its source.
+        // An `io::Error` doesn't return the error that it wraps as its source.
         Some(wrapper) => wrapper.get_ref().map(|inner| inner as &(dyn Error + 'static)),
         None => error.source(),
     })
 }
 
-impl Failed {
-    /// How long the server asks to wait.
+impl CallError {
     pub(super) fn asks_to_wait(&self) -> Option<Duration> {
         match self {
-            Failed::Refused { retry_after, .. } | Failed::Stray { retry_after, .. } => *retry_after,
+            CallError::Refused { retry_after, .. } | CallError::Stray { retry_after, .. } => *retry_after,
             _ => None,
         }
     }
 
-    /// Whether nothing was heard of the server.
     pub(super) fn is_silence(&self) -> bool {
-        matches!(self, Failed::Unreached(_) | Failed::Overdue(_))
+        matches!(self, CallError::Unreached(_) | CallError::Overdue(_))
     }
 
-    /// Whether the API server refused with this HTTP status.
     pub(super) fn is_refusal(&self, code: u16) -> bool {
-        matches!(self, Failed::Refused { status, .. } if status.code == code)
+        matches!(self, CallError::Refused { status, .. } if status.code == code)
     }
 
-    /// Whether it was said, by whoever answered, that nothing is there.
+    /// Whether the response was a 404, from the API server or from a proxy.
     pub(super) fn is_not_found(&self) -> bool {
-        self.is_refusal(404) || matches!(self, Failed::Stray { code: 404, .. })
+        self.is_refusal(404) || matches!(self, CallError::Stray { code: 404, .. })
     }
 
-    /// Whether the call may have been done all the same.
+    /// Whether the call may have taken effect nevertheless.
     pub(super) fn may_be_done(&self) -> bool {
         match self {
-            Failed::Lost(_)
-            | Failed::TooLong(_)
-            | Failed::OverBudget(_)
-            | Failed::Misnamed
-            | Failed::Overdue(_) => true,
-            Failed::Stray { code, .. } => *code < 400 || *code >= 500,
-            Failed::Refused { status, .. } => status.code >= 500,
-            Failed::Unreached(_) | Failed::Resting(_) | Failed::Barred(_) => false,
+            CallError::Lost(_)
+            | CallError::TooLong(_)
+            | CallError::OverBudget(_)
+            | CallError::Misnamed
+            | CallError::Overdue(_) => true,
+            CallError::Stray { code, .. } => *code < 400 || *code >= 500,
+            CallError::Refused { status, .. } => status.code >= 500,
+            CallError::Unreached(_) | CallError::Resting(_) | CallError::Barred(_) => false,
         }
     }
 
-    /// Why, as the end of a sentence.
     pub(super) fn reason(&self) -> String {
         match self {
-            Failed::Unreached(reason) => format!("no connection came about: {reason}"),
-            Failed::Resting(reason) => format!("{reason}, a moment ago"),
-            Failed::Barred(Barred::Address(denied)) => denied.to_string(),
-            Failed::Barred(Barred::Stranger(reason)) => reason.clone(),
-            Failed::Lost(reason) => reason.clone(),
-            Failed::TooLong(longest) => {
+            CallError::Unreached(reason) => format!("no connection came about: {reason}"),
+            CallError::Resting(reason) => format!("{reason}, a moment ago"),
+            CallError::Barred(Barred::Address(denied)) => denied.to_string(),
+            CallError::Barred(Barred::Stranger(reason)) => reason.clone(),
+            CallError::Lost(reason) => reason.clone(),
+            CallError::TooLong(longest) => {
                 format!("a part of the answer is longer than {} KiB, which none is", longest >> 10)
             }
-            Failed::OverBudget(OverBudget(reason)) => reason.clone(),
-            Failed::Misnamed => "an object in the answer has a name that no API server gives".to_owned(),
-            Failed::Overdue(longest) => format!("no whole answer came within {} s", longest.as_secs()),
-            Failed::Stray { code, kind, .. } => stray_reason(*code, kind.as_deref()),
-            Failed::Refused { status, .. } => status.message.clone(),
+            CallError::OverBudget(OverBudget(reason)) => reason.clone(),
+            CallError::Misnamed => "an object in the answer has a name that no API server gives".to_owned(),
+            CallError::Overdue(longest) => format!("no whole answer came within {} s", longest.as_secs()),
+            CallError::Stray { code, kind, .. } => stray_reason(*code, kind.as_deref()),
+            CallError::Refused { status, .. } => status.message.clone(),
         }
     }
 
-    /// What a person is told, who is told what was attempted and how often.
-    pub(super) fn told(self, attempted: &str, tries: u32) -> KubeError {
+    /// The error for a person, with what was attempted and how often.
+    pub(super) fn into_kube_error(self, attempted: &str, tries: u32) -> KubeError {
         let times = if tries > 1 { format!(" (tried {tries} times)") } else { String::new() };
         match self {
-            Failed::Barred(Barred::Address(denied)) => KubeError::Denied(denied),
-            Failed::Barred(Barred::Stranger(reason)) => {
-                // It may quote what stands in the certificate.
+            CallError::Barred(Barred::Address(denied)) => KubeError::Denied(denied),
+            CallError::Barred(Barred::Stranger(reason)) => {
+                // The text may quote the certificate.
                 KubeError::Untrusted { attempted: attempted.to_owned(), reason: KubeError::line(&reason) }
             }
-            Failed::Refused { mut status, .. } => {
+            CallError::Refused { mut status, .. } => {
                 status.message.push_str(&times);
                 KubeError::refused(attempted, &status)
             }
-            Failed::OverBudget(_) | Failed::TooLong(_) => KubeError::too_much(attempted, self.reason()),
+            CallError::OverBudget(_) | CallError::TooLong(_) => KubeError::too_much(attempted, self.reason()),
             other => KubeError::connection(attempted, other.reason() + &times),
         }
     }

@@ -1,5 +1,5 @@
-//! The calls that are made to an API server. What an answer says counts only when it is one to what was asked: nothing is
-//! gone because something in between said "not found".
+//! Calls to an API server. A response is believed only if it matches the request: no object counts as gone
+//! because a proxy said "not found".
 
 mod grant;
 mod lists;
@@ -14,45 +14,41 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 use tokio::time::{Instant, timeout};
 
-use super::answer::{Answer, Failed, attempt};
+use super::answer::{CallError, ServerAnswer, attempt};
 use super::budget::Budget;
 use super::error::KubeError;
 use super::inventory::namespace_key;
-use super::pulse::Pulse;
-use super::retry::{CALL_TIMEOUT, Nature, persist};
+use super::retry::{CALL_TIMEOUT, Repeatability, call_with_retries};
+use super::server_liveness::ServerLiveness;
 use super::tally;
 use super::untrusted;
-use super::watch::Written;
+use super::watch::OwnWrite;
 use crate::names::ObjectKey;
 use crate::parallel::locked;
 
-pub(super) use lists::Listed;
-pub(super) use writes::{Applied, ApplyError, Mode};
+pub(super) use lists::ListResult;
+pub(super) use writes::{ApplyAnswer, ApplyError, Mode};
 
-/// The name under which our fields are managed.
+/// Our field manager.
 pub(super) const MANAGER: &str = "streamfleet";
 
-/// How many kinds of one API version are known. Kubernetes' own have 40, and the largest of others some hundreds.
+/// The largest number of kinds that is read of one API version. Kubernetes' own have 40, the largest others
+/// some hundreds.
 const MAX_KINDS: usize = 2_000;
 
-/// Where the objects of a kind are: its name in URLs, and whether they are in namespaces.
+/// The plural name of a kind in URLs, and whether its objects are namespaced.
 type Served = (String, bool);
 
-/// An API server.
 pub(super) struct Api {
     client: Client,
-    pulse: Pulse,
-    /// How much of the cluster this process takes in.
+    pulse: ServerLiveness,
     budget: Arc<Budget>,
-    /// The kinds of each API version that was asked for, by name.
     served: Mutex<BTreeMap<String, BTreeMap<String, Served>>>,
-    /// What was written and a view has yet to see; none where there is no view.
-    written: Option<Mutex<Vec<Written>>>,
-    /// Whether Secrets may be read in all namespaces.
+    /// Our writes that the watches have yet to deliver. None without watches.
+    written: Option<Mutex<Vec<OwnWrite>>>,
     secrets_everywhere: OnceCell<bool>,
-    /// Who we are to the server.
     user: OnceCell<String>,
-    /// The namespaces in which giving ourselves rights for Secrets came to nothing, and when.
+    /// Namespaces in which granting ourselves access to Secrets failed, and when.
     unhelped: Mutex<BTreeMap<String, Instant>>,
 }
 
@@ -60,7 +56,7 @@ impl Api {
     pub(super) fn new(client: Client) -> Self {
         Self {
             client,
-            pulse: Pulse::default(),
+            pulse: ServerLiveness::default(),
             budget: Arc::default(),
             served: Mutex::default(),
             written: None,
@@ -70,46 +66,43 @@ impl Api {
         }
     }
 
-    /// One that remembers what it writes until somebody takes it.
+    /// An `Api` that remembers its writes until [`Self::take_written`].
     pub(super) fn remembering(client: Client) -> Self {
         Self { written: Some(Mutex::default()), ..Self::new(client) }
     }
 
-    /// How much of the cluster this process takes in.
     pub(super) fn budget(&self) -> &Arc<Budget> {
         &self.budget
     }
 
-    /// What was written since this was asked last.
-    pub(super) fn take_written(&self) -> Vec<Written> {
+    pub(super) fn take_written(&self) -> Vec<OwnWrite> {
         let written = self.written.as_ref().map(|it| locked(it));
         written.map(|mut written| std::mem::take(&mut *written)).unwrap_or_default()
     }
 
-    fn wrote(&self, written: Option<Written>) {
+    fn wrote(&self, written: Option<OwnWrite>) {
         if let (Some(all), Some(written)) = (&self.written, written) {
             locked(all).push(written);
         }
     }
 
-    /// The uid that stands for the whole Kubernetes cluster.
+    /// The UID of `kube-system`, which identifies the Kubernetes cluster.
     pub(super) async fn cluster(&self) -> Result<String, KubeError> {
-        let answer = self.send(Nature::Repeatable, kube_system()?).await;
-        answer.map_err(|(failed, tries)| failed.told(KUBE_SYSTEM, tries)).and_then(whose)
+        let answer = self.send(Repeatability::Repeatable, kube_system()?).await;
+        answer.map_err(|(failed, tries)| failed.into_kube_error(KUBE_SYSTEM, tries)).and_then(kube_system_uid)
     }
 
-    /// The same, asked once, by who asks again and again until there is an answer: even of a server that is left alone for a
-    /// while because it was away.
+    /// Like [`Self::cluster`], in one try and even while the server counts as silent. The caller repeats it
+    /// until there is an answer.
     pub(super) async fn probe(&self) -> Result<String, KubeError> {
         let answer = timeout(CALL_TIMEOUT, attempt(&self.client, &self.budget, kube_system()?)).await;
         let answer = answer
-            .unwrap_or(Err(Failed::Overdue(CALL_TIMEOUT)))
-            .map_err(|failed| failed.told(KUBE_SYSTEM, 1))?;
+            .unwrap_or(Err(CallError::Overdue(CALL_TIMEOUT)))
+            .map_err(|failed| failed.into_kube_error(KUBE_SYSTEM, 1))?;
         self.pulse.answered(Instant::now());
-        whose(answer)
+        kube_system_uid(answer)
     }
 
-    /// Comes back when the server falls silent, with how that shows.
     pub(super) async fn falls_silent(&self) -> KubeError {
         loop {
             self.pulse.falls_silent.notified().await;
@@ -119,15 +112,14 @@ impl Api {
         }
     }
 
-    /// An object; none where it, or its kind, is not there.
+    /// Reads an object. None when the object or its kind doesn't exist.
     pub(super) async fn get(&self, key: &ObjectKey) -> Result<Option<Value>, KubeError> {
         let Some(path) = self.path(key).await? else { return Ok(None) };
         let attempted = format!("read {key}");
         let found = found(self.call(&attempted, Method::GET, &path, None, &Value::Null).await)?;
-        found.map(|object| of(&attempted, key, object)).transpose()
+        found.map(|object| checked_object(&attempted, key, object)).transpose()
     }
 
-    /// Whether the server knows a kind.
     pub(super) async fn is_served(&self, api_version: &str, kind: &str) -> Result<bool, KubeError> {
         Ok(self.served(api_version, kind).await?.is_some())
     }
@@ -140,7 +132,7 @@ impl Api {
         Ok(Some(format!("{}/{}", collection(&key.api_version, &plural, namespace), encoded(&key.name))))
     }
 
-    /// Where the objects of a kind are; none where the server doesn't know it, which is asked again each time.
+    /// Looks a kind up in the cache, then on the server. An unknown kind is not cached.
     async fn served(&self, api_version: &str, kind: &str) -> Result<Option<Served>, KubeError> {
         let known = |kinds: &BTreeMap<String, Served>| kinds.get(kind).cloned();
         let cached = self.lock().get(api_version).and_then(known);
@@ -153,37 +145,37 @@ impl Api {
         Ok(served)
     }
 
-    /// The kinds of a version of an API; none where the server doesn't have it.
+    /// The kinds of an API version. None when the server doesn't have the version.
     pub(super) async fn kinds(
         &self,
         api_version: &str,
     ) -> Result<Option<BTreeMap<String, Served>>, KubeError> {
         let attempted = format!("read which kinds there are in {api_version}");
         let request = request(&attempted, Method::GET, &root(api_version), None, &Value::Null)?;
-        let list = match self.send(Nature::Repeatable, request).await {
-            Ok(Answer { value: list, .. })
+        let list = match self.send(Repeatability::Repeatable, request).await {
+            Ok(ServerAnswer { value: list, .. })
                 if list["kind"] == "APIResourceList" && list["groupVersion"] == api_version =>
             {
                 list
             }
-            Ok(_) => return Err(unasked(&attempted)),
+            Ok(_) => return Err(unexpected_response(&attempted)),
             Err((failed, _))
                 if failed.is_not_found() && !self.lists_version(&attempted, api_version).await? =>
             {
                 return Ok(None);
             }
-            Err((failed, tries)) => return Err(failed.told(&attempted, tries)),
+            Err((failed, tries)) => return Err(failed.into_kube_error(&attempted, tries)),
         };
-        // Without the field nothing is said of any kind.
-        let resources = list["resources"].as_array().ok_or_else(|| unasked(&attempted))?;
-        // Objects of a kind that were left out would count as gone.
+        // A missing field says nothing about any kind.
+        let resources = list["resources"].as_array().ok_or_else(|| unexpected_response(&attempted))?;
+        // Truncating is no option: objects of an omitted kind would count as gone.
         if resources.len() > MAX_KINDS {
             let reason = format!("{api_version} has more than {MAX_KINDS} kinds");
             return Err(KubeError::too_much(&attempted, reason));
         }
         let kinds = resources.iter().filter_map(|resource| {
             let text = |field: &str| resource.get(field).and_then(Value::as_str);
-            // `pods/log` and the like are parts of others.
+            // `pods/log` and the like are subresources.
             let plural = text("name").filter(|name| !name.contains('/'))?;
             let namespaced = resource.get("namespaced").and_then(Value::as_bool)?;
             Some((text("kind")?.to_owned(), (encoded(plural), namespaced)))
@@ -191,21 +183,22 @@ impl Api {
         Ok(Some(kinds.collect()))
     }
 
-    /// Whether the server itself says that there is a version of an API. A kind isn't gone because its URL isn't found.
+    /// Whether the server's list of API groups has this version. A 404 alone doesn't prove that a kind is
+    /// gone.
     async fn lists_version(&self, attempted: &str, api_version: &str) -> Result<bool, KubeError> {
         let groups = self.call(attempted, Method::GET, "/apis", None, &Value::Null).await?;
         let listed = groups["groups"].as_array().filter(|_| groups["kind"] == "APIGroupList");
-        let groups = listed.ok_or_else(|| unasked(attempted))?.iter();
+        let groups = listed.ok_or_else(|| unexpected_response(attempted))?.iter();
         let mut versions = groups.flat_map(|group| group["versions"].as_array().into_iter().flatten());
         Ok(api_version == "v1" || versions.any(|version| version["groupVersion"] == api_version))
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, BTreeMap<String, Served>>> {
-        // It is a cache of whole values, so that whoever panicked left nothing half done.
+        // The cache only ever has whole values, so a panic can't have left it inconsistent.
         locked(&self.served)
     }
 
-    /// Makes a request that may be made twice, and gives the answer. `attempted` says what for.
+    /// Makes a repeatable call. `attempted` describes it in errors.
     pub(super) async fn call(
         &self,
         attempted: &str,
@@ -215,30 +208,34 @@ impl Api {
         body: &Value,
     ) -> Result<Value, KubeError> {
         let request = request(attempted, method, path, content, body)?;
-        let answer = self.send(Nature::Repeatable, request).await;
-        answer.map(|answer| answer.value).map_err(|(failed, tries)| failed.told(attempted, tries))
+        let answer = self.send(Repeatability::Repeatable, request).await;
+        answer.map(|answer| answer.value).map_err(|(failed, tries)| failed.into_kube_error(attempted, tries))
     }
 
-    /// Sends a request, as often as it takes and is worth it. Says how often it was.
-    async fn send(&self, nature: Nature, request: Request<Vec<u8>>) -> Result<Answer, (Failed, u32)> {
+    /// Sends a request with retries. An error comes with the number of tries.
+    async fn send(
+        &self,
+        nature: Repeatability,
+        request: Request<Vec<u8>>,
+    ) -> Result<ServerAnswer, (CallError, u32)> {
         self.send_by(nature, request.uri().path(), || attempt(&self.client, &self.budget, request.clone()))
             .await
     }
 
-    /// The same for any way to read the answer.
-    async fn send_by<T, C: Future<Output = Result<T, Failed>>>(
+    /// Like [`Self::send`], for any way to read the response.
+    async fn send_by<T, C: Future<Output = Result<T, CallError>>>(
         &self,
-        nature: Nature,
+        nature: Repeatability,
         path: &str,
         attempt: impl Fn() -> C,
-    ) -> Result<T, (Failed, u32)> {
+    ) -> Result<T, (CallError, u32)> {
         let began = Instant::now();
         if let Some(reason) = self.pulse.silence(began) {
-            return Err((Failed::Resting(reason), 0));
+            return Err((CallError::Resting(reason), 0));
         }
         let mut answer = self.persistent(nature, &attempt).await;
         if let Err((failed, _)) = &answer
-            && Box::pin(self.grants(path, failed)).await
+            && Box::pin(self.grant_after_refusal(path, failed)).await
         {
             answer = self.once_granted(nature, path, &attempt).await;
         }
@@ -248,34 +245,33 @@ impl Api {
             }
             _ => self.pulse.answered(Instant::now()),
         }
-        // That a URL isn't served is said without a `Status`: a kind may be gone, or be somewhere else by now.
-        if let Err((Failed::Stray { code: 404, .. }, _)) = &answer {
+        // A URL that isn't served gives a 404 without a `Status`: the kind may have gone, or have moved to
+        // another version.
+        if let Err((CallError::Stray { code: 404, .. }, _)) = &answer {
             self.lock().clear();
         }
         answer
     }
 
-    async fn persistent<T, C: Future<Output = Result<T, Failed>>>(
+    async fn persistent<T, C: Future<Output = Result<T, CallError>>>(
         &self,
-        nature: Nature,
+        nature: Repeatability,
         attempt: impl Fn() -> C,
-    ) -> Result<T, (Failed, u32)> {
-        let answer = persist(nature, attempt).await;
+    ) -> Result<T, (CallError, u32)> {
+        let answer = call_with_retries(nature, attempt).await;
         tally::count(&answer);
         answer
     }
 }
 
-/// How the question is told of by which a cluster is known.
 const KUBE_SYSTEM: &str = "read the namespace kube-system";
 
 fn kube_system() -> Result<Request<Vec<u8>>, KubeError> {
     request(KUBE_SYSTEM, Method::GET, "/api/v1/namespaces/kube-system", None, &Value::Null)
 }
 
-/// The uid in the answer to it.
-fn whose(answer: Answer) -> Result<String, KubeError> {
-    let namespace = of(KUBE_SYSTEM, &namespace_key("kube-system"), answer.value)?;
+fn kube_system_uid(answer: ServerAnswer) -> Result<String, KubeError> {
+    let namespace = checked_object(KUBE_SYSTEM, &namespace_key("kube-system"), answer.value)?;
     Ok(uid(&namespace).unwrap_or_default().to_owned())
 }
 
@@ -294,7 +290,8 @@ fn request(
     request.map_err(|error| KubeError::connection(attempted, error.to_string()))
 }
 
-/// The kind of which nothing but metadata is listed and watched: nobody has to have what many of them hold.
+/// The kind whose objects are listed and watched as metadata only, so that the process doesn't collect a
+/// cluster's secrets.
 const SECRET: &str = "Secret";
 
 fn metadata_alone(kind: &str, form: &str, request: &mut Request<Vec<u8>>) {
@@ -304,7 +301,6 @@ fn metadata_alone(kind: &str, form: &str, request: &mut Request<Vec<u8>>) {
     }
 }
 
-/// Not being there is no error.
 fn found(answer: Result<Value, KubeError>) -> Result<Option<Value>, KubeError> {
     match answer {
         Ok(object) => Ok(Some(object)),
@@ -313,17 +309,16 @@ fn found(answer: Result<Value, KubeError>) -> Result<Option<Value>, KubeError> {
     }
 }
 
-/// The object that was asked for, and not what something in between may have said.
-fn of(attempted: &str, key: &ObjectKey, object: Value) -> Result<Value, KubeError> {
+/// Returns an object if it is the requested one, and not a proxy's response.
+fn checked_object(attempted: &str, key: &ObjectKey, object: Value) -> Result<Value, KubeError> {
     let is_one = object["kind"] == key.kind.as_str()
         && object.pointer("/metadata/name").is_some_and(|name| name == key.name.as_str())
         && uid(&object).is_some_and(|uid| !uid.is_empty())
         && untrusted::is_named_properly(&key.kind, &object);
-    if is_one { Ok(object) } else { Err(unasked(attempted)) }
+    if is_one { Ok(object) } else { Err(unexpected_response(attempted)) }
 }
 
-/// An answer is one to something else.
-pub(super) fn unasked(attempted: &str) -> KubeError {
+pub(super) fn unexpected_response(attempted: &str) -> KubeError {
     KubeError::connection(attempted, "the answer is not to what was asked")
 }
 
@@ -339,7 +334,8 @@ fn collection(api_version: &str, plural: &str, namespace: Option<&str>) -> Strin
     format!("{}{namespace}/{plural}", root(api_version))
 }
 
-/// A part of a URL. What an inventory names may be anybody's, and must not lead to another path.
+/// Percent-encodes a path segment. A cluster's owner can write any name into the inventory, and it must not
+/// change the path.
 fn encoded(part: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_~".contains(&byte);
     let dotted = part.bytes().any(|byte| byte != b'.');
@@ -350,12 +346,10 @@ fn encoded(part: &str) -> String {
     part.bytes().map(encode).collect()
 }
 
-/// The server's mark of an object's or a list's version.
 pub(super) fn version(object: &Value) -> &str {
     object.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The server's own name for the very object.
 pub(super) fn uid(object: &Value) -> Option<&str> {
     object.pointer("/metadata/uid").and_then(Value::as_str)
 }

@@ -1,8 +1,8 @@
-//! How much of one fleet's Kubernetes cluster this process takes in. Whoever runs a fleet's API server decides what it sends,
-//! and must not cost other fleets their memory, nor more than a part of a processor.
+//! Limits on what this process reads and keeps of one fleet's Kubernetes cluster. A fleet's API server is
+//! under its owner's control. It must not cost other fleets their memory, or more than a part of a CPU.
 //!
-//! The largest fleet that specs allow has 1,000 clusters of 10,000 Kafka units together (`max_tenants`, `max_kafka_units`),
-//! which are up to 34,000 brokers and controllers. It stays below each of these limits.
+//! The largest fleet that specs allow has 1,000 clusters of 10,000 Kafka units together (`max_tenants`,
+//! `max_kafka_units`), which are up to 34,000 brokers and controllers. It stays below each of these limits.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,41 +14,44 @@ use tokio::time::{Instant, sleep};
 use super::retry;
 use crate::parallel::locked;
 
-/// How many objects one list may have. Kubernetes itself is made for 150,000 pods at most ("Considerations for large
+/// Objects per list. Kubernetes itself is designed for 150,000 pods at most ("Considerations for large
 /// clusters").
 const OBJECTS: usize = 150_000;
 
-/// How many pages one list may have: three times as many as that takes, since a server may give less than was asked for.
+/// Pages per list: three times what the objects need, because a server may return less than was requested.
 const PAGES: usize = 1_000;
 
-/// How many bytes one list may have. 35,000 pods of 14 KiB each take half of that.
+/// Bytes per list. 35,000 pods of 14 KiB each take half of that.
 const BYTES: usize = 1024 * 1024 * 1024;
 
-/// How long one list may take. An API server forgets what it listed after five minutes (`--etcd-compaction-interval`).
+/// The time limit of a list. An API server forgets what it listed after five minutes
+/// (`--etcd-compaction-interval`).
 const LASTS: Duration = Duration::from_secs(300);
 
-/// The same while a plan waits for it. Listing 35,000 pods takes 20 s.
+/// The time limit while a plan waits. Listing 35,000 pods takes 20 s.
 const LASTS_WHILE_PLANNING: Duration = Duration::from_secs(60);
 
-/// How much of one cluster may be kept, in bytes. Of the largest fleet it is about 160 MiB: 35,000 pods of 1.8 KiB and 33,000
-/// claims of 0.8 KiB, by the recordings, 30,000 objects of ours of 0.8 KiB, and what the inventory says of them, 1.5 KiB each.
+/// Bytes kept of one cluster. The largest fleet takes about 160 MiB: by the recordings 35,000 pods of 1.8 KiB
+/// and 33,000 claims of 0.8 KiB, 30,000 objects of ours of 0.8 KiB, and 1.5 KiB each for their inventory
+/// entries.
 const KEPT: usize = 192 * 1024 * 1024;
 
-/// How many bytes may come at once. More is read only as fast as [`RATE`] says. What the largest fleet has, about 1 GiB with
-/// all kinds, is read in a minute.
+/// Bytes that may be read in a burst; more is read at [`RATE`]. The largest fleet has about 1 GiB with all
+/// kinds, which takes a minute.
 const BURST: f64 = 256.0 * 1024.0 * 1024.0;
 
-/// How many bytes a second are read in the long run, which takes a tenth of a processor.
+/// Bytes per second in the long run, which takes a tenth of a CPU.
 const RATE: f64 = 16.0 * 1024.0 * 1024.0;
 
-/// What an event counts as at least, since each is also looked at: 1,000 a second in the long run. Kubernetes' own tests of
-/// scale change 100 pods a second, each some five times.
+/// The least that an event counts as, in bytes, because each also costs CPU time: 1,000 events per second in
+/// the long run. Kubernetes' own scale tests change 100 pods per second, each some five times.
 const EVENT: usize = 16 * 1024;
 
-/// What is kept of one cluster, and how much was read lately.
+/// The budget of one cluster: bytes kept, and a token bucket for reads.
 pub(super) struct Budget {
     kept: AtomicUsize,
-    /// How much may be read at once, and since when.
+    /// The bytes that may still be read in a burst, and when that was computed. Negative while reads are
+    /// delayed.
     reads: Mutex<(f64, Instant)>,
 }
 
@@ -58,12 +61,12 @@ impl Default for Budget {
     }
 }
 
-/// Why more is not taken in, as the end of a sentence.
+/// Which limit was exceeded, as the end of a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OverBudget(pub(super) String);
 
 impl Budget {
-    /// Waits until so many bytes more may be read.
+    /// Counts bytes that were read, and waits until the rate allows more.
     pub(super) async fn pace(&self, bytes: usize) {
         let wait = {
             let mut reads = locked(&self.reads);
@@ -78,13 +81,12 @@ impl Budget {
         }
     }
 
-    /// The same for an event.
     pub(super) async fn pace_event(&self, bytes: usize) {
         self.pace(bytes.max(EVENT)).await;
     }
 }
 
-/// What somebody keeps of a cluster. It counts until this is dropped.
+/// A share of the budget, returned on drop.
 pub(super) struct Charge {
     budget: Arc<Budget>,
     bytes: usize,
@@ -95,7 +97,7 @@ impl Charge {
         Charge { budget: Arc::clone(budget), bytes: 0 }
     }
 
-    /// Counts so many bytes more, where there is room for them.
+    /// Adds bytes, unless the budget would be exceeded.
     pub(super) fn add(&mut self, bytes: usize) -> Result<(), OverBudget> {
         let kept = self.budget.kept.fetch_add(bytes, Ordering::Relaxed);
         if kept + bytes > KEPT {
@@ -107,25 +109,21 @@ impl Charge {
         Ok(())
     }
 
-    /// Counts so many bytes, and no longer what was counted before.
     pub(super) fn set(&mut self, bytes: usize) -> Result<(), OverBudget> {
         self.sub(self.bytes.saturating_sub(bytes));
         self.add(bytes - self.bytes)
     }
 
-    /// Counts what another counted.
     pub(super) fn absorb(&mut self, mut other: Charge) {
         self.bytes += std::mem::take(&mut other.bytes);
     }
 
-    /// Counts so many bytes less.
     pub(super) fn sub(&mut self, bytes: usize) {
         let bytes = bytes.min(self.bytes);
         self.bytes -= bytes;
         self.budget.kept.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// The bytes that are counted.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -137,14 +135,12 @@ impl Drop for Charge {
     }
 }
 
-/// How far one list has come.
 pub(super) struct Listing {
     began: Instant,
     lasts: Duration,
     pages: usize,
     objects: usize,
     bytes: usize,
-    /// What was asked for as the next page.
     tokens: BTreeSet<String>,
 }
 
@@ -155,7 +151,6 @@ impl Listing {
         Listing { began, lasts, pages: 0, objects: 0, bytes: 0, tokens }
     }
 
-    /// Counts a page that was read.
     pub(super) fn page(&mut self, objects: usize, bytes: usize) -> Result<(), OverBudget> {
         self.pages += 1;
         self.objects += objects;
@@ -172,7 +167,6 @@ impl Listing {
         }
     }
 
-    /// Whether a page is one that wasn't asked for before.
     pub(super) fn is_next(&mut self, token: &str) -> bool {
         self.tokens.insert(token.to_owned())
     }

@@ -1,4 +1,4 @@
-//! Definitions of custom resources: nothing of their kind can be made before they are served.
+//! Waiting for custom resource definitions, whose objects can't be created before the kind is served.
 
 use std::time::Duration;
 
@@ -9,14 +9,13 @@ use super::KubeError;
 use super::api::Api;
 use crate::names::ObjectKey;
 
-/// How long it may take until a definition is served. A server alone takes well below a second; several that have to agree
-/// take five.
+/// How long it may take until a definition is served. A single server needs well below a second; several that
+/// must agree need five seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How often it is looked.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// Waits until the kind of a definition that was applied is served in each of its versions. Other objects are ready at once.
+/// Waits until every served version of an applied definition has its kind. Returns at once for other objects.
 pub(super) async fn wait_until_served(api: &Api, key: &ObjectKey, applied: &Value) -> Result<(), KubeError> {
     if key.kind != "CustomResourceDefinition" {
         return Ok(());
@@ -25,7 +24,7 @@ pub(super) async fn wait_until_served(api: &Api, key: &ObjectKey, applied: &Valu
     let kind = applied.pointer("/spec/names/kind").and_then(Value::as_str).unwrap_or_default();
     for api_version in versions(applied) {
         loop {
-            // A version is named before it can be asked for, which is no answer either.
+            // A version is listed before it can be queried, so an error here is not final.
             let kinds = api.kinds(&api_version).await;
             if matches!(&kinds, Ok(Some(kinds)) if kinds.contains_key(kind)) {
                 break;
@@ -43,7 +42,6 @@ pub(super) async fn wait_until_served(api: &Api, key: &ObjectKey, applied: &Valu
     Ok(())
 }
 
-/// The versions of a definition that are served, as objects name them.
 fn versions(definition: &Value) -> Vec<String> {
     let group = definition.pointer("/spec/group").and_then(Value::as_str).unwrap_or_default();
     let versions = definition.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();

@@ -1,4 +1,4 @@
-//! Asks the server what it would say to a plan's steps, without anything being stored.
+//! Dry runs: asks the server to check a plan's steps without storing anything.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,16 +8,15 @@ use futures_util::stream::{self, StreamExt as _};
 use serde_json::Value;
 
 use super::api::Api;
-use super::write::{self, Applied};
+use super::write::{self, ApplyOutcome};
 use super::{KubeError, KubernetesTarget};
 use crate::names::{Digest, ObjectKey};
 use crate::plan::{DryRun, DryRuns, UNASKED};
 
-/// How many questions are under way at a time.
 const AT_ONCE: usize = 16;
 
-/// The kinds that hold no data and that nothing else is lost with, so that an object of them may be deleted to be made
-/// anew where it can't be changed. Never among them: what disks, topics or other objects go with.
+/// Kinds without data, on which nothing else depends. Their objects may be deleted and recreated when an
+/// immutable field has to change. Never add a kind that disks, topics or other objects are deleted with.
 const RECREATED: [&str; 13] = [
     "ClusterRole",
     "ClusterRoleBinding",
@@ -34,22 +33,19 @@ const RECREATED: [&str; 13] = [
     "ServiceAccount",
 ];
 
-/// A step to ask about.
-pub struct Trial {
-    /// The object.
+pub struct DryRunStep {
     pub key: ObjectKey,
-    /// The very object that was seen; none where none was.
     pub uid: Option<String>,
-    /// The digest of its manifest, with secrets as references.
+    /// The digest of the manifest, with secrets as references.
     pub applied: Digest,
-    /// The manifest with the secrets' bytes in it.
+    /// The manifest with the secrets' bytes filled in.
     pub filled: Value,
 }
 
 impl KubernetesTarget {
-    /// What the server says of steps. What it says nothing of, it takes as it is. Where one of a kind can't be asked about, the
-    /// others of it aren't, so that a webhook that hangs holds a plan up once.
-    pub async fn dry_run(&self, trials: Vec<Trial>) -> DryRuns {
+    /// Returns the server's verdict on each step. After one step of a kind gets no answer, the other steps of
+    /// the kind are not checked, so that a hanging webhook delays a plan only once.
+    pub async fn dry_run(&self, trials: Vec<DryRunStep>) -> DryRuns {
         let Ok(api) = self.api().await else { return DryRuns::new() };
         let unanswered = RefCell::new(BTreeMap::new());
         let asked = trials.into_iter().map(async |trial| {
@@ -72,14 +68,14 @@ impl KubernetesTarget {
         self.while_planning(stream::iter(asked).buffer_unordered(AT_ONCE).collect()).await
     }
 
-    /// The kinds, of these, that the server doesn't have, each with what is to be done.
+    /// Returns the kinds that the server doesn't have, with a hint for each.
     pub async fn missing_kinds<'k>(
         &self,
         kinds: &BTreeSet<(&'k str, &'k str)>,
     ) -> BTreeMap<(&'k str, &'k str), DryRun> {
         let Ok(api) = self.api().await else { return BTreeMap::new() };
         let missing = kinds.iter().map(async |&(api_version, kind)| {
-            // Where that can't be told, applying tells.
+            // An unknown result is not reported here; applying will fail.
             let missing = matches!(api.is_served(api_version, kind).await, Ok(false));
             missing.then(|| {
                 let (kind, api_version) = (kind.to_owned(), api_version.to_owned());
@@ -91,14 +87,14 @@ impl KubernetesTarget {
     }
 }
 
-/// What the server says of a step; otherwise why it says nothing.
-async fn ask(api: &Api, trial: Trial) -> Result<DryRun, KubeError> {
-    let Trial { key, uid, applied, filled } = trial;
+async fn ask(api: &Api, trial: DryRunStep) -> Result<DryRun, KubeError> {
+    let DryRunStep { key, uid, applied, filled } = trial;
     let body = write::body(filled.clone(), &applied, uid.as_deref());
     match write::apply(api, &key, body, true).await {
-        Ok(Applied { overwritten, left, .. }) => Ok(DryRun::Accepted { overwritten, left }),
+        Ok(ApplyOutcome { overwritten, left, .. }) => Ok(DryRun::Accepted { overwritten, left }),
         Err(error @ KubeError::Immutable { .. }) if RECREATED.contains(&key.kind.as_str()) => {
-            // Only where the server would take it anew: it must not be gone for nothing.
+            // Recreate only if the server would accept the new object; otherwise the old one would be lost
+            // for nothing.
             match api.would_create(&key, &write::body(filled, &applied, None)).await {
                 Ok(()) => Ok(DryRun::Immutable),
                 Err(failed) if !is_decided(&failed) => Err(failed),
@@ -110,10 +106,10 @@ async fn ask(api: &Api, trial: Trial) -> Result<DryRun, KubeError> {
     }
 }
 
-/// Whether an error is the server's word on the object, and would be so again.
+/// Whether an error is the server's final verdict on the object.
 fn is_decided(error: &KubeError) -> bool {
     match error {
-        // A webhook that can't be asked beforehand says nothing of the object.
+        // A webhook that doesn't support dry runs says nothing about the object.
         KubeError::Refused { reason, .. } if reason.contains("does not support dry run") => false,
         KubeError::Refused { code: 400 | 403 | 405 | 413 | 415 | 422, .. } => true,
         KubeError::Immutable { .. } | KubeError::NotServed { .. } | KubeError::Managed { .. } => true,
@@ -121,7 +117,6 @@ fn is_decided(error: &KubeError) -> bool {
     }
 }
 
-/// Whether an error came only after more than one try, or after a long time.
 fn is_awaited(error: &KubeError) -> bool {
     matches!(error, KubeError::Connection { .. } | KubeError::Refused { code: 429 | 500.., .. })
 }

@@ -1,181 +1,85 @@
-//! What can go wrong on a Kubernetes cluster, and what a person does about it.
+//! Errors of Kubernetes clusters, with hints for a person.
 
 use kube::core::Status;
 
 use super::access::Denied;
 use crate::names::{ObjectKey, one_line};
 
-/// The longest text of a server's that is passed on, in characters.
+/// The longest text of a server that is passed on, in characters.
 const MAX_TEXT: usize = 400;
 
-/// Why a Kubernetes cluster could not be read or written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KubeError {
-    /// There is no kubeconfig that could be used.
     #[error("cannot use the fleet's `kubeconfig`: {reason}")]
-    NoAccess {
-        /// Why, as the end of a sentence.
-        reason: String,
-        /// Whether a spec describes the fleet; none does where its file was removed.
-        described: bool,
-    },
-    /// The kubeconfig leads where it may not.
+    NoAccess { reason: String, described: bool },
+    /// The kubeconfig leads to an address that is not allowed.
     #[error("cannot connect to the `server` of the fleet's `kubeconfig`: {0}")]
     Denied(Denied),
-    /// Who answers isn't who the kubeconfig trusts.
     #[error("cannot {attempted}: the server is not the one that the fleet's `kubeconfig` trusts: {reason}")]
-    Untrusted {
-        /// What was attempted.
-        attempted: String,
-        /// What is wrong with its certificate.
-        reason: String,
-    },
-    /// No answer came, or none that makes sense.
+    Untrusted { attempted: String, reason: String },
     #[error("cannot {attempted}: {reason}")]
-    Connection {
-        /// What was attempted.
-        attempted: String,
-        /// Why it failed.
-        reason: String,
-    },
-    /// The server sends more than a fleet may have.
+    Connection { attempted: String, reason: String },
+    /// The server sends more than the budget of a fleet.
     #[error("cannot {attempted}: the server sends more than the largest fleet has: {reason}")]
-    TooMuch {
-        /// What was attempted.
-        attempted: String,
-        /// What is too much.
-        reason: String,
-    },
-    /// The server refused.
+    TooMuch { attempted: String, reason: String },
     #[error("cannot {attempted}: the server refused it with {code} {reason}")]
-    Refused {
-        /// What was attempted.
-        attempted: String,
-        /// The HTTP status.
-        code: u16,
-        /// The server's words.
-        reason: String,
-    },
-    /// A field that never changes would have to.
+    Refused { attempted: String, code: u16, reason: String },
     #[error("cannot apply {object}: some of its fields never change: {reason}")]
-    Immutable {
-        /// The object.
-        object: Box<ObjectKey>,
-        /// The server's words.
-        reason: String,
-    },
-    /// A controller of somebody else's manages fields of an object.
+    Immutable { object: Box<ObjectKey>, reason: String },
     #[error("cannot apply {object}: {managers}")]
     Managed {
-        /// The object.
         object: Box<ObjectKey>,
-        /// Who manages what.
+        /// Which manager has which fields, as a clause.
         managers: String,
     },
-    /// Something that isn't ours is in the way.
     #[error("cannot write {object}: something that streamfleet did not make is there")]
-    Foreign {
-        /// The object.
-        object: ObjectKey,
-    },
-    /// A running process has not listed everything yet.
+    Foreign { object: ObjectKey },
+    /// The watches haven't listed everything yet.
     #[error("cannot say what is on the Kubernetes cluster: it is still being listed")]
     NotListed,
-    /// An object isn't the one that was planned for.
     #[error("cannot {attempted} {object}: another object of this name is there than when the plan was made")]
-    Changed {
-        /// What was attempted, as a verb.
-        attempted: &'static str,
-        /// The object.
-        object: ObjectKey,
-    },
-    /// The server doesn't know a kind.
+    Changed { attempted: &'static str, object: ObjectKey },
     #[error("cannot write {object}: the server has no kind {} in {}", object.kind, object.api_version)]
-    NotServed {
-        /// The object.
-        object: ObjectKey,
-    },
-    /// The server doesn't know a kind of which objects are to be made.
+    NotServed { object: ObjectKey },
     #[error("cannot make any {kind}: the server has no such kind in {api_version}")]
-    KindNotServed {
-        /// The kind.
-        kind: String,
-        /// The group and version that it should be in.
-        api_version: String,
-    },
-    /// An object that is being deleted stays.
+    KindNotServed { kind: String, api_version: String },
+    /// A finalizer or dependent keeps an object that is being deleted.
     #[error("cannot see the end of {object}: it is being deleted and {holder}")]
     Held {
-        /// The object.
         object: Box<ObjectKey>,
-        /// What keeps it, as a clause.
+        /// The cause, as a clause.
         holder: String,
     },
-    /// A cluster that is gone still has a pod.
     #[error("cannot delete {object}: the pod {pod} of its cluster still runs")]
-    StillRuns {
-        /// The object.
-        object: Box<ObjectKey>,
-        /// One of the pods.
-        pod: String,
-    },
-    /// A namespace with disks in it.
+    StillRuns { object: Box<ObjectKey>, pod: String },
     #[error("cannot delete Namespace {namespace}: the PersistentVolumeClaim {claim} is in it")]
-    HasClaims {
-        /// The namespace.
-        namespace: String,
-        /// One of the claims.
-        claim: String,
-    },
-    /// A step that nothing was written down for.
+    HasClaims { namespace: String, claim: String },
     #[error("cannot write {object}: its intent was not written down first")]
-    NotIntended {
-        /// The object.
-        object: ObjectKey,
-    },
-    /// The cluster's own memory can't be read.
+    NotIntended { object: ObjectKey },
     #[error("cannot read the inventory, ConfigMap {name}: it is damaged ({reason})")]
-    Damaged {
-        /// The ConfigMap.
-        name: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// The cluster's own memory was written by a newer version of this software.
+    Damaged { name: String, reason: String },
     #[error(
         "cannot read the inventory, ConfigMap {name}: a newer version of streamfleet wrote it (version {found}, this one reads up to {known})"
     )]
     Newer {
-        /// The ConfigMap.
         name: String,
-        /// Its version.
         found: u32,
-        /// The newest version that this software reads.
+        /// The newest version that this build reads.
         known: u32,
     },
-    /// The Kubernetes cluster is another fleet's.
     #[error("cannot use the Kubernetes cluster: {whose} is on it")]
-    AnotherFleet {
-        /// Who has it: `fleet acme/eu`.
-        whose: String,
-    },
-    /// The Kubernetes cluster is another installation's.
+    AnotherFleet { whose: String },
     #[error("cannot use the Kubernetes cluster: another installation of streamfleet writes to it")]
     AnotherInstallation,
     /// The kubeconfig leads to another cluster than before.
     #[error(
         "cannot use the Kubernetes cluster: it is another one than the fleet was made on (its `kube-system` has the uid {found} and not {bound})"
     )]
-    AnotherCluster {
-        /// The cluster that the fleet is bound to.
-        bound: String,
-        /// The cluster that answers.
-        found: String,
-    },
+    AnotherCluster { bound: String, found: String },
 }
 
 impl KubeError {
-    /// Whether the cluster may not be used at all, so that trying again won't help.
+    /// Whether the cluster must not be used at all, so that retrying won't help.
     pub fn is_final(&self) -> bool {
         matches!(
             self,
@@ -188,8 +92,8 @@ impl KubeError {
         )
     }
 
-    /// Whether what was there may be gone for good: nothing answers, another cluster does, or nobody knows the way any more.
-    /// Who answers and refuses is there.
+    /// Whether the cluster may be lost for good: no answer, another cluster, or no kubeconfig any more. A
+    /// server that refuses exists.
     pub fn may_be_lost(&self) -> bool {
         matches!(
             self,
@@ -199,13 +103,12 @@ impl KubeError {
         )
     }
 
-    /// Whether it tells how an address was not reached, or who else answers there: whoever may have it try any address
-    /// could search a network by that.
+    /// Whether the error describes a failed connection or an untrusted server. Such details would let a
+    /// tenant scan our network with kubeconfigs.
     pub fn is_unreached(&self) -> bool {
         matches!(self, KubeError::Connection { .. } | KubeError::Untrusted { .. })
     }
 
-    /// What to do next.
     pub fn hint(&self) -> &'static str {
         match self {
             KubeError::NoAccess { described: true, .. } => {
@@ -287,7 +190,6 @@ impl KubeError {
         KubeError::Refused { attempted: attempted.to_owned(), code: status.code, reason }
     }
 
-    /// Why it failed, without what was attempted.
     pub(super) fn words(&self) -> String {
         match self {
             KubeError::Refused { code, reason, .. } => format!("{code} {reason}"),
@@ -307,18 +209,17 @@ impl KubeError {
         KubeError::TooMuch { attempted: attempted.to_owned(), reason }
     }
 
-    /// A server's words as they are passed on.
+    /// A server's text in a form that is safe to pass on.
     pub(super) fn line(words: &str) -> String {
         text(words)
     }
 
-    /// Whether the server refused for this reason.
     pub(super) fn is_code(&self, expected: u16) -> bool {
         matches!(self, KubeError::Refused { code, .. } if *code == expected)
     }
 }
 
-/// How servers say that a field never changes. There is no code for it.
+/// Messages by which servers say that a field is immutable. There is no code for it.
 const IMMUTABLE: [&str; 6] = [
     "field is immutable",
     "may not change",
@@ -328,7 +229,7 @@ const IMMUTABLE: [&str; 6] = [
     "updates to statefulset spec",
 ];
 
-/// Whether nothing but fields that never change keeps the server from taking an object.
+/// Whether immutable fields are the only reason for a refusal.
 pub(super) fn is_immutable(status: &Status) -> bool {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     let says_so = |message: &str| IMMUTABLE.iter().any(|words| message.contains(words));
@@ -345,7 +246,7 @@ fn words(status: &Status) -> String {
     }
 }
 
-/// A server's text on one line and of bounded length: it may be anybody's.
+/// Puts a server's text on one line of bounded length. The text is untrusted.
 fn text(text: &str) -> String {
     one_line(text, MAX_TEXT).into_owned()
 }

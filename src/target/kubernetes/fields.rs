@@ -1,6 +1,6 @@
-//! Whose fields are whose. The server keeps for each manager which fields it set, and takes a field away from one manager
-//! when another gives it a different value: as long as all of our fields are still ours, they have the values that we gave
-//! them, those of Secrets too, without anybody looking at a value.
+//! Ownership of fields. The server records which manager set each field, and removes a field from one manager
+//! when another changes its value. While all of our fields are still ours, they have the values that we
+//! applied. Nothing has to compare values, which also works for Secrets.
 
 use serde_json::{Map, Value};
 
@@ -9,25 +9,25 @@ use super::untrusted::{self, Weigh as _};
 use crate::names::{Digest, Json, ObjectKey};
 use crate::target::mask::redact;
 
-/// The annotation with the digest of the manifest that was applied. It tells after a crash whether it was.
+/// The annotation with the digest of the applied manifest. After a crash it tells whether the apply took
+/// effect.
 pub(super) const APPLIED: &str = "streamfleet.io/applied";
 
-/// The names that people's tools have as managers: what comes before the `/` of what they call themselves to the server. What
-/// they change on an owned field is undone; all others are taken for controllers, which would change it back. Lens sends its
-/// changes as `node-fetch`, and what people do in a browser (Rancher, the consoles of OpenShift and of clouds) is `Mozilla`.
+/// Manager names of interactive tools: the part of the user agent before the `/`. Their changes to our fields
+/// are undone. All other managers count as controllers, which would change the field back. Lens sends changes
+/// as `node-fetch`, and web consoles (Rancher, OpenShift, clouds) as `Mozilla`.
 const PEOPLE: [&str; 9] =
     ["kubectl", "oc", "k9s", "Lens", "OpenLens", "node-fetch", "Headlamp", "headlamp", "Mozilla"];
 
-/// Whether a manager of fields is a tool by which people change things.
 pub(super) fn is_people(manager: &str) -> bool {
-    // Whoever uses our own name for an ordinary update is no controller either.
-    // kubectl adds what it does: `kubectl-edit`, `kubectl-client-side-apply`.
+    // An ordinary update under our own name doesn't come from a controller either. kubectl appends its
+    // command: `kubectl-edit`, `kubectl-client-side-apply`.
     manager == MANAGER || PEOPLE.contains(&manager) || manager.starts_with("kubectl-")
 }
 
 fn managed(object: &Value) -> impl Iterator<Item = &Value> {
     let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array);
-    // Status and scale are no matter of ours.
+    // Entries of subresources (status, scale) don't concern us.
     entries.into_iter().flatten().filter(|entry| entry.get("subresource").is_none())
 }
 
@@ -39,45 +39,45 @@ fn is_ours(entry: &Value) -> bool {
     text(entry, "manager") == MANAGER && text(entry, "operation") == "Apply"
 }
 
-/// The digest of the set of our fields; none where we have none.
 pub(super) fn digest(object: &Value) -> Option<Digest> {
     managed(object).find(|entry| is_ours(entry))?.get("fieldsV1").map(Digest::of_json)
 }
 
-/// The digest of which fields everybody else manages. When they changed them last doesn't count.
+/// The digest of the fields that others manage, without the times of their changes.
 pub(super) fn others(object: &Value) -> Digest {
     let others = managed(object).filter(|entry| !is_ours(entry));
     Digest::of_json(&others.map(|it| serde_json::json!([text(it, "manager"), it.get("fieldsV1")])).collect())
 }
 
-/// The digest of the manifest that we applied last, by the object's own word; none where that isn't ours any more.
+/// The digest of the manifest that we applied last, from the object's annotation. None when the annotation
+/// isn't ours any more.
 pub(super) fn applied(object: &Value) -> Option<Digest> {
     let ours = managed(object).find(|entry| is_ours(entry))?;
     ours.get("fieldsV1")?.get("f:metadata")?.get("f:annotations")?.get(format!("f:{APPLIED}"))?;
     serde_json::from_value(object.pointer("/metadata/annotations")?.get(APPLIED)?.clone()).ok()
 }
 
-/// Whether it was us who made an object: our fields are as old as it is. The server tells both times in whole seconds, so
-/// that what others made in the very second in which we applied it is not told from ours by that alone.
+/// Whether we created an object: our fields are as old as it is. The server records both times in whole
+/// seconds, so this can't exclude that another client created it in the second of our apply.
 pub(super) fn is_made_by_us(object: &Value) -> bool {
     let ours = managed(object).find(|entry| is_ours(entry)).map(|entry| text(entry, "time"));
     let made = object.pointer("/metadata/creationTimestamp").and_then(Value::as_str);
     ours.is_some_and(|ours| made.is_some_and(|made| ours <= made))
 }
 
-/// Who changed the object last beside us; none where nobody is known to have.
+/// The manager that changed the object last, beside us. None when there is no other.
 pub(super) fn changed_by(object: &Value) -> Option<String> {
     let others = managed(object).filter(|entry| !is_ours(entry));
     let last = others.max_by_key(|entry| (text(entry, "time"), is_people(text(entry, "manager"))))?;
     Some(text(last, "manager").to_owned()).filter(|manager| !manager.is_empty())
 }
 
-/// How much of what somebody else wrote a plan shows of one object or field, as it takes in memory. That is about 100 KiB of
-/// text.
+/// How much of an object or field that others wrote is shown in a plan, in bytes of memory. That is about 100
+/// KiB of text.
 const LONGEST_SHOWN: usize = 1024 * 1024;
 
-/// An object as plans have it: only what is ours or should be, and of secrets a trace. `desired` is none for an object that
-/// should not be there, which is told whole.
+/// An object as a plan shows it: only the fields that we desire, with secrets redacted. Without `desired`,
+/// the whole object.
 pub(super) fn shown(key: &ObjectKey, live: &Value, desired: Option<&Value>) -> Json {
     let mut object = match desired {
         Some(desired) => only(live, desired),
@@ -93,7 +93,7 @@ pub(super) fn shown(key: &ObjectKey, live: &Value, desired: Option<&Value>) -> J
         Value::Object(mut object) => {
             object.remove("status");
             let kind = |name: &str| Value::from(name);
-            // Objects in a list don't say what they are.
+            // The objects of a list don't include their kind.
             object.entry("kind").or_insert_with(|| kind(&key.kind));
             object.entry("apiVersion").or_insert_with(|| kind(&key.api_version));
             Value::Object(if key.kind == "Secret" { redact(object) } else { object }).into()
@@ -102,7 +102,6 @@ pub(super) fn shown(key: &ObjectKey, live: &Value, desired: Option<&Value>) -> J
     }
 }
 
-/// An object without the book-keeping of its fields.
 pub(super) fn trimmed(mut object: Value) -> Value {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");
@@ -110,7 +109,7 @@ pub(super) fn trimmed(mut object: Value) -> Value {
     object
 }
 
-/// What of a value stands where something stands in another one, too.
+/// The part of `live` that has a counterpart in `desired`.
 fn only(live: &Value, desired: &Value) -> Value {
     match (live, desired) {
         (Value::Object(live), Value::Object(desired)) => {
@@ -126,7 +125,7 @@ fn only(live: &Value, desired: &Value) -> Value {
     }
 }
 
-/// What stands where something else was wanted, as it is told to people.
+/// A value that differs from what is desired, made safe to show.
 fn told(live: &Value) -> Value {
     let weight = live.weight();
     if weight > LONGEST_SHOWN {

@@ -1,6 +1,7 @@
-//! Looks at everything by which clusters are judged: all objects of a few kinds, each kind with one call for the whole fleet.
+//! Collects what the health of clusters is judged by: all objects of a few kinds, with one call per kind for
+//! the whole fleet.
 //!
-//! Where the objects come from is the caller's affair: calls to the server, or, in a process that runs on, what a watch tells.
+//! The caller decides where the objects come from: calls to the server, or the watches of the daemon.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,25 +9,22 @@ use futures_util::future::try_join_all;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::watch::signs;
+use super::watch::health_fields;
 use super::{KubeError, KubernetesTarget};
 use crate::catalog::Condition;
-use crate::health::Unserved;
-use crate::health::view::Operator;
-use crate::health::{FleetSeen, Seen, Wanted};
+use crate::health::GatewayWithoutAddress;
+use crate::health::view::OperatorState;
+use crate::health::{AppliedCluster, ClusterObservation, FleetObservation};
 use crate::names::{Json, ResourceKey};
 use crate::plan::UNREACHED;
 
-/// A kind of which all objects are asked for.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Kind {
-    /// Its group and version.
+pub(super) struct WatchedKind {
     pub api_version: &'static str,
-    /// Its name.
     pub kind: &'static str,
-    /// Its name in roles.
+    /// The plural name with the group, as in roles.
     pub resource: &'static str,
-    /// Which of them, as a query; empty for all.
+    /// The selector, as a part of the URL's query. Empty for all objects.
     pub selector: &'static str,
 }
 
@@ -35,60 +33,60 @@ const fn kind(
     kind: &'static str,
     resource: &'static str,
     selector: &'static str,
-) -> Kind {
-    Kind { api_version, kind, resource, selector }
+) -> WatchedKind {
+    WatchedKind { api_version, kind, resource, selector }
 }
 
-/// Strimzi's label on everything that is of one of its clusters.
+/// Strimzi's label on everything that belongs to one of its clusters.
 const OF_A_CLUSTER: &str = "labelSelector=strimzi.io%2Fcluster";
 
 const STRIMZI: &str = "kafka.strimzi.io/v1";
 
-/// Without these two nothing can be judged.
-const KAFKA: Kind = kind(STRIMZI, "Kafka", "kafkas.kafka.strimzi.io", "");
-const NODE_POOL: Kind = kind(STRIMZI, "KafkaNodePool", "kafkanodepools.kafka.strimzi.io", OF_A_CLUSTER);
-/// Of these two, one is enough.
-pub(super) const POD: Kind = kind("v1", "Pod", "pods", OF_A_CLUSTER);
-const POD_SET: Kind =
+/// Without these two, no health can be judged.
+const KAFKA: WatchedKind = kind(STRIMZI, "Kafka", "kafkas.kafka.strimzi.io", "");
+const NODE_POOL: WatchedKind =
+    kind(STRIMZI, "KafkaNodePool", "kafkanodepools.kafka.strimzi.io", OF_A_CLUSTER);
+/// One of these two is enough.
+pub(super) const POD: WatchedKind = kind("v1", "Pod", "pods", OF_A_CLUSTER);
+const POD_SET: WatchedKind =
     kind("core.strimzi.io/v1", "StrimziPodSet", "strimzipodsets.core.strimzi.io", OF_A_CLUSTER);
-const USER: Kind = kind(STRIMZI, "KafkaUser", "kafkausers.kafka.strimzi.io", OF_A_CLUSTER);
-const CLAIM: Kind = kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims", OF_A_CLUSTER);
-/// The operator as Strimzi's own files and chart label it, and, where there is none, as anybody may have installed it.
-const OPERATOR: Kind = kind("apps/v1", "Deployment", "deployments.apps", "labelSelector=app%3Dstrimzi");
-const ANY_OPERATOR: Kind = kind("apps/v1", "Deployment", "deployments.apps", "");
-/// What tells why something isn't well.
-const EVENT: Kind = kind("v1", "Event", "events", "fieldSelector=type%3DWarning");
-const CLASS: Kind = kind("storage.k8s.io/v1", "StorageClass", "storageclasses.storage.k8s.io", "");
-/// How clients come in.
-const GATEWAY: Kind =
+const USER: WatchedKind = kind(STRIMZI, "KafkaUser", "kafkausers.kafka.strimzi.io", OF_A_CLUSTER);
+const CLAIM: WatchedKind = kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims", OF_A_CLUSTER);
+/// The operator with the label of Strimzi's own manifests and chart. If there is none, any Deployment may be
+/// the operator.
+const OPERATOR: WatchedKind =
+    kind("apps/v1", "Deployment", "deployments.apps", "labelSelector=app%3Dstrimzi");
+const ANY_OPERATOR: WatchedKind = kind("apps/v1", "Deployment", "deployments.apps", "");
+const EVENT: WatchedKind = kind("v1", "Event", "events", "fieldSelector=type%3DWarning");
+const CLASS: WatchedKind = kind("storage.k8s.io/v1", "StorageClass", "storageclasses.storage.k8s.io", "");
+const GATEWAY: WatchedKind =
     kind("gateway.networking.k8s.io/v1", "Gateway", "gateways.gateway.networking.k8s.io", "");
 
-/// What is always looked at.
-const ALWAYS: [&Kind; 6] = [&KAFKA, &NODE_POOL, &POD_SET, &POD, &CLAIM, &USER];
+const ALWAYS: [&WatchedKind; 6] = [&KAFKA, &NODE_POOL, &POD_SET, &POD, &CLAIM, &USER];
 
-/// What else may be left of a cluster that is being deleted.
-const LEFT: [Kind; 4] = [
+/// Further kinds that may remain of a cluster that is being deleted.
+const LEFT: [WatchedKind; 4] = [
     kind("v1", "Service", "services", OF_A_CLUSTER),
     kind("apps/v1", "Deployment", "deployments.apps", OF_A_CLUSTER),
     kind("apps/v1", "ReplicaSet", "replicasets.apps", OF_A_CLUSTER),
     kind(STRIMZI, "KafkaTopic", "kafkatopics.kafka.strimzi.io", OF_A_CLUSTER),
 ];
 
-/// Whether objects of ours are of a kind by which clusters are judged.
+/// Whether this is a kind of our objects by which health is judged.
 pub(super) fn is_of_ours(api_version: &str, kind: &str) -> bool {
     [&KAFKA, &NODE_POOL, &USER].iter().any(|known| (known.api_version, known.kind) == (api_version, kind))
 }
 
 impl KubernetesTarget {
-    /// Looks at everything by which the fleet's clusters are judged. A process that runs on is told of it; only what is left
-    /// while something is being deleted is asked for.
-    pub(in crate::target) async fn see(
+    /// Collects everything that the health of the fleet's clusters is judged by. The daemon has it from its
+    /// watches, except for the remains of clusters that are being deleted.
+    pub(in crate::target) async fn observe_health(
         &self,
-        wanted: &BTreeMap<ResourceKey, Wanted>,
-    ) -> Result<FleetSeen, KubeError> {
+        wanted: &BTreeMap<ResourceKey, AppliedCluster>,
+    ) -> Result<FleetObservation, KubeError> {
         let api = self.api().await?;
         let view = self.view.as_deref();
-        let list = |kind: &'static Kind| async move {
+        let list = |kind: &'static WatchedKind| async move {
             if let Some(view) = view.filter(|_| !LEFT.contains(kind))
                 && let Some(told) = view.signs(kind).await?
             {
@@ -101,19 +99,17 @@ impl KubernetesTarget {
     }
 }
 
-/// What all objects of a kind say of how clusters are.
-type Listed = Result<Vec<Json>, KubeError>;
+type KindObjects = Result<Vec<Json>, KubeError>;
 
-/// What an object of a kind says of that.
-fn kept(kind: &Kind, object: &Value) -> Option<Json> {
-    let read = if LEFT.contains(kind) { signs::of_any } else { signs::of };
+fn kept(kind: &WatchedKind, object: &Value) -> Option<Json> {
+    let read = if LEFT.contains(kind) { health_fields::of_any } else { health_fields::of };
     read(kind.kind, object).map(Json::from)
 }
 
-/// How many operators of one Kubernetes cluster are looked at: one for each namespace of the largest fleet.
+/// How many operators of one Kubernetes cluster are read: one for each namespace of the largest fleet.
 const MAX_OPERATORS: usize = 1_000;
 
-/// Where an object is, without what else it says.
+/// An object's namespace, parsed without the rest of the object.
 fn namespace(object: &Json) -> String {
     #[derive(Deserialize)]
     struct Placed {
@@ -126,15 +122,14 @@ fn namespace(object: &Json) -> String {
     object.read::<Placed>().ok().and_then(|it| it.metadata.namespace).unwrap_or_default()
 }
 
-/// Looks at a fleet. `list` gives all objects of a kind.
 pub(super) async fn see<R>(
-    list: impl Fn(&'static Kind) -> R,
-    wanted: &BTreeMap<ResourceKey, Wanted>,
-) -> Result<FleetSeen, KubeError>
+    list: impl Fn(&'static WatchedKind) -> R,
+    wanted: &BTreeMap<ResourceKey, AppliedCluster>,
+) -> Result<FleetObservation, KubeError>
 where
-    R: Future<Output = Listed>,
+    R: Future<Output = KindObjects>,
 {
-    let mut look = Look::new(list, wanted);
+    let mut look = HealthCollection::new(list, wanted);
     look.at([&OPERATOR]).await?;
     if look.objects(&OPERATOR).is_some_and(<[_]>::is_empty) {
         look.at([&ANY_OPERATOR]).await?;
@@ -155,28 +150,26 @@ where
     Ok(look.seen())
 }
 
-/// A look at a fleet, as far as it has come.
-struct Look<'a, F> {
+struct HealthCollection<'a, F> {
     list: F,
-    wanted: &'a BTreeMap<ResourceKey, Wanted>,
+    wanted: &'a BTreeMap<ResourceKey, AppliedCluster>,
     namespaces: BTreeSet<&'a str>,
-    /// What was found of each kind, or why nothing can be told of it.
-    found: Vec<(&'static Kind, Listed)>,
+    found: Vec<(&'static WatchedKind, KindObjects)>,
 }
 
-impl<'a, F, R> Look<'a, F>
+impl<'a, F, R> HealthCollection<'a, F>
 where
-    F: Fn(&'static Kind) -> R,
-    R: Future<Output = Listed>,
+    F: Fn(&'static WatchedKind) -> R,
+    R: Future<Output = KindObjects>,
 {
-    fn new(list: F, wanted: &'a BTreeMap<ResourceKey, Wanted>) -> Self {
+    fn new(list: F, wanted: &'a BTreeMap<ResourceKey, AppliedCluster>) -> Self {
         let namespaces = wanted.values().map(|wanted| wanted.namespace.as_str()).collect();
         Self { list, wanted, namespaces, found: Vec::new() }
     }
 
-    /// Looks at some kinds at once. What the server refuses to show is unknown, and nothing more; but who isn't known there any
-    /// more sees nothing at all.
-    async fn at(&mut self, kinds: impl IntoIterator<Item = &'static Kind>) -> Result<(), KubeError> {
+    /// Reads some kinds concurrently. A kind that the server refuses to list is only unknown; an
+    /// authentication failure (401) fails the whole collection.
+    async fn at(&mut self, kinds: impl IntoIterator<Item = &'static WatchedKind>) -> Result<(), KubeError> {
         let looks = kinds.into_iter().map(|kind| {
             let objects = (self.list)(kind);
             async move {
@@ -195,26 +188,25 @@ where
         Ok(())
     }
 
-    /// What may matter here.
-    fn ours(&self, kind: &Kind, mut objects: Vec<Json>) -> Vec<Json> {
+    /// Drops the objects of other namespaces, except for kinds that matter anywhere.
+    fn ours(&self, kind: &WatchedKind, mut objects: Vec<Json>) -> Vec<Json> {
         let anywhere = [&OPERATOR, &ANY_OPERATOR, &CLASS, &GATEWAY].contains(&kind);
         objects.retain(|object| anywhere || self.namespaces.contains(namespace(object).as_str()));
         objects
     }
 
-    /// The objects of a kind; none where it was not, or may not be, looked at.
-    fn objects(&self, kind: &Kind) -> Option<&[Json]> {
+    fn objects(&self, kind: &WatchedKind) -> Option<&[Json]> {
         self.found.iter().find(|(found, _)| *found == kind)?.1.as_deref().ok()
     }
 
-    /// Whether a cluster is being deleted, by us or by somebody else.
     fn is_leaving(&self) -> bool {
         let kafkas = self.objects(&KAFKA).unwrap_or_default();
         self.wanted.values().any(|wanted| wanted.deleting)
             || kafkas.iter().any(|kafka| kafka.value().pointer("/metadata/deletionTimestamp").is_some())
     }
 
-    /// Whether anything is such that its cause has to be looked for: a pod that isn't ready, a disk that isn't there.
+    /// Whether events and storage classes are needed to explain a problem: a pod that isn't ready, a claim
+    /// that isn't bound.
     fn is_amiss(&self) -> bool {
         let pods = self.objects(&POD).unwrap_or_default();
         let claims = self.objects(&CLAIM).unwrap_or_default();
@@ -222,20 +214,20 @@ where
             || claims.iter().any(|claim| text(&claim.value(), "/status/phase") != "Bound")
     }
 
-    fn seen(&self) -> FleetSeen {
+    fn seen(&self) -> FleetObservation {
         let operators = [&OPERATOR, &ANY_OPERATOR].map(|kind| self.objects(kind));
         let may_look = operators.iter().any(Option::is_some);
         let operators = operators.into_iter().flatten().flatten().take(MAX_OPERATORS);
         let operators: Vec<Value> = operators.map(Json::value).collect();
         let operator = |namespace: &str| match may_look {
-            true => Operator::of_namespace(&operators, namespace),
-            false => Operator::Unknown,
+            true => OperatorState::of_namespace(&operators, namespace),
+            false => OperatorState::Unknown,
         };
         let any = self.wanted.values().next().map_or("", |wanted| &wanted.namespace);
-        FleetSeen {
+        FleetObservation {
             operator: operator(any),
             clusters: if self.is_enough() { self.clusters(operator) } else { BTreeMap::new() },
-            hidden: self.hidden(),
+            unobservable: self.hidden(),
             gateway: self.gateway().as_ref().and_then(address),
             unserved: self.gateway().as_ref().and_then(unserved),
         }
@@ -246,22 +238,24 @@ where
         failed.map(|(kind, error)| hidden(kind, error)).collect()
     }
 
-    /// Whether enough may be looked at to judge clusters by it.
     fn is_enough(&self) -> bool {
         let known = |kind| self.objects(kind).is_some();
         known(&KAFKA) && known(&NODE_POOL) && (known(&POD) || known(&POD_SET))
     }
 
-    fn clusters(&self, operator: impl Fn(&str) -> Operator) -> BTreeMap<ResourceKey, Seen> {
+    fn clusters(
+        &self,
+        operator: impl Fn(&str) -> OperatorState,
+    ) -> BTreeMap<ResourceKey, ClusterObservation> {
         let mut places: BTreeMap<String, Vec<&Json>> = BTreeMap::new();
         for object in self.found.iter().filter_map(|(_, objects)| objects.as_ref().ok()).flatten() {
             places.entry(namespace(object)).or_default().push(object);
         }
-        let cluster = |(key, wanted): (&ResourceKey, &Wanted)| {
-            let Wanted { namespace, cluster, .. } = wanted;
-            // One at a time: as trees they take ten times as much.
+        let cluster = |(key, wanted): (&ResourceKey, &AppliedCluster)| {
+            let AppliedCluster { namespace, cluster, .. } = wanted;
+            // Parsed one at a time: parsed objects take ten times as much memory.
             let objects = places.get(namespace).into_iter().flatten().map(|object| object.value());
-            let seen = Seen::of(namespace, cluster, operator(namespace), objects);
+            let seen = ClusterObservation::of(namespace, cluster, operator(namespace), objects);
             let seen = if self.objects(&POD).is_some() { seen.watching_pods() } else { seen };
             let seen = match self.objects(&CLASS) {
                 Some(classes) => {
@@ -274,7 +268,6 @@ where
         self.wanted.iter().map(cluster).collect()
     }
 
-    /// The Gateway that clusters are reached through, where it is there.
     fn gateway(&self) -> Option<Value> {
         let (namespace, name) = self.wanted.values().find_map(|wanted| wanted.gateway.as_ref())?;
         let is_it = |object: &Value| {
@@ -284,23 +277,22 @@ where
     }
 }
 
-/// The first address of a Gateway.
 fn address(gateway: &Value) -> Option<String> {
     Some(text(gateway, "/status/addresses/0/value").to_owned()).filter(|address| !address.is_empty())
 }
 
-/// A Gateway without an address, and what its controller complains of.
-fn unserved(gateway: &Value) -> Option<Unserved> {
+/// A Gateway without an address, with its controller's complaint.
+fn unserved(gateway: &Value) -> Option<GatewayWithoutAddress> {
     let conditions = gateway.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
-    // Nobody has written them yet where they are unknown.
+    // Conditions that are still `Unknown` are no complaint.
     let complains = |it: &&Value| {
         ["Accepted", "Programmed"].contains(&text(it, "/type")) && text(it, "/status") == "False"
     };
     let says = conditions.filter(complains).map(|it| text(it, "/message").to_owned());
-    address(gateway).is_none().then(|| Unserved {
+    address(gateway).is_none().then(|| GatewayWithoutAddress {
         gateway: format!("{}/{}", text(gateway, "/metadata/namespace"), name(gateway)),
         made: text(gateway, "/metadata/creationTimestamp").parse().ok(),
-        says: says.into_iter().find(|says| !says.is_empty()),
+        controller_message: says.into_iter().find(|says| !says.is_empty()),
     })
 }
 
@@ -320,9 +312,9 @@ fn is_ready(pod: &Value) -> bool {
         .any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
 }
 
-/// That a kind can't be looked at, and what to do about it.
-fn hidden(kind: &Kind, error: &KubeError) -> Condition {
-    let Kind { kind, resource, .. } = kind;
+/// The condition for a kind that can't be read, with a hint.
+fn hidden(kind: &WatchedKind, error: &KubeError) -> Condition {
+    let WatchedKind { kind, resource, .. } = kind;
     let partly = "how clusters are can't be told in full";
     match error.is_code(403) {
         true => Condition {

@@ -1,11 +1,12 @@
-//! What the Kubernetes cluster itself remembers of our objects. It outlives the state folder, and it is how an object of
-//! ours is told from one that only has a name like ours.
+//! The inventory on a Kubernetes cluster. It survives the loss of the state folder, and it decides whether an
+//! object is ours; a name doesn't.
 //!
-//! It is in ConfigMaps in a namespace of our own: `inventory`, which says whose the cluster is and holds what is in no
-//! namespace, and `inventory-<namespace>` for each namespace, with the Namespace itself. What is about to be made stands in
-//! `intents-<number>`, that of many namespaces in one, until the namespaces' own ConfigMaps have it. None holds a secret.
-//! They are replaced only as they were read, so that two that write at once are told apart. `inventory` names the others,
-//! and one that a listing lacks is asked for by its name: what a listing doesn't have isn't gone.
+//! It consists of ConfigMaps in our own namespace. `inventory` names the owner of the cluster and has the
+//! cluster-scoped objects. `inventory-<namespace>` has a namespace's objects and the Namespace itself.
+//! `intents-<number>` has what is about to be written, for many namespaces at once, until it moves to their
+//! own ConfigMaps. None has a secret. Each is replaced only at the version that was read, so that concurrent
+//! writers conflict. `inventory` names the others, and one that is missing from a list is read by name:
+//! missing from a list is not the same as gone.
 
 use std::collections::btree_map::Entry::{Occupied, Vacant};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,126 +24,111 @@ use super::untrusted;
 use crate::catalog::RecordedObject;
 use crate::names::{Digest, FleetKey, Json, ObjectKey, ResourceKey, is_deceptive};
 use crate::plan::Contest;
-use crate::target::{self, marks::Marks};
+use crate::target::{self, marks::InventoryMarks};
 
-/// The namespace of our own.
 pub(super) const NAMESPACE: &str = crate::plan::preflight::SYSTEM_NAMESPACE;
 
-/// The label by which the ConfigMaps are found, as a selector has it in a URL.
+/// The label selector of the ConfigMaps, encoded for a URL.
 pub(super) const SELECTOR: &str = "streamfleet.io%2Finventory%3Dtrue";
 const LABEL: &str = "streamfleet.io/inventory";
 
-/// The ConfigMap that says whose the cluster is.
 const MAIN: &str = "inventory";
 
-/// What a person is told of where it is.
 pub(super) fn place() -> String {
     format!("ConfigMap {NAMESPACE}/{MAIN}")
 }
 
-/// The key in a ConfigMap's data.
 const KEY: &str = "inventory.json";
 
-/// The version of the inventory's form. A field may be added without a new one where losing it does no harm.
+/// The version of the format. A new optional field needs no new version if losing it does no harm.
 const VERSION: u32 = 1;
 
-/// How the ConfigMaps of what is about to be made are called, before their numbers.
 const INTENTS: &str = "intents-";
 
-/// The longest name of a manager, or path of a field, that is believed.
+/// The longest manager name or field path that is accepted, in bytes.
 const LONGEST_CONTEST: usize = 512;
 
-/// How many objects one of them names. An object with the longest names that there can be takes less than 900 bytes with the
-/// mark of its owner, and a ConfigMap holds 1 MiB.
+/// How many objects a ConfigMap of intents has. An object with the longest possible names takes less than 900
+/// bytes with its owner's mark, and a ConfigMap holds 1 MiB.
 const INTENTS_IN_ONE: usize = 1_000;
 
-/// What the cluster remembers.
 pub(super) struct Inventory {
     fleet: FleetKey,
     installation: Uuid,
-    pub(super) resources: Marks,
-    pub(super) objects: BTreeMap<ObjectKey, Entry>,
-    /// The ConfigMaps as the server has them.
-    saved: BTreeMap<String, Saved>,
+    pub(super) resources: InventoryMarks,
+    pub(super) objects: BTreeMap<ObjectKey, ObjectEntry>,
+    saved: BTreeMap<String, SavedConfigMap>,
 }
 
-/// What is remembered of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Entry {
+pub(super) struct ObjectEntry {
     pub(super) owner: ResourceKey,
-    /// What was applied; none where applying is only intended.
+    /// The object as it was last applied. None when applying is only intended.
     #[serde(default)]
-    pub(super) written: Option<Written>,
-    /// The digest of the manifest that is about to be applied, or was when a crash came.
+    pub(super) written: Option<AppliedObject>,
+    /// The digest of the manifest that is about to be applied, or was when the process crashed.
     #[serde(default)]
     pub(super) intended: Option<Digest>,
-    /// The object is about to be deleted, or was when a crash came.
+    /// The object is about to be deleted, or was when the process crashed.
     #[serde(default)]
     pub(super) deleting: bool,
 }
 
-/// An object as it was applied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Written {
-    /// The server's name for the very object.
+pub(super) struct AppliedObject {
     pub(super) uid: String,
     /// The digest of the manifest, with secrets as references.
     pub(super) applied: Digest,
-    /// The digest of the set of fields that were ours then; none where that can't be told any more.
+    /// The digest of the set of our fields at that time. None when it is unknown.
     #[serde(default)]
     pub(super) fields: Option<Digest>,
-    /// What other controllers had then, so that it was applied without that; none where they had nothing.
+    /// The fields that other controllers had, which the apply left out. None when there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) left: Option<Left>,
 }
 
-/// What was left to other controllers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Left {
-    /// The fields.
     pub(super) contests: Vec<Contest>,
-    /// The digest of everything that others managed then. While that is the same, they still have these fields.
+    /// The digest of all fields that others managed. While it is unchanged, they still have these fields.
     pub(super) managers: Digest,
 }
 
-impl Entry {
-    /// Adds what another ConfigMap says of the same object: one knows what was applied, the other what is intended.
-    fn add(&mut self, other: &Entry) {
+impl ObjectEntry {
+    /// Merges another ConfigMap's entry of the same object: one has what was applied, the other what is
+    /// intended.
+    fn add(&mut self, other: &ObjectEntry) {
         self.written = self.written.take().or_else(|| other.written.clone());
         self.intended = self.intended.take().or_else(|| other.intended.clone());
         self.deleting |= other.deleting;
     }
 
-    /// The object as a record has it, where it was ever applied.
     pub(super) fn recorded(&self) -> Option<RecordedObject> {
-        let Written { uid, applied, .. } = self.written.clone()?;
+        let AppliedObject { uid, applied, .. } = self.written.clone()?;
         Some(RecordedObject { owner: self.owner.clone(), uid: Some(uid), applied, manifest: None })
     }
 }
 
-/// The content of one ConfigMap.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Chunk {
     version: u32,
     fleet: FleetKey,
     installation: Uuid,
     #[serde(default)]
-    resources: Marks,
+    resources: InventoryMarks,
     #[serde(default)]
-    objects: BTreeMap<ObjectKey, Entry>,
-    /// In `inventory`, the names of the others that are there or are about to be.
+    objects: BTreeMap<ObjectKey, ObjectEntry>,
+    /// In `inventory`, the names of the other ConfigMaps, including those about to be created.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     chunks: BTreeSet<String>,
 }
 
-/// Only the version, which is read before anything else.
 #[derive(Deserialize)]
-struct Versioned {
+struct ConfigMapVersion {
     version: u32,
 }
 
 impl Inventory {
-    /// Reads the inventory; an empty one where there is none.
     pub(super) async fn load(
         api: &Api,
         fleet: &FleetKey,
@@ -157,7 +143,6 @@ impl Inventory {
         Ok(inventory)
     }
 
-    /// The inventory in these ConfigMaps.
     pub(super) fn of(
         fleet: &FleetKey,
         installation: Uuid,
@@ -166,7 +151,7 @@ impl Inventory {
         let mut inventory = Inventory {
             fleet: fleet.clone(),
             installation,
-            resources: Marks::default(),
+            resources: InventoryMarks::default(),
             objects: BTreeMap::new(),
             saved: BTreeMap::new(),
         };
@@ -177,18 +162,17 @@ impl Inventory {
         Ok(inventory)
     }
 
-    /// Whether there is none.
     pub(super) fn is_absent(&self) -> bool {
         self.saved.is_empty()
     }
 
-    /// Whether it has all that it names.
+    /// Whether all ConfigMaps that it names were read.
     pub(super) fn is_complete(&self) -> bool {
         self.is_absent()
             || self.saved.contains_key(MAIN) && self.named().iter().all(|name| self.saved.contains_key(name))
     }
 
-    /// Asks for what the listing lacks, in case that it was cut short on the way.
+    /// Reads ConfigMaps that the list lacks by name, in case the list was incomplete.
     async fn complete(&mut self, api: &Api) -> Result<(), KubeError> {
         self.ask_for(api, MAIN).await?;
         for name in self.named() {
@@ -207,13 +191,12 @@ impl Inventory {
         }
     }
 
-    /// The ConfigMaps that `inventory` names.
     fn named(&self) -> BTreeSet<String> {
         self.saved.get(MAIN).map(|main| main.chunk.chunks.clone()).unwrap_or_default()
     }
 
     fn take(&mut self, name: &str, map: &Value) -> Result<(), KubeError> {
-        let saved = Saved { chunk: Chunk::parse(name, map)?, metadata: metadata(map) };
+        let saved = SavedConfigMap { chunk: Chunk::parse(name, map)?, metadata: metadata(map) };
         let chunk = &saved.chunk;
         if chunk.fleet != self.fleet {
             return Err(KubeError::AnotherFleet { whose: super::whose(&chunk.fleet, &self.fleet) });
@@ -221,8 +204,8 @@ impl Inventory {
         if chunk.installation != self.installation {
             return Err(KubeError::AnotherInstallation);
         }
-        // Whoever can write there is the cluster's owner: nothing of another organization's is believed, and nothing of
-        // another namespace. What is only intended has to be borne out by the object itself.
+        // The cluster's owner can write these ConfigMaps. Entries of other organizations or of other
+        // namespaces are ignored. Intents may name any object; the object itself has to confirm them.
         let organization = &self.fleet.organization;
         self.resources.add(&chunk.resources, organization);
         let intents = name.starts_with(INTENTS);
@@ -237,12 +220,11 @@ impl Inventory {
         Ok(())
     }
 
-    /// The object as it is known here: it may have been made in another version of its API.
+    /// Finds the key of an object, which may have been created in another version of its API.
     pub(super) fn find(&self, key: &ObjectKey) -> Option<&ObjectKey> {
         target::find(&self.objects, key)
     }
 
-    /// The namespaces that something was written in or that were written themselves.
     pub(super) fn namespaces(&self) -> BTreeSet<&str> {
         let written = self.objects.iter().filter(|(_, entry)| entry.written.is_some());
         let names = written.filter_map(|(key, _)| match (&key.namespace, key.kind.as_str()) {
@@ -252,9 +234,9 @@ impl Inventory {
         names.collect()
     }
 
-    /// Writes down what differs from what the server has. What was intended goes when it is known what came of it. The
-    /// ConfigMap that says whose the cluster is comes first and goes last. It names the others before they are there, and
-    /// until they are gone.
+    /// Saves what changed. Intents are removed once their outcome is known. `inventory`, which names the
+    /// owner, is created first and deleted last. It names the other ConfigMaps before they exist and until
+    /// they are gone.
     pub(super) async fn save(&mut self, api: &Api) -> Result<(), KubeError> {
         let mut chunks = self.chunks();
         let nothing = chunks.iter().all(|(_, chunk)| chunk.objects.is_empty());
@@ -292,17 +274,17 @@ impl Inventory {
         Ok(())
     }
 
-    /// Says whose the cluster is, unless somebody else was quicker.
+    /// Claims the cluster for the fleet, unless another writer was first.
     async fn claim(&mut self, api: &Api, chunk: &Chunk) -> Result<(), KubeError> {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
         api.create(&namespace_key(NAMESPACE), &namespace).await?;
         match api.create(&config_map(MAIN), &chunk.body(MAIN, None)).await? {
             Some(map) => {
-                let saved = Saved { chunk: chunk.clone(), metadata: metadata(&map) };
+                let saved = SavedConfigMap { chunk: chunk.clone(), metadata: metadata(&map) };
                 self.saved.insert(MAIN.to_owned(), saved);
             }
-            // Whose it is, is found out by reading it. Where it is our own, another run is writing down what it is about to do,
-            // which must stay.
+            // Loading reports a foreign owner. If the owner is this fleet, another run is recording its
+            // intent, which must stay.
             None => {
                 Inventory::load(api, &self.fleet, self.installation).await?;
                 return Err(KubeError::Changed { attempted: "write", object: config_map(MAIN) });
@@ -311,19 +293,20 @@ impl Inventory {
         Ok(())
     }
 
-    /// Everything by the ConfigMap that it belongs into, each with the marks of what it has objects of.
+    /// Distributes all entries to their ConfigMaps, each with the marks of its owners.
     fn chunks(&self) -> BTreeMap<String, Chunk> {
         let mut chunks = BTreeMap::new();
         let (mut known, mut intended) = (BTreeMap::<String, Vec<_>>::new(), Vec::new());
-        // Where what is intended will be known goes without saying later.
+        // Includes the ConfigMaps that intents will move to, so that `inventory` needn't be written again
+        // then.
         let mut names: BTreeSet<String> = self.objects.keys().map(chunk_of).collect();
         for (key, entry) in &self.objects {
             if entry.written.is_some() {
                 let entries = known.entry(chunk_of(key)).or_default();
-                entries.push((key, Entry { intended: None, ..entry.clone() }));
+                entries.push((key, ObjectEntry { intended: None, ..entry.clone() }));
             }
             if entry.intended.is_some() {
-                intended.push((key, Entry { written: None, deleting: false, ..entry.clone() }));
+                intended.push((key, ObjectEntry { written: None, deleting: false, ..entry.clone() }));
             }
         }
         chunks.extend(known.into_iter().map(|(name, entries)| (name, self.chunk(entries))));
@@ -336,8 +319,8 @@ impl Inventory {
         chunks
     }
 
-    fn chunk<'o>(&self, entries: impl IntoIterator<Item = (&'o ObjectKey, Entry)>) -> Chunk {
-        let objects: BTreeMap<ObjectKey, Entry> =
+    fn chunk<'o>(&self, entries: impl IntoIterator<Item = (&'o ObjectKey, ObjectEntry)>) -> Chunk {
+        let objects: BTreeMap<ObjectKey, ObjectEntry> =
             entries.into_iter().map(|(key, entry)| (key.clone(), entry)).collect();
         let resources = self.resources.of(objects.values().map(|entry| &entry.owner));
         Chunk {
@@ -353,12 +336,13 @@ impl Inventory {
 
 impl Chunk {
     fn parse(name: &str, map: &Value) -> Result<Chunk, KubeError> {
-        // The parser's words may quote what stands there.
+        // The parser's message may quote the content.
         let damaged =
             |reason: String| KubeError::Damaged { name: name.to_owned(), reason: KubeError::line(&reason) };
         let text = map.get("data").and_then(|data| data.get(KEY)?.as_str());
         let text = text.ok_or_else(|| damaged(format!("it has no `{KEY}`")))?;
-        let Versioned { version } = serde_json::from_str(text).map_err(|error| damaged(error.to_string()))?;
+        let ConfigMapVersion { version } =
+            serde_json::from_str(text).map_err(|error| damaged(error.to_string()))?;
         if version > VERSION {
             return Err(KubeError::Newer { name: name.to_owned(), found: version, known: VERSION });
         }
@@ -369,12 +353,12 @@ impl Chunk {
         }
     }
 
-    /// Whether all that it names has names that objects and resources may have, so that a plan can tell of them.
+    /// Whether all names are ones that objects and resources can have, so that plans can show them safely.
     fn is_plausible(&self) -> bool {
         let fits = |key: &ResourceKey| untrusted::is_dns(&key.name);
         let told = |text: &str| text.len() <= LONGEST_CONTEST && !text.contains(is_deceptive);
         let is_told = |it: &Contest| told(&it.manager) && told(&it.field);
-        let contests = |entry: &Entry| {
+        let contests = |entry: &ObjectEntry| {
             let left = entry.written.iter().filter_map(|written| written.left.as_ref());
             left.flat_map(|left| &left.contests).all(is_told)
         };
@@ -386,7 +370,7 @@ impl Chunk {
     }
 
     fn body(&self, name: &str, version: Option<&str>) -> Value {
-        // It holds strings and maps with string keys, so there is no error to pass on.
+        // All fields are strings and maps with string keys, so serialization can't fail.
         let text = serde_json::to_string(self).unwrap_or_default();
         let labels = json!({LABEL: "true", "app.kubernetes.io/managed-by": "streamfleet"});
         let metadata =
@@ -395,31 +379,29 @@ impl Chunk {
     }
 }
 
-/// A ConfigMap as the server has it.
 #[derive(Clone)]
-struct Saved {
+struct SavedConfigMap {
     chunk: Chunk,
-    metadata: Metadata,
+    metadata: ConfigMapPreconditions,
 }
 
-/// What it takes to change the very ConfigMap that was read.
 #[derive(Clone)]
-struct Metadata {
+struct ConfigMapPreconditions {
     uid: String,
     version: String,
 }
 
-/// Brings one ConfigMap up to date, and gives it as it is then.
+/// Creates, replaces or deletes one ConfigMap, and returns its new version.
 async fn write(
     api: &Api,
     name: String,
     chunk: Option<Chunk>,
-    saved: Option<Saved>,
-) -> Result<(String, Option<Saved>), KubeError> {
+    saved: Option<SavedConfigMap>,
+) -> Result<(String, Option<SavedConfigMap>), KubeError> {
     let key = config_map(&name);
     let (chunk, map) = match (chunk, saved) {
         (Some(chunk), Some(saved)) if chunk == saved.chunk => return Ok((name, Some(saved))),
-        (Some(chunk), Some(Saved { metadata, .. })) => {
+        (Some(chunk), Some(SavedConfigMap { metadata, .. })) => {
             let map = api.replace(&key, &chunk.body(&name, Some(&metadata.version))).await?;
             (chunk, map)
         }
@@ -428,23 +410,22 @@ async fn write(
             (chunk, map)
         }
         (None, saved) => {
-            if let Some(Saved { metadata, .. }) = saved {
+            if let Some(SavedConfigMap { metadata, .. }) = saved {
                 api.delete(&key, &metadata.uid).await?;
             }
             return Ok((name, None));
         }
     };
     match map {
-        Some(map) => Ok((name, Some(Saved { chunk, metadata: metadata(&map) }))),
+        Some(map) => Ok((name, Some(SavedConfigMap { chunk, metadata: metadata(&map) }))),
         None => Err(KubeError::Changed { attempted: "write", object: key }),
     }
 }
 
-fn metadata(map: &Value) -> Metadata {
-    Metadata { uid: uid(map).unwrap_or_default().to_owned(), version: version(map).to_owned() }
+fn metadata(map: &Value) -> ConfigMapPreconditions {
+    ConfigMapPreconditions { uid: uid(map).unwrap_or_default().to_owned(), version: version(map).to_owned() }
 }
 
-/// The ConfigMap that an object is named in.
 fn chunk_of(key: &ObjectKey) -> String {
     match (&key.namespace, key.kind.as_str()) {
         (Some(namespace), _) => format!("{MAIN}-{namespace}"),
@@ -462,7 +443,6 @@ fn config_map(name: &str) -> ObjectKey {
     }
 }
 
-/// The key of a namespace.
 pub(super) fn namespace_key(name: &str) -> ObjectKey {
     ObjectKey {
         namespace: None,

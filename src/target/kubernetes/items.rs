@@ -1,41 +1,36 @@
-//! A list as it comes: taken apart into its objects, so that no more than one of them is held as text.
+//! A streaming splitter of lists into objects, so that only one object is in memory as text.
 
 use super::untrusted::MAX_OBJECT;
 
-/// The longest that a list may be without its objects. It is its kind, its version and where it goes on, of which the last is
-/// made of the name of an object.
+/// The longest that a list may be without its objects, in bytes. That is its kind, its version and the
+/// `continue` token, which contains the name of an object.
 const MAX_ENVELOPE: usize = 64 * 1024;
 
-/// Takes a list apart.
 #[derive(Default)]
-pub(super) struct Items {
-    /// What is read that isn't in an object.
+pub(super) struct ListSplitter {
     envelope: Vec<u8>,
-    /// The object that is being read.
     item: Vec<u8>,
-    /// Where the last text in the envelope begins.
+    /// The start of the last string in the envelope.
     text: usize,
     depth: usize,
     in_text: bool,
     is_escaped: bool,
-    /// Whether it is the objects that are being read.
+    /// Whether the position is inside the array `items`.
     in_items: bool,
-    /// Whether a comma was read that another object has to follow.
+    /// Whether a comma was read, which another object must follow.
     is_object_due: bool,
 }
 
-/// What is wrong with a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Broken {
-    /// It isn't JSON.
+pub(super) enum ListSplitError {
     NotJson,
-    /// More than so many bytes come at once.
+    /// One part is longer than this many bytes.
     TooLong(usize),
 }
 
-impl Items {
-    /// Goes on with what came, and hands each object over that is whole by that.
-    pub(super) fn take<E: From<Broken>>(
+impl ListSplitter {
+    /// Reads more of the list, and passes each object that is now whole to `object`.
+    pub(super) fn take<E: From<ListSplitError>>(
         &mut self,
         bytes: &[u8],
         mut object: impl FnMut(&[u8]) -> Result<(), E>,
@@ -62,10 +57,10 @@ impl Items {
                     self.put(byte)?;
                 }
                 b'}' | b']' => {
-                    self.depth = self.depth.checked_sub(1).ok_or(Broken::NotJson)?;
+                    self.depth = self.depth.checked_sub(1).ok_or(ListSplitError::NotJson)?;
                     if self.in_items && self.depth == 1 {
                         if self.is_object_due && self.item.is_empty() {
-                            return Err(Broken::NotJson.into());
+                            return Err(ListSplitError::NotJson.into());
                         }
                         self.end_object(&mut object)?;
                         (self.in_items, self.is_object_due) = (false, false);
@@ -73,9 +68,8 @@ impl Items {
                     self.put(byte)?;
                 }
                 b',' if self.in_items && self.depth == 2 => {
-                    // Something is missing before it.
                     if self.item.is_empty() {
-                        return Err(Broken::NotJson.into());
+                        return Err(ListSplitError::NotJson.into());
                     }
                     self.end_object(&mut object)?;
                     self.is_object_due = true;
@@ -87,23 +81,21 @@ impl Items {
         Ok(())
     }
 
-    /// What the list is beside its objects, as bytes of JSON.
     pub(super) fn envelope(&self) -> &[u8] {
         &self.envelope
     }
 
-    /// How many bytes are held.
     pub(super) fn held(&self) -> usize {
         self.item.len()
     }
 
-    fn put(&mut self, byte: u8) -> Result<(), Broken> {
+    fn put(&mut self, byte: u8) -> Result<(), ListSplitError> {
         let (to, longest) = match self.in_items {
             true => (&mut self.item, MAX_OBJECT),
             false => (&mut self.envelope, MAX_ENVELOPE),
         };
         if to.len() >= longest {
-            return Err(Broken::TooLong(longest));
+            return Err(ListSplitError::TooLong(longest));
         }
         to.push(byte);
         Ok(())
@@ -114,7 +106,7 @@ impl Items {
         !self.in_items && self.depth == 1 && field == b"\"items\":"
     }
 
-    fn end_object<E: From<Broken>>(
+    fn end_object<E: From<ListSplitError>>(
         &mut self,
         object: &mut impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -122,7 +114,7 @@ impl Items {
             true => Ok(()),
             false => object(&self.item),
         };
-        // One large object must not be paid for by all that follow.
+        // Frees the buffer of a large object, so that it isn't kept for the rest of the list.
         match self.item.capacity() > MAX_ENVELOPE {
             true => self.item = Vec::new(),
             false => self.item.clear(),
@@ -135,15 +127,15 @@ impl Items {
 mod tests {
     use super::*;
 
-    impl From<Broken> for String {
-        fn from(broken: Broken) -> String {
+    impl From<ListSplitError> for String {
+        fn from(broken: ListSplitError) -> String {
             format!("{broken:?}")
         }
     }
 
-    /// The objects of a list and the rest of it, when it comes in pieces of this size.
+    /// Splits a list that arrives in pieces of this size into its objects and the rest.
     fn apart(list: &str, piece: usize) -> Result<(Vec<String>, String), String> {
-        let (mut items, mut objects) = (Items::default(), Vec::new());
+        let (mut items, mut objects) = (ListSplitter::default(), Vec::new());
         for piece in list.as_bytes().chunks(piece) {
             items.take(piece, |object| {
                 objects.push(String::from_utf8(object.to_vec()).unwrap());

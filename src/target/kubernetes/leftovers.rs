@@ -1,8 +1,8 @@
-//! What the Strimzi operator made for a cluster of ours and leaves behind when that goes: the disks of brokers that were
-//! removed earlier, and the ClusterRoleBinding by which brokers learn their zone.
+//! Objects that the Strimzi operator created for a cluster and that outlive it: the disks of brokers that
+//! were removed earlier, and the ClusterRoleBinding by which brokers learn their zone.
 //!
-//! It is looked for when a cluster is to go, so that the plan says what becomes of it, and recorded as the cluster's before
-//! anything is deleted.
+//! They are looked up when a cluster is about to be deleted, so that the plan says what happens to them, and
+//! recorded as the cluster's before anything is deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,19 +12,19 @@ use tokio::time::{Instant, sleep};
 
 use super::KubeError;
 use super::api::{Api, uid};
-use super::inventory::{Entry, Inventory, Written, namespace_key};
+use super::inventory::{AppliedObject, Inventory, ObjectEntry, namespace_key};
 use super::session::{INTERVAL, PATIENCE};
 use super::untrusted::{TOKEN_OF, outline};
-use super::watch::signs::pick;
+use super::watch::health_fields::pick;
 use crate::catalog::RecordedResource;
 use crate::names::{Digest, ObjectKey, ResourceKey};
 use crate::plan::{ObservedFleet, ObservedObject};
-use crate::render::Objects;
+use crate::render::FleetManifests;
 
 const CLAIM: &str = "PersistentVolumeClaim";
 const BINDING: &str = "ClusterRoleBinding";
 
-/// What somebody may have put into a cluster's namespace, as far as the role that is asked for lets us list it.
+/// Kinds that others may have put into a cluster's namespace, limited to those that our role may list.
 const OTHERS: [(&str, &str); 8] = [
     ("v1", "ConfigMap"),
     ("v1", "Secret"),
@@ -36,14 +36,13 @@ const OTHERS: [(&str, &str); 8] = [
     ("kafka.strimzi.io/v1", "KafkaUser"),
 ];
 
-/// What controllers put into every namespace.
+/// ConfigMaps that controllers create in every namespace.
 const EVERYWHERE: [&str; 2] = ["kube-root-ca.crt", "openshift-service-ca.crt"];
 
-/// The label by which the operator knows what is whose.
 const CLUSTER: &str = "strimzi.io/cluster";
 
-/// Adds to what is seen of a fleet what the operator made for the clusters that are [`going`]. A claim of somebody else in
-/// their namespaces is added as such.
+/// Adds the operator's objects of the clusters that are `going` to an observation. Claims of others in
+/// their namespaces are added as foreign.
 pub(super) async fn add(
     api: &Api,
     inventory: &Inventory,
@@ -52,8 +51,8 @@ pub(super) async fn add(
 ) -> Result<(), KubeError> {
     for (namespace, owner) in going {
         let is_ours = |key: &ObjectKey| fleet.objects.get(key).is_some_and(|there| there.ours);
-        // What stands where our Kafka was has disks of its own.
-        let is_replaced = |(key, entry): (&ObjectKey, &Entry)| {
+        // A foreign Kafka in the place of ours has disks of its own.
+        let is_replaced = |(key, entry): (&ObjectKey, &ObjectEntry)| {
             entry.owner == *owner && is_kafka(key) && fleet.objects.get(key).is_some_and(|there| !there.ours)
         };
         if !is_ours(&namespace_key(namespace)) || inventory.objects.iter().any(is_replaced) {
@@ -63,7 +62,7 @@ pub(super) async fn add(
         found.extend(others(api, inventory, namespace, owner).await?);
         for (key, live) in found {
             let Some(uid) = uid(&live) else { continue };
-            let known = Entry { written: Some(written(uid)), ..entry(owner) }.recorded();
+            let known = ObjectEntry { written: Some(written(uid)), ..entry(owner) }.recorded();
             fleet.inventory.extend(known.map(|known| (key.clone(), known)));
             let there = ObservedObject {
                 uid: uid.to_owned(),
@@ -80,12 +79,12 @@ pub(super) async fn add(
     Ok(())
 }
 
-/// The disks of earlier clusters that those which are to be made would take up, being called the same. Where they may not be
-/// listed, nobody knows of any. Where the operator wrote the cluster's id into the status of a node pool that is there, they are
-/// no earlier cluster's: it is given the same id.
-pub(super) async fn kept(
+/// Finds disks of earlier clusters that new clusters of the same name would adopt, as far as claims may be
+/// listed. If the status of an existing node pool has the cluster id, the disks are not an earlier cluster's:
+/// the new Kafka gets the same id.
+pub(super) async fn adoptable_disks(
     api: &Api,
-    desired: Option<&Objects>,
+    desired: Option<&FleetManifests>,
     fleet: &ObservedFleet,
 ) -> Result<BTreeMap<ResourceKey, BTreeSet<String>>, KubeError> {
     let mut kept = BTreeMap::new();
@@ -109,7 +108,6 @@ pub(super) async fn kept(
     Ok(kept)
 }
 
-/// Whether the operator finds a cluster's id in the status of one of its node pools.
 async fn has_its_id(api: &Api, namespace: &str, owner: &ResourceKey) -> Result<bool, KubeError> {
     let keep = |pool: Value| is_of(&pool, owner).then(|| pick(&pool, &[&["status", "clusterId"]]));
     let pools = api.list(("kafka.strimzi.io/v1", "KafkaNodePool"), Some(namespace), "", keep).await;
@@ -121,11 +119,11 @@ async fn has_its_id(api: &Api, namespace: &str, owner: &ResourceKey) -> Result<b
     Ok(pools.iter().any(has_id))
 }
 
-/// The clusters that are still there and that nobody asks for any more, by namespace. Of one that was deleted a namespace
-/// may be left on purpose.
-pub(super) fn going<'i>(
+/// Recorded clusters that still exist and are no longer desired, by namespace. Unrecorded ones don't count:
+/// the namespace of a deleted cluster may have been kept on purpose.
+pub(super) fn deleted_clusters<'i>(
     inventory: &'i Inventory,
-    desired: Option<&Objects>,
+    desired: Option<&FleetManifests>,
     there: &BTreeMap<ResourceKey, RecordedResource>,
 ) -> BTreeMap<&'i str, &'i ResourceKey> {
     let wanted: BTreeSet<&ResourceKey> =
@@ -144,15 +142,15 @@ fn is_kafka(key: &ObjectKey) -> bool {
     ["Kafka", "KafkaNodePool"].contains(&key.kind.as_str())
 }
 
-/// Whether an object is one that only the operator makes for clusters.
 pub(super) fn is_operators(key: &ObjectKey) -> bool {
     let is_zones =
         key.kind == BINDING && key.name.starts_with("strimzi-") && key.name.ends_with("-kafka-init");
     key.kind == CLAIM || is_zones
 }
 
-/// What somebody else has put into a cluster's namespace, which would go with it. What belongs to another object, to the
-/// cluster by the operator's label, or to every namespace is nobody's own; what may not be read isn't known.
+/// Foreign objects in a cluster's namespace, which deleting the namespace would delete. Objects that have an
+/// owner, the cluster's label or a place in every namespace don't count. Kinds that may not be read are left
+/// out.
 async fn others(
     api: &Api,
     inventory: &Inventory,
@@ -185,13 +183,14 @@ async fn others(
     Ok(found)
 }
 
-/// Whether a Secret is the token of a service account, which goes with that. Of Secrets nothing but metadata is listed.
+/// Whether a Secret is the token of a service account, which is deleted with it. Only metadata of Secrets is
+/// listed.
 fn is_token(live: &Value) -> bool {
     live.pointer("/metadata/annotations").is_some_and(|annotations| annotations.get(TOKEN_OF).is_some())
 }
 
-/// All claims of a namespace, and the binding of its cluster. Where they may not be read there are none to delete, and the
-/// namespace isn't deleted either.
+/// All claims of a namespace, and the binding of its cluster. Where they may not be read there are none to
+/// delete, and the namespace isn't deleted either.
 async fn read(api: &Api, namespace: &str, owner: &ResourceKey) -> Result<Vec<(ObjectKey, Value)>, KubeError> {
     let claims = match api.list(("v1", CLAIM), Some(namespace), "", outline).await {
         Err(error) if error.is_code(403) => Vec::new(),
@@ -203,26 +202,26 @@ async fn read(api: &Api, namespace: &str, owner: &ResourceKey) -> Result<Vec<(Ob
     let binding = binding_key(namespace, owner);
     match api.get(&binding).await {
         Err(error) if !error.is_code(403) => return Err(error),
-        // One of somebody else's that only has its name is none of ours to tell of.
+        // A foreign binding that only has the same name doesn't concern the plan.
         Ok(Some(live)) if is_of(&live, owner) => found.push((binding, live)),
         _ => {}
     }
     Ok(found)
 }
 
-/// Whether the operator made an object for a cluster. Only claims in a namespace of the cluster's own, and the one binding
-/// that is named after both, are ever asked about.
+/// Whether the operator created an object for a cluster. This is only asked about claims in a cluster's own
+/// namespace, and about the binding that is named after namespace and cluster.
 fn is_of(live: &Value, owner: &ResourceKey) -> bool {
     live.pointer("/metadata/labels").and_then(|labels| labels.get(CLUSTER)?.as_str()) == Some(&owner.name)
 }
 
-/// The entry of something that is to be deleted and isn't in the inventory; none where the operator didn't make it for a
-/// cluster that is.
+/// An inventory entry for an object that will be deleted and isn't in the inventory. None unless the operator
+/// created it for a cluster that is.
 pub(super) async fn entry_of(
     api: &Api,
     inventory: &Inventory,
     key: &ObjectKey,
-) -> Result<Option<Entry>, KubeError> {
+) -> Result<Option<ObjectEntry>, KubeError> {
     let namespaces = inventory.objects.iter().filter(|(known, _)| known.kind == "Namespace");
     let mut owners = namespaces.map(|(namespace, entry)| (namespace.name.as_str(), &entry.owner));
     let owner = owners.find(|(namespace, owner)| match key.kind.as_str() {
@@ -232,39 +231,48 @@ pub(super) async fn entry_of(
     });
     let Some((_, owner)) = owner else { return Ok(None) };
     let live = api.get(key).await?.filter(|live| is_of(live, owner));
-    Ok(live.as_ref().and_then(uid).map(|uid| Entry { written: Some(written(uid)), ..entry(owner) }))
+    Ok(live.as_ref().and_then(uid).map(|uid| ObjectEntry { written: Some(written(uid)), ..entry(owner) }))
 }
 
-fn entry(owner: &ResourceKey) -> Entry {
-    Entry { owner: owner.clone(), written: None, intended: None, deleting: true }
+fn entry(owner: &ResourceKey) -> ObjectEntry {
+    ObjectEntry { owner: owner.clone(), written: None, intended: None, deleting: true }
 }
 
-/// It never was applied, so that it has no digest of its own.
-fn written(uid: &str) -> Written {
-    Written { uid: uid.to_owned(), applied: Digest::of("made by the operator"), fields: None, left: None }
+/// The object was never applied, so it has no digest.
+fn written(uid: &str) -> AppliedObject {
+    AppliedObject {
+        uid: uid.to_owned(),
+        applied: Digest::of("made by the operator"),
+        fields: None,
+        left: None,
+    }
 }
 
-/// A cluster as its operator knows it.
-pub(super) struct Cluster {
+pub(super) struct OperatorCluster {
     namespace: String,
     name: String,
 }
 
-/// The cluster that an operator made an object for; none for an object of ours.
-pub(super) fn cluster_of(inventory: &Inventory, key: &ObjectKey) -> Option<Cluster> {
+/// The cluster that the operator created an object for. None for an object of ours.
+pub(super) fn cluster_of(inventory: &Inventory, key: &ObjectKey) -> Option<OperatorCluster> {
     if !is_operators(key) {
         return None;
     }
     let owner = &inventory.objects.get(key)?.owner;
     let mut namespaces = inventory.objects.iter();
-    let is_its = |(known, entry): &(&ObjectKey, &Entry)| known.kind == "Namespace" && entry.owner == *owner;
+    let is_its =
+        |(known, entry): &(&ObjectKey, &ObjectEntry)| known.kind == "Namespace" && entry.owner == *owner;
     let (namespace, _) = namespaces.find(is_its)?;
-    Some(Cluster { namespace: namespace.name.clone(), name: owner.name.to_string() })
+    Some(OperatorCluster { namespace: namespace.name.clone(), name: owner.name.to_string() })
 }
 
-/// Waits until nothing of a cluster runs any more: before that, the operator may make anew what is deleted, and a disk is in
-/// use.
-pub(super) async fn wait_until_quiet(api: &Api, key: &ObjectKey, cluster: &Cluster) -> Result<(), KubeError> {
+/// Waits until no pod of a cluster runs. Before that, the operator may recreate what is deleted, and disks
+/// are in use.
+pub(super) async fn wait_until_quiet(
+    api: &Api,
+    key: &ObjectKey,
+    cluster: &OperatorCluster,
+) -> Result<(), KubeError> {
     let selector = format!("labelSelector=strimzi.io%2Fcluster%3D{}", cluster.name);
     let since = Instant::now();
     loop {
@@ -303,7 +311,7 @@ mod tests {
     use super::*;
     use crate::plan::preflight::NEEDS;
 
-    /// It is told by an annotation, and of what is listed only an outline is kept.
+    /// The token is recognized by an annotation, and only an outline of listed objects is kept.
     #[test]
     fn the_token_of_a_service_account_is_known_by_its_outline() {
         for (annotations, expected) in [
@@ -324,7 +332,7 @@ mod tests {
 
     #[test]
     fn the_role_that_is_printed_allows_to_find_and_delete_what_is_left() {
-        // What stands in the inventory is watched, too.
+        // Kinds in the inventory are watched, too.
         let ends = ["get", "list", "watch", "delete"];
         for (kind, verbs) in [(CLAIM, &ends[..]), (BINDING, &ends[..]), ("Pod", &["list"])] {
             let mut needs = NEEDS.iter().filter(|need| need.kind == kind && need.extra.is_none());

@@ -1,4 +1,4 @@
-//! What of an object on the cluster says whether it is as we applied it.
+//! The part of an object on the cluster that shows whether it is as we applied it.
 
 use serde_json::Value;
 
@@ -6,24 +6,18 @@ use super::api::uid;
 use super::fields;
 use crate::names::Digest;
 
-/// What of an object on the cluster says whether it is as we applied it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Live {
-    /// The server's name for the very object.
     pub(super) uid: String,
-    /// Its version, in the server's words.
+    /// The `resourceVersion`.
     pub(super) version: String,
-    /// The digest of the set of our fields; none where we have none.
     pub(super) fields: Option<Digest>,
-    /// The digest of the manifest that was applied last, by the object's own word.
+    /// The digest of the manifest that was applied last, from the object's annotation.
     pub(super) applied: Option<Digest>,
-    /// Whether nobody had made it before we applied it.
+    /// Whether the object didn't exist before we applied it.
     pub(super) is_made_by_us: bool,
-    /// The digest of which fields everybody else manages.
     pub(super) others: Digest,
-    /// Who changed it last beside us.
     pub(super) changed_by: Option<String>,
-    /// It is being deleted.
     pub(super) is_leaving: bool,
 }
 
@@ -42,7 +36,7 @@ impl Live {
         }
     }
 
-    /// Whether nothing of it has changed that is ours, or that somebody else manages beside its status.
+    /// Whether neither our fields nor those of others have changed, except for the status.
     pub(super) fn is_same(&self, other: &Live) -> bool {
         let Live { uid, version: _, fields, applied, is_made_by_us: _, others, changed_by: _, is_leaving } =
             self;

@@ -1,5 +1,3 @@
-//! What is on the cluster: ours, changed, gone, or somebody else's.
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -12,56 +10,56 @@ use super::AT_ONCE;
 use super::api::Api;
 use super::budget::{Charge, OverBudget};
 use super::fields;
-use super::inventory::{Entry, Inventory, Written, namespace_key};
+use super::inventory::{AppliedObject, Inventory, ObjectEntry, namespace_key};
 use super::leftovers;
 use super::live::Live;
 use super::untrusted::Weigh;
-use super::watch::{Name, SELECTOR, Sight, View};
+use super::watch::{CachedState, ClusterWatch, Name, SELECTOR};
 use super::{KubeError, KubernetesTarget};
 use crate::catalog::{RecordedFleet, RecordedObject, RecordedResource};
 use crate::names::{Digest, Json, ObjectKey, ResourceKey};
 use crate::parallel::locked;
 use crate::plan::{ObservedFleet, ObservedObject, Reach, manifest_digest};
-use crate::render::Objects;
+use crate::render::FleetManifests;
 
-/// From how many objects of a kind on all of them are listed, instead of each being asked for.
+/// From this many objects of a kind on, the kind is listed instead of reading each object.
 const LIST_FROM: usize = 16;
 
-/// How long reading the objects that differ may take where all others are known. A server that hangs holds up all fleets
-/// that are planned in the same round.
+/// The time limit for reading the differing objects when the watches have all others. A hanging server delays
+/// all fleets that are planned in the same round.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How long all of a look may take in a process that runs on: it is made of many calls, each with a limit of its own, and
-/// other fleets wait until it ends. It is twice what the longest list may take meanwhile.
+/// The time limit of a whole observation in the daemon. It consists of many calls, each with its own limit,
+/// while other fleets wait. It is twice the limit of a list in a plan.
 const LONGEST_LOOK: Duration = Duration::from_secs(120);
 
-/// An object that is there.
-struct Found {
+struct LiveObject {
     live: Live,
-    /// All of it but the book-keeping of its fields; none where it needn't be known.
+    /// The object without `managedFields`. None when only `live` is needed.
     whole: Option<Json>,
 }
 
-impl From<Value> for Found {
+impl From<Value> for LiveObject {
     fn from(object: Value) -> Self {
-        Found { live: Live::of(&object), whole: Some(Json::from(fields::trimmed(object))) }
+        LiveObject { live: Live::of(&object), whole: Some(Json::from(fields::trimmed(object))) }
     }
 }
 
-impl Weigh for (Name, Found) {
+impl Weigh for (Name, LiveObject) {
     fn weight(&self) -> usize {
-        let ((namespace, name), Found { live: _, whole }) = self;
+        let ((namespace, name), LiveObject { live: _, whole }) = self;
         let names = namespace.as_ref().map_or(0, String::len) + name.len();
-        size_of::<(Name, Found)>() + names + whole.as_ref().map_or(0, Weigh::weight)
+        size_of::<(Name, LiveObject)>() + names + whole.as_ref().map_or(0, Weigh::weight)
     }
 }
 
 impl KubernetesTarget {
-    /// Looks at the cluster. What can't be read makes the whole fleet unreachable, since it is not the same as nothing.
+    /// Observes the cluster. Any read error makes the whole fleet unreachable, because unread is not the same
+    /// as empty.
     pub(in crate::target) async fn observe(
         &self,
         recorded: &RecordedFleet,
-        desired: Option<&Objects>,
+        desired: Option<&FleetManifests>,
         there: &BTreeMap<ResourceKey, RecordedResource>,
     ) -> ObservedFleet {
         let look = Box::pin(self.look_at_all(recorded, desired, there));
@@ -89,15 +87,16 @@ impl KubernetesTarget {
     async fn look_at_all(
         &self,
         recorded: &RecordedFleet,
-        desired: Option<&Objects>,
+        desired: Option<&FleetManifests>,
         there: &BTreeMap<ResourceKey, RecordedResource>,
     ) -> Result<ObservedFleet, KubeError> {
         let (cluster, inventory) = self.base().await?;
         let wanted = desired.into_iter().flat_map(BTreeMap::keys).chain(recorded.objects.keys());
-        // An object that moved to another version of its API is known by the one that it was made in.
+        // An object that moved to another version of its API is looked up by the version that it was created
+        // in.
         let others = wanted.filter(|key| inventory.find(key).is_none());
         let keys: BTreeSet<&ObjectKey> = others.chain(inventory.objects.keys()).collect();
-        let look = Look { inventory: &inventory, recorded, desired };
+        let look = ObjectComparison { inventory: &inventory, recorded, desired };
         let live = self.find(&keys, &look).await?;
         let ahead = keys.iter().filter(|key| look.is_ahead(key, live.get(*key)));
         self.swap_ahead(ahead.map(|key| (*key).clone()).collect());
@@ -115,18 +114,17 @@ impl KubernetesTarget {
             fleet.inventory.extend(known.map(|known| (key.clone(), known)));
             fleet.objects.extend(object.map(|object| (key.clone(), object)));
         }
-        let going = leftovers::going(&inventory, desired, there);
+        let going = leftovers::deleted_clusters(&inventory, desired, there);
         leftovers::add(self.api().await?, &inventory, going, &mut fleet).await?;
-        fleet.kept = leftovers::kept(self.api().await?, desired, &fleet).await?;
+        fleet.kept = leftovers::adoptable_disks(self.api().await?, desired, &fleet).await?;
         Ok(fleet)
     }
 
-    /// The objects that are there: as the server told, where it is watched, and otherwise as it answers.
     async fn find<'k>(
         &self,
         keys: &BTreeSet<&'k ObjectKey>,
-        look: &Look<'_>,
-    ) -> Result<BTreeMap<&'k ObjectKey, Found>, KubeError> {
+        look: &ObjectComparison<'_>,
+    ) -> Result<BTreeMap<&'k ObjectKey, LiveObject>, KubeError> {
         let api = self.api().await?;
         if let Some(view) = &self.view
             && view.follow_kinds(keys.iter().copied()).await?
@@ -137,19 +135,22 @@ impl KubernetesTarget {
     }
 }
 
-/// What the server told of objects. What it told nothing of, and what isn't as it should be, is read.
+/// Takes objects from the watches' cache. Objects that the cache lacks, or that differ from what was applied,
+/// are read.
 async fn view_all<'k>(
-    view: &View,
+    view: &ClusterWatch,
     api: &Api,
     keys: &BTreeSet<&'k ObjectKey>,
-    look: &Look<'_>,
-) -> Result<BTreeMap<&'k ObjectKey, Found>, KubeError> {
+    look: &ObjectComparison<'_>,
+) -> Result<BTreeMap<&'k ObjectKey, LiveObject>, KubeError> {
     let (mut found, mut unseen, mut differing) = (BTreeMap::new(), BTreeSet::new(), Vec::new());
     for key in keys {
         match view.find(key) {
-            Some(Sight::There(live, None)) if look.needs_all(key, &live) => differing.push(*key),
-            Some(Sight::There(live, whole)) => drop(found.insert(*key, Found { live: *live, whole })),
-            Some(Sight::Unseen) | None => drop(unseen.insert(*key)),
+            Some(CachedState::There(live, None)) if look.needs_all(key, &live) => differing.push(*key),
+            Some(CachedState::There(live, whole)) => {
+                drop(found.insert(*key, LiveObject { live: *live, whole }))
+            }
+            Some(CachedState::Unseen) | None => drop(unseen.insert(*key)),
         }
     }
     let read = async {
@@ -170,55 +171,56 @@ async fn view_all<'k>(
     Ok(found)
 }
 
-/// What an object is compared with.
-struct Look<'a> {
+struct ObjectComparison<'a> {
     inventory: &'a Inventory,
     recorded: &'a RecordedFleet,
-    desired: Option<&'a Objects>,
+    desired: Option<&'a FleetManifests>,
 }
 
-impl Look<'_> {
-    /// What is known of an object, and what stands there.
-    fn at(&self, key: &ObjectKey, found: Option<&Found>) -> (Option<RecordedObject>, Option<ObservedObject>) {
+impl ObjectComparison<'_> {
+    fn at(
+        &self,
+        key: &ObjectKey,
+        found: Option<&LiveObject>,
+    ) -> (Option<RecordedObject>, Option<ObservedObject>) {
         let entry = self.inventory.objects.get(key).filter(|_| !leftovers::is_operators(key));
         let Some(entry) = entry else {
             return (None, found.map(|found| self.foreign(key, found)));
         };
         let settled = judge(key, entry, found.map(|found| &found.live));
         let known = match &settled {
-            Settled::Gone => None,
-            Settled::Written(written) => {
-                let entry = Entry { written: Some(written.clone()), ..entry.clone() };
+            EntryOutcome::Gone => None,
+            EntryOutcome::Written(written) => {
+                let entry = ObjectEntry { written: Some(written.clone()), ..entry.clone() };
                 entry.recorded()
             }
-            Settled::Intended | Settled::Foreign => entry.recorded().or_else(|| intended(entry)),
+            EntryOutcome::Intended | EntryOutcome::Foreign => entry.recorded().or_else(|| intended(entry)),
         };
         let object = found.map(|found| match &settled {
-            Settled::Written(written) => self.ours(key, written, found),
+            EntryOutcome::Written(written) => self.ours(key, written, found),
             _ => self.foreign(key, found),
         });
         let manifest = known.as_ref().and_then(|known| self.applied(key, &known.applied));
         (known.map(|known| RecordedObject { manifest, ..known }), object)
     }
 
-    /// Whether an object of ours says itself that another manifest was applied last than the inventory has.
-    fn is_ahead(&self, key: &ObjectKey, found: Option<&Found>) -> bool {
+    /// Whether the annotation of an object of ours names another manifest than the inventory does.
+    fn is_ahead(&self, key: &ObjectKey, found: Option<&LiveObject>) -> bool {
         let entry = self.inventory.objects.get(key);
         let Some((entry, known)) = entry.and_then(|entry| Some((entry, entry.written.as_ref()?))) else {
             return false;
         };
         let settled = judge(key, entry, found.map(|found| &found.live));
-        matches!(settled, Settled::Written(written) if written.applied != known.applied)
+        matches!(settled, EntryOutcome::Written(written) if written.applied != known.applied)
     }
 
-    /// Whether more of an object has to be known than whether it is as it was applied.
+    /// Whether the comparison needs the whole object, because it isn't as it was applied.
     fn needs_all(&self, key: &ObjectKey, live: &Live) -> bool {
         let Some(entry) = self.inventory.objects.get(key) else { return true };
-        let Settled::Written(written) = judge(key, entry, Some(live)) else { return true };
+        let EntryOutcome::Written(written) = judge(key, entry, Some(live)) else { return true };
         !is_unchanged(&written, live) || self.applied(key, &written.applied).is_none()
     }
 
-    /// The manifest that was applied, where the record still has it or nothing else is desired.
     fn applied(&self, key: &ObjectKey, applied: &Digest) -> Option<Json> {
         let recorded = self.recorded.objects.get(key).filter(|recorded| recorded.applied == *applied);
         recorded.and_then(|recorded| recorded.manifest.clone()).or_else(|| {
@@ -227,7 +229,7 @@ impl Look<'_> {
         })
     }
 
-    fn ours(&self, key: &ObjectKey, written: &Written, found: &Found) -> ObservedObject {
+    fn ours(&self, key: &ObjectKey, written: &AppliedObject, found: &LiveObject) -> ObservedObject {
         let same = is_as_applied(written, &found.live);
         let left = written.left.as_ref().filter(|_| same);
         ObservedObject {
@@ -239,7 +241,7 @@ impl Look<'_> {
         }
     }
 
-    fn foreign(&self, key: &ObjectKey, found: &Found) -> ObservedObject {
+    fn foreign(&self, key: &ObjectKey, found: &LiveObject) -> ObservedObject {
         let desired = self.desired.and_then(|desired| desired.get(key)).map(|desired| desired.body.value());
         let shown = |whole: &Json| fields::shown(key, &whole.value(), desired.as_ref());
         ObservedObject {
@@ -254,71 +256,69 @@ impl Look<'_> {
     }
 }
 
-fn is_unchanged(written: &Written, live: &Live) -> bool {
+fn is_unchanged(written: &AppliedObject, live: &Live) -> bool {
     is_as_applied(written, live) && !live.is_leaving
 }
 
-/// Whether all of our fields are ours still. Where another controller gave a field back, it is ours to set again.
-fn is_as_applied(written: &Written, live: &Live) -> bool {
+/// Whether all of our fields are still ours. When another controller gave up a field that was left to it, we
+/// have to set the field again.
+fn is_as_applied(written: &AppliedObject, live: &Live) -> bool {
     let still = written.left.as_ref().is_none_or(|left| left.managers == live.others);
     written.fields.is_some() && written.fields == live.fields && still
 }
 
-/// An object that is only intended: it may have to be forgotten, and nothing is there to delete.
-fn intended(entry: &Entry) -> Option<RecordedObject> {
+/// The record of an object that is only intended: there is nothing to delete, but the entry may have to go.
+fn intended(entry: &ObjectEntry) -> Option<RecordedObject> {
     let applied = entry.intended.clone()?;
     Some(RecordedObject { owner: entry.owner.clone(), uid: None, applied, manifest: None })
 }
 
-/// What came of an object that is in the inventory.
-pub(super) enum Settled {
-    /// It is, or was, ours as it was applied.
-    Written(Written),
-    /// It was to be made, and nothing is there.
+/// The actual outcome of an inventory entry.
+pub(super) enum EntryOutcome {
+    /// The object is, or was, ours as it was applied.
+    Written(AppliedObject),
     Intended,
-    /// Something else has its name.
     Foreign,
-    /// It was to be deleted, and is.
     Gone,
 }
 
-/// Tells by the object itself what came of what was written down. It says which manifest was applied last, which after a
-/// crash is another one than is known.
-pub(super) fn judge(key: &ObjectKey, entry: &Entry, live: Option<&Live>) -> Settled {
+/// Determines the outcome of an inventory entry from the object itself. After a crash, the object's
+/// annotation may name a later manifest than the inventory.
+pub(super) fn judge(key: &ObjectKey, entry: &ObjectEntry, live: Option<&Live>) -> EntryOutcome {
     let Some(live) = live else {
         return match &entry.written {
-            _ if entry.deleting => Settled::Gone,
-            Some(written) => Settled::Written(written.clone()),
-            None => Settled::Intended,
+            _ if entry.deleting => EntryOutcome::Gone,
+            Some(written) => EntryOutcome::Written(written.clone()),
+            None => EntryOutcome::Intended,
         };
     };
-    // Whoever can write to our ConfigMaps could name any object there, but can't make fields of it ours.
+    // The cluster's owner can write any object into our ConfigMaps, but can't make its fields ours.
     let known = entry.written.as_ref().filter(|written| written.uid == live.uid);
     let known = known.filter(|_| live.fields.is_some() || leftovers::is_operators(key));
     let is_new = live.applied.is_some() && live.applied == entry.intended && live.is_made_by_us;
     match (known, live.applied.clone()) {
         (Some(written), Some(applied)) if applied != written.applied => {
-            Settled::Written(recovered(applied, live))
+            EntryOutcome::Written(recovered(applied, live))
         }
-        (Some(written), _) => Settled::Written(written.clone()),
-        (None, Some(applied)) if is_new => Settled::Written(recovered(applied, live)),
-        (None, _) => Settled::Foreign,
+        (Some(written), _) => EntryOutcome::Written(written.clone()),
+        (None, Some(applied)) if is_new => EntryOutcome::Written(recovered(applied, live)),
+        (None, _) => EntryOutcome::Foreign,
     }
 }
 
-/// An object of ours whose applying nobody noted. Somebody may have come between, so that it isn't known which fields were
-/// ours then.
-fn recovered(applied: Digest, live: &Live) -> Written {
+/// An entry for an apply that was not recorded. If somebody else changed the object since, it is unknown
+/// which fields were ours.
+fn recovered(applied: Digest, live: &Live) -> AppliedObject {
     let fields = live.fields.clone().filter(|_| live.changed_by.is_none());
-    Written { uid: live.uid.clone(), applied, fields, left: None }
+    AppliedObject { uid: live.uid.clone(), applied, fields, left: None }
 }
 
-/// Reads the objects that are there. What is in a namespace that isn't there isn't asked for.
+/// Reads the objects that exist. Objects in a missing namespace are not requested.
 async fn fetch<'k>(
     api: &Api,
     keys: &BTreeSet<&'k ObjectKey>,
     inventory: &Inventory,
-) -> Result<BTreeMap<&'k ObjectKey, Found>, KubeError> {
+) -> Result<BTreeMap<&'k ObjectKey, LiveObject>, KubeError> {
     let is_namespace = |key: &ObjectKey| key.kind == "Namespace" && key.namespace.is_none();
     let around = |key: &ObjectKey| match &key.namespace {
         Some(namespace) => Some(namespace_key(namespace)),
@@ -326,7 +326,7 @@ async fn fetch<'k>(
     };
     let namespaces: BTreeSet<ObjectKey> = keys.iter().filter_map(|key| around(key)).collect();
     let namespaces = fetch_kinds(api, namespaces.iter().collect(), inventory).await?;
-    let mut namespaces: BTreeMap<String, Found> =
+    let mut namespaces: BTreeMap<String, LiveObject> =
         namespaces.into_iter().map(|(key, object)| (key.name.clone(), object)).collect();
     let is_inside = |key: &ObjectKey| match &key.namespace {
         Some(namespace) => namespaces.contains_key(namespace),
@@ -344,24 +344,25 @@ async fn fetch_kinds<'k>(
     api: &Api,
     keys: Vec<&'k ObjectKey>,
     inventory: &Inventory,
-) -> Result<BTreeMap<&'k ObjectKey, Found>, KubeError> {
+) -> Result<BTreeMap<&'k ObjectKey, LiveObject>, KubeError> {
     let mut kinds: BTreeMap<(&str, &str), Vec<&ObjectKey>> = BTreeMap::new();
     for key in keys {
         kinds.entry((&key.api_version, &key.kind)).or_default().push(key);
     }
     let mut found = BTreeMap::new();
     let mut single = Vec::new();
-    // What is read counts until all is read.
+    // The budget for the results is held until all are read.
     let mut charge = Charge::new(api.budget());
     for (kind, keys) in kinds {
-        // Namespaces are listed whatever their labels, since each of a first apply would be asked for otherwise.
+        // Namespaces are listed without a selector. Otherwise, a first apply would request each of them by
+        // name.
         let (selector, whole) = if kind == ("v1", "Namespace") { ("", true) } else { (SELECTOR, false) };
-        // All Secrets of a cluster are nobody's to list, and a listing lacks what is in them.
+        // Secrets are never listed as a whole, and a list would lack their data.
         let listed = match keys.len() {
             LIST_FROM.. if kind != ("v1", "Secret") => list(api, kind, selector, &keys, &mut charge).await?,
             _ => None,
         };
-        // A listing that was cut short on the way looks as one that has less: what should be there is asked for all the same.
+        // A truncated list looks like a shorter one, so expected objects that it lacks are requested by name.
         let known = match whole && listed.is_some() {
             true => Some(inventory.namespaces()),
             false => None,
@@ -379,7 +380,7 @@ async fn fetch_kinds<'k>(
     let get = |key: &'k ObjectKey| {
         let charge = &charge;
         async move {
-            let found = api.get(key).await?.map(Found::from);
+            let found = api.get(key).await?.map(LiveObject::from);
             let weight = found.as_ref().and_then(|found| found.whole.as_ref()).map_or(0, Weigh::weight);
             let counted = locked(charge).add(weight);
             counted.map_err(|OverBudget(reason)| KubeError::too_much(&format!("read {key}"), reason))?;
@@ -392,21 +393,21 @@ async fn fetch_kinds<'k>(
     Ok(found)
 }
 
-/// Those of a kind with these labels that are asked about. None where whoever we are may only ask for single objects.
+/// Lists the wanted objects of a kind with these labels. None when we may only read single objects.
 async fn list(
     api: &Api,
     kind: (&str, &str),
     labels: &str,
     wanted: &[&ObjectKey],
     charge: &mut Charge,
-) -> Result<Option<BTreeMap<Name, Found>>, KubeError> {
+) -> Result<Option<BTreeMap<Name, LiveObject>>, KubeError> {
     let wanted: BTreeSet<(Option<&str>, &str)> =
         wanted.iter().map(|key| (key.namespace.as_deref(), key.name.as_str())).collect();
     let keep = |object: Value| {
         let text = |field: &str| object.pointer("/metadata")?.get(field)?.as_str();
         let name = (text("namespace"), text("name")?);
         let name = wanted.contains(&name).then(|| (name.0.map(str::to_owned), name.1.to_owned()))?;
-        Some((name, Found::from(object)))
+        Some((name, LiveObject::from(object)))
     };
     let listed = match api.list_counted(kind, None, &format!("labelSelector={labels}"), keep).await {
         Err(error) if error.is_code(403) => return Ok(None),

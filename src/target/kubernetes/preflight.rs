@@ -1,4 +1,5 @@
-//! What a fleet's Kubernetes cluster has beside our own objects: a handful of calls, all at once.
+//! Preflight facts: what a fleet's Kubernetes cluster has beside our objects, from a handful of concurrent
+//! calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -8,41 +9,37 @@ use http::Method;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::api::{Api, unasked};
+use super::api::{Api, unexpected_response};
 use super::untrusted::outline;
-use super::watch::signs::pick;
+use super::watch::health_fields::pick;
 use super::{KubeError, KubernetesTarget};
 use crate::plan::preflight::{
-    Extras, Facts, LoadBalancers, Operator, Permission, Place, PodRequest, Requests, Room, StorageClass,
-    Version, missing, name_of, permissions,
+    Extras, LoadBalancers, NodeCapacity, NodeConstraints, Operator, Permission, PodRequest, PreflightFacts,
+    Requests, StorageClass, Version, missing, name_of, permissions,
 };
 
-/// How many permissions are asked about at a time.
 const AT_ONCE: usize = 16;
 
-/// How long a fact is waited for. None is needed to go on, so that a call that hangs holds no plan up for longer.
+/// The time limit for a fact. A plan needs none of them, so a hanging call must not delay it for longer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The API version of whose kinds it matters whether they are there.
 const STRIMZI: &str = "kafka.strimzi.io/v1";
 
-/// The same, for a fleet with a Gateway.
 const GATEWAYS: &str = "gateway.networking.k8s.io/v1";
 
-/// What Strimzi's own manifests label the operator's Deployment with, as a selector has it in a URL.
+/// The label of the operator's Deployment in Strimzi's own manifests, encoded for a URL.
 const OPERATOR: &str = "labelSelector=app%3Dstrimzi";
 
-/// What Strimzi labels the Services of Kafka clusters with.
 const SERVICES: &str = "labelSelector=strimzi.io%2Fkind%3DKafka";
 
-/// Pods that take room on a node, as a query: they have one, and haven't ended.
+/// Selects pods that take capacity of a node: scheduled and not ended.
 const SCHEDULED: &str =
     "fieldSelector=spec.nodeName%21%3D%2Cstatus.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed";
 
 impl KubernetesTarget {
-    /// Finds out what the cluster has; none where there is no way to it, which looking at its objects tells. What can't be
-    /// read is left out of the facts.
-    pub(in crate::target) async fn preflight(&self, extras: Extras) -> Option<Facts> {
+    /// Collects the facts. None without a usable kubeconfig, which the observation reports. Facts that can't
+    /// be read are left out.
+    pub(in crate::target) async fn preflight(&self, extras: Extras) -> Option<PreflightFacts> {
         let api = self.api().await.ok()?;
         let (version, denied, groups, kinds, classes, gateways, operators, nodes, pods, services) = tokio::join!(
             known(api.call("read the server's version", Method::GET, "/version", None, &Value::Null)),
@@ -56,7 +53,7 @@ impl KubernetesTarget {
             known(api.list(("v1", "Pod"), None, SCHEDULED, |pod| PodRequest::of(&pod))),
             known(api.list(("v1", "Service"), None, SERVICES, of_service)),
         );
-        Some(Facts {
+        Some(PreflightFacts {
             version: version.as_ref().and_then(Version::of),
             denied,
             groups,
@@ -64,15 +61,15 @@ impl KubernetesTarget {
             storage_classes: classes.map(|it| it.iter().filter_map(named).map(class).collect()),
             gateway_classes: gateways,
             operators,
-            room: nodes.as_deref().map(Room::of),
+            room: nodes.as_deref().map(NodeCapacity::of),
             requests: pods.zip(nodes.as_deref()).map(|(pods, nodes)| Requests::of(&pods, nodes)),
-            places: nodes.as_deref().map(Place::all),
+            places: nodes.as_deref().map(NodeConstraints::all),
             load_balancers: services.map(|services| LoadBalancers::of(&services)),
         })
     }
 }
 
-/// What could be read in time. That something could not be is said where it is needed to go on.
+/// Waits for a fact. A failure isn't reported here, but by the step that needs the fact.
 async fn known<T>(read: impl Future<Output = Result<T, KubeError>>) -> Option<T> {
     let read = timeout(PATIENCE, read).await.unwrap_or_else(|_| {
         let reason = format!("no answer came within {} s", PATIENCE.as_secs());
@@ -81,12 +78,12 @@ async fn known<T>(read: impl Future<Output = Result<T, KubeError>>) -> Option<T>
     read.inspect_err(|error| tracing::debug!(%error, "preflight goes on without")).ok()
 }
 
-/// An answer, if it is of the kind that was asked for and not what something in between may have said.
+/// Returns a response if it has the requested kind, and is not a proxy's response.
 fn of_kind(attempted: &str, kind: &str, answer: Value) -> Result<Value, KubeError> {
-    if answer["kind"] == kind { Ok(answer) } else { Err(unasked(attempted)) }
+    if answer["kind"] == kind { Ok(answer) } else { Err(unexpected_response(attempted)) }
 }
 
-/// What we may not do. Whoever may do everything is asked once.
+/// The permissions that we lack. A cluster-admin is recognized with one call.
 async fn denied(api: &Api, extras: Extras) -> Result<BTreeSet<Permission>, KubeError> {
     if is_allowed(api, &Permission { group: "*", resource: "*", verb: "*" }).await? {
         return Ok(BTreeSet::new());
@@ -102,7 +99,7 @@ async fn denied(api: &Api, extras: Extras) -> Result<BTreeSet<Permission>, KubeE
 
 pub(super) async fn is_allowed(api: &Api, permission: &Permission) -> Result<bool, KubeError> {
     let Permission { group, resource, verb } = *permission;
-    // No namespace stands for all of them, and so does no name.
+    // Without a namespace or name, the review is about all of them.
     let kind = "SelfSubjectAccessReview";
     let name = permission.name();
     let review = json!({
@@ -117,7 +114,6 @@ pub(super) async fn is_allowed(api: &Api, permission: &Permission) -> Result<boo
     Ok(answer.pointer("/status/allowed") == Some(&Value::Bool(true)))
 }
 
-/// The versions of each API group.
 async fn groups(api: &Api) -> Result<BTreeMap<String, Vec<String>>, KubeError> {
     let attempted = "read which API groups there are";
     let list = api.call(attempted, Method::GET, "/apis", None, &Value::Null).await?;
@@ -132,7 +128,7 @@ async fn groups(api: &Api) -> Result<BTreeMap<String, Vec<String>>, KubeError> {
     Ok(groups.iter().filter_map(versions).collect())
 }
 
-/// The kinds of the API versions that matter. One that can't be read is left out.
+/// The kinds of the API versions that matter. A version that can't be read is left out.
 async fn kinds(api: &Api, extras: Extras) -> BTreeMap<String, BTreeSet<String>> {
     let mut found = BTreeMap::new();
     for api_version in std::iter::once(STRIMZI).chain(extras.gateway.then_some(GATEWAYS)) {
@@ -148,7 +144,7 @@ async fn gateway_classes(api: &Api) -> Result<BTreeSet<String>, KubeError> {
     Ok(classes.iter().filter_map(named).map(|(name, _)| name).collect())
 }
 
-/// The operators. One that isn't labelled as Strimzi's own is looked for among all Deployments.
+/// The operators. Without one that has Strimzi's own label, all Deployments are searched.
 async fn operators(api: &Api) -> Result<Vec<Operator>, KubeError> {
     for labels in [OPERATOR, ""] {
         let of_operator = |it: Value| Operator::of(&it).is_some().then(|| pick(&it, OF_OPERATOR));
@@ -161,7 +157,7 @@ async fn operators(api: &Api) -> Result<Vec<Operator>, KubeError> {
     Ok(Vec::new())
 }
 
-/// What is read of a node. All that one says of itself, with the images that it has, is 50 KiB.
+/// The part of a node that is kept. The whole object, with its list of images, takes 50 KiB.
 fn of_node(node: Value) -> Option<Value> {
     let paths: &[&[&str]] = &[
         &["metadata", "labels"],
@@ -188,7 +184,6 @@ fn of_service(service: Value) -> Option<Value> {
     Some(pick(&service, paths))
 }
 
-/// What is read of an operator's Deployment.
 const OF_OPERATOR: &[&[&str]] = &[
     &["metadata", "name"],
     &["metadata", "namespace"],

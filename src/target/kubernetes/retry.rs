@@ -1,115 +1,114 @@
-//! Which calls are made again when they come to nothing, and how soon.
+//! Which failed calls are retried, and when.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
 
-use super::answer::Failed;
+use super::answer::CallError;
 
-/// How long a call may take, with all its tries and the waits between them, and with the whole of its answer. An API server
-/// itself gives a request up after 60 s, which is longer than a person waits.
+/// The time limit of a call, with all retries, waits and the whole response. An API server itself gives up
+/// after 60 s, which is longer than a person waits.
 pub(super) const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The same while a process that runs on plans, since a server that is silent holds up all other fleets for so long. It is
-/// asked again beside the plans, for as long as it takes (`watch::View`). It is less than any group of calls gets, so that
-/// silence is noted.
+/// The time limit while the daemon plans, because a silent server delays all other fleets for that long.
+/// Meanwhile `watch::View` keeps probing the server. It is shorter than the limit of any group of calls, so
+/// that silence is noticed.
 const HASTE: Duration = Duration::from_secs(8);
 
 tokio::task_local! {
-    /// How long the calls of a task may take, where that is another time.
     static PATIENCE_OF_TASK: Duration;
 }
 
-/// Does something with calls that are waited for no longer than other fleets can be held up.
-pub(super) async fn hastily<T>(does: impl Future<Output = T>) -> T {
+/// Runs a future with the shorter time limit, because other fleets wait for it.
+pub(super) async fn with_planning_timeout<T>(does: impl Future<Output = T>) -> T {
     PATIENCE_OF_TASK.scope(HASTE, does).await
 }
 
-/// Whether other fleets are held up by the calls of this task.
+/// Whether other fleets wait for this task.
 pub(super) fn is_hasty() -> bool {
     PATIENCE_OF_TASK.try_with(|_| ()).is_ok()
 }
 
-/// How long a call of this task may take.
 pub(super) fn longest() -> Duration {
     PATIENCE_OF_TASK.try_with(|longest| *longest).unwrap_or(CALL_TIMEOUT)
 }
 
-/// How often a call is tried at most. The waits between five tries add up to 0.75 to 1.5 s: an API server's leader, or a
-/// balancer's choice of servers, changes in that time.
+/// The most tries of a call. The waits between five tries add up to 0.75 to 1.5 s, enough for an API server's
+/// leader election or a load balancer's failover.
 const TRIES: u32 = 5;
 
-/// The wait after the first try, which is doubled after each.
+/// The wait after the first try. It doubles after each.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 
-/// The longest wait that a server may ask for by `Retry-After`. API servers ask for 1 s.
+/// The longest `Retry-After` that is honored. API servers ask for 1 s.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
-/// After this time no further try is begun. It is what connecting may take, so that a server that is off costs that once.
+/// No try starts after this time. It equals the time limit for connecting, so that an unreachable server
+/// costs it only once.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Whether a call may be made twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Nature {
-    /// Twice is as good as once: reading, asking without anything being stored, server-side apply, and deleting what has a
-    /// certain uid.
+pub(super) enum Repeatability {
+    /// Repeating has no further effect: reads, dry runs, server-side apply, and deletion by UID.
     Repeatable,
-    /// The second time is refused, or does something else: making, and replacing what has a certain `resourceVersion`. Who
-    /// calls looks at what is there before it calls again.
+    /// Repeating is refused or does something else: creating, and replacing at a `resourceVersion`. The
+    /// caller reads the object before it repeats the call.
     Once,
 }
 
-/// When a call that failed is made again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Again {
+enum RetryRule {
     Never,
-    /// It may have been done all the same.
+    /// The call may have taken effect.
     WhereRepeatable,
-    /// It was surely not done.
+    /// The call had no effect.
     Always,
 }
 
-/// When an answer with this HTTP status is worth another try. No other refusal is: neither credentials (401, 403), nor what
-/// is there (404, 409), nor what was sent (400, 422) becomes another by asking again.
-const STATUSES: [(RangeInclusive<u16>, Again); 6] = [
-    // Not whole, or a page of something in between, say a portal that wants a login.
-    (200..=299, Again::WhereRepeatable),
-    // The server has too much to do, and turned the call away unread.
-    (429..=429, Again::Always),
-    // Its etcd has no leader for a moment, or a webhook failed.
-    (500..=500, Again::WhereRepeatable),
-    // A balancer lost the server.
-    (502..=502, Again::WhereRepeatable),
-    // The server starts or stops, or the balancer has none.
-    (503..=503, Again::WhereRepeatable),
-    // The server, or its etcd, was too slow for whoever is in between.
-    (504..=504, Again::WhereRepeatable),
+/// HTTP statuses that are worth a retry. No other refusal changes by repeating the call: neither credentials
+/// (401, 403), nor the present object (404, 409), nor the request (400, 422).
+const STATUSES: [(RangeInclusive<u16>, RetryRule); 6] = [
+    // A truncated response, or a page of a proxy, such as a login portal.
+    (200..=299, RetryRule::WhereRepeatable),
+    // The server is overloaded and rejected the call unread.
+    (429..=429, RetryRule::Always),
+    // etcd has no leader for a moment, or a webhook failed.
+    (500..=500, RetryRule::WhereRepeatable),
+    // A load balancer lost the server.
+    (502..=502, RetryRule::WhereRepeatable),
+    // The server starts or stops, or the load balancer has none.
+    (503..=503, RetryRule::WhereRepeatable),
+    // The server or its etcd was too slow for a proxy.
+    (504..=504, RetryRule::WhereRepeatable),
 ];
 
-fn again(failed: &Failed) -> Again {
+fn again(failed: &CallError) -> RetryRule {
     match failed {
         // Nothing was sent.
-        Failed::Unreached(_) => Again::Always,
-        Failed::Lost(_) => Again::WhereRepeatable,
-        Failed::Refused { status, .. } => of_status(status.code),
-        Failed::Stray { code, .. } => of_status(*code),
-        // Who may not be connected to, or isn't trusted, stays so; and what took all the time leaves none.
-        Failed::Barred(_) | Failed::Overdue(_) | Failed::Resting(_) => Again::Never,
-        // It would be as much, or as wrong, once more.
-        Failed::TooLong(_) | Failed::OverBudget(_) | Failed::Misnamed => Again::Never,
+        CallError::Unreached(_) => RetryRule::Always,
+        CallError::Lost(_) => RetryRule::WhereRepeatable,
+        CallError::Refused { status, .. } => of_status(status.code),
+        CallError::Stray { code, .. } => of_status(*code),
+        // A denied address or certificate stays denied, and a timeout has used up the time.
+        CallError::Barred(_) | CallError::Overdue(_) | CallError::Resting(_) => RetryRule::Never,
+        // The same response would come again.
+        CallError::TooLong(_) | CallError::OverBudget(_) | CallError::Misnamed => RetryRule::Never,
     }
 }
 
-fn of_status(code: u16) -> Again {
-    STATUSES.iter().find(|(statuses, _)| statuses.contains(&code)).map_or(Again::Never, |(_, again)| *again)
+fn of_status(code: u16) -> RetryRule {
+    STATUSES
+        .iter()
+        .find(|(statuses, _)| statuses.contains(&code))
+        .map_or(RetryRule::Never, |(_, again)| *again)
 }
 
-/// Makes a call until it comes to something, or there is no use in another try. Says how often it was tried.
-pub(super) async fn persist<T, C: Future<Output = Result<T, Failed>>>(
-    nature: Nature,
+/// Makes a call with retries. An error comes with the number of tries.
+pub(super) async fn call_with_retries<T, C: Future<Output = Result<T, CallError>>>(
+    nature: Repeatability,
     call: impl Fn() -> C,
-) -> Result<T, (Failed, u32)> {
+) -> Result<T, (CallError, u32)> {
     let since = Instant::now();
     let mut tries = 0;
     let calls = async {
@@ -126,17 +125,23 @@ pub(super) async fn persist<T, C: Future<Output = Result<T, Failed>>>(
         }
     };
     let longest = longest();
-    let answer = timeout(longest, calls).await.unwrap_or(Err(Failed::Overdue(longest)));
+    let answer = timeout(longest, calls).await.unwrap_or(Err(CallError::Overdue(longest)));
     answer.map_err(|failed| (failed, tries))
 }
 
-/// How long to wait before the next try, after so many and so much time; none where there is to be none. `chance` is
-/// between 0 and 1 and spreads those that failed together over time, so that they don't come back together.
-fn wait(failed: &Failed, nature: Nature, tries: u32, spent: Duration, chance: f64) -> Option<Duration> {
+/// The wait before the next try, or none to give up. `spent` is the time since the first try. `chance`, from
+/// 0 to 1, adds jitter, so that calls that failed together don't return together.
+fn wait(
+    failed: &CallError,
+    nature: Repeatability,
+    tries: u32,
+    spent: Duration,
+    chance: f64,
+) -> Option<Duration> {
     let may = match again(failed) {
-        Again::Always => true,
-        Again::WhereRepeatable => nature == Nature::Repeatable,
-        Again::Never => false,
+        RetryRule::Always => true,
+        RetryRule::WhereRepeatable => nature == Repeatability::Repeatable,
+        RetryRule::Never => false,
     };
     if !may || tries >= TRIES {
         return None;
@@ -150,27 +155,27 @@ fn wait(failed: &Failed, nature: Nature, tries: u32, spent: Duration, chance: f6
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Nature::{Once, Repeatable};
+    use Repeatability::{Once, Repeatable};
     use kube::core::Status;
 
-    fn refused(code: u16, retry_after: Option<u64>) -> Failed {
+    fn refused(code: u16, retry_after: Option<u64>) -> CallError {
         let status = Status::failure("words", "Reason").with_code(code).boxed();
-        Failed::Refused { status, retry_after: retry_after.map(Duration::from_secs) }
+        CallError::Refused { status, retry_after: retry_after.map(Duration::from_secs) }
     }
 
-    fn stray(code: u16) -> Failed {
-        Failed::Stray { code, kind: None, retry_after: None }
+    fn stray(code: u16) -> CallError {
+        CallError::Stray { code, kind: None, retry_after: None }
     }
 
-    /// The wait in milliseconds after a first try that took no time, at the middle of chance.
-    fn first_wait(failed: &Failed, nature: Nature) -> Option<u128> {
+    /// The wait in milliseconds after an immediate failure, with medium jitter.
+    fn first_wait(failed: &CallError, nature: Repeatability) -> Option<u128> {
         wait(failed, nature, 1, Duration::ZERO, 0.5).map(|wait| wait.as_millis())
     }
 
     #[test]
     fn what_may_be_gone_is_tried_again_unless_it_may_have_been_done() {
-        let unreached = Failed::Unreached("refused".to_owned());
-        let lost = Failed::Lost("reset".to_owned());
+        let unreached = CallError::Unreached("refused".to_owned());
+        let lost = CallError::Lost("reset".to_owned());
         for (failed, repeatable, once) in [
             (unreached, Some(75), Some(75)),
             (lost, Some(75), None),
@@ -191,9 +196,9 @@ mod tests {
             (refused(409, None), None, None),
             (refused(422, None), None, None),
             (stray(302), None, None),
-            (Failed::TooLong(1), None, None),
-            (Failed::Misnamed, None, None),
-            (Failed::Overdue(CALL_TIMEOUT), None, None),
+            (CallError::TooLong(1), None, None),
+            (CallError::Misnamed, None, None),
+            (CallError::Overdue(CALL_TIMEOUT), None, None),
         ] {
             assert_eq!(first_wait(&failed, Repeatable), repeatable, "{failed:?}");
             assert_eq!(first_wait(&failed, Once), once, "{failed:?}");
@@ -202,14 +207,14 @@ mod tests {
 
     #[test]
     fn the_waits_grow_and_end() {
-        let lost = Failed::Lost("reset".to_owned());
+        let lost = CallError::Lost("reset".to_owned());
         let waits = |chance| {
             let wait = |tries| wait(&lost, Repeatable, tries, Duration::ZERO, chance);
             (1..=TRIES).map(|tries| wait(tries).map(|wait| wait.as_millis())).collect::<Vec<_>>()
         };
         assert_eq!(waits(0.0), [Some(50), Some(100), Some(200), Some(400), None]);
         assert_eq!(waits(1.0), [Some(100), Some(200), Some(400), Some(800), None]);
-        // A server that connecting to took all the time is not connected to again.
+        // No second connection to a server after connecting took all the time.
         assert_eq!(wait(&lost, Repeatable, 1, PATIENCE, 0.0), None);
         assert_eq!(wait(&refused(429, Some(60)), Repeatable, 2, Duration::from_secs(5), 0.0), None);
     }

@@ -1,4 +1,4 @@
-//! One round of writing: what is intended is written down on the cluster, then done, then settled.
+//! One round of writing to a Kubernetes cluster: the intent is recorded, carried out and settled.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,45 +12,40 @@ use super::AT_ONCE;
 use super::api::{Api, ApplyError, Mode, uid};
 use super::definition;
 use super::fields;
-use super::inventory::{Entry, Inventory, Left, Written};
-use super::leftovers::{self, Cluster};
+use super::inventory::{AppliedObject, Inventory, Left, ObjectEntry};
+use super::leftovers::{self, OperatorCluster};
 use super::live::Live;
-use super::observe::{Settled, judge};
+use super::observe::{EntryOutcome, judge};
 use super::untrusted;
-use super::write::{self, Applied};
+use super::write::{self, ApplyOutcome};
 use super::{KubeError, KubernetesTarget};
 use crate::catalog::RecordedObject;
 use crate::names::{ObjectKey, ResourceKey};
-use crate::target::{Intent, ResourceMark, Taken, TargetError, Task, Write};
+use crate::target::{Intent, ObjectWrite, ResourceMark, TargetError, Task, TaskResult};
 
-/// How long the end of an object is waited for. What holds it longer is reported.
+/// How long to wait for a deleted object to be gone. After that, what keeps it is reported.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How often it is looked whether an object is gone.
 pub(super) const INTERVAL: Duration = Duration::from_millis(200);
 
-/// A round of writing to one fleet's cluster.
-pub struct Session {
+pub struct ClusterSession {
     target: KubernetesTarget,
     inventory: Inventory,
-    /// What will be applied.
-    ready: BTreeMap<ObjectKey, Write>,
-    /// The tasks that were begun.
-    running: FuturesUnordered<BoxFuture<'static, Came>>,
+    ready: BTreeMap<ObjectKey, ObjectWrite>,
+    running: FuturesUnordered<BoxFuture<'static, TaskOutcome>>,
 }
 
-/// What came of a task: the object as it was applied, or none when it is gone.
-struct Came {
+struct TaskOutcome {
     number: usize,
     key: ObjectKey,
-    result: Result<Option<Written>, KubeError>,
+    result: Result<Option<AppliedObject>, KubeError>,
 }
 
 impl KubernetesTarget {
-    /// Writes down what is about to happen, after finding out what came of what was written down before.
-    pub(in crate::target) async fn begin(&self, intent: Intent) -> Result<Session, KubeError> {
+    /// Settles what an earlier round left unfinished, then records the intent.
+    pub(in crate::target) async fn begin(&self, intent: Intent) -> Result<ClusterSession, KubeError> {
         let (_, inventory) = self.load().await?;
-        let mut session = Session {
+        let mut session = ClusterSession {
             target: self.clone(),
             inventory,
             ready: BTreeMap::new(),
@@ -75,13 +70,11 @@ impl KubernetesTarget {
     }
 }
 
-impl Session {
-    /// Whether another task can be begun.
+impl ClusterSession {
     pub(in crate::target) fn has_room(&self) -> bool {
         self.running.len() < AT_ONCE
     }
 
-    /// Begins a task. [`Session::next`] goes on with it.
     pub(in crate::target) fn start(&mut self, number: usize, task: Task) {
         let Task { object, uid, deletes } = task;
         let key = self.inventory.find(&object).cloned().unwrap_or(object);
@@ -94,13 +87,12 @@ impl Session {
                 Some(write) => apply(&target, write, uid, ours).await.map(Some),
                 None => Err(KubeError::NotIntended { object: key.clone() }),
             };
-            Came { number, key, result }
+            TaskOutcome { number, key, result }
         }));
     }
 
-    /// Waits for the next of the tasks that were begun, and gives its number and what came of it; none when there is no other.
-    pub(in crate::target) async fn next(&mut self) -> Option<(usize, Taken)> {
-        let Came { number, key, result } = self.running.next().await?;
+    pub(in crate::target) async fn next(&mut self) -> Option<(usize, TaskResult)> {
+        let TaskOutcome { number, key, result } = self.running.next().await?;
         match &result {
             Ok(Some(written)) => drop(self.inventory.objects.entry(key).and_modify(|entry| {
                 entry.written = Some(written.clone());
@@ -113,28 +105,26 @@ impl Session {
         Some((number, taken.map_err(TargetError::from)))
     }
 
-    /// The objects that are known to be on the cluster.
     pub(in crate::target) fn known(&self) -> BTreeSet<ObjectKey> {
         let written = self.inventory.objects.iter().filter(|(_, entry)| entry.written.is_some());
         written.map(|(key, _)| key.clone()).collect()
     }
 
-    /// The resources that the cluster remembers as protected.
     pub(in crate::target) fn protected(&self) -> BTreeSet<ResourceKey> {
         self.inventory.resources.protected()
     }
 
-    /// What the cluster itself can tell of an object of ours, for a record that was lost. It doesn't keep manifests.
+    /// Rebuilds a lost record from the inventory, which has no manifests.
     pub(in crate::target) fn recall(&self, key: &ObjectKey) -> Option<RecordedObject> {
         self.inventory.objects.get(key)?.recorded()
     }
 
-    /// Writes down what came of the round. `mark` gives what is now recorded of a resource.
+    /// Records the outcome of the round. `mark` returns what is now recorded of a resource.
     pub(in crate::target) async fn finish(
         mut self,
         mark: impl Fn(&ResourceKey) -> Option<ResourceMark>,
     ) -> Result<(), KubeError> {
-        // Of what nobody knows any more, what was removed by hand is forgotten.
+        // Entries of forgotten resources go once their objects were removed by hand.
         let orphans = self.inventory.objects.iter().filter(|(_, entry)| mark(&entry.owner).is_none());
         let orphans: Vec<ObjectKey> = orphans.map(|(key, _)| key.clone()).collect();
         self.settle(BTreeSet::new(), &orphans).await?;
@@ -143,13 +133,13 @@ impl Session {
         self.save().await
     }
 
-    /// Writes down that an object is about to be applied. What is made has to be known before it is there. What is ours
-    /// already says itself which manifest was applied last.
-    fn intend(&mut self, write: Write) {
+    /// Adds the intent of a write to the inventory. A new object must be in the inventory before it exists.
+    /// An existing one of ours needs no intent: its annotation names the manifest that was applied last.
+    fn intend(&mut self, write: ObjectWrite) {
         let key = write.key.clone();
         let before = self.inventory.find(&key).cloned();
         let before = before.and_then(|known| self.inventory.objects.remove(&known));
-        let entry = Entry {
+        let entry = ObjectEntry {
             owner: write.owner.clone(),
             written: before.and_then(|entry| entry.written),
             intended: (write.new || write.recreate).then(|| write.applied.clone()),
@@ -159,8 +149,8 @@ impl Session {
         self.ready.insert(key, write);
     }
 
-    /// Finds out what came of everything that was intended, of what is ahead of the inventory, and of objects of nobody's,
-    /// which are forgotten where they are gone.
+    /// Determines the outcome of all intents and of objects newer than the inventory. Entries of `orphans`
+    /// are removed when the object is gone.
     async fn settle(&mut self, ahead: BTreeSet<ObjectKey>, orphans: &[ObjectKey]) -> Result<(), KubeError> {
         let api = self.target.api().await?;
         let open = self.inventory.objects.iter();
@@ -175,12 +165,19 @@ impl Session {
             let Some(entry) = self.inventory.objects.get_mut(&key) else { continue };
             let is_orphan = live.is_none() && orphans.contains(&key);
             match judge(&key, entry, live.as_ref()) {
-                Settled::Written(written) if !is_orphan => {
-                    *entry =
-                        Entry { written: Some(written), intended: None, deleting: false, ..entry.clone() };
+                EntryOutcome::Written(written) if !is_orphan => {
+                    *entry = ObjectEntry {
+                        written: Some(written),
+                        intended: None,
+                        deleting: false,
+                        ..entry.clone()
+                    };
                 }
-                // What is there is somebody else's; what we had is gone.
-                Settled::Written(_) | Settled::Intended | Settled::Gone | Settled::Foreign => {
+                // The object is foreign, and ours is gone.
+                EntryOutcome::Written(_)
+                | EntryOutcome::Intended
+                | EntryOutcome::Gone
+                | EntryOutcome::Foreign => {
                     let entry = self.inventory.objects.remove(&key);
                     let intended = entry.and_then(|entry| entry.intended);
                     if let Some(live) = live.filter(|live| intended.is_some() && live.applied == intended) {
@@ -197,15 +194,15 @@ impl Session {
     }
 }
 
-/// Makes or changes an object, and gives it as it is then. `planned` is the uid that was planned for; none where nothing was
-/// there. `ours` is what is known of it.
+/// Creates or changes an object and returns its new entry. `planned` is the UID that the plan was made for,
+/// none when there was no object. `ours` is the entry so far.
 async fn apply(
     target: &KubernetesTarget,
-    write: Write,
+    write: ObjectWrite,
     planned: Option<String>,
-    ours: Option<Written>,
-) -> Result<Written, KubeError> {
-    let Write { key, applied, filled, recreate, .. } = write;
+    ours: Option<AppliedObject>,
+) -> Result<AppliedObject, KubeError> {
+    let ObjectWrite { key, applied, filled, recreate, .. } = write;
     let api = target.api().await?;
     if let Some(planned) = &planned
         && ours.as_ref().is_none_or(|ours| ours.uid != *planned)
@@ -220,27 +217,27 @@ async fn apply(
         planned => planned,
     };
     let body = write::body(filled, &applied, planned.as_deref());
-    let Applied { object, left, .. } = match planned {
+    let ApplyOutcome { object, left, .. } = match planned {
         None => make(api, &key, &body, ours.as_ref()).await?,
         Some(_) => write::apply(api, &key, body, false).await?,
     };
     definition::wait_until_served(api, &key, &object).await?;
     if key.kind == "Namespace" {
-        api.prepare(&key.name).await;
+        api.grant_secret_access(&key.name).await;
     }
     let uid = uid(&object).unwrap_or_default().to_owned();
     let left = (!left.is_empty()).then(|| Left { contests: left, managers: fields::others(&object) });
-    Ok(Written { uid, applied, fields: fields::digest(&object), left })
+    Ok(AppliedObject { uid, applied, fields: fields::digest(&object), left })
 }
 
-/// Makes an object where nothing was when it was planned. Only the server's answer tells whether somebody else was quicker.
-/// `known` is what is known of one of ours: where that is what answers, the plan only couldn't see it.
+/// Creates an object where the plan found none. Only the server's response tells whether another client was
+/// faster. If the existing object is the one in `known`, it is ours and the plan merely couldn't see it.
 async fn make(
     api: &Api,
     key: &ObjectKey,
     body: &Value,
-    known: Option<&Written>,
-) -> Result<Applied, KubeError> {
+    known: Option<&AppliedObject>,
+) -> Result<ApplyOutcome, KubeError> {
     let is_known = |object: &Value| known.is_some_and(|known| uid(object) == Some(known.uid.as_str()));
     let foreign = || KubeError::Foreign { object: key.clone() };
     let applied = match api.apply(key, body, Mode { force: false, dry: false }).await {
@@ -255,7 +252,7 @@ async fn make(
         }
         Err(ApplyError::Other(error)) => return Err(error),
     };
-    // Or by this very call, whose first answer got lost.
+    // This very call may have created the object, when the first response was lost.
     let ours = applied.made
         || is_known(&applied.object)
         || (fields::is_made_by_us(&applied.object) && fields::changed_by(&applied.object).is_none());
@@ -263,34 +260,35 @@ async fn make(
         release(api, key, uid(&applied.object).unwrap_or_default()).await?;
         return Err(foreign());
     }
-    Ok(Applied { object: applied.object, overwritten: Vec::new(), left: Vec::new() })
+    Ok(ApplyOutcome { object: applied.object, overwritten: Vec::new(), left: Vec::new() })
 }
 
-/// Takes all fields back that we gave to somebody else's object. What has no other owner goes.
+/// Gives up all fields that we set on a foreign object. Fields without another owner are removed.
 async fn release(api: &Api, key: &ObjectKey, uid: &str) -> Result<(), KubeError> {
     let metadata = json!({"name": key.name, "namespace": key.namespace, "uid": uid});
     let identity = json!({"apiVersion": key.api_version, "kind": key.kind, "metadata": metadata});
     match api.apply(key, &identity, Mode { force: false, dry: false }).await {
-        // It is gone or another one is there by now.
+        // The object is gone, or replaced by another one.
         Ok(_) | Err(ApplyError::Conflict(_)) => Ok(()),
         Err(ApplyError::Other(error)) => Err(error),
     }
 }
 
-/// Deletes an object, and waits until it is gone. `planned` is the uid that was planned for, and `ours` what is known of the
-/// object. One that is gone already is no error. One that was planned for and isn't known, or is known and wasn't planned
-/// for, stays, which is one. Of what an operator made for a `cluster`, that has to have ended.
+/// Deletes an object and waits until it is gone. `planned` is the UID that the plan was made for, `ours` the
+/// entry so far. An object that was gone before is no error. If the two don't name the same object, and
+/// either exists, it stays and that is an error. `cluster` is set for objects of the operator, which are
+/// deleted only after the cluster's pods have ended.
 async fn delete(
     target: &KubernetesTarget,
     key: &ObjectKey,
     planned: Option<String>,
-    ours: Option<Written>,
-    cluster: Option<Cluster>,
+    ours: Option<AppliedObject>,
+    cluster: Option<OperatorCluster>,
 ) -> Result<(), KubeError> {
     let api = target.api().await?;
     let known = ours.map(|ours| ours.uid);
     let Some(ours) = planned.clone().filter(|planned| known.as_ref() == Some(planned)) else {
-        // While it is there, neither what was planned for nor what is ours may be reported as gone.
+        // While either exists, it must not be reported as gone.
         let there = api.get(key).await?;
         let is_either = |uid: &str| [&known, &planned].into_iter().flatten().any(|either| either == uid);
         return match there.as_ref().and_then(uid).is_some_and(is_either) {
@@ -307,7 +305,6 @@ async fn delete(
     end(api, key, &ours).await
 }
 
-/// Deletes this very object, and waits until it is gone.
 async fn end(api: &Api, key: &ObjectKey, ours: &str) -> Result<(), KubeError> {
     match api.delete(key, ours).await? {
         true => Ok(()),
@@ -315,7 +312,7 @@ async fn end(api: &Api, key: &ObjectKey, ours: &str) -> Result<(), KubeError> {
     }
 }
 
-/// Waits until no disk is in a namespace: those that go with a cluster go a moment after it.
+/// Waits until a namespace has no disks: those of a deleted cluster are removed shortly after it.
 async fn wait_for_claims(api: &Api, namespace: &str) -> Result<(), KubeError> {
     let since = Instant::now();
     loop {
@@ -330,7 +327,6 @@ async fn wait_for_claims(api: &Api, namespace: &str) -> Result<(), KubeError> {
     }
 }
 
-/// Waits until an object is gone, or another one has its name.
 async fn wait_until_gone(api: &Api, key: &ObjectKey, ours: &str) -> Result<(), KubeError> {
     let since = Instant::now();
     loop {
@@ -346,10 +342,10 @@ async fn wait_until_gone(api: &Api, key: &ObjectKey, ours: &str) -> Result<(), K
     }
 }
 
-/// What keeps an object that is being deleted, as a clause.
+/// The cause that keeps an object that is being deleted, as a clause.
 fn holder(object: &Value) -> String {
     let list = |pointer: &str| object.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
-    // A namespace tells itself what is left in it.
+    // A namespace's conditions list its remaining content.
     let remaining = list("/status/conditions").filter(|condition| {
         let kind = condition["type"].as_str().unwrap_or_default();
         kind.starts_with("Namespace") && condition["status"] == "True"

@@ -1,5 +1,3 @@
-//! What is made of a server's answers, of which a test says each.
-
 mod deletions;
 mod remembered;
 mod rights;
@@ -17,12 +15,12 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
-use super::inventory::{Entry, Written};
+use super::inventory::{AppliedObject, ObjectEntry};
 use super::*;
 use crate::catalog::RecordedFleet;
 use crate::names::{Digest, ObjectKey};
 use crate::plan::Reach;
-use crate::target::{Intent, Task, Write};
+use crate::target::{Intent, ObjectWrite, Task};
 
 mod hostile;
 
@@ -31,20 +29,18 @@ const INVENTORY: &str = "/api/v1/namespaces/streamfleet-system/configmaps/invent
 const THINGS: &str = "/apis/example.org/v1/things";
 const THING: &str = "/apis/example.org/v1/namespaces/ns/things/a";
 
-/// What is answered to a method and a path, one after the other, and the last again and again. Nothing ever is where the
-/// status is 0.
+/// Responses by method and path, in order; the last one repeats. Status 0 means no response.
 type Answers = BTreeMap<(&'static str, String), VecDeque<(u16, Value)>>;
 
 #[derive(Clone, Default)]
 struct Server {
     answers: Arc<Mutex<Answers>>,
     asked: Arc<Mutex<Vec<String>>>,
-    /// What came with what was asked: the part of the path after `?`, and the body; null where there was none.
+    /// The requests, each with its query and its JSON body, or null.
     sent: Arc<Mutex<Vec<(String, String, Value)>>>,
 }
 
 impl Server {
-    /// A server with two kinds of its own, one of ours, and nothing else.
     fn new() -> Server {
         let server = Server::default();
         server.says("GET", "/api/v1/namespaces/kube-system", [(200, namespace("kube-system"))]);
@@ -67,8 +63,8 @@ impl Server {
         locked(&self.answers).insert((method, path.to_owned()), answers.into_iter().collect());
     }
 
-    /// It has an inventory with these objects, as one that was read in the middle of a run.
-    fn remembers(&self, objects: &BTreeMap<ObjectKey, Entry>) {
+    /// Adds an inventory with these objects, as in the middle of a run.
+    fn remembers(&self, objects: &BTreeMap<ObjectKey, ObjectEntry>) {
         let chunks = [
             ("inventory", inventory(Uuid::nil(), &BTreeMap::new(), &["intents-0"])),
             ("intents-0", inventory(Uuid::nil(), objects, &[])),
@@ -81,13 +77,11 @@ impl Server {
         locked(&self.asked).iter().filter(|it| it.starts_with(asked)).count()
     }
 
-    /// The bodies that came with this.
     fn bodies(&self, asked: &str) -> Vec<Value> {
         let sent = locked(&self.sent);
         sent.iter().filter(|(it, ..)| it == asked).map(|(_, _, body)| body.clone()).collect()
     }
 
-    /// What came with this after the `?` of its path.
     fn queries(&self, asked: &str) -> Vec<String> {
         let sent = locked(&self.sent);
         sent.iter().filter(|(it, ..)| it == asked).map(|(_, query, _)| query.clone()).collect()
@@ -139,15 +133,15 @@ impl Server {
     }
 }
 
-fn target(api: Arc<Api>, bound: Option<&str>, view: Option<Arc<View>>) -> KubernetesTarget {
+fn target(api: Arc<Api>, bound: Option<&str>, view: Option<Arc<ClusterWatch>>) -> KubernetesTarget {
     let api = Arc::new(OnceCell::new_with(Some(api)));
     let cluster = cluster(bound);
     let (facts, ahead) = Default::default();
     KubernetesTarget { fleet: fleet(), installation: Uuid::nil(), cluster, api, view, facts, ahead }
 }
 
-fn cluster(bound: Option<&str>) -> Arc<Cluster> {
-    Arc::new(Cluster {
+fn cluster(bound: Option<&str>) -> Arc<KubernetesCluster> {
+    Arc::new(KubernetesCluster {
         access: Err("a scripted server needs none".to_owned()),
         bound: bound.map(str::to_owned),
         taken: Arc::default(),
@@ -168,13 +162,13 @@ fn key() -> ObjectKey {
     "example.org/v1|Thing|ns|a".to_owned().try_into().unwrap()
 }
 
-fn written(uid: &str) -> Entry {
+fn written(uid: &str) -> ObjectEntry {
     let applied = Digest::of("manifest");
-    let written = Written { uid: uid.to_owned(), applied, fields: None, left: None };
-    Entry { owner: owner(), written: Some(written), intended: None, deleting: false }
+    let written = AppliedObject { uid: uid.to_owned(), applied, fields: None, left: None };
+    ObjectEntry { owner: owner(), written: Some(written), intended: None, deleting: false }
 }
 
-fn inventory(installation: Uuid, objects: &BTreeMap<ObjectKey, Entry>, chunks: &[&str]) -> Value {
+fn inventory(installation: Uuid, objects: &BTreeMap<ObjectKey, ObjectEntry>, chunks: &[&str]) -> Value {
     json!({"version": 1, "fleet": fleet(), "installation": installation, "objects": objects, "chunks": chunks})
 }
 
@@ -183,7 +177,6 @@ fn config_map(name: &str, chunk: &Value) -> Value {
         "data": {"inventory.json": chunk.to_string()}})
 }
 
-/// With a field of ours.
 fn namespace(name: &str) -> Value {
     let fields = json!([{"manager": "streamfleet", "operation": "Apply", "fieldsV1": {"f:metadata": {}}}]);
     let metadata = json!({"name": name, "uid": format!("uid-{name}"), "managedFields": fields});
@@ -202,9 +195,9 @@ fn refusal(code: u16) -> (u16, Value) {
     (code, json!({"kind": "Status", "status": "Failure", "code": code, "reason": "No", "message": "no"}))
 }
 
-/// What comes of doing one thing to the only object.
+/// Runs one task on the only object, and returns its outcome as text.
 async fn done(target: &KubernetesTarget, uid: Option<&str>, deletes: bool) -> String {
-    let write = Write {
+    let write = ObjectWrite {
         key: key(),
         owner: owner(),
         applied: Digest::of("manifest"),
@@ -307,7 +300,7 @@ async fn a_kind_is_missing_only_by_the_servers_word_and_whenever_that_is_given()
     let expected = "cannot read which kinds there are in example.org/v1: the answer is not to what was asked";
     assert_eq!(error, expected);
 
-    // A URL that isn't served is answered without a `Status`, and a collection may be with one.
+    // A URL that isn't served gives a 404 without a `Status`, a collection possibly one with it.
     for gone in [(404, "404 page not found".into()), refusal(404)] {
         let server = Server::new();
         let api = server.api();
@@ -328,7 +321,8 @@ async fn an_empty_listing_of_the_inventory_is_believed_only_before_the_fleet_was
         server.world().refused = Some(("configmaps/inventory", 404));
         let api = Arc::new(Api::remembering(server.client()));
         let whose = (fleet(), Uuid::nil());
-        let view = View::start(whose, cluster(bound), Arc::clone(&api), Handle::current(), Arc::default());
+        let view =
+            ClusterWatch::start(whose, cluster(bound), Arc::clone(&api), Handle::current(), Arc::default());
         let (found, inventory) = target(api, bound, Some(Arc::new(view))).base().await.unwrap();
         assert!(found == "first" && inventory.is_absent());
         assert_eq!(server.count("configmaps/inventory"), asked, "{bound:?}");

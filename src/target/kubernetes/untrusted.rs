@@ -1,9 +1,10 @@
-//! What a server sends, made safe before anything else sees it. A fleet's API server may be its tenant's own: what it sends
-//! must neither fill this process's memory nor its disk, nor reach a terminal.
+//! Parsing of untrusted responses. A fleet's API server may belong to a tenant: what it sends must not fill
+//! this process's memory or disk, and must not reach a terminal unescaped.
 //!
-//! Every answer, every object of a list and every event is parsed here and nowhere else. The tree that is made of it is
-//! bounded, names are those that Kubernetes allows, and the server's words are short lines. What people wrote into objects
-//! (specs, data, annotations) stays as it is, since it is compared; it is bounded where it is shown.
+//! Every response, every object of a list and every event is parsed here and nowhere else. The resulting tree
+//! is bounded, names must be ones that Kubernetes allows, and the server's own texts become short lines. What
+//! users wrote into objects (specs, data, annotations) is kept exactly, because it is compared; its length is
+//! limited where it is shown.
 
 use std::cell::Cell;
 use std::fmt;
@@ -14,41 +15,38 @@ use serde_json::{Map, Value};
 use crate::names::{Json, ObjectKey, one_line};
 use crate::plan::preflight::PodRequest;
 
-/// The longest object that is read, in bytes. etcd takes 1.5 MiB at a time (`--max-request-bytes`), and an API server no
-/// request above 3 MiB; what it adds to an object are its own fields.
+/// The longest object that is read, in bytes. etcd accepts requests of 1.5 MiB (`--max-request-bytes`), and
+/// an API server of 3 MiB; beyond that it only adds fields of its own.
 pub(super) const MAX_OBJECT: usize = 4 * 1024 * 1024;
 
-/// How much memory the tree of one object may take, in bytes. The largest that is applied, the definition of Strimzi's Kafka,
-/// takes 2 MiB, and as much again for the book-keeping of its fields.
+/// The most memory that one object's tree may take, in bytes. The largest object that we apply, the
+/// definition of Strimzi's Kafka, takes 2 MiB, and as much again for its `managedFields`.
 const MAX_TREE: usize = 16 * 1024 * 1024;
 
-/// The longest text of a server's that is kept, in characters. Messages of events have at most 1,024 (`core/v1`, `Event`).
+/// The longest server text that is kept, in characters. Messages of events have at most 1,024 (`core/v1`,
+/// `Event`).
 const MAX_WORDS: usize = 2_048;
 
-/// What a value takes without what it points to.
+/// The size of a value without what it points to. This and the next three are estimates in bytes, the last
+/// one for an allocation's overhead.
 const NODE: usize = 32;
 
-/// What a map takes that has anything in it: one node of a B-tree, with room for 11 entries.
+/// A non-empty map: one B-tree node with room for 11 entries.
 const MAP: usize = 640;
 
-/// What each further entry of it takes, with the nodes half full.
+/// Each further entry, with half-full nodes.
 const ENTRY: usize = 110;
 
-/// What an allocation takes beside its bytes.
 const ALLOCATION: usize = 16;
 
-/// Why bytes are no value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unreadable {
-    /// They aren't JSON, or not all of it.
+pub(super) enum ParseFailure {
     NotJson,
-    /// There is more in them than in any object.
     TooMuch,
 }
 
-/// How much memory something takes, in bytes and roughly.
+/// An estimate of the memory that a value takes.
 pub(super) trait Weigh {
-    /// The bytes.
     fn weight(&self) -> usize;
 }
 
@@ -73,10 +71,10 @@ impl Weigh for PodRequest {
     }
 }
 
-/// What is made of each object that an inventory names.
+/// The memory for one object of an inventory, beside its text.
 const ENTRY_OF_INVENTORY: usize = 1_000;
 
-/// An object as text. Where it is a part of the inventory, what is made of that counts, too.
+/// A ConfigMap of an inventory counts with its parsed entries.
 impl Weigh for Json {
     fn weight(&self) -> usize {
         let entries = if self.may_have("data") { self.as_str().matches("owner\\\":").count() } else { 0 };
@@ -84,15 +82,13 @@ impl Weigh for Json {
     }
 }
 
-/// An answer, or an object of a list.
-pub(super) fn value(bytes: &[u8]) -> Result<Value, Unreadable> {
+pub(super) fn value(bytes: &[u8]) -> Result<Value, ParseFailure> {
     let mut value = tree(bytes)?;
     tame(&mut value);
     Ok(value)
 }
 
-/// An event of a watch: its type, and the object that it is about.
-pub(super) fn event(bytes: &[u8]) -> Result<(String, Value), Unreadable> {
+pub(super) fn event(bytes: &[u8]) -> Result<(String, Value), ParseFailure> {
     let mut event = tree(bytes)?;
     let kind = event.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
     let mut object = event.get_mut("object").map(Value::take).unwrap_or_default();
@@ -100,16 +96,16 @@ pub(super) fn event(bytes: &[u8]) -> Result<(String, Value), Unreadable> {
     Ok((kind, object))
 }
 
-/// Bytes as a value that takes no more memory than any object does.
-fn tree(bytes: &[u8]) -> Result<Value, Unreadable> {
+/// Parses bytes within the memory limit of an object.
+fn tree(bytes: &[u8]) -> Result<Value, ParseFailure> {
     let left = Cell::new(MAX_TREE);
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let read = Tree(&left).deserialize(&mut deserializer);
     let read = read.and_then(|value| deserializer.end().map(|()| value));
-    read.map_err(|_| if left.get() == 0 { Unreadable::TooMuch } else { Unreadable::NotJson })
+    read.map_err(|_| if left.get() == 0 { ParseFailure::TooMuch } else { ParseFailure::NotJson })
 }
 
-/// Builds a value as long as there is room left for it.
+/// Builds a value while memory is left in the limit.
 struct Tree<'l>(&'l Cell<usize>);
 
 impl Tree<'_> {
@@ -180,10 +176,9 @@ impl<'de> Visitor<'de> for Tree<'_> {
     }
 }
 
-/// What people write into an object. It is compared with what they wrote, byte by byte.
+/// Fields with users' content, which is compared byte by byte.
 const CONTENT: [&str; 4] = ["spec", "data", "stringData", "binaryData"];
 
-/// Makes short lines of the server's own words in an object, or in what else it answers.
 fn tame(object: &mut Value) {
     let Value::Object(fields) = object else { return words(object) };
     for (name, value) in fields {
@@ -201,7 +196,7 @@ fn tame_but(value: &mut Value, kept: &str) {
     fields.iter_mut().filter(|(name, _)| *name != kept).for_each(|(_, value)| words(value));
 }
 
-/// Certificates have lines, and are used as they are.
+/// Certificates have several lines and are used as they are.
 fn tame_status(status: &mut Value) {
     let Value::Object(fields) = status else { return words(status) };
     for (name, value) in fields {
@@ -214,7 +209,7 @@ fn tame_status(status: &mut Value) {
     }
 }
 
-/// Makes short lines of all texts in a value.
+/// Makes all texts in a value short lines.
 pub(super) fn words(value: &mut Value) {
     match value {
         Value::String(text) => {
@@ -228,10 +223,10 @@ pub(super) fn words(value: &mut Value) {
     }
 }
 
-/// The annotation of a Secret that is the token of a service account. It names that.
+/// The annotation of a service account token's Secret. It names the account.
 pub(super) const TOKEN_OF: &str = "kubernetes.io/service-account.name";
 
-/// What of an object says which one it is and whose, of whatever kind.
+/// Reduces an object of any kind to its identity, labels and owners.
 pub(super) fn outline(mut object: Value) -> Option<Value> {
     let fields = object.as_object_mut()?;
     fields.retain(|name, _| ["metadata", "type"].contains(&name.as_str()));
@@ -247,17 +242,18 @@ pub(super) fn outline(mut object: Value) -> Option<Value> {
     Some(object)
 }
 
-/// The kinds whose names may be any part of a URL's path. All others that are read have names as DNS has them.
+/// Kinds whose names may be any path segment of a URL. All other kinds that are read have DNS names.
 const FREELY_NAMED: [&str; 5] = ["Event", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"];
 
-/// The longest name of such a kind that is read. An event is called after its object, whose name has at most 253 characters,
-/// and the time.
+/// The longest name of such a kind that is accepted. An event is named after its object, which has up to 253
+/// characters, and the time.
 const LONGEST_FREE_NAME: usize = 512;
 
-/// The longest identifier of a server's. A uid has 36 characters, a `resourceVersion` at most 20.
+/// The longest server-made identifier. A UID has 36 characters, a `resourceVersion` at most 20.
 const LONGEST_IDENTIFIER: usize = 128;
 
-/// Whether an object of a kind is called as Kubernetes calls objects. What an object lacks is the reader's affair.
+/// Whether an object's names and identifiers are ones that Kubernetes allows. Missing ones are left to the
+/// caller.
 pub(super) fn is_named_properly(kind: &str, object: &Value) -> bool {
     let fits = |field: &str, fits: fn(&str, &str) -> bool| {
         let text = object.pointer("/metadata").and_then(|metadata| metadata.get(field)?.as_str());
@@ -269,7 +265,7 @@ pub(super) fn is_named_properly(kind: &str, object: &Value) -> bool {
         && fits("resourceVersion", is_identifier)
 }
 
-/// Whether there may be an object with this key.
+/// Whether Kubernetes would allow an object with this key.
 pub(super) fn is_object_key(key: &ObjectKey) -> bool {
     let ObjectKey { api_version, kind, namespace, name } = key;
     let plain = |text: &str, more: &str| {
@@ -291,7 +287,7 @@ fn is_name(kind: &str, text: &str) -> bool {
     }
 }
 
-/// Whether a text is a DNS subdomain (RFC 1123), as names of objects are.
+/// Whether a text can be a DNS subdomain (RFC 1123), as object names are.
 pub(super) fn is_dns(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte);
     text.len() <= 253 && text.bytes().all(plain)
@@ -341,12 +337,12 @@ mod tests {
         for part in ["0,", "[],", "{\"\":0},", "\"\",", "null,"] {
             let text = format!("[{}0]", part.repeat((MAX_OBJECT - 3) / part.len()));
             assert!(text.len() <= MAX_OBJECT);
-            assert_eq!(value(text.as_bytes()), Err(Unreadable::TooMuch), "{part}");
+            assert_eq!(value(text.as_bytes()), Err(ParseFailure::TooMuch), "{part}");
         }
         let many = format!("{{{}\"\":0}}", (0..400_000).map(|it| format!("\"{it}\":0,")).collect::<String>());
-        assert_eq!(value(many.as_bytes()), Err(Unreadable::TooMuch));
+        assert_eq!(value(many.as_bytes()), Err(ParseFailure::TooMuch));
         for text in ["", "{", "[0]x", "{\"a\":01}"] {
-            assert_eq!(value(text.as_bytes()), Err(Unreadable::NotJson), "{text}");
+            assert_eq!(value(text.as_bytes()), Err(ParseFailure::NotJson), "{text}");
         }
         let text = r#"{"a":[1,-2,0.5,true,null,"x"],"b":{}}"#;
         assert_eq!(value(text.as_bytes()).unwrap().to_string(), text);

@@ -1,19 +1,18 @@
-//! What is on a cluster as a running process sees it: told by the server, one watch a kind, so that looking at it takes no
-//! call.
+//! The daemon's watches of a cluster, one per kind, so that an observation takes no calls.
 //!
-//! Each kind is a [`feed`], which lists once and follows from then on. Before a feed connects, and again after a
-//! connection broke, the [`gate`] asks which cluster answers. What is kept of an object is on a [`shelf`]: enough to tell
-//! whether it is as we applied it, and the [`signs`] by which clusters are judged. Objects that aren't as we applied them are
-//! read whole when somebody looks at them.
+//! Each kind has a `KindWatch`, which lists the objects once and then watches them. Before it first connects,
+//! and again after a connection broke, the `IdentityCheck` asks which cluster answers. An `ObjectCache` keeps
+//! just enough of each object to tell whether it is as we applied it, and the `signs` by which health is
+//! judged. Objects that aren't as we applied them are read whole by the observation.
 //!
-//! There are two revisions: one moves with what a plan depends on, the other with what clusters are judged by. A pod that
-//! crashes makes nobody compare manifests.
+//! There are two revisions: one changes with what a plan depends on, the other with what health is judged by.
+//! So a crashing pod doesn't cause manifests to be compared.
 
-mod bell;
-mod feed;
-mod gate;
-mod shelf;
-pub(super) mod signs;
+pub(super) mod health_fields;
+mod identity_check;
+mod kind_watch;
+mod notifier;
+mod object_cache;
 #[cfg(test)]
 pub(super) mod tests;
 mod topic;
@@ -31,89 +30,86 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::api::Api;
-use super::health::Kind;
+use super::health::WatchedKind;
 use super::inventory::{self, Inventory};
 use super::live::Live;
-use super::{Cluster, KubeError};
+use super::{KubeError, KubernetesCluster};
 use crate::names::{FleetKey, Json, ObjectKey};
 use crate::parallel::locked;
-use crate::target::Pace;
-use bell::Bell;
-use feed::{Feed, Stand, State};
-use gate::{Answer, Gate};
+use crate::target::Backoff;
+use identity_check::{IdentityAnswer, IdentityCheck};
+use kind_watch::{FeedState, KindWatch, WatchStatus};
+use notifier::ChangeNotifier;
 use topic::{Purpose, Topic};
-use written::Effect;
+use written::AwaitedEffect;
 
-pub(super) use shelf::Name;
+pub(super) use object_cache::Name;
 pub(super) use topic::SELECTOR;
-pub(super) use written::Written;
+pub(super) use written::OwnWrite;
 
-/// How long the first list of a kind is waited for, and that what we wrote is seen. Other fleets wait for it, too. What takes
-/// longer is Unreachable until it is listed, and then looked at at once.
+/// How long to wait for the first list of a kind, and for our own writes to arrive. Other fleets wait
+/// meanwhile. After that the fleet is unreachable until the kind is listed, and then observed at once.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The same where it was waited for in vain before: other fleets are looked at after this one.
+/// The wait after a wait that failed, to spare the fleets that follow.
 const BRIEFLY: Duration = Duration::from_millis(100);
 
-/// What is on one cluster, as it is told.
-pub(super) struct View {
+/// The watches of one cluster.
+pub(super) struct ClusterWatch {
     fleet: FleetKey,
     installation: Uuid,
     api: Arc<Api>,
-    gate: Arc<Gate>,
-    bell: Arc<Bell>,
+    gate: Arc<IdentityCheck>,
+    bell: Arc<ChangeNotifier>,
     runtime: Handle,
-    feeds: Mutex<BTreeMap<Topic, Running>>,
-    /// What we wrote and have not seen yet.
-    unseen: Mutex<Vec<Written>>,
-    /// Whether something was waited for in vain the last time.
+    feeds: Mutex<BTreeMap<Topic, RunningFeed>>,
+    /// Our writes that the watches have yet to deliver.
+    unseen: Mutex<Vec<OwnWrite>>,
     gave_up: AtomicBool,
-    /// The inventory, and the revision that it was read at.
+    /// The parsed inventory, with the revision that it was parsed at.
     inventory: Mutex<Option<(u64, Arc<Inventory>)>>,
-    /// Who asks the server when it falls silent.
+    /// The task that probes the server when it falls silent.
     attendant: AbortHandle,
 }
 
-impl Drop for View {
+impl Drop for ClusterWatch {
     fn drop(&mut self) {
         self.attendant.abort();
     }
 }
 
-/// A feed that runs until this is dropped.
-struct Running {
-    feed: Arc<Feed>,
+struct RunningFeed {
+    feed: Arc<KindWatch>,
     task: AbortHandle,
 }
 
-impl Drop for Running {
+impl Drop for RunningFeed {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-/// What a view knows of an object.
-pub(super) enum Sight {
-    /// It is there, as it was last told of. All of it is known where somebody read it.
+pub(super) enum CachedState {
+    /// It exists, as the server last reported it. The whole object is there only if somebody read it.
     There(Box<Live>, Option<Json>),
-    /// It is not among what we labelled: it may be gone, have lost its label, or be somebody else's.
+    /// No object of this key has our label. It may be gone, have lost its label, or be foreign.
     Unseen,
 }
 
-impl View {
-    /// Begins to view a cluster. `wake` is told whenever something happens that a plan may depend on.
+impl ClusterWatch {
+    /// Starts watching a cluster. `wake` is notified of every change that a plan may depend on.
     pub(super) fn start(
         (fleet, installation): (FleetKey, Uuid),
-        cluster: Arc<Cluster>,
+        cluster: Arc<KubernetesCluster>,
         api: Arc<Api>,
         runtime: Handle,
         wake: Arc<Notify>,
-    ) -> View {
-        let bell = Arc::new(Bell::new(wake));
-        let gate = Arc::new(Gate::new(fleet.clone(), cluster, Arc::clone(&api), Arc::clone(&bell)));
+    ) -> ClusterWatch {
+        let bell = Arc::new(ChangeNotifier::new(wake));
+        let gate = Arc::new(IdentityCheck::new(fleet.clone(), cluster, Arc::clone(&api), Arc::clone(&bell)));
         let attends = Arc::clone(&gate);
-        let attendant = runtime.spawn(async move { attends.attend().await }).abort_handle();
-        let view = View {
+        let attendant = runtime.spawn(async move { attends.probe_until_back().await }).abort_handle();
+        let view = ClusterWatch {
             fleet,
             installation,
             api,
@@ -130,16 +126,17 @@ impl View {
         view
     }
 
-    /// Takes over what is known now of whose clusters are whose.
-    pub(super) fn renew(&self, cluster: Arc<Cluster>) {
+    /// Updates which clusters belong to which fleets.
+    pub(super) fn renew(&self, cluster: Arc<KubernetesCluster>) {
         self.gate.renew(cluster);
     }
 
-    /// Views these objects' kinds too, and says whether all of that was told, as [`View::is_complete`] does. What is viewed
-    /// namespace by namespace is so while we have the namespace.
+    /// Watches the kinds of these objects, too. Returns whether the cache is complete, as
+    /// [`Self::is_complete`] does. Kinds that are watched per namespace are watched while the namespace is
+    /// ours.
     ///
     /// # Errors
-    /// When the server is away, or is not the fleet's.
+    /// When the server can't be reached, or is not the fleet's.
     pub(super) async fn follow_kinds<'k>(
         &self,
         keys: impl IntoIterator<Item = &'k ObjectKey>,
@@ -161,7 +158,6 @@ impl View {
         self.is_complete().await
     }
 
-    /// The namespaces of ours, as far as they were told of.
     fn namespaces(&self) -> BTreeSet<String> {
         let feeds = self.feeds();
         let Some(running) = feeds.get(&Topic::of(&inventory::namespace_key(""))) else {
@@ -175,73 +171,74 @@ impl View {
         for topic in topics {
             feeds.entry(topic).or_insert_with_key(|topic| {
                 let (api, gate, bell) = (&self.api, &self.gate, &self.bell);
-                let feed = Feed::new(topic.clone(), Arc::clone(api), Arc::clone(gate), Arc::clone(bell));
+                let feed = KindWatch::new(topic.clone(), Arc::clone(api), Arc::clone(gate), Arc::clone(bell));
                 let feed = Arc::new(feed);
                 let task = self.runtime.spawn(Arc::clone(&feed).run()).abort_handle();
-                Running { feed, task }
+                RunningFeed { feed, task }
             });
         }
     }
 
-    /// A number that is another one whenever something happened since that a plan may depend on; none where a change could go
-    /// unseen.
+    /// A number that changes with everything that a plan may depend on. None when a change could go
+    /// unnoticed.
     pub(super) fn revision(&self) -> Option<u64> {
         let revision = self.bell.revision();
         (self.sees_all(Purpose::is_planned) && self.has_seen()).then_some(revision)
     }
 
-    /// A number that is another one whenever something happened since by which clusters are judged; none where that could go
-    /// unseen.
+    /// A number that changes with everything that health is judged by. None when a change could go unnoticed.
     pub(super) fn health_revision(&self) -> Option<u64> {
         let revision = self.bell.health();
         self.sees_all(Purpose::is_judged).then_some(revision)
     }
 
     fn sees_all(&self, serves: fn(Purpose) -> bool) -> bool {
-        let sees = |feed: &Arc<Feed>| matches!(feed.state().stand, Stand::Current | Stand::NotServed);
-        matches!(self.gate.answer(), Answer::Open(_)) && self.feeds_for(serves).iter().all(sees)
+        let sees = |feed: &Arc<KindWatch>| {
+            matches!(feed.state().stand, WatchStatus::Current | WatchStatus::NotServed)
+        };
+        matches!(self.gate.answer(), IdentityAnswer::Open(_)) && self.feeds_for(serves).iter().all(sees)
     }
 
-    /// What all objects of a kind say of how clusters are; none where the server has to be asked. The kind is watched from
-    /// then on.
+    /// Returns the health signs of all objects of a kind, which is watched from then on. None when the caller
+    /// has to ask the server.
     ///
     /// # Errors
-    /// When the server is away, or is not the fleet's.
-    pub(super) async fn signs(&self, kind: &Kind) -> Result<Option<Vec<Json>>, KubeError> {
+    /// When the server can't be reached, or is not the fleet's.
+    pub(super) async fn signs(&self, kind: &WatchedKind) -> Result<Option<Vec<Json>>, KubeError> {
         let topic = Topic::health(kind);
         self.follow([topic.clone()]);
         let feed = self.feeds().get(&topic).map(|running| Arc::clone(&running.feed));
         let Some(feed) = feed else { return Ok(None) };
         self.until(|| match self.gate.answer() {
-            Answer::Pending => false,
-            Answer::Shut(_) => true,
-            Answer::Open(cluster) => !feed.state().is_starting(&cluster),
+            IdentityAnswer::Pending => false,
+            IdentityAnswer::Shut(_) => true,
+            IdentityAnswer::Open(cluster) => !feed.state().is_starting(&cluster),
         })
         .await;
         let cluster = match self.gate.answer() {
-            Answer::Pending => return Err(KubeError::NotListed),
-            Answer::Shut(error) => return Err(error),
-            Answer::Open(cluster) => cluster,
+            IdentityAnswer::Pending => return Err(KubeError::NotListed),
+            IdentityAnswer::Shut(error) => return Err(error),
+            IdentityAnswer::Open(cluster) => cluster,
         };
         let state = feed.state();
         match &state.stand {
             _ if state.is_starting(&cluster) => Ok(None),
-            // Asked for, it would be as much.
-            Stand::Failing(error @ KubeError::TooMuch { .. }) => Err(error.clone()),
-            // Asked for, it says why it can't be had.
-            Stand::Starting | Stand::Forbidden | Stand::Failing(_) => Ok(None),
-            Stand::NotServed => Ok(Some(Vec::new())),
-            Stand::Current => {
+            // Asking the server would return as much.
+            WatchStatus::Failing(error @ KubeError::TooMuch { .. }) => Err(error.clone()),
+            // Asking the server returns the reason.
+            WatchStatus::Starting | WatchStatus::Forbidden | WatchStatus::Failing(_) => Ok(None),
+            WatchStatus::NotServed => Ok(Some(Vec::new())),
+            WatchStatus::Current => {
                 Ok(Some(state.shelf.objects.values().filter_map(|seen| seen.signs.clone()).collect()))
             }
         }
     }
 
-    /// Waits a moment for what was never listed yet, and for what we wrote ourselves to be seen. Says whether all of that was
-    /// told: otherwise the server has to be asked.
+    /// Waits briefly for kinds that were never listed, and for our own writes to arrive. Returns whether the
+    /// cache is complete; otherwise the caller has to ask the server.
     ///
     /// # Errors
-    /// When the server is away, or is not the fleet's.
+    /// When the server can't be reached, or is not the fleet's.
     pub(super) async fn is_complete(&self) -> Result<bool, KubeError> {
         let settled = self.settle().await;
         self.trouble().map_or(Ok(settled), Err)
@@ -251,7 +248,6 @@ impl View {
         self.until(|| !self.is_starting() && (self.has_seen() || self.trouble().is_some())).await
     }
 
-    /// Waits for a moment until something is so, and says whether it is.
     async fn until(&self, is_so: impl Fn() -> bool) -> bool {
         let settled = async {
             loop {
@@ -270,40 +266,40 @@ impl View {
         is_settled
     }
 
-    /// Whether something that a plan depends on is still to be listed for the first time.
+    /// Whether a kind that a plan depends on has yet to be listed for the first time.
     fn is_starting(&self) -> bool {
         match self.gate.answer() {
-            Answer::Pending => true,
-            Answer::Shut(_) => false,
-            Answer::Open(cluster) => {
+            IdentityAnswer::Pending => true,
+            IdentityAnswer::Shut(_) => false,
+            IdentityAnswer::Open(cluster) => {
                 self.feeds_for(Purpose::is_planned).iter().any(|feed| feed.state().is_starting(&cluster))
             }
         }
     }
 
-    /// Why what is known can't be believed; none where it can.
+    /// Why the cache can't be trusted; none if it can.
     fn trouble(&self) -> Option<KubeError> {
         let cluster = match self.gate.answer() {
-            Answer::Pending => return Some(KubeError::NotListed),
-            Answer::Shut(error) => return Some(error),
-            Answer::Open(cluster) => cluster,
+            IdentityAnswer::Pending => return Some(KubeError::NotListed),
+            IdentityAnswer::Shut(error) => return Some(error),
+            IdentityAnswer::Open(cluster) => cluster,
         };
         self.feeds_for(Purpose::is_planned).iter().find_map(|feed| feed.state().trouble(&cluster))
     }
 
-    /// The cluster's uid and what it remembers; none where that has to be asked for, since it may not be watched or has not
-    /// told yet of what we wrote.
+    /// The cluster's UID and inventory. None when the caller has to read them, because watching is not
+    /// permitted or our own writes haven't arrived.
     ///
     /// # Errors
-    /// When the server is away, or is not the fleet's.
+    /// When the server can't be reached, or is not the fleet's.
     pub(super) async fn base(&self) -> Result<Option<(String, Arc<Inventory>)>, KubeError> {
         let complete = self.is_complete().await?;
-        let Answer::Open(cluster) = self.gate.answer() else { return Err(KubeError::NotListed) };
-        if !complete || self.stand(&Topic::inventory()) == Some(Stand::Forbidden) {
+        let IdentityAnswer::Open(cluster) = self.gate.answer() else { return Err(KubeError::NotListed) };
+        if !complete || self.stand(&Topic::inventory()) == Some(WatchStatus::Forbidden) {
             return Ok(None);
         }
         let inventory = self.inventory()?;
-        // What a listing lacks was perhaps cut off, and is asked for.
+        // The list may have been truncated, so the caller reads the rest by name.
         Ok(inventory.is_complete().then_some((cluster, inventory)))
     }
 
@@ -326,29 +322,29 @@ impl View {
         Ok(inventory)
     }
 
-    /// What is known of an object; none where its kind has to be asked for.
-    pub(super) fn find(&self, key: &ObjectKey) -> Option<Sight> {
+    /// Finds an object in the cache. None when the caller has to ask the server.
+    pub(super) fn find(&self, key: &ObjectKey) -> Option<CachedState> {
         let feeds = self.feeds();
         let state = feeds.get(&Topic::of(key))?.feed.state();
         match state.stand {
-            Stand::Forbidden => None,
-            Stand::NotServed => Some(Sight::Unseen),
+            WatchStatus::Forbidden => None,
+            WatchStatus::NotServed => Some(CachedState::Unseen),
             _ => {
                 let seen = state.shelf.objects.get(&name(key));
-                let there = seen.and_then(|seen| Some(Sight::There(seen.live.clone()?, seen.whole.clone())));
-                Some(there.unwrap_or(Sight::Unseen))
+                let there =
+                    seen.and_then(|seen| Some(CachedState::There(seen.live.clone()?, seen.whole.clone())));
+                Some(there.unwrap_or(CachedState::Unseen))
             }
         }
     }
 
-    /// Keeps an object that was read whole until it changes.
     pub(super) fn keep(&self, key: &ObjectKey, version: &str, whole: &Json) {
         let feeds = self.feeds();
         let Some(running) = feeds.get(&Topic::of(key)) else { return };
         running.feed.state().shelf.keep(&name(key), version, whole);
     }
 
-    /// Whether everything that we wrote was seen. What nothing will tell of is not waited for.
+    /// Whether all our writes arrived. Writes that no watch will deliver don't count.
     fn has_seen(&self) -> bool {
         let mut unseen = locked(&self.unseen);
         unseen.extend(self.api.take_written());
@@ -356,7 +352,7 @@ impl View {
         unseen.is_empty()
     }
 
-    fn awaits(&self, Written { key, effect }: &Written) -> bool {
+    fn awaits(&self, OwnWrite { key, effect }: &OwnWrite) -> bool {
         let topic = match key.namespace.as_deref() {
             Some(inventory::NAMESPACE) if key.kind == "ConfigMap" => Topic::inventory(),
             _ => Topic::of(key),
@@ -365,52 +361,52 @@ impl View {
         let Some(running) = feeds.get(&topic) else { return false };
         let state = running.feed.state();
         match (&state.stand, effect) {
-            (Stand::Forbidden, _) => false,
-            (Stand::NotServed, _) => {
+            (WatchStatus::Forbidden, _) => false,
+            (WatchStatus::NotServed, _) => {
                 running.feed.again.notify_one();
                 true
             }
-            (_, Effect::At(version)) => state.shelf.version < *version,
-            (_, Effect::Gone(uid)) => {
+            (_, AwaitedEffect::At(version)) => state.shelf.version < *version,
+            (_, AwaitedEffect::Gone(uid)) => {
                 let there = state.shelf.objects.get(&name(key)).and_then(|seen| seen.live.as_ref());
                 there.is_some_and(|live| live.uid == *uid && !live.is_leaving)
             }
         }
     }
 
-    fn stand(&self, topic: &Topic) -> Option<Stand> {
+    fn stand(&self, topic: &Topic) -> Option<WatchStatus> {
         self.feeds().get(topic).map(|running| running.feed.state().stand.clone())
     }
 
-    fn feeds_for(&self, serves: fn(Purpose) -> bool) -> Vec<Arc<Feed>> {
+    fn feeds_for(&self, serves: fn(Purpose) -> bool) -> Vec<Arc<KindWatch>> {
         let feeds = self.feeds();
         let feeds = feeds.values().map(|running| &running.feed).filter(|feed| serves(feed.purpose()));
         feeds.map(Arc::clone).collect()
     }
 
-    fn feeds(&self) -> MutexGuard<'_, BTreeMap<Topic, Running>> {
-        // Feeds are put in whole.
+    fn feeds(&self) -> MutexGuard<'_, BTreeMap<Topic, RunningFeed>> {
+        // Only whole watches are stored, so a panic can't have left it inconsistent.
         locked(&self.feeds)
     }
 }
 
-impl State {
+impl FeedState {
     fn is_starting(&self, cluster: &str) -> bool {
-        self.stand == Stand::Starting || self.cluster != cluster
+        self.stand == WatchStatus::Starting || self.cluster != cluster
     }
 
     fn trouble(&self, cluster: &str) -> Option<KubeError> {
         match &self.stand {
             _ if self.is_starting(cluster) => Some(KubeError::NotListed),
-            Stand::Failing(error) => Some(error.clone()),
+            WatchStatus::Failing(error) => Some(error.clone()),
             _ => None,
         }
     }
 }
 
-/// The pauses between attempts to reach a server: one that is back is noticed within the longest.
-fn pause() -> Pace {
-    Pace::new(Duration::from_millis(250), Duration::from_secs(30))
+/// The backoff for connecting. A server that is back is noticed within the longest pause.
+fn pause() -> Backoff {
+    Backoff::new(Duration::from_millis(250), Duration::from_secs(30))
 }
 
 fn name(key: &ObjectKey) -> Name {

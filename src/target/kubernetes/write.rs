@@ -1,7 +1,8 @@
-//! Applies one object, really or only to see what would come of it.
+//! Applies one object, for real or as a dry run.
 //!
-//! It is done unforced at first. What people changed by hand is taken back; what another controller manages is left as it
-//! is, and the rest of the object is applied without it. A field that only we gave up stays as long as somebody has it.
+//! The first try doesn't force. Fields that people changed by hand are then taken back. Fields of other
+//! controllers are left out, and the rest of the object is applied. A field that we gave up stays while
+//! another manager has it.
 
 use std::collections::BTreeSet;
 
@@ -13,22 +14,18 @@ use super::fields::{self, APPLIED};
 use crate::names::{Digest, ObjectKey};
 use crate::plan::{Contest, take_out};
 
-/// How often an object is sent again without what others are found to manage.
+/// The most tries to apply an object. Each leaves out more fields of others.
 const ROUNDS: usize = 4;
 
-/// What came of applying an object.
-pub(super) struct Applied {
-    /// The object as it is now.
+pub(super) struct ApplyOutcome {
     pub(super) object: Value,
-    /// What people had changed.
     pub(super) overwritten: Vec<Contest>,
-    /// What other controllers manage, which is as they have it.
     pub(super) left: Vec<Contest>,
 }
 
-/// The object as it is sent: with the digest of its manifest and, where one was planned for, for that very object only.
+/// The body of an apply, with the digest annotation. With a planned UID, it applies to that object only.
 pub(super) fn body(mut filled: Value, applied: &Digest, planned: Option<&str>) -> Value {
-    // Where it isn't as an object has to be, the server says so.
+    // The server reports malformed metadata.
     if let Some(Value::Object(metadata)) = filled.get_mut("metadata") {
         if let Value::Object(annotations) = metadata.entry("annotations").or_insert_with(|| json!({})) {
             annotations.insert(APPLIED.to_owned(), applied.as_str().into());
@@ -38,22 +35,22 @@ pub(super) fn body(mut filled: Value, applied: &Digest, planned: Option<&str>) -
     filled
 }
 
-/// Applies an object as far as no other controller has it.
 pub(super) async fn apply(
     api: &Api,
     key: &ObjectKey,
     mut body: Value,
     dry: bool,
-) -> Result<Applied, KubeError> {
+) -> Result<ApplyOutcome, KubeError> {
     let (mut overwritten, mut left) = (BTreeSet::new(), BTreeSet::new());
     for _ in 0..ROUNDS {
-        // Where only people's tools are in the way, the server is told to pass over them.
+        // Every conflicting field of a controller was left out by now, so force takes fields only from
+        // people's tools.
         let mode = Mode { force: !overwritten.is_empty(), dry };
         let conflicts = match api.apply(key, &body, mode).await {
-            Ok(api::Applied { object, .. }) => {
+            Ok(api::ApplyAnswer { object, .. }) => {
                 let (overwritten, left) = (Vec::from_iter(overwritten), Vec::from_iter(left));
                 tell(key, &overwritten, &left, dry);
-                return Ok(Applied { object, overwritten, left });
+                return Ok(ApplyOutcome { object, overwritten, left });
             }
             Err(ApplyError::Other(error)) => return Err(error),
             Err(ApplyError::Conflict(conflicts)) => conflicts,
@@ -64,7 +61,7 @@ pub(super) async fn apply(
             break;
         }
         for contest in controllers {
-            // One field can be several controllers', and what is around it may be gone already.
+            // Several controllers can own one field, and a field around it may have been left out already.
             let gone = left.iter().any(|other: &Contest| contest.field.starts_with(&other.field));
             if !take_out(&mut body, &contest.field) && !gone {
                 let managers = format!("{} manages `{}`", contest.manager, contest.field);
@@ -77,7 +74,7 @@ pub(super) async fn apply(
     Err(KubeError::Changed { attempted: "apply", object: key.clone() })
 }
 
-/// How many fields of one object are logged each by itself.
+/// The number of fields of one object that are logged individually.
 const TOLD: usize = 20;
 
 fn tell(key: &ObjectKey, overwritten: &[Contest], left: &[Contest], dry: bool) {

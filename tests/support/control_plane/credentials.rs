@@ -1,4 +1,4 @@
-//! Keys, certificates and tokens of a control plane, made anew for each.
+//! Keys, certificates and tokens, new for each control plane.
 
 use std::fs;
 use std::path::Path;
@@ -7,18 +7,16 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 
-/// What a client needs to know.
 pub struct Credentials {
-    /// The certificate that vouches for the server, as a kubeconfig has it: PEM in base64.
+    /// The server's CA certificate, as in a kubeconfig: PEM in base64.
     pub authority: String,
-    /// The bearer token of somebody who may do everything.
     pub admin_token: String,
-    /// A client certificate of the same somebody, and its key, as a kubeconfig has them: PEM in base64.
+    /// The administrator's client certificate and key, as in a kubeconfig: PEM in base64.
     pub admin_certificate: (String, String),
 }
 
 impl Credentials {
-    /// Makes them, and writes to a folder what the programs read.
+    /// Creates the credentials, and writes the files of the programs to a folder.
     pub fn write(folder: &Path) -> Credentials {
         let (authority, authority_key) = (authority(), KeyPair::generate().unwrap());
         let authority_pem = authority.self_signed(&authority_key).unwrap().pem();
@@ -43,7 +41,7 @@ impl Credentials {
     }
 }
 
-/// Kubernetes takes the common name for a user's, and the organization for that of a group.
+/// Kubernetes reads the common name as the user, and the organization as the group.
 fn admin() -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name.push(DnType::CommonName, "admin");

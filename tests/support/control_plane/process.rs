@@ -1,4 +1,4 @@
-//! Programs that end with the test, and folders that don't outlive it for long.
+//! Programs that end with the test, and folders that are removed soon after it.
 
 use std::fs::{self, File};
 use std::io;
@@ -13,43 +13,38 @@ use tempfile::TempDir;
 
 use super::programs::{lock_root, root};
 
-/// A program that runs until this is dropped, and no longer than the test's process.
+/// A program that runs until drop, and never longer than the test process.
 pub struct Process {
     child: Child,
     log: PathBuf,
 }
 
 impl Process {
-    /// Starts a program that writes what it has to say to a file.
+    /// Starts a program that logs to a file.
     pub fn start(mut command: Command, log: PathBuf) -> Process {
         let file = File::create(&log).unwrap();
         command.stdin(std::process::Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file);
         Process { child: spawn(command).unwrap(), log }
     }
 
-    /// The process's id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Ends it at once, and comes back when it has ended.
     pub fn end(&mut self) {
         // It may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// How it ended, when it has.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().unwrap()
     }
 
-    /// What it said, when it has ended.
     pub fn last_words(&mut self) -> Option<String> {
         self.ended().map(|_| self.said())
     }
 
-    /// What it said up to now.
     pub fn said(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
@@ -61,10 +56,10 @@ impl Drop for Process {
     }
 }
 
-/// Starts a program that the kernel kills when this process ends, however that comes about.
+/// Starts a program that the kernel kills when this process ends for whatever reason.
 ///
-/// The kernel goes by the thread that started the program, not by the process, and a test's thread ends with the test;
-/// so one thread that never ends starts them all.
+/// The kernel ties this to the thread that started the program, not to the process, and a test's thread ends
+/// with the test; so one thread that never ends starts them all.
 fn spawn(command: Command) -> io::Result<Child> {
     type Order = (Command, Sender<io::Result<Child>>);
     static ORDERS: LazyLock<Sender<Order>> = LazyLock::new(|| {
@@ -91,7 +86,7 @@ fn bound_to_this_thread(mut command: Command) -> Command {
                 libc::getppid().cast_unsigned() != parent,
             )
         };
-        // The parent may have ended before the signal was asked for.
+        // The parent may have ended before the signal was requested.
         if bound && !orphaned { Ok(()) } else { Err(io::Error::last_os_error()) }
     };
     // SAFETY: the closure allocates nothing and takes no lock.
@@ -99,15 +94,14 @@ fn bound_to_this_thread(mut command: Command) -> Command {
     command
 }
 
-/// A folder of one's own. A process that is killed leaves its folders behind; the next that makes one removes them, and
-/// knows them by their locks, which the kernel has released.
+/// A temporary folder. A killed process leaves its folders behind; the next process that creates one removes
+/// them, and recognizes them by their locks, which the kernel has released.
 pub struct Folder {
     folder: TempDir,
     _lock: File,
 }
 
 impl Folder {
-    /// An empty folder.
     pub fn new() -> Folder {
         let _others_wait = lock_root().unwrap();
         for left in fs::read_dir(root()).unwrap().map(|entry| entry.unwrap().path()) {
@@ -115,7 +109,7 @@ impl Folder {
                 left.file_name().is_some_and(|name| name.to_string_lossy().starts_with(Self::PREFIX));
             let in_use = File::open(left.join(Self::LOCK)).is_ok_and(|lock| lock.try_lock().is_err());
             if is_one && !in_use {
-                // What is still in the way, say by a program that is ending, the next one removes.
+                // Files still in use, say by a program that is ending, are removed by the next one.
                 let _ = fs::remove_dir_all(left);
             }
         }
@@ -128,7 +122,6 @@ impl Folder {
     const PREFIX: &str = "running-";
     const LOCK: &str = "in-use";
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }

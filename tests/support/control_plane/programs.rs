@@ -1,5 +1,5 @@
-//! The programs of the control plane, and Strimzi's resource definitions: as the environment names them, or made here
-//! once.
+//! The programs of the control plane, and the resource definitions: as named by environment variables, or
+//! built here once.
 
 use std::env;
 use std::fs::{self, File};
@@ -11,42 +11,37 @@ use std::sync::OnceLock;
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
-/// What a control plane is made of.
 pub struct Programs {
     folder: PathBuf,
-    /// Strimzi's definitions of its custom resources, as YAML documents.
     pub definitions: String,
-    /// The Gateway API's, likewise.
     pub gateway_definitions: String,
 }
 
-/// The names under which the one program that is built here runs.
 const NAMES: [&str; 4] = ["etcd", "kube-apiserver", "kube-controller-manager", "kubectl"];
 
-/// The version of Strimzi whose resources are rendered.
+/// The Strimzi version whose resources are rendered.
 const STRIMZI: &str = "1.2.0";
 
-/// What makes the definitions, with the digests of that version.
+/// The artifacts that generate the definitions, with the digests of that version.
 const ARTIFACTS: [(&str, &str); 2] = [
     ("crd-generator", "76bb2430e702a1e6a24c071d26c865d5e9572cbc630d176d3b912033ae23ed00"),
     ("api", "566961ae5e5646a001ae91312beda5cba3a5d467e740e205e1b761754335fe4e"),
 ];
 
-/// The definitions that are made: of what is rendered, and of the pods' owner.
+/// The generated definitions: of rendered kinds, and of the pods' owner.
 const DEFINITIONS: [&str; 4] =
     ["kafka.Kafka", "nodepool.KafkaNodePool", "user.KafkaUser", "podset.StrimziPodSet"];
 
-/// The version of the Gateway API whose resources are rendered, and what Go says of its module's content.
+/// The Gateway API version whose resources are rendered, and Go's checksum of its module.
 const GATEWAY_API: (&str, &str) = ("v1.5.1", "h1:RqVRIlkhLhUO8wOHKTLnTJA6o/1un4po4/6M1nRzdd0=");
 
-/// Its definitions: of what is rendered, of what says who runs it, and of what Strimzi makes.
+/// Its definitions: of the rendered kinds, of their class, and of the routes that Strimzi creates.
 const GATEWAY_DEFINITIONS: [&str; 3] = ["gatewayclasses", "gateways", "tlsroutes"];
 
 /// The oldest Java that runs the generator.
 const JAVA: u32 = 21;
 
 impl Programs {
-    /// The programs, made first where that is needed.
     pub fn get() -> &'static Programs {
         static PROGRAMS: OnceLock<Result<Programs, String>> = OnceLock::new();
         let find = || {
@@ -61,7 +56,6 @@ impl Programs {
         PROGRAMS.get_or_init(find).as_ref().unwrap_or_else(|why| panic!("{why}"))
     }
 
-    /// One of the programs, to be run with nothing of the environment.
     pub fn command(&self, name: &str) -> Command {
         let path = self.folder.join(name);
         assert!(path.exists(), "{} is missing: KUBEBUILDER_ASSETS names a folder without it", path.display());
@@ -71,12 +65,12 @@ impl Programs {
     }
 }
 
-/// The folder that everything of this module is in.
+/// The folder for everything that this module builds.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("control-plane")
 }
 
-/// Holds everybody else off [`root`], in this process and others, until the result is dropped.
+/// Locks [`root`] against other threads and processes until the result is dropped.
 pub fn lock_root() -> io::Result<File> {
     fs::create_dir_all(root())?;
     let lock = File::create(root().join("lock"))?;
@@ -84,7 +78,7 @@ pub fn lock_root() -> io::Result<File> {
     Ok(lock)
 }
 
-/// Builds the programs from the module in `tests/control_plane`, anew whenever that has changed.
+/// Builds the programs from the module in `tests/control_plane`, again whenever it changes.
 fn programs() -> Result<PathBuf, String> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/control_plane");
     let mut digest = Sha256::new();
@@ -97,7 +91,7 @@ fn programs() -> Result<PathBuf, String> {
     once(&name, &what, |folder| {
         let mut numbers = version.trim_start_matches('v').split('.');
         let mut number = || numbers.next().unwrap_or_default();
-        // What the program says of itself: clients ask for it.
+        // The reported version: clients read it.
         let stamps = [("gitVersion", &*version), ("gitMajor", number()), ("gitMinor", number())];
         let stamps = stamps.map(|(name, value)| format!("-X k8s.io/component-base/version.{name}={value}"));
         let flags = format!("-s -w {}", stamps.join(" "));
@@ -116,7 +110,6 @@ fn programs() -> Result<PathBuf, String> {
     })
 }
 
-/// The version that the module asks for.
 fn kubernetes_version(source: &Path) -> Result<String, String> {
     let module = fs::read_to_string(source.join("go.mod")).map_err(at(source))?;
     let line = module.lines().find_map(|line| line.trim().strip_prefix("k8s.io/kubernetes "));
@@ -124,7 +117,6 @@ fn kubernetes_version(source: &Path) -> Result<String, String> {
         .ok_or_else(|| "tests/control_plane/go.mod requires no k8s.io/kubernetes".to_owned())
 }
 
-/// Makes the definitions as Strimzi's own build does, from its classes.
 fn definitions() -> Result<PathBuf, String> {
     let what = format!("fetching Strimzi {STRIMZI}'s resource definitions, some 20 seconds");
     once(&format!("strimzi-{STRIMZI}"), &what, |folder| {
@@ -142,7 +134,7 @@ fn definitions() -> Result<PathBuf, String> {
     })
 }
 
-/// Fetches the Gateway API's definitions with Go, which knows from where and checks what it got.
+/// Fetches the Gateway API's definitions with Go, which checks the module's checksum.
 fn gateway_definitions() -> Result<PathBuf, String> {
     let (version, digest) = GATEWAY_API;
     let what = format!("fetching the Gateway API's resource definitions {version}");
@@ -174,7 +166,7 @@ fn gateway_definitions() -> Result<PathBuf, String> {
     })
 }
 
-/// Fetches one of Strimzi's artifacts with Maven, which knows from where.
+/// Fetches one of Strimzi's artifacts with Maven, and checks its digest.
 fn fetch(name: &str, digest: &str, folder: &Path) -> Result<PathBuf, String> {
     let mut maven = Command::new("mvn");
     maven.args(["-q", "-B", "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"]);
@@ -195,7 +187,7 @@ fn fetch(name: &str, digest: &str, folder: &Path) -> Result<PathBuf, String> {
     ))
 }
 
-/// A Java that is new enough: often an older one comes first in the path, for the sake of other programs.
+/// A Java that is new enough: often an older one comes first in `PATH`, for the sake of other programs.
 pub fn java() -> Result<PathBuf, String> {
     let home = env::var_os("JAVA_HOME").map(PathBuf::from);
     let installed = fs::read_dir("/usr/lib/jvm").into_iter().flatten().flatten().map(|entry| entry.path());
@@ -216,7 +208,6 @@ fn java_version(java: &Path) -> Option<u32> {
     text.split('"').nth(1)?.split('.').next()?.parse().ok()
 }
 
-/// The text of a file, or of every YAML file in a folder.
 fn documents(path: &Path) -> Result<String, String> {
     if path.is_file() {
         return fs::read_to_string(path).map_err(at(path));
@@ -227,7 +218,7 @@ fn documents(path: &Path) -> Result<String, String> {
     Ok(texts?.join("\n---\n"))
 }
 
-/// A folder below [`root`] that is made once, by whoever needs it first, and is there whole or not at all.
+/// A folder below [`root`] that is created once, by its first user, and atomically.
 pub fn once(
     name: &str,
     what: &str,
@@ -236,7 +227,7 @@ pub fn once(
     let folder = root().join(name);
     let _lock = lock_root().map_err(at(&folder))?;
     if !folder.exists() {
-        // Not by `eprintln!`, which the test harness keeps to itself until a test fails.
+        // Not by `eprintln!`, which the test harness captures until a test fails.
         let _ = writeln!(io::stderr(), "{what}; it is kept in {}", folder.display());
         let unfinished = root().join("unfinished");
         let _ = fs::remove_dir_all(&unfinished);
@@ -247,7 +238,8 @@ pub fn once(
     Ok(folder)
 }
 
-/// Runs a tool to its end, and gives what it said. `purpose` says what for, and what to do where there is no such tool.
+/// Runs a tool to its end, and returns its output. `purpose` says what it is for, and what to do if the tool
+/// is missing.
 pub fn run(mut command: Command, purpose: &str) -> Result<Vec<u8>, String> {
     let tool = command.get_program().display().to_string();
     let output = command.output().map_err(|error| format!("`{tool}` can't be run ({error}); {purpose}"))?;

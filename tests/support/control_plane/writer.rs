@@ -1,4 +1,4 @@
-//! Writes objects as a recording has them, though nothing runs that would make them: with their statuses and generations.
+//! Writes recorded objects with their statuses and generations to a server without controllers.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -10,13 +10,12 @@ use serde_json::{Map, Value, json};
 
 use super::ControlPlane;
 
-/// Keeps an object that is being deleted until the recording ends it.
+/// A finalizer that keeps a deleted object until the recording ends it.
 const HELD: &str = "example.com/held";
 
 /// The storage classes of the recorded claims that grow.
 const GROW: [&str; 2] = ["local", "local-exp"];
 
-/// Where the objects of a kind are.
 const KINDS: [(&str, &str); 10] = [
     ("Kafka", "apis/kafka.strimzi.io/v1/namespaces/{}/kafkas"),
     ("KafkaNodePool", "apis/kafka.strimzi.io/v1/namespaces/{}/kafkanodepools"),
@@ -30,15 +29,13 @@ const KINDS: [(&str, &str); 10] = [
     ("ReplicaSet", "apis/apps/v1/namespaces/{}/replicasets"),
 ];
 
-/// Writes to a server as somebody who may do everything.
 pub struct Writer {
     client: Client,
-    /// The namespaces that are ready to hold pods.
+    /// The namespaces that are ready for pods.
     namespaces: Mutex<BTreeSet<String>>,
 }
 
 impl Writer {
-    /// A writer to a control plane without controllers.
     pub async fn to(plane: &ControlPlane) -> Writer {
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let kubeconfig = Kubeconfig::from_yaml(&plane.kubeconfig()).unwrap();
@@ -53,7 +50,7 @@ impl Writer {
         writer
     }
 
-    /// Makes or changes an object, and then its status. `before` is what was written of it last.
+    /// Creates or changes an object, and then its status. `before` is its last written version.
     pub async fn put(&self, object: &Value, before: Option<&Value>) {
         let path = self.path(object).await;
         if before.is_none() {
@@ -69,33 +66,31 @@ impl Writer {
         self.put_status(object).await;
     }
 
-    /// Gives an object that is there the status that this one has.
     pub async fn put_status(&self, object: &Value) {
         let Some(status) = object.get("status").filter(|status| !status.is_null()) else { return };
         let mut status = status.clone();
-        // The server works it out itself.
+        // The server computes it itself.
         status.as_object_mut().unwrap().remove("qosClass");
         let path = format!("{}/status", self.path(object).await);
         let patch = json!([{"op": "add", "path": "/status", "value": status}]);
         self.call(Method::PATCH, &path, "application/json-patch+json", &patch).await.unwrap();
     }
 
-    /// Makes an object, as it is.
     pub async fn create(&self, collection: &str, object: &Value) {
         self.call(Method::POST, collection, "application/json", object).await.unwrap();
     }
 
-    /// Ends an object.
+    /// Deletes an object for good.
     pub async fn remove(&self, (kind, namespace, name): &(String, String, String)) {
         let Some(place) = place(kind) else { return };
         let path = format!("/{}/{name}", place.replace("{}", namespace));
         self.patch(&path, &json!({"metadata": {"finalizers": null}})).await;
         let now = json!({"gracePeriodSeconds": 0});
-        // One whose deletion was asked for is gone by now.
+        // An object already being deleted is gone by now.
         let _ = self.call(Method::DELETE, &path, "application/json", &now).await;
     }
 
-    /// Changes something that nobody looks at until an object has the recorded generation.
+    /// Changes an irrelevant field until an object has the recorded generation.
     async fn raise(&self, path: &str, object: &Value) {
         let Some(wanted) = object["metadata"]["generation"].as_u64() else { return };
         let Some(first) = filler(object, 0).map(|_| self.generation(path)) else { return };
@@ -120,7 +115,7 @@ impl Writer {
         format!("/{}/{name}", place(&kind).unwrap().replace("{}", &namespace))
     }
 
-    /// Makes a namespace, and in it what a controller would make so that it can hold pods.
+    /// Creates a namespace, and what a controller would create in it so that it can have pods.
     async fn prepare(&self, namespace: &str) {
         let named =
             |kind: &str, name: &str| json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}});
@@ -129,7 +124,7 @@ impl Writer {
             ("/api/v1/namespaces", named("Namespace", namespace)),
             (accounts.as_str(), named("ServiceAccount", "default")),
         ] {
-            // It may be there.
+            // It may exist.
             let _ = self.call(Method::POST, path, "application/json", &object).await;
         }
     }
@@ -156,7 +151,8 @@ fn place(kind: &str) -> Option<&'static str> {
     KINDS.iter().find(|(known, _)| *known == kind).map(|(_, place)| *place)
 }
 
-/// An object as it is made: what was left out of the recording is filled in with the least that the server takes.
+/// An object for its creation: parts left out of the recording are filled with the least that the server
+/// accepts.
 fn body(object: &Value) -> Value {
     let metadata = |key: &str| object["metadata"].get(key).cloned().unwrap_or_default();
     json!({
@@ -185,7 +181,6 @@ fn spec(object: &Value) -> Value {
     }
 }
 
-/// What may change of an object.
 fn changes(object: &Value) -> Value {
     let mut changes = body(object);
     let fields: &mut Map<String, Value> = changes.as_object_mut().unwrap();
@@ -196,7 +191,7 @@ fn changes(object: &Value) -> Value {
     changes
 }
 
-/// A change that only raises the generation; none where health doesn't look at that.
+/// A change that only raises the generation; `None` for kinds where health ignores it.
 fn filler(object: &Value, generation: u64) -> Option<Value> {
     let annotations = json!({"annotations": {"example.com/generation": generation.to_string()}});
     let template = json!({"pod": {"metadata": annotations}});

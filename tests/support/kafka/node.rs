@@ -1,4 +1,4 @@
-//! The one node of a cluster: its names, its address, and what Strimzi's own authority gives it.
+//! The one node of a cluster: its names, its address, and certificates as from Strimzi's own CA.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -7,23 +7,20 @@ use rcgen::{BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa
 
 use super::objects::{Files, Objects, text};
 
-/// The one node of a cluster.
 pub struct Node {
-    /// Its id.
     pub id: u32,
-    /// The name of its pod.
     pub pod: String,
-    /// The name by which others in the Kubernetes cluster reach it.
+    /// Its DNS name within the Kubernetes cluster.
     pub host: String,
-    /// The address of this host at which it listens. Every process has one of its own, so that no port is ever taken.
+    /// The address of this host at which it listens. Every process has one of its own, so that ports never
+    /// collide.
     pub address: Ipv4Addr,
-    /// The name of the Service that leads to any node.
+    /// The name of the bootstrap Service.
     pub bootstrap: String,
     cluster: String,
 }
 
 impl Node {
-    /// The node of a cluster that has one.
     pub fn of(objects: &Objects) -> Node {
         let spec = &objects.pool["spec"];
         assert_eq!(spec["replicas"], 1);
@@ -43,22 +40,21 @@ impl Node {
         }
     }
 
-    /// Who it is to other nodes.
     pub fn principal(&self) -> String {
         format!("CN={}-kafka,O=io.strimzi", self.cluster)
     }
 
-    /// The Secret with the certificate of Strimzi's authority.
+    /// The Secret with Strimzi's cluster CA certificate.
     pub fn authority_secret(&self) -> String {
         format!("{}-cluster-ca-cert", self.cluster)
     }
 
-    /// The Secret with the certificate of the authority of clients.
+    /// The Secret with the clients CA certificate.
     pub fn clients_authority_secret(&self) -> String {
         format!("{}-clients-ca-cert", self.cluster)
     }
 
-    /// The Secrets that Strimzi would make: of two authorities, with the node's certificate, and with those of users.
+    /// The Secrets that Strimzi would create: two CAs, the node's certificate, and the users' certificates.
     pub fn secrets(&self, users: &[&str]) -> BTreeMap<String, Files> {
         let (of_cluster, of_clients) = (Authority::new("cluster-ca v0"), Authority::new("clients-ca v0"));
         let names = [self.host.clone(), self.bootstrap.clone()];
@@ -73,7 +69,6 @@ impl Node {
     }
 }
 
-/// An authority of Strimzi's own.
 struct Authority {
     pem: String,
     issuer: Issuer<'static, KeyPair>,
@@ -93,7 +88,6 @@ impl Authority {
         [("ca.crt".to_owned(), self.pem.clone().into_bytes())].into()
     }
 
-    /// A certificate and its key, in files of this name.
     fn sign(&self, organization: &str, name: &str, hosts: &[String], file: &str) -> Files {
         let mut params = CertificateParams::new(hosts).unwrap();
         params.distinguished_name = named(organization, name);
@@ -104,7 +98,7 @@ impl Authority {
     }
 }
 
-/// A name as a certificate has it. Users have no organization.
+/// A distinguished name. Users have no organization.
 fn named(organization: &str, common: &str) -> DistinguishedName {
     let mut name = DistinguishedName::new();
     if !organization.is_empty() {

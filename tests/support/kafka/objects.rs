@@ -1,4 +1,4 @@
-//! What is rendered of a cluster, as it is on a server.
+//! The rendered objects of a cluster, read from a server.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,18 +13,14 @@ use super::super::control_plane::ControlPlane;
 /// The files of a Secret or a ConfigMap, by name.
 pub type Files = BTreeMap<String, Vec<u8>>;
 
-/// The objects of a cluster of one node.
 pub struct Objects {
-    /// The Kafka.
     pub kafka: Value,
-    /// Its only KafkaNodePool.
     pub pool: Value,
-    /// The Secrets and ConfigMaps beside them, by the field by which a volume names one, and its name.
+    /// The Secrets and ConfigMaps beside them, by the volume field that names one, and its name.
     pub files: BTreeMap<(&'static str, String), Files>,
 }
 
 impl Objects {
-    /// Reads them from a namespace.
     pub fn read(plane: &ControlPlane, namespace: &str) -> Objects {
         let get = format!("get kafkas,kafkanodepools,secrets,configmaps --namespace={namespace} -o json");
         let list: Value = serde_json::from_str(&plane.kubectl(&get, "").expect(0).out).unwrap();
@@ -39,17 +35,15 @@ impl Objects {
         Objects { kafka: only("Kafka"), pool: only("KafkaNodePool"), files: files.collect() }
     }
 
-    /// The name of the cluster.
     pub fn name(&self) -> String {
         name(&self.kafka)
     }
 
-    /// The namespace of the cluster.
     pub fn namespace(&self) -> String {
         text(&self.kafka["metadata"]["namespace"])
     }
 
-    /// Writes the files that the pool mounts into its nodes below a folder, as Kubernetes would below `/`.
+    /// Writes the pool's mounted files below a folder, as Kubernetes would below `/`.
     pub fn mount(&self, folder: &Path) {
         let template = &self.pool["spec"]["template"];
         for mount in list(&template["kafkaContainer"]["volumeMounts"]) {
@@ -64,25 +58,22 @@ impl Objects {
         }
     }
 
-    /// The variables that the pool sets for its nodes.
     pub fn environment(&self) -> Vec<(String, String)> {
         let container = &self.pool["spec"]["template"]["kafkaContainer"];
         list(&container["env"]).iter().map(|it| (text(&it["name"]), text(&it["value"]))).collect()
     }
 }
 
-/// Writes files to a folder.
 pub fn write(folder: &Path, files: &Files) {
     fs::create_dir_all(folder).unwrap();
     files.iter().for_each(|(name, bytes)| fs::write(folder.join(name), bytes).unwrap());
 }
 
-/// The items of a list that may not be there.
+/// The items of an optional list.
 pub fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// A value as a line of properties has it.
 pub fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -1,5 +1,6 @@
-//! The properties with which Strimzi 1.2.0 starts a node: the part of its `KafkaBrokerConfigurationBuilder` that what is
-//! rendered makes use of, line by line. Values are written as they are, which is why the renderer escapes them.
+//! The properties with which Strimzi 1.2.0 starts a node: the part of its `KafkaBrokerConfigurationBuilder`
+//! that the rendered objects use, line by line. Values are written unescaped, as there, so the renderer has
+//! to escape them.
 
 use std::path::Path;
 
@@ -8,23 +9,19 @@ use serde_json::Value;
 use super::node::Node;
 use super::objects::{Objects, list, text};
 
-/// Lines of a properties file.
 struct Lines<'a> {
     node: &'a Node,
     folder: &'a Path,
     lines: Vec<String>,
 }
 
-/// Where a node listens.
 struct Listener {
     name: String,
     port: u64,
     protocol: &'static str,
-    /// Where clients are sent to.
     host: String,
 }
 
-/// The properties of a node that is broker and controller.
 pub fn of(objects: &Objects, node: &Node, folder: &Path) -> String {
     let spec = &objects.kafka["spec"]["kafka"];
     let mut lines = Lines { node, folder, lines: Vec::new() };
@@ -45,7 +42,7 @@ pub fn of(objects: &Objects, node: &Node, folder: &Path) -> String {
     lines.authorization(&spec["authorization"]);
     lines.quotas(&spec["quotas"]);
     lines.config(&spec["config"]);
-    // What would be mounted at the root of a container is below the folder.
+    // Mounts at the container's root are below the folder.
     let mounts = list(&objects.pool["spec"]["template"]["kafkaContainer"]["volumeMounts"]);
     mounts.iter().map(|mount| text(&mount["mountPath"])).fold(lines.lines.join("\n"), |text, path| {
         text.replace(&path, &format!("{}{path}", folder.display()))
@@ -57,7 +54,7 @@ impl Lines<'_> {
         self.lines.push(format!("{key}={value}"));
     }
 
-    /// Instead of Strimzi's provider, which asks the API server for a Secret, one that reads a folder.
+    /// Strimzi's provider reads a Secret from the API server; this one reads a folder.
     fn secret(&self, name: &str, key: &str) -> String {
         format!("${{secrets:{}:{key}}}", self.folder.join("secrets").join(name).display())
     }
@@ -73,7 +70,7 @@ impl Lines<'_> {
         self.add("config.providers.secrets.class", provider);
     }
 
-    /// How nodes, and a node's own clients, prove who they are.
+    /// TLS identity of nodes and of a node's own clients.
     fn between_nodes(&mut self, prefix: &str) {
         self.own_certificate(prefix);
         let authority = self.secret(&self.node.authority_secret(), "ca.crt");
@@ -95,7 +92,6 @@ impl Lines<'_> {
         self.add(&format!("{prefix}ssl.keystore.type"), "PEM");
     }
 
-    /// A listener of the Kafka.
     fn listener(&mut self, listener: &Value) -> Listener {
         let port = listener["port"].as_u64().unwrap();
         let name = format!("{}-{port}", text(&listener["name"])).to_uppercase();
@@ -195,7 +191,6 @@ impl Lines<'_> {
         self.add(&format!("{prefix}excluded.principal.name.list"), own);
     }
 
-    /// What the specs say of the broker's options, to the letter.
     fn config(&mut self, config: &Value) {
         for (key, value) in config.as_object().unwrap() {
             self.add(key, text(value));

@@ -1,4 +1,4 @@
-//! What an API server may do that is out to harm whoever asks it.
+//! Attacks by a hostile API server on its client.
 
 use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,31 +7,30 @@ use std::time::Duration;
 
 use super::tls::ToClient;
 
-/// A way to do harm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attack {
-    /// Each list goes on for ever, with objects that look as they should.
+    /// Endless lists of valid objects.
     EndlessPages,
-    /// Each watch tells of one new object after the other, as fast as it can.
+    /// Endless watch events about new objects, as fast as possible.
     EndlessEvents,
-    /// Each answer is one of 62 MiB that takes twenty times as much in memory.
+    /// Answers of 62 MiB that take twenty times as much in memory.
     HugeAnswer,
-    /// Each list has an object with a name of 20 MiB, each time another one.
+    /// An object with a new name of 20 MiB in each list.
     HugeNames,
-    /// Each list has the same object under another name each time, which isn't well for another reason each time.
+    /// The same faulty object in each list, with a new name and a new reason each time.
     ChangingNames,
-    /// Everything that is told has characters in it that command terminals or deceive readers.
+    /// Control characters for terminals and deceptive characters in all texts.
     Escapes,
-    /// An answer comes a byte at a time, and has no end.
+    /// Answers without an end, a byte at a time.
     SlowAnswers,
 }
 
-/// What commands terminals and deceives readers.
+/// Characters that control terminals or deceive readers.
 pub const ESCAPES: &str = "\\u001b[2J\\u001b]0;owned\\u0007\\r\\nfake: line\\u202egnp\\u200b\\u0085";
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
 
-/// Does it to whoever made a call, of which there were so many. An error ends the connection.
+/// Attacks the caller; `harmed` counts the attacks so far. An error ends the connection.
 pub fn attack(attack: Attack, harmed: &AtomicU64, path: &str, client: &mut ToClient) -> io::Result<()> {
     let number = harmed.fetch_add(1, Ordering::SeqCst);
     let kind = kind_of(path);
@@ -97,7 +96,7 @@ fn endless_events(kind: &str, number: u64, client: &mut ToClient) -> io::Result<
         let object = object(kind, &format!("orders-broker-{number}-{event}"), &"w".repeat(1_000));
         let line = format!("{{\"type\":\"ADDED\",\"object\":{object}}}\n");
         write!(out, "{:x}\r\n{line}\r\n", line.len())?;
-        // What is written in small pieces costs the test more than whom it tests.
+        // Many small writes would cost the test more than the daemon.
         if event % 64 == 0 {
             out.flush()?;
         }
@@ -105,7 +104,7 @@ fn endless_events(kind: &str, number: u64, client: &mut ToClient) -> io::Result<
     Ok(())
 }
 
-/// An object that isn't well, of the cluster that the tests have.
+/// A faulty object of the tests' cluster.
 fn object(kind: &str, name: &str, why: &str) -> String {
     let condition = |kind: &str, status: &str| {
         format!(r#"{{"type":"{kind}","status":"{status}","reason":"{why}","message":"{why}"}}"#)
@@ -122,7 +121,6 @@ fn object(kind: &str, name: &str, why: &str) -> String {
     .replace('\n', "")
 }
 
-/// The kind of the objects that are in a collection.
 fn kind_of(path: &str) -> &'static str {
     let kinds = [
         ("persistentvolumeclaims", "PersistentVolumeClaim"),

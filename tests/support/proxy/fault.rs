@@ -1,4 +1,4 @@
-//! What can happen to a call, and to which.
+//! Faults, and the rules for which calls get them.
 
 use std::io::{self, Write as _};
 use std::thread::sleep;
@@ -11,53 +11,49 @@ use super::tls::{ToClient, ToServer, reset};
 use super::wire::Message;
 use super::{Call, Shared, forward};
 
-/// What stands in no path.
+/// Occurs in no path.
 const NOTHING: &str = " ";
 
-/// What happens to a call.
 #[derive(Debug, Clone)]
 pub enum Fault {
-    /// It takes that much longer.
     Late(Duration),
-    /// The server never sees it, and this is the answer: a head and a body.
+    /// Answers with this head and body; the server never sees the call.
     Answer(String),
-    /// The server never sees it, and the connection is reset.
+    /// Resets the connection; the server never sees the call.
     Reset,
-    /// The server never sees it, and no answer ever comes.
+    /// Never answers; the server never sees the call.
     Silence,
-    /// The server answers, and the client hears a reset instead.
+    /// The server answers, but the client gets a reset.
     Lost,
-    /// The server answers, and the connection is reset in the middle of that.
+    /// Resets the connection in the middle of the server's answer.
     ResetInBody,
-    /// Half of the answer comes, with the length of the whole.
+    /// Sends half of the answer with the length of the whole.
     Cut,
-    /// Half of the answer comes, in chunks without an end.
+    /// Sends half of the answer in chunks without a last one.
     CutChunked,
-    /// Half of the answer comes, with the length of that half.
+    /// Sends half of the answer with the length of that half.
     Half,
-    /// The answer comes a byte a second.
+    /// Sends the answer a byte per second.
     Trickle,
-    /// More comes than anybody reads: 65 MiB.
+    /// Sends 65 MiB, more than any client reads.
     Huge,
-    /// The server never sees it, and harm is done by the answer.
+    /// Attacks the client; the server never sees the call.
     Attack(Attack),
-    /// The answer is another one.
     Altered(fn(&mut Value)),
-    /// The call stops there until everything is let go; then its connection ends.
+    /// Holds the call until the next release; then its connection ends.
     Hold(Side),
 }
 
 /// On which side of the server a call is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// The server hasn't seen it.
     Before,
-    /// The server has answered, and the client doesn't know.
+    /// The server has answered, and the client hasn't read it.
     After,
 }
 
-/// Which calls something happens to: those of a method with some text in their paths, from the first of these on. Calls that
-/// are made at the same time come in no certain order, so that only what all of them have in common tells them apart.
+/// Selects calls by method and path, from the first match on. Concurrent calls have no fixed order, so only
+/// what they all share tells them apart.
 #[derive(Debug, Clone)]
 pub struct Rule {
     fault: Fault,
@@ -72,7 +68,6 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// It happens to every call.
     pub fn always(fault: Fault) -> Rule {
         let (method, changing) = (None, None);
         Rule {
@@ -88,42 +83,38 @@ impl Rule {
         }
     }
 
-    /// It happens to calls with this method, and this text in the path, only.
+    /// Limits the rule to this method, and paths with this text.
     pub fn on(self, method: &'static str, path: &'static str) -> Rule {
         Rule { method: Some(method), path, ..self }
     }
 
-    /// It happens to calls with this text in the path only.
     pub fn to(self, path: &'static str) -> Rule {
         Rule { path, ..self }
     }
 
-    /// It happens to no call with this text in the path.
     pub fn but(self, spared: &'static str) -> Rule {
         Rule { spared, ..self }
     }
 
-    /// It happens to calls only that change something on the server, or only to those that don't.
+    /// Limits the rule to modifying calls, or to the others.
     pub fn changing(self, changing: bool) -> Rule {
         Rule { changing: Some(changing), ..self }
     }
 
-    /// It happens from the nth such call on, of which 1 is the first.
     pub fn from(self, first: usize) -> Rule {
         Rule { first, ..self }
     }
 
-    /// It happens that many times, and then no more.
     pub fn times(self, times: usize) -> Rule {
         Rule { times, ..self }
     }
 
-    /// Once it has happened, it happens to every call.
+    /// After its first application, the rule applies to every call.
     pub fn and_all_after(self) -> Rule {
         Rule { all_after: true, ..self }
     }
 
-    /// Counts a call, and gives what happens to it.
+    /// Counts a call, and returns the fault for it.
     pub(super) fn strikes(&mut self, call: &Call, path: &str) -> Option<Fault> {
         if self.all_after && self.seen >= self.first {
             return Some(self.fault.clone());
@@ -140,14 +131,13 @@ impl Rule {
 }
 
 impl Fault {
-    /// A plain answer.
     pub fn answer(status: &str, headers: &str, body: &str) -> Fault {
         Fault::Answer(format!("HTTP/1.1 {status}\r\n{headers}content-length: {}\r\n\r\n{body}", body.len()))
     }
 
-    /// An answer of the API server's own, when it refuses.
+    /// A `Status` of the API server for a refusal.
     pub fn refusal(code: u16, reason: &str, headers: &str) -> Fault {
-        // What a role lacks is told with the user that lacks it.
+        // A 403 names the user.
         let message = if code == 403 { r#"User \"eu\" cannot do this"# } else { "injected" };
         let body = format!(
             r#"{{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"Failure","message":"{message}","reason":"{reason}","code":{code}}}"#
@@ -159,7 +149,7 @@ impl Fault {
         )
     }
 
-    /// Lets it happen. An error ends the connection.
+    /// Applies the fault. An error ends the connection.
     pub(super) fn strike(
         self,
         shared: &Shared,

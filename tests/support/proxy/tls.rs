@@ -1,4 +1,4 @@
-//! TLS to both sides, with an authority of the proxy's own towards the client.
+//! TLS to both sides, with a CA of the proxy's own towards the client.
 
 use std::io::{self, BufReader};
 use std::net::TcpStream;
@@ -16,21 +16,17 @@ use serde_json::Value;
 
 use super::wire::Message;
 
-/// A connection that a client made.
 pub type ToClient = BufReader<StreamOwned<ServerConnection, TcpStream>>;
 
-/// A connection to the API server.
 pub type ToServer = BufReader<StreamOwned<ClientConnection, TcpStream>>;
 
-/// Who vouches for the proxy.
 pub struct Authority {
-    /// Its certificate, as a kubeconfig has it: PEM in base64.
+    /// Its certificate, as in a kubeconfig: PEM in base64.
     pub certificate: String,
     server: Arc<ServerConfig>,
 }
 
 impl Authority {
-    /// A new one, and a certificate of the proxy's.
     pub fn new() -> Authority {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, "a proxy for tests");
@@ -50,17 +46,16 @@ impl Authority {
         Authority { certificate, server: Arc::new(server) }
     }
 
-    /// Meets a client.
     pub fn accept(&self, socket: TcpStream) -> io::Result<StreamOwned<ServerConnection, TcpStream>> {
         let connection = ServerConnection::new(Arc::clone(&self.server)).map_err(io::Error::other)?;
         Ok(StreamOwned::new(connection, socket))
     }
 }
 
-/// Ends a connection so that the client hears a reset, whatever it has been sent before.
+/// Closes a connection so that the client gets a reset, whatever was sent before.
 pub fn reset(client: &ToClient) {
     let linger = libc::linger { l_onoff: 1, l_linger: 0 };
-    // SAFETY: the socket is open, and the option's value is what the size says.
+    // SAFETY: the socket is open, and the option's value has the given size.
     unsafe {
         libc::setsockopt(
             client.get_ref().sock.as_raw_fd(),
@@ -72,7 +67,6 @@ pub fn reset(client: &ToClient) {
     }
 }
 
-/// The API server.
 pub struct Upstream {
     address: String,
     token: String,
@@ -82,7 +76,6 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// The one of a kubeconfig.
     pub fn of(kubeconfig: &Value) -> Upstream {
         let cluster = &kubeconfig["clusters"][0]["cluster"];
         let authority = STANDARD.decode(cluster["certificate-authority-data"].as_str().unwrap()).unwrap();
@@ -101,7 +94,6 @@ impl Upstream {
         }
     }
 
-    /// A new connection to it.
     pub fn connect(&self) -> io::Result<ToServer> {
         let socket = TcpStream::connect(&self.address)?;
         socket.set_nodelay(true)?;
@@ -110,7 +102,6 @@ impl Upstream {
         Ok(BufReader::new(StreamOwned::new(connection, socket)))
     }
 
-    /// Asks it as somebody who may do everything.
     pub fn ask(&self, method: &str, path: &str, body: &Value) -> io::Result<(u16, Value)> {
         let mut own = self.own.lock().unwrap();
         let server = match &mut *own {

@@ -2,14 +2,13 @@
 
 use std::io::{self, BufRead, Read as _, Write};
 
-/// A request or an answer with its whole body.
 pub struct Message {
     pub head: String,
     pub body: Vec<u8>,
 }
 
 impl Message {
-    /// Reads one; none where the other side has nothing more to say.
+    /// Reads a message; `None` at the end of the connection.
     pub fn read(from: &mut impl BufRead) -> io::Result<Option<Message>> {
         let Some(head) = read_head(from)? else { return Ok(None) };
         let mut body = Vec::new();
@@ -22,14 +21,14 @@ impl Message {
         Ok(Some(Message { head, body }))
     }
 
-    /// Writes it. A body in chunks gets a length.
+    /// Writes it. A chunked body gets a length.
     pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
         to.write_all(self.head_with(&format!("content-length: {}", self.body.len())).as_bytes())?;
         to.write_all(&self.body)?;
         to.flush()
     }
 
-    /// The head with another line about the length of the body.
+    /// The head with another line for the length of the body.
     pub fn head_with(&self, length: &str) -> String {
         let says_length = |line: &&str| {
             let name = line.split(':').next().unwrap_or_default().to_ascii_lowercase();
@@ -39,19 +38,16 @@ impl Message {
         format!("{}\r\n{length}\r\n\r\n", lines.collect::<Vec<_>>().join("\r\n"))
     }
 
-    /// Of a request.
     pub fn method_and_path(&self) -> (&str, &str) {
         let mut words = self.head.split(' ');
         (words.next().unwrap_or_default(), words.next().unwrap_or_default())
     }
 
-    /// Of an answer.
     pub fn status(&self) -> u16 {
         self.head.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or_default()
     }
 }
 
-/// The lines up to the empty one, with it.
 pub fn read_head(from: &mut impl BufRead) -> io::Result<Option<String>> {
     let mut head = String::new();
     loop {
@@ -69,7 +65,7 @@ pub fn answer_has_body(head: &str) -> bool {
     !head.starts_with("HTTP/1.1 204") && !head.starts_with("HTTP/1.1 304")
 }
 
-/// Passes a body on, part by part as it comes and framed as it is.
+/// Forwards a body part by part as it arrives, with its framing.
 pub fn relay_body(head: &str, from: &mut impl BufRead, to: &mut impl Write) -> io::Result<()> {
     let chunked = is_chunked(head);
     read_body(head, from, |part| {
@@ -114,7 +110,7 @@ fn read_body(
         from.read_line(&mut line)?;
         let size = usize::from_str_radix(line.trim(), 16).map_err(wrong)?;
         let mut chunk = Vec::new();
-        // With the line's end after it.
+        // Includes the line break after the chunk.
         from.take(size as u64 + 2).read_to_end(&mut chunk)?;
         if size == 0 {
             return Ok(());

@@ -1,14 +1,14 @@
-//! What a caller wants a token to be: everything that is wrong with the body at once, in the words that mistakes in specs have.
+//! Parses the request for a token. All mistakes in the body are reported at once, in the wording of mistakes
+//! in specs.
 
 use serde_json::{Map, Value};
 
-use crate::api::writing::{Fault, Refused};
+use crate::api::writing::{WriteFault, WriteRefusal};
 use crate::names::Identifier;
-use crate::problem::plain;
+use crate::problem::quote_untrusted;
 use crate::spec::describe::nearest;
-use crate::state::{Access, MOST_TOKEN_DAYS, Reach, TokenOrder};
+use crate::state::{Access, MAX_TOKEN_DAYS, Reach, TokenOrder};
 
-/// The fields, each with what it takes.
 const FIELDS: [(&str, &str); 5] = [
     ("name", "a string of 1 to 64 characters"),
     ("owner", "the e-mail address of who it speaks for, as a string"),
@@ -17,13 +17,13 @@ const FIELDS: [(&str, &str); 5] = [
     ("days", "an integer from 1 to 365"),
 ];
 
-/// What a token is to be; where the body doesn't say it, it is the caller's and holds for the usual days.
+/// Parses the body; the owner defaults to the caller, and the lifetime to `usual_days`.
 ///
 /// # Errors
-/// With everything that is wrong with the body.
-pub(super) fn read(body: &Value, caller: Option<&str>, usual_days: u32) -> Result<TokenOrder, Refused> {
+/// With all mistakes in the body.
+pub(super) fn read(body: &Value, caller: Option<&str>, usual_days: u32) -> Result<TokenOrder, WriteRefusal> {
     let Value::Object(given) = body else {
-        return Err(Refused::Malformed("the body is no JSON object".to_owned()));
+        return Err(WriteRefusal::Malformed("the body is no JSON object".to_owned()));
     };
     let mut form = Form { given, faults: Vec::new() };
     form.refuse_unknown();
@@ -39,16 +39,16 @@ pub(super) fn read(body: &Value, caller: Option<&str>, usual_days: u32) -> Resul
         (Some(name), Some(owner), Some(organization), Some(access), Some(days)) if form.faults.is_empty() => {
             Ok(TokenOrder { name, owner, organization, access, days })
         }
-        _ => Err(Refused::Invalid(form.faults)),
+        _ => Err(WriteRefusal::Invalid(form.faults)),
     }
 }
 
 struct Form<'b> {
     given: &'b Map<String, Value>,
-    faults: Vec<Fault>,
+    faults: Vec<WriteFault>,
 }
 
-/// Why a value can't be taken, where that says more than what was expected and what was found, and what to do next.
+/// An explanation and a hint, where they say more than "expected X, found Y".
 type Wrong = Option<(String, String)>;
 
 impl Form<'_> {
@@ -60,11 +60,14 @@ impl Form<'_> {
                 None => "the fields are `name`, `owner`, `organization`, `access` and `days`".to_owned(),
             };
             let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
-            self.faults.push(Fault::at(pointer, format!("unknown key `{}`", plain(name)), hint));
+            self.faults.push(WriteFault::at(
+                pointer,
+                format!("unknown key `{}`", quote_untrusted(name)),
+                hint,
+            ));
         }
     }
 
-    /// A field that has to be there.
     fn needed<T>(&mut self, name: &str, take: fn(&Value) -> Result<T, Wrong>) -> Option<T> {
         match self.given.get(name) {
             None => self.refuse(
@@ -79,7 +82,6 @@ impl Form<'_> {
         }
     }
 
-    /// One that need not.
     fn optional<T>(&mut self, name: &str, usual: T, take: fn(&Value) -> Result<T, Wrong>) -> Option<T> {
         match self.given.get(name) {
             None | Some(Value::Null) => Some(usual),
@@ -99,7 +101,7 @@ impl Form<'_> {
     }
 
     fn refuse<T>(&mut self, name: &str, why: String, hint: String) -> Option<T> {
-        self.faults.push(Fault::at(format!("/{name}"), why, hint));
+        self.faults.push(WriteFault::at(format!("/{name}"), why, hint));
         None
     }
 }
@@ -111,7 +113,7 @@ fn text(value: &Value) -> Result<String, Wrong> {
 fn organization(value: &Value) -> Result<Reach, Wrong> {
     let text = value.as_str().ok_or(None)?;
     Reach::try_from(text.to_owned()).map_err(|_| {
-        let why = format!("`{}` is not {}", plain(text), Identifier::EXPECTED);
+        let why = format!("`{}` is not {}", quote_untrusted(text), Identifier::EXPECTED);
         Some((why, "give the identifier of an organization, or `*` for all".to_owned()))
     })
 }
@@ -128,7 +130,7 @@ fn access(value: &Value) -> Result<Access, Wrong> {
 
 fn days(value: &Value) -> Result<u32, Wrong> {
     let days = value.as_u64().and_then(|days| u32::try_from(days).ok());
-    days.filter(|days| (1..=MOST_TOKEN_DAYS).contains(days)).ok_or(None)
+    days.filter(|days| (1..=MAX_TOKEN_DAYS).contains(days)).ok_or(None)
 }
 
 fn expected(name: &str) -> &'static str {
@@ -139,9 +141,9 @@ fn found(value: &Value) -> String {
     match value {
         Value::Null => "nothing".to_owned(),
         Value::Bool(value) => format!("the boolean `{value}`"),
-        Value::Number(number) => format!("the number `{}`", plain(&number.to_string())),
+        Value::Number(number) => format!("the number `{}`", quote_untrusted(&number.to_string())),
         Value::String(text) if text.is_empty() => "an empty string".to_owned(),
-        Value::String(text) => format!("the string `{}`", plain(text)),
+        Value::String(text) => format!("the string `{}`", quote_untrusted(text)),
         Value::Array(_) => "a list".to_owned(),
         Value::Object(_) => "an object".to_owned(),
     }
@@ -153,12 +155,12 @@ mod tests {
 
     use super::*;
 
-    /// What is wrong with a body: pointer, detail and hint of each.
+    /// The pointer, detail and hint of each mistake in a body.
     fn wrong(body: Value) -> Vec<(String, String, String)> {
         match read(&body, Some("ada@example.com"), 90).unwrap_err() {
-            Refused::Invalid(faults) => {
+            WriteRefusal::Invalid(faults) => {
                 let told =
-                    |it: Fault| (it.pointer.unwrap_or_default(), it.detail, it.hint.unwrap_or_default());
+                    |it: WriteFault| (it.pointer.unwrap_or_default(), it.detail, it.hint.unwrap_or_default());
                 faults.into_iter().map(told).collect()
             }
             other => vec![(String::new(), other.to_string(), String::new())],
@@ -281,7 +283,7 @@ mod tests {
             ]
         );
         assert_eq!(wrong(json!([]))[0].1, "the body is no JSON object");
-        // On the socket nobody is known by an address.
+        // Callers on the socket have no e-mail address.
         let refused =
             read(&json!({"name": "ci", "organization": "acme", "access": "read"}), None, 90).unwrap_err();
         assert_eq!(refused.to_string(), "missing key `owner`");

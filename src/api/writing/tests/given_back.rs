@@ -1,4 +1,4 @@
-//! Bodies that give back what was read, and those that say what they may not.
+//! Bodies that send back what was read, and bodies with fields that they must not have.
 
 use super::*;
 
@@ -11,13 +11,14 @@ fn what_is_given_back_or_taken_again_leaves_no_empty_object_behind() {
         ("Cluster/acme/orders", "acme/clusters/orders.yaml", ORDERS),
     ] {
         let record = world.record(key);
-        let wish = wish(key, What::Replace(record.clone()));
-        let written = world.write(&Wish { record: Some(record), ..wish }).unwrap();
+        let wish = wish(key, WriteAction::Replace(record.clone()));
+        let written = world.write(&WriteRequest { record: Some(record), ..wish }).unwrap();
         assert!(!written.is_new, "{key}");
         assert_eq!(world.file(file), text);
     }
-    let config =
-        |value: Value| What::Patch(json!({"advanced_config": {"config": {"log.retention.ms": value}}}));
+    let config = |value: Value| {
+        WriteAction::Patch(json!({"advanced_config": {"config": {"log.retention.ms": value}}}))
+    };
     world.call("Cluster/acme/orders", config(json!(604_800_000))).unwrap();
     assert!(world.file("acme/clusters/orders.yaml").contains("log.retention.ms: "));
     world.call("Cluster/acme/orders", config(Value::Null)).unwrap();
@@ -29,7 +30,7 @@ fn what_is_nested_deeper_than_any_document_is_wrong_with_the_body() {
     let world = World::new();
     let deep = (0..120).fold(json!("x"), |inner, _| json!([inner]));
     assert_eq!(
-        world.refuses("Cluster/acme/orders", What::Patch(json!({"tags": deep}))),
+        world.refuses("Cluster/acme/orders", WriteAction::Patch(json!({"tags": deep}))),
         "422 invalid: `tags` is nested deeper than 32 levels\n  /tags `tags` is nested deeper than 32 levels\n    = `/openapi.json` says what it takes\n"
     );
 }
@@ -37,13 +38,13 @@ fn what_is_nested_deeper_than_any_document_is_wrong_with_the_body() {
 #[test]
 fn what_a_caller_may_not_say_is_refused_with_what_they_may_do_instead() {
     let world = World::new();
-    let quotas = wish("Organization/acme/acme", What::Patch(json!({"quotas": {"clusters": 4}})));
-    let refused = world.write(&Wish { may_limit: false, ..quotas }).unwrap_err();
+    let quotas = wish("Organization/acme/acme", WriteAction::Patch(json!({"quotas": {"clusters": 4}})));
+    let refused = world.write(&WriteRequest { may_limit: false, ..quotas }).unwrap_err();
     assert_eq!(refused.hint().unwrap(), "give them back as they were read, or ask a super user");
     let mut copy = cluster("clicks", 1);
     copy["id"] = json!("7d6f3a52-0000-4000-8000-000000000000");
     assert_eq!(
-        world.refuses("Cluster/acme/clicks", What::Create(copy)),
+        world.refuses("Cluster/acme/clicks", WriteAction::Create(copy)),
         "422 invalid: `id` is told by Streamfleet and can't be set\n  /id `id` is told by Streamfleet and can't be set\n    = leave it out\n"
     );
 }

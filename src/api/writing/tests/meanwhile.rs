@@ -1,4 +1,4 @@
-//! What happens between a plan and a call: others save files, and what was planned is applied.
+//! Changes between a plan and a call: files are saved, and planned changes are applied.
 
 use super::*;
 use crate::state::State;
@@ -13,21 +13,20 @@ fn ledger() -> String {
 fn what_an_editor_saved_that_no_plan_has_read_counts() {
     let world = World::new();
     world.put(LEDGER, &ledger());
-    let create = What::Create(cluster("ledger", 1));
+    let create = WriteAction::Create(cluster("ledger", 1));
     let there = "409 duplicate: there is cluster acme/ledger already\n";
     assert!(world.refuses("Cluster/acme/ledger", create).starts_with(there));
-    // There is room for two.
-    let full = world.refuses("Cluster/acme/more", What::Create(cluster("more", 1)));
+    // The limit is two clusters.
+    let full = world.refuses("Cluster/acme/more", WriteAction::Create(cluster("more", 1)));
     assert!(full.starts_with("409 capacity: "), "{full}");
-    // What goes is asked for by the other one.
     fs::remove_file(world.tree().join("acme/clusters/orders.yaml")).unwrap();
-    let needed = world.refuses("Fleet/acme/eu", What::Delete);
+    let needed = world.refuses("Fleet/acme/eu", WriteAction::Delete);
     assert!(needed.contains("can't be deleted: cluster acme/ledger needs it"), "{needed}");
-    // What is referred to may be there by now.
+    // The fleet was added after the plan.
     world.put("acme/fleets/us.yaml", &FLEET.replace("identifier: eu", "identifier: us"));
     let mut body = cluster("more", 1);
     body["infrastructure"] = json!("us");
-    world.call("Cluster/acme/more", What::Create(body)).unwrap();
+    world.call("Cluster/acme/more", WriteAction::Create(body)).unwrap();
 }
 
 #[test]
@@ -35,7 +34,7 @@ fn a_file_that_an_editor_has_emptied_is_not_there_yet_and_not_gone() {
     let world = World::new();
     for text in ["", "\n"] {
         world.put("acme/clusters/orders.yaml", text);
-        for what in [What::Patch(json!({"kafka_units": 3})), What::Delete] {
+        for what in [WriteAction::Patch(json!({"kafka_units": 3})), WriteAction::Delete] {
             assert_eq!(
                 world.refuses("Cluster/acme/orders", what),
                 "409 not_editable: the file is left as it is: it was emptied, as when somebody saves it\n  = try again when it is \
@@ -43,9 +42,9 @@ fn a_file_that_an_editor_has_emptied_is_not_there_yet_and_not_gone() {
             );
         }
     }
-    // It has something else by now.
+    // The file now has another document.
     world.put("acme/clusters/orders.yaml", &ledger());
-    let gone = world.refuses("Cluster/acme/orders", What::Patch(json!({"kafka_units": 3})));
+    let gone = world.refuses("Cluster/acme/orders", WriteAction::Patch(json!({"kafka_units": 3})));
     assert!(gone.starts_with("404 not_found: "), "{gone}");
 }
 
@@ -53,20 +52,22 @@ fn a_file_that_an_editor_has_emptied_is_not_there_yet_and_not_gone() {
 fn a_tree_of_which_nothing_was_told_is_not_read_again() {
     let mut world = World::new();
     let watch = Watch::new(&world.tree());
-    world.writer.heed(&watch, Arc::default());
+    world.writer.use_watch(&watch, Arc::default());
     world.plan();
     let is_that_of_the_plan = |world: &World| {
         let tree = world.writer.tree_of_folder(&world.tree(), &world.made, None).unwrap();
         Arc::ptr_eq(&tree, &world.made.documents)
     };
     assert!(is_that_of_the_plan(&world));
-    world.refuses("Cluster/acme/orders", What::Create(cluster("orders", 1)));
+    world.refuses("Cluster/acme/orders", WriteAction::Create(cluster("orders", 1)));
     assert!(is_that_of_the_plan(&world), "nothing was written");
-    // Nobody has heard it yet.
+    // There was no notification yet.
     world.put(LEDGER, &ledger());
     assert!(!is_that_of_the_plan(&world));
     assert!(
-        world.refuses("Cluster/acme/ledger", What::Create(cluster("ledger", 1))).contains("409 duplicate")
+        world
+            .refuses("Cluster/acme/ledger", WriteAction::Create(cluster("ledger", 1)))
+            .contains("409 duplicate")
     );
 }
 
@@ -80,7 +81,7 @@ fn what_was_applied_since_the_plan_takes_room_whatever_became_of_its_document() 
     let record = world.applied_record("Cluster/acme/ledger");
     fs::remove_file(world.tree().join(LEDGER)).unwrap();
     world.plan();
-    let create = || What::Create(cluster("more", 1));
+    let create = || WriteAction::Create(cluster("more", 1));
     let author = Author { name: "Ada".to_owned(), email: "ada@example.com".to_owned() };
     world.writer.propose(&world.made, &wish("Cluster/acme/more", create())).unwrap();
     let state = world.made.installation.state.as_deref().unwrap();
@@ -96,18 +97,18 @@ fn what_was_applied_since_the_plan_takes_room_whatever_became_of_its_document() 
 fn what_is_written_is_kept_once_until_whoever_asks_has_a_plan_with_it() {
     let mut world = World::new();
     let units = |world: &World, units: u32| {
-        world.call("Cluster/acme/orders", What::Patch(json!({"kafka_units": units}))).unwrap()
+        world.call("Cluster/acme/orders", WriteAction::Patch(json!({"kafka_units": units}))).unwrap()
     };
     let first = world.made.clone();
     units(&world, 3);
     let last = units(&world, 4);
     assert_eq!(locked(&world.writer.book).written.len(), 1);
     world.plan();
-    let fleet = world.call("Fleet/acme/eu", What::Patch(json!({"max_tenants": 3}))).unwrap();
-    // Who has the older plan still finds what that lacks.
+    let fleet = world.call("Fleet/acme/eu", WriteAction::Patch(json!({"max_tenants": 3}))).unwrap();
+    // A caller with the older plan still gets the write that it lacks.
     let pending = world.writer.pending(&first);
     assert_eq!(pending[&last.key].etag, last.etag);
-    // Who asks for the newest finds what is left, and nobody needs the rest any more.
+    // A caller with the newest plan gets the rest; older writes are forgotten.
     let (made, pending) = world.writer.newest(|| world.made.clone());
     assert!(made.mark.writes == 2 && pending.keys().eq([&fleet.key]));
     assert!(locked(&world.writer.book).written.keys().eq([&fleet.key]));

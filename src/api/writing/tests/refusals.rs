@@ -1,4 +1,4 @@
-//! What is refused, and in which words.
+//! Refusals and their wording.
 
 use super::*;
 
@@ -8,12 +8,12 @@ fn what_is_wrong_with_a_body_is_told_by_its_fields() {
     let with = |pointer: &str, value: Value| {
         let mut body = cluster("clicks", 1);
         body::put(&mut body, pointer, value);
-        What::Create(body)
+        WriteAction::Create(body)
     };
     let key = "Cluster/acme/clicks";
     let said = [
-        world.refuses(key, What::Create(json!(["no", "object"]))),
-        world.refuses(key, What::Create(json!({}))),
+        world.refuses(key, WriteAction::Create(json!(["no", "object"]))),
+        world.refuses(key, WriteAction::Create(json!({}))),
         world.refuses(key, with("/kafka_unit", json!(1))),
         world.refuses(key, with("/kafka_units", json!("many"))),
         world.refuses(key, with("/kafka_units", json!(9000))),
@@ -26,9 +26,12 @@ fn what_is_wrong_with_a_body_is_told_by_its_fields() {
         world.refuses(key, with("/kind", json!("Fleet"))),
         world.refuses("Cluster/umbrella/clicks", with("/organization", json!("umbrella"))),
         world.refuses("Cluster/acme/../../x", with("/identifier", json!("../../x"))),
-        world.refuses("Cluster/acme/orders", What::Patch(json!({"kafka_units": null, "identifier": "x"}))),
-        world.refuses("Cluster/acme/orders", What::Patch(json!({"kafka_units": 0}))),
-        world.refuses("Cluster/acme/nothing", What::Patch(json!({"kafka_units": 1}))),
+        world.refuses(
+            "Cluster/acme/orders",
+            WriteAction::Patch(json!({"kafka_units": null, "identifier": "x"})),
+        ),
+        world.refuses("Cluster/acme/orders", WriteAction::Patch(json!({"kafka_units": 0}))),
+        world.refuses("Cluster/acme/nothing", WriteAction::Patch(json!({"kafka_units": 1}))),
     ];
     insta::assert_snapshot!(said.join(""));
 }
@@ -38,7 +41,7 @@ fn a_body_so_wrong_that_it_does_not_say_what_it_is_is_told_by_its_fields() {
     let world = World::new();
     let domain = |provider: Value| {
         let body = json!({"domain": "k.acme.com", "tls_cert": "x", "tls_key": "y", "dns_provider": provider});
-        world.refuses("BaseDomain/acme/k.acme.com", What::Create(body))
+        world.refuses("BaseDomain/acme/k.acme.com", WriteAction::Create(body))
     };
     for provider in [json!(5), json!("route53"), json!({"a": "b"})] {
         let said = domain(provider.clone());
@@ -52,8 +55,8 @@ fn an_organization_is_limited_by_super_users_and_keeps_an_admin() {
     let text = format!("apiVersion: streamfleet/v1\nkind: Organization\nidentifier: acme\n{members}");
     let world = World::with(&[("organizations.yaml", &text)]);
     let by = |may_limit: bool, patch: Value| {
-        let wish = wish("Organization/acme/acme", What::Patch(patch));
-        world.write(&Wish { may_limit, ..wish }).map_err(|refused| said(&refused))
+        let wish = wish("Organization/acme/acme", WriteAction::Patch(patch));
+        world.write(&WriteRequest { may_limit, ..wish }).map_err(|refused| said(&refused))
     };
     for (patch, why) in [
         (
@@ -79,7 +82,6 @@ fn an_organization_is_limited_by_super_users_and_keeps_an_admin() {
              more\n    = keep a member whose role is `admin`, or ask a super user\n"
         );
     }
-    // An empty list is no wish of anybody.
     let said = by(true, json!({"members": []})).unwrap_err();
     assert_eq!(
         said,
@@ -98,7 +100,8 @@ fn whose_a_domain_is_is_told_to_super_users_alone() {
         json!({"organization": organization, "domain": domain, "tls_cert": chain, "tls_key": key})
     };
     let mut world = World::new();
-    let acme = |domain: &str| (format!("BaseDomain/acme/{domain}"), What::Create(folder("acme", domain)));
+    let acme =
+        |domain: &str| (format!("BaseDomain/acme/{domain}"), WriteAction::Create(folder("acme", domain)));
     let (key, what) = acme("free.com");
     assert_eq!(
         world.refuses(&key, what),
@@ -106,26 +109,31 @@ fn whose_a_domain_is_is_told_to_super_users_alone() {
          have `free.com`: its `domains` don't name it\n    = add `\"domains\": [\"free.com\"]` to organization `acme`, which only \
          super users may do\n"
     );
-    world.call("Organization/acme/acme", What::Patch(json!({"domains": ["both.com"]}))).unwrap();
-    world.call("Organization/globex/globex", What::Patch(json!({"domains": ["both.com"]}))).unwrap();
+    world.call("Organization/acme/acme", WriteAction::Patch(json!({"domains": ["both.com"]}))).unwrap();
+    world.call("Organization/globex/globex", WriteAction::Patch(json!({"domains": ["both.com"]}))).unwrap();
     let (key, what) = acme("k.both.com");
     world.call(&key, what).unwrap();
     world.plan();
     world.applied(&key, |_| {});
-    let said = world.refuses("BaseDomain/globex/k.both.com", What::Create(folder("globex", "k.both.com")));
+    let said =
+        world.refuses("BaseDomain/globex/k.both.com", WriteAction::Create(folder("globex", "k.both.com")));
     assert!(
         said.contains("`k.both.com` overlaps a domain of another organization") && !said.contains("acme"),
         "{said}"
     );
-    // Super users delegate by the API, and hear what would be wrong elsewhere.
-    world.call("Organization/globex/globex", What::Patch(json!({"domains": ["a.k.both.com"]}))).unwrap();
-    world.call("BaseDomain/globex/a.k.both.com", What::Create(folder("globex", "a.k.both.com"))).unwrap();
+    // Super users may delegate through the API, and see problems elsewhere.
+    world
+        .call("Organization/globex/globex", WriteAction::Patch(json!({"domains": ["a.k.both.com"]})))
+        .unwrap();
+    world
+        .call("BaseDomain/globex/a.k.both.com", WriteAction::Create(folder("globex", "a.k.both.com")))
+        .unwrap();
     let narrower = |organization: &str, may_limit: bool| {
         let wish = wish(
             &format!("Organization/{organization}/{organization}"),
-            What::Patch(json!({"domains": ["a.k.both.com"]})),
+            WriteAction::Patch(json!({"domains": ["a.k.both.com"]})),
         );
-        said_of(world.write(&Wish { may_limit, ..wish }))
+        said_of(world.write(&WriteRequest { may_limit, ..wish }))
     };
     let said = narrower("acme", true);
     assert!(
@@ -140,9 +148,9 @@ fn documents_beyond_a_quota_are_refused_with_the_numbers() {
     let organization = "Organization/acme/acme";
     let provider = |name: &str| {
         let body = json!({"identifier": name, "issuer": "https://id.example.com", "jwks_uri": "https://id.example.com/keys", "audience": "kafka"});
-        (format!("IdentityProvider/acme/{name}"), What::Create(body))
+        (format!("IdentityProvider/acme/{name}"), WriteAction::Create(body))
     };
-    world.call(organization, What::Patch(json!({"quotas": {"identity_providers": 1}}))).unwrap();
+    world.call(organization, WriteAction::Patch(json!({"quotas": {"identity_providers": 1}}))).unwrap();
     let ((one, first), (two, second)) = (provider("one"), provider("two"));
     world.call(&one, first).unwrap();
     assert_eq!(
@@ -151,13 +159,13 @@ fn documents_beyond_a_quota_are_refused_with_the_numbers() {
          in use, and it needs 1 more\n  = raise the limit, or make room first\n"
     );
     assert_eq!(
-        world.refuses(organization, What::Patch(json!({"quotas": {"identity_providers": 0}}))),
+        world.refuses(organization, WriteAction::Patch(json!({"quotas": {"identity_providers": 0}}))),
         "409 capacity: `quotas.identity_providers` of organization acme can't be 0: 1 are in use\n  = leave the limit at what is in \
          use or more, or make room first\n"
     );
 }
 
-fn said_of(written: Result<Arc<Written>, Refused>) -> String {
+fn said_of(written: Result<Arc<WriteResult>, WriteRefusal>) -> String {
     written.map_or_else(|refused| said(&refused), |_| String::new())
 }
 
@@ -165,24 +173,28 @@ fn said_of(written: Result<Arc<Written>, Refused>) -> String {
 fn what_there_is_no_room_for_is_told_with_the_numbers() {
     let mut world = World::new();
     let mut said = vec![
-        world.refuses("Cluster/acme/clicks", What::Create(cluster("clicks", 5))),
-        world.refuses("Cluster/acme/orders", What::Patch(json!({"kafka_units": 7}))),
+        world.refuses("Cluster/acme/clicks", WriteAction::Create(cluster("clicks", 5))),
+        world.refuses("Cluster/acme/orders", WriteAction::Patch(json!({"kafka_units": 7}))),
     ];
-    // What was written a moment ago counts, also where its name comes later.
-    world.call("Cluster/acme/zebras", What::Create(cluster("zebras", 4))).unwrap();
-    said.push(world.refuses("Cluster/acme/clicks", What::Create(cluster("clicks", 1))));
-    said.push(world.refuses("Fleet/acme/eu", What::Patch(json!({"max_kafka_units": 5}))));
-    said.push(world.refuses("Organization/acme/acme", What::Patch(json!({"quotas": {"clusters": 1}}))));
+    // Writes since the plan count, even of names that sort later.
+    world.call("Cluster/acme/zebras", WriteAction::Create(cluster("zebras", 4))).unwrap();
+    said.push(world.refuses("Cluster/acme/clicks", WriteAction::Create(cluster("clicks", 1))));
+    said.push(world.refuses("Fleet/acme/eu", WriteAction::Patch(json!({"max_kafka_units": 5}))));
+    said.push(
+        world.refuses("Organization/acme/acme", WriteAction::Patch(json!({"quotas": {"clusters": 1}}))),
+    );
     world.plan();
     world.applied("Fleet/acme/eu", |_| {});
     world.applied("Cluster/acme/orders", |_| {});
     world.applied("Cluster/acme/zebras", |_| {});
-    said.push(world.refuses("Fleet/acme/eu", What::Patch(json!({"max_kafka_units": 5}))));
-    said.push(world.refuses("Organization/acme/acme", What::Patch(json!({"quotas": {"kafka_units": 5}}))));
+    said.push(world.refuses("Fleet/acme/eu", WriteAction::Patch(json!({"max_kafka_units": 5}))));
+    said.push(
+        world.refuses("Organization/acme/acme", WriteAction::Patch(json!({"quotas": {"kafka_units": 5}}))),
+    );
     insta::assert_snapshot!(said.join(""));
-    // It may be raised, and lowered to what is in use.
-    world.call("Fleet/acme/eu", What::Patch(json!({"max_kafka_units": 9}))).unwrap();
-    world.call("Fleet/acme/eu", What::Patch(json!({"max_kafka_units": 6}))).unwrap();
+    // A limit may be raised, or lowered to what is in use.
+    world.call("Fleet/acme/eu", WriteAction::Patch(json!({"max_kafka_units": 9}))).unwrap();
+    world.call("Fleet/acme/eu", WriteAction::Patch(json!({"max_kafka_units": 6}))).unwrap();
 }
 
 #[test]
@@ -190,24 +202,24 @@ fn what_is_guarded_or_needed_stays() {
     let mut world = World::new();
     let orders = "Cluster/acme/orders";
     let mut said = vec![
-        world.refuses("Fleet/acme/eu", What::Delete),
-        world.refuses("Organization/acme/acme", What::Delete),
+        world.refuses("Fleet/acme/eu", WriteAction::Delete),
+        world.refuses("Organization/acme/acme", WriteAction::Delete),
     ];
     for guard in ["deletion_protection", "suspend"] {
-        world.call(orders, What::Patch(json!({guard: true}))).unwrap();
-        said.push(world.refuses(orders, What::Delete));
-        world.call(orders, What::Patch(json!({guard: false}))).unwrap();
+        world.call(orders, WriteAction::Patch(json!({guard: true}))).unwrap();
+        said.push(world.refuses(orders, WriteAction::Delete));
+        world.call(orders, WriteAction::Patch(json!({guard: false}))).unwrap();
     }
     world.plan();
     world.applied(orders, |record| record.protected = true);
-    said.push(world.refuses(orders, What::Delete));
+    said.push(world.refuses(orders, WriteAction::Delete));
     world.applied(orders, |record| record.suspended = true);
-    said.push(world.refuses(orders, What::Delete));
-    // It is going, and its fleet has to wait for that.
+    said.push(world.refuses(orders, WriteAction::Delete));
+    // The fleet has to wait for a cluster that is being deleted.
     world.applied(orders, |record| record.deleting = true);
-    world.call(orders, What::Delete).unwrap();
-    said.push(world.refuses("Fleet/acme/eu", What::Delete));
-    said.push(world.refuses(orders, What::Create(cluster("orders", 2))));
+    world.call(orders, WriteAction::Delete).unwrap();
+    said.push(world.refuses("Fleet/acme/eu", WriteAction::Delete));
+    said.push(world.refuses(orders, WriteAction::Create(cluster("orders", 2))));
     insta::assert_snapshot!(said.join(""));
 }
 
@@ -215,17 +227,21 @@ fn what_is_guarded_or_needed_stays() {
 fn others_that_refer_to_it_are_named() {
     let mut world = World::new();
     let provider = json!({"identifier": "sso", "issuer": "https://id.example.com", "jwks_uri": "https://id.example.com/keys", "audience": "kafka"});
-    world.call("IdentityProvider/acme/sso", What::Create(provider)).unwrap();
-    world.call("Cluster/acme/orders", What::Patch(json!({"advanced_config": {"oauth": "sso"}}))).unwrap();
+    world.call("IdentityProvider/acme/sso", WriteAction::Create(provider)).unwrap();
+    world
+        .call("Cluster/acme/orders", WriteAction::Patch(json!({"advanced_config": {"oauth": "sso"}})))
+        .unwrap();
     world.plan();
-    let said = world.refuses("IdentityProvider/acme/sso", What::Delete);
+    let said = world.refuses("IdentityProvider/acme/sso", WriteAction::Delete);
     assert_eq!(
         said,
         "409 not_empty: identity provider acme/sso can't be deleted: cluster acme/orders needs it\n  = delete these first, and \
          wait until they are gone\n"
     );
-    world.call("Cluster/acme/orders", What::Patch(json!({"advanced_config": {"oauth": null}}))).unwrap();
-    world.call("IdentityProvider/acme/sso", What::Delete).unwrap();
+    world
+        .call("Cluster/acme/orders", WriteAction::Patch(json!({"advanced_config": {"oauth": null}})))
+        .unwrap();
+    world.call("IdentityProvider/acme/sso", WriteAction::Delete).unwrap();
 }
 
 #[test]
@@ -242,22 +258,24 @@ fn what_was_wrong_before_keeps_nobody_from_anything_else() {
         &format!("{fleet}---\n{}", fleet.replace("eu", "us").replace("Shared", "Open")),
     );
     world.plan();
-    world.call("Cluster/acme/clicks", What::Create(cluster("clicks", 1))).unwrap();
-    // In the same file too, whose lines move.
-    world.call("Fleet/acme/eu", What::Patch(json!({"placement_config": {"a": "b"}}))).unwrap();
+    world.call("Cluster/acme/clicks", WriteAction::Create(cluster("clicks", 1))).unwrap();
+    // Also within one file, where line numbers shift.
+    world.call("Fleet/acme/eu", WriteAction::Patch(json!({"placement_config": {"a": "b"}}))).unwrap();
     let mut said = vec![
-        // What is there and has mistakes is there.
-        world.refuses("Cluster/acme/broken", What::Create(cluster("broken", 1))),
-        world.refuses("Cluster/acme/broken", What::Patch(json!({"region": "eu"}))),
-        world.refuses("Cluster/acme/half", What::Create(cluster("half", 1))),
-        // What the fleet says now would be wrong for its cluster.
-        world.refuses("Fleet/acme/eu", What::Patch(json!({"tenancy_mode": "Isolated"}))),
+        // An invalid document counts as existing.
+        world.refuses("Cluster/acme/broken", WriteAction::Create(cluster("broken", 1))),
+        world.refuses("Cluster/acme/broken", WriteAction::Patch(json!({"region": "eu"}))),
+        world.refuses("Cluster/acme/half", WriteAction::Create(cluster("half", 1))),
+        // The edit of the fleet would make its cluster invalid.
+        world.refuses("Fleet/acme/eu", WriteAction::Patch(json!({"tenancy_mode": "Isolated"}))),
     ];
-    // It is mended by what takes it away.
-    world.call("Cluster/acme/broken", What::Patch(json!({"kafka_unit": null, "kafka_units": 1}))).unwrap();
+    // A patch that removes the mistake is accepted.
+    world
+        .call("Cluster/acme/broken", WriteAction::Patch(json!({"kafka_unit": null, "kafka_units": 1})))
+        .unwrap();
     world.put("more.yaml", &world.file("acme/clusters/orders.yaml"));
     world.plan();
-    said.push(world.refuses("Cluster/acme/orders", What::Patch(json!({"region": "eu"}))));
+    said.push(world.refuses("Cluster/acme/orders", WriteAction::Patch(json!({"region": "eu"}))));
     insta::assert_snapshot!(said.join(""));
 }
 
@@ -267,9 +285,9 @@ fn a_document_where_it_may_not_be_says_nothing_of_what_it_names() {
     fs::create_dir(world.tree().join("globex")).unwrap();
     world.put("globex/theirs.yaml", &ORDERS.replace("orders", "clicks"));
     world.plan();
-    world.call("Cluster/acme/clicks", What::Create(cluster("clicks", 1))).unwrap();
+    world.call("Cluster/acme/clicks", WriteAction::Create(cluster("clicks", 1))).unwrap();
     assert_eq!(world.file("globex/theirs.yaml"), ORDERS.replace("orders", "clicks"));
-    world.call("Cluster/acme/clicks", What::Delete).unwrap();
+    world.call("Cluster/acme/clicks", WriteAction::Delete).unwrap();
 }
 
 #[test]
@@ -278,42 +296,42 @@ fn a_file_that_can_t_be_edited_rightly_is_left_to_people() {
     let anchored = ORDERS.replace("kafka_units: 2 ", "kafka_units: &units 2 ") + "  scale_down_to: *units\n";
     world.put("acme/clusters/orders.yaml", &anchored);
     world.plan();
-    let mut said = vec![world.refuses("Cluster/acme/orders", What::Patch(json!({"kafka_units": 3})))];
-    // An anchor that nothing refers to is no hindrance, and what else is in the file can be changed.
+    let mut said = vec![world.refuses("Cluster/acme/orders", WriteAction::Patch(json!({"kafka_units": 3})))];
+    // An unused anchor is fine, and so are edits of other fields in the file.
     world.put("acme/clusters/orders.yaml", &anchored.replace("  scale_down_to: *units\n", ""));
     world.plan();
-    world.call("Cluster/acme/orders", What::Patch(json!({"kafka_units": 3}))).unwrap();
+    world.call("Cluster/acme/orders", WriteAction::Patch(json!({"kafka_units": 3}))).unwrap();
     assert!(world.file("acme/clusters/orders.yaml").contains("kafka_units: &units 3       # Ada"));
     world.put("acme/clusters/orders.yaml", &anchored);
     world.plan();
-    world.call("Cluster/acme/orders", What::Patch(json!({"region": "eu"}))).unwrap();
-    // Somebody has moved it elsewhere meanwhile.
+    world.call("Cluster/acme/orders", WriteAction::Patch(json!({"region": "eu"}))).unwrap();
+    // Another program moved the document meanwhile.
     world.put("acme/clusters/orders.yaml", "# It is elsewhere.\n");
-    said.push(world.refuses("Cluster/acme/orders", What::Patch(json!({"kafka_units": 3}))));
-    // A link is no way out.
+    said.push(world.refuses("Cluster/acme/orders", WriteAction::Patch(json!({"kafka_units": 3}))));
+    // A symbolic link doesn't lead out of the tree.
     fs::remove_file(world.tree().join("acme/clusters/orders.yaml")).unwrap();
     std::os::unix::fs::symlink("/etc/hostname", world.tree().join("acme/clusters/orders.yaml")).unwrap();
-    said.push(world.refuses("Cluster/acme/orders", What::Patch(json!({"kafka_units": 3}))));
+    said.push(world.refuses("Cluster/acme/orders", WriteAction::Patch(json!({"kafka_units": 3}))));
     std::os::unix::fs::symlink(world.folder.path(), world.tree().join("acme/identity-providers")).unwrap();
     let provider = json!({"identifier": "sso", "issuer": "https://id.example.com", "jwks_uri": "https://id.example.com/keys", "audience": "kafka"});
-    said.push(world.refuses("IdentityProvider/acme/sso", What::Create(provider)));
+    said.push(world.refuses("IdentityProvider/acme/sso", WriteAction::Create(provider)));
     insta::assert_snapshot!(said.join(""));
 }
 
 #[test]
 fn what_would_be_too_long_a_file_is_refused() {
     let world = World::new();
-    // In JSON it is shorter.
+    // The body has fewer bytes than the YAML.
     let list = json!({"a": vec![0; 200_000]});
     assert_eq!(
-        world.refuses("Fleet/acme/eu", What::Patch(json!({"placement_config": list}))),
+        world.refuses("Fleet/acme/eu", WriteAction::Patch(json!({"placement_config": list}))),
         "409 not_editable: the file is left as it is: with this it would have more than 1 MiB\n  = say it in fewer words, or move \
          other documents of the file to files of their own\n"
     );
     let fleet = json!({"identifier": "us", "infra_type": "directory", "tenancy_mode": "Shared", "max_tenants": 1,
                        "max_kafka_units": 1, "placement_config": list});
     assert_eq!(
-        world.refuses("Fleet/acme/us", What::Create(fleet)),
+        world.refuses("Fleet/acme/us", WriteAction::Create(fleet)),
         "422 invalid: it would be a file of more than 1 MiB\n  - it would be a file of more than 1 MiB\n    = say it in fewer \
          words\n"
     );

@@ -1,5 +1,3 @@
-//! Secrets that come with calls.
-
 use super::*;
 
 const SECRET: &str = "[default]\naws_secret_access_key = Hush/0000000000\n";
@@ -13,7 +11,7 @@ fn a_secret_is_sealed_before_it_is_written() {
     let mut world = World::new();
     let path = "acme/cloud-accounts/s3.yaml";
     let key = "CloudAccount/acme/s3";
-    let written = world.call(key, What::Create(account(json!(SECRET)))).unwrap();
+    let written = world.call(key, WriteAction::Create(account(json!(SECRET)))).unwrap();
     let first = world.file(path);
     assert!(
         first.contains("credentials:\n  encrypted: |\n    -----BEGIN AGE ENCRYPTED FILE-----\n"),
@@ -24,7 +22,7 @@ fn a_secret_is_sealed_before_it_is_written() {
     world.plan();
     assert!(!world.made.round.plan.problems.iter().any(Problem::is_error));
 
-    // It stays as it is: left out, given back as it was shown, as it stands in the file, or with the same value.
+    // A secret is kept when it is left out, or sent as shown, as in the file, or with the same value.
     let stands = first.split_once("encrypted: |\n").unwrap().1.replace("    -", "-").replace("\n    ", "\n");
     let stands = stands.trim_start().to_owned();
     for body in [
@@ -34,16 +32,16 @@ fn a_secret_is_sealed_before_it_is_written() {
         account(json!(SECRET)),
         account(json!({"encrypted": stands})),
     ] {
-        let written = world.call(key, What::Replace(body.clone())).unwrap();
+        let written = world.call(key, WriteAction::Replace(body.clone())).unwrap();
         assert!(!written.is_new && world.file(path) == first, "{body}");
     }
-    let same = world.call(key, What::Patch(json!({"credentials": SECRET}))).unwrap();
+    let same = world.call(key, WriteAction::Patch(json!({"credentials": SECRET}))).unwrap();
     assert!(!same.is_new);
-    let other = world.call(key, What::Patch(json!({"credentials": "another"}))).unwrap();
+    let other = world.call(key, WriteAction::Patch(json!({"credentials": "another"}))).unwrap();
     assert!(other.is_new && other.etag != written.etag);
     assert_eq!(other.message, "Change credentials of cloud account acme/s3");
     assert_eq!(world.file(path).lines().next(), first.lines().next());
-    let back = world.call(key, What::Patch(json!({"credentials": SECRET}))).unwrap();
+    let back = world.call(key, WriteAction::Patch(json!({"credentials": SECRET}))).unwrap();
     assert_eq!(back.etag, written.etag, "the same value, whatever its sealed form");
 }
 
@@ -61,7 +59,7 @@ fn no_caller_says_where_a_secret_is_found() {
         Value::Null,
     ]
     .into_iter()
-    .map(|given| world.refuses(key, What::Create(account(given))))
+    .map(|given| world.refuses(key, WriteAction::Create(account(given))))
     .collect();
     world.put(
         "more.yaml",
@@ -69,13 +67,14 @@ fn no_caller_says_where_a_secret_is_found() {
     );
     world.plan();
     for given in [json!({"from_file": "id_rsa"}), json!({"from_file": "s3", "from_env": "A"})] {
-        said.push(world.refuses(key, What::Patch(json!({"credentials": given}))));
+        said.push(world.refuses(key, WriteAction::Patch(json!({"credentials": given}))));
     }
-    said.push(world.refuses(key, What::Patch(json!({"credentials": null}))));
+    said.push(world.refuses(key, WriteAction::Patch(json!({"credentials": null}))));
     insta::assert_snapshot!(said.join(""));
-    // What is in the file may be given back.
-    let same =
-        world.call(key, What::Patch(json!({"credentials": {"from_file": "s3"}, "region": "eu"}))).unwrap();
+    // A value that is equal to the file's is accepted.
+    let same = world
+        .call(key, WriteAction::Patch(json!({"credentials": {"from_file": "s3"}, "region": "eu"})))
+        .unwrap();
     assert!(world.file("more.yaml").contains("credentials: {from_file: s3}"), "{}", same.message);
 }
 
@@ -86,12 +85,12 @@ fn a_wrong_secret_is_told_by_its_field_and_quoted_nowhere() {
         json!({"identifier": "us", "infra_type": "byok", "tenancy_mode": "Shared", "max_tenants": 1, "max_kafka_units": 1,
                "advanced_config": {"kubeconfig": kubeconfig}})
     };
-    let refused =
-        world.call("Fleet/acme/us", What::Create(fleet("apiVersion: v1\nkind: Config\ntoken: Hush\n")));
+    let refused = world
+        .call("Fleet/acme/us", WriteAction::Create(fleet("apiVersion: v1\nkind: Config\ntoken: Hush\n")));
     let refused = refused.unwrap_err();
     assert!(!format!("{refused:?}").contains("Hush"));
     let domain = json!({"domain": "k.example.com", "tls_cert": "no certificate", "tls_key": "Hush"});
-    let other = world.call("BaseDomain/acme/k.example.com", What::Create(domain)).unwrap_err();
+    let other = world.call("BaseDomain/acme/k.example.com", WriteAction::Create(domain)).unwrap_err();
     assert!(!format!("{other:?}").contains("Hush"));
     insta::assert_snapshot!([refused, other].map(|refused| said(&refused)).join(""));
 }

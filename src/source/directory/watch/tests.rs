@@ -1,4 +1,4 @@
-//! What is told, on real folders.
+//! Tests of notifications on real folders.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -9,9 +9,9 @@ use camino::Utf8PathBuf;
 use tempfile::TempDir;
 
 use super::*;
-use crate::spec::Entry;
+use crate::spec::SnapshotEntry;
 
-/// Longer than anything takes that is told at all.
+/// Longer than any notification takes.
 const LONG: Duration = Duration::from_secs(60);
 
 struct Watched {
@@ -41,8 +41,8 @@ impl Watched {
     #[track_caller]
     fn is_told(&self) {
         self.told.recv_timeout(LONG).expect("somebody is told");
-        // One save may be told twice where it takes long.
-        while self.told.recv_timeout(QUIET * 5).is_ok() {}
+        // A slow save may cause two notifications.
+        while self.told.recv_timeout(SAVE_DEBOUNCE * 5).is_ok() {}
     }
 }
 
@@ -53,7 +53,7 @@ fn what_is_in_folders_that_were_not_there_is_told() {
     watched.is_told();
     watched.write("a/b/c/x.yaml");
     watched.is_told();
-    // Under another name it is the same folder.
+    // A renamed folder is still watched.
     fs::rename(watched.root.path().join("a/b"), watched.root.path().join("d")).unwrap();
     watched.is_told();
     watched.write("d/c/x.yaml");
@@ -70,7 +70,7 @@ fn another_tree_in_the_place_of_the_one_that_was_there_is_told() {
     for tree in ["first/specs", "second/specs"] {
         fs::create_dir_all(at(tree)).unwrap();
     }
-    // As git-sync does it: the link is replaced, and nothing in either tree changes.
+    // As git-sync does it: only the link is replaced.
     let link = |to: &str| {
         std::os::unix::fs::symlink(to, at("next")).unwrap();
         fs::rename(at("next"), at("now")).unwrap();
@@ -88,13 +88,13 @@ fn another_tree_in_the_place_of_the_one_that_was_there_is_told() {
     told.recv_timeout(LONG).unwrap();
     let watched = Watched { root: place, told };
     watched.write("something beside it");
-    assert!(watched.told.recv_timeout(LONGEST * 2).is_err());
+    assert!(watched.told.recv_timeout(MAX_SAVE_DEBOUNCE * 2).is_err());
     link("second");
     watched.is_told();
     fs::write(at("second/specs/x.yaml"), "a: 1\n").unwrap();
     watched.is_told();
     fs::write(at("first/specs/x.yaml"), "a: 1\n").unwrap();
-    assert!(watched.told.recv_timeout(LONGEST * 2).is_err(), "it is no part of the tree any more");
+    assert!(watched.told.recv_timeout(MAX_SAVE_DEBOUNCE * 2).is_err(), "it is no part of the tree any more");
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn what_editors_keep_beside_a_file_is_not_told() {
     watched.write(".x.yaml.swp");
     fs::create_dir(watched.root.path().join(".streamfleet")).unwrap();
     watched.write(".streamfleet/x.yaml");
-    assert!(watched.told.recv_timeout(LONGEST * 2).is_err());
+    assert!(watched.told.recv_timeout(MAX_SAVE_DEBOUNCE * 2).is_err());
     watched.write("x.yaml");
     watched.is_told();
 }
@@ -115,11 +115,11 @@ fn events_that_are_lost_lose_nothing() {
     let mut watch = Watch::new(&path);
     let limit = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
     let limit: usize = limit.trim().parse().unwrap();
-    // Equal events that follow each other are one.
+    // inotify merges equal consecutive events, so two files alternate.
     for number in 0..=limit {
         fs::write(path.join(format!("{}.yaml", number % 2)), "a: 1\n").unwrap();
     }
-    // Nobody is told of this folder.
+    // The queue is full, so this folder causes no event.
     fs::create_dir(path.join("late")).unwrap();
     watch.changed();
     assert!(watch.folders.values().any(|folder| folder.ends_with("late")), "{:?}", watch.folders);
@@ -139,14 +139,14 @@ fn a_file_that_somebody_still_writes_is_known_until_it_is_closed_or_gone() {
     let unfinished = watch.unfinished();
     assert_eq!(unfinished.files(), [path.join("x.yaml"), path.join("y.yaml")]);
     let snapshot = super::super::Scanner::of(unfinished.clone()).scan(&path).unwrap();
-    assert!(snapshot.entries.values().all(|entry| matches!(entry, Entry::Unreadable { .. })));
+    assert!(snapshot.entries.values().all(|entry| matches!(entry, SnapshotEntry::Unreadable { .. })));
     assert_ne!(snapshot.revision, super::super::scan(&path).unwrap().revision);
     file.write_all(b"2").unwrap();
     drop(file);
     fs::remove_file(path.join("y.yaml")).unwrap();
     watch.changed();
     assert_eq!(unfinished.files(), [""; 0].map(PathBuf::from));
-    // What is written without being opened isn't waited for for ever.
+    // A file that was written without being opened isn't waited for indefinitely.
     let long_ago = Instant::now().checked_sub(ABANDONED).unwrap();
     unfinished.lock().insert(path.join("x.yaml").into(), long_ago);
     assert_eq!(unfinished.files().len(), 0);
@@ -155,9 +155,9 @@ fn a_file_that_somebody_still_writes_is_known_until_it_is_closed_or_gone() {
 #[test]
 fn file_systems_that_others_change_are_known() {
     assert_eq!(remote(0x6969), Some("NFS"));
-    // As a host with signed numbers of 64 bits has it.
+    // As a host with signed 64-bit numbers returns it.
     assert_eq!(remote(0xffff_ffff_ff53_4d42), Some("CIFS"));
-    // The memory's own.
+    // tmpfs.
     assert_eq!(remote(0x0102_1994), None);
 }
 
@@ -168,23 +168,23 @@ fn whether_anything_was_told_is_known_before_anybody_comes_to_hear_it() {
     let mut watch = Watch::new(&root);
     let heard = watch.heard();
     let mark = heard.mark();
-    assert!(mark.is_some() && heard.is_quiet_since(mark));
+    assert!(mark.is_some() && heard.is_unchanged_since(mark));
     fs::write(root.join("a.yaml"), "a: 1\n").unwrap();
-    assert!(!heard.is_quiet_since(mark), "it was not taken yet");
+    assert!(!heard.is_unchanged_since(mark), "it was not taken yet");
     watch.changed();
-    assert!(!heard.is_quiet_since(mark), "it was taken");
+    assert!(!heard.is_unchanged_since(mark), "it was taken");
     let mark = heard.mark();
-    assert!(heard.is_quiet_since(mark));
-    // Of a folder that came, nothing is told before it is watched.
+    assert!(heard.is_unchanged_since(mark));
+    // Events in a new folder are missed until it is watched.
     fs::create_dir(root.join("acme")).unwrap();
-    assert!(watch.take());
-    assert!(heard.mark().is_none() && !heard.is_quiet_since(None));
-    watch.cover();
+    assert!(watch.read_events());
+    assert!(heard.mark().is_none() && !heard.is_unchanged_since(None));
+    watch.update_watches();
     let mark = heard.mark();
-    assert!(heard.is_quiet_since(mark));
+    assert!(heard.is_unchanged_since(mark));
     fs::write(root.join("acme/b.yaml"), "b: 1\n").unwrap();
-    assert!(!heard.is_quiet_since(mark));
-    // What isn't watched is never known to be as it was.
+    assert!(!heard.is_unchanged_since(mark));
+    // A tree that isn't watched never counts as unchanged.
     let nowhere = Watch::new(&root.join("nowhere")).heard();
-    assert!(nowhere.mark().is_none() && !nowhere.is_quiet_since(None));
+    assert!(nowhere.mark().is_none() && !nowhere.is_unchanged_since(None));
 }

@@ -1,4 +1,4 @@
-//! Disks that can't be waited for: the file is as it was, or it is said that nobody knows.
+//! Tests of failing disks: the file is unchanged, or the error says that its state is unknown.
 
 use std::cell::Cell;
 
@@ -23,7 +23,6 @@ impl World {
         Utf8Path::from_path(self.folder.path()).unwrap()
     }
 
-    /// Everything that is there, with what files say.
     fn all(&self) -> Vec<(String, String)> {
         let mut all: Vec<_> = self.root().read_dir_utf8().unwrap().flatten().collect();
         all.sort_by_key(|entry| entry.file_name().to_owned());
@@ -31,10 +30,12 @@ impl World {
         all.iter().map(|entry| (entry.file_name().to_owned(), text(entry.path()))).collect()
     }
 
-    /// Makes an edit where waiting for the disk fails at this turn, and `meanwhile` happens before that.
+    /// Makes an edit during which sync number `turn` fails, after a call of `meanwhile`.
     fn write(&self, path: &str, content: Option<&str>, turn: u32, meanwhile: impl Fn()) -> String {
-        let edit =
-            Edit { path: path.parse().unwrap(), content: content.map(|content| content.as_bytes().to_vec()) };
+        let edit = FileEdit {
+            path: path.parse().unwrap(),
+            content: content.map(|content| content.as_bytes().to_vec()),
+        };
         let before = fs::read(self.root().join(path)).ok();
         let turns = Cell::new(0);
         let sync = |_: &Utf8Path| {
@@ -104,11 +105,11 @@ fn what_somebody_put_there_that_can_t_be_read_stays() {
         std::os::unix::fs::symlink("nowhere", &place).unwrap();
     };
     let path: SpecPath = "a.yaml".parse().unwrap();
-    let found = Place::find(world.root(), &path).unwrap();
+    let found = FileLocation::find(world.root(), &path).unwrap();
     link();
-    let of = Of { path: &path, place: &found, sync: &|_| Ok(()) };
+    let of = FileWrite { path: &path, place: &found, sync: &|_| Ok(()) };
     assert_eq!(
-        of.take_out(Some(b"old")).unwrap_err().to_string(),
+        of.remove_durably(Some(b"old")).unwrap_err().to_string(),
         "cannot remove `a.yaml` in the specs: No such file or directory (os error 2)"
     );
     assert!(place.is_symlink());
@@ -122,8 +123,8 @@ fn what_somebody_put_there_that_can_t_be_read_stays() {
 fn what_somebody_saved_that_can_t_be_put_back_is_kept_and_told() {
     let world = World::new(Some("newer"));
     let path: SpecPath = "a.yaml".parse().unwrap();
-    let found = Place::find(world.root(), &path).unwrap();
-    let of = Of { path: &path, place: &found, sync: &|_| Ok(()) };
+    let found = FileLocation::find(world.root(), &path).unwrap();
+    let of = FileWrite { path: &path, place: &found, sync: &|_| Ok(()) };
     let aside = of.aside().unwrap();
     fs::write(&aside, "theirs").unwrap();
     let error = of.put_back(aside).unwrap_err();

@@ -1,8 +1,8 @@
-//! A branch that lost a commit is doubted, whatever happens to a process, a clone or a file meanwhile.
+//! A branch that lost a commit is doubted, whatever happens meanwhile to a process, a clone or a file.
 
 use super::*;
 
-/// A branch that has had two commits, the second of which was in force.
+/// A branch with two commits, of which the second was active.
 fn place() -> (Place, Oid, Oid) {
     let place = Place::new();
     let first = place.commit(None, &[("a.yaml", Put::File("a"))]);
@@ -22,20 +22,20 @@ fn a_commit_stays_doubted_while_another_is_about_to_take_its_place() {
     let mirror = place.mirror(None);
     place.push(first);
     mirror.fetch().unwrap();
-    // The process ends before the next one is in force, which is one that follows and one that has what was lost.
+    // The process ends before the next commit is active: one that follows, or one with the lost commit.
     let repository = Repository::open_bare(&mirror.place).unwrap();
     let third = place.commit(Some(first), &[("c.yaml", Put::File("c"))]);
     for next in [third, second] {
         mirror.keep(&repository, next).unwrap();
         assert_eq!(mirror.commit(), Some(first.to_string()));
         assert_eq!(rewrote(&mirror), Some(second.to_string()));
-        // What was planned of it is not what is in force next.
-        assert!(!mirror.settled(&first.to_string()));
+        // The settled commit is not the one that is about to be active.
+        assert!(!mirror.settle_rewrite(&first.to_string()));
     }
     place.push(third);
     mirror.fetch().unwrap();
     assert_eq!(rewrote(&mirror), Some(second.to_string()));
-    assert!(mirror.settled(&third.to_string()));
+    assert!(mirror.settle_rewrite(&third.to_string()));
     assert_eq!(rewrote(&mirror), None);
 }
 
@@ -55,7 +55,7 @@ fn a_lost_clone_or_name_in_it_loses_no_doubt() {
     fs::remove_dir_all(&mirror.place).unwrap();
     mirror.fetch().unwrap();
     assert_eq!((mirror.commit(), rewrote(&mirror)), (Some(second.to_string()), None));
-    // It is another source's, and nothing of that was in force.
+    // Another source has no record of this branch.
     place.repository.reference("refs/heads/other", first, true, "push").unwrap();
     let mut other = place.mirror(None);
     other.branch = "other".to_owned();

@@ -2,7 +2,6 @@ use std::process::Command;
 
 use super::*;
 
-/// Makes a key with the tool that people use.
 fn make_key(place: &Place, name: &str, kind: &str) {
     let (kind, bits) = kind.split_once(' ').unwrap_or((kind, "0"));
     let mut keygen = Command::new("ssh-keygen");
@@ -13,7 +12,6 @@ fn make_key(place: &Place, name: &str, kind: &str) {
     assert!(keygen.status().expect("the tests of signatures need OpenSSH").success());
 }
 
-/// What a key signs, as git has it signed.
 fn sign(place: &Place, key: &str, namespace: &str, text: &str) -> String {
     let file = place.path("to-sign");
     fs::write(&file, text).unwrap();
@@ -26,7 +24,6 @@ fn sign(place: &Place, key: &str, namespace: &str, text: &str) -> String {
     text
 }
 
-/// The text of a commit with a message.
 fn text(place: &Place, message: &str) -> String {
     let author = Signature::now("Ada", "ada@example.com").unwrap();
     let first = place.commit(None, &[("a.yaml", Put::File("a"))]);
@@ -64,7 +61,7 @@ fn a_commit_that_nobody_signed_who_has_to_is_not_taken() {
     ["ada", "eve"].iter().for_each(|name| make_key(&place, name, "ed25519"));
     allow(&place, &["ada"]);
     let mut mirror = place.mirror(None);
-    // What was in force before anybody had to sign is not in force any more.
+    // Commits that were active before signatures were required are no longer active.
     let unsigned = place.push(place.commit(None, &[("a.yaml", Put::File("a"))]));
     mirror.fetch().unwrap();
     assert_eq!(mirror.unsigned(), None);
@@ -120,7 +117,7 @@ fn a_commit_that_nobody_signed_who_has_to_is_not_taken() {
 
 #[test]
 fn what_is_written_is_signed_where_that_is_asked_for() {
-    use crate::source::{Author, Change, Edit};
+    use crate::source::{Author, FileEdit, SourceChange};
     use write::WriteError;
     let place = Place::new();
     ["ada", "own", "other"].iter().for_each(|name| make_key(&place, name, "ed25519"));
@@ -133,8 +130,8 @@ fn what_is_written_is_signed_where_that_is_asked_for() {
     mirror.signed_by = Some(place.path("signers"));
     let author = Author { name: "Ada".to_owned(), email: "ada@example.com".to_owned() };
     let write = |mirror: &Mirror| {
-        let edit = Edit { path: "b.yaml".parse().unwrap(), content: Some(b"b".to_vec()) };
-        let change = Change { message: "change".to_owned(), edits: vec![edit] };
+        let edit = FileEdit { path: "b.yaml".parse().unwrap(), content: Some(b"b".to_vec()) };
+        let change = SourceChange { message: "change".to_owned(), edits: vec![edit] };
         mirror.write(&author, |_| Ok::<_, std::convert::Infallible>(change.clone()))
     };
     let mut told = Vec::new();
@@ -154,7 +151,7 @@ fn what_is_written_is_signed_where_that_is_asked_for() {
     let written = write(&mirror).unwrap();
     assert_eq!(place.repository.refname_to_id(BRANCH).unwrap().to_string(), written.commit);
     assert!(!mirror.fetch().unwrap().is_new);
-    // Git itself takes it, too.
+    // Git itself accepts the signature, too.
     let mut git = Command::new("git");
     git.arg("-c").arg(format!("gpg.ssh.allowedSignersFile={}", place.path("signers")));
     git.args(["verify-commit", &written.commit]).current_dir(place.path("remote.git"));

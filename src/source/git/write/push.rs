@@ -1,4 +1,4 @@
-//! Pushing one commit that is to follow the one that a branch has, and nothing else.
+//! Pushes one commit on top of the current tip of a branch.
 
 use std::cell::{Cell, RefCell};
 use std::fs::{self, File};
@@ -9,50 +9,49 @@ use std::time::Instant;
 use git2::{ConfigLevel, ErrorClass, ErrorCode, Oid, PushOptions, RemoteRedirect, Repository};
 use tempfile::NamedTempFile;
 
-use super::Pushed;
+use super::PushOutcome;
 use crate::config::Transport;
-use crate::source::git::login::Told;
+use crate::source::git::login::DistrustReason;
 use crate::source::git::{GitError, Mirror};
 
-/// The most bytes of what a remote says that are kept.
 const MAX_SAID: usize = 2048;
 
-/// The programs of a repository that have a say in what is pushed. A path is written to without running them.
+/// The hooks that can refuse or react to a push. Writing to a local path doesn't run them.
 const HOOKS: [&str; 5] = ["pre-receive", "update", "proc-receive", "reference-transaction", "post-receive"];
 
-/// Whether a remote may have said no because of what another was doing at that moment.
+/// Returns whether a refusal may be due to a concurrent push.
 pub(super) fn is_race(why: &str) -> bool {
     ["lock", "expected", "fetch first", "non-fast-forward"].iter().any(|word| why.contains(word))
 }
 
 impl Mirror {
-    /// Pushes a commit on top of the tip, if that is what the branch still is.
-    pub(super) fn push(&self, repository: &Repository, tip: Oid, commit: Oid, until: Instant) -> Pushed {
+    /// Pushes a commit if the branch is still at the tip.
+    pub(super) fn push(&self, repository: &Repository, tip: Oid, commit: Oid, until: Instant) -> PushOutcome {
         match self.login.transport() {
             Transport::Local => self.push_to_path(repository, tip, commit),
             Transport::Https | Transport::Ssh { .. } => self.push_to_server(repository, tip, commit, until),
         }
     }
 
-    fn push_to_server(&self, repository: &Repository, tip: Oid, commit: Oid, until: Instant) -> Pushed {
-        let (told, sent, overtaken) = (Told::default(), Cell::new(false), Cell::new(false));
+    fn push_to_server(&self, repository: &Repository, tip: Oid, commit: Oid, until: Instant) -> PushOutcome {
+        let (told, sent, overtaken) = (DistrustReason::default(), Cell::new(false), Cell::new(false));
         let (status, said) = (RefCell::new(None::<String>), RefCell::new(Vec::new()));
         let failed = |error: git2::Error| match told.take() {
             Some(why) => GitError::Distrusted { url: self.url.clone(), why },
-            None if Instant::now() >= until => self.late(),
+            None if Instant::now() >= until => self.timeout_error(),
             None => GitError::Push { url: self.url.clone(), error },
         };
         let mut remote = match repository.remote_anonymous(&self.url) {
             Ok(remote) => remote,
-            Err(error) => return Pushed::NotSent(failed(error)),
+            Err(error) => return PushOutcome::NotSent(failed(error)),
         };
         let mut callbacks = match self.login.callbacks(until, &told) {
             Ok(callbacks) => callbacks,
-            Err(error) => return Pushed::NotSent(error),
+            Err(error) => return PushOutcome::NotSent(error),
         };
         callbacks
             .push_negotiation(|updates| {
-                // Who was rewound meanwhile must not be brought back by this.
+                // If the branch was rewound meanwhile, this push must not bring the old commits back.
                 if updates.iter().any(|update| update.src() != tip) {
                     overtaken.set(true);
                     return Err(git2::Error::from_str("somebody else pushed"));
@@ -74,25 +73,25 @@ impl Mirror {
         options.remote_callbacks(callbacks).follow_redirects(RemoteRedirect::None);
         let done = remote.push(&[format!("{commit}:refs/heads/{}", self.branch)], Some(&mut options));
         drop(options);
-        let rejected = |why: String| Pushed::Rejected(with_words(why, &said.borrow()));
+        let rejected = |why: String| PushOutcome::Rejected(with_words(why, &said.borrow()));
         match (done, status.take()) {
             (_, Some(why)) => rejected(why),
-            (Ok(()), None) => Pushed::Done,
+            (Ok(()), None) => PushOutcome::Done,
             (Err(_), None) if overtaken.get() => rejected("fetch first".to_owned()),
             (Err(error), None) if error.code() == ErrorCode::NotFastForward => {
                 rejected("non-fast-forward".to_owned())
             }
-            // It lets us fetch, so that it is about pushing.
+            // Fetching worked, so the denial is about pushing.
             (Err(error), None) if !sent.get() && is_denied(&error) => rejected(error.message().to_owned()),
-            (Err(error), None) if sent.get() => Pushed::Cut(failed(error)),
-            (Err(error), None) => Pushed::NotSent(failed(error)),
+            (Err(error), None) if sent.get() => PushOutcome::Cut(failed(error)),
+            (Err(error), None) => PushOutcome::NotSent(failed(error)),
         }
     }
 
-    /// Writes to a repository on this machine, and waits until that outlasts a power cut. Git's library would do so by force,
-    /// whatever the branch is by then.
-    fn push_to_path(&self, repository: &Repository, tip: Oid, commit: Oid) -> Pushed {
-        let failed = |error| Pushed::NotSent(GitError::Push { url: self.url.clone(), error });
+    /// Writes durably to a local repository. libgit2's own push to a path would overwrite the branch,
+    /// whatever its tip is by then.
+    fn push_to_path(&self, repository: &Repository, tip: Oid, commit: Oid) -> PushOutcome {
+        let failed = |error| PushOutcome::NotSent(GitError::Push { url: self.url.clone(), error });
         let path = self.url.strip_prefix("file://").unwrap_or(&self.url);
         let remote = match Repository::open(path) {
             Ok(remote) => remote,
@@ -100,7 +99,7 @@ impl Mirror {
         };
         let branch = format!("refs/heads/{}", self.branch);
         if let Some(why) = unwritable(&remote) {
-            return Pushed::Rejected(why);
+            return PushOutcome::Rejected(why);
         }
         let send = || {
             let mut walk = repository.revwalk()?;
@@ -114,25 +113,25 @@ impl Mirror {
             let kept = keep_pack(&folder, name.unwrap_or_default());
             kept.and_then(|()| make_way(remote.commondir(), &branch)).map_err(|error| of_system(&error))
         };
-        // Held until the branch is written.
+        // Must live until the branch is written.
         let _settings = match send().and_then(|()| write_durably(&remote)) {
             Ok(settings) => settings,
             Err(error) => return failed(error),
         };
-        // Under the lock of the branch.
+        // Compares and sets under the lock of the branch.
         match remote.reference_matching(&branch, commit, true, tip, "push by streamfleet") {
-            Ok(_) => Pushed::Done,
+            Ok(_) => PushOutcome::Done,
             Err(error)
                 if matches!(error.code(), ErrorCode::Modified | ErrorCode::NotFound | ErrorCode::Locked) =>
             {
-                Pushed::Rejected("fetch first".to_owned())
+                PushOutcome::Rejected("fetch first".to_owned())
             }
             Err(error) => failed(error),
         }
     }
 }
 
-/// Waits until a pack outlasts a power cut, with its index and its name: no branch may name what isn't there.
+/// Makes a pack, its index and their names durable, since no branch may refer to missing objects.
 fn keep_pack(folder: &Path, name: &str) -> io::Result<()> {
     for ending in ["pack", "idx"] {
         File::open(folder.join(format!("pack-{name}.{ending}")))?.sync_all()?;
@@ -140,8 +139,8 @@ fn keep_pack(folder: &Path, name: &str) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Has git's library wait for the disk with every branch that it writes in a repository, for as long as these settings are
-/// held: otherwise a power cut may leave a branch that names nothing.
+/// Makes libgit2 sync every reference that it writes in a repository while the returned settings live.
+/// Otherwise a power cut may leave an empty reference.
 fn write_durably(repository: &Repository) -> Result<NamedTempFile, git2::Error> {
     let written = || {
         let mut settings = NamedTempFile::new()?;
@@ -153,7 +152,7 @@ fn write_durably(repository: &Repository) -> Result<NamedTempFile, git2::Error> 
     Ok(settings)
 }
 
-/// Makes the folders on the way to a branch, as there are none for one that is packed, and waits until they outlast a power cut.
+/// Creates the folders of a branch's reference durably; a packed reference has none.
 fn make_way(repository: &Path, branch: &str) -> io::Result<()> {
     let file = repository.join(branch);
     let mut folders = file.ancestors().skip(1).take_while(|folder| *folder != repository).peekable();
@@ -165,7 +164,7 @@ fn of_system(error: &io::Error) -> git2::Error {
     git2::Error::new(ErrorCode::GenericError, ErrorClass::Os, error.to_string())
 }
 
-/// Why a repository on this machine is not written to; none where it is.
+/// Returns why a local repository is not written to; none if it is.
 fn unwritable(remote: &Repository) -> Option<String> {
     if !remote.is_bare() {
         return Some(
@@ -184,13 +183,11 @@ fn configured_hooks(remote: &Repository) -> Option<std::path::PathBuf> {
     Some(remote.path().join(Path::new(&path)))
 }
 
-/// Whether a server says that somebody may not.
 fn is_denied(error: &git2::Error) -> bool {
     let is_said = || ["401", "403"].iter().any(|status| error.message().contains(status));
     error.code() == ErrorCode::Auth || (error.class() == ErrorClass::Http && is_said())
 }
 
-/// What a remote gave as the reason, with what its programs said beside that.
 fn with_words(why: String, said: &[u8]) -> String {
     let said = String::from_utf8_lossy(said);
     let words: Vec<String> = said

@@ -19,7 +19,7 @@ async fn a_foreign_file_is_reported_and_left_alone() {
         let mut session = place.target.begin(intent([(key.clone(), body.clone())], &[])).unwrap();
         let error = session.apply(&key, uid).await.unwrap_err();
         assert!(matches!(error, TargetError::Foreign { .. }), "{error}");
-        // As after a crash: the intent alone doesn't make it ours.
+        // As after a crash: the intent alone doesn't make the file ours.
         assert!(!place.object(&key).unwrap().ours);
         session.finish(|_| Some(mark(true))).await.unwrap();
         assert!(!place.object(&key).unwrap().ours);
@@ -71,7 +71,6 @@ async fn a_crash_between_writing_a_file_and_the_inventory_loses_nothing() {
     let fleet = place.observe([key.clone(), other.clone()]);
     assert!(fleet.objects[&key].ours && fleet.objects[&key].unchanged);
     assert_eq!(fleet.inventory[&key].uid.as_ref(), Some(&fleet.objects[&key].uid));
-    // What was intended and not written is known, and there is nothing to delete.
     assert_eq!((fleet.objects.get(&other), &fleet.inventory[&other].uid), (None, &None));
 
     let uid = fleet.objects[&key].uid.clone();

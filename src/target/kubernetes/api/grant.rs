@@ -1,8 +1,8 @@
-//! The rights for Secrets in a namespace of ours. Where we don't have them for the whole cluster, we give them to ourselves in
-//! each namespace, by a RoleBinding to a ClusterRole that an administrator made. What else that could be used for, a policy
-//! that comes with the role refuses.
+//! Access to Secrets in our namespaces. Without it for the whole cluster, we grant it to ourselves in each
+//! namespace, by a RoleBinding to a ClusterRole that an administrator made. A policy that comes with the role
+//! refuses any other use of this permission.
 //!
-//! It is no step of a plan, as the inventory is none: it is our own way to the objects of a plan and none of them.
+//! Like the inventory, the RoleBinding is not a step of any plan: it only gives access to the plan's objects.
 
 use std::time::Duration;
 
@@ -10,36 +10,34 @@ use http::Method;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::super::answer::{Failed, attempt};
+use super::super::answer::{CallError, attempt};
 use super::super::preflight::is_allowed;
-use super::super::retry::{Nature, longest};
+use super::super::retry::{Repeatability, longest};
 use super::{Api, KubeError, encoded, request};
 use crate::names::Digest;
 use crate::parallel::locked;
 use crate::plan::preflight::{CLUSTER_NAMESPACES, NAMESPACE_ROLE, Permission};
 
-/// How long a server may take to learn of a RoleBinding that it has stored.
+/// How long a server may take to apply a RoleBinding that it has stored.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How often it is asked meanwhile.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// How long a namespace is left alone in which giving ourselves rights came to nothing. Each of its Secrets would take that
-/// time again, and other fleets would wait for all of them. It ends, since somebody may have mended what was in the way.
-const LEFT_ALONE: Duration = Duration::from_secs(60);
+/// How long a namespace is skipped after a failed grant. Otherwise each of its Secrets would take that time
+/// again, while other fleets wait. It ends, because somebody may have fixed the cause.
+const GRANT_COOLDOWN: Duration = Duration::from_secs(60);
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// How it is told of.
 const GIVE_RIGHTS: &str = "give ourselves the rights for Secrets";
 
 impl Api {
-    /// Gives ourselves the rights for Secrets in a namespace that was just made, unless we have them for all.
-    pub(in crate::target::kubernetes) async fn prepare(&self, namespace: &str) {
+    /// Grants access to Secrets in a namespace that was just created, unless we have it everywhere.
+    pub(in crate::target::kubernetes) async fn grant_secret_access(&self, namespace: &str) {
         if !namespace.starts_with(CLUSTER_NAMESPACES) {
             return;
         }
-        // What was tried in vain was so before the namespace was there as it is now.
+        // An earlier failure was in a namespace that didn't exist as it does now.
         locked(&self.unhelped).remove(namespace);
         let everywhere = self.secrets_everywhere.get_or_try_init(|| async {
             is_allowed(self, &Permission { group: "", resource: "secrets", verb: "get" }).await
@@ -47,38 +45,36 @@ impl Api {
         match everywhere.await {
             Ok(false) => drop(self.grant(namespace).await),
             Ok(true) => {}
-            // Whoever needs a Secret there finds out.
             Err(error) => tracing::debug!(%error, namespace, "not known whether Secrets may be read"),
         }
     }
 
-    /// Whether a call on Secrets was refused since we have no rights in their namespace, and we have given them to ourselves.
-    pub(super) async fn grants(&self, path: &str, refused: &Failed) -> bool {
+    /// Whether a call on Secrets was refused for lack of permission, and the grant succeeded.
+    pub(super) async fn grant_after_refusal(&self, path: &str, refused: &CallError) -> bool {
         match secrets_in(path).filter(|_| lacks_rights(refused)) {
-            Some(namespace) if !self.is_left_alone(namespace) => self.grant(namespace).await,
+            Some(namespace) if !self.is_in_grant_cooldown(namespace) => self.grant(namespace).await,
             _ => false,
         }
     }
 
-    /// Whether giving ourselves rights in a namespace came to nothing a moment ago.
-    fn is_left_alone(&self, namespace: &str) -> bool {
-        locked(&self.unhelped).get(namespace).is_some_and(|since| since.elapsed() < LEFT_ALONE)
+    fn is_in_grant_cooldown(&self, namespace: &str) -> bool {
+        locked(&self.unhelped).get(namespace).is_some_and(|since| since.elapsed() < GRANT_COOLDOWN)
     }
 
-    fn leave_alone(&self, namespace: &str) {
+    fn start_grant_cooldown(&self, namespace: &str) {
         let mut unhelped = locked(&self.unhelped);
-        unhelped.retain(|_, since| since.elapsed() < LEFT_ALONE);
+        unhelped.retain(|_, since| since.elapsed() < GRANT_COOLDOWN);
         unhelped.insert(namespace.to_owned(), Instant::now());
     }
 
-    /// Makes a call anew once the server has learned of the RoleBinding that it stored. Where it doesn't learn of it, the
-    /// namespace of the path is left alone for a while.
-    pub(super) async fn once_granted<T, C: Future<Output = Result<T, Failed>>>(
+    /// Repeats a call until the server applies the new RoleBinding. If it doesn't within [`PATIENCE`], the
+    /// namespace is skipped for a while.
+    pub(super) async fn once_granted<T, C: Future<Output = Result<T, CallError>>>(
         &self,
-        nature: Nature,
+        nature: Repeatability,
         path: &str,
         attempt: impl Fn() -> C,
-    ) -> Result<T, (Failed, u32)> {
+    ) -> Result<T, (CallError, u32)> {
         let since = Instant::now();
         loop {
             match self.persistent(nature, &attempt).await {
@@ -89,7 +85,7 @@ impl Api {
                     if let (Some(namespace), Err((failed, _))) = (secrets_in(path), &answer)
                         && lacks_rights(failed)
                     {
-                        self.leave_alone(namespace);
+                        self.start_grant_cooldown(namespace);
                     }
                     return answer;
                 }
@@ -97,8 +93,8 @@ impl Api {
         }
     }
 
-    /// Makes the RoleBinding in a namespace of ours. Says whether it is there. All of it takes no longer than one call may:
-    /// who asks for a Secret waits for it, and whoever asks for another one waits until it is known who we are.
+    /// Creates the RoleBinding in one of our namespaces. Returns whether it exists. It takes no longer than
+    /// one call may: the call on the Secret waits for it, and concurrent ones wait for our user name.
     async fn grant(&self, namespace: &str) -> bool {
         let made = timeout(longest(), self.bind(namespace)).await.unwrap_or_else(|_| {
             let reason = format!("no whole answer came within {} s", longest().as_secs());
@@ -106,9 +102,9 @@ impl Api {
         });
         made.unwrap_or_else(|error| {
             tracing::debug!(%error, namespace, "no rights for Secrets");
-            // A refusal comes at once, and asking again costs little.
+            // Refusals are quick, so asking again costs little.
             if matches!(error, KubeError::Connection { .. }) {
-                self.leave_alone(namespace);
+                self.start_grant_cooldown(namespace);
             }
             false
         })
@@ -122,7 +118,7 @@ impl Api {
             return Ok(false);
         }
         let user = self.user.get_or_try_init(|| self.who_we_are()).await?;
-        // One of another user's, from before, is left as it is.
+        // A RoleBinding of an earlier user has another name, and stays.
         let name = format!("streamfleet-{}", Digest::of(user).short());
         let binding = json!({
             "apiVersion": format!("{RBAC}/v1"),
@@ -137,7 +133,7 @@ impl Api {
         });
         let path = format!("/apis/{RBAC}/v1/namespaces/{}/rolebindings", encoded(namespace));
         match self.ask(GIVE_RIGHTS, Method::POST, &path, &binding).await {
-            // Who made it a moment ago was another call of ours.
+            // A concurrent call of ours may have created it.
             Err(error) if !error.is_code(409) => Err(error),
             _ => Ok(true),
         }
@@ -149,11 +145,11 @@ impl Api {
         let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
         let answer = self.ask(attempted, Method::POST, path, &review).await?;
         let name = answer.pointer("/status/userInfo/username").and_then(Value::as_str);
-        name.map(str::to_owned).ok_or_else(|| super::unasked(attempted))
+        name.map(str::to_owned).ok_or_else(|| super::unexpected_response(attempted))
     }
 
-    /// Makes one call, outside of [`Api::send`], which comes here. Each may be made twice: a second RoleBinding of the same
-    /// name is refused as one that is there.
+    /// Makes one call without [`Api::send`], which would come back here. All these calls are repeatable: a
+    /// second RoleBinding of the same name is refused as a conflict.
     async fn ask(
         &self,
         attempted: &str,
@@ -164,16 +160,15 @@ impl Api {
         let content = (method == Method::POST).then_some("application/json");
         let request = request(attempted, method, path, content, body)?;
         let call = || attempt(&self.client, &self.budget, request.clone());
-        let answer = Box::pin(self.persistent(Nature::Repeatable, call)).await;
-        answer.map(|answer| answer.value).map_err(|(failed, tries)| failed.told(attempted, tries))
+        let answer = Box::pin(self.persistent(Repeatability::Repeatable, call)).await;
+        answer.map(|answer| answer.value).map_err(|(failed, tries)| failed.into_kube_error(attempted, tries))
     }
 }
 
-fn lacks_rights(failed: &Failed) -> bool {
-    matches!(failed, Failed::Refused { status, .. } if status.code == 403 && status.message.contains("User \""))
+fn lacks_rights(failed: &CallError) -> bool {
+    matches!(failed, CallError::Refused { status, .. } if status.code == 403 && status.message.contains("User \""))
 }
 
-/// The namespace whose Secrets a path leads to.
 fn secrets_in(path: &str) -> Option<&str> {
     let (namespace, rest) = path.strip_prefix("/api/v1/namespaces/")?.split_once('/')?;
     (rest == "secrets" || rest.starts_with("secrets/")).then_some(namespace)

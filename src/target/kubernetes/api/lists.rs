@@ -1,4 +1,4 @@
-//! The calls whose answers have many objects: lists, and watches.
+//! Calls that return many objects: lists and watches.
 
 use futures_util::io::{AsyncBufRead, AsyncBufReadExt as _};
 use futures_util::{Stream, stream};
@@ -6,37 +6,31 @@ use http::Method;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::super::answer::{Failed, Page, page, stream as open};
+use super::super::answer::{CallError, KubeListPage, page, stream as open};
 use super::super::budget::{Charge, Listing};
 use super::super::error::KubeError;
-use super::super::retry::{CALL_TIMEOUT, Nature};
-use super::super::untrusted::{self, MAX_OBJECT, Unreadable, Weigh};
-use super::{Api, SECRET, collection, encoded, metadata_alone, request, unasked, version};
+use super::super::retry::{CALL_TIMEOUT, Repeatability};
+use super::super::untrusted::{self, MAX_OBJECT, ParseFailure, Weigh};
+use super::{Api, SECRET, collection, encoded, metadata_alone, request, unexpected_response, version};
 
-/// The form in which a list has the metadata of its objects alone.
 const LIST_OF_METADATA: &str = "PartialObjectMetadataList";
 
-/// How many objects are asked for at a time.
 const PAGE: usize = 500;
 
-/// The longest mark of where a list goes on, in bytes. It is a version and the name of an object in base64, which are 600.
-/// Nothing longer comes whole out of an answer.
+/// The longest `continue` token that is accepted, in bytes. It is a version and an object's name in base64,
+/// which take 600.
 const LONGEST_TOKEN: usize = 2 * 1024;
 
-/// What there is beside the object in an event.
+/// The most that an event has beside its object, in bytes.
 const AROUND_EVENT: usize = 1024;
 
-/// What was read of a collection.
-pub(in crate::target::kubernetes) struct Listed<T> {
-    /// What is kept of its objects.
+pub(in crate::target::kubernetes) struct ListResult<T> {
     pub(in crate::target::kubernetes) kept: Vec<T>,
-    /// The `resourceVersion` that all of it is of.
     pub(in crate::target::kubernetes) version: String,
-    /// What is kept, as it counts.
     pub(in crate::target::kubernetes) charge: Charge,
 }
 
-/// A watch: what its answer is read from, and what was read of the next event.
+/// A watch: its response, the line that is being read, and the budget that the line takes.
 struct Watch<R> {
     answer: R,
     line: Vec<u8>,
@@ -44,8 +38,9 @@ struct Watch<R> {
 }
 
 impl Api {
-    /// What is kept of all objects of a kind that a selector chooses, in one namespace or in all. The selector is as a query
-    /// has it. None are there where their kind is not.
+    /// Lists the objects of a kind that a selector matches, in one namespace or in all, and returns what
+    /// `keep` keeps of them. `selector` is a part of the URL's query. The list is empty when the server
+    /// doesn't know the kind.
     pub(in crate::target::kubernetes) async fn list<T: Weigh>(
         &self,
         (api_version, kind): (&str, &str),
@@ -56,17 +51,17 @@ impl Api {
         Ok(self.list_counted((api_version, kind), namespace, selector, keep).await?.kept)
     }
 
-    /// The same for what counts as long as the caller has it.
+    /// Like [`Self::list`]. The result counts against the budget until it is dropped.
     pub(in crate::target::kubernetes) async fn list_counted<T: Weigh>(
         &self,
         (api_version, kind): (&str, &str),
         namespace: Option<&str>,
         selector: &str,
         keep: impl Fn(Value) -> Option<T>,
-    ) -> Result<Listed<T>, KubeError> {
+    ) -> Result<ListResult<T>, KubeError> {
         let Some(path) = self.selected((api_version, kind), namespace, selector).await? else {
             let charge = Charge::new(&self.budget);
-            return Ok(Listed { kept: Vec::new(), version: String::new(), charge });
+            return Ok(ListResult { kept: Vec::new(), version: String::new(), charge });
         };
         let keep = |object| {
             let kept = keep(object)?;
@@ -75,13 +70,13 @@ impl Api {
         };
         let mut listed = self.pages(kind, &path, keep, || false).await;
         if listed.as_ref().is_err_and(|error| error.is_code(410)) {
-            // The server doesn't know any more what it was about to tell.
+            // The server has forgotten the list that the pages come from, so start over.
             listed = self.pages(kind, &path, keep, || false).await;
         }
         listed
     }
 
-    /// Where the objects of a kind that a selector chooses are, as the beginning of a URL; none where their kind is not.
+    /// The beginning of the URL of a kind's selected objects. None when the server doesn't know the kind.
     pub(in crate::target::kubernetes) async fn selected(
         &self,
         (api_version, kind): (&str, &str),
@@ -92,19 +87,20 @@ impl Api {
         Ok(Some(format!("{}?{selector}", collection(api_version, &plural, namespace))))
     }
 
-    /// Reads a collection page by page. Of each object as it comes, `keep` gives what is kept, with how much that is. Where
-    /// that becomes too much, `make_room` may give something else up, and says whether it did.
+    /// Lists a collection page by page. `keep` is called with each object as it arrives, and returns what to
+    /// keep and its size in bytes. When the budget is exceeded, `make_room` may drop other data and says
+    /// whether it did.
     pub(in crate::target::kubernetes) async fn pages<T>(
         &self,
         kind: &str,
         path: &str,
         keep: impl Fn(Value) -> Option<(T, usize)>,
         mut make_room: impl FnMut() -> bool,
-    ) -> Result<Listed<T>, KubeError> {
+    ) -> Result<ListResult<T>, KubeError> {
         let attempted = format!("list objects of kind {kind}");
         let keep = |object: Value| match untrusted::is_named_properly(kind, &object) {
             true => Ok(keep(object)),
-            false => Err(Failed::Misnamed),
+            false => Err(CallError::Misnamed),
         };
         let listed = if kind == SECRET { LIST_OF_METADATA.to_owned() } else { format!("{kind}List") };
         let (mut listing, mut next) = (Listing::begin(), String::new());
@@ -114,30 +110,32 @@ impl Api {
             let mut request = request(&attempted, Method::GET, &url, None, &Value::Null)?;
             metadata_alone(kind, LIST_OF_METADATA, &mut request);
             let ask = || page(&self.client, &self.budget, request.clone(), keep);
-            let mut answer = self.send_by(Nature::Repeatable, request.uri().path(), ask).await;
-            if matches!(answer, Err((Failed::OverBudget(_), _))) && make_room() {
-                answer = self.send_by(Nature::Repeatable, request.uri().path(), ask).await;
+            let mut answer = self.send_by(Repeatability::Repeatable, request.uri().path(), ask).await;
+            if matches!(answer, Err((CallError::OverBudget(_), _))) && make_room() {
+                answer = self.send_by(Repeatability::Repeatable, request.uri().path(), ask).await;
             }
-            let answer = answer.map_err(|(failed, tries)| failed.told(&attempted, tries));
+            let answer = answer.map_err(|(failed, tries)| failed.into_kube_error(&attempted, tries));
             if answer.as_ref().is_err_and(|error| error.is_code(404)) {
                 self.lock().clear();
             }
-            let Page { kept: items, envelope, objects, bytes, charge: more } = answer?;
+            let KubeListPage { kept: items, envelope, objects, bytes, charge: more } = answer?;
             let is_list = envelope["kind"] == listed.as_str() && !version(&envelope).is_empty();
-            // All objects were taken out by now. Where some are left, the server wrote `items` in another way, and nobody
-            // has looked at them. An empty list of nothing but metadata comes without the array.
+            // By now all objects were taken out of the text. Any that are left came in an unexpected form,
+            // and were not checked. An empty list of metadata comes without the array.
             let has_items = envelope["items"].as_array().is_some_and(Vec::is_empty)
                 || kind == SECRET && envelope["items"].is_null();
             if !is_list || !has_items || !untrusted::is_named_properly(kind, &envelope) {
-                return Err(unasked(&attempted));
+                return Err(unexpected_response(&attempted));
             }
-            listing.page(objects, bytes).map_err(|over| Failed::OverBudget(over).told(&attempted, 1))?;
+            listing
+                .page(objects, bytes)
+                .map_err(|over| CallError::OverBudget(over).into_kube_error(&attempted, 1))?;
             kept.extend(items);
             charge.absorb(more);
             let token = envelope.pointer("/metadata/continue").and_then(Value::as_str).unwrap_or_default();
             match token {
-                "" => return Ok(Listed { kept, version: version(&envelope).to_owned(), charge }),
-                token if token.len() > LONGEST_TOKEN => return Err(unasked(&attempted)),
+                "" => return Ok(ListResult { kept, version: version(&envelope).to_owned(), charge }),
+                token if token.len() > LONGEST_TOKEN => return Err(unexpected_response(&attempted)),
                 token if !listing.is_next(token) => {
                     let reason =
                         "the server answers with the same `continue` again, so that the list has no end";
@@ -149,8 +147,8 @@ impl Api {
         }
     }
 
-    /// Follows what happens in a collection from a `resourceVersion` on, for so many seconds: each event as the server tells
-    /// it, by its type and object. It comes back when the server has begun to answer.
+    /// Watches a collection from a `resourceVersion` on, for so many seconds, and returns each event's type
+    /// and object. Returns when the response has begun.
     pub(in crate::target::kubernetes) async fn watch(
         &self,
         kind: &str,
@@ -167,14 +165,14 @@ impl Api {
         metadata_alone(kind, "PartialObjectMetadata", &mut request);
         let answer = timeout(CALL_TIMEOUT, open(&self.client, &self.budget, request)).await;
         let answer = answer
-            .unwrap_or(Err(Failed::Overdue(CALL_TIMEOUT)))
-            .map_err(|failed| failed.told(&attempted, 1))?;
+            .unwrap_or(Err(CallError::Overdue(CALL_TIMEOUT)))
+            .map_err(|failed| failed.into_kube_error(&attempted, 1))?;
         let watch = Watch { answer: Box::pin(answer), line: Vec::new(), held: Charge::new(&self.budget) };
         let (kind, budget) = (kind.to_owned(), std::sync::Arc::clone(&self.budget));
         let told = (watch, attempted, kind, budget);
         Ok(Box::pin(stream::unfold(told, |(mut watch, attempted, kind, budget)| async move {
             let event = watch.next(&kind).await.transpose()?;
-            let event = event.map_err(|failed| failed.told(&attempted, 1));
+            let event = event.map_err(|failed| failed.into_kube_error(&attempted, 1));
             if let Ok((_, _, bytes)) = &event {
                 budget.pace_event(*bytes).await;
             }
@@ -185,35 +183,34 @@ impl Api {
 }
 
 impl<R: AsyncBufRead + Unpin> Watch<R> {
-    /// The next event, with its length; none where the answer ended.
-    async fn next(&mut self, kind: &str) -> Result<Option<(String, Value, usize)>, Failed> {
+    /// The next event, with its length in bytes. None at the end of the response.
+    async fn next(&mut self, kind: &str) -> Result<Option<(String, Value, usize)>, CallError> {
         if !self.read_line().await? {
             return Ok(None);
         }
         let line = std::mem::take(&mut self.line);
         self.held.set(0)?;
         let (happened, object) = untrusted::event(&line).map_err(|unreadable| match unreadable {
-            Unreadable::TooMuch => Failed::TooLong(MAX_OBJECT),
-            // Without the parser's words, which may quote the answer.
-            Unreadable::NotJson => Failed::Lost("what the server sends is no JSON".to_owned()),
+            ParseFailure::TooMuch => CallError::TooLong(MAX_OBJECT),
+            // The parser's message may quote the response.
+            ParseFailure::NotJson => CallError::Lost("what the server sends is no JSON".to_owned()),
         })?;
         match untrusted::is_named_properly(kind, &object) {
             true => Ok(Some((happened, object, line.len()))),
-            false => Err(Failed::Misnamed),
+            false => Err(CallError::Misnamed),
         }
     }
 
-    /// Reads up to the end of a line; false where there is no other.
-    async fn read_line(&mut self) -> Result<bool, Failed> {
+    async fn read_line(&mut self) -> Result<bool, CallError> {
         loop {
-            let bytes = self.answer.fill_buf().await.map_err(|error| Failed::Lost(error.to_string()))?;
+            let bytes = self.answer.fill_buf().await.map_err(|error| CallError::Lost(error.to_string()))?;
             let end = bytes.iter().position(|byte| *byte == b'\n');
             let taken = end.unwrap_or(bytes.len());
             self.line.extend_from_slice(&bytes[..taken]);
             let is_over = bytes.is_empty();
             self.answer.consume_unpin(taken + usize::from(end.is_some()));
             if self.line.len() > MAX_OBJECT + AROUND_EVENT {
-                return Err(Failed::TooLong(MAX_OBJECT));
+                return Err(CallError::TooLong(MAX_OBJECT));
             }
             self.held.set(self.line.len())?;
             if end.is_some() || is_over {

@@ -1,5 +1,3 @@
-//! What is asked of a server to judge a fleet, and what is kept of its answers.
-
 use std::cell::RefCell;
 use std::future::ready;
 
@@ -8,7 +6,6 @@ use serde_json::json;
 use super::*;
 use crate::plan::preflight::{Extras, Permission, permissions};
 
-/// What a server answers, by kind, and what it was asked for.
 struct Server {
     objects: BTreeMap<&'static str, Vec<Value>>,
     refused: BTreeMap<&'static str, u16>,
@@ -16,7 +13,7 @@ struct Server {
 }
 
 impl Server {
-    fn list(&self, kind: &'static Kind) -> Listed {
+    fn list(&self, kind: &'static WatchedKind) -> KindObjects {
         self.asked.borrow_mut().push(format!("{} {}", kind.kind, kind.selector));
         let attempted = format!("list objects of kind {}", kind.kind);
         match self.refused.get(kind.kind) {
@@ -28,7 +25,7 @@ impl Server {
         }
     }
 
-    async fn see(&self, wanted: &Wanted) -> Result<FleetSeen, KubeError> {
+    async fn see(&self, wanted: &AppliedCluster) -> Result<FleetObservation, KubeError> {
         self.asked.borrow_mut().clear();
         let wanted = [(cluster(), wanted.clone())].into();
         see(|kind| ready(self.list(kind)), &wanted).await
@@ -44,7 +41,7 @@ fn object(name: &str, namespace: &str, status: &Value) -> Value {
     json!({"metadata": {"name": name, "namespace": namespace, "labels": labels}, "status": status})
 }
 
-fn healthy() -> (Server, Wanted) {
+fn healthy() -> (Server, AppliedCluster) {
     let ready = json!({"conditions": [{"type": "Ready", "status": "True"}], "readyReplicas": 1});
     let of = |name| vec![object(name, "kafka-acme--orders", &ready), object(name, "theirs", &ready)];
     let gateway = object("kafka", "streamfleet", &json!({"addresses": [{"value": "gw.example.net"}]}));
@@ -56,10 +53,10 @@ fn healthy() -> (Server, Wanted) {
         ("Gateway", vec![gateway]),
     ];
     let server = Server { objects: objects.into(), refused: BTreeMap::new(), asked: RefCell::default() };
-    let wanted = Wanted {
+    let wanted = AppliedCluster {
         namespace: "kafka-acme--orders".to_owned(),
         cluster: "orders".to_owned(),
-        ..Wanted::default()
+        ..AppliedCluster::default()
     };
     (server, wanted)
 }
@@ -71,7 +68,7 @@ async fn no_more_is_asked_than_it_takes() {
     assert_eq!(server.asked.borrow().len(), 7, "{:?}", server.asked);
     assert_eq!(
         seen.operator,
-        Operator::Found { name: "ops/strimzi-cluster-operator".into(), wanted: 1, ready: 1 }
+        OperatorState::Found { name: "ops/strimzi-cluster-operator".into(), wanted: 1, ready: 1 }
     );
     let of_ours = &seen.clusters[&cluster()];
     assert_eq!((of_ours.objects.len(), of_ours.pods.as_ref().unwrap().len()), (3, 1));
@@ -87,7 +84,7 @@ async fn no_more_is_asked_than_it_takes() {
 
     server.objects.remove("Deployment");
     wanted.deleting = true;
-    assert_eq!(server.see(&wanted).await.unwrap().operator, Operator::Missing);
+    assert_eq!(server.see(&wanted).await.unwrap().operator, OperatorState::Missing);
     assert_eq!(
         server.asked.borrow().len(),
         7 + 3 + 1 + LEFT.len(),
@@ -105,10 +102,10 @@ async fn a_gateway_without_an_address_is_seen_with_what_its_controller_says() {
     gateway["metadata"]["creationTimestamp"] = "2026-11-21T11:00:00Z".into();
     server.objects.insert("Gateway", vec![gateway]);
     let seen = server.see(&wanted).await.unwrap();
-    let unserved = Unserved {
+    let unserved = GatewayWithoutAddress {
         gateway: "streamfleet/kafka".to_owned(),
         made: Some("2026-11-21T11:00:00Z".parse().unwrap()),
-        says: Some("no address is left".to_owned()),
+        controller_message: Some("no address is left".to_owned()),
     };
     assert_eq!((seen.gateway, seen.unserved), (None, Some(unserved)));
 }
@@ -116,7 +113,7 @@ async fn a_gateway_without_an_address_is_seen_with_what_its_controller_says() {
 #[test]
 fn every_kind_may_be_listed_with_the_role_that_is_printed() {
     let some = [&OPERATOR, &ANY_OPERATOR, &EVENT, &CLASS, &GATEWAY];
-    for Kind { kind, resource, .. } in ALWAYS.into_iter().chain(some).chain(&LEFT) {
+    for WatchedKind { kind, resource, .. } in ALWAYS.into_iter().chain(some).chain(&LEFT) {
         let (plural, group) = resource.split_once('.').unwrap_or((resource, ""));
         let is_it = |it: Permission| (it.group, it.resource, it.verb) == (group, plural, "list");
         assert!(permissions(Extras::default()).into_iter().any(is_it), "{kind}");
@@ -146,11 +143,11 @@ async fn what_the_server_does_not_show_is_unknown_and_said() {
     ] {
         server.refused = refused.iter().copied().collect();
         let seen = server.see(&wanted).await.unwrap();
-        assert_eq!((seen.clusters.len(), seen.hidden.len()), (clusters, refused.len()));
-        assert_eq!(seen.hidden[0].message, format!("{partly}: {message}"));
+        assert_eq!((seen.clusters.len(), seen.unobservable.len()), (clusters, refused.len()));
+        assert_eq!(seen.unobservable[0].message, format!("{partly}: {message}"));
     }
     server.refused = [("Deployment", 403)].into();
-    assert_eq!(server.see(&wanted).await.unwrap().operator, Operator::Unknown);
+    assert_eq!(server.see(&wanted).await.unwrap().operator, OperatorState::Unknown);
     server.refused = [("User", 403), ("Kafka", 401)].into();
     assert!(server.see(&wanted).await.unwrap_err().is_code(401), "who isn't known sees nothing");
 }

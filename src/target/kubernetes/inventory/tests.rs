@@ -1,5 +1,3 @@
-//! What the inventory is written as and read back from.
-
 use super::*;
 use crate::names::Kind;
 use crate::plan::ResourceMark;
@@ -8,13 +6,13 @@ fn empty() -> Inventory {
     Inventory {
         fleet: "acme/eu".to_owned().try_into().unwrap(),
         installation: Uuid::nil(),
-        resources: Marks::default(),
+        resources: InventoryMarks::default(),
         objects: BTreeMap::new(),
         saved: BTreeMap::new(),
     }
 }
 
-/// An object with the longest names that there can be, in a namespace of its own.
+/// An object with the longest possible names, in a namespace of its own.
 fn key(number: usize) -> ObjectKey {
     ObjectKey {
         namespace: Some(format!("{number:063}")),
@@ -54,11 +52,12 @@ fn what_is_about_to_be_made_stands_together_and_is_read_back() {
         let mark = ResourceMark { id: Uuid::nil(), protected: true };
         inventory.resources.announce([(owner.clone(), mark)].into());
         let intended = Some(Digest::of("manifest"));
-        let entry = Entry { owner, written: None, intended, deleting: false };
+        let entry = ObjectEntry { owner, written: None, intended, deleting: false };
         inventory.objects.insert(key(number), entry);
     }
-    // One was there before, and is made anew.
-    let written = Written { uid: "u".to_owned(), applied: Digest::of("before"), fields: None, left: None };
+    // One was there before, and is recreated.
+    let written =
+        AppliedObject { uid: "u".to_owned(), applied: Digest::of("before"), fields: None, left: None };
     inventory.objects.entry(key(7)).and_modify(|entry| {
         entry.written = Some(written);
         entry.deleting = true;
@@ -67,10 +66,10 @@ fn what_is_about_to_be_made_stands_together_and_is_read_back() {
     let chunks = inventory.chunks();
     let names: Vec<&str> = chunks.keys().map(String::as_str).collect();
     assert_eq!(names, ["intents-0", "intents-1", "inventory", &format!("inventory-{:063}", 7)]);
-    // Each says its part, so that neither is believed once it is overtaken.
+    // Each has only its own part, so that an outdated one is not believed.
     for (name, chunk) in &chunks {
         let is_intent = name.starts_with(INTENTS);
-        let only_its_part = |entry: &Entry| match is_intent {
+        let only_its_part = |entry: &ObjectEntry| match is_intent {
             true => entry.intended.is_some() && entry.written.is_none() && !entry.deleting,
             false => entry.intended.is_none() && entry.written.is_some(),
         };

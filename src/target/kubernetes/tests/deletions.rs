@@ -1,20 +1,17 @@
-//! A call that deletes or changes an object names the very object: another one of the same name is left alone.
+//! Deletions and changes name the object's UID: another object of the same name is left alone.
 
 use super::*;
 
-/// The body of a call that deletes the object with this uid and no other.
 fn only(uid: &str) -> Value {
     json!({"preconditions": {"uid": uid}, "propagationPolicy": "Background"})
 }
 
-/// A manifest of the only object, which names no uid.
-fn write(recreate: bool) -> Write {
+fn write(recreate: bool) -> ObjectWrite {
     let filled = json!({"kind": "Thing", "metadata": {"name": "a", "namespace": "ns"}});
-    Write { key: key(), owner: owner(), applied: Digest::of("manifest"), filled, new: false, recreate }
+    ObjectWrite { key: key(), owner: owner(), applied: Digest::of("manifest"), filled, new: false, recreate }
 }
 
-/// Runs one task to its end, what is written down about it included.
-async fn run(target: &KubernetesTarget, write: Option<Write>, uid: &str) -> String {
+async fn run(target: &KubernetesTarget, write: Option<ObjectWrite>, uid: &str) -> String {
     let deletes = write.is_none();
     let intent = match write {
         Some(write) => Intent { writes: vec![write], ..Intent::default() },
@@ -36,7 +33,7 @@ async fn only_the_object_that_was_planned_to_go_is_deleted() {
     server.remembers(&[(key(), written("ours"))].into());
     assert_eq!(run(&server.target(), None, "ours").await, "done: None");
     assert_eq!(server.bodies(&format!("DELETE {THING}")), [only("ours")]);
-    // So is what was written down about it: as it was read, and as it was written since.
+    // The same holds for the inventory's ConfigMaps: as they were read, and as they were written since.
     assert_eq!(server.bodies(&format!("DELETE {MAPS}/intents-0")), [only("intents-0")]);
     assert_eq!(server.bodies(&format!("DELETE {MAPS}/inventory-ns")), [only("new")]);
     assert_eq!(server.bodies(&format!("DELETE {INVENTORY}")), [only("new")]);

@@ -1,12 +1,10 @@
-//! What a server may send that isn't an API server, and what becomes of it.
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 
 const LIST: &str = "cannot list objects of kind Thing";
 
-/// A server that serves one kind, of which a test says how each list of it is answered. The number tells the calls apart.
+/// A server with one kind. `answer` returns the response to each list of it, by the number of the call.
 fn server(answer: impl Fn(usize) -> String + Send + Sync + 'static) -> (Arc<Api>, Arc<AtomicUsize>) {
     let (lists, answer) = (Arc::new(AtomicUsize::new(0)), Arc::new(answer));
     let counted = Arc::clone(&lists);
@@ -27,14 +25,12 @@ fn server(answer: impl Fn(usize) -> String + Send + Sync + 'static) -> (Arc<Api>
     (Arc::new(Api::new(Client::new(service, "default"))), lists)
 }
 
-/// A page of a list with these objects, after which another one is said to come.
 fn page(items: &str, next: &str) -> String {
     format!(
         r#"{{"kind":"ThingList","metadata":{{"resourceVersion":"1","continue":"{next}"}},"items":[{items}]}}"#
     )
 }
 
-/// Why listing the things fails.
 async fn failure(api: &Api) -> String {
     let nothing = |_| None::<Value>;
     api.list(("example.org/v1", "Thing"), None, "", nothing)
@@ -81,7 +77,7 @@ async fn an_object_that_is_none_ends_the_list() {
     }
 }
 
-/// As an empty list it would say that everything is gone.
+/// An empty list would mean that everything is gone.
 #[tokio::test(start_paused = true)]
 async fn a_list_whose_objects_stand_under_another_name_is_not_an_empty_one() {
     for items in [r"\u0069tems", r"item\u0073"] {
@@ -114,11 +110,10 @@ async fn what_is_kept_of_a_cluster_is_bounded() {
         "the server sends more than the largest fleet has: what is kept of it would take more than 192 MiB";
     assert_eq!(listed.unwrap_err().to_string(), format!("{LIST}: {expected}"));
     assert_eq!(lists.load(Ordering::SeqCst), 4);
-    // What was given up may be taken in again.
+    // The budget is free again after the failure.
     assert!(api.list(("v1", "ConfigMap"), Some("streamfleet-system"), "", Some).await.is_ok());
 }
 
-/// An object with an annotation of this length.
 fn metadata_of(length: usize) -> String {
     json!({"metadata": {"name": "a", "annotations": {"a": "a".repeat(length)}}}).to_string()
 }
@@ -127,14 +122,14 @@ fn metadata_of(length: usize) -> String {
 async fn a_fleet_of_which_there_is_too_much_is_out_of_reach_with_the_reason() {
     let (api, lists) = server(|call| page("", &format!("next-{call}")));
     let whose = (fleet(), Uuid::nil());
-    let view = View::start(
+    let view = ClusterWatch::start(
         whose,
         cluster(Some("uid-kube-system")),
         Arc::clone(&api),
         Handle::current(),
         Arc::default(),
     );
-    // It fails as the listing does, or is not complete yet.
+    // The outcome is either the list's error or an incomplete list.
     let _ = view.follow_kinds([&key()]).await;
     let reason = "cannot list objects of kind Thing: the server sends more than the largest fleet has: one list has more than \
                   1000 pages";

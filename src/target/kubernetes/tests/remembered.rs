@@ -1,10 +1,9 @@
-//! What stands in the inventory's ConfigMaps, in which order it is written, and how it is read.
+//! The inventory's ConfigMaps: their content, the order of writes, and reading them.
 
 use super::super::inventory::Inventory;
 use super::*;
 use crate::plan::ResourceMark;
 
-/// The kind of the changes to ConfigMaps, with the names of these, in the order in which they were asked for.
 fn changes(server: &Server) -> Vec<String> {
     let sent = locked(&server.sent).clone();
     let changes = sent.iter().filter_map(|(asked, _, body)| {
@@ -22,11 +21,11 @@ fn changes(server: &Server) -> Vec<String> {
 fn write(new: bool) -> Intent {
     let filled = json!({"kind": "Thing", "metadata": {"name": "a", "namespace": "ns"}});
     let applied = Digest::of("manifest");
-    let write = Write { key: key(), owner: owner(), applied, filled, new, recreate: false };
+    let write = ObjectWrite { key: key(), owner: owner(), applied, filled, new, recreate: false };
     Intent { writes: vec![write], ..Intent::default() }
 }
 
-/// The server remembers an object as ours, in the ConfigMap of its namespace.
+/// Adds an object of ours to the server's inventory, in the ConfigMap of its namespace.
 fn remembers_ours(server: &Server) {
     let ours = [(key(), written("ours"))].into();
     let maps = [
@@ -40,7 +39,7 @@ fn remembers_ours(server: &Server) {
     server.says("GET", MAPS, [(200, list("ConfigMap", maps.to_vec()))]);
 }
 
-/// Whose the cluster is stands there before anything else, and names the others before they are there and until they are gone.
+/// The owner of the cluster is recorded first, with the names of the other ConfigMaps until they are gone.
 #[tokio::test(start_paused = true)]
 async fn what_is_remembered_is_written_in_an_order_that_can_end_anywhere() {
     let server = Server::new();
@@ -65,8 +64,8 @@ async fn what_is_remembered_is_written_in_an_order_that_can_end_anywhere() {
     assert_eq!(gone, ["PUT inventory-ns", "DELETE inventory-ns"]);
 }
 
-/// A ConfigMap is replaced only as it was read, and not at all where nothing is another. An object with nobody beside us
-/// in it is remembered so.
+/// A ConfigMap is replaced only at the version that was read, and not at all without changes. An object
+/// without other managers is recorded as such.
 #[tokio::test(start_paused = true)]
 async fn what_is_remembered_is_replaced_only_as_it_was_read() {
     let server = Server::new();
@@ -85,7 +84,7 @@ async fn what_is_remembered_is_replaced_only_as_it_was_read() {
     assert!(!put["data"]["inventory.json"].as_str().unwrap().contains("left"), "{put}");
 }
 
-/// A listing may have been cut short on the way.
+/// A list may be truncated.
 #[tokio::test(start_paused = true)]
 async fn what_a_listing_of_the_inventory_lacks_is_asked_for_by_name() {
     for listed in [vec![], vec!["inventory"], vec!["inventory-ns"]] {

@@ -1,4 +1,4 @@
-//! The rights for Secrets that we give ourselves in namespaces of ours, with servers that take no part in it.
+//! Granting ourselves access to Secrets, with servers that don't cooperate.
 
 use std::time::Duration;
 
@@ -13,13 +13,14 @@ const SECRET: &str = "/api/v1/namespaces/kafka-acme--orders/secrets/a";
 const REVIEWS: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/kafka-acme--orders/rolebindings";
 
-/// What anything takes that isn't waited for.
+/// Anything that needs no waiting takes less.
 const NOTHING: Duration = Duration::from_secs(1);
 
-/// How long a RoleBinding is given to take effect.
+/// How long the code waits for a RoleBinding to take effect.
 const TAKES_EFFECT: Duration = Duration::from_secs(5);
 
-/// A server that refuses a Secret in a namespace of ours, though the RoleBinding is there that allows to read it.
+/// A server that refuses a Secret in one of our namespaces, although the RoleBinding that allows to read it
+/// exists.
 fn server() -> Server {
     let server = Server::new();
     let kinds = json!([{"name": "secrets", "kind": "Secret", "namespaced": true}]);
@@ -37,7 +38,6 @@ fn server() -> Server {
     server
 }
 
-/// How long it takes until it is known that the Secret is refused.
 async fn refused_after(api: &Api) -> Duration {
     let began = Instant::now();
     let secret: ObjectKey = "v1|Secret|kafka-acme--orders|a".to_owned().try_into().unwrap();
@@ -52,7 +52,7 @@ async fn a_server_that_never_answers_about_a_namespace_is_waited_for_once() {
         let server = server();
         server.says(method, path, [(0, Value::Null)]);
         let api = server.api();
-        // None of those that are asked for together waits for what another one waits for first.
+        // Concurrent reads don't wait for each other's grants in turn.
         for took in join_all((0..20).map(|_| refused_after(&api))).await {
             assert!(took < CALL_TIMEOUT + NOTHING, "{path}: {took:?}");
         }

@@ -1,11 +1,8 @@
-//! What a round of writing finds out, does, and writes down.
-
 use super::super::fields::APPLIED;
 use super::super::inventory::namespace_key;
 use super::*;
 use crate::plan::ResourceMark;
 
-/// An object that we applied and made, or that we applied onto what somebody else had made.
 fn applied(uid: &str, manifest: &str, made_by_us: bool) -> Value {
     let names = json!({"f:metadata": {"f:annotations": {format!("f:{APPLIED}"): {}}}});
     let ours = json!({"manager": "streamfleet", "operation": "Apply", "time": "2026-01-01T00:00:01Z", "fieldsV1": names});
@@ -17,14 +14,14 @@ fn applied(uid: &str, manifest: &str, made_by_us: bool) -> Value {
     object
 }
 
-fn intended(manifest: &str) -> Entry {
+fn intended(manifest: &str) -> ObjectEntry {
     let intended = Some(Digest::of(manifest));
-    Entry { owner: owner(), written: None, intended, deleting: false }
+    ObjectEntry { owner: owner(), written: None, intended, deleting: false }
 }
 
-/// What comes of an object that stands in the inventory as this, where this is there: the uid by which it is known after a
-/// round without tasks, and the bodies of what was applied to it.
-async fn settled(entry: Entry, there: (u16, Value)) -> (Option<String>, Vec<Value>) {
+/// Settles an object with this inventory entry and this response of the server. Returns the UID that is
+/// recorded after a round without tasks, and the bodies that were applied to the object.
+async fn settled(entry: ObjectEntry, there: (u16, Value)) -> (Option<String>, Vec<Value>) {
     let server = Server::new();
     server.remembers(&[(key(), entry)].into());
     server.says("GET", THING, [there.clone()]);
@@ -32,7 +29,6 @@ async fn settled(entry: Entry, there: (u16, Value)) -> (Option<String>, Vec<Valu
     let session = server.target().begin(Intent::default()).await.unwrap();
     let known = session.recall(&key()).map(|object| object.uid.unwrap());
     assert_eq!(session.known().contains(&key()), known.is_some());
-    // What stands in the inventory now has nothing open.
     let maps = ["PUT", "POST"].map(|method| match method {
         "PUT" => server.bodies(&format!("PUT {MAPS}/inventory-ns")),
         _ => server.bodies(&format!("POST {MAPS}")),
@@ -50,14 +46,14 @@ async fn settled(entry: Entry, there: (u16, Value)) -> (Option<String>, Vec<Valu
 
 #[tokio::test(start_paused = true)]
 async fn what_a_killed_run_was_about_to_do_is_found_out_by_the_objects() {
-    let deleting = || Entry { deleting: true, ..written("ours") };
+    let deleting = || ObjectEntry { deleting: true, ..written("ours") };
     let ours = || Some("ours".to_owned());
     for (entry, there, known) in [
-        // It was deleted; it was not; it was, and another one has its name by now.
+        // Deleted; not deleted; deleted and replaced by another object of the name.
         (deleting(), refusal(404), None),
         (deleting(), (200, applied("ours", "manifest", true)), ours()),
         (deleting(), (200, applied("another", "manifest", true)), None),
-        // It was made; it was not; somebody else has made one.
+        // Created; not created; created by somebody else.
         (intended("manifest"), (200, applied("ours", "manifest", true)), ours()),
         (intended("manifest"), refusal(404), None),
         (intended("manifest"), (200, thing("another")), None),
@@ -66,7 +62,8 @@ async fn what_a_killed_run_was_about_to_do_is_found_out_by_the_objects() {
         let when = format!("{entry:?} {there:?}");
         assert_eq!(settled(entry, there).await, (known, vec![]), "{when}");
     }
-    // It was applied onto what somebody else had made a moment before: all of our fields are taken back, of that very object.
+    // It was applied onto an object that somebody else had just created: we give up all our fields, of
+    // exactly that object.
     let (known, patches) = settled(intended("manifest"), (200, applied("theirs", "manifest", false))).await;
     assert_eq!(known, None);
     let identity = json!({"name": "a", "namespace": "ns", "uid": "theirs"});
@@ -90,7 +87,6 @@ async fn what_nobody_knows_any_more_is_forgotten_only_where_it_is_gone() {
     }
 }
 
-/// What the last look found ahead of the inventory is looked at again, and nothing is forgotten by that.
 #[tokio::test(start_paused = true)]
 async fn an_object_that_was_ahead_of_the_inventory_and_is_gone_stays_known() {
     let server = Server::new();
@@ -127,14 +123,13 @@ async fn what_a_cluster_remembers_as_protected_is_what_was_announced() {
     }
 }
 
-/// With a namespace would go every disk in it.
+/// Deleting a namespace would delete every disk in it.
 #[tokio::test(start_paused = true)]
 async fn a_namespace_with_a_disk_in_it_is_not_deleted() {
     let claim = json!({"kind": "PersistentVolumeClaim", "metadata": {"name": "data-0", "uid": "disk"}});
     let held = "cannot delete Namespace ns: the PersistentVolumeClaim data-0 is in it";
     for (claims, expected, asked, deletions) in [
         (vec![vec![claim.clone()]], Err(held), 151, 0),
-        // Disks that go with a cluster go a moment after it.
         (vec![vec![claim], vec![]], Ok(None), 2, 1),
         (vec![vec![]], Ok(None), 1, 1),
     ] {

@@ -1,5 +1,3 @@
-//! What becomes of a server's answer to a call that changes something.
-
 use super::super::api::{ApplyError, Mode};
 use super::super::{KubeError, write};
 use super::*;
@@ -7,7 +5,6 @@ use crate::plan::Contest;
 
 const COLLECTION: &str = "/apis/example.org/v1/namespaces/ns/things";
 
-/// A refusal with causes, each with its reason, message and field.
 fn refused(code: u16, causes: &[(&str, &str, &str)]) -> (u16, Value) {
     let cause = |(reason, message, field): &(&str, &str, &str)| json!({"reason": reason, "message": message, "field": field});
     let details = json!({"causes": causes.iter().map(cause).collect::<Vec<_>>()});
@@ -55,7 +52,7 @@ async fn a_refused_apply_is_a_conflict_or_a_field_that_never_changes_only_by_the
             Ok(_) => "applied".to_owned(),
             Err(ApplyError::Conflict(found)) => format!("conflict: {}", contests(&found).join(", ")),
             Err(ApplyError::Other(error @ KubeError::Immutable { .. })) => {
-                // What a Secret holds could be in the server's words.
+                // The server's message could quote a Secret.
                 assert_eq!(error.to_string().contains("hunter2"), key.kind != "Secret", "{error}");
                 let words = error.to_string();
                 let end = words.find("never change").unwrap() + "never change".len();
@@ -67,7 +64,6 @@ async fn a_refused_apply_is_a_conflict_or_a_field_that_never_changes_only_by_the
     }
 }
 
-/// People's tools lose their fields, controllers keep theirs, and nobody is forced where only controllers are in the way.
 #[tokio::test(start_paused = true)]
 async fn fields_are_taken_back_from_people_and_left_to_controllers() {
     let body =
@@ -87,13 +83,12 @@ async fn fields_are_taken_back_from_people_and_left_to_controllers() {
             vec![("false", json!({"a": 1, "b": 2})), ("false", json!({"a": 1}))],
             "done, [] taken back, [\"scaler .spec.b\"] left",
         ),
-        // Another object is there.
         (
             vec![refusal(409)],
             vec![("false", json!({"a": 1, "b": 2}))],
             "another object of this name is there",
         ),
-        // What was never sent can't be left out.
+        // A field that was never sent can't be left out.
         (
             vec![conflict("scaler", ".spec.c")],
             vec![("false", json!({"a": 1, "b": 2}))],
@@ -139,7 +134,6 @@ async fn an_object_would_be_taken_though_another_of_its_name_is_there() {
     }
 }
 
-/// What is made once is made again only where nothing is there, and where something is, it has to be what was sent.
 #[tokio::test(start_paused = true)]
 async fn an_object_whose_making_was_not_confirmed_is_looked_at_before_it_is_made_again() {
     let spec = |uid: &str, a: u32, b: Value| {

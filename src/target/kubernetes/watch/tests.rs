@@ -1,4 +1,4 @@
-//! What a view makes of what servers do, on a scripted server and a clock that doesn't wait.
+//! The watches, against a scripted server and with a paused clock.
 
 pub(in crate::target::kubernetes) mod server;
 
@@ -17,7 +17,6 @@ fn thing(name: &str) -> ObjectKey {
     format!("example.org/v1|Thing|ns|{name}").try_into().unwrap()
 }
 
-/// A thing of ours at a version, with a field of ours by this name.
 fn object(name: &str, version: u64, field: &str) -> Value {
     json!({"metadata": {"name": name, "namespace": "ns", "uid": format!("uid-{name}"), "resourceVersion": version.to_string(),
         "labels": {"app.kubernetes.io/managed-by": "streamfleet"}, "managedFields": [
@@ -29,8 +28,8 @@ fn event(kind: &str, object: Value) -> Value {
     json!({"type": kind, "object": object})
 }
 
-fn cluster(bound: Option<&str>) -> Arc<Cluster> {
-    Arc::new(Cluster {
+fn cluster(bound: Option<&str>) -> Arc<KubernetesCluster> {
+    Arc::new(KubernetesCluster {
         access: Err("a scripted server needs none".to_owned()),
         described: true,
         bound: bound.map(str::to_owned),
@@ -39,17 +38,20 @@ fn cluster(bound: Option<&str>) -> Arc<Cluster> {
     })
 }
 
-/// A view of a server's things, bound to the cluster that it is at first.
-fn view(server: &Server) -> View {
+fn view(server: &Server) -> ClusterWatch {
     let api = Arc::new(Api::remembering(server.client()));
     let fleet = "acme/eu".to_owned().try_into().unwrap();
-    let view =
-        View::start((fleet, Uuid::nil()), cluster(Some("first")), api, Handle::current(), Arc::default());
+    let view = ClusterWatch::start(
+        (fleet, Uuid::nil()),
+        cluster(Some("first")),
+        api,
+        Handle::current(),
+        Arc::default(),
+    );
     view.follow([Topic::of(&thing("a"))]);
     view
 }
 
-/// Waits until something is so, on a clock that passes at once.
 async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     for _ in 0..10_000 {
         if is_so() {
@@ -60,8 +62,8 @@ async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     panic!("it is still not so that {what}");
 }
 
-fn is_there(view: &View, name: &str) -> bool {
-    matches!(view.find(&thing(name)), Some(Sight::There(..)))
+fn is_there(view: &ClusterWatch, name: &str) -> bool {
+    matches!(view.find(&thing(name)), Some(CachedState::There(..)))
 }
 
 #[tokio::test(start_paused = true)]
@@ -72,7 +74,7 @@ async fn what_matters_is_told_from_what_does_not() {
     assert!(view.is_complete().await.unwrap() && is_there(&view, "a") && !is_there(&view, "b"));
     let first = view.revision().unwrap();
 
-    // A status, and that nothing happened.
+    // A change of status, and a bookmark.
     server.tell(THINGS, &event("MODIFIED", object("a", 11, "f:size")));
     server.tell(THINGS, &event("BOOKMARK", json!({"metadata": {"resourceVersion": "12"}})));
     until("both are taken in", || view.feeds().values().any(|it| it.feed.state().shelf.version == 12)).await;
@@ -89,7 +91,6 @@ async fn what_matters_is_told_from_what_does_not() {
     assert_eq!(server.count("GET /apis/example.org/v1/things?"), 2, "a list and a watch");
 }
 
-/// A pod of a cluster that says this of itself, with something that nobody looks at.
 fn pod(version: u64, ready: &str, ip: &str) -> Value {
     json!({"metadata": {"name": "orders-0", "namespace": "ns", "resourceVersion": version.to_string(),
         "labels": {"strimzi.io/cluster": "orders"}, "managedFields": [{"manager": "kubelet"}]},
@@ -120,11 +121,12 @@ async fn what_clusters_are_judged_by_is_told_and_moves_no_plan() {
     assert_ne!(view.health_revision(), first);
     assert_eq!(view.revision(), plan);
 
-    // Who may not list them any more is answered by the server, and plans all the same.
+    // Without permission to list, the caller asks the server, and plans go on.
     server.world().refused = Some(("pods", 403));
     server.end_watches();
     until("it is refused", || view.health_revision().is_none() && view.revision().is_some()).await;
-    until("it is asked for", || view.stand(&Topic::health(&health::POD)) == Some(Stand::Forbidden)).await;
+    until("it is asked for", || view.stand(&Topic::health(&health::POD)) == Some(WatchStatus::Forbidden))
+        .await;
     assert_eq!(view.signs(&health::POD).await.unwrap(), None);
 }
 
@@ -135,7 +137,7 @@ async fn a_watch_that_reaches_too_far_back_is_begun_anew() {
     let view = view(&server);
     assert!(view.is_complete().await.unwrap());
 
-    // In the middle of a watch, and at the beginning of the next.
+    // In the middle of a watch, and at the start of the next one.
     for (version, name) in [(20, "b"), (30, "c")] {
         {
             let mut world = server.world();
@@ -160,7 +162,7 @@ async fn a_connection_that_is_silent_is_given_up_and_goes_on_where_it_was() {
     let view = view(&server);
     assert!(view.is_complete().await.unwrap());
     let (asked, listed) = (server.count("kube-system"), server.count("continue="));
-    tokio::time::sleep(feed::SILENCE * 2).await;
+    tokio::time::sleep(kind_watch::SILENCE * 2).await;
     assert!(server.count("watch=true") > 2);
     assert!(
         server.count("kube-system") > asked,
@@ -189,7 +191,7 @@ async fn another_cluster_at_the_same_address_is_not_believed() {
     assert_eq!(error, expected);
     assert_eq!(server.count("continue="), listed, "nothing of it is read");
 
-    // Where the fleet is bound to that one now, it is, without what was known of the first.
+    // Once the fleet is bound to the second cluster, that one is watched, without objects of the first.
     view.renew(cluster(Some("second")));
     until("the other is followed", || view.revision().is_some()).await;
     assert!(!is_there(&view, "a"));
@@ -210,7 +212,7 @@ async fn a_server_that_is_away_is_no_empty_cluster() {
     until("it is back", || view.revision().is_some()).await;
     assert!(is_there(&view, "a"));
 
-    // Neither is one that refuses a list.
+    // Nor is a server that refuses a list.
     {
         let mut world = server.world();
         (world.refused, world.version, world.compacted) = (Some(("things", 500)), 90, 90);
@@ -260,7 +262,7 @@ async fn what_we_wrote_is_waited_for() {
     server.tell(THINGS, &event("ADDED", object("a", 11, "f:size")));
     assert!(view.is_complete().await.unwrap() && is_there(&view, "a"));
 
-    // What is gone already isn't waited for, and what isn't, is.
+    // A deletion of a missing object is not waited for, another one is.
     assert!(view.api.delete(&thing("b"), "uid-b").await.is_ok() && view.is_complete().await.unwrap());
     assert!(view.api.delete(&thing("a"), "uid-a").await.is_ok() && !view.is_complete().await.unwrap());
     server.tell(THINGS, &event("DELETED", object("a", 12, "f:size")));

@@ -1,56 +1,50 @@
-//! What is watched on a cluster: one connection each.
+//! The topics of watches, one connection each.
 
 use crate::names::ObjectKey;
-use crate::target::kubernetes::health::{self, Kind};
+use crate::target::kubernetes::health::{self, WatchedKind};
 use crate::target::kubernetes::inventory;
 
-/// What everything that we make is labelled with.
 const MANAGED: (&str, &str) = ("app.kubernetes.io/managed-by", "streamfleet");
 
-/// [`MANAGED`] as a selector has it in a URL.
+/// [`MANAGED`] as a selector, encoded for a URL.
 pub(in crate::target::kubernetes) const SELECTOR: &str = "app.kubernetes.io%2Fmanaged-by%3Dstreamfleet";
 
-/// What an object is watched for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Purpose {
-    /// It should be as we applied it.
+    /// They should be as we applied them.
     Ours,
-    /// It says what is ours.
     Inventory,
-    /// Clusters are judged by it.
+    /// Health is judged by them.
     Health,
-    /// Clusters are judged by it, and where it has our label it should be as we applied it. One connection serves both, so
-    /// that the server can't choose by labels: it tells of what others made, too.
+    /// Health is judged by them, and those with our label should be as we applied them. One connection serves
+    /// both purposes, so the server can't filter by label and also sends foreign objects.
     OursAndHealth,
 }
 
 impl Purpose {
-    /// Whether a plan depends on it.
     pub(super) fn is_planned(self) -> bool {
         self != Purpose::Health
     }
 
-    /// Whether clusters are judged by it.
     pub(super) fn is_judged(self) -> bool {
         matches!(self, Purpose::Health | Purpose::OursAndHealth)
     }
 }
 
-/// One kind of object that is watched.
+/// The objects that one connection watches.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Topic {
     pub(super) api_version: String,
     pub(super) kind: String,
     /// None for all namespaces.
     pub(super) namespace: Option<String>,
-    /// Which objects, as a URL's query; empty for all.
+    /// The selector, as a part of the URL's query. Empty for all objects.
     pub(super) query: String,
     pub(super) purpose: Purpose,
 }
 
 impl Topic {
-    /// The objects of ours of the kind that an object is. Secrets are watched namespace by namespace, as the rights for them
-    /// are given.
+    /// Our objects of a key's kind. Secrets are watched per namespace, as permissions for them are granted.
     pub(super) fn of(key: &ObjectKey) -> Topic {
         let (api_version, kind) = (key.api_version.as_str(), key.kind.as_str());
         if health::is_of_ours(api_version, kind) {
@@ -61,7 +55,6 @@ impl Topic {
         Topic { namespace: key.namespace.clone().filter(|_| is_secret), ..topic }
     }
 
-    /// What the cluster remembers.
     pub(super) fn inventory() -> Topic {
         Topic {
             api_version: "v1".to_owned(),
@@ -72,9 +65,8 @@ impl Topic {
         }
     }
 
-    /// A kind by which clusters are judged.
-    pub(super) fn health(kind: &Kind) -> Topic {
-        let Kind { api_version, kind, selector, .. } = *kind;
+    pub(super) fn health(kind: &WatchedKind) -> Topic {
+        let WatchedKind { api_version, kind, selector, .. } = *kind;
         match health::is_of_ours(api_version, kind) {
             true => Topic::both(api_version, kind),
             false => Topic::everywhere(api_version, kind, selector.to_owned(), Purpose::Health),
@@ -95,7 +87,6 @@ fn labelled(selector: &str) -> String {
     format!("labelSelector={selector}")
 }
 
-/// Whether an object has our label.
 pub(super) fn is_labelled(object: &serde_json::Value) -> bool {
     let (label, value) = MANAGED;
     object.pointer("/metadata/labels").and_then(|labels| labels.get(label)?.as_str()) == Some(value)

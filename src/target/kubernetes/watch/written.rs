@@ -1,36 +1,34 @@
-//! What we wrote ourselves: a view is not believed before it has seen it.
+//! Our own writes, which the watches must deliver before their cache is trusted.
 
 use serde_json::Value;
 
-use super::shelf::version;
+use super::object_cache::version;
 use super::topic::is_labelled;
 use crate::names::ObjectKey;
 
-/// Something that we wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::target::kubernetes) struct Written {
+pub(in crate::target::kubernetes) struct OwnWrite {
     pub(super) key: ObjectKey,
-    pub(super) effect: Effect,
+    pub(super) effect: AwaitedEffect,
 }
 
-/// What has to be seen of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Effect {
+pub(super) enum AwaitedEffect {
     /// This version of the object, or a later one.
     At(u64),
-    /// That the object with this uid is gone, or going.
+    /// That the object with this UID is gone or being deleted.
     Gone(String),
 }
 
-impl Written {
-    /// An object that was made or changed, by the server's answer; none where no view would show it.
-    pub(in crate::target::kubernetes) fn of(key: &ObjectKey, answer: &Value) -> Option<Written> {
+impl OwnWrite {
+    /// A created or changed object, from the response. None for objects without our label, which no watch
+    /// delivers.
+    pub(in crate::target::kubernetes) fn of(key: &ObjectKey, answer: &Value) -> Option<OwnWrite> {
         let version = version(answer).filter(|_| is_labelled(answer))?;
-        Some(Written { key: key.clone(), effect: Effect::At(version) })
+        Some(OwnWrite { key: key.clone(), effect: AwaitedEffect::At(version) })
     }
 
-    /// An object whose deletion was asked for.
-    pub(in crate::target::kubernetes) fn deleted(key: &ObjectKey, uid: &str) -> Written {
-        Written { key: key.clone(), effect: Effect::Gone(uid.to_owned()) }
+    pub(in crate::target::kubernetes) fn deleted(key: &ObjectKey, uid: &str) -> OwnWrite {
+        OwnWrite { key: key.clone(), effect: AwaitedEffect::Gone(uid.to_owned()) }
     }
 }

@@ -1,4 +1,4 @@
-//! A server of which a test says what it has and what it refuses.
+//! A scripted API server.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -18,22 +18,18 @@ use tower::BoxError;
 
 type Answer = BoxBody<Bytes, Infallible>;
 
-/// What the server has.
 pub struct World {
-    /// The uid of `kube-system`.
     pub uid: String,
-    /// The objects, by the place of their collection.
+    /// The objects by the URL path of their collection.
     pub objects: BTreeMap<&'static str, Vec<Value>>,
-    /// The kinds of the API version `example.org/v1`, with their names in URLs.
+    /// The kinds of the API version `example.org/v1`, with their plural names.
     pub served: BTreeMap<&'static str, &'static str>,
     pub version: u64,
-    /// Watches may not go on from before this.
+    /// Watches can't resume from before this version.
     pub compacted: u64,
-    /// What is answered with an error instead: a part of the URL, and the status.
+    /// A part of a URL, and the status that such requests get.
     pub refused: Option<(&'static str, u16)>,
-    /// Nothing is answered.
     pub away: bool,
-    /// What was asked for.
     pub asked: Vec<String>,
     watches: Vec<(String, UnboundedSender<Value>)>,
 }
@@ -69,23 +65,20 @@ impl Server {
         Client::new(service, "default")
     }
 
-    /// Tells whoever watches a collection of an event.
     pub fn tell(&self, collection: &str, event: &Value) {
         let mut world = self.world();
         let (of, others): (Vec<_>, Vec<_>) =
             std::mem::take(&mut world.watches).into_iter().partition(|(place, _)| place == collection);
         assert!(!of.is_empty(), "nobody watches {collection}");
-        // Whoever went away is told nothing.
         world.watches =
             of.into_iter().filter(|(_, watch)| watch.send(event.clone()).is_ok()).chain(others).collect();
     }
 
-    /// Ends all watches as a server does that goes.
+    /// Ends all watches, as a server that shuts down.
     pub fn end_watches(&self) {
         self.world().watches.clear();
     }
 
-    /// How often something was asked for of which the URL has this.
     pub fn count(&self, part: &str) -> usize {
         self.world().asked.iter().filter(|asked| asked.contains(part)).count()
     }

@@ -1,0 +1,273 @@
+//! Specs with their references resolved, their defaults filled in and their rules checked.
+
+mod absence;
+mod buckets;
+mod capacity;
+mod certificates;
+mod credentials;
+mod domains;
+mod draft;
+mod hosts;
+mod identity;
+mod immutable;
+mod operators;
+mod recorded;
+mod references;
+mod related_organizations;
+mod renderable;
+mod resolve;
+mod secrets;
+mod status;
+#[cfg(test)]
+mod tests;
+pub mod versions;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::config::{Config, TieredStorageConfig};
+use crate::names::{Domain, FleetKey, Identifier, ResourceKey, SecretRef, SpecPath};
+use crate::problem::{Origin, Problem};
+use crate::spec::{self, Commit, Safeguards, SourceId};
+
+pub use identity::FolderOwners;
+pub use immutable::{CLUSTER_UID, immutable_fields, immutable_pointers};
+pub use recorded::{
+    Approval, Deletion, LastGood, MadeFrom, Recorded, RecordedFleet, RecordedObject, RecordedResource,
+    RecordedSpec, Records, SecretMark, TypedSpec,
+};
+pub use related_organizations::RelatedOrganizations;
+pub use resolve::resolve;
+pub use secrets::{OpenedSecret, Secrets};
+pub use status::{ResourceStatus, Status};
+
+/// Every resource that should exist, and why some of them are left unchanged.
+#[derive(Debug)]
+pub struct Catalog {
+    pub source: SourceId,
+    /// The digest of the tree's content.
+    pub revision: String,
+    /// The commit, if the tree comes from a git repository.
+    pub commit: Option<Commit>,
+    pub config: Config,
+    /// Every resource that should exist: from the specs, or from the record where the specs can't say. A
+    /// resource with a [`Hold`] is not created, changed or deleted, even if it is rendered; only drift from
+    /// what was last applied is repaired.
+    pub resources: BTreeMap<ResourceKey, Resource>,
+    /// Includes held fleets.
+    pub fleets: BTreeMap<FleetKey, ResolvedFleet>,
+    /// The clusters that can be rendered, with what they refer to. A held cluster is included as it was last
+    /// applied. It is missing here if nothing of it was applied or the record of that is lost; then its hold
+    /// alone keeps its objects. Each cluster's fleet is in `fleets`.
+    pub clusters: BTreeMap<ResourceKey, ResolvedCluster>,
+    /// Recorded resources that the specs no longer name, or name without telling their content. Only
+    /// [`Absence::Removed`] ones are deleted without approval. The others are also in `resources`, held, if
+    /// the record still has their spec; if not, this entry is all that keeps their objects.
+    pub absent: BTreeMap<ResourceKey, Absence>,
+    pub capacity: BTreeMap<Identifier, OrganizationCapacity>,
+    /// All problems, including those found while reading.
+    pub problems: Vec<Problem>,
+}
+
+#[derive(Debug)]
+pub struct Resource {
+    pub key: ResourceKey,
+    pub id: Uuid,
+    /// The position of its document, or of the last readable one.
+    pub origin: Origin,
+    /// The document's spec, or the last good one.
+    pub spec: spec::Spec,
+    /// Positions of the fields, for messages; empty for a spec from the record.
+    pub fields: spec::Fields,
+    /// Why it is left unchanged; none if its spec is to be applied.
+    pub hold: Option<Hold>,
+    /// The deletion safeguards of its document. They take effect at once, even while the resource is held.
+    pub safeguards: Safeguards,
+    /// The file of its current document; none if no document names it.
+    pub current_file: Option<SpecPath>,
+    /// The current traces of its secrets, by field.
+    pub secrets: BTreeMap<String, ResolvedSecret>,
+}
+
+impl Resource {
+    /// Returns the fleet itself or the fleet that it is on; none for kinds that live on no fleet.
+    pub fn fleet(&self) -> Option<FleetKey> {
+        let fleet = match &self.spec {
+            spec::Spec::Fleet(fleet) => &fleet.identifier,
+            spec::Spec::Cluster(cluster) => &cluster.infrastructure,
+            _ => return None,
+        };
+        Some(FleetKey { organization: self.key.organization.clone(), fleet: fleet.clone() })
+    }
+}
+
+/// Why a resource that should exist is left unchanged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "reason", rename_all = "kebab-case")]
+pub enum Hold {
+    /// Its document has problems; it stays as it was last applied.
+    Invalid {
+        /// How many problems the document has.
+        problems: u32,
+    },
+    /// No document names it, and that is likely a mistake: [`Catalog::absent`] says why.
+    Absent,
+    /// Its file, or a file that may contain it, can't be read.
+    Unreadable {
+        /// The file that can't be read.
+        origin: Origin,
+    },
+    /// It would exceed a limit. What is applied keeps its capacity; only new or growing resources wait.
+    OverCapacity {
+        /// The fleet or organization that has the limit.
+        limited_by: ResourceKey,
+        /// The name of the limit's field: `max_tenants`, `max_kafka_units`, `quotas.kafka_units`.
+        what: String,
+        /// How much is in use by what is already applied or came first.
+        used: u32,
+        /// How much this resource would add.
+        wanted: u32,
+        /// The limit.
+        limit: u32,
+    },
+    /// `suspend` is true on the resource or on its fleet.
+    Suspended {
+        /// The resource on which `suspend` is true.
+        by: ResourceKey,
+    },
+    /// A resource that it refers to doesn't exist yet or can't be used.
+    Dependency {
+        /// The resource that it waits for.
+        on: ResourceKey,
+    },
+}
+
+/// A recorded resource that the specs no longer name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Absence {
+    /// Its file was removed or no longer contains it, every file that could contain it is readable, and
+    /// nothing hints at a mistake, now or when it was first missing.
+    Removed,
+    /// It may be in a file that can't be read; or its document can't be typed and the record has no spec.
+    Unknown { unreadable: Origin },
+    /// Something hints at a mistake, or did when it was first missing: its file is empty, a new resource may
+    /// be what it became, or an error may be about it. Deleting it needs approval.
+    Suspicious {
+        /// As shown to users: `acme/clusters/orders.yaml was emptied`.
+        why: String,
+    },
+    /// Another resource appeared at its position in the same revision: a rename, which is refused.
+    Renamed { to: ResourceKey },
+}
+
+/// A reference to a secret, as rendering uses it. It never contains the value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResolvedSecret {
+    pub reference: SecretRef,
+    /// For a secret that can't be opened here and whose sealed form is unchanged, the recorded trace.
+    pub mark: SecretMark,
+    /// Why the secret can't be applied from here; none if it can.
+    pub unavailable: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+pub struct ResolvedFleet {
+    pub key: FleetKey,
+    pub spec: Arc<spec::Fleet>,
+    pub domain: Option<ResourceKey>,
+    pub clusters: Gauge,
+    pub kafka_units: Gauge,
+    /// Warnings about the fleet as a whole: over-committed, certificate expired or expiring.
+    pub conditions: Vec<Condition>,
+}
+
+/// A limit, with the use that is recorded and the use after the plan.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Gauge {
+    /// The use, as recorded.
+    pub before: u32,
+    /// The use once everything that doesn't wait is applied.
+    pub after: u32,
+    /// The limit; none if there is none.
+    pub limit: Option<u32>,
+}
+
+/// The limits and use of an organization.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OrganizationCapacity {
+    /// Its fleets.
+    pub fleets: Gauge,
+    /// Its clusters.
+    pub clusters: Gauge,
+    /// The Kafka units of its clusters.
+    pub kafka_units: Gauge,
+    /// Its base domains.
+    pub base_domains: Gauge,
+    /// Its identity providers.
+    pub identity_providers: Gauge,
+    /// Its cloud accounts.
+    pub cloud_accounts: Gauge,
+}
+
+/// A lasting fact about a resource, in the shape of a Kubernetes condition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Condition {
+    /// The type of the condition: `OverCommitted`, `CertificateExpired`.
+    pub kind: String,
+    /// Whether it makes the resource Degraded.
+    pub degraded: bool,
+    /// One sentence for users.
+    pub message: String,
+}
+
+#[derive(Debug, Clone)]
+pub struct ResolvedCluster {
+    pub key: ResourceKey,
+    pub id: Uuid,
+    pub origin: Origin,
+    pub spec: Arc<spec::Cluster>,
+    pub fleet: FleetKey,
+    /// For the settings that the cluster inherits.
+    pub fleet_spec: Arc<spec::Fleet>,
+    pub namespace: String,
+    /// None if the cluster is reachable only from inside.
+    pub domain: Option<ClusterDomain>,
+    pub identity_provider: Option<spec::IdentityProvider>,
+    pub tiered_storage: Option<TieredStorage>,
+    /// From the spec, or one for the `dev` profile.
+    pub kafka_units: u32,
+}
+
+#[derive(Debug, Clone)]
+pub struct ClusterDomain {
+    pub key: ResourceKey,
+    pub domain: Domain,
+    pub dns_provider: spec::DnsProvider,
+    /// The bootstrap address of clients: `<cluster>.<domain>`.
+    pub bootstrap_host: String,
+    /// The certificate chain in PEM.
+    pub tls_cert: String,
+    pub tls_key: ResolvedSecret,
+}
+
+impl ClusterDomain {
+    /// Returns the host name of a broker, with Strimzi's placeholder `{nodeId}` for its number:
+    /// `broker-{nodeId}--<cluster>.<domain>`. It is one label deep, so one wildcard certificate is enough.
+    pub fn broker_host_template(&self, cluster: &Identifier) -> String {
+        format!("broker-{{nodeId}}--{cluster}.{}", self.domain)
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct TieredStorage {
+    pub bucket: String,
+    pub region: String,
+    pub account: spec::CloudAccount,
+    pub account_key: ResourceKey,
+    pub plugin: TieredStorageConfig,
+    pub credentials: ResolvedSecret,
+}

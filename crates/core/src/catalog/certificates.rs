@@ -1,0 +1,192 @@
+//! Checks that certificates of base domains are well-formed, valid now and cover the hosts of their clusters.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use secrecy::ExposeSecret;
+
+use crate::catalog::draft::{CatalogDraft, CatalogFinding};
+use crate::catalog::{Condition, OpenedSecret, hosts};
+use crate::names::{Domain, Identifier, Kind, ResourceKey, SecretRef};
+use crate::problem::Problem;
+use crate::spec::certificate::Certificate;
+use crate::spec::material::Part;
+use crate::spec::{BaseDomain, Cluster, Document, Spec};
+
+/// How long before its expiry a certificate causes a warning.
+const WARNING: SignedDuration = SignedDuration::from_hours(30 * 24);
+
+const TLS_CERT: &str = "/tls_cert";
+
+/// Checks the certificate of every base domain's document. Validity and names are checked only if the
+/// certificate is new or changed: refusing one that is already applied wouldn't take it back.
+pub(super) fn check_domains(draft: &mut CatalogDraft) {
+    let served = clusters_by_domain(draft);
+    for document in draft.documents_of(Kind::BaseDomain) {
+        let Spec::BaseDomain(spec) = &document.spec else { continue };
+        let findings = match parse(draft, document, spec) {
+            Ok(certificate) if is_changed(draft, &document.key, spec) => {
+                let names = served.get(&document.key).map(Vec::as_slice).unwrap_or_default();
+                let untimely = untimely(&certificate, draft.now);
+                untimely.into_iter().chain(uncovered_domain(&certificate, &document.key, names)).collect()
+            }
+            Ok(_) => Vec::new(),
+            Err(findings) => findings,
+        };
+        draft.refuse(document, findings);
+    }
+}
+
+fn parse(
+    draft: &CatalogDraft,
+    document: &Document,
+    spec: &BaseDomain,
+) -> Result<Certificate, Vec<CatalogFinding>> {
+    let reference = SecretRef { resource: document.key.clone(), field: "tls_key".to_owned() };
+    let key = match draft.secrets.opened.get(&reference) {
+        // An empty key is reported by the check of secrets.
+        Some(OpenedSecret::Value { value, .. }) if !value.expose_secret().trim().is_empty() => {
+            Some(value.expose_secret())
+        }
+        _ => None,
+    };
+    Certificate::parse(&spec.tls_cert, key).map_err(|faults| {
+        let place = |part| match part {
+            Part::Key => "/tls_key",
+            Part::Certificate | Part::Kubeconfig => TLS_CERT,
+        };
+        faults.into_iter().map(|fault| CatalogFinding::new(place(fault.part), "", fault.problem())).collect()
+    })
+}
+
+/// Returns whether the certificate differs from the applied one. If that is lost, it counts as unchanged.
+fn is_changed(draft: &CatalogDraft, key: &ResourceKey, spec: &BaseDomain) -> bool {
+    match (draft.record(key), draft.last_good(key)) {
+        (None, _) => true,
+        (Some(_), Some(Spec::BaseDomain(applied))) => applied.tls_cert != spec.tls_cert,
+        (Some(_), _) => false,
+    }
+}
+
+fn untimely(certificate: &Certificate, now: Timestamp) -> Option<CatalogFinding> {
+    let (code, message) = if certificate.not_after <= now {
+        ("certificate-expired", format!("the certificate expired on {}", day(certificate.not_after)))
+    } else if certificate.not_before > now {
+        (
+            "certificate-not-yet-valid",
+            format!("the certificate is not valid before {}", day(certificate.not_before)),
+        )
+    } else {
+        return None;
+    };
+    let problem = Problem::error(code, message).hint("put one here that is valid now");
+    Some(CatalogFinding::new(TLS_CERT, "not valid now", problem))
+}
+
+fn day(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%d").to_string()
+}
+
+/// Returns the externally reachable clusters of each base domain, as far as documents and the record tell.
+fn clusters_by_domain(draft: &CatalogDraft) -> BTreeMap<ResourceKey, Vec<Identifier>> {
+    let spec_of = |key: &ResourceKey| {
+        let document = draft.claims.get(key).and_then(|claim| claim.document).map(|document| &document.spec);
+        document.or_else(|| draft.last_good(key))
+    };
+    let domain_of = |key: &ResourceKey| {
+        let Some(Spec::Cluster(cluster)) = spec_of(key) else { return None };
+        let fleet = ResourceKey::new(Kind::Fleet, &key.organization, cluster.infrastructure.as_str());
+        let Some(Spec::Fleet(fleet)) = spec_of(&fleet) else { return None };
+        let domain =
+            fleet.domain.as_ref().filter(|_| cluster.advanced_config.cluster_access.is_external())?;
+        Some((draft.find_domain(&key.organization, domain)?, cluster.identifier.clone()))
+    };
+    let kept = draft.absent.keys().filter(|key| draft.settled.contains_key(key));
+    let mut by_domain: BTreeMap<ResourceKey, Vec<Identifier>> = BTreeMap::new();
+    for (domain, cluster) in draft.claims.keys().chain(kept).filter_map(domain_of) {
+        by_domain.entry(domain).or_default().push(cluster);
+    }
+    by_domain
+}
+
+fn uncovered_host(certificate: &Certificate, cluster: &Identifier, domain: &Domain) -> Option<String> {
+    let hosts = [hosts::bootstrap(cluster, domain), hosts::broker(cluster, domain, 0)];
+    hosts.into_iter().find(|host| !certificate.covers(host))
+}
+
+fn uncovered_domain(
+    certificate: &Certificate,
+    key: &ResourceKey,
+    clusters: &[Identifier],
+) -> Option<CatalogFinding> {
+    let domain: Domain = key.name.parse().ok()?;
+    let host = clusters.iter().find_map(|cluster| uncovered_host(certificate, cluster, &domain))?;
+    Some(CatalogFinding::new(TLS_CERT, covered_names(certificate), uncovered(&host, &domain)))
+}
+
+fn uncovered(host: &str, domain: &Domain) -> Problem {
+    Problem::error("certificate-names", format!("the certificate of `{domain}` doesn't cover `{host}`"))
+        .hint(format!("use one for `*.{domain}`, which covers every cluster and broker of the domain"))
+}
+
+fn covered_names(certificate: &Certificate) -> String {
+    match certificate.names.split_first() {
+        None => "covers nothing".to_owned(),
+        Some((first, [])) => format!("covers `{first}`"),
+        Some((first, others)) => format!("covers `{first}` and {} more", others.len()),
+    }
+}
+
+pub(super) fn of_usable_domains(draft: &CatalogDraft) -> BTreeMap<ResourceKey, Certificate> {
+    let usable = draft.settled_of(Kind::BaseDomain).filter(|(_, settled)| settled.is_usable());
+    usable
+        .filter_map(|(key, settled)| match &settled.spec {
+            Spec::BaseDomain(domain) => Some((key.clone(), Certificate::parse(&domain.tls_cert, None).ok()?)),
+            _ => None,
+        })
+        .collect()
+}
+
+pub(super) fn check_clusters(draft: &mut CatalogDraft, certificates: &BTreeMap<ResourceKey, Certificate>) {
+    let finding = |draft: &CatalogDraft, cluster: &Cluster| {
+        let (key, domain) = hosts::domain_of(draft, cluster)?;
+        let certificate = certificates.get(&key)?;
+        let host = uncovered_host(certificate, &cluster.identifier, &domain)?;
+        Some(CatalogFinding::new(
+            "/identifier",
+            "an address without a certificate",
+            uncovered(&host, &domain),
+        ))
+    };
+    for document in draft.documents_of(Kind::Cluster) {
+        let Spec::Cluster(cluster) = &document.spec else { continue };
+        let finding = finding(draft, cluster);
+        draft.refuse(document, finding);
+    }
+}
+
+pub(super) fn warn(draft: &mut CatalogDraft, certificates: &BTreeMap<ResourceKey, Certificate>) {
+    for (key, certificate) in certificates {
+        let Some(condition) = condition(certificate, key, draft.now) else { continue };
+        let problem = Problem::warning("certificate-expiry", condition.message)
+            .hint("renew it and put the new one, with its key, into the document");
+        let document = draft.claims.get(key).and_then(|claim| claim.document);
+        draft.problems.push(match document {
+            Some(document) => {
+                problem.at(document.locate(TLS_CERT), format!("until {}", day(certificate.not_after)))
+            }
+            None => problem,
+        });
+    }
+}
+
+pub(super) fn condition(certificate: &Certificate, key: &ResourceKey, now: Timestamp) -> Option<Condition> {
+    let (domain, end) = (&key.name, certificate.not_after);
+    if end <= now {
+        let message = format!("the certificate of `{domain}` expired on {}", day(end));
+        return Some(Condition { kind: "CertificateExpired".to_owned(), degraded: true, message });
+    }
+    let is_near = now.duration_until(end) <= WARNING;
+    let message = format!("the certificate of `{domain}` expires on {}", day(end));
+    is_near.then(|| Condition { kind: "CertificateExpiring".to_owned(), degraded: false, message })
+}

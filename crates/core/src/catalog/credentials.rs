@@ -1,0 +1,132 @@
+//! Checks the secrets of documents: whether they may be used, are available and are well-formed.
+
+use std::collections::BTreeMap;
+
+use secrecy::ExposeSecret;
+
+use crate::catalog::draft::{CatalogDraft, CatalogFinding, EffectiveSpec, SpecOrigin};
+use crate::catalog::{OpenedSecret, RecordedResource, ResolvedSecret, SecretMark};
+use crate::names::{ResourceKey, SecretRef};
+use crate::problem::Problem;
+use crate::spec::kubeconfig::KubeAccess;
+use crate::spec::{Document, SecretValue, secret_pointer};
+
+const ONLY_RECORDED: &str = "only its trace is recorded";
+
+const UNKNOWN: SecretMark = SecretMark { fingerprint: None, sealed: None };
+
+pub(super) fn check(draft: &mut CatalogDraft) {
+    draft.problems.extend(draft.secrets.warnings.iter().cloned());
+    for document in draft.claimed_documents() {
+        for (field, value) in document.spec.secrets() {
+            check_secret(draft, document, field, value);
+        }
+    }
+}
+
+fn check_secret(draft: &mut CatalogDraft, document: &Document, field: &'static str, value: &SecretValue) {
+    let reference = SecretRef { resource: document.key.clone(), field: field.to_owned() };
+    let secrets = draft.secrets;
+    let (mark, unavailable) = match secrets.opened.get(&reference) {
+        Some(OpenedSecret::Value { value, mark }) => {
+            draft.refuse(document, faults_of_value(field, value.expose_secret()));
+            (mark.clone(), None)
+        }
+        Some(OpenedSecret::Unavailable { mark, reason }) => {
+            let mark = recall(draft.record(&document.key), field, mark);
+            if mark.fingerprint.is_none() {
+                draft.problems.push(not_at_hand(document, field, reason));
+            }
+            (mark, Some(reason.clone()))
+        }
+        Some(OpenedSecret::Refused(problem)) => {
+            let mut problem = problem.clone();
+            problem.location.get_or_insert_with(|| document.locate(secret_pointer(field)));
+            draft.problems.push(problem);
+            draft.fault(&document.key);
+            (UNKNOWN, Some("it was refused".to_owned()))
+        }
+        None => (UNKNOWN, Some("it was not opened".to_owned())),
+    };
+    if draft.documents.commit.is_some()
+        && !draft.config.secrets.allow_plain_in_git
+        && matches!(value, SecretValue::Plain(_))
+    {
+        draft.refuse(document, [plain_in_git(&reference)]);
+    }
+    let resolved = ResolvedSecret { reference, mark, unavailable };
+    draft.marks.entry(document.key.clone()).or_default().insert(field.to_owned(), resolved);
+}
+
+fn faults_of_value(field: &'static str, value: &str) -> Vec<CatalogFinding> {
+    let pointer = secret_pointer(field);
+    if value.trim().is_empty() {
+        let problem = Problem::error("empty-secret", format!("`{field}` is empty"))
+            .hint("put the value where the document says it is");
+        return vec![CatalogFinding::new(pointer, "nothing in it", problem)];
+    }
+    match field {
+        "kubeconfig" => {
+            let faults = KubeAccess::parse(value).err().unwrap_or_default();
+            faults.into_iter().map(|fault| CatalogFinding::new(pointer, "", fault.problem())).collect()
+        }
+        // A TLS key is checked with its certificate. Credentials have no format to check.
+        _ => Vec::new(),
+    }
+}
+
+/// Warns of a secret that can't be opened and, as far as its sealed form shows, is new or changed.
+fn not_at_hand(document: &Document, field: &'static str, reason: &str) -> Problem {
+    let message = format!("`{field}` can't be opened here, so it isn't checked: {reason}");
+    Problem::warning("secret-not-at-hand", message)
+        .at(document.locate(secret_pointer(field)), "")
+        .hint("nothing that needs it is applied from here; check again where it can be opened")
+}
+
+fn plain_in_git(reference: &SecretRef) -> CatalogFinding {
+    let field = &reference.field;
+    let problem = Problem::error("plain-secret", format!("`{field}` is a plain secret in a git repository")).hint(
+        "run `streamfleet secret seal TREE` on a checkout, which seals it in its place, and replace the secret itself if \
+         it was pushed; `secrets.allow_plain_in_git` in the settings accepts it as it is",
+    );
+    CatalogFinding::new(secret_pointer(field), "readable by everybody who reads the repository", problem)
+}
+
+/// Returns the trace of a secret that can't be opened here. If its sealed form is unchanged, its value is
+/// too, and the recorded trace is valid.
+fn recall(record: Option<&RecordedResource>, field: &str, mark: &SecretMark) -> SecretMark {
+    let recorded = record.and_then(|record| record.secrets.get(field));
+    match recorded {
+        Some(recorded) if mark.sealed.is_some() && recorded.sealed == mark.sealed => recorded.clone(),
+        _ => mark.clone(),
+    }
+}
+
+/// Returns the secrets of the settled spec. For a spec from the record these are the recorded ones; they are
+/// available only if a document still gives the same value.
+pub(super) fn for_settled(
+    draft: &CatalogDraft,
+    key: &ResourceKey,
+    settled: &EffectiveSpec,
+) -> BTreeMap<String, ResolvedSecret> {
+    let present = draft.marks.get(key);
+    if settled.basis != SpecOrigin::Record {
+        return present.cloned().unwrap_or_default();
+    }
+    let recorded = draft.record(key).map(|record| &record.secrets);
+    let resolve = |field: &str| {
+        let mark = recorded.and_then(|secrets| secrets.get(field)).cloned().unwrap_or(UNKNOWN);
+        let unavailable = match present.and_then(|present| present.get(field)) {
+            Some(now) if mark.fingerprint.is_some() && now.mark.fingerprint == mark.fingerprint => {
+                now.unavailable.clone()
+            }
+            _ => Some(ONLY_RECORDED.to_owned()),
+        };
+        ResolvedSecret {
+            reference: SecretRef { resource: key.clone(), field: field.to_owned() },
+            mark,
+            unavailable,
+        }
+    };
+    settled.spec.secrets().into_iter().map(|(field, _)| (field.to_owned(), resolve(field))).collect()
+}

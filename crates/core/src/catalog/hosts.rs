@@ -1,0 +1,108 @@
+//! Checks that the host names of clusters are valid and unique.
+
+use std::collections::BTreeMap;
+
+use crate::catalog::draft::{CatalogDraft, CatalogFinding};
+use crate::names::{Domain, Identifier, Kind, ResourceKey};
+use crate::problem::Problem;
+use crate::spec::{Cluster, Spec};
+
+/// The highest broker number. Node pools assign the numbers 0 to 999 to brokers.
+const LAST_BROKER: u32 = 999;
+
+pub(super) fn bootstrap(cluster: &Identifier, domain: &Domain) -> String {
+    format!("{cluster}.{domain}")
+}
+
+pub(super) fn broker(cluster: &Identifier, domain: &Domain, number: u32) -> String {
+    format!("broker-{number}--{cluster}.{domain}")
+}
+
+/// Returns the base domain of a cluster's addresses; none if the cluster is reachable only from inside, or if
+/// its fleet or the domain can't be used.
+pub(super) fn domain_of(draft: &CatalogDraft, cluster: &Cluster) -> Option<(ResourceKey, Domain)> {
+    if !cluster.advanced_config.cluster_access.is_external() {
+        return None;
+    }
+    let fleet_key = ResourceKey::new(Kind::Fleet, &cluster.organization, cluster.infrastructure.as_str());
+    let key = draft.find_domain(&cluster.organization, draft.fleet(&fleet_key)?.domain.as_ref()?)?;
+    draft.usable(&key)?;
+    let domain = key.name.parse().ok()?;
+    Some((key, domain))
+}
+
+/// Refuses clusters whose host names are invalid or already in use. Clusters that are reachable already keep
+/// their names; then the oldest comes first.
+pub(super) fn check(draft: &mut CatalogDraft) {
+    let mut clusters: Vec<_> = draft
+        .settled_of(Kind::Cluster)
+        .filter(|(_, settled)| settled.is_usable())
+        .filter_map(|(key, settled)| match &settled.spec {
+            Spec::Cluster(cluster) => {
+                let (_, domain) = domain_of(draft, cluster)?;
+                Some((
+                    !is_reached(draft, key),
+                    draft.seniority(key),
+                    key.clone(),
+                    cluster.identifier.clone(),
+                    domain,
+                ))
+            }
+            _ => None,
+        })
+        .collect();
+    clusters.sort();
+    let domains = domain_owners(draft);
+    let mut taken: BTreeMap<String, ResourceKey> = BTreeMap::new();
+    for (is_new, _, key, identifier, domain) in clusters {
+        let host = bootstrap(&identifier, &domain);
+        let is_foreign_domain =
+            domains.get(&host).is_some_and(|owners| owners.iter().any(|owner| *owner != key.organization));
+        let findings = [
+            too_long(&identifier, &domain),
+            (taken.contains_key(&host) || (is_new && is_foreign_domain)).then(|| host_taken(&host)),
+        ];
+        let findings: Vec<_> = findings.into_iter().flatten().collect();
+        if findings.is_empty() {
+            taken.insert(host, key);
+        } else if let Some(document) = draft.claims.get(&key).and_then(|claim| claim.document) {
+            draft.refuse(document, findings);
+        }
+    }
+}
+
+fn is_reached(draft: &CatalogDraft, key: &ResourceKey) -> bool {
+    matches!(draft.last_good(key), Some(Spec::Cluster(cluster)) if cluster.advanced_config.cluster_access.is_external())
+}
+
+fn domain_owners(draft: &CatalogDraft) -> BTreeMap<String, Vec<Identifier>> {
+    let mut owners: BTreeMap<String, Vec<Identifier>> = BTreeMap::new();
+    for (key, _) in draft.settled_of(Kind::BaseDomain).filter(|(_, settled)| settled.is_usable()) {
+        owners.entry(key.name.to_string()).or_default().push(key.organization.clone());
+    }
+    owners
+}
+
+fn host_taken(host: &str) -> CatalogFinding {
+    let problem = Problem::error("host-taken", format!("`{host}` is the address of something else already"))
+        .hint("give the cluster another identifier, or its fleet another domain");
+    CatalogFinding::new("/identifier", "gives that address", problem)
+}
+
+fn too_long(cluster: &Identifier, domain: &Domain) -> Option<CatalogFinding> {
+    let host = broker(cluster, domain, LAST_BROKER);
+    if host.parse::<Domain>().is_ok() {
+        return None;
+    }
+    let problem = Problem::error(
+        "host-too-long",
+        format!("the brokers of `{cluster}` would have host names that DNS can't hold"),
+    )
+    .hint(format!(
+        "`{host}` has {} characters and may have {}, with at most {} between dots; use a shorter identifier or domain",
+        host.len(),
+        Domain::MAX_LENGTH,
+        Domain::MAX_LABEL
+    ));
+    Some(CatalogFinding::new("/identifier", "too long with its domain", problem))
+}

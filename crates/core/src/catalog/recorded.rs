@@ -1,0 +1,353 @@
+//! The record of earlier rounds, as plain data. The state store has record types of its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::immutable::immutable_fields;
+use crate::names::{Digest, FleetKey, Identifier, Json, Kind, ObjectKey, ResourceKey, SpecPath};
+use crate::problem::Origin;
+use crate::spec::{SourceId, Spec};
+
+/// Everything that is recorded. The default is an installation that has never applied anything.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Recorded {
+    /// The id of the installation, from which the ids of resources are derived; nil before the first apply.
+    pub installation: Uuid,
+    pub source: Option<SourceId>,
+    /// The resources that were applied and not yet deleted.
+    pub resources: Records,
+    /// How often a resource with this key was deleted, so that a recreated one gets a new id.
+    pub generations: BTreeMap<ResourceKey, u32>,
+    /// Ids found on targets for resources that aren't recorded, as after the registry was lost.
+    pub remembered_ids: BTreeMap<ResourceKey, Uuid>,
+    /// The resources that an API call removed from the specs, so their absence is no mistake. In memory only.
+    pub removed: BTreeSet<ResourceKey>,
+    pub fleets: BTreeMap<FleetKey, RecordedFleet>,
+    pub approvals: Vec<Approval>,
+    /// Clusters deleted lately, for the limit on deletions per fleet and hour.
+    pub deletions: Vec<Deletion>,
+}
+
+/// The records of resources, by key. Clones share them until one is changed.
+#[derive(Clone, Default)]
+pub struct Records(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    records: BTreeMap<ResourceKey, RecordedResource>,
+    /// The cached digest, with the other input it was computed from.
+    digest: Mutex<Option<(Vec<u8>, Digest)>>,
+}
+
+impl Records {
+    /// Returns the digest of the records and `other`, computed on first use. `make` must depend on these
+    /// alone.
+    pub fn digest_with(&self, other: Vec<u8>, make: impl FnOnce(&[u8]) -> Digest) -> Digest {
+        // A poisoned lock is safe to use: only whole values are assigned.
+        let mut known = self.0.digest.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, digest)) = known.as_ref().filter(|(of, _)| *of == other) {
+            return digest.clone();
+        }
+        let digest = make(&other);
+        *known = Some((other, digest.clone()));
+        digest
+    }
+}
+
+impl Deref for Records {
+    type Target = BTreeMap<ResourceKey, RecordedResource>;
+    fn deref(&self) -> &Self::Target {
+        &self.0.records
+    }
+}
+
+impl DerefMut for Records {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        let shared = Arc::make_mut(&mut self.0);
+        *shared.digest.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
+        &mut shared.records
+    }
+}
+
+impl Clone for Shared {
+    fn clone(&self) -> Self {
+        Self { records: self.records.clone(), digest: Mutex::default() }
+    }
+}
+
+impl From<BTreeMap<ResourceKey, RecordedResource>> for Records {
+    fn from(records: BTreeMap<ResourceKey, RecordedResource>) -> Self {
+        Self(Arc::new(Shared { records, digest: Mutex::default() }))
+    }
+}
+
+impl<'a> IntoIterator for &'a Records {
+    type Item = (&'a ResourceKey, &'a RecordedResource);
+    type IntoIter = std::collections::btree_map::Iter<'a, ResourceKey, RecordedResource>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.records.iter()
+    }
+}
+
+impl PartialEq for Records {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0.records == other.0.records
+    }
+}
+
+impl fmt::Debug for Records {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.records.fmt(f)
+    }
+}
+
+/// A resource as it was last applied.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RecordedResource {
+    /// Its id, which never changes.
+    pub id: Uuid,
+    /// When it was first applied.
+    pub created_at: Timestamp,
+    /// When a change of its spec was last applied.
+    pub updated_at: Timestamp,
+    /// The `deletion_protection` that was last applied; true if unknown.
+    pub protected: bool,
+    /// Its immutable fields, by JSON pointer, as first applied.
+    pub immutable: BTreeMap<String, Value>,
+    /// The spec that was last applied; none if the cache was lost.
+    pub last_good: Option<LastGood>,
+    /// The file of its document, which outlives a lost cache; none in older records, which didn't store it.
+    #[serde(default)]
+    pub path: Option<SpecPath>,
+    /// Whether `suspend` was last true in its document. A suspended resource isn't deleted.
+    #[serde(default)]
+    pub suspended: bool,
+    /// Its secrets, by field, as last applied.
+    pub secrets: BTreeMap<String, SecretMark>,
+    /// The inputs of its objects when all of them were last up to date; none if it has no objects or that
+    /// isn't known.
+    #[serde(default)]
+    pub made_from: Option<MadeFrom>,
+    /// Its creation has begun, and not all of its objects are known to exist. It is recorded already, so that
+    /// its objects are deleted by the usual rules.
+    #[serde(default)]
+    pub creating: bool,
+    /// Its deletion has begun.
+    pub deleting: bool,
+    /// Why its absence looked like a mistake when it began, as the end of a sentence. Kept until a document
+    /// names it again or its deletion is approved: the cause may not be visible in the next round.
+    #[serde(default)]
+    pub suspicion: Option<String>,
+}
+
+/// The inputs of a resource's objects beside its own spec, to tell the cause of a change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MadeFrom {
+    /// The version of Streamfleet that rendered them.
+    pub software: String,
+    /// The digest of the installation's settings that affect manifests.
+    pub settings: Digest,
+    /// Everything that the resource refers to, directly or not, with the digest of its spec and secrets.
+    pub references: BTreeMap<ResourceKey, Digest>,
+}
+
+/// The spec that was last applied.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LastGood {
+    /// The spec, with traces in place of secrets.
+    pub spec: Json,
+    /// The position of its document.
+    pub origin: Origin,
+    /// The parsed spec, cached on first use.
+    #[serde(skip)]
+    #[schemars(skip)]
+    typed: Typed,
+}
+
+impl LastGood {
+    pub fn new(spec: Json, origin: Origin) -> Self {
+        Self { spec, origin, typed: Typed::default() }
+    }
+
+    /// Returns the parsed spec. All clones of a record share one parse.
+    pub fn typed(&self, kind: Kind) -> Arc<TypedSpec> {
+        let typed = self.typed.0.get_or_init(|| Arc::new(TypedSpec::read(kind, &self.spec)));
+        // `spec` is public and may have been replaced since the parse.
+        let is_of_this = typed.kind == kind && typed.text == self.spec;
+        if is_of_this { Arc::clone(typed) } else { Arc::new(TypedSpec::read(kind, &self.spec)) }
+    }
+}
+
+#[derive(Clone, Default)]
+struct Typed(Arc<OnceLock<Arc<TypedSpec>>>);
+
+/// It is derived from the other fields.
+impl PartialEq for Typed {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for Typed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("…")
+    }
+}
+
+pub struct TypedSpec {
+    kind: Kind,
+    text: Json,
+    /// None if this version can't read it.
+    pub spec: Option<Spec>,
+    written: OnceLock<RecordedSpec>,
+}
+
+impl TypedSpec {
+    fn read(kind: Kind, text: &Json) -> Self {
+        let (text, spec) = (text.clone(), Spec::from_record(kind, text).ok());
+        Self { kind, text, spec, written: OnceLock::new() }
+    }
+}
+
+/// A spec as this version records it.
+#[derive(Clone)]
+pub struct RecordedSpec {
+    /// With traces in place of secrets.
+    pub spec: Json,
+    pub immutable: Arc<BTreeMap<String, Value>>,
+}
+
+impl RecordedSpec {
+    /// Returns a resource's spec as it would be recorded; cached for specs that equal the last applied one.
+    pub fn of(key: &ResourceKey, spec: &Spec, recorded: Option<&RecordedResource>) -> Self {
+        let write = || {
+            let value = spec.redacted();
+            Self { spec: Json::from(&value), immutable: Arc::new(immutable_fields(key.kind, &value)) }
+        };
+        let applied = recorded.and_then(|record| record.last_good.as_ref()).map(|good| good.typed(key.kind));
+        match applied.filter(|applied| applied.spec.as_ref().is_some_and(|applied| applied.is_same(spec))) {
+            Some(applied) => {
+                let written = applied.written.get_or_init(|| {
+                    let written = write();
+                    // Share the recorded text if it is the same, as it usually is.
+                    let is_text = written.spec == applied.text;
+                    if is_text { Self { spec: applied.text.clone(), ..written } } else { written }
+                });
+                written.clone()
+            }
+            None => write(),
+        }
+    }
+}
+
+/// The trace of a secret: shows that it changed and doesn't reveal it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SecretMark {
+    /// The keyed fingerprint of the value; none if it could not be opened.
+    pub fingerprint: Option<String>,
+    /// The digest of the sealed form; none if the secret was not sealed.
+    pub sealed: Option<Digest>,
+}
+
+/// Streamfleet's objects on a fleet's target, as last observed.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RecordedFleet {
+    /// When the target was last observed; none if never.
+    pub observed_at: Option<Timestamp>,
+    /// The objects that Streamfleet created or began to create.
+    pub objects: BTreeMap<ObjectKey, RecordedObject>,
+}
+
+/// An object that Streamfleet created or began to create.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RecordedObject {
+    /// The resource that it belongs to.
+    pub owner: ResourceKey,
+    /// The target's UID of this object; none while its creation is only intended.
+    pub uid: Option<String>,
+    /// The digest of the applied manifest, with references in place of secrets.
+    pub applied: Digest,
+    /// The applied manifest; none if the cache was lost.
+    pub manifest: Option<Json>,
+}
+
+/// The approval of one fleet's guarded steps.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Approval {
+    /// The fleet.
+    pub fleet: FleetKey,
+    /// The plan id, as printed: the hash of the guarded steps.
+    pub id: String,
+    /// The approver.
+    pub by: String,
+    /// When it was approved.
+    pub at: Timestamp,
+}
+
+/// A cluster that was deleted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Deletion {
+    /// The fleet that it was on.
+    pub fleet: FleetKey,
+    /// The cluster.
+    pub cluster: ResourceKey,
+    /// When its deletion began.
+    pub at: Timestamp,
+}
+
+impl RecordedResource {
+    pub fn last_known_file(&self) -> Option<&SpecPath> {
+        self.path.as_ref().or(self.last_good.as_ref().map(|last_good| &last_good.origin.path))
+    }
+
+    /// Returns the fleet itself or the fleet that it is on, if any. Reads the immutable fields first, since
+    /// they outlive a lost cache.
+    pub fn fleet(&self, key: &ResourceKey) -> Option<FleetKey> {
+        if key.kind != Kind::Cluster {
+            return key.as_fleet();
+        }
+        let fleet = match self.immutable.get("/infrastructure").and_then(Value::as_str) {
+            Some(fleet) => fleet.parse(),
+            None => self.last_good.as_ref()?.spec.value().get("infrastructure")?.as_str()?.parse(),
+        };
+        Some(FleetKey { organization: key.organization.clone(), fleet: fleet.ok()? })
+    }
+}
+
+impl Recorded {
+    /// Returns the id of a resource: the recorded one, the one found on its target, or a new one.
+    ///
+    /// A new id is derived from the installation, the key and the number of earlier deletions of that key, so
+    /// that planning twice gives the same id without writing anything.
+    pub fn id_of(&self, key: &ResourceKey) -> Uuid {
+        if let Some(resource) = self.resources.get(key) {
+            return resource.id;
+        }
+        // A recreated resource gets a new id, even if its retained namespace still carries the old one.
+        if let (Some(id), None) = (self.remembered_ids.get(key), self.generations.get(key)) {
+            return *id;
+        }
+        let generation = self.generations.get(key).copied().unwrap_or(0);
+        let seed = format!("{}|{}|{generation}", self.installation, String::from(key.clone()));
+        let digest = <sha2::Sha256 as sha2::Digest>::digest(seed.as_bytes());
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&digest[..16]);
+        Uuid::new_v8(bytes)
+    }
+
+    pub fn is_new(&self) -> bool {
+        self.source.is_none() && self.resources.is_empty() && self.generations.is_empty()
+    }
+
+    pub fn organizations(&self) -> impl Iterator<Item = &Identifier> {
+        self.resources.keys().map(|key| &key.organization)
+    }
+}

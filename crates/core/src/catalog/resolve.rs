@@ -1,0 +1,96 @@
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use crate::catalog::draft::{CatalogDraft, EffectiveSpec, SpecOrigin};
+use crate::catalog::{
+    Catalog, Recorded, Resource, Secrets, absence, capacity, certificates, credentials, domains, hosts,
+    identity, immutable, operators, references, renderable,
+};
+use crate::config::Config;
+use crate::names::{Kind, ResourceKey};
+use crate::spec::Documents;
+
+/// Each kind refers only to kinds before it.
+const ORDER: [Kind; 6] = [
+    Kind::Organization,
+    Kind::CloudAccount,
+    Kind::IdentityProvider,
+    Kind::BaseDomain,
+    Kind::Fleet,
+    Kind::Cluster,
+];
+
+/// Resolves documents against the record: what should exist, what is left unchanged and why, and all
+/// problems. The same inputs give the same catalog.
+pub fn resolve(
+    documents: &Documents,
+    recorded: &Recorded,
+    secrets: &Secrets,
+    config: &Config,
+    now: Timestamp,
+) -> Catalog {
+    let mut draft = CatalogDraft::new(documents, recorded, secrets, config, now);
+    identity::claim(&mut draft);
+    absence::classify(&mut draft);
+    credentials::check(&mut draft);
+    immutable::check(&mut draft);
+    operators::check(&mut draft);
+    for kind in ORDER {
+        references::check(&mut draft, kind);
+        if kind == Kind::BaseDomain {
+            certificates::check_domains(&mut draft);
+            domains::check(&mut draft);
+        }
+        draft.settle(kind);
+        capacity::place_new(&mut draft, kind);
+    }
+    let certificates = certificates::of_usable_domains(&draft);
+    certificates::check_clusters(&mut draft, &certificates);
+    hosts::check(&mut draft);
+    absence::reconsider(&mut draft);
+    capacity::place_clusters(&mut draft);
+    certificates::warn(&mut draft, &certificates);
+    finish(draft, &certificates)
+}
+
+fn finish(mut draft: CatalogDraft, certificates: &renderable::Certificates) -> Catalog {
+    let usage = capacity::CapacityUsage::count(&draft);
+    let mut problems = std::mem::take(&mut draft.problems);
+    problems.sort();
+    problems.dedup();
+    let fleets = renderable::fleets(&draft, &usage, certificates);
+    Catalog {
+        source: draft.documents.source.clone(),
+        revision: draft.documents.revision.clone(),
+        commit: draft.documents.commit.clone(),
+        config: draft.config.clone(),
+        clusters: renderable::clusters(&draft, &fleets),
+        fleets,
+        capacity: usage.of_organizations(&draft),
+        resources: resources(&draft),
+        absent: draft.absent,
+        problems,
+    }
+}
+
+fn resources(draft: &CatalogDraft) -> BTreeMap<ResourceKey, Resource> {
+    let resource = |(key, settled): (&ResourceKey, &EffectiveSpec)| {
+        let claim = draft.claims.get(key);
+        let document = claim.and_then(|claim| claim.document);
+        let fields = document.filter(|_| settled.basis != SpecOrigin::Record);
+        let resource = Resource {
+            key: key.clone(),
+            id: draft.recorded.id_of(key),
+            origin: settled.origin.clone(),
+            spec: settled.spec.clone(),
+            fields: fields.map(|document| document.fields.clone()).unwrap_or_default(),
+            hold: settled.hold.clone(),
+            safeguards: claim.map(|claim| claim.safeguards).unwrap_or_default(),
+            current_file: claim.map(|claim| claim.origin.path.clone()),
+            secrets: credentials::for_settled(draft, key, settled),
+        };
+        (key.clone(), resource)
+    };
+    draft.settled.iter().map(resource).collect()
+}

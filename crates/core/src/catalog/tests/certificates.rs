@@ -1,0 +1,107 @@
+use super::*;
+
+fn external() -> World {
+    let mut world = World::new();
+    world.put("acme/orders.yaml", &cluster("acme", "orders", 1, "  cluster_access: External\n"));
+    world
+}
+
+#[test]
+fn a_new_or_changed_certificate_must_be_in_time_and_cover_its_hosts() {
+    let cases = [
+        (
+            "$*.k.acme.com@2026",
+            "error certificate-expired acme/base.yaml:4 [not valid now] the certificate expired on 2026-01-01
+             = put one here that is valid now",
+        ),
+        (
+            "$orders.k.acme.com",
+            "error certificate-names acme/base.yaml:4 [covers `orders.k.acme.com`] the certificate of `k.acme.com` \
+             doesn't cover `broker-0--orders.k.acme.com`
+             = use one for `*.k.acme.com`, which covers every cluster and broker of the domain",
+        ),
+        (
+            "$a.k.acme.com+b.k.acme.com",
+            "error certificate-names acme/base.yaml:4 [covers `a.k.acme.com` and 1 more] the certificate of `k.acme.com` \
+             doesn't cover `orders.k.acme.com`
+             = use one for `*.k.acme.com`, which covers every cluster and broker of the domain",
+        ),
+    ];
+    for (certificate, expected) in cases {
+        let mut world = external();
+        world.edit("acme/base.yaml", "$*.k.acme.com", certificate);
+        world.check(&format!(
+            "{expected}
+             held base domain acme/k.acme.com: invalid (1)
+             held fleet acme/eu: waits for base domain acme/k.acme.com
+             held cluster acme/orders: waits for fleet acme/eu"
+        ));
+        let mut world = external();
+        world.apply().edit("acme/base.yaml", "$*.k.acme.com", certificate);
+        world.check(&format!("{expected}\nheld base domain acme/k.acme.com: invalid (1)"));
+    }
+}
+
+#[test]
+fn a_certificate_of_the_future_is_refused() {
+    let mut world = external();
+    world.now = "2019-06-01T00:00:00Z".to_owned();
+    let text = describe(&world.resolve());
+    assert!(text.contains("the certificate is not valid before 2020-01-01"), "{text}");
+}
+
+#[test]
+fn an_applied_certificate_that_ends_degrades_its_fleets_and_is_warned_of_before() {
+    let mut world = external();
+    world.apply();
+    for (now, condition, words) in [
+        ("2026-11-01T00:00:00Z", None, ""),
+        ("2026-12-15T00:00:00Z", Some(("CertificateExpiring", false)), "expires on 2027-01-01"),
+        ("2027-01-02T00:00:00Z", Some(("CertificateExpired", true)), "expired on 2027-01-01"),
+    ] {
+        world.now = now.to_owned();
+        let catalog = world.resolve();
+        let fleet = catalog.fleets.values().next().unwrap();
+        let found = fleet.conditions.first().map(|condition| (condition.kind.as_str(), condition.degraded));
+        assert_eq!(found, condition, "{now}");
+        if condition.is_some() {
+            let warned = describe(&catalog);
+            let expected = format!(
+                "warning certificate-expiry acme/base.yaml:4 [until 2027-01-01] the certificate of `k.acme.com` {words}\n\
+                 = renew it and put the new one, with its key, into the document"
+            );
+            assert!(warned.starts_with(&expected) && !warned.contains("error"), "{warned}");
+        }
+    }
+}
+
+#[test]
+fn a_new_cluster_must_be_covered_by_an_applied_certificate() {
+    let mut world = external();
+    world.edit("acme/base.yaml", "$*.k.acme.com", "$orders.k.acme.com+broker-0--orders.k.acme.com");
+    world.apply().check("");
+    world.put("acme/new.yaml", &cluster("acme", "new", 1, "  cluster_access: External\n"));
+    world.check(
+        "error certificate-names acme/new.yaml:4 [an address without a certificate] the certificate of `k.acme.com` \
+         doesn't cover `new.k.acme.com`
+         = use one for `*.k.acme.com`, which covers every cluster and broker of the domain
+         held cluster acme/new: invalid (1)",
+    );
+}
+
+#[test]
+fn what_is_wrong_with_a_certificate_or_its_key_is_told_where_it_stands() {
+    for (from, to, line) in
+        [("tls_cert: $*.k.acme.com", "tls_cert: x", 4), ("tls_key: $key", "tls_key: x", 5)]
+    {
+        let mut world = external();
+        world.edit("acme/base.yaml", from, to);
+        let catalog = world.resolve();
+        let lines: Vec<_> = catalog
+            .problems
+            .iter()
+            .map(|problem| problem.location.as_ref().unwrap().origin().to_string())
+            .collect();
+        assert_eq!(lines, [format!("acme/base.yaml:{line}")]);
+    }
+}

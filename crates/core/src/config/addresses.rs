@@ -1,0 +1,100 @@
+//! Ranges of IP addresses in settings.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A range of IP addresses: `127.0.0.0/8`, `fd00::/8`, or a single address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String", extend("examples" = ["127.0.0.0/8", "::1"]))]
+pub struct AddressRange {
+    start: IpAddr,
+    /// The number of significant leading bits.
+    prefix: u32,
+}
+
+impl AddressRange {
+    /// Whether the range contains an address. An IPv4-mapped IPv6 address is treated as IPv4.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let ((start, width), (address, other)) = (bits(self.start), bits(address.to_canonical()));
+        let ignored = width - self.prefix;
+        width == other && (ignored == 128 || start >> ignored == address >> ignored)
+    }
+}
+
+/// Returns an address as a number, and its width in bits.
+fn bits(address: IpAddr) -> (u128, u32) {
+    match address {
+        IpAddr::V4(address) => (u128::from(address.to_bits()), u32::BITS),
+        IpAddr::V6(address) => (address.to_bits(), u128::BITS),
+    }
+}
+
+impl TryFrom<String> for AddressRange {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let parse = || {
+            let (start, prefix) = text.split_once('/').map_or((text.as_str(), None), |(a, b)| (a, Some(b)));
+            let start: IpAddr = start.parse().ok()?;
+            let width = bits(start).1;
+            let prefix = prefix.map_or(Some(width), |prefix| prefix.parse().ok())?;
+            (prefix <= width).then_some(AddressRange { start, prefix })
+        };
+        parse().ok_or_else(|| {
+            format!("`{text}` is not a range of addresses; write one as `127.0.0.0/8` or `fd00::/8`")
+        })
+    }
+}
+
+impl From<AddressRange> for String {
+    fn from(range: AddressRange) -> Self {
+        range.to_string()
+    }
+}
+
+impl fmt::Display for AddressRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.start, self.prefix)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(text: &str) -> Result<AddressRange, String> {
+        text.to_owned().try_into()
+    }
+
+    #[test]
+    fn a_range_holds_the_addresses_that_share_its_leading_bits() {
+        for (of, address, within) in [
+            ("127.0.0.0/8", "127.255.0.9", true),
+            ("127.0.0.0/8", "128.0.0.1", false),
+            ("127.0.0.0/8", "::ffff:127.0.0.1", true),
+            ("127.0.0.1", "127.0.0.1", true),
+            ("127.0.0.1", "127.0.0.2", false),
+            ("0.0.0.0/0", "203.0.113.7", true),
+            ("0.0.0.0/0", "::1", false),
+            ("::/0", "fd00::1", true),
+            ("::1", "::1", true),
+            ("fd00::/8", "fe00::1", false),
+        ] {
+            assert_eq!(range(of).unwrap().contains(address.parse().unwrap()), within, "{of} {address}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_range_is_refused() {
+        for text in ["", "localhost", "127.0.0.0/33", "127.0.0.0/", "::/129", "127.0.0.0/-1"] {
+            let said =
+                format!("`{text}` is not a range of addresses; write one as `127.0.0.0/8` or `fd00::/8`");
+            assert_eq!(range(text), Err(said));
+        }
+        assert_eq!(range("::1").unwrap().to_string(), "::1/128");
+    }
+}

@@ -1,0 +1,146 @@
+use super::super::fleet::{
+    FleetMemories, FleetMemory, FleetObservation, GatewayWithoutAddress, judge, judge_all,
+};
+use super::*;
+use crate::catalog::Condition;
+
+#[test]
+fn a_fleet_is_as_well_as_its_operator() {
+    let operator = |wanted, ready| OperatorState::Found { name: "kafka/strimzi".into(), wanted, ready };
+    let effect = "clusters go on running, while changes and lost pods wait";
+    let steps = [
+        (OperatorState::Unknown, 0, "Pending: nothing is known of the Strimzi operator yet".to_owned()),
+        (
+            OperatorState::Missing,
+            0,
+            format!(
+                "Provisioning: the Strimzi operator isn't installed: {effect}; install it, or name a version to install in \
+                 `advanced_config.components.strimzi` of the fleet"
+            ),
+        ),
+        (operator(1, 1), 60, "Healthy: ".to_owned()),
+        (operator(1, 0), 0, "Healthy: ".to_owned()),
+        (
+            operator(1, 0),
+            10,
+            format!(
+                "Degraded: the Strimzi operator `kafka/strimzi` has no ready pod, 1 wanted: {effect}; see why its pods \
+                 don't start"
+            ),
+        ),
+        (
+            operator(0, 0),
+            1,
+            format!(
+                "Degraded: the Strimzi operator `kafka/strimzi` is scaled to 0: {effect}; scale it up again"
+            ),
+        ),
+        (operator(1, 1), 1, "Healthy: ".to_owned()),
+    ];
+    let mut now: Timestamp = "2026-11-21T11:00:00Z".parse().unwrap();
+    let mut memory = FleetMemory::default();
+    for (operator, wait, expected) in steps {
+        now = now.checked_add(SignedDuration::from_secs(wait)).unwrap();
+        let (status, next) = judge(&operator, &[], &memory, now);
+        memory = next;
+        assert_eq!(format!("{}: {}", status.status, status.reason.unwrap_or_default()), expected);
+    }
+}
+
+#[test]
+fn an_operator_that_never_comes_fails_its_fleet() {
+    let now: Timestamp = "2026-11-21T11:00:00Z".parse().unwrap();
+    let (_, memory) = judge(&OperatorState::Missing, &[], &FleetMemory::default(), now);
+    let late = now.checked_add(DEADLINE).unwrap();
+    assert_eq!(judge(&OperatorState::Missing, &[], &memory, late).0.status, Status::Failed);
+}
+
+#[test]
+fn clusters_in_trouble_are_counted_and_leave_the_fleet_as_it_is() {
+    let operator = OperatorState::Found { name: "kafka/strimzi".into(), wanted: 1, ready: 1 };
+    let clusters = [Status::Healthy, Status::Degraded, Status::Failed, Status::Updating];
+    let now: Timestamp = "2026-11-21T11:00:00Z".parse().unwrap();
+    let (status, _) = judge(&operator, &clusters, &FleetMemory::default(), now);
+    assert_eq!(status.status, Status::Healthy);
+    assert_eq!(status.conditions[0].message, "2 of 4 clusters are in trouble");
+}
+
+#[test]
+fn what_cannot_be_looked_at_is_as_it_was_a_moment_ago_and_then_unknown() {
+    let lab = Lab::healthy();
+    let key: crate::names::ResourceKey = "Cluster/acme/orders".to_owned().try_into().unwrap();
+    let wanted = BTreeMap::from([(key.clone(), lab.wanted.clone())]);
+    let operator = OperatorState::Found { name: "kafka/strimzi".into(), wanted: 1, ready: 1 };
+    let seen = FleetObservation {
+        operator,
+        clusters: [(key.clone(), lab.seen())].into(),
+        ..FleetObservation::default()
+    };
+    let (health, memory) = judge_all(&wanted, &seen, &FleetMemories::default(), lab.now);
+    assert_eq!(
+        (health.status.status, health.clusters[&key].status.status),
+        (Status::Healthy, Status::Healthy)
+    );
+
+    let hidden = |degraded| {
+        let hidden = Condition { kind: "NotSeen".into(), degraded, message: "no".into() };
+        FleetObservation { unobservable: vec![hidden], ..FleetObservation::default() }
+    };
+    let read = |seen: &FleetObservation, after: SignedDuration| {
+        let (health, next) = judge_all(&wanted, seen, &memory, lab.now + after);
+        assert_eq!(next.clusters, memory.clusters, "nothing new is remembered");
+        assert!(health.clusters[&key].outputs.cluster_id.is_some());
+        (health.status.status, health.clusters[&key].status.status)
+    };
+    assert_eq!(read(&hidden(false), SignedDuration::from_secs(1)), (Status::Healthy, Status::Healthy));
+    assert_eq!(read(&hidden(false), OBSERVATION_GAP), (Status::Healthy, Status::Unreachable));
+    assert_eq!(read(&hidden(true), OBSERVATION_GAP), (Status::Degraded, Status::Unreachable));
+
+    // After a change, the earlier status doesn't count.
+    let applied = vec![crate::names::Digest::of("another configuration")];
+    let changed =
+        BTreeMap::from([(key.clone(), crate::health::AppliedCluster { applied, ..lab.wanted.clone() })]);
+    let now = lab.now + SignedDuration::from_secs(1);
+    let (health, _) = judge_all(&changed, &hidden(false), &memory, now);
+    assert_eq!(health.clusters[&key].status.status, Status::Unreachable);
+    assert_eq!(health.clusters[&key].clear_certificates, Some(true), "its certificates are as they were");
+    let certificates = [("external".to_owned(), crate::names::Digest::of("another"))].into();
+    let renewed = crate::health::AppliedCluster { certificates, ..lab.wanted.clone() };
+    let (health, _) = judge_all(&[(key.clone(), renewed)].into(), &hidden(false), &memory, now);
+    assert_eq!(health.clusters[&key].clear_certificates, Some(false), "it may be from new ones");
+}
+
+#[test]
+fn a_gateway_that_gets_no_address_is_told_after_a_while() {
+    let operator = OperatorState::Found { name: "kafka/strimzi".into(), wanted: 1, ready: 1 };
+    let made: Timestamp = "2026-11-21T11:00:00Z".parse().unwrap();
+    let unserved = GatewayWithoutAddress {
+        gateway: "streamfleet-gateway/kafka".into(),
+        made: Some(made),
+        controller_message: Some("no address is left.".into()),
+    };
+    let waits = FleetObservation { operator, unserved: Some(unserved), ..FleetObservation::default() };
+    let served = FleetObservation { gateway: Some("192.0.2.1".into()), unserved: None, ..waits.clone() };
+    let mut memory = FleetMemories::default();
+    let mut judge = |seen: &FleetObservation, minute: i64| {
+        let now = made.checked_add(SignedDuration::from_mins(minute)).unwrap();
+        let (health, next) = judge_all(&BTreeMap::new(), seen, &memory, now);
+        memory = next;
+        (health.status, memory.due(now))
+    };
+    // The time is counted from the creation, even on the first observation.
+    let (status, due) = judge(&waits, 2);
+    assert_eq!((status.status, status.conditions), (Status::Healthy, vec![]));
+    assert_eq!(due, Some(made.checked_add(DEADLINE).unwrap()));
+    let (status, _) = judge(&waits, 8);
+    assert_eq!(status.status, Status::Degraded);
+    let told = "Gateway streamfleet-gateway/kafka has had no address since 2026-11-21 11:00 UTC, so no client outside of \
+                Kubernetes reaches a cluster through it; its controller says: no address is left; see that the controller of \
+                its GatewayClass runs and that something serves its load balancer";
+    assert_eq!(status.reason.as_deref(), Some(told));
+    assert_eq!(status.conditions[0].kind, "GatewayUnserved");
+    assert_eq!(judge(&served, 9).0.status, Status::Healthy);
+    // For a Gateway that had an address, it is counted from when the address was lost.
+    assert_eq!(judge(&waits, 20).0.status, Status::Healthy);
+    assert_eq!(judge(&waits, 28).0.status, Status::Degraded);
+}

@@ -1,0 +1,169 @@
+//! What Kafka clients need to connect to a cluster, as Kafka's client properties. Secrets are left out; the
+//! text says where each is kept.
+
+mod java;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::catalog::ResolvedCluster;
+use crate::health::Outputs;
+use crate::names::Domain;
+use crate::render::{self, ClientAccess, Endpoint, Login, ServerTrust};
+use crate::spec::{IdentityProvider, certificate};
+
+/// The client properties of one listener.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientProperties {
+    pub listener: &'static str,
+    /// For any JVM client from Kafka 4.0 on, ready to use.
+    pub properties: BTreeMap<&'static str, String>,
+    /// Properties that are secret or unknown here, each with a description of where to find its value.
+    pub to_add: BTreeMap<&'static str, String>,
+    /// Further advice, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// The properties for each listener, in the order in which they are rendered. Of `known`, only the
+/// certificate of the cluster's own authority is used. Addresses come from the spec: those that the operator
+/// reports belong to the load balancers, and no certificate covers them.
+pub fn client_properties(cluster: &ResolvedCluster, known: Option<&Outputs>) -> Vec<ClientProperties> {
+    let clients = render::clients(cluster);
+    let of = |endpoint: &Endpoint| {
+        let mut properties = ClientProperties {
+            listener: endpoint.listener,
+            properties: BTreeMap::from([("bootstrap.servers", endpoint.address.clone())]),
+            to_add: BTreeMap::new(),
+            notes: Vec::new(),
+        };
+        properties.trust(cluster, endpoint, &clients, known);
+        properties.log_in(cluster, endpoint, &clients);
+        properties
+    };
+    clients.endpoints.iter().map(of).collect()
+}
+
+/// The `client_properties` of a cluster's record.
+pub(super) fn field(cluster: &ResolvedCluster, known: Option<&Outputs>) -> Value {
+    let all = client_properties(cluster, known);
+    let by_listener = |value: fn(&ClientProperties) -> Value| -> Value {
+        all.iter().map(|it| (it.listener.to_owned(), value(it))).collect()
+    };
+    json!({
+        "listeners": by_listener(|it| json!(it.properties)),
+        "to_add": by_listener(|it| json!(it.to_add)),
+        "admin_secret": format!("{}/{}", cluster.namespace, render::clients(cluster).admin_secret),
+    })
+}
+
+impl ClientProperties {
+    /// The properties file for a JVM client (`--command-config`), with comments about what to add.
+    pub fn to_java(&self) -> String {
+        java::file(self)
+    }
+
+    fn trust(
+        &mut self,
+        cluster: &ResolvedCluster,
+        endpoint: &Endpoint,
+        clients: &ClientAccess,
+        known: Option<&Outputs>,
+    ) {
+        let certificates = match (endpoint.trust, &cluster.domain) {
+            (ServerTrust::BaseDomain, Some(domain)) => certificate::root(&domain.tls_cert),
+            _ => known.and_then(|known| known.certificates.get(endpoint.listener).cloned()),
+        };
+        match (certificates, &cluster.domain) {
+            (Some(certificates), _) => {
+                self.properties.insert("ssl.truststore.certificates", certificates);
+            }
+            (None, Some(domain)) if endpoint.trust == ServerTrust::BaseDomain => {
+                return self.notes.push(unknown_issuer(&domain.domain));
+            }
+            (None, _) => {
+                let file = format!("a file with {}", key_of(cluster, "ca.crt", &clients.ca_secret));
+                self.to_add.insert("ssl.truststore.location", file);
+            }
+        }
+        self.properties.insert("ssl.truststore.type", "PEM".to_owned());
+    }
+
+    fn log_in(&mut self, cluster: &ResolvedCluster, endpoint: &Endpoint, clients: &ClientAccess) {
+        let login = endpoint.login;
+        let (protocol, mechanism) = match login {
+            Login::Mtls => ("SSL", None),
+            Login::Scram => ("SASL_SSL", Some("SCRAM-SHA-512")),
+            Login::OAuth => ("SASL_SSL", Some("OAUTHBEARER")),
+        };
+        self.properties.insert("security.protocol", protocol.to_owned());
+        self.properties.extend(mechanism.map(|mechanism| ("sasl.mechanism", mechanism.to_owned())));
+        match (login, &cluster.identity_provider) {
+            (Login::Scram, _) => {
+                let key = key_of(cluster, "sasl.jaas.config", &clients.admin_secret);
+                self.to_add.insert("sasl.jaas.config", format!("{key}, or of another KafkaUser"));
+            }
+            (Login::Mtls, _) => {
+                self.properties.insert("ssl.keystore.type", "PEM".to_owned());
+                let namespace = &cluster.namespace;
+                let files = format!(
+                    "a file with the values of `user.key` and `user.crt` in the Secret of a KafkaUser with \
+                     `authentication: {{type: tls}}` in the namespace {namespace}"
+                );
+                self.to_add.insert("ssl.keystore.location", files);
+            }
+            (Login::OAuth, Some(provider)) => self.ask_for_tokens(provider),
+            (Login::OAuth, None) => {}
+        }
+    }
+
+    /// Uses Kafka's built-in OAuth support, which needs no further library.
+    fn ask_for_tokens(&mut self, provider: &IdentityProvider) {
+        const TOKEN_ENDPOINT: &str = "sasl.oauthbearer.token.endpoint.url";
+        const MODULE: &str = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule";
+        const HANDLER: &str = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler";
+        self.properties.insert("sasl.login.callback.handler.class", HANDLER.to_owned());
+        let of_client = "with the client's own id and secret at the identity provider";
+        let login = format!(r#"`{MODULE} required clientId="ID" clientSecret="SECRET";`, {of_client}"#);
+        self.to_add.insert("sasl.jaas.config", login);
+        let allowed = match &provider.token_endpoint {
+            Some(endpoint) => {
+                self.properties.insert(TOKEN_ENDPOINT, endpoint.clone());
+                // Free text from the spec could inject commands when pasted into a shell.
+                let is_plain = |b: u8| b.is_ascii_alphanumeric() || b":/._~%-".contains(&b);
+                if endpoint.bytes().all(is_plain) { endpoint } else { "URL" }
+            }
+            None => {
+                let missing =
+                    "where the identity provider gives tokens: its `token_endpoint` is not told here";
+                self.to_add.insert(TOKEN_ENDPOINT, missing.to_owned());
+                "URL"
+            }
+        };
+        self.notes.push(format!(
+            "Kafka's client asks no address for tokens that the JVM isn't told of: \
+             -Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={allowed}"
+        ));
+        if provider.ca_cert.is_some() {
+            self.notes.push(
+                "The identity provider's certificate is not signed by a public authority: name a file with its `ca_cert` in \
+                 sasl.jaas.config, too: ssl.truststore.type=\"PEM\" ssl.truststore.location=\"FILE\""
+                    .to_owned(),
+            );
+        }
+    }
+}
+
+fn key_of(cluster: &ResolvedCluster, key: &str, secret: &str) -> String {
+    format!("the value of `{key}` in the Secret {}/{secret}", cluster.namespace)
+}
+
+fn unknown_issuer(domain: &Domain) -> String {
+    format!(
+        "The certificate of {domain} doesn't come with the authority that signed it. A public one is trusted by the client's \
+         system; otherwise add it to the end of the base domain's `tls_cert`, and it stands here."
+    )
+}
+
+#[cfg(test)]
+mod tests;

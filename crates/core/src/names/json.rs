@@ -1,0 +1,134 @@
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+use super::Digest;
+
+/// A JSON value as its compact text, objects sorted by key.
+///
+/// A manifest takes a kibibyte as text and about ten as a tree of values, and a large plan contains a hundred
+/// thousand of them. Equal values have equal texts. Clones share the text.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Json(Arc<str>);
+
+impl Json {
+    pub fn value(&self) -> Value {
+        // The text was written from a value, so there is no error to pass on.
+        serde_json::from_str(&self.0).unwrap_or_default()
+    }
+
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_str(&self.0)
+    }
+
+    /// Takes a text that [`Json::as_str`] returned; `None` if it is not JSON.
+    pub fn from_text(text: String) -> Option<Self> {
+        serde_json::from_str::<IgnoredAny>(&text).ok().map(|_| Self(text.into()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Equal to the digest of [`Digest::of_json`].
+    pub fn digest(&self) -> Digest {
+        Digest::of(&*self.0)
+    }
+
+    /// Changes the value, as an edit by others would.
+    #[cfg(test)]
+    pub fn edit(&mut self, edit: impl FnOnce(&mut Value)) {
+        let mut value = self.value();
+        edit(&mut value);
+        *self = value.into();
+    }
+
+    /// Whether an object anywhere in the value may have this key. There are false positives, but no false
+    /// negatives.
+    pub fn may_have(&self, key: &str) -> bool {
+        self.0.contains(&format!("\"{key}\":"))
+    }
+}
+
+impl From<&Value> for Json {
+    fn from(value: &Value) -> Self {
+        // The same text as the value's `Display`, but without the overhead of a formatter. All keys are
+        // strings, so serialization can't fail.
+        Self(serde_json::to_string(value).unwrap_or_default().into())
+    }
+}
+
+impl From<Value> for Json {
+    fn from(value: Value) -> Self {
+        Self::from(&value)
+    }
+}
+
+impl fmt::Debug for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl PartialEq<Value> for Json {
+    fn eq(&self, other: &Value) -> bool {
+        self.value() == *other
+    }
+}
+
+/// Serializes as the value itself, not as a string.
+impl Serialize for Json {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.value().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Value::deserialize(deserializer).map(Self::from)
+    }
+}
+
+impl JsonSchema for Json {
+    fn schema_name() -> Cow<'static, str> {
+        Value::schema_name()
+    }
+    fn inline_schema() -> bool {
+        Value::inline_schema()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Value::json_schema(generator)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_value_comes_back_as_it_was_and_looks_like_one() {
+        let value = json!({"b": [1, null, 0.5], "a": {"$secret": "x\n"}});
+        let json = Json::from(&value);
+        assert_eq!(json.as_str(), r#"{"a":{"$secret":"x\n"},"b":[1,null,0.5]}"#);
+        assert_eq!(json, value);
+        assert_eq!(json.digest(), Digest::of_json(&value));
+        assert_eq!(Json::from_text(json.as_str().to_owned()), Some(json.clone()));
+        assert_eq!(Json::from_text("{".to_owned()), None);
+        assert_eq!(
+            serde_json::to_string_pretty(&json).unwrap(),
+            serde_json::to_string_pretty(&value).unwrap()
+        );
+        assert_eq!(
+            serde_json::from_str::<Json>(r#"{ "b": [1, null, 0.5], "a": {"$secret":"x\u000a"} }"#).unwrap(),
+            json
+        );
+        assert_eq!([json.may_have("$secret"), json.may_have("b"), json.may_have("x")], [true, true, false]);
+    }
+}

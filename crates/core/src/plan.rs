@@ -1,0 +1,189 @@
+//! Decides what is done and what waits. All decisions are made here; the executor carries them out.
+
+mod awaited;
+mod cause;
+mod change;
+mod contest;
+mod deletion;
+mod diff;
+mod display;
+mod disruption;
+mod dry_run;
+mod effects;
+pub mod field_effects;
+mod fields;
+mod fleet;
+pub mod foresee;
+mod guard;
+mod in_use;
+mod index;
+mod inputs;
+mod json;
+mod made_from;
+mod members;
+mod model;
+mod observed;
+mod on_target;
+mod only;
+mod order;
+mod organization;
+mod pause;
+pub mod preflight;
+mod record;
+mod refusal;
+mod remark;
+mod repair;
+mod same_cluster;
+mod site;
+mod size;
+mod summary;
+#[cfg(test)]
+mod tests;
+mod troubles;
+mod unreached;
+mod upgrade;
+mod verdict;
+mod waiting;
+mod withdrawn_secrets;
+mod world;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::catalog::{Catalog, Recorded};
+use crate::health::FleetHealth;
+use crate::names::{Digest, FleetKey, ResourceKey};
+use crate::render::{Desired, Manifest};
+
+pub use awaited::LONG;
+pub use contest::{Contest, take_out};
+pub use display::{Audience, display, markdown, plain, plain_lines, reason, wait_remedy};
+pub use dry_run::{DryRun, DryRunRequests, DryRuns};
+pub use fleet::{FleetPart, UnchangedFleet};
+pub use guard::{DELETIONS_WINDOW, is_approval_id};
+pub use index::Index;
+pub use json::{InvalidPlan, schema};
+pub use model::{
+    Announced, Cause, Change, FORMAT, FieldChange, FleetPlan, Guard, Inputs, OrganizationPlan, Plan, Policy,
+    Step, Summary, Verb, Verdict, Waiting,
+};
+pub use observed::{Observed, ObservedFleet, ObservedObject, Reach, ResourceMark};
+pub use pause::{Flapping, Pauses, Repeated, Retry};
+use preflight::PreflightFacts;
+pub use refusal::UNDO_BY_HAND;
+pub use remark::Remark;
+pub use site::FleetInputs;
+pub use size::{Size, SizeChange, Sizes};
+pub use unreached::{UNASKED, UNREACHED};
+pub use upgrade::NewerVersions;
+use world::PlanContext;
+
+/// Compares specs, records and observations, and decides everything that will be done.
+///
+/// Pure and total: the same arguments give the same plan, to the byte. Every mistake becomes a problem or a
+/// [`Waiting`] in the plan. Runs a [`Planner`] over one fleet after another.
+pub fn plan(
+    catalog: &Catalog,
+    desired: &Desired,
+    recorded: &Recorded,
+    observed: &Observed,
+    policy: &Policy,
+) -> Plan {
+    let planner = Planner::new(catalog, recorded, observed.protected(), policy);
+    let mut fleets = planner.fleets();
+    let known = desired.fleets.keys().chain(recorded.fleets.keys()).chain(observed.fleets.keys());
+    fleets.extend(known.cloned());
+    let part = |fleet: &FleetKey| {
+        planner.fleet(&FleetInputs {
+            fleet,
+            desired: desired.fleets.get(fleet),
+            recorded: recorded.fleets.get(fleet),
+            observed: observed.fleets.get(fleet),
+            dry_runs: None,
+        })
+    };
+    let parts = fleets.iter().map(part).collect();
+    planner.finish(parts)
+}
+
+/// Plans fleet by fleet, so that memory holds the manifests of one fleet and not of all.
+pub struct Planner<'a> {
+    world: PlanContext<'a>,
+}
+
+impl<'a> Planner<'a> {
+    /// Compares all resources with their records. `protected` holds what the targets remember as protected.
+    /// The records of a fleet's objects come with its `FleetInputs`.
+    pub fn new(
+        catalog: &'a Catalog,
+        recorded: &'a Recorded,
+        protected: BTreeSet<ResourceKey>,
+        policy: &'a Policy,
+    ) -> Self {
+        Self { world: PlanContext::new(catalog, recorded, protected, policy) }
+    }
+
+    /// Returns every fleet in a spec or a record. The caller adds those that only a target or its record has.
+    pub fn fleets(&self) -> BTreeSet<FleetKey> {
+        self.world.catalog.fleets.keys().chain(self.world.owners.keys()).cloned().collect()
+    }
+
+    pub fn fleet(&self, site: &FleetInputs) -> FleetPart {
+        fleet::plan_one_fleet(&self.world, site, None)
+    }
+
+    /// Plans one fleet with what preflight found: changes wait for what is missing, with a condition.
+    pub fn checked_fleet(&self, site: &FleetInputs, facts: Option<&PreflightFacts>) -> FleetPart {
+        fleet::plan_one_fleet(&self.world, site, facts)
+    }
+
+    /// Plans a fleet from a remembered comparison, which is valid while its inputs are unchanged. Returns
+    /// `None` if the fleet has to be compared again. `health` is the fleet's current health.
+    pub fn unchanged_fleet(
+        &self,
+        fleet: &FleetKey,
+        quiet: &UnchangedFleet,
+        health: Option<&FleetHealth>,
+    ) -> Option<FleetPart> {
+        fleet::plan_unchanged_fleet(&self.world, fleet, quiet, health)
+    }
+
+    pub fn finish(self, mut parts: Vec<FleetPart>) -> Plan {
+        parts.sort_by(|a, b| a.fleet.cmp(&b.fleet));
+        same_cluster::refuse(&mut parts);
+        let world = self.world;
+        disruption::serialize_renewals(&world, &mut parts);
+        repair::insert_repairs(&mut parts);
+        guard::keep_approvals(&mut parts);
+        let mut problems = world.catalog.problems.clone();
+        let (mut fleets, mut on_fleets, mut observed) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
+        for part in parts {
+            observed.insert(part.fleet, part.observed);
+            fleets.extend(part.plan);
+            problems.extend(part.problems);
+            on_fleets.extend(part.owners);
+        }
+        let mut organizations = organization::plan(&world, &on_fleets);
+        disruption::announce_renewals(&mut organizations, &mut fleets);
+        let remember = record::stale(&world, &organizations, &fleets);
+        repair::keep_records(&world, &remember, &mut fleets);
+        let summary = summary::of(&world, &organizations, &fleets, &problems);
+        let mut plan = Plan {
+            format: FORMAT,
+            id: String::new(),
+            created_at: world.policy.now,
+            inputs: inputs::of(&world, observed),
+            organizations,
+            fleets,
+            remember,
+            problems,
+            summary,
+        };
+        plan.id = inputs::id(&plan, world.recorded.is_new());
+        plan
+    }
+}
+
+/// Returns the digest that identifies a manifest: that of its body, with secrets as slots.
+pub fn manifest_digest(manifest: &Manifest) -> Digest {
+    manifest.body.digest()
+}

@@ -1,0 +1,273 @@
+//! The deletion of a recorded resource that no spec names any more.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::catalog::{Absence, Hold, RecordedResource};
+use crate::names::{Identifier, Json, Kind, ObjectKey, ResourceKey};
+use crate::plan::change::kept_resource;
+use crate::plan::diff::{Differences, ObjectDiff};
+use crate::plan::site::FleetInputs;
+use crate::plan::world::{PlanContext, recorded_spec};
+use crate::plan::{Change, Verb, Verdict, Waiting, cause, on_target, order, pause};
+use crate::spec::{OnDelete, Spec};
+
+pub(super) fn resource_deletion(
+    world: &PlanContext,
+    key: &ResourceKey,
+    absence: &Absence,
+    differences: Differences,
+    site: Option<&FleetInputs>,
+) -> Option<Change> {
+    if key.kind == Kind::Organization && key.name == Identifier::ROOT {
+        return None;
+    }
+    let record = world.recorded(key);
+    let origin = record.and_then(|record| record.last_good.as_ref()).map(|good| good.origin.clone());
+    let kept = Change { record: record.cloned(), ..kept_resource(key, origin) };
+    Some(match absence {
+        Absence::Unknown { unreadable } => {
+            Change { waiting: vec![Waiting::UnreadableFile { origin: unreadable.clone() }], ..kept }
+        }
+        Absence::Renamed { to } => Change {
+            waiting: vec![Waiting::Refused {
+                why: format!(
+                    "it became {to} in the same revision, and a rename would delete one and make the other"
+                ),
+            }],
+            ..kept
+        },
+        Absence::Removed => delete(world, kept, differences, None, site),
+        Absence::Suspicious { why } => delete(world, kept, differences, Some(why), site),
+    })
+}
+
+fn delete(
+    world: &PlanContext,
+    kept: Change,
+    differences: Differences,
+    suspicious: Option<&str>,
+    site: Option<&FleetInputs>,
+) -> Change {
+    let key = kept.resource.clone();
+    let data = DataRetention::of(&key, world.recorded(&key), &differences);
+    let occupied = foreign_by_namespace(&differences);
+    let (verdict, effects) = outcome(&key, &data, &differences, &occupied);
+    let on_fleet = matches!(key.kind, Kind::Fleet | Kind::Cluster);
+    let mut waiting = Vec::new();
+    if on_fleet && is_protected(world, &key, &differences, site) {
+        waiting.push(Waiting::Protected);
+    }
+    waiting.extend(pause::of_absence(world, &key));
+    waiting.extend(suspension(world, &key));
+    waiting.extend(children(world, &key));
+    waiting.extend(site.and_then(|site| on_target::leftovers(world, site, &key)));
+    if let Some(why) = suspicious.filter(|_| !on_fleet) {
+        // Approvals belong to a fleet. A resource without one can only be restored, or removed again later.
+        waiting.push(Waiting::Refused { why: format!("{why}, which is taken for a mistake; to delete it all the same, put it back, apply, then remove it") });
+    }
+    waiting.extend(replaced(site, &differences).map(|object| Waiting::ForeignObject { object }));
+    let mut steps: Vec<_> = differences.found.into_iter().map(|found| found.step).collect();
+    let is_occupied = |object: &ObjectKey| object.kind == "Namespace" && occupied.contains_key(&object.name);
+    steps.retain(|step| {
+        step.verb == Verb::Delete && !data.keeps(&step.object.kind) && !is_occupied(&step.object)
+    });
+    let stays = occupied.iter().map(|(namespace, claim)| {
+        format!("its namespace {namespace} stays: {claim} is in it and isn't ours")
+    });
+    let effects = effects.into_iter().chain(stays).collect();
+    order::sort(&mut steps);
+    Change {
+        verb: Verb::Delete,
+        guarded: key.kind == Kind::Cluster || suspicious.is_some(),
+        verdict,
+        effects,
+        waiting,
+        steps,
+        record: None,
+        ..kept
+    }
+}
+
+/// Returns the namespaces that contain foreign objects, each with one such object, preferably a disk.
+fn foreign_by_namespace(differences: &Differences) -> BTreeMap<String, ObjectKey> {
+    let mut others: Vec<&ObjectKey> = differences.foreign.iter().collect();
+    others.sort_by_key(|object| object.kind == "PersistentVolumeClaim");
+    others.into_iter().filter_map(|other| Some((other.namespace.clone()?, other.clone()))).collect()
+}
+
+/// Returns a foreign object in the place of one of ours. A person has to decide about the rest.
+fn replaced(site: Option<&FleetInputs>, differences: &Differences) -> Option<ObjectKey> {
+    let ours = &site?.recorded?.objects;
+    let is_it = |object: &&ObjectKey| ours.contains_key(*object) || object.kind.starts_with("Kafka");
+    differences.foreign.iter().find(is_it).cloned()
+}
+
+/// Whether a resource is protected. If its creation was stopped before it made anything, it is not.
+fn is_protected(
+    world: &PlanContext,
+    key: &ResourceKey,
+    differences: &Differences,
+    site: Option<&FleetInputs>,
+) -> bool {
+    let nothing_there = differences.foreign.is_empty() && differences.found.iter().all(|found| !found.there);
+    let protected = |record: &RecordedResource| record.protected || on_target::is_protected(world, site, key);
+    world.recorded(key).is_none_or(|record| protected(record) && !(record.creating && nothing_there))
+}
+
+/// Returns the hold of a resource that it or its fleet suspends. Without that spec, its record decides.
+fn suspension(world: &PlanContext, key: &ResourceKey) -> Option<Waiting> {
+    let fleet = world.recorded(key).and_then(|record| record.fleet(key));
+    let mut asked = [Some(key.clone()), fleet.map(|fleet| fleet.resource())].into_iter().flatten();
+    let by = asked.find(|by| is_suspended(world, by))?;
+    Some(Waiting::Held(Hold::Suspended { by }))
+}
+
+fn is_suspended(world: &PlanContext, key: &ResourceKey) -> bool {
+    match world.catalog.resources.get(key) {
+        Some(resource) if resource.hold.is_none() => false,
+        Some(resource) if resource.safeguards.suspended => true,
+        _ => world.recorded(key).is_some_and(|record| record.suspended),
+    }
+}
+
+/// The fate of a cluster's disks.
+struct DataRetention {
+    /// Whether all data may be deleted: `on_delete: Delete` was applied, and no node pool contradicts it.
+    deletes_everything: bool,
+    /// Whether any data is deleted, even if not all may be: a pool's disks may be deleted with the pool.
+    deletes_data: bool,
+}
+
+impl DataRetention {
+    fn of(key: &ResourceKey, record: Option<&RecordedResource>, differences: &Differences) -> Self {
+        let claims: Vec<bool> = differences.found.iter().filter_map(delete_claim).collect();
+        let applied = match record.and_then(|record| recorded_spec(record, key.kind)) {
+            Some(Spec::Cluster(cluster)) => {
+                Some(cluster.advanced_config.storage.on_delete == OnDelete::Delete)
+            }
+            // A fleet's operator and Gateway have no disks. If they did, the target would keep them.
+            _ if key.kind == Kind::Fleet => Some(true),
+            _ => None,
+        };
+        // Anybody may have edited a node pool, so it can't permit a deletion that it doesn't cause itself.
+        let deletes_everything = applied == Some(true) && claims.iter().all(|claim| *claim);
+        Self { deletes_everything, deletes_data: deletes_everything || claims.contains(&true) }
+    }
+
+    /// Definitions always stay: deleting them would delete every Kafka on the Kubernetes cluster.
+    fn keeps(&self, kind: &str) -> bool {
+        match kind {
+            "CustomResourceDefinition" => true,
+            "Namespace" | "PersistentVolumeClaim" => !self.deletes_everything,
+            _ => false,
+        }
+    }
+}
+
+/// Whether the disks of an existing node pool are deleted with it; `None` if there is no such pool.
+fn delete_claim(found: &ObjectDiff) -> Option<bool> {
+    if found.step.object.kind != "KafkaNodePool" || !found.there {
+        return None;
+    }
+    let before = found.step.before.as_ref().map(Json::value);
+    let storage = before.as_ref().and_then(|body| body.pointer("/spec/storage"));
+    let claims = |storage: &Value| storage.get("deleteClaim") == Some(&Value::Bool(true));
+    Some(storage.is_some_and(|storage| {
+        let volumes = storage.get("volumes").and_then(Value::as_array);
+        claims(storage) || volumes.is_some_and(|volumes| volumes.iter().any(claims))
+    }))
+}
+
+fn outcome(
+    key: &ResourceKey,
+    data: &DataRetention,
+    differences: &Differences,
+    occupied: &BTreeMap<String, ObjectKey>,
+) -> (Verdict, Vec<String>) {
+    let there = differences.found.iter().filter(|found| found.there).map(|found| &found.step.object);
+    let namespaces = there.clone().filter(|object| object.kind == "Namespace");
+    let (kept, going): (Vec<&str>, Vec<&str>) =
+        namespaces.map(|object| object.name.as_str()).partition(|_| data.keeps("Namespace"));
+    let going: Vec<&str> = going.into_iter().filter(|namespace| !occupied.contains_key(*namespace)).collect();
+    if key.kind != Kind::Cluster {
+        let verdict = if there.clone().next().is_some() { Verdict::InPlace } else { Verdict::NoOp };
+        let stays = kept.iter().map(|namespace| format!("its namespace stays: {namespace}"));
+        return (verdict, stays.collect());
+    }
+    let (verdict, effect) = match (data.deletes_data, kept.is_empty()) {
+        (true, true) if going.is_empty() => {
+            (Verdict::DataLoss, "the cluster goes, and all data on its disks with it".to_owned())
+        }
+        (true, true) => {
+            let effect = format!(
+                "the cluster goes, and with it all data on its disks and everything else in Namespace {}",
+                going.join(", ")
+            );
+            (Verdict::DataLoss, effect)
+        }
+        (true, false) => {
+            let effect = format!(
+                "the cluster goes, and data of node pools with it; its namespace stays: {}",
+                kept.join(", ")
+            );
+            (Verdict::DataLoss, effect)
+        }
+        (false, true) => (Verdict::ServiceLoss, "the cluster goes; its disks stay".to_owned()),
+        (false, false) => {
+            let effect = format!("the cluster goes; its namespace and disks stay: {}", kept.join(", "));
+            (Verdict::ServiceLoss, effect)
+        }
+    };
+    let in_bucket = differences.found.iter().filter_map(left_in_bucket);
+    (verdict, [effect].into_iter().chain(in_bucket).collect())
+}
+
+/// Describes the data that a Kafka with tiered storage moved to a bucket, which Streamfleet never deletes.
+fn left_in_bucket(found: &ObjectDiff) -> Option<String> {
+    let kafka = found.step.before.as_ref().filter(|_| found.step.object.kind == "Kafka")?.value();
+    let config = kafka.pointer("/spec/kafka/tieredStorage/remoteStorageManager/config")?;
+    let text = |option: &str| config.get(option).and_then(Value::as_str);
+    let (bucket, prefix) = (text("storage.s3.bucket.name")?, text("key.prefix").unwrap_or_default());
+    Some(format!(
+        "the older part of its log stays in bucket {bucket}, in what begins with {prefix}; delete it there where that is meant"
+    ))
+}
+
+fn children(world: &PlanContext, key: &ResourceKey) -> Option<Waiting> {
+    let recorded = world.recorded.resources.iter();
+    let mut left: Vec<ResourceKey> = match key.kind {
+        Kind::Cluster => return None,
+        Kind::Organization => recorded
+            .map(|(other, _)| other)
+            .chain(world.catalog.resources.keys())
+            .filter(|other| other.organization == key.organization && *other != key)
+            .cloned()
+            .collect(),
+        Kind::Fleet => {
+            let applied = recorded.filter(|(other, record)| {
+                other.kind == Kind::Cluster
+                    && record.fleet(other).is_some_and(|fleet| fleet.resource() == *key)
+            });
+            let applied = applied.map(|(other, _)| other.clone());
+            applied.chain(referring(world, key)).filter(|other| other.kind == Kind::Cluster).collect()
+        }
+        Kind::BaseDomain | Kind::IdentityProvider | Kind::CloudAccount => referring(world, key),
+    };
+    left.sort();
+    left.dedup();
+    let example = left.first()?.clone();
+    Some(Waiting::Children { count: u32::try_from(left.len()).unwrap_or(u32::MAX), example })
+}
+
+/// Returns the resources that refer to this one, by spec or by the record of something not yet deleted.
+fn referring(world: &PlanContext, key: &ResourceKey) -> Vec<ResourceKey> {
+    let absent = world.absent().map(|(other, _)| other);
+    let all = world.catalog.resources.keys().chain(absent);
+    let all = all.filter(|other| other.organization == key.organization && *other != key);
+    let refers = |other: &&ResourceKey| {
+        world.spec(other).is_some_and(|spec| cause::direct_references(world, other, &spec).contains(key))
+    };
+    all.filter(refers).cloned().collect()
+}

@@ -1,0 +1,209 @@
+//! The plan as a comment on a pull request, in Markdown that GitHub, GitLab and Gitea render alike.
+
+mod escape;
+
+use super::{
+    Audience, display, gauge, gauges, has_news, in_trouble, is_told, kind_and_status, size, summary_sentence,
+    ways_out, words,
+};
+use crate::plan::{Cause, Change, FleetPlan, OrganizationPlan, Plan, Summary, Verb, Waiting};
+use crate::problem::{Problem, Severity};
+use escape::{code, text};
+
+/// The longest comment, in bytes. GitHub takes 65,536 characters, the others more.
+const MAX: usize = 65_000;
+/// The part of it that problems may take, in bytes.
+const MAX_PROBLEMS: usize = 16_000;
+/// The part of it that changes may take, in bytes.
+const MAX_CHANGES: usize = 32_000;
+/// The width of the folded text, in columns.
+const WIDTH: usize = 100;
+
+/// Formats a plan with its problems as Markdown of at most 65,000 bytes. If it is too long, the details are
+/// cut first, and a note says so. `tree` is the spec tree as the user names it in commands.
+///
+/// Text from users is never interpreted as Markdown or HTML, and triggers no notifications.
+pub fn markdown(plan: &Plan, tree: &str) -> String {
+    let mut page = format!("### Streamfleet: {}\n\n", title(plan.summary));
+    page.push_str(&origin(plan));
+    let problems = plan.problems.iter().map(problem).collect();
+    page.push_str(&section("\n#### Problems\n\n", problems, "more problems", MAX_PROBLEMS));
+    let organizations = plan.organizations.iter().filter(|plan| !plan.changes.is_empty());
+    let mut changes: Vec<String> = organizations.flat_map(|plan| organization(plan, tree)).collect();
+    changes.extend(plan.fleets.iter().filter(|plan| has_news(plan)).flat_map(|plan| fleet(plan, tree)));
+    page.push_str(&section("", changes, "more lines of this list", MAX_CHANGES));
+    if plan.changes().next().is_some() {
+        page.push_str(&details(plan, tree, MAX.saturating_sub(page.len())));
+    }
+    page
+}
+
+/// Summarizes the plan. Errors come first, since they matter most in a proposal.
+fn title(summary: Summary) -> String {
+    let Summary { create, change, delete, waiting, errors, .. } = summary;
+    let told = summary_sentence(summary);
+    match errors {
+        _ if create + change + delete + waiting == 0 => told,
+        0 => told,
+        1 => format!("1 error. {told}"),
+        errors => format!("{errors} errors. {told}"),
+    }
+}
+
+fn origin(plan: &Plan) -> String {
+    let of = plan.inputs.commit.as_ref();
+    let of = of.map(|commit| {
+        let edited = if commit.is_edited { ", with uncommitted changes" } else { "" };
+        format!(" of commit {} by {}{edited}", code(&commit.id), text(&commit.author))
+    });
+    format!("Plan {}{}\n", code(&plan.id), of.unwrap_or_default())
+}
+
+fn section(title: &str, blocks: Vec<String>, what: &str, most: usize) -> String {
+    if blocks.is_empty() {
+        return String::new();
+    }
+    let mut section = title.to_owned();
+    let count = blocks.len();
+    for (index, block) in blocks.into_iter().enumerate() {
+        if section.len() + block.len() > most {
+            section.push_str(&format!("\n… and {} {what}, which were cut.\n", count - index));
+            break;
+        }
+        section.push_str(&block);
+    }
+    section
+}
+
+fn problem(problem: &Problem) -> String {
+    let severity = match problem.severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    };
+    let place = problem.location.as_ref().map(|at| match at.line {
+        0 => format!("{}: ", code(at.path.as_str())),
+        line => format!("{}: ", code(&format!("{}:{line}:{}", at.path, at.column))),
+    });
+    let mut block = format!("- **{severity}** {}{}\n", place.unwrap_or_default(), text(&problem.message));
+    let quoted = problem.location.as_ref().map(|at| at.text.trim()).filter(|line| !line.is_empty());
+    block.extend(quoted.map(|line| format!("  - {}\n", code(line))));
+    block.extend(problem.hint.as_ref().map(|hint| format!("  - help: {}\n", text(hint))));
+    block
+}
+
+fn organization(plan: &OrganizationPlan, tree: &str) -> Vec<String> {
+    let title = heading(&format!("organization {}", plan.organization), &gauges(&plan.capacity).join(", "));
+    [title].into_iter().chain(plan.changes.iter().map(|it| change(it, None, tree))).collect()
+}
+
+fn fleet(plan: &FleetPlan, tree: &str) -> Vec<String> {
+    let name = format!("fleet {}", plan.fleet);
+    let Some(infra_type) = plan.infra_type else {
+        let title = heading(&name, "there is no such fleet");
+        return [title].into_iter().chain(plan.changes.iter().map(|it| change(it, None, tree))).collect();
+    };
+    let gauges = [gauge("units", &plan.kafka_units), gauge("clusters", &plan.clusters)].join(", ");
+    let mut blocks = vec![heading(&name, &format!("{}; {gauges}", kind_and_status(plan, infra_type)))];
+    let mut item = |line: &str| blocks.push(format!("- {}\n", text(line)));
+    plan.status.iter().filter_map(|status| status.reason.as_ref()).for_each(|reason| item(reason));
+    for condition in plan.conditions.iter().filter(|condition| !is_told(plan, condition)) {
+        item(&format!("{}: {}", condition.kind, condition.message));
+    }
+    for (cluster, status) in in_trouble(plan) {
+        let reason = status.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        item(&format!("cluster {} is {}{reason}", cluster.name, status.status));
+    }
+    let sizes = plan.sizes.as_ref();
+    sizes.and_then(size::of_fleet).iter().for_each(|line| item(line));
+    for it in &plan.changes {
+        let size = sizes.and_then(|sizes| sizes.clusters.get(&it.resource));
+        let size = size.filter(|_| it.verb != Verb::Delete).and_then(size::of_cluster);
+        blocks.push(change(it, size, tree));
+    }
+    blocks
+}
+
+fn heading(name: &str, rest: &str) -> String {
+    format!("\n#### {}\n\n{}\n\n", text(name), text(rest))
+}
+
+fn change(change: &Change, size: Option<String>, tree: &str) -> String {
+    let place = words::place(change);
+    let place = if place.is_empty() { String::new() } else { format!(" ({})", code(&place)) };
+    let name = format!("{} {}", change.resource.kind.noun(), code(&change.resource.name));
+    let mut block = format!("- **{}** {name}{place}\n", what(change));
+    let mut item = |line: String| block.push_str(&format!("  - {line}\n"));
+    change.fields.iter().for_each(|field| item(code(&field.to_string())));
+    change.waiting.iter().for_each(|waiting| item(format!("**waits**: {}", text(&waiting.to_string()))));
+    ways_out(change, tree).iter().for_each(|way_out| item(text(way_out)));
+    // Approvals are for a plan of the applied specs, and a proposal isn't applied yet.
+    if change.waiting.iter().any(|waiting| matches!(waiting, Waiting::Approval { .. })) {
+        item("the approval works once this is merged".to_owned());
+    }
+    if change.cause != Cause::Spec {
+        item(text(&words::cause(&change.cause)));
+    }
+    change.effects.iter().for_each(|effect| item(text(effect)));
+    size.iter().for_each(|size| item(text(size)));
+    if !change.waiting.contains(&Waiting::Protected) {
+        change.remarks.iter().for_each(|remark| item(text(&super::remarks::remark_alone(change, remark))));
+    }
+    block
+}
+
+fn what(change: &Change) -> &'static str {
+    match (change.verb, change.waiting.is_empty()) {
+        (Verb::Create, true) => "create",
+        (Verb::Update, true) => "change",
+        (Verb::Delete, true) => "delete",
+        (Verb::Recreate, true) => "delete and make anew",
+        (Verb::Create, false) => "waiting to create",
+        (Verb::Update, false) => "waiting to change",
+        (Verb::Delete, false) => "waiting to delete",
+        (Verb::Recreate, false) => "waiting to delete and make anew",
+        (Verb::Keep, _) => "left as it is:",
+    }
+}
+
+fn details(plan: &Plan, tree: &str, room: usize) -> String {
+    let all = display(plan, Audience { color: false, width: WIDTH, tree });
+    let lines: Vec<String> = all.lines().map(with_mark_first).collect();
+    let fence = escape::fence(&all);
+    let folded = |kept: usize| {
+        let cut = match lines.len() - kept {
+            0 => String::new(),
+            more => {
+                let all = code(&format!("streamfleet plan {tree}"));
+                format!("\n{more} lines were cut here; {all} prints them.\n")
+            }
+        };
+        let lines: String = lines[..kept].iter().map(|line| format!("{line}\n")).collect();
+        let title = "<details>\n<summary>Everything, with the lines that differ</summary>";
+        format!("\n{title}\n\n{fence}diff\n{lines}{fence}\n\n</details>\n{cut}")
+    };
+    let whole = folded(lines.len());
+    if whole.len() <= room {
+        return whole;
+    }
+    let mut left = room.saturating_sub(folded(0).len());
+    let fits = |line: &&String| {
+        let rest = left.checked_sub(line.len() + 1);
+        left = rest.unwrap_or_default();
+        rest.is_some()
+    };
+    let kept = lines.iter().take_while(fits).count();
+    folded(kept)
+}
+
+/// Moves a diff mark that is indented by at most eight columns to the start of the line, for colouring.
+fn with_mark_first(line: &str) -> String {
+    const DEEPEST: usize = 8;
+    let rest = line.trim_start_matches(' ');
+    let indent = line.len() - rest.len();
+    match rest.as_bytes() {
+        [mark @ (b'+' | b'-' | b'!'), b' ', ..] if indent <= DEEPEST => {
+            format!("{}{} {}", char::from(*mark), " ".repeat(indent), &rest[2..])
+        }
+        _ => line.to_owned(),
+    }
+}

@@ -1,0 +1,86 @@
+use crate::plan::preflight::NodeCapacity;
+use crate::plan::{SizeChange, Sizes, effects};
+
+/// Formats a cluster's change of size. The node count of a new cluster is among its effects already.
+pub(super) fn of_cluster(change: &SizeChange) -> Option<String> {
+    let nodes = if change.before.brokers > 0 { format!("{}: ", nodes(change)) } else { "takes ".to_owned() };
+    Some(nodes + &taken(change)?)
+}
+
+/// Formats how the size of a fleet's clusters changes, and what its nodes have; `None` if it doesn't.
+pub(super) fn of_fleet(sizes: &Sizes) -> Option<String> {
+    if sizes.fleet.before == sizes.fleet.after {
+        return None;
+    }
+    let has = sizes.room.as_ref().map_or_else(String::new, |room| format!("; {}", left(room, ", ")));
+    let SizeChange { before, after } = &sizes.fleet;
+    let is_one = after.brokers.max(before.brokers) + after.controllers.max(before.controllers) == 1;
+    let verb = if is_one { "takes" } else { "take" };
+    Some(format!("{} {verb} {}{has}", nodes(&sizes.fleet), taken(&sizes.fleet)?))
+}
+
+pub(in crate::plan) fn left(room: &NodeCapacity, and: &str) -> String {
+    let &NodeCapacity { nodes, cpu_millis, memory_mib } = room;
+    if nodes == 0 {
+        return "no node takes pods".to_owned();
+    }
+    // Rounded down, so that the printed capacity really exists.
+    let whole = |amount: u64, unit: u64| tenths(amount.saturating_mul(10) / unit, 10);
+    let (cpus, memory) = (whole(cpu_millis, 1000), whole(memory_mib, 1024));
+    format!("its nodes have {cpus} CPUs{and}{memory} GiB of memory for them")
+}
+
+/// `3 → 6 brokers and 3 controllers`.
+fn nodes(SizeChange { before, after }: &SizeChange) -> String {
+    let kinds =
+        [(before.brokers, after.brokers, "broker"), (before.controllers, after.controllers, "controller")];
+    let kinds = kinds.into_iter().filter(|(before, after, _)| before + after > 0);
+    let words = kinds.map(|(before, after, noun)| match before == after || before == 0 {
+        true => effects::count(after, noun),
+        false => format!("{before} → {}", effects::count(after, noun)),
+    });
+    words.collect::<Vec<_>>().join(" and ")
+}
+
+/// `9 → 13.5 CPUs, 48 → 72 GiB of memory, 600 → 900 GiB of disk`; `None` if it is nothing.
+fn taken(SizeChange { before, after }: &SizeChange) -> Option<String> {
+    let amounts = [
+        (before.cpu_millis, after.cpu_millis, 1000, "CPUs"),
+        (before.memory_mib, after.memory_mib, 1024, "GiB of memory"),
+        (before.disk_gib, after.disk_gib, 1, "GiB of disk"),
+    ];
+    let amounts = amounts.into_iter().filter(|(before, after, ..)| before + after > 0);
+    let words =
+        amounts.map(|(before, after, unit, noun)| match (tenths(before, unit), tenths(after, unit)) {
+            (before, after) if before == after || before == "0" => format!("{after} {noun}"),
+            (before, after) => format!("{before} → {after} {noun}"),
+        });
+    let words: Vec<String> = words.collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
+/// Formats an amount in a larger unit, rounded up to a tenth.
+pub(in crate::plan) fn tenths(amount: u64, unit: u64) -> String {
+    let tenths = amount.saturating_mul(10).div_ceil(unit);
+    match tenths % 10 {
+        0 => format!("{}", tenths / 10),
+        rest => format!("{}.{rest}", tenths / 10),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Size;
+
+    #[test]
+    fn one_broker_takes_and_several_take() {
+        let of = |brokers| Size { brokers, cpu_millis: brokers * 600, ..Size::default() };
+        let line = |before, after| {
+            let fleet = SizeChange { before: of(before), after: of(after) };
+            of_fleet(&Sizes { fleet, clusters: Default::default(), room: None }).unwrap()
+        };
+        assert_eq!(line(0, 1), "1 broker takes 0.6 CPUs");
+        assert_eq!(line(1, 2), "1 → 2 brokers take 0.6 → 1.2 CPUs");
+    }
+}

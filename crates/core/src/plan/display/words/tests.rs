@@ -1,0 +1,222 @@
+use super::*;
+use crate::plan::change::kept_resource;
+use crate::problem::Origin;
+
+fn key(text: &str) -> ResourceKey {
+    text.to_owned().try_into().unwrap()
+}
+
+#[test]
+fn how_old_the_last_look_is_is_told() {
+    let now: Timestamp = "2026-11-21T12:00:00Z".parse().unwrap();
+    let then = "; what follows is planned against what was recorded then";
+    for (seen, expected) in [
+        (Some("2026-11-21T11:59:30Z"), "last seen less than a minute ago, at 2026-11-21T11:59:30Z"),
+        (Some("2026-11-21T10:01:00Z"), "last seen 119 min ago, at 2026-11-21T10:01:00Z"),
+        (Some("2026-11-21T08:59:00Z"), "last seen 3 h ago, at 2026-11-21T08:59:00Z"),
+        (Some("2026-11-19T11:00:00Z"), "last seen 2 days ago, at 2026-11-19T11:00:00Z"),
+        // The clock was set back.
+        (Some("2026-11-22T12:00:00Z"), "last seen less than a minute ago, at 2026-11-22T12:00:00Z"),
+        (None, "when it was last seen is not known"),
+    ] {
+        let seen = seen.map(|seen| seen.parse().unwrap());
+        assert_eq!(last_known(seen, now), format!("{expected}{then}"));
+    }
+}
+
+#[test]
+fn to_remove_what_others_depend_on_is_never_proposed() {
+    let (cluster, fleet) = (key("Cluster/acme/orders"), key("Fleet/acme/eu"));
+    let cases = [
+        (&fleet, "apiextensions.k8s.io/v1|CustomResourceDefinition||kafkas.kafka.strimzi.io"),
+        (&fleet, "v1|Namespace||strimzi-operator"),
+        (&cluster, "v1|Namespace||kafka-acme--orders"),
+    ];
+    let lines = cases.map(|(resource, object)| {
+        let object = ObjectKey::try_from(object.to_owned()).unwrap();
+        wait_remedy(&kept_resource(resource, None), &Waiting::ForeignObject { object }, "specs").unwrap()
+    });
+    assert!(lines.iter().all(|line| line.starts_with("leave it there") && !line.contains("move it away")));
+    insta::assert_snapshot!(lines.join("\n"), @"
+    leave it there: every Kafka of the Kubernetes cluster depends on it; an operator was installed by someone else, so set `strimzi: existing` in `advanced_config.components` of the fleet, or let whoever installed it upgrade it; where streamfleet made it, restore the target's inventory
+    leave it there: an operator was installed by someone else, so set `strimzi: existing` in `advanced_config.components` of the fleet; where streamfleet made it, restore the target's inventory
+    leave it there, since with it would go everything in it: give cluster acme/orders another name; where streamfleet made it, restore the target's inventory
+    ");
+}
+
+#[test]
+fn to_forget_a_fleet_is_proposed_only_where_its_target_may_be_gone() {
+    let fleet = Change { verb: Verb::Keep, ..kept_resource(&key("Fleet/acme/eu"), None) };
+    for (lost, expected) in [
+        (true, Some("if what it held is gone for good: streamfleet forget acme/eu specs".to_owned())),
+        (false, None),
+    ] {
+        let waiting = Waiting::Unreachable {
+            reason: "401".into(),
+            hint: String::new(),
+            refused: false,
+            lost,
+            concealed: false,
+        };
+        assert_eq!(wait_remedy(&fleet, &waiting, "specs"), expected);
+    }
+}
+
+#[test]
+fn every_wait_says_for_what_and_the_way_out() {
+    let cluster = || key("Cluster/acme/orders");
+    let fleet = || key("Fleet/acme/eu");
+    let origin = || Origin { path: "acme/x.yaml".parse().unwrap(), line: 3 };
+    let object = ObjectKey::try_from("v1|Secret|ns|tls".to_owned()).unwrap();
+    let unreachable = |reason: &str, hint: &str, refused| Waiting::Unreachable {
+        reason: reason.into(),
+        hint: hint.into(),
+        refused,
+        lost: false,
+        concealed: false,
+    };
+    let namespace = || ObjectKey::try_from("v1|Namespace||kafka-acme--orders".to_owned()).unwrap();
+    let gateway = || {
+        let key = "gateway.networking.k8s.io/v1|Gateway|streamfleet-gateway|kafka";
+        ObjectKey::try_from(key.to_owned()).unwrap()
+    };
+    let until = "2026-11-21T12:00:30Z".parse().unwrap();
+    let over = Hold::OverCapacity {
+        limited_by: fleet(),
+        what: "max_kafka_units".into(),
+        used: 39,
+        wanted: 2,
+        limit: 40,
+    };
+    let waits = [
+        Waiting::Held(Hold::Invalid { problems: 1 }),
+        Waiting::Held(Hold::Invalid { problems: 2 }),
+        Waiting::Held(Hold::Unreadable { origin: origin() }),
+        Waiting::Held(over),
+        Waiting::Held(Hold::Suspended { by: fleet() }),
+        Waiting::Held(Hold::Dependency { on: fleet() }),
+        Waiting::UnreadableFile { origin: origin() },
+        Waiting::Protected,
+        Waiting::Approval {
+            id: "03b369592dea".into(),
+            why: "a fleet may lose 1 cluster an hour without it".into(),
+        },
+        Waiting::OneDisruption { after: cluster() },
+        Waiting::Renewal { after: cluster(), domain: key("BaseDomain/acme/k.example.com") },
+        Waiting::Unsettled,
+        Waiting::Unseen { cluster: cluster(), reason: "the user may not list Pod objects".into() },
+        unreachable("connection refused", "", false),
+        unreachable("fleet acme/eu is on it", "give it another one", true),
+        Waiting::UnderWay { since: until },
+        Waiting::Repeated { times: 1, until },
+        Waiting::Repeated { times: 7, until },
+        Waiting::PlanOnly,
+        Waiting::SecretUnavailable {
+            secret: "`kubeconfig` of fleet acme/eu".into(),
+            reason: "no file".into(),
+        },
+        Waiting::ForeignObject { object },
+        Waiting::Children { count: 1, example: cluster() },
+        Waiting::Children { count: 3, example: cluster() },
+        Waiting::Leftovers { count: 1, example: namespace() },
+        Waiting::Leftovers { count: 3, example: namespace() },
+        Waiting::InUse { object: gateway(), count: 1, example: cluster() },
+        Waiting::InUse { object: gateway(), count: 3, example: cluster() },
+        Waiting::Preflight {
+            condition: "StorageClassMissing".into(),
+            why: "there is no StorageClass gp3".into(),
+        },
+        Waiting::MetadataUnknown { to: "4.3-IV0".into() },
+        Waiting::Absence { until },
+        Waiting::Flapping {
+            object: ObjectKey::try_from("v1|ResourceQuota|ns|quota".to_owned()).unwrap(),
+            by: Some("kubectl-edit".into()),
+            field: "/spec/hard/pods".into(),
+            until,
+        },
+        Waiting::Retry { failed: "cannot write it".into(), until },
+        Waiting::Refused { why: "disks only grow".into() },
+        Waiting::RefusedByTarget {
+            object: namespace(),
+            reason: "403 Forbidden: no".into(),
+            hint: "allow it".into(),
+        },
+        Waiting::Contested {
+            object: namespace(),
+            contest: Contest { manager: "autoscaler".into(), field: ".spec.x".into() },
+        },
+    ];
+    let change = kept_resource(&cluster(), None);
+    let lines = waits.iter().map(|wait| {
+        let way_out = wait_remedy(&change, wait, "specs").map(|way_out| format!("\n  {way_out}"));
+        waiting(wait) + &way_out.unwrap_or_default()
+    });
+    insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @r#"
+    its spec has a problem; it is left as it is
+    its spec has 2 problems; it is left as it is
+    acme/x.yaml:3 can't be read; it is left as it is
+    fleet acme/eu has max_kafka_units 40: 39 are in use and this adds 2
+      to go on: raise `max_kafka_units` of fleet acme/eu, or use less
+    suspend is true on fleet acme/eu
+      to go on: set `suspend: false` on fleet acme/eu
+    fleet acme/eu is not usable yet
+    it may be in acme/x.yaml:3, which can't be read
+      to go on: mend acme/x.yaml
+    deletion_protection is on
+      to delete it: put it back with `deletion_protection: false`, apply, then remove it again
+    approval, since a fleet may lose 1 cluster an hour without it
+      to approve: streamfleet approve 03b369592dea specs
+    one disruption at a time, cluster acme/orders comes first
+      to see how far that is: streamfleet why acme/orders specs
+    cluster acme/orders has the new certificate of base domain acme/k.example.com and isn't Healthy with it yet
+      to see what ails it: streamfleet why acme/orders specs; where it is the certificate, give base domain acme/k.example.com another one, otherwise mend the cluster
+    it begins only when the cluster is Healthy
+    nothing is disrupted while nobody sees how cluster acme/orders is: the user may not list Pod objects
+    the target can't be reached: connection refused
+    the target can't be used: fleet acme/eu is on it; give it another one
+    what was planned before is still being done there, since 2026-11-21T12:00:30Z
+    the same was done once and it is not as it should be; it is done again at 2026-11-21T12:00:30Z
+      to end it: see what undoes it in `streamfleet events`, or report it where nothing does
+    the same was done 7 times and it is not as it should be; it is done again at 2026-11-21T12:00:30Z
+      to end it: see what undoes it in `streamfleet events`, or report it where nothing does
+    the settings want nothing to be changed: `policy.mode` is `plan-only`
+    `kubeconfig` of fleet acme/eu can't be opened here: no file
+    Secret ns/tls is there and isn't ours
+      to go on: where streamfleet made Secret ns/tls, restore the target's inventory; otherwise move it away
+    cluster acme/orders has to go first
+    cluster acme/orders and 2 more have to go first
+    Namespace kafka-acme--orders is kept for its data
+      to delete it: remove Namespace kafka-acme--orders from the target by hand once its data is no longer needed
+    Namespace kafka-acme--orders and 2 more objects are kept for their data
+      to delete it: remove Namespace kafka-acme--orders from the target by hand once its data is no longer needed
+    Gateway streamfleet-gateway/kafka stays until cluster acme/orders is no longer reached through it
+    Gateway streamfleet-gateway/kafka stays until cluster acme/orders and 2 more are no longer reached through it
+    there is no StorageClass gp3 (StorageClassMissing)
+    which metadata its brokers have isn't known, since its Kafka object doesn't say so any more; it would get 4.3-IV0, which can't be undone
+      to go on: put `spec.kafka.metadataVersion` of the Kafka object back to what its brokers have, or let the operator write it into the object's status
+    no file names it any more, which counts from 2026-11-21T12:00:30Z on, should it last
+    kubectl-edit keeps changing /spec/hard/pods of ResourceQuota ns/quota back; it is left as it is until 2026-11-21T12:00:30Z
+      to end it: make whoever changes it stop, or change the spec to what it should be
+    cannot write it; it is tried again at 2026-11-21T12:00:30Z
+    refused, disks only grow
+    the target would refuse Namespace kafka-acme--orders: 403 Forbidden: no
+      to go on: allow it
+    autoscaler manages `.spec.x` of Namespace kafka-acme--orders, which is left as it is
+      to have it as the spec says: make autoscaler leave it alone
+    "#);
+}
+
+#[test]
+fn what_is_missing_for_a_moment_is_kept_by_its_file() {
+    let until: jiff::Timestamp = "2026-11-21T12:00:30Z".parse().unwrap();
+    let cluster: ResourceKey = "Cluster/acme/sandbox".to_owned().try_into().unwrap();
+    let mut change = kept_resource(&cluster, None);
+    change.verb = Verb::Delete;
+    change.waiting = vec![Waiting::Absence { until }];
+    let told = |change: &Change| wait_remedy(change, &Waiting::Absence { until }, "specs");
+    let expected = "to keep it: put its spec file back; otherwise it is deleted from 2026-11-21T12:00:30Z on";
+    assert_eq!(told(&change).as_deref(), Some(expected));
+    // The time is left out if the change also waits for something else.
+    change.waiting.push(Waiting::Protected);
+    assert_eq!(told(&change).as_deref(), Some("to keep it: put its spec file back"));
+}

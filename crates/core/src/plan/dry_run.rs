@@ -1,0 +1,141 @@
+//! A target's answers to dry runs of a plan's steps.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::names::{ObjectKey, ResourceKey};
+use crate::plan::contest::Contest;
+use crate::plan::diff::ObjectDiff;
+use crate::plan::fleet::FleetPart;
+use crate::plan::repair::Repair;
+use crate::plan::{Change, Remark, Step, Verb, Waiting};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DryRun {
+    Accepted {
+        /// Fields set by other tools that will be as the manifest says.
+        overwritten: Vec<Contest>,
+        /// Fields of other controllers that stay as they are.
+        left: Vec<Contest>,
+    },
+    /// The target would accept the object only as a new one, since the step changes an immutable field.
+    Immutable,
+    Refused {
+        reason: String,
+        hint: String,
+    },
+    /// The step can't be checked yet.
+    Unverified {
+        /// The reason, as the end of a sentence: `until Namespace a exists`.
+        why: String,
+    },
+}
+
+pub type DryRuns = BTreeMap<ObjectKey, DryRun>;
+
+/// The dry runs that a fleet's part of a plan needs.
+#[derive(Debug, Default)]
+pub struct DryRunRequests<'a> {
+    pub steps: Vec<&'a Step>,
+    /// Objects that can't be tried, with the reason.
+    pub foregone: DryRuns,
+    /// The API version and kind of those objects of `foregone` whose kind should already exist on the target.
+    pub kinds: BTreeSet<(&'a str, &'a str)>,
+}
+
+impl FleetPart {
+    /// Returns the dry runs to make before this part of the plan is shown. Changes that wait only for
+    /// approval or for their turn are included, since nothing may be planned again before they run.
+    pub fn dry_run_requests(&self) -> DryRunRequests<'_> {
+        let may_run = |waiting: &Waiting| {
+            matches!(
+                waiting,
+                Waiting::Approval { .. }
+                    | Waiting::OneDisruption { .. }
+                    | Waiting::Renewal { .. }
+                    | Waiting::Unsettled
+                    | Waiting::Unseen { .. }
+            )
+        };
+        let all = self.plan.iter().flat_map(|plan| &plan.changes);
+        let waits = |resource: &ResourceKey| all.clone().any(|it| it.resource == *resource && !it.is_ready());
+        let changes: Vec<&Change> = all.clone().filter(|change| change.waiting.iter().all(may_run)).collect();
+        let repairs: Vec<&Change> =
+            self.repairs.iter().map(Repair::whole).filter(|it| waits(&it.resource)).collect();
+        let written = || {
+            let steps = || changes.iter().flat_map(|change| &change.steps);
+            // One answer per object. A repair's manifest was accepted before, so the other change is tried.
+            let is_asked = move |step: &Step| steps().any(|asked| asked.object == step.object);
+            let repaired = repairs.iter().flat_map(|it| &it.steps).filter(move |step| !is_asked(step));
+            steps().chain(repaired).filter(|step| step.after.is_some())
+        };
+        let made = written().filter(|step| step.verb == Verb::Create && step.object.kind == "Namespace");
+        let made: BTreeMap<&str, &ObjectKey> =
+            made.map(|step| (step.object.name.as_str(), &step.object)).collect();
+        let definitions: Vec<_> = written().filter_map(defined).collect();
+        let mut questions = DryRunRequests::default();
+        for step in written() {
+            let object = &step.object;
+            let defines =
+                definitions.iter().find(|(group, kind, _)| *group == object.group() && *kind == object.kind);
+            let missing = match defines {
+                Some((_, _, definition)) => Some(*definition),
+                None => object.namespace.as_deref().and_then(|namespace| made.get(namespace).copied()),
+            };
+            let Some(missing) = missing else {
+                questions.steps.push(step);
+                continue;
+            };
+            if defines.is_none() {
+                questions.kinds.insert((&object.api_version, &object.kind));
+            }
+            let why = format!("until {missing} exists");
+            questions.foregone.insert(object.clone(), DryRun::Unverified { why });
+        }
+        questions
+    }
+}
+
+fn defined(step: &Step) -> Option<(String, String, &ObjectKey)> {
+    if step.object.kind != "CustomResourceDefinition" || step.verb != Verb::Create {
+        return None;
+    }
+    let body = step.after.as_ref()?.body.value();
+    let text = |pointer: &str| Some(body.pointer(pointer)?.as_str()?.to_owned());
+    Some((text("/spec/group")?, text("/spec/names/kind")?, &step.object))
+}
+
+#[derive(Debug, Default)]
+pub(super) struct DryRunEffects {
+    pub waiting: Vec<Waiting>,
+    pub remarks: Vec<Remark>,
+}
+
+/// Applies the answers to a resource's steps. Changes of immutable fields become [`Verb::Recreate`].
+pub(super) fn apply_dry_runs(runs: &DryRuns, found: &mut [ObjectDiff]) -> DryRunEffects {
+    let mut heard = DryRunEffects::default();
+    let mut unverified: BTreeMap<&str, u32> = BTreeMap::new();
+    for ObjectDiff { step, .. } in found {
+        let object = || step.object.clone();
+        match runs.get(&step.object) {
+            None => {}
+            Some(DryRun::Immutable) => step.verb = Verb::Recreate,
+            Some(DryRun::Refused { reason, hint }) => {
+                let (reason, hint) = (reason.clone(), hint.clone());
+                heard.waiting.push(Waiting::RefusedByTarget { object: object(), reason, hint });
+            }
+            Some(DryRun::Unverified { why }) => *unverified.entry(why).or_default() += 1,
+            Some(DryRun::Accepted { overwritten, left }) => {
+                let overwrites = overwritten.iter();
+                let overwrites =
+                    overwrites.map(|it| Remark::Overwrites { object: object(), contest: it.clone() });
+                let leaves = left.iter().map(|it| Remark::Leaves { object: object(), contest: it.clone() });
+                heard.remarks.extend(overwrites.chain(leaves));
+            }
+        }
+    }
+    let unverified = unverified.into_iter();
+    heard
+        .remarks
+        .extend(unverified.map(|(why, objects)| Remark::Unverified { objects, why: why.to_owned() }));
+    heard
+}

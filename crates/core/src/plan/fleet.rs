@@ -1,0 +1,395 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::catalog::{CLUSTER_UID, Condition, Gauge, ResolvedFleet, ResourceStatus, Status};
+use crate::config::Mode;
+use crate::health::FleetHealth;
+use crate::names::{Digest, FleetKey, Kind, ResourceKey};
+use crate::plan::diff::{Differences, TargetContents, differences};
+use crate::plan::preflight::{self, PreflightFacts};
+use crate::plan::repair::{self, Repair};
+use crate::plan::site::FleetInputs;
+use crate::plan::troubles::TroubleCauses;
+use crate::plan::upgrade::Upgrades;
+use crate::plan::world::{PlanContext, recorded_spec};
+use crate::plan::{
+    Change, FleetPlan, NewerVersions, Reach, Verb, Waiting, change, deletion, disruption, guard, in_use,
+    inputs, pause, refusal, size, waiting, withdrawn_secrets,
+};
+use crate::problem::Problem;
+use crate::spec::{InfraType, Spec};
+
+#[derive(Debug)]
+pub struct FleetPart {
+    pub(super) fleet: FleetKey,
+    /// `None` for a fleet that is gone.
+    pub(super) plan: Option<FleetPlan>,
+    pub(super) problems: Vec<Problem>,
+    /// The hash of what was observed on the target.
+    pub(super) observed: Digest,
+    /// The resources with changes on this fleet, or that could have some.
+    pub(super) owners: BTreeSet<ResourceKey>,
+    /// The Kubernetes cluster of the target; `None` if unknown or planned from a remembered comparison.
+    pub(super) cluster: Option<String>,
+    newer: NewerVersions,
+    /// The known causes of its clusters' trouble.
+    pub(super) troubles: TroubleCauses,
+    /// Resources with approved changes, including those that still wait for their turn.
+    pub(super) approved: BTreeSet<ResourceKey>,
+    /// Possible repairs of resources, used if their changes turn out to wait.
+    pub(super) repairs: Vec<Repair>,
+    pub(super) quiet: Option<UnchangedFleet>,
+}
+
+impl FleetPart {
+    /// Returns the comparison to remember; `None` if there was something to do or to report.
+    pub fn quiet(&self) -> Option<&UnchangedFleet> {
+        self.quiet.as_ref()
+    }
+
+    /// Returns newer Kafka versions for the fleet's clusters that its operator is known to support.
+    pub fn newer(&self) -> &NewerVersions {
+        &self.newer
+    }
+
+    /// Whether planning needs preflight facts: something is to change there, or was missing.
+    pub fn needs_facts(&self) -> bool {
+        let changes = self.plan.iter().flat_map(|plan| &plan.changes);
+        changes.flat_map(|change| &change.steps).any(|step| step.after.is_some())
+            || !self.repairs.is_empty()
+            || self.quiet.as_ref().is_some_and(UnchangedFleet::lacks_something)
+    }
+}
+
+/// The result of a comparison that found every object as it should be: all that the rest of planning needs.
+/// Valid as long as the desired, the recorded and the observed objects of the fleet stay the same.
+#[derive(Debug, Clone)]
+pub struct UnchangedFleet {
+    observed: Digest,
+    owners: BTreeSet<ResourceKey>,
+    /// The conditions of its Kubernetes cluster when it was planned.
+    lacks: Vec<Condition>,
+    newer: NewerVersions,
+    /// Whether one of its clusters waits for an operator that supports a newer version of Kafka.
+    awaits_operator: bool,
+}
+
+impl UnchangedFleet {
+    /// Whether something is missing on its Kubernetes cluster, so that the facts may be outdated.
+    pub fn lacks_something(&self) -> bool {
+        !self.lacks.is_empty() || self.awaits_operator
+    }
+}
+
+struct FleetComparison {
+    reach: Reach,
+    differences: BTreeMap<ResourceKey, Differences>,
+    status: Option<ResourceStatus>,
+    /// The status of its clusters that aren't Healthy.
+    unwell: BTreeMap<ResourceKey, ResourceStatus>,
+    troubles: TroubleCauses,
+}
+
+impl FleetComparison {
+    fn at(world: &PlanContext, site: &FleetInputs) -> Self {
+        let target = TargetContents::of(site, infra_type(world, site.fleet).unwrap_or(InfraType::Byok));
+        let wanted = site.desired.into_iter().flat_map(|manifests| manifests.values());
+        let wanted = wanted.filter(|manifest| world.absence(&manifest.owner).is_none());
+        let mut differences = differences(wanted, &target);
+        retain_permanent_objects(world, &mut differences);
+        let health = site.observed.and_then(|observed| observed.health.as_ref());
+        let (status, unwell, troubles) = split(health);
+        Self { reach: target.reach, differences, status, unwell, troubles }
+    }
+
+    fn quiet(health: Option<&FleetHealth>) -> Self {
+        let (status, unwell, troubles) = split(health);
+        Self { reach: Reach::Reached, differences: BTreeMap::new(), status, unwell, troubles }
+    }
+
+    fn differs(&self, resource: &ResourceKey) -> bool {
+        self.differences.get(resource).is_some_and(|differences| !differences.found.is_empty())
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.reach == Reach::Reached && self.differences.is_empty()
+    }
+}
+
+/// Drops the deletions of objects that stay as long as their resource: definitions, whose deletion would
+/// delete every Kafka on the Kubernetes cluster, and the namespaces of a fleet's operator and Gateway.
+fn retain_permanent_objects(world: &PlanContext, differences: &mut BTreeMap<ResourceKey, Differences>) {
+    for (owner, differences) in differences.iter_mut().filter(|(owner, _)| world.absence(owner).is_none()) {
+        let stays = |kind: &str| match kind {
+            "CustomResourceDefinition" => true,
+            "Namespace" => owner.kind == Kind::Fleet,
+            _ => false,
+        };
+        differences.found.retain(|it| it.step.verb != Verb::Delete || !stays(&it.step.object.kind));
+    }
+    differences.retain(|_, Differences { found, foreign, obstacles, contested }| {
+        !(found.is_empty() && foreign.is_empty() && obstacles.is_empty() && contested.is_empty())
+    });
+}
+
+pub(super) fn plan_one_fleet(
+    world: &PlanContext,
+    site: &FleetInputs,
+    facts: Option<&PreflightFacts>,
+) -> FleetPart {
+    let rendered = site;
+    let mut upgrades = Upgrades::of(world, rendered, facts);
+    let mut look = FleetComparison::at(world, &upgrades.site(rendered));
+    // Irreversible changes are made alone: no edit may be combined with them, even one that no object shows.
+    let is_edited = |owner: &ResourceKey| world.current.get(owner).is_some_and(|it| !it.fields.is_empty());
+    if upgrades.raise(rendered, |owner| look.differs(owner) || is_edited(owner)) {
+        look = FleetComparison::at(world, &upgrades.site(rendered));
+    }
+    let site = &upgrades.site(rendered);
+    let (here, observed) = (site.owners(world.catalog), inputs::target(site));
+    let owners = known(world, site.fleet, here.iter().copied());
+    let is_quiet =
+        look.is_quiet() && upgrades.are_over() && here == site.all_owners() && all_are_named(world, &owners);
+    let FleetOutcome { plan, problems, lacks, troubles, approved, repairs } =
+        plan(world, site.fleet, look, &owners, ObservationSource::Now(site, facts, &upgrades));
+    let here = here.into_iter().cloned().collect();
+    let Upgrades { newer, awaits_operator, .. } = &upgrades;
+    let quiet = is_quiet.then(|| UnchangedFleet {
+        observed: observed.clone(),
+        owners: here,
+        lacks,
+        newer: newer.clone(),
+        awaits_operator: *awaits_operator,
+    });
+    let newer = newer.clone();
+    let cluster = site.observed.and_then(|observed| observed.cluster.clone());
+    let fleet = site.fleet.clone();
+    FleetPart { fleet, plan, problems, observed, owners, cluster, newer, troubles, approved, repairs, quiet }
+}
+
+/// Plans one fleet from a remembered comparison; `None` if the spec of a resource with objects there is gone.
+pub(super) fn plan_unchanged_fleet(
+    world: &PlanContext,
+    fleet: &FleetKey,
+    quiet: &UnchangedFleet,
+    health: Option<&FleetHealth>,
+) -> Option<FleetPart> {
+    let owners = known(world, fleet, quiet.owners.iter());
+    if !all_are_named(world, &owners) {
+        return None;
+    }
+    let look = FleetComparison::quiet(health);
+    let FleetOutcome { plan, problems, troubles, approved, repairs, .. } =
+        plan(world, fleet, look, &owners, ObservationSource::Before(&quiet.lacks));
+    let (observed, newer) = (quiet.observed.clone(), quiet.newer.clone());
+    let quiet = Some(quiet.clone());
+    let fleet = fleet.clone();
+    let cluster = None;
+    Some(FleetPart {
+        fleet,
+        plan,
+        problems,
+        observed,
+        owners,
+        cluster,
+        newer,
+        troubles,
+        approved,
+        repairs,
+        quiet,
+    })
+}
+
+/// Returns all owners on the fleet, by specs and records or because an object of theirs exists.
+fn known<'a>(
+    world: &PlanContext,
+    fleet: &FleetKey,
+    here: impl Iterator<Item = &'a ResourceKey>,
+) -> BTreeSet<ResourceKey> {
+    world.owners.get(fleet).into_iter().flatten().copied().cloned().chain(here.cloned()).collect()
+}
+
+/// Whether specs name all of these. The deletion of others depends on more than the differences.
+fn all_are_named(world: &PlanContext, owners: &BTreeSet<ResourceKey>) -> bool {
+    let is_named =
+        |owner: &ResourceKey| world.catalog.resources.contains_key(owner) && world.absence(owner).is_none();
+    owners.iter().all(is_named)
+}
+
+/// The source of what is known about a fleet's target.
+#[derive(Clone, Copy)]
+enum ObservationSource<'a> {
+    /// It was observed now, with preflight facts if there are any.
+    Now(&'a FleetInputs<'a>, Option<&'a PreflightFacts>, &'a Upgrades),
+    /// It was observed before, with these conditions.
+    Before(&'a [Condition]),
+}
+
+struct FleetOutcome {
+    plan: Option<FleetPlan>,
+    problems: Vec<Problem>,
+    lacks: Vec<Condition>,
+    troubles: TroubleCauses,
+    approved: BTreeSet<ResourceKey>,
+    repairs: Vec<Repair>,
+}
+
+fn plan(
+    world: &PlanContext,
+    key: &FleetKey,
+    look: FleetComparison,
+    owning: &BTreeSet<ResourceKey>,
+    seen: ObservationSource,
+) -> FleetOutcome {
+    let (site, facts, upgrades) = match seen {
+        ObservationSource::Now(site, facts, upgrades) => (Some(site), facts, Some(upgrades)),
+        ObservationSource::Before(_) => (None, None, None),
+    };
+    let FleetComparison { reach, mut differences, status, unwell, troubles } = look;
+    let foreign = foreign(&differences);
+    let (mut changes, mut problems) = (Vec::new(), Vec::new());
+    let runs = site.and_then(|site| site.dry_runs);
+    for owner in owners(owning, &differences) {
+        let mut differences = differences.remove(&owner).unwrap_or_default();
+        if let Some(absence) = world.absence(&owner) {
+            changes.extend(deletion::resource_deletion(world, &owner, absence, differences, site));
+        } else if let Some(resource) = world.catalog.resources.get(&owner) {
+            let in_use = site.and_then(|site| in_use::keep(site, &owner, &mut differences));
+            let stage = upgrades.and_then(|upgrades| upgrades.stage(&owner));
+            let Some((mut change, mut refusals)) =
+                change::resource_change(world, resource, differences, runs, stage)
+            else {
+                changes.extend(in_use.map(|waiting| Change {
+                    waiting: vec![waiting],
+                    record: world.recorded(&owner).cloned(),
+                    ..change::kept_resource(&owner, Some(resource.origin.clone()))
+                }));
+                continue;
+            };
+            refusals.extend(site.map(|site| in_use::judge(world, site, &mut change)).unwrap_or_default());
+            change.effects.extend(in_use.map(|waiting| waiting.to_string()));
+            withdrawn_secrets::tell(world, key, &mut change);
+            problems.extend(refusals.iter().map(|refused| refusal::problem(world, &change, refused)));
+            changes.push(change);
+        }
+    }
+    if let Some(site) = site {
+        record_cluster_uid(site, &mut changes);
+    }
+    waiting::for_target(&reach, &mut changes);
+    let lacks = match seen {
+        ObservationSource::Now(site, Some(facts), _) => {
+            preflight::judge(world, site, facts, &reach, &mut changes)
+        }
+        ObservationSource::Now(_, None, _) => Vec::new(),
+        ObservationSource::Before(lacks) => lacks.to_vec(),
+    };
+    waiting::for_fleet(key, &mut changes);
+    pause::of_failure(world, key, &mut changes);
+    let flapping = pause::of_flapping(world, key, &mut changes);
+    mention_unreachable(world, key, &reach, &mut changes);
+    disruption::serialize_software_disruptions(&mut changes);
+    if world.policy.mode == Mode::Approve {
+        // In this mode every change asks, so the approval may include only what would run at once.
+        disruption::serialize_disruptions(&mut changes, &unwell, &troubles);
+    }
+    let guarded = guard::apply(world, key, &mut changes);
+    // Without an observation, or after a recent failure, it is unknown what would be done.
+    let is_known = reach == Reach::Reached && !pause::is_paused(world, key);
+    let void_approvals = if is_known { guarded.void } else { Vec::new() };
+    pause::of_repetition(world, &mut changes);
+    disruption::serialize_disruptions(&mut changes, &unwell, &troubles);
+    pause::of_mode(world, &mut changes);
+    let (repairs, undecided) = match seen {
+        ObservationSource::Now(site, facts, _) if is_known => repair::of_fleet(world, site, facts, &changes),
+        _ => Default::default(),
+    };
+    let resolved = world.catalog.fleets.get(key);
+    if resolved.is_none() && changes.is_empty() {
+        return FleetOutcome { plan: None, problems, lacks, troubles, approved: guarded.approved, repairs };
+    }
+    let gauge = |gauge: fn(&ResolvedFleet) -> Gauge| resolved.map(gauge).unwrap_or_default();
+    let mut conditions = resolved.map(|fleet| fleet.conditions.clone()).unwrap_or_default();
+    conditions.extend(lacks.iter().cloned().chain(flapping));
+    conditions.extend(undecided.into_iter().filter(|it| !conditions.contains(it)).collect::<Vec<_>>());
+    let plan = FleetPlan {
+        fleet: key.clone(),
+        infra_type: infra_type(world, key),
+        reach,
+        clusters: gauge(|fleet| fleet.clusters),
+        kafka_units: gauge(|fleet| fleet.kafka_units),
+        conditions,
+        status,
+        unwell,
+        sizes: site.and_then(|site| size::of(site, &changes, facts)),
+        changes,
+        guard: guarded.guard,
+        void_approvals,
+        foreign,
+    };
+    FleetOutcome { plan: Some(plan), problems, lacks, troubles, approved: guarded.approved, repairs }
+}
+
+/// Splits health into the fleet's status, its unhealthy clusters, and the known causes of their trouble.
+fn split(
+    health: Option<&FleetHealth>,
+) -> (Option<ResourceStatus>, BTreeMap<ResourceKey, ResourceStatus>, TroubleCauses) {
+    let Some(health) = health else { return (None, BTreeMap::new(), TroubleCauses::default()) };
+    let unwell = health.clusters.iter().filter(|(_, it)| it.status.status != Status::Healthy);
+    let statuses = unwell.map(|(key, judgement)| (key.clone(), judgement.status.clone())).collect();
+    (Some(health.status.clone()), statuses, TroubleCauses::of(health))
+}
+
+/// Adds the Kubernetes cluster to the record of an applied fleet, if it isn't recorded yet.
+fn record_cluster_uid(site: &FleetInputs, changes: &mut [Change]) {
+    let Some(cluster) = site.observed.and_then(|observed| observed.cluster.as_ref()) else { return };
+    let fleet = site.fleet.resource();
+    let records = changes.iter_mut().filter(|change| change.resource == fleet);
+    for record in records.filter_map(|change| change.record.as_mut()) {
+        record.immutable.entry(CLUSTER_UID.to_owned()).or_insert_with(|| cluster.as_str().into());
+    }
+}
+
+/// Mentions that a fleet is unreachable if no change says so: whether it is as it should be is unknown.
+fn mention_unreachable(world: &PlanContext, key: &FleetKey, reach: &Reach, changes: &mut Vec<Change>) {
+    let Some(waiting @ Waiting::Unreachable { .. }) = reach.waiting() else { return };
+    let says_so = |change: &Change| change.waiting.iter().any(|it| matches!(it, Waiting::Unreachable { .. }));
+    let resource = key.resource();
+    let is_known = world.recorded(&resource).is_some() || world.catalog.resources.contains_key(&resource);
+    if changes.iter().any(says_so) || !is_known {
+        return;
+    }
+    if let Some(change) = changes.iter_mut().find(|change| change.resource == resource) {
+        return change.waiting.push(waiting);
+    }
+    let named = world.catalog.resources.get(&resource).map(|named| named.origin.clone());
+    let last_good = || world.recorded(&resource)?.last_good.as_ref().map(|good| good.origin.clone());
+    let record = world.recorded(&resource).cloned();
+    let mention = change::kept_resource(&resource, named.or_else(last_good));
+    changes.insert(0, Change { waiting: vec![waiting], record, ..mention });
+}
+
+/// Returns the owners on the fleet: the fleet, then its clusters by name. Resources that are neither desired
+/// nor known to be absent are left alone.
+fn owners(
+    known: &BTreeSet<ResourceKey>,
+    differences: &BTreeMap<ResourceKey, Differences>,
+) -> BTreeSet<ResourceKey> {
+    known.iter().chain(differences.keys()).cloned().collect()
+}
+
+fn foreign(differences: &BTreeMap<ResourceKey, Differences>) -> Vec<crate::names::ObjectKey> {
+    let objects: BTreeSet<_> = differences.values().flat_map(|differences| &differences.foreign).collect();
+    objects.into_iter().cloned().collect()
+}
+
+pub(super) fn infra_type(world: &PlanContext, key: &FleetKey) -> Option<InfraType> {
+    let resource = key.resource();
+    let resolved = world.catalog.fleets.get(key).map(|fleet| fleet.spec.infra_type);
+    let recorded = || world.recorded(&resource);
+    let applied = || match recorded_spec(recorded()?, resource.kind)? {
+        Spec::Fleet(fleet) => Some(fleet.infra_type),
+        _ => None,
+    };
+    let immutable = || serde_json::from_value(recorded()?.immutable.get("/infra_type")?.clone()).ok();
+    resolved.or_else(applied).or_else(immutable)
+}

@@ -1,0 +1,191 @@
+//! The reasons why a part of a plan waits.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::catalog::Hold;
+use crate::names::{ObjectKey, ResourceKey};
+use crate::plan::Contest;
+use crate::problem::Origin;
+
+/// A reason why a change waits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "for", rename_all = "kebab-case")]
+pub enum Waiting {
+    /// The resource is held because of its spec, its capacity, a suspension or a dependency.
+    Held(Hold),
+    /// Its spec may be in a file that can't be read, so it isn't deleted.
+    UnreadableFile {
+        /// The file.
+        origin: Origin,
+    },
+    /// `deletion_protection` is on.
+    Protected,
+    /// It needs approval.
+    Approval {
+        /// The fleet's plan id, as `streamfleet approve` takes it.
+        id: String,
+        /// Why approval is needed, as the end of a sentence.
+        why: String,
+    },
+    /// Another disruptive change on the same fleet comes first.
+    OneDisruption {
+        /// The cluster that is disrupted first.
+        after: ResourceKey,
+    },
+    /// Another cluster took a base domain's new certificate before and isn't Healthy with it yet.
+    Renewal {
+        /// That cluster.
+        after: ResourceKey,
+        /// The base domain.
+        domain: ResourceKey,
+    },
+    /// It repairs nothing, so it begins only when its cluster is Healthy.
+    Unsettled,
+    /// The health of a cluster on the fleet is unknown, so nothing is disrupted.
+    Unseen {
+        /// That cluster.
+        cluster: ResourceKey,
+        /// Why, and what to do about it; empty if unknown.
+        reason: String,
+    },
+    /// The target can't be reached.
+    Unreachable {
+        /// The attempt and why it failed.
+        reason: String,
+        /// A hint; empty if nothing is known to help.
+        #[serde(default)]
+        hint: String,
+        /// Whether the target may not be used at all, so that retries won't help.
+        #[serde(default)]
+        refused: bool,
+        /// Whether it may be gone for good.
+        #[serde(default)]
+        lost: bool,
+        /// Whether `reason` and `hint` describe the network, and so are only for administrators.
+        #[serde(default)]
+        concealed: bool,
+    },
+    /// An earlier plan is being carried out on the fleet.
+    UnderWay {
+        /// Since when.
+        since: Timestamp,
+    },
+    /// The same change was made before and had no lasting effect.
+    Repeated {
+        /// How often it was made.
+        times: u32,
+        /// When it is made again.
+        until: Timestamp,
+    },
+    /// The settings forbid all changes (`policy.mode` is `plan-only`).
+    PlanOnly,
+    /// A secret can't be opened here.
+    SecretUnavailable {
+        /// The secret, as the spec names it.
+        secret: String,
+        /// The reason.
+        reason: String,
+    },
+    /// A foreign object is in its place.
+    ForeignObject {
+        /// The foreign object.
+        object: ObjectKey,
+    },
+    /// Its manifest can't be written, since something other than a file is in its place.
+    NotAFile {
+        /// The object.
+        object: ObjectKey,
+        /// The path of its file within the fleet's folder.
+        path: String,
+    },
+    /// The target would refuse an object, by a dry run.
+    RefusedByTarget {
+        /// The object.
+        object: ObjectKey,
+        /// The target's reason.
+        reason: String,
+        /// The next thing to do.
+        hint: String,
+    },
+    /// Another controller owns a field of an object. Everything else of the object is as its spec says.
+    Contested {
+        /// The object.
+        object: ObjectKey,
+        /// The field, and the controller that owns it.
+        contest: Contest,
+    },
+    /// It is deleted only after the resources that belong to it.
+    Children {
+        /// How many resources are left.
+        count: u32,
+        /// One of them.
+        example: ResourceKey,
+    },
+    /// It is deleted only when its target has no objects of ours left, and some are kept for their data.
+    Leftovers {
+        /// How many objects are left.
+        count: u32,
+        /// One of them.
+        example: ObjectKey,
+    },
+    /// An object that no spec asks for any more is deleted only when nothing uses it.
+    InUse {
+        /// The object.
+        object: ObjectKey,
+        /// How many resources use it.
+        count: u32,
+        /// One of them.
+        example: ResourceKey,
+    },
+    /// The fleet's Kubernetes cluster lacks something. The fleet's condition says what to do about it.
+    Preflight {
+        /// The name of the condition.
+        condition: String,
+        /// The missing thing, in one sentence.
+        why: String,
+    },
+    /// The second stage of an upgrade of Kafka, which can't be undone, waits for the first.
+    Upgrade {
+        /// The version that all brokers have to run.
+        version: String,
+        /// The cluster's current metadata version.
+        from: String,
+        /// Its metadata version after the upgrade.
+        to: String,
+    },
+    /// The cluster's metadata version is in neither its object nor the object's status nor its record.
+    MetadataUnknown {
+        /// The metadata version that it would get.
+        to: String,
+    },
+    /// Its spec file went missing a moment ago. The deletion waits in case it returns.
+    Absence {
+        /// When the absence counts.
+        until: Timestamp,
+    },
+    /// Something else keeps changing an object back.
+    Flapping {
+        /// The object.
+        object: ObjectKey,
+        /// The field manager, if known.
+        by: Option<String>,
+        /// One of the fields, as a JSON pointer.
+        field: String,
+        /// Until when the object is left as it is.
+        until: Timestamp,
+    },
+    /// Something failed on the fleet a moment ago.
+    Retry {
+        /// The failure.
+        failed: String,
+        /// The time of the next attempt.
+        until: Timestamp,
+    },
+    /// The change is never made; a problem says what to do instead.
+    Refused {
+        /// The refused change, in one sentence.
+        why: String,
+    },
+}

@@ -1,0 +1,468 @@
+//! The checks, one per thing that a Kubernetes cluster may lack.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::SignedDuration;
+use serde::Deserialize;
+
+use super::needs::{self, Extras, Permission};
+use super::{Operator, PreflightContext, PreflightFinding, Version, nodes, operator};
+use crate::names::{Json, ResourceKey};
+use crate::plan::display::{left, tenths};
+use crate::plan::{Size, Step, size};
+use crate::render::{Manifest, Resources, is_routed};
+use crate::spec::Exposure;
+
+/// The oldest Kubernetes that Strimzi 1.x supports.
+const OLDEST: Version = Version { major: 1, minor: 30 };
+
+const NAMES: usize = 6;
+
+/// The release in which image volumes became enabled by default.
+const IMAGE_VOLUMES: Version = Version { major: 1, minor: 35 };
+
+/// How many rules of a role are shown before the message refers to the command that prints all.
+const RULES: usize = 4;
+
+/// How long a load balancer may take to get an address before that is reported. Clouds take a minute or two.
+const LOAD_BALANCER_PATIENCE: SignedDuration = SignedDuration::from_mins(10);
+
+/// The condition of a cluster without a Strimzi operator.
+pub(in crate::plan) const OPERATOR_MISSING: &str = "OperatorMissing";
+
+/// The API group of Strimzi's custom resources.
+const STRIMZI: &str = "kafka.strimzi.io";
+
+const GATEWAY: &str = "gateway.networking.k8s.io";
+
+/// All checks, in the order of their findings. Our own user's permissions come first.
+pub(super) const ALL: &[fn(&PreflightContext) -> Vec<PreflightFinding>] = &[
+    missing_permissions,
+    old_kubernetes,
+    unfit_operators,
+    missing_definitions,
+    unsupported_kafka,
+    storage_classes,
+    image_volumes,
+    missing_gateway,
+    waiting_load_balancers,
+    little_room,
+    nodes::missing_zones,
+    nodes::reserved_nodes,
+];
+
+fn missing_permissions(look: &PreflightContext) -> Vec<PreflightFinding> {
+    let denied = look.facts.denied.iter().flatten();
+    let denied: BTreeSet<&Permission> = denied.collect();
+    if denied.is_empty() {
+        return Vec::new();
+    }
+    let lacks = |change: &&crate::plan::Change| {
+        change.steps.iter().flat_map(needs::of_step).any(|needed| denied.contains(&needed))
+    };
+    let stopped = look.changes.iter().filter(lacks).map(|change| &change.resource);
+    let rules = needs::rules(denied.iter().copied());
+    let shown: Vec<String> = rules.iter().take(RULES).map(ToString::to_string).collect();
+    let more = match rules.len().saturating_sub(RULES) {
+        0 => String::new(),
+        more => format!(", and {more} more: `{}` prints the whole role", role_command(look, &denied)),
+    };
+    let names: Vec<String> = denied.iter().map(ToString::to_string).collect();
+    let why = format!("the user of the fleet's `kubeconfig` may not {}", listed(&names));
+    let remedy = format!("add to the `rules` of its ClusterRole: {}{more}", shown.join(", "));
+    vec![PreflightFinding::warning("PermissionsMissing", why, remedy).stops(stopped)]
+}
+
+fn role_command(look: &PreflightContext, denied: &BTreeSet<&Permission>) -> &'static str {
+    let lacks = |extras: Extras| {
+        let (with, without) = (needs::permissions(extras), needs::permissions(Extras::default()));
+        denied.iter().any(|denied| with.contains(denied) && !without.contains(denied))
+    };
+    let (operator, gateway) =
+        (Extras { operator: true, gateway: false }, Extras { operator: false, gateway: true });
+    let operator = look.desired("Deployment").next().is_some() || lacks(operator);
+    let gateway = look.desired("Gateway").next().is_some() || lacks(gateway);
+    match (operator, gateway) {
+        (true, true) => "streamfleet role --operator --gateway",
+        (true, false) => "streamfleet role --operator",
+        (false, true) => "streamfleet role --gateway",
+        (false, false) => "streamfleet role",
+    }
+}
+
+fn old_kubernetes(look: &PreflightContext) -> Vec<PreflightFinding> {
+    let Some(version) = look.facts.version.filter(|version| *version < OLDEST) else { return Vec::new() };
+    let why = format!("the cluster runs Kubernetes {version}, and Strimzi needs {OLDEST} or newer");
+    let finding = PreflightFinding::warning("KubernetesTooOld", why, "upgrade the Kubernetes cluster");
+    vec![finding.stops(look.writing().map(|(resource, _)| resource))]
+}
+
+fn missing_definitions(look: &PreflightContext) -> Vec<PreflightFinding> {
+    let made = made_definitions(look);
+    let mut missing: BTreeMap<(&str, &str), BTreeSet<&ResourceKey>> = BTreeMap::new();
+    for (resource, writes) in look.writing() {
+        for key in writes.map(|write| &write.key) {
+            let is_served = look.facts.kinds.get(&key.api_version).is_none_or(|it| it.contains(&key.kind));
+            // Other missing groups are reported by checks of their own.
+            if !is_served
+                && key.group() == STRIMZI
+                && !made.contains(&(key.group().to_owned(), key.kind.clone()))
+            {
+                missing.entry((&key.api_version, &key.kind)).or_default().insert(resource);
+            }
+        }
+    }
+    let (kinds, stopped): (Vec<_>, Vec<_>) = missing.into_iter().unzip();
+    let Some((api_version, _)) = kinds.first().copied() else { return Vec::new() };
+    let names: Vec<String> = kinds.iter().map(|(_, kind)| (*kind).to_owned()).collect();
+    let versions = look.facts.groups.as_ref().and_then(|groups| groups.get(STRIMZI));
+    let others: Vec<String> = versions.into_iter().flatten().cloned().collect();
+    let but = match others.iter().any(|version| *api_version == format!("{STRIMZI}/{version}")) {
+        false if !others.is_empty() => format!(", and that group in {} only", listed(&others)),
+        _ => String::new(),
+    };
+    let why = format!("the cluster doesn't have {} of {api_version}{but}", listed(&names));
+    let remedy = "install Strimzi 1.0 or newer with its resource definitions, or name a version to install in \
+                  `advanced_config.components.strimzi` of the fleet";
+    vec![PreflightFinding::warning("DefinitionsMissing", why, remedy).stops(stopped.into_iter().flatten())]
+}
+
+/// Returns the group and kind of each definition that this plan creates. Waiting changes create nothing.
+fn made_definitions(look: &PreflightContext) -> BTreeSet<(String, String)> {
+    #[derive(Deserialize)]
+    struct Definition {
+        spec: DefinitionSpec,
+    }
+    #[derive(Deserialize)]
+    struct DefinitionSpec {
+        group: String,
+        names: Names,
+    }
+    #[derive(Deserialize)]
+    struct Names {
+        kind: String,
+    }
+    let waits = |resource: &ResourceKey| {
+        look.changes.iter().any(|change| change.resource == *resource && !change.waiting.is_empty())
+    };
+    let made = look.written("CustomResourceDefinition").filter(|(resource, _)| !waits(resource));
+    let made = made.filter_map(|(_, definition)| definition.body.read::<Definition>().ok());
+    made.map(|Definition { spec }| (spec.group, spec.names.kind)).collect()
+}
+
+fn unfit_operators(look: &PreflightContext) -> Vec<PreflightFinding> {
+    match operator::all(look.site, look.facts) {
+        None => Vec::new(),
+        Some((others, Some(_))) => second_operator(look, &others).into_iter().collect(),
+        Some((others, None)) if others.is_empty() => {
+            let has_clusters = look.desired("Kafka").next().is_some();
+            has_clusters.then(missing_operator).into_iter().collect()
+        }
+        Some((others, None)) => unwatched(look, &others).into_iter().collect(),
+    }
+}
+
+fn missing_operator() -> PreflightFinding {
+    PreflightFinding::warning(
+        OPERATOR_MISSING,
+        "no Deployment of the cluster runs the Strimzi operator, so nothing acts on what is applied",
+        "install it, or name a version to install in `advanced_config.components.strimzi` of the fleet",
+    )
+}
+
+/// Two operators on one cluster undo each other's work.
+fn second_operator(look: &PreflightContext, others: &[Operator]) -> Option<PreflightFinding> {
+    let other = others.first()?;
+    let why = format!("{other} is on the cluster already, and a second operator would work against it");
+    let remedy = "write `strimzi: existing` in `advanced_config.components` of the fleet; to take an operator over is not \
+                  supported yet";
+    let stopped = look.written("Deployment").map(|(resource, _)| resource);
+    Some(PreflightFinding::warning("SecondOperator", why, remedy).stops(stopped))
+}
+
+fn unwatched(look: &PreflightContext, operators: &[Operator]) -> Option<PreflightFinding> {
+    let is_watched = |namespace: &str| operators.iter().any(|operator| operator.watches(namespace));
+    // Existing clusters are reported, too: no change of them would take effect.
+    let kafkas =
+        look.desired("Kafka").filter_map(|kafka| Some((&kafka.owner, kafka.key.namespace.as_deref()?)));
+    let (owners, namespaces): (BTreeSet<_>, BTreeSet<_>) =
+        kafkas.filter(|(_, namespace)| !is_watched(namespace)).unzip();
+    let namespace = namespaces.first()?;
+    let more = match namespaces.len() {
+        1 => String::new(),
+        count => format!(" and {} more of ours", count - 1),
+    };
+    let names: Vec<String> = operators.iter().map(ToString::to_string).collect();
+    let verb = if names.len() == 1 { "doesn't" } else { "don't" };
+    let why = format!("{} {verb} watch the namespace {namespace}{more}", listed(&names));
+    let remedy = "let it watch all namespaces: `STRIMZI_NAMESPACE` set to `*`, with ClusterRoleBindings for its service \
+                  account as Strimzi's documentation names them";
+    Some(PreflightFinding::warning("OperatorNotWatching", why, remedy).stops(look.writers("Kafka", &owners)))
+}
+
+fn unsupported_kafka(look: &PreflightContext) -> Vec<PreflightFinding> {
+    #[derive(Deserialize)]
+    struct KafkaFields {
+        spec: KafkaSpec,
+    }
+    #[derive(Deserialize)]
+    struct KafkaSpec {
+        kafka: KafkaVersion,
+    }
+    #[derive(Deserialize)]
+    struct KafkaVersion {
+        version: String,
+    }
+    let Some((others, installed)) = operator::all(look.site, look.facts) else { return Vec::new() };
+    let operators: Vec<Operator> = installed.map_or(others, |installed| vec![installed]);
+    let mut unsupported: BTreeMap<String, BTreeSet<&ResourceKey>> = BTreeMap::new();
+    for kafka in look.desired("Kafka") {
+        let Ok(KafkaFields { spec: KafkaSpec { kafka: KafkaVersion { version } } }) = kafka.body.read()
+        else {
+            continue;
+        };
+        let namespace = kafka.key.namespace.as_deref().unwrap_or_default();
+        let mut acting = operators.iter().filter(|operator| operator.watches(namespace)).peekable();
+        if acting.peek().is_some() && !acting.any(|operator| operator.runs(&version)) {
+            unsupported.entry(version).or_default().insert(&kafka.owner);
+        }
+    }
+    let names: Vec<String> = operators.iter().map(ToString::to_string).collect();
+    let known: BTreeSet<&String> = operators.iter().flat_map(|operator| &operator.kafka_versions).collect();
+    let known: Vec<String> = known.into_iter().cloned().collect();
+    let finding = |(version, owners): (String, BTreeSet<&ResourceKey>)| {
+        let why = format!("Kafka {version} is not run by {}, which runs {}", listed(&names), listed(&known));
+        let remedy =
+            "write one of those versions in the cluster's `advanced_config.version`, or upgrade the operator";
+        PreflightFinding::warning("KafkaVersionUnsupported", why, remedy)
+            .stops(look.writers("Kafka", &owners))
+    };
+    unsupported.into_iter().map(finding).collect()
+}
+
+#[derive(Deserialize)]
+struct PoolDisks {
+    spec: NodePoolSpec,
+}
+
+#[derive(Deserialize)]
+struct NodePoolSpec {
+    storage: PoolStorage,
+}
+
+#[derive(Deserialize)]
+struct PoolStorage {
+    #[serde(default)]
+    volumes: Vec<Volume>,
+}
+
+#[derive(Deserialize)]
+struct Volume {
+    #[serde(default)]
+    class: Option<String>,
+    #[serde(default)]
+    size: Option<String>,
+}
+
+/// Returns the StorageClasses that a node pool names; `None` stands for the default class.
+fn classes_of(pool: &Json) -> BTreeSet<Option<String>> {
+    let volumes = pool.read::<PoolDisks>().map(|pool| pool.spec.storage.volumes).unwrap_or_default();
+    volumes.into_iter().map(|volume| volume.class).collect()
+}
+
+/// Returns the resources whose disks of a class grow. Disks that name no class have the default one.
+fn growing<'a>(look: &PreflightContext<'a>, class: &str, is_default: bool) -> BTreeSet<&'a ResourceKey> {
+    let volumes =
+        |pool: &Json| pool.read::<PoolDisks>().map(|pool| pool.spec.storage.volumes).unwrap_or_default();
+    let grows = |before: &Json, after: &Json| {
+        let is_of_class = |volume: &Volume| volume.class.as_deref().map_or(is_default, |name| name == class);
+        let pairs = volumes(before).into_iter().zip(volumes(after));
+        pairs.into_iter().any(|(before, after)| before.size != after.size && is_of_class(&after))
+    };
+    let grown = |step: &Step| {
+        let after = step.after.as_ref().filter(|after| after.key.kind == "KafkaNodePool");
+        after.zip(step.before.as_ref()).is_some_and(|(after, before)| grows(before, &after.body))
+    };
+    let changes = look.changes.iter().filter(|change| change.steps.iter().any(grown));
+    changes.map(|change| &change.resource).collect()
+}
+
+fn storage_classes(look: &PreflightContext) -> Vec<PreflightFinding> {
+    let Some(known) = &look.facts.storage_classes else { return Vec::new() };
+    let used: BTreeSet<Option<String>> =
+        look.desired("KafkaNodePool").flat_map(|pool| classes_of(&pool.body)).collect();
+    let defaults: Vec<&String> =
+        known.iter().filter(|(_, class)| class.default).map(|(name, _)| name).collect();
+    let mut findings = Vec::new();
+    for missing in used.iter().flatten().filter(|name| !known.contains_key(*name)) {
+        let naming = look.written("KafkaNodePool");
+        let naming = naming.filter(|(_, pool)| classes_of(&pool.body).contains(&Some(missing.clone())));
+        let why = format!("there is no StorageClass {missing}");
+        let remedy = match known.keys().cloned().collect::<Vec<_>>() {
+            names if names.is_empty() => "make it: the cluster has none at all".to_owned(),
+            names => format!("make it, or name one that is there: {}", listed(&names)),
+        };
+        let finding = PreflightFinding::warning("StorageClassMissing", why, remedy);
+        findings.push(finding.stops(naming.map(|(resource, _)| resource)));
+    }
+    if used.contains(&None) {
+        findings.extend(default_class(&defaults));
+    }
+    let used_names = used.iter().flatten().chain(defaults.iter().copied().filter(|_| used.contains(&None)));
+    let fixed = used_names.filter(|name| known.get(*name).is_some_and(|class| !class.expands));
+    let fixed: BTreeSet<&String> = fixed.collect();
+    findings.extend(fixed.into_iter().map(|name| {
+        let why = format!("disks of StorageClass {name} can't grow");
+        let remedy = "set `allowVolumeExpansion: true` on it where its driver can do that, or name another one before \
+                      there is data: what is full can't be made larger";
+        let is_default = defaults.contains(&name);
+        PreflightFinding::warning("StorageCannotGrow", why, remedy).stops(growing(look, name, is_default))
+    }));
+    findings
+}
+
+/// Disks that wait for a default class take one that is created later, so nothing has to wait for it.
+fn default_class(defaults: &[&String]) -> Option<PreflightFinding> {
+    let names: Vec<String> = defaults.iter().map(|name| (*name).clone()).collect();
+    match defaults.len() {
+        0 => Some(PreflightFinding::warning(
+            "DefaultStorageClassMissing",
+            "no StorageClass is the default one, and disks that name none wait until there is one",
+            "mark one with the annotation `storageclass.kubernetes.io/is-default-class: \"true\"`, or name one in \
+             `advanced_config.storage_class` of the fleet",
+        )),
+        1 => None,
+        _ => Some(PreflightFinding::warning(
+            "DefaultStorageClassAmbiguous",
+            format!("several StorageClasses are the default one: {}", listed(&names)),
+            "leave the mark on one of them, or name one in `advanced_config.storage_class` of the fleet",
+        )),
+    }
+}
+
+/// An older server may have image volumes enabled by a feature gate, which can't be queried.
+fn image_volumes(look: &PreflightContext) -> Vec<PreflightFinding> {
+    let has_image = |pool: &Manifest| {
+        let volumes = pool.body.value().pointer("/spec/template/pod/volumes").cloned().unwrap_or_default();
+        volumes.as_array().is_some_and(|volumes| volumes.iter().any(|volume| volume.get("image").is_some()))
+    };
+    let Some(version) = look.facts.version.filter(|version| *version < IMAGE_VOLUMES) else {
+        return Vec::new();
+    };
+    if !look.desired("KafkaNodePool").any(has_image) {
+        return Vec::new();
+    }
+    let why = format!(
+        "the cluster runs Kubernetes {version}, where brokers can mount the image of `tiered_storage.plugin_image` only with \
+         the feature gate ImageVolume"
+    );
+    let remedy = "make sure that it is on, or upgrade the Kubernetes cluster to 1.35";
+    vec![PreflightFinding::warning("ImageVolumesOff", why, remedy)]
+}
+
+fn missing_gateway(look: &PreflightContext) -> Vec<PreflightFinding> {
+    #[derive(Deserialize)]
+    struct Gateway {
+        spec: GatewaySpec,
+    }
+    #[derive(Deserialize)]
+    struct GatewaySpec {
+        #[serde(rename = "gatewayClassName")]
+        class: String,
+    }
+    let Some(gateway) = look.desired("Gateway").next() else { return Vec::new() };
+    let served = look.facts.groups.as_ref().map(|groups| groups.contains_key(GATEWAY));
+    let routes = look.facts.kinds.get(&gateway.key.api_version).map(|kinds| kinds.contains("TLSRoute"));
+    let class = gateway.body.read::<Gateway>().map(|gateway| gateway.spec.class).unwrap_or_default();
+    let classes = look.facts.gateway_classes.as_ref();
+    let (why, remedy) = match classes {
+        _ if served == Some(false) => (
+            "the cluster doesn't have the Gateway API, which `exposure: tlsroute` takes".to_owned(),
+            "install the Gateway API 1.5 or newer with an implementation, or write `exposure: loadbalancer`"
+                .to_owned(),
+        ),
+        _ if routes == Some(false) => (
+            format!(
+                "the cluster doesn't have TLSRoute of {}, by which clients reach brokers",
+                gateway.key.api_version
+            ),
+            "upgrade the Gateway API to 1.5 or newer, or write `exposure: loadbalancer`".to_owned(),
+        ),
+        Some(classes) if !classes.contains(&class) => (
+            format!("there is no GatewayClass {class}"),
+            match classes.iter().cloned().collect::<Vec<_>>() {
+                names if names.is_empty() => {
+                    "install an implementation of the Gateway API: the cluster has no GatewayClass at all"
+                        .to_owned()
+                }
+                names => format!(
+                    "name one that is there in `advanced_config.gateway` of the fleet: {}",
+                    listed(&names)
+                ),
+            },
+        ),
+        _ => return Vec::new(),
+    };
+    // Without a Gateway API, clusters would stay half made.
+    let routed = look.written("Kafka").filter(|(_, kafka)| is_routed(&kafka.body));
+    let stopped = routed.chain(look.written("Gateway")).map(|(resource, _)| resource);
+    vec![PreflightFinding::warning("GatewayMissing", why, remedy).stops(stopped)]
+}
+
+/// Load balancer support can't be queried. If none was ever served and one waits for long, there is none.
+fn waiting_load_balancers(look: &PreflightContext) -> Vec<PreflightFinding> {
+    let exposure = look.fleet().map(|fleet| fleet.spec.advanced_config.exposure);
+    let waiting = look.facts.load_balancers.as_ref().filter(|found| found.served == 0);
+    let Some((since, service)) = waiting.and_then(|found| found.waiting.as_ref()) else { return Vec::new() };
+    if exposure != Some(Exposure::LoadBalancer)
+        || look.world.policy.now.duration_since(*since) < LOAD_BALANCER_PATIENCE
+    {
+        return Vec::new();
+    }
+    let since = since.strftime("%Y-%m-%d %H:%M");
+    let why = format!(
+        "nothing serves load balancers: Service {service} has waited for an address since {since} UTC"
+    );
+    let remedy = "install a controller for load balancers, or use `cluster_access: Internal`";
+    vec![PreflightFinding::warning("LoadBalancersUnserved", why, remedy)]
+}
+
+/// Nodes may be added on demand, so a lack of capacity is no reason to wait.
+fn little_room(look: &PreflightContext) -> Vec<PreflightFinding> {
+    let room = look.facts.room_beside(&size::namespaces(look.site));
+    let (Some(room), Some(fleet)) = (room, look.fleet()) else { return Vec::new() };
+    let (sizes, units) = (&look.world.catalog.config.units.standard, fleet.spec.max_kafka_units);
+    let fits = |needed: Size| room.cpu_millis >= needed.cpu_millis && room.memory_mib >= needed.memory_mib;
+    let all: Size = look.desired_sizes().sum();
+    let largest = Size::from(Resources::of_cluster(units, sizes));
+    let needs = |needed: Size| {
+        let (cpus, memory) = (tenths(needed.cpu_millis, 1000), tenths(needed.memory_mib, 1024));
+        format!("{cpus} CPUs and {memory} GiB of memory")
+    };
+    let (why, remedy) = if !fits(all) {
+        (format!("the fleet's clusters take {}", needs(all)), "make clusters smaller")
+    } else if !fits(largest) {
+        let needed = needs(largest);
+        (
+            format!("the fleet's `max_kafka_units`, {units}, take {needed} in one cluster"),
+            "lower `max_kafka_units`",
+        )
+    } else {
+        return Vec::new();
+    };
+    let remedy = format!("add nodes, unless the cluster does so by itself, or {remedy}");
+    vec![PreflightFinding::warning("CapacityShort", format!("{why}, and {}", left(&room, " and ")), remedy)]
+}
+
+/// `a`, `a and b`, `a, b and c`, cut to fit a line or two.
+pub(super) fn listed(names: &[String]) -> String {
+    match names {
+        [first @ .., _] if names.len() > NAMES => {
+            let more = names.len() - NAMES;
+            format!("{} and {more} more", first.iter().take(NAMES).cloned().collect::<Vec<_>>().join(", "))
+        }
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}

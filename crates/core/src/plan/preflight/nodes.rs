@@ -1,0 +1,219 @@
+//! Checks for nodes that accept the pods: in as many zones as a cluster asks for, and reserved for it if it
+//! has its own nodes. Nodes may be added on demand, so a new cluster doesn't wait for them. A running cluster
+//! would lose the first pod that is restarted.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::checks::listed;
+use super::{PreflightContext, PreflightFinding, facts};
+use crate::names::{Json, ResourceKey};
+use crate::plan::{Change, effects};
+use crate::render::DEDICATED;
+
+/// The label with a node's zone.
+const ZONE: &str = "topology.kubernetes.io/zone";
+
+/// The placement constraints that some nodes that accept pods share.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NodeConstraints {
+    pub zone: Option<String>,
+    /// The cluster that they are labelled for.
+    pub labelled: Option<String>,
+    /// The cluster that they are tainted for.
+    pub tainted: Option<String>,
+}
+
+impl NodeConstraints {
+    pub fn all<'a>(nodes: impl IntoIterator<Item = &'a Value>) -> BTreeSet<NodeConstraints> {
+        let label =
+            |node: &Value, label: &str| facts::name(node.pointer("/metadata/labels")?.get(label)?.as_str()?);
+        let taint = |node: &Value| {
+            let taints = node.pointer("/spec/taints")?.as_array()?;
+            let reserved =
+                |taint: &&Value| taint["key"] == DEDICATED && taint["effect"] != "PreferNoSchedule";
+            facts::name(taints.iter().find(reserved)?["value"].as_str()?)
+        };
+        let place = |node: &Value| NodeConstraints {
+            zone: label(node, ZONE),
+            labelled: label(node, DEDICATED),
+            tainted: taint(node),
+        };
+        nodes.into_iter().filter(|node| facts::takes_pods(node)).map(place).collect()
+    }
+
+    /// Whether pods may run there: those of a tenant with its own nodes, or any others.
+    fn takes(&self, tenant: Option<&str>) -> bool {
+        match tenant {
+            Some(tenant) => {
+                self.labelled.as_deref() == Some(tenant)
+                    && self.tainted.as_ref().is_none_or(|tainted| tainted == tenant)
+            }
+            None => self.tainted.is_none(),
+        }
+    }
+}
+
+/// The placement that the pods of a KafkaNodePool need.
+#[derive(Default)]
+struct PlacementNeeds {
+    /// The number of zones that the pods must be spread over.
+    zones: usize,
+    /// The tenant whose nodes they need; `None` for shared nodes.
+    tenant: Option<String>,
+}
+
+impl PlacementNeeds {
+    fn of(pool: &Json) -> PlacementNeeds {
+        #[derive(Deserialize)]
+        struct Pod {
+            #[serde(default, rename = "topologySpreadConstraints")]
+            spread: Vec<Spread>,
+            #[serde(default)]
+            tolerations: Option<Vec<Toleration>>,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Spread {
+            topology_key: String,
+            #[serde(default)]
+            min_domains: Option<usize>,
+        }
+        #[derive(Deserialize)]
+        struct Toleration {
+            key: String,
+            #[serde(default)]
+            value: Option<String>,
+        }
+        let body = pool.value();
+        let pod = body.pointer("/spec/template/pod").and_then(|pod| Pod::deserialize(pod).ok());
+        let Some(Pod { spread, tolerations }) = pod else { return PlacementNeeds::default() };
+        let over_zones = spread.iter().find(|spread| spread.topology_key == ZONE);
+        let reserved = tolerations.into_iter().flatten().find(|toleration| toleration.key == DEDICATED);
+        PlacementNeeds {
+            zones: over_zones.and_then(|spread| spread.min_domains).unwrap_or(0),
+            tenant: reserved.and_then(|toleration| toleration.value),
+        }
+    }
+}
+
+fn wanted<'a>(look: &PreflightContext<'a>) -> BTreeMap<&'a ResourceKey, PlacementNeeds> {
+    let mut all: BTreeMap<&ResourceKey, PlacementNeeds> = BTreeMap::new();
+    for pool in look.desired("KafkaNodePool") {
+        let wants = PlacementNeeds::of(&pool.body);
+        let cluster = all.entry(&pool.owner).or_default();
+        cluster.zones = cluster.zones.max(wants.zones);
+        cluster.tenant = wants.tenant.or(cluster.tenant.take());
+    }
+    all
+}
+
+/// Whether a change spreads existing pods over more zones than before and than exist. It restarts pods, and
+/// the first one could not be scheduled.
+fn spreads_further(change: &Change, there: usize) -> bool {
+    let mut pools = change.steps.iter().filter(|step| step.object.kind == "KafkaNodePool");
+    pools.any(|step| {
+        let zones = step.before.as_ref().zip(step.after.as_ref());
+        let zones = zones
+            .map(|(before, after)| (PlacementNeeds::of(before).zones, PlacementNeeds::of(&after.body).zones));
+        zones.is_some_and(|(before, after)| after > before && after > there)
+    })
+}
+
+/// Reports clusters whose pods are spread over more zones than exist: some of their pods never start.
+pub(super) fn missing_zones(look: &PreflightContext) -> Vec<PreflightFinding> {
+    let Some(places) = &look.facts.places else { return Vec::new() };
+    let mut short: BTreeMap<(usize, BTreeSet<&str>), Vec<&ResourceKey>> = BTreeMap::new();
+    for (cluster, PlacementNeeds { zones, tenant }) in wanted(look) {
+        let mut takes = places.iter().filter(|place| place.takes(tenant.as_deref())).peekable();
+        // Having no node at all is reported by other checks.
+        if takes.peek().is_none() {
+            continue;
+        }
+        let there: BTreeSet<&str> = takes.filter_map(|place| place.zone.as_deref()).collect();
+        if there.len() < zones {
+            short.entry((zones, there)).or_default().push(cluster);
+        }
+    }
+    let finding = |((zones, there), clusters): ((usize, BTreeSet<&str>), Vec<&ResourceKey>)| {
+        let stopped = look
+            .changes
+            .iter()
+            .filter(|change| clusters.contains(&&change.resource) && spreads_further(change, there.len()));
+        let clusters: Vec<String> = clusters.iter().map(ToString::to_string).collect();
+        let number = effects::count(there.len() as u64, "zone");
+        let names: Vec<String> = there.iter().map(|&zone| zone.to_owned()).collect();
+        let has = match there.len() {
+            0 => format!("are in none by the label `{ZONE}`"),
+            _ => format!("are in {number}: {}", listed(&names)),
+        };
+        let verb = if clusters.len() == 1 { "spreads its" } else { "spread their" };
+        let why = format!(
+            "{} {verb} pods over {zones} zones, and the nodes that take them {has}; what is left over never starts",
+            listed(&clusters)
+        );
+        let remedy = format!("add nodes in more zones, with that label `{ZONE}`, or lower `number_of_zones`");
+        PreflightFinding::warning("ZonesMissing", why, remedy).stops(stopped.map(|change| &change.resource))
+    };
+    short.into_iter().map(finding).collect()
+}
+
+/// Reports clusters with reserved nodes if there are none, or if other pods may run on them.
+pub(super) fn reserved_nodes(look: &PreflightContext) -> Vec<PreflightFinding> {
+    let Some(places) = &look.facts.places else { return Vec::new() };
+    let mut findings = Vec::new();
+    for (cluster, PlacementNeeds { tenant, .. }) in wanted(look) {
+        let Some(tenant) = tenant else { continue };
+        let labelled = || places.iter().filter(|place| place.labelled.as_ref() == Some(&tenant));
+        let mark = format!("{DEDICATED}={tenant}");
+        if !labelled().any(|place| place.takes(Some(&tenant))) {
+            let why =
+                format!("no node that takes pods is reserved for {cluster}, so none of its pods starts");
+            let remedy = format!(
+                "reserve nodes for it: `kubectl label node NODE {mark}` and `kubectl taint node NODE {mark}:NoSchedule`"
+            );
+            findings.push(PreflightFinding::warning("ReservedNodesMissing", why, remedy));
+        } else if labelled().any(|place| place.tainted.is_none()) {
+            let why =
+                format!("other pods may run on nodes that are reserved for {cluster}: they lack the taint");
+            let remedy = format!("keep them off: `kubectl taint node NODE {mark}:NoSchedule`");
+            findings.push(PreflightFinding::warning("ReservedNodesShared", why, remedy));
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_place_is_where_nodes_take_pods() {
+        let node = |labels: Value, spec: Value| json!({"metadata": {"labels": labels}, "spec": spec});
+        let taint = |effect: &str| json!({"taints": [{"key": DEDICATED, "value": "t", "effect": effect}]});
+        let nodes = [
+            node(json!({ZONE: "a"}), json!({})),
+            node(json!({ZONE: "a", "more": "x"}), json!({})),
+            node(json!({ZONE: "b"}), json!({"unschedulable": true})),
+            node(json!({ZONE: "c", DEDICATED: "t"}), taint("NoSchedule")),
+            node(json!({DEDICATED: "t"}), taint("PreferNoSchedule")),
+            json!({}),
+        ];
+        let place = |zone: &str, labelled: &str, tainted: &str| {
+            let [zone, labelled, tainted] =
+                [zone, labelled, tainted].map(|it| (!it.is_empty()).then(|| it.to_owned()));
+            NodeConstraints { zone, labelled, tainted }
+        };
+        let found = NodeConstraints::all(&nodes);
+        assert_eq!(
+            found,
+            [place("", "", ""), place("", "t", ""), place("a", "", ""), place("c", "t", "t")].into()
+        );
+        let takes = |tenant| found.iter().filter(move |place| place.takes(tenant)).count();
+        assert_eq!((takes(None), takes(Some("t")), takes(Some("other"))), (3, 2, 0));
+    }
+}

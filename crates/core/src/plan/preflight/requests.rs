@@ -1,0 +1,146 @@
+//! The resource requests of pods, by which Kubernetes decides whether another pod fits on a node.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::facts;
+use crate::names;
+use crate::render::Resources;
+
+/// Strimzi's labels on the pods of Kafka clusters, and on those of its own operator.
+const OF_KAFKA: [&str; 2] = ["strimzi.io/cluster", "strimzi.io/kind"];
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PodRequest {
+    pub node: String,
+    /// Its namespace, if it belongs to a Kafka cluster or a Strimzi operator.
+    pub kafka: Option<String>,
+    pub request: Resources,
+}
+
+/// The requests of all pods on nodes that accept our pods.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Requests {
+    /// Pods of Kafka clusters and Strimzi operators, by namespace.
+    pub kafka: BTreeMap<String, Resources>,
+    pub others: Resources,
+}
+
+pub(in crate::plan) fn amount(value: &Value) -> Option<f64> {
+    let amount = match value {
+        Value::String(text) => names::quantity(text),
+        number => number.as_f64(),
+    };
+    amount.filter(|amount| *amount >= 0.0)
+}
+
+pub(in crate::plan) fn requested(container: &Value) -> Resources {
+    let requested = |name: &str, unit: f64| {
+        let value = container.pointer("/resources/requests")?.get(name)?;
+        // The values are whole millicores and MiB, far below the limits of exact floating-point integers.
+        Some((amount(value)? * unit).round() as u64)
+    };
+    Resources {
+        cpu_millis: requested("cpu", 1000.0).unwrap_or_default(),
+        memory_mib: requested("memory", 1.0 / 1_048_576.0).unwrap_or_default(),
+    }
+}
+
+/// Counts like the scheduler: the sum of the containers, but at least the largest init container.
+pub(in crate::plan) fn requested_by_pod(spec: &Value) -> Resources {
+    let containers = |list: &str| spec.get(list).and_then(Value::as_array).into_iter().flatten();
+    let is_sidecar = |container: &&Value| container["restartPolicy"] == "Always";
+    let running = containers("containers").chain(containers("initContainers").filter(is_sidecar));
+    let running = running.map(requested).fold(Resources::default(), Resources::plus);
+    let before = containers("initContainers").filter(|it| !is_sidecar(it)).map(requested);
+    // A pod may request more for itself than its containers do.
+    before.chain([requested(spec)]).fold(running, Resources::max)
+}
+
+impl PodRequest {
+    /// Parses a Pod; `None` if it occupies no node, because it isn't scheduled or has ended.
+    pub fn of(pod: &Value) -> Option<PodRequest> {
+        let text = |pointer: &str| facts::name(pod.pointer(pointer)?.as_str()?);
+        let has_ended = ["Succeeded", "Failed"].map(Value::from).contains(&pod["status"]["phase"]);
+        let labels = pod.pointer("/metadata/labels");
+        let is_of_kafka =
+            OF_KAFKA.iter().any(|label| labels.is_some_and(|labels| labels.get(label).is_some()));
+        let node = text("/spec/nodeName").filter(|_| !has_ended)?;
+        let kafka = text("/metadata/namespace").filter(|_| is_of_kafka);
+        Some(PodRequest { node, kafka, request: requested_by_pod(pod.get("spec")?) })
+    }
+}
+
+impl Requests {
+    pub fn of<'a>(pods: &[PodRequest], nodes: impl IntoIterator<Item = &'a Value>) -> Requests {
+        let usable = nodes.into_iter().filter(|node| facts::takes_pods(node));
+        let usable: BTreeSet<String> = usable.filter_map(facts::name_of).collect();
+        let mut requests = Requests::default();
+        for PodRequest { kafka, request, .. } in pods.iter().filter(|pod| usable.contains(&pod.node)) {
+            let sum = match kafka {
+                Some(namespace) => requests.kafka.entry(namespace.clone()).or_default(),
+                None => &mut requests.others,
+            };
+            *sum = sum.plus(*request);
+        }
+        requests
+    }
+
+    pub(super) fn beside(&self, namespaces: &BTreeSet<&str>) -> Resources {
+        let kafka = self.kafka.iter().filter(|(namespace, _)| !namespaces.contains(namespace.as_str()));
+        kafka.map(|(_, request)| *request).fold(self.others, Resources::plus)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn container(cpu: &str, memory: &str) -> Value {
+        json!({"resources": {"requests": {"cpu": cpu, "memory": memory}}})
+    }
+
+    #[test]
+    fn a_pod_requests_what_the_scheduler_counts() {
+        let spec = json!({
+            "containers": [container("100m", "512Mi"), container("0.1", "512Mi"), {}],
+            "initContainers": [container("150m", "3Gi"), {"restartPolicy": "Always",
+                "resources": {"requests": {"cpu": "50m"}}}],
+        });
+        assert_eq!(requested_by_pod(&spec), Resources { cpu_millis: 250, memory_mib: 3072 });
+        let whole = json!({"containers": [{}], "resources": {"requests": {"cpu": "2", "memory": "1Gi"}}});
+        assert_eq!(requested_by_pod(&whole), Resources { cpu_millis: 2000, memory_mib: 1024 });
+        assert_eq!(requested_by_pod(&json!({"containers": [container("-1", "many")]})), Resources::default());
+    }
+
+    #[test]
+    fn only_pods_on_nodes_that_take_ours_and_that_have_not_ended_count() {
+        let pod = |namespace: &str, labels: Value, node: Value, phase: &str| {
+            json!({"metadata": {"namespace": namespace, "labels": labels}, "status": {"phase": phase},
+                "spec": {"nodeName": node, "containers": [container("100m", "100Mi")]}})
+        };
+        let of_kafka = json!({"strimzi.io/cluster": "orders"});
+        let pods = [
+            pod("kafka-acme--orders", of_kafka.clone(), json!("a"), "Running"),
+            pod("kafka-acme--orders", json!({}), json!("a"), "Running"),
+            pod("theirs", of_kafka, json!("a"), "Pending"),
+            pod("kube-system", json!({}), json!("a"), "Running"),
+            pod("kube-system", json!({}), json!("a"), "Succeeded"),
+            pod("kube-system", json!({}), json!("cordoned"), "Running"),
+            pod("kube-system", json!({}), Value::Null, "Pending"),
+        ];
+        let nodes = [
+            json!({"metadata": {"name": "a"}}),
+            json!({"metadata": {"name": "cordoned"}, "spec": {"unschedulable": true}}),
+        ];
+        let pods: Vec<PodRequest> = pods.iter().filter_map(PodRequest::of).collect();
+        let requests = Requests::of(&pods, &nodes);
+        let times = |count: u64| Resources { cpu_millis: count * 100, memory_mib: count * 100 };
+        assert_eq!(requests.others, times(2));
+        assert_eq!(requests.beside(&["kafka-acme--orders"].into()), times(3));
+        assert_eq!(requests.beside(&BTreeSet::new()), times(4));
+    }
+}

@@ -1,0 +1,259 @@
+//! The objects that an administrator applies to give a fleet's user exactly the rights that Streamfleet needs
+//! there.
+//!
+//! RBAC alone can't express this. Clusters come and go with their namespaces, so the user has to be able to
+//! create namespaces and to grant itself the rights to Secrets in each. With that alone it could read the
+//! Secrets of any namespace. Admission control alone can't express it either, since it doesn't see reads. So
+//! RBAC grants rights to Secrets only through a RoleBinding in their namespace, and a
+//! ValidatingAdmissionPolicy refuses that RoleBinding, and all other writes, outside of our namespaces.
+
+use serde_json::{Value, json};
+
+use super::Extras;
+use super::needs::{self, BIND};
+use crate::render::{GATEWAY_NAMESPACE, OPERATOR_NAMESPACE};
+
+/// The ClusterRole with the rights in a namespace of ours. Streamfleet binds it by this name.
+pub const NAMESPACE_ROLE: &str = "streamfleet-namespace";
+
+/// The namespace of the inventory.
+pub const SYSTEM_NAMESPACE: &str = "streamfleet-system";
+
+/// The prefix of the namespaces of clusters.
+pub const CLUSTER_NAMESPACES: &str = "kafka-";
+
+const RBAC: &str = "rbac.authorization.k8s.io/v1";
+const ADMISSION: &str = "admissionregistration.k8s.io/v1";
+
+/// The ClusterRoles that Strimzi publishes for its operator and for what the operator runs.
+const OPERATOR_ROLES: [&str; 7] = [
+    "strimzi-cluster-operator-global",
+    "strimzi-cluster-operator-leader-election",
+    "strimzi-cluster-operator-namespaced",
+    "strimzi-cluster-operator-watched",
+    "strimzi-entity-operator",
+    "strimzi-kafka-broker",
+    "strimzi-kafka-client",
+];
+
+#[derive(Debug, Clone)]
+pub struct Role {
+    /// The name of the ClusterRole, its binding and the policy.
+    pub name: String,
+    pub namespace: String,
+    pub account: String,
+    pub extras: Extras,
+}
+
+impl Role {
+    pub fn objects(&self) -> Vec<Value> {
+        let (mut everywhere, within) = needs::cluster_and_namespace(self.extras);
+        if self.extras.operator {
+            // The operator gets rights that we don't have, so we need these verbs for its roles and bindings.
+            everywhere.push(json!({
+                "apiGroups": ["rbac.authorization.k8s.io"],
+                "resources": ["clusterroles"],
+                "resourceNames": OPERATOR_ROLES,
+                "verbs": [BIND, "escalate"],
+            }));
+        }
+        let role = |name: &str, rules: Vec<Value>| json!({"apiVersion": RBAC, "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules});
+        let binding = json!({
+            "apiVersion": RBAC,
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": self.name},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": self.name},
+            "subjects": [{"kind": "ServiceAccount", "namespace": self.namespace, "name": self.account}],
+        });
+        let policy_binding = json!({
+            "apiVersion": ADMISSION,
+            "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": {"name": self.name},
+            "spec": {"policyName": self.name, "validationActions": ["Deny"]},
+        });
+        // The policy comes first, so that the rights are never active without it.
+        let mut objects = vec![self.policy(), policy_binding];
+        objects.extend([role(NAMESPACE_ROLE, within), role(&self.name, everywhere), binding]);
+        objects
+    }
+
+    fn policy(&self) -> Value {
+        let user = format!("system:serviceaccount:{}:{}", self.namespace, self.account);
+        let rule = |expression: String, message: &str| {
+            json!({
+                "expression": expression,
+                "message": format!("{message} (streamfleet role)"),
+                "reason": "Forbidden",
+            })
+        };
+        let variables = [
+            ("kind", "request.resource.group + '/' + request.resource.resource".to_owned()),
+            ("ns", "has(request.namespace) ? request.namespace : ''".to_owned()),
+            // The existing object, or the one to create.
+            ("it", "request.operation == 'CREATE' ? object : oldObject".to_owned()),
+            ("name", "has(variables.it.metadata.name) ? variables.it.metadata.name : ''".to_owned()),
+            ("writes", "request.operation == 'CREATE' || request.operation == 'UPDATE'".to_owned()),
+        ];
+        let variables: Vec<Value> =
+            variables.map(|(name, expression)| json!({"name": name, "expression": expression})).into();
+        let validations = [
+            rule(self.namespaces(), "streamfleet may only write namespaces of its own"),
+            rule(
+                pod_security(),
+                "a namespace of streamfleet enforces the pod security `baseline` or `restricted`",
+            ),
+            rule(
+                self.namespaced(),
+                "streamfleet may only write in namespaces of its own, and there what it makes",
+            ),
+            rule(self.bindings(), "streamfleet may only give itself the ClusterRole streamfleet-namespace"),
+            rule(self.cluster_scoped(), "streamfleet may not write this object of the whole cluster"),
+        ];
+        json!({
+            "apiVersion": ADMISSION,
+            "kind": "ValidatingAdmissionPolicy",
+            "metadata": {"name": self.name},
+            "spec": {
+                "failurePolicy": "Fail",
+                "matchConstraints": {"resourceRules": [{
+                    "apiGroups": ["*"],
+                    "apiVersions": ["*"],
+                    "operations": ["*"],
+                    "resources": ["*/*"],
+                }]},
+                "matchConditions": [
+                    {"name": "user", "expression": format!("request.userInfo.username == '{user}'")},
+                    // Queries about one's own rights and identity change nothing.
+                    {
+                        "name": "no-question",
+                        "expression": "!(request.resource.group in ['authentication.k8s.io', 'authorization.k8s.io'])",
+                    },
+                ],
+                "variables": variables,
+                "validations": validations,
+            },
+        })
+    }
+
+    /// Permits namespaces by name. Those of clusters must have our label, too, since others may be called
+    /// `kafka-…`. The label is read from the old object, so that labelling a namespace doesn't make it ours.
+    fn namespaces(&self) -> String {
+        let cluster =
+            format!("variables.name.startsWith('{CLUSTER_NAMESPACES}') && {}", labelled("variables.it"));
+        let mut ours = vec![
+            format!("({cluster})"),
+            format!("(variables.name == '{SYSTEM_NAMESPACE}' && request.operation == 'CREATE')"),
+        ];
+        ours.extend(self.shared().map(|(name, _)| format!("variables.name == '{name}'")));
+        format!("variables.kind != '/namespaces' || {}", ours.join(" || "))
+    }
+
+    fn namespaced(&self) -> String {
+        let mut ours = vec![
+            // Only what the operator creates runs there.
+            format!(
+                "(variables.ns.startsWith('{CLUSTER_NAMESPACES}') && namespaceObject != null && {} && \
+                 !(variables.kind in ['apps/deployments', '/serviceaccounts']))",
+                labelled("namespaceObject")
+            ),
+            within(SYSTEM_NAMESPACE, &["/configmaps"]),
+        ];
+        ours.extend(self.shared().map(|(name, kinds)| within(name, kinds)));
+        format!("variables.ns == '' || variables.kind == '/namespaces' || {}", ours.join(" || "))
+    }
+
+    /// Permits RoleBindings: ours in the namespaces of clusters, the operator's in its own.
+    fn bindings(&self) -> String {
+        let mut allowed = vec![format!(
+            "(request.operation == 'CREATE' && variables.ns.startsWith('{CLUSTER_NAMESPACES}') && \
+             object.roleRef.kind == 'ClusterRole' && object.roleRef.name == '{NAMESPACE_ROLE}' && \
+             has(object.subjects) && object.subjects.all(it, it.kind == 'User' && it.name == request.userInfo.username))"
+        )];
+        if self.extras.operator {
+            allowed.push(format!(
+                "(variables.ns == '{OPERATOR_NAMESPACE}' && (!variables.writes || ({})))",
+                operators_binding()
+            ));
+        }
+        format!("variables.kind != 'rbac.authorization.k8s.io/rolebindings' || {}", allowed.join(" || "))
+    }
+
+    /// Permits what the operator leaves behind after a cluster, and the objects of an operator of ours.
+    fn cluster_scoped(&self) -> String {
+        let mut allowed = vec![format!(
+            "(variables.kind == 'rbac.authorization.k8s.io/clusterrolebindings' && request.operation == 'DELETE' && \
+             variables.name.startsWith('strimzi-{CLUSTER_NAMESPACES}') && variables.name.endsWith('-kafka-init'))"
+        )];
+        if self.extras.operator {
+            let names = quoted(&OPERATOR_ROLES);
+            allowed.push(
+                "(variables.kind == 'apiextensions.k8s.io/customresourcedefinitions' && variables.writes && \
+                 variables.name.endsWith('.strimzi.io'))"
+                    .to_owned(),
+            );
+            // The operator's rights aren't limited further: a user that can deploy it has them anyway.
+            allowed.push(format!(
+                "(variables.kind == 'rbac.authorization.k8s.io/clusterroles' && variables.name in {names} && \
+                 (!variables.writes || (!has(object.aggregationRule) && (!has(object.rules) || \
+                 object.rules.all(rule, !has(rule.nonResourceURLs) && \
+                 rule.verbs.all(verb, !(verb in ['*', 'bind', 'escalate', 'impersonate'])) && \
+                 rule.apiGroups.all(group, group != '*') && rule.resources.all(resource, !resource.contains('*')))))))"
+            ));
+            allowed.push(format!(
+                "(variables.kind == 'rbac.authorization.k8s.io/clusterrolebindings' && \
+                 (variables.name in {names} || variables.name.startsWith('strimzi-cluster-operator')) && \
+                 (!variables.writes || ({})))",
+                operators_binding()
+            ));
+        }
+        format!("variables.ns != '' || variables.kind == '/namespaces' || {}", allowed.join(" || "))
+    }
+
+    /// Returns the namespaces of a fleet's shared components, with the kinds that are created there.
+    fn shared(&self) -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
+        const OPERATOR: &[&str] = &[
+            "/configmaps",
+            "/serviceaccounts",
+            "apps/deployments",
+            "rbac.authorization.k8s.io/rolebindings",
+        ];
+        const GATEWAY: &[&str] = &["gateway.networking.k8s.io/gateways"];
+        let operator = self.extras.operator.then_some((OPERATOR_NAMESPACE, OPERATOR));
+        let gateway = self.extras.gateway.then_some((GATEWAY_NAMESPACE, GATEWAY));
+        operator.into_iter().chain(gateway)
+    }
+}
+
+/// Unrestricted pods could take over the nodes, and with them everything. Levels set before stay allowed.
+fn pod_security() -> String {
+    const LABEL: &str = "pod-security.kubernetes.io/enforce";
+    let level = |of: &str| format!("{of}.metadata.?labels[?'{LABEL}'].orValue('')");
+    format!(
+        "variables.kind != '/namespaces' || !variables.writes || variables.name == '{SYSTEM_NAMESPACE}' || \
+         {new} in ['baseline', 'restricted'] || (request.operation == 'UPDATE' && {new} == {old})",
+        new = level("object"),
+        old = level("oldObject"),
+    )
+}
+
+/// Returns the condition that a binding gives one of the operator's roles to the operator.
+fn operators_binding() -> String {
+    format!(
+        "object.roleRef.kind == 'ClusterRole' && object.roleRef.name in {} && has(object.subjects) && \
+         object.subjects.all(it, it.kind == 'ServiceAccount' && it.namespace == '{OPERATOR_NAMESPACE}')",
+        quoted(&OPERATOR_ROLES)
+    )
+}
+
+fn within(namespace: &str, kinds: &[&str]) -> String {
+    format!("(variables.ns == '{namespace}' && variables.kind in {})", quoted(kinds))
+}
+
+fn labelled(object: &str) -> String {
+    format!("{object}.metadata.?labels[?'app.kubernetes.io/managed-by'].orValue('') == 'streamfleet'")
+}
+
+fn quoted(names: &[&str]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
+    format!("[{}]", names.join(", "))
+}

@@ -1,0 +1,147 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::catalog::{Absence, Catalog, Hold, MadeFrom, Recorded, RecordedResource, RecordedSpec, Resource};
+use crate::names::{FleetKey, Json, Kind, ObjectKey, ResourceKey};
+use crate::parallel;
+use crate::plan::made_from::Origins;
+use crate::plan::{FieldChange, Policy, fields};
+use crate::spec::Spec;
+
+/// The inputs of planning that all fleets share, and what follows from them for every resource.
+pub(super) struct PlanContext<'a> {
+    pub catalog: &'a Catalog,
+    pub recorded: &'a Recorded,
+    pub policy: &'a Policy,
+    /// The targets' own memory of protection. The record may be older, as after restoring a backup.
+    pub protected: BTreeSet<ResourceKey>,
+    pub current: BTreeMap<&'a ResourceKey, SpecDiff>,
+    /// The fleets and clusters that are on each fleet by their spec, or were by their record.
+    pub owners: BTreeMap<FleetKey, BTreeSet<&'a ResourceKey>>,
+    origins: Origins<'a>,
+}
+
+/// A resource that should exist, compared with its record.
+pub(super) struct SpecDiff {
+    /// The fields that changed since it was created; empty while its creation is incomplete.
+    pub fields: Vec<FieldChange>,
+    /// Its spec in the form of a record.
+    pub spec: Json,
+    pub immutable: Arc<BTreeMap<String, Value>>,
+}
+
+impl<'a> PlanContext<'a> {
+    pub fn new(
+        catalog: &'a Catalog,
+        recorded: &'a Recorded,
+        protected: BTreeSet<ResourceKey>,
+        policy: &'a Policy,
+    ) -> Self {
+        let resources: Vec<&Resource> = catalog.resources.values().collect();
+        let current = parallel::map(&resources, |resource| (&resource.key, compare(resource, recorded)));
+        let current = current.into_iter().collect();
+        let (owners, origins) = (owners(catalog, recorded), Origins::of(catalog));
+        Self { catalog, recorded, policy, protected, current, owners, origins }
+    }
+
+    /// Like [`Self::new`], restricted to one fleet or one resource on it.
+    pub fn of_fleet(
+        catalog: &'a Catalog,
+        recorded: &'a Recorded,
+        policy: &'a Policy,
+        (fleet, only): (&FleetKey, Option<&'a ResourceKey>),
+    ) -> Self {
+        let owners = match only {
+            Some(key) => BTreeMap::from([(fleet.clone(), BTreeSet::from([key]))]),
+            None => {
+                let mut owners = owners(catalog, recorded);
+                owners.retain(|key, _| key == fleet);
+                owners
+            }
+        };
+        let there = owners.values().flatten().filter_map(|key| catalog.resources.get(*key));
+        let current = there.map(|resource| (&resource.key, compare(resource, recorded))).collect();
+        let (protected, origins) = (BTreeSet::new(), Origins::of(catalog));
+        Self { catalog, recorded, policy, protected, current, owners, origins }
+    }
+
+    /// Returns what the objects of a resource are made from now, beside its own spec.
+    pub fn made_from(&self, key: &ResourceKey) -> Option<MadeFrom> {
+        self.origins.made_from(self, key)
+    }
+
+    pub fn recorded(&self, key: &ResourceKey) -> Option<&'a RecordedResource> {
+        self.recorded.resources.get(key)
+    }
+
+    /// Whether a resource's creation was ever completed.
+    pub fn is_made(&self, key: &ResourceKey) -> bool {
+        self.recorded(key).is_some_and(|record| !record.creating)
+    }
+
+    /// Returns the resource's current spec, or the one applied last if no document names it any more.
+    pub fn spec(&self, key: &ResourceKey) -> Option<Spec> {
+        match self.catalog.resources.get(key) {
+            Some(resource) => Some(resource.spec.clone()),
+            None => recorded_spec(self.recorded(key)?, key.kind),
+        }
+    }
+
+    /// Returns the recorded resources that no spec names any more, each with the known reason.
+    pub fn absent(&self) -> impl Iterator<Item = (&'a ResourceKey, &'a Absence)> {
+        self.catalog.absent.keys().filter_map(|key| Some((key, self.absence(key)?)))
+    }
+
+    /// Returns why no spec names a resource any more; `None` if one does. A resource that may be missing by
+    /// mistake is in the catalog, too, so that references to it still resolve, but its own change follows
+    /// from its absence.
+    pub fn absence(&self, key: &ResourceKey) -> Option<&'a Absence> {
+        let named =
+            |resource: &Resource| !matches!(resource.hold, Some(Hold::Absent | Hold::Unreadable { .. }));
+        let absence = self.catalog.absent.get(key)?;
+        (!self.catalog.resources.get(key).is_some_and(named)).then_some(absence)
+    }
+}
+
+/// Returns the fields that changed since a resource was created; empty while its creation is incomplete.
+pub(super) fn fields(resource: &Resource, recorded: &Recorded) -> Vec<FieldChange> {
+    compare(resource, recorded).fields
+}
+
+fn compare(resource: &Resource, recorded: &Recorded) -> SpecDiff {
+    let before = recorded.resources.get(&resource.key);
+    let RecordedSpec { spec, immutable } = RecordedSpec::of(&resource.key, &resource.spec, before);
+    let made = before.filter(|before| !before.creating);
+    let fields = made.map(|made| fields::changes(made, &spec, resource)).unwrap_or_default();
+    SpecDiff { fields, spec, immutable }
+}
+
+/// Returns the resources on each fleet, by specs and by records.
+fn owners<'a>(catalog: &'a Catalog, recorded: &'a Recorded) -> BTreeMap<FleetKey, BTreeSet<&'a ResourceKey>> {
+    let mut owners: BTreeMap<FleetKey, BTreeSet<&ResourceKey>> = BTreeMap::new();
+    for (key, resource) in &catalog.resources {
+        if let Some(fleet) = resource.fleet() {
+            owners.entry(fleet).or_default().insert(key);
+        }
+    }
+    for key in catalog.absent.keys() {
+        if let Some(fleet) = recorded.resources.get(key).and_then(|record| record.fleet(key)) {
+            owners.entry(fleet).or_default().insert(key);
+        }
+    }
+    owners
+}
+
+/// Returns the spec in a record; `None` if the cache was lost or this version can't read it.
+pub(super) fn recorded_spec(record: &RecordedResource, kind: Kind) -> Option<Spec> {
+    Spec::from_record(kind, &record.last_good.as_ref()?.spec).ok()
+}
+
+/// The identity of an object in any version of its API: group, kind, namespace, name.
+pub(super) type Identity<'a> = (&'a str, &'a str, Option<&'a str>, &'a str);
+
+pub(super) fn identity(key: &ObjectKey) -> Identity<'_> {
+    (key.group(), &key.kind, key.namespace.as_deref(), &key.name)
+}

@@ -1,0 +1,155 @@
+//! Hand-made catalogs for the tests of rendering.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::catalog::{
+    Catalog, ClusterDomain, ResolvedCluster, ResolvedFleet, ResolvedSecret, SecretMark, TieredStorage,
+};
+use crate::config::{Config, TieredStorageConfig};
+use crate::names::{self, FleetKey, Identifier, Kind, ResourceKey, SecretRef};
+use crate::problem::Origin;
+use crate::spec::{self, DnsProvider, Profile, SourceId};
+
+/// A cluster `acme/orders` on the fleet `acme/eu`, with `overlay` merged into its spec.
+pub fn cluster(overlay: Value) -> ResolvedCluster {
+    let mut document = json!({
+        "organization": "acme",
+        "infrastructure": "eu",
+        "identifier": "orders",
+        "cluster_type": "kafka",
+        "tenancy_mode": "Shared",
+        "kafka_units": 1,
+        "advanced_config": {"version": "4.3.1"},
+    });
+    merge(&mut document, overlay);
+    let spec: spec::Cluster = serde_json::from_value(document).unwrap();
+    let fleet_spec: spec::Fleet = serde_json::from_value(json!({
+        "organization": spec.organization,
+        "identifier": spec.infrastructure,
+        "infra_type": "byok",
+        "tenancy_mode": spec.tenancy_mode,
+        "max_tenants": 10,
+        "max_kafka_units": 40,
+    }))
+    .unwrap();
+    let kafka_units = if spec.advanced_config.profile == Profile::Dev { 1 } else { spec.kafka_units };
+    ResolvedCluster {
+        key: ResourceKey::new(Kind::Cluster, &spec.organization, spec.identifier.as_str()),
+        id: Uuid::from_u128(7),
+        origin: Origin { path: "acme/orders.yaml".parse().unwrap(), line: 1 },
+        fleet: FleetKey { organization: spec.organization.clone(), fleet: spec.infrastructure.clone() },
+        namespace: names::namespace(&spec.organization, &spec.identifier),
+        spec: spec.into(),
+        fleet_spec: fleet_spec.into(),
+        domain: None,
+        identity_provider: None,
+        tiered_storage: None,
+        kafka_units,
+    }
+}
+
+pub fn with_domain(mut cluster: ResolvedCluster, dns_provider: DnsProvider) -> ResolvedCluster {
+    let key = ResourceKey::new(Kind::BaseDomain, &cluster.spec.organization, "k.example.com");
+    cluster.domain = Some(ClusterDomain {
+        domain: "k.example.com".parse().unwrap(),
+        dns_provider,
+        bootstrap_host: format!("{}.k.example.com", cluster.spec.identifier),
+        tls_cert: "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n".to_owned(),
+        tls_key: secret(&key, "tls_key"),
+        key,
+    });
+    cluster
+}
+
+pub fn with_identity_provider(mut cluster: ResolvedCluster, overlay: Value) -> ResolvedCluster {
+    let mut document = json!({
+        "organization": "acme",
+        "identifier": "sso",
+        "issuer": "https://idp.example.com",
+        "jwks_uri": "https://idp.example.com/jwks",
+        "audience": "kafka",
+    });
+    merge(&mut document, overlay);
+    cluster.identity_provider = Some(serde_json::from_value(document).unwrap());
+    cluster
+}
+
+pub fn with_tiered_storage(mut cluster: ResolvedCluster) -> ResolvedCluster {
+    let key = ResourceKey::new(Kind::CloudAccount, &cluster.spec.organization, "minio");
+    let account = json!({
+        "organization": "acme",
+        "identifier": "minio",
+        "provider": "s3",
+        "endpoint": "https://s3.example.com",
+        "credentials": {"from_file": "minio"},
+    });
+    cluster.tiered_storage = Some(TieredStorage {
+        bucket: "orders-log".to_owned(),
+        region: "eu-1".to_owned(),
+        account: serde_json::from_value(account).unwrap(),
+        credentials: secret(&key, "credentials"),
+        account_key: key,
+        plugin: TieredStorageConfig::default(),
+    });
+    cluster
+}
+
+/// A catalog of these clusters, each on its fleet, and of one fleet without clusters.
+pub fn catalog(clusters: impl IntoIterator<Item = ResolvedCluster>) -> Catalog {
+    let mut catalog = Catalog {
+        source: SourceId("/specs".to_owned()),
+        revision: "1".to_owned(),
+        commit: None,
+        config: Config::default(),
+        resources: Default::default(),
+        fleets: Default::default(),
+        clusters: Default::default(),
+        absent: Default::default(),
+        capacity: Default::default(),
+        problems: Vec::new(),
+    };
+    let empty = FleetKey { organization: identifier("acme"), fleet: identifier("empty") };
+    let spec = cluster(json!({})).fleet_spec;
+    catalog.fleets.insert(empty.clone(), fleet(empty, spec));
+    for cluster in clusters {
+        let spec = cluster.fleet_spec.clone();
+        catalog.fleets.insert(cluster.fleet.clone(), fleet(cluster.fleet.clone(), spec));
+        catalog.clusters.insert(cluster.key.clone(), cluster);
+    }
+    catalog
+}
+
+pub fn longest(letter: &str) -> String {
+    letter.repeat(Identifier::MAX_LENGTH)
+}
+
+fn fleet(key: FleetKey, spec: Arc<spec::Fleet>) -> ResolvedFleet {
+    let (clusters, kafka_units) = Default::default();
+    ResolvedFleet { key, spec, domain: None, clusters, kafka_units, conditions: Vec::new() }
+}
+
+fn identifier(text: &str) -> Identifier {
+    text.parse().unwrap()
+}
+
+fn secret(resource: &ResourceKey, field: &str) -> ResolvedSecret {
+    ResolvedSecret {
+        reference: SecretRef { resource: resource.clone(), field: field.to_owned() },
+        mark: SecretMark { fingerprint: Some("f1".to_owned()), sealed: None },
+        unavailable: None,
+    }
+}
+
+fn merge(document: &mut Value, overlay: Value) {
+    match (document, overlay) {
+        (Value::Object(fields), Value::Object(overlay)) => {
+            for (key, value) in overlay {
+                merge(fields.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (place, value) => *place = value,
+    }
+}

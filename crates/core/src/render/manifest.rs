@@ -1,0 +1,73 @@
+//! Builds a [`Manifest`] that belongs to a cluster.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::catalog::ResolvedCluster;
+use crate::names::{Json, ObjectKey};
+use crate::render::{Manifest, Stage};
+
+/// The group and version of everything that Strimzi 1.x serves.
+const STRIMZI_API_VERSION: &str = "kafka.strimzi.io/v1";
+
+/// An object of a built-in Kubernetes kind.
+pub fn typed<T>(cluster: &ResolvedCluster, stage: Stage, object: &T) -> Manifest
+where
+    T: k8s_openapi::Metadata<Ty = ObjectMeta> + Serialize,
+{
+    with_data(cluster, stage, object, [])
+}
+
+/// The same, with additional `data` that the type can't represent: the slots of secrets.
+pub fn with_data<T, const N: usize>(
+    cluster: &ResolvedCluster,
+    stage: Stage,
+    object: &T,
+    data: [(&str, Value); N],
+) -> Manifest
+where
+    T: k8s_openapi::Metadata<Ty = ObjectMeta> + Serialize,
+{
+    // Every key is a string and every value can be serialized, so there is no error to pass on.
+    let mut body = serde_json::to_value(object).unwrap_or_default();
+    for (key, value) in data {
+        body["data"][key] = value;
+    }
+    assemble(cluster, stage, (T::API_VERSION, T::KIND), object.metadata(), &body)
+}
+
+/// An object of one of Strimzi's kinds. Null fields of the spec are left out.
+pub fn strimzi(cluster: &ResolvedCluster, kind: &str, metadata: &ObjectMeta, spec: Value) -> Manifest {
+    let mut body =
+        json!({"apiVersion": STRIMZI_API_VERSION, "kind": kind, "metadata": metadata, "spec": spec});
+    remove_nulls(&mut body);
+    assemble(cluster, Stage::Custom, (STRIMZI_API_VERSION, kind), metadata, &body)
+}
+
+fn assemble(
+    cluster: &ResolvedCluster,
+    stage: Stage,
+    (api_version, kind): (&str, &str),
+    metadata: &ObjectMeta,
+    body: &Value,
+) -> Manifest {
+    let key = ObjectKey {
+        namespace: metadata.namespace.clone(),
+        kind: kind.to_owned(),
+        name: metadata.name.clone().unwrap_or_default(),
+        api_version: api_version.to_owned(),
+    };
+    Manifest { key, owner: cluster.key.clone(), stage, body: Json::from(body) }
+}
+
+fn remove_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, value| !value.is_null());
+            fields.values_mut().for_each(remove_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(remove_nulls),
+        _ => {}
+    }
+}

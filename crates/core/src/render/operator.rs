@@ -1,0 +1,90 @@
+//! The Strimzi operator of a fleet: the project's published manifests, changed so that it watches every
+//! namespace from its own.
+
+use serde_json::{Value, json};
+
+use crate::catalog::ResolvedFleet;
+use crate::config::OperatorsConfig;
+use crate::render::{Manifest, Stage, fleet_manifest};
+
+pub const NAMESPACE: &str = "strimzi-operator";
+
+const WATCHED: &str = "STRIMZI_NAMESPACE";
+
+/// The roles that the operator needs in each watched namespace, from Strimzi's documentation on watching all
+/// namespaces. The role for leader election stays in the operator's own namespace.
+const WATCHING_ROLES: [&str; 3] =
+    ["strimzi-cluster-operator-namespaced", "strimzi-cluster-operator-watched", "strimzi-entity-operator"];
+
+const CLUSTER_SCOPED: [&str; 2] = ["ClusterRole", "ClusterRoleBinding"];
+
+/// The objects of the operator that a fleet asks for; empty if the fleet uses an existing operator. Unusable
+/// versions were refused earlier.
+pub fn operator(fleet: &ResolvedFleet, operators: &OperatorsConfig) -> Vec<Manifest> {
+    let version = fleet.spec.advanced_config.components.installs();
+    let Some(release) = version.and_then(|version| operators.strimzi(version).ok()) else {
+        return Vec::new();
+    };
+    let definitions = release.definitions.iter().map(|definition| {
+        // Shared unchanged: definitions are large, and the same for all fleets.
+        fleet_manifest::shared(fleet, Stage::Namespace, definition.clone())
+    });
+    let objects = release.objects.iter().map(|object| {
+        let object = adapted(object.clone());
+        let stage = if object["kind"] == "Deployment" { Stage::Operator } else { Stage::Configuration };
+        fleet_manifest::object(fleet, stage, object)
+    });
+    std::iter::once(fleet_manifest::namespace(fleet, NAMESPACE, "restricted"))
+        .chain(definitions)
+        .chain(objects)
+        .collect()
+}
+
+/// Moves the object to our namespace and makes it apply to all namespaces.
+fn adapted(mut object: Value) -> Value {
+    let kind = object["kind"].as_str().unwrap_or_default().to_owned();
+    for subject in object.get_mut("subjects").and_then(Value::as_array_mut).into_iter().flatten() {
+        if subject["kind"] == "ServiceAccount" {
+            subject["namespace"] = NAMESPACE.into();
+        }
+    }
+    match kind.as_str() {
+        "RoleBinding" if is_for_watching(&object) => {
+            // A ClusterRoleBinding of this name may exist already, so it is named after its role.
+            object["kind"] = "ClusterRoleBinding".into();
+            object["metadata"]["name"] = object["roleRef"]["name"].clone();
+        }
+        "Deployment" => set_variables(&mut object),
+        _ => {}
+    }
+    match object["kind"].as_str().is_some_and(|kind| CLUSTER_SCOPED.contains(&kind)) {
+        true => drop(object["metadata"].as_object_mut().and_then(|metadata| metadata.remove("namespace"))),
+        false => object["metadata"]["namespace"] = NAMESPACE.into(),
+    }
+    object
+}
+
+fn is_for_watching(binding: &Value) -> bool {
+    let role = binding.pointer("/roleRef/name").and_then(Value::as_str).unwrap_or_default();
+    WATCHING_ROLES.contains(&role)
+}
+
+/// Makes the operator watch all namespaces, create pods that `restricted` pod security accepts, and admit
+/// only its own namespace in the network policies that it creates.
+fn set_variables(deployment: &mut Value) {
+    let labels = format!("kubernetes.io/metadata.name={NAMESPACE}");
+    let ours = [
+        (WATCHED, "*"),
+        ("STRIMZI_POD_SECURITY_PROVIDER_CLASS", "restricted"),
+        ("STRIMZI_OPERATOR_NAMESPACE_LABELS", labels.as_str()),
+    ];
+    let containers = deployment.pointer_mut("/spec/template/spec/containers").and_then(Value::as_array_mut);
+    let variables = containers.into_iter().flatten().filter_map(|it| it.get_mut("env")?.as_array_mut());
+    for variables in variables.filter(|variables| variables.iter().any(|it| it["name"] == WATCHED)) {
+        variables.retain(|variable| ours.iter().all(|(name, _)| variable["name"] != *name));
+        variables.splice(0..0, ours.map(|(name, value)| json!({"name": name, "value": value})));
+    }
+}
+
+#[cfg(test)]
+mod tests;

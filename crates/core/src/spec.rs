@@ -1,0 +1,61 @@
+//! Spec documents as Rust types. Reading reports every problem of every file at once.
+
+mod base_domain;
+pub mod broker_option;
+pub mod certificate;
+mod check;
+mod cloud_account;
+mod cluster;
+pub mod describe;
+mod document;
+pub mod edit;
+mod fields;
+mod fleet;
+mod identity;
+mod identity_provider;
+pub mod kubeconfig;
+pub mod material;
+mod organization;
+mod private_key;
+mod read;
+mod redact;
+mod remnants;
+mod rules;
+pub mod schema;
+mod secret_value;
+mod shape;
+mod snapshot;
+mod text;
+mod yaml;
+
+pub use base_domain::{BaseDomain, DnsProvider};
+pub use broker_option::BrokerConfig;
+pub use cloud_account::{CloudAccount, CloudProvider};
+pub use cluster::{
+    Authentication, Cluster, ClusterAccess, ClusterAdvancedConfig, ClusterType, OnDelete, Operations,
+    Profile, Storage, Tag, TieredStorageProvider, ZoneCount,
+};
+pub use document::{
+    Document, Documents, InvalidDocument, ParsedFile, SECRET_FIELDS, Safeguards, Spec, Unreadable,
+    secret_pointer,
+};
+pub use fields::Fields;
+pub use fleet::{Components, Exposure, Fleet, FleetAdvancedConfig, GatewayConfig, InfraType, TenancyMode};
+pub use identity::identity_fields;
+pub use identity_provider::IdentityProvider;
+pub use organization::{Member, Organization, Quotas, Role};
+pub use read::read;
+pub use remnants::Remnants;
+pub use secret_value::SecretValue;
+pub use snapshot::{Commit, Snapshot, SnapshotEntry, SourceId};
+
+pub const API_VERSION: &str = "streamfleet/v1";
+
+/// The keys that identify every document.
+pub const HEADER: [&str; 2] = ["apiVersion", "kind"];
+
+pub const MAX_FILE_BYTES: usize = yaml::MAX_BYTES;
+
+fn protected_by_default() -> bool {
+    true
+}

@@ -1,0 +1,64 @@
+//! Base domains: the addresses of clusters and their certificate.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::names::{Domain, Identifier};
+use crate::spec::SecretValue;
+
+/// A domain whose subdomains are the addresses of clusters, with the certificate that covers them.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BaseDomain {
+    /// The organization that owns the domain. It can't change.
+    pub organization: Identifier,
+    /// The domain. With managed DNS, the organization is prepended as its first label unless it is there
+    /// already.
+    #[schemars(example = &"kafka.example.com")]
+    pub domain: Domain,
+    /// The certificate in PEM, followed by the intermediate certificates, each one signing the one before.
+    #[schemars(length(min = 1), extend("x-lines" = true))]
+    pub tls_cert: String,
+    /// The certificate's private key in PEM, not encrypted.
+    pub tls_key: SecretValue,
+    /// The maintainer of the DNS records.
+    #[serde(default)]
+    pub dns_provider: DnsProvider,
+    /// The domain that the DNS provider serves. By default the domain itself.
+    #[serde(default)]
+    pub dns_base_domain: Option<Domain>,
+    /// The cloud account of the managed DNS. Required with `external-dns`; recorded only.
+    #[serde(default)]
+    pub cloud_account: Option<Identifier>,
+}
+
+/// The maintainer of a base domain's DNS records.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum DnsProvider {
+    /// The owner of the domain, by hand or otherwise.
+    #[default]
+    None,
+    /// The fleet's own external-dns, from annotations on Services, or from the TLSRoutes of a fleet with a
+    /// Gateway.
+    #[serde(rename = "external-dns")]
+    ExternalDns,
+}
+
+impl BaseDomain {
+    /// Returns the domain that clusters use, which is also the resource's identity: with managed DNS
+    /// `<organization>.<submitted>` unless it already starts with the organization; otherwise as submitted.
+    ///
+    /// `None` if the added label makes the domain too long.
+    pub fn derived_domain(&self) -> Option<Domain> {
+        Self::derive(&self.organization, &self.domain, self.dns_provider)
+    }
+
+    /// Does the same as [`BaseDomain::derived_domain`] from only the fields that it depends on.
+    pub fn derive(organization: &Identifier, submitted: &Domain, provider: DnsProvider) -> Option<Domain> {
+        let prefix = format!("{organization}.");
+        if provider == DnsProvider::None || submitted.as_str().starts_with(&prefix) {
+            return Some(submitted.clone());
+        }
+        format!("{prefix}{submitted}").parse().ok()
+    }
+}

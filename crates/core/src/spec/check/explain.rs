@@ -1,0 +1,59 @@
+//! Hints at where to read more about a field.
+
+use crate::names::Kind;
+use crate::spec::broker_option;
+use crate::spec::shape::{self, Rule, Shape};
+
+const BROKER_CONFIG: &str = "/advanced_config/config";
+
+/// Returns the command that explains a field, for problems without a better hint.
+pub(super) fn hint(kind: Kind, pointer: &str) -> String {
+    let names = named(shape::of(kind), pointer.split('/').skip(1));
+    format!(
+        "`streamfleet explain {}` says what it takes",
+        [&[kind.singular()], names.as_slice()].concat().join(".")
+    )
+}
+
+/// Returns why a mapping can't have a key, if a more specific reason than "unknown field" is known.
+pub(super) fn reason(kind: Kind, pointer: &str, key: &str) -> Option<&'static str> {
+    let of_brokers = kind == Kind::Cluster && pointer == BROKER_CONFIG;
+    of_brokers.then(|| broker_option::follows_from(key)).flatten()
+}
+
+/// Returns the steps of a path that are names of fields. Indexes of lists and freely chosen keys are not.
+fn named<'p>(root: &Shape, way: impl Iterator<Item = &'p str>) -> Vec<&'p str> {
+    let (mut shape, mut names) = (root, Vec::new());
+    for step in way {
+        shape = match &shape.rule {
+            Rule::List { item, .. } => item,
+            Rule::Object(fields) => match fields.iter().find(|field| field.name == step) {
+                Some(field) => {
+                    names.push(step);
+                    &field.shape
+                }
+                None => break,
+            },
+            _ => break,
+        };
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_names_the_field_that_holds_the_value() {
+        for (kind, pointer, field) in [
+            (Kind::Cluster, "/kafka_units", "cluster.kafka_units"),
+            (Kind::Cluster, "/advanced_config/storage/class", "cluster.advanced_config.storage.class"),
+            (Kind::Cluster, "/tags/3/key", "cluster.tags.key"),
+            (Kind::Fleet, "/placement_config/a/b", "fleet.placement_config"),
+            (Kind::BaseDomain, "", "base-domain"),
+        ] {
+            assert_eq!(hint(kind, pointer), format!("`streamfleet explain {field}` says what it takes"));
+        }
+    }
+}

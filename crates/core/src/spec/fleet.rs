@@ -1,0 +1,140 @@
+//! Fleets: Kubernetes capacity that hosts Kafka clusters.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::names::{Domain, Identifier};
+use crate::spec::SecretValue;
+
+/// A set of Kubernetes capacity that hosts Kafka clusters: the user's own Kubernetes cluster, or a folder
+/// that another engine applies to one.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Fleet {
+    /// The organization that owns the fleet. It can't change.
+    pub organization: Identifier,
+    /// The fleet's name, unique in its organization. It can't change.
+    pub identifier: Identifier,
+    /// The kind of target that the fleet's manifests are written to.
+    pub infra_type: InfraType,
+    /// The base domain of the fleet's clusters, by its submitted or its derived name. Required as soon as a
+    /// cluster is reached from outside.
+    #[serde(default)]
+    #[schemars(example = &"kafka.example.com")]
+    pub domain: Option<Domain>,
+    /// How clusters are isolated from each other. It can't change.
+    pub tenancy_mode: TenancyMode,
+    /// How many Kafka clusters the fleet may host.
+    #[schemars(range(min = 1, max = 1000))]
+    pub max_tenants: u32,
+    /// How many Kafka units its clusters may have together.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub max_kafka_units: u32,
+    /// How the fleet is reached and what it offers.
+    #[serde(default)]
+    pub advanced_config: FleetAdvancedConfig,
+    /// The location of the fleet, in the owner's own words. Recorded only.
+    #[serde(default)]
+    pub placement_config: BTreeMap<String, String>,
+    /// Leave the fleet as it is until this is false again.
+    #[serde(default)]
+    pub suspend: bool,
+    /// Refuse to delete the fleet. Removing the file doesn't remove the protection.
+    #[serde(default = "crate::spec::protected_by_default")]
+    pub deletion_protection: bool,
+}
+
+/// The kind of target that a fleet's manifests are written to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum InfraType {
+    /// The user's own Kubernetes cluster, reached with the kubeconfig in `advanced_config`.
+    Byok,
+    /// A folder of manifests for another engine to apply. Needs no Kubernetes.
+    Directory,
+}
+
+/// How the clusters of a fleet are isolated from each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[schemars(extend("x-case-insensitive" = true))]
+pub enum TenancyMode {
+    /// Each cluster has its own namespace and quotas.
+    Shared,
+    /// As Shared, with network policies that deny by default, in and out, and brokers that share no node with
+    /// another cluster's brokers.
+    Isolated,
+    /// One cluster on the fleet, on nodes reserved for it.
+    Dedicated,
+}
+
+/// How a fleet is reached and what it offers.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FleetAdvancedConfig {
+    /// The kubeconfig of a `byok` fleet, with a static, long-lived token or a client certificate.
+    #[serde(default)]
+    pub kubeconfig: Option<SecretValue>,
+    /// How clients outside Kubernetes reach the brokers. By default a load balancer for each broker.
+    #[serde(default)]
+    pub exposure: Exposure,
+    /// The Gateway of a fleet with `exposure: tlsroute`; required there, and not allowed otherwise.
+    #[serde(default)]
+    pub gateway: Option<GatewayConfig>,
+    /// Components that run on the fleet beside the clusters.
+    #[serde(default)]
+    pub components: Components,
+    /// The storage class of clusters that name none. By default the default class of the Kubernetes cluster.
+    #[serde(default)]
+    #[schemars(length(max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"), extend("x-expected" = "the name of a StorageClass"), example = &"gp3")]
+    pub storage_class: Option<String>,
+    /// For a `directory` fleet: a subfolder for the manifests, inside the fleet's folder in the
+    /// organization's folder.
+    #[serde(default)]
+    #[schemars(length(max = 200), regex(pattern = r"^[A-Za-z0-9_][-A-Za-z0-9_.]*(/[A-Za-z0-9_][-A-Za-z0-9_.]*)*$"), extend("x-expected" = "a relative path without dot folders"), example = &"manifests")]
+    pub path: Option<String>,
+}
+
+/// How clients outside Kubernetes reach the brokers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Exposure {
+    /// A load balancer for the bootstrap address and one for each broker.
+    #[default]
+    LoadBalancer,
+    /// One Gateway for the fleet, with a TLSRoute for each broker.
+    TlsRoute,
+}
+
+/// The Gateway through which clients outside Kubernetes reach every cluster of a fleet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GatewayConfig {
+    /// The GatewayClass, which selects the implementation of the Gateway. Kubernetes has no default one.
+    #[schemars(length(max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"), extend("x-expected" = "the name of a GatewayClass"), example = &"envoy")]
+    pub class: String,
+    /// Give the Gateway a private load balancer. It must be equal to `private_access` of the fleet's
+    /// clusters.
+    #[serde(default)]
+    pub private: bool,
+}
+
+/// Components that run on a fleet beside the clusters.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Components {
+    /// The Strimzi operator: the version to install, or `existing` if you run it yourself.
+    #[serde(default)]
+    #[schemars(regex(pattern = r"^(existing|[0-9]+\.[0-9]+\.[0-9]+)$"), extend("x-expected" = "`existing` or a version such as 1.2.0"), example = &"existing")]
+    pub strimzi: Option<String>,
+}
+
+impl Components {
+    pub const EXISTING: &'static str = "existing";
+
+    /// Returns the version of the Strimzi operator to install; `None` if Streamfleet doesn't install it.
+    pub fn installs(&self) -> Option<&str> {
+        self.strimzi.as_deref().filter(|version| *version != Self::EXISTING)
+    }
+}

@@ -1,0 +1,127 @@
+//! Rules that involve only one document. Settings without an effect are refused: nothing is accepted and then
+//! ignored.
+
+mod cluster;
+mod fleet;
+
+use std::collections::BTreeMap;
+
+use crate::names::Identifier;
+use crate::problem::quote_untrusted;
+use crate::spec::check::SpecFinding;
+use crate::spec::yaml::Span;
+use crate::spec::{BaseDomain, CloudAccount, CloudProvider, DnsProvider, Organization, Spec};
+
+pub fn check(spec: &Spec, places: &[(Box<str>, Span)], findings: &mut Vec<SpecFinding>) {
+    let mut rules = Rules { places, findings };
+    match spec {
+        Spec::Organization(organization) => rules.organization(organization),
+        Spec::BaseDomain(domain) => rules.base_domain(domain),
+        Spec::CloudAccount(account) => rules.cloud_account(account),
+        Spec::Fleet(fleet) => rules.fleet(fleet),
+        Spec::Cluster(cluster) => rules.cluster(cluster),
+        Spec::IdentityProvider(_) => {}
+    }
+}
+
+struct Rules<'a> {
+    places: &'a [(Box<str>, Span)],
+    findings: &'a mut Vec<SpecFinding>,
+}
+
+impl Rules<'_> {
+    fn place(&self, pointer: &str) -> Span {
+        let mut around =
+            std::iter::successors(Some(pointer), |inner| inner.rfind('/').map(|end| &inner[..end]));
+        let find = |pointer: &str| self.places.iter().find(|(at, _)| **at == *pointer).map(|(_, span)| *span);
+        around.find_map(find).unwrap_or(Span { start: 0, end: 0 })
+    }
+
+    /// Whether a field has a value, even an empty list.
+    fn is_given(&self, pointer: &str) -> bool {
+        self.places.iter().any(|(at, _)| **at == *pointer)
+    }
+
+    fn refuse(
+        &mut self,
+        pointer: &str,
+        code: &'static str,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        let finding = SpecFinding::new(self.place(pointer), code, message).hint(hint);
+        self.findings.push(finding);
+    }
+
+    fn organization(&mut self, organization: &Organization) {
+        if organization.identifier.as_str() == Identifier::ROOT && !organization.members.is_empty() {
+            self.refuse(
+                "/members",
+                "root-members",
+                "the organization `root` can't have members",
+                "remove `members`; the super users of the environment belong to `root`, and nobody else",
+            );
+        }
+        let is_root = organization.identifier.as_str() == Identifier::ROOT;
+        if !is_root && organization.members.is_empty() && self.is_given("/members") {
+            self.refuse(
+                "/members",
+                "no-members",
+                "`members` is an empty list, which would lock everybody out",
+                "name a member, or leave `members` out where super users alone act for the organization",
+            );
+        }
+        let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+        for (index, member) in organization.members.iter().enumerate() {
+            let email = member.email.to_lowercase();
+            if let Some(first) = seen.get(&email) {
+                let related = (self.place(&format!("/members/{first}/email")), "first given here".to_owned());
+                let message = format!("`{}` is a member twice", quote_untrusted(&member.email));
+                let place = self.place(&format!("/members/{index}/email"));
+                let mut finding = SpecFinding::new(place, "duplicate-member", message)
+                    .label("given again here")
+                    .hint("keep the entry with the role that the person should have");
+                finding.related.push(related);
+                self.findings.push(finding);
+            } else {
+                seen.insert(email, index);
+            }
+        }
+    }
+
+    fn base_domain(&mut self, domain: &BaseDomain) {
+        match (domain.dns_provider, &domain.cloud_account) {
+            (DnsProvider::ExternalDns, None) => self.refuse(
+                "/dns_provider",
+                "missing-key",
+                "`dns_provider: external-dns` needs `cloud_account`",
+                "add `cloud_account`: the identifier of the cloud account that serves the domain",
+            ),
+            (DnsProvider::None, Some(_)) => self.refuse(
+                "/cloud_account",
+                "no-effect",
+                "`cloud_account` needs `dns_provider: external-dns`",
+                "remove `cloud_account`, or add `dns_provider: external-dns`",
+            ),
+            _ => {}
+        }
+    }
+
+    fn cloud_account(&mut self, account: &CloudAccount) {
+        match (account.provider, &account.endpoint) {
+            (CloudProvider::S3, None) => self.refuse(
+                "/provider",
+                "missing-key",
+                "`provider: s3` needs `endpoint`",
+                "add `endpoint`: the https URL of the service",
+            ),
+            (CloudProvider::Aws, Some(_)) => self.refuse(
+                "/endpoint",
+                "no-effect",
+                "`provider: aws` takes no `endpoint`",
+                "remove `endpoint`, or use `provider: s3` for another service",
+            ),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,59 @@
+use super::Rules;
+use crate::spec::{Exposure, Fleet, InfraType};
+
+impl Rules<'_> {
+    pub(super) fn fleet(&mut self, fleet: &Fleet) {
+        let config = &fleet.advanced_config;
+        match (fleet.infra_type, &config.kubeconfig) {
+            (InfraType::Byok, None) => self.refuse(
+                "/advanced_config",
+                "missing-key",
+                "a `byok` fleet needs `advanced_config.kubeconfig`",
+                "add the kubeconfig of its Kubernetes cluster, or use `infra_type: directory`",
+            ),
+            (InfraType::Directory, Some(_)) => self.refuse(
+                "/advanced_config/kubeconfig",
+                "no-effect",
+                "a `directory` fleet takes no kubeconfig",
+                "remove `kubeconfig`, or use `infra_type: byok`",
+            ),
+            _ => {}
+        }
+        if fleet.infra_type == InfraType::Byok && config.path.is_some() {
+            self.refuse(
+                "/advanced_config/path",
+                "no-effect",
+                "a `byok` fleet takes no `path`",
+                "remove `path`, or use `infra_type: directory`",
+            );
+        }
+        self.gateway(fleet);
+    }
+
+    fn gateway(&mut self, fleet: &Fleet) {
+        let config = &fleet.advanced_config;
+        match (config.exposure, &config.gateway) {
+            (Exposure::TlsRoute, None) => self.refuse(
+                "/advanced_config/exposure",
+                "missing-key",
+                "`exposure: tlsroute` needs `advanced_config.gateway`",
+                "add `gateway` with its `class`: `kubectl get gatewayclasses` lists those that there are",
+            ),
+            (Exposure::LoadBalancer, Some(_)) => self.refuse(
+                "/advanced_config/gateway",
+                "no-effect",
+                "`gateway` has no effect with `exposure: loadbalancer`",
+                "remove `gateway`, or use `exposure: tlsroute`",
+            ),
+            _ => {}
+        }
+        if config.exposure == Exposure::TlsRoute && fleet.domain.is_none() {
+            self.refuse(
+                "/advanced_config/exposure",
+                "missing-key",
+                "`exposure: tlsroute` needs `domain`, under which the Gateway finds its clusters",
+                "add `domain` to the fleet, or use `exposure: loadbalancer`",
+            );
+        }
+    }
+}

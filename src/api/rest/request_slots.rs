@@ -1,0 +1,99 @@
+//! Concurrency limits: how many requests are answered at a time, each on a thread of its own.
+//!
+//! Reads don't queue behind slow requests, and revocations don't queue behind anything else. Writes and
+//! proposals wait in fair queues, where no caller can occupy all slots.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+use crate::api::organization_queue::{OrganizationQueue, QueuedCaller, Turn};
+use crate::api::problem::ProblemDocument;
+use crate::api::route::QueueKind;
+use crate::names::Identifier;
+
+/// How long a request waits for a slot before it is refused.
+const LONGEST: Duration = Duration::from_secs(30);
+
+pub(super) struct RequestQueues {
+    light: Arc<Semaphore>,
+    heavy: Arc<Semaphore>,
+    tokens: Arc<Semaphore>,
+    revoking: Arc<Semaphore>,
+    turn: OrganizationQueue,
+    proposals: Arc<OrganizationQueue>,
+}
+
+/// An occupied slot, which is freed when this is dropped.
+pub(super) enum Taken {
+    Seat { _permit: OwnedSemaphorePermit },
+    Turn { _turn: Turn },
+}
+
+impl RequestQueues {
+    /// API proposals share their queue with those of commands.
+    pub fn new(proposals: Arc<OrganizationQueue>) -> RequestQueues {
+        let [light, heavy, tokens, revoking] = [32, 8, 4, 4].map(|seats| Arc::new(Semaphore::new(seats)));
+        RequestQueues { light, heavy, tokens, revoking, turn: OrganizationQueue::new(1), proposals }
+    }
+
+    /// Waits for a slot. The slot is occupied until the work ends, even if the client disconnects. `of`
+    /// returns the organization that takes the turn in a fair queue.
+    ///
+    /// # Errors
+    /// When the wait is too long, or the caller has too many requests queued already.
+    pub async fn of(
+        &self,
+        seat: QueueKind,
+        is_dry_run: bool,
+        who: QueuedCaller,
+        of: impl FnOnce() -> Option<Identifier>,
+    ) -> Result<Taken, ProblemDocument> {
+        let seats = match seat {
+            QueueKind::Open | QueueKind::Light => &self.light,
+            QueueKind::Heavy => &self.heavy,
+            QueueKind::Tokens => &self.tokens,
+            QueueKind::Revoking => &self.revoking,
+            QueueKind::Turn | QueueKind::Proposal => {
+                let line = if seat == QueueKind::Turn && !is_dry_run { &self.turn } else { &*self.proposals };
+                return Ok(Taken::Turn { _turn: line.pass(who, of()).await? });
+            }
+        };
+        Ok(Taken::Seat { _permit: free(seats).await? })
+    }
+}
+
+async fn free(seats: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, ProblemDocument> {
+    match timeout(LONGEST, Arc::clone(seats).acquire_owned()).await {
+        Ok(Ok(seat)) => Ok(seat),
+        _ => Err(ProblemDocument::unavailable("too many others are being answered", Duration::from_secs(5))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_token_is_revoked_whatever_else_goes_on() {
+        let seats = RequestQueues::new(Arc::new(OrganizationQueue::new(1)));
+        let ask = |seat| {
+            let ada = QueuedCaller::Owner("ada@example.com".to_owned());
+            seats.of(seat, false, ada, || None).now_or_never()
+        };
+        let mut kept = Vec::new();
+        for seat in
+            [QueueKind::Light, QueueKind::Heavy, QueueKind::Tokens, QueueKind::Turn, QueueKind::Proposal]
+        {
+            while let Some(taken) = ask(seat) {
+                kept.push(taken.ok().unwrap());
+            }
+        }
+        assert!(kept.len() > 40, "{}", kept.len());
+        assert!(ask(QueueKind::Revoking).unwrap().is_ok());
+    }
+}

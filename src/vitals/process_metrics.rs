@@ -1,0 +1,334 @@
+//! The metrics and their names. Label values come from fixed sets, never from the names of fleets or
+//! clusters, so cardinality is bounded.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::exposition::{Histogram, MetricKind, MetricsText};
+use crate::catalog::Status;
+use crate::execute::{ExecutionProgress, ExecutionReport};
+use crate::names::{self, ResourceKey};
+use crate::plan::{Verb, Waiting};
+use crate::round::{Health, Round};
+use crate::target;
+
+/// The outcome of a round: reading specs, observing what may have changed, and planning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RoundOutcome {
+    /// Nothing to do, or everything waits.
+    Idle,
+    /// Changes on fleets begin.
+    Begun,
+    /// Records that must be stored before anything is done could not be stored.
+    Failed,
+    /// The specs could not be read, so nothing was done.
+    Unreadable,
+}
+
+impl RoundOutcome {
+    const ALL: [RoundOutcome; 4] =
+        [RoundOutcome::Idle, RoundOutcome::Begun, RoundOutcome::Failed, RoundOutcome::Unreadable];
+
+    fn word(self) -> &'static str {
+        match self {
+            RoundOutcome::Idle => "idle",
+            RoundOutcome::Begun => "begun",
+            RoundOutcome::Failed => "failed",
+            RoundOutcome::Unreadable => "unreadable",
+        }
+    }
+}
+
+/// `Keep` is left out, since it changes nothing.
+const VERBS: [(Verb, &str); 4] = [
+    (Verb::Create, "create"),
+    (Verb::Update, "update"),
+    (Verb::Recreate, "recreate"),
+    (Verb::Delete, "delete"),
+];
+
+type Counts<T> = BTreeMap<T, u64>;
+
+pub(super) struct ProcessMetrics {
+    started: Timestamp,
+    read: Option<Timestamp>,
+    planned: Option<Timestamp>,
+    is_unreadable: bool,
+    fleets: Counts<Status>,
+    clusters: Counts<Status>,
+    waiting: Counts<&'static str>,
+    waiting_resources: u64,
+    errors: u64,
+    rounds: Counts<RoundOutcome>,
+    durations: Histogram,
+    looked: u64,
+    /// Executions of fleets, by whether everything succeeded.
+    runs: Counts<bool>,
+    steps: Counts<(Verb, bool)>,
+    changes: Counts<Verb>,
+    failures: u64,
+    /// The inputs of the counts by status.
+    counted: Option<Counted>,
+}
+
+/// While this is unchanged, so are the statuses of all resources: a plan id is the hash of everything that is
+/// read and recorded.
+#[derive(PartialEq)]
+struct Counted {
+    plan: String,
+    /// One entry per fleet.
+    judged: Vec<Option<(Status, Vec<Status>)>>,
+}
+
+impl ProcessMetrics {
+    pub(super) fn begin(started: Timestamp) -> ProcessMetrics {
+        ProcessMetrics {
+            started,
+            read: None,
+            planned: None,
+            is_unreadable: false,
+            fleets: Counts::new(),
+            clusters: Counts::new(),
+            waiting: Counts::new(),
+            waiting_resources: 0,
+            errors: 0,
+            rounds: Counts::new(),
+            durations: Histogram::default(),
+            looked: 0,
+            runs: Counts::new(),
+            steps: Counts::new(),
+            changes: Counts::new(),
+            failures: 0,
+            counted: None,
+        }
+    }
+
+    pub(super) fn read(&mut self, at: Timestamp) {
+        self.read = Some(at);
+    }
+
+    pub(super) fn planned(&mut self, round: &Round, now: Timestamp) {
+        self.planned = Some(now);
+        self.is_unreadable = false;
+        self.looked += round.looked as u64;
+        self.errors = u64::from(round.plan.summary.errors);
+        self.waiting.clear();
+        self.waiting_resources = u64::from(round.plan.summary.waiting);
+        for change in round.plan.changes().filter(|change| !change.waiting.is_empty()) {
+            let kinds: BTreeSet<&str> = change.waiting.iter().map(Waiting::kind).collect();
+            kinds.into_iter().for_each(|kind| *self.waiting.entry(kind).or_default() += 1);
+        }
+        self.count(round);
+    }
+
+    /// Counts fleets and clusters by status, unless nothing has changed.
+    fn count(&mut self, round: &Round) {
+        let of_fleet = |health: &Health| {
+            let judged = health.judged.as_ref()?;
+            let clusters = judged.clusters.values().map(|judgement| judgement.status.status);
+            Some((judged.status.status, clusters.collect()))
+        };
+        let judged = round.health.values().map(of_fleet).collect();
+        let counted = Some(Counted { plan: round.plan.id.clone(), judged });
+        if self.counted == counted {
+            return;
+        }
+        self.counted = counted;
+        self.fleets.clear();
+        self.clusters.clear();
+        let known = round.checked.catalog.resources.keys().chain(round.checked.recorded.resources.keys());
+        let known: BTreeSet<&ResourceKey> = known.collect();
+        for key in known {
+            let counts = match key.kind {
+                names::Kind::Fleet => &mut self.fleets,
+                names::Kind::Cluster => &mut self.clusters,
+                _ => continue,
+            };
+            *counts.entry(round.standing(key).status).or_default() += 1;
+        }
+    }
+
+    pub(super) fn progress(&mut self, progress: &ExecutionProgress<'_>) {
+        if let ExecutionProgress::StepEnded { verb, done } = progress {
+            *self.steps.entry((*verb, *done)).or_default() += 1;
+        }
+    }
+
+    pub(super) fn carried_out(&mut self, report: &ExecutionReport) {
+        *self.runs.entry(report.failed.is_empty()).or_default() += 1;
+        self.noted(report);
+    }
+
+    pub(super) fn noted(&mut self, report: &ExecutionReport) {
+        for done in &report.done {
+            *self.changes.entry(done.verb).or_default() += 1;
+        }
+        self.failures += report.failed.len() as u64;
+    }
+
+    pub(super) fn round(&mut self, outcome: RoundOutcome, took: Duration) {
+        self.is_unreadable = outcome == RoundOutcome::Unreadable;
+        *self.rounds.entry(outcome).or_default() += 1;
+        self.durations.observe(took);
+    }
+
+    pub(super) fn is_ready(&self) -> bool {
+        self.planned.is_some()
+    }
+
+    /// A summary of the whole installation for the service manager.
+    pub(super) fn status_line(&self) -> String {
+        if self.is_unreadable {
+            return "the specs can't be read, and everything stays as it is".to_owned();
+        }
+        if !self.is_ready() {
+            return "the specs are not read yet".to_owned();
+        }
+        let sum = |counts: &Counts<Status>| counts.values().sum();
+        let mut line = format!(
+            "{}, {}, {} waiting",
+            counted(sum(&self.fleets), "fleet"),
+            counted(sum(&self.clusters), "cluster"),
+            self.waiting_resources
+        );
+        for (number, what) in [(self.count_in_trouble(), "not well"), (self.errors, "mistakes in the specs")]
+        {
+            if number > 0 {
+                line.push_str(&format!(", {number} {what}"));
+            }
+        }
+        line
+    }
+
+    /// The number of fleets and clusters in trouble.
+    fn count_in_trouble(&self) -> u64 {
+        let ailing = [Status::Degraded, Status::Failed, Status::Unreachable];
+        let of = |counts: &Counts<Status>| ailing.iter().filter_map(|it| counts.get(it)).sum::<u64>();
+        of(&self.fleets) + of(&self.clusters)
+    }
+
+    /// All metrics. Counters start at 0, so that the first event is visible as an increase.
+    pub(super) fn page(&self) -> String {
+        let mut page = MetricsText::default();
+        self.installation(&mut page);
+        self.work(&mut page);
+        page.0
+    }
+
+    fn installation(&self, page: &mut MetricsText) {
+        page.metric("streamfleet_build_info", MetricKind::Gauge, "Always 1; the version that runs.")
+            .sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
+        page.metric(
+            "streamfleet_start_timestamp_seconds",
+            MetricKind::Gauge,
+            "When the process began, in seconds since 1970.",
+        )
+        .sample(&[], seconds(Some(self.started)));
+        let mut by_status = |name, help, counts: &Counts<Status>| {
+            let mut metric = page.metric(name, MetricKind::Gauge, help);
+            for status in Status::ALL {
+                metric.sample(&[("status", status.as_str())], counts.get(&status).unwrap_or(&0));
+            }
+        };
+        by_status("streamfleet_fleets", "Fleets by how they are.", &self.fleets);
+        by_status("streamfleet_clusters", "Kafka clusters by how they are.", &self.clusters);
+        let mut waiting = page.metric(
+            "streamfleet_waiting_resources",
+            MetricKind::Gauge,
+            "Resources that wait, by what for. One that waits for several things counts for each.",
+        );
+        for kind in Waiting::KINDS {
+            waiting.sample(&[("for", kind)], self.waiting.get(kind).unwrap_or(&0));
+        }
+        page.metric(
+            "streamfleet_spec_errors",
+            MetricKind::Gauge,
+            "Mistakes in the specs that keep something from being done.",
+        )
+        .sample(&[], self.errors);
+        page.metric(
+            "streamfleet_source_last_success_timestamp_seconds",
+            MetricKind::Gauge,
+            "When the specs were last read, or a fetch of them came back, in seconds since 1970; 0 before the first time.",
+        )
+        .sample(&[], seconds(self.read));
+    }
+
+    fn work(&self, page: &mut MetricsText) {
+        page.metric(
+            "streamfleet_round_last_success_timestamp_seconds",
+            MetricKind::Gauge,
+            "When a round last read the specs and planned, in seconds since 1970; 0 before the first time.",
+        )
+        .sample(&[], seconds(self.planned));
+        let mut rounds =
+            page.metric("streamfleet_rounds_total", MetricKind::Counter, "Rounds by what came of them.");
+        for outcome in RoundOutcome::ALL {
+            rounds.sample(&[("outcome", outcome.word())], self.rounds.get(&outcome).unwrap_or(&0));
+        }
+        page.metric(
+            "streamfleet_round_duration_seconds",
+            MetricKind::Histogram,
+            "How long rounds took, from reading the specs to the plan. What is done on fleets goes on beside them.",
+        )
+        .histogram(&self.durations);
+        page.metric(
+            "streamfleet_fleets_looked_at_total",
+            MetricKind::Counter,
+            "How often a fleet was rendered and looked at, since something of it may have changed.",
+        )
+        .sample(&[], self.looked);
+        let mut calls = page.metric(
+            "streamfleet_kubernetes_calls_total",
+            MetricKind::Counter,
+            "Calls to the API servers of Kubernetes clusters, watches aside, by what came of them.",
+        );
+        for (outcome, count) in target::calls() {
+            calls.sample(&[("outcome", outcome)], count);
+        }
+        let mut runs = page.metric(
+            "streamfleet_fleet_runs_total",
+            MetricKind::Counter,
+            "Fleets' parts of plans that were carried out, by what came of them.",
+        );
+        for (done, outcome) in [(true, "done"), (false, "failed")] {
+            runs.sample(&[("outcome", outcome)], self.runs.get(&done).unwrap_or(&0));
+        }
+        let mut steps = page.metric(
+            "streamfleet_steps_total",
+            MetricKind::Counter,
+            "Steps taken on targets, one an object, by what they do and what came of them.",
+        );
+        for (verb, word) in VERBS {
+            for (done, outcome) in [(true, "done"), (false, "failed")] {
+                let count = self.steps.get(&(verb, done)).unwrap_or(&0);
+                steps.sample(&[("verb", word), ("outcome", outcome)], count);
+            }
+        }
+        let mut changes = page.metric(
+            "streamfleet_changes_total",
+            MetricKind::Counter,
+            "Resources that were brought to what their specs say.",
+        );
+        for (verb, word) in VERBS {
+            changes.sample(&[("verb", word)], self.changes.get(&verb).unwrap_or(&0));
+        }
+        page.metric(
+            "streamfleet_failures_total",
+            MetricKind::Counter,
+            "What could not be done while plans were carried out.",
+        )
+        .sample(&[], self.failures);
+    }
+}
+
+/// A time in seconds as Prometheus expects it; 0 if there is none.
+fn seconds(at: Option<Timestamp>) -> f64 {
+    at.map_or(0.0, |at| at.as_duration().as_secs_f64())
+}
+
+fn counted(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
