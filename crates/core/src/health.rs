@@ -12,6 +12,7 @@ mod authorities;
 mod conditions;
 mod deletion;
 pub mod fleet;
+mod inputs;
 mod memory;
 pub mod objects;
 mod outputs;
@@ -19,23 +20,25 @@ mod pods;
 mod progress;
 mod reason;
 mod report;
+mod scale_down;
 mod state;
 #[cfg(test)]
 mod tests;
 mod trouble;
 mod update;
 pub mod view;
+mod words;
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::catalog::ResourceStatus;
 
 pub use applied_manifests::{AppliedCluster, WantedPool};
-pub use conditions::{PendingDestruction, SCALE_DOWN_PREVENTION};
 pub use fleet::{FleetHealth, FleetMemories, FleetObservation, GatewayWithoutAddress};
 pub use memory::HealthMemory;
 pub use outputs::Outputs;
 pub use progress::HealthProgress;
+pub use scale_down::{PendingDestruction, SCALE_DOWN_PREVENTION};
 pub use view::ClusterObservation;
 
 /// How long trouble must last before it is reported. A pod set's counts drop to 0 and return within the same
@@ -92,7 +95,7 @@ pub fn judge(
     update::follow(&mut memory, wanted, seen, &pods, &report, &in_progress, now);
     let conditions = conditions::of(wanted, seen, &mut memory, now);
     let remains = deletion::remains(seen);
-    let facts = state::HealthInputs {
+    let facts = inputs::HealthInputs {
         wanted,
         seen,
         memory: &memory,
@@ -111,12 +114,12 @@ pub fn judge(
     let unschedulable =
         pods.unschedulable().filter(|_| memory.has_lasted_debounce(memory::TroubleSign::Unschedulable, now));
     let unschedulable =
-        unschedulable.map(|trouble| format!("{} {}", reason::quoted(&trouble.pod), trouble.why));
+        unschedulable.map(|trouble| format!("{} {}", words::quoted(&trouble.pod), trouble.why));
     let status = memory.settle_on(decision, conditions, now);
     let judgement = Judgement {
         status,
         in_progress,
-        pending_destructions: conditions::pending_destructions(seen),
+        pending_destructions: scale_down::pending_destructions(seen),
         outputs: memory.outputs.clone(),
         unschedulable,
         gone: wanted.deleting && remains.is_empty(),

@@ -9,8 +9,8 @@ use crate::catalog::{Condition, ResourceStatus, Status};
 use crate::names::ResourceKey;
 
 use super::memory::first_after;
-use super::reason::brief;
 use super::view::OperatorState;
+use super::words::brief;
 use super::{
     AppliedCluster, ClusterObservation, DEADLINE, DEBOUNCE, HealthMemory, Judgement, OBSERVATION_GAP,
 };

@@ -9,8 +9,6 @@ use crate::catalog::{Condition, ResourceStatus, Status};
 use crate::names::Digest;
 
 use super::outputs::Outputs;
-use super::state::Decision;
-use super::update::OngoingChange;
 use super::view::{ClusterObservation, Counts};
 use super::{AppliedCluster, DEADLINE, DEBOUNCE, OBSERVATION_GAP, QUIET_PERIOD};
 
@@ -79,6 +77,25 @@ pub(super) struct Voters {
     pub count: u32,
     /// The observed generation of the Kafka object when this was learnt.
     pub learnt_at: Option<u64>,
+}
+
+/// A change that is followed until everything is quiet again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct OngoingChange {
+    pub began: Timestamp,
+    /// When something was last under way.
+    pub last: Timestamp,
+    /// Whether the operator will announce the end: its status was behind, or not `Ready`.
+    pub announced: bool,
+}
+
+/// A status and its reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Decision {
+    pub status: Status,
+    pub reason: Option<String>,
+    /// Whether the reason reports lost pods.
+    pub reports_pod_loss: bool,
 }
 
 /// A sign whose duration decides.

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::reason::{brief, quoted};
 use super::trouble::{self, TroubleKind};
 use super::view::{ClusterObservation, OperatorCondition};
+use super::words::{brief, quoted};
 use super::{AppliedCluster, DEADLINE, authorities};
 use crate::names::ObjectKey;
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::AppliedCluster;
-use super::conditions::pending_destructions;
 use super::memory::{HealthMemory, TroubleSign, Voters};
+use super::scale_down::pending_destructions;
 use super::trouble::{self, PodTrouble, TroubleKind};
 use super::view::{ClusterObservation, Counts, NodePoolView};
 

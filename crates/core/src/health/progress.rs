@@ -5,8 +5,8 @@ use std::fmt;
 use super::AppliedCluster;
 use super::memory::HealthMemory;
 use super::pods::PodCount;
-use super::reason::quoted;
 use super::view::{ClusterObservation, Counts, KafkaView};
+use super::words::quoted;
 
 /// Something that is under way. The printed form follows a comma or stands alone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,30 +1,13 @@
 //! The sentences that explain a status.
 
+use super::inputs::HealthInputs;
 use super::memory::TroubleSign;
 use super::pods::PodCount;
 use super::progress::HealthProgress;
 use super::report::ReportMeaning;
-use super::state::HealthInputs;
 use super::trouble::TroubleKind;
+use super::words::{NAMED, brief, quoted};
 use super::{DEBOUNCE, QUIET_PERIOD};
-
-/// The most characters quoted from a message of Kubernetes or Strimzi.
-const LONGEST: usize = 240;
-const NAMED: usize = 3;
-
-/// Fits a message of Kubernetes or Strimzi into a sentence: one line, no full stop, not too long.
-pub(super) fn brief(message: &str) -> String {
-    let line = message.split_whitespace().collect::<Vec<_>>().join(" ");
-    let line = line.trim_end_matches(['.', ':', ' ']);
-    match line.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", line[..end].trim_end()),
-        None => line.to_owned(),
-    }
-}
-
-pub(super) fn quoted(name: &str) -> String {
-    format!("`{name}`")
-}
 
 /// How many pods are ready, and why the others aren't: `2 of 3 pods are ready: …`.
 pub(super) fn pods(pods: &PodCount) -> String {
@@ -52,16 +35,6 @@ pub(super) fn pods(pods: &PodCount) -> String {
         sentence += &format!("; {} {}", quoted(&trouble.pod), trouble.why);
     }
     sentence
-}
-
-/// Lists names, a few of them at most: `a, b, c and 2 more`.
-pub(super) fn named(names: &[&str]) -> String {
-    let first: Vec<String> = names.iter().take(NAMED).map(|name| quoted(name)).collect();
-    let more = match names.len() - first.len() {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    first.join(", ") + &more
 }
 
 /// A hint for a new cluster whose pods crash on volumes that are older than the cluster: Kafka doesn't start

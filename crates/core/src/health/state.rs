@@ -1,49 +1,13 @@
 //! A table of rules. The first one that applies decides the status and its reason.
 
-use jiff::Timestamp;
+use crate::catalog::Status;
 
-use crate::catalog::{Condition, Status};
-
-use super::memory::{HealthMemory, TroubleSign};
-use super::pods::PodCount;
+use super::inputs::HealthInputs;
+use super::memory::{Decision, TroubleSign};
 use super::progress::HealthProgress;
-use super::report::{OperatorReport, ReportMeaning};
+use super::report::ReportMeaning;
 use super::trouble::TroubleKind;
-use super::view::{ClusterObservation, RemainingObject};
-use super::{AppliedCluster, DEADLINE, authorities, deletion, reason};
-
-#[derive(Debug)]
-pub(super) struct HealthInputs<'a> {
-    pub wanted: &'a AppliedCluster,
-    pub seen: &'a ClusterObservation,
-    pub memory: &'a HealthMemory,
-    pub report: &'a OperatorReport,
-    pub pods: &'a PodCount,
-    pub progress: &'a [HealthProgress],
-    pub conditions: &'a [Condition],
-    pub remains: &'a [RemainingObject],
-    pub now: Timestamp,
-}
-
-impl HealthInputs<'_> {
-    /// Whether the pods still show the problem because of which the operator gave up.
-    pub(super) fn pods_explain_it(&self) -> bool {
-        match self.seen.pods {
-            Some(_) => [TroubleSign::Stuck, TroubleSign::StuckHelper]
-                .iter()
-                .any(|sign| self.memory.has_lasted_debounce(*sign, self.now)),
-            None => !self.pods.is_complete(),
-        }
-    }
-}
-
-/// A status and its reason. `tells_loss` is set if the reason reports lost pods.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Decision {
-    pub status: Status,
-    pub reason: Option<String>,
-    pub reports_pod_loss: bool,
-}
+use super::{DEADLINE, authorities, deletion, reason, words};
 
 type Rule = fn(&HealthInputs) -> Option<Decision>;
 
@@ -110,8 +74,7 @@ fn refused(facts: &HealthInputs) -> Option<Decision> {
     if !report.says(ReportMeaning::Refused) {
         return None;
     }
-    let why =
-        format!("the operator refuses the spec ({}): {}", report.reason, reason::brief(&report.message));
+    let why = format!("the operator refuses the spec ({}): {}", report.reason, words::brief(&report.message));
     if facts.memory.succeeded.is_none() || facts.pods.ready() == 0 {
         return Some(decide_status(Status::Failed, why));
     }
@@ -136,7 +99,7 @@ fn out_of_touch(facts: &HealthInputs) -> Option<Decision> {
                    older";
         let way_out = "delete them one by one, each when the one before is ready again";
         let pods = reason::pods(facts.pods);
-        decide_status(Status::Degraded, format!("{why}: {}; {way_out} ({pods})", reason::named(&older)))
+        decide_status(Status::Degraded, format!("{why}: {}; {way_out} ({pods})", words::named(&older)))
     })
 }
 

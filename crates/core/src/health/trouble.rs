@@ -1,8 +1,8 @@
 //! Why a pod isn't ready.
 
 use super::AppliedCluster;
-use super::reason::{brief, quoted};
 use super::view::{ClusterObservation, Container, ContainerExit, Pod, VolumeClaimView};
+use super::words::{brief, quoted};
 
 /// The cause that keeps a pod from being ready, the worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

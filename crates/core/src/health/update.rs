@@ -3,23 +3,13 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 
-use super::memory::{HealthMemory, PoolMemory, TroubleSign, Voters};
+use super::memory::{HealthMemory, OngoingChange, PoolMemory, TroubleSign, Voters};
 use super::pods::{PodCount, PoolCount};
 use super::progress::HealthProgress;
 use super::report::{OperatorReport, ReportMeaning};
 use super::view::{ClusterObservation, Pod};
 use super::{AppliedCluster, QUIET_PERIOD};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct OngoingChange {
-    pub began: Timestamp,
-    /// When something was last under way.
-    pub last: Timestamp,
-    /// Whether the operator will announce the end: its status was behind, or not `Ready`.
-    pub announced: bool,
-}
 
 pub(super) fn follow(
     memory: &mut HealthMemory,
