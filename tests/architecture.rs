@@ -5,8 +5,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The pure core, lowest first: each module may use itself and those before it.
-const CORE: [&str; 10] =
-    ["parallel", "names", "problem", "spec", "config", "catalog", "health", "render", "plan", "interface"];
+const CORE: [&str; 11] = [
+    "parallel",
+    "names",
+    "problem",
+    "spec",
+    "config",
+    "catalog",
+    "component",
+    "health",
+    "render",
+    "plan",
+    "interface",
+];
 /// Each may use the core and itself, never another effect.
 const EFFECTS: [&str; 4] = ["source", "secret", "state", "target"];
 const EXECUTE: &str = "execute";

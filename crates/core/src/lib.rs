@@ -5,6 +5,7 @@
 #![deny(unsafe_code)]
 
 pub mod catalog;
+pub mod component;
 pub mod config;
 pub mod health;
 pub mod interface;

@@ -19,6 +19,9 @@ pub struct OperatorsConfig {
     pub strimzi: BTreeMap<String, OperatorRelease>,
 }
 
+/// An expression with a list needs more of `syn` than the core alone switches on.
+const EXAMPLE_IMAGES: &[&str] = &["quay.io/strimzi/"];
+
 /// One version of an operator.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -31,7 +34,7 @@ pub struct OperatorRelease {
     #[schemars(regex(pattern = r"^[0-9a-f]{64}$"), example = &"0000000000000000000000000000000000000000000000000000000000000000")]
     pub sha256: String,
     /// Allowed prefixes of container image names in the file, each ending in a slash: `["quay.io/strimzi/"]`.
-    #[schemars(length(min = 1), inner(regex(pattern = r"^\S+/$")), example = &["quay.io/strimzi/"])]
+    #[schemars(length(min = 1), inner(regex(pattern = r"^\S+/$")), example = EXAMPLE_IMAGES)]
     pub images: Vec<String>,
     /// The content of the file.
     #[serde(skip)]

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::catalog::ResolvedCluster;
+use crate::component::{self, ClientAccess, Endpoint, Login, ServerTrust};
 use crate::health::Outputs;
 use crate::names::Domain;
-use crate::render::{self, ClientAccess, Endpoint, Login, ServerTrust};
 use crate::spec::{IdentityProvider, certificate};
 
 /// The client properties of one listener.
@@ -29,7 +29,7 @@ pub struct ClientProperties {
 /// certificate of the cluster's own authority is used. Addresses come from the spec: those that the operator
 /// reports belong to the load balancers, and no certificate covers them.
 pub fn client_properties(cluster: &ResolvedCluster, known: Option<&Outputs>) -> Vec<ClientProperties> {
-    let clients = render::clients(cluster);
+    let Some(clients) = component::clients(cluster) else { return Vec::new() };
     let of = |endpoint: &Endpoint| {
         let mut properties = ClientProperties {
             listener: endpoint.listener,
@@ -50,10 +50,11 @@ pub(super) fn field(cluster: &ResolvedCluster, known: Option<&Outputs>) -> Value
     let by_listener = |value: fn(&ClientProperties) -> Value| -> Value {
         all.iter().map(|it| (it.listener.to_owned(), value(it))).collect()
     };
+    let clients = component::clients(cluster);
     json!({
         "listeners": by_listener(|it| json!(it.properties)),
         "to_add": by_listener(|it| json!(it.to_add)),
-        "admin_secret": format!("{}/{}", cluster.namespace, render::clients(cluster).admin_secret),
+        "admin_secret": clients.map(|it| format!("{}/{}", cluster.namespace, it.admin_secret)),
     })
 }
 

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use crate::component::{is_private, is_routed};
 use crate::names::{Json, Kind, ObjectKey, ResourceKey};
 use crate::plan::diff::Differences;
 use crate::plan::fleet::infra_type;
@@ -17,7 +18,6 @@ use crate::plan::site::FleetInputs;
 use crate::plan::verdict::RefusedChange;
 use crate::plan::world::PlanContext;
 use crate::plan::{Cause, Change, ObservedObject, Remark, Step, Verb, Verdict, Waiting};
-use crate::render::{is_private, is_routed};
 use crate::spec::InfraType;
 
 /// Removes the deletion of a Gateway from a fleet's differences while clusters need it, and returns the wait.

@@ -6,11 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::component::Resources;
 use crate::names::{Json, ResourceKey};
 use crate::plan::preflight::{NodeCapacity, PreflightFacts, amount, requested, requested_by_pod};
 use crate::plan::site::FleetInputs;
 use crate::plan::{Change, Step, Verb};
-use crate::render::Resources;
 
 /// The requests of the pods of a cluster or of a fleet's clusters: brokers, controllers, the topic and user
 /// operators, Cruise Control and Kafka Exporter.

@@ -8,8 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelecto
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use crate::catalog::ResolvedCluster;
-use crate::render::cluster_type::Traffic;
-use crate::render::{Manifest, Stage, labels, manifest, operator};
+use crate::component::{ClusterPart, Manifest, OperatorTraffic, Stage, Traffic, labels, manifest};
 use crate::spec::TenancyMode;
 
 /// The label of namespaces whose pods may read metrics.
@@ -34,31 +33,35 @@ const API_SERVER_PORTS: [u16; 4] = [443, 6443, 8443, 16443];
 ///
 /// Addresses outside of the Kubernetes cluster are unknown here, so egress is limited by port. It reaches any
 /// API server and any identity provider on such a port, but no broker, database or metadata service.
-pub fn network_policies(cluster: &ResolvedCluster, traffic: &Traffic) -> Vec<Manifest> {
+pub fn network_policies(cluster: &ResolvedCluster, parts: &[ClusterPart]) -> Vec<Manifest> {
     if cluster.spec.tenancy_mode == TenancyMode::Shared {
         return Vec::new();
     }
+    let traffic = || parts.iter().map(|part| &part.traffic);
     let mut policies = vec![
         policy(cluster, "default-deny", everything(), NetworkPolicySpec { policy_types: both(), ..none() }),
-        policy(cluster, "allow-operators", everything(), incoming(operators(cluster, traffic))),
-        policy(cluster, "allow-egress", everything(), outgoing(egress(traffic))),
+        policy(cluster, "allow-operators", everything(), incoming(operators(traffic()))),
+        policy(cluster, "allow-egress", everything(), outgoing(egress(traffic()))),
     ];
-    let metrics = traffic.metrics_port.map(metrics);
-    policies.extend(metrics.map(|rule| policy(cluster, "allow-metrics", everything(), incoming(vec![rule]))));
-    policies.extend(
-        clients(traffic)
-            .map(|rule| policy(cluster, "allow-clients", selector(&traffic.servers), incoming(vec![rule]))),
-    );
+    let metrics: Vec<_> = traffic().filter_map(|it| it.metrics_port).map(metrics).collect();
+    if !metrics.is_empty() {
+        policies.push(policy(cluster, "allow-metrics", everything(), incoming(metrics)));
+    }
+    policies.extend(traffic().filter_map(|it| {
+        Some(policy(cluster, it.client_policy, selector(&it.servers), incoming(vec![clients(it)?])))
+    }));
     policies
 }
 
-/// Traffic among the cluster's pods, and from the operator. An operator that Streamfleet installed is in one
-/// known namespace. Any other may be in any namespace that isn't a cluster's, and is recognized by its label
-/// only, as in Strimzi's own policies. A pod that forges the label still needs a certificate of the cluster
-/// for these ports.
-fn operators(cluster: &ResolvedCluster, traffic: &Traffic) -> Vec<NetworkPolicyIngressRule> {
-    let namespaces = match cluster.fleet_spec.advanced_config.components.installs() {
-        Some(_) => named(operator::NAMESPACE),
+/// Traffic among the cluster's pods, and from the operators.
+fn operators<'a>(traffic: impl Iterator<Item = &'a Traffic>) -> Vec<NetworkPolicyIngressRule> {
+    let neighbours = NetworkPolicyIngressRule { from: Some(vec![neighbours()]), ports: None };
+    std::iter::once(neighbours).chain(traffic.filter_map(|it| it.operator.as_ref()).map(operator)).collect()
+}
+
+fn operator(traffic: &OperatorTraffic) -> NetworkPolicyIngressRule {
+    let namespaces = match traffic.namespace {
+        Some(namespace) => named(namespace),
         None => LabelSelector {
             match_expressions: Some(vec![LabelSelectorRequirement {
                 key: labels::CLUSTER.to_owned(),
@@ -70,13 +73,10 @@ fn operators(cluster: &ResolvedCluster, traffic: &Traffic) -> Vec<NetworkPolicyI
     };
     let operator = NetworkPolicyPeer {
         namespace_selector: Some(namespaces),
-        pod_selector: Some(selector(&traffic.operator)),
+        pod_selector: Some(selector(&traffic.labels)),
         ..NetworkPolicyPeer::default()
     };
-    vec![
-        NetworkPolicyIngressRule { from: Some(vec![neighbours()]), ports: None },
-        NetworkPolicyIngressRule { from: Some(vec![operator]), ports: Some(ports(&traffic.operator_ports)) },
-    ]
+    NetworkPolicyIngressRule { from: Some(vec![operator]), ports: Some(ports(&traffic.ports)) }
 }
 
 /// Clients from anywhere: they connect through load balancers and from any namespace, and have to log in.
@@ -97,7 +97,7 @@ fn metrics(port: u16) -> NetworkPolicyIngressRule {
 }
 
 /// To the other pods of the cluster, DNS, the API server, and the URLs in the spec that brokers call.
-fn egress(traffic: &Traffic) -> Vec<NetworkPolicyEgressRule> {
+fn egress<'a>(traffic: impl Iterator<Item = &'a Traffic>) -> Vec<NetworkPolicyEgressRule> {
     let names = DNS_PORTS.iter().flat_map(|&number| ["UDP", "TCP"].map(|protocol| port(number, protocol)));
     let mut rules = vec![
         NetworkPolicyEgressRule { to: Some(vec![neighbours()]), ports: None },
@@ -105,7 +105,7 @@ fn egress(traffic: &Traffic) -> Vec<NetworkPolicyEgressRule> {
         NetworkPolicyEgressRule { to: Some(DNS_PODS.map(dns).into()), ports: None },
         NetworkPolicyEgressRule { to: None, ports: Some(ports(&API_SERVER_PORTS)) },
     ];
-    for call in &traffic.outbound_urls {
+    for call in traffic.flat_map(|it| &it.outbound_urls) {
         let (number, namespace) = destination(call);
         if !API_SERVER_PORTS.contains(&number) {
             rules.push(NetworkPolicyEgressRule { to: None, ports: Some(ports(&[number])) });

@@ -8,54 +8,29 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use crate::catalog::ResolvedCluster;
-use crate::render::resources::{Resources, count, mebibytes, millis};
-use crate::render::sizing::Sizing;
-use crate::render::{Manifest, Stage, hosts, labels, manifest};
-use crate::spec::Operations;
+use crate::component::resources::{count, mebibytes, millis};
+use crate::component::{ClusterPart, Manifest, QuotaShare, Resources, Stage, labels, manifest};
 
-/// Pods beside brokers, controllers and operators: a shell, a job that creates topics.
+/// Pods beside those of the components: a shell, a job that creates topics.
 const SPARE_PODS: u64 = 10;
 const SPARE: Resources = Resources { cpu_millis: 1_000, memory_mib: 2_048 };
-/// A Deployment starts the new pod before it stops the old one, so each pod of the operators counts twice.
-/// Brokers and controllers don't: Strimzi deletes the old pod before it starts the new one.
-const SURGE: u64 = 2;
-/// A broker that is being removed stays until its last partition has moved, and its disk stays longer. A
-/// quota that shrank with the number of brokers would prevent such a broker from restarting while it still
-/// has data. So there is room for twice the brokers, and the units can be halved in one change.
-const REMOVED_BROKER_FACTOR: u64 = 2;
 
-/// The ResourceQuota. It keeps a mistake in one namespace from starving the others. It isn't a second place
-/// to size a cluster, so every number is generous: Strimzi hangs under a quota that is too tight.
-///
-/// | limit | sum of |
-/// |---|---|
-/// | `requests.cpu`, `*.memory` | brokers twice (`LEAVING`), controllers, the operators' pods twice (`SURGE`), spare |
-/// | `pods` | the same pods, counted |
-/// | `persistentvolumeclaims` | one per broker, twice, and one per controller |
-/// | `services.loadbalancers` | one per broker, twice, and one for the bootstrap address, if any |
+/// The ResourceQuota: the shares of all components, and some to spare. It keeps a mistake in one namespace
+/// from starving the others. It isn't a second place to size a cluster.
 ///
 /// `requests.storage` is not limited: claims of removed brokers stay and would keep other volumes from
 /// growing.
-pub fn resource_quota(cluster: &ResolvedCluster, sizing: &Sizing) -> Manifest {
-    let brokers = REMOVED_BROKER_FACTOR * u64::from(sizing.brokers);
-    let controllers = u64::from(sizing.controllers);
-    let operators = operators(&cluster.spec.advanced_config.operations, sizing);
-    let sum = |broker: u32, controller: u32, of: fn(Resources) -> u64| {
-        let operators: u64 = operators.iter().map(|&pod| SURGE * of(pod)).sum();
-        brokers * u64::from(broker) + controllers * u64::from(controller) + operators + of(SPARE)
-    };
-    let cpu = sum(sizing.broker_cpu_millis, sizing.controller_cpu_millis, |r| r.cpu_millis);
-    let memory = sum(sizing.broker_memory_mib, sizing.controller_memory_mib, |r| r.memory_mib);
-    let pods = brokers + controllers + SURGE * operators.len() as u64 + SPARE_PODS;
-    let load_balancers = if hosts::has_load_balancers(cluster) { brokers + 1 } else { 0 };
+pub fn resource_quota(cluster: &ResolvedCluster, parts: &[ClusterPart]) -> Manifest {
+    let sum = |of: fn(&QuotaShare) -> u64| parts.iter().map(|part| of(&part.quota)).sum::<u64>();
+    let memory = mebibytes(sum(|share| share.requests.memory_mib) + SPARE.memory_mib);
     let spec = ResourceQuotaSpec {
         hard: Some(quantities([
-            ("requests.cpu", millis(cpu)),
-            ("requests.memory", mebibytes(memory)),
-            ("limits.memory", mebibytes(memory)),
-            ("pods", count(pods)),
-            ("persistentvolumeclaims", count(brokers + controllers)),
-            ("services.loadbalancers", count(load_balancers)),
+            ("requests.cpu", millis(sum(|share| share.requests.cpu_millis) + SPARE.cpu_millis)),
+            ("requests.memory", memory.clone()),
+            ("limits.memory", memory),
+            ("pods", count(sum(|share| share.pods) + SPARE_PODS)),
+            ("persistentvolumeclaims", count(sum(|share| share.volume_claims))),
+            ("services.loadbalancers", count(sum(|share| share.load_balancers))),
         ])),
         ..ResourceQuotaSpec::default()
     };
@@ -65,20 +40,6 @@ pub fn resource_quota(cluster: &ResolvedCluster, sizing: &Sizing) -> Manifest {
         ..ResourceQuota::default()
     };
     manifest::typed(cluster, Stage::Configuration, &quota)
-}
-
-/// The pods of Strimzi's Deployments. The entity operator's pod has a container for users, and optionally one
-/// for topics.
-fn operators(operations: &Operations, sizing: &Sizing) -> Vec<Resources> {
-    // Metrics need no pods of their own.
-    let Operations { metrics: _, kafka_exporter, topic_operator } = *operations;
-    let Resources { cpu_millis, memory_mib } = Resources::ENTITY_OPERATOR;
-    let containers = 1 + u64::from(topic_operator);
-    let entity_operator =
-        Resources { cpu_millis: containers * cpu_millis, memory_mib: containers * memory_mib };
-    let cruise_control = sizing.rebalances.then(|| Resources::cruise_control(sizing));
-    let exporter = kafka_exporter.then_some(Resources::KAFKA_EXPORTER);
-    std::iter::once(entity_operator).chain(cruise_control).chain(exporter).collect()
 }
 
 /// The LimitRange. A namespace with a quota refuses containers without a size, such as Strimzi's init

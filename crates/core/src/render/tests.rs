@@ -6,9 +6,11 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::fixtures::{catalog, cluster, longest, with_domain, with_identity_provider, with_tiered_storage};
 use super::yaml::to_yaml;
 use super::*;
+use crate::component::fixtures::{
+    catalog, cluster, longest, with_domain, with_identity_provider, with_tiered_storage,
+};
 use crate::names::{Domain, Kind};
 use crate::spec::{ClusterAccess, DnsProvider, Exposure};
 

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::*;
-use crate::render::fixtures::{cluster, with_domain, with_identity_provider};
+use crate::component::fixtures::{cluster, with_domain, with_identity_provider};
 use crate::spec::{ClusterAccess, DnsProvider, Exposure};
 
 /// A cluster with internal and external access.

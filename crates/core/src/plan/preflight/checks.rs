@@ -7,10 +7,10 @@ use serde::Deserialize;
 
 use super::needs::{self, Extras, Permission};
 use super::{Operator, PreflightContext, PreflightFinding, Version, nodes, operator};
+use crate::component::{Manifest, is_routed, requests_of_units};
 use crate::names::{Json, ResourceKey};
 use crate::plan::display::{left, tenths};
 use crate::plan::{Size, Step, size};
-use crate::render::{Manifest, Resources, is_routed};
 use crate::spec::Exposure;
 
 /// The oldest Kubernetes that Strimzi 1.x supports.
@@ -434,7 +434,7 @@ fn little_room(look: &PreflightContext) -> Vec<PreflightFinding> {
     let (sizes, units) = (&look.world.catalog.config.units.standard, fleet.spec.max_kafka_units);
     let fits = |needed: Size| room.cpu_millis >= needed.cpu_millis && room.memory_mib >= needed.memory_mib;
     let all: Size = look.desired_sizes().sum();
-    let largest = Size::from(Resources::of_cluster(units, sizes));
+    let largest = Size::from(requests_of_units(units, sizes));
     let needs = |needed: Size| {
         let (cpus, memory) = (tenths(needed.cpu_millis, 1000), tenths(needed.memory_mib, 1024));
         format!("{cpus} CPUs and {memory} GiB of memory")

@@ -138,7 +138,7 @@ impl NodeCapacity {
 pub(super) fn takes_pods(node: &Value) -> bool {
     let taints = node.pointer("/spec/taints").and_then(Value::as_array).into_iter().flatten();
     let mut forbidding = taints
-        .filter(|taint| taint["effect"] != "PreferNoSchedule" && taint["key"] != crate::render::DEDICATED);
+        .filter(|taint| taint["effect"] != "PreferNoSchedule" && taint["key"] != crate::component::DEDICATED);
     forbidding.next().is_none() && node.pointer("/spec/unschedulable") != Some(&Value::Bool(true))
 }
 

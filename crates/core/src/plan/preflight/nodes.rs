@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use super::checks::listed;
 use super::{PreflightContext, PreflightFinding, facts};
+use crate::component::DEDICATED;
 use crate::names::{Json, ResourceKey};
 use crate::plan::{Change, effects};
-use crate::render::DEDICATED;
 
 /// The label with a node's zone.
 const ZONE: &str = "topology.kubernetes.io/zone";

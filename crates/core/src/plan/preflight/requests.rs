@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::facts;
+use crate::component::Resources;
 use crate::names;
-use crate::render::Resources;
 
 /// Strimzi's labels on the pods of Kafka clusters, and on those of its own operator.
 const OF_KAFKA: [&str; 2] = ["strimzi.io/cluster", "strimzi.io/kind"];

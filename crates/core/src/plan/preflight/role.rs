@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::Extras;
 use super::needs::{self, BIND};
-use crate::render::{GATEWAY_NAMESPACE, OPERATOR_NAMESPACE};
+use crate::component::{GATEWAY_NAMESPACE, OPERATOR_NAMESPACE};
 
 /// The ClusterRole with the rights in a namespace of ours. Streamfleet binds it by this name.
 pub const NAMESPACE_ROLE: &str = "streamfleet-namespace";

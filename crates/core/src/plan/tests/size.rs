@@ -1,7 +1,7 @@
 use super::*;
+use crate::component::Resources;
 use crate::plan::preflight::{NodeCapacity, PreflightFacts, Requests};
 use crate::plan::{Audience, Planner, display};
-use crate::render::Resources;
 
 /// Formats the plan of the fleet on a Kubernetes cluster with these nodes.
 fn look(lab: &Lab, room: Option<NodeCapacity>) -> String {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::component::is_private;
 
 /// The fleet `acme/eu` with one Gateway, under the domain `k.example.com`.
 fn with_gateway(mut cluster: ResolvedCluster, private: bool) -> Catalog {
@@ -43,7 +44,7 @@ fn a_fleet_has_one_gateway_that_is_its_own() {
     let private =
         [true, false].map(|it| is_private(&of_fleet(&with_gateway(external(json!({})), it))[1].body));
     assert_eq!(private, [true, false]);
-    assert_eq!(of_fleet(&crate::render::fixtures::catalog([external(json!({}))])), []);
+    assert_eq!(of_fleet(&crate::component::fixtures::catalog([external(json!({}))])), []);
 }
 
 #[test]

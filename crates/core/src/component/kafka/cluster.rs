@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::{KafkaContext, config, listeners, oauth, placement, tiered_storage, user};
+use super::{KAFKA, KafkaContext, config, listeners, oauth, placement, resources, tiered_storage, user};
 use crate::catalog::versions;
+use crate::component::resources::millis;
+use crate::component::{Manifest, labels, manifest};
 use crate::names::Digest;
-use crate::render::resources::{Resources, millis};
-use crate::render::{Manifest, labels, manifest};
 
 pub fn kafka(context: &KafkaContext) -> Manifest {
     let mut metadata = labels::annotate(
@@ -34,7 +34,7 @@ pub fn kafka(context: &KafkaContext) -> Manifest {
         "cruiseControl": cruise_control(context),
         "kafkaExporter": kafka_exporter(context),
     });
-    manifest::strimzi(context.cluster, "Kafka", &metadata, spec)
+    manifest::custom(context.cluster, &KAFKA, &metadata, spec)
 }
 
 /// The quotas of all clients together on each broker. Producers are throttled when the free space of a disk
@@ -62,7 +62,7 @@ fn metrics(context: &KafkaContext) -> Option<Value> {
 fn kafka_exporter(context: &KafkaContext) -> Option<Value> {
     context.operations.kafka_exporter.then(|| {
         json!({
-            "resources": Resources::KAFKA_EXPORTER.to_value(),
+            "resources": resources::KAFKA_EXPORTER.to_value(),
             "template": placement::operator_template(context),
         })
     })
@@ -72,7 +72,7 @@ fn kafka_exporter(context: &KafkaContext) -> Option<Value> {
 /// is off by default: without KafkaTopics it only costs memory, and finalizers of forgotten KafkaTopics block
 /// the deletion of namespaces.
 fn entity_operator(context: &KafkaContext) -> Value {
-    let operator = json!({"resources": Resources::ENTITY_OPERATOR.to_value()});
+    let operator = json!({"resources": resources::ENTITY_OPERATOR.to_value()});
     let mut template = placement::operator_template(context).unwrap_or_default();
     if let Some(container) = oauth::user_operator(context) {
         template["userOperatorContainer"] = container;
@@ -97,7 +97,7 @@ fn cruise_control(context: &KafkaContext) -> Option<Value> {
                 "inboundNetwork": kib_per_second(sizing.inbound_bytes_per_second()),
                 "outboundNetwork": kib_per_second(sizing.outbound_bytes_per_second()),
             },
-            "resources": Resources::cruise_control(sizing).to_value(),
+            "resources": resources::cruise_control(sizing).to_value(),
             "template": placement::operator_template(context),
         })
     })

@@ -1,7 +1,7 @@
 use super::*;
+use crate::component::fixtures;
 use crate::config::{ManifestsFile, OperatorRelease};
 use crate::names::Digest;
-use crate::render::fixtures;
 
 const MANIFESTS: &str = concat!(
     "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: kafkas.kafka.strimzi.io}\n---\n",

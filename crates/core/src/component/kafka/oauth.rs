@@ -7,8 +7,8 @@ use super::jaas::{self, JaasOption};
 use super::placement::Mount;
 use super::{KafkaContext, user};
 use crate::catalog::ResolvedCluster;
+use crate::component::{Manifest, Stage, labels, manifest};
 use crate::names::Digest;
-use crate::render::{Manifest, Stage, labels, manifest};
 use crate::spec::IdentityProvider;
 
 /// The folder of the CA certificates for the identity provider.

@@ -3,10 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use super::endpoints::{self, ADMIN, EXTERNAL, INTERNAL};
-use super::{KafkaContext, oauth};
+use super::{KafkaContext, oauth, tls_secret};
 use crate::catalog::{ClusterDomain, ResolvedCluster};
-use crate::render::cluster_type::Login;
-use crate::render::{gateway, hosts, tls_secret};
+use crate::component::Login;
+use crate::component::{gateway, hosts};
 use crate::spec::Exposure;
 
 pub const INTERNAL_PORT: u16 = 9093;

@@ -10,7 +10,7 @@ use super::KafkaContext;
 use super::jaas::strip_unsafe_characters;
 use super::placement::Mount;
 use crate::catalog::{ResolvedCluster, TieredStorage};
-use crate::render::{Manifest, SecretEncoding, SecretSlot, Stage, labels, manifest};
+use crate::component::{Manifest, SecretEncoding, SecretSlot, Stage, labels, manifest};
 use crate::spec::CloudProvider;
 
 /// The path of the plugin in the brokers' image.

@@ -6,10 +6,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::catalog::ResolvedFleet;
+use crate::component::labels::{CLUSTER, FLEET, ORGANIZATION};
+use crate::component::{Component, Manifest, Stage, fleet_manifest, hosts};
 use crate::names::Json;
-use crate::render::labels::{CLUSTER, FLEET, ORGANIZATION};
-use crate::render::{Manifest, Stage, fleet_manifest, hosts};
 use crate::spec::Exposure;
+
+pub static COMPONENT: Component = Component { in_fleet: |fleet, _| gateway(fleet), ..Component::NONE };
 
 /// The port for clients. Strimzi advertises this port for every broker behind a TLSRoute.
 pub const PORT: u16 = 443;
@@ -55,7 +57,7 @@ pub fn is_private(gateway: &Json) -> bool {
 ///
 /// The Gateway belongs to the fleet and depends on no cluster. A cluster whose document was removed runs
 /// until its deletion is approved, and until then must not lose its Gateway or find it turned public.
-pub fn gateway(fleet: &ResolvedFleet) -> Vec<Manifest> {
+fn gateway(fleet: &ResolvedFleet) -> Vec<Manifest> {
     let config = &fleet.spec.advanced_config;
     let (Exposure::TlsRoute, Some(gateway), Some(domain)) = (config.exposure, &config.gateway, &fleet.domain)
     else {

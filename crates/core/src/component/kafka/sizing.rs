@@ -114,7 +114,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::render::fixtures::cluster;
+    use crate::component::fixtures::cluster;
 
     #[test]
     fn units_come_to_the_documented_sizes() {

@@ -4,7 +4,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 
 use crate::catalog::ResolvedCluster;
-use crate::render::{Manifest, SecretEncoding, SecretSlot, Stage, labels, manifest};
+use crate::component::{Manifest, SecretEncoding, SecretSlot, Stage, labels, manifest};
 
 pub const CERTIFICATE: &str = "tls.crt";
 pub const KEY: &str = "tls.key";

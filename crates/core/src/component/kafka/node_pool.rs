@@ -2,9 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{KafkaContext, placement};
-use crate::render::resources::Resources;
-use crate::render::{Manifest, labels, manifest};
+use super::{KafkaContext, NODE_POOL, placement};
+use crate::component::{Manifest, Resources, labels, manifest};
 use crate::spec::OnDelete;
 
 /// The name is part of the names of pods and disks and can never change.
@@ -70,7 +69,7 @@ fn node_pool(context: &KafkaContext, pool: &Pool) -> Manifest {
         "storage": storage(context, pool.storage_gib),
         "template": placement::node_template(context, (pool.name, pool.replicas), is_broker),
     });
-    manifest::strimzi(context.cluster, "KafkaNodePool", &metadata, spec)
+    manifest::custom(context.cluster, &NODE_POOL, &metadata, spec)
 }
 
 /// One disk per node, as JBOD: only then can disks be added later.

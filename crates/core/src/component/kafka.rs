@@ -8,18 +8,38 @@ mod listeners;
 mod node_pool;
 mod oauth;
 mod placement;
+mod quota;
+mod resources;
+mod sizing;
 mod tiered_storage;
+mod tls_secret;
 mod user;
 
 use crate::catalog::ResolvedCluster;
-use crate::render::Manifest;
-use crate::render::cluster_type::{Driver, Traffic};
-use crate::render::sizing::Sizing;
+use crate::component::{ClusterPart, Component, KubernetesKind, Manifest, OperatorTraffic, Traffic, strimzi};
+use crate::config::Config;
 use crate::spec::{
-    BrokerConfig, Cluster, ClusterAccess, ClusterAdvancedConfig, Operations, Storage, TenancyMode,
+    BrokerConfig, Cluster, ClusterAccess, ClusterAdvancedConfig, ClusterType, Operations, Storage,
+    TenancyMode,
+};
+pub use resources::requests_of_units;
+use sizing::Sizing;
+
+pub static COMPONENT: Component = Component {
+    kinds: &[KAFKA, NODE_POOL, USER],
+    in_cluster,
+    clients: |cluster| Some(endpoints::clients(cluster)),
+    ..Component::NONE
 };
 
-pub const DRIVER: Driver = Driver { traffic, clients: endpoints::clients, objects };
+const KAFKA: KubernetesKind = of_strimzi("Kafka", "kafkas");
+const NODE_POOL: KubernetesKind = of_strimzi("KafkaNodePool", "kafkanodepools");
+const USER: KubernetesKind = of_strimzi("KafkaUser", "kafkausers");
+
+/// A kind in the group and version of everything that Strimzi 1.x serves.
+const fn of_strimzi(kind: &'static str, plural: &'static str) -> KubernetesKind {
+    KubernetesKind { group: "kafka.strimzi.io", version: "v1", kind, plural }
+}
 
 /// Strimzi's fixed port for the metrics of brokers, controllers and Kafka Exporter.
 const METRICS_PORT: u16 = 9404;
@@ -108,9 +128,33 @@ impl<'a> KafkaContext<'a> {
     }
 }
 
+fn in_cluster(cluster: &ResolvedCluster, config: &Config) -> Option<ClusterPart> {
+    match cluster.spec.cluster_type {
+        ClusterType::Kafka => {}
+    }
+    let sizing = Sizing::of(cluster, &config.units);
+    Some(ClusterPart {
+        objects: objects(cluster, &sizing),
+        traffic: traffic(cluster),
+        quota: quota::quota(cluster, &sizing),
+        is_restricted: is_restricted(cluster),
+    })
+}
+
+/// `restricted` needs an operator that creates such pods, like the one that Streamfleet installs on a fleet.
+/// Any other operator creates pods for `baseline` unless it is configured otherwise, and all of them would be
+/// refused under `restricted`. An image volume, as a plugin's image needs, takes `baseline` too, because not
+/// every version of Kubernetes allows it under `restricted`.
+fn is_restricted(cluster: &ResolvedCluster) -> bool {
+    let storage = cluster.tiered_storage.as_ref();
+    let mounts_image = storage.is_some_and(|storage| storage.plugin.plugin_image.is_some());
+    cluster.fleet_spec.advanced_config.components.installs().is_some() && !mounts_image
+}
+
 fn objects(cluster: &ResolvedCluster, sizing: &Sizing) -> Vec<Manifest> {
     let context = KafkaContext::new(cluster, sizing);
     let mut objects = node_pool::node_pools(&context);
+    objects.extend(tls_secret::tls_secret(cluster));
     objects.push(cluster::kafka(&context));
     objects.push(user::admin(&context));
     objects.extend(oauth::trusted_certificates(&context));
@@ -124,9 +168,20 @@ fn traffic(cluster: &ResolvedCluster) -> Traffic {
     Traffic {
         servers: vec![("strimzi.io/cluster", name.to_string()), ("strimzi.io/name", format!("{name}-kafka"))],
         client_ports: listeners::client_ports(cluster),
+        client_policy: "allow-clients",
         metrics_port: (metrics || kafka_exporter).then_some(METRICS_PORT),
-        operator: vec![("strimzi.io/kind", "cluster-operator".to_owned())],
-        operator_ports: OPERATOR_PORTS.to_vec(),
+        operator: Some(operator_traffic(cluster)),
         outbound_urls: oauth::calls(cluster).chain(tiered_storage::calls(cluster)).collect(),
+    }
+}
+
+/// An operator that Streamfleet installed is in one known namespace. Any other is recognized by its label
+/// only, as in Strimzi's own policies. A pod that forges the label still needs a certificate of the cluster
+/// for these ports.
+fn operator_traffic(cluster: &ResolvedCluster) -> OperatorTraffic {
+    OperatorTraffic {
+        namespace: cluster.fleet_spec.advanced_config.components.installs().map(|_| strimzi::NAMESPACE),
+        labels: vec![("strimzi.io/kind", "cluster-operator".to_owned())],
+        ports: OPERATOR_PORTS.to_vec(),
     }
 }

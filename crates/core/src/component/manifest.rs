@@ -5,11 +5,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::catalog::ResolvedCluster;
+use crate::component::{KubernetesKind, Manifest, Stage};
 use crate::names::{Json, ObjectKey};
-use crate::render::{Manifest, Stage};
-
-/// The group and version of everything that Strimzi 1.x serves.
-const STRIMZI_API_VERSION: &str = "kafka.strimzi.io/v1";
 
 /// An object of a built-in Kubernetes kind.
 pub fn typed<T>(cluster: &ResolvedCluster, stage: Stage, object: &T) -> Manifest
@@ -37,12 +34,17 @@ where
     assemble(cluster, stage, (T::API_VERSION, T::KIND), object.metadata(), &body)
 }
 
-/// An object of one of Strimzi's kinds. Null fields of the spec are left out.
-pub fn strimzi(cluster: &ResolvedCluster, kind: &str, metadata: &ObjectMeta, spec: Value) -> Manifest {
-    let mut body =
-        json!({"apiVersion": STRIMZI_API_VERSION, "kind": kind, "metadata": metadata, "spec": spec});
+/// A custom resource. Null fields of the spec are left out.
+pub fn custom(
+    cluster: &ResolvedCluster,
+    kind: &KubernetesKind,
+    metadata: &ObjectMeta,
+    spec: Value,
+) -> Manifest {
+    let (api_version, kind) = (kind.api_version(), kind.kind);
+    let mut body = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec});
     remove_nulls(&mut body);
-    assemble(cluster, Stage::Custom, (STRIMZI_API_VERSION, kind), metadata, &body)
+    assemble(cluster, Stage::Custom, (&api_version, kind), metadata, &body)
 }
 
 fn assemble(

@@ -1,8 +1,8 @@
 use serde_json::json;
 
-use super::KafkaContext;
+use super::{KafkaContext, USER};
 use crate::catalog::ResolvedCluster;
-use crate::render::{Manifest, labels, manifest};
+use crate::component::{Manifest, labels, manifest};
 
 /// The name of the administrator, and of the Secret that Strimzi creates for its password.
 pub fn admin_name(cluster: &ResolvedCluster) -> String {
@@ -13,5 +13,5 @@ pub fn admin_name(cluster: &ResolvedCluster) -> String {
 pub fn admin(context: &KafkaContext) -> Manifest {
     let metadata = labels::strimzi_metadata(context.cluster, admin_name(context.cluster));
     let spec = json!({"authentication": {"type": "scram-sha-512"}});
-    manifest::strimzi(context.cluster, "KafkaUser", &metadata, spec)
+    manifest::custom(context.cluster, &USER, &metadata, spec)
 }

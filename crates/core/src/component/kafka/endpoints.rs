@@ -4,8 +4,8 @@
 use super::listeners::{ADMIN_PORT, EXTERNAL_PORT, INTERNAL_PORT};
 use super::user;
 use crate::catalog::ResolvedCluster;
-use crate::render::cluster_type::{ClientAccess, Endpoint, Login, ServerTrust};
-use crate::render::{gateway, hosts};
+use crate::component::{ClientAccess, Endpoint, Login, ServerTrust};
+use crate::component::{gateway, hosts};
 use crate::spec::{Authentication, Exposure};
 
 pub const INTERNAL: &str = "tls";

@@ -4,8 +4,11 @@
 use serde_json::{Value, json};
 
 use crate::catalog::ResolvedFleet;
+use crate::component::{Component, Manifest, Stage, fleet_manifest};
 use crate::config::OperatorsConfig;
-use crate::render::{Manifest, Stage, fleet_manifest};
+
+pub static COMPONENT: Component =
+    Component { in_fleet: |fleet, config| operator(fleet, &config.operators), ..Component::NONE };
 
 pub const NAMESPACE: &str = "strimzi-operator";
 
@@ -20,7 +23,7 @@ const CLUSTER_SCOPED: [&str; 2] = ["ClusterRole", "ClusterRoleBinding"];
 
 /// The objects of the operator that a fleet asks for; empty if the fleet uses an existing operator. Unusable
 /// versions were refused earlier.
-pub fn operator(fleet: &ResolvedFleet, operators: &OperatorsConfig) -> Vec<Manifest> {
+fn operator(fleet: &ResolvedFleet, operators: &OperatorsConfig) -> Vec<Manifest> {
     let version = fleet.spec.advanced_config.components.installs();
     let Some(release) = version.and_then(|version| operators.strimzi(version).ok()) else {
         return Vec::new();

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::catalog::ResolvedFleet;
+use crate::component::labels::{self, FLEET, ORGANIZATION};
+use crate::component::{Manifest, Stage};
 use crate::names::{Json, ObjectKey};
-use crate::render::labels::{self, FLEET, ORGANIZATION};
-use crate::render::{Manifest, Stage};
 
 /// A Namespace that enforces this pod security standard.
 pub fn namespace(fleet: &ResolvedFleet, name: &str, pod_security: &str) -> Manifest {

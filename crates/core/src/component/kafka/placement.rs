@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{KafkaContext, oauth, tiered_storage};
+use crate::component::labels;
 use crate::names::Digest;
-use crate::render::labels;
 use crate::spec::TenancyMode;
 
 const ZONE: &str = "topology.kubernetes.io/zone";
