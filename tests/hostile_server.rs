@@ -98,9 +98,9 @@ fn lists(rule: Rule) -> Rule {
     rule.on("GET", "limit=500")
 }
 
-/// Only the objects that health is judged by, so that judging continues.
+/// Only pods, by which health is judged, so that judging continues.
 fn pods(rule: Rule) -> Rule {
-    rule.on("GET", "/pods?").but("watch=true")
+    rule.on("GET", "/pods?")
 }
 
 /// All calls but the one that identifies the cluster.

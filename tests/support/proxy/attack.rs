@@ -17,9 +17,10 @@ pub enum Attack {
     HugeAnswer,
     /// An object with a new name of 20 MiB in each list.
     HugeNames,
-    /// The same faulty object in each list, with a new name and a new reason each time.
+    /// One faulty object, with a new name and a new reason of 20 KiB in each list, and in each of a hundred
+    /// watch events a second.
     ChangingNames,
-    /// Control characters for terminals and deceptive characters in all texts.
+    /// Control characters for terminals and deceptive characters in all texts, in lists and in watch events.
     Escapes,
     /// Answers without an end, a byte at a time.
     SlowAnswers,
@@ -62,8 +63,16 @@ pub fn attack(attack: Attack, harmed: &AtomicU64, path: &str, client: &mut ToCli
         Attack::HugeNames => {
             whole(&page(&object(kind, &format!("{number}-{}", "n".repeat(20 << 20)), "w"), ""), client)
         }
+        Attack::ChangingNames if path.contains("watch=true") => {
+            let why = |event| format!("why {number}-{event}: {}", "w".repeat(20 << 10));
+            changing_events(kind, number, why, harmed, client)
+        }
+        Attack::Escapes if path.contains("watch=true") => {
+            let why = |event| format!("{event}{ESCAPES}");
+            changing_events(kind, number, why, harmed, client)
+        }
         Attack::ChangingNames => {
-            let why = format!("why {number}: {}", "w".repeat(1 << 20));
+            let why = format!("why {number}: {}", "w".repeat(20 << 10));
             whole(&page(&object(kind, &format!("orders-broker-{number}"), &why), ""), client)
         }
         Attack::Escapes => {
@@ -100,6 +109,29 @@ fn endless_events(kind: &str, number: u64, client: &mut ToClient) -> io::Result<
         if event % 64 == 0 {
             out.flush()?;
         }
+    }
+    Ok(())
+}
+
+/// A watch in which one faulty object after another takes the place of the one before.
+fn changing_events(
+    kind: &str,
+    number: u64,
+    why: impl Fn(u64) -> String,
+    harmed: &AtomicU64,
+    client: &mut ToClient,
+) -> io::Result<()> {
+    let out = client.get_mut();
+    write!(out, "{HEAD}transfer-encoding: chunked\r\n\r\n")?;
+    let named = |event: u64| object(kind, &format!("orders-broker-{number}-{event}"), &why(event));
+    for event in 1_u64.. {
+        for (what, object) in [("ADDED", named(event)), ("DELETED", named(event - 1))] {
+            let line = format!("{{\"type\":\"{what}\",\"object\":{object}}}\n");
+            write!(out, "{:x}\r\n{line}\r\n", line.len())?;
+        }
+        out.flush()?;
+        harmed.fetch_add(1, Ordering::SeqCst);
+        sleep(Duration::from_millis(10));
     }
     Ok(())
 }
