@@ -9,7 +9,7 @@
 
 // The pure core is a package of its own.
 pub use streamfleet_core::{
-    catalog, component, config, health, interface, names, parallel, plan, problem, render, spec,
+    catalog, component, config, health, names, parallel, plan, problem, record, render, spec,
 };
 
 // Effects. They use the core but not each other, except for `execute`.

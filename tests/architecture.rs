@@ -16,7 +16,7 @@ const CORE: [&str; 11] = [
     "health",
     "render",
     "plan",
-    "interface",
+    "record",
 ];
 /// Each may use the core and itself, never another effect.
 const EFFECTS: [&str; 4] = ["source", "secret", "state", "target"];

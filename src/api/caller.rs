@@ -15,8 +15,8 @@ use uuid::Uuid;
 use super::CurrentPlan;
 use super::writing::WriteResult;
 use crate::catalog::{Catalog, Recorded, Resource};
-use crate::interface;
 use crate::names::{Identifier, Kind, ResourceKey};
+use crate::record;
 use crate::source::Author;
 use crate::spec::describe::nearest;
 use crate::spec::{Documents, Organization, Role, Spec};
@@ -294,7 +294,7 @@ impl Caller {
         let lasts = SignedDuration::from_hours(24 * i64::from(*days));
         let is_later = now.checked_add(lasts).map_or(true, |until| until > scope.expires_at);
         is_later.then(|| {
-            let ends = interface::timestamp(scope.expires_at);
+            let ends = record::timestamp(scope.expires_at);
             ("/days", format!("a token makes none that ends later than itself, and this one ends at {ends}"))
         })
     }

@@ -13,9 +13,9 @@ use crate::cli::exit;
 use crate::cli::failure::Failure;
 use crate::cli::format::{self, OutputFormat};
 use crate::cli::settings::{Settings, TreeArgs};
-use crate::interface;
 use crate::names::{FleetKey, Kind, ResourceKey};
 use crate::plan::plain;
+use crate::record;
 use crate::spec::Commit;
 use crate::state::{Follower, RecordedEvent};
 
@@ -162,7 +162,7 @@ fn is_named(resource: &ResourceKey, named: &str) -> bool {
 /// (acme/orders.yaml:1) [ann, plan 7c1e90]`.
 fn line(event: &RecordedEvent) -> String {
     let RecordedEvent { at, actor, commit, plan, fleet, resource, outcome, what, why, .. } = event;
-    let mut line = format!("{}  {:7}  ", interface::timestamp(*at), outcome.as_str());
+    let mut line = format!("{}  {:7}  ", record::timestamp(*at), outcome.as_str());
     // A user's action is already a whole sentence that names the resource.
     if let Some(resource) = resource.as_ref().filter(|resource| !what.contains(&resource.to_string())) {
         line.push_str(&format!("{resource} "));

@@ -15,8 +15,8 @@ use crate::cli::format::OutputFormat;
 use crate::cli::round;
 use crate::cli::settings::{Settings, TreeArgs};
 use crate::cli::{command, why};
-use crate::interface;
 use crate::names::Identifier;
+use crate::record;
 use crate::round::{Checked, Installation};
 use crate::spec::Documents;
 use crate::state::{
@@ -201,7 +201,7 @@ fn revoke(verb: &Revoke, console: &mut Console) -> Result<u8, Failure> {
     let text = match revoked {
         RevocationOutcome::Now(token) => format!("Revoked {token}. It is good for nothing any more.\n"),
         RevocationOutcome::Before(token) => {
-            let at = token.revoked_at.map(interface::timestamp).unwrap_or_default();
+            let at = token.revoked_at.map(record::timestamp).unwrap_or_default();
             format!("{token} was revoked already, at {at}.\n")
         }
         RevocationOutcome::Unknown => return Err(unknown(&verb.token, &settings)),
@@ -278,7 +278,7 @@ impl Create {
     /// Prints only the token on standard output, so that it can be piped into a file without being shown.
     fn show(&self, shown: &ShownToken, settings: &Settings, console: &mut Console) -> Result<(), Failure> {
         let Token { id, name, owner, expires_at, .. } = &shown.kept;
-        let (scope, until) = (shown.kept.scope(), interface::timestamp(*expires_at));
+        let (scope, until) = (shown.kept.scope(), record::timestamp(*expires_at));
         let revoke = command::line(&["token", "revoke", &id.to_string(), &settings.arguments]);
         console.tell(&format!(
             "Made token {name} for {owner}: {scope}, until {until}.\nIt is shown this once. To revoke it: {revoke}\n"

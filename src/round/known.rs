@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use super::{Checked, Health, Round};
 use crate::catalog::{ResolvedCluster, ResourceStatus};
 use crate::health::Outputs;
-use crate::interface::{self, Audience, Standing};
 use crate::names::{FleetKey, Kind, ResourceKey};
 use crate::plan::{Change, FleetPlan, Index, Verb};
+use crate::record::{Audience, Standing, StandingInputs, UnplannedWrite};
 use crate::target::Target;
 
 impl Round {
@@ -99,13 +99,18 @@ impl Round {
 
     /// The status of a resource, in words for operators.
     pub fn standing(&self, key: &ResourceKey) -> Standing {
-        self.standing_for(key, Audience::Host)
+        self.standing_for(key, None, Audience::Host)
     }
 
-    pub fn standing_for(&self, key: &ResourceKey, audience: Audience) -> Standing {
+    pub fn standing_for(
+        &self,
+        key: &ResourceKey,
+        unplanned: Option<UnplannedWrite>,
+        audience: Audience,
+    ) -> Standing {
         let Checked { catalog, recorded, .. } = &self.checked;
-        let (plan, judged) = ((&self.plan, self.index()), self.judged(key));
-        interface::standing(key, (catalog, recorded), plan, judged, audience)
+        let (plan, index, judged) = (&self.plan, self.index(), self.judged(key));
+        StandingInputs { catalog, recorded, plan, index, judged, unplanned, audience }.standing(key)
     }
 
     /// The address at which clients reach a fleet, as last known: its Gateway's, or that of its only

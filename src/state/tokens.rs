@@ -17,9 +17,9 @@ use uuid::Uuid;
 use super::records::RegistryLine;
 use super::{AuditEntry, State, StateError};
 use crate::config::is_email;
-use crate::interface;
 use crate::names::{Digest, Identifier, InvalidName};
 use crate::parallel::locked;
+use crate::record;
 
 pub use store::FILE;
 use store::long_before;
@@ -140,7 +140,7 @@ pub enum RevocationOutcome {
 pub enum TokenRejection {
     #[error("there is no such token")]
     Unknown,
-    #[error("{0} expired at {at}", at = interface::timestamp(.0.expires_at))]
+    #[error("{0} expired at {at}", at = record::timestamp(.0.expires_at))]
     Expired(Box<Token>),
     #[error("{0} was revoked")]
     Revoked(Box<Token>),
@@ -210,7 +210,7 @@ impl State {
         let (id, revoked_at) = (Uuid::now_v7(), None);
         let token = Token { id, name, owner, organization, access, created_at: now, expires_at, revoked_at };
         // The audit trail first: no valid token may be missing from it.
-        let until = interface::timestamp(expires_at);
+        let until = record::timestamp(expires_at);
         self.audit_token(format!("made {token}: {}, until {until}", token.scope()), by, now)?;
         let mut registry = locked(&self.registry);
         if !registry.facts.tokens_made {
@@ -439,9 +439,9 @@ impl From<Reach> for String {
 }
 
 fn in_full<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&interface::timestamp(*at))
+    serializer.serialize_str(&record::timestamp(*at))
 }
 
 fn in_full_if_any<S: Serializer>(at: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
-    at.map(interface::timestamp).serialize(serializer)
+    at.map(record::timestamp).serialize(serializer)
 }

@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{NotFound, find_cluster};
-use crate::interface;
+use crate::record;
 use crate::round::Round;
 
 /// The listeners of a cluster.
@@ -28,8 +28,8 @@ pub struct ClusterListener {
 pub fn ways(round: &Round, named: &str) -> Result<ClusterListeners, NotFound> {
     let key = find_cluster(round, named)?;
     let ways = round.applied_cluster(&key).map(|(cluster, known)| {
-        let all = interface::client_properties(cluster, known);
-        let way = |way: &interface::ClientProperties| ClusterListener {
+        let all = record::client_properties(cluster, known);
+        let way = |way: &record::ClientProperties| ClusterListener {
             listener: way.listener.to_owned(),
             properties: way.to_java(),
         };

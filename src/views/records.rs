@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use super::NotFound;
 use crate::catalog::{RecordedResource, Resource, Status};
-use crate::interface::{self, RecordOutputs, Standing};
 use crate::names::{Identifier, Kind, ResourceKey};
 use crate::problem::Origin;
+use crate::record::{self, RecordOutputs, Standing};
 use crate::round::Round;
 use crate::spec::{Fields, Organization, Quotas, Safeguards, Spec};
 
@@ -166,9 +166,9 @@ pub fn record(round: &Round, resource: &Resource, standing: &Standing) -> Value 
         loadbalancer_dns: round.loadbalancer_dns(key),
         new_version: round.newer.get(key).copied(),
     };
-    let mut record = interface::record(resource, standing, &round.checked.recorded, &outputs);
+    let mut record = record::record(resource, standing, &round.checked.recorded, &outputs);
     if let Some(announced) = round.announced.get(key) {
-        let told = |at: Timestamp| Value::from(interface::timestamp(at));
+        let told = |at: Timestamp| Value::from(record::timestamp(at));
         if let Some(at) = announced.made.filter(|_| record["created_at"].is_null()) {
             (record["created_at"], record["updated_at"]) = (told(at), told(at));
         }

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::{Gauge, Status};
-use crate::interface::{self, Standing};
 use crate::names::{FleetKey, Kind, ResourceKey};
 use crate::plan::Reach;
+use crate::record::{self, Standing};
 use crate::round::Round;
 use crate::spec::Spec;
 
@@ -79,5 +79,5 @@ fn line(
     clusters: Option<Gauge>,
 ) -> StatusLine {
     let Standing { status, reason, since, .. } = round.standing(&resource);
-    StatusLine { resource, status, reason, since: since.map(interface::timestamp), kafka_units, clusters }
+    StatusLine { resource, status, reason, since: since.map(record::timestamp), kafka_units, clusters }
 }

@@ -6,10 +6,10 @@ use tokio::runtime::Handle;
 use super::{NotFound, find_cluster};
 use crate::catalog::{Absence, Hold, Status};
 use crate::health::objects::{self, DriftedObject, ObjectFindings};
-use crate::interface::{self, Standing};
 use crate::names::{FleetKey, ResourceKey};
 use crate::plan::{self, Cause, Change, Reach, Verb, Waiting};
 use crate::problem::Origin;
+use crate::record::{self, Standing};
 use crate::round::Round;
 use crate::target::Target;
 
@@ -68,7 +68,7 @@ pub fn page(round: &Round, named: &str, tree: &str, runtime: &Handle) -> Result<
         spec: spec.filter(|_| is_named),
         status,
         reason,
-        since: since.map(interface::timestamp),
+        since: since.map(record::timestamp),
         last_known: last_known(&cluster, status, round),
         plan: change.map_or_else(
             || {
@@ -113,7 +113,7 @@ fn last_known(cluster: &ResourceKey, status: Status, round: &Round) -> Option<La
     }
     let (told, at) = round.last_known(cluster)?;
     let (status, reason) = (told.status, told.reason.clone());
-    Some(LastKnown { status, reason, at: interface::timestamp(at) })
+    Some(LastKnown { status, reason, at: record::timestamp(at) })
 }
 
 fn unseen(fleet: Option<&FleetKey>, status: Status, round: &Round) -> String {

@@ -49,9 +49,33 @@ fn what_a_call_deletes_from_a_folder_goes_at_once_and_the_budget_of_deletions_ho
         (&json!("Deleting"), Some(told), &condition)
     );
     let status = tree.run("status tree --config settings.toml").out;
-    assert!(status.contains(&format!("approval {id}")), "{status}");
+    let line = status.lines().find(|line| line.contains("acme/orders")).unwrap();
+    assert!(line.contains("Deleting") && line.contains(told), "{status}");
+    assert_eq!(tree.run("get clusters tree --config settings.toml").out, "acme/orders  Deleting\n");
     api.call(&format!("POST /v1/plans/{id}/approve"), Value::Null).expect(200);
     api.serve.until("it is gone", || (api.get("/v1/clusters/orders").status == 404).then_some(()));
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+/// "Deleting" would be untrue of a cluster that is protected.
+#[test]
+fn what_is_protected_is_as_it_runs_where_its_file_is_gone() {
+    let tree = Tree::example("quickstart");
+    let api = Api::start(&tree);
+    api.settle();
+    tree.remove("acme/clusters/orders.yaml");
+    let path = "/v1/clusters/orders";
+    let is_missing = |now: &Value| now["status_reason"].as_str().unwrap_or_default().contains("protection");
+    let now = api.serve.until("it is missing", || Some(api.get(path).body).filter(is_missing));
+    let told = now["status_reason"].as_str().unwrap();
+    assert!(told.starts_with("no document names it any more: deletion_protection is on"), "{told}");
+    assert_eq!(now["status"], "Written");
+    let status = tree.run("status tree --config settings.toml").out;
+    let line = status.lines().find(|line| line.contains("acme/orders")).unwrap();
+    assert!(line.contains("Written") && line.contains(told), "{status}");
+    let why = format!("cluster acme/orders can't be changed: {told}");
+    api.call(&format!("PATCH {path}"), json!({"kafka_units": 2})).refused(409, "not_editable", &why);
+    api.call(&format!("DELETE {path}"), Value::Null).refused(409, "not_editable", &why);
     assert_eq!(api.serve.stop(), Some(0));
 }
 

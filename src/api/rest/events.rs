@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::page::ListPage;
 use super::{Answered, Call, written};
 use crate::api::problem::ProblemDocument;
-use crate::interface::timestamp;
+use crate::record::timestamp;
 use crate::secret::EVENT_ID_LENGTH;
 use crate::state::{EventIndexEntry, RecordedEvent};
 

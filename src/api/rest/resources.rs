@@ -2,6 +2,7 @@
 //! same work as any other and answers "not found".
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use axum::http::StatusCode;
 use camino::Utf8Path;
@@ -13,10 +14,9 @@ use super::{Answered, Call, record, written};
 use crate::api::problem::ProblemDocument;
 use crate::api::writing::{self, WriteResult};
 use crate::catalog::{Absence, Resource, Status};
-use crate::interface::{Audience, Standing, timestamp, waiting_deletion};
 use crate::names::{Digest, Identifier, Kind, ResourceKey};
-use crate::plan::Verb;
 use crate::problem::quote_untrusted;
+use crate::record::{Audience, Standing, UnplannedWrite, timestamp};
 use crate::views::records;
 
 pub(super) struct TaggedRecord {
@@ -45,7 +45,7 @@ pub(super) fn list(call: &Call) -> Answered {
         organization.as_ref().is_none_or(|organization| key.organization == *organization)
             && call.caller.sees(&key.organization)
             && fleet.is_none_or(|fleet| call.is_on(key, fleet))
-            && status.is_none_or(|status| call.status(key) == Some(status))
+            && status.is_none_or(|status| call.standing(key).status == status)
     });
     let page = ListPage::of(&call.query, visible.collect(), |key| ResourceKey::clone(key))?;
     let items = page.items.iter().filter_map(|key| Some(call.shown(key)?.record));
@@ -67,8 +67,9 @@ impl Call {
     fn keys(&self, kind: Kind) -> Vec<&ResourceKey> {
         let mut keys = records::all(&self.made.round, kind);
         let known = keys.len();
+        let written = self.pending.iter().filter(|(_, written)| written.resource.is_some());
         let is_new = |key: &&ResourceKey| key.kind == kind && !records::is_known(&self.made.round, key);
-        keys.extend(self.pending.keys().filter(is_new));
+        keys.extend(written.map(|(key, _)| key).filter(is_new));
         if keys.len() > known {
             keys.sort_unstable();
         }
@@ -200,19 +201,7 @@ impl Call {
     /// The record of a write that isn't planned yet.
     pub(super) fn as_written(&self, written: &WriteResult) -> Value {
         let Some(resource) = &written.resource else { return Value::Null };
-        let round = &self.made.round;
-        let standing = match records::is_known(round, &written.key) {
-            false => Standing::pending(),
-            true => match round.standing_for(&written.key, self.audience()) {
-                Standing { status: Status::Healthy | Status::Written, conditions, since, .. }
-                    if written.is_new =>
-                {
-                    let reason = Some("what its spec says now is not applied yet".to_owned());
-                    Standing { status: Status::Updating, reason, conditions, since }
-                }
-                standing => standing,
-            },
-        };
+        let standing = self.standing_with(&written.key, Some(written));
         let mut record = self.record(resource, &standing);
         let at: Value = timestamp(written.at).into();
         record["id"] = written.id.to_string().into();
@@ -226,8 +215,8 @@ impl Call {
     }
 
     /// Whether a resource that still exists is no longer named by any document, even if its deletion is
-    /// blocked. A resource that may be in an unreadable file, and a renamed one, aren't leaving.
-    pub(super) fn is_leaving(&self, key: &ResourceKey) -> bool {
+    /// blocked. A resource that may be in an unreadable file, and a renamed one, may still have one.
+    pub(super) fn has_no_spec(&self, key: &ResourceKey) -> bool {
         if let Some(written) = self.pending.get(key) {
             return written.resource.is_none();
         }
@@ -239,27 +228,20 @@ impl Call {
         }
     }
 
-    /// The status of a resource. One that is being deleted lists first what its deletion waits for.
-    fn standing(&self, key: &ResourceKey) -> Standing {
-        let standing = self.made.round.standing_for(key, self.audience());
-        if standing.status == Status::Deleting || !self.is_leaving(key) {
-            return standing;
-        }
-        let change = self.made.round.change(key).filter(|change| change.verb == Verb::Delete);
-        let waits = change.and_then(|change| waiting_deletion(change, self.audience()));
-        let waits = waits.map(|condition| condition.message);
-        Standing { status: Status::Deleting, reason: waits.or(standing.reason), ..standing }
+    pub(super) fn standing(&self, key: &ResourceKey) -> Standing {
+        self.standing_with(key, self.pending.get(key).map(Arc::as_ref))
+    }
+
+    fn standing_with(&self, key: &ResourceKey, written: Option<&WriteResult>) -> Standing {
+        let unplanned = written.and_then(|written| match written.resource {
+            None => Some(UnplannedWrite::Removed),
+            Some(_) => written.is_new.then_some(UnplannedWrite::Changed),
+        });
+        self.made.round.standing_for(key, unplanned, self.audience())
     }
 
     pub(super) fn audience(&self) -> Audience {
         if self.caller.is_super() { Audience::Host } else { Audience::Tenants }
-    }
-
-    fn status(&self, key: &ResourceKey) -> Option<Status> {
-        match self.pending.get(key) {
-            Some(_) => serde_json::from_value(self.shown(key)?.record.get("status")?.clone()).ok(),
-            None => Some(self.standing(key).status),
-        }
     }
 
     fn is_on(&self, cluster: &ResourceKey, fleet: &str) -> bool {

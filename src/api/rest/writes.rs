@@ -15,9 +15,9 @@ use crate::api::problem::{ProblemDocument, code};
 use crate::api::request_queue::CurrentPlan;
 use crate::api::tags::Tags;
 use crate::api::writing::{self, WriteAction, WriteRefusal, WriteRequest, WriteResult};
-use crate::catalog::{Condition, Status};
-use crate::interface::waiting_deletion;
+use crate::catalog::Status;
 use crate::names::{Identifier, Kind, ResourceKey};
+use crate::record::{Standing, UnplannedWrite};
 use crate::spec::{Commit, SECRET_FIELDS};
 use crate::state::AuditEntry;
 use crate::views::records;
@@ -28,9 +28,6 @@ const MAKING: Duration = Duration::from_secs(5);
 /// How long a deletion waits for the plan that says what blocks it. Planning takes a moment, unless a target
 /// delays it.
 const PLANNING: Duration = Duration::from_secs(2);
-
-/// The status reason of a deletion that nothing is known to block.
-const GOES: &str = "its spec is gone, and what there is of it goes in one of the next rounds";
 
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -91,7 +88,7 @@ pub(super) fn patch(call: &Call) -> Answered {
 pub(super) fn delete(call: &Call) -> Answered {
     let (found, wish) = call.wish(WriteAction::Delete)?;
     let is_dry_run = call.is_dry_run()?;
-    if call.is_leaving(&found.key) {
+    if call.has_no_spec(&found.key) {
         return match is_dry_run {
             // The deletion is already part of the plan.
             true => plans::read(call),
@@ -104,24 +101,24 @@ pub(super) fn delete(call: &Call) -> Answered {
     call.write(&wish)?;
     let mut shown = found.record;
     if shown.get("status").is_some() {
-        let waits = call.waiting_deletion(&found.key);
-        let reason = waits.as_ref().map(|condition| condition.message.as_str());
-        shown["status"] = Status::Deleting.as_str().into();
-        shown["status_reason"] = reason.unwrap_or(GOES).into();
-        if let Some(conditions) = shown.get_mut("conditions").and_then(Value::as_array_mut) {
-            conditions.extend(waits.map(|condition| json!(condition)));
-        }
+        let Standing { status, reason, conditions, .. } = call.deleted(&found.key);
+        shown["status"] = json!(status);
+        shown["status_reason"] = json!(reason);
+        shown["conditions"] = json!(conditions);
     }
     Ok(record(StatusCode::ACCEPTED, &shown, None, None))
 }
 
 impl Call {
-    /// What the deletion of a resource, whose document was just removed, waits for; `None` if it waits for
-    /// nothing, or if the plan takes too long.
-    fn waiting_deletion(&self, key: &ResourceKey) -> Option<Condition> {
-        let planned = async { timeout(PLANNING, self.service.desk.current()).await.ok() };
-        let made = self.runtime.block_on(planned)?.ok()?;
-        waiting_deletion(made.round.change(key)?, self.audience())
+    /// The standing of a resource whose document was just removed: by the plan that says what its deletion
+    /// waits for, unless that takes too long.
+    fn deleted(&self, key: &ResourceKey) -> Standing {
+        let planned = async { timeout(PLANNING, self.service.desk.current()).await };
+        let planned = self.runtime.block_on(planned).ok().and_then(Result::ok);
+        let standing = planned.map(|made| made.round.standing_for(key, None, self.audience()));
+        standing.filter(|standing| standing.status == Status::Deleting).unwrap_or_else(|| {
+            self.made.round.standing_for(key, Some(UnplannedWrite::Removed), self.audience())
+        })
     }
 
     /// The body, with an organization's id replaced by its identifier.
@@ -150,8 +147,20 @@ impl Call {
     fn wish(&self, what: WriteAction) -> Result<(TaggedRecord, WriteRequest), ProblemDocument> {
         let found = self.found()?;
         self.may(&found.key.organization, self.route.needs)?;
-        if self.is_leaving(&found.key) && !matches!(what, WriteAction::Delete) {
-            return Err(ProblemDocument::conflict(&code::GOING, format!("{} is being deleted", found.key)));
+        if self.has_no_spec(&found.key) {
+            let standing = self.standing(&found.key);
+            if standing.status != Status::Deleting {
+                let reason = standing.reason.unwrap_or_default();
+                let why = format!("{} can't be changed: {reason}", found.key);
+                return Err(ProblemDocument::conflict(&code::NOT_EDITABLE, why)
+                    .hint("create it again, or have its spec file put back"));
+            }
+            if !matches!(what, WriteAction::Delete) {
+                return Err(ProblemDocument::conflict(
+                    &code::GOING,
+                    format!("{} is being deleted", found.key),
+                ));
+            }
         }
         if is_implied_root(&self.made, &found.key) && !self.pending.contains_key(&found.key) {
             let why = "organization `root` is always there, and no file describes it";

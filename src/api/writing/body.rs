@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 use super::advice::{HOW_NEW_SECRETS, HOW_SECRETS};
 use super::refused::{WriteFault, WriteRefusal};
 use super::write_request::{WriteAction, WriteRequest};
-use crate::interface;
 use crate::names::{Domain, Identifier, Kind, ResourceKey};
 use crate::problem::quote_untrusted;
+use crate::record;
 use crate::spec::{API_VERSION, BaseDomain, DnsProvider, HEADER, SECRET_FIELDS, SecretValue};
 
 #[derive(Clone, Copy, Default)]
@@ -184,7 +184,7 @@ fn outputs(wish: &WriteRequest, fields: &mut Map<String, Value>) -> Vec<WriteFau
     let WriteRequest { key: ResourceKey { kind, .. }, what, record, .. } = wish;
     let is_whole = matches!(what, WriteAction::Replace(_));
     let mut faults = Vec::new();
-    for name in interface::output_fields(*kind) {
+    for name in record::output_fields(*kind) {
         let Some(given) = fields.remove(name) else { continue };
         let known = record.as_ref().and_then(|record| record.get(name));
         let is_passing = is_whole && !FOR_LIFE.contains(&name);

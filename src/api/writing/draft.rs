@@ -8,9 +8,9 @@ use super::message::message;
 use super::refused::{Guard, WriteFault, WriteRefusal};
 use super::write_request::{WriteAction, WriteRequest};
 use crate::catalog::{FolderOwners, OpenedSecret, Recorded, RecordedResource, Secrets};
-use crate::interface;
 use crate::names::{Digest, Domain, Identifier, Kind, ResourceKey, SecretRef, SpecPath};
 use crate::problem::{Location, Problem};
+use crate::record;
 use crate::secret::{self, Keyring};
 use crate::spec::edit::{self, EditRefusal, RefusalReason};
 use crate::spec::{Document, Documents, Safeguards, Spec};
@@ -205,7 +205,7 @@ impl EditBasis<'_> {
         }
         let text = text.ok_or_else(|| WriteRefusal::NotThere(key.clone()))?;
         let written = edit::read(text, key).map_err(refused)?;
-        let shown = document.map(|document| Value::Object(interface::spec_fields(&document.spec)));
+        let shown = document.map(|document| Value::Object(record::spec_fields(&document.spec)));
         let stands = CurrentDocument { written: Some(&written), shown: shown.as_ref() };
         let mut wanted = body::wanted(wish, stands)?;
         if key.kind == Kind::Organization && !wish.may_limit {

@@ -16,9 +16,9 @@ use super::*;
 use crate::api::tags::Tags;
 use crate::catalog::{self, LastGood, RecordedResource, Resource};
 use crate::config::Config;
-use crate::interface;
 use crate::names::Kind;
 use crate::problem::Problem;
+use crate::record;
 use crate::round::Installation;
 use crate::secret::{Keyring, SecretStore};
 
@@ -190,11 +190,11 @@ impl World {
         let key: ResourceKey = key.to_owned().try_into().unwrap();
         let checked = &self.made.round.checked;
         let standing = self.made.round.standing(&key);
-        interface::record(
+        record::record(
             &checked.catalog.resources[&key],
             &standing,
             &checked.recorded,
-            &interface::RecordOutputs::default(),
+            &record::RecordOutputs::default(),
         )
     }
 }
@@ -425,7 +425,7 @@ fn every_field_of_a_record_is_either_given_or_told() {
         let record = world.record(key);
         let key: ResourceKey = key.to_owned().try_into().unwrap();
         let spec = world.made.round.checked.catalog.resources[&key].spec.redacted();
-        let told = interface::output_fields(key.kind);
+        let told = record::output_fields(key.kind);
         for name in record.as_object().unwrap().keys() {
             assert_ne!(spec.get(name).is_some(), told.contains(&name.as_str()), "{name} of {key}");
         }

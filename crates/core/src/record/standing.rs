@@ -1,0 +1,286 @@
+//! The status of a resource, with its reason and conditions. `status`, `get`, `why`, the metrics and the API take it from
+//! here, so that they never differ.
+
+use jiff::Timestamp;
+
+use crate::catalog::{Absence, Catalog, Condition, Hold, Recorded, ResourceStatus, Status};
+use crate::names::{Kind, ResourceKey};
+use crate::plan::{Change, FleetPlan, Index, Plan, Verb, Waiting};
+use crate::spec::InfraType;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Standing {
+    pub status: Status,
+    /// Set where the status alone raises a question.
+    pub reason: Option<String>,
+    pub conditions: Vec<Condition>,
+    /// `None` if unknown.
+    pub since: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience {
+    /// The operators of this installation.
+    Host,
+    /// The members of organizations, from whom network details are hidden.
+    Tenants,
+}
+
+impl Audience {
+    fn waiting_reason(self, waiting: &Waiting) -> String {
+        match self {
+            Audience::Host => waiting.to_string(),
+            Audience::Tenants => waiting.redacted_for_tenants().to_string(),
+        }
+    }
+}
+
+/// A write that the plan doesn't include yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnplannedWrite {
+    Changed,
+    Removed,
+}
+
+/// The message for a resource without a document.
+const UNNAMED: &str = "no document names it any more";
+
+/// The reason of a deletion that waits for nothing.
+const DELETED_SOON: &str = "its spec is gone, and what there is of it goes in one of the next rounds";
+
+const UNAPPLIED: &str = "what its spec says now is not applied yet";
+
+/// Everything that decides a standing.
+#[derive(Clone, Copy)]
+pub struct StandingInputs<'a> {
+    pub catalog: &'a Catalog,
+    pub recorded: &'a Recorded,
+    pub plan: &'a Plan,
+    pub index: &'a Index,
+    /// `None` if the resource's health is unknown or nothing runs.
+    pub judged: Option<&'a ResourceStatus>,
+    pub unplanned: Option<UnplannedWrite>,
+    pub audience: Audience,
+}
+
+impl StandingInputs<'_> {
+    pub fn standing(&self, key: &ResourceKey) -> Standing {
+        let host = self.host(key);
+        let change = self.index.change(self.plan, key);
+        let conditions = self.conditions(key, host, change);
+        let (status, reason) = match self.unplanned {
+            Some(UnplannedWrite::Removed) => (Status::Deleting, Some(DELETED_SOON.to_owned())),
+            unplanned => match self.planned(key, host, change, &conditions) {
+                (Status::Healthy | Status::Written, _) if unplanned.is_some() => {
+                    (Status::Updating, Some(UNAPPLIED.to_owned()))
+                }
+                planned => planned,
+            },
+        };
+        let since = self.judged.filter(|judged| judged.status == status).map(|judged| judged.since);
+        Standing { status, reason, conditions, since }
+    }
+
+    /// The plan of the fleet that a resource is, or is on by its spec.
+    fn host(&self, key: &ResourceKey) -> Option<&FleetPlan> {
+        let fleet = key.as_fleet().or_else(|| self.catalog.resources.get(key)?.fleet())?;
+        self.index.fleet(self.plan, &fleet)
+    }
+
+    fn planned(
+        &self,
+        key: &ResourceKey,
+        host: Option<&FleetPlan>,
+        change: Option<&Change>,
+        conditions: &[Condition],
+    ) -> (Status, Option<String>) {
+        let record = self.recorded.resources.get(key);
+        let unreached = self.unreached(key, host);
+        if let Some(record) = record.filter(|record| record.deleting || self.is_leaving(key, change)) {
+            let deleting = self.judged.filter(|judged| judged.status == Status::Deleting);
+            let reason = deleting.and_then(|judged| judged.reason.clone());
+            let waits = || change.and_then(|change| self.waiting_deletion(change));
+            let reason = match record.deleting {
+                true => reason,
+                false => waits()
+                    .map(|condition| condition.message)
+                    .or(unreached.map(|(_, reason)| reason))
+                    .or(Some(DELETED_SOON.to_owned())),
+            };
+            return (Status::Deleting, reason);
+        }
+        let (status, reason) = self.staying(key, change, conditions, unreached);
+        // Manifests in a folder are applied by others, so their health is unknown.
+        let on = host.or_else(|| self.index.fleet(self.plan, &record?.fleet(key)?));
+        let is_folder = on.is_some_and(|on| on.infra_type == Some(InfraType::Directory));
+        match status {
+            Status::Healthy if key.kind == Kind::Cluster && is_folder => {
+                let unseen = || "its manifests are written; how it runs isn't seen from here".to_owned();
+                (Status::Written, Some(reason.unwrap_or_else(unseen)))
+            }
+            status => (status, reason),
+        }
+    }
+
+    /// The status of a resource that isn't being deleted.
+    fn staying(
+        &self,
+        key: &ResourceKey,
+        change: Option<&Change>,
+        conditions: &[Condition],
+        unreached: Option<(Status, String)>,
+    ) -> (Status, Option<String>) {
+        let record = self.recorded.resources.get(key);
+        let hold = self.catalog.resources.get(key).and_then(|resource| resource.hold.as_ref());
+        let ailing = self.judged.filter(|judged| judged.status != Status::Healthy);
+        match (record, change, hold, unreached) {
+            (_, _, _, Some((Status::Failed, reason))) => (Status::Failed, Some(reason)),
+            (Some(record), _, _, Some((status, reason))) if !record.creating => (status, Some(reason)),
+            (_, _, Some(hold @ Hold::Suspended { .. }), _) => (Status::Suspended, Some(hold.to_string())),
+            (None, Some(change), _, _) => (Status::Pending, self.first_waiting(change)),
+            (Some(record), Some(change), _, _) if record.creating && change.verb == Verb::Create => {
+                (Status::Provisioning, self.first_waiting(change))
+            }
+            (None, None, _, _) => (Status::Pending, None),
+            (Some(_), Some(change), _, _) if change.verb == Verb::Delete => {
+                self.undeletable(change, ailing, conditions)
+            }
+            // What runs is reported by its health, whatever the spec says.
+            (Some(_), _, _, _) if let Some(ailing) = ailing => (ailing.status, ailing.reason.clone()),
+            // A blocked or refused change: the cluster runs on as it was applied.
+            (Some(_), _, Some(hold @ (Hold::Invalid { .. } | Hold::Dependency { .. })), _) => {
+                let (status, ails) = as_applied(conditions);
+                (status, Some(ails.unwrap_or_else(|| hold.to_string())))
+            }
+            (Some(_), Some(change), _, _) => self.changing(change, conditions),
+            (Some(_), None, _, _) => as_applied(conditions),
+        }
+    }
+
+    /// The status of what runs on without a document, since it is kept: both what ails it and what keeps it.
+    fn undeletable(
+        &self,
+        change: &Change,
+        ailing: Option<&ResourceStatus>,
+        conditions: &[Condition],
+    ) -> (Status, Option<String>) {
+        let is_suspended = |waiting: &Waiting| matches!(waiting, Waiting::Held(Hold::Suspended { .. }));
+        let (status, ails) = match ailing {
+            Some(ailing) => (ailing.status, ailing.reason.clone()),
+            None if change.waiting.iter().any(is_suspended) => (Status::Suspended, None),
+            None => as_applied(conditions),
+        };
+        let kept = self.waiting_deletion(change).map(|condition| condition.message);
+        let reasons: Vec<String> = ails.into_iter().chain(kept).collect();
+        (status, (!reasons.is_empty()).then(|| reasons.join("; ")))
+    }
+
+    /// Whether a recorded resource has no document any more and is going to be deleted: its deletion waits
+    /// for nothing but time, its turn or an approval. One that is protected or suspended, or whose absence
+    /// may be a mistake, stays.
+    fn is_leaving(&self, key: &ResourceKey, change: Option<&Change>) -> bool {
+        let is_removed = match self.catalog.absent.get(key) {
+            Some(absence) => *absence == Absence::Removed,
+            None => !self.catalog.resources.contains_key(key),
+        };
+        let keeps = |waiting: &Waiting| {
+            matches!(
+                waiting,
+                Waiting::Protected
+                    | Waiting::UnreadableFile { .. }
+                    | Waiting::Refused { .. }
+                    | Waiting::Held(_)
+            )
+        };
+        let is_deleted = |change: &Change| change.verb == Verb::Delete && !change.waiting.iter().any(keeps);
+        // A write that isn't planned yet may have made it again.
+        self.unplanned.is_none() && is_removed && change.is_none_or(is_deleted)
+    }
+
+    fn changing(&self, change: &Change, conditions: &[Condition]) -> (Status, Option<String>) {
+        match change.verb {
+            Verb::Keep => {
+                let is_foreign = |waiting: &Waiting| {
+                    matches!(waiting, Waiting::ForeignObject { .. } | Waiting::NotAFile { .. })
+                };
+                let is_foreign = change.waiting.iter().any(is_foreign);
+                let status = if is_foreign { Status::Degraded } else { Status::Healthy };
+                (status, self.first_waiting(change))
+            }
+            Verb::Create | Verb::Update | Verb::Recreate | Verb::Delete
+                if let Some(waiting) = change.waiting.iter().find(|waiting| !goes_on(waiting)) =>
+            {
+                let waits = match waiting {
+                    Waiting::Approval { why, .. } => format!("a change waits for approval: {why}"),
+                    waiting => format!("a change waits: {}", self.audience.waiting_reason(waiting)),
+                };
+                let (status, ails) = as_applied(conditions);
+                (status, Some(ails.unwrap_or(waits)))
+            }
+            Verb::Create | Verb::Update | Verb::Recreate | Verb::Delete => {
+                let reason = self.first_waiting(change).unwrap_or_else(|| UNAPPLIED.to_owned());
+                (Status::Updating, Some(reason))
+            }
+        }
+    }
+
+    /// The status and reason of a resource whose fleet can't be reached; `None` if it can. A fleet whose
+    /// target refuses access has failed.
+    fn unreached(&self, key: &ResourceKey, host: Option<&FleetPlan>) -> Option<(Status, String)> {
+        let waiting = host?.reach.waiting().filter(|it| matches!(it, Waiting::Unreachable { .. }))?;
+        let refused = matches!(waiting, Waiting::Unreachable { refused: true, .. });
+        let status = if refused && key.kind == Kind::Fleet { Status::Failed } else { Status::Unreachable };
+        Some((status, self.audience.waiting_reason(&waiting)))
+    }
+
+    fn first_waiting(&self, change: &Change) -> Option<String> {
+        change.waiting.first().map(|waiting| self.audience.waiting_reason(waiting))
+    }
+
+    /// The condition that lists what a deletion waits for, with the id of a missing approval; `None` if it
+    /// waits for nothing.
+    fn waiting_deletion(&self, change: &Change) -> Option<Condition> {
+        let told = |waiting: &Waiting| match waiting {
+            Waiting::Approval { id, why } => format!("approval {id}, since {why}"),
+            waiting => self.audience.waiting_reason(waiting),
+        };
+        // The deletion itself may be what is under way.
+        let waits = change.waiting.iter().filter(|waiting| !matches!(waiting, Waiting::UnderWay { .. }));
+        let waits: Vec<String> = waits.map(told).collect();
+        (change.verb == Verb::Delete && !waits.is_empty()).then(|| Condition {
+            kind: "DeletionWaits".to_owned(),
+            degraded: false,
+            message: format!("{UNNAMED}: {}", waits.join("; ")),
+        })
+    }
+
+    fn conditions(
+        &self,
+        key: &ResourceKey,
+        host: Option<&FleetPlan>,
+        change: Option<&Change>,
+    ) -> Vec<Condition> {
+        let fleet = host.filter(|_| key.kind == Kind::Fleet);
+        let of_fleet = fleet.into_iter().flat_map(|fleet| &fleet.conditions);
+        let judged = self.judged.into_iter().flat_map(|judged| &judged.conditions);
+        let waits = change.and_then(|change| self.waiting_deletion(change));
+        of_fleet.chain(judged).cloned().chain(waits).collect()
+    }
+}
+
+/// The status of what was applied, if nothing else is wrong.
+fn as_applied(conditions: &[Condition]) -> (Status, Option<String>) {
+    match conditions.iter().find(|condition| condition.degraded) {
+        Some(condition) => (Status::Degraded, Some(condition.message.clone())),
+        None => (Status::Healthy, None),
+    }
+}
+
+/// Whether the wait is a part of work in progress that continues by itself.
+fn goes_on(waiting: &Waiting) -> bool {
+    use Waiting::{OneDisruption, Renewal, Retry, UnderWay, Unsettled, Upgrade};
+    matches!(
+        waiting,
+        OneDisruption { .. } | Renewal { .. } | Retry { .. } | UnderWay { .. } | Unsettled | Upgrade { .. }
+    )
+}
