@@ -23,7 +23,6 @@ mod request_queue;
 mod rest;
 pub mod route;
 pub mod socket;
-mod stalled_write;
 pub mod tags;
 mod tls;
 pub mod tokens;

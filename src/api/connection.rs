@@ -1,12 +1,15 @@
 //! Connections, with limits on their number, time and memory.
 //!
 //! When the pool (`ConnectionPool`) is full, the connection that has been idle, or uploading a body, for
-//! longest is closed. The head, the body, the answer and the whole connection have a deadline each, and a
-//! client that stops reading is disconnected ([`Patient`]). hyper refuses requests that could be smuggled
+//! longest is closed. The head, the body and the decision on an answer have a deadline each, and a client that
+//! stops reading is disconnected. A connection's lifetime ends between requests: an answer that takes longer,
+//! such as a stream of events, goes on while the client reads it. Meanwhile the connection counts as idle, so
+//! it can't keep others out. hyper refuses requests that could be smuggled
 //! (RFC 9112, section 6.3); where a request has both a length and chunks, hyper ignores the length and closes
 //! the connection after the answer (section 6.1).
 
 use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,14 +26,14 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
+use tokio_io_timeout::TimeoutStream;
 use tower::ServiceExt as _;
 
 use super::connection_pool::{ConnectionPool, ConnectionSlot, Full, SlotActivity};
-use super::limited_body::{BodyLimitError, LargeBodyBudget, LimitedBody};
+use super::limited_body::{BodyLimitError, LimitedBody};
 use super::problem::{self, ProblemDocument};
 use super::proposal;
 use super::rest;
-use super::stalled_write::StallTimeoutStream;
 use super::tls::Handshake;
 use crate::config::ApiConfig;
 
@@ -41,6 +44,9 @@ const HEAD: Duration = Duration::from_secs(10);
 const LARGEST_HEAD: usize = 16 << 10;
 
 const MOST_HEADERS: usize = 100;
+
+/// How long a client may take nothing of what is sent to it.
+const STALL: Duration = Duration::from_secs(10);
 
 /// How many refusals are sent at a time, and how long each client gets to read its refusal.
 const REFUSALS: usize = 32;
@@ -53,10 +59,10 @@ pub(super) struct Limits {
     of_one_address: usize,
     /// The deadline for a body.
     sending: Duration,
-    /// The deadline for an answer, from the head of the request on, including the body.
+    /// The deadline for the head of an answer, from the head of the request on, including the body.
     answer: Duration,
-    /// The longest life of a connection. The request in progress is still answered; then the client has to
-    /// reconnect.
+    /// The age from which a connection takes no more requests. The request in progress is still answered, and
+    /// then the client has to reconnect.
     lifetime: Duration,
     /// In bytes.
     body: usize,
@@ -107,14 +113,14 @@ impl Limits {
 
     /// Adds the limits to routes, with [`problem::identified`] outermost.
     pub fn around(self, routes: Router) -> Router {
-        let within = from_fn_with_state((self, LargeBodyBudget::new(self.bulk)), within);
+        let within = from_fn_with_state((self, Arc::new(Semaphore::new(self.bulk))), within);
         let routes = routes.layer(DefaultBodyLimit::disable()).layer(within);
         problem::identified(routes, self.base)
     }
 }
 
 async fn within(
-    State((limits, bulk)): State<(Limits, Arc<LargeBodyBudget>)>,
+    State((limits, bulk)): State<(Limits, Arc<Semaphore>)>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -129,10 +135,10 @@ async fn within(
     }
     let (mut parts, body) = request.into_parts();
     let chair = parts.extensions.remove::<SlotActivity>();
-    let (body, fate) = LimitedBody::new(body, (limits.body, limits.sending), bulk, chair);
+    let (body, outcome) = LimitedBody::new(body, (limits.body, limits.sending), bulk, chair);
     let request = Request::from_parts(parts, axum::body::Body::new(body));
     let answered = timeout(limits.answer, next.run(request)).await;
-    match (fate.cut(), answered) {
+    match (outcome.cut(), answered) {
         (Some(BodyLimitError::TooLarge), _) => ProblemDocument::too_large(limits.body).into_response(),
         (Some(BodyLimitError::Crowded), _) => {
             let why = "others send more at the moment than there is room for";
@@ -177,7 +183,7 @@ pub(super) async fn accept<L: Listener, P: Clone + Send + Sync + 'static>(
         };
         let (routes, handshake) = (routes.clone(), handshake.clone());
         tokio::spawn(async move {
-            let stream = StallTimeoutStream::new(stream);
+            let stream = with_stall_timeout(stream);
             let answered = async {
                 match handshake {
                     None => answer(stream, routes, limits, peer, &place).await,
@@ -237,16 +243,27 @@ where
     tokio::pin!(connection);
     if timeout(limits.lifetime, connection.as_mut()).await.is_err() {
         connection.as_mut().graceful_shutdown();
-        // Drops a client that doesn't read its answer.
-        let _ = timeout(limits.answer, connection).await;
+        let _ = connection.await;
     }
+}
+
+/// Adds the timeout for writes without progress.
+fn with_stall_timeout<S: AsyncRead + AsyncWrite>(stream: S) -> Pin<Box<TimeoutStream<S>>> {
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(STALL));
+    Box::pin(stream)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::{self, ErrorKind};
+
+    use axum::body::{Body, Bytes};
     use axum::routing::{get, post};
-    use tokio::io::AsyncReadExt as _;
+    use futures_util::stream::{self, StreamExt as _};
+    use tokio::io::{AsyncReadExt as _, duplex};
     use tokio::net::{TcpListener, TcpStream};
+    use tokio::time::sleep;
 
     use super::*;
 
@@ -316,5 +333,64 @@ mod tests {
         let mut answered = [0; 13];
         second.read_exact(&mut answered).await.unwrap();
         assert_eq!(&answered, b"HTTP/1.1 200 ");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_takes_nothing_is_not_waited_for() {
+        let (mut near, far) = duplex(4);
+        let mut stream = with_stall_timeout(far);
+        let error = stream.write_all(b"abcdefgh").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+        // A slow reader is served as long as it makes progress.
+        let reads = tokio::spawn(async move {
+            let mut read = Vec::new();
+            let mut byte = [0];
+            while near.read(&mut byte).await.unwrap() > 0 {
+                read.push(byte[0]);
+                sleep(STALL / 2).await;
+            }
+            read
+        });
+        stream.write_all(b"ijklmnop").await.unwrap();
+        drop(stream);
+        assert_eq!(reads.await.unwrap(), b"abcdijklmnop");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_of_events_goes_on_while_it_is_read_and_gives_way_to_others() {
+        const EVENTS: usize = 600;
+        let event = |_| async {
+            sleep(LIMITS.lifetime / 10).await;
+            Ok::<_, io::Error>(Bytes::from_static(b"event\n"))
+        };
+        let events = move || async move { Body::from_stream(stream::iter(0..EVENTS).then(event)) };
+        let routes = LIMITS.around(Router::new().route("/events", get(events)));
+        let pool = ConnectionPool::new(1, 1);
+        let connect = async || {
+            let (mut near, far) = duplex(64);
+            let slot = pool.enter(None).await.unwrap_or_else(|full| panic!("{full:?}"));
+            let routes = routes.clone();
+            let served = tokio::spawn(async move {
+                tokio::select! {
+                    () = answer(with_stall_timeout(far), routes, LIMITS, (), &slot) => true,
+                    () = slot.evicted() => false,
+                }
+            });
+            near.write_all(b"GET /events HTTP/1.1\r\nHost: h\r\n\r\n").await.unwrap();
+            (near, served)
+        };
+        let (mut near, served) = connect().await;
+        let mut answer = String::new();
+        near.read_to_string(&mut answer).await.unwrap();
+        assert_eq!(answer.matches("event\n").count(), EVENTS, "{answer}");
+        assert!(served.await.unwrap(), "the connection ends with the answer");
+        // A client that stops reading is not waited for.
+        let (near, served) = connect().await;
+        assert!(served.await.unwrap());
+        drop(near);
+        let (mut near, served) = connect().await;
+        near.read_exact(&mut [0; 200]).await.unwrap();
+        let _next = connect().await;
+        assert!(!served.await.unwrap(), "it counts as idle");
     }
 }

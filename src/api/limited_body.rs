@@ -1,38 +1,23 @@
 //! Request bodies with limits on size and time.
 //!
-//! Small bodies are always accepted. The part of a body beyond `SMALL` counts against a limit that all bodies
-//! share ([`Bulk`]): it stays in memory until the request is answered, and there may be many such requests.
+//! Small bodies are always accepted. Each byte beyond `SMALL` takes a permit of a semaphore that all bodies
+//! share: it stays in memory until the request is answered, and there may be many such requests.
 
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use tokio::sync::Semaphore;
 use tokio::time::{Sleep, sleep};
 
 use super::connection_pool::SlotActivity;
 
 /// The part of each body that doesn't count against the shared limit, in bytes.
 const SMALL: usize = 64 << 10;
-
-/// The memory left for large bodies, in bytes.
-#[derive(Debug)]
-pub(super) struct LargeBodyBudget(AtomicUsize);
-
-impl LargeBodyBudget {
-    pub fn new(bytes: usize) -> Arc<LargeBodyBudget> {
-        Arc::new(LargeBodyBudget(AtomicUsize::new(bytes)))
-    }
-
-    /// Reserves memory; returns false if too little is left.
-    fn take(&self, bytes: usize) -> bool {
-        let take = |free: usize| free.checked_sub(bytes);
-        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
-    }
-}
 
 /// A body that ends with an error when it is too large or too late.
 pub(super) struct LimitedBody {
@@ -41,7 +26,7 @@ pub(super) struct LimitedBody {
     taken: usize,
     most: usize,
     deadline: Pin<Box<Sleep>>,
-    fate: BodyOutcome,
+    outcome: BodyOutcome,
     /// Marked busy once the whole body has arrived.
     whole: Option<SlotActivity>,
 }
@@ -53,14 +38,15 @@ pub(super) struct BodyOutcome(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    cut: AtomicU8,
-    bulk: Arc<LargeBodyBudget>,
+    cut: OnceLock<BodyLimitError>,
+    large: Arc<Semaphore>,
+    /// The permits of `large` that this body took.
     held: AtomicUsize,
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        self.bulk.0.fetch_add(*self.held.get_mut(), Ordering::Relaxed);
+        self.large.add_permits(*self.held.get_mut());
     }
 }
 
@@ -80,12 +66,13 @@ impl LimitedBody {
     pub fn new(
         body: Body,
         (most, within): (usize, Duration),
-        bulk: Arc<LargeBodyBudget>,
+        large: Arc<Semaphore>,
         whole: Option<SlotActivity>,
     ) -> (LimitedBody, BodyOutcome) {
-        let fate = BodyOutcome(Arc::new(Shared { cut: AtomicU8::new(0), bulk, held: AtomicUsize::new(0) }));
+        let shared = Shared { cut: OnceLock::new(), large, held: AtomicUsize::new(0) };
+        let outcome = BodyOutcome(Arc::new(shared));
         let deadline = Box::pin(sleep(within));
-        (LimitedBody { body, taken: 0, most, deadline, fate: fate.clone(), whole }, fate)
+        (LimitedBody { body, taken: 0, most, deadline, outcome: outcome.clone(), whole }, outcome)
     }
 
     /// Counts received bytes, and reserves memory for what exceeds `SMALL`.
@@ -96,15 +83,15 @@ impl LimitedBody {
             return Err(BodyLimitError::TooLarge);
         }
         let more = self.taken.saturating_sub(before);
-        if more > 0 && !self.fate.0.bulk.take(more) {
-            return Err(BodyLimitError::Crowded);
-        }
-        self.fate.0.held.fetch_add(more, Ordering::Relaxed);
+        let permits =
+            u32::try_from(more).ok().and_then(|more| self.outcome.0.large.try_acquire_many(more).ok());
+        permits.ok_or(BodyLimitError::Crowded)?.forget();
+        self.outcome.0.held.fetch_add(more, Ordering::Relaxed);
         Ok(())
     }
 
     fn cut(&self, cut: BodyLimitError) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        self.fate.0.cut.store(cut as u8 + 1, Ordering::Relaxed);
+        let _ = self.outcome.0.cut.set(cut);
         Poll::Ready(Some(Err(axum::Error::new(cut))))
     }
 }
@@ -112,10 +99,7 @@ impl LimitedBody {
 impl BodyOutcome {
     /// `None` if the body wasn't cut off.
     pub fn cut(&self) -> Option<BodyLimitError> {
-        let cut = self.0.cut.load(Ordering::Relaxed);
-        [BodyLimitError::TooLarge, BodyLimitError::Crowded, BodyLimitError::Late]
-            .into_iter()
-            .find(|it| *it as u8 + 1 == cut)
+        self.0.cut.get().copied()
     }
 }
 
@@ -162,10 +146,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_is_too_large_and_what_never_comes_is_cut() {
         let read = |body: Body| async move {
-            let (measured, fate) =
-                LimitedBody::new(body, (4, Duration::from_secs(10)), LargeBodyBudget::new(0), None);
-            let read = Body::new(measured).collect().await.map(|read| read.to_bytes().to_vec());
-            (read.ok(), fate.cut())
+            let (limited, outcome) =
+                LimitedBody::new(body, (4, Duration::from_secs(10)), Arc::new(Semaphore::new(0)), None);
+            let read = Body::new(limited).collect().await.map(|read| read.to_bytes().to_vec());
+            (read.ok(), outcome.cut())
         };
         assert_eq!(read(Body::from("abcd")).await, (Some(b"abcd".to_vec()), None));
         assert_eq!(read(Body::from("abcde")).await, (None, Some(BodyLimitError::TooLarge)));
@@ -175,16 +159,16 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_large_has_room_beside_others_or_is_refused_and_what_is_small_is_always_taken() {
-        let bulk = LargeBodyBudget::new(SMALL);
+        let large = Arc::new(Semaphore::new(SMALL));
         let read = |length: usize| {
-            let bulk = Arc::clone(&bulk);
+            let large = Arc::clone(&large);
             async move {
                 let body = Body::from(vec![b'x'; length]);
-                let (measured, fate) =
-                    LimitedBody::new(body, (4 * SMALL, Duration::from_secs(10)), bulk, None);
-                let read = Body::new(measured).collect().await.map(|read| read.to_bytes().len());
-                assert_eq!(read.is_ok(), fate.cut().is_none());
-                fate
+                let (limited, outcome) =
+                    LimitedBody::new(body, (4 * SMALL, Duration::from_secs(10)), large, None);
+                let read = Body::new(limited).collect().await.map(|read| read.to_bytes().len());
+                assert_eq!(read.is_ok(), outcome.cut().is_none());
+                outcome
             }
         };
         let first = read(2 * SMALL).await;
@@ -193,6 +177,6 @@ mod tests {
         assert_eq!(read(SMALL).await.cut(), None);
         drop(first);
         assert_eq!(read(2 * SMALL).await.cut(), None);
-        assert_eq!(bulk.0.load(Ordering::Relaxed), SMALL);
+        assert_eq!(large.available_permits(), SMALL);
     }
 }

@@ -1,7 +1,7 @@
 //! TLS on the network port: the handshake, and a certificate that may be replaced while the process runs.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{Cursor, ErrorKind};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -14,14 +14,13 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, join, split};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use zeroize::Zeroizing;
 
 use super::problem::ProblemDocument;
-use super::stalled_write::StallTimeoutStream;
 use crate::config::ApiConfig;
 use crate::parallel::locked;
 use crate::spec::certificate::{Certificate, to_pkcs8_pem};
@@ -254,41 +253,37 @@ impl Handshake {
 
     /// Performs the handshake; `None` if it fails or takes too long. A client that speaks plain HTTP gets an
     /// answer that says so.
-    pub async fn shake<S>(
+    pub async fn shake(
         &self,
-        stream: StallTimeoutStream<S>,
+        stream: impl AsyncRead + AsyncWrite + Unpin,
         base: &str,
-    ) -> Option<TlsStream<StallTimeoutStream<S>>>
-    where
-        S: AsyncRead + AsyncWrite + Unpin,
-    {
+    ) -> Option<TlsStream<impl AsyncRead + AsyncWrite + Unpin>> {
         timeout(HANDSHAKE, self.shaken(stream, base)).await.ok().flatten()
     }
 
-    async fn shaken<S>(
+    async fn shaken(
         &self,
-        mut stream: StallTimeoutStream<S>,
+        stream: impl AsyncRead + AsyncWrite + Unpin,
         base: &str,
-    ) -> Option<TlsStream<StallTimeoutStream<S>>>
-    where
-        S: AsyncRead + AsyncWrite + Unpin,
-    {
+    ) -> Option<TlsStream<impl AsyncRead + AsyncWrite + Unpin>> {
         if self.tls.is_due() {
             let tls = Arc::clone(&self.tls);
             // The check logs its own errors.
             let _ = tokio::task::spawn_blocking(move || tls.look()).await;
         }
         // An HTTP method starts with an upper-case letter, a TLS handshake with byte 22.
-        if stream.peek_first_byte().await.ok()?.is_ascii_uppercase() {
-            refuse(stream, base).await;
+        let (mut reader, writer) = split(stream);
+        let first = reader.read_u8().await.ok()?;
+        if first.is_ascii_uppercase() {
+            refuse(reader.unsplit(writer), base).await;
             return None;
         }
-        self.acceptor.accept(stream).await.ok()
+        self.acceptor.accept(join(Cursor::new([first]).chain(reader), writer)).await.ok()
     }
 }
 
 /// Answers over plain HTTP that the port needs TLS.
-async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(mut stream: StallTimeoutStream<S>, base: &str) {
+async fn refuse(mut stream: impl AsyncRead + AsyncWrite + Unpin, base: &str) {
     let problem = ProblemDocument::malformed("this port speaks TLS, and the request came without")
         .hint("ask for the same address with `https://`");
     let answer = problem.written(base);
