@@ -37,10 +37,12 @@ fn told(text: &str, keyring: &Keyring) -> String {
     told
 }
 
+fn blocks(text: &str) -> Vec<String> {
+    edit::strings(text, "encrypted").unwrap().into_iter().map(|field| field.text).collect()
+}
+
 fn block(text: &str) -> String {
-    let events = parse(text, &file()).unwrap();
-    let index = sealed_scalars(&events)[0];
-    events[index].0.scalar().unwrap().0.to_owned()
+    blocks(text).swap_remove(0)
 }
 
 #[test]
@@ -101,10 +103,7 @@ fn several_blocks_of_a_file_are_sealed_again_each_for_its_own_field() {
     let text = literal(&one, "|", "\n") + "---\n" + &literal(&two, "|-", "\n");
     let (after, count) = rotate_text(&text, &file(), &keyring).unwrap();
     assert_eq!(count, 2);
-    let events = parse(&after, &file()).unwrap();
-    let blocks: Vec<_> =
-        sealed_scalars(&events).into_iter().filter_map(|index| events[index].0.scalar()).collect();
-    let [(one, _), (two, _)] = blocks[..] else { panic!("there are two blocks") };
+    let [one, two] = &blocks(&after)[..] else { panic!("there are two blocks") };
     assert!(keyring.open(one, &reference()).is_ok() && keyring.open(two, &other).is_ok());
     assert_eq!(keyring.open(two, &reference()).map(|_| ()), Err(NotOpened::WrongField));
 }

@@ -27,15 +27,19 @@ mod proof;
 mod refusal;
 mod scalar;
 mod source;
+mod strings;
 #[cfg(test)]
 mod tests;
 mod write;
+
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
 pub use self::merge_patch::merge_patch;
 pub use self::pointer::pointer_at;
 pub use self::refusal::{EditRefusal, RefusalReason};
+pub use self::strings::{StringField, set_strings, strings};
 
 use self::change::DocumentEdits;
 use self::order::FieldOrder;
@@ -43,6 +47,7 @@ use self::proof::{Expected, prove};
 use self::source::Source;
 use self::write::IndentStyle;
 use crate::names::ResourceKey;
+use crate::spec::yaml::YamlDocument;
 
 /// Some Windows editors write it at the beginning of a file.
 const BYTE_ORDER_MARK: &str = "\u{feff}";
@@ -69,22 +74,34 @@ pub fn set(text: &str, key: &ResourceKey, wanted: &Value) -> Result<String, Edit
     if source.value(root)? == *wanted {
         return Ok(text.to_owned());
     }
-    let others = documents.iter().filter_map(|document| document.root.as_ref().ok()?.as_ref());
-    let house = source.indent_style(std::iter::once(root).chain(others));
-    let expected = |at| if at == index { Expected::Wanted(wanted) } else { Expected::AsBefore(at) };
+    Ok(mark.to_owned() + &change(source, &documents, &BTreeMap::from([(index, wanted)]))?)
+}
+
+/// Returns the text with each of these documents changed to its value.
+fn change(
+    source: Source<'_>,
+    documents: &[YamlDocument<'_>],
+    wanted: &BTreeMap<usize, &Value>,
+) -> Result<String, EditRefusal> {
+    let root = |index: &usize| documents[*index].root.as_ref().ok()?.as_ref();
+    let others = (0..documents.len()).filter(|index| !wanted.contains_key(index));
+    let house = source.indent_style(wanted.keys().copied().chain(others).filter_map(|index| root(&index)));
+    let expected = |at| wanted.get(&at).map_or(Expected::AsBefore(at), |wanted| Expected::Wanted(wanted));
     let expected: Vec<_> = (0..documents.len()).map(expected).collect();
     let attempt = |items_apart: bool| {
         let mut change = DocumentEdits { source, house, items_apart, edits: Vec::new() };
-        change.document(&anchors::without_unused(root), wanted, &FieldOrder::of(documents::kind(wanted)))?;
+        for (root, wanted) in wanted.iter().filter_map(|(index, wanted)| Some((root(index)?, *wanted))) {
+            let order = FieldOrder::of(documents::kind(wanted));
+            change.document(&anchors::without_unused(root), wanted, &order)?;
+        }
         let after = change.apply()?;
-        prove(&after, &documents, &expected).map(|()| after)
+        prove(&after, documents, &expected).map(|()| after)
     };
     // Comments in unusual positions between items may be ambiguous. The second attempt leaves them in place.
-    let after = attempt(true).or_else(|refusal| match refusal.reason {
+    attempt(true).or_else(|refusal| match refusal.reason {
         RefusalReason::Unproven => attempt(false),
         _ => Err(refusal),
-    })?;
-    Ok(mark.to_owned() + &after)
+    })
 }
 
 /// Returns the text without the document of a resource; `None` if the file contains nothing else and should

@@ -37,7 +37,7 @@ fn find(node: &Node<'_>, at: usize, pointer: &str) -> Option<String> {
     }
 }
 
-fn escaped(name: &str) -> String {
+pub(super) fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 

@@ -1,0 +1,93 @@
+//! Replaces strings in a file, whatever its documents are.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::pointer::escaped;
+use super::refusal::EditRefusal;
+use super::{change, open};
+use crate::spec::yaml::{Node, Scalar, Style, YamlContent};
+
+/// A string of a file that is the value of a key.
+#[derive(Debug)]
+pub struct StringField {
+    document: usize,
+    /// The JSON pointer in the document.
+    pointer: String,
+    pub text: String,
+    /// Whether it is written without quotes or below a `>`, where a line break is a space.
+    pub is_folded: bool,
+    /// Counted from 1.
+    pub line: u32,
+}
+
+/// Returns the strings that are values of this key, at any depth.
+///
+/// # Errors
+/// If the file can't be read.
+pub fn strings(text: &str, key: &str) -> Result<Vec<StringField>, EditRefusal> {
+    let (_, source) = open(text);
+    let mut found = Vec::new();
+    for (document, read) in source.documents()?.iter().enumerate() {
+        let mut add = |pointer: String, node: &Node<'_>, text: &str| {
+            let line = source.slice(0, node.span.start).matches('\n').count() + 1;
+            let line = u32::try_from(line).unwrap_or(u32::MAX);
+            let is_folded = matches!(node.style, Style::Plain | Style::Folded);
+            let text = text.to_owned();
+            found.push(StringField { document, pointer, text, is_folded, line });
+        };
+        if let Ok(Some(root)) = &read.root {
+            search(root, "", key, &mut add);
+        }
+    }
+    Ok(found)
+}
+
+fn search(node: &Node<'_>, pointer: &str, key: &str, add: &mut dyn FnMut(String, &Node<'_>, &str)) {
+    match &node.content {
+        YamlContent::Mapping(entries) => {
+            for entry in entries {
+                let Some(name) = entry.name() else { continue };
+                let pointer = format!("{pointer}/{}", escaped(name));
+                match entry.value.scalar() {
+                    Some(Scalar::String(text)) if name == key => add(pointer, &entry.value, text),
+                    _ => search(&entry.value, &pointer, key, add),
+                }
+            }
+        }
+        YamlContent::Sequence(items) => {
+            for (index, item) in items.iter().enumerate() {
+                search(item, &format!("{pointer}/{index}"), key, add);
+            }
+        }
+        YamlContent::Scalar { .. } | YamlContent::Tagged => {}
+    }
+}
+
+/// Returns the text with these strings replaced.
+///
+/// # Errors
+/// If that is impossible, or can't be proven to have changed nothing else.
+pub fn set_strings(text: &str, new: &[(StringField, String)]) -> Result<String, EditRefusal> {
+    if new.is_empty() {
+        return Ok(text.to_owned());
+    }
+    let (mark, source) = open(text);
+    let documents = source.documents()?;
+    let mut wanted: BTreeMap<usize, Value> = BTreeMap::new();
+    for (field, new) in new {
+        let Some(Ok(Some(root))) = documents.get(field.document).map(|document| &document.root) else {
+            continue;
+        };
+        if !wanted.contains_key(&field.document) {
+            wanted.insert(field.document, source.value(root)?);
+        }
+        let value = wanted.get_mut(&field.document).and_then(|value| value.pointer_mut(&field.pointer));
+        if let Some(value) = value {
+            *value = Value::String(new.clone());
+        }
+    }
+    let wanted = wanted.iter().map(|(index, wanted)| (*index, wanted)).collect();
+    Ok(mark.to_owned() + &change(source, &documents, &wanted)?)
+}
