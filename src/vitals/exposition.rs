@@ -3,68 +3,65 @@
 use std::fmt::{Display, Write as _};
 use std::time::Duration;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum MetricKind {
-    Counter,
-    Gauge,
-    Histogram,
-}
-
-impl MetricKind {
-    fn word(self) -> &'static str {
-        match self {
-            MetricKind::Counter => "counter",
-            MetricKind::Gauge => "gauge",
-            MetricKind::Histogram => "histogram",
-        }
-    }
-}
-
 #[derive(Default)]
 pub(super) struct MetricsText(pub(super) String);
 
 impl MetricsText {
-    /// Begins a metric. All of its samples must follow.
-    pub(super) fn metric(&mut self, name: &'static str, kind: MetricKind, help: &str) -> Metric<'_> {
+    /// Adds a metric with one sample.
+    pub(super) fn value(&mut self, name: &str, help: &str, value: impl Display) {
+        self.samples(name, help, [([], value)]);
+    }
+
+    /// Adds a metric with one sample for each value of a label.
+    pub(super) fn by<V: Display>(
+        &mut self,
+        label: &str,
+        name: &str,
+        help: &str,
+        values: impl IntoIterator<Item = (&'static str, V)>,
+    ) {
+        self.samples(name, help, values.into_iter().map(|(of, value)| ([(label, of)], value)));
+    }
+
+    pub(super) fn samples<'l, V: Display, const N: usize>(
+        &mut self,
+        name: &str,
+        help: &str,
+        samples: impl IntoIterator<Item = ([(&'l str, &'l str); N], V)>,
+    ) {
+        self.head(name, if name.ends_with("_total") { "counter" } else { "gauge" }, help);
+        for (labels, value) in samples {
+            self.sample(name, &labels, value);
+        }
+    }
+
+    pub(super) fn histogram(&mut self, name: &str, help: &str, histogram: &Histogram) {
+        self.head(name, "histogram", help);
+        let (bucket, mut within) = (format!("{name}_bucket"), 0);
+        for (bound, count) in BOUNDS.iter().zip(&histogram.counts) {
+            within += count;
+            self.sample(&bucket, &[("le", &bound.to_string())], within);
+        }
+        self.sample(&bucket, &[("le", "+Inf")], histogram.count);
+        self.sample(&format!("{name}_sum"), &[], histogram.sum.as_secs_f64());
+        self.sample(&format!("{name}_count"), &[], histogram.count);
+    }
+
+    fn head(&mut self, name: &str, kind: &str, help: &str) {
         self.line(format_args!("# HELP {name} {}", escaped(help, false)));
-        self.line(format_args!("# TYPE {name} {}", kind.word()));
-        Metric { page: self, name }
+        self.line(format_args!("# TYPE {name} {kind}"));
+    }
+
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
+        let labels: Vec<String> =
+            labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value, true))).collect();
+        let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+        self.line(format_args!("{name}{labels} {value}"));
     }
 
     fn line(&mut self, line: impl Display) {
         // Writing to a string can't fail.
         let _ = writeln!(self.0, "{line}");
-    }
-}
-
-pub(super) struct Metric<'p> {
-    page: &'p mut MetricsText,
-    name: &'static str,
-}
-
-impl Metric<'_> {
-    pub(super) fn sample(&mut self, labels: &[(&str, &str)], value: impl Display) -> &mut Self {
-        self.suffixed("", labels, value)
-    }
-
-    pub(super) fn histogram(&mut self, histogram: &Histogram) {
-        let mut within = 0;
-        for (bound, count) in BOUNDS.iter().zip(&histogram.counts) {
-            within += count;
-            self.suffixed("_bucket", &[("le", &bound.to_string())], within);
-        }
-        self.suffixed("_bucket", &[("le", "+Inf")], histogram.count);
-        self.suffixed("_sum", &[], histogram.sum.as_secs_f64());
-        self.suffixed("_count", &[], histogram.count);
-    }
-
-    fn suffixed(&mut self, suffix: &str, labels: &[(&str, &str)], value: impl Display) -> &mut Self {
-        let labels: Vec<String> =
-            labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value, true))).collect();
-        let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
-        let name = self.name;
-        self.page.line(format_args!("{name}{suffix}{labels} {value}"));
-        self
     }
 }
 
@@ -102,7 +99,7 @@ mod tests {
     #[test]
     fn what_would_end_a_line_or_a_label_is_escaped() {
         let mut page = MetricsText::default();
-        page.metric("a_total", MetricKind::Counter, "One \\ two\nlines.").sample(&[("of", "a\"b\\c\nd")], 3);
+        page.by("of", "a_total", "One \\ two\nlines.", [("a\"b\\c\nd", 3)]);
         let expected = "# HELP a_total One \\\\ two\\nlines.\n# TYPE a_total counter\na_total{of=\"a\\\"b\\\\c\\nd\"} 3\n";
         assert_eq!(page.0, expected);
     }
@@ -114,7 +111,7 @@ mod tests {
             histogram.observe(Duration::from_millis(millis));
         }
         let mut page = MetricsText::default();
-        page.metric("a_seconds", MetricKind::Histogram, "A.").histogram(&histogram);
+        page.histogram("a_seconds", "A.", &histogram);
         for line in [
             "a_seconds_bucket{le=\"0.005\"} 1\na_seconds_bucket{le=\"0.025\"} 1\na_seconds_bucket{le=\"0.1\"} 2\n",
             "a_seconds_bucket{le=\"1800\"} 2\na_seconds_bucket{le=\"+Inf\"} 3\n",

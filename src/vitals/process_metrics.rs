@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::exposition::{Histogram, MetricKind, MetricsText};
+use super::exposition::{Histogram, MetricsText};
 use crate::catalog::Status;
 use crate::execute::{ExecutionProgress, ExecutionReport};
 use crate::names::{self, ResourceKey};
@@ -49,8 +49,11 @@ const VERBS: [(Verb, &str); 4] = [
     (Verb::Delete, "delete"),
 ];
 
+const OUTCOMES: [(bool, &str); 2] = [(true, "done"), (false, "failed")];
+
 type Counts<T> = BTreeMap<T, u64>;
 
+#[derive(Default)]
 pub(super) struct ProcessMetrics {
     started: Timestamp,
     read: Option<Timestamp>,
@@ -84,25 +87,7 @@ struct Counted {
 
 impl ProcessMetrics {
     pub(super) fn begin(started: Timestamp) -> ProcessMetrics {
-        ProcessMetrics {
-            started,
-            read: None,
-            planned: None,
-            is_unreadable: false,
-            fleets: Counts::new(),
-            clusters: Counts::new(),
-            waiting: Counts::new(),
-            waiting_resources: 0,
-            errors: 0,
-            rounds: Counts::new(),
-            durations: Histogram::default(),
-            looked: 0,
-            runs: Counts::new(),
-            steps: Counts::new(),
-            changes: Counts::new(),
-            failures: 0,
-            counted: None,
-        }
+        ProcessMetrics { started, ..ProcessMetrics::default() }
     }
 
     pub(super) fn read(&mut self, at: Timestamp) {
@@ -218,110 +203,100 @@ impl ProcessMetrics {
     }
 
     fn installation(&self, page: &mut MetricsText) {
-        page.metric("streamfleet_build_info", MetricKind::Gauge, "Always 1; the version that runs.")
-            .sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
-        page.metric(
+        let version = [("version", env!("CARGO_PKG_VERSION"))];
+        page.samples("streamfleet_build_info", "Always 1; the version that runs.", [(version, 1)]);
+        page.value(
             "streamfleet_start_timestamp_seconds",
-            MetricKind::Gauge,
             "When the process began, in seconds since 1970.",
-        )
-        .sample(&[], seconds(Some(self.started)));
-        let mut by_status = |name, help, counts: &Counts<Status>| {
-            let mut metric = page.metric(name, MetricKind::Gauge, help);
-            for status in Status::ALL {
-                metric.sample(&[("status", status.as_str())], counts.get(&status).unwrap_or(&0));
-            }
-        };
-        by_status("streamfleet_fleets", "Fleets by how they are.", &self.fleets);
-        by_status("streamfleet_clusters", "Kafka clusters by how they are.", &self.clusters);
-        let mut waiting = page.metric(
-            "streamfleet_waiting_resources",
-            MetricKind::Gauge,
-            "Resources that wait, by what for. One that waits for several things counts for each.",
+            seconds(Some(self.started)),
         );
-        for kind in Waiting::KINDS {
-            waiting.sample(&[("for", kind)], self.waiting.get(kind).unwrap_or(&0));
-        }
-        page.metric(
+        let by_status =
+            |counts: &Counts<Status>| Status::ALL.map(|status| (status.as_str(), count(counts, status)));
+        page.by("status", "streamfleet_fleets", "Fleets by how they are.", by_status(&self.fleets));
+        page.by(
+            "status",
+            "streamfleet_clusters",
+            "Kafka clusters by how they are.",
+            by_status(&self.clusters),
+        );
+        page.by(
+            "for",
+            "streamfleet_waiting_resources",
+            "Resources that wait, by what for. One that waits for several things counts for each.",
+            Waiting::KINDS.map(|kind| (kind, count(&self.waiting, kind))),
+        );
+        page.value(
             "streamfleet_spec_errors",
-            MetricKind::Gauge,
             "Mistakes in the specs that keep something from being done.",
-        )
-        .sample(&[], self.errors);
-        page.metric(
+            self.errors,
+        );
+        page.value(
             "streamfleet_source_last_success_timestamp_seconds",
-            MetricKind::Gauge,
             "When the specs were last read, or a fetch of them came back, in seconds since 1970; 0 before the first time.",
-        )
-        .sample(&[], seconds(self.read));
+            seconds(self.read),
+        );
     }
 
     fn work(&self, page: &mut MetricsText) {
-        page.metric(
+        page.value(
             "streamfleet_round_last_success_timestamp_seconds",
-            MetricKind::Gauge,
             "When a round last read the specs and planned, in seconds since 1970; 0 before the first time.",
-        )
-        .sample(&[], seconds(self.planned));
-        let mut rounds =
-            page.metric("streamfleet_rounds_total", MetricKind::Counter, "Rounds by what came of them.");
-        for outcome in RoundOutcome::ALL {
-            rounds.sample(&[("outcome", outcome.word())], self.rounds.get(&outcome).unwrap_or(&0));
-        }
-        page.metric(
+            seconds(self.planned),
+        );
+        page.by(
+            "outcome",
+            "streamfleet_rounds_total",
+            "Rounds by what came of them.",
+            RoundOutcome::ALL.map(|outcome| (outcome.word(), count(&self.rounds, outcome))),
+        );
+        page.histogram(
             "streamfleet_round_duration_seconds",
-            MetricKind::Histogram,
             "How long rounds took, from reading the specs to the plan. What is done on fleets goes on beside them.",
-        )
-        .histogram(&self.durations);
-        page.metric(
+            &self.durations,
+        );
+        page.value(
             "streamfleet_fleets_looked_at_total",
-            MetricKind::Counter,
             "How often a fleet was rendered and looked at, since something of it may have changed.",
-        )
-        .sample(&[], self.looked);
-        let mut calls = page.metric(
+            self.looked,
+        );
+        page.by(
+            "outcome",
             "streamfleet_kubernetes_calls_total",
-            MetricKind::Counter,
             "Calls to the API servers of Kubernetes clusters, watches aside, by what came of them.",
+            target::calls(),
         );
-        for (outcome, count) in target::calls() {
-            calls.sample(&[("outcome", outcome)], count);
-        }
-        let mut runs = page.metric(
+        page.by(
+            "outcome",
             "streamfleet_fleet_runs_total",
-            MetricKind::Counter,
             "Fleets' parts of plans that were carried out, by what came of them.",
+            OUTCOMES.map(|(done, outcome)| (outcome, count(&self.runs, done))),
         );
-        for (done, outcome) in [(true, "done"), (false, "failed")] {
-            runs.sample(&[("outcome", outcome)], self.runs.get(&done).unwrap_or(&0));
-        }
-        let mut steps = page.metric(
+        let steps = VERBS.into_iter().flat_map(|(verb, word)| {
+            OUTCOMES.map(|(done, outcome)| {
+                ([("verb", word), ("outcome", outcome)], count(&self.steps, (verb, done)))
+            })
+        });
+        page.samples(
             "streamfleet_steps_total",
-            MetricKind::Counter,
             "Steps taken on targets, one an object, by what they do and what came of them.",
+            steps,
         );
-        for (verb, word) in VERBS {
-            for (done, outcome) in [(true, "done"), (false, "failed")] {
-                let count = self.steps.get(&(verb, done)).unwrap_or(&0);
-                steps.sample(&[("verb", word), ("outcome", outcome)], count);
-            }
-        }
-        let mut changes = page.metric(
+        page.by(
+            "verb",
             "streamfleet_changes_total",
-            MetricKind::Counter,
             "Resources that were brought to what their specs say.",
+            VERBS.map(|(verb, word)| (word, count(&self.changes, verb))),
         );
-        for (verb, word) in VERBS {
-            changes.sample(&[("verb", word)], self.changes.get(&verb).unwrap_or(&0));
-        }
-        page.metric(
+        page.value(
             "streamfleet_failures_total",
-            MetricKind::Counter,
             "What could not be done while plans were carried out.",
-        )
-        .sample(&[], self.failures);
+            self.failures,
+        );
     }
+}
+
+fn count<T: Ord>(counts: &Counts<T>, of: T) -> u64 {
+    counts.get(&of).copied().unwrap_or(0)
 }
 
 /// A time in seconds as Prometheus expects it; 0 if there is none.
