@@ -156,7 +156,7 @@ impl PlanExecution<'_> {
             record.fleet(key).is_some_and(|fleet| under_way.contains(&fleet))
         };
         let (written, others): (Vec<_>, Vec<_>) = self.plan.remember.iter().partition(is_under_way);
-        written.into_iter().try_for_each(|(key, record)| self.state.guard(key, record))?;
+        written.into_iter().try_for_each(|(key, record)| self.state.guard(key, &record.durable))?;
         self.state.put_resources(others)?;
         let mut void = self.plan.fleets.iter().flat_map(|fleet| &fleet.void_approvals);
         void.try_for_each(|id| self.state.use_approval(id, None, (self.clock)()))

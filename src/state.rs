@@ -48,7 +48,7 @@ use jiff::Timestamp;
 use serde::de::IgnoredAny;
 use uuid::Uuid;
 
-use crate::catalog::{Approval, Deletion, RecordedObject, RecordedResource};
+use crate::catalog::{Approval, CachedRecord, Deletion, DurableRecord, RecordedObject, RecordedResource};
 use crate::names::{FleetKey, ObjectKey, ResourceKey};
 use crate::parallel::locked;
 use crate::spec::SourceId;
@@ -58,7 +58,7 @@ use folder::FolderLock;
 use kubeconfigs::Kubeconfigs;
 use lines::AppendFile;
 use recall::ResourceRecordCache;
-use records::{AppliedObjectRecord, RegistryLine, TargetRecord};
+use records::{RegistryLine, TargetRecord};
 use registry::Registry;
 use tokens::TokenStore;
 
@@ -160,7 +160,7 @@ impl State {
 
     /// A resource's id and whether it is protected; none if it isn't recorded.
     pub fn identity(&self, key: &ResourceKey) -> Option<(Uuid, bool)> {
-        locked(&self.registry).facts.resources.get(key).map(|identity| (identity.id, identity.protected))
+        locked(&self.registry).facts.resources.get(key).map(|it| (it.id, it.protected))
     }
 
     pub fn put_resource(&self, key: &ResourceKey, resource: &RecordedResource) -> Result<(), StateError> {
@@ -172,9 +172,9 @@ impl State {
         &self,
         resources: impl IntoIterator<Item = (&'a ResourceKey, &'a RecordedResource)>,
     ) -> Result<(), StateError> {
-        let halves: Vec<_> =
-            resources.into_iter().map(|(key, resource)| records::split(key, resource)).collect();
-        self.put_halves(locked(&self.registry), &halves)
+        let whole =
+            |(key, resource): (_, &'a RecordedResource)| (key, resource.durable.clone(), &resource.cached);
+        self.put_records(locked(&self.registry), resources.into_iter().map(whole).collect())
     }
 
     /// Records several resources from a plan, each with the record that the plan was based on. Guards against
@@ -184,33 +184,36 @@ impl State {
         resources: impl IntoIterator<Item = (&'a ResourceKey, &'a RecordedResource, Option<&'a RecordedResource>)>,
     ) -> Result<(), StateError> {
         let registry = locked(&self.registry);
-        let guarded =
-            |(key, resource, before): (&ResourceKey, &RecordedResource, Option<&RecordedResource>)| {
-                let (identity, detail) = records::split(key, resource);
-                match registry.facts.resources.get(key) {
-                    Some(known) => (identity.guarded_since(before, known), detail),
-                    None => (identity, detail),
+        let guarded = |(key, resource, before): (_, &'a RecordedResource, Option<&RecordedResource>)| {
+            let durable = match registry.facts.resources.get(key) {
+                Some(known) => {
+                    resource.durable.clone().guarded_since(before.map(|before| &before.durable), known)
                 }
+                None => resource.durable.clone(),
             };
-        let halves: Vec<_> = resources.into_iter().map(guarded).collect();
-        self.put_halves(registry, &halves)
+            (key, durable, &resource.cached)
+        };
+        let records = resources.into_iter().map(guarded).collect();
+        self.put_records(registry, records)
     }
 
-    fn put_halves(
+    fn put_records(
         &self,
         mut registry: MutexGuard<'_, Registry>,
-        halves: &[(records::ResourceIdentity, records::Detail)],
+        records: Vec<(&ResourceKey, DurableRecord, &CachedRecord)>,
     ) -> Result<(), StateError> {
-        let is_new = |identity: &&records::ResourceIdentity| {
-            registry.facts.resources.get(&identity.key) != Some(identity)
+        let known = &registry.facts.resources;
+        let changed = records.iter().filter(|(key, durable, _)| known.get(*key) != Some(durable));
+        let line = |(key, durable, _): &(&ResourceKey, DurableRecord, _)| RegistryLine::Resource {
+            key: (*key).clone(),
+            resource: durable.clone(),
         };
-        let entries = halves.iter().map(|(identity, _)| identity).filter(is_new).cloned();
-        let entries = entries.map(RegistryLine::Resource).collect();
-        self.add(&mut registry, entries)?;
+        let lines = changed.map(line).collect();
+        self.add(&mut registry, lines)?;
         drop(registry);
-        for (identity, detail) in halves {
-            let put = self.cache.put(Table::Resources, text(identity.key.clone()).as_bytes(), detail);
-            self.touched([identity.key.clone()]);
+        for (key, _, cached) in records {
+            let put = self.cache.put(Table::Resources, text(key.clone()).as_bytes(), cached);
+            self.touched([key.clone()]);
             put?;
         }
         Ok(())
@@ -218,34 +221,33 @@ impl State {
 
     /// Marks a recorded resource as being deleted. An interrupted deletion then needs no new approval.
     pub fn mark_deleting(&self, key: &ResourceKey) -> Result<(), StateError> {
-        let mut registry = locked(&self.registry);
-        let going = registry.facts.resources.get(key).filter(|identity| !identity.deleting).cloned();
-        let entry = going
-            .map(|identity| RegistryLine::Resource(records::ResourceIdentity { deleting: true, ..identity }));
-        self.add(&mut registry, entry.into_iter().collect())
+        self.change_durable(key, |known| DurableRecord { deleting: true, ..known })
     }
 
     /// Adds guards against deletion to a recorded resource, and keeps everything else as it is now: another
     /// writer may have changed it.
-    pub fn guard(&self, key: &ResourceKey, by: &RecordedResource) -> Result<(), StateError> {
+    pub fn guard(&self, key: &ResourceKey, by: &DurableRecord) -> Result<(), StateError> {
+        self.change_durable(key, |known| known.guarded_since(None, by))
+    }
+
+    fn change_durable(
+        &self,
+        key: &ResourceKey,
+        change: impl FnOnce(DurableRecord) -> DurableRecord,
+    ) -> Result<(), StateError> {
         let mut registry = locked(&self.registry);
-        let Some(known) = registry.facts.resources.get(key).cloned() else { return Ok(()) };
-        let guarded = records::ResourceIdentity {
-            protected: known.protected || by.protected,
-            suspended: known.suspended || by.suspended,
-            suspicion: known.suspicion.clone().or_else(|| by.suspicion.clone()),
-            ..known.clone()
-        };
-        self.add(
-            &mut registry,
-            (guarded != known).then_some(RegistryLine::Resource(guarded)).into_iter().collect(),
-        )
+        let Some(known) = registry.facts.resources.get(key) else { return Ok(()) };
+        let resource = change(known.clone());
+        let is_changed = resource != *known;
+        let line = is_changed.then(|| RegistryLine::Resource { key: key.clone(), resource });
+        self.add(&mut registry, line.into_iter().collect())
     }
 
     /// Whether a guard against deletion was added since the resource was recorded as `before`.
     pub fn is_guarded_since(&self, key: &ResourceKey, before: Option<&RecordedResource>) -> bool {
         let registry = locked(&self.registry);
-        registry.facts.resources.get(key).is_some_and(|known| known.is_guarded_since(before))
+        let known = registry.facts.resources.get(key);
+        known.is_some_and(|known| known.is_guarded_since(before.map(|before| &before.durable)))
     }
 
     /// Records that a cluster's deletion begins, and marks the cluster as being deleted. An interrupted
@@ -253,7 +255,7 @@ impl State {
     pub fn record_deletion(&self, deletion: Deletion) -> Result<(), StateError> {
         let mut registry = locked(&self.registry);
         let facts = &registry.facts;
-        let counted = facts.resources.get(&deletion.cluster).is_some_and(|identity| identity.deleting)
+        let counted = facts.resources.get(&deletion.cluster).is_some_and(|it| it.deleting)
             && facts.deletions.iter().any(|it| it.cluster == deletion.cluster);
         if counted { Ok(()) } else { self.add(&mut registry, vec![deletion.into()]) }
     }
@@ -295,9 +297,7 @@ impl State {
         key: &ObjectKey,
         object: &RecordedObject,
     ) -> Result<(), StateError> {
-        self.writing(fleet, || {
-            self.cache.put(Table::Objects, &object_key(fleet, key), &AppliedObjectRecord::from(object))
-        })
+        self.writing(fleet, || self.cache.put(Table::Objects, &object_key(fleet, key), object))
     }
 
     /// Forgets an object whose deletion is confirmed.
@@ -335,8 +335,9 @@ impl State {
         self.forget_target(fleet)?;
         let mut registry = locked(&self.registry);
         let facts = &registry.facts;
+        let is_on_fleet = |(key, it): &(&ResourceKey, &DurableRecord)| it.fleet(key).as_ref() == Some(fleet);
         let gone: Vec<ResourceKey> =
-            facts.resources.values().filter(|it| it.is_on(fleet)).map(|it| it.key.clone()).collect();
+            facts.resources.iter().filter(is_on_fleet).map(|(key, _)| key.clone()).collect();
         let removed = gone.iter().map(|key| facts.removal(key.clone(), now));
         let approvals = facts.approvals.iter().filter(|approval| approval.fleet == *fleet);
         let approvals = approvals.map(|it| RegistryLine::ApprovalUsed { id: it.id.clone(), at: now });

@@ -313,7 +313,7 @@ fn every_field_that_is_not_only_recorded_does_something() {
             let told = planned.plan.fleets.iter().any(|fleet| !fleet.conditions.is_empty());
             let steps = steps(planned);
             let protects =
-                |change: &Change| change.record.as_ref().map(|record| record.protected.to_string());
+                |change: &Change| change.record.as_ref().map(|record| record.durable.protected.to_string());
             let protected = field.1 == PROTECTION
                 && planned
                     .plan

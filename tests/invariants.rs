@@ -306,7 +306,7 @@ proptest! {
                 shows_no_secret(&round.plan);
                 let broken = unreadable(&tree);
                 for key in deleted(&round.plan) {
-                    let place = round.recorded.resources[key].last_good.as_ref().unwrap().origin.path.to_string();
+                    let place = round.recorded.resources[key].cached.last_good.as_ref().unwrap().origin.path.to_string();
                     let readable = !broken.contains(&place);
                     let organization = key.organization.as_str();
                     let in_doubt = broken.iter().any(|path| {

@@ -73,7 +73,8 @@ impl CurrentPlan {
     pub(super) fn key_with(&self, id: Uuid) -> Option<&ResourceKey> {
         let all = || {
             let checked = &self.round.checked;
-            let recorded = checked.recorded.resources.iter().map(|(key, record)| (record.id, key.clone()));
+            let recorded =
+                checked.recorded.resources.iter().map(|(key, record)| (record.durable.id, key.clone()));
             let wanted =
                 checked.catalog.resources.values().map(|resource| (resource.id, resource.key.clone()));
             let root = records::root(&self.round).map(|root| (root.id, root.key));

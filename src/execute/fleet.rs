@@ -116,7 +116,7 @@ impl<'a, 'r> FleetRun<'a, 'r> {
         let deletes = deletes.map(|(_, step)| step.object.clone()).collect();
         let mark = |change: &Change| {
             let record = change.record.as_ref()?;
-            let mark = ResourceMark { id: record.id, protected: record.protected };
+            let mark = ResourceMark { id: record.durable.id, protected: record.durable.protected };
             Some((change.resource.clone(), mark))
         };
         Intent { writes, deletes, marks: steps.filter_map(|(change, _)| mark(change)).collect() }
@@ -148,7 +148,8 @@ impl<'a, 'r> FleetRun<'a, 'r> {
         let begun =
             begun.filter(|change| !change.steps.is_empty() && !self.broken.contains(&change.resource));
         let begun = begun.filter_map(|change| {
-            let record = RecordedResource { creating: true, ..change.record.clone()? };
+            let mut record = change.record.clone()?;
+            record.durable.creating = true;
             Some((&change.resource, record))
         });
         let begun: Vec<_> = begun.collect();

@@ -216,7 +216,7 @@ impl FleetJudge<'_> {
         applied_manifests::of_fleet(
             objects,
             |key| reached?.objects.get(key)?.manifest.clone(),
-            |cluster| resources.get(cluster).is_some_and(|record| record.deleting),
+            |cluster| resources.get(cluster).is_some_and(|record| record.durable.deleting),
         )
     }
 

@@ -47,7 +47,9 @@ impl Round {
     pub fn unknown_deletion_warning(&self) -> Option<String> {
         let recorded = &self.checked.recorded.resources;
         let is_unknown = |key: &ResourceKey| {
-            recorded.get(key).is_some_and(|record| record.last_good.is_none() && !record.creating)
+            recorded
+                .get(key)
+                .is_some_and(|record| record.cached.last_good.is_none() && !record.durable.creating)
         };
         let deleted = self.plan.changes().filter(|change| change.verb == Verb::Delete);
         let unknown: Vec<String> = deleted

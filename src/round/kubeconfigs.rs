@@ -43,7 +43,7 @@ pub(super) fn open(state: Option<&State>, keyring: &Keyring, checked: &Checked) 
 pub(super) fn keep_from_proposed(secrets: &mut Secrets, recorded: &Recorded) {
     for (reference, opened) in &mut secrets.opened {
         let OpenedSecret::Value { mark, .. } = opened else { continue };
-        let applied = recorded.resources.get(&reference.resource).map(|record| &record.secrets);
+        let applied = recorded.resources.get(&reference.resource).map(|record| &record.cached.secrets);
         let applied = applied.and_then(|secrets| secrets.get(&reference.field));
         let is_applied = mark.fingerprint.is_some()
             && applied.is_some_and(|applied| applied.fingerprint == mark.fingerprint);

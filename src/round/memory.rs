@@ -227,7 +227,7 @@ impl RoundMemory {
             !recorded.contains_key(key) && (named.contains_key(key) || now.duration_since(*at) < MISSING)
         });
         changed.retain(|key, (at, _)| {
-            let is_recorded = recorded.get(key).is_some_and(|record| record.updated_at >= *at);
+            let is_recorded = recorded.get(key).is_some_and(|record| record.cached.updated_at >= *at);
             !is_recorded && (named.contains_key(key) || now.duration_since(*at) < MISSING)
         });
         let mut all: BTreeMap<ResourceKey, Announced> = BTreeMap::new();

@@ -57,12 +57,12 @@ impl TargetBasis {
 /// cache. Its path isn't, but the folder's content is found without it.
 fn recorded_fleet((key, record): (&ResourceKey, &RecordedResource)) -> Option<TargetBasis> {
     let fleet = key.as_fleet()?;
-    let last_good = record.last_good.as_ref();
+    let last_good = record.cached.last_good.as_ref();
     if let Some(Spec::Fleet(fleet)) = last_good.and_then(|good| Spec::from_record(key.kind, &good.spec).ok())
     {
         return Some(TargetBasis::of(&fleet));
     }
-    let infra_type = serde_json::from_value(record.immutable.get("/infra_type")?.clone()).ok()?;
+    let infra_type = serde_json::from_value(record.durable.immutable.get("/infra_type")?.clone()).ok()?;
     Some(TargetBasis { fleet, infra_type, path: None })
 }
 
@@ -73,7 +73,7 @@ fn bound_kubernetes_clusters(checked: &Checked) -> BTreeMap<String, FleetKey> {
 
 /// The UID of the Kubernetes cluster that a fleet was first applied to.
 fn bound(record: &RecordedResource) -> Option<&str> {
-    record.immutable.get(CLUSTER_UID).and_then(Value::as_str)
+    record.durable.immutable.get(CLUSTER_UID).and_then(Value::as_str)
 }
 
 /// The connection settings from a fleet's kubeconfig; the error is the end of a sentence.

@@ -113,19 +113,22 @@ impl State {
         if let Some(before) = self.status(key)?.filter(|before| before.status == status.status) {
             status.since = before.since;
         }
-        let record = StatusRecord::of(&status, memory);
+        // A memory that can't be serialized is dropped; losing it does little harm.
+        let record = StatusRecord { status, memory: serde_json::to_value(memory).unwrap_or_default() };
         self.cache.put(Table::Status, text(key.clone()).as_bytes(), &record)
     }
 
     /// The memory of the last judgement of a resource; none if there was none, or another version wrote it.
     pub fn memory<T: DeserializeOwned>(&self, key: &ResourceKey) -> Result<Option<T>, StateError> {
-        let record: Option<StatusRecord> = self.cache.get(Table::Status, text(key.clone()).as_bytes())?;
-        Ok(record.and_then(StatusRecord::memory))
+        Ok(self.status_record(key)?.and_then(|record| serde_json::from_value(record.memory).ok()))
     }
 
     /// The last recorded status of a resource.
     pub fn status(&self, key: &ResourceKey) -> Result<Option<ResourceStatus>, StateError> {
-        let record: Option<StatusRecord> = self.cache.get(Table::Status, text(key.clone()).as_bytes())?;
-        Ok(record.and_then(|record| record.try_into().ok()))
+        Ok(self.status_record(key)?.map(|record| record.status))
+    }
+
+    fn status_record(&self, key: &ResourceKey) -> Result<Option<StatusRecord>, StateError> {
+        self.cache.get(Table::Status, text(key.clone()).as_bytes())
     }
 }

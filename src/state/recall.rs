@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::de::IgnoredAny;
 
 use super::cache::Table;
-use super::records::{self, AppliedObjectRecord, Detail, TargetRecord};
+use super::records::TargetRecord;
 use super::registry::RegistryContents;
 use super::{State, StateError, object_prefix, parse_object_key, text};
-use crate::catalog::{Recorded, RecordedFleet, RecordedObject, RecordedResource, Records};
+use crate::catalog::{
+    CachedRecord, DurableRecord, Recorded, RecordedFleet, RecordedObject, RecordedResource, Records,
+};
 use crate::names::{FleetKey, ObjectKey, ResourceKey};
 use crate::parallel::locked;
 use crate::spec::SourceId;
@@ -55,9 +57,9 @@ impl State {
     }
 
     pub fn recorded_resource(&self, key: &ResourceKey) -> Result<Option<RecordedResource>, StateError> {
-        let detail: Option<Detail> = self.cache.get(Table::Resources, text(key.clone()).as_bytes())?;
+        let cached = self.cache.get(Table::Resources, text(key.clone()).as_bytes())?;
         let registry = locked(&self.registry);
-        Ok(registry.facts.resources.get(key).map(|identity| records::join(identity, detail)))
+        Ok(registry.facts.resources.get(key).map(|durable| whole(durable, cached)))
     }
 
     /// Returns the records of all resources. Later calls read only what was written since.
@@ -71,9 +73,9 @@ impl State {
             Some(mut records) => {
                 for key in touched {
                     match facts.resources.get(&key) {
-                        Some(identity) => {
-                            let detail = self.cache.get(Table::Resources, text(key.clone()).as_bytes())?;
-                            let record = records::join(identity, detail);
+                        Some(durable) => {
+                            let cached = self.cache.get(Table::Resources, text(key.clone()).as_bytes())?;
+                            let record = whole(durable, cached);
                             // Unchanged records stay shared.
                             if records.get(&key) != Some(&record) {
                                 records.insert(key, record);
@@ -93,12 +95,12 @@ impl State {
     }
 
     fn read_records(&self, facts: &RegistryContents) -> Result<Records, StateError> {
-        let (details, unreadable) = self.cache.scan::<Detail>(Table::Resources, b"")?;
-        let mut details: BTreeMap<Vec<u8>, Detail> = details.into_iter().collect();
+        let (cached, unreadable) = self.cache.scan::<CachedRecord>(Table::Resources, b"")?;
+        let mut cached: BTreeMap<Vec<u8>, CachedRecord> = cached.into_iter().collect();
         self.warn_unreadable(unreadable);
-        let records = facts.resources.iter().map(|(key, identity)| {
-            let detail = details.remove(text(key.clone()).as_bytes());
-            (key.clone(), records::join(identity, detail))
+        let records = facts.resources.iter().map(|(key, durable)| {
+            let cached = cached.remove(text(key.clone()).as_bytes());
+            (key.clone(), whole(durable, cached))
         });
         Ok(records.collect::<BTreeMap<_, _>>().into())
     }
@@ -139,10 +141,10 @@ impl State {
     ) -> Result<RecordedFleet, StateError> {
         let seen: Option<TargetRecord> = self.cache.get(Table::Targets, fleet.to_string().as_bytes())?;
         let (found, unreadable) =
-            self.cache.scan_if::<AppliedObjectRecord>(Table::Objects, &object_prefix(fleet), is_wanted)?;
+            self.cache.scan_if::<RecordedObject>(Table::Objects, &object_prefix(fleet), is_wanted)?;
         let count = found.len();
         let objects: BTreeMap<_, _> =
-            found.into_iter().filter_map(|(key, it)| Some((parse_object_key(&key)?.1, it.into()))).collect();
+            found.into_iter().filter_map(|(key, it)| Some((parse_object_key(&key)?.1, it))).collect();
         self.warn_unreadable(unreadable + count - objects.len());
         Ok(RecordedFleet { observed_at: seen.map(|seen| seen.observed_at), objects })
     }
@@ -163,4 +165,10 @@ impl State {
     pub fn objects(&self, fleet: &FleetKey) -> Result<BTreeMap<ObjectKey, RecordedObject>, StateError> {
         Ok(self.recorded_fleet(fleet)?.objects)
     }
+}
+
+/// Joins the two parts of a record. Without the cache's part, its content is unknown.
+fn whole(durable: &DurableRecord, cached: Option<CachedRecord>) -> RecordedResource {
+    let cached = cached.unwrap_or_else(|| CachedRecord::lost(durable.created_at));
+    RecordedResource { durable: durable.clone(), cached }
 }

@@ -10,9 +10,9 @@ use tempfile::NamedTempFile;
 use uuid::Uuid;
 
 use super::lines::{AppendFile, read_whole};
-use super::records::{RegistryLine, ResourceIdentity};
+use super::records::RegistryLine;
 use super::{StateError, entries, folder, snapshot};
-use crate::catalog::{Approval, Deletion};
+use crate::catalog::{Approval, Deletion, DurableRecord};
 use crate::names::ResourceKey;
 
 pub(super) const FILE: &str = "registry.jsonl";
@@ -32,7 +32,7 @@ const APPROVALS_KEPT: SignedDuration = SignedDuration::from_hours(168);
 pub(super) struct RegistryContents {
     pub(super) installation: Option<Uuid>,
     pub(super) source: Option<String>,
-    pub(super) resources: BTreeMap<ResourceKey, ResourceIdentity>,
+    pub(super) resources: BTreeMap<ResourceKey, DurableRecord>,
     pub(super) generations: BTreeMap<ResourceKey, u32>,
     pub(super) deletions: Vec<Deletion>,
     pub(super) approvals: Vec<Approval>,
@@ -185,15 +185,15 @@ impl RegistryContents {
         match entry {
             RegistryLine::Installation { id } => self.installation = Some(id),
             RegistryLine::Source { source } => self.source = Some(source),
-            RegistryLine::Resource(identity) => drop(self.resources.insert(identity.key.clone(), identity)),
+            RegistryLine::Resource { key, resource } => drop(self.resources.insert(key, resource)),
             RegistryLine::Removed { key, at, generation } => {
                 self.resources.remove(&key);
                 self.removed_at.insert(key.clone(), at);
                 self.generations.insert(key, generation);
             }
             RegistryLine::Deletion { fleet, cluster, at } => {
-                if let Some(identity) = self.resources.get_mut(&cluster) {
-                    identity.deleting = true;
+                if let Some(resource) = self.resources.get_mut(&cluster) {
+                    resource.deleting = true;
                 }
                 let deletion = Deletion { fleet, cluster, at };
                 // A copied file may have the same line twice; that is one deletion.
@@ -228,13 +228,17 @@ impl RegistryContents {
         });
         let deletions = self.deletions.iter().filter(|it| is_recent(last_deletion, it.at, DELETIONS_KEPT));
         let approvals = self.approvals.iter().filter(|it| is_recent(last_approval, it.at, APPROVALS_KEPT));
+        let resource = |(key, resource): (&ResourceKey, &DurableRecord)| RegistryLine::Resource {
+            key: key.clone(),
+            resource: resource.clone(),
+        };
         // A deletion marks its resource as being deleted, and a removal removes it: so the resources come
         // last, in their final form.
         let tokens = self.tokens_made.then_some(RegistryLine::TokensMade);
         (installation.chain(source).chain(removed).chain(tokens))
             .chain(deletions.cloned().map(RegistryLine::from))
             .chain(approvals.cloned().map(RegistryLine::from))
-            .chain(self.resources.values().cloned().map(RegistryLine::Resource))
+            .chain(self.resources.iter().map(resource))
             .collect()
     }
 }

@@ -46,27 +46,30 @@ fn fleet() -> FleetKey {
 
 fn resource(id: u128) -> RecordedResource {
     RecordedResource {
-        id: Uuid::from_u128(id),
-        created_at: time(0),
-        updated_at: time(5),
-        protected: true,
-        immutable: [("/infrastructure".to_owned(), json!("eu"))].into(),
-        last_good: Some(LastGood::new(
-            json!({"kafka_units": 1}).into(),
-            Origin { path: "acme/orders.yaml".parse().unwrap(), line: 3 },
-        )),
-        path: None,
-        suspended: false,
-        secrets: [(
-            "tls_key".to_owned(),
-            SecretMark { fingerprint: Some("f".into()), sealed: Some(Digest::of("s")) },
-        )]
-        .into(),
-        made_from: None,
-        creating: false,
-        deleting: false,
-        suspicion: None,
+        durable: DurableRecord {
+            immutable: [("/infrastructure".to_owned(), json!("eu"))].into(),
+            ..DurableRecord::new(Uuid::from_u128(id), time(0))
+        },
+        cached: CachedRecord {
+            last_good: Some(LastGood::new(
+                json!({"kafka_units": 1}).into(),
+                Origin { path: "acme/orders.yaml".parse().unwrap(), line: 3 },
+            )),
+            secrets: [(
+                "tls_key".to_owned(),
+                SecretMark { fingerprint: Some("f".into()), sealed: Some(Digest::of("s")) },
+            )]
+            .into(),
+            ..CachedRecord::lost(time(5))
+        },
     }
+}
+
+/// A resource whose registry part was changed.
+fn changed(id: u128, change: impl FnOnce(&mut DurableRecord)) -> RecordedResource {
+    let mut resource = resource(id);
+    change(&mut resource.durable);
+    resource
 }
 
 fn object(name: &str) -> (ObjectKey, RecordedObject) {
@@ -161,7 +164,7 @@ fn a_resource_made_anew_gets_an_id_of_its_own() {
     let (_dir, path) = place();
     let state = State::open(&path).unwrap();
     let first = state.recorded().unwrap().id_of(&cluster("orders"));
-    state.put_resource(&cluster("orders"), &RecordedResource { id: first, ..resource(1) }).unwrap();
+    state.put_resource(&cluster("orders"), &changed(1, |it| it.id = first)).unwrap();
     assert_eq!(state.recorded().unwrap().id_of(&cluster("orders")), first);
     for _ in 0..2 {
         // The second removal repeats an interrupted one, and must not count again.
@@ -177,11 +180,18 @@ fn what_is_recorded_is_read_once_and_follows_every_write() {
     let state = State::open(&path).unwrap();
     let (orders, events) = (cluster("orders"), cluster("events"));
     let deletion = Deletion { fleet: fleet(), cluster: orders.clone(), at: time(1) };
-    let guarded = RecordedResource { suspicion: Some("it looks so".into()), ..resource(1) };
-    let suspended = RecordedResource { suspended: true, last_good: None, ..resource(1) };
+    let guarded = changed(1, |it| it.suspicion = Some("it looks so".into())).durable;
+    let suspended = RecordedResource {
+        cached: CachedRecord { last_good: None, ..resource(1).cached },
+        ..changed(1, |it| it.suspended = true)
+    };
+    let updated = RecordedResource {
+        cached: CachedRecord { updated_at: time(9), ..resource(1).cached },
+        ..resource(1)
+    };
     let writes: [&dyn Fn() -> Result<(), StateError>; 9] = [
         &|| state.put_resources([(&orders, &resource(1)), (&events, &resource(2))]),
-        &|| state.put_resource(&orders, &RecordedResource { updated_at: time(9), ..resource(1) }),
+        &|| state.put_resource(&orders, &updated),
         &|| state.guard(&orders, &guarded),
         &|| state.put_planned([(&orders, &suspended, None)]),
         &|| state.mark_deleting(&events),
@@ -210,7 +220,7 @@ fn a_deletion_that_is_interrupted_counts_once() {
     state.put_resource(&cluster("orders"), &resource(1)).unwrap();
     state.record_deletion(deletion(1)).unwrap();
     state.record_deletion(deletion(2)).unwrap();
-    assert!(state.recorded().unwrap().resources[&cluster("orders")].deleting);
+    assert!(state.recorded().unwrap().resources[&cluster("orders")].durable.deleting);
     assert_eq!(state.recorded().unwrap().deletions, [deletion(1)]);
     // Deleting a recreated cluster is a second deletion.
     state.remove_resource(&cluster("orders"), time(3)).unwrap();
@@ -231,7 +241,7 @@ fn forgetting_takes_a_fleet_with_all_that_is_on_it_and_nothing_else() {
     }
     let on = |fleet: &str, id| {
         let immutable = [("/infrastructure".to_owned(), json!(fleet))].into();
-        RecordedResource { immutable, ..resource(id) }
+        changed(id, |it| it.immutable = immutable)
     };
     let stays = [cluster("elsewhere"), other.resource()];
     state.put_resource(&cluster("orders"), &on("eu", 1)).unwrap();
@@ -420,7 +430,7 @@ fn a_long_registry_is_written_anew_with_the_same_meaning() {
     fill(&state);
     for round in 0..600 {
         let protected = round % 2 == 0;
-        state.put_resource(&cluster("orders"), &RecordedResource { protected, ..resource(1) }).unwrap();
+        state.put_resource(&cluster("orders"), &changed(1, |it| it.protected = protected)).unwrap();
         state.set_source(&SourceId(format!("/specs-{round}"))).unwrap();
     }
     let mut expected = state.recorded().unwrap();

@@ -76,7 +76,7 @@ pub fn all(round: &Round, kind: Kind) -> Vec<&ResourceKey> {
 /// Whether there is a record to show.
 pub fn is_known(round: &Round, key: &ResourceKey) -> bool {
     let recorded =
-        || round.checked.recorded.resources.get(key).is_some_and(|record| record.last_good.is_some());
+        || round.checked.recorded.resources.get(key).is_some_and(|record| record.cached.last_good.is_some());
     round.checked.catalog.resources.contains_key(key) || recorded() || is_root(key)
 }
 
@@ -125,15 +125,15 @@ pub fn find<'r>(round: &'r Round, key: &ResourceKey) -> Option<KnownResource<'r>
 }
 
 fn leaving(key: &ResourceKey, record: &RecordedResource) -> Option<Resource> {
-    let last_good = record.last_good.as_ref()?;
+    let last_good = record.cached.last_good.as_ref()?;
     Some(Resource {
         key: key.clone(),
-        id: record.id,
+        id: record.durable.id,
         origin: last_good.origin.clone(),
         spec: Spec::from_record(key.kind, &last_good.spec).ok()?,
         fields: Fields::default(),
         hold: None,
-        safeguards: Safeguards { protected: record.protected, suspended: record.suspended },
+        safeguards: Safeguards { protected: record.durable.protected, suspended: record.durable.suspended },
         current_file: None,
         secrets: BTreeMap::new(),
     })

@@ -55,7 +55,7 @@ pub fn page(round: &Round, named: &str, tree: &str, runtime: &Handle) -> Result<
     let resource = checked.catalog.resources.get(&cluster);
     let recorded = checked.recorded.resources.get(&cluster);
     let change = round.change(&cluster);
-    let good = || recorded?.last_good.as_ref().map(|good| good.origin.clone());
+    let good = || recorded?.cached.last_good.as_ref().map(|good| good.origin.clone());
     let Standing { status, reason, since, .. } = round.standing(&cluster);
     let fleet = round.fleet_of(&cluster);
     let drifted = drifted(change);

@@ -37,8 +37,8 @@ use crate::spec::{self, Commit, Safeguards, SourceId};
 pub use identity::FolderOwners;
 pub use immutable::{CLUSTER_UID, immutable_fields, immutable_pointers};
 pub use recorded::{
-    Approval, Deletion, LastGood, MadeFrom, Recorded, RecordedFleet, RecordedObject, RecordedResource,
-    RecordedSpec, Records, SecretMark, TypedSpec,
+    Approval, CachedRecord, Deletion, DurableRecord, LastGood, MadeFrom, Recorded, RecordedFleet,
+    RecordedObject, RecordedResource, RecordedSpec, Records, SecretMark, TypedSpec,
 };
 pub use related_organizations::RelatedOrganizations;
 pub use resolve::resolve;

@@ -44,8 +44,8 @@ pub fn record(
     // Ids derive from the installation's id, which exists only after the first apply.
     let id = (!recorded.installation.is_nil()).then_some(resource.id);
     record.insert("id".into(), json!(id));
-    record.insert("created_at".into(), json!(known.map(|known| timestamp(known.created_at))));
-    record.insert("updated_at".into(), json!(known.map(|known| timestamp(known.updated_at))));
+    record.insert("created_at".into(), json!(known.map(|known| timestamp(known.durable.created_at))));
+    record.insert("updated_at".into(), json!(known.map(|known| timestamp(known.cached.updated_at))));
     match &resource.spec {
         Spec::Fleet(_) => {
             extend(&mut record, &FLEET_OUTPUTS);

@@ -219,7 +219,7 @@ fn is_implied_root(made: &CurrentPlan, key: &ResourceKey) -> bool {
 }
 
 fn is_being_made(made: &CurrentPlan, key: &ResourceKey) -> bool {
-    made.round.checked.recorded.resources.get(key).is_some_and(|record| record.creating)
+    made.round.checked.recorded.resources.get(key).is_some_and(|record| record.durable.creating)
 }
 
 /// The `Location` of a new resource.

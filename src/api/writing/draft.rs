@@ -82,12 +82,12 @@ fn files<'a>(documents: &'a Documents, recorded: &Recorded, key: &ResourceKey) -
 /// An unreadable file that may describe a recorded resource; `None` if there is none, or if the resource is
 /// already being deleted.
 fn unreadable<'a>(documents: &'a Documents, recorded: &Recorded, key: &ResourceKey) -> Option<&'a SpecPath> {
-    let record = recorded.resources.get(key).filter(|record| !record.deleting)?;
+    let record = recorded.resources.get(key).filter(|record| !record.durable.deleting)?;
     let owners = FolderOwners::of(documents, recorded);
     let broken = documents.files.iter().filter(|(_, file)| !file.unreadable.is_empty()).map(|(path, _)| path);
     let mut broken: Vec<&SpecPath> = broken.filter(|path| owners.may_hold(path, key)).collect();
     // The file that described it last comes first.
-    broken.sort_by_key(|path| record.path.as_ref() != Some(*path));
+    broken.sort_by_key(|path| record.durable.path.as_ref() != Some(*path));
     broken.first().copied()
 }
 
@@ -110,7 +110,9 @@ pub fn file(
     }
     match (what, described.as_slice()) {
         // A deletion can be taken back until it has begun.
-        (WriteAction::Create(_), []) if recorded.resources.get(key).is_some_and(|record| record.deleting) => {
+        (WriteAction::Create(_), [])
+            if recorded.resources.get(key).is_some_and(|record| record.durable.deleting) =>
+        {
             Err(WriteRefusal::Exists { key: key.clone(), is_going: true })
         }
         (WriteAction::Create(_), []) => new_file(key),
@@ -286,15 +288,19 @@ impl EditBasis<'_> {
             Some(document) => Safeguards::of(&document.spec),
             None => Safeguards::of_invalid(key.kind, written),
         };
-        let record = self.recorded.resources.get(key).filter(|record| !record.creating && !record.deleting);
+        let record = self
+            .recorded
+            .resources
+            .get(key)
+            .filter(|record| !record.durable.creating && !record.durable.deleting);
         let applied = |guard: fn(&RecordedResource) -> bool| record.is_some_and(guard);
         let on_fleet = matches!(key.kind, Kind::Fleet | Kind::Cluster);
         let guard = match () {
             () if !on_fleet => None,
             () if asks.protected => Some(Guard::Protection),
             () if asks.suspended => Some(Guard::Suspension),
-            () if applied(|record| record.protected) => Some(Guard::AppliedProtection),
-            () if applied(|record| record.suspended) => Some(Guard::AppliedSuspension),
+            () if applied(|record| record.durable.protected) => Some(Guard::AppliedProtection),
+            () if applied(|record| record.durable.suspended) => Some(Guard::AppliedSuspension),
             () => None,
         };
         if let Some(by) = guard {
@@ -310,7 +316,7 @@ impl EditBasis<'_> {
         let recorded = self.recorded.resources.iter().filter(|(other, record)| match key.kind {
             Kind::Organization => other.organization == key.organization && *other != key,
             Kind::Fleet => {
-                let fleet = record.immutable.get("/infrastructure").and_then(Value::as_str);
+                let fleet = record.durable.immutable.get("/infrastructure").and_then(Value::as_str);
                 other.kind == Kind::Cluster
                     && other.organization == key.organization
                     && fleet == Some(key.name.as_str())

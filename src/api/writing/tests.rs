@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 
 use super::*;
 use crate::api::tags::Tags;
-use crate::catalog::{self, LastGood, RecordedResource, Resource};
+use crate::catalog::{self, CachedRecord, DurableRecord, LastGood, RecordedResource, Resource};
 use crate::config::Config;
 use crate::names::Kind;
 use crate::problem::Problem;
@@ -140,19 +140,16 @@ impl World {
         let key: ResourceKey = key.to_owned().try_into().unwrap();
         let Resource { id, spec, origin, .. } = &self.made.round.checked.catalog.resources[&key];
         RecordedResource {
-            id: *id,
-            created_at: Timestamp::UNIX_EPOCH,
-            updated_at: Timestamp::UNIX_EPOCH,
-            protected: false,
-            immutable: catalog::immutable_fields(key.kind, &spec.redacted()),
-            last_good: Some(LastGood::new(spec.redacted().into(), origin.clone())),
-            path: Some(origin.path.clone()),
-            suspended: false,
-            secrets: BTreeMap::new(),
-            made_from: None,
-            creating: false,
-            deleting: false,
-            suspicion: None,
+            durable: DurableRecord {
+                protected: false,
+                immutable: catalog::immutable_fields(key.kind, &spec.redacted()),
+                path: Some(origin.path.clone()),
+                ..DurableRecord::new(*id, Timestamp::UNIX_EPOCH)
+            },
+            cached: CachedRecord {
+                last_good: Some(LastGood::new(spec.redacted().into(), origin.clone())),
+                ..CachedRecord::lost(Timestamp::UNIX_EPOCH)
+            },
         }
     }
 

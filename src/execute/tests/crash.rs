@@ -26,7 +26,7 @@ fn outcome(recorded: Recorded, files: Vec<(String, String)>) -> (Recorded, Vec<(
     let mut recorded = recorded;
     recorded.installation = uuid::Uuid::nil();
     for resource in recorded.resources.values_mut() {
-        resource.id = uuid::Uuid::nil();
+        resource.durable.id = uuid::Uuid::nil();
     }
     let strip = |target: &mut RecordedFleet| {
         for (_, object) in target.objects.iter_mut().filter(|(key, _)| key.kind == "Secret") {
@@ -123,7 +123,11 @@ async fn killed_anywhere_the_next_run_comes_to_the_same_end() {
             let (found, files) = killed(first, second, polls, Aftermath::LoseCache).await.unwrap();
             assert_eq!(files, expected.1, "killed after {polls} polls, cache lost");
             let protection = |recorded: &Recorded| -> Vec<_> {
-                recorded.resources.iter().map(|(key, it)| (key.clone(), it.protected, it.deleting)).collect()
+                recorded
+                    .resources
+                    .iter()
+                    .map(|(key, it)| (key.clone(), it.durable.protected, it.durable.deleting))
+                    .collect()
             };
             assert_eq!(protection(&found), protection(&expected.0));
             assert_eq!(found.generations, expected.0.generations);

@@ -1,7 +1,7 @@
 use std::fs;
 
 use super::*;
-use crate::catalog::{Approval, OpenedSecret, SecretMark};
+use crate::catalog::{Approval, DurableRecord, OpenedSecret, SecretMark};
 use crate::plan::Verb;
 use crate::spec::SourceId;
 
@@ -91,7 +91,7 @@ async fn a_failure_stops_what_depends_on_it_and_nothing_else() {
         !place.output().join("acme/eu/kafka-a").exists(),
         "nothing is put into a namespace that isn't there"
     );
-    assert!(state.recorded().unwrap().resources[&cluster("a")].creating, "its creation has begun");
+    assert!(state.recorded().unwrap().resources[&cluster("a")].durable.creating, "its creation has begun");
     assert_eq!(fs::read_to_string(&foreign).unwrap(), "theirs: true\n");
     let mut events = place.events().into_iter().rev();
     let failed = events.find(|event| event.resource == Some(cluster("a"))).unwrap();
@@ -194,11 +194,11 @@ async fn a_deletion_begins_no_more_once_a_later_plan_found_the_resource_to_be_gu
             break;
         }
         let known = state.recorded().unwrap().resources.remove(&cluster("a"));
-        let Some(known) = known.filter(|known| !known.deleting) else {
+        let Some(known) = known.filter(|known| !known.durable.deleting) else {
             begun += 1;
             continue;
         };
-        let by = RecordedResource { protected: true, ..known };
+        let by = DurableRecord { protected: true, ..known.durable };
         state.guard(&cluster("a"), &by).unwrap();
         let report = run.await;
         let told = "cluster acme/a: cannot delete it: it was guarded against that after this was decided; plan again to \
@@ -313,14 +313,17 @@ async fn what_a_later_plan_found_to_guard_a_resource_outlasts_the_run() {
             // A resource is unknown until its creation begins.
             let Some(known) = known else { continue };
             let suspicion = Some("its folder was emptied".to_owned());
-            let by = RecordedResource { protected: true, suspended: true, suspicion, ..known };
+            let by = DurableRecord { protected: true, suspended: true, suspicion, ..known.durable };
             state.guard(&cluster("a"), &by).unwrap();
             assert_eq!(run.await.failed, []);
             let (_, recorded, observed) = place.plan(&state, &second).await;
             let after = &recorded.resources[&cluster("a")];
-            assert!(after.protected && after.suspended, "guarded after {polls} polls");
-            assert_eq!(after.suspicion, by.suspicion, "guarded after {polls} polls");
-            assert_eq!(after.last_good, plan.fleets[0].changes[0].record.as_ref().unwrap().last_good);
+            assert!(after.durable.protected && after.durable.suspended, "guarded after {polls} polls");
+            assert_eq!(after.durable.suspicion, by.suspicion, "guarded after {polls} polls");
+            assert_eq!(
+                after.cached.last_good,
+                plan.fleets[0].changes[0].record.as_ref().unwrap().cached.last_good
+            );
             if guarded == 0 {
                 assert!(observed.protected().contains(&cluster("a")), "its target knows");
             }

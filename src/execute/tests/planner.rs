@@ -7,7 +7,7 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 
 use super::{cluster, fleet, now};
-use crate::catalog::{Gauge, LastGood, OpenedSecret, Recorded, RecordedResource, SecretMark, Secrets};
+use crate::catalog::{CachedRecord, DurableRecord, Gauge, LastGood, OpenedSecret, Recorded, RecordedResource, SecretMark, Secrets};
 use crate::names::{Digest, FleetKey, ObjectKey, ResourceKey, SecretRef};
 use crate::plan::{
     Cause, Change, FleetPlan, Guard, Inputs, Observed, ObservedFleet, Plan, Reach, Step, Summary, Verb,
@@ -121,7 +121,7 @@ fn plan_fleet(
     observed: &ObservedFleet,
 ) -> FleetPlan {
     let here = |resource: &&ResourceKey| {
-        recorded.resources[*resource].immutable.get("/infrastructure") == Some(&fleet.fleet.as_str().into())
+        recorded.resources[*resource].durable.immutable.get("/infrastructure") == Some(&fleet.fleet.as_str().into())
     };
     let owners = desired.values().map(|manifest| &manifest.owner);
     let owners = owners.chain(recorded.resources.keys().filter(here));
@@ -176,23 +176,17 @@ fn plan_resource(
     }));
     let before = recorded.resources.get(owner);
     let text = wanted.clone().find_map(|(_, manifest)| manifest.body.value().pointer("/data/text").cloned());
+    let origin = Origin { path: "acme/specs.yaml".parse().unwrap(), line: 1 };
     let record = text.map(|text| RecordedResource {
-        id: recorded.id_of(owner),
-        created_at: now(),
-        updated_at: now(),
-        protected: false,
-        immutable: [("/infrastructure".to_owned(), fleet.fleet.as_str().into())].into(),
-        last_good: Some(LastGood::new(
-            text.into(),
-            Origin { path: "acme/specs.yaml".parse().unwrap(), line: 1 },
-        )),
-        path: None,
-        suspended: false,
-        secrets: BTreeMap::new(),
-        made_from: None,
-        creating: false,
-        deleting: false,
-        suspicion: None,
+        durable: DurableRecord {
+            protected: false,
+            immutable: [("/infrastructure".to_owned(), fleet.fleet.as_str().into())].into(),
+            ..DurableRecord::new(recorded.id_of(owner), now())
+        },
+        cached: CachedRecord {
+            last_good: Some(LastGood::new(text.into(), origin)),
+            ..CachedRecord::lost(now())
+        },
     });
     let verb = match (before, &record) {
         (_, None) => Verb::Delete,

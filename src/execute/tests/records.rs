@@ -32,7 +32,10 @@ async fn with_organizations(
     let model = model.fleets[0].changes.iter().find(|change| change.resource == cluster("model")).unwrap();
     let changes = changes.iter().map(|(resource, verb)| {
         let record = model.record.clone().filter(|_| *verb != Verb::Delete);
-        let record = record.map(|record| RecordedResource { immutable: BTreeMap::new(), ..record });
+        let record = record.map(|mut record| {
+            record.durable.immutable.clear();
+            record
+        });
         Change { resource: resource.clone(), verb: *verb, steps: vec![], record, ..model.clone() }
     });
     plan.organizations = vec![OrganizationPlan {
@@ -115,8 +118,8 @@ async fn what_a_plan_found_out_is_recorded_though_nothing_can_be_done() {
     let (mut plan, recorded, _) = place.plan(&state, &TestSpecs::new(&[("a", "eu", "2")])).await;
     let change = &mut plan.fleets[0].changes[0];
     change.waiting = vec![Waiting::Approval { id: "guard".into(), why: "it is so wanted".into() }];
-    let known = recorded.resources[&cluster("a")].clone();
-    let found = RecordedResource { suspicion: Some("its folder was emptied".into()), ..known };
+    let mut found = recorded.resources[&cluster("a")].clone();
+    found.durable.suspicion = Some("its folder was emptied".into());
     plan.remember.insert(cluster("a"), found.clone());
     let void = Approval { fleet: fleet("eu"), id: "void".into(), by: "ann".into(), at: now() };
     state.approve(void).unwrap();
@@ -125,7 +128,7 @@ async fn what_a_plan_found_out_is_recorded_though_nothing_can_be_done() {
     plan.inputs.source = SourceId("/elsewhere".into());
     assert_eq!(place.execute(&plan, &state, &Secrets::default()).await, ExecutionReport::default());
     let after = state.recorded().unwrap();
-    assert_eq!(after.resources[&cluster("a")].suspicion, found.suspicion);
+    assert_eq!(after.resources[&cluster("a")].durable.suspicion, found.durable.suspicion);
     assert_eq!(after.approvals, []);
     assert_eq!(after.source, Some(SourceId("/elsewhere".into())));
 }
@@ -139,10 +142,10 @@ async fn a_spec_takes_back_the_protection_that_its_plan_knew_of() {
         let wish = TestSpecs::new(&[("a", "eu", text)]);
         let state = place.state();
         let (mut plan, ..) = place.plan(&state, &wish).await;
-        plan.fleets[0].changes[0].record.as_mut().unwrap().protected = protected;
+        plan.fleets[0].changes[0].record.as_mut().unwrap().durable.protected = protected;
         assert_eq!(place.execute(&plan, &state, &wish.secrets()).await.failed, []);
         let (_, recorded, observed) = place.plan(&state, &wish).await;
-        assert_eq!(recorded.resources[&cluster("a")].protected, protected);
+        assert_eq!(recorded.resources[&cluster("a")].durable.protected, protected);
         assert_eq!(observed.protected().contains(&cluster("a")), protected, "its target knows");
         protected = false;
     }
@@ -155,10 +158,10 @@ async fn a_target_goes_on_to_protect_what_is_not_done() {
         let place = Place::new();
         let (state, wish) = (place.state(), TestSpecs::new(&[("a", "eu", "1")]));
         let (mut plan, ..) = place.plan(&state, &wish).await;
-        plan.fleets[0].changes[0].record.as_mut().unwrap().protected = true;
+        plan.fleets[0].changes[0].record.as_mut().unwrap().durable.protected = true;
         place.execute(&plan, &state, &wish.secrets()).await;
         let mut known = state.recorded().unwrap().resources.remove(&cluster("a")).unwrap();
-        known.protected = false;
+        known.durable.protected = false;
         state.put_resources([(&cluster("a"), &known)]).unwrap();
         let later = TestSpecs::new(&[("a", "eu", "2")]);
         let (mut plan, ..) = place.plan(&state, &later).await;

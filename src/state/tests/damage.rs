@@ -19,9 +19,7 @@ fn filled() -> (TempDir, Utf8PathBuf, Recorded) {
 fn without_cache(recorded: &Recorded) -> Recorded {
     let mut recorded = Recorded { fleets: BTreeMap::new(), ..recorded.clone() };
     for resource in recorded.resources.values_mut() {
-        resource.last_good = None;
-        resource.secrets.clear();
-        resource.updated_at = resource.created_at;
+        resource.cached = CachedRecord::lost(resource.durable.created_at);
     }
     recorded
 }

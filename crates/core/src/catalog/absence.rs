@@ -49,7 +49,7 @@ fn is_gone(draft: &CatalogDraft, key: &ResourceKey) -> bool {
 /// clean.
 pub(super) fn reconsider(draft: &mut CatalogDraft) {
     let removed = draft.absent.iter().filter(|(key, absence)| {
-        let is_going = draft.record(key).is_some_and(|record| record.deleting);
+        let is_going = draft.record(key).is_some_and(|record| record.durable.deleting);
         let is_meant = is_going || draft.is_removed(key);
         **absence == Absence::Removed && suspicion::lives_on_a_fleet(key) && !is_meant
     });
@@ -82,11 +82,12 @@ fn renames(draft: &CatalogDraft) -> BTreeMap<ResourceKey, ResourceKey> {
         return BTreeMap::new();
     }
     let mut before: BTreeMap<&SpecPath, Vec<(u32, &ResourceKey)>> = BTreeMap::new();
-    let may_be_renamed =
-        |(key, record): &(&ResourceKey, &RecordedResource)| !record.deleting && !draft.is_removed(key);
+    let may_be_renamed = |(key, record): &(&ResourceKey, &RecordedResource)| {
+        !record.durable.deleting && !draft.is_removed(key)
+    };
     for (key, record) in draft.recorded.resources.iter().filter(may_be_renamed) {
         // Without the cache, neither the line nor the order is known.
-        let line = record.last_good.as_ref().map_or(0, |last_good| last_good.origin.line);
+        let line = record.cached.last_good.as_ref().map_or(0, |last_good| last_good.origin.line);
         if let Some(path) = record.last_known_file() {
             before.entry(path).or_default().push((line, key));
         }

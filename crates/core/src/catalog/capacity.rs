@@ -217,7 +217,7 @@ fn applied(draft: &CatalogDraft, key: &ResourceKey, record: &RecordedResource) -
         };
     }
     // The immutable fields outlive the cache.
-    let text = |pointer: &str| record.immutable.get(pointer).and_then(serde_json::Value::as_str);
+    let text = |pointer: &str| record.durable.immutable.get(pointer).and_then(serde_json::Value::as_str);
     let fleet = text("/infrastructure").and_then(|name| name.parse().ok()).map(place);
     AppliedShare { fleet, units: (text("/advanced_config/profile") == Some("dev")).then_some(1) }
 }
@@ -347,8 +347,8 @@ impl CapacityUsage {
 fn stays(draft: &CatalogDraft, key: &ResourceKey) -> bool {
     match draft.absent.get(key) {
         Some(Absence::Removed) => {
-            let kept = |record: &RecordedResource| record.protected || record.suspended;
-            draft.record(key).is_some_and(|record| kept(record) && !record.deleting)
+            let kept = |record: &RecordedResource| record.durable.protected || record.durable.suspended;
+            draft.record(key).is_some_and(|record| kept(record) && !record.durable.deleting)
         }
         _ => true,
     }

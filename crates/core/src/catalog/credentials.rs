@@ -95,7 +95,7 @@ fn plain_in_git(reference: &SecretRef) -> CatalogFinding {
 /// Returns the trace of a secret that can't be opened here. If its sealed form is unchanged, its value is
 /// too, and the recorded trace is valid.
 fn recall(record: Option<&RecordedResource>, field: &str, mark: &SecretMark) -> SecretMark {
-    let recorded = record.and_then(|record| record.secrets.get(field));
+    let recorded = record.and_then(|record| record.cached.secrets.get(field));
     match recorded {
         Some(recorded) if mark.sealed.is_some() && recorded.sealed == mark.sealed => recorded.clone(),
         _ => mark.clone(),
@@ -113,7 +113,7 @@ pub(super) fn for_settled(
     if settled.basis != SpecOrigin::Record {
         return present.cloned().unwrap_or_default();
     }
-    let recorded = draft.record(key).map(|record| &record.secrets);
+    let recorded = draft.record(key).map(|record| &record.cached.secrets);
     let resolve = |field: &str| {
         let mark = recorded.and_then(|secrets| secrets.get(field)).cloned().unwrap_or(UNKNOWN);
         let unavailable = match present.and_then(|present| present.get(field)) {

@@ -208,7 +208,7 @@ fn is_administered(draft: &CatalogDraft, document: &Document) -> bool {
 }
 
 fn is_recorded_administered(draft: &CatalogDraft, key: &ResourceKey) -> bool {
-    let last_good = draft.record(key).and_then(|record| record.last_good.as_ref());
+    let last_good = draft.record(key).and_then(|record| record.cached.last_good.as_ref());
     last_good.is_none_or(|last_good| {
         !last_good.origin.path.top_folder().is_some_and(|folder| draft.organizations.contains(folder))
     })

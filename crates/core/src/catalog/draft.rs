@@ -101,7 +101,7 @@ impl<'a> CatalogDraft<'a> {
     ) -> Self {
         let resources: Vec<_> = recorded.resources.iter().collect();
         let last_good = parallel::map(&resources, |(key, record)| {
-            let typed = record.last_good.as_ref()?.typed(key.kind);
+            let typed = record.cached.last_good.as_ref()?.typed(key.kind);
             typed.spec.is_some().then_some((*key, typed))
         });
         Self {
@@ -206,7 +206,7 @@ impl<'a> CatalogDraft<'a> {
     }
 
     fn as_recorded(&self, key: &ResourceKey, hold: Hold) -> Option<EffectiveSpec> {
-        let last_good = self.recorded.resources.get(key)?.last_good.as_ref()?;
+        let last_good = self.recorded.resources.get(key)?.cached.last_good.as_ref()?;
         let spec = self.last_good(key)?.clone();
         Some(EffectiveSpec {
             spec,
@@ -233,7 +233,7 @@ impl<'a> CatalogDraft<'a> {
 
     /// The order in which resources get capacity and names: applied ones by age, then new ones.
     pub fn seniority(&self, key: &ResourceKey) -> (bool, Timestamp) {
-        self.record(key).map_or((true, self.now), |record| (false, record.created_at))
+        self.record(key).map_or((true, self.now), |record| (false, record.durable.created_at))
     }
 
     /// Resolves a reference. The kind of the key must be settled before.

@@ -66,7 +66,7 @@ fn changed_fields(draft: &CatalogDraft, document: &Document) -> Vec<CatalogFindi
     let Some(record) = draft.record(&document.key) else { return Vec::new() };
     let now = RecordedSpec::of(&document.key, &document.spec, Some(record)).immutable;
     let changed = immutable_pointers(document.key.kind).iter().filter_map(|pointer| {
-        let (before, now) = (record.immutable.get(*pointer)?, now.get(*pointer)?);
+        let (before, now) = (record.durable.immutable.get(*pointer)?, now.get(*pointer)?);
         (before != now).then(|| immutable_field(&document.key, pointer, before, now))
     });
     changed.collect()

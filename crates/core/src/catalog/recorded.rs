@@ -1,4 +1,4 @@
-//! The record of earlier rounds, as plain data. The state store has record types of its own.
+//! The record of earlier rounds, as plain data. The state store serializes these types as they are.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -112,40 +112,49 @@ impl fmt::Debug for Records {
 /// A resource as it was last applied.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RecordedResource {
+    /// What can't be read back from anywhere.
+    pub durable: DurableRecord,
+    /// What can be rebuilt when it is lost.
+    pub cached: CachedRecord,
+}
+
+/// The part of a resource's record that can't be rebuilt.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DurableRecord {
     /// Its id, which never changes.
     pub id: Uuid,
     /// When it was first applied.
     pub created_at: Timestamp,
-    /// When a change of its spec was last applied.
-    pub updated_at: Timestamp,
     /// The `deletion_protection` that was last applied; true if unknown.
     pub protected: bool,
     /// Its immutable fields, by JSON pointer, as first applied.
     pub immutable: BTreeMap<String, Value>,
-    /// The spec that was last applied; none if the cache was lost.
-    pub last_good: Option<LastGood>,
-    /// The file of its document, which outlives a lost cache; none in older records, which didn't store it.
-    #[serde(default)]
+    /// The file of its document, which outlives a lost cache; none if unknown.
     pub path: Option<SpecPath>,
     /// Whether `suspend` was last true in its document. A suspended resource isn't deleted.
-    #[serde(default)]
     pub suspended: bool,
-    /// Its secrets, by field, as last applied.
-    pub secrets: BTreeMap<String, SecretMark>,
-    /// The inputs of its objects when all of them were last up to date; none if it has no objects or that
-    /// isn't known.
-    #[serde(default)]
-    pub made_from: Option<MadeFrom>,
     /// Its creation has begun, and not all of its objects are known to exist. It is recorded already, so that
     /// its objects are deleted by the usual rules.
-    #[serde(default)]
     pub creating: bool,
     /// Its deletion has begun.
     pub deleting: bool,
     /// Why its absence looked like a mistake when it began, as the end of a sentence. Kept until a document
     /// names it again or its deletion is approved: the cause may not be visible in the next round.
-    #[serde(default)]
     pub suspicion: Option<String>,
+}
+
+/// The part of a resource's record that is rebuilt from the specs when it is lost.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CachedRecord {
+    /// When a change of its spec was last applied.
+    pub updated_at: Timestamp,
+    /// The spec that was last applied; none if the cache was lost.
+    pub last_good: Option<LastGood>,
+    /// Its secrets, by field, as last applied.
+    pub secrets: BTreeMap<String, SecretMark>,
+    /// The inputs of its objects when all of them were last up to date; none if it has no objects or that
+    /// isn't known.
+    pub made_from: Option<MadeFrom>,
 }
 
 /// The inputs of a resource's objects beside its own spec, to tell the cause of a change.
@@ -232,7 +241,8 @@ impl RecordedSpec {
             let value = spec.redacted();
             Self { spec: Json::from(&value), immutable: Arc::new(immutable_fields(key.kind, &value)) }
         };
-        let applied = recorded.and_then(|record| record.last_good.as_ref()).map(|good| good.typed(key.kind));
+        let applied =
+            recorded.and_then(|record| record.cached.last_good.as_ref()).map(|good| good.typed(key.kind));
         match applied.filter(|applied| applied.spec.as_ref().is_some_and(|applied| applied.is_same(spec))) {
             Some(applied) => {
                 let written = applied.written.get_or_init(|| {
@@ -267,7 +277,7 @@ pub struct RecordedFleet {
 }
 
 /// An object that Streamfleet created or began to create.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RecordedObject {
     /// The resource that it belongs to.
     pub owner: ResourceKey,
@@ -275,8 +285,18 @@ pub struct RecordedObject {
     pub uid: Option<String>,
     /// The digest of the applied manifest, with references in place of secrets.
     pub applied: Digest,
-    /// The applied manifest; none if the cache was lost.
+    /// The applied manifest; none if the cache was lost or it is damaged.
+    #[serde(serialize_with = "as_text", deserialize_with = "from_text")]
     pub manifest: Option<Json>,
+}
+
+/// Stores JSON as text, so that reading a hundred thousand manifests parses none of them.
+fn as_text<S: Serializer>(json: &Option<Json>, serializer: S) -> Result<S::Ok, S::Error> {
+    json.as_ref().map(Json::as_str).serialize(serializer)
+}
+
+fn from_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Json>, D::Error> {
+    Ok(Option::<String>::deserialize(deserializer)?.and_then(Json::from_text))
 }
 
 /// The approval of one fleet's guarded steps.
@@ -305,21 +325,67 @@ pub struct Deletion {
 
 impl RecordedResource {
     pub fn last_known_file(&self) -> Option<&SpecPath> {
-        self.path.as_ref().or(self.last_good.as_ref().map(|last_good| &last_good.origin.path))
+        self.durable.path.as_ref().or(self.cached.last_good.as_ref().map(|last_good| &last_good.origin.path))
     }
 
-    /// Returns the fleet itself or the fleet that it is on, if any. Reads the immutable fields first, since
-    /// they outlive a lost cache.
+    /// Returns the fleet itself or the fleet that it is on, if any.
     pub fn fleet(&self, key: &ResourceKey) -> Option<FleetKey> {
-        if key.kind != Kind::Cluster {
-            return key.as_fleet();
-        }
-        let fleet = match self.immutable.get("/infrastructure").and_then(Value::as_str) {
-            Some(fleet) => fleet.parse(),
-            None => self.last_good.as_ref()?.spec.value().get("infrastructure")?.as_str()?.parse(),
-        };
-        Some(FleetKey { organization: key.organization.clone(), fleet: fleet.ok()? })
+        let of_spec = || fleet_of(key, self.cached.last_good.as_ref()?.spec.value().get("infrastructure")?);
+        self.durable.fleet(key).or_else(of_spec)
     }
+}
+
+impl DurableRecord {
+    /// The record of a resource of which nothing else is known.
+    pub fn new(id: Uuid, created_at: Timestamp) -> Self {
+        Self {
+            id,
+            created_at,
+            protected: true,
+            immutable: BTreeMap::new(),
+            path: None,
+            suspended: false,
+            creating: false,
+            deleting: false,
+            suspicion: None,
+        }
+    }
+
+    /// Returns the fleet itself or the fleet that it is on, if the immutable fields name it.
+    pub fn fleet(&self, key: &ResourceKey) -> Option<FleetKey> {
+        key.as_fleet().or_else(|| fleet_of(key, self.immutable.get("/infrastructure")?))
+    }
+
+    /// Adds the guards against deletion in `known` that `before` did not have yet.
+    #[must_use]
+    pub fn guarded_since(self, before: Option<&DurableRecord>, known: &DurableRecord) -> Self {
+        let had = |guard: fn(&DurableRecord) -> bool| before.is_some_and(guard);
+        let suspicion = known.suspicion.clone().filter(|_| !had(|before| before.suspicion.is_some()));
+        Self {
+            protected: self.protected || (known.protected && !had(|before| before.protected)),
+            suspended: self.suspended || (known.suspended && !had(|before| before.suspended)),
+            suspicion: self.suspicion.or(suspicion),
+            ..self
+        }
+    }
+
+    /// Whether a guard against deletion was added since the resource was recorded as `before`.
+    pub fn is_guarded_since(&self, before: Option<&DurableRecord>) -> bool {
+        let bare = Self { protected: false, suspended: false, suspicion: None, ..self.clone() };
+        bare.clone().guarded_since(before, self) != bare
+    }
+}
+
+impl CachedRecord {
+    /// What is known when the cache was lost.
+    pub fn lost(updated_at: Timestamp) -> Self {
+        Self { updated_at, last_good: None, secrets: BTreeMap::new(), made_from: None }
+    }
+}
+
+fn fleet_of(cluster: &ResourceKey, infrastructure: &Value) -> Option<FleetKey> {
+    let fleet = infrastructure.as_str().filter(|_| cluster.kind == Kind::Cluster)?.parse().ok()?;
+    Some(FleetKey { organization: cluster.organization.clone(), fleet })
 }
 
 impl Recorded {
@@ -329,7 +395,7 @@ impl Recorded {
     /// that planning twice gives the same id without writing anything.
     pub fn id_of(&self, key: &ResourceKey) -> Uuid {
         if let Some(resource) = self.resources.get(key) {
-            return resource.id;
+            return resource.durable.id;
         }
         // A recreated resource gets a new id, even if its retained namespace still carries the old one.
         if let (Some(id), None) = (self.remembered_ids.get(key), self.generations.get(key)) {

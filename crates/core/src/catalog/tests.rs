@@ -187,26 +187,27 @@ impl World {
         let catalog = self.resolve();
         self.recorded.source = Some(catalog.source.clone());
         for (key, resource) in catalog.resources.iter().filter(|(_, resource)| resource.hold.is_none()) {
-            let created_at =
-                self.recorded.resources.get(key).map_or(self.now.parse().unwrap(), |old| old.created_at);
+            let created_at = self
+                .recorded
+                .resources
+                .get(key)
+                .map_or(self.now.parse().unwrap(), |old| old.durable.created_at);
             let record = RecordedResource {
-                id: resource.id,
-                created_at,
-                updated_at: self.now.parse().unwrap(),
-                protected: false,
-                immutable: immutable_fields(resource.key.kind, &resource.spec.redacted()),
-                last_good: Some(LastGood::new(resource.spec.redacted().into(), resource.origin.clone())),
-                path: Some(resource.origin.path.clone()),
-                suspended: false,
-                secrets: resource
-                    .secrets
-                    .iter()
-                    .map(|(name, secret)| (name.clone(), secret.mark.clone()))
-                    .collect(),
-                made_from: None,
-                creating: false,
-                deleting: false,
-                suspicion: None,
+                durable: DurableRecord {
+                    protected: false,
+                    immutable: immutable_fields(resource.key.kind, &resource.spec.redacted()),
+                    path: Some(resource.origin.path.clone()),
+                    ..DurableRecord::new(resource.id, created_at)
+                },
+                cached: CachedRecord {
+                    last_good: Some(LastGood::new(resource.spec.redacted().into(), resource.origin.clone())),
+                    secrets: resource
+                        .secrets
+                        .iter()
+                        .map(|(name, secret)| (name.clone(), secret.mark.clone()))
+                        .collect(),
+                    ..CachedRecord::lost(self.now.parse().unwrap())
+                },
             };
             self.recorded.resources.insert(key.clone(), record);
         }
@@ -217,7 +218,7 @@ impl World {
     }
 
     fn lose_cache(&mut self) -> &mut Self {
-        self.recorded.resources.values_mut().for_each(|record| record.last_good = None);
+        self.recorded.resources.values_mut().for_each(|record| record.cached.last_good = None);
         self
     }
 

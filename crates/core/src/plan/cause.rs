@@ -29,7 +29,7 @@ pub(super) fn change_cause(world: &PlanContext, key: &ResourceKey, found: &[Obje
 /// is attributed to the software: such a change needs approval before it disrupts anything.
 fn unfinished_cause(world: &PlanContext, key: &ResourceKey, found: &[ObjectDiff]) -> Cause {
     let software = Cause::Software { version: world.policy.software.clone() };
-    let before = world.recorded(key).and_then(|record| record.made_from.as_ref());
+    let before = world.recorded(key).and_then(|record| record.cached.made_from.as_ref());
     let now = world.made_from(key);
     let (Some(before), Some(now)) = (before, now) else {
         // The inputs aren't remembered, as after a restore, and none of the objects exists any more.

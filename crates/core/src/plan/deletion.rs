@@ -24,7 +24,7 @@ pub(super) fn resource_deletion(
         return None;
     }
     let record = world.recorded(key);
-    let origin = record.and_then(|record| record.last_good.as_ref()).map(|good| good.origin.clone());
+    let origin = record.and_then(|record| record.cached.last_good.as_ref()).map(|good| good.origin.clone());
     let kept = Change { record: record.cloned(), ..kept_resource(key, origin) };
     Some(match absence {
         Absence::Unknown { unreadable } => {
@@ -112,8 +112,9 @@ fn is_protected(
     site: Option<&FleetInputs>,
 ) -> bool {
     let nothing_there = differences.foreign.is_empty() && differences.found.iter().all(|found| !found.there);
-    let protected = |record: &RecordedResource| record.protected || on_target::is_protected(world, site, key);
-    world.recorded(key).is_none_or(|record| protected(record) && !(record.creating && nothing_there))
+    let protected =
+        |record: &RecordedResource| record.durable.protected || on_target::is_protected(world, site, key);
+    world.recorded(key).is_none_or(|record| protected(record) && !(record.durable.creating && nothing_there))
 }
 
 /// Returns the hold of a resource that it or its fleet suspends. Without that spec, its record decides.
@@ -128,7 +129,7 @@ fn is_suspended(world: &PlanContext, key: &ResourceKey) -> bool {
     match world.catalog.resources.get(key) {
         Some(resource) if resource.hold.is_none() => false,
         Some(resource) if resource.safeguards.suspended => true,
-        _ => world.recorded(key).is_some_and(|record| record.suspended),
+        _ => world.recorded(key).is_some_and(|record| record.durable.suspended),
     }
 }
 

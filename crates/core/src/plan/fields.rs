@@ -9,7 +9,7 @@ use crate::spec::{Spec, secret_pointer};
 
 /// Returns the fields that differ from the record. Without one, as after losing the cache, none is known.
 pub(super) fn changes(before: &RecordedResource, now: &Json, resource: &Resource) -> Vec<FieldChange> {
-    let Some(last_good) = &before.last_good else {
+    let Some(last_good) = &before.cached.last_good else {
         return Vec::new();
     };
     let mut changes = Vec::new();
@@ -47,9 +47,9 @@ fn compare(path: &mut String, before: &Value, after: &Value, changes: &mut Vec<F
 }
 
 fn compare_secrets(before: &RecordedResource, resource: &Resource, changes: &mut Vec<FieldChange>) {
-    let gone = before.secrets.keys().filter(|field| !resource.secrets.contains_key(*field));
+    let gone = before.cached.secrets.keys().filter(|field| !resource.secrets.contains_key(*field));
     for field in resource.secrets.keys().chain(gone) {
-        let was = before.secrets.get(field);
+        let was = before.cached.secrets.get(field);
         let is = resource.secrets.get(field).map(|secret| &secret.mark);
         if !same_secret(was, is) {
             let field = secret_path(field);

@@ -345,7 +345,7 @@ fn record_cluster_uid(site: &FleetInputs, changes: &mut [Change]) {
     let fleet = site.fleet.resource();
     let records = changes.iter_mut().filter(|change| change.resource == fleet);
     for record in records.filter_map(|change| change.record.as_mut()) {
-        record.immutable.entry(CLUSTER_UID.to_owned()).or_insert_with(|| cluster.as_str().into());
+        record.durable.immutable.entry(CLUSTER_UID.to_owned()).or_insert_with(|| cluster.as_str().into());
     }
 }
 
@@ -362,7 +362,7 @@ fn mention_unreachable(world: &PlanContext, key: &FleetKey, reach: &Reach, chang
         return change.waiting.push(waiting);
     }
     let named = world.catalog.resources.get(&resource).map(|named| named.origin.clone());
-    let last_good = || world.recorded(&resource)?.last_good.as_ref().map(|good| good.origin.clone());
+    let last_good = || world.recorded(&resource)?.cached.last_good.as_ref().map(|good| good.origin.clone());
     let record = world.recorded(&resource).cloned();
     let mention = change::kept_resource(&resource, named.or_else(last_good));
     changes.insert(0, Change { waiting: vec![waiting], record, ..mention });
@@ -390,6 +390,6 @@ pub(super) fn infra_type(world: &PlanContext, key: &FleetKey) -> Option<InfraTyp
         Spec::Fleet(fleet) => Some(fleet.infra_type),
         _ => None,
     };
-    let immutable = || serde_json::from_value(recorded()?.immutable.get("/infra_type")?.clone()).ok();
+    let immutable = || serde_json::from_value(recorded()?.durable.immutable.get("/infra_type")?.clone()).ok();
     resolved.or_else(applied).or_else(immutable)
 }

@@ -32,7 +32,7 @@ pub fn possible_refusal(
     let changes = fields(resource, recorded);
     let changes: Vec<&FieldChange> = changes.iter().filter(|it| may_be_refused(key.kind, it)).collect();
     // The spec with which its creation began is recorded only in its objects.
-    if changes.is_empty() && !record.creating && !is_changing {
+    if changes.is_empty() && !record.durable.creating && !is_changing {
         return PossibleRefusal::default();
     }
     let refused = |change: &&&FieldChange| is_refused(key.kind, change);

@@ -208,10 +208,11 @@ fn needs_approval(
         return Some(why.clone());
     }
     let record = world.recorded(&change.resource);
-    if record.is_some_and(|record| record.deleting) {
+    if record.is_some_and(|record| record.durable.deleting) {
         return None;
     }
-    let was_made = change.resource.kind == Kind::Cluster && record.is_some_and(|record| !record.creating);
+    let was_made =
+        change.resource.kind == Kind::Cluster && record.is_some_and(|record| !record.durable.creating);
     if was_made && change.steps.is_empty() {
         // Objects that a lost inventory doesn't have may still exist, and would be orphaned.
         return Some("its fleet's target knows nothing of it, so that it would only be forgotten".to_owned());
@@ -309,11 +310,12 @@ fn id<'a>(changes: impl Iterator<Item = &'a Change>) -> String {
     };
     let change = |change: &Change| {
         let steps: Vec<_> = change.steps.iter().map(step).collect();
-        let spec = change.record.as_ref().and_then(|record| Some(record.last_good.as_ref()?.spec.digest()));
+        let spec =
+            change.record.as_ref().and_then(|record| Some(record.cached.last_good.as_ref()?.spec.digest()));
         // Changes of recorded secrets are among the fields.
         let new = change.record.as_ref().filter(|_| change.verb == Verb::Create);
         let sealed: Vec<_> =
-            new.iter().flat_map(|new| new.secrets.values()).map(|mark| &mark.sealed).collect();
+            new.iter().flat_map(|new| new.cached.secrets.values()).map(|mark| &mark.sealed).collect();
         serde_json::json!([change.resource, change.verb, steps, change.fields, spec, sealed])
     };
     let digest = Digest::of_json(&changes.map(change).collect());

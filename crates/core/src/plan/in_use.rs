@@ -101,7 +101,7 @@ fn knows_its_id(world: &PlanContext, site: &FleetInputs, change: &Change, kafka:
 /// Whether a cluster that is created in a folder may find disks of an earlier one: its namespace, which is
 /// deleted only if no disk is kept, is older than the creation.
 fn may_have_disks(world: &PlanContext, site: &FleetInputs, change: &Change, kafka: &ObjectKey) -> bool {
-    let is_begun = world.recorded(&change.resource).is_some_and(|record| record.creating);
+    let is_begun = world.recorded(&change.resource).is_some_and(|record| record.durable.creating);
     let was_deleted = world.recorded.generations.contains_key(&change.resource);
     let is_its = |(key, there): (&ObjectKey, &ObservedObject)| {
         key.kind == "Namespace" && Some(&key.name) == kafka.namespace.as_ref() && there.ours
@@ -175,7 +175,7 @@ fn opened(world: &PlanContext, site: &FleetInputs, change: &Change) -> Option<Re
     change.steps.iter().filter(|step| step.object.kind == "Gateway").find(opens)?;
     let says = |cluster: &ResourceKey| {
         let named = world.catalog.resources.get(cluster).filter(|resource| resource.hold.is_none());
-        let recorded = || world.recorded(cluster)?.last_good.as_ref();
+        let recorded = || world.recorded(cluster)?.cached.last_good.as_ref();
         (named.is_some() && world.absence(cluster).is_none()) || recorded().is_some()
     };
     let silent = users(site).into_iter().find(|cluster| !says(cluster))?;

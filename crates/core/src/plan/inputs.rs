@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use serde::Serialize;
 use sha2::Digest as _;
 
-use crate::catalog::RecordedResource;
+use crate::catalog::{CachedRecord, DurableRecord, RecordedResource};
 use crate::config::Mode;
 use crate::names::{Digest, FleetKey, Json, ResourceKey};
 use crate::plan::site::FleetInputs;
@@ -123,24 +124,12 @@ impl Change {
 }
 
 fn timeless(record: &RecordedResource) -> impl Serialize + '_ {
-    let RecordedResource {
-        id,
-        created_at: _,
-        updated_at: _,
-        protected,
-        immutable,
-        last_good,
-        path,
-        suspended,
-        secrets,
-        made_from,
-        creating,
-        deleting,
-        suspicion,
-    } = record;
+    let RecordedResource { durable, cached } = record;
+    let CachedRecord { updated_at: _, last_good, secrets, made_from } = cached;
+    let durable = DurableRecord { created_at: Timestamp::UNIX_EPOCH, ..durable.clone() };
+    // As text: parsing the spec would take longer than hashing it.
     let last_good = last_good.as_ref().map(|good| (good.spec.as_str(), &good.origin));
-    let known = (id, protected, immutable, last_good, path, suspended, secrets, made_from);
-    (known, creating, deleting, suspicion)
+    (durable, last_good, secrets, made_from)
 }
 
 /// Serializes a value to one line of JSON for hashing.
@@ -243,7 +232,7 @@ impl Plan {
 }
 
 fn with_other_secrets<'a>(was: &Plan, is: &'a Plan) -> impl Iterator<Item = &'a ResourceKey> {
-    let secrets = |change: &Change| change.record.as_ref().map(|record| record.secrets.clone());
+    let secrets = |change: &Change| change.record.as_ref().map(|record| record.cached.secrets.clone());
     // A repair doesn't change the record.
     fn whole(plan: &Plan) -> impl Iterator<Item = &Change> {
         plan.changes().filter(|change| !change.repair)

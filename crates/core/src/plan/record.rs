@@ -1,6 +1,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::catalog::{Absence, Hold, LastGood, RecordedResource, Resource};
+use crate::catalog::{
+    Absence, CachedRecord, DurableRecord, Hold, LastGood, RecordedResource, Resource, SecretMark,
+};
 use crate::names::{Kind, ResourceKey};
 use crate::plan::world::{PlanContext, SpecDiff};
 use crate::plan::{FleetPlan, OrganizationPlan};
@@ -14,7 +16,7 @@ pub(super) fn of(world: &PlanContext, resource: &Resource, current: &SpecDiff) -
     let announced = world.policy.announced.get(&resource.key).copied().unwrap_or_default();
     let born = announced.made.unwrap_or(now);
     let changed_at = match before {
-        Some(before) if !changed => before.updated_at,
+        Some(before) if !changed => before.cached.updated_at,
         Some(_) => now,
         None => born,
     };
@@ -23,63 +25,52 @@ pub(super) fn of(world: &PlanContext, resource: &Resource, current: &SpecDiff) -
     let told = announced.changed.filter(|_| !is_as_before());
     // The values applied first stay. A field that became immutable in a later version is added.
     let mut immutable = BTreeMap::clone(&current.immutable);
-    immutable.extend(before.into_iter().flat_map(|before| before.immutable.clone()));
+    immutable.extend(before.into_iter().flat_map(|before| before.durable.immutable.clone()));
     RecordedResource {
-        id: world.recorded.id_of(&resource.key),
-        created_at: before.map_or(born, |before| before.created_at),
-        updated_at: told.unwrap_or(changed_at),
-        protected: Safeguards::of(&resource.spec).protected,
-        immutable,
-        last_good: Some(LastGood::new(current.spec.clone(), resource.origin.clone())),
-        path: Some(resource.origin.path.clone()),
-        suspended: resource.safeguards.suspended,
-        secrets: resource
-            .secrets
-            .iter()
-            .map(|(field, secret)| (field.clone(), secret.mark.clone()))
-            .collect(),
-        made_from: world.made_from(&resource.key),
-        creating: false,
-        deleting: false,
-        suspicion: None,
+        durable: DurableRecord {
+            id: world.recorded.id_of(&resource.key),
+            created_at: before.map_or(born, |before| before.durable.created_at),
+            protected: Safeguards::of(&resource.spec).protected,
+            immutable,
+            path: Some(resource.origin.path.clone()),
+            suspended: resource.safeguards.suspended,
+            creating: false,
+            deleting: false,
+            suspicion: None,
+        },
+        cached: CachedRecord {
+            updated_at: told.unwrap_or(changed_at),
+            last_good: Some(LastGood::new(current.spec.clone(), resource.origin.clone())),
+            secrets: secret_marks(resource).map(|(field, mark)| (field.clone(), mark.clone())).collect(),
+            made_from: world.made_from(&resource.key),
+        },
     }
 }
 
-/// Whether a record equals the result of [`of`], without building one: nearly all records do.
+fn secret_marks(resource: &Resource) -> impl Iterator<Item = (&String, &SecretMark)> {
+    resource.secrets.iter().map(|(field, secret)| (field, &secret.mark))
+}
+
+/// Whether a record equals the result of [`of`] but for its times, without building one: nearly all records
+/// do. [`stale`] checks this in debug builds.
 fn is_current(
     world: &PlanContext,
     resource: &Resource,
     current: &SpecDiff,
     before: &RecordedResource,
 ) -> bool {
-    let RecordedResource {
-        id: _,
-        created_at: _,
-        updated_at: _,
-        protected,
-        immutable,
-        last_good,
-        path,
-        suspended,
-        secrets,
-        made_from,
-        creating,
-        deleting,
-        suspicion,
-    } = before;
+    let RecordedResource { durable, cached } = before;
     let is_good = |good: &LastGood| good.spec == current.spec && good.origin == resource.origin;
-    let same_secrets =
-        || secrets.iter().eq(resource.secrets.iter().map(|(field, secret)| (field, &secret.mark)));
     current.fields.is_empty()
-        && !(*creating || *deleting)
-        && suspicion.is_none()
-        && *protected == Safeguards::of(&resource.spec).protected
-        && *suspended == resource.safeguards.suspended
-        && path.as_ref() == Some(&resource.origin.path)
-        && last_good.as_ref().is_some_and(is_good)
-        && current.immutable.keys().all(|pointer| immutable.contains_key(pointer))
-        && same_secrets()
-        && *made_from == world.made_from(&resource.key)
+        && !(durable.creating || durable.deleting)
+        && durable.suspicion.is_none()
+        && durable.protected == Safeguards::of(&resource.spec).protected
+        && durable.suspended == resource.safeguards.suspended
+        && durable.path.as_ref() == Some(&resource.origin.path)
+        && cached.last_good.as_ref().is_some_and(is_good)
+        && current.immutable.keys().all(|pointer| durable.immutable.contains_key(pointer))
+        && cached.secrets.iter().eq(secret_marks(resource))
+        && cached.made_from == world.made_from(&resource.key)
 }
 
 /// Returns the records that are out of date though nothing visible changes: the cache was lost, a document
@@ -116,14 +107,15 @@ fn waiting(before: &RecordedResource, resource: &Resource) -> RecordedResource {
     // The resource is named, so decisions about its absence are void. An earlier suspicion stays only if its
     // document is invalid, since that may yet turn out to be another resource.
     let invalid = matches!(resource.hold, Some(Hold::Invalid { .. }));
-    RecordedResource {
-        protected: before.protected || resource.safeguards.protected,
-        suspended: before.suspended || resource.safeguards.suspended,
-        path: resource.current_file.clone().or_else(|| before.path.clone()),
-        suspicion: before.suspicion.clone().filter(|_| invalid),
+    let durable = DurableRecord {
+        protected: before.durable.protected || resource.safeguards.protected,
+        suspended: before.durable.suspended || resource.safeguards.suspended,
+        path: resource.current_file.clone().or_else(|| before.durable.path.clone()),
+        suspicion: before.durable.suspicion.clone().filter(|_| invalid),
         deleting: false,
-        ..before.clone()
-    }
+        ..before.durable.clone()
+    };
+    RecordedResource { durable, ..before.clone() }
 }
 
 /// Records why a resource may be missing by mistake, since later rounds may no longer see the reason.
@@ -137,6 +129,7 @@ fn suspected(world: &PlanContext, key: &ResourceKey, absence: &Absence) -> Optio
         Absence::Removed => return None,
     };
     // The first reason is kept: later ones are consequences of it or of what was done about it.
-    let suspicion = before.suspicion.clone().or(Some(why));
-    Some(RecordedResource { suspicion, ..before.clone() })
+    let suspicion = before.durable.suspicion.clone().or(Some(why));
+    let durable = DurableRecord { suspicion, ..before.durable.clone() };
+    Some(RecordedResource { durable, ..before.clone() })
 }

@@ -54,8 +54,9 @@ pub(super) fn of_fleet(
     changes: &[Change],
 ) -> (Vec<Repair>, Vec<Condition>) {
     // A half-made resource was never applied as a whole, and one that is being deleted isn't restored.
-    let is_applied =
-        |key: &ResourceKey| world.recorded(key).is_some_and(|record| !record.creating && !record.deleting);
+    let is_applied = |key: &ResourceKey| {
+        world.recorded(key).is_some_and(|record| !record.durable.creating && !record.durable.deleting)
+    };
     let changes = changes.iter().filter(|change| is_applied(&change.resource));
     let changes: BTreeMap<&ResourceKey, &Change> = changes.map(|it| (&it.resource, it)).collect();
     if world.policy.mode != Mode::Auto || changes.is_empty() {

@@ -78,7 +78,7 @@ impl<'a> PlanContext<'a> {
 
     /// Whether a resource's creation was ever completed.
     pub fn is_made(&self, key: &ResourceKey) -> bool {
-        self.recorded(key).is_some_and(|record| !record.creating)
+        self.recorded(key).is_some_and(|record| !record.durable.creating)
     }
 
     /// Returns the resource's current spec, or the one applied last if no document names it any more.
@@ -113,7 +113,7 @@ pub(super) fn fields(resource: &Resource, recorded: &Recorded) -> Vec<FieldChang
 fn compare(resource: &Resource, recorded: &Recorded) -> SpecDiff {
     let before = recorded.resources.get(&resource.key);
     let RecordedSpec { spec, immutable } = RecordedSpec::of(&resource.key, &resource.spec, before);
-    let made = before.filter(|before| !before.creating);
+    let made = before.filter(|before| !before.durable.creating);
     let fields = made.map(|made| fields::changes(made, &spec, resource)).unwrap_or_default();
     SpecDiff { fields, spec, immutable }
 }
@@ -136,7 +136,7 @@ fn owners<'a>(catalog: &'a Catalog, recorded: &'a Recorded) -> BTreeMap<FleetKey
 
 /// Returns the spec in a record; `None` if the cache was lost or this version can't read it.
 pub(super) fn recorded_spec(record: &RecordedResource, kind: Kind) -> Option<Spec> {
-    Spec::from_record(kind, &record.last_good.as_ref()?.spec).ok()
+    Spec::from_record(kind, &record.cached.last_good.as_ref()?.spec).ok()
 }
 
 /// The identity of an object in any version of its API: group, kind, namespace, name.

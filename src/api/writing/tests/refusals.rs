@@ -211,12 +211,12 @@ fn what_is_guarded_or_needed_stays() {
         world.call(orders, WriteAction::Patch(json!({guard: false}))).unwrap();
     }
     world.plan();
-    world.applied(orders, |record| record.protected = true);
+    world.applied(orders, |record| record.durable.protected = true);
     said.push(world.refuses(orders, WriteAction::Delete));
-    world.applied(orders, |record| record.suspended = true);
+    world.applied(orders, |record| record.durable.suspended = true);
     said.push(world.refuses(orders, WriteAction::Delete));
     // The fleet has to wait for a cluster that is being deleted.
-    world.applied(orders, |record| record.deleting = true);
+    world.applied(orders, |record| record.durable.deleting = true);
     world.call(orders, WriteAction::Delete).unwrap();
     said.push(world.refuses("Fleet/acme/eu", WriteAction::Delete));
     said.push(world.refuses(orders, WriteAction::Create(cluster("orders", 2))));

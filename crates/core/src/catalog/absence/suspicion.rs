@@ -40,7 +40,7 @@ pub(super) fn of(
         return Some("where it stood was no longer known".to_owned());
     };
     // A deletion that has begun is completed.
-    if record.deleting {
+    if record.durable.deleting {
         return None;
     }
     rewritten(draft)
@@ -51,7 +51,7 @@ pub(super) fn of(
         .or_else(|| gone_at_once(draft, key, path))
         .or_else(|| too_many(draft, key, gone))
         .or_else(|| replaced(draft, key, path, record))
-        .or_else(|| record.suspicion.clone().filter(|_| lives_on_a_fleet(key)))
+        .or_else(|| record.durable.suspicion.clone().filter(|_| lives_on_a_fleet(key)))
 }
 
 /// Returns the tree that was last applied, if it is another than this one.
@@ -161,7 +161,7 @@ fn says_the_same(record: &RecordedResource, claim: &Claim) -> bool {
         fields.into_iter().for_each(|fields| fields.retain(|name, _| !IDENTITY.contains(&name.as_str())));
         content
     };
-    match (&record.last_good, claim.document) {
+    match (&record.cached.last_good, claim.document) {
         (Some(applied), Some(document)) => content(applied.spec.value()) == content(document.spec.redacted()),
         _ => true,
     }
@@ -192,7 +192,7 @@ impl<'d> MissingClusters<'d> {
         let mut gone = Self { own: BTreeMap::new(), new: BTreeMap::new() };
         for (key, record) in &draft.recorded.resources {
             let is_meant = key.kind == Kind::Cluster
-                && !record.deleting
+                && !record.durable.deleting
                 && !draft.is_removed(key)
                 && is_gone(draft, key);
             // Unreadable files of one organization don't affect the others.
@@ -200,7 +200,8 @@ impl<'d> MissingClusters<'d> {
                 continue;
             }
             *gone.own.entry(&key.organization).or_default() += 1;
-            *gone.new.entry(&key.organization).or_default() += usize::from(record.suspicion.is_none());
+            *gone.new.entry(&key.organization).or_default() +=
+                usize::from(record.durable.suspicion.is_none());
         }
         gone
     }

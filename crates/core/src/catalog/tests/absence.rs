@@ -253,7 +253,8 @@ fn what_another_organization_is_still_to_approve_holds_nobody_up() {
     // In a later round, the other organization's absence is no longer new and doesn't count.
     world.put("globex/stock.yaml", &cluster("globex", "stock", 1, "").replace("eu", "us"));
     let orders = ResourceKey::at(Kind::Cluster, "acme/orders").unwrap();
-    world.recorded.resources.get_mut(&orders).unwrap().suspicion = Some("it was seen before".to_owned());
+    world.recorded.resources.get_mut(&orders).unwrap().durable.suspicion =
+        Some("it was seen before".to_owned());
     world.remove("globex/stock.yaml");
     world.check(&format!(
         "held cluster acme/orders: absent, rendered

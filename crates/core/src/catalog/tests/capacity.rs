@@ -116,14 +116,14 @@ fn what_is_being_deleted_counts_until_it_is_gone() {
     let mut world = World::new();
     world.edit("acme/orders.yaml", "kafka_units: 1", "kafka_units: 8").apply();
     world.remove("acme/orders.yaml").put("acme/new.yaml", &cluster("acme", "new", 3, ""));
-    world.recorded.resources.values_mut().for_each(|record| record.deleting = true);
+    world.recorded.resources.values_mut().for_each(|record| record.durable.deleting = true);
     world.check(
         "held cluster acme/new: 8 + 3 of 10 max_kafka_units of fleet acme/eu
          absent cluster acme/orders: removed",
     );
     assert_eq!(gauges(&world), "units 8 → 0 of 10, clusters 1 → 0 of 10");
     let records = world.recorded.resources.values_mut();
-    records.for_each(|record| (record.protected, record.deleting) = (true, false));
+    records.for_each(|record| (record.durable.protected, record.durable.deleting) = (true, false));
     assert_eq!(gauges(&world), "units 8 → 8 of 10, clusters 1 → 1 of 10");
 }
 

@@ -69,9 +69,10 @@ fn a_secret_that_cannot_be_opened_keeps_its_recorded_trace_while_its_sealed_form
     assert_eq!(found.mark.fingerprint, None);
     let key = found.reference.resource.clone();
     let record = world.recorded.resources.get_mut(&key).unwrap();
-    record.secrets.get_mut("credentials").unwrap().fingerprint = Some("f1".to_owned());
+    record.cached.secrets.get_mut("credentials").unwrap().fingerprint = Some("f1".to_owned());
     assert_eq!(account_of(&world).mark.fingerprint.as_deref(), Some("f1"));
-    world.recorded.resources.get_mut(&key).unwrap().secrets.get_mut("credentials").unwrap().sealed = None;
+    world.recorded.resources.get_mut(&key).unwrap().cached.secrets.get_mut("credentials").unwrap().sealed =
+        None;
     assert_eq!(account_of(&world).mark.fingerprint, None);
 }
 

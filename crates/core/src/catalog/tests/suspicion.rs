@@ -147,7 +147,7 @@ fn only_clusters_whose_deletion_has_not_begun_count_as_gone_at_once() {
     world.config.policy.cluster_deletions_per_hour = 1;
     world.remove("acme/orders.yaml").remove("acme/sso.yaml").remove("acme/sales.yaml");
     let sales = ResourceKey::at(Kind::Cluster, "acme/sales").unwrap();
-    world.recorded.resources.get_mut(&sales).unwrap().deleting = true;
+    world.recorded.resources.get_mut(&sales).unwrap().durable.deleting = true;
     is(&world, ORDERS, "removed");
     is(&world, "IdentityProvider/acme/sso", "removed");
     // Nor do those that are there.

@@ -85,7 +85,7 @@ fn a_deletion_that_has_begun_goes_on() {
     let first = lab.plan();
     lab.execute(&first);
     assert_eq!(waiting(&lab.plan()), ["acme/b", "acme/c"]);
-    lab.recorded.resources.get_mut(&key("Cluster/acme/c")).unwrap().deleting = true;
+    lab.recorded.resources.get_mut(&key("Cluster/acme/c")).unwrap().durable.deleting = true;
     assert_eq!(running(&lab.plan()), ["acme/c"]);
 }
 
@@ -117,6 +117,6 @@ fn a_cluster_that_its_fleet_knows_nothing_of_is_forgotten_only_when_a_person_say
     let [Waiting::Approval { why, .. }] = &orders.waiting[..] else { panic!("{orders:#?}") };
     assert_eq!(why, "its fleet's target knows nothing of it, so that it would only be forgotten");
     // A cluster that was never created has no objects anywhere.
-    lab.recorded.resources.get_mut(&key("Cluster/acme/orders")).unwrap().creating = true;
+    lab.recorded.resources.get_mut(&key("Cluster/acme/orders")).unwrap().durable.creating = true;
     assert_eq!(running(&lab.plan()), ["acme/orders"]);
 }

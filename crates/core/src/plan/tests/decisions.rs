@@ -23,8 +23,8 @@ fn a_record_keeps_its_birth_and_what_cannot_change() {
     let record =
         |lab: &Lab| -> RecordedResource { lab.recorded.resources[&key("Cluster/acme/orders")].clone() };
     let born = record(&lab);
-    assert_eq!(born.created_at, at(12));
-    let immutable: Vec<&str> = born.immutable.keys().map(String::as_str).collect();
+    assert_eq!(born.durable.created_at, at(12));
+    let immutable: Vec<&str> = born.durable.immutable.keys().map(String::as_str).collect();
     let expected = [
         "/advanced_config/profile",
         "/advanced_config/storage/class",
@@ -37,8 +37,11 @@ fn a_record_keeps_its_birth_and_what_cannot_change() {
     let now = lab.policy.now;
     lab.settle();
     let grown = record(&lab);
-    assert_eq!((grown.id, grown.created_at, grown.updated_at), (born.id, born.created_at, now));
-    assert_eq!(grown.immutable, born.immutable);
+    assert_eq!(
+        (grown.durable.id, grown.durable.created_at, grown.cached.updated_at),
+        (born.durable.id, born.durable.created_at, now)
+    );
+    assert_eq!(grown.durable.immutable, born.durable.immutable);
 }
 
 #[test]
@@ -55,6 +58,7 @@ fn a_field_that_a_new_version_adds_is_no_edit() {
     let mut lab = Lab::with(&["orders"]);
     let record = lab.recorded.resources.get_mut(&key("Cluster/acme/orders")).unwrap();
     record
+        .cached
         .last_good
         .as_mut()
         .unwrap()

@@ -77,7 +77,7 @@ fn what_is_being_made_is_judged_by_its_objects() {
     let mut lab = Lab::with(&["orders"]);
     lab.cluster("orders", json!({"advanced_config.storage": {"size_gib": 100}}));
     lab.settle();
-    lab.recorded.resources.get_mut(&key(ORDERS)).unwrap().creating = true;
+    lab.recorded.resources.get_mut(&key(ORDERS)).unwrap().durable.creating = true;
     lab.cluster("orders", json!({"advanced_config.storage": {"size_gib": 10}}));
     let (suspect, foreseen) = foreseen(&lab, false);
     assert_eq!((suspect.fleets.len(), suspect.pointer), (1, None));

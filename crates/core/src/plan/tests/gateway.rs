@@ -120,7 +120,7 @@ fn a_gateway_opens_over_no_cluster_of_which_nobody_knows_what_it_said() {
     };
     assert!(!refuses(&lab.plan()), "its clusters say that they are public");
     lab.remove("Cluster/acme/orders");
-    lab.recorded.resources.get_mut(&key("Cluster/acme/orders")).unwrap().last_good = None;
+    lab.recorded.resources.get_mut(&key("Cluster/acme/orders")).unwrap().cached.last_good = None;
     let why = "it would open cluster acme/orders to everybody, and no spec that can be used says whether that is private";
     assert_eq!(change(&lab.plan(), "Fleet/acme/eu").waiting, [Waiting::Refused { why: why.to_owned() }]);
 }
@@ -193,7 +193,7 @@ fn where_disks_cannot_be_seen_it_is_told_that_a_cluster_may_be_made_over_some() 
     lab.target().objects.remove(&kafka);
     lab.target().inventory.remove(&kafka);
     let record = lab.recorded.resources.get_mut(&key("Cluster/acme/orders")).unwrap();
-    record.creating = true;
+    record.durable.creating = true;
     assert!(!tells(&lab), "{}", lab.look());
 }
 

@@ -74,7 +74,7 @@ fn check(lab: &Lab, plan: &Plan) {
         assert_ne!(change.verdict, Verdict::Refused);
         disrupted += u32::from(change.verdict == Verdict::RollingRestart);
         if change.verb == Verb::Delete {
-            assert!(!lab.recorded.resources[&change.resource].protected);
+            assert!(!lab.recorded.resources[&change.resource].durable.protected);
             assert_eq!(lab.catalog().absent[&change.resource], Absence::Removed);
         }
         let deleted: Vec<_> = change.steps.iter().filter(|step| step.verb == Verb::Delete).collect();

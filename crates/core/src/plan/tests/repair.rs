@@ -175,7 +175,7 @@ fn a_cluster_whose_deletion_waits_is_put_back_and_stays() {
 
     // A cluster that is being deleted isn't restored.
     lab.target().objects.remove(&kafka());
-    lab.recorded.resources.get_mut(&key(ORDERS)).unwrap().deleting = true;
+    lab.recorded.resources.get_mut(&key(ORDERS)).unwrap().durable.deleting = true;
     assert_eq!(repair(&lab.plan()), None);
 }
 
@@ -188,7 +188,7 @@ fn a_repair_records_what_the_plan_found_out() {
     lab.target().objects.remove(&kafka());
     let plan = lab.plan();
     let record = repair(&plan).unwrap().record.unwrap();
-    assert_eq!(record.suspicion.as_deref(), Some("its file was emptied"));
+    assert_eq!(record.durable.suspicion.as_deref(), Some("its file was emptied"));
     lab.execute(&plan);
     assert_eq!(lab.recorded.resources[&key(ORDERS)], record);
 }
@@ -301,6 +301,6 @@ fn a_kafka_that_is_gone_while_its_pools_are_there_is_put_back_at_once() {
     assert_eq!(orders.remarks, [Remark::NewAuthorities { is_seen: false }]);
     insta::assert_snapshot!(lab.look());
     // Nothing is known about a cluster whose creation was never completed.
-    lab.recorded.resources.get_mut(&key(ORDERS)).unwrap().creating = true;
+    lab.recorded.resources.get_mut(&key(ORDERS)).unwrap().durable.creating = true;
     assert!(!change(&lab.plan(), ORDERS).remarks.contains(&Remark::NewAuthorities { is_seen: false }));
 }

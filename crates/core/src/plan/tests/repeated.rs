@@ -56,8 +56,15 @@ fn two_secrets_of_which_nothing_is_known_are_no_difference() {
     let waited = secret.unavailable.take();
     secret.mark.fingerprint = Some("hmac:00".to_owned());
     lab.settle();
-    lab.recorded.resources.get_mut(&account).unwrap().secrets.get_mut("credentials").unwrap().fingerprint =
-        None;
+    lab.recorded
+        .resources
+        .get_mut(&account)
+        .unwrap()
+        .cached
+        .secrets
+        .get_mut("credentials")
+        .unwrap()
+        .fingerprint = None;
     let secret = lab.resources.get_mut(&account).unwrap().secrets.get_mut("credentials").unwrap();
     (secret.mark.fingerprint, secret.unavailable) = (None, waited);
     let plan = lab.plan();

@@ -25,7 +25,7 @@ fn a_file_that_cannot_be_read_deletes_nothing() {
     assert!(orders.record.is_some());
     assert_eq!(waiting(&plan), ["acme/orders", "acme/payments"]);
     // Once the file is readable again, their absence still isn't a clean removal.
-    let suspicion = |plan: &Plan, name| plan.remember[&key(name)].suspicion.clone();
+    let suspicion = |plan: &Plan, name| plan.remember[&key(name)].durable.suspicion.clone();
     let why = "acme/broken.yaml:3, which could not be read, may have held it";
     assert_eq!(suspicion(&plan, "Cluster/acme/orders").as_deref(), Some(why));
     assert_eq!(suspicion(&plan, "Cluster/acme/payments").as_deref(), Some(why));
@@ -242,7 +242,7 @@ fn parents_wait_for_their_children() {
     for text in ["Fleet/acme/eu", "BaseDomain/acme/k.example.com", "Organization/acme/acme"] {
         lab.remove(text);
     }
-    lab.recorded.resources.get_mut(&key("Fleet/acme/eu")).unwrap().protected = false;
+    lab.recorded.resources.get_mut(&key("Fleet/acme/eu")).unwrap().durable.protected = false;
     let plan = lab.plan();
     assert_eq!(running(&plan), ["acme/orders"]);
     let count = |text: &str| match change(&plan, text).waiting.as_slice() {
@@ -409,8 +409,8 @@ fn a_lost_state_store_plans_nothing_and_is_filled_again() {
     let whole = lab.recorded.clone();
     lab.recorded.fleets.clear();
     for record in lab.recorded.resources.values_mut() {
-        record.last_good = None;
-        record.secrets.clear();
+        record.cached.last_good = None;
+        record.cached.secrets.clear();
     }
     let plan = lab.plan();
     assert!(plan.is_empty(), "{}", lab.look());

@@ -157,7 +157,7 @@ fn disks_of_the_fleets_class_keep_it_though_no_record_of_it_is_left() {
         lab.cluster("orders", json!({}));
         lab.settle();
         forget(&mut lab);
-        lab.recorded.resources.values_mut().for_each(|record| record.last_good = None);
+        lab.recorded.resources.values_mut().for_each(|record| record.cached.last_good = None);
         inherit(&mut lab, is);
         let plan = lab.plan();
         assert_eq!(change(&plan, ORDERS).verdict, Verdict::Refused);

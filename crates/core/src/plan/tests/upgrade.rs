@@ -134,7 +134,7 @@ fn a_lost_state_changes_nothing_of_an_upgrade() {
     apply(&mut lab);
     runs(&mut lab, Status::Upgrading, "4.2.1", "4.2-IV1");
     lab.recorded.fleets.clear();
-    lab.recorded.resources.values_mut().for_each(|record| record.last_good = None);
+    lab.recorded.resources.values_mut().for_each(|record| record.cached.last_good = None);
     lab.target().inventory.values_mut().for_each(|known| known.manifest = None);
     assert!(!lab.plan().has_work());
     runs(&mut lab, Status::Healthy, "4.3.1", "4.2-IV1");
