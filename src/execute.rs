@@ -23,7 +23,7 @@ use jiff::Timestamp;
 use crate::catalog::{Recorded, RecordedResource, Secrets};
 use crate::names::{FleetKey, ResourceKey};
 use crate::plan::{Change, FleetPlan, Plan, Verb, Waiting, reason};
-use crate::state::{AuditEntry, EventOutcome, RecordedEvent, State, StateError};
+use crate::state::{EventOutcome, RecordedEvent, State, StateError};
 use crate::target::Targets;
 
 use report::StepFault;
@@ -273,13 +273,15 @@ impl PlanExecution<'_> {
     }
 
     fn audit(&self, what: impl IntoIterator<Item = String>) -> Result<(), StateError> {
-        let entry = |what: String| AuditEntry {
+        self.state.audit(what.into_iter().map(|what| self.done(what)).collect())
+    }
+
+    fn done(&self, what: impl Into<String>) -> RecordedEvent {
+        RecordedEvent {
             plan: Some(self.plan.id.clone()),
             commit: self.plan.inputs.commit.clone(),
-            ..AuditEntry::new((self.clock)(), self.actor, what)
-        };
-        let entries: Vec<AuditEntry> = what.into_iter().map(entry).collect();
-        self.state.audit_all(&entries)
+            ..RecordedEvent::done((self.clock)(), self.actor, what)
+        }
     }
 
     fn event(
@@ -291,18 +293,12 @@ impl PlanExecution<'_> {
         why: String,
     ) -> RecordedEvent {
         RecordedEvent {
-            number: 0,
-            at: (self.clock)(),
-            actor: self.actor.to_owned(),
-            by_super_user: false,
-            commit: self.plan.inputs.commit.clone(),
-            plan: Some(self.plan.id.clone()),
             fleet: fleet.cloned(),
             resource: Some(change.resource.clone()),
             verb: Some(change.verb),
             outcome,
-            what: what.to_owned(),
             why,
+            ..self.done(what)
         }
     }
 

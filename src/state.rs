@@ -10,7 +10,6 @@
 //! | `cache-v1/` | applied specs and objects, status, a snapshot for readers | rebuilt by the next rounds |
 //! | `events.jsonl` | recent events | starts empty |
 //! | `settings.json` | mode, settings and output folder of the last use | recreated |
-//! | `restored/` | a committed restore that is not finished | restore again |
 //!
 //! The module `secret` keeps the age identities and the fingerprint key in the same folder; `backup` saves
 //! them too. The clone of the specs' repository is also there and is not saved. The folder itself may be a
@@ -53,24 +52,23 @@ use crate::names::{FleetKey, ObjectKey, ResourceKey};
 use crate::parallel::locked;
 use crate::spec::SourceId;
 use cache::{Cache, Table};
-use events::EventLog;
+use events::{EventLog, Retention};
 use folder::FolderLock;
 use kubeconfigs::Kubeconfigs;
-use lines::AppendFile;
 use recall::ResourceRecordCache;
 use records::{RegistryLine, TargetRecord};
 use registry::Registry;
 use tokens::TokenStore;
 
-pub use activity::{AuditEntry, JournalEntry};
+pub use activity::JournalEntry;
 pub use archive::{Archive, ArchiveError, Manifest, SavedFile};
 pub use backup::back_up;
 pub use error::StateError;
-pub use events::{EVENTS_KEPT, EventIndexEntry, EventOutcome, Follower, RecordedEvent};
+pub use events::{EventIndexEntry, EventOutcome, Follower, RecordedEvent};
 pub use folder::LockWait;
 pub use kubeconfigs::KeptKubeconfig;
 pub use last_used::LastUsed;
-pub use restore::{RestoreError, RestoreReport, finish_restore, restore};
+pub use restore::{RestoreError, restore};
 pub use tokens::{
     Access, AddTokenError, FILE as TOKENS, InvalidTokenRequest, MAX_TOKEN_DAYS, NewToken, Reach,
     RevocationOutcome, TOKEN_DAYS, TOKEN_PREFIX, TOKENS_KEPT_DAYS, Token, TokenOrder, TokenRejection,
@@ -83,7 +81,7 @@ pub struct State {
     registry: Mutex<Registry>,
     kubeconfigs: Mutex<Kubeconfigs>,
     tokens: TokenStore,
-    audit: Mutex<AppendFile>,
+    audit: Mutex<EventLog>,
     cache: Cache,
     /// The number of writes to each fleet's objects since the folder was opened.
     writes: Mutex<BTreeMap<FleetKey, u64>>,
@@ -102,7 +100,6 @@ impl State {
     pub fn open(dir: &Utf8Path) -> Result<State, StateError> {
         let exposed = folder::prepare(dir)?;
         let lock = folder::lock(dir)?;
-        restore::finish(dir)?;
         open::refuse_without_registry(dir)?;
         let (mut registry, of_registry) = Registry::open(dir)?;
         let is_used = registry.is_used();
@@ -110,7 +107,7 @@ impl State {
         let (tokens, of_tokens) = TokenStore::open(dir)?;
         let (cache, of_cache) = Cache::open(dir, installation, registry.count)?;
         let (audit, of_audit) = open::audit(dir, is_used)?;
-        let (events, of_events) = EventLog::open(dir)?;
+        let (events, of_events) = EventLog::open(dir.join(events::FILE), Retention::Recent)?;
         let lost = tokens.lost().filter(|_| registry.facts.tokens_made);
         let of_tokens = of_tokens.into_iter().chain(lost);
         let told = exposed.into_iter().chain(of_registry).chain(of_tokens).chain(of_cache);
@@ -397,17 +394,6 @@ impl State {
         let goes_on = rest.map(|rest| RegistryLine::from(Approval { id: rest.to_owned(), ..used }));
         let used = RegistryLine::ApprovalUsed { id: id.to_owned(), at: now };
         self.add(&mut registry, [used].into_iter().chain(goes_on).collect())
-    }
-
-    /// Adds a line to the audit trail and waits until it is on disk.
-    pub fn audit(&self, entry: &AuditEntry) -> Result<(), StateError> {
-        self.audit_all(std::slice::from_ref(entry))
-    }
-
-    /// Adds lines to the audit trail, with one sync to disk.
-    pub fn audit_all(&self, entries: &[AuditEntry]) -> Result<(), StateError> {
-        let lines: Vec<String> = entries.iter().map(records::with_version).collect();
-        locked(&self.audit).append(&lines)
     }
 
     /// Waits until all writes to the cache are on disk.

@@ -9,6 +9,7 @@ use crate::support::{Tree, approval_id, copy, files};
 const ORDERS: &str = "acme/clusters/orders.yaml";
 const SANDBOX: &str = "acme/clusters/sandbox.yaml";
 pub const STATE: &str = ".streamfleet/state";
+const STAGED: &str = ".streamfleet/state.restoring";
 pub const REGISTRY: &str = ".streamfleet/state/registry.jsonl";
 const AUDIT: &str = ".streamfleet/state/audit.jsonl";
 pub const IDENTITIES: &str = ".streamfleet/state/identity.age-keys";
@@ -30,6 +31,14 @@ pub fn backed_up() -> Tree {
 
 pub fn lose(tree: &Tree, path: &str) {
     fs::remove_dir_all(tree.path().join(path)).unwrap();
+}
+
+/// Takes one file from the backup in `FILE.tar`, as the messages about a lost file say.
+pub fn take_back(tree: &Tree, file: &str) {
+    let (state, name) = file.rsplit_once('/').unwrap();
+    let mut tar = std::process::Command::new("tar");
+    tar.arg("-xf").arg(tree.beside("FILE.tar")).arg("-C").arg(tree.path().join(state)).arg(name);
+    assert!(tar.status().unwrap().success());
 }
 
 pub fn kept(tree: &Tree) -> Vec<Vec<u8>> {
@@ -99,15 +108,15 @@ fn lost_identities_stop_everything_delete_nothing_and_are_mended_by_a_restore() 
         tree.run(verb).expect(1).says(&[
             "the key file identity.age-keys is missing from ",
             "where fingerprint.key is",
-            "restore it: streamfleet restore FILE TREE; if it is lost for good, make a new one with `age-keygen -o ",
+            "take it from a backup: tar -xf FILE -C ",
+            " identity.age-keys; if it is lost for good, make a new one with `age-keygen -o ",
         ]);
     }
     assert_eq!(tree.output(), before);
     assert!(!tree.path().join(IDENTITIES).exists());
-    tree.run("restore FILE.tar tree")
-        .expect(0)
-        .says(&["  identity.age-keys\n", "  registry.jsonl was there and is kept\n"]);
+    take_back(&tree, IDENTITIES);
     assert_eq!(tree.read(IDENTITIES), keys);
+    assert_eq!(mode(&tree.path().join(IDENTITIES)), 0o600);
     tree.run("plan tree").expect(0).says(&["Nothing to do"]);
 
     // With other keys, a secret that can't be opened is reported as soon as it is needed, and nothing
@@ -131,8 +140,7 @@ fn a_state_that_is_lost_as_a_whole_is_restored_with_its_ids_and_protection() {
         "restore that installation's state: streamfleet restore FILE TREE",
     ]);
     assert_eq!(tree.output(), output);
-    let refused = tree.run("restore FILE.tar tree").expect(1);
-    refused.says(&["is another installation's", "or move `", "` away and restore again"]);
+    tree.run("restore FILE.tar tree").expect(1).says(&["the folder isn't empty: `.gitignore` is in it"]);
 
     lose(&tree, STATE);
     tree.run("restore FILE.tar tree").expect(0).says(&[
@@ -184,32 +192,41 @@ fn without_a_backup_a_lost_state_is_begun_anew_with_the_ids_and_protection_that_
 }
 
 #[test]
-fn restoring_over_what_is_newer_is_refused_and_over_the_same_is_nothing() {
+fn restoring_over_anything_is_refused_and_changes_nothing() {
     let tree = backed_up();
     let before = kept(&tree);
-    tree.run("restore FILE.tar tree").expect(0).says(&["Nothing to restore: all that the backup of "]);
+    let dir = tree.path().join(STATE).canonicalize().unwrap();
+    let dir = dir.to_str().unwrap();
+    let refused = tree.run("restore FILE.tar tree").expect(1);
+    assert_eq!(
+        refused.err.replace(dir, "DIR"),
+        "error: could not restore the state in `DIR`\n  because: the folder isn't empty: `.gitignore` is in it\n  help: nothing was \
+         changed: a backup may lack ids, protection and keys that were recorded since; move `DIR` away, keep it, and restore \
+         again; to put back one lost file alone: tar -xf FILE -C DIR NAME\n"
+    );
     assert_eq!(kept(&tree), before);
+    lose(&tree, STATE);
+    tree.write(&format!("{STATE}/notes"), "mine");
+    tree.run("restore FILE.tar tree").expect(1).says(&["the folder isn't empty: `notes` is in it"]);
+    assert_eq!(files(&tree.path().join(STATE)).len(), 1);
+    tree.remove(&format!("{STATE}/notes"));
+    tree.run("restore FILE.tar tree").expect(0);
+    tree.run("plan tree").expect(0).says(&["Nothing to do"]);
+}
 
+#[test]
+fn a_damaged_file_is_taken_from_the_backup_and_what_was_recorded_since_stays() {
+    let tree = backed_up();
     tree.edit(ORDERS, "kafka_units: 1", "kafka_units: 2");
     tree.run("apply tree --yes").expect(0);
-    let before = kept(&tree);
-    tree.run("restore FILE.tar tree").expect(1).says(&[
-        "audit.jsonl` is newer than the backup, and nothing is missing",
-        "nothing was changed: going back would lose ids, protection and keys that were recorded since; if that is meant, or \
-         the file is damaged, move it out of the folder, keep it, and restore again",
-    ]);
-    assert_eq!(kept(&tree), before);
-
+    let audit = tree.read(AUDIT);
     let text = tree.read(REGISTRY);
     tree.write(REGISTRY, text.replacen("\"v\":1", "\"v\":", 3));
-    tree.run("restore FILE.tar tree")
-        .expect(1)
-        .says(&["registry.jsonl` is there already, and not as in the backup"]);
+    tree.run("plan tree").expect(1).says(&["take it from a backup: tar -xf FILE -C ", " registry.jsonl"]);
     fs::rename(tree.path().join(REGISTRY), tree.beside("damaged")).unwrap();
-    tree.run("restore FILE.tar tree")
-        .expect(0)
-        .says(&["  registry.jsonl\n", "  audit.jsonl was there and is kept\n"]);
+    take_back(&tree, REGISTRY);
     tree.run("plan tree").expect(0);
+    assert_eq!(tree.read(AUDIT), audit);
 }
 
 #[test]
@@ -218,19 +235,9 @@ fn keys_that_were_made_after_the_backup_are_kept() {
     tree.run("secret rotate tree").expect(0);
     let keys = tree.read(IDENTITIES);
     tree.remove(FINGERPRINT);
-    tree.run("restore FILE.tar tree").expect(0).says(&["identity.age-keys was there and is kept"]);
+    take_back(&tree, FINGERPRINT);
     assert_eq!(tree.read(IDENTITIES), keys);
     tree.run("plan tree").expect(0);
-}
-
-#[test]
-fn what_was_cut_short_at_the_end_of_a_line_is_made_whole() {
-    let tree = backed_up();
-    let whole = tree.read(REGISTRY);
-    let cut: String = whole.split_inclusive('\n').take(3).collect();
-    tree.write(REGISTRY, cut);
-    tree.run("restore FILE.tar tree").expect(0).says(&["  registry.jsonl\n"]);
-    assert_eq!(tree.read(REGISTRY), whole);
 }
 
 #[test]
@@ -311,40 +318,24 @@ fn manifests(output: &[(String, Vec<u8>)]) -> Vec<&(String, Vec<u8>)> {
 }
 
 #[test]
-fn a_restore_that_is_killed_anywhere_has_done_all_of_it_or_nothing() {
+fn a_restore_that_was_killed_before_its_rename_has_done_nothing_and_can_be_repeated() {
     let tree = backed_up();
     let whole = kept(&tree);
-    let saved = KEPT.map(|file| (file.rsplit('/').next().unwrap(), tree.read_bytes(file)));
-    // Killed while the files are assembled: nothing has happened, and the next restore starts over.
-    lose(&tree, STATE);
-    tree.write(&format!("{STATE}/restored.unfinished/registry.jsonl"), &saved[0].1[..10]);
-    fs::set_permissions(tree.path().join(STATE), fs::Permissions::from_mode(0o700)).unwrap();
-    tree.run("restore FILE.tar tree").expect(0).says(&["  registry.jsonl\n"]);
-    tree.run("plan tree").expect(0).says(&["Nothing to do"]);
-    assert!(!tree.path().join(STATE).join("restored.unfinished").exists());
-    // Killed after the commit point, with any number of files moved: the next command finishes.
-    for moved in 0..=saved.len() {
-        for verb in [
-            "plan tree",
-            "apply tree --yes",
-            "secret recipient tree",
-            "backup next tree",
-            "restore FILE.tar tree",
-        ] {
-            lose(&tree, STATE);
-            for (number, (name, bytes)) in saved.iter().enumerate() {
-                let folder = if number < moved { STATE.to_owned() } else { format!("{STATE}/restored") };
-                tree.write(&format!("{folder}/{name}"), bytes);
-                let path = tree.path().join(folder).join(name);
-                fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
-            }
-            fs::create_dir_all(tree.path().join(STATE).join("restored")).unwrap();
-            fs::set_permissions(tree.path().join(STATE), fs::Permissions::from_mode(0o700)).unwrap();
-            tree.run(verb).expect(0);
-            assert_eq!(kept(&tree), whole, "{verb} after {moved}");
-            assert!(!tree.path().join(STATE).join("restored").exists());
-            let _ = fs::remove_file(tree.beside("next"));
+    let part = tree.read_bytes(REGISTRY)[..10].to_vec();
+    for folder_is_there in [false, true] {
+        lose(&tree, STATE);
+        tree.write(&format!("{STAGED}/registry.jsonl"), &part);
+        tree.write(&format!("{STAGED}/kubeconfigs.json"), "{");
+        if folder_is_there {
+            fs::create_dir(tree.path().join(STATE)).unwrap();
         }
+        tree.run("restore FILE.tar tree").expect(0).says(&["  registry.jsonl\n"]);
+        for (file, whole) in KEPT.iter().zip(&whole) {
+            assert!(tree.read_bytes(file).starts_with(whole), "{file}");
+        }
+        assert!(!tree.path().join(STATE).join("kubeconfigs.json").exists());
+        assert!(!tree.path().join(STAGED).exists());
+        tree.run("plan tree").expect(0).says(&["Nothing to do"]);
     }
 }
 
@@ -365,13 +356,12 @@ fn kills_during_a_restore_leave_a_state_that_a_rerun_finishes() {
         child.kill().unwrap();
         child.wait().unwrap();
         let found: Vec<bool> = KEPT.iter().map(|file| tree.path().join(file).exists()).collect();
-        let decided = tree.path().join(STATE).join("restored").exists();
-        assert!(decided || found.iter().all(|there| *there) || found[..1] == [false], "{found:?}");
+        assert!(found.iter().all(|there| *there == found[0]), "{found:?}");
         tree.run("restore FILE.tar tree");
         for (file, whole) in KEPT.iter().zip(&whole) {
             assert!(tree.read_bytes(file).starts_with(whole), "{file} after {number}");
         }
         tree.run("plan tree").expect(0).says(&["Nothing to do"]);
     }
-    assert!(!files(&tree.path().join(STATE)).iter().any(|(path, _)| path.contains("restored")));
+    assert!(!tree.path().join(STAGED).exists());
 }

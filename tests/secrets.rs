@@ -272,8 +272,9 @@ fn lost_keys_are_not_replaced_in_silence() {
     for file in ["identity.age-keys", "fingerprint.key"] {
         tree.remove(&format!(".streamfleet/state/{file}"));
     }
-    tree.run("apply tree --yes")
-        .expect(1)
-        .says(&["are missing from", "restore both, since without them no sealed secret can be opened"]);
+    tree.run("apply tree --yes").expect(1).says(&[
+        "are missing from",
+        "take both from a backup, since without them no sealed secret can be opened",
+    ]);
     assert!(!tree.path().join(".streamfleet/state/fingerprint.key").exists());
 }

@@ -408,20 +408,20 @@ pub fn namespace() -> Option<&'static [&'static str]> {
 
 /// Runs a command with the state on a file system with this many KiB left, and copies the resulting state
 /// back to the tree.
-fn run_on_full_disk(tree: &Tree, namespace: &[&str], verb: &str, left: u32) -> Run {
+fn run_on_full_disk(tree: &Tree, namespace: &[&str], folder: &str, verb: &str, left: u32) -> Run {
     let script = format!(
-        "s=tree/{STATE}; cp -a $s before && mount -t tmpfs -o size=16m,mode=700 tmpfs $s && cp -a before/. $s && \
+        "s=tree/{folder}; cp -a $s before && mount -t tmpfs -o size=16m,mode=700 tmpfs $s && cp -a before/. $s && \
          free=$(df --output=avail -k $s | tail -1) && dd if=/dev/zero of=$s/.fill bs=1K count=$((free - {left})) status=none \
          || exit 99; \"$@\"; code=$?; rm $s/.fill; cp -a $s after; exit $code"
     );
     let wrapper: Vec<&str> = namespace.iter().copied().chain(["bash", "-c", &script, "bash"]).collect();
     let run = run_through(tree, &wrapper, verb);
     assert_ne!(run.code, 99, "{}", run.err);
-    fs::remove_dir_all(tree.path().join(STATE)).unwrap();
-    copy(&tree.beside("after"), &tree.path().join(STATE));
-    set_mode(&tree.path().join(STATE), 0o700);
-    for folder in ["before", "after"] {
-        fs::remove_dir_all(tree.beside(folder)).unwrap();
+    fs::remove_dir_all(tree.path().join(folder)).unwrap();
+    copy(&tree.beside("after"), &tree.path().join(folder));
+    set_mode(&tree.path().join(folder), 0o700);
+    for copy in ["before", "after"] {
+        fs::remove_dir_all(tree.beside(copy)).unwrap();
     }
     run
 }
@@ -442,7 +442,7 @@ fn a_full_disk_loses_nothing_and_the_next_run_finishes() {
         let tree = applied();
         let registry = tree.read(&format!("{STATE}/registry.jsonl"));
         edit(&tree);
-        let run = run_on_full_disk(&tree, namespace, "apply tree --yes", left);
+        let run = run_on_full_disk(&tree, namespace, STATE, "apply tree --yes", left);
         if run.code != 0 {
             refused += 1;
             let run = run.expect(1).says(&["No space left on device"]);
@@ -468,14 +468,14 @@ fn a_restore_on_a_full_disk_changes_nothing() {
     let tree = applied();
     tree.run("backup FILE.tar tree").expect(0);
     let registry = tree.read(&format!("{STATE}/registry.jsonl"));
-    tree.remove(&format!("{STATE}/registry.jsonl"));
-    tree.remove(&format!("{STATE}/identity.age-keys"));
-    let run = run_on_full_disk(&tree, namespace, "restore FILE.tar tree", 0);
+    fs::remove_dir_all(tree.path().join(STATE)).unwrap();
+    let run = run_on_full_disk(&tree, namespace, ".streamfleet", "restore FILE.tar tree", 0);
     run.expect(1).says(&[
         "No space left on device",
         "free some space and try again; nothing that was recorded is lost",
     ]);
-    assert!(!tree.path().join(STATE).join("registry.jsonl").exists());
+    assert!(!tree.path().join(STATE).exists());
+    assert!(!tree.path().join(".streamfleet/state.restoring").exists());
     tree.run("restore FILE.tar tree").expect(0);
     assert_eq!(tree.read(&format!("{STATE}/registry.jsonl")), registry);
     tree.run("plan tree").expect(0);

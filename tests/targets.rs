@@ -155,7 +155,9 @@ fn a_dry_run_without_the_registry_is_refused_and_changes_nothing() {
     let tree = unprotected();
     tree.remove(".streamfleet/state/registry.jsonl");
     let before: Vec<String> = crate::support::files(&tree.path()).into_iter().map(|(path, _)| path).collect();
-    tree.run("plan tree").expect(1).says(&["registry.jsonl` is missing", "restore it from a backup"]);
+    tree.run("plan tree")
+        .expect(1)
+        .says(&["registry.jsonl` is missing", "take it from a backup: tar -xf FILE -C "]);
     let after: Vec<String> = crate::support::files(&tree.path()).into_iter().map(|(path, _)| path).collect();
     assert_eq!(after, before);
 }

@@ -37,7 +37,6 @@ pub fn run(verb: &Backup, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
     let attempt = || format!("could not back up the state in `{}`", settings.state_dir);
     refuse_inside(&verb.file, &settings)?;
-    // Before the keys are read: this finishes an interrupted restore, which may still hold them.
     let archive = state::back_up(&settings.state_dir, env!("CARGO_PKG_VERSION"), Timestamp::now())
         .map_err(|error| Failure::of_state(attempt(), &error))?;
     let Some(archive) = archive else {

@@ -12,7 +12,7 @@ use crate::cli::round::{self, StateAccess};
 use crate::cli::settings::{Settings, TreeArgs};
 use crate::names::{FleetKey, Kind};
 use crate::round::Installation;
-use crate::state::AuditEntry;
+use crate::state::RecordedEvent;
 use crate::target::DirectoryTarget;
 
 /// Forget what was applied to a fleet's target, because the target is gone for good. No target is touched.
@@ -60,9 +60,8 @@ pub fn run(verb: &Forget, console: &mut Console) -> Result<u8, Failure> {
     }
     let now = Timestamp::now();
     let what = format!("forgot fleet {fleet} and its clusters with {objects} objects");
-    let entry = AuditEntry::new(now, round::actor(), what);
     state
-        .audit_person(&entry)
+        .audit_person(RecordedEvent::done(now, round::actor(), what))
         .map_err(|error| Failure::of_state("could not write the audit trail", &error))?;
     let forgotten =
         state.forget_fleet(&fleet, now).map_err(|error| Failure::of_state(attempt(&fleet), &error))?;

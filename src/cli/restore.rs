@@ -14,15 +14,16 @@ use crate::cli::exit;
 use crate::cli::failure::Failure;
 use crate::cli::round::{self, StateAccess};
 use crate::cli::settings::{Settings, TreeArgs};
-use crate::secret::{self, Keyring};
-use crate::state::{self, Archive, AuditEntry, RestoreError, RestoreReport, State};
+use crate::secret;
+use crate::state::{self, Archive, Manifest, RecordedEvent, State};
 
 /// The largest identity file, in bytes. One identity has about 200.
 const MAX_IDENTITY_BYTES: u64 = 1 << 20;
 
-/// Restore what is missing from an installation's state, from a file that `backup` wrote.
+/// Restore an installation's state from a file that `backup` wrote.
 ///
-/// Existing files stay: nothing newer than the backup is ever replaced. All is restored or nothing.
+/// The state folder has to be missing or empty, so that nothing newer than the backup is replaced. All is restored or
+/// nothing.
 #[derive(Debug, Args)]
 pub struct Restore {
     /// The file that `streamfleet backup` wrote.
@@ -40,22 +41,13 @@ pub fn run(verb: &Restore, console: &mut Console) -> Result<u8, Failure> {
     let archive = read_archive(verb)?;
     let attempt = || format!("could not restore the state in `{}`", settings.state_dir);
     round::prepare(&settings, StateAccess::Write)?;
-    let restored = {
-        // Keeps other processes from creating keys while those of the backup are restored.
-        let _keys =
-            Keyring::lock(&settings.state_dir).map_err(|error| Failure::of_secret(attempt(), &error))?;
-        let restored = round::waiting(&settings.state_dir, StateAccess::Write, console, |wait| {
-            state::restore(&settings.state_dir, &archive, wait)
-        });
-        restored.map_err(|error| refusal(&attempt(), &error))?
-    };
+    state::restore(&settings.state_dir, &archive)
+        .map_err(|error| Failure::during(attempt(), &error).hint(error.hint()))?;
     // Open everything once, to prove that the restored files can be used.
     let state = round::open_state(&settings, StateAccess::Existing, console)?;
     round::keyring(&settings, StateAccess::ReadOnly)?;
-    if !restored.written.is_empty() {
-        audit(state.as_ref(), &archive, &restored)?;
-    }
-    console.print(&report(&archive, &restored, &settings))?;
+    audit(state.as_ref(), &archive)?;
+    console.print(&report(&archive, &settings))?;
     Ok(exit::OK)
 }
 
@@ -96,28 +88,19 @@ fn read_bounded(path: &Utf8Path, most: u64, attempt: &str) -> Result<Zeroizing<V
     Ok(bytes)
 }
 
-fn refusal(attempt: &str, error: &RestoreError) -> Failure {
-    Failure::during(attempt, error).hint(error.hint())
-}
-
-fn audit(state: Option<&State>, archive: &Archive, restored: &RestoreReport) -> Result<(), Failure> {
+fn audit(state: Option<&State>, archive: &Archive) -> Result<(), Failure> {
     let Some(state) = state else { return Ok(()) };
-    let what =
-        format!("restored {} from the backup of {}", restored.written.join(", "), archive.manifest.made_at);
-    let entry = AuditEntry::new(Timestamp::now(), round::actor(), what);
-    state.audit_person(&entry).map_err(|error| Failure::of_state("could not write the audit trail", &error))
+    let files: Vec<&str> = archive.manifest.files.iter().map(|file| file.name.as_str()).collect();
+    let what = format!("restored {} from the backup of {}", files.join(", "), archive.manifest.made_at);
+    let event = RecordedEvent::done(Timestamp::now(), round::actor(), what);
+    state.audit_person(event).map_err(|error| Failure::of_state("could not write the audit trail", &error))
 }
 
-fn report(archive: &Archive, restored: &RestoreReport, settings: &Settings) -> String {
-    let made_at = archive.manifest.made_at;
-    if restored.written.is_empty() {
-        return format!("Nothing to restore: all that the backup of {made_at} holds is there.\n");
-    }
+fn report(archive: &Archive, settings: &Settings) -> String {
+    let Manifest { made_at, files, .. } = &archive.manifest;
     let mut text = format!("Restored from the backup of {made_at}:\n");
-    let lines = restored.written.iter().map(|name| format!("  {name}\n"));
-    let kept = restored.kept.iter().map(|name| format!("  {name} was there and is kept\n"));
-    text.extend(lines.chain(kept));
-    if restored.written.iter().any(|name| name == state::TOKENS) {
+    text.extend(files.iter().map(|file| format!("  {}\n", file.name)));
+    if files.iter().any(|file| file.name == state::TOKENS) {
         text.push_str(&format!(
             "Tokens that were revoked since the backup hold again, and those made since don't; see them all: {}\n",
             command::line(&["token", "list", &settings.arguments])

@@ -18,7 +18,7 @@ use crate::secret::{Keyring, SecretStore};
 use crate::source::directory;
 use crate::source::git::{Fetched, GitError, Mirror};
 use crate::spec::{self, Documents, Snapshot};
-use crate::state::{self, LockWait, State, StateError};
+use crate::state::{LockWait, State, StateError};
 
 /// How a verb uses the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -243,7 +243,6 @@ pub fn secret_store(settings: &Settings, access: StateAccess) -> Result<SecretSt
 pub fn keyring(settings: &Settings, access: StateAccess) -> Result<Keyring, Failure> {
     prepare(settings, access)?;
     let attempt = || format!("could not read the keys in `{}`", settings.state_dir);
-    state::finish_restore(&settings.state_dir).map_err(|error| Failure::of_state(attempt(), &error))?;
     let keyring = match access {
         StateAccess::Write | StateAccess::Serve => Keyring::load_or_create(&settings.state_dir),
         StateAccess::ReadOnly | StateAccess::Existing => match Keyring::load(&settings.state_dir) {

@@ -8,7 +8,7 @@ use super::{
     ExecutionFailure, ExecutionProgress, ExecutionReport, PlanExecution, StepFault, cancellation_point,
     failure, past,
 };
-use crate::catalog::{Deletion, RecordedObject, RecordedResource};
+use crate::catalog::{Deletion, RecordedObject};
 use crate::names::{FleetKey, Kind, ObjectKey, ResourceKey};
 use crate::plan::{Change, FleetPlan, Reach, Step, Verb, manifest_digest};
 use crate::render::{Manifest, Stage};

@@ -7,7 +7,7 @@ use super::Round;
 use crate::catalog::Approval;
 use crate::names::FleetKey;
 use crate::plan::{FleetPlan, Waiting};
-use crate::state::{AuditEntry, State, StateError};
+use crate::state::{RecordedEvent, State, StateError};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "approved")]
@@ -42,10 +42,10 @@ impl Round {
         }
         let (fleet, changes) = (fleet.fleet.clone(), guarded_changes(fleet, id));
         // First, since no approval may be missing from the audit trail.
-        state.audit_person(&AuditEntry {
+        state.audit_person(RecordedEvent {
             plan: Some(self.plan.id.clone()),
             commit: self.plan.inputs.commit.clone(),
-            ..AuditEntry::new(now, by, format!("approved {id} on fleet {fleet}: {changes}"))
+            ..RecordedEvent::done(now, by, format!("approved {id} on fleet {fleet}: {changes}"))
         })?;
         let (id, by) = (id.to_owned(), by.to_owned());
         state.approve(Approval { fleet: fleet.clone(), id, by, at: now })?;

@@ -79,18 +79,13 @@ impl WaitingChanges<String> {
         let plan = &round.plan;
         let WaitingDiff { begun, over } = self.turn(plan, Instant::now(), told);
         let event = |fleet, resource, outcome, what: &str, why| RecordedEvent {
-            number: 0,
-            at: now,
-            actor: actor.to_owned(),
-            by_super_user: false,
             commit: plan.inputs.commit.clone(),
             plan: Some(plan.id.clone()),
             fleet,
             resource: Some(resource),
-            verb: None,
             outcome,
-            what: what.to_owned(),
             why,
+            ..RecordedEvent::done(now, actor, what)
         };
         let begun = begun.into_iter().map(|(fleet, change, untold)| {
             let (resource, what) = (change.resource.clone(), waiting(change.verb));

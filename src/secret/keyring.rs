@@ -154,15 +154,6 @@ impl Keyring {
         self.identities.iter().any(|identity| identity.to_public().to_string() == recipient.trim())
     }
 
-    /// Keeps other processes from creating keys in a state folder. Creates the folder if needed.
-    ///
-    /// # Errors
-    /// If other users can read the folder, or it can't be written.
-    pub fn lock(dir: &Utf8Path) -> Result<KeyLock, SecretError> {
-        make_private_dir(dir)?;
-        KeyLock::take(dir)
-    }
-
     /// Adds a new identity, to which everything is sealed from now on. The old ones stay, to open what was
     /// sealed to them, and so do those that another process added meanwhile. No other process can add one
     /// until the lock is dropped.
@@ -259,12 +250,14 @@ fn parse_fingerprint_key(text: &str) -> Option<Zeroizing<[u8; KEY_LENGTH]>> {
 }
 
 fn damaged(file: &Utf8Path, why: &str) -> SecretError {
+    let (dir, name) = (file.parent().unwrap_or(file), file.file_name().unwrap_or_default());
     SecretError::new(
         "key-file-damaged",
         format!("the key file {file} is damaged: {why}"),
         format!(
-            "move it out of the folder and restore it: streamfleet restore FILE TREE; without a backup, {}",
-            make_anew(file.parent().unwrap_or(file), file.file_name().unwrap_or_default())
+            "move it out of the folder and {}; without a backup, {}",
+            from_backup(dir, name),
+            make_anew(dir, name)
         ),
     )
 }
@@ -273,10 +266,7 @@ fn half(dir: &Utf8Path, missing: &str, there: &str) -> SecretError {
     SecretError::new(
         "key-file-missing",
         format!("the key file {missing} is missing from {dir}, where {there} is"),
-        format!(
-            "restore it: streamfleet restore FILE TREE; if it is lost for good, {}",
-            make_anew(dir, missing)
-        ),
+        format!("{}; if it is lost for good, {}", from_backup(dir, missing), make_anew(dir, missing)),
     )
 }
 
@@ -287,12 +277,17 @@ fn both_missing(dir: &Utf8Path) -> SecretError {
             "the key files {IDENTITIES} and {FINGERPRINT} are missing from {dir}, which was used with them"
         ),
         format!(
-            "restore both, since without them no sealed secret can be opened: streamfleet restore FILE TREE; if they are lost \
-             for good, {}, and {}",
+            "take both from a backup, since without them no sealed secret can be opened: tar -xf FILE -C {dir} {IDENTITIES} \
+             {FINGERPRINT}; if they are lost for good, {}, and {}",
             make_anew(dir, IDENTITIES),
             make_anew(dir, FINGERPRINT)
         ),
     )
+}
+
+/// Returns how to put back one file from a backup, which is a tar archive.
+fn from_backup(dir: &Utf8Path, file: &str) -> String {
+    format!("take it from a backup: tar -xf FILE -C {dir} {file}")
 }
 
 /// Returns how to replace a lost file. It is never done automatically: perhaps a disk is just not mounted.

@@ -10,7 +10,6 @@ use super::{EventIndexEntry, RecordedEvent, State, StateError, text};
 use crate::catalog::ResourceStatus;
 use crate::names::{FleetKey, ResourceKey};
 use crate::parallel::locked;
-use crate::spec::Commit;
 
 /// A step that was begun and not finished: it is running, or was interrupted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,34 +21,6 @@ pub struct JournalEntry {
     /// The step in words: `create KafkaNodePool kafka-acme--orders/broker`.
     pub description: String,
     pub at: Timestamp,
-}
-
-/// A line of the audit trail, which is kept for ever.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AuditEntry {
-    pub at: Timestamp,
-    pub who: String,
-    /// The action in words: `created cluster acme/orders`.
-    pub what: String,
-    #[serde(default)]
-    pub plan: Option<String>,
-    /// The commit that caused it, if the specs come from a git repository.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub commit: Option<Commit>,
-    /// The resource that was changed; none for the installation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub resource: Option<ResourceKey>,
-    /// Whether a super user did it, who need not be a member of the resource's organization.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub by_super_user: bool,
-}
-
-impl AuditEntry {
-    /// An action outside of any plan or commit, and about no single resource.
-    pub fn new(at: Timestamp, who: impl Into<String>, what: impl Into<String>) -> Self {
-        let (plan, commit, resource, by_super_user) = (None, None, None, false);
-        Self { at, who: who.into(), what: what.into(), plan, commit, resource, by_super_user }
-    }
 }
 
 impl State {
@@ -94,10 +65,15 @@ impl State {
         part.read()
     }
 
-    /// Adds a person's action to the audit trail, waits until it is on disk, and records it as an event.
-    pub fn audit_person(&self, entry: &AuditEntry) -> Result<(), StateError> {
-        self.audit(entry)?;
-        self.record_events(vec![entry.into()]);
+    /// Adds lines to the audit trail, with one sync to disk.
+    pub fn audit(&self, events: Vec<RecordedEvent>) -> Result<(), StateError> {
+        locked(&self.audit).add(events)
+    }
+
+    /// Adds a person's action to the audit trail, waits until it is on disk, and records it as a recent event.
+    pub fn audit_person(&self, event: RecordedEvent) -> Result<(), StateError> {
+        self.audit(vec![event.clone()])?;
+        self.record_events(vec![event]);
         Ok(())
     }
 

@@ -20,10 +20,10 @@ const FORMAT: u32 = 1;
 const MANIFEST: &str = "manifest.json";
 
 /// The age identities, which the module `secret` keeps in the same folder.
-pub(super) const IDENTITIES: &str = "identity.age-keys";
+const IDENTITIES: &str = "identity.age-keys";
 
 /// The fingerprint key, also of the module `secret`.
-pub(super) const FINGERPRINT: &str = "fingerprint.key";
+const FINGERPRINT: &str = "fingerprint.key";
 
 /// The files in a backup: everything that can't be recreated. Approvals are in the registry.
 ///

@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 use super::archive::{Archive, BACKUP_FILES};
 use super::lines::{read_whole, whole_length};
 use super::registry::{self, whole_records};
-use super::{StateError, open, restore, tokens};
+use super::{StateError, open, tokens};
 
 /// Makes a backup of a state folder; none if there is nothing to save.
 ///
@@ -18,7 +18,6 @@ use super::{StateError, open, restore, tokens};
 /// # Errors
 /// When a file can't be read, or the registry is missing or damaged: such a backup would be useless.
 pub fn back_up(dir: &Utf8Path, software: &str, now: Timestamp) -> Result<Option<Archive>, StateError> {
-    restore::finish_restore(dir)?;
     open::refuse_without_registry(dir)?;
     let mut files = Vec::new();
     let mut of = (None, None);

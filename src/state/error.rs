@@ -76,6 +76,12 @@ pub enum StateError {
     },
 }
 
+/// How to put back one file of the state folder.
+pub(super) fn from_backup(path: &Utf8Path) -> String {
+    let (dir, name) = (path.parent().unwrap_or(path), path.file_name().unwrap_or_default());
+    format!("take it from a backup: tar -xf FILE -C {dir} {name}")
+}
+
 impl StateError {
     pub(super) fn io(
         attempted: &'static str,
@@ -98,6 +104,9 @@ impl StateError {
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                     "free some space and try again; nothing that was recorded is lost"
                 }
+                io::ErrorKind::ResourceBusy | io::ErrorKind::CrossesDevices => {
+                    "a mount point can't be replaced: name a folder in it with `state_dir`"
+                }
                 _ => "look at the disk and the folder's permissions, then try again",
             }
             .to_owned(),
@@ -110,8 +119,9 @@ impl StateError {
                 "wait until it is done; only one streamfleet at a time may change a state folder".to_owned()
             }
             StateError::CutShort { path, .. } => format!(
-                "restore it from a backup, since it holds ids and protection: streamfleet restore FILE TREE; to go on with what \
-                 is left of it, move `{}` out of the folder",
+                "since it holds ids and protection, {}; if that one is older, or to go on with what is left of it, move `{}` \
+                 out of the folder",
+                from_backup(path),
                 path.with_file_name(cache::FOLDER)
             ),
             StateError::Gone { .. } => {
@@ -121,24 +131,28 @@ impl StateError {
                 "install that version again; to go back to before it, move the folder away and restore an older backup: streamfleet restore FILE TREE".to_owned()
             }
             StateError::Damaged { path, .. } if path.file_name() == Some(kubeconfigs::FILE) => format!(
-                "move `{path}` out of the folder and restore it: streamfleet restore FILE TREE; without a backup it is made anew for the fleets that have a spec"
+                "move `{path}` out of the folder and {}; without a backup it is made anew for the fleets that have a spec",
+                from_backup(path)
             ),
             StateError::Damaged { path, .. } if path.file_name() == Some(tokens::FILE) => format!(
-                "move `{path}` out of the folder and restore it: streamfleet restore FILE TREE; without a backup no token holds any more, and new ones are made by `streamfleet token create`"
+                "move `{path}` out of the folder and {}; without a backup no token holds any more, and new ones are made by `streamfleet token create`",
+                from_backup(path)
             ),
             StateError::Damaged { path, .. } if path.file_name() == Some(last_used::FILE) => {
                 "remove it: it is made anew; until then nothing says which `policy.mode` held, so name the settings".to_owned()
             }
             StateError::Damaged { path, line: 1, .. } => format!(
-                "move `{path}` out of the folder and restore it: streamfleet restore FILE TREE; to start anew without ids and protection, move the whole folder away"
+                "move `{path}` out of the folder and {}; to start anew without ids and protection, move the whole folder away",
+                from_backup(path)
             ),
             StateError::Damaged { path, line, .. } => format!(
-                "move `{path}` out of the folder and restore it: streamfleet restore FILE TREE; without a backup, copy the folder, remove line {line} and look at what `streamfleet plan` says before anything is applied"
+                "move `{path}` out of the folder and {}; without a backup, copy the folder, remove line {line} and look at what `streamfleet plan` says before anything is applied",
+                from_backup(path)
             ),
-            StateError::NoRegistry { .. } => {
-                "restore it from a backup, since it holds ids and protection: streamfleet restore FILE TREE; to start anew without them, move the folder away"
-                    .to_owned()
-            }
+            StateError::NoRegistry { path } => format!(
+                "since it holds ids and protection, {}; to start anew without them, move the folder away",
+                from_backup(path)
+            ),
             StateError::WrongFileType { found: "a link", .. } => {
                 "put the file itself there: a link would be replaced when the file is written anew; to keep the state elsewhere, name its folder with `state_dir`".to_owned()
             }
@@ -148,9 +162,7 @@ impl StateError {
             StateError::WrongFileType { path, .. } if path.file_name() == Some(events::FILE) => {
                 "move it away: the file is begun anew, and nothing but what happened lately was in it".to_owned()
             }
-            StateError::WrongFileType { .. } => {
-                "move it away and restore the file from a backup: streamfleet restore FILE TREE".to_owned()
-            }
+            StateError::WrongFileType { path, .. } => format!("move it away and {}", from_backup(path)),
             StateError::Cache { .. } => {
                 "run the command again: the cache is set aside and built anew, nothing in it is needed"
                     .to_owned()

@@ -1,9 +1,10 @@
-//! Recent events: a bounded file of bounded lines, which can be read while it is written.
+//! Two files of events: the audit trail, and what happened recently.
 //!
-//! Events are a view. The audit trail is the record: it is kept for ever, and on disk before a change counts.
-//! Events are written without waiting for the disk, and losing them loses nothing else.
+//! The audit trail is the record: it is kept for ever, and on disk before a change counts. Recent events are a
+//! view: a bounded file of bounded lines, which can be read while it is written. They are written without
+//! waiting for the disk, and losing them loses nothing else.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 
@@ -11,18 +12,15 @@ use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::lines::{AppendFile, whole_length};
-use super::{AuditEntry, StateError, folder, records};
+use super::lines::{AppendFile, read_whole, whole_length};
+use super::{StateError, folder, records};
 use crate::names::{FleetKey, Identifier, ResourceKey};
 use crate::plan::Verb;
 use crate::problem::truncate_bytes;
 use crate::spec::Commit;
 
-/// The least number of events kept, within [`BYTES_KEPT`]. The file is cut at twice as many.
-pub const EVENTS_KEPT: usize = 10_000;
-
-/// The most bytes of events kept. The oldest are dropped when the file is twice as large.
-const BYTES_KEPT: usize = 8 << 20;
+/// The most bytes of recent events kept. The oldest are dropped when the file is twice as large.
+const BYTES_KEPT: u64 = 8 << 20;
 
 /// The longest text of an event, in bytes. Messages from servers may be of any length.
 const LONGEST: usize = 4 << 10;
@@ -31,8 +29,8 @@ pub(super) const FILE: &str = "events.jsonl";
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedEvent {
-    /// Increases with each event.
-    #[serde(default)]
+    /// Increases with each event; 0 in the audit trail.
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub number: u64,
     pub at: Timestamp,
     /// The person or process that caused it.
@@ -41,23 +39,24 @@ pub struct RecordedEvent {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_super_user: bool,
     /// The commit that caused it, if the specs come from a git repository.
-    #[serde(default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<Commit>,
-    #[serde(default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
     /// The fleet that it happens on, if any.
-    #[serde(default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub fleet: Option<FleetKey>,
     /// The resource that it is about; none for the installation.
-    #[serde(default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub resource: Option<ResourceKey>,
     /// The change to the resource, if any.
-    #[serde(default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub verb: Option<Verb>,
     pub outcome: EventOutcome,
     /// The action in words: `created`.
     pub what: String,
-    /// The cause, the reason to wait or the error.
+    /// The cause, the reason to wait or the error; empty if there is nothing to say.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
 }
 
@@ -82,28 +81,25 @@ impl EventOutcome {
     }
 }
 
-impl From<&AuditEntry> for RecordedEvent {
-    /// Converts a person's action, on the installation or on a resource.
-    fn from(entry: &AuditEntry) -> RecordedEvent {
-        let AuditEntry { at, who, what, plan, commit, resource, by_super_user } = entry.clone();
+impl RecordedEvent {
+    /// A finished action outside of any plan or commit, and about no single resource.
+    pub fn done(at: Timestamp, actor: impl Into<String>, what: impl Into<String>) -> RecordedEvent {
         RecordedEvent {
             number: 0,
             at,
-            actor: who,
-            by_super_user,
-            commit,
-            plan,
+            actor: actor.into(),
+            by_super_user: false,
+            commit: None,
+            plan: None,
             fleet: None,
-            resource,
+            resource: None,
             verb: None,
             outcome: EventOutcome::Done,
-            what,
+            what: what.into(),
             why: String::new(),
         }
     }
-}
 
-impl RecordedEvent {
     /// Shortens texts to at most `LONGEST` bytes each.
     fn bounded(mut self) -> RecordedEvent {
         let author = self.commit.as_mut().map(|commit| &mut commit.author);
@@ -133,12 +129,21 @@ pub struct EventIndexEntry {
     place: (u64, usize),
 }
 
-/// The file, open for writing.
+/// What is kept of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Retention {
+    /// Everything, on disk before the writer goes on: the audit trail.
+    Forever,
+    /// The latest [`BYTES_KEPT`]. Writes don't wait for the disk.
+    Recent,
+}
+
+/// A file of events, open for writing.
 pub(super) struct EventLog {
     lines: AppendFile,
-    count: usize,
+    retention: Retention,
     next: u64,
-    /// The index of all events in the file, the oldest first.
+    /// The index of all events in the file, the oldest first; empty for the audit trail.
     marks: Vec<EventIndexEntry>,
 }
 
@@ -151,39 +156,55 @@ pub(super) struct Part {
 
 impl EventLog {
     /// The log of a state that is only read. A [`Follower`] reads the file.
-    pub(super) fn unopened(dir: &Utf8Path) -> EventLog {
-        EventLog { lines: AppendFile::unopened(dir.join(FILE)), count: 0, next: 0, marks: Vec::new() }
+    pub(super) fn unopened(path: Utf8PathBuf, retention: Retention) -> EventLog {
+        EventLog { lines: AppendFile::unopened(path), retention, next: 0, marks: Vec::new() }
     }
 
-    /// Opens the file, and creates it if it is missing. Returns a warning if others could access it.
-    pub(super) fn open(dir: &Utf8Path) -> Result<(EventLog, Option<String>), StateError> {
-        let (mut lines, bytes, exposed) = AppendFile::open_unsynced(dir.join(FILE))?;
+    /// Opens the file, and creates it if it is missing. A last line cut short by a crash is dropped, so that
+    /// the next one starts a line of its own. Returns warnings.
+    pub(super) fn open(
+        path: Utf8PathBuf,
+        retention: Retention,
+    ) -> Result<(EventLog, Vec<String>), StateError> {
+        let (mut lines, bytes, exposed) = match retention {
+            Retention::Forever => AppendFile::open(path)?,
+            Retention::Recent => AppendFile::open_unsynced(path)?,
+        };
+        let mut warnings = Vec::from_iter(exposed);
         let whole = whole_length(&bytes);
         if whole != bytes.len() {
             lines.truncate(whole as u64)?;
+            if retention == Retention::Forever {
+                let path = lines.path();
+                warnings.push(format!("the last line of `{path}` was cut short by a crash and was dropped"));
+            }
         }
-        let whole = &bytes[..whole];
-        let count = whole.iter().filter(|&&byte| byte == b'\n').count();
-        let marks = marks(whole);
+        let marks = match retention {
+            Retention::Forever => Vec::new(),
+            Retention::Recent => marks(&bytes[..whole]),
+        };
         let next = marks.last().map_or(0, |mark| mark.number + 1);
-        Ok((EventLog { lines, count, next, marks }, exposed))
+        Ok((EventLog { lines, retention, next, marks }, warnings))
     }
 
     pub(super) fn marks(&self) -> &[EventIndexEntry] {
         &self.marks
     }
 
-    /// Adds events and numbers them.
+    /// Adds events. Recent ones are numbered.
     pub(super) fn add(&mut self, events: Vec<RecordedEvent>) -> Result<(), StateError> {
         if events.is_empty() {
             return Ok(());
         }
+        if self.retention == Retention::Forever {
+            return self.lines.append(&events.iter().map(records::with_version).collect::<Vec<_>>());
+        }
         let number = |(number, event): (_, RecordedEvent)| RecordedEvent { number, ..event.bounded() };
         let events: Vec<RecordedEvent> = (self.next..).zip(events).map(number).collect();
         let texts: Vec<String> = events.iter().map(records::with_version).collect();
-        let bytes = self.lines.length() + texts.iter().map(|text| text.len() as u64 + 1).sum::<u64>();
-        if self.count + events.len() > 2 * EVENTS_KEPT || bytes > 2 * BYTES_KEPT as u64 {
-            return self.compact_events(events);
+        let bytes: u64 = texts.iter().map(|text| text.len() as u64 + 1).sum();
+        if self.lines.length() + bytes > 2 * BYTES_KEPT {
+            self.drop_oldest()?;
         }
         let mut begin = self.lines.length();
         self.lines.append(&texts)?;
@@ -191,40 +212,21 @@ impl EventLog {
             self.marks.push(mark(event, (begin, text.len())));
             begin += text.len() as u64 + 1;
         }
-        self.count += events.len();
         self.next += events.len() as u64;
         Ok(())
     }
 
     /// Replaces the file by one with the latest events. Open readers keep the old file.
-    fn compact_events(&mut self, events: Vec<RecordedEvent>) -> Result<(), StateError> {
+    fn drop_oldest(&mut self) -> Result<(), StateError> {
         let path = self.lines.path().to_owned();
-        let next = self.next + events.len() as u64;
-        let mut kept = self::read(&path)?;
-        kept.extend(events);
-        let kept = kept.split_off(kept.len().saturating_sub(EVENTS_KEPT));
-        // Lines that another version wrote may be of any length.
-        let mut texts: Vec<String> = Vec::new();
-        let mut bytes = 0;
-        for event in kept.into_iter().rev() {
-            let text = records::with_version(&event.bounded()) + "\n";
-            bytes += text.len();
-            if bytes > BYTES_KEPT {
-                break;
-            }
-            texts.push(text);
-        }
-        let count = texts.len();
-        let text: String = texts.into_iter().rev().collect();
-        let failed = |error| StateError::io("write", &path)(error);
-        let aside = path.with_extension("new");
-        // A crash may have left this file.
-        let _ = fs::remove_file(&aside);
-        let (mut lines, ..) = AppendFile::open_unsynced(aside.clone())?;
-        lines.append(&[text.trim_end().to_owned()])?;
-        fs::rename(&aside, &path).map_err(failed)?;
-        let marks = marks(text.as_bytes());
-        *self = EventLog { lines: AppendFile::open_unsynced(path)?.0, count, next, marks };
+        let kept_from = self.lines.length().saturating_sub(BYTES_KEPT);
+        let first = self.marks.partition_point(|mark| mark.place.0 < kept_from);
+        let begin = self.marks.get(first).map_or(self.lines.length(), |mark| mark.place.0);
+        let mut bytes = read_whole(&path)?.unwrap_or_default();
+        let rest = bytes.split_off(bytes.len().min(usize::try_from(begin).unwrap_or(usize::MAX)));
+        folder::replace_file(&path, &rest)?;
+        let next = self.next;
+        *self = EventLog { next, ..EventLog::open(path, self.retention)?.0 };
         Ok(())
     }
 
@@ -261,6 +263,10 @@ impl Part {
         }
         Ok(events)
     }
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 fn marks(bytes: &[u8]) -> Vec<EventIndexEntry> {
@@ -324,10 +330,6 @@ impl Follower {
         self.next = events.last().map_or(self.next, |event| event.number + 1);
         Ok(events)
     }
-}
-
-fn read(path: &Utf8Path) -> Result<Vec<RecordedEvent>, StateError> {
-    Ok(super::lines::read_whole(path)?.map(|bytes| parse(&bytes)).unwrap_or_default())
 }
 
 fn parse(bytes: &[u8]) -> Vec<RecordedEvent> {

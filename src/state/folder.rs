@@ -6,6 +6,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use tempfile::NamedTempFile;
 
 use super::StateError;
 
@@ -187,6 +188,19 @@ pub(super) fn lock(dir: &Utf8Path) -> Result<FolderLock, StateError> {
     // report an unknown holder.
     let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
     Ok(FolderLock { dir: dir.to_owned(), file })
+}
+
+/// Replaces a file by one that only its owner can read, and waits for the disk.
+pub(super) fn replace_file(path: &Utf8Path, bytes: &[u8]) -> Result<(), StateError> {
+    let dir = path.parent().unwrap_or(Utf8Path::new("."));
+    let replace = || {
+        let mut file = NamedTempFile::new_in(dir)?;
+        file.write_all(bytes)?;
+        file.as_file().sync_all()?;
+        file.persist(path).map_err(|error| error.error)
+    };
+    replace().map_err(StateError::io("write", path))?;
+    sync(dir)
 }
 
 /// Syncs a folder, so that renames and new files in it survive a power cut.

@@ -3,11 +3,10 @@
 //! They are in one file, which is replaced as a whole, and removed with the last of them.
 
 use std::collections::BTreeMap;
-use std::io::{ErrorKind, Write as _};
+use std::io::ErrorKind;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
-use tempfile::NamedTempFile;
 
 use super::lines::read_whole;
 use super::{StateError, folder};
@@ -82,14 +81,7 @@ impl Kubeconfigs {
         // Strings and a map with string keys always serialize.
         let text =
             serde_json::to_vec_pretty(&KubeconfigsFile { version: VERSION, kubeconfigs }).unwrap_or_default();
-        let replace = || {
-            let mut file = NamedTempFile::new_in(&self.dir)?;
-            file.write_all(&text)?;
-            file.as_file().sync_all()?;
-            file.persist(&self.path).map_err(|error| error.error)
-        };
-        replace().map_err(StateError::io("write", &self.path))?;
-        folder::sync(&self.dir)
+        folder::replace_file(&self.path, &text)
     }
 
     pub(super) fn forget(&self, fleet: &FleetKey) -> Result<(), StateError> {

@@ -1,10 +1,7 @@
 //! The settings of the last use of a state, to warn of a forgotten `--config`.
 
-use std::io::Write as _;
-
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
-use tempfile::NamedTempFile;
 
 use super::lines::read_whole;
 use super::{StateError, folder};
@@ -44,16 +41,7 @@ impl LastUsed {
         if LastUsed::read(dir)?.as_ref() == Some(self) {
             return Ok(());
         }
-        let path = dir.join(FILE);
         // Only strings, so this can't fail.
-        let text = serde_json::to_vec_pretty(self).unwrap_or_default();
-        let replace = || {
-            let mut file = NamedTempFile::new_in(dir)?;
-            file.write_all(&text)?;
-            file.as_file().sync_all()?;
-            file.persist(&path).map_err(|error| error.error)
-        };
-        replace().map_err(StateError::io("write", &path))?;
-        folder::sync(dir)
+        folder::replace_file(&dir.join(FILE), &serde_json::to_vec_pretty(self).unwrap_or_default())
     }
 }

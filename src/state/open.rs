@@ -3,7 +3,8 @@
 use camino::Utf8Path;
 use uuid::Uuid;
 
-use super::lines::{AppendFile, whole_length};
+use super::error::from_backup;
+use super::events::{EventLog, Retention};
 use super::records::RegistryLine;
 use super::registry::{self, Registry};
 use super::{StateError, cache, folder, tokens};
@@ -36,23 +37,15 @@ pub(super) fn installation(registry: &mut Registry) -> Result<Uuid, StateError> 
     Ok(id)
 }
 
-/// Opens the audit trail. A last line cut short by a crash is dropped, so that the next one starts a line of
-/// its own. Returns warnings about that, and about a missing trail.
-pub(super) fn audit(dir: &Utf8Path, is_used: bool) -> Result<(AppendFile, Vec<String>), StateError> {
+/// Opens the audit trail. Warns if the trail of a used state is missing.
+pub(super) fn audit(dir: &Utf8Path, is_used: bool) -> Result<(EventLog, Vec<String>), StateError> {
     let path = dir.join(AUDIT);
-    let mut warnings = Vec::new();
-    if is_used && folder::plain_file(&path)?.is_none() {
-        warnings.push(format!(
-            "the audit trail `{path}` is missing and is begun anew; to have it back, move the new one away and restore a backup"
-        ));
-    }
-    let (mut lines, bytes, exposed) = AppendFile::open(path)?;
-    warnings.extend(exposed);
-    let whole = whole_length(&bytes);
-    if whole != bytes.len() {
-        lines.truncate(whole as u64)?;
-        warnings
-            .push(format!("the last line of `{}` was cut short by a crash and was dropped", lines.path()));
-    }
-    Ok((lines, warnings))
+    let missing = (is_used && folder::plain_file(&path)?.is_none()).then(|| {
+        format!(
+            "the audit trail `{path}` is missing and is begun anew; to have it back, move the new one away and {}",
+            from_backup(&path)
+        )
+    });
+    let (log, warnings) = EventLog::open(path, Retention::Forever)?;
+    Ok((log, missing.into_iter().chain(warnings).collect()))
 }

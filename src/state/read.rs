@@ -7,15 +7,14 @@ use std::time::{Duration, Instant};
 use camino::Utf8Path;
 
 use super::cache::Cache;
-use super::events::{self, EventLog};
+use super::events::{self, EventLog, Retention};
 use super::folder::{self, FolderUse, LockWait};
 use super::kubeconfigs::Kubeconfigs;
-use super::lines::AppendFile;
 use super::recall::ResourceRecordCache;
 use super::registry::Registry;
 use super::snapshot::SnapshotFreshness;
 use super::tokens::TokenStore;
-use super::{State, StateError, finish_restore, open};
+use super::{State, StateError, open};
 use crate::parallel::locked;
 
 /// How long a reader waits for another process to update the snapshot. That usually takes a moment.
@@ -32,7 +31,6 @@ impl State {
 
     /// As [`State::open_after`], but creates no folder: none if nothing was ever applied.
     pub fn open_existing(dir: &Utf8Path, wait: &mut LockWait<'_>) -> Result<Option<State>, StateError> {
-        finish_restore(dir)?;
         open::refuse_without_registry(dir)?;
         if State::exists(dir) { State::open_after(dir, wait).map(Some) } else { Ok(None) }
     }
@@ -43,7 +41,6 @@ impl State {
     /// # Errors
     /// When something in it can't be read, or the registry is damaged or of a newer version.
     pub fn read(dir: &Utf8Path) -> Result<Option<State>, StateError> {
-        finish_restore(dir)?;
         open::refuse_without_registry(dir)?;
         // Readers use neither file, but report what the next apply would refuse.
         for name in [open::AUDIT, events::FILE] {
@@ -58,11 +55,11 @@ impl State {
             registry: Mutex::new(registry),
             kubeconfigs: Mutex::new(Kubeconfigs::of(dir)),
             tokens: TokenStore::read(dir)?,
-            audit: Mutex::new(AppendFile::unopened(dir.join(open::AUDIT))),
+            audit: Mutex::new(EventLog::unopened(dir.join(open::AUDIT), Retention::Forever)),
             cache: Cache::read(dir, installation)?,
             writes: Mutex::new(BTreeMap::new()),
             recalled: Mutex::new(ResourceRecordCache::default()),
-            events: Mutex::new(EventLog::unopened(dir)),
+            events: Mutex::new(EventLog::unopened(dir.join(events::FILE), Retention::Recent)),
             warnings: Mutex::new(warnings),
             lock: None,
         }))

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 
 use camino::Utf8Path;
 use jiff::{SignedDuration, Timestamp};
-use tempfile::NamedTempFile;
 use uuid::Uuid;
 
 use super::lines::{AppendFile, read_whole};
@@ -117,15 +116,8 @@ impl Registry {
             text.push_str(&entry.to_line());
             text.push('\n');
         }
-        let replace = || {
-            // Temporary files have mode 0600, which the registry needs.
-            let mut file = NamedTempFile::new_in(dir)?;
-            std::io::Write::write_all(&mut file, text.as_bytes())?;
-            file.as_file().sync_all()?;
-            file.persist(&path).map_err(|error| error.error)
-        };
-        snapshot::forget(dir).and_then(|()| replace()).map_err(StateError::io("write anew", &path))?;
-        folder::sync(dir)?;
+        snapshot::forget(dir).map_err(StateError::io("write", &path))?;
+        folder::replace_file(&path, text.as_bytes())?;
         let (lines, bytes, _) = AppendFile::open(path.clone())?;
         (self.facts, self.count) = read(&path, &bytes)?;
         self.lines = lines;

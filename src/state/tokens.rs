@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use uuid::Uuid;
 
 use super::records::RegistryLine;
-use super::{AuditEntry, State, StateError};
+use super::{RecordedEvent, State, StateError};
 use crate::config::is_email;
 use crate::names::{Digest, Identifier, InvalidName};
 use crate::parallel::locked;
@@ -23,7 +23,7 @@ use crate::record;
 
 pub use store::FILE;
 use store::long_before;
-pub(super) use store::{TokenStore, includes_backed_up_tokens, whole_records};
+pub(super) use store::{TokenStore, whole_records};
 
 /// The prefix of a token, by which people and secret scanners recognize one.
 pub const TOKEN_PREFIX: &str = "sf_";
@@ -240,7 +240,7 @@ impl State {
     }
 
     fn audit_token(&self, what: String, by: &str, at: Timestamp) -> Result<(), StateError> {
-        self.audit_person(&AuditEntry::new(at, by, what))
+        self.audit_person(RecordedEvent::done(at, by, what))
     }
 }
 

@@ -36,8 +36,7 @@ fn a_fleet_whose_spec_is_gone_is_emptied_with_the_kubeconfig_that_is_kept() {
     tree.run(APPLY).expect(0);
     assert_eq!(fs::read(state.join("kubeconfigs.json")).unwrap(), before);
     tree.run("backup saved.tar tree").expect(0);
-    fs::remove_dir_all(state.join("cache-v1")).unwrap();
-    fs::remove_file(state.join("kubeconfigs.json")).unwrap();
+    fs::remove_dir_all(&state).unwrap();
     tree.run("restore saved.tar tree").expect(0);
     assert_eq!(fs::read(state.join("kubeconfigs.json")).unwrap(), before);
     tree.run(APPLY).expect(0);

@@ -19,7 +19,7 @@ use crate::catalog::Status;
 use crate::names::{Identifier, Kind, ResourceKey};
 use crate::record::{Standing, UnplannedWrite};
 use crate::spec::{Commit, SECRET_FIELDS};
-use crate::state::AuditEntry;
+use crate::state::RecordedEvent;
 use crate::views::records;
 
 /// How long a write waits for a resource it refers to that is still being created.
@@ -201,9 +201,10 @@ impl Call {
         let commit = commit.clone().map(|id| Commit { id, author, is_edited: false, rewrote: None });
         let what = format!("{message} ({path})");
         let (resource, by_super_user) = (Some(written.key.clone()), self.caller.is_super());
-        let entry = AuditEntry { at: *at, who, what, plan: None, commit, resource, by_super_user };
-        if let Err(error) = self.service.state.audit_person(&entry) {
-            tracing::error!(%error, hint = error.hint(), by = entry.who, "could not record in the audit trail: {}", entry.what);
+        let event =
+            RecordedEvent { commit, resource, by_super_user, ..RecordedEvent::done(*at, &who, &what) };
+        if let Err(error) = self.service.state.audit_person(event) {
+            tracing::error!(%error, hint = error.hint(), by = who, "could not record in the audit trail: {what}");
         }
     }
 

@@ -1,6 +1,5 @@
 //! What a run records, in which order, and what it leaves as it was.
 
-use std::collections::BTreeMap;
 use std::fs;
 
 use super::outcome::{done, texts};

@@ -84,10 +84,7 @@ fn require_private_file(path: &Utf8Path) -> Result<bool, SecretError> {
     }
     let (what, hint) = match metadata.is_symlink() {
         true => ("a link", "put the file itself there: a link would be replaced when keys are added"),
-        false => (
-            "not a file",
-            "move it away and restore the key file from a backup: streamfleet restore FILE TREE",
-        ),
+        false => ("not a file", "move it away and take the key file from a backup, which is a tar archive"),
     };
     Err(SecretError::new("key-file-strange", format!("the key file {path} is {what}"), hint))
 }

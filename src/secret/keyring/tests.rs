@@ -109,18 +109,18 @@ fn damaged_or_missing_keys_are_never_replaced() {
         "make a new one with `(umask 077; openssl rand -hex 32 > DIR/{FINGERPRINT})`, after which every secret counts as \
          changed"
     );
-    let again = |or: &str| {
+    let again = |file: &str, or: &str| {
         format!(
-            "(move it out of the folder and restore it: streamfleet restore FILE TREE; without a backup, {or})"
+            "(move it out of the folder and take it from a backup: tar -xf FILE -C DIR {file}; without a backup, {or})"
         )
     };
     let no_list = format!(
         "the key file DIR/{IDENTITIES} is damaged: it is not a list of age identities {}",
-        again(&identity)
+        again(IDENTITIES, &identity)
     );
     let no_key = format!(
         "the key file DIR/{FINGERPRINT} is damaged: it is not 64 hexadecimal characters {}",
-        again(&fingerprint)
+        again(FINGERPRINT, &fingerprint)
     );
     let cases = [
         (IDENTITIES, "", no_list.clone()),
@@ -136,13 +136,14 @@ fn damaged_or_missing_keys_are_never_replaced() {
     }
     let one = |missing: &str, there: &str, anew: &str| {
         format!(
-            "the key file {missing} is missing from DIR, where {there} is (restore it: streamfleet restore FILE TREE; \
+            "the key file {missing} is missing from DIR, where {there} is (take it from a backup: tar -xf FILE -C DIR {missing}; \
              if it is lost for good, {anew})"
         )
     };
     let both = format!(
-        "the key files {IDENTITIES} and {FINGERPRINT} are missing from DIR, which was used with them (restore both, since \
-         without them no sealed secret can be opened: streamfleet restore FILE TREE; if they are lost for good, \
+        "the key files {IDENTITIES} and {FINGERPRINT} are missing from DIR, which was used with them (take both from a \
+         backup, since without them no sealed secret can be opened: tar -xf FILE -C DIR {IDENTITIES} {FINGERPRINT}; if they \
+         are lost for good, \
          {identity}, and {fingerprint})"
     );
     let cases: [(&[&str], String); 3] = [

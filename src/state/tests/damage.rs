@@ -165,8 +165,8 @@ fn a_registry_that_lacks_more_than_its_last_line_is_refused_and_left_as_it_is() 
             both(&error.unwrap(), &path),
             format!(
                 "cannot use `DIR/registry.jsonl`: the end of it is missing; it has {lines} lines, and had {known} or more\n\
-                 restore it from a backup, since it holds ids and protection: streamfleet restore FILE TREE; to go on with \
-                 what is left of it, move `DIR/cache-v1` out of the folder"
+                 since it holds ids and protection, take it from a backup: tar -xf FILE -C DIR registry.jsonl; if that one \
+                 is older, or to go on with what is left of it, move `DIR/cache-v1` out of the folder"
             )
         );
         assert_eq!(fs::read(&file).unwrap(), half);
@@ -254,7 +254,7 @@ fn a_missing_or_empty_registry_beside_other_records_is_refused_and_nothing_chang
                 both(&error.unwrap(), &path),
                 "cannot use the state in `DIR`: `DIR/registry.jsonl` is missing or empty though others of its files are \
                  there\n\
-                 restore it from a backup, since it holds ids and protection: streamfleet restore FILE TREE; to start anew \
+                 since it holds ids and protection, take it from a backup: tar -xf FILE -C DIR registry.jsonl; to start anew \
                  without them, move the folder away"
             );
             assert_eq!(names(), before);
@@ -283,8 +283,8 @@ fn errors_say_what_was_attempted_why_it_failed_and_what_to_do() {
         (
             &damaged,
             "cannot read `DIR/registry.jsonl:2`: it is damaged (EOF while parsing a value)\n\
-             move `DIR/registry.jsonl` out of the folder and restore it: streamfleet restore FILE TREE; without a backup, \
-             copy the folder, remove line 2 and look at what `streamfleet plan` says before anything is applied",
+             move `DIR/registry.jsonl` out of the folder and take it from a backup: tar -xf FILE -C DIR registry.jsonl; without a \
+             backup, copy the folder, remove line 2 and look at what `streamfleet plan` says before anything is applied",
         ),
         (
             &newer,
@@ -297,13 +297,13 @@ fn errors_say_what_was_attempted_why_it_failed_and_what_to_do() {
             &unknown,
             "cannot read `DIR/registry.jsonl:2`: it is damaged (unknown variant `dream`, expected one of \
              `installation`, `source`, `resource`, `removed`, `deletion`, `approval`, `approval-used`, `tokens-made`)\n\
-             move `DIR/registry.jsonl` out of the folder and restore it: streamfleet restore FILE TREE; without a backup, \
-             copy the folder, remove line 2 and look at what `streamfleet plan` says before anything is applied",
+             move `DIR/registry.jsonl` out of the folder and take it from a backup: tar -xf FILE -C DIR registry.jsonl; without a \
+             backup, copy the folder, remove line 2 and look at what `streamfleet plan` says before anything is applied",
         ),
         (
             &folder,
             "cannot use `DIR/registry.jsonl`: it is a folder, not a file\n\
-             move it away and restore the file from a backup: streamfleet restore FILE TREE",
+             move it away and take it from a backup: tar -xf FILE -C DIR registry.jsonl",
         ),
     ];
     for (harm, expected) in cases {

@@ -4,18 +4,17 @@
 //! waits for the disk: the content in memory is replaced as a whole once a change is on disk.
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
-use tempfile::NamedTempFile;
 use uuid::Uuid;
 
 use super::{Access, Reach, TOKENS_KEPT_DAYS, Token};
 use crate::names::Digest;
 use crate::parallel::locked;
+use crate::state::error::from_backup;
 use crate::state::lines::{AppendFile, read_whole};
 use crate::state::records::with_version;
 use crate::state::{StateError, entries, folder};
@@ -43,10 +42,6 @@ enum TokenLine {
         id: Uuid,
         at: Timestamp,
     },
-    /// The file was compacted, without the tokens that had become invalid before this time.
-    Shortened {
-        before: Timestamp,
-    },
 }
 
 pub(in crate::state) struct TokenStore {
@@ -64,8 +59,6 @@ pub(super) struct TokenContents {
     /// Ids are in order of creation.
     tokens: BTreeMap<Uuid, Arc<StoredToken>>,
     by_digest: HashMap<Digest, Uuid>,
-    /// Tokens that had become invalid before this time were dropped; none if that never happened.
-    dropped: Option<Timestamp>,
 }
 
 struct StoredToken {
@@ -110,9 +103,10 @@ impl TokenStore {
     pub(in crate::state) fn lost(&self) -> Option<String> {
         self.facts().tokens.is_empty().then(|| {
             format!(
-                "`{}` is missing or empty though tokens were made, and none of them holds; restore it from a backup: \
-                 streamfleet restore FILE TREE, or make new ones: streamfleet token create",
-                self.path
+                "`{}` is missing or empty though tokens were made, and none of them holds; {}, or make new ones: \
+                 streamfleet token create",
+                self.path,
+                from_backup(&self.path)
             )
         })
     }
@@ -151,11 +145,7 @@ impl TokenWriter<'_> {
         let path = &self.tokens.path;
         let lines = match &mut *self.lines {
             Some(lines) => lines,
-            none => {
-                let (lines, ..) = AppendFile::open(path.clone())?;
-                sync_folder_of(path)?;
-                none.insert(lines)
-            }
+            none => none.insert(AppendFile::open(path.clone())?.0),
         };
         lines.append(&[with_version(&entry)])?;
         let mut facts = TokenContents::clone(&self.facts());
@@ -174,28 +164,16 @@ impl TokenWriter<'_> {
         }
         let shorter = facts.without(before);
         let text: String = shorter.entries().map(|entry| with_version(&entry) + "\n").collect();
-        let path = &self.tokens.path;
-        let put = || {
-            let mut file = NamedTempFile::new_in(path.parent().unwrap_or(Utf8Path::new(".")))?;
-            file.write_all(text.as_bytes())?;
-            file.as_file().sync_all()?;
-            file.persist(path).map_err(|error| error.error)
-        };
-        put().map_err(StateError::io("write anew", path))?;
         // The next line must not be appended to the replaced file.
         *self.lines = None;
+        folder::replace_file(&self.tokens.path, text.as_bytes())?;
         self.replace(shorter);
-        sync_folder_of(path)
+        Ok(())
     }
 
     fn replace(&self, facts: TokenContents) {
         *locked(&self.tokens.facts) = Arc::new(facts);
     }
-}
-
-/// A rename is durable once its folder is synced.
-fn sync_folder_of(path: &Utf8Path) -> Result<(), StateError> {
-    path.parent().map_or(Ok(()), folder::sync)
 }
 
 /// Tokens that became invalid before this time may be dropped.
@@ -208,19 +186,6 @@ pub(super) fn long_before(at: Timestamp) -> Timestamp {
 pub(in crate::state) fn whole_records(path: &Utf8Path, bytes: Vec<u8>) -> Result<Vec<u8>, StateError> {
     TokenContents::read(path, &bytes)?;
     Ok(entries::whole::<TokenLine>(bytes))
-}
-
-/// Whether `here`, compacted since, still has everything of value in a backup from `saved_at`.
-pub(in crate::state) fn includes_backed_up_tokens(here: &[u8], saved: &[u8], saved_at: Timestamp) -> bool {
-    let read = |bytes: &[u8]| TokenContents::read(Utf8Path::new(FILE), bytes);
-    let (Ok(here), Ok(saved)) = (read(here), read(saved)) else { return false };
-    let Some(dropped) = here.dropped else { return false };
-    let is_kept = |one: &StoredToken| match here.tokens.get(&one.token.id) {
-        Some(kept) => kept.sha256 == one.sha256 && kept.token.over_at() <= one.token.over_at(),
-        // The token may have been revoked right after the backup.
-        None => one.token.over_at().min(saved_at) <= dropped,
-    };
-    saved.tokens.values().all(|one| is_kept(one))
 }
 
 impl TokenLine {
@@ -255,18 +220,16 @@ impl TokenContents {
         let mut facts = self.clone();
         facts.tokens.retain(|_, kept| kept.token.over_at() > before);
         facts.by_digest.retain(|_, id| facts.tokens.contains_key(id));
-        TokenContents { dropped: Some(before), ..facts }
+        facts
     }
 
     /// The shortest list of lines with this content.
     fn entries(&self) -> impl Iterator<Item = TokenLine> {
-        let dropped = self.dropped.map(|before| TokenLine::Shortened { before });
-        let of = |kept: &Arc<StoredToken>| {
+        self.tokens.values().flat_map(|kept| {
             let Token { id, revoked_at, .. } = kept.token;
             let revoked = revoked_at.map(|at| TokenLine::Revoked { id, at });
             [TokenLine::of(&kept.token, kept.sha256.clone())].into_iter().chain(revoked)
-        };
-        dropped.into_iter().chain(self.tokens.values().flat_map(of))
+        })
     }
 
     fn apply(&mut self, entry: TokenLine) {
@@ -286,7 +249,6 @@ impl TokenContents {
                     *kept = Arc::new(StoredToken { token, sha256: kept.sha256.clone() });
                 }
             }
-            TokenLine::Shortened { before } => self.dropped = Some(before),
         }
     }
 }
