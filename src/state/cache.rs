@@ -1,7 +1,6 @@
 //! Everything that can be rebuilt when it is lost, in sled. The cache is disposable by design: sled can lose
 //! or damage its file in a power cut. A cache that can't be opened is set aside and replaced by an empty one.
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -284,36 +283,30 @@ impl Cache {
 
     /// The distinct beginnings of a table's keys, up to the byte `end`.
     pub(super) fn groups(&self, table: Table, end: u8) -> Result<Vec<Key>, StateError> {
-        let of_copy = self.in_copy(table, |records| {
-            let group = |key: &Key| key.split(|byte| *byte == end).next().unwrap_or_default().to_vec();
-            records.keys().map(group).collect::<BTreeSet<_>>().into_iter().collect()
-        });
-        if let Some(groups) = of_copy {
-            return Ok(groups);
+        let (mut groups, mut from) = (Vec::new(), Vec::new());
+        // One lookup for each group: the next key after a group is the first of another.
+        while let Some(found) = self.next_key(table, &from)? {
+            let group = found.split(|byte| *byte == end).next().unwrap_or_default();
+            from = [group, &[end + 1]].concat();
+            groups.push(group.to_vec());
         }
-        self.with_sled("read", |sled| {
-            let tree = sled.tree(table);
-            let (mut groups, mut from) = (Vec::new(), head_key(b""));
-            // One lookup for each group: the next key after a group is the first of another.
-            while let Some((found, _)) = tree.range(from..head_key(&[0xff])).next().transpose()? {
-                let group = found[1..].split(|byte| *byte == end).next().unwrap_or_default().to_vec();
-                from = head_key(&[&group[..], &[end + 1]].concat());
-                groups.push(group);
-            }
-            Ok(groups)
-        })
+        Ok(groups)
     }
 
     pub(super) fn has_any(&self, table: Table, prefix: &[u8]) -> Result<bool, StateError> {
-        let of_copy = self.in_copy(table, |records| {
-            records.range(prefix.to_vec()..).next().is_some_and(|(key, _)| key.starts_with(prefix))
-        });
-        if let Some(has_any) = of_copy {
-            return Ok(has_any);
+        Ok(self.next_key(table, prefix)?.is_some_and(|key| key.starts_with(prefix)))
+    }
+
+    /// The first key that is `from` or comes after it.
+    fn next_key(&self, table: Table, from: &[u8]) -> Result<Option<Key>, StateError> {
+        let of_copy =
+            self.in_copy(table, |records| records.range(from.to_vec()..).next().map(|it| it.0.clone()));
+        if let Some(found) = of_copy {
+            return Ok(found);
         }
         self.with_sled("read", |sled| {
-            let mut keys = sled.tree(table).scan_prefix(head_key(prefix)).keys();
-            Ok(keys.next().transpose()?.is_some())
+            let found = sled.tree(table).range(head_key(from)..head_key(&[0xff])).next().transpose()?;
+            Ok(found.map(|(head_key, _)| head_key[1..].to_vec()))
         })
     }
 

@@ -2,20 +2,21 @@
 //! crash is repaired.
 
 use camino::{Utf8Path, Utf8PathBuf};
+use serde::Serialize;
 use serde::de::{DeserializeOwned, Error as _};
 
-use super::StateError;
 use super::lines::{AppendFile, whole_length};
-use super::records::{self, LineVersion, VERSION};
+use super::records::{LineVersion, RegistryLine, VERSION, with_version};
+use super::{StateError, folder};
 use crate::names::Digest;
 
 /// A record that is stored as a line.
-pub(super) trait Record: DeserializeOwned {
+pub(super) trait Record: Serialize + DeserializeOwned {
     /// Whether each line has a checksum, so that a damaged line is never read as another record.
     const IS_SUMMED: bool = false;
 }
 
-impl Record for records::RegistryLine {
+impl Record for RegistryLine {
     const IS_SUMMED: bool = true;
 }
 
@@ -24,6 +25,21 @@ const SUM: (&str, &str) = ("{\"sum\":\"", "\",");
 
 /// The length of the checksum: this many characters of the digest.
 const SUM_LENGTH: usize = 16;
+
+/// A record as a line.
+pub(super) fn line<T: Record>(record: &T) -> String {
+    let line = with_version(record);
+    if T::IS_SUMMED { summed(&line) } else { line }
+}
+
+/// Replaces a file by one with these records alone.
+pub(super) fn replace<T: Record>(
+    path: &Utf8Path,
+    records: impl IntoIterator<Item = T>,
+) -> Result<(), StateError> {
+    let text: String = records.into_iter().map(|record| line(&record) + "\n").collect();
+    folder::replace_file(path, text.as_bytes())
+}
 
 /// Adds to a JSON object, as its first field, the checksum of the rest of the line.
 pub(super) fn summed(line: &str) -> String {

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::entries;
 use crate::catalog::{Approval, Deletion, DurableRecord, ResourceStatus};
 use crate::names::{FleetKey, ResourceKey};
 
@@ -46,10 +45,6 @@ impl RegistryLine {
             | RegistryLine::ApprovalUsed { .. }
             | RegistryLine::TokensMade => None,
         }
-    }
-
-    pub(super) fn to_line(&self) -> String {
-        entries::summed(&with_version(self))
     }
 }
 

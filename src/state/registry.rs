@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::lines::{AppendFile, read_whole};
 use super::records::RegistryLine;
-use super::{StateError, entries, folder, snapshot};
+use super::{StateError, entries, snapshot};
 use crate::catalog::{Approval, Deletion, DurableRecord};
 use crate::names::ResourceKey;
 
@@ -101,7 +101,7 @@ impl Registry {
         if entries.is_empty() {
             return Ok(());
         }
-        let text: Vec<String> = entries.iter().map(RegistryLine::to_line).collect();
+        let text: Vec<String> = entries.iter().map(entries::line).collect();
         self.lines.append(&text)?;
         self.count += text.len();
         entries.into_iter().for_each(|entry| self.facts.apply(entry));
@@ -111,13 +111,8 @@ impl Registry {
     /// Replaces the file atomically by the shortest one with the same meaning.
     fn compact(&mut self, dir: &Utf8Path) -> Result<(), StateError> {
         let path = self.lines.path().to_owned();
-        let mut text = String::new();
-        for entry in self.facts.entries() {
-            text.push_str(&entry.to_line());
-            text.push('\n');
-        }
         snapshot::forget(dir).map_err(StateError::io("write", &path))?;
-        folder::replace_file(&path, text.as_bytes())?;
+        entries::replace(&path, self.facts.entries())?;
         let (lines, bytes, _) = AppendFile::open(path.clone())?;
         (self.facts, self.count) = read(&path, &bytes)?;
         self.lines = lines;

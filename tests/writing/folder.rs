@@ -42,7 +42,10 @@ fn what_a_call_made_is_recorded_with_the_time_of_its_answer() {
     let report = world.runtime.block_on(later.round.execute(clerk, &mut |_| {}));
     assert!(report.failed.is_empty(), "{:?}", report.failed.first().map(ToString::to_string));
     let record = state.recorded_resource(&written.key).unwrap().unwrap();
-    assert_eq!((record.durable.created_at, record.cached.updated_at, record.durable.id), (written.at, written.at, written.id));
+    assert_eq!(
+        (record.durable.created_at, record.cached.updated_at, record.durable.id),
+        (written.at, written.at, written.id)
+    );
     // Existing clusters were created when they were first applied.
     let orders = state.recorded_resource(&"Cluster/acme/orders".to_owned().try_into().unwrap()).unwrap();
     assert!(orders.unwrap().durable.created_at > written.at);

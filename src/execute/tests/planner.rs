@@ -7,7 +7,10 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 
 use super::{cluster, fleet, now};
-use crate::catalog::{CachedRecord, DurableRecord, Gauge, LastGood, OpenedSecret, Recorded, RecordedResource, SecretMark, Secrets};
+use crate::catalog::{
+    CachedRecord, DurableRecord, Gauge, LastGood, OpenedSecret, Recorded, RecordedResource, SecretMark,
+    Secrets,
+};
 use crate::names::{Digest, FleetKey, ObjectKey, ResourceKey, SecretRef};
 use crate::plan::{
     Cause, Change, FleetPlan, Guard, Inputs, Observed, ObservedFleet, Plan, Reach, Step, Summary, Verb,
@@ -121,7 +124,8 @@ fn plan_fleet(
     observed: &ObservedFleet,
 ) -> FleetPlan {
     let here = |resource: &&ResourceKey| {
-        recorded.resources[*resource].durable.immutable.get("/infrastructure") == Some(&fleet.fleet.as_str().into())
+        recorded.resources[*resource].durable.immutable.get("/infrastructure")
+            == Some(&fleet.fleet.as_str().into())
     };
     let owners = desired.values().map(|manifest| &manifest.owner);
     let owners = owners.chain(recorded.resources.keys().filter(here));

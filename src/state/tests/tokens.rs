@@ -226,7 +226,10 @@ fn a_damaged_file_is_refused_and_left_as_it_is() {
         assert!(back_up(&path, "0", time(0)).is_err(), "a backup of that is none");
         assert_eq!(fs::read_to_string(&file).unwrap(), text);
         let hint = error.hint().replace(path.as_str(), "DIR");
-        assert!(hint.contains("newer") || hint.contains("tar -xf FILE -C DIR tokens.jsonl"), "{hint}");
+        assert!(
+            hint.contains("restore an older backup") || hint.contains("tar -xf FILE -C DIR tokens.jsonl"),
+            "{hint}"
+        );
     }
     // If the file is lost or emptied, no token is valid, and a warning says so until a token is created.
     for lost in [false, true] {

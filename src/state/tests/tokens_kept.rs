@@ -104,7 +104,7 @@ fn what_was_over_long_ago_is_dropped_when_it_is_much() {
         [last, after].map(|made| made.secret.expose_secret().to_owned())
     };
     assert_eq!(mode(&path.join(TOKENS)), 0o600);
-    assert_eq!(fs::read_to_string(path.join(TOKENS)).unwrap().lines().count(), 6);
+    assert_eq!(fs::read_to_string(path.join(TOKENS)).unwrap().lines().count(), 5);
     let state = State::open(&path).unwrap();
     assert_eq!(state.warnings(), Vec::<String>::new());
     assert_eq!(names(&state), ["ahead", "newest", "last", "after"].map(str::to_owned).into());

@@ -11,12 +11,11 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{Access, Reach, TOKENS_KEPT_DAYS, Token};
+use super::{TOKENS_KEPT_DAYS, Token};
 use crate::names::Digest;
 use crate::parallel::locked;
 use crate::state::error::from_backup;
 use crate::state::lines::{AppendFile, read_whole};
-use crate::state::records::with_version;
 use crate::state::{StateError, entries, folder};
 
 pub const FILE: &str = "tokens.jsonl";
@@ -28,20 +27,17 @@ const WORTH: usize = 100;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "kebab-case")]
 enum TokenLine {
-    Token {
-        id: Uuid,
-        name: String,
-        owner: String,
-        organization: Reach,
-        access: Access,
-        created_at: Timestamp,
-        expires_at: Timestamp,
-        sha256: Digest,
-    },
-    Revoked {
-        id: Uuid,
-        at: Timestamp,
-    },
+    Token(StoredToken),
+    Revoked { id: Uuid, at: Timestamp },
+}
+
+impl entries::Record for TokenLine {}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct StoredToken {
+    #[serde(flatten)]
+    token: Token,
+    sha256: Digest,
 }
 
 pub(in crate::state) struct TokenStore {
@@ -52,18 +48,11 @@ pub(in crate::state) struct TokenStore {
     facts: Mutex<Arc<TokenContents>>,
 }
 
-impl entries::Record for TokenLine {}
-
 #[derive(Clone, Default)]
 pub(super) struct TokenContents {
     /// Ids are in order of creation.
     tokens: BTreeMap<Uuid, Arc<StoredToken>>,
     by_digest: HashMap<Digest, Uuid>,
-}
-
-struct StoredToken {
-    token: Token,
-    sha256: Digest,
 }
 
 /// Exclusive access for a writer.
@@ -133,7 +122,7 @@ impl TokenWriter<'_> {
 
     /// Adds a token, on disk first.
     pub(super) fn add(&mut self, token: &Token, sha256: Digest) -> Result<(), StateError> {
-        self.append(TokenLine::of(token, sha256))
+        self.append(TokenLine::Token(StoredToken { token: token.clone(), sha256 }))
     }
 
     /// Revokes a token, on disk first.
@@ -147,7 +136,7 @@ impl TokenWriter<'_> {
             Some(lines) => lines,
             none => none.insert(AppendFile::open(path.clone())?.0),
         };
-        lines.append(&[with_version(&entry)])?;
+        lines.append(&[entries::line(&entry)])?;
         let mut facts = TokenContents::clone(&self.facts());
         facts.apply(entry);
         self.replace(facts);
@@ -163,10 +152,9 @@ impl TokenWriter<'_> {
             return Ok(());
         }
         let shorter = facts.without(before);
-        let text: String = shorter.entries().map(|entry| with_version(&entry) + "\n").collect();
         // The next line must not be appended to the replaced file.
         *self.lines = None;
-        folder::replace_file(&self.tokens.path, text.as_bytes())?;
+        entries::replace(&self.tokens.path, shorter.entries())?;
         self.replace(shorter);
         Ok(())
     }
@@ -186,14 +174,6 @@ pub(super) fn long_before(at: Timestamp) -> Timestamp {
 pub(in crate::state) fn whole_records(path: &Utf8Path, bytes: Vec<u8>) -> Result<Vec<u8>, StateError> {
     TokenContents::read(path, &bytes)?;
     Ok(entries::whole::<TokenLine>(bytes))
-}
-
-impl TokenLine {
-    fn of(token: &Token, sha256: Digest) -> TokenLine {
-        let Token { id, name, owner, organization, access, created_at, expires_at, revoked_at: _ } =
-            token.clone();
-        TokenLine::Token { id, name, owner, organization, access, created_at, expires_at, sha256 }
-    }
 }
 
 impl TokenContents {
@@ -225,28 +205,20 @@ impl TokenContents {
 
     /// The shortest list of lines with this content.
     fn entries(&self) -> impl Iterator<Item = TokenLine> {
-        self.tokens.values().flat_map(|kept| {
-            let Token { id, revoked_at, .. } = kept.token;
-            let revoked = revoked_at.map(|at| TokenLine::Revoked { id, at });
-            [TokenLine::of(&kept.token, kept.sha256.clone())].into_iter().chain(revoked)
-        })
+        self.tokens.values().map(|kept| TokenLine::Token(StoredToken::clone(kept)))
     }
 
     fn apply(&mut self, entry: TokenLine) {
         match entry {
             // A copied file may have the same line twice; the second must not undo a revocation in between.
-            TokenLine::Token { id, .. } if self.tokens.contains_key(&id) => {}
-            TokenLine::Token { id, name, owner, organization, access, created_at, expires_at, sha256 } => {
-                let revoked_at = None;
-                let token =
-                    Token { id, name, owner, organization, access, created_at, expires_at, revoked_at };
-                self.by_digest.insert(sha256.clone(), id);
-                self.tokens.insert(id, Arc::new(StoredToken { token, sha256 }));
+            TokenLine::Token(added) if self.tokens.contains_key(&added.token.id) => {}
+            TokenLine::Token(added) => {
+                self.by_digest.insert(added.sha256.clone(), added.token.id);
+                self.tokens.insert(added.token.id, Arc::new(added));
             }
             TokenLine::Revoked { id, at } => {
                 if let Some(kept) = self.tokens.get_mut(&id).filter(|kept| kept.token.revoked_at.is_none()) {
-                    let token = Token { revoked_at: Some(at), ..kept.token.clone() };
-                    *kept = Arc::new(StoredToken { token, sha256: kept.sha256.clone() });
+                    Arc::make_mut(kept).token.revoked_at = Some(at);
                 }
             }
         }

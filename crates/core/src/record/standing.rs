@@ -96,7 +96,8 @@ impl StandingInputs<'_> {
     ) -> (Status, Option<String>) {
         let record = self.recorded.resources.get(key);
         let unreached = self.unreached(key, host);
-        if let Some(record) = record.filter(|record| record.durable.deleting || self.is_leaving(key, change)) {
+        if let Some(record) = record.filter(|record| record.durable.deleting || self.is_leaving(key, change))
+        {
             let deleting = self.judged.filter(|judged| judged.status == Status::Deleting);
             let reason = deleting.and_then(|judged| judged.reason.clone());
             let waits = || change.and_then(|change| self.waiting_deletion(change));
@@ -135,7 +136,9 @@ impl StandingInputs<'_> {
         let ailing = self.judged.filter(|judged| judged.status != Status::Healthy);
         match (record, change, hold, unreached) {
             (_, _, _, Some((Status::Failed, reason))) => (Status::Failed, Some(reason)),
-            (Some(record), _, _, Some((status, reason))) if !record.durable.creating => (status, Some(reason)),
+            (Some(record), _, _, Some((status, reason))) if !record.durable.creating => {
+                (status, Some(reason))
+            }
             (_, _, Some(hold @ Hold::Suspended { .. }), _) => (Status::Suspended, Some(hold.to_string())),
             (None, Some(change), _, _) => (Status::Pending, self.first_waiting(change)),
             (Some(record), Some(change), _, _) if record.durable.creating && change.verb == Verb::Create => {
