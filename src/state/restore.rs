@@ -3,9 +3,9 @@
 //! The files are written to a folder beside it, which then takes its place with one rename. A restore that is
 //! killed before that has changed nothing.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -43,15 +43,25 @@ pub fn restore(dir: &Utf8Path, archive: &Archive) -> Result<(), RestoreError> {
     let dir = &dir.canonicalize_utf8().unwrap_or_else(|_| dir.to_owned());
     refuse_used(dir)?;
     let staged = dir.with_file_name(format!("{}.restoring", dir.file_name().unwrap_or("state")));
-    match stage(&staged, dir, archive) {
-        Ok(()) => Ok(folder::sync(dir.parent().unwrap_or(dir))?),
-        Err(error @ (StateError::Locked { .. } | StateError::Gone { .. })) => Err(error.into()),
-        Err(error) => {
-            // It holds keys. If it can't be removed, the next restore replaces it.
-            drop(fs::remove_dir_all(&staged));
-            refuse_used(dir)?;
-            Err(error.into())
-        }
+    let failed = || StateError::io("restore the state in", dir);
+    create_private(&staged).map_err(failed())?;
+    // With the rename it becomes the lock of the state folder.
+    let lock = folder::lock(&staged)?;
+    lock.still_there()?;
+    if let Err(error) = write(&staged, archive).and_then(|()| fs::rename(&staged, dir)) {
+        // It holds keys. If it can't be removed, the next restore replaces it.
+        drop(fs::remove_dir_all(&staged));
+        refuse_used(dir)?;
+        return Err(failed()(error).into());
+    }
+    Ok(folder::sync(dir.parent().unwrap_or(dir))?)
+}
+
+fn create_private(folder: &Utf8Path) -> io::Result<()> {
+    fs::create_dir_all(folder.parent().unwrap_or(folder))?;
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
     }
 }
 
@@ -71,15 +81,6 @@ fn refuse_used(dir: &Utf8Path) -> Result<(), RestoreError> {
         }
         None => Ok(()),
     }
-}
-
-fn stage(staged: &Utf8Path, dir: &Utf8Path, archive: &Archive) -> Result<(), StateError> {
-    drop(folder::prepare(staged)?);
-    // With the rename it becomes the lock of the state folder.
-    let lock = folder::lock(staged)?;
-    lock.still_there()?;
-    write(staged, archive).map_err(StateError::io("write the backup's files to", staged))?;
-    fs::rename(staged, dir).map_err(StateError::io("restore the state in", dir))
 }
 
 fn write(staged: &Utf8Path, archive: &Archive) -> io::Result<()> {
