@@ -1,6 +1,7 @@
 //! Replaces strings in a file, whatever its documents are.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use serde_json::Value;
 
@@ -80,11 +81,11 @@ pub fn set_strings(text: &str, new: &[(StringField, String)]) -> Result<String, 
         let Some(Ok(Some(root))) = documents.get(field.document).map(|document| &document.root) else {
             continue;
         };
-        if !wanted.contains_key(&field.document) {
-            wanted.insert(field.document, source.value(root)?);
-        }
-        let value = wanted.get_mut(&field.document).and_then(|value| value.pointer_mut(&field.pointer));
-        if let Some(value) = value {
+        let value = match wanted.entry(field.document) {
+            Entry::Vacant(entry) => entry.insert(source.value(root)?),
+            Entry::Occupied(entry) => entry.into_mut(),
+        };
+        if let Some(value) = value.pointer_mut(&field.pointer) {
             *value = Value::String(new.clone());
         }
     }
