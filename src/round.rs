@@ -25,10 +25,10 @@ use tokio::runtime::Handle;
 use uuid::Uuid;
 
 use crate::catalog::{self, Catalog, Recorded, Secrets};
+use crate::component::Extras;
 use crate::config::Config;
 use crate::names::{FleetKey, ResourceKey};
 use crate::parallel;
-use crate::plan::preflight::Extras;
 use crate::plan::{
     Announced, FleetInputs, FleetPart, Index, NewerVersions, ObservedFleet, Pauses, Plan, Planner, Policy,
     Reach,

@@ -18,9 +18,11 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::catalog::{Recorded, RecordedFleet, RecordedObject, RecordedResource};
-use crate::health::{AppliedCluster, FleetObservation};
+use crate::component::Extras;
+use crate::component::health::AppliedCluster;
+use crate::health::FleetObservation;
 use crate::names::{Digest, FleetKey, ObjectKey, ResourceKey};
-use crate::plan::preflight::{Extras, PreflightFacts};
+use crate::plan::preflight::PreflightFacts;
 use crate::plan::{Observed, ObservedFleet};
 use crate::render::{Desired, FleetManifests};
 

@@ -14,9 +14,11 @@ use std::path::{Path, PathBuf};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use streamfleet::catalog::{Condition, Status};
-use streamfleet::health::fleet::{self, FleetMemory};
-use streamfleet::health::view::{ClusterObservation, OperatorState};
-use streamfleet::health::{AppliedCluster, DEBOUNCE, HealthMemory, Judgement, Outputs, WantedPool, judge};
+use streamfleet::component::health::timing::DEBOUNCE;
+use streamfleet::component::health::{
+    AppliedCluster, ClusterObservation, HealthMemory, Judgement, OperatorState, Outputs, WantedPool, judge,
+};
+use streamfleet::health::{self, FleetMemory};
 
 const START: &str = "2026-11-21T11:00:00Z";
 const AFTERMATH: i64 = 60;
@@ -230,7 +232,7 @@ fn replay(file: &Path, mut look: impl FnMut(&Moment)) -> Vec<String> {
                 turn(&mut pages, &mut lines, moment, &cluster.1, page);
             }
             if world.kinds.contains("Deployment") {
-                let (told, next) = fleet::judge(&world.operator(), &statuses, &fleet, now);
+                let (told, next) = health::judge(&world.operator(), &statuses, &fleet, now);
                 fleet = next;
                 let page = Page::of(told.status, told.reason.as_deref(), &told.conditions);
                 turn(&mut pages, &mut lines, moment, "(fleet)", page);

@@ -5,7 +5,8 @@ use clap::Args;
 use crate::cli::console::Console;
 use crate::cli::exit;
 use crate::cli::failure::Failure;
-use crate::plan::preflight::{self, Extras};
+use crate::component::Extras;
+use crate::plan::preflight;
 use crate::render::yaml::to_yaml;
 
 /// Print the rights that the user of a `byok` fleet's kubeconfig needs, and no more: two ClusterRoles, a

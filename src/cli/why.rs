@@ -10,7 +10,7 @@ use crate::cli::failure::Failure;
 use crate::cli::format::OutputFormat;
 use crate::cli::round::{self, StateAccess};
 use crate::cli::settings::{Settings, TreeArgs};
-use crate::health::objects::ObjectFindings;
+use crate::component::health::objects::ObjectFindings;
 use crate::plan;
 use crate::views::why::{self, LastKnown, WhyReport};
 

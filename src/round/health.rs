@@ -8,9 +8,8 @@ use tokio::runtime::Handle;
 
 use super::{Checked, Round};
 use crate::catalog::RecordedFleet;
-use crate::health::{
-    self, AppliedCluster, ClusterObservation, FleetHealth, FleetMemories, FleetObservation, applied_manifests,
-};
+use crate::component::health::{AppliedCluster, ClusterObservation, applied_manifests};
+use crate::health::{self, FleetHealth, FleetMemories, FleetObservation};
 use crate::names::{FleetKey, ResourceKey};
 use crate::parallel::locked;
 use crate::plan::{ObservedFleet, Reach};
@@ -185,7 +184,7 @@ impl FleetJudge<'_> {
             return Ok(Some(last.health.clone()));
         }
         let Some(seen) = self.desk.runtime.block_on(target.observe_health(wanted))? else { return Ok(None) };
-        let (judged, memory) = health::fleet::judge_all(wanted, &seen, before, now);
+        let (judged, memory) = health::judge_all(wanted, &seen, before, now);
         let looks_by = now.checked_add(MAX_JUDGEMENT_AGE).ok();
         let again = memory.due(now).into_iter().chain(looks_by).min();
         let health = Health { judged: Some(judged), memory, wanted: wanted.clone(), seen: None, again };

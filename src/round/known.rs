@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::{Checked, Health, Round};
 use crate::catalog::{ResolvedCluster, ResourceStatus};
-use crate::health::Outputs;
+use crate::component::health::Outputs;
 use crate::names::{FleetKey, Kind, ResourceKey};
 use crate::plan::{Change, FleetPlan, Index, Verb};
 use crate::record::{Audience, Standing, StandingInputs, UnplannedWrite};

@@ -5,7 +5,7 @@ use tokio::runtime::Handle;
 
 use super::{NotFound, find_cluster};
 use crate::catalog::{Absence, Hold, Status};
-use crate::health::objects::{self, DriftedObject, ObjectFindings};
+use crate::component::health::objects::{self, DriftedObject, ObjectFindings};
 use crate::names::{FleetKey, ResourceKey};
 use crate::plan::{self, Cause, Change, Reach, Verb, Waiting};
 use crate::problem::Origin;

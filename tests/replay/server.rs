@@ -8,9 +8,8 @@ use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
 use serde_json::Value;
+use streamfleet::component::health::{AppliedCluster, ClusterObservation, OperatorState, judge};
 use streamfleet::config::AddressRange;
-use streamfleet::health::view::{ClusterObservation, OperatorState};
-use streamfleet::health::{AppliedCluster, judge};
 use streamfleet::names::ResourceKey;
 use streamfleet::spec::kubeconfig::KubeAccess;
 use streamfleet::target::{KubernetesCluster as Reached, KubernetesTarget, Target};

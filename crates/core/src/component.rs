@@ -2,12 +2,15 @@
 //! table and know no component by name.
 
 pub mod clients;
+mod extras;
 pub mod fleet_manifest;
 mod gateway;
+pub mod health;
 mod hosts;
 mod kafka;
 pub mod kind;
 pub mod labels;
+pub mod leftovers;
 pub mod manifest;
 pub mod object;
 pub mod resources;
@@ -17,16 +20,22 @@ pub mod traffic;
 #[cfg(test)]
 pub(crate) mod fixtures;
 
+use std::collections::BTreeSet;
+
 use crate::catalog::{ResolvedCluster, ResolvedFleet};
 use crate::config::Config;
 pub use clients::{ClientAccess, Endpoint, Login, ServerTrust};
+pub use extras::Extras;
+pub use gateway::kinds::GATEWAY_CLASS;
 pub use gateway::{NAMESPACE as GATEWAY_NAMESPACE, is_private, is_routed};
 pub use kafka::requests_of_units;
 pub use kind::KubernetesKind;
 pub use labels::DEDICATED;
+pub use leftovers::Leftovers;
 pub use object::{Manifest, SecretEncoding, SecretSlot, Stage};
 pub use resources::Resources;
 pub use strimzi::NAMESPACE as OPERATOR_NAMESPACE;
+pub use strimzi::kinds::{DEPLOYMENT as OPERATOR, SELECTOR as OPERATOR_SELECTOR};
 pub use traffic::{OperatorTraffic, Traffic};
 
 /// Every component, in the order in which their answers are joined.
@@ -34,19 +43,32 @@ pub static COMPONENTS: [&Component; 3] = [&strimzi::COMPONENT, &gateway::COMPONE
 
 /// What the engines ask of a component. A row names what applies; the rest is in [`Component::NONE`].
 pub struct Component {
-    /// The Kubernetes kinds that it uses beside those that every cluster has.
-    pub kinds: &'static [KubernetesKind],
+    /// Its Kubernetes kinds, each with what the engines do with it.
+    pub kinds: &'static [&'static KubernetesKind],
+    /// Whether Streamfleet installs it on a fleet with these extras. Every fleet has what isn't installed.
+    pub is_installed: fn(Extras) -> bool,
     /// Its objects on a fleet, shared by all clusters.
     pub in_fleet: fn(&ResolvedFleet, &Config) -> Vec<Manifest>,
     /// Its part of a cluster; `None` for a cluster that doesn't use it.
     pub in_cluster: fn(&ResolvedCluster, &Config) -> Option<ClusterPart>,
+    /// Selects the Services by which clients outside of Kubernetes reach it, as a part of the URL's query.
+    pub services: Option<&'static str>,
+    /// The objects that its operator leaves behind of a cluster.
+    pub leftovers: Option<&'static Leftovers>,
     /// What clients of a cluster need to connect to it.
     pub clients: fn(&ResolvedCluster) -> Option<ClientAccess>,
 }
 
 impl Component {
-    const NONE: Component =
-        Component { kinds: &[], in_fleet: |_, _| Vec::new(), in_cluster: |_, _| None, clients: |_| None };
+    const NONE: Component = Component {
+        kinds: &[],
+        is_installed: |_| false,
+        in_fleet: |_, _| Vec::new(),
+        in_cluster: |_, _| None,
+        services: None,
+        leftovers: None,
+        clients: |_| None,
+    };
 }
 
 /// A component's part of one cluster, in the cluster's namespace.
@@ -71,4 +93,36 @@ pub struct QuotaShare {
 /// What clients of a cluster need to connect.
 pub fn clients(cluster: &ResolvedCluster) -> Option<ClientAccess> {
     COMPONENTS.iter().find_map(|component| (component.clients)(cluster))
+}
+
+/// Every Kubernetes kind that Streamfleet uses, once for each component that does.
+pub fn kinds() -> impl Iterator<Item = &'static KubernetesKind> {
+    let of_components = COMPONENTS.iter().flat_map(|component| component.kinds);
+    kind::OF_KUBERNETES.iter().chain(of_components).copied()
+}
+
+/// The kind by whose objects health is judged, and which the daemon therefore watches.
+pub fn judged_kind(api_version: &str, kind: &str) -> Option<&'static KubernetesKind> {
+    kinds().find(|it| {
+        (it.api_version, it.kind) == (api_version, kind)
+            && it.health.is_some_and(|source| source.is_watched())
+    })
+}
+
+/// The objects that operators leave behind of clusters.
+pub fn leftovers() -> impl Iterator<Item = &'static Leftovers> {
+    COMPONENTS.iter().filter_map(|component| component.leftovers)
+}
+
+/// The API versions of kinds that Streamfleet writes on a fleet with these extras and that have to be installed
+/// there.
+pub fn written_versions(extras: Extras) -> BTreeSet<&'static str> {
+    let written = COMPONENTS.iter().flat_map(|component| {
+        let installs = (component.is_installed)(extras);
+        let is_written = move |kind: &KubernetesKind| {
+            kind.is_written() || installs && kind.install_verbs.contains(&"create")
+        };
+        component.kinds.iter().filter(move |kind| kind.custom && is_written(kind))
+    });
+    written.map(|kind| kind.api_version).collect()
 }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::catalog::{Hold, Recorded, ResolvedCluster, Resource};
-use crate::health;
+use crate::component::health::Outputs;
 use crate::names::Kind;
 use crate::spec::{DnsProvider, Spec};
 
@@ -21,7 +21,7 @@ pub struct RecordOutputs<'a> {
     /// The folder with a cluster's rendered manifests.
     pub manifests: Option<String>,
     /// The resolved cluster, and what was last observed of it; `None` if it was never applied.
-    pub cluster: Option<(&'a ResolvedCluster, Option<&'a health::Outputs>)>,
+    pub cluster: Option<(&'a ResolvedCluster, Option<&'a Outputs>)>,
     /// The address at which clients reach a fleet.
     pub loadbalancer_dns: Option<String>,
     /// The newest Kafka version available to a cluster, if newer than its own.

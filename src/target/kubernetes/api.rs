@@ -23,6 +23,7 @@ use super::server_liveness::ServerLiveness;
 use super::tally;
 use super::untrusted;
 use super::watch::OwnWrite;
+use crate::component::KubernetesKind;
 use crate::names::ObjectKey;
 use crate::parallel::locked;
 
@@ -38,6 +39,32 @@ const MAX_KINDS: usize = 2_000;
 
 /// The plural name of a kind in URLs, and whether its objects are namespaced.
 type Served = (String, bool);
+
+/// A kind in calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct KindRef<'k> {
+    pub(super) api_version: &'k str,
+    pub(super) kind: &'k str,
+}
+
+impl KindRef<'static> {
+    /// A kind of the core group.
+    pub(super) const fn core(kind: &'static str) -> Self {
+        Self { api_version: "v1", kind }
+    }
+}
+
+impl From<&KubernetesKind> for KindRef<'static> {
+    fn from(kind: &KubernetesKind) -> Self {
+        Self { api_version: kind.api_version, kind: kind.kind }
+    }
+}
+
+impl<'k> From<&'k ObjectKey> for KindRef<'k> {
+    fn from(key: &'k ObjectKey) -> Self {
+        Self { api_version: &key.api_version, kind: &key.kind }
+    }
+}
 
 pub(super) struct Api {
     client: Client,
@@ -120,12 +147,12 @@ impl Api {
         found.map(|object| checked_object(&attempted, key, object)).transpose()
     }
 
-    pub(super) async fn is_served(&self, api_version: &str, kind: &str) -> Result<bool, KubeError> {
-        Ok(self.served(api_version, kind).await?.is_some())
+    pub(super) async fn is_served(&self, kind: KindRef<'_>) -> Result<bool, KubeError> {
+        Ok(self.served(kind).await?.is_some())
     }
 
     async fn path(&self, key: &ObjectKey) -> Result<Option<String>, KubeError> {
-        let Some((plural, namespaced)) = self.served(&key.api_version, &key.kind).await? else {
+        let Some((plural, namespaced)) = self.served(key.into()).await? else {
             return Ok(None);
         };
         let namespace = key.namespace.as_deref().filter(|_| namespaced);
@@ -133,7 +160,8 @@ impl Api {
     }
 
     /// Looks a kind up in the cache, then on the server. An unknown kind is not cached.
-    async fn served(&self, api_version: &str, kind: &str) -> Result<Option<Served>, KubeError> {
+    async fn served(&self, kind: KindRef<'_>) -> Result<Option<Served>, KubeError> {
+        let KindRef { api_version, kind } = kind;
         let known = |kinds: &BTreeMap<String, Served>| kinds.get(kind).cloned();
         let cached = self.lock().get(api_version).and_then(known);
         if cached.is_some() {

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt as _};
 use serde_json::Value;
 
-use super::api::Api;
+use super::api::{Api, KindRef};
 use super::write::{self, ApplyOutcome};
 use super::{KubeError, KubernetesTarget};
 use crate::names::{Digest, ObjectKey};
@@ -76,7 +76,7 @@ impl KubernetesTarget {
         let Ok(api) = self.api().await else { return BTreeMap::new() };
         let missing = kinds.iter().map(async |&(api_version, kind)| {
             // An unknown result is not reported here; applying will fail.
-            let missing = matches!(api.is_served(api_version, kind).await, Ok(false));
+            let missing = matches!(api.is_served(KindRef { api_version, kind }).await, Ok(false));
             missing.then(|| {
                 let (kind, api_version) = (kind.to_owned(), api_version.to_owned());
                 refused(&KubeError::KindNotServed { kind, api_version })

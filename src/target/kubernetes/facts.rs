@@ -7,8 +7,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::KubernetesTarget;
+use crate::component::Extras;
 use crate::parallel::locked;
-use crate::plan::preflight::{Extras, PreflightFacts};
+use crate::plan::preflight::PreflightFacts;
 
 /// How long a change may depend on cached facts. It is also the longest that a fixed problem stays unnoticed.
 const FRESH: Duration = Duration::from_secs(120);

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::AT_ONCE;
-use super::api::{Api, uid, version};
+use super::api::{Api, KindRef, uid, version};
 use super::error::KubeError;
 use super::fields::trimmed;
 use super::untrusted;
@@ -135,8 +135,9 @@ impl Inventory {
         installation: Uuid,
     ) -> Result<Inventory, KubeError> {
         let selector = format!("labelSelector={SELECTOR}");
-        let maps =
-            api.list(("v1", "ConfigMap"), Some(NAMESPACE), &selector, |map| Some(Json::from(trimmed(map))));
+        let maps = api.list(KindRef::core("ConfigMap"), Some(NAMESPACE), &selector, |map| {
+            Some(Json::from(trimmed(map)))
+        });
         let maps = maps.await?;
         let mut inventory = Self::of(fleet, installation, maps.iter().map(Json::value))?;
         inventory.complete(api).await?;

@@ -1,5 +1,4 @@
-//! Objects that the Strimzi operator created for a cluster and that outlive it: the disks of brokers that
-//! were removed earlier, and the ClusterRoleBinding by which brokers learn their zone.
+//! Objects that an operator created for a cluster and that outlive it: disks, and ClusterRoleBindings.
 //!
 //! They are looked up when a cluster is about to be deleted, so that the plan says what happens to them, and
 //! recorded as the cluster's before anything is deleted.
@@ -11,35 +10,32 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::KubeError;
-use super::api::{Api, uid};
+use super::api::{Api, KindRef, uid};
 use super::inventory::{AppliedObject, Inventory, ObjectEntry, namespace_key};
 use super::session::{INTERVAL, PATIENCE};
 use super::untrusted::{TOKEN_OF, outline};
 use super::watch::health_fields::pick;
 use crate::catalog::RecordedResource;
+use crate::component::health::reading::at;
+use crate::component::{self, Leftovers};
 use crate::names::{Digest, ObjectKey, ResourceKey};
 use crate::plan::{ObservedFleet, ObservedObject};
 use crate::render::FleetManifests;
 
 const CLAIM: &str = "PersistentVolumeClaim";
-const BINDING: &str = "ClusterRoleBinding";
 
-/// Kinds that others may have put into a cluster's namespace, limited to those that our role may list.
-const OTHERS: [(&str, &str); 8] = [
-    ("v1", "ConfigMap"),
-    ("v1", "Secret"),
-    ("v1", "Service"),
-    ("v1", "Pod"),
-    ("apps/v1", "Deployment"),
-    ("kafka.strimzi.io/v1", "Kafka"),
-    ("kafka.strimzi.io/v1", "KafkaNodePool"),
-    ("kafka.strimzi.io/v1", "KafkaUser"),
+/// Kinds of Kubernetes that others may have put into a cluster's namespace, limited to those that our role may
+/// list.
+const OTHERS: [KindRef; 5] = [
+    KindRef::core("ConfigMap"),
+    KindRef::core("Secret"),
+    KindRef::core("Service"),
+    KindRef::core("Pod"),
+    KindRef { api_version: "apps/v1", kind: "Deployment" },
 ];
 
 /// ConfigMaps that controllers create in every namespace.
 const EVERYWHERE: [&str; 2] = ["kube-root-ca.crt", "openshift-service-ca.crt"];
-
-const CLUSTER: &str = "strimzi.io/cluster";
 
 /// Adds the operator's objects of the clusters that are `going` to an observation. Claims of others in
 /// their namespaces are added as foreign.
@@ -51,9 +47,11 @@ pub(super) async fn add(
 ) -> Result<(), KubeError> {
     for (namespace, owner) in going {
         let is_ours = |key: &ObjectKey| fleet.objects.get(key).is_some_and(|there| there.ours);
-        // A foreign Kafka in the place of ours has disks of its own.
+        // A foreign cluster in the place of ours has disks of its own.
         let is_replaced = |(key, entry): (&ObjectKey, &ObjectEntry)| {
-            entry.owner == *owner && is_kafka(key) && fleet.objects.get(key).is_some_and(|there| !there.ours)
+            entry.owner == *owner
+                && uses_disks(key)
+                && fleet.objects.get(key).is_some_and(|there| !there.ours)
         };
         if !is_ours(&namespace_key(namespace)) || inventory.objects.iter().any(is_replaced) {
             continue;
@@ -80,43 +78,50 @@ pub(super) async fn add(
 }
 
 /// Finds disks of earlier clusters that new clusters of the same name would adopt, as far as claims may be
-/// listed. If the status of an existing node pool has the cluster id, the disks are not an earlier cluster's:
-/// the new Kafka gets the same id.
+/// listed. If the status of existing nodes has the cluster id, the disks are not an earlier cluster's: the new
+/// one gets the same id.
 pub(super) async fn adoptable_disks(
     api: &Api,
     desired: Option<&FleetManifests>,
     fleet: &ObservedFleet,
 ) -> Result<BTreeMap<ResourceKey, BTreeSet<String>>, KubeError> {
     let mut kept = BTreeMap::new();
-    let kafkas = desired.into_iter().flatten().filter(|(key, _)| key.kind == "Kafka");
-    for (key, kafka) in kafkas.filter(|(key, _)| !fleet.objects.contains_key(*key)) {
+    let clusters = desired.into_iter().flatten().filter_map(|(key, object)| {
+        let leftovers = component::leftovers().find(|leftovers| leftovers.cluster.kind == key.kind)?;
+        Some((key, &object.owner, leftovers))
+    });
+    for (key, owner, leftovers) in clusters.filter(|(key, ..)| !fleet.objects.contains_key(*key)) {
         let namespace = key.namespace.as_deref().unwrap_or_default();
         if !fleet.objects.contains_key(&namespace_key(namespace)) {
             continue;
         }
-        let claims = match api.list(("v1", CLAIM), Some(namespace), "", outline).await {
+        let claims = match api.list(KindRef::core(CLAIM), Some(namespace), "", outline).await {
             Err(error) if error.is_code(403) => continue,
             claims => claims?,
         };
-        let its = claims.iter().filter(|claim| is_of(claim, &kafka.owner));
+        let its = claims.iter().filter(|claim| is_of(claim, owner));
         let names = its.filter_map(|claim| claim.pointer("/metadata/name")?.as_str());
         let names: BTreeSet<String> = names.map(str::to_owned).collect();
-        if !names.is_empty() && !has_its_id(api, namespace, &kafka.owner).await? {
-            kept.insert(kafka.owner.clone(), names);
+        if !names.is_empty() && !has_its_id(api, namespace, owner, leftovers).await? {
+            kept.insert(owner.clone(), names);
         }
     }
     Ok(kept)
 }
 
-async fn has_its_id(api: &Api, namespace: &str, owner: &ResourceKey) -> Result<bool, KubeError> {
-    let keep = |pool: Value| is_of(&pool, owner).then(|| pick(&pool, &[&["status", "clusterId"]]));
-    let pools = api.list(("kafka.strimzi.io/v1", "KafkaNodePool"), Some(namespace), "", keep).await;
-    let pools = match pools {
+async fn has_its_id(
+    api: &Api,
+    namespace: &str,
+    owner: &ResourceKey,
+    leftovers: &Leftovers,
+) -> Result<bool, KubeError> {
+    let keep = |nodes: Value| is_of(&nodes, owner).then(|| pick(&nodes, &[leftovers.disks_id]));
+    let nodes = match api.list(leftovers.nodes.into(), Some(namespace), "", keep).await {
         Err(error) if error.is_code(403) || error.is_code(404) => return Ok(false),
-        pools => pools?,
+        nodes => nodes?,
     };
-    let has_id = |pool: &Value| pool.pointer("/status/clusterId").is_some_and(Value::is_string);
-    Ok(pools.iter().any(has_id))
+    let has_id = |nodes: &Value| at(nodes, leftovers.disks_id).is_some_and(Value::is_string);
+    Ok(nodes.iter().any(has_id))
 }
 
 /// Recorded clusters that still exist and are no longer desired, by namespace. Unrecorded ones don't count:
@@ -132,20 +137,19 @@ pub(super) fn deleted_clusters<'i>(
     let left = inventory.objects.iter().filter(|(_, entry)| is_going(&entry.owner));
     let namespaces = left.filter_map(|(key, entry)| match key.kind.as_str() {
         "Namespace" => Some((key.name.as_str(), &entry.owner)),
-        _ if is_kafka(key) => Some((key.namespace.as_deref()?, &entry.owner)),
+        _ if uses_disks(key) => Some((key.namespace.as_deref()?, &entry.owner)),
         _ => None,
     });
     namespaces.collect()
 }
 
-fn is_kafka(key: &ObjectKey) -> bool {
-    ["Kafka", "KafkaNodePool"].contains(&key.kind.as_str())
+fn uses_disks(key: &ObjectKey) -> bool {
+    component::leftovers().any(|leftovers| leftovers.uses_disks(key))
 }
 
+/// Whether objects of this key are made by an operator.
 pub(super) fn is_operators(key: &ObjectKey) -> bool {
-    let is_zones =
-        key.kind == BINDING && key.name.starts_with("strimzi-") && key.name.ends_with("-kafka-init");
-    key.kind == CLAIM || is_zones
+    key.kind == CLAIM || component::leftovers().any(|leftovers| (leftovers.is_binding)(key))
 }
 
 /// Foreign objects in a cluster's namespace, which deleting the namespace would delete. Objects that have an
@@ -157,9 +161,13 @@ async fn others(
     namespace: &str,
     owner: &ResourceKey,
 ) -> Result<Vec<(ObjectKey, Value)>, KubeError> {
-    let lists = OTHERS.map(|kind| async move { (kind, api.list(kind, Some(namespace), "", outline).await) });
+    let of_components = component::kinds().filter(|kind| kind.custom && kind.is_written()).map(KindRef::from);
+    let lists = OTHERS
+        .into_iter()
+        .chain(of_components)
+        .map(|kind| async move { (kind, api.list(kind, Some(namespace), "", outline).await) });
     let mut found = Vec::new();
-    for ((api_version, kind), listed) in join_all(lists).await {
+    for (KindRef { api_version, kind }, listed) in join_all(lists).await {
         let listed = match listed {
             Err(error) if error.is_code(403) => continue,
             listed => listed?,
@@ -189,22 +197,23 @@ fn is_token(live: &Value) -> bool {
     live.pointer("/metadata/annotations").is_some_and(|annotations| annotations.get(TOKEN_OF).is_some())
 }
 
-/// All claims of a namespace, and the binding of its cluster. Where they may not be read there are none to
+/// All claims of a namespace, and the bindings of its cluster. Where they may not be read there are none to
 /// delete, and the namespace isn't deleted either.
 async fn read(api: &Api, namespace: &str, owner: &ResourceKey) -> Result<Vec<(ObjectKey, Value)>, KubeError> {
-    let claims = match api.list(("v1", CLAIM), Some(namespace), "", outline).await {
+    let claims = match api.list(KindRef::core(CLAIM), Some(namespace), "", outline).await {
         Err(error) if error.is_code(403) => Vec::new(),
         claims => claims?,
     };
     let name = |live: &Value| Some(live.pointer("/metadata/name")?.as_str()?.to_owned());
     let mut found: Vec<(ObjectKey, Value)> =
         claims.into_iter().filter_map(|live| Some((claim_key(namespace, name(&live)?), live))).collect();
-    let binding = binding_key(namespace, owner);
-    match api.get(&binding).await {
-        Err(error) if !error.is_code(403) => return Err(error),
-        // A foreign binding that only has the same name doesn't concern the plan.
-        Ok(Some(live)) if is_of(&live, owner) => found.push((binding, live)),
-        _ => {}
+    for binding in component::leftovers().map(|leftovers| (leftovers.binding)(namespace, &owner.name)) {
+        match api.get(&binding).await {
+            Err(error) if !error.is_code(403) => return Err(error),
+            // A foreign binding that only has the same name doesn't concern the plan.
+            Ok(Some(live)) if is_of(&live, owner) => found.push((binding, live)),
+            _ => {}
+        }
     }
     Ok(found)
 }
@@ -212,7 +221,8 @@ async fn read(api: &Api, namespace: &str, owner: &ResourceKey) -> Result<Vec<(Ob
 /// Whether the operator created an object for a cluster. This is only asked about claims in a cluster's own
 /// namespace, and about the binding that is named after namespace and cluster.
 fn is_of(live: &Value, owner: &ResourceKey) -> bool {
-    live.pointer("/metadata/labels").and_then(|labels| labels.get(CLUSTER)?.as_str()) == Some(&owner.name)
+    let cluster = |label| at(live, &["metadata", "labels", label])?.as_str();
+    component::leftovers().any(|leftovers| cluster(leftovers.label) == Some(&owner.name))
 }
 
 /// An inventory entry for an object that will be deleted and isn't in the inventory. None unless the operator
@@ -226,8 +236,7 @@ pub(super) async fn entry_of(
     let mut owners = namespaces.map(|(namespace, entry)| (namespace.name.as_str(), &entry.owner));
     let owner = owners.find(|(namespace, owner)| match key.kind.as_str() {
         CLAIM => key.namespace.as_deref() == Some(namespace),
-        BINDING => *key == binding_key(namespace, owner),
-        _ => false,
+        _ => component::leftovers().any(|leftovers| *key == (leftovers.binding)(namespace, &owner.name)),
     });
     let Some((_, owner)) = owner else { return Ok(None) };
     let live = api.get(key).await?.filter(|live| is_of(live, owner));
@@ -273,10 +282,22 @@ pub(super) async fn wait_until_quiet(
     key: &ObjectKey,
     cluster: &OperatorCluster,
 ) -> Result<(), KubeError> {
-    let selector = format!("labelSelector=strimzi.io%2Fcluster%3D{}", cluster.name);
+    for leftovers in component::leftovers() {
+        wait_until_pods_are_gone(api, key, cluster, leftovers).await?;
+    }
+    Ok(())
+}
+
+async fn wait_until_pods_are_gone(
+    api: &Api,
+    key: &ObjectKey,
+    cluster: &OperatorCluster,
+    leftovers: &Leftovers,
+) -> Result<(), KubeError> {
+    let selector = format!("labelSelector={}%3D{}", leftovers.label.replace('/', "%2F"), cluster.name);
     let since = Instant::now();
     loop {
-        let pods = api.list(("v1", "Pod"), Some(&cluster.namespace), &selector, outline).await?;
+        let pods = api.list(KindRef::core("Pod"), Some(&cluster.namespace), &selector, outline).await?;
         let Some(pod) = pods.first() else { return Ok(()) };
         if since.elapsed() >= PATIENCE {
             let pod = pod.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -295,21 +316,11 @@ fn claim_key(namespace: &str, name: String) -> ObjectKey {
     }
 }
 
-fn binding_key(namespace: &str, owner: &ResourceKey) -> ObjectKey {
-    ObjectKey {
-        namespace: None,
-        kind: BINDING.to_owned(),
-        name: format!("strimzi-{namespace}-{}-kafka-init", owner.name),
-        api_version: "rbac.authorization.k8s.io/v1".to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::plan::preflight::NEEDS;
 
     /// The token is recognized by an annotation, and only an outline of listed objects is kept.
     #[test]
@@ -334,9 +345,9 @@ mod tests {
     fn the_role_that_is_printed_allows_to_find_and_delete_what_is_left() {
         // Kinds in the inventory are watched, too.
         let ends = ["get", "list", "watch", "delete"];
-        for (kind, verbs) in [(CLAIM, &ends[..]), (BINDING, &ends[..]), ("Pod", &["list"])] {
-            let mut needs = NEEDS.iter().filter(|need| need.kind == kind && need.extra.is_none());
-            assert!(needs.any(|need| verbs.iter().all(|verb| need.verbs.contains(verb))), "{kind}");
+        for (kind, verbs) in [(CLAIM, &ends[..]), ("ClusterRoleBinding", &ends[..]), ("Pod", &["list"])] {
+            let mut kinds = component::kinds().filter(|it| it.kind == kind);
+            assert!(kinds.any(|it| verbs.iter().all(|verb| it.verbs.contains(verb))), "{kind}");
         }
     }
 }

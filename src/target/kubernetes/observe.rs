@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::AT_ONCE;
-use super::api::Api;
+use super::api::{Api, KindRef};
 use super::budget::{Charge, OverBudget};
 use super::fields;
 use super::inventory::{AppliedObject, Inventory, ObjectEntry, namespace_key};
@@ -345,9 +345,9 @@ async fn fetch_kinds<'k>(
     keys: Vec<&'k ObjectKey>,
     inventory: &Inventory,
 ) -> Result<BTreeMap<&'k ObjectKey, LiveObject>, KubeError> {
-    let mut kinds: BTreeMap<(&str, &str), Vec<&ObjectKey>> = BTreeMap::new();
+    let mut kinds: BTreeMap<KindRef, Vec<&ObjectKey>> = BTreeMap::new();
     for key in keys {
-        kinds.entry((&key.api_version, &key.kind)).or_default().push(key);
+        kinds.entry(key.into()).or_default().push(key);
     }
     let mut found = BTreeMap::new();
     let mut single = Vec::new();
@@ -356,10 +356,13 @@ async fn fetch_kinds<'k>(
     for (kind, keys) in kinds {
         // Namespaces are listed without a selector. Otherwise, a first apply would request each of them by
         // name.
-        let (selector, whole) = if kind == ("v1", "Namespace") { ("", true) } else { (SELECTOR, false) };
+        let (selector, whole) =
+            if kind == KindRef::core("Namespace") { ("", true) } else { (SELECTOR, false) };
         // Secrets are never listed as a whole, and a list would lack their data.
         let listed = match keys.len() {
-            LIST_FROM.. if kind != ("v1", "Secret") => list(api, kind, selector, &keys, &mut charge).await?,
+            LIST_FROM.. if kind != KindRef::core("Secret") => {
+                list(api, kind, selector, &keys, &mut charge).await?
+            }
             _ => None,
         };
         // A truncated list looks like a shorter one, so expected objects that it lacks are requested by name.
@@ -396,7 +399,7 @@ async fn fetch_kinds<'k>(
 /// Lists the wanted objects of a kind with these labels. None when we may only read single objects.
 async fn list(
     api: &Api,
-    kind: (&str, &str),
+    kind: KindRef<'_>,
     labels: &str,
     wanted: &[&ObjectKey],
     charge: &mut Charge,

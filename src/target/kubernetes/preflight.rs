@@ -9,28 +9,21 @@ use http::Method;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::api::{Api, unexpected_response};
+use super::api::{Api, KindRef, unexpected_response};
 use super::untrusted::outline;
 use super::watch::health_fields::pick;
 use super::{KubeError, KubernetesTarget};
+use crate::component::kind::STORAGE_CLASS;
+use crate::component::{COMPONENTS, Extras, GATEWAY_CLASS, OPERATOR, OPERATOR_SELECTOR, written_versions};
 use crate::plan::preflight::{
-    Extras, LoadBalancers, NodeCapacity, NodeConstraints, Operator, Permission, PodRequest, PreflightFacts,
-    Requests, StorageClass, Version, missing, name_of, permissions,
+    LoadBalancers, NodeCapacity, NodeConstraints, Operator, Permission, PodRequest, PreflightFacts, Requests,
+    StorageClass, Version, missing, name_of, permissions,
 };
 
 const AT_ONCE: usize = 16;
 
 /// The time limit for a fact. A plan needs none of them, so a hanging call must not delay it for longer.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-const STRIMZI: &str = "kafka.strimzi.io/v1";
-
-const GATEWAYS: &str = "gateway.networking.k8s.io/v1";
-
-/// The label of the operator's Deployment in Strimzi's own manifests, encoded for a URL.
-const OPERATOR: &str = "labelSelector=app%3Dstrimzi";
-
-const SERVICES: &str = "labelSelector=strimzi.io%2Fkind%3DKafka";
 
 /// Selects pods that take capacity of a node: scheduled and not ended.
 const SCHEDULED: &str =
@@ -46,12 +39,12 @@ impl KubernetesTarget {
             known(denied(api, extras)),
             known(groups(api)),
             kinds(api, extras),
-            known(api.list(("storage.k8s.io/v1", "StorageClass"), None, "", of_class)),
+            known(api.list((&STORAGE_CLASS).into(), None, "", of_class)),
             known(gateway_classes(api)),
             known(operators(api)),
-            known(api.list(("v1", "Node"), None, "", of_node)),
-            known(api.list(("v1", "Pod"), None, SCHEDULED, |pod| PodRequest::of(&pod))),
-            known(api.list(("v1", "Service"), None, SERVICES, of_service)),
+            known(api.list(KindRef::core("Node"), None, "", of_node)),
+            known(api.list(KindRef::core("Pod"), None, SCHEDULED, |pod| PodRequest::of(&pod))),
+            known(services(api)),
         );
         Some(PreflightFacts {
             version: version.as_ref().and_then(Version::of),
@@ -131,7 +124,7 @@ async fn groups(api: &Api) -> Result<BTreeMap<String, Vec<String>>, KubeError> {
 /// The kinds of the API versions that matter. A version that can't be read is left out.
 async fn kinds(api: &Api, extras: Extras) -> BTreeMap<String, BTreeSet<String>> {
     let mut found = BTreeMap::new();
-    for api_version in std::iter::once(STRIMZI).chain(extras.gateway.then_some(GATEWAYS)) {
+    for api_version in written_versions(extras) {
         let kinds = known(api.kinds(api_version)).await.map(Option::unwrap_or_default);
         found.extend(kinds.map(|kinds| (api_version.to_owned(), kinds.into_keys().collect())));
     }
@@ -139,16 +132,24 @@ async fn kinds(api: &Api, extras: Extras) -> BTreeMap<String, BTreeSet<String>> 
 }
 
 async fn gateway_classes(api: &Api) -> Result<BTreeSet<String>, KubeError> {
-    let kind = ("gateway.networking.k8s.io/v1", "GatewayClass");
-    let classes = api.list(kind, None, "", outline).await?;
+    let classes = api.list((&GATEWAY_CLASS).into(), None, "", outline).await?;
     Ok(classes.iter().filter_map(named).map(|(name, _)| name).collect())
 }
 
-/// The operators. Without one that has Strimzi's own label, all Deployments are searched.
+/// The Services by which clusters are reached from outside.
+async fn services(api: &Api) -> Result<Vec<Value>, KubeError> {
+    let mut found = Vec::new();
+    for selector in COMPONENTS.iter().filter_map(|component| component.services) {
+        found.extend(api.list(KindRef::core("Service"), None, selector, of_service).await?);
+    }
+    Ok(found)
+}
+
+/// The operators. Without one that has the label of the published manifests, all Deployments are searched.
 async fn operators(api: &Api) -> Result<Vec<Operator>, KubeError> {
-    for labels in [OPERATOR, ""] {
+    for labels in [OPERATOR_SELECTOR, ""] {
         let of_operator = |it: Value| Operator::of(&it).is_some().then(|| pick(&it, OF_OPERATOR));
-        let deployments = api.list(("apps/v1", "Deployment"), None, labels, of_operator).await?;
+        let deployments = api.list((&OPERATOR).into(), None, labels, of_operator).await?;
         let found: Vec<Operator> = deployments.iter().filter_map(Operator::of).collect();
         if !found.is_empty() {
             return Ok(found);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::AT_ONCE;
-use super::api::{Api, ApplyError, Mode, uid};
+use super::api::{Api, ApplyError, KindRef, Mode, uid};
 use super::definition;
 use super::fields;
 use super::inventory::{AppliedObject, Inventory, Left, ObjectEntry};
@@ -317,7 +317,7 @@ async fn wait_for_claims(api: &Api, namespace: &str) -> Result<(), KubeError> {
     let since = Instant::now();
     loop {
         let claims =
-            api.list(("v1", "PersistentVolumeClaim"), Some(namespace), "", untrusted::outline).await?;
+            api.list(KindRef::core("PersistentVolumeClaim"), Some(namespace), "", untrusted::outline).await?;
         let Some(claim) = claims.first() else { return Ok(()) };
         if since.elapsed() >= PATIENCE {
             let name = claim.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();

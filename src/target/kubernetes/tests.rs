@@ -15,6 +15,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
+use super::api::KindRef;
 use super::inventory::{AppliedObject, ObjectEntry};
 use super::*;
 use crate::catalog::RecordedFleet;
@@ -26,6 +27,7 @@ mod hostile;
 
 const MAPS: &str = "/api/v1/namespaces/streamfleet-system/configmaps";
 const INVENTORY: &str = "/api/v1/namespaces/streamfleet-system/configmaps/inventory";
+const THING_KIND: KindRef = KindRef { api_version: "example.org/v1", kind: "Thing" };
 const THINGS: &str = "/apis/example.org/v1/things";
 const THING: &str = "/apis/example.org/v1/namespaces/ns/things/a";
 
@@ -296,7 +298,7 @@ async fn a_kind_is_missing_only_by_the_servers_word_and_whenever_that_is_given()
     let server = Server::new();
     let silent = json!({"kind": "APIResourceList", "groupVersion": "example.org/v1"});
     server.says("GET", "/apis/example.org/v1", [(200, silent)]);
-    let error = server.api().is_served("example.org/v1", "Thing").await.unwrap_err().to_string();
+    let error = server.api().is_served(THING_KIND).await.unwrap_err().to_string();
     let expected = "cannot read which kinds there are in example.org/v1: the answer is not to what was asked";
     assert_eq!(error, expected);
 
@@ -305,12 +307,12 @@ async fn a_kind_is_missing_only_by_the_servers_word_and_whenever_that_is_given()
         let server = Server::new();
         let api = server.api();
         server.says("GET", THINGS, [(200, list("Thing", Vec::new())), gone]);
-        let things = || api.list(("example.org/v1", "Thing"), None, "", Some);
+        let things = || api.list(THING_KIND, None, "", Some);
         assert!(things().await.is_ok() && things().await.is_err());
         server.says("GET", "/apis/example.org/v1", [refusal(404)]);
         server.says("GET", "/apis", [(200, json!({"kind": "APIGroupList", "groups": []}))]);
         assert!(things().await.is_ok_and(|things| things.is_empty()));
-        assert!(!api.is_served("example.org/v1", "Thing").await.unwrap());
+        assert!(!api.is_served(THING_KIND).await.unwrap());
     }
 }
 

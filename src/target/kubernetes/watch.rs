@@ -30,10 +30,10 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::api::Api;
-use super::health::WatchedKind;
 use super::inventory::{self, Inventory};
 use super::live::Live;
 use super::{KubeError, KubernetesCluster};
+use crate::component::health::HealthQuery;
 use crate::names::{FleetKey, Json, ObjectKey};
 use crate::parallel::locked;
 use crate::target::Backoff;
@@ -199,13 +199,13 @@ impl ClusterWatch {
         matches!(self.gate.answer(), IdentityAnswer::Open(_)) && self.feeds_for(serves).iter().all(sees)
     }
 
-    /// Returns the health signs of all objects of a kind, which is watched from then on. None when the caller
+    /// Returns the health signs of the objects of a query, which are watched from then on. None when the caller
     /// has to ask the server.
     ///
     /// # Errors
     /// When the server can't be reached, or is not the fleet's.
-    pub(super) async fn signs(&self, kind: &WatchedKind) -> Result<Option<Vec<Json>>, KubeError> {
-        let topic = Topic::health(kind);
+    pub(super) async fn signs(&self, query: HealthQuery) -> Result<Option<Vec<Json>>, KubeError> {
+        let topic = Topic::health(query);
         self.follow([topic.clone()]);
         let feed = self.feeds().get(&topic).map(|running| Arc::clone(&running.feed));
         let Some(feed) = feed else { return Ok(None) };

@@ -2,6 +2,9 @@
 //! Gateway forwards the connection to that broker without terminating TLS, so the certificates stay on the
 //! brokers.
 
+pub mod health;
+pub mod kinds;
+
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -10,8 +13,14 @@ use crate::component::labels::{CLUSTER, FLEET, ORGANIZATION};
 use crate::component::{Component, Manifest, Stage, fleet_manifest, hosts};
 use crate::names::Json;
 use crate::spec::Exposure;
+use kinds::{API_VERSION, GROUP};
 
-pub static COMPONENT: Component = Component { in_fleet: |fleet, _| gateway(fleet), ..Component::NONE };
+pub static COMPONENT: Component = Component {
+    kinds: &kinds::KINDS,
+    is_installed: |extras| extras.gateway,
+    in_fleet: |fleet, _| gateway(fleet),
+    ..Component::NONE
+};
 
 /// The port for clients. Strimzi advertises this port for every broker behind a TLSRoute.
 pub const PORT: u16 = 443;
@@ -19,7 +28,6 @@ pub const PORT: u16 = 443;
 /// The namespace of the Gateway, and of what its controller creates for it.
 pub const NAMESPACE: &str = "streamfleet-gateway";
 const NAME: &str = "kafka";
-const GROUP: &str = "gateway.networking.k8s.io";
 
 pub fn parent() -> Value {
     json!({"group": GROUP, "kind": "Gateway", "namespace": NAMESPACE, "name": NAME, "sectionName": NAME})
@@ -80,7 +88,7 @@ fn gateway(fleet: &ResolvedFleet) -> Vec<Manifest> {
         "infrastructure": {"annotations": hosts::load_balancer(gateway.private)},
     });
     let gateway = json!({
-        "apiVersion": format!("{GROUP}/v1"),
+        "apiVersion": API_VERSION,
         "kind": "Gateway",
         "metadata": {"name": NAME, "namespace": NAMESPACE},
         "spec": spec,

@@ -3,7 +3,10 @@
 mod cluster;
 mod config;
 mod endpoints;
+pub mod health;
 mod jaas;
+pub mod kinds;
+mod leftovers;
 mod listeners;
 mod node_pool;
 mod oauth;
@@ -16,7 +19,7 @@ mod tls_secret;
 mod user;
 
 use crate::catalog::ResolvedCluster;
-use crate::component::{ClusterPart, Component, KubernetesKind, Manifest, OperatorTraffic, Traffic, strimzi};
+use crate::component::{ClusterPart, Component, Manifest, OperatorTraffic, Traffic, strimzi};
 use crate::config::Config;
 use crate::spec::{
     BrokerConfig, Cluster, ClusterAccess, ClusterAdvancedConfig, ClusterType, Operations, Storage,
@@ -26,20 +29,13 @@ pub use resources::requests_of_units;
 use sizing::Sizing;
 
 pub static COMPONENT: Component = Component {
-    kinds: &[KAFKA, NODE_POOL, USER],
+    kinds: &kinds::KINDS,
+    services: Some("labelSelector=strimzi.io%2Fkind%3DKafka"),
+    leftovers: Some(&leftovers::LEFTOVERS),
     in_cluster,
     clients: |cluster| Some(endpoints::clients(cluster)),
     ..Component::NONE
 };
-
-const KAFKA: KubernetesKind = of_strimzi("Kafka", "kafkas");
-const NODE_POOL: KubernetesKind = of_strimzi("KafkaNodePool", "kafkanodepools");
-const USER: KubernetesKind = of_strimzi("KafkaUser", "kafkausers");
-
-/// A kind in the group and version of everything that Strimzi 1.x serves.
-const fn of_strimzi(kind: &'static str, plural: &'static str) -> KubernetesKind {
-    KubernetesKind { group: "kafka.strimzi.io", version: "v1", kind, plural }
-}
 
 /// Strimzi's fixed port for the metrics of brokers, controllers and Kafka Exporter.
 const METRICS_PORT: u16 = 9404;

@@ -41,10 +41,10 @@ pub fn custom(
     metadata: &ObjectMeta,
     spec: Value,
 ) -> Manifest {
-    let (api_version, kind) = (kind.api_version(), kind.kind);
+    let KubernetesKind { api_version, kind, .. } = *kind;
     let mut body = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec});
     remove_nulls(&mut body);
-    assemble(cluster, Stage::Custom, (&api_version, kind), metadata, &body)
+    assemble(cluster, Stage::Custom, (api_version, kind), metadata, &body)
 }
 
 fn assemble(

@@ -1,14 +1,22 @@
 //! The Strimzi operator of a fleet: the project's published manifests, changed so that it watches every
 //! namespace from its own.
 
+pub mod health;
+pub mod kinds;
+pub mod read;
+
 use serde_json::{Value, json};
 
 use crate::catalog::ResolvedFleet;
 use crate::component::{Component, Manifest, Stage, fleet_manifest};
 use crate::config::OperatorsConfig;
 
-pub static COMPONENT: Component =
-    Component { in_fleet: |fleet, config| operator(fleet, &config.operators), ..Component::NONE };
+pub static COMPONENT: Component = Component {
+    kinds: &kinds::KINDS,
+    is_installed: |extras| extras.operator,
+    in_fleet: |fleet, config| operator(fleet, &config.operators),
+    ..Component::NONE
+};
 
 pub const NAMESPACE: &str = "strimzi-operator";
 

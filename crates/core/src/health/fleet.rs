@@ -1,4 +1,4 @@
-//! The health of a fleet: its Strimzi operator and its clusters.
+//! The health of a fleet: its operator and its clusters.
 
 use std::collections::BTreeMap;
 
@@ -6,35 +6,23 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::{Condition, ResourceStatus, Status};
-use crate::names::ResourceKey;
-
-use super::memory::first_after;
-use super::view::OperatorState;
-use super::words::brief;
-use super::{
-    AppliedCluster, ClusterObservation, DEADLINE, DEBOUNCE, HealthMemory, Judgement, OBSERVATION_GAP,
+use crate::component::health::timing::{DEADLINE, DEBOUNCE, OBSERVATION_GAP, first_after};
+use crate::component::health::{
+    self, AppliedCluster, ClusterObservation, GatewayWithoutAddress, HealthMemory, Judgement, OperatorState,
 };
+use crate::names::ResourceKey;
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FleetObservation {
     pub operator: OperatorState,
     /// The clusters that could be observed. A missing one is neither healthy nor unhealthy.
     pub clusters: BTreeMap<ResourceKey, ClusterObservation>,
-    /// What can't be observed, and the remedy.
+    /// One for each kind that can't be observed, with the remedy.
     pub unobservable: Vec<Condition>,
     /// The address of the Gateway that clients connect through.
     pub gateway: Option<String>,
     /// Set if the Gateway exists and has no address.
     pub unserved: Option<GatewayWithoutAddress>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GatewayWithoutAddress {
-    /// As `namespace/name`.
-    pub gateway: String,
-    pub made: Option<Timestamp>,
-    /// The complaint of its controller, if any.
-    pub controller_message: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,19 +57,20 @@ impl FleetMemories {
 }
 
 /// Judges a fleet and everything on it. May be called after each observed change and every few seconds in
-/// between, or once for a command: see [`super::judge`].
+/// between, or once for a command: see [`health::judge`].
 pub fn judge_all(
     wanted: &BTreeMap<ResourceKey, AppliedCluster>,
     seen: &FleetObservation,
     before: &FleetMemories,
     now: Timestamp,
 ) -> (FleetHealth, FleetMemories) {
+    let unknown = seen.unobservable.first().map(|hidden| hidden.message.clone());
     let (mut clusters, mut memories) = (BTreeMap::new(), BTreeMap::new());
     for (key, wanted) in wanted {
         let known = before.clusters.get(key).cloned().unwrap_or_default();
         let (judgement, memory) = match seen.clusters.get(key) {
-            Some(seen) => super::judge(wanted, seen, &known, now),
-            None => (unseen(wanted, seen, &known, now), known),
+            Some(seen) => health::judge(wanted, seen, &known, now),
+            None => (health::judge_unobserved(wanted, unknown.clone(), &known, now), known),
         };
         clusters.insert(key.clone(), judgement);
         memories.insert(key.clone(), memory);
@@ -125,48 +114,16 @@ fn no_room(clusters: &BTreeMap<ResourceKey, Judgement>) -> Option<Condition> {
 /// The Gateway has had no address for longer than any controller needs. If it never had one, the time is
 /// counted from its creation.
 fn unserved(seen: &FleetObservation, memory: &mut FleetMemory, now: Timestamp) -> Option<Condition> {
-    let Some(GatewayWithoutAddress { gateway, made, controller_message: says }) = &seen.unserved else {
+    let Some(waits) = &seen.unserved else {
         memory.unserved = None;
         return None;
     };
-    let made = made.filter(|_| memory.gateway.is_none());
+    let made = waits.made.filter(|_| memory.gateway.is_none());
     let since = *memory.unserved.get_or_insert(made.unwrap_or(now));
-    let says =
-        says.as_ref().map_or_else(String::new, |says| format!("; its controller says: {}", brief(says)));
-    (now.duration_since(since) >= DEADLINE).then(|| Condition {
-        kind: "GatewayUnserved".to_owned(),
-        degraded: true,
-        message: format!(
-            "Gateway {gateway} has had no address since {} UTC, so no client outside of Kubernetes reaches a cluster through \
-             it{says}; see that the controller of its GatewayClass runs and that something serves its load balancer",
-            since.strftime("%Y-%m-%d %H:%M")
-        ),
-    })
+    (now.duration_since(since) >= DEADLINE).then(|| waits.condition(since))
 }
 
-/// The judgement of a cluster that can't be observed: the last reported status if it is recent, `Unreachable`
-/// otherwise. A status from before the last applied change doesn't count.
-fn unseen(
-    wanted: &AppliedCluster,
-    seen: &FleetObservation,
-    known: &HealthMemory,
-    now: Timestamp,
-) -> Judgement {
-    let why = seen.unobservable.first().map(|hidden| hidden.message.clone());
-    let unknown =
-        ResourceStatus { status: Status::Unreachable, reason: why, conditions: Vec::new(), since: now };
-    Judgement {
-        status: known.recently_reported_status(wanted, now).cloned().unwrap_or(unknown),
-        in_progress: Vec::new(),
-        pending_destructions: Vec::new(),
-        outputs: known.outputs().clone(),
-        unschedulable: None,
-        gone: false,
-        clear_certificates: known.had_clear_certificates(wanted),
-    }
-}
-
-/// What is remembered of a fleet for its next judgement.
+/// The memory of a fleet for its next judgement.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FleetMemory {
@@ -212,13 +169,13 @@ pub fn judge(
         ),
         (_, None) => (Status::Healthy, None),
         (_, Some(lasted)) if !memory.worked && lasted < DEADLINE => {
-            (Status::Provisioning, Some(why(operator)))
+            (Status::Provisioning, Some(operator.explanation()))
         }
-        (_, Some(_)) if !memory.worked => (Status::Failed, Some(why(operator))),
+        (_, Some(_)) if !memory.worked => (Status::Failed, Some(operator.explanation())),
         (_, Some(lasted)) if lasted < DEBOUNCE => {
             memory.told.clone().map_or((Status::Healthy, None), |told| (told.status, told.reason))
         }
-        _ => (Status::Degraded, Some(why(operator))),
+        _ => (Status::Degraded, Some(operator.explanation())),
     };
     let since = memory.told.as_ref().filter(|told| told.status == status).map_or(now, |told| told.since);
     let told =
@@ -226,29 +183,6 @@ pub fn judge(
     memory.told = Some(told.clone());
     memory.judged = Some(now);
     (told, memory)
-}
-
-/// Whether this status says that the Strimzi operator isn't installed.
-pub fn lacks_operator(status: &ResourceStatus) -> bool {
-    status.reason.as_ref().is_some_and(|reason| *reason == why(&OperatorState::Missing))
-}
-
-fn why(operator: &OperatorState) -> String {
-    let effect = "clusters go on running, while changes and lost pods wait";
-    match operator {
-        OperatorState::Found { name, wanted: 0, .. } => {
-            format!("the Strimzi operator `{name}` is scaled to 0: {effect}; scale it up again")
-        }
-        OperatorState::Found { name, wanted, .. } => format!(
-            "the Strimzi operator `{name}` has no ready pod, {wanted} wanted: {effect}; see why its pods don't start"
-        ),
-        OperatorState::Missing | OperatorState::Unknown => {
-            format!(
-                "the Strimzi operator isn't installed: {effect}; install it, or name a version to install in \
-                 `advanced_config.components.strimzi` of the fleet"
-            )
-        }
-    }
 }
 
 fn in_trouble(clusters: &[Status]) -> Option<Condition> {

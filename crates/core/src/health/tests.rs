@@ -1,246 +1,104 @@
-//! Single situations. Whole stories are in `tests/replay.rs`.
-
-mod authorities;
-mod deadlines;
-mod fleet;
-mod own_changes;
-mod property;
-mod reasons;
-
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use jiff::{SignedDuration, Timestamp};
 
-use crate::catalog::Status;
-
-use super::view::{ClusterObservation, OperatorState};
 use super::*;
+use crate::catalog::Status;
+use crate::component::health::timing::DEADLINE;
+use crate::component::health::{GatewayWithoutAddress, OperatorState};
 
-/// One cluster, `orders`, with the memory of earlier judgements.
-struct Lab {
-    wanted: AppliedCluster,
-    objects: BTreeMap<String, Value>,
-    operator: OperatorState,
-    classes: Option<Vec<String>>,
-    memory: HealthMemory,
-    now: Timestamp,
-}
-
-const NAMESPACE: &str = "kafka-acme--orders";
-
-impl Lab {
-    /// Three controllers and three brokers that have always been well.
-    fn healthy() -> Self {
-        let pool = |controller| WantedPool { replicas: 3, controller };
-        let mut lab = Self {
-            wanted: AppliedCluster {
-                namespace: NAMESPACE.into(),
-                cluster: "orders".into(),
-                version: Some("4.3.1".into()),
-                pools: BTreeMap::from([("broker".into(), pool(false)), ("controller".into(), pool(true))]),
-                ..AppliedCluster::default()
-            },
-            objects: BTreeMap::new(),
-            operator: OperatorState::Unknown,
-            classes: None,
-            memory: HealthMemory::default(),
-            now: "2026-11-21T11:00:00Z".parse().unwrap(),
-        };
-        lab.put(json!({"kind": "Kafka", "metadata": {"name": "orders", "uid": "u1", "generation": 1},
-            "status": {"observedGeneration": 1, "kafkaVersion": "4.3.1", "operatorLastSuccessfulVersion": "1.2.0",
-                "clusterId": "abc", "listeners": [{"name": "tls", "bootstrapServers": "orders:9093"}],
-                "conditions": [{"type": "Ready", "status": "True"}]}}));
-        for (pool, first) in [("broker", 0), ("controller", 1000)] {
-            let ids: Vec<u32> = (first..first + 3).collect();
-            lab.put(json!({"kind": "KafkaNodePool", "metadata": {"name": pool, "generation": 1},
-                "spec": {"replicas": 3}, "status": {"observedGeneration": 1, "replicas": 3, "nodeIds": ids}}));
-            for id in ids {
-                lab.pod(pool, id, json!({"conditions": [{"type": "Ready", "status": "True"}]}));
-            }
-        }
-        assert_eq!(lab.status(), Status::Healthy);
-        lab
-    }
-
-    fn new_cluster() -> Self {
-        let mut lab = Self::healthy();
-        lab.memory = HealthMemory::default();
-        lab.objects.retain(|_, object| object["kind"] != "Pod");
-        lab.edit(
-            "Kafka/orders",
-            "/status",
-            json!({"observedGeneration": 0,
-            "conditions": [{"type": "NotReady", "status": "True", "reason": "Creating"}]}),
-        );
-        assert_eq!(lab.status(), Status::Provisioning);
-        lab
-    }
-
-    fn put(&mut self, mut object: Value) {
-        object["metadata"]["namespace"] = NAMESPACE.into();
-        if object["kind"] != "Kafka" {
-            object["metadata"]["labels"]["strimzi.io/cluster"] = "orders".into();
-        }
-        let text = |value: &Value| value.as_str().unwrap().to_owned();
-        let key = format!("{}/{}", text(&object["kind"]), text(&object["metadata"]["name"]));
-        self.objects.insert(key, object);
-    }
-
-    fn pod(&mut self, pool: &str, id: u32, status: Value) {
-        let name = format!("orders-{pool}-{id}");
-        let labels = json!({"strimzi.io/pool-name": pool});
-        self.put(json!({"kind": "Pod", "metadata": {"name": name, "labels": labels}, "status": status}));
-    }
-
-    /// Sets the status of the container of pod `orders-broker-0`.
-    fn broker(&mut self, container: Value) {
-        let mut container = container;
-        container["name"] = "kafka".into();
-        self.pod("broker", 0, json!({"containerStatuses": [container]}));
-    }
-
-    fn edit(&mut self, key: &str, pointer: &str, value: Value) {
-        *self.objects.get_mut(key).unwrap().pointer_mut(pointer).unwrap() = value;
-    }
-
-    fn say(&mut self, condition: Value) {
-        self.edit("Kafka/orders", "/status/conditions", json!([condition]));
-    }
-
-    fn seen(&self) -> ClusterObservation {
-        let seen = ClusterObservation::of(NAMESPACE, "orders", self.operator.clone(), self.objects.values())
-            .watching_pods();
-        match &self.classes {
-            Some(classes) => seen.knowing_storage_classes(classes.clone()),
-            None => seen,
-        }
-    }
-
-    fn judge(&mut self) -> Judgement {
-        let (judgement, memory) = judge(&self.wanted, &self.seen(), &self.memory, self.now);
-        self.memory = memory;
-        judgement
-    }
-
-    fn status(&mut self) -> Status {
-        self.judge().status.status
-    }
-
-    fn after(&mut self, time: SignedDuration) -> Judgement {
-        self.judge();
-        self.now = self.now.checked_add(time).unwrap();
-        self.judge()
-    }
-
-    /// The status and reason once trouble has lasted.
-    fn told(&mut self) -> String {
-        let status = self.after(DEBOUNCE).status;
-        format!("{}: {}", status.status, status.reason.unwrap_or_default())
+#[test]
+fn a_fleet_is_as_well_as_its_operator() {
+    let operator = |wanted, ready| OperatorState::Found { name: "kafka/strimzi".into(), wanted, ready };
+    let effect = "clusters go on running, while changes and lost pods wait";
+    let steps = [
+        (OperatorState::Unknown, 0, "Pending: nothing is known of the Strimzi operator yet".to_owned()),
+        (
+            OperatorState::Missing,
+            0,
+            format!(
+                "Provisioning: the Strimzi operator isn't installed: {effect}; install it, or name a version to install in \
+                 `advanced_config.components.strimzi` of the fleet"
+            ),
+        ),
+        (operator(1, 1), 60, "Healthy: ".to_owned()),
+        (operator(1, 0), 0, "Healthy: ".to_owned()),
+        (
+            operator(1, 0),
+            10,
+            format!(
+                "Degraded: the Strimzi operator `kafka/strimzi` has no ready pod, 1 wanted: {effect}; see why its pods \
+                 don't start"
+            ),
+        ),
+        (
+            operator(0, 0),
+            1,
+            format!(
+                "Degraded: the Strimzi operator `kafka/strimzi` is scaled to 0: {effect}; scale it up again"
+            ),
+        ),
+        (operator(1, 1), 1, "Healthy: ".to_owned()),
+    ];
+    let mut now: Timestamp = "2026-11-21T11:00:00Z".parse().unwrap();
+    let mut memory = FleetMemory::default();
+    for (operator, wait, expected) in steps {
+        now = now.checked_add(SignedDuration::from_secs(wait)).unwrap();
+        let (status, next) = judge(&operator, &[], &memory, now);
+        memory = next;
+        assert_eq!(format!("{}: {}", status.status, status.reason.unwrap_or_default()), expected);
     }
 }
 
 #[test]
-fn what_is_handed_on_survives_a_look_that_fails() {
-    let mut lab = Lab::healthy();
-    let before = lab.judge().outputs;
-    assert_eq!(before.bootstrap["tls"], "orders:9093");
-    assert_eq!(before.cluster_id.as_deref(), Some("abc"));
-    lab.edit(
-        "Kafka/orders",
-        "/status",
-        json!({"observedGeneration": 1,
-        "conditions": [{"type": "NotReady", "status": "True", "reason": "InvalidResourceException"}]}),
-    );
-    let judgement = lab.judge();
-    assert_eq!(judgement.outputs, before);
+fn an_operator_that_never_comes_fails_its_fleet() {
+    let now: Timestamp = "2026-11-21T11:00:00Z".parse().unwrap();
+    let (_, memory) = judge(&OperatorState::Missing, &[], &FleetMemory::default(), now);
+    let late = now.checked_add(DEADLINE).unwrap();
+    assert_eq!(judge(&OperatorState::Missing, &[], &memory, late).0.status, Status::Failed);
 }
 
 #[test]
-fn a_cluster_that_runs_does_not_fail_by_its_spec() {
-    let mut lab = Lab::healthy();
-    lab.say(
-        json!({"type": "NotReady", "status": "True", "reason": "InvalidResourceException", "message": "No."}),
-    );
-    let refuses = "the operator refuses the spec (InvalidResourceException): No";
-    let told = lab.told();
-    assert_eq!(told, format!("Degraded: {refuses}; what ran before goes on running (6 of 6 pods are ready)"));
-    lab.broker(json!({"state": {"waiting": {"reason": "ContainerCreating"}}}));
-    let told = lab.told();
-    let part = "what ran before runs in part (5 of 6 pods are ready: `orders-broker-0` is starting)";
-    assert_eq!(told, format!("Degraded: {refuses}; {part}"));
-    lab.objects.retain(|_, object| object["kind"] != "Pod");
-    assert_eq!(lab.told(), format!("Failed: {refuses}"));
+fn clusters_in_trouble_are_counted_and_leave_the_fleet_as_it_is() {
+    let operator = OperatorState::Found { name: "kafka/strimzi".into(), wanted: 1, ready: 1 };
+    let clusters = [Status::Healthy, Status::Degraded, Status::Failed, Status::Updating];
+    let now: Timestamp = "2026-11-21T11:00:00Z".parse().unwrap();
+    let (status, _) = judge(&operator, &clusters, &FleetMemory::default(), now);
+    assert_eq!(status.status, Status::Healthy);
+    assert_eq!(status.conditions[0].message, "2 of 4 clusters are in trouble");
 }
 
 #[test]
-fn whoever_looks_after_a_long_time_is_told_what_is_so() {
-    let mut lab = Lab::healthy();
-    lab.broker(json!({"state": {"waiting": {"reason": "ImagePullBackOff"}}}));
-    assert_eq!(lab.status(), Status::Healthy, "who watches waits for what lasts");
-    let mut lab = Lab::healthy();
-    lab.now += OBSERVATION_GAP;
-    lab.broker(json!({"state": {"waiting": {"reason": "ImagePullBackOff"}}}));
-    assert_eq!(lab.status(), Status::Degraded);
-}
-
-#[test]
-fn a_new_object_of_the_same_name_keeps_nothing_but_what_the_disks_carry() {
-    let mut lab = Lab::healthy();
-    lab.put(json!({"kind": "Kafka", "metadata": {"name": "orders", "uid": "u2", "generation": 1},
-        "status": {"conditions": [{"type": "NotReady", "status": "True", "reason": "Creating"}]}}));
-    let judgement = lab.judge();
-    assert_eq!(judgement.status.status, Status::Provisioning);
-    let kept = Outputs { cluster_id: Some("abc".into()), ..Outputs::default() };
-    assert_eq!(judgement.outputs, kept);
-}
-
-#[test]
-fn memory_is_kept_as_json() {
-    let mut lab = Lab::healthy();
-    lab.broker(json!({"restartCount": 2, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}));
-    lab.told();
-    let text = serde_json::to_string(&lab.memory).unwrap();
-    assert_eq!(serde_json::from_str::<HealthMemory>(&text).unwrap(), lab.memory);
-    assert_eq!(serde_json::from_str::<HealthMemory>("{}").unwrap(), HealthMemory::default());
-}
-
-#[test]
-fn the_time_of_a_status_is_when_it_began() {
-    let mut lab = Lab::healthy();
-    let began = lab.now;
-    assert_eq!(lab.after(DEADLINE).status.since, began);
-}
-
-#[test]
-fn another_version_is_an_upgrade() {
-    let mut lab = Lab::healthy();
-    lab.wanted.version = Some("4.4.0".into());
-    assert_eq!(lab.told(), "Upgrading: Kafka 4.3.1 → 4.4.0");
-}
-
-#[test]
-fn a_deletion_waits_for_what_goes_and_not_for_kept_disks() {
-    let mut lab = Lab::healthy();
-    lab.objects.clear();
-    let claim = |delete| {
-        json!({"kind": "PersistentVolumeClaim",
-        "metadata": {"name": "data-0-orders-broker-0", "annotations": {"strimzi.io/delete-claim": delete}}})
+fn a_gateway_that_gets_no_address_is_told_after_a_while() {
+    let operator = OperatorState::Found { name: "kafka/strimzi".into(), wanted: 1, ready: 1 };
+    let made: Timestamp = "2026-11-21T11:00:00Z".parse().unwrap();
+    let unserved = GatewayWithoutAddress {
+        gateway: "streamfleet-gateway/kafka".into(),
+        made: Some(made),
+        controller_message: Some("no address is left.".into()),
     };
-    lab.wanted.deleting = true;
-    lab.put(claim("true"));
-    assert!(!lab.judge().gone);
-    lab.put(claim("false"));
-    assert!(lab.judge().gone);
-}
-
-#[test]
-fn a_pause_that_nobody_asked_for_is_told() {
-    let mut lab = Lab::healthy();
-    lab.objects.get_mut("Kafka/orders").unwrap()["metadata"]["annotations"] =
-        json!({"strimzi.io/pause-reconciliation": "true"});
-    assert_eq!(
-        lab.told(),
-        "Suspended: the operator is told to leave the cluster alone (`strimzi.io/pause-reconciliation`, which the spec \
-         doesn't ask for): changes wait"
-    );
+    let waits = FleetObservation { operator, unserved: Some(unserved), ..FleetObservation::default() };
+    let served = FleetObservation { gateway: Some("192.0.2.1".into()), unserved: None, ..waits.clone() };
+    let mut memory = FleetMemories::default();
+    let mut judge = |seen: &FleetObservation, minute: i64| {
+        let now = made.checked_add(SignedDuration::from_mins(minute)).unwrap();
+        let (health, next) = judge_all(&BTreeMap::new(), seen, &memory, now);
+        memory = next;
+        (health.status, memory.due(now))
+    };
+    // The time is counted from the creation, even on the first observation.
+    let (status, due) = judge(&waits, 2);
+    assert_eq!((status.status, status.conditions), (Status::Healthy, vec![]));
+    assert_eq!(due, Some(made.checked_add(DEADLINE).unwrap()));
+    let (status, _) = judge(&waits, 8);
+    assert_eq!(status.status, Status::Degraded);
+    let told = "Gateway streamfleet-gateway/kafka has had no address since 2026-11-21 11:00 UTC, so no client outside of \
+                Kubernetes reaches a cluster through it; its controller says: no address is left; see that the controller of \
+                its GatewayClass runs and that something serves its load balancer";
+    assert_eq!(status.reason.as_deref(), Some(told));
+    assert_eq!(status.conditions[0].kind, "GatewayUnserved");
+    assert_eq!(judge(&served, 9).0.status, Status::Healthy);
+    // For a Gateway that had an address, it is counted from when the address was lost.
+    assert_eq!(judge(&waits, 20).0.status, Status::Healthy);
+    assert_eq!(judge(&waits, 28).0.status, Status::Degraded);
 }

@@ -12,7 +12,7 @@ use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
 
 use crate::catalog::{Condition, Gauge, OrganizationCapacity, ResourceStatus, Status};
-use crate::health;
+use crate::component::health;
 use crate::names::ResourceKey;
 use crate::plan::preflight::OPERATOR_MISSING;
 use crate::plan::{
@@ -249,7 +249,7 @@ fn has_news(plan: &FleetPlan) -> bool {
 
 /// Whether the fleet's status already says what a condition says.
 fn is_told(plan: &FleetPlan, condition: &Condition) -> bool {
-    condition.kind == OPERATOR_MISSING && plan.status.as_ref().is_some_and(health::fleet::lacks_operator)
+    condition.kind == OPERATOR_MISSING && plan.status.as_ref().is_some_and(health::lacks_operator)
 }
 
 /// `byok, Healthy`.

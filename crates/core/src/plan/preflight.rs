@@ -22,13 +22,13 @@ use crate::render::Manifest;
 
 pub(super) use checks::OPERATOR_MISSING;
 pub use facts::{LoadBalancers, NodeCapacity, PreflightFacts, StorageClass, Version, name_of};
-pub use needs::{Extra, Extras, NEEDS, Need, Permission, missing, permissions};
+pub use needs::{NAMESPACE_ROLE, Permission, missing, permissions};
 pub use nodes::NodeConstraints;
 pub(super) use operator::SupportedVersions;
 pub use operator::{Operator, Watches};
 pub use requests::{PodRequest, Requests};
 pub(super) use requests::{amount, requested, requested_by_pod};
-pub use role::{CLUSTER_NAMESPACES, NAMESPACE_ROLE, Role, SYSTEM_NAMESPACE};
+pub use role::{CLUSTER_NAMESPACES, Role, SYSTEM_NAMESPACE};
 
 struct PreflightFinding {
     kind: &'static str,

@@ -32,8 +32,9 @@ use crate::catalog::{
     Absence, Approval, Catalog, ClusterDomain, Deletion, Gauge, Hold, Recorded, RecordedObject,
     ResolvedCluster, ResolvedFleet, ResolvedSecret, Resource, ResourceStatus, SecretMark, Status, versions,
 };
+use crate::component::health::{Judgement, Outputs};
 use crate::config::{Config, Mode};
-use crate::health::{FleetHealth, Judgement, Outputs};
+use crate::health::FleetHealth;
 use crate::names::{FleetKey, Json, Kind, ObjectKey, ResourceKey, SecretRef};
 use crate::plan::{
     Change, Observed, ObservedFleet, ObservedObject, Pauses, Plan, Policy, Reach, Verb, manifest_digest, plan,

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::catalog::Status;
-use crate::health::{FleetHealth, Judgement};
+use crate::component::health::Judgement;
+use crate::health::FleetHealth;
 use crate::names::ResourceKey;
 
 #[derive(Debug, Default)]

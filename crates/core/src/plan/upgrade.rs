@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::catalog::{Status, versions};
-use crate::health::Judgement;
+use crate::component::health::Judgement;
 use crate::names::{Json, ResourceKey};
 use crate::plan::diff::ObjectDiff;
 use crate::plan::preflight::{PreflightFacts, SupportedVersions};

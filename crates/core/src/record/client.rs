@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::catalog::ResolvedCluster;
+use crate::component::health::Outputs;
 use crate::component::{self, ClientAccess, Endpoint, Login, ServerTrust};
-use crate::health::Outputs;
 use crate::names::Domain;
 use crate::spec::{IdentityProvider, certificate};
 

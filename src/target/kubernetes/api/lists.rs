@@ -11,7 +11,9 @@ use super::super::budget::{Charge, Listing};
 use super::super::error::KubeError;
 use super::super::retry::{CALL_TIMEOUT, Repeatability};
 use super::super::untrusted::{self, MAX_OBJECT, ParseFailure, Weigh};
-use super::{Api, SECRET, collection, encoded, metadata_alone, request, unexpected_response, version};
+use super::{
+    Api, KindRef, SECRET, collection, encoded, metadata_alone, request, unexpected_response, version,
+};
 
 const LIST_OF_METADATA: &str = "PartialObjectMetadataList";
 
@@ -43,23 +45,23 @@ impl Api {
     /// doesn't know the kind.
     pub(in crate::target::kubernetes) async fn list<T: Weigh>(
         &self,
-        (api_version, kind): (&str, &str),
+        kind: KindRef<'_>,
         namespace: Option<&str>,
         selector: &str,
         keep: impl Fn(Value) -> Option<T>,
     ) -> Result<Vec<T>, KubeError> {
-        Ok(self.list_counted((api_version, kind), namespace, selector, keep).await?.kept)
+        Ok(self.list_counted(kind, namespace, selector, keep).await?.kept)
     }
 
     /// Like [`Self::list`]. The result counts against the budget until it is dropped.
     pub(in crate::target::kubernetes) async fn list_counted<T: Weigh>(
         &self,
-        (api_version, kind): (&str, &str),
+        kind: KindRef<'_>,
         namespace: Option<&str>,
         selector: &str,
         keep: impl Fn(Value) -> Option<T>,
     ) -> Result<ListResult<T>, KubeError> {
-        let Some(path) = self.selected((api_version, kind), namespace, selector).await? else {
+        let Some(path) = self.selected(kind, namespace, selector).await? else {
             let charge = Charge::new(&self.budget);
             return Ok(ListResult { kept: Vec::new(), version: String::new(), charge });
         };
@@ -68,10 +70,10 @@ impl Api {
             let weight = kept.weight();
             Some((kept, weight))
         };
-        let mut listed = self.pages(kind, &path, keep, || false).await;
+        let mut listed = self.pages(kind.kind, &path, keep, || false).await;
         if listed.as_ref().is_err_and(|error| error.is_code(410)) {
             // The server has forgotten the list that the pages come from, so start over.
-            listed = self.pages(kind, &path, keep, || false).await;
+            listed = self.pages(kind.kind, &path, keep, || false).await;
         }
         listed
     }
@@ -79,12 +81,12 @@ impl Api {
     /// The beginning of the URL of a kind's selected objects. None when the server doesn't know the kind.
     pub(in crate::target::kubernetes) async fn selected(
         &self,
-        (api_version, kind): (&str, &str),
+        kind: KindRef<'_>,
         namespace: Option<&str>,
         selector: &str,
     ) -> Result<Option<String>, KubeError> {
-        let Some((plural, _)) = self.served(api_version, kind).await? else { return Ok(None) };
-        Ok(Some(format!("{}?{selector}", collection(api_version, &plural, namespace))))
+        let Some((plural, _)) = self.served(kind).await? else { return Ok(None) };
+        Ok(Some(format!("{}?{selector}", collection(kind.api_version, &plural, namespace))))
     }
 
     /// Lists a collection page by page. `keep` is called with each object as it arrives, and returns what to

@@ -55,7 +55,7 @@ impl Api {
         key: &ObjectKey,
         body: &Value,
     ) -> Result<(), KubeError> {
-        let Some((plural, _)) = self.served(&key.api_version, &key.kind).await? else {
+        let Some((plural, _)) = self.served(key.into()).await? else {
             return Err(KubeError::NotServed { object: key.clone() });
         };
         let path = collection(&key.api_version, &plural, key.namespace.as_deref());
@@ -74,7 +74,7 @@ impl Api {
         key: &ObjectKey,
         body: &Value,
     ) -> Result<Option<Value>, KubeError> {
-        let Some((plural, _)) = self.served(&key.api_version, &key.kind).await? else {
+        let Some((plural, _)) = self.served(key.into()).await? else {
             return Err(KubeError::NotServed { object: key.clone() });
         };
         let path = collection(&key.api_version, &plural, key.namespace.as_deref());

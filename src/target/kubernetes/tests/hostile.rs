@@ -33,11 +33,7 @@ fn page(items: &str, next: &str) -> String {
 
 async fn failure(api: &Api) -> String {
     let nothing = |_| None::<Value>;
-    api.list(("example.org/v1", "Thing"), None, "", nothing)
-        .await
-        .map(|kept| kept.len())
-        .unwrap_err()
-        .to_string()
+    api.list(THING_KIND, None, "", nothing).await.map(|kept| kept.len()).unwrap_err().to_string()
 }
 
 #[tokio::test(start_paused = true)]
@@ -94,7 +90,8 @@ async fn a_kind_beyond_all_that_are_read_does_not_count_as_gone() {
     let kinds: Vec<Value> = (0..=2_000).map(kind).collect();
     let kinds = json!({"kind": "APIResourceList", "groupVersion": "example.org/v1", "resources": kinds});
     server.says("GET", "/apis/example.org/v1", [(200, kinds)]);
-    let error = server.api().is_served("example.org/v1", "Thing2000").await.unwrap_err().to_string();
+    let error =
+        server.api().is_served(KindRef { kind: "Thing2000", ..THING_KIND }).await.unwrap_err().to_string();
     let expected = "cannot read which kinds there are in example.org/v1: the server sends more than the largest fleet has: \
                     example.org/v1 has more than 2000 kinds";
     assert_eq!(error, expected);
@@ -105,13 +102,13 @@ async fn what_is_kept_of_a_cluster_is_bounded() {
     let item = metadata_of(3 << 20);
     let items = vec![item; 20].join(",");
     let (api, lists) = server(move |call| page(&items, &format!("next-{call}")));
-    let listed = api.list(("example.org/v1", "Thing"), None, "", Some).await;
+    let listed = api.list(THING_KIND, None, "", Some).await;
     let expected =
         "the server sends more than the largest fleet has: what is kept of it would take more than 192 MiB";
     assert_eq!(listed.unwrap_err().to_string(), format!("{LIST}: {expected}"));
     assert_eq!(lists.load(Ordering::SeqCst), 4);
     // The budget is free again after the failure.
-    assert!(api.list(("v1", "ConfigMap"), Some("streamfleet-system"), "", Some).await.is_ok());
+    assert!(api.list(KindRef::core("ConfigMap"), Some("streamfleet-system"), "", Some).await.is_ok());
 }
 
 fn metadata_of(length: usize) -> String {

@@ -2,24 +2,19 @@
 
 use serde_json::Value;
 
-use crate::health::view::OperatorState;
+use crate::component::KubernetesKind;
+use crate::component::health::FieldPath;
+use crate::component::kind::EVENT;
 use crate::target::kubernetes::untrusted;
 
-/// A path of keys; `*` matches each item of a list.
-type Path = &'static [&'static str];
-
-const OF_ALL: &[Path] = &[
+/// Kept of every object.
+const OF_ALL: &[FieldPath] = &[
     &["metadata", "name"],
     &["metadata", "namespace"],
     &["metadata", "uid"],
     &["metadata", "creationTimestamp"],
     &["metadata", "deletionTimestamp"],
     &["metadata", "generation"],
-    &["metadata", "labels", "strimzi.io/cluster"],
-    &["metadata", "labels", "strimzi.io/pool-name"],
-    &["metadata", "labels", "strimzi.io/name"],
-    &["metadata", "annotations", "strimzi.io/pause-reconciliation"],
-    &["metadata", "annotations", "strimzi.io/delete-claim"],
     &["status", "conditions", "*", "type"],
     &["status", "conditions", "*", "status"],
     &["status", "conditions", "*", "reason"],
@@ -28,107 +23,25 @@ const OF_ALL: &[Path] = &[
     &["status", "observedGeneration"],
 ];
 
-/// Further paths by kind: everything that [`crate::health::view`] reads.
-const OF_KINDS: &[(&str, &[Path])] = &[
-    (
-        "Kafka",
-        &[
-            &["spec", "entityOperator", "no field of it"],
-            &["status", "kafkaVersion"],
-            &["status", "kafkaMetadataVersion"],
-            &["status", "operatorLastSuccessfulVersion"],
-            &["status", "clusterId"],
-            &["status", "listeners"],
-            &["status", "autoRebalance", "state"],
-        ],
-    ),
-    ("KafkaNodePool", &[&["spec", "replicas"], &["status", "replicas"], &["status", "nodeIds"]]),
-    ("StrimziPodSet", &[&["status", "pods"], &["status", "readyPods"], &["status", "currentPods"]]),
-    (
-        "Pod",
-        &[
-            &["status", "initContainerStatuses", "*", "name"],
-            &["status", "initContainerStatuses", "*", "ready"],
-            &["status", "initContainerStatuses", "*", "restartCount"],
-            &["status", "initContainerStatuses", "*", "state"],
-            &["status", "initContainerStatuses", "*", "lastState"],
-            &["status", "containerStatuses", "*", "name"],
-            &["status", "containerStatuses", "*", "ready"],
-            &["status", "containerStatuses", "*", "restartCount"],
-            &["status", "containerStatuses", "*", "state"],
-            &["status", "containerStatuses", "*", "lastState"],
-        ],
-    ),
-    (
-        "PersistentVolumeClaim",
-        &[
-            &["spec", "storageClassName"],
-            &["spec", "resources", "requests", "storage"],
-            &["status", "phase"],
-            &["status", "capacity", "storage"],
-        ],
-    ),
-    ("KafkaUser", &[]),
-    (
-        "Deployment",
-        &[
-            &["spec", "replicas"],
-            &["spec", "template", "metadata", "labels", "strimzi.io/kind"],
-            &["spec", "template", "spec", "containers", "*", "env"],
-            &["status", "readyReplicas"],
-        ],
-    ),
-    (
-        EVENT,
-        &[
-            &["involvedObject", "kind"],
-            &["involvedObject", "name"],
-            &["type"],
-            &["reason"],
-            &["message"],
-            &["lastTimestamp"],
-            &["eventTime"],
-            &["firstTimestamp"],
-        ],
-    ),
-    ("StorageClass", &[]),
-    ("Gateway", &[&["status", "addresses"]]),
-];
-
-const EVENT: &str = "Event";
-
 /// How many items of a list are kept: four times the longest real list, an operator's environment variables.
 const MAX_ITEMS: usize = 200;
 
 /// The parts of an object that matter to health. None when nothing does.
-pub(in crate::target::kubernetes) fn of(kind: &str, object: &Value) -> Option<Value> {
-    let (_, paths) = OF_KINDS.iter().find(|(known, _)| *known == kind)?;
-    // Without any Deployment that has Strimzi's label, all Deployments arrive here.
-    if kind == "Deployment" && !OperatorState::is_one(object) {
-        return None;
-    }
-    picked(kind, object, paths)
-}
-
-/// The common parts, for objects whose existence is all that matters.
-pub(in crate::target::kubernetes) fn of_any(kind: &str, object: &Value) -> Option<Value> {
-    picked(kind, object, &[])
-}
-
-fn picked(kind: &str, object: &Value, paths: &[Path]) -> Option<Value> {
-    let paths: Vec<&[&str]> = OF_ALL.iter().chain(paths).copied().collect();
+pub(in crate::target::kubernetes) fn of(kind: &KubernetesKind, object: &Value) -> Option<Value> {
+    let source = kind.health.filter(|source| (source.includes)(object))?;
+    let paths: Vec<&[&str]> = OF_ALL.iter().chain(source.fields.iter().copied().flatten()).copied().collect();
     let mut kept = pick(object, &paths);
     let fields = kept.as_object_mut()?;
     // The spec is only shown here, not compared.
     fields.get_mut("spec").into_iter().for_each(untrusted::words);
     // The objects of a list don't include their kind.
-    fields.insert("kind".to_owned(), kind.into());
+    fields.insert("kind".to_owned(), kind.kind.into());
     Some(kept)
 }
 
 /// Whether a change of this kind can change health. Events only explain what other kinds show.
-pub(super) fn ring(kind: &str) -> bool {
-    kind != EVENT
+pub(super) fn ring(kind: &KubernetesKind) -> bool {
+    !std::ptr::eq(kind, &EVENT)
 }
 
 pub(in crate::target::kubernetes) fn pick(value: &Value, paths: &[&[&str]]) -> Value {
@@ -160,7 +73,8 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::health::ClusterObservation;
+    use crate::component;
+    use crate::component::health::{ClusterObservation, OperatorState};
 
     /// Every recorded object of a real operator gives the same health view from its kept parts, which are
     /// small.
@@ -177,7 +91,12 @@ mod tests {
                 let kind = line["kind"].as_str().unwrap().to_owned();
                 let mut object = line["object"].take();
                 object["kind"] = kind.clone().into();
-                let Some(signs) = of(&kind, &object) else { continue };
+                let judged = |it: &&KubernetesKind| {
+                    it.kind == kind && it.health.is_some_and(|source| source.is_watched())
+                };
+                let Some(signs) = component::kinds().find(judged).and_then(|kind| of(kind, &object)) else {
+                    continue;
+                };
                 let metadata = &object["metadata"];
                 let cluster = match kind.as_str() {
                     "Kafka" => &metadata["name"],

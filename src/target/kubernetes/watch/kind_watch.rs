@@ -17,7 +17,7 @@ use super::pause;
 use super::topic::{Purpose, Topic};
 use crate::parallel::locked;
 use crate::target::kubernetes::KubeError;
-use crate::target::kubernetes::api::{Api, ListResult};
+use crate::target::kubernetes::api::{Api, KindRef, ListResult};
 use crate::target::kubernetes::budget::OverBudget;
 use crate::target::pace::jitter;
 
@@ -179,7 +179,8 @@ impl KindWatch {
 
     async fn listen(&self, connected: &mut bool) -> Result<WatchEnd, KubeError> {
         let Topic { api_version, kind, namespace, query, .. } = &self.topic;
-        let Some(path) = self.api.selected((api_version, kind), namespace.as_deref(), query).await? else {
+        let kind_ref = KindRef { api_version, kind };
+        let Some(path) = self.api.selected(kind_ref, namespace.as_deref(), query).await? else {
             return Ok(WatchEnd::NotServed);
         };
         if self.state().shelf.position.is_empty() {

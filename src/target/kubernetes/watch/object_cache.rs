@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::health_fields;
 use super::notifier::ChangeScope;
 use super::topic::{Purpose, Topic, is_labelled};
+use crate::component::{KubernetesKind, judged_kind};
 use crate::names::Json;
 use crate::target::kubernetes::budget::{Budget, Charge, OverBudget};
 use crate::target::kubernetes::fields;
@@ -28,7 +29,8 @@ pub(super) struct WatchedObject {
 
 pub(super) struct ObjectCache {
     purpose: Purpose,
-    kind: String,
+    /// The kind, if health is judged by its objects.
+    judged: Option<&'static KubernetesKind>,
     pub(super) objects: BTreeMap<Name, WatchedObject>,
     /// The latest `resourceVersion`, as a number.
     pub(super) version: u64,
@@ -41,7 +43,7 @@ impl ObjectCache {
     pub(super) fn new(topic: &Topic, budget: &Arc<Budget>) -> Self {
         Self {
             purpose: topic.purpose,
-            kind: topic.kind.clone(),
+            judged: judged_kind(&topic.api_version, &topic.kind).filter(|_| topic.purpose.is_judged()),
             objects: BTreeMap::new(),
             version: 0,
             position: String::new(),
@@ -58,7 +60,7 @@ impl ObjectCache {
             Purpose::Health => false,
             Purpose::OursAndHealth => is_labelled(&object),
         };
-        let signs = if self.purpose.is_judged() { health_fields::of(&self.kind, &object) } else { None };
+        let signs = self.judged.and_then(|kind| health_fields::of(kind, &object));
         let live = is_ours.then(|| Live::of(&object));
         let whole = (self.purpose == Purpose::Inventory).then(|| Json::from(fields::trimmed(object)));
         Some((name, WatchedObject { live: live.map(Box::new), whole, signs: signs.map(Json::from) }))
@@ -95,7 +97,7 @@ impl ObjectCache {
         let mut happened = ChangeScope::NOTHING;
         for (name, seen) in &mut self.objects {
             let known = before.remove(name);
-            happened = happened | differs(self.purpose, &self.kind, known.as_ref(), Some(seen));
+            happened = happened | differs(self.purpose, self.judged, known.as_ref(), Some(seen));
             let known = known.filter(|it| version_of(it) == version_of(seen) && seen.whole.is_none());
             if let Some(whole) = known.and_then(|known| known.whole)
                 && self.charge.add(whole.weight()).is_ok()
@@ -104,7 +106,7 @@ impl ObjectCache {
             }
         }
         for gone in before.values() {
-            happened = happened | differs(self.purpose, &self.kind, Some(gone), None);
+            happened = happened | differs(self.purpose, self.judged, Some(gone), None);
         }
         self.objects.retain(|_, seen| seen.is_of_use());
         self.moved(position);
@@ -116,7 +118,7 @@ impl ObjectCache {
         (name, seen): (Name, WatchedObject),
         position: String,
     ) -> Result<ChangeScope, OverBudget> {
-        let happened = differs(self.purpose, &self.kind, self.objects.get(&name), Some(&seen));
+        let happened = differs(self.purpose, self.judged, self.objects.get(&name), Some(&seen));
         self.take_out(&name);
         if seen.is_of_use() {
             self.charge.add(weight(&name, &seen))?;
@@ -136,7 +138,7 @@ impl ObjectCache {
     pub(super) fn remove(&mut self, name: &Name, position: String) -> ChangeScope {
         self.moved(position);
         let gone = self.take_out(name);
-        differs(self.purpose, &self.kind, gone.as_ref(), None)
+        differs(self.purpose, self.judged, gone.as_ref(), None)
     }
 
     /// Advances the position without a change.
@@ -155,7 +157,7 @@ impl WatchedObject {
 
 fn differs(
     purpose: Purpose,
-    kind: &str,
+    judged: Option<&KubernetesKind>,
     before: Option<&WatchedObject>,
     after: Option<&WatchedObject>,
 ) -> ChangeScope {
@@ -164,7 +166,7 @@ fn differs(
         (Some(before), Some(after)) => !before.is_same(after),
         (before, after) => before.is_some() != after.is_some(),
     };
-    let health = health_fields::ring(kind) && signs_of(before) != signs_of(after);
+    let health = judged.is_some_and(health_fields::ring) && signs_of(before) != signs_of(after);
     ChangeScope { plan, health }
 }
 

@@ -7,11 +7,16 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::component;
 use crate::target::kubernetes::api::Mode;
-use crate::target::kubernetes::health;
 use server::Server;
 
 const THINGS: &str = "/apis/example.org/v1/things";
+
+fn pods() -> HealthQuery {
+    let kind = component::kinds().find(|kind| kind.kind == "Pod").unwrap();
+    HealthQuery { kind, selector: kind.health.unwrap().selector }
+}
 
 fn thing(name: &str) -> ObjectKey {
     format!("example.org/v1|Thing|ns|{name}").try_into().unwrap()
@@ -105,7 +110,7 @@ async fn what_clusters_are_judged_by_is_told_and_moves_no_plan() {
     let view = view(&server);
     assert!(view.is_complete().await.unwrap());
     let plan = view.revision();
-    let signs = view.signs(&health::POD).await.unwrap().unwrap();
+    let signs = view.signs(pods()).await.unwrap().unwrap();
     let kept = json!({"kind": "Pod", "metadata": {"name": "orders-0", "namespace": "ns",
         "labels": {"strimzi.io/cluster": "orders"}}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}});
     assert_eq!(signs, [Json::from(kept)]);
@@ -125,9 +130,8 @@ async fn what_clusters_are_judged_by_is_told_and_moves_no_plan() {
     server.world().refused = Some(("pods", 403));
     server.end_watches();
     until("it is refused", || view.health_revision().is_none() && view.revision().is_some()).await;
-    until("it is asked for", || view.stand(&Topic::health(&health::POD)) == Some(WatchStatus::Forbidden))
-        .await;
-    assert_eq!(view.signs(&health::POD).await.unwrap(), None);
+    until("it is asked for", || view.stand(&Topic::health(pods())) == Some(WatchStatus::Forbidden)).await;
+    assert_eq!(view.signs(pods()).await.unwrap(), None);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,8 @@
 //! The topics of watches, one connection each.
 
+use crate::component::health::HealthQuery;
+use crate::component::{KubernetesKind, judged_kind};
 use crate::names::ObjectKey;
-use crate::target::kubernetes::health::{self, WatchedKind};
 use crate::target::kubernetes::inventory;
 
 const MANAGED: (&str, &str) = ("app.kubernetes.io/managed-by", "streamfleet");
@@ -47,8 +48,8 @@ impl Topic {
     /// Our objects of a key's kind. Secrets are watched per namespace, as permissions for them are granted.
     pub(super) fn of(key: &ObjectKey) -> Topic {
         let (api_version, kind) = (key.api_version.as_str(), key.kind.as_str());
-        if health::is_of_ours(api_version, kind) {
-            return Topic::both(api_version, kind);
+        if let Some(judged) = judged_kind(api_version, kind).filter(|judged| judged.is_written()) {
+            return Topic::both(judged);
         }
         let topic = Topic::everywhere(api_version, kind, labelled(SELECTOR), Purpose::Ours);
         let is_secret = (api_version, kind) == ("v1", "Secret");
@@ -65,16 +66,16 @@ impl Topic {
         }
     }
 
-    pub(super) fn health(kind: &WatchedKind) -> Topic {
-        let WatchedKind { api_version, kind, selector, .. } = *kind;
-        match health::is_of_ours(api_version, kind) {
-            true => Topic::both(api_version, kind),
-            false => Topic::everywhere(api_version, kind, selector.to_owned(), Purpose::Health),
+    pub(super) fn health(query: HealthQuery) -> Topic {
+        let HealthQuery { kind, selector } = query;
+        match kind.is_written() {
+            true => Topic::both(kind),
+            false => Topic::everywhere(kind.api_version, kind.kind, selector.to_owned(), Purpose::Health),
         }
     }
 
-    fn both(api_version: &str, kind: &str) -> Topic {
-        Topic::everywhere(api_version, kind, String::new(), Purpose::OursAndHealth)
+    fn both(kind: &KubernetesKind) -> Topic {
+        Topic::everywhere(kind.api_version, kind.kind, String::new(), Purpose::OursAndHealth)
     }
 
     fn everywhere(api_version: &str, kind: &str, query: String, purpose: Purpose) -> Topic {

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{KAFKA, KafkaContext, config, listeners, oauth, placement, resources, tiered_storage, user};
+use super::kinds::KAFKA;
+use super::{KafkaContext, config, listeners, oauth, placement, resources, tiered_storage, user};
 use crate::catalog::versions;
 use crate::component::resources::millis;
 use crate::component::{Manifest, labels, manifest};

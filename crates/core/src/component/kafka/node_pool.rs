@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{KafkaContext, NODE_POOL, placement};
+use super::kinds::NODE_POOL;
+use super::{KafkaContext, placement};
 use crate::component::{Manifest, Resources, labels, manifest};
 use crate::spec::OnDelete;
 

@@ -1,6 +1,7 @@
 use serde_json::json;
 
-use super::{KafkaContext, USER};
+use super::KafkaContext;
+use super::kinds::USER;
 use crate::catalog::ResolvedCluster;
 use crate::component::{Manifest, labels, manifest};
 

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::SignedDuration;
 use serde::Deserialize;
 
-use super::needs::{self, Extras, Permission};
+use super::needs::{self, Permission};
 use super::{Operator, PreflightContext, PreflightFinding, Version, nodes, operator};
+use crate::component::Extras;
 use crate::component::{Manifest, is_routed, requests_of_units};
 use crate::names::{Json, ResourceKey};
 use crate::plan::display::{left, tenths};

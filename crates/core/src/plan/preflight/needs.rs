@@ -1,138 +1,18 @@
 //! The permissions that Streamfleet needs on a fleet's Kubernetes cluster. The printed role and the queries
-//! to the server both use this table.
+//! to the server both use the table of kinds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde_json::{Value, json};
 
-use super::role::NAMESPACE_ROLE;
+use crate::component::kind::{BIND, OF_KUBERNETES};
+use crate::component::{self, COMPONENTS, Extras, KubernetesKind};
 use crate::names::ObjectKey;
 use crate::plan::{Step, Verb};
-use crate::spec::{Exposure, Fleet};
 
-pub struct Need {
-    /// The API group; empty for the core group.
-    pub group: &'static str,
-    /// The plural name of the kind, as in URLs and roles.
-    pub resource: &'static str,
-    pub kind: &'static str,
-    /// The verbs, as in roles.
-    pub verbs: &'static [&'static str],
-    /// The component that needs it, if not every fleet does.
-    pub extra: Option<Extra>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extra {
-    Operator,
-    Gateway,
-}
-
-/// The components of a fleet beside Kafka clusters.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Extras {
-    pub operator: bool,
-    pub gateway: bool,
-}
-
-impl Extras {
-    pub fn of(fleet: &Fleet) -> Extras {
-        let config = &fleet.advanced_config;
-        Extras {
-            operator: config.components.installs().is_some(),
-            gateway: config.exposure == Exposure::TlsRoute,
-        }
-    }
-
-    fn include(self, need: &Need) -> bool {
-        need.extra.is_none_or(|extra| match extra {
-            Extra::Operator => self.operator,
-            Extra::Gateway => self.gateway,
-        })
-    }
-}
-
-const OWNS: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
-const READS: &[&str] = &["get", "list", "watch"];
-/// For objects that the operator creates and leaves behind. They are watched since they are in the inventory.
-const ENDS: &[&str] = &["get", "list", "watch", "delete"];
-const LISTS: &[&str] = &["list"];
-
-const STRIMZI: &str = "kafka.strimzi.io";
-const RBAC: &str = "rbac.authorization.k8s.io";
-const GATEWAYS: &str = "gateway.networking.k8s.io";
-
-#[rustfmt::skip]
-pub const NEEDS: &[Need] = &[
-    need("", "namespaces", "Namespace", OWNS),
-    // ConfigMaps hold the inventory, too, which is replaced only if it is unchanged since it was read.
-    need("", "configmaps", "ConfigMap", &["get", "list", "watch", "create", "update", "patch", "delete"]),
-    // Only in namespaces of ours; see `role`.
-    need("", "secrets", "Secret", OWNS),
-    need(RBAC, "rolebindings", "RoleBinding", &["create"]),
-    need(RBAC, "clusterroles", "ClusterRole", &[BIND]),
-    need("", "resourcequotas", "ResourceQuota", OWNS),
-    need("", "limitranges", "LimitRange", OWNS),
-    need("networking.k8s.io", "networkpolicies", "NetworkPolicy", OWNS),
-    need(STRIMZI, "kafkas", "Kafka", OWNS),
-    need(STRIMZI, "kafkanodepools", "KafkaNodePool", OWNS),
-    need(STRIMZI, "kafkausers", "KafkaUser", OWNS),
-    need("core.strimzi.io", "strimzipodsets", "StrimziPodSet", READS),
-    need("", "pods", "Pod", READS),
-    // Disks of brokers removed earlier, and the binding through which brokers learn their zone, are deleted
-    // with their cluster. A role can't match names that derive from clusters, so it allows deleting any
-    // binding, and creating none.
-    need("", "persistentvolumeclaims", "PersistentVolumeClaim", ENDS),
-    need(RBAC, "clusterrolebindings", "ClusterRoleBinding", ENDS),
-    need("", "events", "Event", READS),
-    need("", "services", "Service", READS),
-    need("", "nodes", "Node", LISTS),
-    need("apps", "deployments", "Deployment", READS),
-    need("apps", "replicasets", "ReplicaSet", LISTS),
-    need(STRIMZI, "kafkatopics", "KafkaTopic", LISTS),
-    need(GATEWAYS, "gateways", "Gateway", LISTS),
-    need(GATEWAYS, "gatewayclasses", "GatewayClass", LISTS),
-    gateway(GATEWAYS, "gateways", "Gateway", &["get", "watch", "create", "patch", "delete"]),
-    need("storage.k8s.io", "storageclasses", "StorageClass", &["list", "watch"]),
-    // Definitions are never deleted: that would delete every Kafka on the Kubernetes cluster.
-    operator("apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition", &["get", "list", "watch", "create", "patch"]),
-    operator(RBAC, "clusterroles", "ClusterRole", OWNS),
-    operator(RBAC, "clusterrolebindings", "ClusterRoleBinding", &["create", "patch"]),
-    operator(RBAC, "rolebindings", "RoleBinding", &["get", "list", "watch", "patch", "delete"]),
-    operator("", "serviceaccounts", "ServiceAccount", OWNS),
-    operator("apps", "deployments", "Deployment", &["create", "patch", "delete"]),
-];
-
-/// The verb that allows binding a role without having its rights.
-pub(super) const BIND: &str = "bind";
-
-const fn need(
-    group: &'static str,
-    resource: &'static str,
-    kind: &'static str,
-    verbs: &'static [&'static str],
-) -> Need {
-    Need { group, resource, kind, verbs, extra: None }
-}
-
-const fn operator(
-    group: &'static str,
-    resource: &'static str,
-    kind: &'static str,
-    verbs: &'static [&'static str],
-) -> Need {
-    Need { extra: Some(Extra::Operator), ..need(group, resource, kind, verbs) }
-}
-
-const fn gateway(
-    group: &'static str,
-    resource: &'static str,
-    kind: &'static str,
-    verbs: &'static [&'static str],
-) -> Need {
-    Need { extra: Some(Extra::Gateway), ..need(group, resource, kind, verbs) }
-}
+/// The ClusterRole with the rights in a namespace of ours. Streamfleet binds it by this name.
+pub const NAMESPACE_ROLE: &str = "streamfleet-namespace";
 
 /// One verb on one kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -175,12 +55,24 @@ pub fn missing(mut denied: BTreeSet<Permission>) -> BTreeSet<Permission> {
     denied
 }
 
-pub fn permissions(extras: Extras) -> Vec<Permission> {
-    let needs = NEEDS.iter().filter(|need| extras.include(need));
-    let each = needs.flat_map(|&Need { group, resource, verbs, .. }| {
-        verbs.iter().map(move |&verb| Permission { group, resource, verb })
+pub fn permissions(extras: Extras) -> BTreeSet<Permission> {
+    let of_kubernetes = OF_KUBERNETES.iter().flat_map(|kind| of_verbs(kind, kind.verbs));
+    let of_components = COMPONENTS.iter().flat_map(|component| {
+        let installs = (component.is_installed)(extras);
+        component.kinds.iter().flat_map(move |kind| {
+            let install_verbs = if installs { kind.install_verbs } else { &[] };
+            of_verbs(kind, kind.verbs).chain(of_verbs(kind, install_verbs))
+        })
     });
-    each.collect()
+    of_kubernetes.chain(of_components).collect()
+}
+
+fn of_verbs(
+    kind: &KubernetesKind,
+    verbs: &'static [&'static str],
+) -> impl Iterator<Item = Permission> + use<> {
+    let (group, resource) = (kind.group(), kind.plural);
+    verbs.iter().map(move |&verb| Permission { group, resource, verb })
 }
 
 pub(super) fn of_step(step: &Step) -> BTreeSet<Permission> {
@@ -193,10 +85,10 @@ pub(super) fn of_step(step: &Step) -> BTreeSet<Permission> {
         Verb::Delete => &["get", "delete"],
         Verb::Keep => &[],
     };
-    let needs = NEEDS.iter().filter(|need| need.kind == kind && need.group == step.object.group());
-    let each = needs.flat_map(|&Need { group, resource, verbs, .. }| {
-        verbs.iter().map(move |&verb| Permission { group, resource, verb })
-    });
+    let is_it = |it: &&KubernetesKind| it.kind == kind && it.group() == step.object.group();
+    let each = component::kinds()
+        .filter(is_it)
+        .flat_map(|kind| of_verbs(kind, kind.verbs).chain(of_verbs(kind, kind.install_verbs)));
     let mut needed: BTreeSet<Permission> =
         each.filter(|permission| verbs.contains(&permission.verb)).collect();
     if needed.iter().any(Permission::is_of_secrets) {

@@ -9,12 +9,10 @@
 
 use serde_json::{Value, json};
 
-use super::Extras;
-use super::needs::{self, BIND};
+use super::needs::{self, NAMESPACE_ROLE};
+use crate::component::Extras;
+use crate::component::kind::BIND;
 use crate::component::{GATEWAY_NAMESPACE, OPERATOR_NAMESPACE};
-
-/// The ClusterRole with the rights in a namespace of ours. Streamfleet binds it by this name.
-pub const NAMESPACE_ROLE: &str = "streamfleet-namespace";
 
 /// The namespace of the inventory.
 pub const SYSTEM_NAMESPACE: &str = "streamfleet-system";

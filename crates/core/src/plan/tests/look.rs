@@ -145,10 +145,14 @@ fn brokers_that_will_go_by_themselves_are_told_in_every_plan() {
     let health = lab.target().health.as_mut().unwrap();
     let orders = health.clusters.get_mut(&key("Cluster/acme/orders")).unwrap();
     orders.status.reason = Some("partitions are being moved".into());
-    let going =
-        crate::health::PendingDestruction { pool: "broker".into(), from: 6, to: 3, nodes: vec![3, 4, 5] };
+    let going = crate::component::health::PendingDestruction {
+        pool: "broker".into(),
+        from: 6,
+        to: 3,
+        nodes: vec![3, 4, 5],
+    };
     orders.status.conditions.push(crate::catalog::Condition {
-        kind: crate::health::SCALE_DOWN_PREVENTION.into(),
+        kind: crate::component::health::SCALE_DOWN_PREVENTION.into(),
         degraded: false,
         message: going.to_string(),
     });

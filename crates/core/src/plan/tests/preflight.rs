@@ -1,10 +1,11 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::component::Extras;
 use crate::names::ResourceKey;
 use crate::plan::preflight::{
-    Extras, LoadBalancers, NodeCapacity, NodeConstraints, Operator, PreflightFacts, Requests, StorageClass,
-    Version, Watches, permissions,
+    LoadBalancers, NodeCapacity, NodeConstraints, Operator, PreflightFacts, Requests, StorageClass, Version,
+    Watches, permissions,
 };
 use crate::plan::{FleetInputs, FleetPlan, Planner};
 

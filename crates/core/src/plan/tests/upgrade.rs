@@ -364,7 +364,7 @@ fn forget(lab: &mut Lab) {
     lab.recorded.fleets.clear();
     lab.target().inventory.values_mut().for_each(|known| known.manifest = None);
     let judged = lab.target().health.as_mut().unwrap().clusters.get_mut(&key(ORDERS)).unwrap();
-    judged.outputs = crate::health::Outputs::default();
+    judged.outputs = crate::component::health::Outputs::default();
 }
 
 #[test]

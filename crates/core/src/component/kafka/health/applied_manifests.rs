@@ -1,0 +1,179 @@
+//! The wanted state of clusters, read from the manifests that were last applied.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use super::view::PAUSE;
+use crate::catalog::RecordedObject;
+use crate::component::gateway::health::GatewayName;
+use crate::component::health::reading::{annotated, at, count, items, name, text};
+use crate::names::{Digest, Json, Kind, ObjectKey, ResourceKey};
+use crate::spec::certificate::read_ders;
+
+/// A cluster as it was last applied. A change that still waits, for approval or for its turn, is left out:
+/// otherwise the cluster would seem to be changing while nothing happens.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AppliedCluster {
+    pub namespace: String,
+    pub cluster: String,
+    pub deleting: bool,
+    /// Whether reconciliation is paused by annotation.
+    pub paused: bool,
+    pub version: Option<String>,
+    pub metadata_version: Option<String>,
+    pub pools: BTreeMap<String, WantedPool>,
+    /// The digest of the leaf certificate (DER) that each listener should present, by listener name.
+    /// Listeners without an entry aren't compared.
+    pub certificates: BTreeMap<String, Digest>,
+    /// The digest of everything whose change may restart pods; `None` if unknown. It excludes `deleteClaim`,
+    /// which only decides what happens to disks when the cluster is deleted.
+    pub restarts: Option<Digest>,
+    /// Digests of all applied objects. They distinguish observations of this version from older ones.
+    pub applied: Vec<Digest>,
+    /// The Gateway that clients connect through, if there is one.
+    pub gateway: Option<GatewayName>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WantedPool {
+    pub replicas: u32,
+    /// Whether the nodes are controllers; they may be brokers, too.
+    pub controller: bool,
+}
+
+impl AppliedCluster {
+    /// Reads the manifests of one cluster; `None` if they contain no Kafka object.
+    pub fn of<'a>(manifests: impl IntoIterator<Item = &'a Value> + Clone) -> Option<Self> {
+        let of_kind = |kind: &'static str| {
+            let is_it = move |manifest: &&Value| text(manifest, &["kind"]).as_deref() == Some(kind);
+            manifests.clone().into_iter().filter(is_it)
+        };
+        let kafka = of_kind("Kafka").next()?;
+        let pools = of_kind("KafkaNodePool").filter_map(|pool| Some((name(pool)?, WantedPool::read(pool))));
+        let chains: BTreeMap<String, Digest> =
+            of_kind("Secret").filter_map(|secret| Some((name(secret)?, certificate(secret)?))).collect();
+        let certificate = |listener: &Value| {
+            let secret = text(listener, &["configuration", "brokerCertChainAndKey", "secretName"])?;
+            Some((text(listener, &["name"])?, chains.get(&secret)?.clone()))
+        };
+        let listeners = || items(kafka, &["spec", "kafka", "listeners"]);
+        Some(Self {
+            namespace: text(kafka, &["metadata", "namespace"])?,
+            cluster: name(kafka)?,
+            deleting: false,
+            paused: annotated(kafka, PAUSE).as_deref() == Some("true"),
+            version: text(kafka, &["spec", "kafka", "version"]),
+            metadata_version: text(kafka, &["spec", "kafka", "metadataVersion"]),
+            pools: pools.collect(),
+            certificates: listeners().filter_map(certificate).collect(),
+            restarts: Some(restarts(manifests.clone())),
+            applied: Vec::new(),
+            gateway: listeners().find_map(gateway),
+        })
+    }
+}
+
+/// Reads the clusters of a fleet. `objects` are the recorded objects with their manifests as last applied.
+/// `live` returns an object as it is on the target, for one whose record was lost. Clusters without a Kafka
+/// object are left out.
+pub fn of_fleet<'a>(
+    objects: impl IntoIterator<Item = (&'a ObjectKey, &'a RecordedObject)>,
+    live: impl Fn(&ObjectKey) -> Option<Json>,
+    deleting: impl Fn(&ResourceKey) -> bool,
+) -> BTreeMap<ResourceKey, AppliedCluster> {
+    let mut manifests: BTreeMap<&ResourceKey, Vec<Value>> = BTreeMap::new();
+    let mut applied: BTreeMap<&ResourceKey, Vec<Digest>> = BTreeMap::new();
+    let told = |key: &ObjectKey| ["Kafka", "KafkaNodePool", "Secret"].contains(&key.kind.as_str());
+    for (key, object) in objects {
+        if object.owner.kind == Kind::Cluster && told(key) {
+            let manifest = object.manifest.clone().or_else(|| live(key));
+            applied.entry(&object.owner).or_default().push(object.applied.clone());
+            manifests.entry(&object.owner).or_default().extend(manifest.map(|manifest| manifest.value()));
+        }
+    }
+    let wanted = manifests.into_iter().filter_map(|(owner, manifests)| {
+        let wanted = AppliedCluster::of(&manifests)?;
+        let applied = applied.remove(owner).unwrap_or_default();
+        Some((owner.clone(), AppliedCluster { deleting: deleting(owner), applied, ..wanted }))
+    });
+    wanted.collect()
+}
+
+/// The digest of the manifests without `deleteClaim`, which restarts nothing.
+fn restarts<'a>(manifests: impl IntoIterator<Item = &'a Value>) -> Digest {
+    let said = manifests.into_iter().map(|manifest| {
+        let mut manifest = manifest.clone();
+        let volumes = manifest.pointer_mut("/spec/storage/volumes").and_then(Value::as_array_mut);
+        for volume in volumes.into_iter().flatten().filter_map(Value::as_object_mut) {
+            volume.remove("deleteClaim");
+        }
+        manifest.to_string()
+    });
+    Digest::of(said.collect::<Vec<_>>().join("\n"))
+}
+
+impl WantedPool {
+    fn read(pool: &Value) -> Self {
+        let controller = items(pool, &["spec", "roles"]).any(|role| role == "controller");
+        Self { replicas: count(pool, &["spec", "replicas"]).unwrap_or_default(), controller }
+    }
+}
+
+/// The digest of the first certificate in a listener's Secret.
+fn certificate(secret: &Value) -> Option<Digest> {
+    let chain = at(secret, &["data"])?.get("tls.crt")?.as_str()?;
+    let pem = String::from_utf8(STANDARD.decode(chain).ok()?).ok()?;
+    read_ders(&pem).ok()?.into_iter().next().map(Digest::of)
+}
+
+fn gateway(listener: &Value) -> Option<GatewayName> {
+    let parent = items(listener, &["configuration", "parentRefs"]).next()?;
+    Some(GatewayName { namespace: text(parent, &["namespace"])?, name: text(parent, &["name"])? })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_wanted_is_read_from_manifests() {
+        let pem = rcgen::generate_simple_self_signed(["orders.example.com".to_owned()]).unwrap().cert.pem();
+        let kafka = json!({"kind": "Kafka", "metadata": {"name": "orders", "namespace": "n"}, "spec": {"kafka": {
+            "version": "4.3.1", "metadataVersion": "4.3-IV0", "listeners": [{"name": "tls"}, {"name": "external",
+                "configuration": {"brokerCertChainAndKey": {"secretName": "orders-tls"},
+                    "parentRefs": [{"namespace": "streamfleet", "name": "kafka"}]}}]}}});
+        let pool = |name: &str, role: &str| json!({"kind": "KafkaNodePool", "metadata": {"name": name}, "spec": {"replicas": 3, "roles": [role]}});
+        let secret = json!({"kind": "Secret", "metadata": {"name": "orders-tls"},
+            "data": {"tls.crt": STANDARD.encode(&pem), "tls.key": {"$secret": {}}}});
+        let manifests = [kafka, pool("broker", "broker"), pool("controller", "controller"), secret];
+        let der = read_ders(&pem).unwrap().remove(0);
+        let of = |controller| WantedPool { replicas: 3, controller };
+        assert_eq!(
+            AppliedCluster::of(&manifests),
+            Some(AppliedCluster {
+                namespace: "n".into(),
+                cluster: "orders".into(),
+                version: Some("4.3.1".into()),
+                metadata_version: Some("4.3-IV0".into()),
+                pools: [("broker".into(), of(false)), ("controller".into(), of(true))].into(),
+                certificates: [("external".into(), Digest::of(der))].into(),
+                gateway: Some(GatewayName { namespace: "streamfleet".into(), name: "kafka".into() }),
+                restarts: Some(restarts(&manifests)),
+                ..AppliedCluster::default()
+            })
+        );
+        assert_eq!(AppliedCluster::of(&manifests[1..]), None);
+        let stored = |claim: bool, size: &str| {
+            let mut manifests = manifests.clone();
+            manifests[1]["spec"]["storage"] = json!({"volumes": [{"deleteClaim": claim, "size": size}]});
+            AppliedCluster::of(&manifests).unwrap().restarts
+        };
+        assert_eq!(stored(true, "1Gi"), stored(false, "1Gi"));
+        assert_ne!(stored(true, "1Gi"), stored(true, "2Gi"));
+    }
+}

@@ -1,0 +1,116 @@
+//! Decides which objects are read to judge the health of a fleet, and reads them as an observation.
+//!
+//! The caller reads them: with calls to the server, or from the watches of the daemon.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+
+use super::fleet::FleetObservation;
+use crate::catalog::Condition;
+use crate::component::health::{
+    self, AppliedCluster, ClusterObservation, GatewayWithoutAddress, HealthQuery, Operators, ReadObjects,
+    ReadWhen,
+};
+use crate::component::{self, KubernetesKind};
+use crate::names::{Json, ResourceKey};
+
+pub struct HealthCollection<'a> {
+    wanted: &'a BTreeMap<ResourceKey, AppliedCluster>,
+    namespaces: BTreeSet<&'a str>,
+    read: ReadObjects,
+}
+
+impl<'a> HealthCollection<'a> {
+    pub fn new(wanted: &'a BTreeMap<ResourceKey, AppliedCluster>) -> Self {
+        let namespaces = wanted.values().map(|wanted| wanted.namespace.as_str()).collect();
+        Self { wanted, namespaces, read: ReadObjects::default() }
+    }
+
+    /// The queries to read next, concurrently; empty if everything was read.
+    pub fn next_queries(&self) -> Vec<HealthQuery> {
+        let due = queries().filter(|(when, query)| !self.read.has(*query) && self.is_due(*when, query.kind));
+        let due: Vec<_> = due.collect();
+        let Some(first) = due.iter().map(|(when, _)| *when).min() else { return Vec::new() };
+        due.into_iter().filter(|(when, _)| *when == first).map(|(_, query)| query).collect()
+    }
+
+    fn is_due(&self, when: ReadWhen, kind: &'static KubernetesKind) -> bool {
+        let has_clusters = !self.wanted.is_empty();
+        match when {
+            ReadWhen::Always => true,
+            ReadWhen::Unselected => self.read.of(kind).is_some_and(|mut objects| objects.next().is_none()),
+            ReadWhen::Clusters => has_clusters,
+            ReadWhen::Deleting => {
+                self.wanted.values().any(|wanted| wanted.deleting)
+                    || has_clusters && health::is_leaving(&self.read)
+            }
+            ReadWhen::Routed => self.wanted.values().any(|wanted| wanted.gateway.is_some()),
+            ReadWhen::Trouble => has_clusters && health::is_troubled(&self.read),
+        }
+    }
+
+    /// Adds the objects of a query, or why they can't be read. Objects of other namespaces are dropped, except
+    /// for kinds that matter anywhere.
+    pub fn add(&mut self, query: HealthQuery, objects: Result<Vec<Json>, Condition>) {
+        let anywhere = query.kind.health.is_some_and(|source| source.anywhere);
+        let matters = |object: &Json| anywhere || self.namespaces.contains(namespace(object).as_str());
+        let objects = objects.map(|mut objects| {
+            objects.retain(matters);
+            objects
+        });
+        self.read.add(query, objects);
+    }
+
+    /// The observation from everything that was read.
+    pub fn observation(&self) -> FleetObservation {
+        let operators = Operators::of(&self.read);
+        let any = self.wanted.values().next().map_or("", |wanted| &wanted.namespace);
+        let name = self.wanted.values().find_map(|wanted| wanted.gateway.as_ref());
+        let gateway = name.and_then(|name| name.find(&self.read));
+        FleetObservation {
+            operator: operators.of_namespace(any),
+            clusters: if health::is_enough(&self.read) { self.clusters(&operators) } else { BTreeMap::new() },
+            unobservable: self.read.refusals().cloned().collect(),
+            gateway: gateway.as_ref().and_then(health::address),
+            unserved: gateway.as_ref().and_then(GatewayWithoutAddress::of),
+        }
+    }
+
+    fn clusters(&self, operators: &Operators) -> BTreeMap<ResourceKey, ClusterObservation> {
+        let mut namespaces: BTreeMap<String, Vec<&Json>> = BTreeMap::new();
+        for object in self.read.all() {
+            namespaces.entry(namespace(object)).or_default().push(object);
+        }
+        let cluster = |(key, wanted): (&ResourceKey, &AppliedCluster)| {
+            let objects = namespaces.get(&wanted.namespace).into_iter().flatten().copied();
+            let operator = operators.of_namespace(&wanted.namespace);
+            (key.clone(), health::observe(wanted, operator, objects, &self.read))
+        };
+        self.wanted.iter().map(cluster).collect()
+    }
+}
+
+/// Every query that health may need.
+fn queries() -> impl Iterator<Item = (ReadWhen, HealthQuery)> {
+    let of_kind = |kind: &'static KubernetesKind| {
+        let source = kind.health?;
+        let selected = (source.when, HealthQuery { kind, selector: source.selector });
+        let all = source.else_all.then_some((ReadWhen::Unselected, HealthQuery { kind, selector: "" }));
+        Some(std::iter::once(selected).chain(all))
+    };
+    component::kinds().filter_map(of_kind).flatten()
+}
+
+/// An object's namespace, parsed without the rest of the object.
+fn namespace(object: &Json) -> String {
+    #[derive(Deserialize)]
+    struct Placed {
+        metadata: Metadata,
+    }
+    #[derive(Deserialize)]
+    struct Metadata {
+        namespace: Option<String>,
+    }
+    object.read::<Placed>().ok().and_then(|it| it.metadata.namespace).unwrap_or_default()
+}
