@@ -73,12 +73,12 @@ pub struct ServerSetup {
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
     /// The port is in use, or the address doesn't belong to this host.
-    #[error("could not listen on {address}")]
+    #[error("cannot listen on {address}")]
     Address { address: SocketAddr, source: io::Error },
     #[error(transparent)]
     Certificate(#[from] UnusableCertificate),
     /// Another process listens on the socket, or it can't be created.
-    #[error("could not listen on the socket `{path}`")]
+    #[error("cannot listen on the socket `{path}`")]
     Socket { path: Utf8PathBuf, source: io::Error },
 }
 
@@ -87,10 +87,10 @@ impl ListenError {
         match self {
             ListenError::Certificate(unusable) => &unusable.hint,
             ListenError::Address { .. } => {
-                "name another address by `api.listen` in the config file, or end what listens there"
+                "set another address in `api.listen` in the config file, or stop the program that listens there"
             }
             ListenError::Socket { .. } => {
-                "name another path by `api.socket` in the config file, in a folder that streamfleet may write"
+                "set another path in `api.socket` in the config file, in a folder that streamfleet may write to"
             }
         }
     }
@@ -127,7 +127,7 @@ pub fn begin(office: ServerSetup, runtime: &Handle) -> Result<ListeningSockets, 
     let rest = |base: Base| service.as_ref().map(|service| rest::routes(service, base)).unwrap_or_default();
     let commands = commands::routes(desk);
     let routes = probes(Arc::clone(&vitals)).merge(rest(Base::default())).nest("/commands", commands);
-    tracing::debug!(socket = %path, "answers commands");
+    tracing::debug!(socket = %path, "listening for commands");
     runtime.spawn(connection::accept(
         listener,
         OF_SOCKET.around(routes),
@@ -149,7 +149,7 @@ pub fn begin(office: ServerSetup, runtime: &Handle) -> Result<ListeningSockets, 
     let closed = |source| ListenError::Address { address, source };
     let listener = runtime.block_on(TcpListener::bind(address)).map_err(closed)?;
     let address = listener.local_addr().map_err(closed)?;
-    tracing::info!(%address, tls = tls.is_some(), "answers over HTTP");
+    tracing::info!(%address, tls = tls.is_some(), "listening for HTTP");
     let hook = hook.map(|hook| webhook::routes(hook, Arc::clone(&gate))).unwrap_or_default();
     let routes = probes(vitals).merge(hook).merge(rest(Base::of(&config)));
     let routes = rest::counted(routes, &gate, state.as_ref());
@@ -174,7 +174,7 @@ async fn healthz(State(vitals): State<Arc<Vitals>>) -> impl IntoResponse {
     match vitals.stuck() {
         None => (StatusCode::OK, Extension(Plain), "ok\n".to_owned()),
         Some(since) => {
-            let text = format!("nothing has gone on for {} s\n", since.as_secs());
+            let text = format!("no progress for {} s\n", since.as_secs());
             (StatusCode::SERVICE_UNAVAILABLE, Extension(Plain), text)
         }
     }
@@ -185,7 +185,7 @@ async fn readyz(State(vitals): State<Arc<Vitals>>) -> impl IntoResponse {
     if vitals.is_ready() {
         (StatusCode::OK, Extension(Plain), "ok\n")
     } else {
-        (StatusCode::SERVICE_UNAVAILABLE, Extension(Plain), "the specs are not read yet\n")
+        (StatusCode::SERVICE_UNAVAILABLE, Extension(Plain), "the specs have not been read yet\n")
     }
 }
 

@@ -85,7 +85,7 @@ pub enum DaemonError {
     /// The API can't be served.
     #[error(transparent)]
     Closed(#[from] ListenError),
-    #[error("a mistake in streamfleet itself ended the making of plans; what it said is above")]
+    #[error("internal error: planning stopped; the log lines above have the details")]
     ThreadPanicked,
 }
 
@@ -295,7 +295,7 @@ impl Process {
                 self.vitals.stopping();
                 self.desk.close();
                 let number = self.schedule.running();
-                tracing::info!(fleets = number, "a signal came: what is being done is finished first");
+                tracing::info!(fleets = number, "shutdown requested: finishing the current work first");
             }
             Event::ReloadRequested => {
                 // SIGHUP requests a check of everything, folders included.
@@ -306,7 +306,7 @@ impl Process {
                 self.vitals.stopping();
                 self.desk.close();
                 let number = self.schedule.running();
-                tracing::error!(fleets = number, error = %lost, "no plan can be made any more: what is being done is finished first");
+                tracing::error!(fleets = number, error = %lost, "planning stopped: finishing the current work first");
                 self.lost.get_or_insert(lost);
             }
             Event::Specs
@@ -326,7 +326,7 @@ impl Process {
         if let Some(hook) = &self.hook
             && webhook_secret.is_some_and(|secret| hook.renew(secret))
         {
-            tracing::info!("the secret of webhooks is another one from now on");
+            tracing::info!("secret of webhooks reloaded");
         }
         if let Some(config) = config {
             self.schedule.set_at_once(at_once(&config));

@@ -184,7 +184,7 @@ impl PlanExecution<'_> {
                 self.commit(None, &[change])
             } else {
                 Err(StepFault::new(
-                    format!("cannot change {}: it has objects and lives on no fleet", change.resource),
+                    format!("cannot change {}: it has objects but no fleet", change.resource),
                     "plan again",
                 ))
             };
@@ -318,7 +318,7 @@ impl PlanExecution<'_> {
                 };
                 let fleet = fleet.map(ToString::to_string);
                 let commit = self.plan.inputs.commit.as_ref().map(|commit| &commit.id);
-                tracing::info!(fleet, resource = %done.resource, verb = %done.verb, plan = self.plan.id, commit, "done");
+                tracing::info!(fleet, resource = %done.resource, verb = %done.verb, plan = self.plan.id, commit, "done: {} {}", done.verb, done.resource);
                 self.tell(ExecutionProgress::Done(&done));
                 report.done.push(done);
             }
@@ -370,7 +370,7 @@ fn past(verb: Verb) -> &'static str {
         Verb::Update => "changed",
         Verb::Delete => "deleted",
         Verb::Keep => "kept",
-        Verb::Recreate => "made anew",
+        Verb::Recreate => "recreated",
     }
 }
 

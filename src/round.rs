@@ -115,8 +115,8 @@ impl fmt::Display for Unknown {
         let Unknown { fleet, owner, objects } = self;
         write!(
             f,
-            "fleet {fleet} holds objects of {owner} ({objects}), which is neither recorded nor in the tree, as after an \
-             older backup was restored: they stay; to go on with it or to delete it, put its spec back and apply first"
+            "fleet {fleet} has objects of {owner} ({objects}), which is neither recorded nor in the tree, as after the \
+             restore of an older backup: they are kept; to manage or delete it, restore its spec and apply first"
         )
     }
 }
@@ -166,7 +166,7 @@ impl Installation {
         let targets = targets::of(&self.output_dir, &self.config, &checked, &kept);
         let Some(Target::Kubernetes(cluster)) = targets.get(fleet) else { return Ok(None) };
         let found = runtime.block_on(cluster.inventory());
-        Ok(found.inspect_err(|error| tracing::debug!(%fleet, %error, "out of reach")).unwrap_or_default())
+        Ok(found.inspect_err(|error| tracing::debug!(%fleet, %error, "unreachable")).unwrap_or_default())
     }
 
     /// Checks a tree, observes the targets and plans. It blocks, so it must not be called from async code.

@@ -32,11 +32,11 @@ pub struct Author {
 
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
-    #[error("can't read the spec tree {path}: {error}")]
+    #[error("cannot read the spec tree {path}: {error}")]
     Root { path: Utf8PathBuf, error: std::io::Error },
-    #[error("can't read the spec tree {path}: its real path is not UTF-8")]
+    #[error("cannot read the spec tree {path}: its real path is not UTF-8")]
     NotUtf8 { path: Utf8PathBuf },
-    #[error("can't read the spec tree {path}: the tree keeps changing")]
+    #[error("cannot read the spec tree {path}: its files keep changing")]
     Changing { path: Utf8PathBuf },
     #[error(transparent)]
     Git(#[from] git::GitError),
@@ -47,12 +47,12 @@ impl SourceError {
         match self {
             SourceError::Root { error, .. } => match error.kind() {
                 std::io::ErrorKind::NotFound => {
-                    "make the folder, or give the path of the one with your specs"
+                    "create the folder, or give the path of the one with your specs"
                 }
                 std::io::ErrorKind::NotADirectory => "give the folder, not a file in it",
                 _ => "check the folder's permissions and owner",
             },
-            SourceError::NotUtf8 { .. } => "rename the folders on the way to it",
+            SourceError::NotUtf8 { .. } => "rename the folders on its path to UTF-8 names",
             SourceError::Git(error) => error.hint(),
             SourceError::Changing { .. } => "wait until nothing writes to it any more, and try again",
         }

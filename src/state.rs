@@ -112,7 +112,7 @@ impl State {
         let of_tokens = of_tokens.into_iter().chain(lost);
         let told = exposed.into_iter().chain(of_registry).chain(of_tokens).chain(of_cache);
         let warnings: Vec<String> = told.chain(of_audit).chain(of_events).collect();
-        warnings.iter().for_each(|warning| tracing::debug!(%dir, warning, "mended the state"));
+        warnings.iter().for_each(|warning| tracing::debug!(%dir, warning, "repaired the state"));
         Ok(State {
             registry: Mutex::new(registry),
             kubeconfigs: Mutex::new(Kubeconfigs::of(dir)),

@@ -41,13 +41,12 @@ pub fn find_cluster(round: &Round, named: &str) -> Result<ResourceKey, NotFound>
         [] if known.is_empty() => {
             (format!("there is no cluster {path}"), "the tree has no cluster".to_owned())
         }
-        [] => (
-            format!("there is no cluster {path}"),
-            format!("there are: {}", names(&mut known.iter().copied())),
-        ),
+        [] => {
+            (format!("there is no cluster {path}"), format!("known: {}", names(&mut known.iter().copied())))
+        }
         several => (
             format!("several organizations have a cluster {path}"),
-            format!("name one of: {}", names(&mut several.iter().copied())),
+            format!("use one of: {}", names(&mut several.iter().copied())),
         ),
     };
     Err(NotFound { message, hint, is_usage: meant.len() > 1 })

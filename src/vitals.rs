@@ -49,7 +49,7 @@ struct LoopIteration {
 impl Vitals {
     pub fn begin(now: Timestamp) -> Vitals {
         let manager = Manager::of(&|name| std::env::var_os(name)).unwrap_or_else(|error| {
-            tracing::warn!(%error, "NOTIFY_SOCKET names no socket, so that no service manager is told anything");
+            tracing::warn!(%error, "NOTIFY_SOCKET is not the path of a socket, so the service manager gets no notifications");
             None
         });
         let at = Instant::now();
@@ -99,7 +99,7 @@ impl Vitals {
     }
 
     pub fn stopping(&self) {
-        self.tell("STOPPING=1\nSTATUS=finishes what is being done");
+        self.tell("STOPPING=1\nSTATUS=finishing the current work");
     }
 
     /// The source was read, or fetched from, successfully.

@@ -38,8 +38,8 @@ fn a_backup_is_its_owners_alone_holds_all_that_is_kept_and_says_that_keys_are_in
     let tree = applied();
     let run = tree.run("backup FILE.tar tree").expect(0).says(&[
         "Backed up the state in ",
-        "It holds the installation's private keys: whoever has it can open every sealed secret. Keep it where nobody else \
-         reads it, or encrypt it with --recipient.\nTo restore it: streamfleet restore FILE.tar tree\n",
+        "It contains the installation's private keys, which open every sealed secret. Keep it where nobody else can read \
+         it, or encrypt it with --recipient.\nTo restore it: streamfleet restore FILE.tar tree\n",
     ]);
     assert!(!run.out.contains("AGE-SECRET-KEY"));
     let file = tree.beside("FILE.tar");
@@ -58,20 +58,21 @@ fn a_backup_is_its_owners_alone_holds_all_that_is_kept_and_says_that_keys_are_in
 fn a_backup_replaces_nothing_and_lies_where_it_is_not_lost_or_committed() {
     let tree = backed_up();
     let before = fs::read(tree.beside("FILE.tar")).unwrap();
-    tree.run("backup FILE.tar tree")
-        .expect(1)
-        .says(&["could not write the backup `FILE.tar`", "a backup replaces nothing: name another file"]);
+    tree.run("backup FILE.tar tree").expect(1).says(&[
+        "cannot write the backup `FILE.tar`",
+        "a backup doesn't overwrite files: choose another file",
+    ]);
     assert_eq!(fs::read(tree.beside("FILE.tar")).unwrap(), before);
     for file in ["tree/FILE.tar", "tree/.streamfleet/state/FILE.tar"] {
         tree.run(&format!("backup {file} tree")).expect(1).says(&[&format!(
-            "could not write the backup `{file}`: it would lie in the tree or the state that it saves"
+            "cannot write the backup `{file}`: it would be inside the tree or the state that it saves"
         )]);
         assert!(!tree.beside(file).exists());
     }
     let empty = Tree::example("quickstart");
     empty.run("backup FILE.tar tree").expect(1).says(&[
         "nothing is recorded in ",
-        "there is something to back up after the first `streamfleet apply tree`",
+        "there is nothing to back up before the first `streamfleet apply tree`",
     ]);
     assert!(!empty.beside("FILE.tar").exists());
 }
@@ -83,7 +84,7 @@ fn a_damaged_state_is_not_backed_up() {
         let tree = applied();
         let text = tree.read(file);
         tree.write(file, format!("x{text}"));
-        tree.run("backup FILE.tar tree").expect(1).says(&["could not back up the state in ", says]);
+        tree.run("backup FILE.tar tree").expect(1).says(&["cannot back up the state in", says]);
         assert!(!tree.beside("FILE.tar").exists());
     }
 }
@@ -100,8 +101,8 @@ fn an_encrypted_backup_opens_with_its_identity_alone() {
         .says(&["`age1nonsense` is not an age recipient"]);
     let own = tree.run("secret recipient tree").expect(0).out;
     tree.run(&format!("backup FILE.age tree --recipient {own}")).expect(64).says(&[
-        "the backup can't be encrypted to the installation's own identity, which would be lost with it",
-        "make an identity for backups with `age-keygen`, and keep it elsewhere",
+        "cannot encrypt the backup to the installation's own identity, which would be lost with it",
+        "create an identity for backups with `age-keygen`, and keep it elsewhere",
     ]);
     let run = tree.run(&format!("backup FILE.age tree --recipient {recipient}")).expect(0);
     run.says(&[
@@ -113,7 +114,7 @@ fn an_encrypted_backup_opens_with_its_identity_alone() {
     lose(&tree, STATE);
     tree.run("restore FILE.age tree")
         .expect(64)
-        .says(&["could not read the backup `FILE.age`: it is encrypted"]);
+        .says(&["cannot read the backup `FILE.age`: it is encrypted"]);
     fs::write(tree.beside("other"), applied().read(IDENTITIES)).unwrap();
     tree.run("restore FILE.age tree --identity other").expect(1).says(&[
         "it is sealed to none of the identities in the identity file",
@@ -130,16 +131,20 @@ fn an_encrypted_backup_opens_with_its_identity_alone() {
 fn an_archive_that_is_not_as_it_was_made_is_refused_before_anything_is_written() {
     type Harm = fn(&mut Vec<(String, Vec<u8>)>);
     let cases: [(&str, Harm); 8] = [
-        ("it is damaged: `registry.jsonl` isn't what was saved", |entries| entries[1].1[5] ^= 1),
+        ("it is damaged: `registry.jsonl` differs from what was saved", |entries| entries[1].1[5] ^= 1),
         ("it is damaged: `identity.age-keys` is missing from it", |entries| drop(entries.remove(3))),
-        ("it holds `../../evil`, which no backup does", |entries| entries[2].0 = "../../evil".into()),
-        ("it holds `/etc/passwd`, which no backup does", |entries| entries[2].0 = "/etc/passwd".into()),
-        ("it holds `lock`, which no backup does", |entries| entries.push(("lock".into(), b"1".to_vec()))),
-        ("it holds `registry.jsonl`, which no backup does", |entries| entries.push(entries[1].clone())),
-        ("it is no backup that streamfleet made (it has no `manifest.json`)", |entries| {
-            drop(entries.remove(0))
+        ("it contains `../../evil`, which no backup contains", |entries| entries[2].0 = "../../evil".into()),
+        ("it contains `/etc/passwd`, which no backup contains", |entries| {
+            entries[2].0 = "/etc/passwd".into()
         }),
-        ("a newer version of streamfleet made it (format 2, this one reads up to 1)", |entries| {
+        ("it contains `lock`, which no backup contains", |entries| {
+            entries.push(("lock".into(), b"1".to_vec()))
+        }),
+        ("it contains `registry.jsonl`, which no backup contains", |entries| {
+            entries.push(entries[1].clone())
+        }),
+        ("it is not a backup of streamfleet (it has no `manifest.json`)", |entries| drop(entries.remove(0))),
+        ("a newer version of streamfleet created it (format 2, this one reads up to 1)", |entries| {
             let text = String::from_utf8(entries[0].1.clone()).unwrap();
             entries[0].1 = text.replace("\"format\": 1", "\"format\": 2, \"new\": true").into_bytes();
         }),
@@ -154,18 +159,18 @@ fn an_archive_that_is_not_as_it_was_made_is_refused_before_anything_is_written()
         write_archive(&tree.beside(&file), &entries);
         tree.run(&format!("restore {file} tree"))
             .expect(1)
-            .says(&[&format!("could not read the backup `{file}`"), says]);
+            .says(&[&format!("cannot read the backup `{file}`"), says]);
         assert!(!tree.path().join(STATE).exists(), "{says}");
     }
     let bytes = fs::read(tree.beside("FILE.tar")).unwrap();
     for length in (0..bytes.len() - 1024).step_by(311) {
         fs::write(tree.beside("cut"), &bytes[..length]).unwrap();
-        tree.run("restore cut tree").expect(1).says(&["could not read the backup `cut`"]);
+        tree.run("restore cut tree").expect(1).says(&["cannot read the backup `cut`"]);
         assert!(!tree.path().join(STATE).exists(), "{length}");
     }
     fs::write(tree.beside("text"), "kind: Cluster\n".repeat(100)).unwrap();
-    tree.run("restore text tree").expect(1).says(&["it is no backup that streamfleet made"]);
-    tree.run("restore nothing tree").expect(1).says(&["could not read the backup `nothing`", "No such file"]);
+    tree.run("restore text tree").expect(1).says(&["it is not a backup of streamfleet"]);
+    tree.run("restore nothing tree").expect(1).says(&["cannot read the backup `nothing`", "No such file"]);
     tree.run("restore FILE.tar tree").expect(0);
 }
 
@@ -183,6 +188,8 @@ fn a_link_in_an_archive_is_refused() {
     tar.append_link(&mut header, "registry.jsonl", "/etc/passwd").unwrap();
     tar.finish().unwrap();
     lose(&tree, STATE);
-    tree.run("restore linked tree").expect(1).says(&["it holds `registry.jsonl`, which no backup does"]);
+    tree.run("restore linked tree")
+        .expect(1)
+        .says(&["it contains `registry.jsonl`, which no backup contains"]);
     assert!(!tree.path().join(STATE).exists());
 }

@@ -85,7 +85,11 @@ fn shells_and_man_know_every_verb() {
 #[test]
 fn apply_asks_first_and_without_a_terminal_it_refuses() {
     let tree = Tree::example("quickstart");
-    tree.run("apply tree").expect(64).says(&["--yes", "nobody can be asked"]);
+    tree.run("apply tree").expect(64).says(&[
+        "--yes",
+        "cannot ask for confirmation, because standard input is not a \
+                                                       terminal",
+    ]);
     assert!(tree.output().is_empty());
 }
 
@@ -103,15 +107,14 @@ fn plans_are_also_json_and_yaml() {
 #[test]
 fn clients_are_told_how_to_connect_as_soon_as_a_cluster_is_applied() {
     let tree = Tree::example("quickstart");
-    tree.run("client-properties orders tree").expect(1).says(&[
-        "nothing is known of cluster acme/orders: it was not applied",
-        "apply it first: streamfleet apply",
-    ]);
+    tree.run("client-properties orders tree")
+        .expect(1)
+        .says(&["cluster acme/orders is unknown: it was not applied", "apply it first: streamfleet apply"]);
     tree.run("apply tree --yes").expect(0);
     tree.run("client-properties orders tree").expect(0).says(&[
         "bootstrap.servers=orders.kafka.acme.example.com:9094",
         "ssl.truststore.certificates=-----BEGIN CERTIFICATE-----\\n\\\n",
-        "# To be added: sasl.jaas.config, the value of `sasl.jaas.config` in the Secret kafka-acme--orders/orders-admin",
+        "# To add: sasl.jaas.config, the value of `sasl.jaas.config` in the Secret kafka-acme--orders/orders-admin",
     ]);
     tree.run("client-properties acme/orders tree --listener tls")
         .expect(0)
@@ -174,7 +177,7 @@ fn records_have_every_field_of_the_interface() {
 #[test]
 fn status_says_how_everything_stands() {
     let tree = Tree::example("quickstart");
-    tree.run("status tree").expect(0).says(&["Pending", "Nothing was applied yet"]);
+    tree.run("status tree").expect(0).says(&["Pending", "Nothing has been applied yet."]);
     tree.run("apply tree --yes").expect(0);
     insta::assert_snapshot!("status", tree.run("status tree").expect(0).out);
     assert_eq!(tree.run("get clusters tree").expect(0).out, "acme/orders   Written\nacme/sandbox  Written\n");
@@ -186,9 +189,9 @@ fn a_cluster_whose_file_is_gone_is_still_in_the_status_while_it_is_there() {
     let tree = Tree::example("quickstart");
     tree.run("apply tree --yes").expect(0);
     tree.remove("acme/clusters/orders.yaml");
-    tree.run("status tree").expect(0).says(&[
-        "cluster acme/orders   Written       no document names it any more: deletion_protection is on",
-    ]);
+    tree.run("status tree")
+        .expect(0)
+        .says(&["cluster acme/orders   Written       spec file missing: deletion protection is on"]);
 }
 
 #[test]
@@ -233,8 +236,8 @@ fn what_waits_is_told_as_it_runs_and_its_spec_as_far_as_it_holds() {
     };
     assert_eq!(
         line(),
-        "cluster acme/orders Written a change waits for approval: the settings want each plan approved: `policy.mode` is \
-         `approve`"
+        "cluster acme/orders Written change on hold for approval: the settings require approval for every plan: \
+         `policy.mode` is `approve`"
     );
     tree.write(orders, tree.read(orders) + "suspend: true\n");
     assert_eq!(line(), "cluster acme/orders Suspended suspend is true on cluster acme/orders");

@@ -156,7 +156,7 @@ fn a_shorter_retention_deletes_records_only_when_a_person_says_so() {
     tree.edit(ORDERS, "2592000000", "3600000");
     let plan = tree.run("plan tree --config config.toml").expect(3);
     let plan = plan.says(&[
-        "waiting: approval, since it deletes what the cluster keeps now, for good",
+        "on hold for approval: it permanently deletes data that the cluster keeps now",
         "records older than 1 hour are deleted, in topics without a `retention.ms` of their own (30 days before)",
     ]);
     tree.run("apply tree --yes --config config.toml").expect(3);
@@ -175,9 +175,9 @@ fn undoing_a_longer_retention_deletes_records_only_when_a_person_says_so() {
     let before = tree.output();
     let plan = tree.run("plan tree --config config.toml").expect(3);
     let plan = plan.says(&[
-        "waiting: approval, since it deletes what the cluster keeps now, for good",
-        "records older than 7 days are deleted, in topics without a `retention.ms` of their own (3650 days before; from now on \
-         Kafka's default holds)",
+        "on hold for approval: it permanently deletes data that the cluster keeps now",
+        "records older than 7 days are deleted, in topics without a `retention.ms` of their own (3650 days before; Kafka's \
+         default applies now)",
     ]);
     tree.run("apply tree --yes --config config.toml").expect(3);
     assert_eq!(tree.output(), before, "nobody has said so yet");
@@ -196,9 +196,9 @@ fn a_file_that_cannot_be_read_is_no_way_around() {
     fs::remove_dir_all(tree.path().join(".streamfleet/state/cache-v1")).unwrap();
     tree.edit(ORDERS, "size_gib: 400", "size_gib: 300");
     tree.run("plan tree --config config.toml").expect(3).says(&[
-        "waiting: approval, since KafkaNodePool kafka-acme--orders/broker can't be read, and nobody knows what it was, so that data \
-         may go by what it becomes",
-        "can't be read, and what was applied last isn't known: it is written anew",
+        "on hold for approval: KafkaNodePool kafka-acme--orders/broker can't be read and its earlier content is unknown, \
+         so the change may delete data",
+        "can't be read, and what was applied last is unknown: it is rewritten",
     ]);
     tree.run("apply tree --yes --config config.toml").expect(3);
     assert_eq!(tree.read(pool), "{", "nobody has said so");
@@ -206,7 +206,7 @@ fn a_file_that_cannot_be_read_is_no_way_around() {
     // If the spec restores the old size, what was applied last tells what it was.
     tree.edit(ORDERS, "size_gib: 300", "size_gib: 400");
     let plan = tree.run("plan tree --config config.toml").expect(2);
-    plan.says(&["can't be read: it is judged by what was applied last, and written anew"]);
+    plan.says(&["can't be read: it is compared with what was applied last, and rewritten"]);
     tree.run("apply tree --yes --config config.toml").expect(0);
     assert_eq!(tree.read(pool), before);
 
@@ -226,10 +226,10 @@ fn secrets_leave_a_folder_only_when_a_person_says_so() {
     tree.write(SETTINGS, format!("{UNITS}\n[secrets]\nwrite_to_output = false\n"));
     let plan = tree.run("plan tree --config config.toml").expect(3);
     let plan = plan.says(&[
-        "waiting: approval, since Secrets leave the folder, and brokers can't start without them unless somebody keeps them in \
-         Kubernetes",
-        "no longer in the folder, since `secrets.write_to_output` is false. Keep them in Kubernetes first, by other means: what \
-         removes there what the folder no longer has deletes them, and then brokers can't start",
+        "on hold for approval: Secrets are removed from the folder, and brokers can't start without them unless you keep \
+         them in Kubernetes",
+        "removed from the folder, because `secrets.write_to_output` is false. Keep them in Kubernetes first, by other \
+         means: the tool that deletes what the folder no longer contains deletes them too, and then brokers can't start",
     ]);
     tree.run("apply tree --yes --config config.toml").expect(3);
     assert_eq!(tree.output(), before, "nobody has said so yet");
@@ -246,7 +246,7 @@ fn another_place_for_the_older_part_of_the_log_waits_for_a_person() {
     tree.edit("acme/cloud-accounts/minio.yaml", "endpoint: https://", "endpoint: https://new.");
     let plan = tree.run("plan tree --config config.toml").expect(3);
     let plan = plan.says(&[
-        "waiting: approval, since brokers look for the older part of the log in another place, and can't read it unless it is \
+        "on hold for approval: brokers look for the older part of the log in another place, and can't read it unless it is \
          there already",
     ]);
     tree.run("apply tree --yes --config config.toml").expect(3);
@@ -267,8 +267,8 @@ fn fewer_copies_behind_a_unit_are_said_to_be_fewer() {
         tree.edit(SETTINGS, from, to);
     }
     tree.run("plan tree --config config.toml").expect(2).says(&[
-        "new topics get 2 copies instead of 3, so that less has to be lost for their records to be gone; topics that are \
-         there keep theirs",
-        "a write with `acks=all` is acknowledged with 1 copy instead of 2: it is lost, though acknowledged, when that one is lost",
+        "new topics get 2 copies instead of 3, so fewer failures can lose their records; existing topics keep theirs",
+        "a write with `acks=all` is acknowledged with 1 copy instead of 2: it is lost, though acknowledged, if that one is \
+         lost",
     ]);
 }

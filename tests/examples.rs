@@ -10,7 +10,7 @@ use crate::support::{Tree, stable, stories, without_own};
 fn every_example_is_planned_applied_and_then_done() {
     for story in stories() {
         let tree = Tree::example(&story);
-        tree.run("validate tree").expect(0).says(&["no problem found"]);
+        tree.run("validate tree").expect(0).says(&["checked, no problems found."]);
         let plan = tree.run("plan tree").expect(2);
         insta::assert_snapshot!(format!("plan_{story}"), stable(&(plan.out + &plan.err)));
         assert!(!tree.path().join(".streamfleet").exists(), "a dry run leaves nothing behind");
@@ -61,11 +61,11 @@ fn the_same_tree_gives_the_same_bytes() {
 fn what_init_writes_works() {
     let tree = Tree::empty();
     tree.run("init tree/new --organization globex").expect(0).says(&["streamfleet plan tree/new"]);
-    tree.run("validate tree/new").expect(0).says(&["no problem found"]);
+    tree.run("validate tree/new").expect(0).says(&["checked, no problems found."]);
     tree.run("plan tree/new").expect(2);
     tree.run("apply tree/new --yes").expect(0);
     tree.run("init tree/new --organization globex")
         .expect(1)
-        .says(&["`tree/new/organizations.yaml` is there already, so nothing was written"]);
+        .says(&["`tree/new/organizations.yaml` exists already, so nothing was written"]);
     tree.run("init other --organization Globex").expect(64).says(&["`Globex` is not an identifier"]);
 }

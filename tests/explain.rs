@@ -29,7 +29,7 @@ fn fields_are_explained() {
 #[test]
 fn what_is_not_there_is_said_with_what_was_likely_meant() {
     for (words, message, hint) in [
-        ("explain clustre", "nothing to explain is called `clustre`", "did you mean `cluster`?"),
+        ("explain clustre", "nothing to explain has the name `clustre`", "did you mean `cluster`?"),
         (
             "explain kafka_units",
             "`kafka_units` doesn't say what it is a field of",
@@ -42,8 +42,8 @@ fn what_is_not_there_is_said_with_what_was_likely_meant() {
         ),
         (
             "explain topic",
-            "nothing to explain is called `topic`",
-            "there are: organization, base-domain, identity-provider, cloud-account, fleet, cluster, config",
+            "nothing to explain has the name `topic`",
+            "known: organization, base-domain, identity-provider, cloud-account, fleet, cluster, config",
         ),
         (
             "explain cluster.kafka_unit",
@@ -80,7 +80,7 @@ fn what_is_not_there_is_said_with_what_was_likely_meant() {
         (
             "schema topic",
             "there is no schema of `topic`",
-            "there are: organization, base-domain, identity-provider, cloud-account, fleet, cluster, config, plan",
+            "known: organization, base-domain, identity-provider, cloud-account, fleet, cluster, config, plan",
         ),
     ] {
         let run = Tree::empty().run(words).expect(64);

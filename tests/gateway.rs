@@ -56,13 +56,14 @@ fn a_gateway_comes_before_its_clusters_and_goes_after_the_last_of_them_left_it()
     // The Gateway stays until the last cluster has left it.
     tree.edit(FLEET, ROUTED, "");
     tree.run(APPLY).expect(0).says(&[
-        "Gateway streamfleet-gateway/kafka stays until cluster acme/orders is no longer reached through it",
+        "Gateway streamfleet-gateway/kafka is kept while clients reach cluster acme/orders through it",
         "clients may need other settings to connect",
     ]);
     assert!(gateway(plane).is_some());
-    tree.run(APPLY)
-        .expect(0)
-        .says(&["- Gateway streamfleet-gateway/kafka", "no cluster is reached through it any more"]);
+    tree.run(APPLY).expect(0).says(&[
+        "- Gateway streamfleet-gateway/kafka",
+        "is deleted; no cluster can be reached through it any more",
+    ]);
     assert_eq!(gateway(plane), None);
     tree.run(PLAN).expect(0).says(&["Nothing to do"]);
 }

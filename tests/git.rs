@@ -145,8 +145,7 @@ fn a_repository_that_is_put_back_to_an_older_state_deletes_nothing_that_nobody_a
     back(&first);
     serve.signal("HUP");
     serve.says(&["the branch was rewritten"]);
-    let why =
-        format!("the branch was rewritten and no longer had commit {second}, which was in force before");
+    let why = format!("the branch was rewritten and no longer had commit {second}, which was applied before");
     serve.says(&["cluster acme/later", &why]);
     assert_eq!(serve.stop(), Some(0));
     // The rewrite is remembered from then on.
@@ -189,7 +188,7 @@ fn a_commit_that_nobody_signed_who_has_to_changes_nothing_and_is_told() {
     specs.tree.edit(ORDERS, "kafka_units: 1", "kafka_units: 2");
     let commit = specs.push("grow");
     serve.signal("HUP");
-    serve.says(&["stays in force", &format!("could not take commit {commit}"), "it has no signature"]);
+    serve.says(&["stays active", &format!("cannot use commit {commit}"), "it has no signature"]);
     assert!(specs.pool().contains("replicas: 3\n"));
     specs.git(&sign);
     specs.git("push --quiet --force ../specs.git main");
@@ -217,7 +216,7 @@ fn what_was_fetched_before_is_not_done_until_it_is_known_what_there_is_now() {
     // If that can't be known, the last fetched commit stays active.
     fs::rename(specs.remote(), specs.tree.beside("away.git")).unwrap();
     let serve = Serve::start(&specs.tree, SERVE);
-    serve.says(&["stays in force"]);
+    serve.says(&["stays active"]);
     serve.says(&["planned", "looked="]);
     assert_eq!(serve.stop(), Some(0));
 }
@@ -233,12 +232,12 @@ fn what_cannot_be_fetched_is_told_once_and_changes_nothing() {
     specs.git("push --quiet ../specs.git main:other");
     specs.git("push --quiet --delete ../specs.git main");
     serve.signal("HUP");
-    serve.says(&["stays in force", "it has no branch `main`"]);
+    serve.says(&["stays active", "it has no branch `main`"]);
 
     let away = specs.tree.beside("away.git");
     fs::rename(specs.remote(), &away).unwrap();
     serve.signal("HUP");
-    let told = || serve.log().lines().filter(|line| line.contains("stays in force")).count();
+    let told = || serve.log().lines().filter(|line| line.contains("stays active")).count();
     serve.until("it says that the remote is away", || (told() == 2).then_some(()));
     // A daemon without the remote keeps applying its last commit.
     fs::remove_file(specs.tree.beside("output/acme/eu").join(POOL)).unwrap();
@@ -290,7 +289,7 @@ fn an_emptied_branch_and_another_source_delete_nothing_that_nobody_approved() {
 fn a_plain_secret_in_git_is_refused_and_a_folder_of_the_same_specs_is_not() {
     let specs = Specs::new();
     specs.set(&format!("git = \"{}\"", specs.remote().display()), false);
-    let said = ["`tls_key` is a plain secret in a git repository", "streamfleet secret seal"];
+    let said = ["`tls_key` is a plain-text secret in a git repository", "streamfleet secret seal"];
     specs.tree.run("validate --config config.toml").expect(1).says(&said).says_nothing_of(&["BEGIN PRIVATE"]);
     specs.tree.run("validate tree --config config.toml").expect(0);
 }
@@ -305,7 +304,7 @@ fn a_saved_plan_of_a_commit_is_applied_as_long_as_the_commit_is_the_last() {
     specs.tree.run("plan --config config.toml --out next.json").expect(2);
     specs.tree.edit(ORDERS, "kafka_units: 2", "kafka_units: 3");
     specs.push("more");
-    specs.tree.run("apply next.json --config config.toml --yes").expect(1).says(&["no longer fits"]);
+    specs.tree.run("apply next.json --config config.toml --yes").expect(1).says(&["is out of date"]);
 }
 
 #[test]
@@ -314,7 +313,7 @@ fn a_remote_that_says_nothing_holds_up_nothing() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = silent.local_addr().unwrap();
     specs.set(&format!("git = \"https://{address}/specs.git\"\ntimeout_seconds = 1"), true);
-    let late = "it took longer than 1 s";
+    let late = "no answer within 1 s";
     specs.tree.run("plan --config config.toml").expect(1).says(&[late, "raise `source.timeout_seconds`"]);
     let serve = Serve::start(&specs.tree, SERVE);
     serve.says(&[late, "nothing is done"]);
@@ -330,7 +329,7 @@ fn settings_with_a_password_are_refused_without_showing_it() {
     let specs = Specs::new();
     specs.set("git = \"https://ada:hunter2@git.example.com/specs.git\"", true);
     for words in ["plan --config config.toml", "config check config.toml", SERVE] {
-        let said = ["`source.git` holds a user or a password"];
+        let said = ["`source.git` contains a user or a password"];
         specs.tree.run(words).expect(1).says(&said).says_nothing_of(&["hunter2"]);
     }
 }
@@ -339,8 +338,8 @@ fn settings_with_a_password_are_refused_without_showing_it() {
 fn a_repository_on_this_machine_that_is_not_there_is_said_so() {
     let specs = Specs::new();
     let place = specs.tree.beside("nowhere.git").display().to_string();
-    let help = "name a folder of this machine that holds a git repository as `source.git`, best by its whole path, or an \
-                address: https://…, ssh://… or user@host:path";
+    let help = "set `source.git` to the full path of a git repository on this machine, or to an address: https://…, \
+                ssh://… or user@host:path";
     for (given, shown) in [
         ("nowhere.git".to_owned(), place.clone()),
         (place.clone(), place.clone()),
@@ -348,7 +347,7 @@ fn a_repository_on_this_machine_that_is_not_there_is_said_so() {
     ] {
         specs.set(&format!("git = \"{given}\""), true);
         let expected = format!(
-            "error: could not read the specs of {shown} (branch main)\n  because: could not fetch {shown}: there is no such \
+            "error: cannot read the specs of {shown} (branch main)\n  because: cannot fetch {shown}: there is no such \
              folder on this machine\n  help: {help}\n"
         );
         assert_eq!(specs.tree.run("plan --config config.toml").expect(1).err, expected);
@@ -356,9 +355,9 @@ fn a_repository_on_this_machine_that_is_not_there_is_said_so() {
     fs::create_dir(&place).unwrap();
     specs.set(&format!("git = \"{place}\""), true);
     let expected = format!(
-        "error: could not read the specs of {place} (branch main)\n  because: could not fetch {place}: that folder is no \
-         git repository\n  help: name a git repository as `source.git`; to read specs from a folder that is none, leave \
-         `source.git` out and name the folder on the command line\n"
+        "error: cannot read the specs of {place} (branch main)\n  because: cannot fetch {place}: that folder is not a git \
+         repository\n  help: set `source.git` to a git repository; to read specs from a plain folder, remove `source.git` \
+         and give the folder on the command line\n"
     );
     assert_eq!(specs.tree.run("plan --config config.toml").expect(1).err, expected);
 }
@@ -390,17 +389,17 @@ fn a_checkout_of_the_repository_is_planned_as_what_is_merged_from_it() {
         .tree
         .run("plan --config config.toml --checkout tree")
         .expect(1)
-        .says(&["`tls_key` is a plain secret in a git repository"]);
+        .says(&["`tls_key` is a plain-text secret in a git repository"]);
     fs::create_dir(specs.tree.beside("plain")).unwrap();
     let said = specs.tree.run("plan --config config.toml --checkout plain").expect(1).err;
-    let expected = "error: could not read the checkout `plain`: it is of no git repository, or of an empty one\n  help: name \
-                    the folder that `git clone` or `git worktree add` made, or one in it\n";
+    let expected = "error: cannot read the checkout `plain`: it is not in a git repository, or in an empty one\n  help: \
+                    give a folder that `git clone` or `git worktree add` created, or one in it\n";
     assert_eq!(said, expected);
 
     fs::write(specs.tree.path().join(".git/HEAD"), "nonsense").unwrap();
     let said = specs.tree.run("plan --config config.toml --checkout tree").expect(1).err;
-    let expected = "error: could not read the checkout `tree`\n  because: could not tell which commit it is of: corrupted loose \
-                    reference file: HEAD\n  help: check it with git fsck\n";
+    let expected = "error: cannot read the checkout `tree`\n  because: cannot find the commit of the checkout: corrupted \
+                    loose reference file: HEAD\n  help: check it with git fsck\n";
     assert_eq!(said, expected);
 }
 
@@ -412,8 +411,8 @@ fn a_checkout_with_a_link_for_the_folder_of_its_specs_is_refused() {
     let refused = |link: &str| {
         let said = specs.tree.run("plan --config config.toml --checkout tree").expect(1).err;
         let expected = format!(
-            "error: could not read the checkout `tree`: `{link}` in it is a link, which is not followed\n  help: put the \
-             folder itself in place of the link\n"
+            "error: cannot read the checkout `tree`: its `{link}` is a link, and links are not followed\n  help: replace \
+             the link by the folder itself\n"
         );
         assert_eq!(said, expected);
     };

@@ -85,13 +85,13 @@ type Narrow = fn(Rule) -> Rule;
 
 /// The attack, the affected calls, and the expected log message.
 const ATTACKS: [(Attack, Narrow, &str); 7] = [
-    (Attack::EndlessPages, lists, "the server sends more than the largest fleet has"),
+    (Attack::EndlessPages, lists, "the server sends more than the limit for a fleet"),
     (Attack::EndlessEvents, |rule| rule.on("GET", "watch=true"), "looked="),
-    (Attack::HugeAnswer, all, "a part of the answer is longer than 4096 KiB, which none is"),
-    (Attack::HugeNames, lists, "a part of the answer is longer than 4096 KiB, which none is"),
+    (Attack::HugeAnswer, all, "a part of the answer is longer than 4096 KiB, the limit"),
+    (Attack::HugeNames, lists, "a part of the answer is longer than 4096 KiB, the limit"),
     (Attack::ChangingNames, pods, "looked="),
     (Attack::Escapes, pods, "looked="),
-    (Attack::SlowAnswers, all, "no whole answer came within"),
+    (Attack::SlowAnswers, all, "no complete answer within"),
 ];
 
 fn lists(rule: Rule) -> Rule {

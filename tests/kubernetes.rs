@@ -91,7 +91,7 @@ fn a_fleet_goes_through_its_life() {
     tree.run(plan).expect(3).says(&[
         "byok, Unreachable",
         "  last seen less than a minute ago, at 20",
-        "; what follows is planned against what was recorded then",
+        "; the plan below uses the state recorded then",
         "cannot read the namespace kube-system",
     ]);
     tree.run(apply).expect(3).says(&["Connection refused"]);
@@ -150,7 +150,8 @@ fn nothing_that_is_not_ours_is_touched_and_nothing_is_reached_that_may_not_be() 
     let (here, there) = (plane.kubeconfig(), another.kubeconfig());
     tree.edit(FLEET, &here, &there);
     tree.run("apply tree --yes --config config.toml")
-        .says(&["cannot use the Kubernetes cluster: it is another one than the fleet was made on"]);
+        .says(&["cannot use the Kubernetes cluster: it is not the one that the fleet was created on (its `kube-system` has \
+                 the uid"]);
     another.kubectl("get namespace streamfleet-system", "").expect(1).says(&["not found"]);
 }
 
@@ -162,8 +163,8 @@ fn two_new_fleets_on_one_cluster_are_both_refused_in_the_plan() {
     let second = tree.read(FLEET).replace("identifier: eu", "identifier: us");
     tree.write("acme/fleets/us.yaml", second);
     let said = [
-        "cannot use the Kubernetes cluster: the kubeconfig of fleet acme/us leads to it, too",
-        "cannot use the Kubernetes cluster: the kubeconfig of fleet acme/eu leads to it, too",
+        "cannot use the Kubernetes cluster: the kubeconfig of fleet acme/us leads to it too",
+        "cannot use the Kubernetes cluster: the kubeconfig of fleet acme/eu leads to it too",
         "4 waiting",
     ];
     for verb in ["plan tree", "apply tree --yes"] {
@@ -200,7 +201,7 @@ fn a_run_that_is_killed_or_hangs_is_finished_by_the_next() {
     // namespace.
     tree.remove(SANDBOX);
     tree.run(words).expect(1).says(&[
-        "cannot see the end of Namespace kafka-acme--sandbox: it is being deleted and held by kubernetes",
+        "cannot finish the deletion of Namespace kafka-acme--sandbox: it is being deleted and blocked by kubernetes",
     ]);
     plane.kubectl("get kafka sandbox --namespace=kafka-acme--sandbox", "").expect(1).says(&["not found"]);
     plane.run_controllers();

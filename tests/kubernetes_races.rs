@@ -39,9 +39,8 @@ async fn what_others_made_after_the_plan_stays_theirs() {
         let failures: Vec<String> = report.failed.iter().map(ToString::to_string).collect();
         assert_eq!(
             failures,
-            [
-                "cluster acme/sandbox (acme/clusters/sandbox.yaml:2): cannot write ResourceQuota kafka-acme--sandbox/sandbox: something that streamfleet did not make is there"
-            ]
+            ["cluster acme/sandbox (acme/clusters/sandbox.yaml:2): cannot write ResourceQuota \
+                 kafka-acme--sandbox/sandbox: an object that streamfleet did not create is there"]
         );
         let left = plane.kubectl(&format!("get {QUOTA} --output=json --show-managed-fields"), "").expect(0);
         let left: Value = serde_json::from_str(&left.out).unwrap();

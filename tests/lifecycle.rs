@@ -163,7 +163,7 @@ fn hand_edits_are_drift_and_undone() {
     let pool = ".streamfleet/output/acme/eu/kafka-acme--orders/kafkanodepool-broker.yaml";
     tree.edit(pool, "replicas: 3", "replicas: 1");
     tree.run("plan tree").expect(2).says(&[
-        "the target is no longer as it was applied",
+        "because the target differs from what was applied",
         "replicas: 1",
         "replicas: 3",
     ]);
@@ -176,7 +176,7 @@ fn a_file_of_somebody_else_is_left_alone() {
     let tree = Tree::example("quickstart");
     let namespace = ".streamfleet/output/acme/eu/_cluster/namespace-kafka-acme--orders.yaml";
     tree.write(namespace, "mine: true\n");
-    tree.run("apply tree --yes").expect(3).says(&["isn't ours"]);
+    tree.run("apply tree --yes").expect(3).says(&["isn't managed by streamfleet"]);
     assert_eq!(tree.read(namespace), "mine: true\n");
 }
 
@@ -195,10 +195,10 @@ fn a_saved_plan_is_applied_as_it_was_seen_or_not_at_all() {
     tree.edit(ORDERS, "kafka_units: 1", "kafka_units: 2");
     tree.run("plan tree --out plan.json").expect(2);
     tree.edit(ORDERS, "kafka_units: 2", "kafka_units: 3");
-    tree.run("apply plan.json --yes").expect(1).says(&["no longer fits", "spec"]);
+    tree.run("apply plan.json --yes").expect(1).says(&["is out of date", "spec"]);
     tree.edit(ORDERS, "kafka_units: 3", "kafka_units: 2");
     tree.run("apply plan.json --yes").expect(0);
-    tree.run("apply plan.json --yes").expect(1).says(&["no longer fits"]);
+    tree.run("apply plan.json --yes").expect(1).says(&["is out of date"]);
     tree.run("plan tree").expect(0);
 }
 
@@ -217,12 +217,12 @@ fn over_capacity_waits_and_the_rest_proceeds() {
 fn a_fleet_is_forgotten_only_by_name_and_only_when_its_target_is_gone() {
     let tree = applied();
     let before = tree.output();
-    tree.run("forget acme/us tree --yes").expect(1).says(&["no fleet acme/us is recorded", "acme/eu"]);
+    tree.run("forget acme/us tree --yes").expect(1).says(&["fleet acme/us is not recorded", "acme/eu"]);
     tree.run("forget acme/eu tree --yes").expect(1).says(&[
-        "could not forget fleet acme/eu: its target is still there, and `",
-        ".streamfleet-inventory.json` names what is ours",
-        "to delete its clusters, remove their specs and apply; to give up what is there, move the fleet's folder away and \
-         forget it then",
+        "cannot forget fleet acme/eu: its target still exists, and `",
+        ".streamfleet-inventory.json` lists streamfleet's objects",
+        "to delete its clusters, remove their specs and apply; to leave the objects there, move the fleet's folder away \
+         and forget it then",
     ]);
     assert_eq!(tree.output(), before);
     tree.run("plan tree").expect(0);
@@ -257,7 +257,7 @@ fn an_upgrade_on_a_fleet_of_files_ends_when_a_person_says_so() {
                 && String::from_utf8_lossy(bytes).contains("metadataVersion: 4.3-IV0")
         })
     };
-    let plan = tree.run("plan tree").expect(3).says(&["can't be seen from here"]);
+    let plan = tree.run("plan tree").expect(3).says(&["streamfleet can't see whether all brokers run"]);
     tree.run("apply tree --yes").expect(3);
     assert!(!is_raised());
     tree.run(&format!("approve {} tree", approval_id(&plan.out))).expect(0);
@@ -265,7 +265,7 @@ fn an_upgrade_on_a_fleet_of_files_ends_when_a_person_says_so() {
     assert!(is_raised());
     tree.run("plan tree").expect(0);
     tree.edit(SANDBOX, "version: 4.3.1", "version: 4.2.1");
-    tree.run("apply tree --yes").says(&["metadata would go back from 4.3-IV0 to 4.2-IV1"]);
+    tree.run("apply tree --yes").says(&["metadata version would go back from 4.3-IV0 to 4.2-IV1"]);
 }
 
 /// A deletion is counted once, though the cluster is rendered as long as it may be a mistake.

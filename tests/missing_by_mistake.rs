@@ -63,7 +63,7 @@ fn half_of_a_change_deletes_nothing() {
                 tree.edit(EU, "identifier: eu", "identifier: europe");
                 tree.remove(ORDERS);
             },
-            "its fleet acme/eu was gone too",
+            "its fleet acme/eu disappeared too",
         ),
         (
             |tree| {
@@ -81,7 +81,7 @@ fn half_of_a_change_deletes_nothing() {
             "cluster acme/order at acme/order.yaml:",
         ),
         // Moved into another file with an indentation.
-        (|tree| append_indented(tree, ORDERS, DOMAIN), "holds what looks like a document of its own"),
+        (|tree| append_indented(tree, ORDERS, DOMAIN), "contains what looks like another document"),
         (|tree| append_indented(tree, ORDERS, EU), "acme/fleets/eu.yaml"),
         // Temporarily unreadable.
         (
@@ -149,7 +149,7 @@ fn a_broken_file_in_between_makes_no_removal_clean() {
         during(&tree);
         tree.run("apply tree --yes").says(&["! cluster orders", "broken.yaml"]);
         tree.remove("broken.yaml");
-        deletes_nothing(&tree, &["! cluster orders     waiting: approval"]);
+        deletes_nothing(&tree, &["! cluster orders     on hold for approval"]);
     }
 }
 
@@ -192,14 +192,14 @@ fn a_file_that_is_no_longer_read_deletes_nothing() {
     for place in places {
         let tree = quickstart();
         rename(&tree, ORDERS, place);
-        deletes_nothing(&tree, &[&format!("{place}, which is not read, may hold its document")]);
+        deletes_nothing(&tree, &[&format!("{place}, which is not read, may contain it")]);
     }
     // A file too large to be searched counts by its name.
     let tree = quickstart();
     let large = tree.read(ORDERS) + &"# more\n".repeat(200_000);
     tree.write("acme/clusters/orders.yaml.bak", large);
     tree.remove(ORDERS);
-    deletes_nothing(&tree, &["orders.yaml.bak, which is not read, may hold its document"]);
+    deletes_nothing(&tree, &["orders.yaml.bak, which is not read, may contain it"]);
     // A page about specs with an example isn't a spec.
     let tree = quickstart();
     tree.write("README.md", "# Clusters\n```yaml\napiVersion: streamfleet/v1\nkind: Cluster\n```\n");
@@ -212,7 +212,7 @@ fn what_is_written_over_moved_or_commented_out_deletes_nothing() {
     let mistakes: [(Mistake, &str); 4] = [
         (
             |tree| rename(tree, SANDBOX, ORDERS),
-            "cluster acme/sandbox was moved to acme/clusters/orders.yaml:2, where it stood",
+            "cluster acme/sandbox was moved to acme/clusters/orders.yaml:2, where it was described",
         ),
         (
             |tree| {
@@ -221,7 +221,7 @@ fn what_is_written_over_moved_or_commented_out_deletes_nothing() {
                 tree.remove(ORDERS);
                 tree.remove("acme/sandbox.yaml");
             },
-            "2 clusters were gone at once",
+            "2 clusters disappeared at once",
         ),
         (
             |tree| {
@@ -245,7 +245,7 @@ fn what_is_written_over_moved_or_commented_out_deletes_nothing() {
                 tree.run("apply tree --yes").expect(1);
                 tree.write(SANDBOX, sandbox);
             },
-            "acme/clusters/sandbox.yaml:2, which could not be read, may have held it",
+            "acme/clusters/sandbox.yaml:2, which can't be read, may contain it",
         ),
     ];
     for (mistake, says) in mistakes {
@@ -264,14 +264,14 @@ fn a_document_of_which_something_is_left_is_not_removed() {
         tree.write(SANDBOX, format!("{sandbox}---\n{orders}"));
         tree.run("apply tree --yes").expect(0);
         tree.write(SANDBOX, format!("{sandbox}---\n{remnant}"));
-        deletes_nothing(&tree, &["acme/clusters/sandbox.yaml, where it stood, had an empty document"]);
+        deletes_nothing(&tree, &["acme/clusters/sandbox.yaml, which contained it, had an empty document"]);
     }
     // Moved, and commented out.
     let tree = quickstart();
     let out: String = tree.read(ORDERS).lines().map(|line| format!("# {line}\n")).collect();
     tree.remove(ORDERS);
     tree.write("acme/clusters/orders-disabled.yaml", out);
-    deletes_nothing(&tree, &["acme/clusters/orders-disabled.yaml described it in a comment"]);
+    deletes_nothing(&tree, &["acme/clusters/orders-disabled.yaml contained it in a comment"]);
 }
 
 #[test]
@@ -280,7 +280,7 @@ fn a_fleet_that_is_gone_too_makes_no_removal_clean() {
     tree.remove(EU);
     tree.run("apply tree --yes");
     tree.remove(ORDERS);
-    deletes_nothing(&tree, &["its fleet acme/eu was gone too"]);
+    deletes_nothing(&tree, &["its fleet acme/eu disappeared too"]);
 }
 
 #[test]
@@ -290,7 +290,7 @@ fn a_folder_full_of_other_files_hides_no_copy() {
         tree.write(&format!(".venv/{number}.py"), "pass\n");
     }
     rename(&tree, ORDERS, "acme/clusters/orders.bak");
-    deletes_nothing(&tree, &["acme/clusters/orders.bak, which is not read, may hold its document"]);
+    deletes_nothing(&tree, &["acme/clusters/orders.bak, which is not read, may contain it"]);
 }
 
 #[test]
@@ -309,7 +309,7 @@ fn an_approval_is_void_once_the_resource_was_put_back() {
 #[test]
 fn a_document_with_mistakes_is_heard_where_it_asks_not_to_be_deleted() {
     for (asks, says) in
-        [("deletion_protection: true", "deletion_protection is on"), ("suspend: true", "suspend is true")]
+        [("deletion_protection: true", "deletion protection is on"), ("suspend: true", "suspend is true")]
     {
         let tree = quickstart();
         let orders = tree.read(ORDERS).replace("deletion_protection: false", asks);
@@ -346,11 +346,11 @@ fn a_folder_of_a_tree_is_no_tree_and_its_output_no_spec() {
     tree.run("apply tree/acme --yes").expect(1).says(&[
         "`tree/acme` is a part of the spec tree `",
         "`, which was applied as a whole",
-        "to make this one a tree of its own, give it a --state-dir",
+        "to make this part a tree of its own, give it a --state-dir",
     ]);
     tree.run("apply tree --yes --output-dir tree/out").expect(1).says(&[
-        "the output folder `tree/out` is among the specs, and would be read as specs",
-        "choose a folder beside the tree, or one whose name begins with a dot",
+        "the output folder `tree/out` is inside the spec tree, and its files would be read as specs",
+        "choose a folder outside of the tree, or one whose name begins with a dot",
     ]);
 }
 

@@ -84,22 +84,22 @@ fn changing_what_a_document_names_deletes_nothing() {
                 }
                 rename(tree, "acme", "initech");
             },
-            "everything of organization acme was gone at once",
+            "all resources of organization acme disappeared at once",
         ),
         (
             |tree| rename(tree, "acme", ".acme"),
-            ".acme/clusters/events.yaml, which is not read, may hold its document",
+            ".acme/clusters/events.yaml, which is not read, may contain it",
         ),
         (
             |tree| fs::remove_dir_all(tree.path().join("acme")).unwrap(),
-            "everything of organization acme was gone at once",
+            "all resources of organization acme disappeared at once",
         ),
         (
             |tree| {
                 rename(tree, ACME, "acme/clusters/events.yaml.bak");
                 rename(tree, "acme/fleets/main.yaml", "acme/fleets/main.YAML.bak");
             },
-            "acme/clusters/events.yaml.bak, which is not read, may hold its document",
+            "acme/clusters/events.yaml.bak, which is not read, may contain it",
         ),
     ];
     for (mistake, says) in mistakes {
@@ -116,7 +116,7 @@ fn a_folder_that_is_gone_as_a_whole_is_taken_for_a_mistake() {
     tree.write("acme/clusters/second.yaml", second);
     tree.run("apply tree --yes").expect(0);
     fs::remove_dir_all(tree.path().join("acme/clusters")).unwrap();
-    deletes_nothing(&tree, &["the folder acme/clusters was gone as a whole"]);
+    deletes_nothing(&tree, &["the whole folder acme/clusters disappeared"]);
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn protection_that_is_turned_on_holds_whatever_else_waits() {
         tree.edit(ACME, from, to);
         tree.run("apply tree --yes");
         tree.remove(ACME);
-        deletes_nothing(&tree, &["deletion_protection is on"]);
+        deletes_nothing(&tree, &["deletion protection is on"]);
     }
 }
 
@@ -208,5 +208,12 @@ fn a_cluster_that_moves_to_another_organization_under_another_name_is_not_delete
     tree.edit(ACME, "identifier: events", "identifier: event");
     tree.edit("organizations.yaml", "  clusters: 2\n  kafka_units: 2", "  clusters: 9\n  kafka_units: 9");
     rename(&tree, ACME, "globex/clusters/event.yaml");
-    deletes_nothing(&tree, &["cluster globex/event at globex/clusters/event.yaml:", "may be what it became"]);
+    deletes_nothing(
+        &tree,
+        &[
+            "cluster globex/event at globex/clusters/event.yaml:",
+            "which isn't applied yet, may be its \
+         new name",
+        ],
+    );
 }

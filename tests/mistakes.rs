@@ -27,7 +27,9 @@ fn plan_id(run: &Run) -> String {
 fn who_says_no_to_the_first_apply_leaves_nothing_behind() {
     let tree = Tree::example("quickstart");
     let part = "is a part of the spec tree";
-    tree.run("apply tree").expect(64).says(&["nobody can be asked"]);
+    tree.run("apply tree")
+        .expect(64)
+        .says(&["cannot ask for confirmation, because standard input is not a terminal"]);
     at_terminal(&tree, "apply tree", "no\n").expect(1).says(&["Apply this plan?", "Nothing was changed."]);
     assert!(!tree.path().join(".streamfleet").exists());
     // A saved plan, or a new key for secrets, doesn't apply anything either.
@@ -35,7 +37,7 @@ fn who_says_no_to_the_first_apply_leaves_nothing_behind() {
     tree.run("secret recipient tree").expect(0);
     tree.run("plan tree/acme").says_nothing_of(&[part]);
     at_terminal(&tree, "apply tree", "yes\n").expect(0).says(&["Applied 5 resources"]);
-    tree.run("plan tree/acme").expect(1).says(&[part, "which was applied as a whole", "name the tree: `"]);
+    tree.run("plan tree/acme").expect(1).says(&[part, "which was applied as a whole", "use the whole tree"]);
 }
 
 #[test]
@@ -121,8 +123,8 @@ fn a_secret_that_everybody_can_read_is_warned_of_once() {
     ]);
     let run = tree.run("plan tree").expect(2);
     let expected = format!(
-        "\nwarning: `acme/s3` in the secrets folder can be read by every user of this host\n --> acme/one.yaml:8:1\n  |\n8 | \
-         credentials: {{from_file: s3}}\n  | ^^^^^^^^^^^\n  |\n  = help: close it: chmod 600 {}\n",
+        "\nwarning: every user of this host can read `acme/s3` in the secrets folder\n --> acme/one.yaml:8:1\n  |\n8 | \
+         credentials: {{from_file: s3}}\n  | ^^^^^^^^^^^\n  |\n  = help: restrict it: chmod 600 {}\n",
         path.display()
     );
     assert_eq!(run.err, expected);
@@ -145,10 +147,10 @@ fn a_word_for_going_down_that_was_left_in_a_file_is_named_with_its_line() {
     tree.run("apply tree --yes").expect(0);
     tree.edit(orders, "kafka_units: 1", "kafka_units: 2");
     let run = tree.run("plan tree").expect(1).says(&[
-        "error: `scale_down_to: 1` confirms nothing, since `kafka_units` is 2\n",
+        "error: `scale_down_to: 1` has no effect, because `kafka_units` is 2\n",
         "--> acme/clusters/orders.yaml:",
-        "help: remove the line `scale_down_to: 1` from `advanced_config`: it is only for going down, and was used up by \
-         that; to go down again, write 1 in `kafka_units` too\n",
+        "help: remove `scale_down_to: 1` from `advanced_config`: it confirms one scale-down, which is done; to scale down \
+         again, set `kafka_units` to 1 too\n",
     ]);
     assert!(run.err.contains("  scale_down_to: 1\n"), "{}", run.err);
     tree.edit(orders, "  scale_down_to: 1\n", "");
@@ -159,7 +161,7 @@ fn a_word_for_going_down_that_was_left_in_a_file_is_named_with_its_line() {
 fn a_tree_that_is_not_there_is_said_so() {
     let tree = Tree::empty();
     tree.run("plan nowhere").expect(1).says(&[
-        "could not open the spec tree `nowhere`",
+        "cannot open the spec tree `nowhere`",
         "No such file or directory",
         "streamfleet init DIR",
     ]);
@@ -179,7 +181,7 @@ fn a_config_file_with_a_mistake_is_refused() {
     tree.run("plan tree --config config.toml").expect(1).says(&["config.toml", "approval_hour", "line 2"]);
     tree.run("plan tree --config nowhere.toml")
         .expect(1)
-        .says(&["could not read the config file `nowhere.toml`"]);
+        .says(&["cannot read the config file `nowhere.toml`"]);
 }
 
 #[test]
@@ -194,5 +196,5 @@ fn a_mistake_in_a_spec_is_a_reason_and_leaves_the_status_as_it_is() {
     tree.edit("acme/clusters/orders.yaml", "kafka_units: 1", "kafka_units: none");
     let after = record();
     assert_eq!(after["status"], before["status"]);
-    assert_eq!(after["status_reason"], "its spec has a problem; it is left as it is");
+    assert_eq!(after["status_reason"], "its spec has 1 problem; it stays as it was last applied");
 }

@@ -88,16 +88,23 @@ fn an_operator_is_installed_upgraded_and_given_back() {
     tree.edit(FLEET, "strimzi: 1.3.0", "strimzi: 1.2.0");
     tree.run(APPLY).expect(1).says(&[
         "error: the Strimzi operator can't go from 1.3.0 back to 1.2.0",
-        "an older operator doesn't know what a newer one left behind; put 1.3.0 back",
+        "an older operator can't handle what a newer one wrote; restore 1.3.0",
     ]);
 
     // After the handover the operator is deleted; custom resources, their definitions and the namespace stay.
     tree.edit(FLEET, "strimzi: 1.2.0", "strimzi: existing");
-    tree.run(APPLY).expect(0).says(&["nothing acts on changes until another operator does"]);
+    tree.run(APPLY)
+        .expect(0)
+        .says(&["is deleted; clusters keep running, and changes have no effect until another operator \
+                                      is installed"]);
     plane.kubectl(DEPLOYMENT, "").expect(1).says(&["not found"]);
     plane.kubectl("get namespace strimzi-operator", "").expect(0);
     plane.kubectl("get kafka orders --namespace=kafka-acme--orders", "").expect(0);
-    tree.run(PLAN).expect(0).says(&["Nothing to do", "install it, or name a version to install"]);
+    tree.run(PLAN).expect(0).says(&[
+        "Nothing to do",
+        "install it, or set a version to install in \
+                                                      `advanced_config.components.strimzi` of the fleet",
+    ]);
 }
 
 #[test]
@@ -110,10 +117,10 @@ fn what_somebody_else_runs_is_not_installed_over() {
     plane.kubectl("apply --namespace=default -f -", theirs).expect(0);
     tree.run(APPLY).expect(3).says(&[
         "! SecondOperator: Strimzi 1.2.0 in default/strimzi-cluster-operator is on the cluster already, and a second \
-         operator would work against it; write `strimzi: existing` in `advanced_config.components` of the fleet",
-        "! cluster sandbox    waiting: fleet acme/eu is not usable yet",
-        "CustomResourceDefinition kafkas.kafka.strimzi.io is there and isn't ours",
-        "leave it there: every Kafka of the Kubernetes cluster depends on it",
+         operator would conflict with it; set `strimzi: existing` in `advanced_config.components` of the fleet",
+        "! cluster sandbox    waiting: fleet acme/eu can't be used yet",
+        "CustomResourceDefinition kafkas.kafka.strimzi.io exists and isn't managed by streamfleet",
+        "don't remove it: every Kafka of the Kubernetes cluster depends on it. Somebody else installed an operator",
     ]).says_nothing_of(&["move it away"]);
     for namespace in ["strimzi-operator", "kafka-acme--sandbox"] {
         plane.kubectl(&format!("get namespace {namespace}"), "").expect(1).says(&["not found"]);
@@ -156,7 +163,7 @@ fn manifests_that_are_not_what_the_settings_say_install_nothing() {
 
     fs::write(&file, format!("{whole}\n")).unwrap();
     tree.run(APPLY).expect(1).says(&[
-        "error: the manifests of Strimzi 1.2.0 are not the expected ones: their SHA-256 digest is",
+        "error: the manifests of Strimzi 1.2.0 don't match: their SHA-256 digest is",
         "acme/fleets/eu.yaml:13:25",
         "compare the file with the one that Strimzi publishes",
     ]);
@@ -175,7 +182,7 @@ fn manifests_that_are_not_what_the_settings_say_install_nothing() {
     tree.edit(FLEET, "strimzi: 1.2.0", "strimzi: 1.4.0");
     tree.run(PLAN).expect(1).says(&[
         "error: the settings of the installation have no manifests of Strimzi 1.4.0",
-        "help: choose one of 1.2.0, or have whoever runs the installation add it",
+        "help: choose one of 1.2.0, or have the administrators of the installation add it",
     ]);
     assert_eq!(tree.output(), []);
 }

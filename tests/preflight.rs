@@ -49,11 +49,11 @@ fn a_fleet_waits_for_what_its_cluster_lacks() {
 
     // Warnings don't block; a missing StorageClass blocks only where a spec names it.
     tree.run(APPLY).expect(3).says(&[
-        "! StorageClassMissing: there is no StorageClass fast; make it: the cluster has none at all",
+        "! StorageClassMissing: there is no StorageClass fast; create it: the cluster has none at all",
         "! DefaultStorageClassMissing: no StorageClass is the default one",
         "! OperatorMissing: no Deployment of the cluster runs the Strimzi operator",
-        "! CapacityShort: the fleet's clusters take 11.1 CPUs and 61.1 GiB of memory",
-        "and no node takes pods",
+        "! CapacityShort: the fleet's clusters need 11.1 CPUs and 61.1 GiB of memory",
+        "and no node accepts pods",
         "waiting: there is no StorageClass fast (StorageClassMissing)",
     ]);
     is_untouched(&plane, "orders");

@@ -45,7 +45,7 @@ fn problems_are_in_the_comment_and_nobodys_text_becomes_markup() {
 #[test]
 fn nothing_to_do_is_said_in_two_lines() {
     let page = stable(&applied().run(MARKDOWN).expect(0).out);
-    assert_eq!(page, "### Streamfleet: Nothing to do: 5 resources are as their specs say.\n\nPlan `…`\n");
+    assert_eq!(page, "### Streamfleet: Nothing to do: 5 resources match their specs.\n\nPlan `…`\n");
 }
 
 #[test]
@@ -60,9 +60,9 @@ fn a_comment_that_is_too_long_is_cut_and_says_so() {
     assert!((50_000..=65_000).contains(&page.len()), "{}", page.len());
     let first = page.lines().next().unwrap();
     assert!(first.starts_with("### Streamfleet: 0 to change, ") && first.ends_with(" waiting."), "{first}");
-    assert!(page.contains(" more lines of this list, which were cut.\n"), "{page}");
+    assert!(page.contains(" more lines of this list, which were left out.\n"), "{page}");
     assert!(
-        page.trim_end().ends_with(" lines were cut here; `streamfleet plan tree` prints them."),
+        page.trim_end().ends_with(" lines were left out; `streamfleet plan tree` prints them."),
         "{page}"
     );
     for mark in ["<details>", "</details>", "```diff"] {
@@ -90,7 +90,7 @@ fn a_checkout_is_planned_as_if_it_were_the_tree_and_nothing_is_written() {
     assert_eq!(files(&tree.beside("checkout")), checkout);
     tree.run("plan tree --checkout nowhere")
         .expect(1)
-        .says(&["error: could not read the checkout `nowhere`", "help: make the folder, or give the path"]);
+        .says(&["error: cannot read the checkout `nowhere`", "help: create the folder, or give the path"]);
     tree.run("plan tree --checkout checkout --out plan.json").expect(64);
 }
 
@@ -103,8 +103,8 @@ fn a_checkout_of_a_tree_that_nobody_named_is_refused() {
         tree.run("plan --state-dir state --output-dir .out --secrets-dir .secrets --checkout checkout")
             .expect(64)
             .err,
-        "error: which tree the checkout `checkout` is of is not said\n  \
-         help: name the tree that is applied: streamfleet plan TREE --checkout DIR\n"
+        "error: the tree of the checkout `checkout` is missing\n  help: give the tree that is applied: streamfleet plan \
+         TREE --checkout DIR\n"
     );
 }
 
@@ -118,7 +118,7 @@ fn a_proposed_kubeconfig_is_not_connected_with() {
     fs::write(tree.beside("checkout/acme/fleets/us.yaml"), proposed_fleet(&server)).unwrap();
     let words = "plan tree --config config.toml --checkout checkout --format markdown";
     let page = tree.run(words).expect(3);
-    let why = "it is not the one that was applied, and a proposed one is not connected with";
+    let why = "it differs from the applied one, and streamfleet doesn't connect with a proposed kubeconfig";
     assert!(page.out.contains(why), "{}", page.out);
     let nobody = server.accept().unwrap_err();
     assert_eq!(nobody.kind(), std::io::ErrorKind::WouldBlock);
@@ -151,8 +151,8 @@ fn a_checkout_that_would_bring_its_own_settings_or_state_is_refused() {
     for config in ["checkout/config.toml", "link.toml", "checkout/out.toml", "tree/../checkout/config.toml"] {
         let said = tree.run(&format!("plan tree --config {config} --checkout checkout")).expect(1).err;
         let expected = format!(
-            "error: the settings `{config}` are in the checkout `checkout`: whoever proposes it would decide how it is \
-             checked\n  help: keep them where no proposal comes to, and give their absolute path as in --config \
+            "error: the settings `{config}` are in the checkout `checkout`: the author of the proposal would decide how it \
+             is checked\n  help: keep them outside of the checkout, and give their absolute path, such as --config \
              /etc/streamfleet/streamfleet.toml\n"
         );
         assert_eq!(said, expected);
@@ -161,8 +161,9 @@ fn a_checkout_that_would_bring_its_own_settings_or_state_is_refused() {
         let said = tree.run(&format!("plan {words}")).expect(1).err;
         let place = place.replace("BESIDE", tree.beside("").to_str().unwrap().trim_end_matches('/'));
         let expected = format!(
-            "error: the {what} folder `{place}` is in the checkout `checkout`: whoever proposes it would decide how it is \
-             checked\n  help: name the one of the installation by its absolute path, as {flag} or in the settings\n"
+            "error: the {what} folder `{place}` is in the checkout `checkout`: the author of the proposal would decide how \
+             it is checked\n  help: give the absolute path of the installation's own folder, with {flag} or in the \
+             settings\n"
         );
         assert_eq!(said, expected);
     };
@@ -196,7 +197,14 @@ fn a_checkout_is_planned_by_the_running_daemon_as_it_would_be_without_it() {
     let proposed = [words, &markdown].map(|words| tree.run(words).expect(1));
     let who = format!("the running daemon (pid {}) answers, by plan ", serve.id());
     assert!(proposed[0].err.starts_with(&who), "{}", proposed[0].err);
-    assert!(proposed[1].out.contains("and a proposed one is not connected with"), "{}", proposed[1].out);
+    assert!(
+        proposed[1].out.contains(
+            "it differs from the applied one, and streamfleet doesn't connect with a proposed \
+                                      kubeconfig"
+        ),
+        "{}",
+        proposed[1].out
+    );
     assert_eq!(server.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
     let after = (files(&tree.beside("output")), fs::read(tree.beside("state/registry.jsonl")).unwrap());
     assert!(before == after, "something was written");
@@ -210,8 +218,8 @@ fn a_checkout_is_planned_by_the_running_daemon_as_it_would_be_without_it() {
         .expect(1);
     let place = |name: &str| tree.beside(name).canonicalize().unwrap().display().to_string();
     let expected = format!(
-        "error: the daemon that uses this state has the specs of `{}`, and not of `{}`\n  \
-         help: name its specs; to see what others would do in their place: streamfleet plan TREE --checkout DIR\n",
+        "error: the daemon with this state has the specs of `{}`, not of `{}`\n  help: use its specs; to plan other specs \
+         in their place: streamfleet plan TREE --checkout DIR\n",
         place("tree"),
         place("checkout/acme")
     );

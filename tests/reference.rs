@@ -73,7 +73,7 @@ fn page_of(kind: Kind) -> String {
 
 fn index() -> String {
     let mut page = format!(
-        "{WRITTEN}\n\n# Reference\n\nEvery field of every kind of document: what it means, which values it takes, and what a change of it does.\n\n"
+        "{WRITTEN}\n\n# Reference\n\nEvery field of every kind of document: its meaning, its values, and the effect of changing it.\n\n"
     );
     for kind in Kind::ALL {
         let what = text(&describe::document(kind, kind.singular()).text());
@@ -81,14 +81,14 @@ fn index() -> String {
     }
     page += "- [The settings of an installation](config.md), a TOML file.\n";
     page += "- [The API](api.md), over HTTP.\n";
-    page += "\n`streamfleet explain FIELD` says the same on the command line, and the schemas in \
-             [`schemas/`](../../schemas) say it to editors. [`examples/`](../../examples) has trees that work.\n";
+    page += "\n`streamfleet explain FIELD` prints the same on the command line, and editors can use the schemas in \
+             [`schemas/`](../../schemas). [`examples/`](../../examples) has complete trees.\n";
     page += "\n## What a change does\n\n| word | meaning |\n|---|---|\n";
     for (verdict, meaning) in verdicts() {
         writeln!(page, "| {} | {} |", verdict.words(), text(&meaning)).unwrap();
     }
-    page += "\nWhat is refused is not done: the plan says why and what to do instead, and the rest goes on. A plan judges \
-             the objects that change, whatever field asked for it; a test holds what is said here to what plans come to.\n";
+    page += "\nA refused change is not applied: the plan says why and what to do instead, and all other changes are applied. A \
+             plan judges the objects that change, whichever field changed; tests compare these tables with plans.\n";
     page
 }
 
@@ -168,7 +168,7 @@ fn summary(fields: &[Field], effects: &Effects) -> String {
     // No sentence about changes where there is nothing to say.
     let judged = fields.iter().any(|entry| !effects(&entry.field).is_empty());
     let row = |cells: [String; 5]| format!("| {} |\n", cells[..if judged { 5 } else { 4 }].join(" | "));
-    let head = ["field", "value", "default", "has to be given", "a change"].map(str::to_owned);
+    let head = ["field", "value", "default", "required", "a change"].map(str::to_owned);
     let mut table = row(head) + &row([(); 5].map(|()| "---".to_owned()));
     for entry in fields.iter().filter(|entry| !entry.field.is_group()) {
         let name = entry.field.name_within();
@@ -203,7 +203,7 @@ fn section(entry: &Field, effects: &Effects) -> String {
         let (when, why) = (text(&when.words()), text(why));
         writeln!(section, "- when it is {when}: **{}**; {why}", verdict.words()).unwrap();
     }
-    let mark = |field: &Description| if field.required { " (has to be given)" } else { "" };
+    let mark = |field: &Description| if field.required { " (required)" } else { "" };
     let inner = |field: &Description| (field.name().to_owned(), format!("{}{}", field.text(), mark(field)));
     section
         + &list("Values", field.choices().into_iter())
@@ -221,7 +221,7 @@ fn facts(entry: &Field, rows: &[&FieldEffect]) -> Vec<(&'static str, String)> {
     };
     let facts = [
         ("value", text(&field.values())),
-        ("has to be given", entry.has_to_be_given()),
+        ("required", entry.has_to_be_given()),
         ("default", entry.default()),
         ("example", examples.join(", ")),
         ("can change", can_change.to_owned()),

@@ -24,11 +24,11 @@ fn a_manifest_is_put_back_while_a_change_of_its_cluster_waits_for_approval() {
     tree.write(ORDERS, spec.clone() + "  config:\n    log.retention.ms: 3600000\n");
     let kafka = lose(&tree);
     let plan = tree.run("plan tree").expect(3).out;
-    assert!(plan.contains("puts back what was applied last, while the other change waits"), "{plan}");
+    assert!(plan.contains("restores what was applied last, while the other change waits"), "{plan}");
     assert!(plan.contains("1 to change, 0 to create, 0 to delete, 1 waiting."), "{plan}");
     tree.run("apply tree --yes").expect(3);
     assert_eq!(tree.read(KAFKA), kafka, "as it was applied, to the byte");
-    tree.run("plan tree").expect(3).says(&["waiting: approval", "log.retention.ms"]);
+    tree.run("plan tree").expect(3).says(&["on hold for approval", "log.retention.ms"]);
     // No part of the edit was recorded as applied.
     tree.write(ORDERS, spec);
     tree.run("plan tree").expect(0).says(&["Nothing to do"]);
@@ -40,11 +40,11 @@ fn a_manifest_of_a_cluster_whose_deletion_waits_is_put_back_and_the_cluster_stay
     let spec = tree.read(ORDERS);
     tree.remove(ORDERS);
     let kafka = lose(&tree);
-    tree.run("apply tree --yes").expect(3).says(&["deletion_protection is on"]);
+    tree.run("apply tree --yes").expect(3).says(&["deletion protection is on"]);
     assert_eq!(tree.read(KAFKA), kafka);
     tree.run("plan tree")
         .expect(3)
-        .says(&["deletion_protection is on", "0 to change, 0 to create, 0 to delete, 1 waiting."]);
+        .says(&["deletion protection is on", "0 to change, 0 to create, 0 to delete, 1 waiting."]);
     tree.write(ORDERS, spec);
     tree.run("plan tree").expect(0).says(&["Nothing to do"]);
 }

@@ -83,8 +83,8 @@ fn a_restored_state_says_that_a_deletion_may_take_more_than_it_knows() {
     let run = tree.run("plan tree");
     assert_eq!(
         run.err,
-        "warning: this state doesn't know what was applied of cluster acme/sandbox, as one that was restored from a backup or \
-         lost its cache: with a deletion may go more than this plan says, Namespaces and data among it\n",
+        "warning: the applied spec of cluster acme/sandbox is lost, because the state was restored from a backup or lost \
+         its cache: a deletion may remove more than this plan shows, including Namespaces and data\n",
         "{}",
         run.out
     );
@@ -109,7 +109,7 @@ fn lost_identities_stop_everything_delete_nothing_and_are_mended_by_a_restore() 
             "the key file identity.age-keys is missing from ",
             "where fingerprint.key is",
             "take it from a backup: tar -xf FILE -C ",
-            " identity.age-keys; if it is lost for good, make a new one with `age-keygen -o ",
+            " identity.age-keys; if it is lost for good, create a new one with `age-keygen -o ",
         ]);
     }
     assert_eq!(tree.output(), before);
@@ -146,7 +146,7 @@ fn a_state_that_is_lost_as_a_whole_is_restored_with_its_ids_and_protection() {
     tree.run("restore FILE.tar tree").expect(0).says(&[
         "Restored from the backup of ",
         "  registry.jsonl\n  audit.jsonl\n  identity.age-keys\n  fingerprint.key\n",
-        "Look before anything is applied, since the backup may be older than the targets: streamfleet plan tree\n",
+        "Check the plan before you apply it, because the backup may be older than the targets: streamfleet plan tree\n",
     ]);
     assert_eq!(mode(&tree.path().join(STATE)), 0o700);
     for (file, before) in KEPT.iter().zip(&before) {
@@ -169,8 +169,9 @@ fn without_a_backup_a_lost_state_is_begun_anew_with_the_ids_and_protection_that_
     let (id, output) = (id_of(&tree, "cluster/acme/orders"), tree.output());
     lose(&tree, STATE);
     tree.run("apply tree --yes").expect(3).says(&[
-        "without a backup, remove the line `installation` from the inventory to take the folder over with the ids and the \
-         protection that it remembers",
+        "use that installation's state with `state_dir`, or set another folder with `output_dir`; if that state is lost, \
+         move what is in its place away and restore that installation's state: streamfleet restore FILE TREE; without a \
+         backup, remove the line `installation` from the inventory to take over the folder with its ids and protection",
     ]);
     let inventory = ".streamfleet/output/acme/eu/.streamfleet-inventory.json";
     let kept: String =
@@ -200,9 +201,9 @@ fn restoring_over_anything_is_refused_and_changes_nothing() {
     let refused = tree.run("restore FILE.tar tree").expect(1);
     assert_eq!(
         refused.err.replace(dir, "DIR"),
-        "error: could not restore the state in `DIR`\n  because: the folder isn't empty: `.gitignore` is in it\n  help: nothing was \
-         changed: a backup may lack ids, protection and keys that were recorded since; move `DIR` away, keep it, and restore \
-         again; to put back one lost file alone: tar -xf FILE -C DIR NAME\n"
+        "error: cannot restore the state in `DIR`\n  because: the folder isn't empty: `.gitignore` is in it\n  help: \
+         nothing was changed: a backup may lack ids, protection and keys that were recorded since; move `DIR` away, keep \
+         it, and restore again; to put back one lost file alone: tar -xf FILE -C DIR NAME\n"
     );
     assert_eq!(kept(&tree), before);
     lose(&tree, STATE);
@@ -249,7 +250,7 @@ fn a_restored_installation_goes_on_where_its_tree_is_at_another_path() {
     fs::copy(here.beside("FILE.tar"), there.beside("FILE.tar")).unwrap();
     there.run("restore FILE.tar tree").expect(0);
     there.remove(SANDBOX);
-    let plan = there.run("plan tree").expect(3).says(&["waiting: approval, since the spec tree was "]);
+    let plan = there.run("plan tree").expect(3).says(&["on hold for approval: the spec tree was "]);
     let output = there.output();
     there.run("apply tree --yes").expect(3);
     assert_eq!(there.output(), output);
@@ -263,7 +264,7 @@ fn a_restored_installation_goes_on_where_its_tree_is_at_another_path() {
     there
         .run("plan tree")
         .expect(3)
-        .says(&["a fleet may lose 1 cluster an hour without it"])
+        .says(&["limit of 1 cluster per fleet and hour"])
         .says_nothing_of(&["the spec tree is"]);
 }
 
@@ -284,7 +285,7 @@ fn an_old_backup_over_a_newer_target_deletes_nothing_and_says_what_it_does_not_k
 
     // The cache is lost too: the first run observes what is there, and the next one continues.
     let output_is_whole = |tree: &Tree| assert!(manifests(&tree.output()) == manifests(&output));
-    tree.run("apply tree --yes").expect(3).says(&["waiting: cluster acme/orders is not usable yet"]);
+    tree.run("apply tree --yes").expect(3).says(&["waiting: cluster acme/orders can't be used yet"]);
     output_is_whole(&tree);
     // With its spec it is adopted under its former id.
     tree.run("plan tree").expect(2).says(&["+ cluster sandbox"]).says_nothing_of(&["- "]);
@@ -292,9 +293,8 @@ fn an_old_backup_over_a_newer_target_deletes_nothing_and_says_what_it_does_not_k
     tree.remove(SANDBOX);
     for verb in ["plan tree", "apply tree --yes", "status tree"] {
         tree.run(verb).says(&[
-            "warning: fleet acme/eu holds objects of cluster acme/sandbox (5), which is neither recorded nor in the tree, as \
-             after an older backup was restored: they stay; to go on with it or to delete it, put its spec back and apply \
-             first",
+            "warning: fleet acme/eu has objects of cluster acme/sandbox (5), which is neither recorded nor in the tree, as \
+             after the restore of an older backup: they are kept; to manage or delete it, restore its spec and apply first",
         ]);
         output_is_whole(&tree);
     }

@@ -194,7 +194,7 @@ fn serve_with_the_rights_that_are_printed_warns_of_nothing_it_may_not_do() {
         (now.code == 0 && now.out != before).then_some(())
     });
     let log = serve.log();
-    let forbidden = ["may not be", "PermissionsMissing", "forbidden", "not watched", "403"];
+    let forbidden = ["cannot list or watch", "PermissionsMissing", "forbidden", "cannot watch", "403"];
     let warnings = log.lines().filter(|line| line.contains("WARN") || line.contains("ERROR"));
     let told: Vec<&str> = warnings.filter(|line| forbidden.iter().any(|word| line.contains(word))).collect();
     assert_eq!(told, [""; 0], "{log}");
@@ -234,5 +234,5 @@ fn a_service_account_that_is_none_is_refused() {
     tree.run("role --service-account streamfleet").expect(64).says(&["write it as NAMESPACE/NAME"]);
     tree.run("role --service-account a/b'c")
         .expect(64)
-        .says(&["a name in Kubernetes has lower-case letters"]);
+        .says(&["a name in Kubernetes consists of lower-case letters, digits, `-` and `.`"]);
 }

@@ -367,7 +367,7 @@ fn maps_take_strings_and_nothing() {
 fn what_init_writes_names_schemas_that_are_there_and_fit() {
     let tree = Tree::empty();
     tree.run("init tree --organization globex").expect(0).says(&["wrote tree/schemas/cluster.json"]);
-    tree.run("validate tree").expect(0).says(&["no problem found"]);
+    tree.run("validate tree").expect(0).says(&["checked, no problems found."]);
     let written = files(&tree.path());
     let specs: Vec<&String> =
         written.iter().map(|(path, _)| path).filter(|path| path.ends_with(".yaml")).collect();

@@ -153,7 +153,7 @@ fn sealing_a_tree_changes_only_the_secrets_in_it() {
         assert!(forms(&secret).iter().all(|form| !shown.iter().any(|shown| holds(shown, form))));
     }
     tree.run("plan tree").expect(0).says(&["Nothing to do"]);
-    tree.run("secret seal tree").expect(0).says(&["No secret stands in the clear."]);
+    tree.run("secret seal tree").expect(0).says(&["All secrets are sealed."]);
     assert_eq!(tree.read(file), after);
 }
 
@@ -164,7 +164,7 @@ fn a_tree_with_mistakes_is_not_sealed() {
     tree.edit(file, "domain: kafka", "domian: kafka");
     let before = tree.read(file);
     let expected = format!(
-        "error: could not seal the secrets of `{file}`; no file was changed: it has mistakes\n  help: mend them first: \
+        "error: cannot seal the secrets of `{file}`; no file was changed: it has problems\n  help: fix them first: \
          `streamfleet validate` shows them\n"
     );
     assert_eq!(tree.run("secret seal tree").expect(1).err, expected);

@@ -69,7 +69,7 @@ fn a_cluster_that_hangs_while_it_is_changed_holds_up_no_other_fleet() {
     proxy.inject(Rule::always(Fault::Silence).changing(true));
     let serve = Serve::start(&tree, &format!("{SERVE} --config config.toml"));
     brokers(&serve, 3);
-    serve.says(&["waits: ", "fleet=\"acme/far\"", "what was planned before is still being done there"]);
+    serve.says(&["waits: ", "fleet=\"acme/far\"", "an earlier plan has been running there since"]);
     for more in 2..5 {
         tree.write(ORDERS, units(&tree, more));
         brokers(&serve, more * 3);
@@ -114,8 +114,7 @@ fn a_state_that_is_taken_away_ends_the_process_before_anything_is_lost_in_it() {
     tree.write(ORDERS, units(&tree, 2));
     assert_eq!(serve.ended(), Some(4), "so that nobody starts it anew beside nothing");
     let log = fs::read_to_string(tree.beside("serve.log")).unwrap();
-    let told =
-        "cannot go on with the state in `state`: the folder was removed or replaced while it was in use";
+    let told = "cannot continue with the state in `state`: the folder was removed or replaced while in use";
     assert!(log.contains(told), "{log}");
     assert!(pool(&tree).contains("replicas: 3\n"));
     // After the folder is restored, work continues.

@@ -21,7 +21,7 @@ fn the_sample_is_what_the_program_prints() {
     let kept = fs::read_to_string(&path).unwrap_or_default();
     assert_eq!(kept, made, "it is stale; rewrite it: {UPDATE}=1 cargo test --test all settings");
     tree.write("streamfleet.toml", made);
-    let sound = "tree/streamfleet.toml is sound\n";
+    let sound = "tree/streamfleet.toml is valid\n";
     assert_eq!(tree.run("config check tree/streamfleet.toml").expect(0).out, sound);
 }
 
@@ -72,8 +72,8 @@ fn each_setting_is_shown_with_what_says_so() {
     let wrong = [("STREAMFLEET_SUPER_USER_EMAILS", "grace@example.com joan@example.com")];
     assert_eq!(
         tree.run_with("plan tree", &wrong, "").expect(1).err,
-        "error: the variable STREAMFLEET_SUPER_USER_EMAILS names `grace@example.com joan@example.com`, which is not an e-mail \
-         address\n  help: write e-mail addresses with commas between them: ada@example.com,grace@example.com\n"
+        "error: the variable STREAMFLEET_SUPER_USER_EMAILS contains `grace@example.com joan@example.com`, which is not an \
+         e-mail address\n  help: list e-mail addresses with commas between them: ada@example.com,grace@example.com\n"
     );
     tree.run("config show tree --config settings.toml")
         .expect(0)
@@ -94,65 +94,55 @@ fn settings_that_are_not_sound_are_refused_with_what_to_do() {
     let cases = [
         (
             "[policy]\napproval_hour = 3\n",
-            "error: could not understand the config file `settings.toml`\n\
-             TOML parse error at line 2, column 1\n  |\n2 | approval_hour = 3\n  | ^^^^^^^^^^^^^\n\
-             unknown field `approval_hour`, expected one of `mode`, `cluster_deletions_per_hour`, `approval_hours`\n  \
-             help: did you mean `approval_hours`?\n",
+            "error: cannot parse the config file `settings.toml`\nTOML parse error at line 2, column 1\n  |\n2 | \
+             approval_hour = 3\n  | ^^^^^^^^^^^^^\nunknown field `approval_hour`, expected one of `mode`, \
+             `cluster_deletions_per_hour`, `approval_hours`\n  help: did you mean `approval_hours`?\n",
         ),
         (
             "[policy]\napproval_hours = \"a day\"\n",
-            "error: could not understand the config file `settings.toml`\n\
-             TOML parse error at line 2, column 18\n  |\n2 | approval_hours = \"a day\"\n  |                  ^^^^^^^\n\
-             invalid type: string \"a day\", expected u32\n  \
-             help: `streamfleet explain config` says what there is\n",
+            "error: cannot parse the config file `settings.toml`\nTOML parse error at line 2, column 18\n  |\n2 | \
+             approval_hours = \"a day\"\n  |                  ^^^^^^^\ninvalid type: string \"a day\", expected u32\n  \
+             help: `streamfleet explain config` lists the settings\n",
         ),
         (
             "[policy]\nmode = \"aprove\"\n",
-            "error: could not understand the config file `settings.toml`\n\
-             TOML parse error at line 2, column 8\n  |\n2 | mode = \"aprove\"\n  |        ^^^^^^^^\n\
-             unknown variant `aprove`, expected one of `auto`, `approve`, `plan-only`\n  \
+            "error: cannot parse the config file `settings.toml`\nTOML parse error at line 2, column 8\n  |\n2 | mode = \
+             \"aprove\"\n  |        ^^^^^^^^\nunknown variant `aprove`, expected one of `auto`, `approve`, `plan-only`\n  \
              help: did you mean `approve`?\n",
         ),
         (
             "[api]\nlisten = \"localhost\"\n",
-            "error: could not understand the config file `settings.toml`\n\
-             TOML parse error at line 2, column 10\n  |\n2 | listen = \"localhost\"\n  |          ^^^^^^^^^^^\n\
-             invalid socket address syntax\n  \
-             help: name an address of this host and a port, as `127.0.0.1:3000` or `[::1]:3000`\n",
+            "error: cannot parse the config file `settings.toml`\nTOML parse error at line 2, column 10\n  |\n2 | listen = \
+             \"localhost\"\n  |          ^^^^^^^^^^^\ninvalid socket address syntax\n  help: use an address of this host \
+             and a port, such as `127.0.0.1:3000` or `[::1]:3000`\n",
         ),
         (
             "state_dir = \"made\"\noutput_dir = \"./made/\"\n",
-            "error: the config file `settings.toml` is not sound\n\
-             `state_dir` and `output_dir` are one folder, `DIR/made`: what is remembered, what is written for others and what \
-             is secret would lie among each other\n  \
-             help: give each of them a folder of its own\n",
+            "error: the config file `settings.toml` is invalid\n`state_dir` and `output_dir` are the same folder, \
+             `DIR/made`: state, output and secrets must be separate\n  help: use a separate folder for each\n",
         ),
         (
             "state_dir = \"~/state\"\n",
-            "error: the config file `settings.toml` is not sound\n\
-             `state_dir` begins with `~`, which only a shell understands\n  \
+            "error: the config file `settings.toml` is invalid\n`state_dir` begins with `~`, which only a shell expands\n  \
              help: write the whole path\n",
         ),
         (
             "[api]\nlisten = \"localhost:3000\"\n",
-            "error: could not understand the config file `settings.toml`\n\
-             TOML parse error at line 2, column 10\n  |\n2 | listen = \"localhost:3000\"\n  |          ^^^^^^^^^^^^^^^^\n\
-             invalid socket address syntax\n  \
-             help: name an address of this host and a port, as `127.0.0.1:3000` or `[::1]:3000`\n",
+            "error: cannot parse the config file `settings.toml`\nTOML parse error at line 2, column 10\n  |\n2 | listen = \
+             \"localhost:3000\"\n  |          ^^^^^^^^^^^^^^^^\ninvalid socket address syntax\n  help: use an address of \
+             this host and a port, such as `127.0.0.1:3000` or `[::1]:3000`\n",
         ),
         (
             half.as_str(),
-            "error: could not understand the config file `settings.toml`\n\
-             TOML parse error at line 1, column 1\n  |\n1 | [units.dev]\n  | ^^^^^^^^^^^\n\
-             `[units.dev]` lacks `controllers`, `storage_gib`: the sizes of a profile are given all together or not at \
-             all, so that no cluster gets a mixture of two products\n  \
-             help: take what is lacking from what `streamfleet config sample` prints, or leave the table out\n",
+            "error: cannot parse the config file `settings.toml`\nTOML parse error at line 1, column 1\n  |\n1 | \
+             [units.dev]\n  | ^^^^^^^^^^^\n`[units.dev]` lacks `controllers`, `storage_gib`: a profile needs all of its \
+             sizes or none\n  help: copy the missing keys from `streamfleet config sample`, or remove the table\n",
         ),
         (
             operator.as_str(),
-            "error: the config file `settings.toml` is not sound\n\
-             the manifests of Strimzi 1.2.0 can't be read from `gone.yaml`: No such file or directory (os error 2)\n  \
-             help: have whoever runs the installation put the file there, or name another one in its settings\n",
+            "error: the config file `settings.toml` is invalid\nthe manifests of Strimzi 1.2.0 can't be read from \
+             `gone.yaml`: No such file or directory (os error 2)\n  help: have the administrators of the installation \
+             restore the file, or set another one in the settings\n",
         ),
     ];
     let tree = Tree::empty();
@@ -162,11 +152,11 @@ fn settings_that_are_not_sound_are_refused_with_what_to_do() {
         assert_eq!(said.replace(tree.beside("made").to_str().unwrap(), "DIR/made"), expected);
     }
     tree.run("plan tree --state-dir made --output-dir made").expect(1).says(&[
-        "error: `state_dir` and `output_dir` are one folder, `made`: what is remembered",
-        "help: give each of them a folder of its own",
+        "error: `state_dir` and `output_dir` are the same folder, `made`: state, output and secrets",
+        "help: use a separate folder for each",
     ]);
     tree.run("config check gone.toml").expect(1).says(&[
-        "error: could not read the config file `gone.toml`",
+        "error: cannot read the config file `gone.toml`",
         "because: No such file or directory",
         "help: `streamfleet config sample` prints one to start from",
     ]);
@@ -190,17 +180,16 @@ fn what_is_likely_not_meant_is_warned_of_and_a_tree_that_is_not_used_is_not_show
     fs::write(tree.beside("settings.toml"), settings).unwrap();
     let signers = tree.beside("signers");
     let run = tree.run("config check settings.toml").expect(0);
-    assert_eq!(run.out, "settings.toml is sound\n");
+    assert_eq!(run.out, "settings.toml is valid\n");
     assert_eq!(
         run.err,
         format!(
-            "warning: `source.signed_by` names `{}`, and there is no such file\n\
-             warning: `source.git` is `h.example.com/x.git`, a path of this machine where nothing is; for the host \
-             h.example.com, write `https://h.example.com/x.git`\n\
-             warning: `source.signed_by` is set and `source.signing_key` isn't: the API can only be read, on the socket and \
-             on `api.listen`, since what it writes could not be signed\n\
-             warning: with `source.git`, what `state_dir`, `output_dir`, `secrets_dir` would name is in `{}`, beside this \
-             file, unless a flag or a variable says otherwise\n",
+            "warning: `source.signed_by` is `{}`, and there is no such file\nwarning: `source.git` is \
+             `h.example.com/x.git`, a path on this machine that doesn't exist; for the host h.example.com, use \
+             `https://h.example.com/x.git`\nwarning: `source.signed_by` is set and `source.signing_key` isn't: the API is \
+             read-only, on the socket and on `api.listen`, because its commits could not be signed\nwarning: with \
+             `source.git`, the default of `state_dir`, `output_dir`, `secrets_dir` is in `{}`, beside this file, unless a \
+             flag or a variable sets it\n",
             signers.display(),
             tree.beside(".streamfleet").display()
         )
@@ -211,8 +200,8 @@ fn what_is_likely_not_meant_is_warned_of_and_a_tree_that_is_not_used_is_not_show
     assert_eq!(shown[0]["from"], "not used: specs are fetched from `source.git`");
 }
 
-const LAXER: &str = "`policy.mode` was `approve` when this state was used last, by the settings DIR/a.toml; no settings are \
-                     named now, which makes it `auto`";
+const LAXER: &str = "`policy.mode` was `approve` when this state was last used, by the settings DIR/a.toml; now there are \
+                     no settings, so it is `auto`";
 
 #[test]
 fn a_mode_that_asked_for_approval_is_not_dropped_by_forgetting_the_settings() {
@@ -221,8 +210,8 @@ fn a_mode_that_asked_for_approval_is_not_dropped_by_forgetting_the_settings() {
     let dir = tree.beside("").to_str().unwrap().trim_end_matches('/').to_owned();
     let said = |run: crate::support::Run| run.err.replace(&dir, "DIR");
     tree.run("apply tree --config a.toml --yes").expect(3);
-    let hint = "  help: give --config DIR/a.toml; to go on as it is now, run `streamfleet apply` without --yes and say yes to \
-                its plan\n";
+    let hint = "  help: pass --config DIR/a.toml; to continue with the new mode, run `streamfleet apply` without --yes and \
+                confirm its plan\n";
     let warning = format!("warning: {LAXER}\n");
     assert_eq!(said(tree.run("plan tree").expect(2)), warning);
     assert_eq!(said(tree.run("apply tree --yes").expect(1)), format!("{warning}error: {LAXER}\n{hint}"));
@@ -232,8 +221,8 @@ fn a_mode_that_asked_for_approval_is_not_dropped_by_forgetting_the_settings() {
     fs::write(tree.beside("b.toml"), "[policy]\nmode = \"auto\"\n").unwrap();
     assert_eq!(
         said(tree.run("apply tree --config b.toml --yes").expect(0)),
-        "warning: `policy.mode` was `approve` when this state was used last, by the settings DIR/a.toml; by the settings \
-         DIR/b.toml it is `auto` now\n"
+        "warning: `policy.mode` was `approve` when this state was last used, by the settings DIR/a.toml; the settings \
+         DIR/b.toml make it `auto` now\n"
     );
     assert_eq!(said(tree.run("apply tree --yes").expect(0)), "");
 }
@@ -243,8 +232,8 @@ fn another_output_folder_is_told_with_what_stays_in_the_old_one() {
     let tree = Tree::example("quickstart");
     tree.run("apply tree --output-dir one --yes").expect(0);
     let warning = format!(
-        "warning: the output folder was {}, and is {} now, where everything is written anew; what is in the old one stays, \
-         keys of certificates too, and is no longer kept: remove it\n",
+        "warning: output folder changed from {} to {}. The old folder is no longer maintained and still contains private \
+         keys; delete it\n",
         tree.beside("one").display(),
         tree.beside("two").display()
     );

@@ -271,9 +271,9 @@ fn a_second_process_is_told_who_uses_the_state_and_how_to_go_on() {
     assert_eq!(
         told(&tree.run("apply tree --yes"), &tree),
         format!(
-            "exit 1\nwaiting up to 5 s for process {pid}, which is using the state in `DIR`\nerror: could not open the state in \
-             `DIR`\n  because: cannot use the state in `DIR`: process {pid} is using it\n  help: wait until process {pid} is done \
-             or stop it; only one streamfleet at a time may change a state folder\n"
+            "exit 1\nwaiting up to 5 s for process {pid}, which is using the state in `DIR`\nerror: cannot open the state \
+             in `DIR`\n  because: cannot use the state in `DIR`: process {pid} is using it\n  help: wait until process \
+             {pid} is done or stop it; only one streamfleet at a time may change a state folder\n"
         )
     );
     for verb in ["plan tree", "status tree"] {
@@ -470,10 +470,7 @@ fn a_restore_on_a_full_disk_changes_nothing() {
     let registry = tree.read(&format!("{STATE}/registry.jsonl"));
     fs::remove_dir_all(tree.path().join(STATE)).unwrap();
     let run = run_on_full_disk(&tree, namespace, ".streamfleet", "restore FILE.tar tree", 0);
-    run.expect(1).says(&[
-        "No space left on device",
-        "free some space and try again; nothing that was recorded is lost",
-    ]);
+    run.expect(1).says(&["No space left on device", "free some space and try again; no records are lost"]);
     assert!(!tree.path().join(STATE).exists());
     assert!(!tree.path().join(".streamfleet/state.restoring").exists());
     tree.run("restore FILE.tar tree").expect(0);

@@ -38,14 +38,14 @@ fn a_target_that_cant_be_read_is_never_fine() {
                 tree.remove(INVENTORY);
                 fs::create_dir(tree.path().join(INVENTORY)).unwrap();
             },
-            "something that streamfleet did not make is there",
+            "that streamfleet did not create is there",
         ),
         (
             &|tree| {
                 tree.remove(INVENTORY);
                 symlink("/dev/null", tree.path().join(INVENTORY)).unwrap();
             },
-            "something that streamfleet did not make is there",
+            "that streamfleet did not create is there",
         ),
         (
             &|tree| {
@@ -53,7 +53,7 @@ fn a_target_that_cant_be_read_is_never_fine() {
                 fs::rename(&folder, tree.beside("moved")).unwrap();
                 symlink(tree.beside("moved"), folder).unwrap();
             },
-            "something that streamfleet did not make is there",
+            "that streamfleet did not create is there",
         ),
     ];
     for (harm, reason) in harms {
@@ -63,7 +63,7 @@ fn a_target_that_cant_be_read_is_never_fine() {
             "fleet acme/main   directory, Unreachable",
             "the target can't be reached: cannot ",
             reason,
-            "if what it held is gone for good: streamfleet forget acme/main tree",
+            "if everything on it is gone for good: streamfleet forget acme/main tree",
             "1 waiting",
         ]);
         tree.run("apply tree --yes").expect(3);
@@ -102,7 +102,7 @@ fn a_restored_state_doesnt_override_newer_protection_on_the_target() {
     let text = tree.read(spec);
     tree.remove(spec);
     for _ in 0..2 {
-        tree.run("plan tree").expect(3).says(&["! cluster events     waiting: deletion_protection is on"]);
+        tree.run("plan tree").expect(3).says(&["! cluster events     blocked: deletion protection is on"]);
         tree.run("apply tree --yes").expect(3);
     }
     tree.write(spec, text.replace("deletion_protection: true", "deletion_protection: false"));
@@ -119,8 +119,8 @@ fn a_fleet_that_holds_a_kept_namespace_stays_until_it_is_removed_by_hand() {
     tree.remove("acme/fleets/main.yaml");
     let plan = tree.run("plan tree").expect(3);
     plan.says(&[
-        "! fleet main         waiting: Namespace kafka-acme--events is kept for its data",
-        "to delete it: remove Namespace kafka-acme--events from the target by hand once its data is no longer needed",
+        "! fleet main         blocked: Namespace kafka-acme--events is kept for its data",
+        "to delete it: remove Namespace kafka-acme--events from the target by hand once you no longer need its data",
     ]);
     tree.run("apply tree --yes").expect(3);
     let kept = tree.output().into_iter().map(|(path, _)| path);
@@ -137,12 +137,12 @@ fn a_plan_is_saved_over_nothing_but_a_plan() {
     let tree = unprotected();
     let spec = "acme/clusters/events.yaml";
     for (file, why) in [
-        (spec, "something that is no saved plan is there"),
+        (spec, "another file is there, which is not a saved plan"),
         (".streamfleet/state/registry.jsonl", "streamfleet keeps its own files there"),
         (".streamfleet/new.json", "streamfleet keeps its own files there"),
     ] {
         let before = fs::read(tree.path().join(file)).ok();
-        let refusal = format!("could not save the plan to `tree/{file}`: {why}");
+        let refusal = format!("cannot save the plan to `tree/{file}`: {why}");
         tree.run(&format!("plan tree --out tree/{file}")).expect(1).says(&[&refusal]);
         assert_eq!(fs::read(tree.path().join(file)).ok(), before);
     }
@@ -170,7 +170,7 @@ fn the_log_says_what_is_done_and_how_when_asked() {
     tree.run("apply tree --yes -vv").expect(0).says(&[
         "planned plan=",
         "step fleet=acme/main resource=\"cluster acme/events\" verb=create object=\"Kafka",
-        "done fleet=\"acme/main\" resource=\"cluster acme/events\" verb=create",
+        "done: create cluster acme/events fleet=\"acme/main\" resource=\"cluster acme/events\" verb=create",
     ]);
     let audit = tree.read(".streamfleet/state/audit.jsonl");
     assert!(audit.contains("created cluster acme/events"), "{audit}");
@@ -184,7 +184,9 @@ fn two_installations_do_not_undo_each_others_work() {
     let words = format!("apply tree --yes --output-dir {}", output.display());
     two.run(&words).expect(3).says(&[
         "another installation of streamfleet writes to this folder",
-        "name that installation's state with `state_dir`",
+        "use that installation's state with `state_dir`, or set another folder with `output_dir`; if that state is lost, \
+         move what is in its place away and restore that installation's state: streamfleet restore FILE TREE; without a \
+         backup, remove the line `installation` from the inventory to take over the folder with its ids and protection",
     ]);
     assert_eq!(one.output(), before);
     one.run("plan tree").expect(0);
@@ -200,8 +202,9 @@ fn a_folder_in_a_manifests_place_is_named_and_the_rest_goes_on() {
     tree.run("plan tree")
         .expect(3)
         .says(&[
-            "KafkaNodePool kafka-acme--orders/broker can't be written, since `kafka-acme--orders/kafkanodepool-broker.yaml` in the fleet's folder is no file",
-            "to go on: move `kafka-acme--orders/kafkanodepool-broker.yaml` away; it is a folder or a link",
+            "KafkaNodePool kafka-acme--orders/broker can't be written: `kafka-acme--orders/kafkanodepool-broker.yaml` in \
+             the fleet's folder isn't a file",
+            "to continue: move `kafka-acme--orders/kafkanodepool-broker.yaml` away; it is a folder or a link",
         ])
         .says_nothing_of(&["isn't ours"]);
     tree.run("status tree").expect(0).says(&[
@@ -225,7 +228,7 @@ fn an_older_output_folder_that_was_put_back_is_told_as_drift() {
     crate::support::copy(&older, &output);
     tree.run("plan tree")
         .expect(2)
-        .says(&["because the target is no longer as it was applied"])
+        .says(&["because the target differs from what was applied"])
         .says_nothing_of(&["renders it differently"]);
     tree.run("apply tree --yes").expect(0);
     let names = |files: &[(String, Vec<u8>)]| files.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();

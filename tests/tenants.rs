@@ -141,7 +141,7 @@ fn a_folder_that_can_not_be_looked_into_is_unknown_and_not_empty() {
     let run = tree.run_bound("plan tree");
     set_mode(0o755);
     run.expect(1)
-        .says(&["can't tell whether this is a file or a folder: Permission denied"])
+        .says(&["cannot tell whether this is a file or a folder: Permission denied"])
         .says_nothing_of(&["DELETE", "delete cluster"]);
     tree.run_bound("plan tree").expect(0);
 }

@@ -46,7 +46,7 @@ fn a_token_is_printed_once_and_only_its_digest_is_kept() {
     let tree = Tree::example("quickstart");
     assert_eq!(
         tree.run("token list tree").expect(0).out,
-        "No token holds; to make one, see: streamfleet token create tree --help\n"
+        "There are no valid tokens; to create one: streamfleet token create tree --help\n"
     );
     assert!(!tree.path().join(".streamfleet").exists(), "looking leaves nothing behind");
     let run = tree.run(&format!("{CREATE} --access write --days 30 -vv")).expect(0);
@@ -58,10 +58,10 @@ fn a_token_is_printed_once_and_only_its_digest_is_kept() {
         run.err.lines().filter(|line| !line.contains("DEBUG")).collect::<Vec<_>>(),
         [
             format!(
-                "Made token ci for platform@acme.example.com: write in organization acme, until {until}."
+                "Created token ci for platform@acme.example.com: write in organization acme, until {until}."
             )
             .as_str(),
-            &format!("It is shown this once. To revoke it: streamfleet token revoke {id} tree"),
+            &format!("It is shown only once. To revoke it: streamfleet token revoke {id} tree"),
         ]
     );
     let created = made["created_at"].as_str().unwrap();
@@ -84,7 +84,7 @@ fn a_token_is_printed_once_and_only_its_digest_is_kept() {
         )
     );
     tree.run("events tree -vv").expect(0).says(&[&format!(
-        "made token ci ({id}) of platform@acme.example.com: write in organization acme, until {until}"
+        "created token ci ({id}) of platform@acme.example.com: write in organization acme, until {until}"
     )]);
     tree.run("backup FILE.tar tree").expect(0).says(&["tokens.jsonl"]);
     tree.run("apply tree --yes -vv").expect(0).says_nothing_of(&[&token[3..], digest.as_str()]);
@@ -165,13 +165,13 @@ fn a_token_is_revoked_by_its_name_or_its_id_and_twice_is_told() {
     assert_eq!(
         revoke("ci", 1).err,
         format!(
-            "error: 3 tokens that hold are named ci\n  help: name one by its id: {} of {owner}, {} of {owner}, {} of {owner}\n",
+            "error: 3 valid tokens have the name ci\n  help: use an id: {} of {owner}, {} of {owner}, {} of {owner}\n",
             ids[0], ids[1], ids[2]
         )
     );
     for id in &ids[..2] {
         let said = revoke(id, 0).out;
-        assert_eq!(said, format!("Revoked token ci ({id}) of {owner}. It is good for nothing any more.\n"));
+        assert_eq!(said, format!("Revoked token ci ({id}) of {owner}. It is no longer valid.\n"));
     }
     // The last valid token.
     assert!(revoke("ci", 0).out.starts_with(&format!("Revoked token ci ({}) of {owner}. ", ids[2])));
@@ -183,12 +183,12 @@ fn a_token_is_revoked_by_its_name_or_its_id_and_twice_is_told() {
     assert_eq!(listed(&tree, ""), Vec::<Value>::new());
     assert!(listed(&tree, "--all").iter().all(|token| token["revoked_at"].is_string()));
     tree.run("token list tree --all").expect(0).says(&["  revoked ", " s ago  "]);
-    let help = "  help: the tokens are listed by: streamfleet token list tree --all\n";
+    let help = "  help: list the tokens with: streamfleet token list tree --all\n";
     for unknown in ["nothing", "01900000-0000-7000-8000-000000000000"] {
         assert_eq!(revoke(unknown, 1).err, format!("error: there is no token {unknown}\n{help}"));
     }
     let said = revoke(&tokens[0], 1).err;
-    assert_eq!(said, format!("error: what was given is a token itself, and not its id or name\n{help}"));
+    assert_eq!(said, format!("error: this is a token itself, not its id or name\n{help}"));
     let audit = tree.read(&format!("{STATE}/audit.jsonl"));
     let revoked =
         ids.iter().filter(|id| audit.matches(&format!("revoked token ci ({id}) of {owner}")).count() == 1);
@@ -206,7 +206,7 @@ fn beside_a_daemon_it_is_asked_and_without_one_the_same_is_there() {
         tree.run("token create tree --name other --owner ada@example.com --all-organizations").expect(0);
     assert!(run.err.starts_with(&by), "{}", run.err);
     let token = printed(&run);
-    run.says(&["Made token other for ada@example.com: read in all organizations, until 20"]);
+    run.says(&["Created token other for ada@example.com: read in all organizations, until 20"]);
     let list = tree.run("token list tree").expect(0);
     assert_eq!(list.err, by);
     assert_eq!(listed(&tree, "").len(), 2);
@@ -256,22 +256,21 @@ fn a_daemon_refuses_what_is_no_order_and_answers_others() {
         (
             "POST /commands/tokens?by=ann",
             "",
-            "the token that is asked for can't be understood: EOF while parsing a value at line 1 column 0",
+            "invalid token request: EOF while parsing a value at line 1 column 0",
         ),
         (
             "POST /commands/tokens?by=ann",
             r#"{"name":"ci","owner":"a@b","access":"read"}"#,
-            "the token that is asked for can't be understood: missing field `organization` at line 1 column 43",
+            "invalid token request: missing field `organization` at line 1 column 43",
         ),
         (
             "POST /commands/tokens?by=ann",
             r#"{"name":"ci","owner":"a@b","organization":"acme","access":"all"}"#,
-            "the token that is asked for can't be understood: unknown variant `all`, expected one of `read`, `write`, `admin` \
-             at line 1 column 63",
+            "invalid token request: unknown variant `all`, expected one of `read`, `write`, `admin` at line 1 column 63",
         ),
-        ("POST /commands/tokens?by=ann", &order(366), "a token holds from 1 to 365 days, and not 366"),
-        ("POST /commands/tokens", &order(1), "`by` is missing from what is asked for"),
-        ("DELETE /commands/tokens/x?by=ann", "", "what was given is no id of a token"),
+        ("POST /commands/tokens?by=ann", &order(366), "a token is valid for 1 to 365 days, not 366"),
+        ("POST /commands/tokens", &order(1), "the request lacks `by`"),
+        ("DELETE /commands/tokens/x?by=ann", "", "invalid token id"),
     ] {
         let (status, problem) = ask(what, body);
         assert_eq!((status.as_str(), &problem["detail"]), ("400", &detail.into()), "{what}");
@@ -294,7 +293,7 @@ fn refuses_acne(tree: &Tree) {
     let expected = "error: there is no organization `acne` in the specs\n  help: did you mean `acme`?\n";
     assert_eq!((run.out.as_str(), run.err.as_str()), ("", expected));
     let expected = "error: there is no organization `somebody-else` in the specs\n  help: describe the organization first; \
-                    `streamfleet get organizations` lists those that there are\n";
+                    `streamfleet get organizations` lists the existing ones\n";
     assert_eq!(create("somebody-else").err, expected);
     assert_eq!(listed(tree, "").len(), before, "none was made");
 }
@@ -318,8 +317,8 @@ fn who_makes_a_token_that_is_good_for_less_is_told() {
         let super_users = ("STREAMFLEET_SUPER_USER_EMAILS", "grace@example.com, Joan@example.com");
         tree.run_with(&words, &[super_users], "").expect(0).err
     };
-    let nobody = "warning: ada@example.com is no member of organization acme in the specs, and no super user: until that \
-                  changes the token is good for nothing\n";
+    let nobody = "warning: ada@example.com is neither a member of organization acme in the specs nor a super user; the \
+                  token is useless until that changes\n";
     let check = || {
         assert!(of("ada@example.com", "read").contains(nobody));
         for owner in ["Platform@acme.example.com", "grace@example.com", "joan@example.com"] {
@@ -327,8 +326,8 @@ fn who_makes_a_token_that_is_good_for_less_is_told() {
             assert!(!said.contains("warning"), "{said}");
         }
         let said = of("viewer@acme.example.com", "write");
-        let expected = "warning: viewer@acme.example.com may only read in organization acme: until that changes the token is \
-                        good for no more\n";
+        let expected = "warning: viewer@acme.example.com may only read in organization acme; the token can't do more until \
+                        that changes\n";
         assert!(said.contains(expected), "{said}");
     };
     let file = "organizations.yaml";
@@ -337,7 +336,7 @@ fn who_makes_a_token_that_is_good_for_less_is_told() {
     tree.write(file, text.replace("fleets: 2", "fleets: many"));
     assert!(
         of("viewer@acme.example.com", "read")
-            .contains("viewer@acme.example.com is no member of organization acme")
+            .contains("viewer@acme.example.com is neither a member of organization acme")
     );
     tree.write(file, &text);
     check();
@@ -369,14 +368,17 @@ fn who_makes_a_token_that_is_good_for_less_is_told() {
     let told = |organization: &str| {
         let words =
             format!("token create tree --name ci --owner ada@example.com --organization {organization}");
-        tree.run(&words).expect(0).err.contains("warning: ada@example.com is no member of organization")
+        tree.run(&words)
+            .expect(0)
+            .err
+            .contains("warning: ada@example.com is neither a member of organization")
     };
     assert_eq!([told("one"), told("two")], [false, true]);
     refuses_acne(&tree);
     // Who is taken out is out with the next plan.
     tree.write(file, text.replace("viewer@", "another@"));
     serve.until("the members are others", || knows("acme", "another@"));
-    assert!(of("viewer@acme.example.com", "read").contains("is no member of organization acme"));
+    assert!(of("viewer@acme.example.com", "read").contains("is neither a member of organization acme"));
     assert_eq!(serve.stop(), Some(0));
 }
 
@@ -391,8 +393,8 @@ fn a_backup_brings_tokens_back_and_says_what_that_means() {
     fs::remove_dir_all(tree.path().join(STATE)).unwrap();
     tree.run("restore FILE.tar tree").expect(0).says(&[
         "  tokens.jsonl\n",
-        "Tokens that were revoked since the backup hold again, and those made since don't; see them all: streamfleet token list \
-         tree\n",
+        "Tokens that were revoked since the backup are valid again, and those created since are invalid; list them: \
+         streamfleet token list tree\n",
     ]);
     assert_eq!(listed(&tree, ""), before);
 }

@@ -70,7 +70,7 @@ fn what_happens_on_the_cluster_and_in_the_files_is_seen_and_acted_on() {
 
     // A spec stays active until its file has been missing for a while.
     tree.remove(SANDBOX);
-    serve.says(&["cluster acme/sandbox", "no file names it any more, which counts from"]);
+    serve.says(&["cluster acme/sandbox", "spec file missing; counts as removed at"]);
     assert_eq!(pods(&plane), "14");
     assert_eq!(serve.stop(), Some(0));
 }
@@ -135,7 +135,7 @@ fn a_server_that_goes_and_comes_back_and_a_token_that_ends_are_told_from_an_empt
     let serve = serve(&tree);
 
     plane.stop();
-    serve.says(&["out of reach", "fleet=acme/eu"]);
+    serve.says(&["unreachable", "fleet=acme/eu"]);
     serve.says(&["fleet acme/eu", "the target can't be reached"]);
     plane.start_again();
     edit(&plane, "99", "kubectl-edit");
@@ -145,14 +145,18 @@ fn a_server_that_goes_and_comes_back_and_a_token_that_ends_are_told_from_an_empt
     plane.kubectl("delete serviceaccount tenant --namespace=default", "").expect(0);
     plane.stop();
     plane.start_again();
-    serve.says(&["out of reach", "the server refused it with 401"]);
+    serve.says(&["unreachable", "the server refused it with 401"]);
     edit(&plane, "98", "kubectl-edit");
     tree.edit(FLEET, &tenant, &admin);
     serve.until("another kubeconfig is used", || (pods(&plane) == "14").then_some(()));
 
     // Another cluster at the same address, with the same credentials, isn't taken for an empty one.
     plane.replace();
-    serve.says(&["out of reach", "it is another one than the fleet was made on"]);
+    serve.says(&[
+        "unreachable",
+        "cannot use the Kubernetes cluster: it is not the one that the fleet was created on (its \
+                                 `kube-system` has the uid",
+    ]);
     plane.kubectl("get namespace streamfleet-system", "").expect(1).says(&["not found"]);
     assert_eq!(serve.stop(), Some(0));
 }

@@ -73,10 +73,11 @@ fn the_way_from_a_spec_to_a_pod_that_no_node_takes_is_one_screen() {
 
     // The other commands say the same, and the fleet has no room for it.
     tree.run("status tree --config config.toml").expect(0).says(&[
-        "fleet acme/eu           Updating      no node takes a pod of cluster acme/sandbox: `sandbox-dual-0` can't be scheduled",
+        "fleet acme/eu           Updating      no node accepts a pod of cluster acme/sandbox: `sandbox-dual-0` can't be \
+         scheduled",
         "cluster acme/sandbox  Provisioning",
         "can't be scheduled",
-        "cluster acme/orders   Pending       the operator hasn't taken it up yet",
+        "cluster acme/orders   Pending       the operator hasn't processed it yet",
     ]);
     runtime.block_on(async {
         let mut kafka = recorded("unschedulable", "Kafka", 1000.0);
@@ -119,13 +120,17 @@ fn the_way_from_a_spec_to_a_pod_that_no_node_takes_is_one_screen() {
     plane.kubectl(bind, "").expect(0);
     tree.edit(FLEET, &plane.kubeconfig(), &kubeconfig);
     tree.run("status tree --config config.toml").expect(0).says(&[
-        "Degraded      how clusters are can't be told in full: the user of the fleet's `kubeconfig` may not list Pod \
-         objects; allow it `list` on `pods` by a ClusterRole",
+        "Degraded      the health of clusters is known only in part: the user of the fleet's `kubeconfig` may not list Pod \
+         objects; grant it `list` on `pods` with a ClusterRole",
     ]);
 
     // Of an unreachable cluster, the last known state is shown with its age.
     plane.stop();
-    tree.run(why).expect(0).says(&["Unreachable", "s ago it was ", "they can't be looked at now"]);
+    tree.run(why).expect(0).says(&[
+        "Unreachable",
+        "s ago its status was ",
+        "unknown, because the target can't be reached",
+    ]);
     tree.run("get cluster/acme/sandbox tree --config config.toml --format json")
         .expect(0)
         .says(&["sandbox-kafka-bootstrap.kafka-acme--sandbox.svc:9093"]);
@@ -149,7 +154,5 @@ fn of_a_folder_nothing_is_observed() {
     let page = tree.run("why acme/orders tree").expect(0).out;
     insta::assert_snapshot!("why_waiting", page);
 
-    tree.run("why acme/order tree")
-        .expect(1)
-        .says(&["there is no cluster acme/order", "there are: acme/orders"]);
+    tree.run("why acme/order tree").expect(1).says(&["there is no cluster acme/order", "known: acme/orders"]);
 }

@@ -38,7 +38,7 @@ impl Serve {
         thread::spawn(move || {
             for line in lines.lines().map_while(Result::ok) {
                 let what = match line {
-                    line if line.contains("the specs may have changed") => Told::Noticed,
+                    line if line.contains("specs may have changed") => Told::Noticed,
                     line if line.contains("looked=") => Told::Planned,
                     line if line.contains("execute: done") => Told::Done,
                     line if line.contains("ERROR") => {

@@ -20,12 +20,12 @@ const IN_QUERY: [&str; 2] = ["access_token", "token"];
 pub enum Unauthenticated {
     #[error("the request has no `Authorization` header")]
     Missing,
-    #[error("the request has several `Authorization` headers, and it takes exactly one")]
+    #[error("the request has several `Authorization` headers; exactly one is allowed")]
     Several,
-    #[error("the `Authorization` header isn't `Bearer` and a token")]
+    #[error("the `Authorization` header doesn't contain `Bearer` and a token")]
     Scheme,
     /// The token is in the URL, where others may read it.
-    #[error("a token stands in the address that was called, where servers on the way may have logged it")]
+    #[error("the request's address contains a token, which servers on the way may have logged")]
     InAddress,
     /// The token is unknown, expired or revoked.
     #[error("{0}")]
@@ -76,19 +76,20 @@ impl Unauthenticated {
     /// The detail and the hint for the caller. They never contain any part of the credentials that were sent.
     pub fn told(&self) -> (String, &'static str) {
         const SHOW: &str =
-            "send one header `Authorization: Bearer TOKEN`; `streamfleet token create` makes a token";
+            "send one header `Authorization: Bearer TOKEN`; `streamfleet token create` creates a token";
         match self {
             Unauthenticated::Missing | Unauthenticated::Several | Unauthenticated::Scheme => {
                 (self.to_string(), SHOW)
             }
             Unauthenticated::InAddress => (
                 self.to_string(),
-                "revoke it by `streamfleet token revoke`, and send another in the header `Authorization: Bearer TOKEN`",
+                "revoke the token with `streamfleet token revoke`, and send another one in the header `Authorization: \
+                 Bearer TOKEN`",
             ),
             Unauthenticated::NotHolding(_) => (
-                "the token is unknown, has expired or was revoked".to_owned(),
-                "look whether all of it was sent; `streamfleet token list` says which there are, and `streamfleet token \
-                 create` makes another",
+                "the token is unknown, expired or revoked".to_owned(),
+                "check that the token is complete; `streamfleet token list` lists valid tokens, and `streamfleet token \
+                 create` creates one",
             ),
         }
     }
@@ -101,9 +102,9 @@ impl Unauthenticated {
             // A client that used to work stopped working, and its operator will search for the reason.
             Unauthenticated::NotHolding(TokenRejection::Expired(_) | TokenRejection::Revoked(_))
             | Unauthenticated::InAddress => {
-                tracing::warn!(from, "a request is refused: {self}");
+                tracing::warn!(from, "request refused: {self}");
             }
-            _ => tracing::info!(from, "a request is refused: {self}"),
+            _ => tracing::info!(from, "request refused: {self}"),
         }
     }
 }
@@ -211,9 +212,9 @@ mod tests {
             assert_eq!(
                 why.told(),
                 (
-                    "the token is unknown, has expired or was revoked".to_owned(),
-                    "look whether all of it was sent; `streamfleet token list` says which there are, and `streamfleet token \
-                     create` makes another"
+                    "the token is unknown, expired or revoked".to_owned(),
+                    "check that the token is complete; `streamfleet token list` lists valid tokens, and `streamfleet token \
+                     create` creates one"
                 )
             );
             let response = ProblemDocument::from(why).into_response();

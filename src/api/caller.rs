@@ -28,7 +28,7 @@ pub use crate::state::Access;
 const THIS_HOST: &str = "localhost";
 
 /// The hint when the token allows less than its owner's role.
-const ANOTHER_TOKEN: &str = "send one that is for more; `streamfleet token create` makes another";
+const ANOTHER_TOKEN: &str = "use a token with more access; `streamfleet token create` creates one";
 
 /// The e-mail addresses that have full access.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -199,14 +199,14 @@ impl Caller {
             let (needed, has, owner) = (role_for(access), role_for(*role), self.owner());
             return (
                 format!(
-                    "{doing} takes the role `{needed}` in organization `{organization}`, and {owner} has `{has}` there"
+                    "{doing} requires the role `{needed}` in organization `{organization}`, and {owner} has `{has}` there"
                 ),
                 "ask an administrator of the organization for that role",
             );
         }
         (
             format!(
-                "{doing} in organization `{organization}` takes a token for `{access}`, and this one is {}",
+                "{doing} in organization `{organization}` requires a token for `{access}`, and this one is {}",
                 self.is_for()
             ),
             ANOTHER_TOKEN,
@@ -218,14 +218,14 @@ impl Caller {
         match self.rights {
             Rights::Super(_) => (
                 format!(
-                    "{doing} takes a token for `admin` in all organizations, and this one is {}",
+                    "{doing} requires a token for `admin` in all organizations, and this one is {}",
                     self.is_for()
                 ),
                 ANOTHER_TOKEN,
             ),
             _ => (
-                format!("{doing} is for super users alone, and {} is none", self.owner()),
-                "ask one of those whom `api.super_user_emails` names in the settings",
+                format!("{doing} requires a super user, and {} is not one", self.owner()),
+                "ask a super user; `api.super_user_emails` in the settings lists them",
             ),
         }
     }
@@ -234,13 +234,13 @@ impl Caller {
     pub fn lacks_everywhere(&self, doing: &str, access: Access) -> (String, &'static str) {
         if self.scope().is_some_and(|scope| scope.access < access) {
             return (
-                format!("{doing} takes a token for `{access}`, and this one is {}", self.is_for()),
+                format!("{doing} requires a token for `{access}`, and this one is {}", self.is_for()),
                 ANOTHER_TOKEN,
             );
         }
         (
             format!(
-                "{doing} takes the role `{}` in an organization, and {} has it in none that this token is for",
+                "{doing} requires the role `{}` in an organization of this token, and {} has it in none",
                 role_for(access),
                 self.owner()
             ),
@@ -277,25 +277,34 @@ impl Caller {
         let scope = self.scope().filter(|_| !self.is_super())?;
         let TokenOrder { owner, organization, access, days, .. } = order;
         if !self.speaks_for(owner) {
-            return Some(("/owner", "making tokens for others is for super users alone".to_owned()));
+            return Some(("/owner", "creating tokens for others requires a super user".to_owned()));
         }
         if !organization.is_within(&scope.organization) {
             let why = match organization {
-                Reach::All => format!("a token for organization `{}` makes none for all", scope.organization),
+                Reach::All => format!(
+                    "a token for organization `{}` can't create one for all organizations",
+                    scope.organization
+                ),
                 Reach::Organization(other) => {
-                    format!("a token for organization `{}` makes none for `{other}`", scope.organization)
+                    format!(
+                        "a token for organization `{}` can't create one for `{other}`",
+                        scope.organization
+                    )
                 }
             };
             return Some(("/organization", why));
         }
         if *access > scope.access {
-            return Some(("/access", format!("a token for `{}` makes none for `{access}`", scope.access)));
+            return Some((
+                "/access",
+                format!("a token for `{}` can't create one for `{access}`", scope.access),
+            ));
         }
         let lasts = SignedDuration::from_hours(24 * i64::from(*days));
         let is_later = now.checked_add(lasts).map_or(true, |until| until > scope.expires_at);
         is_later.then(|| {
             let ends = record::timestamp(scope.expires_at);
-            ("/days", format!("a token makes none that ends later than itself, and this one ends at {ends}"))
+            ("/days", format!("a token can't create one that expires later, and this one expires at {ends}"))
         })
     }
 
@@ -426,7 +435,7 @@ pub fn missing_organization(
     }
     let hint = match nearest(named.as_str(), known.iter().map(|known| known.as_str())) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => "describe the organization first; `streamfleet get organizations` lists those that there are"
+        None => "describe the organization first; `streamfleet get organizations` lists the existing ones"
             .to_owned(),
     };
     Some((format!("there is no organization `{named}` in the specs"), hint))
@@ -446,11 +455,8 @@ pub fn shortfall<'o>(
         let Reach::Organization(named) = organization else { return None };
         let is_there = named.as_str() == Identifier::ROOT
             || organizations.iter().any(|organization| organization.identifier == *named);
-        return (!is_there).then(|| {
-            format!(
-                "there is no organization {named} in the specs: until there is, the token is good for nothing"
-            )
-        });
+        return (!is_there)
+            .then(|| format!("organization {named} is not in the specs; the token is useless until it is"));
     };
     let most = match organization {
         Reach::All => roles.values().max(),
@@ -462,11 +468,11 @@ pub fn shortfall<'o>(
     };
     match most {
         None => Some(format!(
-            "{owner} is no member of {place} in the specs, and no super user: until that changes the token is good for nothing"
+            "{owner} is neither a member of {place} in the specs nor a super user; the token is useless until that changes"
         )),
-        Some(role) if role < access => Some(format!(
-            "{owner} may only {role} in {place}: until that changes the token is good for no more"
-        )),
+        Some(role) if role < access => {
+            Some(format!("{owner} may only {role} in {place}; the token can't do more until that changes"))
+        }
         Some(_) => None,
     }
 }

@@ -66,10 +66,7 @@ impl Words {
 
     fn need(&self, name: &str) -> Result<&str, CommandProblem> {
         self.get(name).ok_or_else(|| {
-            CommandProblem::new(
-                StatusCode::BAD_REQUEST,
-                format!("`{name}` is missing from what is asked for"),
-            )
+            CommandProblem::new(StatusCode::BAD_REQUEST, format!("the request lacks `{name}`"))
         })
     }
 
@@ -82,7 +79,9 @@ impl Words {
     /// The time to plan for; `None` means now.
     fn at(&self) -> Result<Option<Timestamp>, CommandProblem> {
         let at = self.get("at").map(str::parse).transpose();
-        at.map_err(|error| CommandProblem::new(StatusCode::BAD_REQUEST, format!("`at` is no time: {error}")))
+        at.map_err(|error| {
+            CommandProblem::new(StatusCode::BAD_REQUEST, format!("`at` is not a time: {error}"))
+        })
     }
 
     /// Refuses a command that names other specs than the daemon's: its user would take the answer for their
@@ -91,11 +90,9 @@ impl Words {
         let own = &made.round.plan.inputs.source.0;
         match self.get("source") {
             Some(source) if source != own => {
-                let why = format!(
-                    "the daemon that uses this state has the specs of `{own}`, and not of `{source}`"
-                );
+                let why = format!("the daemon with this state has the specs of `{own}`, not of `{source}`");
                 Err(CommandProblem::new(StatusCode::CONFLICT, why).hint(
-                    "name its specs; to see what others would do in their place: streamfleet plan TREE --checkout DIR",
+                    "use its specs; to plan other specs in their place: streamfleet plan TREE --checkout DIR",
                 ))
             }
             _ => Ok(()),
@@ -127,9 +124,9 @@ async fn propose(State(desk): State<Arc<RequestQueue>>, uri: Uri, body: Bytes) -
         let refused = |why: String| {
             CommandProblem::new(StatusCode::BAD_REQUEST, format!("the specs that were sent {why}"))
         };
-        let proposal: Proposal = serde_json::from_slice(&body)
-            .map_err(|error| refused(format!("can't be understood: {error}")))?;
-        let snapshot = proposal.snapshot().map_err(|_| refused("are no base64".to_owned()))?;
+        let proposal: Proposal =
+            serde_json::from_slice(&body).map_err(|error| refused(format!("can't be parsed: {error}")))?;
+        let snapshot = proposal.snapshot().map_err(|_| refused("are not base64".to_owned()))?;
         // Reuses the parsed form of files that are equal to the daemon's own.
         Ok(Arc::new(spec::read(&snapshot, Some(&made.documents))))
     };
@@ -196,13 +193,13 @@ async fn clients(State(desk): State<Arc<RequestQueue>>, uri: Uri) -> Answered {
 
 async fn events(State(desk): State<Arc<RequestQueue>>, uri: Uri) -> Answered {
     let from = Words::of(&uri).need("from")?.parse();
-    let from = from.map_err(|_| CommandProblem::new(StatusCode::BAD_REQUEST, "`from` is no number"))?;
+    let from = from.map_err(|_| CommandProblem::new(StatusCode::BAD_REQUEST, "`from` is not a number"))?;
     let Some(state) = desk.state.clone() else { return Err(unknown().await) };
     blocking(move || Ok(CommandAnswer::new(None, state.events_from(from)?).written())).await
 }
 
 pub(super) async fn unknown() -> CommandProblem {
-    CommandProblem::new(StatusCode::NOT_FOUND, "this version of streamfleet doesn't answer that")
+    CommandProblem::new(StatusCode::NOT_FOUND, "this version of streamfleet doesn't have this operation")
 }
 
 async fn last(desk: &RequestQueue, words: &Words) -> Result<CurrentPlan, CommandProblem> {
@@ -221,16 +218,17 @@ async fn shown<T: Serialize>(
 }
 
 fn written(round: &Round, trouble: Option<String>, data: impl Serialize) -> Response {
-    let trouble = trouble.map(|why| format!("nothing is done as long as it can't be recorded: {why}"));
+    let trouble =
+        trouble.map(|why| format!("no command is accepted while the audit trail can't be written: {why}"));
     let warnings = round.unknown.iter().map(ToString::to_string).chain(trouble).collect();
     CommandAnswer { warnings, ..CommandAnswer::new(Some(PlanId::from(&round.plan)), data) }.written()
 }
 
 pub(super) async fn blocking(work: impl FnOnce() -> Answered + Send + 'static) -> Answered {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| {
-        let why = "a mistake in streamfleet itself ended what was asked for";
+        let why = "internal error: the request was aborted";
         Err(CommandProblem::new(StatusCode::INTERNAL_SERVER_ERROR, why)
-            .hint("report it, with what the log of `streamfleet serve` says"))
+            .hint("report it, with the log of `streamfleet serve`"))
     })
 }
 

@@ -141,12 +141,12 @@ async fn within(
     match (outcome.cut(), answered) {
         (Some(BodyLimitError::TooLarge), _) => ProblemDocument::too_large(limits.body).into_response(),
         (Some(BodyLimitError::Crowded), _) => {
-            let why = "others send more at the moment than there is room for";
+            let why = "other requests use all the memory for bodies";
             ProblemDocument::unavailable(why, Duration::from_secs(5)).into_response()
         }
         (Some(BodyLimitError::Late), _) => {
             let seconds = limits.sending.as_secs();
-            ProblemDocument::late(format!("the body did not come within {seconds} s")).into_response()
+            ProblemDocument::late(format!("the body did not arrive within {seconds} s")).into_response()
         }
         (None, Ok(answer)) => answer,
         (None, Err(_)) => ProblemDocument::timed_out(limits.answer).into_response(),
@@ -204,8 +204,8 @@ pub(super) async fn accept<L: Listener, P: Clone + Send + Sync + 'static>(
 
 async fn refuse(mut stream: impl AsyncWrite + Unpin, full: Full, base: &str) {
     let why = match full {
-        Full::Wholly => "there are as many connections as there may be",
-        Full::ForAddress => "there are as many connections from this address as there may be",
+        Full::Wholly => "the limit of connections is reached",
+        Full::ForAddress => "the limit of connections from this address is reached",
     };
     let answer = ProblemDocument::unavailable(why, Duration::from_secs(1)).written(base);
     let _ = timeout(REFUSAL, async {
@@ -317,7 +317,7 @@ mod tests {
         let refused = rest(begin(address, &get("/quick"), "HTTP/1.1 503 ").await).await;
         assert!(refused.contains("Retry-After: 1\r\n"), "{refused}");
         assert!(
-            refused.contains(r#""detail":"there are as many connections from this address as there may be""#),
+            refused.contains(r#""detail":"the limit of connections from this address is reached""#),
             "{refused}"
         );
         go_on.add_permits(2);

@@ -55,7 +55,7 @@ pub(super) enum BodyLimitError {
     #[error("the body is too large")]
     TooLarge,
     /// The shared limit of large bodies is reached.
-    #[error("there are too many bodies")]
+    #[error("too many bodies at once")]
     Crowded,
     #[error("the body takes too long")]
     Late,

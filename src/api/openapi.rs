@@ -20,25 +20,23 @@ pub const JSON: &str = "application/json";
 /// The content type of merge patches (RFC 7396).
 pub const MERGE_PATCH: &str = "application/merge-patch+json";
 
-const ABOUT: &str = "\
-Fleets of Kafka clusters, as one asks for them over HTTP. What is asked for becomes an edit of the spec tree, and the daemon does \
-the rest.
-
-- A slash at the end of a path is optional, and `HEAD` works wherever `GET` does.
-- `null`, `\"\"` and `{}` in an optional field are the same as leaving it out. Answers have every field.
-- Times are UTC and end in `Z`: with microseconds, but in a plan, where they may be finer.
-- A list comes page by page: `next_page_token` of one is the `page_token` of the next, and is null on the last one.
-- `ETag` names the spec as it is. `If-Match` is heard, and `If-None-Match` is not: how a resource stands changes while its tag stays.
-- A refusal is a problem document (RFC 9457). `code` is a word for programs, one of those that `/v1/errors` lists.
-- Each answer has an id in `X-Request-Id`, which the daemon's log has too.
-- What a caller may not see is answered as what isn't there.";
+const ABOUT: &str = "The REST API of a Streamfleet installation. A write becomes an edit of the spec tree, and the daemon \
+                     applies it.\n\n- A slash at the end of a path is optional, and `HEAD` works wherever `GET` does.\n- \
+                     `null`, `\"\"` and `{}` in an optional field are the same as leaving it out. Answers have every \
+                     field.\n- Times are in UTC and end in `Z`, with microseconds; times in a plan may be more precise.\n- \
+                     Lists have pages: `next_page_token` of one page is the `page_token` of the next, and is null on the \
+                     last one.\n- `ETag` identifies the current spec. `If-Match` is supported; `If-None-Match` is not, \
+                     because the status of a resource changes without its tag.\n- An error is a problem document (RFC \
+                     9457). Its `code` is for programs; `/v1/errors` lists all codes.\n- Each answer has an id in \
+                     `X-Request-Id`, which is also in the daemon's log.\n- A resource that the caller may not see is \
+                     answered like a missing one.";
 
 /// Tags other than the kinds of resources.
 const OTHERS: [(&str, &str); 4] = [
-    ("plans", "What is to be done, what a proposal would do, and approvals."),
-    ("events", "What was decided, and what came of it."),
-    ("tokens", "What callers show."),
-    ("api", "What may go wrong, and this description."),
+    ("plans", "Plans, proposals and approvals."),
+    ("events", "Decisions and their outcomes."),
+    ("tokens", "Tokens of callers."),
+    ("api", "Error codes, and this description."),
 ];
 
 /// `server` is an address or a path.
@@ -71,7 +69,7 @@ pub fn document(server: &str) -> Value {
                 "token": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "A token that `streamfleet token create` or `POST /v1/tokens` made.",
+                    "description": "A token from `streamfleet token create` or `POST /v1/tokens`.",
                 },
             },
         },
@@ -105,11 +103,11 @@ fn operation(route: &Route, components: &mut Components) -> Value {
     if route.is_conditional() {
         let text = match route.method {
             Method::Post => {
-                "A list has no `ETag`, so that none but `*` holds, and nothing is made with another."
+                "A list has no `ETag`: only `*` matches, and with any other value nothing is created."
             }
             _ => {
-                "The `ETag` of what is to be changed: it is refused where that was changed since. Several are a list with \
-                 commas, of which one has to hold, and `*` stands for whatever is there. A weak tag never holds."
+                "The `ETag` of the resource to change. The change is refused if the resource changed since. Several tags \
+                 are separated by commas, and one of them must match; `*` matches any. A weak tag never matches."
             }
         };
         parameters.push(json!({
@@ -145,15 +143,15 @@ fn tag(route: &Route) -> &'static str {
 /// The permission that a route needs, as a sentence.
 pub fn needs(needs: RequiredAccess) -> &'static str {
     match needs {
-        RequiredAccess::Nobody => "It takes no token.",
-        RequiredAccess::Read => "It takes a token that may read.",
+        RequiredAccess::Nobody => "No token is required.",
+        RequiredAccess::Read => "Requires a token that may read.",
         RequiredAccess::Write => {
-            "It takes a token that may write, of an editor or an administrator of the organization."
+            "Requires a token that may write, of an editor or an administrator of the organization."
         }
         RequiredAccess::Admin => {
-            "It takes a token that may administer, of an administrator of the organization."
+            "Requires a token that may administer, of an administrator of the organization."
         }
-        RequiredAccess::Super => "It takes a token of a super user.",
+        RequiredAccess::Super => "Requires a token of a super user.",
     }
 }
 
@@ -199,14 +197,14 @@ fn add(
         ResponseContent::Record(kind) => (told(status, kind), Some(components.record(kind))),
         ResponseContent::List(kind) => (format!("A page of {}.", plural(kind)), Some(components.list(kind))),
         ResponseContent::Schema(schema) if route.kind().is_some() => {
-            ("With `dry_run`: the plan of what would be done.".to_owned(), Some(components.put(schema())))
+            ("With `dry_run`: the plan of the change.".to_owned(), Some(components.put(schema())))
         }
         ResponseContent::Schema(schema) => {
             let schema = schema();
-            let text = schema["description"].as_str().unwrap_or("What was asked for.").to_owned();
+            let text = schema["description"].as_str().unwrap_or("The result.").to_owned();
             (text, Some(components.put(schema)))
         }
-        ResponseContent::Nothing => ("It is done.".to_owned(), None),
+        ResponseContent::Nothing => ("Done.".to_owned(), None),
     };
     let text = match response["description"].as_str() {
         Some(first) => format!("{first} {text}"),
@@ -215,11 +213,11 @@ fn add(
     response["description"] = text.into();
     response["headers"]["X-Request-Id"] = request_id();
     if matches!(gives, ResponseContent::Record(_)) {
-        response["headers"]["ETag"] = json!({"description": "Names the spec as it is now, for `If-Match`.", "schema": {"type": "string"}});
+        response["headers"]["ETag"] = json!({"description": "Identifies the current spec, for `If-Match`.", "schema": {"type": "string"}});
     }
     if status == 201 && matches!(gives, ResponseContent::Record(_)) {
         response["headers"]["Location"] = json!({
-            "description": "Where the resource is.", "schema": {"type": "string", "format": "uri-reference"},
+            "description": "The address of the resource.", "schema": {"type": "string", "format": "uri-reference"},
         });
     }
     let Some(schema) = schema else { return };
@@ -233,7 +231,7 @@ fn add(
 fn told(status: u16, kind: Kind) -> String {
     let noun = kind.noun();
     match status {
-        201 => format!("The {noun}, as it was made. Its secrets are shown this once."),
+        201 => format!("The {noun}, as created. Its secrets are shown only once."),
         202 => format!("The {noun}, which is being deleted."),
         _ => format!("The {noun}."),
     }
@@ -287,12 +285,13 @@ fn refusal(status: u16) -> Value {
     }
     if [429, 503].contains(&status) {
         headers["Retry-After"] = json!({
-            "description": "After how many seconds it may be tried again.",
+            "description": "The number of seconds to wait before the next attempt.",
             "schema": {"type": "integer", "minimum": 1},
         });
     }
     let example = codes.clone().next().map(|code| {
-        let document = ProblemDocument::new(code, "why it is refused, in a sentence").document(None, "");
+        let document =
+            ProblemDocument::new(code, "the reason of the error, in a sentence").document(None, "");
         serde_json::from_slice::<Value>(&document).unwrap_or_default()
     });
     json!({
@@ -304,7 +303,7 @@ fn refusal(status: u16) -> Value {
 
 fn request_id() -> Value {
     json!({
-        "description": "The id of the request, which the daemon's log has too.",
+        "description": "The id of the request, which is also in the daemon's log.",
         "schema": {"type": "string", "format": "uuid"},
     })
 }

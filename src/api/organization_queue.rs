@@ -80,7 +80,7 @@ impl OrganizationQueue {
         match timeout(LONGEST, self.enter(party, Some(who))?).await {
             Ok(Ok(turn)) => Ok(turn),
             _ => Err(ProblemDocument::unavailable(
-                "too many others are being answered",
+                "other requests use all the capacity",
                 Duration::from_secs(5),
             )),
         }
@@ -135,11 +135,8 @@ impl QueuedCaller {
             QueuedCaller::Owner(_) => "owner",
             QueuedCaller::User(_) => "user",
         };
-        let why = format!(
-            "{MAX_QUEUED_PER_CALLER} requests of this {whose} wait in line already, which is as many as may"
-        );
-        ProblemDocument::too_many(why, PAUSE)
-            .hint("wait for the answer to one of them before the next is sent")
+        let why = format!("too many queued requests (limit {MAX_QUEUED_PER_CALLER} per {whose})");
+        ProblemDocument::too_many(why, PAUSE).hint("wait for an answer before you send the next request")
     }
 }
 
@@ -171,10 +168,7 @@ mod tests {
         for _ in 0..100 {
             let refused = ask("ada", "acme").now_or_never().expect("it is answered at once").err().unwrap();
             assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS);
-            assert_eq!(
-                refused.detail,
-                "8 requests of this owner wait in line already, which is as many as may"
-            );
+            assert_eq!(refused.detail, "too many queued requests (limit 8 per owner)");
             assert_eq!(refused.retry_after, Some(Duration::from_secs(2)));
         }
         // Another member isn't refused, and comes after the earlier requests.
@@ -221,10 +215,7 @@ mod tests {
             let mut waits = pin!(join_all((0..8).map(|_| ask())));
             assert!((&mut waits).now_or_never().is_none());
             let refused = ask().now_or_never().unwrap().err().unwrap();
-            assert_eq!(
-                refused.detail,
-                "8 requests of this user wait in line already, which is as many as may"
-            );
+            assert_eq!(refused.detail, "too many queued requests (limit 8 per user)");
         }
         assert!(ask().now_or_never().is_none(), "there is a place again");
         drop(first);

@@ -104,7 +104,7 @@ impl ProblemDocument {
 
     pub fn unauthenticated(detail: impl Into<String>) -> ProblemDocument {
         ProblemDocument::new(&code::UNAUTHENTICATED, detail)
-            .hint("send a token that is good, in a header `Authorization: Bearer TOKEN`")
+            .hint("send a valid token, in a header `Authorization: Bearer TOKEN`")
     }
 
     /// The caller may see the resource, and lacks the permission.
@@ -119,9 +119,8 @@ impl ProblemDocument {
 
     pub fn method_not_allowed(allow: impl Into<String>) -> ProblemDocument {
         let allow = allow.into();
-        let problem =
-            ProblemDocument::new(&code::METHOD_NOT_ALLOWED, "that can't be done with what the path names");
-        ProblemDocument { hint: Some(format!("it takes {allow}")), allow: Some(allow.into()), ..problem }
+        let problem = ProblemDocument::new(&code::METHOD_NOT_ALLOWED, "this method is not allowed here");
+        ProblemDocument { hint: Some(format!("it allows {allow}")), allow: Some(allow.into()), ..problem }
     }
 
     pub fn late(detail: impl Into<String>) -> ProblemDocument {
@@ -135,20 +134,21 @@ impl ProblemDocument {
 
     /// The resource changed since the caller read it.
     pub fn stale(detail: impl Into<String>) -> ProblemDocument {
-        ProblemDocument::new(&code::STALE, detail).hint("read it again, and change what it is now")
+        ProblemDocument::new(&code::STALE, detail)
+            .hint("read the resource again, and repeat the change with its new `ETag`")
     }
 
     pub fn too_large(limit: usize) -> ProblemDocument {
-        ProblemDocument::new(
-            &code::TOO_LARGE,
-            format!("the body is larger than {limit} bytes, which is the most that is taken"),
-        )
+        ProblemDocument::new(&code::TOO_LARGE, format!("the body is larger than the limit of {limit} bytes"))
     }
 
     pub fn unsupported(sent: &str, taken: &str) -> ProblemDocument {
         let why = match sent {
-            "" => "the body is sent without a `Content-Type`".to_owned(),
-            sent => format!("the body is sent as `{}`, which isn't taken here", quote_untrusted(sent)),
+            "" => "the body has no `Content-Type`".to_owned(),
+            sent => format!(
+                "the body has the content type `{}`, which isn't supported here",
+                quote_untrusted(sent)
+            ),
         };
         ProblemDocument::new(&code::UNSUPPORTED, why)
             .hint(format!("send it with a header `Content-Type: {taken}`"))
@@ -165,8 +165,8 @@ impl ProblemDocument {
 
     /// A bug in streamfleet. The log has the details, under the request's id.
     pub fn internal() -> ProblemDocument {
-        ProblemDocument::new(&code::INTERNAL, "a mistake in streamfleet itself ended what was asked for")
-            .hint("report it, with what the log of `streamfleet serve` says of this `request_id`")
+        ProblemDocument::new(&code::INTERNAL, "internal error: the request was aborted")
+            .hint("report it, with the log of `streamfleet serve` for this `request_id`")
     }
 
     pub fn unavailable(detail: impl Into<String>, retry_after: Duration) -> ProblemDocument {
@@ -175,8 +175,8 @@ impl ProblemDocument {
 
     /// The deadline passed. The work may still complete.
     pub fn timed_out(within: Duration) -> ProblemDocument {
-        ProblemDocument::new(&code::TIMED_OUT, format!("it was not done within {} s", within.as_secs()))
-            .hint("look whether it was done before it is asked for again")
+        ProblemDocument::new(&code::TIMED_OUT, format!("timed out after {} s", within.as_secs()))
+            .hint("check whether it was done before you repeat it")
     }
 
     pub fn hint(self, hint: impl Into<String>) -> ProblemDocument {
@@ -283,13 +283,13 @@ async fn identify(
     let millis = begin.elapsed().as_millis();
     let request = id.0;
     if status == StatusCode::INTERNAL_SERVER_ERROR {
-        tracing::error!(%request, %method, path, status = status.as_u16(), millis, "a request was not answered");
+        tracing::error!(%request, %method, path, status = status.as_u16(), millis, "request failed");
     } else if !status.is_success() && is_told(status, from, &told) {
-        tracing::info!(%request, %method, path, status = status.as_u16(), millis, "a request was refused");
+        tracing::info!(%request, %method, path, status = status.as_u16(), millis, "request refused");
     } else if status.is_success() && method != Method::GET && method != Method::HEAD {
-        tracing::info!(%request, %method, path, status = status.as_u16(), millis, "a request was answered");
+        tracing::info!(%request, %method, path, status = status.as_u16(), millis, "request answered");
     } else {
-        tracing::debug!(%request, %method, path, status = status.as_u16(), millis, "a request is over");
+        tracing::debug!(%request, %method, path, status = status.as_u16(), millis, "request finished");
     }
     // Can't fail: an id is ASCII.
     if let Ok(id) = HeaderValue::from_str(&request.to_string()) {
@@ -328,8 +328,8 @@ fn refused(mut response: Response, id: RequestId, base: &str) -> Response {
     let problem = match status {
         StatusCode::NOT_FOUND => unknown(base),
         StatusCode::METHOD_NOT_ALLOWED => ProblemDocument::method_not_allowed(allow.unwrap_or_default()),
-        StatusCode::REQUEST_TIMEOUT => ProblemDocument::late("it took longer than it may"),
-        status => ProblemDocument::new(code::of(status), "it can't be answered as it was asked for"),
+        StatusCode::REQUEST_TIMEOUT => ProblemDocument::late("it took too long"),
+        status => ProblemDocument::new(code::of(status), "the requested form of the answer isn't supported"),
     };
     // Keeps the original status: `code::of` may have returned a more general code.
     ProblemDocument { status, ..problem }.answered(Some(id), base)
@@ -337,7 +337,7 @@ fn refused(mut response: Response, id: RequestId, base: &str) -> Response {
 
 fn unknown(base: &str) -> ProblemDocument {
     ProblemDocument::not_found("there is nothing at this path")
-        .hint(format!("`{base}/openapi.json` has every path that there is"))
+        .hint(format!("`{base}/openapi.json` lists all paths"))
 }
 
 #[cfg(test)]

@@ -75,21 +75,21 @@ impl Proposal {
     /// All mistakes in the body, at least one.
     pub fn posted(body: Value, source: SourceId) -> Result<Proposal, Vec<FieldError>> {
         let Value::Object(mut fields) = body else {
-            return Err(vec![wrong("", "the body is no object", "send an object with `files`")]);
+            return Err(vec![wrong("", "the body is not an object", "send an object with `files`")]);
         };
         let mut faults = Vec::new();
         let files = match fields.remove("files") {
             Some(Value::Object(files)) => files,
             Some(_) => {
-                let why = "`files` is no object";
-                faults.push(wrong("/files", why, "name the files of the tree by their paths in it"));
+                let why = "`files` is not an object";
+                faults.push(wrong("/files", why, "list the files of the tree by their paths in it"));
                 Map::new()
             }
             None => {
                 faults.push(wrong(
                     "/files",
                     "`files` is missing",
-                    "name the files of the tree by their paths in it",
+                    "list the files of the tree by their paths in it",
                 ));
                 Map::new()
             }
@@ -98,25 +98,25 @@ impl Proposal {
             None | Some(Value::Null) => None,
             Some(Value::String(revision)) if revision.chars().count() <= LONGEST_REVISION => Some(revision),
             Some(_) => {
-                let why = format!("`revision` is no text of at most {LONGEST_REVISION} characters");
-                faults.push(wrong("/revision", why, "name the commit, or leave it out"));
+                let why = format!("`revision` is not a text of at most {LONGEST_REVISION} characters");
+                faults.push(wrong("/revision", why, "set it to the commit, or leave it out"));
                 None
             }
         };
         for name in fields.keys() {
-            let why = format!("`{}` is no field of a proposal", quote_untrusted(name));
-            faults.push(wrong(pointer(&[name]), why, "it has `files` and `revision`"));
+            let why = format!("`{}` is not a field of a proposal", quote_untrusted(name));
+            faults.push(wrong(pointer(&[name]), why, "its fields are `files` and `revision`"));
         }
         let mut read = BTreeMap::new();
         for (name, text) in files {
             match (name.parse::<SpecPath>(), text) {
                 (Ok(path), Value::String(text)) => drop(read.insert(path, text)),
                 (Err(_), _) => {
-                    let why = format!("`{}` is no relative path inside a tree", quote_untrusted(&name));
+                    let why = format!("`{}` is not a relative path inside a tree", quote_untrusted(&name));
                     faults.push(wrong(
                         pointer(&["files", &name]),
                         why,
-                        "name it as `acme/clusters/orders.yaml`",
+                        "use a path such as `acme/clusters/orders.yaml`",
                     ));
                 }
                 (Ok(path), _) => faults.push(no_base64(&path)),
@@ -162,11 +162,11 @@ fn decoded(files: BTreeMap<SpecPath, String>) -> Result<BTreeMap<SpecPath, Arc<[
 }
 
 fn no_base64(path: &SpecPath) -> FieldError {
-    let why = format!("`{}` is no text in base64", quote_untrusted(path.as_str()));
+    let why = format!("`{}` is not base64", quote_untrusted(path.as_str()));
     wrong(
         pointer(&["files", path.as_str()]),
         why,
-        "send the bytes of the file as `base64 --wrap=0 FILE` prints them",
+        "send the file's bytes as `base64 --wrap=0 FILE` prints them",
     )
 }
 
@@ -215,28 +215,28 @@ mod tests {
             faults.iter().map(told).collect()
         };
         for (body, expected) in [
-            (json!([]), told(&[("", "the body is no object")])),
+            (json!([]), told(&[("", "the body is not an object")])),
             (json!({}), told(&[("/files", "`files` is missing")])),
-            (json!({"files": []}), told(&[("/files", "`files` is no object")])),
+            (json!({"files": []}), told(&[("/files", "`files` is not an object")])),
             (
                 json!({"files": {"../a.yaml": "", "b.yaml": 5}, "revision": 7, "x/y": 1}),
                 told(&[
-                    ("/revision", "`revision` is no text of at most 200 characters"),
-                    ("/x~1y", "`x/y` is no field of a proposal"),
-                    ("/files/..~1a.yaml", "`../a.yaml` is no relative path inside a tree"),
-                    ("/files/b.yaml", "`b.yaml` is no text in base64"),
+                    ("/revision", "`revision` is not a text of at most 200 characters"),
+                    ("/x~1y", "`x/y` is not a field of a proposal"),
+                    ("/files/..~1a.yaml", "`../a.yaml` is not a relative path inside a tree"),
+                    ("/files/b.yaml", "`b.yaml` is not base64"),
                 ]),
             ),
             (
                 json!({"files": {"acme/b.yaml": "kind: Cluster", "c.yaml": "!"}}),
                 told(&[
-                    ("/files/acme~1b.yaml", "`acme/b.yaml` is no text in base64"),
-                    ("/files/c.yaml", "`c.yaml` is no text in base64"),
+                    ("/files/acme~1b.yaml", "`acme/b.yaml` is not base64"),
+                    ("/files/c.yaml", "`c.yaml` is not base64"),
                 ]),
             ),
             (
                 json!({"files": {}, "revision": "x".repeat(201)}),
-                told(&[("/revision", "`revision` is no text of at most 200 characters")]),
+                told(&[("/revision", "`revision` is not a text of at most 200 characters")]),
             ),
         ] {
             assert_eq!(faults(body.clone()), expected, "{body}");

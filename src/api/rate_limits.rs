@@ -120,10 +120,8 @@ impl From<RateLimited> for ProblemDocument {
     fn from(why: RateLimited) -> ProblemDocument {
         let (TooMany { retry_after }, detail) = match why {
             RateLimited::Unauthenticated(why) => return why.into(),
-            RateLimited::Address(many) => {
-                (many, "too many requests without a token that holds came from this address")
-            }
-            RateLimited::Owner(many) => (many, "too many requests came with tokens of this owner"),
+            RateLimited::Address(many) => (many, "too many requests without a valid token from this address"),
+            RateLimited::Owner(many) => (many, "too many requests with tokens of this owner"),
         };
         ProblemDocument::too_many(detail, Duration::from_secs(retry_after))
     }

@@ -208,8 +208,8 @@ impl RequestQueue {
             Ok(Ok(answer)) => answer,
             Ok(Err(_)) => Err(ending()),
             Err(_) => Err(NoReply {
-                why: format!("no plan was made within {} s", PATIENCE.as_secs()),
-                hint: "a cluster or a disk may be slow to answer; see the log of `streamfleet serve`, and try again"
+                why: format!("no plan within {} s", PATIENCE.as_secs()),
+                hint: "a cluster or a disk may be slow; check the log of `streamfleet serve`, and try again"
                     .to_owned(),
             }),
         }
@@ -224,6 +224,6 @@ impl PendingRequest {
 }
 
 pub(super) fn ending() -> NoReply {
-    let hint = "wait until it is gone, or was started again, and try again".to_owned();
-    NoReply { why: "the daemon is ending".to_owned(), hint }
+    let hint = "wait until the daemon is running again, and try again".to_owned();
+    NoReply { why: "the daemon is shutting down".to_owned(), hint }
 }

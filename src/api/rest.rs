@@ -192,11 +192,11 @@ async fn answered(
     let query = Query::strict(&parts.uri, route.query.iter().map(|query| query.name))
         .map_err(ProblemDocument::malformed)?;
     if let Some(name) = route.query.iter().map(|query| query.name).find(|name| query.get(name) == Some("")) {
-        let why = format!("`{name}` has no value behind the `?`");
-        return Err(ProblemDocument::malformed(why).hint("give it one, or leave it out"));
+        let why = format!("the query parameter `{name}` has no value");
+        return Err(ProblemDocument::malformed(why).hint("add a value, or leave it out"));
     }
     let path = RawPathParams::from_request_parts(&mut parts, &()).await;
-    let path = path.map_err(|_| ProblemDocument::malformed("the path is no text in UTF-8"))?;
+    let path = path.map_err(|_| ProblemDocument::malformed("the path is not UTF-8 text"))?;
     let path = path.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let body = match &route.takes {
         Some(takes) => read_body(takes, &parts.headers, body).await?,
@@ -323,7 +323,7 @@ async fn read_body(
     }
     let mut whole = Zeroizing::new(Vec::new());
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| ProblemDocument::malformed("the body ends before it is whole"))?;
+        let frame = frame.map_err(|_| ProblemDocument::malformed("the body is incomplete"))?;
         if let Ok(part) = frame.into_data() {
             append(&mut whole, &part);
             // Wipes the chunk, which has no other owner but the connection's read buffer.
@@ -355,7 +355,7 @@ impl Call {
     fn json(&self) -> Result<Wiped, ProblemDocument> {
         json::read(&self.body)
             .map(Wiped)
-            .map_err(|why| ProblemDocument::malformed(format!("the body can't be read: {why}")))
+            .map_err(|why| ProblemDocument::malformed(format!("cannot read the body: {why}")))
     }
 
     fn is_dry_run(&self) -> Result<bool, ProblemDocument> {
@@ -367,8 +367,8 @@ impl Call {
     /// The `If-Match` condition; `None` if there is none.
     fn expected(&self) -> Result<Option<Tags>, ProblemDocument> {
         Tags::expected(&self.headers).map_err(|NoTags| {
-            ProblemDocument::malformed("`If-Match` is neither `*` nor a list of tags as `ETag` gives them")
-                .hint("send the `ETag` of the record that was read, with its quotes, or leave the header out")
+            ProblemDocument::malformed("`If-Match` is neither `*` nor a list of tags from `ETag`")
+                .hint("send the `ETag` of the record, with its quotes, or leave out the header")
         })
     }
 
@@ -448,7 +448,7 @@ impl From<NoReply> for ProblemDocument {
 
 impl From<StateError> for ProblemDocument {
     fn from(error: StateError) -> ProblemDocument {
-        tracing::error!(%error, hint = error.hint(), "a request could not be answered");
+        tracing::error!(%error, hint = error.hint(), "request failed");
         ProblemDocument::internal()
     }
 }

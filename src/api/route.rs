@@ -129,36 +129,39 @@ impl Route {
     }
 }
 
-const PAGE_SIZE: Query =
-    Query { name: "page_size", schema: shapes::page_size, text: "How many things to answer with at most." };
+const PAGE_SIZE: Query = Query {
+    name: "page_size",
+    schema: shapes::page_size,
+    text: "The maximal number of items in the answer.",
+};
 
 const PAGE_TOKEN: Query = Query {
     name: "page_token",
     schema: shapes::text,
-    text: "The `next_page_token` of the page before. By default the first page is given.",
+    text: "The `next_page_token` of the previous page. By default the first page.",
 };
 
 const DRY_RUN: Query = Query {
     name: "dry_run",
     schema: shapes::boolean,
-    text: "Change nothing, and answer with the plan of what would be done.",
+    text: "Change nothing, and answer with the plan of the change.",
 };
 
 const OF_ORGANIZATION: Query = Query {
     name: "organization",
     schema: shapes::text,
-    text: "The organization, by its id or identifier: only what belongs to it is given.",
+    text: "The organization, by its id or identifier: only its items.",
 };
 
 /// For resources that the path names by an identifier alone, which several organizations may use.
 const IN_ORGANIZATION: Query = Query {
     name: "organization",
     schema: shapes::text,
-    text: "The organization, by its id or identifier. Needed where `id` is an identifier that clusters of several organizations have.",
+    text: "The organization, by its id or identifier. Required if `id` is an identifier of clusters in several \
+           organizations.",
 };
 
-const STATUS: Query =
-    Query { name: "status", schema: shapes::status, text: "Only what has this status is given." };
+const STATUS: Query = Query { name: "status", schema: shapes::status, text: "Only items with this status." };
 
 /// Expands to the six routes of each kind, followed by all other routes.
 macro_rules! table {
@@ -274,7 +277,7 @@ pub static ROUTES: &[Route] = table! {
             Query {
                 name: "infrastructure",
                 schema: shapes::text,
-                text: "The fleet, by its identifier: only the clusters on it are given.",
+                text: "The fleet, by its identifier: only its clusters.",
             },
             STATUS,
             PAGE_SIZE,
@@ -287,8 +290,8 @@ pub static ROUTES: &[Route] = table! {
             method: Method::Get,
             path: "/v1/plan",
             id: "read_plan",
-            summary: "See what is to be done and what waits, by the last plan. It is at most a minute old, as its `created_at` says, \
-                      and has everything that was written through the API before",
+            summary: "Read the last plan: changes, and what waits. It is at most a minute old (see `created_at`), and \
+                      includes everything that was written through the API before",
             doing: "reading the plan",
             needs: RequiredAccess::Read,
             seat: QueueKind::Heavy,
@@ -300,8 +303,8 @@ pub static ROUTES: &[Route] = table! {
             method: Method::Post,
             path: "/v1/plans",
             id: "propose_plan",
-            summary: "Plan a tree of specs that is sent, and change nothing",
-            doing: "planning a tree that is sent",
+            summary: "Plan a tree of specs from the request, and change nothing",
+            doing: "planning a tree from a request",
             needs: RequiredAccess::Write,
             seat: QueueKind::Proposal,
             query: &[],
@@ -312,7 +315,7 @@ pub static ROUTES: &[Route] = table! {
             method: Method::Post,
             path: "/v1/plans/{id}/approve",
             id: "approve_plan",
-            summary: "Approve what waits for that under an id, once",
+            summary: "Approve, once, the steps that wait for an approval id",
             doing: "approving",
             needs: RequiredAccess::Admin,
             seat: QueueKind::Heavy,
@@ -324,7 +327,7 @@ pub static ROUTES: &[Route] = table! {
             method: Method::Get,
             path: "/v1/events",
             id: "list_events",
-            summary: "See what was decided lately, and what came of it",
+            summary: "Read recent decisions and their outcomes",
             doing: "reading events",
             needs: RequiredAccess::Read,
             seat: QueueKind::Heavy,
@@ -333,12 +336,13 @@ pub static ROUTES: &[Route] = table! {
                 Query {
                     name: "since",
                     schema: shapes::time,
-                    text: "Only what happened from this time on is given.",
+                    text: "Only events since this time.",
                 },
                 Query {
                     name: "order",
                     schema: shapes::order,
-                    text: "Whether the oldest or the newest comes first. What happens while pages are asked for moves nothing on them.",
+                    text: "Whether the oldest or the newest events come first. Events that happen between two pages don't \
+                           shift them.",
                 },
                 PAGE_SIZE,
                 PAGE_TOKEN,
@@ -350,7 +354,7 @@ pub static ROUTES: &[Route] = table! {
             method: Method::Get,
             path: "/v1/tokens",
             id: "list_tokens",
-            summary: "List tokens: the caller's own, and for a super user everybody's",
+            summary: "List the caller's tokens; for a super user, all tokens",
             doing: "listing tokens",
             needs: RequiredAccess::Read,
             seat: QueueKind::Tokens,
@@ -362,8 +366,8 @@ pub static ROUTES: &[Route] = table! {
             method: Method::Post,
             path: "/v1/tokens",
             id: "create_token",
-            summary: "Create a token, for no more than the caller's own is for. It is shown this once",
-            doing: "making a token",
+            summary: "Create a token with at most the access of the caller's own. It is shown only once",
+            doing: "creating a token",
             needs: RequiredAccess::Read,
             seat: QueueKind::Tokens,
             query: &[],
@@ -374,7 +378,7 @@ pub static ROUTES: &[Route] = table! {
             method: Method::Delete,
             path: "/v1/tokens/{id}",
             id: "revoke_token",
-            summary: "Revoke a token of the caller's, and as a super user anybody's",
+            summary: "Revoke one of the caller's tokens; as a super user, any token",
             doing: "revoking a token",
             needs: RequiredAccess::Read,
             seat: QueueKind::Revoking,
@@ -386,7 +390,7 @@ pub static ROUTES: &[Route] = table! {
             method: Method::Get,
             path: "/v1/errors",
             id: "list_errors",
-            summary: "List the codes of errors, what they mean and what to do",
+            summary: "List the error codes, what they mean and what to do",
             doing: "listing errors",
             needs: RequiredAccess::Nobody,
             seat: QueueKind::Open,

@@ -71,12 +71,15 @@ fn remove_stale(place: &SocketPath) -> io::Result<()> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
         Ok(found) if !found.file_type().is_socket() => {
-            return Err(io::Error::new(ErrorKind::AlreadyExists, "something that is no socket is there"));
+            return Err(io::Error::new(
+                ErrorKind::AlreadyExists,
+                "another file is there, which is not a socket",
+            ));
         }
         Ok(_) => {}
     }
     match UnixStream::connect(place.path()) {
-        Ok(_) => Err(io::Error::new(ErrorKind::AddrInUse, "another process answers there")),
+        Ok(_) => Err(io::Error::new(ErrorKind::AddrInUse, "another process is listening there")),
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => fs::remove_file(place.path()),
         Err(error) => Err(error),
     }

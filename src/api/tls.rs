@@ -94,7 +94,7 @@ impl Files {
         let mode = fs::metadata(&self.key).map_or(0, |found| found.permissions().mode());
         let open = (mode & 0o004 != 0).then(|| {
             format!(
-                "everybody on this machine may read `api.tls_key_file`, `{}`; take that right away with `chmod o-r`",
+                "every user of this machine may read `api.tls_key_file`, `{}`; remove that permission with `chmod o-r`",
                 self.key
             )
         });
@@ -106,7 +106,7 @@ impl Files {
         let key = text("api.tls_key_file", &self.key)?;
         let unusable = |why: &str, hint: &str| UnusableCertificate {
             why: format!(
-                "what `api.tls_cert_file`, `{}`, and `api.tls_key_file`, `{}`, hold can't be used: {why}",
+                "the certificate and key in `api.tls_cert_file`, `{}`, and `api.tls_key_file`, `{}`, can't be used: {why}",
                 self.certificate, self.key
             ),
             hint: hint.to_owned(),
@@ -121,7 +121,7 @@ impl Files {
                 return Err(unusable(&why.join("; "), faults.first().map_or("", |fault| &fault.hint)));
             }
         };
-        let odd = |why: String| unusable(&why, "make the certificate and its key anew, in the usual form");
+        let odd = |why: String| unusable(&why, "create the certificate and its key again, in PEM form");
         let key = to_pkcs8_pem(&key).map_err(|fault| unusable(&fault.message, &fault.hint))?;
         let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|error| odd(error.to_string()))?;
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(chain.as_bytes()).collect();
@@ -146,12 +146,12 @@ fn text(setting: &str, path: &Utf8Path) -> Result<Zeroizing<String>, UnusableCer
     fs::read_to_string(path).map(Zeroizing::new).map_err(|error| UnusableCertificate {
         is_unread: error.kind() != ErrorKind::InvalidData,
         why: match error.kind() {
-            ErrorKind::InvalidData => format!("`{setting}`, `{path}`, is not PEM: it is no text"),
-            _ => format!("could not read `{setting}`, `{path}`: {error}"),
+            ErrorKind::InvalidData => format!("`{setting}`, `{path}`, is not PEM: it is not text"),
+            _ => format!("cannot read `{setting}`, `{path}`: {error}"),
         },
         hint: match error.kind() {
             ErrorKind::InvalidData => "convert it with `openssl`, from DER or PKCS#12 to PEM",
-            ErrorKind::NotFound => "name the file that is there, or put it there",
+            ErrorKind::NotFound => "set the path of the file, or create it",
             _ => "let the user that streamfleet runs as read it",
         }
         .to_owned(),
@@ -182,12 +182,12 @@ impl Tls {
             Ok((pair, _)) => {
                 (held.pair, held.told) = (Arc::new(pair), None);
                 drop(held);
-                tracing::info!(certificate = %self.files.certificate, "a new certificate is shown from now on");
+                tracing::info!(certificate = %self.files.certificate, "certificate reloaded");
                 self.files.warn();
             }
             Err(why) if held.told.as_ref() == Some(&why) => {}
             Err(why) => {
-                tracing::error!(error = %why, hint = why.hint, "the certificate from before is shown on");
+                tracing::error!(error = %why, hint = why.hint, "the previous certificate stays active");
                 held.told = Some(why);
             }
         }
@@ -284,8 +284,8 @@ impl Handshake {
 
 /// Answers over plain HTTP that the port needs TLS.
 async fn refuse(mut stream: impl AsyncRead + AsyncWrite + Unpin, base: &str) {
-    let problem = ProblemDocument::malformed("this port speaks TLS, and the request came without")
-        .hint("ask for the same address with `https://`");
+    let problem = ProblemDocument::malformed("this port requires TLS, and the request came without")
+        .hint("use the same address with `https://`");
     let answer = problem.written(base);
     let told = async {
         stream.write_all(&answer).await?;

@@ -51,10 +51,7 @@ async fn create(
 ) -> Answered {
     let (state, by) = (state_of(&desk).await?, Words::of(&uri).by(peer)?);
     let order: TokenOrder = serde_json::from_slice(&body).map_err(|error| {
-        CommandProblem::new(
-            StatusCode::BAD_REQUEST,
-            format!("the token that is asked for can't be understood: {error}"),
-        )
+        CommandProblem::new(StatusCode::BAD_REQUEST, format!("invalid token request: {error}"))
     })?;
     blocking(move || {
         let planned = desk.made();
@@ -80,9 +77,8 @@ async fn revoke(
     uri: Uri,
 ) -> Answered {
     let (state, by) = (state_of(&desk).await?, Words::of(&uri).by(peer)?);
-    let id: Uuid = id
-        .parse()
-        .map_err(|_| CommandProblem::new(StatusCode::BAD_REQUEST, "what was given is no id of a token"))?;
+    let id: Uuid =
+        id.parse().map_err(|_| CommandProblem::new(StatusCode::BAD_REQUEST, "invalid token id"))?;
     blocking(move || Ok(CommandAnswer::new(None, state.revoke_token(id, &by, Timestamp::now())?).written()))
         .await
 }

@@ -46,7 +46,7 @@ impl Hook {
             None => told.clear(),
             Some(why) if told.contains(&why) => {}
             Some(why) => {
-                tracing::warn!("a webhook is refused: {why}");
+                tracing::warn!("webhook refused: {why}");
                 told.push(why);
             }
         }
@@ -68,11 +68,11 @@ async fn webhook(
     hook.tell(judged.as_ref().err().copied());
     let (status, told) = match judged {
         Ok(Notice::Branch(branch)) if branch == hook.branch => {
-            tracing::debug!(branch, "a webhook tells of a push");
+            tracing::debug!(branch, "webhook received: push");
             (hook.pushed)();
-            (StatusCode::ACCEPTED, "the branch is fetched\n")
+            (StatusCode::ACCEPTED, "fetching the branch\n")
         }
-        Ok(_) => (StatusCode::OK, "nothing has to be fetched for that\n"),
+        Ok(_) => (StatusCode::OK, "nothing to fetch\n"),
         Err(WebhookRefusal::Body) => (StatusCode::BAD_REQUEST, ""),
         // The signature was checked first, so a valid sender isn't locked out by others behind the same
         // address.

@@ -296,7 +296,7 @@ impl Writer {
         };
         let is_written = || self.watched.get().is_some_and(|watched| watched.unfinished.has(root, &path));
         (is_written() || is_empty()).then(|| {
-            let (why, hint) = ("it was emptied, as when somebody saves it", "try again when it is saved");
+            let (why, hint) = ("the file is empty; somebody may be saving it", "try again when it is saved");
             left(&path, BEING_SAVED, why, hint)
         })
     }

@@ -86,11 +86,11 @@ fn leave_to(daemon: RunningDaemon, settings: &Settings, console: &mut Console) -
         return Ok(exit_code(&plan, &ExecutionReport::default()));
     }
     let failure = Failure::new(
-        "this command applied nothing: the running daemon applies such a plan by itself, at once",
+        "this command changed nothing: the running daemon applies such a plan itself, immediately",
     );
     Err(failure.hint(format!(
-        "see what it does with `streamfleet status {arguments}` or `streamfleet events {arguments}`; to apply by hand, stop \
-         it first"
+        "follow its progress with `streamfleet status {arguments}` or `streamfleet events {arguments}`; to apply by hand, \
+         stop the daemon first"
     )))
 }
 
@@ -111,8 +111,8 @@ fn refuse_stale(saved: &Plan, fresh: &CommandRound) -> Result<(), Failure> {
         return Ok(());
     }
     let list: String = reasons.iter().map(|reason| format!("\n  - {reason}")).collect();
-    Err(Failure::new(format!("the saved plan {} no longer fits:{list}", saved.id)).hint(format!(
-        "nothing was changed; look again with: streamfleet plan {} --out FILE",
+    Err(Failure::new(format!("the saved plan {} is out of date:{list}", saved.id)).hint(format!(
+        "nothing was changed; plan again with: streamfleet plan {} --out FILE",
         fresh.settings.arguments
     )))
 }
@@ -124,9 +124,9 @@ fn begin(seen: &CommandRound, console: &mut Console) -> Result<CommandRound, Fai
     if look.round.plan.id == seen.round.plan.id {
         return Ok(look);
     }
-    let message = format!("something changed while plan {} was read", seen.round.plan.id);
+    let message = format!("something changed while you read plan {}", seen.round.plan.id);
     Err(Failure::new(message)
-        .hint(format!("nothing was changed; look again with: streamfleet plan {}", seen.settings.arguments)))
+        .hint(format!("nothing was changed; plan again with: streamfleet plan {}", seen.settings.arguments)))
 }
 
 fn execute(look: &CommandRound) -> Result<ExecutionReport, Failure> {
@@ -158,7 +158,7 @@ fn tell_outcome(report: &ExecutionReport, look: &CommandRound, console: &mut Con
     if !report.done.is_empty() {
         let resources = count(report.done.len(), "resource");
         text = match report.steps {
-            0 => format!("\nRecorded {resources}; nothing had to be done on the target.\n"),
+            0 => format!("\nRecorded {resources}; the targets needed no changes.\n"),
             steps => format!("\nApplied {resources} in {}.\n", count(steps, "step")),
         };
     }

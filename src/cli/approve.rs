@@ -39,10 +39,10 @@ pub fn run(verb: &Approve, console: &mut Console) -> Result<u8, Failure> {
         Some(daemon) => {
             let path = format!("/plans/{}/approve", in_path(&verb.id));
             let question = DaemonRequest::post(&path, &[("by", &round::user())], Vec::new());
-            (daemon.ask(question, console)?, "It is used at once.".to_owned())
+            (daemon.ask(question, console)?, "It takes effect now.".to_owned())
         }
         None => {
-            let then = format!("It is used by the next apply: streamfleet apply {arguments}");
+            let then = format!("It takes effect with the next apply: streamfleet apply {arguments}");
             (approve(verb, settings, console)?, then)
         }
     };
@@ -61,10 +61,10 @@ fn approve(verb: &Approve, settings: Settings, console: &mut Console) -> Result<
     let now = Timestamp::now();
     let look = round::plan_tree(settings, StateAccess::Write, now, console)?;
     let Some(state) = &look.installation.state else {
-        return Err(Failure::new("nothing can be approved without a state"));
+        return Err(Failure::new("cannot approve without a state"));
     };
     let approved = look.round.approve(state, &verb.id, &round::actor(), now);
-    approved.map_err(|error| Failure::of_state("could not record the approval", &error))
+    approved.map_err(|error| Failure::of_state("cannot record the approval", &error))
 }
 
 /// Encodes the argument as one segment of a URL path; it may be anything.
@@ -77,7 +77,7 @@ fn unknown_id(id: &str, waiting: &[String], arguments: &str) -> Failure {
     match waiting {
         [] => failure.hint(format!("nothing waits for approval; see `streamfleet plan {arguments}`")),
         _ => failure.hint(format!(
-            "what waits now: {}; the steps may have changed since you saw them",
+            "waiting for approval now: {}; the steps may have changed since you saw them",
             waiting.join(", ")
         )),
     }

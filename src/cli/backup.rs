@@ -35,13 +35,13 @@ pub struct Backup {
 
 pub fn run(verb: &Backup, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
-    let attempt = || format!("could not back up the state in `{}`", settings.state_dir);
+    let attempt = || format!("cannot back up the state in `{}`", settings.state_dir);
     refuse_inside(&verb.file, &settings)?;
     let archive = state::back_up(&settings.state_dir, env!("CARGO_PKG_VERSION"), Timestamp::now())
         .map_err(|error| Failure::of_state(attempt(), &error))?;
     let Some(archive) = archive else {
         return Err(Failure::new(format!("nothing is recorded in `{}`", settings.state_dir)).hint(format!(
-            "there is something to back up after the first `streamfleet apply {}`",
+            "there is nothing to back up before the first `streamfleet apply {}`",
             settings.arguments
         )));
     };
@@ -64,7 +64,7 @@ pub fn run(verb: &Backup, console: &mut Console) -> Result<u8, Failure> {
     }
     console.print(&report(&archive, verb, &settings))?;
     if !archive.holds_keys() {
-        console.warn("no keys are in it, since there are none in the state folder");
+        console.warn("it contains no keys, because the state folder has none");
     }
     Ok(exit::OK)
 }
@@ -81,8 +81,8 @@ fn report(archive: &Archive, verb: &Backup, settings: &Settings) -> String {
             "It is encrypted; to restore it: streamfleet restore {shown} {tree} --identity IDENTITY_FILE\n"
         ),
         None if archive.holds_keys() => format!(
-            "It holds the installation's private keys: whoever has it can open every sealed secret. Keep it where nobody \
-             else reads it, or encrypt it with --recipient.\nTo restore it: streamfleet restore {shown} {tree}\n"
+            "It contains the installation's private keys, which open every sealed secret. Keep it where nobody else can \
+             read it, or encrypt it with --recipient.\nTo restore it: streamfleet restore {shown} {tree}\n"
         ),
         None => format!("To restore it: streamfleet restore {shown} {tree}\n"),
     });
@@ -92,7 +92,7 @@ fn report(archive: &Archive, verb: &Backup, settings: &Settings) -> String {
 /// Refuses a file inside the tree or the state. Beside the state, the backup is lost with it; in the tree,
 /// its keys may be committed.
 fn refuse_inside(file: &Utf8Path, settings: &Settings) -> Result<(), Failure> {
-    let attempt = || format!("could not write the backup `{file}`");
+    let attempt = || format!("cannot write the backup `{file}`");
     let folder = folder(file).canonicalize_utf8().map_err(|error| Failure::during(attempt(), &error))?;
     let state = settings.state_dir.canonicalize_utf8();
     let state = state.unwrap_or_else(|_| settings.state_dir.clone());
@@ -100,10 +100,10 @@ fn refuse_inside(file: &Utf8Path, settings: &Settings) -> Result<(), Failure> {
     // With `source.git` the current folder is not the tree.
     let in_tree = !settings.from_git && holds(&settings.real_tree);
     if in_tree || holds(&settings.home.join(OWN_FOLDER)) || holds(&state) {
-        return Err(Failure::new(format!("{}: it would lie in the tree or the state that it saves", attempt()))
+        return Err(Failure::new(format!("{}: it would be inside the tree or the state that it saves", attempt()))
             .hint(format!(
-                "name a file elsewhere, best on another disk: what is in `{OWN_FOLDER}` is lost together, and what is in \
-                 the tree may be committed"
+                "choose a file elsewhere, best on another disk: files in `{OWN_FOLDER}` would be lost together with the \
+                 state, and files in the tree may be committed"
             )));
     }
     Ok(())
@@ -114,9 +114,9 @@ fn refuse_inside(file: &Utf8Path, settings: &Settings) -> Result<(), Failure> {
 fn refuse_own(recipient: &str, keyring: Option<&Keyring>) -> Result<(), Failure> {
     if keyring.is_some_and(|keyring| keyring.is_own(recipient)) {
         return Err(Failure::usage(
-            "the backup can't be encrypted to the installation's own identity, which would be lost with it",
+            "cannot encrypt the backup to the installation's own identity, which would be lost with it",
         )
-        .hint("make an identity for backups with `age-keygen`, and keep it elsewhere"));
+        .hint("create an identity for backups with `age-keygen`, and keep it elsewhere"));
     }
     Ok(())
 }
@@ -128,7 +128,7 @@ fn folder(file: &Utf8Path) -> &Utf8Path {
 /// Writes a file readable only by its owner, atomically, and never over an existing file: that may be the
 /// last good backup.
 fn write_new(file: &Utf8Path, bytes: &[u8]) -> Result<(), Failure> {
-    let attempt = || format!("could not write the backup `{file}`");
+    let attempt = || format!("cannot write the backup `{file}`");
     let write = || -> io::Result<()> {
         let mut temporary = tempfile::NamedTempFile::new_in(folder(file))?;
         temporary.write_all(bytes)?;
@@ -139,11 +139,13 @@ fn write_new(file: &Utf8Path, bytes: &[u8]) -> Result<(), Failure> {
     write().map_err(|error| {
         let failure = Failure::during(attempt(), &error);
         match error.kind() {
-            io::ErrorKind::AlreadyExists => failure.hint("a backup replaces nothing: name another file"),
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                failure.hint("free some space, or name a file on another disk; nothing was written")
+            io::ErrorKind::AlreadyExists => {
+                failure.hint("a backup doesn't overwrite files: choose another file")
             }
-            _ => failure.hint("name a file in a folder that you can write"),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                failure.hint("free some space, or choose a file on another disk; nothing was written")
+            }
+            _ => failure.hint("choose a file in a folder that you can write to"),
         }
     })
 }

@@ -23,10 +23,11 @@ pub fn refuse_its_settings(checkout: &Utf8Path, config: Option<&Utf8Path>) -> Re
     match config.filter(|config| leads_through(config, &inside)) {
         None => Ok(()),
         Some(config) => Err(Failure::new(format!(
-            "the settings `{config}` are in the checkout `{checkout}`: whoever proposes it would decide how it is checked"
+            "the settings `{config}` are in the checkout `{checkout}`: the author of the proposal would decide how it is \
+             checked"
         ))
         .hint(
-            "keep them where no proposal comes to, and give their absolute path as in --config \
+            "keep them outside of the checkout, and give their absolute path, such as --config \
              /etc/streamfleet/streamfleet.toml",
         )),
     }
@@ -47,10 +48,11 @@ pub fn refuse_its_folders(checkout: &Utf8Path, settings: &Settings) -> Result<()
     match folders.into_iter().find(|(_, _, folder)| leads_through(folder, &inside)) {
         None => Ok(()),
         Some((what, flag, folder)) => Err(Failure::new(format!(
-            "the {what} folder `{folder}` is in the checkout `{checkout}`: whoever proposes it would decide how it is checked"
+            "the {what} folder `{folder}` is in the checkout `{checkout}`: the author of the proposal would decide how it \
+             is checked"
         ))
         .hint(format!(
-            "name the one of the installation by its absolute path, as {flag} or in the settings"
+            "give the absolute path of the installation's own folder, with {flag} or in the settings"
         ))),
     }
 }
@@ -65,8 +67,8 @@ pub fn refuse_no_tree(checkout: &Utf8Path, settings: &Settings) -> Result<(), Fa
     if settings.from_git || (settings.state_dir == own && State::exists(&own)) {
         return Ok(());
     }
-    Err(Failure::usage(format!("which tree the checkout `{checkout}` is of is not said"))
-        .hint("name the tree that is applied: streamfleet plan TREE --checkout DIR"))
+    Err(Failure::usage(format!("the tree of the checkout `{checkout}` is missing"))
+        .hint("give the tree that is applied: streamfleet plan TREE --checkout DIR"))
 }
 
 /// Reads the specs of a checkout as if they were those of its tree.
@@ -87,10 +89,10 @@ pub fn read(settings: &Settings, checkout: &Utf8Path) -> Result<Snapshot, Failur
             .map_err(|error| Failure::during(attempt(checkout), &error).hint(error.hint()))?;
         if snapshot.commit.is_none() {
             return Err(Failure::new(format!(
-                "{}: it is of no git repository, or of an empty one",
+                "{}: it is not in a git repository, or in an empty one",
                 attempt(checkout)
             ))
-            .hint("name the folder that `git clone` or `git worktree add` made, or one in it"));
+            .hint("give a folder that `git clone` or `git worktree add` created, or one in it"));
         }
     }
     Ok(snapshot)
@@ -106,10 +108,10 @@ fn folder_in(checkout: &Utf8Path, folder: &str) -> Result<Utf8PathBuf, Failure> 
         if place.is_symlink() {
             let link = place.strip_prefix(&root).unwrap_or(&place);
             return Err(Failure::new(format!(
-                "{}: `{link}` in it is a link, which is not followed",
+                "{}: its `{link}` is a link, and links are not followed",
                 attempt(checkout)
             ))
-            .hint("put the folder itself in place of the link"));
+            .hint("replace the link by the folder itself"));
         }
     }
     Ok(place)
@@ -123,7 +125,7 @@ fn canonical(checkout: &Utf8Path) -> Result<Utf8PathBuf, Failure> {
 }
 
 fn attempt(checkout: &Utf8Path) -> String {
-    format!("could not read the checkout `{checkout}`")
+    format!("cannot read the checkout `{checkout}`")
 }
 
 /// Whether a path, or any link on the way to it, is inside a folder: the author of a proposal controls those

@@ -39,7 +39,7 @@ pub fn run(verb: &ClientProperties, console: &mut Console) -> Result<u8, Failure
         }
     };
     let Some(ways) = ways else {
-        return Err(Failure::new(format!("nothing is known of cluster {cluster}: it was not applied"))
+        return Err(Failure::new(format!("cluster {cluster} is unknown: it was not applied"))
             .hint(format!("apply it first: streamfleet apply {arguments}")));
     };
     let find = |name: &str| ways.iter().find(|way| way.listener == name);

@@ -69,7 +69,7 @@ pub fn run(verb: &Config, arguments: &ArgMatches, console: &mut Console) -> Resu
 
 fn check(verb: &Check, console: &mut Console) -> Result<u8, Failure> {
     let (table, config) = settings::read_config(&verb.file)?;
-    let unsound = |why: &str| Failure::new(format!("the config file `{}` is not sound\n{why}", verb.file));
+    let unsound = |why: &str| Failure::new(format!("the config file `{}` is invalid\n{why}", verb.file));
     settings::refuse_shared_folder(
         [&config.state_dir, &config.output_dir, &config.secrets_dir].map(Option::as_ref),
     )
@@ -91,7 +91,7 @@ fn check(verb: &Check, console: &mut Console) -> Result<u8, Failure> {
         .chain(&homeless)
         .chain(&certificate)
         .for_each(|doubt| console.warn(doubt));
-    console.print(&format!("{} is sound\n", verb.file))?;
+    console.print(&format!("{} is valid\n", verb.file))?;
     Ok(exit::OK)
 }
 
@@ -143,7 +143,7 @@ fn all(settings: &Settings, verb: &Show, arguments: &ArgMatches) -> Result<Vec<S
         argument("secrets_dir", "--secrets-dir", Some(&settings.secrets_dir)),
     ];
     let config = serde_json::to_value(&config)
-        .map_err(|error| Failure::during("could not write the settings", &error))?;
+        .map_err(|error| Failure::during("cannot write the settings", &error))?;
     let mut rest = Vec::new();
     flatten_values("", &config, &mut rest);
     let is_folder = |name: &str| all.iter().any(|setting| setting.name == name);

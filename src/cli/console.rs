@@ -52,7 +52,7 @@ impl Console {
         let written = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
         written.map_err(|error| match error.kind() {
             io::ErrorKind::BrokenPipe => Failure::broken_pipe(),
-            _ => Failure::during("could not write to standard output", &error),
+            _ => Failure::during("cannot write to standard output", &error),
         })
     }
 
@@ -91,14 +91,16 @@ impl Console {
     /// When standard input is no terminal.
     pub fn confirm(&mut self, question: &str) -> Result<bool, Failure> {
         if !io::stdin().is_terminal() {
-            return Err(Failure::usage("nobody can be asked, because standard input is not a terminal")
-                .hint("read the plan, then run the command with `--yes`"));
+            return Err(Failure::usage(
+                "cannot ask for confirmation, because standard input is not a terminal",
+            )
+            .hint("read the plan, then run the command with `--yes`"));
         }
-        self.tell(&format!("{question} Only `yes` is taken as yes: "));
+        self.tell(&format!("{question} Only `yes` confirms: "));
         let mut answer = String::new();
         io::stdin()
             .read_line(&mut answer)
-            .map_err(|error| Failure::during("could not read the answer", &error))?;
+            .map_err(|error| Failure::during("cannot read the answer", &error))?;
         Ok(answer.trim() == "yes")
     }
 }

@@ -83,11 +83,10 @@ impl RunningDaemon {
         let socket = settings.socket.clone();
         match SocketPath::of(&socket).and_then(|place| UnixStream::connect(place.path())) {
             Ok(stream) => Ok(Some(RunningDaemon { stream, source: settings.source().0, socket })),
-            Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(Failure::during(
-                format!("could not ask for a running daemon at `{socket}`"),
-                &error,
-            )
-            .hint("run the command as the user that streamfleet runs as: sudo -u streamfleet streamfleet …")),
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                Err(Failure::during(format!("cannot reach the running daemon at `{socket}`"), &error)
+                    .hint("run the command as the daemon's user: sudo -u streamfleet streamfleet …"))
+            }
             // No daemon runs, or it has stopped and left its socket behind.
             Err(_) => Ok(None),
         }
@@ -112,10 +111,10 @@ impl RunningDaemon {
     }
 
     pub fn answer<T: DeserializeOwned>(self, question: DaemonRequest) -> Result<CommandAnswer<T>, Failure> {
-        let attempt = format!("could not ask the running daemon at `{}`", self.socket);
+        let attempt = format!("cannot reach the running daemon at `{}`", self.socket);
         let failed = |error: &dyn std::error::Error| {
             Failure::during(attempt.clone(), error)
-                .hint("see whether it still runs, and what its log says; then try again")
+                .hint("check whether it still runs and read its log; then try again")
         };
         let (status, body) =
             round::runtime()?.block_on(self.exchange(question)).map_err(|error| failed(&error))?;
@@ -168,14 +167,14 @@ impl RunningDaemon {
 /// Refuses the answer of another version, whose fields may mean something else.
 fn other_version(Head { version, daemon: Daemon { pid, software } }: &Head) -> Failure {
     let failure = Failure::new(format!(
-        "the running daemon (pid {pid}) is streamfleet {software}, and this command, {SOFTWARE}, doesn't understand its answers"
+        "the running daemon (pid {pid}) is streamfleet {software}, and this command, {SOFTWARE}, can't read its answers"
     ));
     match version.cmp(&VERSION) {
         Ordering::Less => failure
-            .hint("restart the daemon, so that it runs what is installed: systemctl restart streamfleet"),
+            .hint("restart the daemon with the installed version: systemctl restart streamfleet"),
         Ordering::Equal => failure.hint(format!(
-            "run the command of streamfleet {software}, or restart the daemon, so that both are the same"
+            "use the command of streamfleet {software}, or restart the daemon, so that both have the same version"
         )),
-        Ordering::Greater => failure.hint(format!("run the command of streamfleet {software}")),
+        Ordering::Greater => failure.hint(format!("use the command of streamfleet {software}")),
     }
 }

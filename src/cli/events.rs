@@ -78,7 +78,7 @@ pub fn run(verb: &EventsVerb, console: &mut Console) -> Result<u8, Failure> {
 }
 
 fn read(follower: &mut Follower) -> Result<Vec<RecordedEvent>, Failure> {
-    follower.unread_events().map_err(|error| Failure::of_state("could not read the events", &error))
+    follower.unread_events().map_err(|error| Failure::of_state("cannot read the events", &error))
 }
 
 /// Reads new events from a daemon. If it has stopped meanwhile, they are in the state.
@@ -125,17 +125,20 @@ impl EventsVerb {
     fn unknown(&self, all: &[RecordedEvent]) -> Option<Failure> {
         let listed = |names: BTreeSet<String>| match names.is_empty() {
             true => "there are no events yet".to_owned(),
-            false => format!("there are some of {}", names.into_iter().collect::<Vec<_>>().join(", ")),
+            false => format!("there are events about {}", names.into_iter().collect::<Vec<_>>().join(", ")),
         };
         if let Some(fleet) = self.fleet.as_ref().filter(|_| !all.iter().any(|event| self.is_on_fleet(event)))
         {
             let known = all.iter().filter_map(|event| event.fleet.as_ref().map(ToString::to_string));
-            let failure = Failure::new(format!("no event is on a fleet {fleet}"));
+            let failure = Failure::new(format!("there are no events on fleet {fleet}"));
             return Some(failure.hint(listed(known.collect())));
         }
         let named = self.resource.as_ref().filter(|_| !all.iter().any(|event| self.is_about(event)))?;
         let known = all.iter().filter_map(|event| event.resource.as_ref().map(ToString::to_string));
-        Some(Failure::new(format!("no event is about a resource {named}")).hint(listed(known.collect())))
+        Some(
+            Failure::new(format!("there are no events about a resource {named}"))
+                .hint(listed(known.collect())),
+        )
     }
 
     fn text(&self, event: &RecordedEvent) -> Result<String, Failure> {
@@ -143,7 +146,7 @@ impl EventsVerb {
             OutputFormat::Human => Ok(line(event)),
             OutputFormat::Json => serde_json::to_string(event)
                 .map(|line| format::harmless_json(&line) + "\n")
-                .map_err(|error| Failure::during("could not write the data", &error)),
+                .map_err(|error| Failure::during("cannot write the data", &error)),
             OutputFormat::Yaml => Ok(format!("---\n{}", self.format.data(event)?.unwrap_or_default())),
         }
     }
@@ -197,7 +200,7 @@ fn since(text: &str) -> Result<Timestamp, String> {
     match at {
         Some(Ok(at)) => Ok(at),
         _ => {
-            Err("it is neither a time, as 2026-11-22T07:00:00Z, nor how long ago, as 30m, 12h or 7d"
+            Err("it is neither a time such as 2026-11-22T07:00:00Z nor an age such as 30m, 12h or 7d"
                 .to_owned())
         }
     }

@@ -53,7 +53,7 @@ fn unknown_root(asked: &str) -> Failure {
         return failure.hint(format!("did you mean {}?", meant.join(" or ")));
     }
     let roots = Kind::ALL.into_iter().map(Kind::singular).chain([schema::CONFIG]);
-    schema::unknown_name("nothing to explain is called", name, roots)
+    schema::unknown_name("nothing to explain has the name", name, roots)
 }
 
 fn unknown_field(unknown: &UnknownField) -> Failure {
@@ -74,7 +74,7 @@ fn page(field: &Description, kind: Option<Kind>) -> String {
     }
     let effects = effects(field, kind);
     if !effects.is_empty() {
-        page += &format!("\nWhen it is:\n{}", table(&effects));
+        page += &format!("\nWhen it is changed:\n{}", table(&effects));
     }
     let choices = field.choices();
     if !choices.is_empty() {
@@ -85,7 +85,7 @@ fn page(field: &Description, kind: Option<Kind>) -> String {
         let mark = |field: &Description| if field.required { "*" } else { "" };
         let row = |field: &Description| (format!("{}{}", field.name(), mark(field)), field.text());
         let rows: Vec<(String, String)> = fields.iter().map(row).collect();
-        let note = if fields.iter().any(|field| field.required) { " (* has to be given)" } else { "" };
+        let note = if fields.iter().any(|field| field.required) { " (* required)" } else { "" };
         page += &format!("\nFields{note}:\n{}", table(&rows));
     }
     page
@@ -115,7 +115,7 @@ fn change(field: &Description, kind: Kind) -> Option<String> {
         return None;
     }
     if identity_fields(kind).contains(&field.name()) && field.path.len() == 2 {
-        return Some(format!("no: with another one it is another {}", kind.noun()));
+        return Some(format!("no: with another one it would be another {}", kind.noun()));
     }
     if immutable_pointers(kind).contains(&pointer.as_str()) {
         return Some("no, once it is applied".to_owned());

@@ -38,21 +38,21 @@ pub fn run(verb: &Forget, console: &mut Console) -> Result<u8, Failure> {
     let Some(state) = &installation.state else {
         return Err(Failure::new(format!("nothing is recorded in `{}`", settings.state_dir)));
     };
-    let recorded = state.recorded().map_err(|error| Failure::of_state("could not read the state", &error))?;
+    let recorded = state.recorded().map_err(|error| Failure::of_state("cannot read the state", &error))?;
     if !recorded.resources.contains_key(&fleet.resource()) && !recorded.fleets.contains_key(&fleet) {
         let known: Vec<String> = recorded.fleets.keys().map(ToString::to_string).collect();
-        let failure = Failure::new(format!("no fleet {fleet} is recorded"));
+        let failure = Failure::new(format!("fleet {fleet} is not recorded"));
         return Err(match known.as_slice() {
             [] => failure,
-            _ => failure.hint(format!("recorded are: {}", known.join(", "))),
+            _ => failure.hint(format!("recorded: {}", known.join(", "))),
         });
     }
     refuse_folder(&settings, &fleet, recorded.installation)?;
     refuse_cluster(&settings, &installation, &fleet)?;
     let objects = recorded.fleets.get(&fleet).map_or(0, |fleet| fleet.objects.len());
     console.tell(&format!(
-        "Forgetting fleet {fleet} and its clusters: {objects} objects on its target will no longer be known as ours, and \
-         nothing will ever remove them.\n"
+        "Forgetting fleet {fleet} and its clusters: streamfleet will no longer manage {objects} objects on its target, and \
+         nothing will delete them.\n"
     ));
     if !verb.yes && !console.confirm(&format!("Is the target of fleet {fleet} gone for good?"))? {
         console.tell("Nothing was forgotten.\n");
@@ -62,7 +62,7 @@ pub fn run(verb: &Forget, console: &mut Console) -> Result<u8, Failure> {
     let what = format!("forgot fleet {fleet} and its clusters with {objects} objects");
     state
         .audit_person(RecordedEvent::done(now, round::actor(), what))
-        .map_err(|error| Failure::of_state("could not write the audit trail", &error))?;
+        .map_err(|error| Failure::of_state("cannot write the audit trail", &error))?;
     let forgotten =
         state.forget_fleet(&fleet, now).map_err(|error| Failure::of_state(attempt(&fleet), &error))?;
     let clusters = forgotten.iter().filter(|key| key.kind == Kind::Cluster);
@@ -103,12 +103,13 @@ fn refuse_cluster(settings: &Settings, installation: &Installation, fleet: &Flee
 }
 
 fn attempt(fleet: &FleetKey) -> String {
-    format!("could not forget fleet {fleet}")
+    format!("cannot forget fleet {fleet}")
 }
 
 fn still_there(fleet: &FleetKey, inventory: &str, give_up: &str) -> Failure {
     let attempt = attempt(fleet);
-    Failure::new(format!("{attempt}: its target is still there, and `{inventory}` names what is ours")).hint(
-        format!("to delete its clusters, remove their specs and apply; to give up what is there, {give_up}"),
-    )
+    Failure::new(format!("{attempt}: its target still exists, and `{inventory}` lists streamfleet's objects"))
+        .hint(format!(
+            "to delete its clusters, remove their specs and apply; to leave the objects there, {give_up}"
+        ))
 }

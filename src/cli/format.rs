@@ -23,7 +23,7 @@ impl OutputFormat {
         if self == OutputFormat::Human {
             return Ok(None);
         }
-        let fail = |error: &dyn std::error::Error| Failure::during("could not write the data", error);
+        let fail = |error: &dyn std::error::Error| Failure::during("cannot write the data", error);
         let value = serde_json::to_value(value).map_err(|error| fail(&error))?;
         Ok(match self {
             OutputFormat::Human => None,

@@ -67,7 +67,7 @@ fn parse(what: &str) -> Result<(Kind, Option<&str>), Failure> {
         None => {
             let kinds: Vec<&str> = Kind::ALL.iter().map(|kind| kind.plural()).collect();
             Err(Failure::usage(format!("`{kind}` is not a kind of resource"))
-                .hint(format!("kinds are {}", kinds.join(", "))))
+                .hint(format!("the kinds are {}", kinds.join(", "))))
         }
     }
 }

@@ -38,16 +38,15 @@ pub fn run(verb: &Init, console: &mut Console) -> Result<u8, Failure> {
     let files: Vec<(Utf8PathBuf, String)> =
         specs.chain(schemas(&verb.folder)).chain([ignore]).collect::<Result<_, _>>()?;
     if let Some((path, _)) = files.iter().find(|(path, _)| path.symlink_metadata().is_ok()) {
-        return Err(Failure::new(format!("`{path}` is there already, so nothing was written"))
-            .hint("name an empty folder: streamfleet init DIR"));
+        return Err(Failure::new(format!("`{path}` exists already, so nothing was written"))
+            .hint("choose an empty folder: streamfleet init DIR"));
     }
     for (path, text) in &files {
-        write_new(path, text)
-            .map_err(|error| Failure::during(format!("could not write `{path}`"), &error))?;
+        write_new(path, text).map_err(|error| Failure::during(format!("cannot write `{path}`"), &error))?;
         console.print(&format!("wrote {path}\n"))?;
     }
     console
-        .print(&format!("\nSee what it would do: streamfleet plan {}\n", command::quoted(&verb.folder)))?;
+        .print(&format!("\nTo see what it would do: streamfleet plan {}\n", command::quoted(&verb.folder)))?;
     Ok(exit::OK)
 }
 

@@ -22,7 +22,7 @@ impl SettingsComparison {
     /// Compares the settings with what the state recorded.
     pub fn of(settings: &Settings) -> Result<SettingsComparison, Failure> {
         let state_dir = settings.state_dir.clone();
-        let attempt = || format!("could not open the state in `{state_dir}`");
+        let attempt = || format!("cannot open the state in `{state_dir}`");
         let before = LastUsed::read(&state_dir).map_err(|error| Failure::of_state(attempt(), &error))?;
         let now = LastUsed {
             mode: settings.config.policy.mode,
@@ -50,10 +50,10 @@ impl SettingsComparison {
             None => String::new(),
         };
         let now = match &self.now.config {
-            None => format!("no settings are named now, which makes it `{is}`"),
-            Some(file) => format!("by the settings {file} it is `{is}` now"),
+            None => format!("now there are no settings, so it is `{is}`"),
+            Some(file) => format!("the settings {file} make it `{is}` now"),
         };
-        let text = format!("`policy.mode` was `{was}` when this state was used last{by}; {now}");
+        let text = format!("`policy.mode` was `{was}` when this state was last used{by}; {now}");
         let is_same_file = match (&self.now.config, &before.config) {
             (Some(now), Some(before)) => is_same(now, before),
             _ => false,
@@ -64,7 +64,7 @@ impl SettingsComparison {
                 None => format!("`mode = \"{was}\"` under `[policy]`"),
             };
             self.refusal = Some(Failure::new(text.clone()).hint(format!(
-                "give {name}; to go on as it is now, run `streamfleet apply` without --yes and say yes to its plan"
+                "pass {name}; to continue with the new mode, run `streamfleet apply` without --yes and confirm its plan"
             )));
         }
         self.warnings.push(text);
@@ -76,8 +76,8 @@ impl SettingsComparison {
         let holds_something = || std::fs::read_dir(old).is_ok_and(|mut found| found.next().is_some());
         if !is_same(old, &self.now.output_dir) && holds_something() {
             self.warnings.push(format!(
-                "the output folder was {old}, and is {} now, where everything is written anew; what is in the old one stays, \
-                 keys of certificates too, and is no longer kept: remove it",
+                "output folder changed from {old} to {}. The old folder is no longer maintained and still contains private \
+                 keys; delete it",
                 self.now.output_dir
             ));
         }
@@ -96,9 +96,9 @@ impl SettingsComparison {
         if self.refusal.is_some() && !is_agreed {
             return Ok(());
         }
-        self.now.write(&self.state_dir).map_err(|error| {
-            Failure::of_state("could not record with which settings the state is used", &error)
-        })
+        self.now
+            .write(&self.state_dir)
+            .map_err(|error| Failure::of_state("cannot record the settings in use", &error))
     }
 }
 

@@ -14,7 +14,7 @@ pub fn run(console: &mut Console) -> Result<u8, Failure> {
     let mut page = Vec::new();
     clap_mangen::Man::new(Cli::command())
         .render(&mut page)
-        .map_err(|error| Failure::during("could not write the manual page", &error))?;
+        .map_err(|error| Failure::during("cannot write the manual page", &error))?;
     console.print(&String::from_utf8_lossy(&page))?;
     Ok(exit::OK)
 }

@@ -48,7 +48,7 @@ fn refuse_shell(name: &str, path: &Utf8PathBuf, home: Option<&str>) -> Result<()
         Some(home) => format!("write `{}`", Utf8Path::new(home).join(rest)),
         None => "write the whole path".to_owned(),
     };
-    Err((format!("`{name}` begins with `{first}`, which only a shell understands"), hint))
+    Err((format!("`{name}` begins with `{first}`, which only a shell expands"), hint))
 }
 
 #[cfg(test)]
@@ -78,21 +78,13 @@ mod tests {
     #[test]
     fn what_only_a_shell_understands_is_refused_with_what_to_write() {
         for (path, why, hint) in [
-            (
-                "~/state",
-                "`state_dir` begins with `~`, which only a shell understands",
-                "write `/home/ann/state`",
-            ),
+            ("~/state", "`state_dir` begins with `~`, which only a shell expands", "write `/home/ann/state`"),
             (
                 "$HOME/a/b",
-                "`state_dir` begins with `$HOME`, which only a shell understands",
+                "`state_dir` begins with `$HOME`, which only a shell expands",
                 "write `/home/ann/a/b`",
             ),
-            (
-                "~bob/a",
-                "`state_dir` begins with `~bob`, which only a shell understands",
-                "write the whole path",
-            ),
+            ("~bob/a", "`state_dir` begins with `~bob`, which only a shell expands", "write the whole path"),
         ] {
             let refused = refuse_shell("state_dir", &path.into(), Some("/home/ann")).unwrap_err();
             assert_eq!(refused, (why.to_owned(), hint.to_owned()));

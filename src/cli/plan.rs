@@ -101,14 +101,15 @@ pub fn run(verb: &Plan, console: &mut Console) -> Result<u8, Failure> {
 /// Serializes a proposal for a daemon, which may not be able to read the checkout itself.
 fn sent(proposed: &Snapshot) -> Result<Vec<u8>, Failure> {
     let body = serde_json::to_vec(&Proposal::from(proposed));
-    let body = body.map_err(|error| Failure::during("could not write the specs of the checkout", &error))?;
+    let body = body.map_err(|error| Failure::during("cannot write the specs of the checkout", &error))?;
     match body.len() {
         ..=proposal::LARGEST => Ok(body),
         length => Err(Failure::new(format!(
-            "the specs of the checkout are too large for the running daemon: sent, they have {} MiB, and it takes {} MiB",
+            "the specs of the checkout are too large for the running daemon: they have {} MiB when sent, and the limit is \
+             {} MiB",
             length >> 20,
             proposal::LARGEST >> 20
         ))
-        .hint("name a folder of it that has nothing but specs")),
+        .hint("give a folder in it that contains only specs")),
     }
 }

@@ -19,7 +19,7 @@ pub fn reload(args: &TreeArgs, before: &Settings) -> Option<Settings> {
         Ok(after) => changed(before, after),
         Err(Failure { chain, hint, .. }) => {
             let error = chain.join(": ");
-            tracing::error!(error, hint, "the settings can't be read anew, and those from before hold");
+            tracing::error!(error, hint, "cannot reload the settings; the previous ones stay active");
             None
         }
     }
@@ -35,18 +35,21 @@ fn changed(before: &Settings, after: Settings) -> Option<Settings> {
     let (fixed, mut names): (Vec<&str>, Vec<&str>) = names.into_iter().partition(is_fixed);
     if !fixed.is_empty() {
         let settings = fixed.join(", ");
-        tracing::warn!(settings, "some settings that changed take a restart, and those from before hold");
+        tracing::warn!(
+            settings,
+            "some changed settings need a restart; until then the previous ones stay active"
+        );
     }
     // The manifests of an operator may have changed under the same file name.
     if names.is_empty() && before.config.operators != after.config.operators {
         names.push("operators.strimzi");
     }
     if names.is_empty() {
-        tracing::info!("the settings were read anew, and nothing that can change while running did");
+        tracing::info!("settings reloaded; no setting changed that can change without a restart");
         return None;
     }
     let settings = names.join(", ");
-    tracing::info!(settings, "the settings were read anew, and hold from now on");
+    tracing::info!(settings, "settings reloaded; the new ones are active");
     let Config { state_dir, output_dir, secrets_dir, source, api, .. } = before.config.clone();
     let config = Config { state_dir, output_dir, secrets_dir, source, api, ..after.config };
     Some(Settings { config, ..before.clone() })

@@ -39,7 +39,7 @@ pub struct Restore {
 pub fn run(verb: &Restore, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
     let archive = read_archive(verb)?;
-    let attempt = || format!("could not restore the state in `{}`", settings.state_dir);
+    let attempt = || format!("cannot restore the state in `{}`", settings.state_dir);
     round::prepare(&settings, StateAccess::Write)?;
     state::restore(&settings.state_dir, &archive)
         .map_err(|error| Failure::during(attempt(), &error).hint(error.hint()))?;
@@ -53,11 +53,11 @@ pub fn run(verb: &Restore, console: &mut Console) -> Result<u8, Failure> {
 
 /// Reads and verifies the whole backup before anything is written.
 fn read_archive(verb: &Restore) -> Result<Archive, Failure> {
-    let attempt = || format!("could not read the backup `{}`", verb.file);
+    let attempt = || format!("cannot read the backup `{}`", verb.file);
     let mut bytes = read_bounded(&verb.file, MAX_BYTES + MAX_IDENTITY_BYTES, &attempt())?;
     match (&verb.identity, secret::is_sealed(&bytes)) {
         (Some(identity), true) => {
-            let attempt_identity = format!("could not read the identity `{identity}`");
+            let attempt_identity = format!("cannot read the identity `{identity}`");
             let text = read_bounded(identity, MAX_IDENTITY_BYTES, &attempt_identity)?;
             let text =
                 std::str::from_utf8(&text).map_err(|error| Failure::during(attempt_identity, &error))?;
@@ -65,7 +65,7 @@ fn read_archive(verb: &Restore) -> Result<Archive, Failure> {
         }
         (None, true) => {
             return Err(Failure::usage(format!("{}: it is encrypted", attempt())).hint(
-                "name the file of the identity that it was encrypted to: streamfleet restore FILE TREE --identity FILE",
+                "pass the identity file that it was encrypted to: streamfleet restore FILE TREE --identity FILE",
             ));
         }
         (_, false) => {}
@@ -83,7 +83,7 @@ fn read_bounded(path: &Utf8Path, most: u64, attempt: &str) -> Result<Zeroizing<V
     };
     let bytes = read().map_err(|error: std::io::Error| Failure::during(attempt, &error))?;
     if bytes.len() as u64 > most {
-        return Err(Failure::new(format!("{attempt}: it is larger than any that streamfleet makes")));
+        return Err(Failure::new(format!("{attempt}: it is larger than any backup of streamfleet")));
     }
     Ok(bytes)
 }
@@ -93,7 +93,7 @@ fn audit(state: Option<&State>, archive: &Archive) -> Result<(), Failure> {
     let files: Vec<&str> = archive.manifest.files.iter().map(|file| file.name.as_str()).collect();
     let what = format!("restored {} from the backup of {}", files.join(", "), archive.manifest.made_at);
     let event = RecordedEvent::done(Timestamp::now(), round::actor(), what);
-    state.audit_person(event).map_err(|error| Failure::of_state("could not write the audit trail", &error))
+    state.audit_person(event).map_err(|error| Failure::of_state("cannot write the audit trail", &error))
 }
 
 fn report(archive: &Archive, settings: &Settings) -> String {
@@ -102,12 +102,13 @@ fn report(archive: &Archive, settings: &Settings) -> String {
     text.extend(files.iter().map(|file| format!("  {}\n", file.name)));
     if files.iter().any(|file| file.name == state::TOKENS) {
         text.push_str(&format!(
-            "Tokens that were revoked since the backup hold again, and those made since don't; see them all: {}\n",
+            "Tokens that were revoked since the backup are valid again, and those created since are invalid; list them: \
+             {}\n",
             command::line(&["token", "list", &settings.arguments])
         ));
     }
     text.push_str(&format!(
-        "Look before anything is applied, since the backup may be older than the targets: streamfleet plan {}\n",
+        "Check the plan before you apply it, because the backup may be older than the targets: streamfleet plan {}\n",
         settings.arguments
     ));
     text

@@ -43,7 +43,7 @@ fn name(text: &str) -> Result<String, String> {
     let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte);
     match (1..=253).contains(&text.len()) && text.bytes().all(fits) {
         true => Ok(text.to_owned()),
-        false => Err("a name in Kubernetes has lower-case letters, digits, `-` and `.`".to_owned()),
+        false => Err("a name in Kubernetes consists of lower-case letters, digits, `-` and `.`".to_owned()),
     }
 }
 

@@ -113,7 +113,7 @@ pub fn runtime() -> Result<Runtime, Failure> {
         .worker_threads(1)
         .enable_all()
         .build()
-        .map_err(|error| Failure::during("could not start the runtime", &error))
+        .map_err(|error| Failure::during("cannot start the runtime", &error))
 }
 
 pub fn read(settings: &Settings) -> Result<Documents, Failure> {
@@ -121,7 +121,7 @@ pub fn read(settings: &Settings) -> Result<Documents, Failure> {
         return fetch(settings);
     }
     let snapshot = directory::scan(&settings.tree).map_err(|error| {
-        Failure::during(format!("could not read the tree `{}`", settings.tree_as_given), &error)
+        Failure::during(format!("cannot read the tree `{}`", settings.tree_as_given), &error)
     })?;
     Ok(spec::read(&snapshot, None))
 }
@@ -129,7 +129,7 @@ pub fn read(settings: &Settings) -> Result<Documents, Failure> {
 /// Fetches a tree. When the fetch fails, the last fetched commit is used. Where there is no state yet, the
 /// clone goes to a temporary folder and no state is created.
 fn fetch(settings: &Settings) -> Result<Documents, Failure> {
-    let attempt = || format!("could not read the specs of {}", settings.shown());
+    let attempt = || format!("cannot read the specs of {}", settings.shown());
     let failed = |error: GitError| Failure::during(attempt(), &error).hint(error.hint());
     let passing = tempfile::tempdir().map_err(|error| Failure::during(attempt(), &error))?;
     let place = match settings.state_dir.is_dir() {
@@ -138,14 +138,14 @@ fn fetch(settings: &Settings) -> Result<Documents, Failure> {
             .map_err(|error| Failure::during(attempt(), &error))?,
     };
     let Some(mirror) = settings.mirror_in(place.join("git")) else {
-        return Err(Failure::new(format!("{}: the settings name no repository", attempt())));
+        return Err(Failure::new(format!("{}: the settings have no repository", attempt())));
     };
     let mirror = Arc::new(mirror);
     match fetched(&mirror) {
         Ok(_) => {}
         Err(error) if mirror.commit().is_none() => return Err(failed(error)),
         Err(error) => {
-            tracing::warn!(%error, hint = error.hint(), "the commit that was fetched last is looked at")
+            tracing::warn!(%error, hint = error.hint(), "using the last fetched commit")
         }
     }
     let snapshot = mirror.snapshot().map_err(failed)?;
@@ -176,7 +176,7 @@ pub fn open(
 }
 
 pub fn unreadable_state(error: StateError) -> Failure {
-    Failure::of_state("could not read the state", &error)
+    Failure::of_state("cannot read the state", &error)
 }
 
 /// Writes the `.gitignore` before anything else is written to the tree's own folder, which contains keys.
@@ -186,8 +186,8 @@ pub fn prepare(settings: &Settings, access: StateAccess) -> Result<(), Failure> 
         StateAccess::Write | StateAccess::Serve => settings
             .ignore_own_folder()
             .map_err(|error| {
-                Failure::during(format!("could not write `.streamfleet` in the tree `{}`", settings.tree_as_given), &error)
-                    .hint("make the tree writable, or keep things elsewhere: --state-dir, --output-dir and --secrets-dir")
+                Failure::during(format!("cannot write `.streamfleet` in the tree `{}`", settings.tree_as_given), &error)
+                    .hint("make the tree writable, or use folders elsewhere: --state-dir, --output-dir and --secrets-dir")
             }),
     }
 }
@@ -207,7 +207,7 @@ pub fn open_state(
             waiting(dir, access, console, |wait| State::open_after(dir, wait)).map(Some)
         }
     };
-    let attempt = || format!("could not open the state in `{}`", settings.state_dir);
+    let attempt = || format!("cannot open the state in `{}`", settings.state_dir);
     let state = opened.map_err(|error| Failure::of_state(attempt(), &error))?;
     for warning in state.iter().flat_map(State::warnings) {
         console.warn(&warning);
@@ -242,7 +242,7 @@ pub fn secret_store(settings: &Settings, access: StateAccess) -> Result<SecretSt
 /// keys they use temporary ones, so that a dry run can still compare what it can't open.
 pub fn keyring(settings: &Settings, access: StateAccess) -> Result<Keyring, Failure> {
     prepare(settings, access)?;
-    let attempt = || format!("could not read the keys in `{}`", settings.state_dir);
+    let attempt = || format!("cannot read the keys in `{}`", settings.state_dir);
     let keyring = match access {
         StateAccess::Write | StateAccess::Serve => Keyring::load_or_create(&settings.state_dir),
         StateAccess::ReadOnly | StateAccess::Existing => match Keyring::load(&settings.state_dir) {
@@ -268,7 +268,7 @@ impl CommandRound {
         progress: &mut dyn FnMut(ExecutionProgress<'_>),
     ) -> Result<ExecutionReport, Failure> {
         let Some(state) = &self.installation.state else {
-            return Err(Failure::new("nothing can be applied without a state"));
+            return Err(Failure::new("cannot apply without a state"));
         };
         let actor = actor();
         WaitingChanges::default().record(&self.round, state, &actor, Timestamp::now());

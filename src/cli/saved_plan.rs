@@ -13,14 +13,14 @@ const MAX_BYTES: u64 = 1 << 30;
 
 pub fn write(path: &Utf8Path, plan: &Plan) -> Result<(), Failure> {
     replace(path, plan.to_json().as_bytes()).map_err(|error| {
-        Failure::during(format!("could not save the plan to `{path}`"), &error)
-            .hint("name a file in a folder that you can write, on a disk that has room")
+        Failure::during(format!("cannot save the plan to `{path}`"), &error)
+            .hint("choose a file in a folder that you can write to, on a disk with free space")
     })
 }
 
 /// Refuses to overwrite anything but a saved plan, and to write into folders that belong to streamfleet.
 pub fn refuse_other(path: &Utf8Path, settings: &Settings) -> Result<(), Failure> {
-    let attempt = || format!("could not save the plan to `{path}`");
+    let attempt = || format!("cannot save the plan to `{path}`");
     let parent = path.parent().filter(|parent| !parent.as_str().is_empty()).unwrap_or(Utf8Path::new("."));
     let folder = parent.canonicalize_utf8().map_err(|error| Failure::during(attempt(), &error))?;
     let own = [settings.tree.join(".streamfleet")].into_iter();
@@ -29,11 +29,11 @@ pub fn refuse_other(path: &Utf8Path, settings: &Settings) -> Result<(), Failure>
     let inside = |own: Utf8PathBuf| folder.starts_with(own.canonicalize_utf8().unwrap_or(own));
     if own.into_iter().any(inside) {
         return Err(Failure::new(format!("{}: streamfleet keeps its own files there", attempt()))
-            .hint("name a file in another folder"));
+            .hint("choose a file in another folder"));
     }
     if path.symlink_metadata().is_ok() && read(path).is_err() {
-        return Err(Failure::new(format!("{}: something that is no saved plan is there", attempt()))
-            .hint("name another file, or move that one away"));
+        return Err(Failure::new(format!("{}: another file is there, which is not a saved plan", attempt()))
+            .hint("choose another file, or move that one away"));
     }
     Ok(())
 }
@@ -56,13 +56,13 @@ pub fn replace(path: &Utf8Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 pub fn read(path: &Utf8Path) -> Result<Plan, Failure> {
-    let attempt = || format!("could not read the plan `{path}`");
+    let attempt = || format!("cannot read the plan `{path}`");
     let size = std::fs::metadata(path).map_err(|error| Failure::during(attempt(), &error))?.len();
     if size > MAX_BYTES {
         return Err(Failure::new(format!("{}: it is larger than any plan", attempt())));
     }
     let text = std::fs::read_to_string(path).map_err(|error| Failure::during(attempt(), &error))?;
     Plan::from_json(&text).map_err(|error| {
-        Failure::during(attempt(), &error).hint("make one with: streamfleet plan TREE --out FILE")
+        Failure::during(attempt(), &error).hint("create one with: streamfleet plan TREE --out FILE")
     })
 }

@@ -55,7 +55,7 @@ pub fn unknown_name<'a>(looked_for: &str, name: &str, names: impl Iterator<Item 
     let names: Vec<&str> = names.collect();
     let hint = match spec::describe::nearest(name, names.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("there are: {}", names.join(", ")),
+        None => format!("known: {}", names.join(", ")),
     };
     Failure::usage(format!("{looked_for} `{name}`")).hint(hint)
 }
@@ -66,12 +66,12 @@ pub fn document_text(kind: Kind) -> Result<String, Failure> {
 
 fn text(schema: &Value) -> Result<String, Failure> {
     let text = serde_json::to_string_pretty(schema)
-        .map_err(|error| Failure::during("could not write the schema", &error))?;
+        .map_err(|error| Failure::during("cannot write the schema", &error))?;
     Ok(text + "\n")
 }
 
 fn write_all(folder: &Utf8Path, console: &mut Console) -> Result<(), Failure> {
-    let fail = |path: &Utf8Path, error| Failure::during(format!("could not write `{path}`"), &error);
+    let fail = |path: &Utf8Path, error| Failure::during(format!("cannot write `{path}`"), &error);
     std::fs::create_dir_all(folder).map_err(|error| fail(folder, error))?;
     for name in names() {
         let path = folder.join(format!("{name}.json"));

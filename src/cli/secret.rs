@@ -93,7 +93,7 @@ fn encrypt(verb: &Encrypt, console: &mut Console) -> Result<u8, Failure> {
     };
     let value = read_value(console)?;
     let armour = secret::seal(&recipient, &reference, &value)
-        .map_err(|error| Failure::of_secret(format!("could not seal the value for {reference}"), &error))?;
+        .map_err(|error| Failure::of_secret(format!("cannot seal the value for {reference}"), &error))?;
     let block: String = armour.lines().map(|line| format!("    {line}\n")).collect();
     console.print(&format!("{}:\n  encrypted: |\n{block}", reference.field))?;
     Ok(exit::OK)
@@ -127,7 +127,7 @@ fn read_value(console: &mut Console) -> Result<SecretString, Failure> {
     std::io::stdin()
         .take(MAX_BYTES + 1)
         .read_to_string(&mut text)
-        .map_err(|error| Failure::during("could not read the value from standard input", &error))?;
+        .map_err(|error| Failure::during("cannot read the value from standard input", &error))?;
     let value = SecretString::from(text);
     let length = secrecy::ExposeSecret::expose_secret(&value).len() as u64;
     match length {
@@ -141,10 +141,9 @@ fn rotate(verb: &Rotate, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
     let mut keyring = round::keyring(&settings, StateAccess::Write)?;
     // Held to the end, so that two rotations don't seal the same files.
-    let _lock = keyring
-        .add_identity()
-        .map_err(|error| Failure::of_secret("could not make a new identity", &error))?;
-    let hint = "run it again; what is not sealed again yet still opens with the older identity";
+    let _lock =
+        keyring.add_identity().map_err(|error| Failure::of_secret("cannot create an identity", &error))?;
+    let hint = "run it again; secrets that are not sealed again yet still open with the older identity";
     let blocks = write(&settings, &rotated(&settings, &keyring)?, "sealed again", hint, console)?;
     tell_recipient(blocks, "the new recipient", &keyring, console)
 }
@@ -154,7 +153,7 @@ fn seal(verb: &Seal, console: &mut Console) -> Result<u8, Failure> {
     let keyring = round::keyring(&settings, StateAccess::Write)?;
     let secrets = write(&settings, &sealed(&settings, &keyring)?, "sealed", "run it again", console)?;
     if secrets == 0 {
-        console.print("No secret stands in the clear.\n")?;
+        console.print("All secrets are sealed.\n")?;
         return Ok(exit::OK);
     }
     tell_recipient(secrets, "the recipient", &keyring, console)
@@ -184,7 +183,7 @@ fn write(
 ) -> Result<usize, Failure> {
     for SealedFile { file, read, text, sealed } in files {
         let path = settings.tree.join(file.as_str());
-        let attempt = || format!("could not write `{file}`");
+        let attempt = || format!("cannot write `{file}`");
         let now = std::fs::read(&path).map_err(|error| Failure::during(attempt(), &error))?;
         if Digest::of(&now) != *read {
             return Err(Failure::new(format!("{}: it changed since it was read", attempt())).hint(hint));
@@ -205,7 +204,7 @@ struct SealedFile {
 
 /// Seals every encrypted block again, without writing. One failing file stops all.
 fn rotated(settings: &Settings, keyring: &Keyring) -> Result<Vec<SealedFile>, Failure> {
-    each_file(&scan(settings)?, "could not seal the secrets of", " again", |file, text, attempt| {
+    each_file(&scan(settings)?, "cannot seal the secrets of", " again", |file, text, attempt| {
         secret::rotate_text(text, file, keyring).map_err(|error| Failure::of_secret(attempt, &error))
     })
 }
@@ -215,14 +214,14 @@ fn sealed(settings: &Settings, keyring: &Keyring) -> Result<Vec<SealedFile>, Fai
     let snapshot = scan(settings)?;
     let documents = spec::read(&snapshot, None);
     let recipient = keyring.recipient();
-    each_file(&snapshot, "could not seal the secrets of", "", |file, text, attempt| {
+    each_file(&snapshot, "cannot seal the secrets of", "", |file, text, attempt| {
         let parsed = documents
             .files
             .get(file)
             .filter(|parsed| parsed.invalid.is_empty() && parsed.unreadable.is_empty());
         let Some(parsed) = parsed else {
-            return Err(Failure::new(format!("{attempt}: it has mistakes"))
-                .hint("mend them first: `streamfleet validate` shows them"));
+            return Err(Failure::new(format!("{attempt}: it has problems"))
+                .hint("fix them first: `streamfleet validate` shows them"));
         };
         let (mut text, mut sealed) = (text.to_owned(), 0);
         for document in &parsed.documents {
@@ -248,7 +247,7 @@ fn sealed(settings: &Settings, keyring: &Keyring) -> Result<Vec<SealedFile>, Fai
 
 fn scan(settings: &Settings) -> Result<Snapshot, Failure> {
     directory::scan(&settings.tree).map_err(|error| {
-        Failure::during(format!("could not read the tree `{}`", settings.tree_as_given), &error)
+        Failure::during(format!("cannot read the tree `{}`", settings.tree_as_given), &error)
     })
 }
 

@@ -98,7 +98,7 @@ fn source(settings: &Settings) -> SpecSource {
 fn webhook_secret(settings: &Settings) -> Result<Option<SecretString>, Failure> {
     let secret = settings.mirror().map(|mirror| mirror.webhook_secret()).transpose();
     let failed =
-        |error: GitError| Failure::during("could not read the secret of webhooks", &error).hint(error.hint());
+        |error: GitError| Failure::during("cannot read the secret of webhooks", &error).hint(error.hint());
     Ok(secret.map_err(failed)?.flatten())
 }
 
@@ -106,11 +106,7 @@ fn webhook_secret(settings: &Settings) -> Result<Option<SecretString>, Failure> 
 fn webhook_secret_anew(settings: &Settings) -> Option<SecretString> {
     webhook_secret(settings).unwrap_or_else(|Failure { chain, hint, .. }| {
         let error = chain.join(": ");
-        tracing::error!(
-            error,
-            hint,
-            "the secret of webhooks can't be read anew, and the one from before holds"
-        );
+        tracing::error!(error, hint, "cannot reload the secret of webhooks; the previous one stays active");
         None
     })
 }

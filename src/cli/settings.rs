@@ -186,7 +186,7 @@ impl Settings {
                 self.tree_as_given
             ))
             .hint(format!(
-                "name the tree: `{whole}`; to make this one a tree of its own, give it a --state-dir"
+                "use the whole tree: `{whole}`; to make this part a tree of its own, give it a --state-dir"
             ))),
         }
     }
@@ -200,10 +200,10 @@ impl Settings {
             return Ok(());
         }
         Err(Failure::new(format!(
-            "the output folder `{}` is among the specs, and would be read as specs",
+            "the output folder `{}` is inside the spec tree, and its files would be read as specs",
             self.output_dir
         ))
-        .hint("choose a folder beside the tree, or one whose name begins with a dot"))
+        .hint("choose a folder outside of the tree, or one whose name begins with a dot"))
     }
 
     /// Writes a `.gitignore` into the tree's own folder, if it is used. An existing file stays.
@@ -231,7 +231,7 @@ pub fn super_users_by_variable() -> Result<Option<Vec<String>>, Failure> {
         text.split(',').map(str::trim).filter(|email| !email.is_empty()).map(str::to_owned).collect();
     match not_emails(&named) {
         Some(why) => Err(Failure::new(format!("the variable {SUPER_USERS} {why}"))
-            .hint("write e-mail addresses with commas between them: ada@example.com,grace@example.com")),
+            .hint("list e-mail addresses with commas between them: ada@example.com,grace@example.com")),
         None => Ok((!named.is_empty()).then_some(named)),
     }
 }
@@ -243,12 +243,12 @@ pub fn folder_of(file: &Utf8Path) -> Utf8PathBuf {
 
 fn canonical_tree(tree: &Utf8Path) -> Result<Utf8PathBuf, Failure> {
     let canonical = tree.canonicalize_utf8().map_err(|error| {
-        Failure::during(format!("could not open the spec tree `{tree}`"), &error)
-            .hint("name the folder that holds the spec files; `streamfleet init DIR` makes one to start from")
+        Failure::during(format!("cannot open the spec tree `{tree}`"), &error)
+            .hint("give the folder with the spec files; `streamfleet init DIR` creates an example")
     })?;
     if !canonical.is_dir() {
         return Err(Failure::new(format!("the spec tree `{tree}` is not a folder"))
-            .hint("name the folder that holds the file"));
+            .hint("give the folder that contains the file"));
     }
     Ok(canonical)
 }
@@ -262,7 +262,7 @@ fn absolute(path: &Utf8Path) -> Option<Utf8PathBuf> {
     (!is_above).then(|| path.components().collect())
 }
 
-pub const OWN_FOLDERS: &str = "give each of them a folder of its own";
+pub const OWN_FOLDERS: &str = "use a separate folder for each";
 
 /// Refuses one folder for two of state, output and secrets.
 ///
@@ -278,8 +278,7 @@ pub fn refuse_shared_folder(folders: [Option<&Utf8PathBuf>; 3]) -> Result<(), St
         let (Some(folder), Some(same)) = (folders[one], folders[other]) else { continue };
         if place(folder) == place(same) {
             return Err(format!(
-                "`{}` and `{}` are one folder, `{folder}`: what is remembered, what is written for others and what is \
-                 secret would lie among each other",
+                "`{}` and `{}` are the same folder, `{folder}`: state, output and secrets must be separate",
                 NAMES[one], NAMES[other]
             ));
         }
@@ -290,7 +289,7 @@ pub fn refuse_shared_folder(folders: [Option<&Utf8PathBuf>; 3]) -> Result<(), St
 /// Reads a file of settings. Returns the keys in the file, and all settings with their defaults.
 pub fn read_config(path: &Utf8Path) -> Result<(toml::Table, Config), Failure> {
     let unread = |error: std::io::Error| {
-        let failure = Failure::during(format!("could not read the config file `{path}`"), &error);
+        let failure = Failure::during(format!("cannot read the config file `{path}`"), &error);
         match error.kind() {
             ErrorKind::NotFound => failure.hint("`streamfleet config sample` prints one to start from"),
             _ => failure.hint("let the user that runs this read it"),
@@ -299,13 +298,13 @@ pub fn read_config(path: &Utf8Path) -> Result<(toml::Table, Config), Failure> {
     let text = std::fs::read_to_string(path).map_err(unread)?;
     let not_understood = |error: &toml::de::Error| {
         let words = error.to_string();
-        Failure::new(format!("could not understand the config file `{path}`\n{}", words.trim_end()))
+        Failure::new(format!("cannot parse the config file `{path}`\n{}", words.trim_end()))
             .hint(hint(error.message()))
     };
     let mut config = Config::parse(&text).map_err(|error| not_understood(&error))?;
     let table = toml::from_str(&text).map_err(|error| not_understood(&error))?;
     paths::settle(&mut config, path).map_err(|(why, hint)| {
-        Failure::new(format!("the config file `{path}` is not sound\n{why}")).hint(hint)
+        Failure::new(format!("the config file `{path}` is invalid\n{why}")).hint(hint)
     })?;
     let folder = path.parent().unwrap_or(Utf8Path::new(""));
     for release in config.operators.strimzi.values_mut() {
@@ -317,18 +316,17 @@ pub fn read_config(path: &Utf8Path) -> Result<(toml::Table, Config), Failure> {
 /// The hint for settings that can't be parsed: the name that was likely meant, if the message lists names.
 fn hint(message: &str) -> String {
     if message.contains(GIVEN_TOGETHER) {
-        return "take what is lacking from what `streamfleet config sample` prints, or leave the table out"
-            .to_owned();
+        return "copy the missing keys from `streamfleet config sample`, or remove the table".to_owned();
     }
     if message.contains("socket address") {
-        return "name an address of this host and a port, as `127.0.0.1:3000` or `[::1]:3000`".to_owned();
+        return "use an address of this host and a port, such as `127.0.0.1:3000` or `[::1]:3000`".to_owned();
     }
     let mut names = message.split('`').skip(1).step_by(2);
     let lists_names = ["unknown field", "unknown variant"].iter().any(|words| message.starts_with(words));
     let unknown = names.next().filter(|_| lists_names);
     match unknown.and_then(|unknown| nearest(unknown, names)) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => "`streamfleet explain config` says what there is".to_owned(),
+        None => "`streamfleet explain config` lists the settings".to_owned(),
     }
 }
 

@@ -43,13 +43,14 @@ pub fn run(verb: &Status, console: &mut Console) -> Result<u8, Failure> {
 
 /// Lists the steps that an interrupted apply left. A running daemon finishes them itself.
 fn left(look: &CommandRound) -> Result<String, Failure> {
-    let Some(state) = &look.installation.state else { return Ok("Nothing was applied yet.\n".to_owned()) };
-    let unfinished = state
-        .journal_unfinished()
-        .map_err(|error| Failure::of_state("could not read the journal", &error))?;
+    let Some(state) = &look.installation.state else {
+        return Ok("Nothing has been applied yet.\n".to_owned());
+    };
+    let unfinished =
+        state.journal_unfinished().map_err(|error| Failure::of_state("cannot read the journal", &error))?;
     let line = |JournalEntry { fleet, description, .. }: &JournalEntry| {
         let what = plain(description);
-        format!("An apply was interrupted on fleet {fleet}: {what}. The next one finishes it.\n")
+        format!("An apply was interrupted on fleet {fleet}: {what}. The next one completes it.\n")
     };
     Ok(unfinished.iter().map(line).collect())
 }

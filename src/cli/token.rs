@@ -100,7 +100,7 @@ fn create(verb: &Create, console: &mut Console) -> Result<u8, Failure> {
     match RunningDaemon::of(&settings)? {
         Some(daemon) => {
             let body = serde_json::to_vec(&order)
-                .map_err(|error| Failure::during("could not write what is asked for", &error))?;
+                .map_err(|error| Failure::during("cannot write the output", &error))?;
             let question = DaemonRequest::post("/tokens", &[("by", &round::user())], body);
             verb.show(&daemon.ask(question, console)?, &settings, console)?;
         }
@@ -125,11 +125,11 @@ fn create(verb: &Create, console: &mut Console) -> Result<u8, Failure> {
 /// Creates the token in the state, where no daemon runs.
 fn made(installation: &Installation, order: TokenOrder) -> Result<ShownToken, Failure> {
     let Some(state) = &installation.state else {
-        return Err(Failure::new("no token can be made without a state"));
+        return Err(Failure::new("cannot create a token without a state"));
     };
     let made = state.add_token(order, &round::actor(), Timestamp::now()).map_err(|why| match why {
         AddTokenError::Order(fault) => Failure::usage(fault.why).hint(fault.hint),
-        AddTokenError::State(error) => Failure::of_state("could not make the token", &error),
+        AddTokenError::State(error) => Failure::of_state("cannot create the token", &error),
     })?;
     Ok(made.into())
 }
@@ -159,7 +159,7 @@ fn list(verb: &List, console: &mut Console) -> Result<u8, Failure> {
         Some(text) => text,
         None if tokens.is_empty() => {
             let create = command::line(&["token", "create", &settings.arguments, "--help"]);
-            format!("No token holds; to make one, see: {create}\n")
+            format!("There are no valid tokens; to create one: {create}\n")
         }
         None => table(&tokens, now),
     };
@@ -194,12 +194,12 @@ fn revoke(verb: &Revoke, console: &mut Console) -> Result<u8, Failure> {
         None => {
             let state = round::open_state(&settings, round::StateAccess::Existing, console)?;
             let revoked = state.map(|state| state.revoke_token(id, &round::actor(), now)).transpose();
-            let failed = |error| Failure::of_state("could not revoke the token", &error);
+            let failed = |error| Failure::of_state("cannot revoke the token", &error);
             revoked.map_err(failed)?.unwrap_or(RevocationOutcome::Unknown)
         }
     };
     let text = match revoked {
-        RevocationOutcome::Now(token) => format!("Revoked {token}. It is good for nothing any more.\n"),
+        RevocationOutcome::Now(token) => format!("Revoked {token}. It is no longer valid.\n"),
         RevocationOutcome::Before(token) => {
             let at = token.revoked_at.map(record::timestamp).unwrap_or_default();
             format!("{token} was revoked already, at {at}.\n")
@@ -220,8 +220,8 @@ fn meant(named: &str, known: &[Token], now: Timestamp, settings: &Settings) -> R
         (several, _) => {
             let ids: Vec<String> =
                 several.iter().map(|token| format!("{} of {}", token.id, token.owner)).collect();
-            Err(Failure::new(format!("{} tokens that hold are named {named}", several.len()))
-                .hint(format!("name one by its id: {}", ids.join(", "))))
+            Err(Failure::new(format!("{} valid tokens have the name {named}", several.len()))
+                .hint(format!("use an id: {}", ids.join(", "))))
         }
     }
 }
@@ -229,11 +229,11 @@ fn meant(named: &str, known: &[Token], now: Timestamp, settings: &Settings) -> R
 fn unknown(named: &str, settings: &Settings) -> Failure {
     let failure = Failure::new(match crate::state::looks_like_token(named) {
         // The argument is the secret itself, which must not be repeated in any output.
-        true => "what was given is a token itself, and not its id or name".to_owned(),
+        true => "this is a token itself, not its id or name".to_owned(),
         false => format!("there is no token {named}"),
     });
     failure.hint(format!(
-        "the tokens are listed by: {}",
+        "list the tokens with: {}",
         command::line(&["token", "list", &settings.arguments, "--all"])
     ))
 }
@@ -281,7 +281,7 @@ impl Create {
         let (scope, until) = (shown.kept.scope(), record::timestamp(*expires_at));
         let revoke = command::line(&["token", "revoke", &id.to_string(), &settings.arguments]);
         console.tell(&format!(
-            "Made token {name} for {owner}: {scope}, until {until}.\nIt is shown this once. To revoke it: {revoke}\n"
+            "Created token {name} for {owner}: {scope}, until {until}.\nIt is shown only once. To revoke it: {revoke}\n"
         ));
         let text = self.format.data(shown)?.unwrap_or_else(|| format!("{}\n", shown.token));
         console.print(&text)

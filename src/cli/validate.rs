@@ -42,7 +42,7 @@ pub fn run(verb: &Validate, console: &mut Console) -> Result<u8, Failure> {
 fn summary(resources: usize, errors: usize, warnings: usize) -> String {
     let count = |number: usize, noun: &str| format!("{number} {noun}{}", if number == 1 { "" } else { "s" });
     match (errors, warnings) {
-        (0, 0) => format!("{} checked, no problem found.\n", count(resources, "resource")),
+        (0, 0) => format!("{} checked, no problems found.\n", count(resources, "resource")),
         (0, _) => format!("{} checked, {}.\n", count(resources, "resource"), count(warnings, "warning")),
         (_, 0) => format!("{} found.\n", count(errors, "error")),
         (_, _) => format!("{} and {} found.\n", count(errors, "error"), count(warnings, "warning")),

@@ -52,14 +52,14 @@ fn text(page: &WhyReport, now: Timestamp) -> String {
     let ago =
         |at: &str| at.parse::<Timestamp>().map(|at| format!("{} ago", format_age(now.duration_since(at))));
     let since = page.since.as_ref().map(|since| format!(" since {since}")).unwrap_or_default();
-    let spec = page.spec.as_ref().map_or_else(|| "no file names it".to_owned(), ToString::to_string);
+    let spec = page.spec.as_ref().map_or_else(|| "spec file missing".to_owned(), ToString::to_string);
     let fleet = page.fleet.as_ref().map(|fleet| format!(", on fleet {fleet}")).unwrap_or_default();
     let mut status = vec![format!("{}{since}", page.status)];
     status.extend(page.reason.clone());
     status.extend(page.of_fleet.iter().map(|amiss| format!("its fleet is Degraded: {amiss}")));
     status.extend(page.last_known.as_ref().map(|LastKnown { status, reason, at }| {
         let reason = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-        format!("{} it was {status}{reason}", ago(at).unwrap_or_else(|_| at.clone()))
+        format!("{} its status was {status}{reason}", ago(at).unwrap_or_else(|_| at.clone()))
     }));
     let events = page.objects.events.iter().map(|event| {
         let last = ago(&event.last).unwrap_or_else(|_| "some time ago".to_owned());
@@ -90,10 +90,10 @@ fn object_lines(page: &WhyReport) -> Vec<String> {
         return lines.chain([unseen.clone()]).collect();
     }
     let rest = match (fine, amiss.is_empty()) {
-        (1, true) => "1 Kubernetes object is as it should be".to_owned(),
-        (1, false) => "1 other Kubernetes object is as it should be".to_owned(),
-        (fine, true) => format!("{fine} Kubernetes objects are as they should be"),
-        (fine, false) => format!("{fine} other Kubernetes objects are as they should be"),
+        (1, true) => "1 Kubernetes object is healthy".to_owned(),
+        (1, false) => "1 other Kubernetes object is healthy".to_owned(),
+        (fine, true) => format!("{fine} Kubernetes objects are healthy"),
+        (fine, false) => format!("{fine} other Kubernetes objects are healthy"),
     };
     lines.chain([rest]).collect()
 }

@@ -115,7 +115,7 @@ pub(super) fn start(
             thread("watch", move || {
                 loop {
                     watch.changed();
-                    tracing::debug!("the specs may have changed");
+                    tracing::debug!("specs may have changed");
                     if tell.send(Event::Specs).is_err() {
                         return;
                     }
@@ -244,7 +244,7 @@ impl FetchLoop {
                 let deadline = Instant::now() + self.mirror.timeout();
                 self.running = Some(RunningFetch { done, deadline, is_late: false });
             }
-            Err(error) => tracing::error!(%error, "could not start a thread to fetch with"),
+            Err(error) => tracing::error!(%error, "cannot start a thread for fetching"),
         }
     }
 
@@ -257,7 +257,7 @@ impl FetchLoop {
                 tracing::warn!(
                     source,
                     commit,
-                    "the branch was rewritten, and is taken as it is now; what is missing from it needs approval to be deleted"
+                    "the branch was rewritten, and its new commits are used; deletions of what is missing need approval"
                 )
             }
             (false, true) => tracing::info!(source, commit, "fetched"),
@@ -282,14 +282,12 @@ impl FetchLoop {
 
 fn fetch_outage_text(is_in_force: bool, unsigned: Option<&str>) -> String {
     match unsigned {
-        _ if is_in_force => {
-            "nothing is fetched, and the commit that was fetched last stays in force".to_owned()
-        }
+        _ if is_in_force => "cannot fetch; the last fetched commit stays active".to_owned(),
         Some(unsigned) => format!(
-            "nothing is fetched, and commit {unsigned}, which was in force before, is not known to be signed by a key of \
-             `source.signed_by` and is not used, so that nothing is done"
+            "cannot fetch; commit {unsigned}, which was active, is not known to be signed by a key of `source.signed_by`, \
+             so nothing is applied"
         ),
-        None => "nothing is fetched, and nothing was before, so that nothing is done".to_owned(),
+        None => "cannot fetch, and there is no earlier commit, so nothing is applied".to_owned(),
     }
 }
 
@@ -301,10 +299,13 @@ mod tests {
     fn a_commit_that_counts_no_more_since_signatures_are_asked_for_is_named() {
         assert_eq!(
             fetch_outage_text(false, Some("3f2c1ab")),
-            "nothing is fetched, and commit 3f2c1ab, which was in force before, is not known to be signed by a key of \
-             `source.signed_by` and is not used, so that nothing is done"
+            "cannot fetch; commit 3f2c1ab, which was active, is not known to be signed by a key of `source.signed_by`, so \
+             nothing is applied"
         );
-        assert!(fetch_outage_text(false, None).contains("nothing was before"));
-        assert!(fetch_outage_text(true, Some("3f2c1ab")).ends_with("stays in force"));
+        assert!(fetch_outage_text(false, None).contains(
+            "cannot fetch, and there is no earlier commit, so nothing is \
+                                                         applied"
+        ));
+        assert!(fetch_outage_text(true, Some("3f2c1ab")).ends_with("stays active"));
     }
 }

@@ -47,7 +47,7 @@ impl DecisionLog {
                 let (told, more) = unknown.split_at(unknown.len().min(MOST_UNKNOWN));
                 told.iter().for_each(|unknown| tracing::warn!("{unknown}{}", left_out(untold)));
                 if !more.is_empty() {
-                    tracing::warn!(%fleet, "so it is with {} more", more.len());
+                    tracing::warn!(%fleet, "objects of {} more unknown resources on this fleet", more.len());
                 }
             }
             self.unknown = unknown;
@@ -82,7 +82,7 @@ impl DecisionLog {
             tracing::error!("{more} more problems in the specs: `streamfleet validate` shows them");
         }
         if !before.is_empty() && self.problems.is_empty() {
-            tracing::info!("the specs have no problems any more");
+            tracing::info!("the specs have no problems left");
         }
     }
 
@@ -106,9 +106,9 @@ impl DecisionLog {
         match to {
             _ if is_known => {}
             Status::Degraded | Status::Failed | Status::Unreachable => {
-                tracing::warn!(%fleet, %resource, from, %to, reason, "health{left_out}");
+                tracing::warn!(%fleet, %resource, from, %to, reason, "{resource} is {to}{left_out}");
             }
-            _ => tracing::info!(%fleet, %resource, from, %to, reason, "health{left_out}"),
+            _ => tracing::info!(%fleet, %resource, from, %to, reason, "{resource} is {to}{left_out}"),
         }
         self.logged_statuses.insert(resource, (*to, reason.clone()));
     }
@@ -157,11 +157,11 @@ impl DecisionLog {
                 DecisionFields::of(plan, fleet, change);
             tracing::warn!(
                 fleet, %resource, %verb, cause, by, file, line, plan, commit, author, approve, hint,
-                "{resource} waits: {waits}{would}"
+                "{resource} {waits}{would}"
             );
         }
         for (_, resource) in over {
-            tracing::info!(%resource, plan = plan.id, "{resource} no longer waits: there is nothing to do");
+            tracing::info!(%resource, plan = plan.id, "{resource} no longer waits: nothing to do");
         }
     }
 }
@@ -175,7 +175,7 @@ struct PendingApproval {
 
 impl PendingApproval {
     fn of(change: &Change) -> PendingApproval {
-        let waits: Vec<String> = change.waiting.iter().map(ToString::to_string).collect();
+        let waits: Vec<String> = change.waiting.iter().map(Waiting::labelled).collect();
         let approve = change.waiting.iter().find_map(|waiting| match waiting {
             Waiting::Approval { id, .. } => Some(id.clone()),
             _ => None,
@@ -227,8 +227,8 @@ fn log_summary(round: &Round) {
     let (source, commit) = (&round.plan.inputs.source.0, round.plan.inputs.commit.as_ref());
     let (plan, commit) = (&round.plan.id, commit.map(|commit| &commit.id));
     if resources.is_empty() {
-        let hint = "where that is not what was meant, name the folder of the specs by `--specs`";
-        return tracing::warn!(plan, commit, hint, "there are no specs in {source}");
+        let hint = "if this is unexpected, set the folder of the specs with `--specs`";
+        return tracing::warn!(plan, commit, hint, "no specs in {source}");
     }
     let (fleets, clusters) = (number(Kind::Fleet), number(Kind::Cluster));
     let changes = round.plan.changes().filter(|change| change.verb != Verb::Keep).count();

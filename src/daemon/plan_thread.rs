@@ -114,12 +114,12 @@ impl PlanningContext {
         let snapshot = match self.specs.snapshot() {
             Ok(Some(snapshot)) => snapshot,
             Ok(None) => {
-                refuse(questions, "no specs were fetched yet");
+                refuse(questions, "the specs have not been fetched yet");
                 return Ok((nothing, None));
             }
             Err(error) => {
                 // Paths and URLs of the specs are shown to the administrator only, not to API callers.
-                refuse(questions, "the specs can't be read, and everything stays as it is");
+                refuse(questions, "cannot read the specs; no changes until they can be read");
                 self.tell_unreadable(&error.to_string());
                 return Ok((nothing, Some(RoundOutcome::Unreadable)));
             }
@@ -211,7 +211,7 @@ impl PlanningContext {
     /// Logs once that the tree could not be read. Nothing is changed then.
     fn tell_unreadable(&mut self, error: &str) {
         if self.unreadable.as_deref() != Some(error) {
-            tracing::error!(error, "the specs can't be read, and everything stays as it is");
+            tracing::error!(error, "cannot read the specs; no changes until they can be read");
             self.unreadable = Some(error.to_owned());
         }
     }
@@ -229,7 +229,7 @@ fn approve(questions: Vec<PendingRequest>, state: &State, round: &Round) -> bool
             is_approved = true;
         }
         let failed = |error: StateError| NoReply {
-            why: format!("could not record the approval: {error}"),
+            why: format!("cannot record the approval: {error}"),
             hint: error.hint(),
         };
         question.answer(approved.map(Reply::Approved).map_err(failed));
@@ -238,7 +238,7 @@ fn approve(questions: Vec<PendingRequest>, state: &State, round: &Round) -> bool
 }
 
 fn refuse(questions: Vec<PendingRequest>, why: &str) {
-    let hint = "see the log of `streamfleet serve`, and try again when it reads them".to_owned();
+    let hint = "check the log of `streamfleet serve`, and try again when it reads the specs".to_owned();
     let unanswered = NoReply { why: why.to_owned(), hint };
     questions.into_iter().for_each(|question| question.answer(Err(unanswered.clone())));
 }

@@ -132,7 +132,7 @@ fn who_asks_a_process_that_can_plan_no_more_is_told_so_at_once() {
     let mut process = place.process(Duration::ZERO);
     process.actions_for(Event::PlanningFailed(DaemonError::ThreadPanicked));
     let asked = process.runtime.block_on(process.desk.plan());
-    assert_eq!(asked.err().unwrap().why, "the daemon is ending");
+    assert_eq!(asked.err().unwrap().why, "the daemon is shutting down");
 }
 
 #[test]
@@ -295,7 +295,7 @@ fn who_asks_while_the_specs_are_away_hears_nothing_of_where_they_are() {
         }
     });
     let told = process.runtime.block_on(asked).unwrap().err().unwrap();
-    assert_eq!(told.why, "the specs can't be read, and everything stays as it is");
-    assert_eq!(told.hint, "see the log of `streamfleet serve`, and try again when it reads them");
+    assert_eq!(told.why, "cannot read the specs; no changes until they can be read");
+    assert_eq!(told.hint, "check the log of `streamfleet serve`, and try again when it reads the specs");
     assert!(log.contains(place.root.join("tree").as_str()), "{log}");
 }

@@ -91,17 +91,16 @@ impl Drop for Task {
 }
 
 fn died(fleet: &FleetKey) -> ExecutionReport {
-    let message = "a mistake in streamfleet itself ended what was being done".to_owned();
-    failed(fleet, message, "report it, with what the log says above")
+    let message = "internal error: the work was aborted".to_owned();
+    failed(fleet, message, "report it, with the log lines above")
 }
 
 fn overdue(fleet: &FleetKey) -> ExecutionReport {
-    let message =
-        format!("what was begun was not done within {} s, and was broken off", FLEET_WORK_TIMEOUT.as_secs());
+    let message = format!("the work took longer than {} s, and was aborted", FLEET_WORK_TIMEOUT.as_secs());
     failed(
         fleet,
         message,
-        "its cluster is slow to answer: see to its API server; what is left is done when it answers",
+        "the cluster answers slowly: check its API server; the remaining work is done when it answers",
     )
 }
 

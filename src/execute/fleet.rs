@@ -80,7 +80,8 @@ impl<'a, 'r> FleetRun<'a, 'r> {
             for batch in steps.chunk_by(|(_, a), (_, b)| together(a) == together(b)) {
                 if self.is_over() {
                     let (fleet, left) = (&self.plan.fleet, steps.len() - self.begun);
-                    tracing::info!(%fleet, left, plan = self.run.plan.id, "its turn is over, and the rest comes with its next");
+                    tracing::info!(%fleet, left, plan = self.run.plan.id, "its turn has ended, and the rest follows in its \
+                         next turn");
                     break;
                 }
                 self.take_batch(session, first, batch).await;
@@ -131,10 +132,7 @@ impl<'a, 'r> FleetRun<'a, 'r> {
             }
             None if self.left.values().all(|&steps| steps == 0) => Ok(None),
             None => Err(StepFault::new(
-                format!(
-                    "cannot change anything on fleet {}: nothing is known of its target",
-                    self.plan.fleet
-                ),
+                format!("cannot change fleet {}: its target has not been observed", self.plan.fleet),
                 "plan again",
             )),
         }
@@ -258,8 +256,8 @@ impl<'a, 'r> FleetRun<'a, 'r> {
         }
         if object.namespace.as_deref().is_some_and(|name| self.missing_namespaces.contains(name)) {
             let fault = StepFault::new(
-                format!("cannot {verb} {object}: its namespace could not be made"),
-                "see to the namespace first",
+                format!("cannot {verb} {object}: its namespace could not be created"),
+                "resolve the problem of the namespace first",
             );
             self.fail(change, Some(object), fault);
             return false;
@@ -323,12 +321,12 @@ impl<'a, 'r> FleetRun<'a, 'r> {
         }
         if self.run.state.is_guarded_since(cluster, self.run.known(cluster)) {
             return Err(StepFault::new(
-                "cannot delete it: it was guarded against that after this was decided",
-                "plan again to see what it waits for now",
+                "cannot delete it: it was protected after the plan was made",
+                "plan again to see why it waits now",
             ));
         }
         // Before anything is deleted: the audit trail must list every deletion.
-        self.run.audit([format!("begins to delete {cluster}")])?;
+        self.run.audit([format!("deleting {cluster}")])?;
         let (fleet, at) = (self.plan.fleet.clone(), (self.run.clock)());
         match cluster.kind {
             Kind::Cluster => {

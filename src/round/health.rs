@@ -268,7 +268,7 @@ impl FleetJudge<'_> {
         // Also marks the fleet as reached, even if nothing is applied to it for months.
         let seen = state.record_observation(self.fleet, self.desk.now);
         for error in [fleet, seen].into_iter().chain(clusters).filter_map(Result::err) {
-            tracing::warn!(fleet = %self.fleet, %error, "could not remember how it is");
+            tracing::warn!(fleet = %self.fleet, %error, "cannot record health");
         }
         self.desk.now
     }

@@ -58,8 +58,8 @@ impl Round {
             .collect();
         (!unknown.is_empty()).then(|| {
             format!(
-                "this state doesn't know what was applied of {}, as one that was restored from a backup or lost its cache: with \
-                 a deletion may go more than this plan says, Namespaces and data among it",
+                "the applied spec of {} is lost, because the state was restored from a backup or lost its cache: a \
+                 deletion may remove more than this plan shows, including Namespaces and data",
                 unknown.join(", ")
             )
         })

@@ -32,7 +32,7 @@ pub(super) fn open(state: Option<&State>, keyring: &Keyring, checked: &Checked) 
     let opened = gone.map(|(fleet, kept)| {
         let value = keyring.open(&kept.sealed, &field(&fleet));
         let value =
-            value.map_err(|_| "the one that was kept can't be opened with the keys that are here".to_owned());
+            value.map_err(|_| "the recorded one can't be opened with the keys of this host".to_owned());
         (fleet, value)
     });
     Ok(opened.collect())
@@ -49,7 +49,8 @@ pub(super) fn keep_from_proposed(secrets: &mut Secrets, recorded: &Recorded) {
             && applied.is_some_and(|applied| applied.fingerprint == mark.fingerprint);
         if reference.field == KUBECONFIG && !is_applied {
             let reason =
-                "it is not the one that was applied, and a proposed one is not connected with".to_owned();
+                "it differs from the applied one, and streamfleet doesn't connect with a proposed kubeconfig"
+                    .to_owned();
             *opened = OpenedSecret::Unavailable { mark: mark.clone(), reason };
         }
     }

@@ -84,7 +84,7 @@ fn access(checked: &Checked, kept: &Kept, fleet: &FleetKey) -> Result<KubeAccess
         Some(OpenedSecret::Refused(problem)) => Err(problem.message.clone()),
         None => match kept.get(fleet) {
             Some(kept) => parsed(kept.as_ref().map_err(Clone::clone)?),
-            None => Err("no spec gives it any more, and none is kept".to_owned()),
+            None => Err("no spec contains it any more, and none is recorded".to_owned()),
         },
     }
 }

@@ -63,8 +63,8 @@ impl<K: Ord + Clone> Throttle<K> {
 pub fn left_out(untold: u32) -> String {
     match untold {
         0 => String::new(),
-        1 => " (one change before this was left out)".to_owned(),
-        untold => format!(" ({untold} changes before this were left out)"),
+        1 => " (1 earlier change was not logged)".to_owned(),
+        untold => format!(" ({untold} earlier changes were not logged)"),
     }
 }
 
@@ -83,7 +83,7 @@ mod tests {
         // Other subjects aren't affected, and the number left out is reported.
         assert_eq!(throttle.admit(&"other", start + Duration::from_secs(60)), Some(0));
         assert_eq!(throttle.admit(&"changing", start + Duration::from_secs(90)), Some(299));
-        assert_eq!(left_out(299), " (299 changes before this were left out)");
+        assert_eq!(left_out(299), " (299 earlier changes were not logged)");
         // An entry is dropped once its allowance is full again.
         for _ in 0..20 {
             assert_eq!(throttle.admit(&"calm", start + Duration::from_secs(3600)), Some(0));

@@ -96,7 +96,7 @@ impl WaitingChanges<String> {
             }
         });
         let over = over.into_iter().map(|(fleet, resource)| {
-            event(fleet, resource, EventOutcome::Done, "no longer waits", "there is nothing to do".to_owned())
+            event(fleet, resource, EventOutcome::Done, "no longer waits", "nothing to do".to_owned())
         });
         state.record_events(begun.chain(over).collect());
     }
@@ -104,7 +104,7 @@ impl WaitingChanges<String> {
 
 fn told(change: &Change) -> String {
     let waits: Vec<String> =
-        change.waiting.iter().map(|waiting| waiting.redacted_for_tenants().to_string()).collect();
+        change.waiting.iter().map(|waiting| waiting.redacted_for_tenants().labelled()).collect();
     waits.join("; ")
 }
 
@@ -113,6 +113,6 @@ fn waiting(verb: Verb) -> &'static str {
         Verb::Create => "to be created",
         Verb::Update | Verb::Recreate => "to be changed",
         Verb::Delete => "to be deleted",
-        Verb::Keep => "left as it is",
+        Verb::Keep => "unchanged",
     }
 }

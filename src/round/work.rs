@@ -71,7 +71,7 @@ impl Round {
         progress: &mut dyn FnMut(ExecutionProgress<'_>),
     ) -> Result<(), ExecutionReport> {
         let Err(NotKept { message, hint }) = kubeconfigs::keep(self, state) else { return Ok(()) };
-        let message = format!("cannot keep the fleets' kubeconfigs: {message}");
+        let message = format!("cannot save the fleets' kubeconfigs: {message}");
         let failure = ExecutionFailure {
             fleet: None,
             resource: None,

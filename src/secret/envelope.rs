@@ -62,15 +62,15 @@ pub fn seal(recipient: &str, reference: &SecretRef, value: &SecretString) -> Res
     let recipient = Recipient::from_str(recipient.trim()).map_err(|_| {
         SecretError::new(
             "recipient-invalid",
-            "the secret can't be sealed: the recipient is not an age recipient",
-            "give the installation's recipient, which begins with `age1`",
+            "cannot seal the secret: the recipient is not an age recipient",
+            "use the installation's recipient, which begins with `age1`",
         )
     })?;
     let value = value.expose_secret();
     if value.is_empty() || value.len() > MAX_LENGTH {
         return Err(SecretError::new(
             "secret-size",
-            "the secret can't be sealed: it is empty or larger than 1 MiB",
+            "cannot seal the secret: it is empty or larger than 1 MiB",
             "give the value itself, not the name of a file",
         ));
     }
@@ -108,7 +108,7 @@ pub(super) fn open(
 /// Decrypts a block of [`seal`] without checking the field that it is for.
 pub(super) fn decrypt(identities: &[Identity], armour: &str) -> Result<Zeroizing<String>, NotOpened> {
     let armour = normalise(armour).ok_or(NotOpened::Damaged("its BEGIN or END line is missing"))?;
-    let damaged = NotOpened::Damaged("it is not what was sealed, or not all of it");
+    let damaged = NotOpened::Damaged("it differs from what was sealed, or is incomplete");
     let decryptor =
         age::Decryptor::new_buffered(ArmoredReader::new(armour.as_bytes())).map_err(|_| damaged)?;
     let identities = identities.iter().map(|identity| identity as &dyn age::Identity);
@@ -119,7 +119,7 @@ pub(super) fn decrypt(identities: &[Identity], armour: &str) -> Result<Zeroizing
     // The plaintext is shorter than its armour, so the buffer never grows.
     let mut bytes = Zeroizing::new(Vec::with_capacity(armour.len()));
     reader.read_to_end(&mut bytes).map_err(|_| damaged)?;
-    let plaintext = std::str::from_utf8(&bytes).map_err(|_| NotOpened::Damaged("it holds no text"))?;
+    let plaintext = std::str::from_utf8(&bytes).map_err(|_| NotOpened::Damaged("it contains no text"))?;
     split(plaintext)?;
     Ok(Zeroizing::new(plaintext.to_owned()))
 }
@@ -130,7 +130,7 @@ fn split(plaintext: &str) -> Result<(Binding, &str), NotOpened> {
     let binding: Binding = serde_json::from_str(header).map_err(|_| foreign)?;
     match binding.version {
         FORMAT => Ok((binding, value)),
-        _ => Err(NotOpened::Damaged("it was sealed by a newer version of streamfleet")),
+        _ => Err(NotOpened::Damaged("a newer version of streamfleet sealed it")),
     }
 }
 
@@ -150,8 +150,8 @@ fn normalise(armour: &str) -> Option<String> {
 fn sealing_failed(error: &dyn std::fmt::Display) -> SecretError {
     SecretError::new(
         "seal-failed",
-        format!("the secret can't be sealed: {error}"),
-        "try again, and report it if it stays so",
+        format!("cannot seal the secret: {error}"),
+        "try again, and report it if it happens again",
     )
 }
 
@@ -217,11 +217,11 @@ mod tests {
             (String::new(), "its BEGIN or END line is missing"),
             (
                 format!("{}{}", &armour[..middle], &armour[middle + 8..]),
-                "it is not what was sealed, or not all of it",
+                "it differs from what was sealed, or is incomplete",
             ),
             (by_hand("hunter2"), "it was not sealed with `streamfleet secret encrypt`"),
             (by_hand("{}\nhunter2"), "it was not sealed with `streamfleet secret encrypt`"),
-            (by_hand(&format!("{newer}\nx")), "it was sealed by a newer version of streamfleet"),
+            (by_hand(&format!("{newer}\nx")), "a newer version of streamfleet sealed it"),
         ];
         for (block, why) in cases {
             let opened = open(std::slice::from_ref(&identity), &block, &reference(ACME));
@@ -236,10 +236,10 @@ mod tests {
             let error = seal(recipient, &reference(ACME), &value.into()).unwrap_err();
             format!("{error} ({})", error.hint)
         };
-        let recipient = "the secret can't be sealed: the recipient is not an age recipient \
-             (give the installation's recipient, which begins with `age1`)";
-        let size = "the secret can't be sealed: it is empty or larger than 1 MiB \
-             (give the value itself, not the name of a file)";
+        let recipient = "cannot seal the secret: the recipient is not an age recipient (use the installation's recipient, \
+                         which begins with `age1`)";
+        let size = "cannot seal the secret: it is empty or larger than 1 MiB (give the value itself, not the name of a \
+                    file)";
         assert_eq!(told("hunter2", "x"), recipient);
         assert_eq!(told(&good, ""), size);
         assert_eq!(told(&good, &"x".repeat(MAX_LENGTH + 1)), size);

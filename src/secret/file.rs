@@ -24,11 +24,11 @@ pub fn seal_file(recipient: &str, bytes: &[u8]) -> Result<Vec<u8>, SecretError> 
         SecretError::new(
             "recipient-invalid",
             format!("`{recipient}` is not an age recipient"),
-            "give the public key that `age-keygen` printed, which begins with `age1`",
+            "use the public key that `age-keygen` printed, which begins with `age1`",
         )
     })?;
     age::encrypt(&recipient, bytes).map_err(|error| {
-        SecretError::new("sealing-failed", format!("the file can't be sealed: {error}"), "try again")
+        SecretError::new("sealing-failed", format!("cannot seal the file: {error}"), "try again")
     })
 }
 
@@ -41,7 +41,7 @@ pub fn open_file(identities: &str, bytes: &[u8]) -> Result<Zeroizing<Vec<u8>>, S
         SecretError::new(
             "identity-invalid",
             "the identity file is not a list of age identities",
-            "name the file that `age-keygen` wrote, whose keys begin with `AGE-SECRET-KEY-`",
+            "use the file that `age-keygen` wrote, whose keys begin with `AGE-SECRET-KEY-`",
         )
     })?;
     let damaged = |reason: String| {

@@ -63,8 +63,8 @@ fn planned_value<'a>(slot: &SecretSlot, secrets: &'a Secrets) -> Result<&'a Secr
     let unavailable = |why: &str| {
         SecretError::new(
             "secret-unavailable",
-            format!("{} is not at hand: {why}", describe(&slot.reference)),
-            "apply where the secret can be opened",
+            format!("{} is not available: {why}", describe(&slot.reference)),
+            "apply on a host that can open the secret",
         )
     };
     match secrets.opened.get(&slot.reference) {
@@ -78,14 +78,14 @@ fn planned_value<'a>(slot: &SecretSlot, secrets: &'a Secrets) -> Result<&'a Secr
         )),
         Some(OpenedSecret::Unavailable { reason, .. }) => Err(unavailable(reason)),
         Some(OpenedSecret::Refused(problem)) => Err(unavailable(&problem.message)),
-        None => Err(unavailable("no spec gives it any more")),
+        None => Err(unavailable("no spec contains it any more")),
     }
 }
 
 fn unreadable_slot() -> SecretError {
     SecretError::new(
         "secret-slot-unreadable",
-        "the plan names a secret in a way that this version can't read",
+        "the plan refers to a secret in a form that this version can't read",
         "plan again with this version",
     )
 }
@@ -173,7 +173,7 @@ mod tests {
             told
         };
         let name = "`tls_key` of base domain acme/k.example.com";
-        let elsewhere = "(apply where the secret can be opened)";
+        let elsewhere = "(apply on a host that can open the secret)";
         let planned = slot(SecretEncoding::Raw, "hmac:1");
         let mark = SecretMark { fingerprint: None, sealed: None };
         assert_eq!(
@@ -185,28 +185,28 @@ mod tests {
                 &planned,
                 &secrets(OpenedSecret::Unavailable { mark, reason: "no identity here opens it".into() })
             ),
-            format!("secret-unavailable: {name} is not at hand: no identity here opens it {elsewhere}")
+            format!("secret-unavailable: {name} is not available: no identity here opens it {elsewhere}")
         );
         assert_eq!(
             told(&planned, &secrets(OpenedSecret::Refused(Problem::error("x", "it leads out")))),
-            format!("secret-unavailable: {name} is not at hand: it leads out {elsewhere}")
+            format!("secret-unavailable: {name} is not available: it leads out {elsewhere}")
         );
         assert_eq!(
             told(&planned, &Secrets::default()),
-            format!("secret-unavailable: {name} is not at hand: no spec gives it any more {elsewhere}")
+            format!("secret-unavailable: {name} is not available: no spec contains it any more {elsewhere}")
         );
         assert_eq!(
             told(&slot(SecretEncoding::Pkcs8, "hmac:1"), &value("hunter2")),
             format!(
-                "key-not-pem: {name} can't be used as a key: the private key is not PEM: it has no \
-                 `-----BEGIN PRIVATE KEY-----` line (convert it with `openssl pkey -inform DER -in KEY`, and mind \
-                 the `|` before a text of several lines)"
+                "key-not-pem: {name} can't be used as a key: the private key is not PEM: it has no `-----BEGIN PRIVATE \
+                 KEY-----` line (convert it with `openssl pkey -inform DER -in KEY`; in YAML, put `|` before a text of \
+                 several lines)"
             )
         );
         assert_eq!(
             told(&manifest(json!({"data": {"$secret": {"reference": "newer"}}})), &value("hunter2")),
-            "secret-slot-unreadable: the plan names a secret in a way that this version can't read \
-             (plan again with this version)"
+            "secret-slot-unreadable: the plan refers to a secret in a form that this version can't read (plan again with \
+             this version)"
         );
     }
 }

@@ -127,8 +127,8 @@ impl Keyring {
         aws_lc_rs::rand::fill(fingerprint_key.as_mut_slice()).map_err(|_| {
             SecretError::new(
                 "no-randomness",
-                "keys can't be made: the system gives no random numbers",
-                "look at the system's log, and start again",
+                "cannot create keys: the system provides no random numbers",
+                "check the system's log, and start again",
             )
         })?;
         Ok(Keyring { identities: vec![Identity::generate()], fingerprint_key, dir: None, stamp: None })
@@ -221,8 +221,8 @@ impl Keyring {
     }
 
     fn identity_file(&self) -> Zeroizing<String> {
-        let note = "# The age identities of this Streamfleet installation, newest first. Whoever has them can open its\n\
-             # sealed secrets, and without them nobody can: back them up and show them to nobody.\n";
+        let note = "# The age identities of this Streamfleet installation, newest first. They open its sealed secrets,\n# \
+                    and without them nothing can: back them up and keep them secret.\n";
         let entries = self.identities.iter().map(|identity| {
             let secret = identity.to_string();
             Zeroizing::new(format!("# public key: {}\n{}\n", identity.to_public(), secret.expose_secret()))
@@ -293,9 +293,11 @@ fn from_backup(dir: &Utf8Path, file: &str) -> String {
 /// Returns how to replace a lost file. It is never done automatically: perhaps a disk is just not mounted.
 fn make_anew(dir: &Utf8Path, file: &str) -> String {
     match file {
-        IDENTITIES => format!("make a new one with `age-keygen -o {dir}/{file}` and seal every secret again"),
+        IDENTITIES => {
+            format!("create a new one with `age-keygen -o {dir}/{file}` and seal every secret again")
+        }
         _ => format!(
-            "make a new one with `(umask 077; openssl rand -hex 32 > {dir}/{file})`, after which every secret counts as \
+            "create a new one with `(umask 077; openssl rand -hex 32 > {dir}/{file})`, after which every secret counts as \
              changed"
         ),
     }

@@ -41,7 +41,7 @@ pub(super) fn from_file(
     if !path.starts_with(&folder) {
         return Err(SecretError::new(
             "secret-link-out-of-folder",
-            format!("{place} is a link that leads out of the organization's folder"),
+            format!("{place} is a link out of the organization's folder"),
             "put a copy of the file there",
         ));
     }
@@ -70,8 +70,8 @@ fn check_file_name(name: &str) -> Result<(), SecretError> {
     }
     Err(SecretError::new(
         "secret-file-name",
-        format!("`from_file` names `{name}`, which is not the name of a file in the organization's folder"),
-        "give a name of letters, digits, `-`, `_` and `.`, without folders and not starting with `.`",
+        format!("`from_file` is `{name}`, which is not the name of a file in the organization's folder"),
+        "use a name of letters, digits, `-`, `_` and `.`, without folders and not starting with `.`",
     ))
 }
 
@@ -112,8 +112,8 @@ pub(super) fn from_env(
     if !fits {
         return Err(SecretError::new(
             "secret-variable-name",
-            format!("`from_env` names `{name}`, which is not the end of a variable's name"),
-            "give a name of upper-case letters, digits and `_`, starting with a letter",
+            format!("`from_env` is `{name}`, which is not the end of a variable's name"),
+            "use a name of upper-case letters, digits and `_`, starting with a letter",
         ));
     }
     let variable = variable(organization, name);
@@ -169,7 +169,7 @@ fn unreadable(place: &str, error: &std::io::Error) -> SecretError {
         return SecretError::new(
             "secret-file-missing",
             format!("there is no {place}"),
-            "put the secret there, readable for the user that runs streamfleet alone",
+            "put the secret there, readable only for the user that runs streamfleet",
         );
     }
     SecretError::new(

@@ -35,7 +35,7 @@ fn renew(field: &StringField, file: &SpecPath, keyring: &Keyring) -> Result<Opti
     let plaintext = keyring.open_old(block).map_err(|error| not_opened(file, field.line, error))?;
     let Some(plaintext) = plaintext else { return Ok(None) };
     if field.is_folded {
-        let why = "the block is written in an unusual way";
+        let why = "the block is written in an unusual form";
         return Err(failed(file, field.line, why, "write it as `encrypted: |`"));
     }
     let armour = keyring.seal_again(&plaintext)?;
@@ -45,7 +45,7 @@ fn renew(field: &StringField, file: &SpecPath, keyring: &Keyring) -> Result<Opti
 fn not_edited(file: &SpecPath, refusal: &EditRefusal) -> SecretError {
     let (why, hint) = match refusal.reason {
         RefusalReason::Unreadable { .. } => {
-            ("it is not YAML", "mend the file first: `streamfleet plan` shows what is wrong")
+            ("it is not YAML", "fix the file first: `streamfleet plan` shows what is wrong")
         }
         _ => ("the edit would have changed more than the blocks", "write each block as `encrypted: |`"),
     };
@@ -56,7 +56,7 @@ fn not_opened(file: &SpecPath, line: u32, error: NotOpened) -> SecretError {
     let seal_anew = "seal the value again with `streamfleet secret encrypt`";
     match error {
         NotOpened::NoIdentity => {
-            let hint = format!("run this where the identity is, or {seal_anew}");
+            let hint = format!("run this on a host with the identity, or {seal_anew}");
             failed(file, line, "no identity here opens the block", &hint)
         }
         NotOpened::WrongField => failed(file, line, "the block was sealed for something else", seal_anew),
@@ -67,7 +67,7 @@ fn not_opened(file: &SpecPath, line: u32, error: NotOpened) -> SecretError {
 fn failed(file: &SpecPath, line: u32, why: &str, hint: &str) -> SecretError {
     SecretError::new(
         "rotate-failed",
-        format!("the secrets of {file} can't be sealed again: {why} (line {line})"),
+        format!("cannot seal the secrets of {file} again: {why} (line {line})"),
         hint,
     )
 }

@@ -77,7 +77,7 @@ impl SecretStore {
             Ok(Some(keyring)) => *self.lock() = Arc::new(keyring),
             Ok(None) => {}
             Err(error) => {
-                tracing::warn!(%error, "could not read the keys anew, and those from before are used")
+                tracing::warn!(%error, "cannot read the keys again; the previous ones stay active")
             }
         }
     }
@@ -145,8 +145,8 @@ impl SecretStore {
             SecretValue::Encrypted(armour) => self.unseal(reference, armour),
             SecretValue::Redacted => Err(SecretError::new(
                 "secret-redacted",
-                format!("{} is redacted, and no value is known for it", describe(reference)),
-                "give the value again",
+                format!("{} is redacted, and its value is unknown", describe(reference)),
+                "set the value again",
             )),
         }
     }
@@ -169,7 +169,7 @@ impl SecretStore {
             Err(NotOpened::WrongField) => Err(SecretError::new(
                 "secret-sealed-elsewhere",
                 format!(
-                    "{} holds a block that was sealed for another field or resource",
+                    "{} contains a block that was sealed for another field or resource",
                     describe(reference)
                 ),
                 "seal the value again for this field, with `streamfleet secret encrypt`",
@@ -198,7 +198,7 @@ impl SecretStore {
 
 fn unopened(sealed: Option<Digest>) -> OpenedSecret {
     let mark = SecretMark { fingerprint: None, sealed };
-    OpenedSecret::Unavailable { mark, reason: "secrets aren't opened for what is only proposed".to_owned() }
+    OpenedSecret::Unavailable { mark, reason: "secrets of a proposal aren't opened".to_owned() }
 }
 
 fn refused(document: &Document, field: &str, error: SecretError) -> OpenedSecret {
@@ -207,7 +207,7 @@ fn refused(document: &Document, field: &str, error: SecretError) -> OpenedSecret
 
 fn warning_of(path: &Path, document: &Document, field: &str, name: &str) -> Problem {
     let place = format!("`{}/{name}` in the secrets folder", document.key.organization);
-    Problem::warning("secret-open-to-others", format!("{place} can be read by every user of this host"))
+    Problem::warning("secret-open-to-others", format!("every user of this host can read {place}"))
         .at(document.locate(secret_pointer(field)), "")
-        .hint(format!("close it: chmod 600 {}", path.display()))
+        .hint(format!("restrict it: chmod 600 {}", path.display()))
 }

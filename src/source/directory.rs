@@ -70,8 +70,8 @@ fn hide_unfinished(unfinished: &UnfinishedFiles, snapshot: &mut Snapshot, root: 
         if let Some(entry @ SnapshotEntry::File { .. }) =
             path.and_then(|path| snapshot.entries.get_mut(&path))
         {
-            let hint = "wait until it is written, or write it beside and rename it";
-            *entry = unreadable("unfinished-file", "somebody is still writing this".to_owned(), hint);
+            let hint = "finish writing it, or write another file and rename it";
+            *entry = unreadable("unfinished-file", "this file is still being written".to_owned(), hint);
         }
     }
     snapshot.revision = revision(&snapshot.entries);
@@ -197,8 +197,8 @@ impl<'a> Scan<'a> {
     fn mark_unstable(&mut self, second: &Scan<'_>) {
         let paths: BTreeSet<_> = self.seen.keys().chain(second.seen.keys()).cloned().collect();
         for path in paths.into_iter().filter(|path| self.seen.get(path) != second.seen.get(path)) {
-            let message = "this keeps changing while the tree is read".to_owned();
-            let hint = "wait until it is written, or write it beside the tree and rename it";
+            let message = "this changes while the tree is read".to_owned();
+            let hint = "finish writing it, or write it outside the tree and move it";
             self.found.entries.insert(path, unreadable("unstable-tree", message, hint));
         }
     }
@@ -278,7 +278,7 @@ impl<'a> Scan<'a> {
                 }
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => {
-                    self.found.add(path, failed("unreadable-folder", "can't list the folder", &error))
+                    self.found.add(path, failed("unreadable-folder", "cannot list the folder", &error))
                 }
             }
         }
@@ -310,7 +310,7 @@ impl<'a> Scan<'a> {
             Err(error) => {
                 return Err(refuse(failed(
                     "unreadable-file",
-                    "can't tell whether this is a file or a folder",
+                    "cannot tell whether this is a file or a folder",
                     &error,
                 )));
             }
@@ -321,8 +321,8 @@ impl<'a> Scan<'a> {
         let real = fs::canonicalize(place).map_err(|error| {
             refuse(unreadable(
                 "broken-link",
-                format!("can't follow the link: {error}"),
-                "mend the link or remove it",
+                format!("cannot follow the link: {error}"),
+                "fix the link or remove it",
             ))
         })?;
         let stray = |code, where_to: &str| {
@@ -336,21 +336,20 @@ impl<'a> Scan<'a> {
             Ok(inner) if is_hidden(inner) && !self.is_mounted(&real) => {
                 return Err(stray(
                     "link-to-hidden",
-                    "to where names begin with a dot, which are not for specs",
+                    "to a name that begins with a dot, where specs aren't read",
                 ));
             }
             Ok(_) => {}
             Err(_) if real.starts_with(self.root) => {
                 return Err(stray(
                     "link-out-of-folder",
-                    "out of its top folder, to what may be somebody else's",
+                    "out of its top folder, possibly to another organization's files",
                 ));
             }
             Err(_) => return Err(outside()),
         }
-        let data = fs::metadata(&real).map_err(|error| {
-            refuse(failed("unreadable-file", "can't look at what the link leads to", &error))
-        })?;
+        let data = fs::metadata(&real)
+            .map_err(|error| refuse(failed("unreadable-file", "cannot read the link's target", &error)))?;
         Ok((real, data))
     }
 }
@@ -373,11 +372,11 @@ fn read_file(place: &Utf8Path) -> Option<SnapshotEntry> {
             Some(unreadable(
                 "unstable-file",
                 message,
-                "wait until it is written, or write it beside and rename it",
+                "finish writing it, or write another file and rename it",
             ))
         }
         Err(error) if error.kind() == ErrorKind::NotFound => None,
-        Err(error) => Some(failed("unreadable-file", "can't read the file", &error)),
+        Err(error) => Some(failed("unreadable-file", "cannot read the file", &error)),
     }
 }
 

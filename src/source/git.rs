@@ -262,7 +262,7 @@ impl Mirror {
         if let Some(found) = found.filter(|_| !self.place.exists())
             && let Err(error) = fs::rename(&found, &self.place)
         {
-            tracing::debug!(%error, clone = %found, "could not put it in its place");
+            tracing::debug!(%error, clone = %found, "cannot move it into place");
         }
     }
 
@@ -416,7 +416,7 @@ impl CloneRefs {
             }
         }
         // Set last, so that on an error no new commit is active.
-        repository.reference(&self.in_force, commit, true, "it was found whole")?;
+        repository.reference(&self.in_force, commit, true, "fetched completely")?;
         Ok(())
     }
 }

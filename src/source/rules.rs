@@ -75,7 +75,7 @@ pub(super) fn file(bytes: Arc<[u8]>) -> SnapshotEntry {
     }
     if bytes.starts_with(LFS_POINTER) {
         let message = "this is a pointer of Git LFS, and the spec itself is elsewhere".to_owned();
-        let hint = "take specs out of Git LFS with `git lfs migrate export`; in a folder, `git lfs pull` fetches them";
+        let hint = "move specs out of Git LFS with `git lfs migrate export`; in a folder, `git lfs pull` fetches them";
         return unreadable("lfs-pointer", message, hint);
     }
     SnapshotEntry::File { digest: Digest::of(&bytes), bytes }
@@ -96,9 +96,9 @@ pub(super) fn name_not_utf8() -> SnapshotEntry {
 
 fn too_many() -> SnapshotEntry {
     let message = format!(
-        "the top folder has more than {MAX_FILES} files or folders, and this one and those after it are not read"
+        "the top folder has more than {MAX_FILES} files or folders; this one and later ones are not read"
     );
-    unreadable("too-many-files", message, "leave nothing but specs in the folder")
+    unreadable("too-many-files", message, "keep only specs in the folder")
 }
 
 pub(super) fn folder_named_as_file() -> SnapshotEntry {
@@ -107,12 +107,12 @@ pub(super) fn folder_named_as_file() -> SnapshotEntry {
 }
 
 pub(super) fn miscased() -> SnapshotEntry {
-    let message = "its name doesn't end in `.yaml` or `.yml`, in small letters".to_owned();
+    let message = "its name doesn't end in `.yaml` or `.yml`, in lower case".to_owned();
     unreadable("miscased-name", message, "rename it")
 }
 
 pub(super) fn too_deep() -> SnapshotEntry {
-    let message = format!("the folder lies more than {MAX_FOLDERS} folders deep");
+    let message = format!("the folder is more than {MAX_FOLDERS} folders deep");
     unreadable("too-deep", message, "move it further up")
 }
 

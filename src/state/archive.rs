@@ -68,14 +68,14 @@ pub struct Archive {
 
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    #[error("it is no backup that streamfleet made ({0})")]
+    #[error("it is not a backup of streamfleet ({0})")]
     Foreign(String),
-    #[error("a newer version of streamfleet made it (format {found}, this one reads up to {FORMAT})")]
+    #[error("a newer version of streamfleet created it (format {found}, this one reads up to {FORMAT})")]
     Newer { found: u32 },
     #[error("it is damaged: {0}")]
     Damaged(String),
     /// An entry with a name that no backup contains.
-    #[error("it holds `{0}`, which no backup does")]
+    #[error("it contains `{0}`, which no backup contains")]
     UnexpectedEntry(String),
 }
 
@@ -83,11 +83,11 @@ impl ArchiveError {
     /// The suggested next step.
     pub fn hint(&self) -> &'static str {
         match self {
-            ArchiveError::Foreign(_) => "name a file that `streamfleet backup` made",
+            ArchiveError::Foreign(_) => "use a file that `streamfleet backup` created",
             ArchiveError::Newer { .. } => "install that version, and restore with it",
             ArchiveError::Damaged(_) => "nothing was written; take another copy of it, or an older backup",
             ArchiveError::UnexpectedEntry(_) => {
-                "nothing was written; somebody changed it, so take another copy of it"
+                "nothing was written; the backup was modified, so use another copy of it"
             }
         }
     }
@@ -185,7 +185,7 @@ impl Archive {
                 return Err(ArchiveError::Damaged(format!("`{name}` is missing from it")));
             };
             if bytes.len() as u64 != saved.length || Digest::of(bytes.as_slice()) != saved.sha256 {
-                return Err(ArchiveError::Damaged(format!("`{name}` isn't what was saved")));
+                return Err(ArchiveError::Damaged(format!("`{name}` differs from what was saved")));
             }
         }
         Ok(())

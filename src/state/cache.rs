@@ -153,7 +153,7 @@ impl Cache {
         let cache = Cache::read(dir, installation)?;
         locked(&cache.turn).is_refused = true;
         let warning =
-            format!("nothing can be recorded in `{}` until there is room on its disk: {why}", cache.path);
+            format!("nothing can be recorded in `{}` until its disk has free space: {why}", cache.path);
         Ok((cache, Some(warning)))
     }
 
@@ -166,7 +166,7 @@ impl Cache {
         let replaced = self.with_locked_sled(&mut turn, "read", |sled| {
             Ok(place.replace(self.installation, registry_lines, |to| sled.copy_to(to)))
         });
-        let failed = |why: &dyn std::fmt::Display| tracing::debug!(path = %self.path, %why, "no snapshot of the cache was left");
+        let failed = |why: &dyn std::fmt::Display| tracing::debug!(path = %self.path, %why, "the cache left no snapshot");
         match replaced {
             Ok(Ok(())) => turn.is_ahead = false,
             Ok(Err(error)) => failed(&error),
@@ -396,7 +396,7 @@ fn open_any(path: &Utf8Path, installation: Uuid) -> Result<(Sled, Option<String>
     let aside = set_aside(path)?;
     let reason = reason.trim_start_matches("it ");
     let warning = format!(
-        "the cache in `{path}` {reason}; it was set aside as `{aside}` and is built anew, nothing else is lost"
+        "the cache in `{path}` {reason}; it was set aside as `{aside}` and is being rebuilt, nothing else is lost"
     );
     match open_checked(path, installation) {
         Ok(sled) => Ok((sled, Some(warning))),
@@ -473,6 +473,6 @@ fn catch_sled_panic<T>(action: impl FnOnce() -> sled::Result<T>) -> Result<T, Ca
             None => Err(damaged(error.to_string())),
         },
         Ok(Err(error)) => Err(damaged(error.to_string())),
-        Err(_) => Err(damaged("sled gave up on it".to_owned())),
+        Err(_) => Err(damaged("sled stopped using it".to_owned())),
     }
 }

@@ -139,7 +139,7 @@ fn parse<T: Record>(line: &[u8]) -> Result<T, LineError> {
         return Err(LineError::Newer(v));
     }
     if T::IS_SUMMED && !is_whole(line) {
-        return Err(LineError::Damaged(serde_json::Error::custom("its checksum is another one")));
+        return Err(LineError::Damaged(serde_json::Error::custom("its checksum doesn't match")));
     }
     serde_json::from_slice(line).map_err(LineError::Damaged)
 }

@@ -34,7 +34,7 @@ pub enum StateError {
         holder: Option<u32>,
     },
     /// The folder was removed or replaced while it was in use.
-    #[error("cannot go on with the state in `{dir}`: the folder was removed or replaced while it was in use")]
+    #[error("cannot continue with the state in `{dir}`: the folder was removed or replaced while in use")]
     Gone { dir: Utf8PathBuf },
     #[error(
         "cannot read `{path}:{line}`: a newer version of streamfleet wrote it (record version {found}, this one reads up to {known})"
@@ -56,7 +56,7 @@ pub enum StateError {
         reason: String,
     },
     /// The registry has fewer lines than an older snapshot of the cache recorded.
-    #[error("cannot use `{path}`: the end of it is missing; it has {lines} lines, and had {known} or more")]
+    #[error("cannot use `{path}`: its end is missing; it has {lines} lines, and had {known} or more")]
     CutShort {
         path: Utf8PathBuf,
         /// The number of complete lines now.
@@ -65,7 +65,7 @@ pub enum StateError {
         known: usize,
     },
     /// The registry is missing or empty while other files exist.
-    #[error("cannot use the state in `{}`: `{path}` is missing or empty though others of its files are there", path.parent().unwrap_or(path))]
+    #[error("cannot use the state in `{}`: `{path}` is missing or empty, but other files of the state exist", path.parent().unwrap_or(path))]
     NoRegistry { path: Utf8PathBuf },
     #[error("cannot {attempted} the cache in `{path}`: {reason}")]
     Cache {
@@ -96,18 +96,18 @@ impl StateError {
         match self {
             StateError::Io { source, .. } => match source.kind() {
                 io::ErrorKind::PermissionDenied => {
-                    "let the user that runs streamfleet write there, or name another folder with `state_dir`"
+                    "let the user that runs streamfleet write there, or set another folder with `state_dir`"
                 }
                 io::ErrorKind::ReadOnlyFilesystem => {
-                    "mount the file system writable, or name another folder with `state_dir`"
+                    "mount the file system writable, or set another folder with `state_dir`"
                 }
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                    "free some space and try again; nothing that was recorded is lost"
+                    "free some space and try again; no records are lost"
                 }
                 io::ErrorKind::ResourceBusy | io::ErrorKind::CrossesDevices => {
                     "a mount point can't be replaced: name a folder in it with `state_dir`"
                 }
-                _ => "look at the disk and the folder's permissions, then try again",
+                _ => "check the disk and the folder's permissions, then try again",
             }
             .to_owned(),
             StateError::Locked { holder: Some(pid), .. } => {
@@ -125,10 +125,11 @@ impl StateError {
                 path.with_file_name(cache::FOLDER)
             ),
             StateError::Gone { .. } => {
-                "put it back, or restore it from a backup, and start again: streamfleet restore FILE TREE".to_owned()
+                "restore the folder, or restore a backup, and start again: streamfleet restore FILE TREE".to_owned()
             }
             StateError::Newer { .. } => {
-                "install that version again; to go back to before it, move the folder away and restore an older backup: streamfleet restore FILE TREE".to_owned()
+                "install that version again; to return to an earlier one, move the folder away and restore an older \
+                 backup: streamfleet restore FILE TREE".to_owned()
             }
             StateError::Damaged { path, .. } if path.file_name() == Some(kubeconfigs::FILE) => format!(
                 "move `{path}` out of the folder and {}; without a backup it is made anew for the fleets that have a spec",
@@ -139,7 +140,7 @@ impl StateError {
                 from_backup(path)
             ),
             StateError::Damaged { path, .. } if path.file_name() == Some(last_used::FILE) => {
-                "remove it: it is made anew; until then nothing says which `policy.mode` held, so name the settings".to_owned()
+                "remove it: streamfleet recreates it; until then the last `policy.mode` is unknown, so pass the settings".to_owned()
             }
             StateError::Damaged { path, line: 1, .. } => format!(
                 "move `{path}` out of the folder and {}; to start anew without ids and protection, move the whole folder away",
@@ -154,17 +155,18 @@ impl StateError {
                 from_backup(path)
             ),
             StateError::WrongFileType { found: "a link", .. } => {
-                "put the file itself there: a link would be replaced when the file is written anew; to keep the state elsewhere, name its folder with `state_dir`".to_owned()
+                "put the file itself there: a link would be replaced when the file is rewritten; to keep the state \
+                 elsewhere, set its folder with `state_dir`".to_owned()
             }
             StateError::WrongFileType { expected: "a folder", .. } => {
-                "move it away, or name another folder with `state_dir`".to_owned()
+                "move it away, or set another folder with `state_dir`".to_owned()
             }
             StateError::WrongFileType { path, .. } if path.file_name() == Some(events::FILE) => {
-                "move it away: the file is begun anew, and nothing but what happened lately was in it".to_owned()
+                "move it away: streamfleet starts the file again, and only recent events are lost".to_owned()
             }
             StateError::WrongFileType { path, .. } => format!("move it away and {}", from_backup(path)),
             StateError::Cache { .. } => {
-                "run the command again: the cache is set aside and built anew, nothing in it is needed"
+                "run the command again: the cache is set aside and rebuilt, and nothing in it is needed"
                     .to_owned()
             }
         }

@@ -68,14 +68,14 @@ pub(super) fn close_to_others(path: &Utf8Path, found: &Metadata) -> Result<Optio
     }
     let (mode, advice) = match found.is_dir() {
         true => {
-            (0o700, "; rotate the keys in it if somebody may have read them: streamfleet secret rotate TREE")
+            (0o700, "; rotate its keys if other users may have read them: streamfleet secret rotate TREE")
         }
         false => (0o600, ""),
     };
     fs::set_permissions(path, Permissions::from_mode(mode))
         .map_err(StateError::io("close to other users", path))?;
     Ok(Some(format!(
-        "`{path}` could be read or written by other users of this host and is closed to them now{advice}"
+        "`{path}` was readable or writable by other users of this host; it no longer is{advice}"
     )))
 }
 
@@ -88,7 +88,7 @@ impl FolderLock {
     /// Checks that the locked file is still the one in the folder.
     pub(super) fn still_there(&self) -> Result<(), StateError> {
         let path = self.dir.join(LOCK);
-        let ours = self.file.metadata().map_err(StateError::io("look at", &path))?;
+        let ours = self.file.metadata().map_err(StateError::io("inspect", &path))?;
         let same = |there: &Metadata| (there.dev(), there.ino()) == (ours.dev(), ours.ino());
         match fs::symlink_metadata(&path) {
             Ok(there) if same(&there) => Ok(()),
@@ -96,7 +96,7 @@ impl FolderLock {
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
                 Err(StateError::Gone { dir: self.dir.clone() })
             }
-            Err(error) => Err(StateError::io("look at", &path)(error)),
+            Err(error) => Err(StateError::io("inspect", &path)(error)),
         }
     }
 }

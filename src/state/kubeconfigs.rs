@@ -54,7 +54,7 @@ impl Kubeconfigs {
         let damaged = |error: serde_json::Error| StateError::Damaged {
             path: self.path.clone(),
             line: error.line(),
-            reason: "it is no list of kubeconfigs".to_owned(),
+            reason: "it is not a list of kubeconfigs".to_owned(),
         };
         let KubeconfigsVersion { version } = serde_json::from_slice(&bytes).map_err(damaged)?;
         if version > VERSION {
@@ -124,7 +124,7 @@ mod tests {
         assert!(!kept.path.exists());
 
         for (text, expected) in [
-            ("{\n\"version\": 1}", ":2`: it is damaged (it is no list of kubeconfigs)"),
+            ("{\n\"version\": 1}", ":2`: it is damaged (it is not a list of kubeconfigs)"),
             ("{\"version\": 2}", "a newer version of streamfleet wrote it"),
         ] {
             std::fs::write(&kept.path, text).unwrap();

@@ -29,7 +29,7 @@ impl LastUsed {
         serde_json::from_slice(&bytes).map(Some).map_err(|error| StateError::Damaged {
             path,
             line: error.line(),
-            reason: "it doesn't say with which settings the state was used last".to_owned(),
+            reason: "it doesn't contain the last settings of the state".to_owned(),
         })
     }
 

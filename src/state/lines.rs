@@ -47,7 +47,7 @@ impl AppendFile {
     }
 
     fn file(&self) -> io::Result<&File> {
-        self.file.as_ref().ok_or_else(|| io::Error::other("the state was opened to be read"))
+        self.file.as_ref().ok_or_else(|| io::Error::other("the state was opened read-only"))
     }
 
     /// As [`Self::open`], for a file that may be lost: writes don't wait for the disk.

@@ -92,7 +92,7 @@ fn bring_up_to_date(dir: &Utf8Path) -> Vec<String> {
         match (&standing, folder::used_by(dir)) {
             (SnapshotFreshness::Behind(Some(writer)), FolderUse::Held(Some(holder))) if *writer == holder => {
                 return vec![format!(
-                    "process {holder} is working on what is recorded in `{dir}`: shown is what was recorded before it began"
+                    "process {holder} is changing the state in `{dir}`: this output shows the records from before it began"
                 )];
             }
             // The last writer was killed, or a file was lost. Opening the folder repairs both.
@@ -117,7 +117,7 @@ fn bring_up_to_date(dir: &Utf8Path) -> Vec<String> {
 
 fn lacking(dir: &Utf8Path, why: &str) -> String {
     format!(
-        "what was recorded last in `{dir}` isn't shown, since the process that did it was ended and it could not be read \
-         again: {why}"
+        "the last records in `{dir}` are missing from this output, because their process was killed and they could not be \
+         read again: {why}"
     )
 }

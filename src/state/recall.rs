@@ -150,7 +150,7 @@ impl State {
     }
 
     fn warn_unreadable(&self, count: usize) {
-        let warning = format!("{count} records of the cache can't be read; the next rounds write them anew");
+        let warning = format!("cannot read {count} records of the cache; the next rounds write them again");
         let mut warnings = locked(&self.warnings);
         if count > 0 && !warnings.contains(&warning) {
             warnings.push(warning);

@@ -62,9 +62,8 @@ impl Registry {
         if count > 2 * registry.facts.entries().len() + SLACK {
             // A failed compaction only leaves the file longer than necessary.
             let compacted = registry.compact(dir);
-            mended.extend(
-                compacted.err().map(|error| format!("the registry stays longer than it need be: {error}")),
-            );
+            mended
+                .extend(compacted.err().map(|error| format!("the registry could not be compacted: {error}")));
         }
         Ok((registry, exposed.into_iter().chain(mended).collect()))
     }
@@ -92,7 +91,7 @@ impl Registry {
 
     /// The error for a registry that lacks the installation's id.
     pub(super) fn without_installation(&self) -> StateError {
-        let reason = "it doesn't say which installation it is of".to_owned();
+        let reason = "it doesn't contain the installation's id".to_owned();
         StateError::Damaged { path: self.lines.path().to_owned(), line: 1, reason }
     }
 

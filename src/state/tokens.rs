@@ -203,7 +203,7 @@ impl State {
         let of_owner: Vec<&Token> = known.all().filter(|token| token.is_owned_by(&order.owner)).collect();
         order.fault(&of_owner, now).map_or(Ok(()), Err)?;
         let secret =
-            secret().map_err(|error| StateError::io("make a token for", self.tokens.path())(error))?;
+            secret().map_err(|error| StateError::io("create a token for", self.tokens.path())(error))?;
         let TokenOrder { name, owner, organization, access, days } = order;
         let lasts = SignedDuration::from_hours(24 * i64::from(days));
         let expires_at = now.checked_add(lasts).unwrap_or(Timestamp::MAX);
@@ -211,7 +211,7 @@ impl State {
         let token = Token { id, name, owner, organization, access, created_at: now, expires_at, revoked_at };
         // The audit trail first: no valid token may be missing from it.
         let until = record::timestamp(expires_at);
-        self.audit_token(format!("made {token}: {}, until {until}", token.scope()), by, now)?;
+        self.audit_token(format!("created {token}: {}, until {until}", token.scope()), by, now)?;
         let mut registry = locked(&self.registry);
         if !registry.facts.tokens_made {
             registry.add(vec![RegistryLine::TokensMade])?;
@@ -222,7 +222,7 @@ impl State {
         // drops no valid token.
         let latest = known.all().last().map_or(now, |before| before.created_at.min(now));
         if let Err(error) = tokens.shorten(latest) {
-            tracing::warn!(%error, hint = error.hint(), "tokens that ended long ago could not be dropped");
+            tracing::warn!(%error, hint = error.hint(), "cannot drop old tokens");
         }
         Ok(NewToken { token, secret })
     }
@@ -257,7 +257,7 @@ fn holding(token: Option<&Token>, now: Timestamp) -> Result<Token, TokenRejectio
 fn secret() -> std::io::Result<SecretString> {
     let mut random = zeroize::Zeroizing::new([0; RANDOM]);
     aws_lc_rs::rand::fill(random.as_mut_slice())
-        .map_err(|_| std::io::Error::other("the operating system gives no random numbers"))?;
+        .map_err(|_| std::io::Error::other("the operating system provides no random numbers"))?;
     // One allocation that is wiped when dropped; concatenation would leave copies behind.
     let mut text = String::with_capacity(TOKEN_PREFIX.len() + 2 * RANDOM);
     text.push_str(TOKEN_PREFIX);
@@ -314,8 +314,8 @@ impl TokenOrder {
             return fault(
                 "/name",
                 format!(
-                    "the name of a token has 1 to {LONGEST_NAME} characters, no control characters, and no space at \
-                     either end"
+                    "the name of a token must have 1 to {LONGEST_NAME} characters, without control characters and spaces \
+                     at its ends"
                 ),
                 "choose another name",
             );
@@ -324,14 +324,14 @@ impl TokenOrder {
             return fault(
                 "/owner",
                 format!("`{}` is not an e-mail address", shortened(&self.owner)),
-                "give the address of a person, as a super user or a member of an organization has it",
+                "use the address of a person, as listed among the super users or the members of an organization",
             );
         }
         if !(1..=MAX_TOKEN_DAYS).contains(&self.days) {
             return fault(
                 "/days",
-                format!("a token holds from 1 to {MAX_TOKEN_DAYS} days, and not {}", self.days),
-                "make another one when it ends",
+                format!("a token is valid for 1 to {MAX_TOKEN_DAYS} days, not {}", self.days),
+                "create another one when it expires",
             );
         }
         let (holding, kept) = (
@@ -340,18 +340,18 @@ impl TokenOrder {
         );
         let (why, hint) = if holding >= MAX_VALID_TOKENS_PER_OWNER {
             (
-                format!("{} has {holding} tokens that hold, and there can't be more", self.owner),
-                "revoke those that nobody needs",
+                format!("{} has {holding} valid tokens, which is the limit", self.owner),
+                "revoke tokens that aren't needed",
             )
         } else if kept >= MAX_STORED_TOKENS_PER_OWNER {
             let why = format!(
-                "{} has {kept} tokens with those that ended or were revoked in the last {TOKENS_KEPT_DAYS} days, and there \
-                 can't be more",
+                "{} has {kept} tokens, including those that expired or were revoked in the last {TOKENS_KEPT_DAYS} days, \
+                 which is the limit",
                 self.owner
             );
             (
                 why,
-                "use a token until it ends, in place of a new one each time; those that are over are forgotten with time",
+                "reuse a token until it expires, instead of creating a new one each time; old tokens are dropped over time",
             )
         } else {
             return None;

@@ -29,14 +29,14 @@ pub enum TargetError {
     #[error("cannot use the inventory `{path}`: another installation of streamfleet writes to this folder")]
     AnotherInstallation { path: Utf8PathBuf },
     /// A foreign file is in the way.
-    #[error("cannot write `{path}`: something that streamfleet did not make is there")]
+    #[error("cannot write `{path}`: a file that streamfleet did not create is there")]
     Foreign { path: Utf8PathBuf },
     /// The file isn't the one that the plan was made for.
     #[error("cannot {attempted} `{path}`: it changed since the plan was made")]
     Changed { attempted: &'static str, path: Utf8PathBuf },
     #[error("cannot write into `{path}`: it is a link or not a folder")]
     NotAFolder { path: Utf8PathBuf },
-    #[error("cannot name a file after {object}: `{part}` is no plain file name")]
+    #[error("cannot name a file after {object}: `{part}` is not a plain file name")]
     UnsafeName {
         object: ObjectKey,
         /// The part of the path that is no plain file name.
@@ -47,7 +47,7 @@ pub enum TargetError {
     #[error(transparent)]
     Kubernetes(Box<KubeError>),
     /// A step whose intent was not recorded.
-    #[error("cannot write {object}: its intent was not written down first")]
+    #[error("cannot write {object}: its intent was not recorded first")]
     NotIntended { object: ObjectKey },
 }
 
@@ -113,34 +113,34 @@ impl TargetError {
         match self {
             TargetError::Io { source, .. } => match source.kind() {
                 io::ErrorKind::PermissionDenied => {
-                    "let the user that runs streamfleet write there, or name another folder with `output_dir`"
+                    "let the user that runs streamfleet write there, or set another folder with `output_dir`"
                 }
                 io::ErrorKind::ReadOnlyFilesystem => {
-                    "mount the file system writable, or name another folder with `output_dir`"
+                    "mount the file system writable, or set another folder with `output_dir`"
                 }
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                    "free some space and apply again; what is done is not done twice"
+                    "free some space and apply again; finished steps are not repeated"
                 }
-                _ => "look at the disk and the folder's permissions, then apply again",
+                _ => "check the disk and the folder's permissions, then apply again",
             },
             TargetError::Damaged { .. } => {
-                "restore it from a backup or from version control; without it nothing in the folder is known to be ours"
+                "restore it from a backup or from version control; without it streamfleet treats no file in the folder as \
+                 its own"
             }
             TargetError::Newer { .. } => "install that version again",
-            TargetError::AnotherFleet { .. } => {
-                "move the folder back to where that fleet's files belong, or empty it"
-            }
+            TargetError::AnotherFleet { .. } => "move the folder back to its fleet's place, or empty it",
             TargetError::AnotherInstallation { .. } => {
-                "name that installation's state with `state_dir`, or another folder with `output_dir`; where it is lost, move what is in its place away and restore that installation's state: streamfleet restore FILE TREE; without a backup, remove the line `installation` from the inventory to take the folder over with the ids and the protection that it remembers"
+                "use that installation's state with `state_dir`, or set another folder with `output_dir`; if that state is \
+                 lost, move what is in its place away and restore that installation's state: streamfleet restore FILE \
+                 TREE; without a backup, remove the line `installation` from the inventory to take over the folder with \
+                 its ids and protection"
             }
             TargetError::Kubernetes(error) => error.hint(),
             TargetError::Foreign { .. } => "move it away if it isn't needed, then apply again",
-            TargetError::Changed { .. } => "plan again and look at the difference",
-            TargetError::NotAFolder { .. } => {
-                "put a real folder there, or name another one with `output_dir`"
-            }
+            TargetError::Changed { .. } => "plan again and check the difference",
+            TargetError::NotAFolder { .. } => "put a real folder there, or set another one with `output_dir`",
             TargetError::UnsafeName { .. } | TargetError::Yaml { .. } | TargetError::NotIntended { .. } => {
-                "report this as a defect of streamfleet"
+                "this is a bug in streamfleet; report it"
             }
         }
     }

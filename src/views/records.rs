@@ -143,7 +143,7 @@ fn not_found(kind: Kind, path: &str, of_kind: &[&ResourceKey]) -> NotFound {
     let known: Vec<String> = of_kind.iter().map(|key| key.path()).collect();
     let hint = match known.as_slice() {
         [] => format!("the tree has no {}", kind.noun()),
-        _ => format!("there are: {}", known.join(", ")),
+        _ => format!("known: {}", known.join(", ")),
     };
     NotFound { message: format!("there is no {} {path}", kind.noun()), hint, is_usage: false }
 }

@@ -71,11 +71,7 @@ pub fn page(round: &Round, named: &str, tree: &str, runtime: &Handle) -> Result<
         since: since.map(record::timestamp),
         last_known: last_known(&cluster, status, round),
         plan: change.map_or_else(
-            || {
-                vec![
-                    if recorded.is_some() { "nothing to do" } else { "nothing of it was applied" }.to_owned(),
-                ]
-            },
+            || vec![if recorded.is_some() { "nothing to do" } else { "not applied yet" }.to_owned()],
             lines_of,
         ),
         unseen: objects.is_none().then(|| unseen(fleet.as_ref(), status, round)),
@@ -120,12 +116,10 @@ fn unseen(fleet: Option<&FleetKey>, status: Status, round: &Round) -> String {
     let target = fleet.and_then(|fleet| round.targets.get(fleet));
     match (target, fleet, status) {
         (Some(Target::Directory(_)), Some(fleet), _) => {
-            format!(
-                "nothing is observed: fleet {fleet} is a folder, and whoever applies it knows how its objects are"
-            )
+            format!("unknown: fleet {fleet} is a folder, and streamfleet doesn't see its objects run")
         }
-        (_, _, Status::Unreachable) => "not known, since they can't be looked at now".to_owned(),
-        _ => "none were made yet".to_owned(),
+        (_, _, Status::Unreachable) => "unknown, because the target can't be reached".to_owned(),
+        _ => "none created yet".to_owned(),
     }
 }
 
@@ -140,7 +134,7 @@ fn lines_of(change: &Change) -> Vec<String> {
             vec![format!("{when} {verb} it{fields}")]
         }
     };
-    let waits = change.waiting.iter().map(|waiting| format!("waits: {waiting}"));
+    let waits = change.waiting.iter().map(Waiting::labelled);
     done.into_iter().chain(waits).collect()
 }
 
@@ -157,14 +151,16 @@ fn next(page: &WhyReport, change: Option<&Change>, round: &Round, tree: &str) ->
     }
     if next.is_empty() && page.status == Status::Unreachable {
         next.extend(hint_of_reach(page, round));
-        next.push(format!("look again afterwards: streamfleet status {tree}"));
+        next.push(format!("check again afterwards: streamfleet status {tree}"));
     }
     if next.is_empty() {
         next.push(
             match page.status {
                 Status::Healthy => "nothing",
-                Status::Written => "nothing here; whatever applies the folder's manifests shows how it runs",
-                _ => "wait, and look again",
+                Status::Written => {
+                    "nothing here; the tool that applies the folder's manifests shows their health"
+                }
+                _ => "wait, and check again",
             }
             .to_owned(),
         );
@@ -184,10 +180,10 @@ fn hint_of_reach(page: &WhyReport, round: &Round) -> Option<String> {
 fn step(page: &WhyReport, change: &Change, waiting: &Waiting, tree: &str) -> Option<String> {
     let spec = page.spec.as_ref().map_or_else(|| "its spec".to_owned(), ToString::to_string);
     match waiting {
-        Waiting::Held(Hold::Invalid { .. }) => Some(format!("mend {spec}: streamfleet validate {tree}")),
+        Waiting::Held(Hold::Invalid { .. }) => Some(format!("fix {spec}: streamfleet validate {tree}")),
         Waiting::Refused { .. } => match change.cause {
             Cause::Drift { .. } => Some(plan::UNDO_BY_HAND.to_owned()),
-            _ => Some(format!("put {spec} back as it was, or do it another way")),
+            _ => Some(format!("revert {spec}, or make the change in another way")),
         },
         Waiting::Unreachable { hint, .. } if !hint.is_empty() => Some(hint.clone()),
         _ => plan::wait_remedy(change, waiting, tree),

@@ -117,12 +117,12 @@ mod tests {
                     resource=\"cluster acme/a\" verb=update";
         let author = r#"author="\u{202e}Ada \"A\"\u{7}""#;
         assert_eq!(entry.line(false), format!("{said} {author}"));
-        entry.message = "waits: deletion_protection is on".to_owned();
+        entry.message = "blocked: deletion protection is on".to_owned();
         entry.fields.truncate(5);
-        let line = "waits: deletion_protection is on fleet=\"acme/eu\" resource=\"cluster acme/a\" verb=update \
+        let line = "blocked: deletion protection is on fleet=\"acme/eu\" resource=\"cluster acme/a\" verb=update \
                     file=\"acme/a.yaml\" line=9";
         assert_eq!(entry.line(false), line);
         entry.fields.truncate(1);
-        assert_eq!(entry.line(true), "waits: deletion_protection is on \x1b[2mfleet=\x1b[0m\"acme/eu\"");
+        assert_eq!(entry.line(true), "blocked: deletion protection is on \x1b[2mfleet=\x1b[0m\"acme/eu\"");
     }
 }

@@ -56,7 +56,7 @@ impl<S: Subscriber> Layer<S> for Journal {
         let datagram = datagram(&entry, *event.metadata().level(), event.metadata().target());
         if let Err(error) = self.socket.send(&datagram) {
             // Standard error reaches the journal too; the number is the priority.
-            eprintln!("<4>could not write to journald: {error}");
+            eprintln!("<4>cannot write to journald: {error}");
             eprintln!("<{}>{}", priority(*event.metadata().level()), entry.line(false));
         }
     }

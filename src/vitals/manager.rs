@@ -46,7 +46,7 @@ impl Manager {
     /// Sends assignments, one per line.
     pub(super) fn tell(&self, lines: &str) {
         if let Err(error) = self.socket.send_to_addr(lines.as_bytes(), &self.address) {
-            tracing::debug!(%error, lines, "could not tell the service manager");
+            tracing::debug!(%error, lines, "cannot notify the service manager");
         }
     }
 

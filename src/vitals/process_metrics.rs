@@ -166,10 +166,10 @@ impl ProcessMetrics {
     /// A summary of the whole installation for the service manager.
     pub(super) fn status_line(&self) -> String {
         if self.is_unreadable {
-            return "the specs can't be read, and everything stays as it is".to_owned();
+            return "cannot read the specs; no changes until they can be read".to_owned();
         }
         if !self.is_ready() {
-            return "the specs are not read yet".to_owned();
+            return "the specs have not been read yet".to_owned();
         }
         let sum = |counts: &Counts<Status>| counts.values().sum();
         let mut line = format!(
@@ -178,7 +178,8 @@ impl ProcessMetrics {
             counted(sum(&self.clusters), "cluster"),
             self.waiting_resources
         );
-        for (number, what) in [(self.count_in_trouble(), "not well"), (self.errors, "mistakes in the specs")]
+        for (number, what) in
+            [(self.count_in_trouble(), "not healthy"), (self.errors, "problems in the specs")]
         {
             if number > 0 {
                 line.push_str(&format!(", {number} {what}"));
@@ -212,27 +213,18 @@ impl ProcessMetrics {
         );
         let by_status =
             |counts: &Counts<Status>| Status::ALL.map(|status| (status.as_str(), count(counts, status)));
-        page.by("status", "streamfleet_fleets", "Fleets by how they are.", by_status(&self.fleets));
-        page.by(
-            "status",
-            "streamfleet_clusters",
-            "Kafka clusters by how they are.",
-            by_status(&self.clusters),
-        );
+        page.by("status", "streamfleet_fleets", "Fleets by status.", by_status(&self.fleets));
+        page.by("status", "streamfleet_clusters", "Kafka clusters by status.", by_status(&self.clusters));
         page.by(
             "for",
             "streamfleet_waiting_resources",
-            "Resources that wait, by what for. One that waits for several things counts for each.",
+            "Waiting resources by reason. A resource with several reasons counts for each.",
             Waiting::KINDS.map(|kind| (kind, count(&self.waiting, kind))),
         );
-        page.value(
-            "streamfleet_spec_errors",
-            "Mistakes in the specs that keep something from being done.",
-            self.errors,
-        );
+        page.value("streamfleet_spec_errors", "Problems of the specs that block something.", self.errors);
         page.value(
             "streamfleet_source_last_success_timestamp_seconds",
-            "When the specs were last read, or a fetch of them came back, in seconds since 1970; 0 before the first time.",
+            "When the specs were last read, or a fetch of them completed, in seconds since 1970; 0 before the first time.",
             seconds(self.read),
         );
     }
@@ -246,29 +238,29 @@ impl ProcessMetrics {
         page.by(
             "outcome",
             "streamfleet_rounds_total",
-            "Rounds by what came of them.",
+            "Rounds by outcome.",
             RoundOutcome::ALL.map(|outcome| (outcome.word(), count(&self.rounds, outcome))),
         );
         page.histogram(
             "streamfleet_round_duration_seconds",
-            "How long rounds took, from reading the specs to the plan. What is done on fleets goes on beside them.",
+            "How long rounds took, from reading the specs to the plan. Work on fleets continues in parallel.",
             &self.durations,
         );
         page.value(
             "streamfleet_fleets_looked_at_total",
-            "How often a fleet was rendered and looked at, since something of it may have changed.",
+            "How often a fleet was rendered and compared, because something may have changed.",
             self.looked,
         );
         page.by(
             "outcome",
             "streamfleet_kubernetes_calls_total",
-            "Calls to the API servers of Kubernetes clusters, watches aside, by what came of them.",
+            "Calls to the API servers of Kubernetes clusters, without watches, by outcome.",
             target::calls(),
         );
         page.by(
             "outcome",
             "streamfleet_fleet_runs_total",
-            "Fleets' parts of plans that were carried out, by what came of them.",
+            "Fleets' parts of plans that were executed, by outcome.",
             OUTCOMES.map(|(done, outcome)| (outcome, count(&self.runs, done))),
         );
         let steps = VERBS.into_iter().flat_map(|(verb, word)| {
@@ -278,20 +270,16 @@ impl ProcessMetrics {
         });
         page.samples(
             "streamfleet_steps_total",
-            "Steps taken on targets, one an object, by what they do and what came of them.",
+            "Steps on targets, one per object, by verb and outcome.",
             steps,
         );
         page.by(
             "verb",
             "streamfleet_changes_total",
-            "Resources that were brought to what their specs say.",
+            "Resources that were made equal to their specs.",
             VERBS.map(|(verb, word)| (word, count(&self.changes, verb))),
         );
-        page.value(
-            "streamfleet_failures_total",
-            "What could not be done while plans were carried out.",
-            self.failures,
-        );
+        page.value("streamfleet_failures_total", "Failures while plans were executed.", self.failures);
     }
 }
 

@@ -19,16 +19,16 @@ fn a_proposal_is_bounded_by_what_the_organization_may_have() {
     };
     let documents = |number: usize| "---\na: 1\n".repeat(number);
     propose(&member, documents(103)).expect(200);
-    let why = "the files that are not as in the present tree have 104 documents, and a member of organization `acme` may have \
-               103 planned at a time";
+    let why = "the files that differ from the current tree have 104 documents, and a member of organization `acme` may \
+               plan 103 at a time";
     let told = propose(&member, documents(104));
     assert_eq!((told.status, &told.body["detail"]), (422, &Value::from(why)));
     assert_eq!(
         told.body["hint"],
-        "propose less at a time, or ask a super user for higher quotas: they bound it"
+        "propose less at a time, or ask a super user for higher quotas, which set this limit"
     );
-    let why = "the files that are not as in the present tree have 1687553 bytes, and a member of organization `acme` may have \
-               1687552 planned at a time";
+    let why = "the files that differ from the current tree have 1687553 bytes, and a member of organization `acme` may \
+               plan 1687552 at a time";
     let told = propose(&member, "#".repeat((103 << 14) + 1));
     // The body itself may be too large before it is parsed.
     if told.status != 413 {

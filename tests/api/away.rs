@@ -32,7 +32,7 @@ fn with_the_remote_away_a_write_leaves_nothing_and_succeeds_once_when_it_is_back
     answer.refused(
         503,
         "unavailable",
-        "the git repository of the specs has no such branch any more, and nothing was written",
+        "the branch in the git repository of the specs is missing; nothing was written",
     );
     assert_eq!(answer.header("retry-after").unwrap(), "60");
     git(&remote, "branch --quiet -m gone main");
@@ -42,7 +42,7 @@ fn with_the_remote_away_a_write_leaves_nothing_and_succeeds_once_when_it_is_back
     api.call("POST /v1/clusters", cluster()).refused(
         409,
         "duplicate",
-        "there is cluster acme/payments already",
+        "cluster acme/payments exists already",
     );
     assert_eq!(git(&remote, "rev-parse main~1"), before, "it was written once");
     assert_eq!(api.serve.stop(), Some(0));
@@ -63,10 +63,9 @@ fn with_the_folder_of_the_specs_away_writes_are_to_be_tried_again_and_nobody_hea
         let answer = api.call(what, body);
         // Until the kernel reports that the folder is gone, the error is about the missing file.
         let file = if what.starts_with("POST") { "payments" } else { "orders" };
-        let of_the_file = format!(
-            "`acme/clusters/{file}.yaml` can't be read or written where the specs are, and nothing was written"
-        );
-        let of_all = "the folder of the specs can't be read, and nothing was written";
+        let of_the_file =
+            format!("`acme/clusters/{file}.yaml` can't be read or written in the specs; nothing was written");
+        let of_all = "cannot read the folder of the specs; nothing was written";
         let why = if answer.body["detail"] == of_all { of_all } else { &of_the_file };
         answer.refused(503, "unavailable", why);
         assert!(answer.header("retry-after").unwrap().parse::<u32>().unwrap() > 0);

@@ -114,11 +114,11 @@ fn what_was_read_can_be_changed_and_put_back_and_a_stale_one_cannot() {
     assert_eq!(tree.read("acme/clusters/orders.yaml"), file.replace("kafka_units: 1", "kafka_units: 2"));
     assert_ne!(changed.header("etag").unwrap(), tag);
     let stale = api.call_as(&api.token, &put, &[("If-Match", &tag)], wanted);
-    stale.refused(412, "stale", "it says something else by now than `If-Match` names");
+    stale.refused(412, "stale", "it changed since the version in `If-Match`");
     api.call_as(&api.token, &put, &[("If-Match", "W/5")], json!({})).refused(
         400,
         "malformed",
-        "`If-Match` is neither `*` nor a list of tags as `ETag` gives them",
+        "`If-Match` is neither `*` nor a list of tags from `ETag`",
     );
     // A list of tags matches if one of them does, in one header or in several; a weak tag never matches.
     let put_as = |headers: &[(&str, &str)]| api.call_as(&api.token, &put, headers, changed.body.clone());
@@ -128,7 +128,7 @@ fn what_was_read_can_be_changed_and_put_back_and_a_stale_one_cannot() {
     put_as(&[("If-Match", "*")]).expect(200);
     for none in [format!("{tag}, \"other\""), format!("W/{now}")] {
         let stale = put_as(&[("If-Match", &none)]);
-        stale.refused(412, "stale", "it says something else by now than `If-Match` names");
+        stale.refused(412, "stale", "it changed since the version in `If-Match`");
     }
     let again = api.get(ORDERS).expect(200);
     assert_eq!(again.header("etag"), changed.header("etag"));
@@ -204,12 +204,8 @@ fn an_organization_may_be_named_by_its_id_in_a_body_too() {
     assert!(file.contains("\norganization: acme\n") && !file.contains("{}"), "{file}");
     let mut wrong = cluster();
     wrong["organization"] = json!(4);
-    api.call("POST /v1/clusters", wrong).refused(422, "invalid", "`organization` is no string");
-    api.call("POST /v1/clusters", Value::Null).refused(
-        400,
-        "malformed",
-        "the body can't be read: it is empty",
-    );
+    api.call("POST /v1/clusters", wrong).refused(422, "invalid", "`organization` is not a string");
+    api.call("POST /v1/clusters", Value::Null).refused(400, "malformed", "cannot read the body: it is empty");
     assert_eq!(api.serve.stop(), Some(0));
 }
 
@@ -357,7 +353,7 @@ fn what_lives_on_no_fleet_is_gone_once_it_is_deleted_and_root_can_not_be_made() 
         api.serve.until("it is gone", || (api.get(path).status == 404).then_some(()));
     }
     let root = api.call("POST /organizations", json!({"identifier": "root"}));
-    root.refused(409, "duplicate", "organization `root` is always there, and has no members of its own");
+    root.refused(409, "duplicate", "organization `root` always exists, and has no members");
     assert_eq!(api.serve.stop(), Some(0));
 }
 
@@ -425,10 +421,10 @@ fn a_deletion_that_waits_for_approval_is_told_as_going_with_what_it_waits_for() 
         let now = api.serve.until("it is planned", || {
             let now = api.get(&path).expect(200).body;
             assert_eq!(now["status"], "Deleting", "{now:#}");
-            now["status_reason"].as_str()?.starts_with("no document names it any more: ").then_some(now)
+            now["status_reason"].as_str()?.starts_with("spec file missing: ").then_some(now)
         });
         let reason = now["status_reason"].as_str().unwrap();
-        assert!(reason.contains(", since a fleet may lose 0 clusters an hour without it"), "{now:#}");
+        assert!(reason.contains(", since limit of 0 clusters per fleet and hour"), "{now:#}");
         let conditions = now["conditions"].as_array().unwrap();
         assert!(
             conditions.iter().any(|it| it["kind"] == "DeletionWaits" && it["message"] == reason),
@@ -454,7 +450,7 @@ fn a_file_that_a_person_broke_is_left_and_named() {
     api.settle();
     let broken = tree.read("acme/clusters/orders.yaml") + "bad: [unclosed\n";
     tree.write("acme/clusters/orders.yaml", &broken);
-    api.serve.until("it is read", || api.serve.log().contains("`[` is never closed").then_some(()));
+    api.serve.until("it is read", || api.serve.log().contains("`[` is not closed").then_some(()));
     for what in ["PATCH /v1/clusters/orders", "PUT /v1/clusters/orders"] {
         let answer = api.call(what, json!({"kafka_units": 2}));
         assert_eq!((answer.status, &answer.body["code"]), (409, &json!("not_editable")), "{:#}", answer.body);

@@ -171,7 +171,7 @@ fn writers_that_wait_for_a_repository_that_hangs_are_all_answered_and_hold_up_no
         let (many, waited): (Vec<Reply>, Vec<Reply>) = answers.partition(|answer| answer.status == 429);
         assert_eq!((many.len(), waited.len()), (WRITERS - 9, 9));
         for answer in many {
-            let why = "8 requests of this owner wait in line already, which is as many as may";
+            let why = "too many queued requests (limit 8 per owner)";
             answer.refused(429, "too_many", why);
             assert_eq!(answer.header("retry-after").as_deref(), Some("2"), "{}", answer.head);
         }
@@ -179,7 +179,7 @@ fn writers_that_wait_for_a_repository_that_hangs_are_all_answered_and_hold_up_no
             answer.refused(
                 503,
                 "unavailable",
-                "the git repository of the specs can't be reached, and nothing was written",
+                "the git repository of the specs can't be reached; nothing was written",
             );
             assert_eq!(answer.header("retry-after").as_deref(), Some("10"), "{}", answer.head);
         }
@@ -212,12 +212,12 @@ fn where_nobody_knows_whether_it_was_written_that_is_said_and_asking_again_write
     answer.refused(
         503,
         "unsure",
-        "the git repository of the specs went away, and it is not known whether it took the change: it may still do so",
+        "the connection to the git repository of the specs was lost, and it is unknown whether it received the change",
     );
     assert_eq!(
         answer.body["hint"],
-        "read it again in a minute, and repeat the change if it isn't there; nothing is written twice where `If-Match` has the \
-         `ETag` from before"
+        "read the resource again in a minute, and repeat the change if it is missing; with the earlier `ETag` in \
+         `If-Match` nothing is written twice"
     );
     assert_eq!(answer.header("retry-after").as_deref(), Some("30"), "{}", answer.head);
     assert_eq!(git(&repository, "rev-parse main"), tip);
@@ -225,7 +225,7 @@ fn where_nobody_knows_whether_it_was_written_that_is_said_and_asking_again_write
 
     fs::write(tree.beside("go"), "").unwrap();
     api.serve.until("it is there", || (git(&repository, "rev-parse main") != tip).then_some(()));
-    patch().refused(412, "stale", "it says something else by now than `If-Match` names");
+    patch().refused(412, "stale", "it changed since the version in `If-Match`");
     api.call(&format!("PATCH {ORDERS}"), json!({"kafka_units": 2})).expect(200);
     assert_eq!(git(&repository, "rev-parse main~1"), tip, "it was written once");
     api.serve.until("it is read", || (api.get(ORDERS).expect(200).body["kafka_units"] == 2).then_some(()));

@@ -34,7 +34,7 @@ fn the_api_is_below_the_path_that_the_settings_name() {
         let none = api.get(path);
         none.refused(404, "not_found", "there is nothing at this path");
         assert_eq!(none.body["type"], "/streamfleet/v1/errors#not_found");
-        assert_eq!(none.body["hint"], "`/streamfleet/openapi.json` has every path that there is");
+        assert_eq!(none.body["hint"], "`/streamfleet/openapi.json` lists all paths");
     }
     assert_eq!(ask(&api.address, "GET /healthz").body, "ok\n");
     assert_eq!(ask(&api.address, "GET /metrics").status, 200);
@@ -77,9 +77,9 @@ fn a_tree_that_is_proposed_may_be_larger_than_other_bodies_up_to_a_limit() {
     let tree = Tree::example("quickstart");
     let api = Api::start_with(&tree, SERVE, "max_proposal_mib = 2\n");
     proposed(&api, 2 * MIB).expect(200);
-    let large = "the body is larger than 2097152 bytes, which is the most that is taken";
+    let large = "the body is larger than the limit of 2097152 bytes";
     announced(&api, "POST /v1/plans/", 2 * MIB + 1).refused(413, "too_large", large);
-    let large = "the body is larger than 1048576 bytes, which is the most that is taken";
+    let large = "the body is larger than the limit of 1048576 bytes";
     announced(&api, "POST /v1/clusters", MIB + 1).refused(413, "too_large", large);
     assert_eq!(api.serve.stop(), Some(0));
 }
@@ -90,28 +90,28 @@ fn what_is_wrong_with_a_proposal_is_told_field_by_field() {
     let api = Api::start(&tree);
     let wrong = api
         .call("POST /v1/plans", json!({"files": {"/etc/a.yaml": "", "b.yaml": "kind: Cluster"}, "file": 1}));
-    wrong.refused(422, "invalid", "2 things are wrong with it");
+    wrong.refused(422, "invalid", "the request has 2 errors");
     assert_eq!(
         wrong.body["errors"],
         json!([
             {
                 "pointer": "/file",
-                "detail": "`file` is no field of a proposal",
-                "hint": "it has `files` and `revision`",
+                "detail": "`file` is not a field of a proposal",
+                "hint": "its fields are `files` and `revision`",
                 "file": null,
                 "line": null,
             },
             {
                 "pointer": "/files/~1etc~1a.yaml",
-                "detail": "`/etc/a.yaml` is no relative path inside a tree",
-                "hint": "name it as `acme/clusters/orders.yaml`",
+                "detail": "`/etc/a.yaml` is not a relative path inside a tree",
+                "hint": "use a path such as `acme/clusters/orders.yaml`",
                 "file": null,
                 "line": null,
             },
         ])
     );
     let wrong = api.call("POST /v1/plans", json!({"files": {"b.yaml": "kind: Cluster"}}));
-    wrong.refused(422, "invalid", "`b.yaml` is no text in base64");
+    wrong.refused(422, "invalid", "`b.yaml` is not base64");
     assert_eq!(wrong.body["errors"][0]["pointer"], "/files/b.yaml");
     api.call("POST /v1/plans", json!({})).refused(422, "invalid", "`files` is missing");
     assert_eq!(api.serve.stop(), Some(0));
@@ -129,13 +129,14 @@ fn what_a_body_is_sent_as_is_told_where_it_is_not_taken() {
         assert_eq!(reply.body["hint"], hint);
     };
     let json = "send it with a header `Content-Type: application/json`";
-    refused("POST /v1/clusters", &[], "the body is sent without a `Content-Type`", json);
-    let sent = "the body is sent as `application/x-www-form-urlencoded`, which isn't taken here";
+    refused("POST /v1/clusters", &[], "the body has no `Content-Type`", json);
+    let sent =
+        "the body has the content type `application/x-www-form-urlencoded`, which isn't supported here";
     let form = [("Content-Type", "application/x-www-form-urlencoded; charset=utf-8")];
     refused("POST /v1/clusters", &form, sent, json);
     let patch = "send it with a header `Content-Type: application/merge-patch+json`";
     refused("PATCH /v1/clusters/orders", &form, sent, patch);
-    let sent = "the body is sent as `application/merge-patch+json`, which isn't taken here";
+    let sent = "the body has the content type `application/merge-patch+json`, which isn't supported here";
     refused("PUT /v1/clusters/orders", &[("Content-Type", "application/merge-patch+json")], sent, json);
     assert_eq!(api.serve.stop(), Some(0));
 }

@@ -31,17 +31,21 @@ fn lists_come_in_pages_and_by_what_is_asked_for() {
     assert_eq!(api.get("/organizations/acme/infrastructure/?status=Failed").expect(200).body["total"], 0);
     assert_eq!(names(&api.get("/organizations").expect(200).body), ["acme", "root"]);
     for (path, detail) in [
-        ("/v1/clusters?page_size=0", "`page_size` is `0`, and has to be a number from 1 to 200"),
+        (
+            "/v1/clusters?page_size=0",
+            "the query parameter `page_size` is `0`, and must be a number from 1 to 200",
+        ),
         (
             "/v1/clusters?size=2",
-            "`size` is not asked for here; known behind the `?` are: `organization`, `infrastructure`, `status`, `page_size`, `page_token`",
+            "unknown query parameter `size`; known: `organization`, `infrastructure`, `status`, `page_size`, `page_token`",
         ),
         (
             "/v1/clusters?status=Well",
-            "`status` is `Well`, and has to be one of Pending, Provisioning, Written, Healthy, Updating, Upgrading, Degraded, Unreachable, Suspended, Failed, Deleting",
+            "the query parameter `status` is `Well`, and must be one of Pending, Provisioning, Written, Healthy, Updating, \
+             Upgrading, Degraded, Unreachable, Suspended, Failed, Deleting",
         ),
-        ("/v1/clusters?infrastructure=", "`infrastructure` has no value behind the `?`"),
-        ("/v1/clusters?page_token=!", "`page_token` is none that was given as `next_page_token`"),
+        ("/v1/clusters?infrastructure=", "the query parameter `infrastructure` has no value"),
+        ("/v1/clusters?page_token=!", "`page_token` is not a value of `next_page_token`"),
     ] {
         api.get(path).refused(400, "malformed", detail);
     }
@@ -63,7 +67,7 @@ fn root_is_there_without_a_document() {
         api.call(&format!("{what} /organizations/root"), json!({"display_name": "Us"})).refused(
             409,
             "not_editable",
-            "organization `root` is always there, and no file describes it",
+            "organization `root` always exists, and no file describes it",
         );
     }
     // Callers without a role there can't learn that it exists.
@@ -160,7 +164,7 @@ fn a_plan_is_read_again_and_again_without_another_being_made() {
     api.settle();
     let made = || api.get("/v1/plan").expect(200).body["created_at"].as_str().unwrap().to_owned();
     // Another plan may be made at any time for other reasons.
-    api.serve.until("the same plan is given twice", || (made() == made()).then_some(()));
+    api.serve.until("the same plan is repeated", || (made() == made()).then_some(()));
     // The next plan contains the write.
     let written = api.call("POST /v1/clusters", cluster()).expect(201).body;
     let time = |text: &str| text.parse::<jiff::Timestamp>().unwrap();
@@ -202,7 +206,7 @@ fn events_come_in_either_order_page_by_page_while_others_happen() {
     api.get("/v1/events?order=up").refused(
         400,
         "malformed",
-        "`order` is `up`, and has to be `asc` or `desc`",
+        "the query parameter `order` is `up`, and must be `asc` or `desc`",
     );
     assert_eq!(api.serve.stop(), Some(0));
 }

@@ -22,11 +22,7 @@ fn what_a_call_deletes_from_a_folder_goes_at_once_and_the_budget_of_deletions_ho
     let first = api.call("DELETE /v1/clusters/sandbox", Value::Null).expect(202).body;
     assert_eq!(
         (&first["status"], &first["status_reason"], &first["conditions"]),
-        (
-            &json!("Deleting"),
-            &json!("its spec is gone, and what there is of it goes in one of the next rounds"),
-            &json!([])
-        ),
+        (&json!("Deleting"), &json!("deletion scheduled"), &json!([])),
         "a file that vanished would be waited for"
     );
     api.serve.until("it is gone", || (api.get("/v1/clusters/sandbox").status == 404).then_some(()));
@@ -38,7 +34,7 @@ fn what_a_call_deletes_from_a_folder_goes_at_once_and_the_budget_of_deletions_ho
     let id = plan["fleets"][0]["guard"]["id"].as_str().expect("it waits for approval").to_owned();
     let told = second["status_reason"].as_str().unwrap();
     let expected = format!(
-        "no document names it any more: approval {id}, since a fleet may lose 1 cluster an hour without it, and"
+        "spec file missing: needs approval {id}: limit of 1 cluster deletion per fleet and hour. Deletes "
     );
     assert!(told.starts_with(&expected), "{told}");
     let condition = json!([{"kind": "DeletionWaits", "degraded": false, "message": told}]);
@@ -68,7 +64,7 @@ fn what_is_protected_is_as_it_runs_where_its_file_is_gone() {
     let is_missing = |now: &Value| now["status_reason"].as_str().unwrap_or_default().contains("protection");
     let now = api.serve.until("it is missing", || Some(api.get(path).body).filter(is_missing));
     let told = now["status_reason"].as_str().unwrap();
-    assert!(told.starts_with("no document names it any more: deletion_protection is on"), "{told}");
+    assert!(told.starts_with("spec file missing: deletion protection is on"), "{told}");
     assert_eq!(now["status"], "Written");
     let status = tree.run("status tree --config settings.toml").out;
     let line = status.lines().find(|line| line.contains("acme/orders")).unwrap();
@@ -100,7 +96,9 @@ fn what_is_made_again_and_vanishes_is_waited_for() {
     api.call("DELETE /v1/clusters/sandbox", Value::Null).expect(202);
     api.serve.until("it waits for approval", || told().contains("approval").then_some(()));
     tree.write("acme/clusters/sandbox.yaml", file.replace("kafka_units: 1", "kafka_units: none"));
-    api.serve.until("it is held", || told().contains("its spec has a problem").then_some(()));
+    api.serve.until("it is held", || {
+        told().contains("its spec has 1 problem; it stays as it was last applied").then_some(())
+    });
     missing_for_a_moment(&tree, &api);
     assert_eq!(api.serve.stop(), Some(0));
 }
@@ -110,7 +108,7 @@ fn missing_for_a_moment(tree: &Tree, api: &Api) {
         || api.get("/v1/clusters/sandbox").body["status_reason"].as_str().unwrap_or_default().to_owned();
     let file = tree.read("acme/clusters/sandbox.yaml");
     tree.remove("acme/clusters/sandbox.yaml");
-    api.serve.until("it is missing", || told().contains("no file names it any more").then_some(()));
+    api.serve.until("it is missing", || told().contains("spec file missing any more").then_some(()));
     tree.write("acme/clusters/sandbox.yaml", file);
-    api.serve.until("it is named again", || (!told().contains("no file names it any more")).then_some(()));
+    api.serve.until("it is named again", || (!told().contains("spec file missing any more")).then_some(()));
 }

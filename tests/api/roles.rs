@@ -336,7 +336,7 @@ fn lists_totals_events_and_tokens_have_what_the_caller_may_see_and_nothing_else(
     for caller in [0, 1, 4, 9] {
         revoke(caller, &editors).refused(404, "not_found", &missing);
     }
-    let greater = "a token revokes itself and those that are for no more than it, and the one that is named is for more";
+    let greater = "a token can revoke only tokens with the same or less access, and this one has more";
     revoke(6, &least).refused(403, "forbidden", greater);
     revoke(6, &id(ROOT, "*", "read")).expect(204);
     assert_eq!(revoke(6, &least).status, 401);
@@ -360,45 +360,46 @@ fn who_may_not_do_something_is_told_what_it_takes() {
         (viewer, "*", "admin"),
         "PATCH /v1/clusters/orders",
         json!({}),
-        "changing clusters takes the role `editor` in organization `acme`, and viewer@x.example has `viewer` there",
+        "changing clusters requires the role `editor` in organization `acme`, and viewer@x.example has `viewer` there",
     );
     ask(
         (editor, "acme", "admin"),
         "PATCH /organizations/acme",
         json!({}),
-        "changing organizations takes the role `admin` in organization `acme`, and editor@x.example has `editor` there",
+        "changing organizations requires the role `admin` in organization `acme`, and editor@x.example has `editor` there",
     );
     ask(
         (admin, "acme", "read"),
         "DELETE /organizations/acme/infrastructure/eu",
         Value::Null,
-        "deleting fleets in organization `acme` takes a token for `write`, and this one is for `read` in organization `acme`",
+        "deleting fleets in organization `acme` requires a token for `write`, and this one is for `read` in organization \
+         `acme`",
     );
     ask(
         (admin, "*", "admin"),
         "DELETE /organizations/acme",
         Value::Null,
-        "deleting organizations is for super users alone, and admin@x.example is none",
+        "deleting organizations requires a super user, and admin@x.example is not one",
     );
     ask(
         (ROOT, "acme", "admin"),
         "POST /organizations",
         json!({"identifier": "more"}),
-        "creating organizations takes a token for `admin` in all organizations, and this one is for `admin` in organization \
-         `acme`",
+        "creating organizations requires a token for `admin` in all organizations, and this one is for `admin` in \
+         organization `acme`",
     );
     ask(
         (admin, "*", "read"),
         "POST /v1/plans",
         json!({"files": {}}),
-        "planning a tree that is sent takes a token for `write`, and this one is for `read`",
+        "planning a tree from a request requires a token for `write`, and this one is for `read`",
     );
     ask(
         (viewer, "*", "admin"),
         "POST /v1/plans",
         json!({"files": {}}),
-        "planning a tree that is sent takes the role `editor` in an organization, and viewer@x.example has it in none that this \
-         token is for",
+        "planning a tree from a request requires the role `editor` in an organization of this token, and viewer@x.example \
+         has it in none",
     );
     // Readers of the fleet see what waits, administrators approve it.
     tree.edit("acme/clusters/orders.yaml", "kafka_units: 1", "kafka_units: 1\ndeletion_protection: false");
@@ -418,13 +419,13 @@ fn who_may_not_do_something_is_told_what_it_takes() {
         (editor, "*", "admin"),
         &format!("POST /v1/plans/{id}/approve"),
         Value::Null,
-        "approving takes the role `admin` in organization `acme`, and editor@x.example has `editor` there",
+        "approving requires the role `admin` in organization `acme`, and editor@x.example has `editor` there",
     );
     ask(
         (admin, "*", "write"),
         &format!("POST /v1/plans/{id}/approve"),
         Value::Null,
-        "approving in organization `acme` takes a token for `admin`, and this one is for `write`",
+        "approving in organization `acme` requires a token for `admin`, and this one is for `write`",
     );
     let stranger = new_token(&tree, "stranger@x.example", "*", "admin");
     api.call_as(&stranger, &format!("POST /v1/plans/{id}/approve"), &[], Value::Null).refused(

@@ -88,7 +88,7 @@ fn what_one_organization_commits_is_not_told_to_another() {
     let tag = api.get("/v1/clusters/orders").expect(200).header("etag").unwrap();
     let made =
         |tag: &str| api.call_as(&ours, "POST /v1/clusters", &[("If-Match", tag)], exchanges::cluster());
-    made(&tag).refused(412, "stale", "it says something else by now than `If-Match` names");
+    made(&tag).refused(412, "stale", "it changed since the version in `If-Match`");
     made("*").expect(201);
 
     let all = events(&api.token);
@@ -140,11 +140,7 @@ fn limits_are_lowered_by_what_is_there_now_and_nothing_newer_is_undone() {
     tree.edit("organizations.yaml", "  kafka_units: 20", "  kafka_units: 15");
     push(&tree, "lower");
     let lower = git(&repository, "rev-parse main");
-    put(with(4), &[("If-Match", &tag)]).refused(
-        412,
-        "stale",
-        "it says something else by now than `If-Match` names",
-    );
+    put(with(4), &[("If-Match", &tag)]).refused(412, "stale", "it changed since the version in `If-Match`");
     assert_eq!(git(&repository, "rev-parse main"), lower);
     // A patch changes only the fields it names.
     api.call(&format!("PATCH {path}"), json!({"quotas": {"clusters": 4}})).expect(200);

@@ -36,7 +36,7 @@ fn a_revoked_token_ends_what_is_on_its_way() {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
-    assert!(answer.contains("the token is unknown, has expired or was revoked"), "{answer}");
+    assert!(answer.contains("the token is unknown, expired or revoked"), "{answer}");
     api.get("/v1/clusters/payments").expect(404);
     assert_eq!(api.serve.stop(), Some(0));
 }
@@ -58,11 +58,11 @@ fn a_token_that_has_expired_is_refused_and_the_log_says_why() {
     api.settle();
     for what in ["GET /v1/clusters", "DELETE /v1/clusters/orders", "DELETE /v1/tokens/none"] {
         let answer = api.call_as(&over, what, &[], Value::Null);
-        answer.refused(401, "unauthenticated", "the token is unknown, has expired or was revoked");
+        answer.refused(401, "unauthenticated", "the token is unknown, expired or revoked");
         assert_eq!(answer.header("www-authenticate").as_deref(), Some("bearer"), "{}", answer.head);
     }
     api.call_as(&good, "GET /v1/clusters", &[], Value::Null).expect(200);
-    api.serve.says(&["a request is refused: ", "expired at 2026-01-02T00:00:00"]);
+    api.serve.says(&["request refused: ", "expired at 2026-01-02T00:00:00"]);
     assert_eq!(api.serve.stop(), Some(0));
 }
 
@@ -105,18 +105,18 @@ fn who_makes_a_token_is_told_what_it_is_good_for() {
     assert_eq!(
         make("bob@example.com", "acme", "read"),
         json!([
-            "bob@example.com is no member of organization acme in the specs, and no super user: until that changes the token \
-             is good for nothing"
+            "bob@example.com is neither a member of organization acme in the specs nor a super user; the token is useless \
+             until that changes"
         ])
     );
     assert_eq!(
         make("platform@acme.example.com", "acne", "read"),
         json!([
-            "platform@acme.example.com is no member of organization acne in the specs, and no super user: until that changes \
-             the token is good for nothing"
+            "platform@acme.example.com is neither a member of organization acne in the specs nor a super user; the token \
+             is useless until that changes"
         ])
     );
-    let none = "there is no organization acne in the specs: until there is, the token is good for nothing";
+    let none = "organization acne is not in the specs; the token is useless until it is";
     assert_eq!(make(ROOT, "acne", "read"), json!([none]));
     // A new membership counts at once.
     let members = json!({"members": [{"email": "bob@example.com", "role": "viewer"}]});
@@ -125,7 +125,7 @@ fn who_makes_a_token_is_told_what_it_is_good_for() {
     assert_eq!(
         make("bob@example.com", "acme", "write"),
         json!([
-            "bob@example.com may only read in organization acme: until that changes the token is good for no more"
+            "bob@example.com may only read in organization acme; the token can't do more until that changes"
         ])
     );
     assert_eq!(api.serve.stop(), Some(0));
@@ -174,7 +174,7 @@ fn what_is_wrong_with_a_token_that_is_asked_for_is_told_by_its_fields() {
         error(
             "/access",
             "`access`: expected `read`, `write` or `admin`, found a list",
-            "give it `read`, `write` or `admin`",
+            "send `read`, `write` or `admin`",
         ),
     );
     ask(
@@ -184,7 +184,7 @@ fn what_is_wrong_with_a_token_that_is_asked_for_is_told_by_its_fields() {
         error(
             "/days",
             "`days`: expected an integer from 1 to 365, found the number `366`",
-            "give it an integer from 1 to 365",
+            "send an integer from 1 to 365",
         ),
     );
     ask(
@@ -193,19 +193,23 @@ fn what_is_wrong_with_a_token_that_is_asked_for_is_told_by_its_fields() {
         "invalid",
         error(
             "/name",
-            "the name of a token has 1 to 64 characters, no control characters, and no space at either end",
+            "the name of a token must have 1 to 64 characters, without control characters and spaces at its ends",
             "choose another name",
         ),
     );
     let excess = |field: &str, value: Value, detail: &str| {
         let pointer = format!("/{field}");
-        let hint = "ask for no more than the token is for that is shown, or have somebody make it whose own is for as much";
+        let hint = "request no more than this token allows, or have somebody with that access create it";
         let error = json!({"pointer": pointer, "detail": detail, "hint": hint});
         ask(order(field, value), 403, "forbidden", error);
     };
-    excess("owner", json!("bob@example.com"), "making tokens for others is for super users alone");
-    excess("organization", json!("*"), "a token for organization `acme` makes none for all");
-    excess("access", json!("admin"), "a token for `write` makes none for `admin`");
+    excess("owner", json!("bob@example.com"), "creating tokens for others requires a super user");
+    excess(
+        "organization",
+        json!("*"),
+        "a token for organization `acme` can't create one for all organizations",
+    );
+    excess("access", json!("admin"), "a token for `write` can't create one for `admin`");
     let ends =
         api.call_as(&own, "GET /v1/tokens", &[], Value::Null).expect(200).body["items"][0]["expires_at"]
             .clone();
@@ -213,12 +217,12 @@ fn what_is_wrong_with_a_token_that_is_asked_for_is_told_by_its_fields() {
     excess(
         "days",
         json!(365),
-        &format!("a token makes none that ends later than itself, and this one ends at {ends}"),
+        &format!("a token can't create one that expires later, and this one expires at {ends}"),
     );
     let mut two = order("days", json!(0));
     two["scope"] = json!("all");
     let refused = api.call_as(&own, "POST /v1/tokens", &[], two);
-    refused.refused(422, "invalid", "2 things are wrong with it");
+    refused.refused(422, "invalid", "the request has 2 errors");
     assert_eq!(api.get("/v1/tokens").body["total"], 2);
     // Without a lifetime in the request, a token ends no later than the one that creates it.
     let made = api.call_as(&own, "POST /v1/tokens", &[], order("owner", Value::Null)).expect(201).body;

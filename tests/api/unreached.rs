@@ -58,8 +58,8 @@ fn told_of(port: u16) -> Value {
     let own = new_token(&tree, ROOT, "*", "admin");
     let get = |token: &str, path: &str| api.call_as(token, &format!("GET {path}"), &[], Value::Null).body;
 
-    let sentence = "the cluster's API server can't be reached; see to the `kubeconfig`, the API server and the way to it; \
-                    nothing is deleted because it is away";
+    let sentence = "the cluster's API server can't be reached; check the `kubeconfig`, the API server and the network to \
+                    it; nothing is deleted while it is unreachable";
     let reason = api.serve.until("it is known that it can't be reached", || {
         let reason =
             get(&member, "/organizations/acme/infrastructure/eu")["status_reason"].as_str()?.to_owned();
@@ -85,7 +85,7 @@ fn told_of(port: u16) -> Value {
         get(&own, "/organizations/acme/infrastructure/eu")["status_reason"].as_str().unwrap().to_owned();
     assert!(all.starts_with("the target can't be reached: cannot read the namespace kube-system: "), "{all}");
     tree.run("status tree --config settings.toml").says(&["cannot read the namespace kube-system: "]);
-    api.serve.says(&["out of reach", "cannot read the namespace kube-system: "]);
+    api.serve.says(&["unreachable", "cannot read the namespace kube-system: "]);
     assert_eq!(api.serve.stop(), Some(0));
     told
 }

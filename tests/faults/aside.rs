@@ -35,7 +35,7 @@ fn what_is_only_asked_aside_holds_up_nothing() {
             let run = stage.apply();
             assert_eq!(run.code, 0, "{when}\n{}{}", run.out, run.err);
             assert!(run.out.contains(", 0 waiting."), "{when}\n{}", run.out);
-            let unasked = run.out.contains("1 object unverified since the server could not be asked: ");
+            let unasked = run.out.contains("1 object unverified because the API server can't be reached: ");
             assert_eq!(unasked, *path == "dryRun=All", "{when}\n{}", run.out);
             stage.recover(expected, phase, &when);
         }

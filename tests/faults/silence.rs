@@ -17,9 +17,9 @@ type Silent = (fn(&Stage), u64, &'static str);
 fn a_server_that_says_nothing_is_waited_for_once() {
     let plane = Arc::new(ControlPlane::start());
     let plans: [Silent; 3] = [
-        (|it| it.proxy.greet(Greeting::Deaf), 10, "no connection came about: it took longer than 10 s"),
-        (|it| it.proxy.inject(Rule::always(Fault::Silence)), 30, "no whole answer came within 30 s"),
-        (|it| it.proxy.inject(Rule::always(Fault::Trickle)), 30, "no whole answer came within 30 s"),
+        (|it| it.proxy.greet(Greeting::Deaf), 10, "the connection failed: no answer within 10 s"),
+        (|it| it.proxy.inject(Rule::always(Fault::Silence)), 30, "no complete answer within 30 s"),
+        (|it| it.proxy.inject(Rule::always(Fault::Trickle)), 30, "no complete answer within 30 s"),
     ];
     thread::scope(|scope| {
         for (wrong, seconds, reason) in plans {
@@ -54,7 +54,7 @@ fn a_server_that_falls_silent_during_an_apply_is_waited_for_once() {
                 stage.begin(Phase::Create);
                 stage.proxy.inject(silence);
                 let begin = Instant::now();
-                stage.apply().expect(code).says(&["no whole answer came within 30 s"]);
+                stage.apply().expect(code).says(&["no complete answer within 30 s"]);
                 let took = begin.elapsed();
                 assert!(took < Duration::from_secs(50), "{took:?}");
                 stage.assert_folder(&expected, "beside a silent server");
@@ -81,6 +81,6 @@ fn a_slow_server_works_and_an_endless_answer_is_not_read() {
     stage
         .plan()
         .expect(3)
-        .says(&["cannot read the namespace kube-system: the server sends more than the largest fleet has: a part of the \
-             answer is longer than 4096 KiB, which none is"]);
+        .says(&["cannot read the namespace kube-system: the server sends more than the limit for a fleet: a part of the \
+                 answer is longer than 4096 KiB, the limit"]);
 }

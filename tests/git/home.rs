@@ -15,8 +15,8 @@ fn without_a_state_folder_everything_is_beside_the_settings_wherever_a_command_r
     fs::write(&settings, git).unwrap();
     let own = folder.join("etc/.streamfleet");
     specs.tree.run("config check etc/config.toml").expect(0).says(&[&format!(
-        "with `source.git`, what `state_dir`, `output_dir`, `secrets_dir` would name is in `{}`, beside this file, unless a \
-         flag or a variable says otherwise",
+        "with `source.git`, the default of `state_dir`, `output_dir`, `secrets_dir` is in `{}`, beside this file, unless a \
+         flag or a variable sets it",
         own.display()
     )]);
     specs.tree.run("apply --yes --config etc/config.toml").expect(0);
@@ -46,6 +46,6 @@ fn a_backup_may_lie_below_the_folder_that_a_command_runs_in_but_not_in_what_it_s
     fs::create_dir(specs.tree.beside("backups")).unwrap();
     specs.tree.run("backup backups/FILE.tar --config config.toml").expect(0);
     specs.tree.run("backup state/FILE.tar --config config.toml").expect(1).says(&[
-        "could not write the backup `state/FILE.tar`: it would lie in the tree or the state that it saves",
+        "cannot write the backup `state/FILE.tar`: it would be inside the tree or the state that it saves",
     ]);
 }

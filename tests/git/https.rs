@@ -134,14 +134,16 @@ fn a_token_opens_a_repository_over_https_and_is_never_shown() {
         specs.tree.run_with("plan --config config.toml", &variables, "").says_nothing_of(&[TOKEN])
     };
     specs.set(&server.url("specs.git"), true);
-    let none = "the server asks who is there, and no token is given";
+    let none = "the server requires a login, and no token is set";
     plan(&[]).expect(1).says(&[none, "check the address, and that the token or key is valid"]);
     plan(&[("STREAMFLEET_GIT_TOKEN", "wrong")]).expect(1).says(&["the server refuses the token or key"]);
     plan(&[("STREAMFLEET_GIT_TOKEN", TOKEN)]).expect(2);
 
     let unknown = [("SSL_CERT_FILE", "/dev/null"), ("STREAMFLEET_GIT_TOKEN", TOKEN)];
     let run = specs.tree.run_with("plan --config config.toml", &unknown, "");
-    run.expect(1).says(&["SSL_CERT_FILE names authorities"]).says_nothing_of(&[TOKEN]);
+    run.expect(1)
+        .says(&["check which server answers there; the variable SSL_CERT_FILE adds authorities for https"])
+        .says_nothing_of(&[TOKEN]);
 
     // Redirects to another host are refused, since it might take the token.
     specs.set(&server.url("moved.git"), true);
@@ -188,9 +190,7 @@ fn what_lies_changes_nothing() {
     for (what, text) in [("HEAD", "garbage"), ("packed-refs", "garbage"), ("refs/heads/main", "garbage")] {
         specs.git("clone --quiet --bare ../aside.git ../specs.git");
         fs::write(real.join(what), text).unwrap();
-        run("apply --yes --config config.toml")
-            .expect(0)
-            .says(&["the commit that was fetched last is looked at"]);
+        run("apply --yes --config config.toml").expect(0).says(&["using the last fetched commit"]);
         assert_eq!(specs.target(), before, "{what}");
         fs::remove_dir_all(&real).unwrap();
     }
@@ -198,7 +198,7 @@ fn what_lies_changes_nothing() {
     // The same in a running daemon.
     let serve = Serve::start_with(&specs.tree, SERVE, &variables);
     let told = |count: usize| {
-        let told = || serve.log().matches("stays in force").count();
+        let told = || serve.log().matches("stays active").count();
         serve.until("it says why nothing is fetched", || (told() >= count).then_some(()));
     };
     told(1);

@@ -37,16 +37,14 @@ fn what_a_server_may_still_take_is_not_said_to_be_unwritten() {
     let WriteError::Unsure { commit, .. } = &error else { panic!("{error}") };
     assert!(
         error.to_string().starts_with(&format!(
-            "it is not known whether {} took commit {commit}: ",
+            "whether {} received commit {commit} is unknown: ",
             server.url("remote.git")
         )),
         "{error}"
     );
     assert_eq!(
         error.hint(),
-        Some(
-            "look in a minute whether the branch has the commit; what is asked for again is not written twice"
-        )
+        Some("check in a minute whether the branch has the commit; a repeated request is not written twice")
     );
     assert_eq!((place.tip(), mirror.commit()), (tip.clone(), Some(tip)));
 

@@ -39,7 +39,7 @@ fn a_push_is_applied_when_a_git_server_tells_of_it_though_the_interval_is_an_hou
         (answer.status, answer.body)
     };
     let (units, fetched) =
-        (|units: u32| format!("kafka_units: {units}\n"), (202, "the branch is fetched\n".to_owned()));
+        (|units: u32| format!("kafka_units: {units}\n"), (202, "fetching the branch\n".to_owned()));
     let push = |more: u32| {
         specs.tree.edit(ORDERS, &units(more - 1), &units(more));
         specs.push("grow")
@@ -62,7 +62,7 @@ fn a_push_is_applied_when_a_git_server_tells_of_it_though_the_interval_is_an_hou
     assert_eq!(tell(&[github, ("X-Hub-Signature-256", "sha256=00")], &text), nothing);
     let other = body("other", &commit);
     let of_other = format!("sha256={}", signature(&other));
-    let ignored = (200, "nothing has to be fetched for that\n".to_owned());
+    let ignored = (200, "nothing to fetch\n".to_owned());
     assert_eq!(tell(&[github, ("X-Hub-Signature-256", &of_other)], &other), ignored);
     assert_eq!(tell(&[("X-GitHub-Event", "ping"), ("X-Hub-Signature-256", &signed)], &text), ignored);
     assert_eq!(
@@ -77,7 +77,7 @@ fn a_push_is_applied_when_a_git_server_tells_of_it_though_the_interval_is_an_hou
         "the webhook is signed with another secret: ",
         "the webhook's body is not",
     ] {
-        assert_eq!(log.matches(&format!("a webhook is refused: {why}")).count(), 1, "{log}");
+        assert_eq!(log.matches(&format!("webhook refused: {why}")).count(), 1, "{log}");
     }
     assert!(!log.contains(SECRET) && !log.contains(&signed), "{log}");
 
@@ -124,15 +124,15 @@ fn another_secret_holds_after_a_hangup_and_one_that_cannot_be_read_does_not() {
     fs::write(&file, "two\n").unwrap();
     assert_eq!(["one", "two"].map(heard), [true, false], "until it is asked to look");
     serve.signal("HUP");
-    serve.says(&["the secret of webhooks is another one from now on"]);
+    serve.says(&["secret of webhooks reloaded"]);
     assert_eq!(["one", "two"].map(heard), [false, true]);
 
     fs::write(&file, "").unwrap();
     serve.signal("HUP");
-    serve.says(&["the secret of webhooks can't be read anew, and the one from before holds", "it is empty"]);
+    serve.says(&["cannot reload the secret of webhooks; the previous one stays active", "it is empty"]);
     assert_eq!(["", "two"].map(heard), [false, true]);
     let log = serve.log();
-    assert_eq!(log.matches("the secret of webhooks is another one").count(), 1, "{log}");
+    assert_eq!(log.matches("secret of webhooks reloaded").count(), 1, "{log}");
     assert_eq!(serve.stop(), Some(0));
 }
 
@@ -145,8 +145,8 @@ fn a_secret_that_is_missing_or_empty_is_told_at_the_start() {
     let start = || specs.tree.run_with(SERVE, &[("CREDENTIALS_DIRECTORY", place)], "").expect(1).err;
     let expected = |why: &str| {
         format!(
-            "error: could not read the secret of webhooks\n  because: could not use {place}/webhook, which \
-             `source.webhook_secret_file` names: {why}\n  help: name a file that the user that runs this can read\n"
+            "error: cannot read the secret of webhooks\n  because: cannot use {place}/webhook from \
+             `source.webhook_secret_file`: {why}\n  help: set a file that the user that runs streamfleet can read\n"
         )
     };
     assert!(start().ends_with(&expected("No such file or directory (os error 2)")), "{}", start());

@@ -20,7 +20,7 @@ fn a_kafka_that_is_gone_is_put_back_at_once_where_its_pools_have_its_id() {
     // The disks may be an earlier cluster's.
     tree.run(PLAN)
         .expect(3)
-        .says(&["approval, since it would be made over the disks of an earlier cluster of its name"]);
+        .says(&["approval, since it would be created over the disks of an earlier cluster with this name"]);
 
     let pool =
         "patch kafkanodepool dual --namespace=kafka-acme--sandbox --subresource=status --type=merge --patch";
@@ -29,7 +29,9 @@ fn a_kafka_that_is_gone_is_put_back_at_once_where_its_pools_have_its_id() {
         .expect(0);
     tree.run(PLAN)
         .expect(2)
-        .says(&["the cluster keeps its id and its data; its certificate authorities went"]);
+        .says(&["the cluster keeps its id and its data. Its certificate authorities were deleted with its Kafka object, \
+                 and the operator creates new ones. The operator can't talk to the running brokers until their pods are \
+                 recreated: delete them one by one, each when the one before is ready again (kubectl get pods -n"]);
     tree.run(APPLY).expect(0);
     plane.kubectl(&format!("get {KAFKA}"), "").expect(0);
 }
@@ -46,10 +48,10 @@ fn what_is_deleted_by_hand_is_put_back_while_a_change_waits_for_approval() {
     }
     tree.run(PLAN)
         .expect(3)
-        .says(&["waiting: approval", "puts back what was applied last, while the other change waits"]);
+        .says(&["on hold for approval", "restores what was applied last, while the other change waits"]);
     tree.run(APPLY).expect(3);
     for object in [QUOTA, user] {
         plane.kubectl(&format!("get {object}"), "").expect(0);
     }
-    tree.run(PLAN).expect(3).says(&["waiting: approval"]).says_nothing_of(&["puts back"]);
+    tree.run(PLAN).expect(3).says(&["on hold for approval"]).says_nothing_of(&["puts back"]);
 }

@@ -66,7 +66,8 @@ fn what_others_put_into_a_namespace_or_in_the_place_of_a_cluster_stays() {
     plane.kubectl("create configmap mine --namespace=kafka-acme--sandbox", "").expect(0);
     tree.remove(SANDBOX);
     tree.run(PLAN).expect(2).says(&[
-        "its namespace kafka-acme--sandbox stays: ConfigMap kafka-acme--sandbox/mine is in it and isn't ours",
+        "its namespace kafka-acme--sandbox is kept: it contains ConfigMap kafka-acme--sandbox/mine, which isn't managed by \
+         streamfleet",
     ]);
     tree.run(APPLY).expect(0);
     plane.kubectl("get configmap mine --namespace=kafka-acme--sandbox", "").expect(0);
@@ -85,7 +86,9 @@ fn what_others_put_into_a_namespace_or_in_the_place_of_a_cluster_stays() {
          spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n";
     plane.kubectl("apply -f -", claim).expect(0);
     tree.remove(SANDBOX);
-    tree.run(PLAN).expect(3).says(&["Kafka kafka-acme--sandbox/sandbox is there and isn't ours"]);
+    tree.run(PLAN)
+        .expect(3)
+        .says(&["Kafka kafka-acme--sandbox/sandbox exists and isn't managed by streamfleet"]);
     tree.run(APPLY).expect(3);
     plane.kubectl(&format!("get {KAFKA}"), "").expect(0);
     let claim = "get pvc data-0-sandbox-dual-0 --namespace=kafka-acme--sandbox --output=jsonpath={.metadata.deletionTimestamp}";

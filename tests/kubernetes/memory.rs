@@ -32,9 +32,9 @@ fn a_fleet_is_not_forgotten_while_its_cluster_can_be_reached_and_remembers_it() 
     tree.run(APPLY).expect(0);
     let forget = "forget acme/eu tree --yes --config config.toml";
     let refused = [
-        "could not forget fleet acme/eu: its target is still there, and `ConfigMap streamfleet-system/inventory` names what \
-         is ours",
-        "to delete its clusters, remove their specs and apply; to give up what is there, delete the namespace of that \
+        "cannot forget fleet acme/eu: its target still exists, and `ConfigMap streamfleet-system/inventory` lists \
+         streamfleet's objects",
+        "to delete its clusters, remove their specs and apply; to leave the objects there, delete the namespace of that \
          ConfigMap on the Kubernetes cluster and forget it then",
     ];
     tree.run(forget).expect(1).says(&refused);

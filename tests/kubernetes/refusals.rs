@@ -77,11 +77,11 @@ fn what_the_server_refuses_is_told_with_its_place_and_the_rest_is_done() {
 
     // Now the dry run is possible: refused steps wait with the server's message, and none of them is sent.
     let refused = [
-        "! cluster orders     waiting: the target would refuse Kafka kafka-acme--orders/orders: 403 Forbidden",
+        "! cluster orders     blocked: the target would refuse Kafka kafka-acme--orders/orders: 403 Forbidden",
         "acme/clusters/orders.yaml:2",
         "! cluster sandbox",
         "ask the platform team first",
-        "to go on: see to the policy, webhook or quota of the cluster that refuses it",
+        "to continue: check the policy, webhook or quota of the cluster that refuses it",
     ];
     tree.run(PLAN).expect(3).says(&refused).says_nothing_of(&["unverified", "spare"]);
     tree.run(APPLY).expect(3).says(&refused).says_nothing_of(&["cannot apply"]);
@@ -131,7 +131,7 @@ fn what_people_changed_is_taken_back_and_what_a_controller_has_is_left() {
     // A controller's change is left in place and shown in each plan, and doesn't block other changes.
     patch("autoscaler", r#"{"pods":"99"}"#);
     patch("kubectl-edit", r#"{"limits.memory":"1Gi"}"#);
-    let left = "autoscaler manages `.spec.hard.pods`: it is left as it is";
+    let left = "autoscaler manages `.spec.hard.pods`: it is left unchanged";
     let shown =
         tree.run(PLAN).expect(2).says(&[left, "kubectl-edit changed `.spec.hard.limits.memory`", "1Gi"]);
     assert!(!shown.out.contains("\"99\""), "what is left doesn't change\n{}", shown.out);
@@ -139,10 +139,10 @@ fn what_people_changed_is_taken_back_and_what_a_controller_has_is_left() {
     let memory = format!("get {QUOTA} --output=jsonpath={{.spec.hard.limits\\.memory}}");
     assert_eq!(pods(), "99");
     assert_ne!(plane.kubectl(&memory, "").expect(0).out, "1Gi");
-    let waits = "waiting: autoscaler manages `.spec.hard.pods` of ResourceQuota kafka-acme--sandbox/sandbox, which is left as \
-                 it is";
+    let waits = "waiting: autoscaler manages `.spec.hard.pods` of ResourceQuota kafka-acme--sandbox/sandbox, so \
+                 streamfleet leaves it unchanged";
     for _ in 0..2 {
-        tree.run(PLAN).expect(3).says(&[waits, "make autoscaler leave it alone"]);
+        tree.run(PLAN).expect(3).says(&[waits, "make autoscaler stop managing the field"]);
     }
     // Nor does it block a change of the spec.
     tree.edit(SANDBOX, "kafka_units: 1", "kafka_units: 1\ntags: [{key: team, value: lab}]");
@@ -178,7 +178,7 @@ fn what_can_not_be_changed_is_made_anew_where_no_data_is_in_it() {
     plane.kubectl(&spoil, "").expect(0);
     tree.run(PLAN)
         .expect(2)
-        .says(&["± Secret kafka-acme--orders/orders-tls: deleted and made anew, since it can't be changed"])
+        .says(&["± Secret kafka-acme--orders/orders-tls: deleted and recreated, because it can't be changed"])
         .says_nothing_of(&["c2VjcmV0", "PRIVATE KEY"]);
     tree.run(APPLY).expect(0).says_nothing_of(&["c2VjcmV0"]);
     let after = uid();
@@ -199,9 +199,10 @@ fn what_can_not_be_changed_is_made_anew_where_no_data_is_in_it() {
     });
     refused.expect(3).says(&[
         "Kafka kafka-acme--orders/orders: Invalid: ",
-        "put the field back as it was",
+        "restore the field: streamfleet doesn't delete and recreate the object, because its data could be lost; to use \
+         another value, create a new cluster and move the data there",
         "field is immutable",
-        "to go on:",
+        "to continue:",
     ]);
     tree.run(APPLY).expect(3);
     plane.kubectl("get kafka orders --namespace=kafka-acme--orders", "").expect(0);

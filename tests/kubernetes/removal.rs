@@ -50,7 +50,7 @@ fn a_fleet_whose_spec_is_gone_is_emptied_with_the_kubeconfig_that_is_kept() {
         tree.run(&format!("approve {} tree --config config.toml", approval_id(&plan.out))).expect(0);
         plan
     };
-    approve().says(&["waiting: cluster acme/sandbox has to go first", "! cluster sandbox"]);
+    approve().says(&["waiting: cluster acme/sandbox must be deleted first", "! cluster sandbox"]);
     tree.run(APPLY).expect(3).says(&["Applied 1 resource"]);
     plane.kubectl("get namespace kafka-acme--sandbox", "").expect(1).says(&["not found"]);
     assert!(state.join("kubeconfigs.json").exists());
@@ -106,7 +106,7 @@ fn what_the_operator_leaves_behind_goes_with_the_cluster_and_its_data_only_when_
     tree.remove(SANDBOX);
     tree.run(PLAN)
         .expect(2)
-        .says(&["its namespace and disks stay: kafka-acme--sandbox", &format!("- {BINDING}")])
+        .says(&["its namespace and disks are kept: kafka-acme--sandbox", &format!("- {BINDING}")])
         .says_nothing_of(&[&format!("- {CLAIM}"), "- Namespace"]);
 
     // Data that may be deleted is deleted, but no one else's.
@@ -119,7 +119,8 @@ fn what_the_operator_leaves_behind_goes_with_the_cluster_and_its_data_only_when_
         "- Namespace kafka-acme--sandbox",
     ]);
     plane.kubectl("apply -f -", FOREIGN_CLAIM).expect(0);
-    let stays = "its namespace kafka-acme--sandbox stays: PersistentVolumeClaim kafka-acme--sandbox/theirs is in it and isn't ours";
+    let stays = "its namespace kafka-acme--sandbox is kept: it contains PersistentVolumeClaim kafka-acme--sandbox/theirs, \
+                 which isn't managed by streamfleet";
     tree.run(PLAN).expect(2).says(&[&format!("- {CLAIM}"), stays]).says_nothing_of(&["- Namespace"]);
     tree.run(APPLY).expect(0);
     let get = |what: &str| plane.kubectl(&format!("get {what}"), "");
@@ -141,7 +142,7 @@ fn a_token_that_no_longer_holds_is_said_to_be_one() {
         tree.run(verb).expect(3).says(&[
             "byok, Unreachable",
             "cannot read the namespace kube-system: the server refused it with 401 Unauthorized",
-            "give the fleet's `kubeconfig` a token or certificate that still holds",
+            "put a valid token or certificate in the fleet's `kubeconfig`",
         ]);
     }
 }

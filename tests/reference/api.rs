@@ -10,23 +10,18 @@ use streamfleet::names::Kind;
 
 use super::{WRITTEN, page_of, text};
 
-const HEAD: &str = "What `serve` answers over HTTP at `api.listen`, in JSON. [`schemas/openapi.json`](../../schemas/openapi.json) says \
-the same to programs, with every field, and `/openapi.json` of a running `serve` gives it.
+const HEAD: &str = "The REST API of `serve`, at `api.listen`, in JSON. [`schemas/openapi.json`](../../schemas/openapi.json) describes it for programs, with every field; a running `serve` has it at `/openapi.json`.
 
 - A token goes into a header `Authorization: Bearer TOKEN`, and a body has a header `Content-Type: application/json`.
 - A slash at the end of a path is optional. `HEAD` works wherever `GET` does.
-- An organization, and what a path names at its end, go by id or identifier, a base domain by id or domain.
-- What is created, replaced or changed has the fields of its document, without `apiVersion` and `kind`. Secrets are sent as \
-strings, and shown in the answer to the call that created them alone.
-- A patch is a merge patch (RFC 7396): it has the fields that change.
-- With `?dry_run=true`, nothing is changed, and the answer is the plan of what would be done.
-- `ETag` names the spec as it is; with `If-Match`, a change is refused where the spec was changed since. It may list several \
-tags, of which one has to hold, and `*` stands for whatever is there. `If-None-Match` is not heard: how a resource stands changes \
-while its tag stays.
-- A list comes page by page: `next_page_token` of one is the `page_token` of the next, and is null on the last one. What comes or \
-goes meanwhile neither repeats nor hides anything else.
-- A body has a mebibyte at most, and a tree that is proposed what `api.max_proposal_mib` says.
-- With `api.base_url`, all of this is below its path on the port, and stays where it is on the socket.";
+- A path names a resource by id or identifier, a base domain by id or domain.
+- What is created, replaced or changed has the fields of its document, without `apiVersion` and `kind`. Secrets are sent as strings, and shown only in the answer to the call that created them.
+- A patch is a merge patch (RFC 7396) with the fields that change.
+- With `?dry_run=true`, nothing is changed, and the answer is the plan of the change.
+- `ETag` identifies the current spec; with `If-Match`, a change is refused if the spec changed since. `If-Match` may list several tags, and one of them must match; `*` matches any. `If-None-Match` is not supported, because the status of a resource changes without its tag.
+- Lists have pages: `next_page_token` of one page is the `page_token` of the next, and is null on the last one. Resources that are created or deleted meanwhile don't shift the others.
+- A body is at most 1 MiB, and a proposal at most `api.max_proposal_mib`.
+- With `api.base_url`, the API is below its path on the port; on the socket, paths don't change.";
 
 pub fn page() -> String {
     let mut page = format!("{WRITTEN}\n\n# The API\n\n{HEAD}\n");
@@ -37,11 +32,11 @@ pub fn page() -> String {
             &section(&format!("{}s", capitalized(kind.noun())), &about, |route| route.kind() == Some(kind));
     }
     page += &section("Everything else", "", |route| route.kind().is_none());
-    page += "\n## What may go wrong\n\nA refusal is a problem document (RFC 9457), sent as `application/problem+json`: `type`, \
+    page += "\n## Errors\n\nAn error is a problem document (RFC 9457), sent as `application/problem+json`: `type`, \
              `title`, `status`, `code`, `detail`, `hint`, `errors` (each with `pointer`, `detail`, `hint`, `file` and `line`) and \
-             `request_id`, which the header `X-Request-Id` and the daemon's log have too. What is no request of HTTP at all, or has a \
-             head of more than 16 KiB or 100 headers, is answered 400 or 431 without one, and the connection ends.\n\n\
-             | status | code | what it means | what to do |\n|---|---|---|---|\n";
+             `request_id`, which is also in the header `X-Request-Id` and in the daemon's log. Invalid HTTP, or more than 16 KiB or \
+             100 headers, is answered with 400 or 431 without a document, and the connection is closed.\n\n\
+             | status | code | meaning | what to do |\n|---|---|---|---|\n";
     for code in code::ALL {
         writeln!(page, "| {} | `{}` | {} | {} |", code.status, code.word, text(code.title), text(code.next))
             .unwrap();
@@ -143,7 +138,7 @@ fn sent(name: &str, field: &serde_json::Value, required: &serde_json::Value) -> 
         (None, None) => "a string".to_owned(),
     };
     let default = field["default"].as_u64().map(|it| format!(", by default {it}")).unwrap_or_default();
-    let needed = if is_needed { ", has to be there" } else { "" };
+    let needed = if is_needed { ", required" } else { "" };
     let description = text(field["description"].as_str().unwrap_or_default());
     format!("\n  - `{name}`: {values}{default}{needed}. {description}")
 }

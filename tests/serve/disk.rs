@@ -87,7 +87,8 @@ fn a_process_starts_on_a_full_disk_says_so_where_it_is_asked_and_goes_on_when_th
     tree.edit("organizations.yaml", "Acme Corporation", "Acme Inc.");
     serve.until("its status says that nothing is done", || {
         let said = tree.run(&status).err;
-        let why = ["nothing is done as long as it can't be recorded: ", "No space left on device"];
+        let why =
+            ["no command is accepted while the audit trail can't be written: ", "No space left on device"];
         why.iter().all(|why| said.contains(why)).then_some(())
     });
 

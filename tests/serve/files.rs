@@ -78,7 +78,7 @@ fn a_tree_that_goes_away_and_comes_back_changes_nothing_and_is_watched_again() {
     brokers(&serve, 3);
     serve.says(&["done", "cluster acme/sandbox"]);
     fs::rename(tree.path(), tree.beside("away")).unwrap();
-    serve.says(&["the specs can't be read, and everything stays as it is"]);
+    serve.says(&["cannot read the specs; no changes until they can be read"]);
     fs::rename(tree.beside("away"), tree.path()).unwrap();
     tree.write(ORDERS, units(&tree, 2));
     brokers(&serve, 6);
@@ -99,9 +99,9 @@ fn a_file_that_somebody_still_writes_is_left_alone_until_it_is_whole() {
     // The part written so far would be a spec by itself.
     let mut file = fs::File::create(tree.path().join(ORDERS)).unwrap();
     file.write_all(begin.as_bytes()).unwrap();
-    serve.says(&["ERROR", "somebody is still writing this"]);
+    serve.says(&["ERROR", "this file is still being written"]);
     serve.says(&[
-        "waits: it may be in acme/clusters/orders.yaml:1, which can't be read",
+        "blocked: its spec may be in acme/clusters/orders.yaml:1, which can't be read",
         "cluster acme/orders",
     ]);
     assert!(pool(&tree).contains("replicas: 3\n"));
@@ -149,7 +149,7 @@ fn where_no_more_may_be_watched_the_files_are_looked_at_again_and_again_which_is
         brokers(&serve, more * 3);
     }
     let told =
-        "this user may have no more inotify watches, so that the specs are looked at once a second instead";
+        "this user may not have more inotify watches, so streamfleet checks the specs once a second instead";
     let log = serve.log();
     assert_eq!(log.matches(told).count(), 1, "{log}");
     assert!(log.contains("raise it: sysctl fs.inotify.max_user_watches"), "{log}");
@@ -160,7 +160,7 @@ fn where_no_more_may_be_watched_the_files_are_looked_at_again_and_again_which_is
     brokers(&serve, 3);
     tree.write(ORDERS, units(&tree, 2));
     brokers(&serve, 6);
-    serve.says(&["this user may have no more inotify instances", "max_user_instances"]);
+    serve.says(&["this user may not have more inotify instances", "max_user_instances"]);
     assert!(pool(&tree).contains("replicas: 6\n"));
 }
 
@@ -173,13 +173,13 @@ fn what_there_is_at_first_is_told_and_what_is_mended() {
     serve.says(&["done", "cluster acme/sandbox"]);
     let text = units(&tree, 1);
     tree.write(ORDERS, text.replace("kafka_units", "kafka_unitz"));
-    serve.says(&["cluster acme/orders waits: its spec has 2 problems; it is left as it is"]);
+    serve.says(&["cluster acme/orders blocked: its spec has 2 problems; it stays as it was last applied"]);
     tree.write(ORDERS, text);
-    serve.says(&["cluster acme/orders no longer waits: there is nothing to do"]);
+    serve.says(&["cluster acme/orders no longer waits: nothing to do"]);
     assert_eq!(serve.stop(), Some(0));
     let events = "events tree --state-dir state --output-dir output --resource acme/orders";
     tree.run(events).expect(0).says(&[
-        "waits    cluster acme/orders left as it is on acme/eu: its spec has 2 problems",
+        "waits    cluster acme/orders unchanged on acme/eu: blocked: its spec has 2 problems",
         "done     cluster acme/orders no longer waits on acme/eu: there is nothing to do",
     ]);
 
@@ -188,7 +188,7 @@ fn what_there_is_at_first_is_told_and_what_is_mended() {
     assert_eq!(serve.stop(), Some(0));
     fs::create_dir(tree.beside("empty")).unwrap();
     let serve = Serve::start(&tree, "serve --specs empty --state-dir other --output-dir elsewhere");
-    serve.says(&["there are no specs in ", "/empty", "name the folder of the specs by `--specs`"]);
+    serve.says(&["no specs in ", "/empty", "set the folder of the specs with `--specs`"]);
     assert_eq!(serve.stop(), Some(0));
 }
 
@@ -198,7 +198,7 @@ fn a_file_that_was_removed_can_be_put_back_before_its_cluster_goes() {
     let serve = Serve::start(&tree, SERVE);
     serve.has_made(&["cluster acme/orders", "cluster acme/sandbox"]);
     tree.remove(SANDBOX);
-    serve.says(&["cluster acme/sandbox", "no file names it any more"]);
+    serve.says(&["cluster acme/sandbox", "spec file missing any more"]);
     let page = tree.run("why sandbox tree --state-dir state --output-dir output").expect(0).out;
     // The times, of which only the moment isn't known.
     let words = |line: &str| -> String {
@@ -209,10 +209,10 @@ fn a_file_that_was_removed_can_be_put_back_before_its_cluster_goes() {
     };
     let lines: Vec<String> = page.lines().map(words).collect();
     for expected in [
-        "spec no file names it",
+        "spec spec file missing",
         "plan would delete it",
-        "waits: no file names it any more, which counts from … on, should it last",
-        "next to keep it: put its spec file back; otherwise it is deleted from … on",
+        "waiting: spec file missing; counts as removed at … unless it returns",
+        "next to keep it: restore its spec file; otherwise it is deleted at …",
     ] {
         assert!(lines.iter().any(|line| line == expected), "{expected}\n{page}");
     }

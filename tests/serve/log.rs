@@ -45,7 +45,7 @@ fn a_tree_behind_a_link_that_led_nowhere_is_told_to_be_back() {
     fs::remove_file(&link).unwrap();
     symlink("nowhere", &link).unwrap();
     serve.signal("HUP");
-    serve.says(&["ERROR", "the specs can't be read, and everything stays as it is"]);
+    serve.says(&["ERROR", "cannot read the specs; no changes until they can be read"]);
     fs::remove_file(&link).unwrap();
     symlink(tree.path(), &link).unwrap();
     serve.signal("HUP");

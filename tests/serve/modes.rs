@@ -25,13 +25,15 @@ fn with_approve_each_plan_waits_until_somebody_approves_it_beside_the_running_pr
     let (tree, words) = with_mode("approve");
     let serve = Serve::start(&tree, &words);
     let first = asked(&serve, "");
-    serve.says(&["waits: approval, since the settings want each plan approved: `policy.mode` is `approve`"]);
+    serve.says(&[
+        "on hold for approval: the settings require approval for every plan: `policy.mode` is `approve`",
+    ]);
     assert_eq!(pool(&tree), "");
     let folders = "tree --state-dir state --output-dir output --config config.toml";
     let approve = |id: &str| tree.run(&format!("approve {id} {folders}"));
     approve("123456789abc").expect(1).says(&[
         "error: no step of the current plan waits for approval as `123456789abc`",
-        &format!("what waits now: {first} on fleet acme/eu; the steps may have changed since you saw them"),
+        &format!("waiting for approval now: {first} on fleet acme/eu; the steps may have changed since you saw them"),
     ]);
     approve(&first).expect(0).says(&[&format!("Approved {first} on fleet acme/eu: create fleet acme/eu, ")]);
     brokers(&serve, 3);
@@ -56,7 +58,9 @@ fn with_approve_each_plan_waits_until_somebody_approves_it_beside_the_running_pr
     let plan = tree.run(&format!("plan {folders}")).expect(3).out;
     tree.run(&format!("apply {folders} --yes")).expect(3);
     assert!(pool(&tree).contains("replicas: 6\n"));
-    approve(&crate::support::approval_id(&plan)).expect(0).says(&["It is used by the next apply"]);
+    approve(&crate::support::approval_id(&plan))
+        .expect(0)
+        .says(&["It takes effect with the next apply: streamfleet apply"]);
     tree.run(&format!("apply {folders} --yes")).expect(0);
     assert!(pool(&tree).contains("replicas: 9\n"));
 }
@@ -65,7 +69,7 @@ fn with_approve_each_plan_waits_until_somebody_approves_it_beside_the_running_pr
 fn with_plan_only_what_would_be_done_is_told_once_and_nothing_is() {
     let (tree, words) = with_mode("plan-only");
     let serve = Serve::start(&tree, &words);
-    let told = "waits: the settings want nothing to be changed: `policy.mode` is `plan-only`";
+    let told = "blocked: the settings allow no changes: `policy.mode` is `plan-only`";
     serve.says(&["cluster acme/orders", told]);
     tree.write(ORDERS, units(&tree, 2));
     serve.until("there is another plan", || (serve.rounds() > 1).then_some(()));
@@ -95,16 +99,16 @@ fn what_is_suspended_is_left_alone_until_it_no_longer_is() {
     let serve = Serve::start(&tree, SERVE);
     brokers(&serve, 3);
     tree.write(ORDERS, format!("{}suspend: true\n", units(&tree, 2)));
-    serve.says(&["cluster acme/orders", "waits: suspend is true on cluster acme/orders"]);
+    serve.says(&["cluster acme/orders", "blocked: suspend is true on cluster acme/orders"]);
     assert!(pool(&tree).contains("replicas: 3\n"));
     tree.write(ORDERS, tree.read(ORDERS).replace("suspend: true\n", ""));
     brokers(&serve, 6);
     // A fleet's change has one approval for all of its clusters.
     let fleet = "acme/fleets/eu.yaml";
     tree.write(fleet, format!("{}suspend: true\n", tree.read(fleet)));
-    serve.says(&["fleet acme/eu", "waits: suspend is true on fleet acme/eu"]);
+    serve.says(&["fleet acme/eu", "blocked: suspend is true on fleet acme/eu"]);
     tree.write(ORDERS, units(&tree, 3));
-    serve.says(&["cluster acme/orders", "waits: suspend is true on fleet acme/eu"]);
+    serve.says(&["cluster acme/orders", "blocked: suspend is true on fleet acme/eu"]);
     assert!(pool(&tree).contains("replicas: 6\n"));
     tree.write(fleet, tree.read(fleet).replace("suspend: true\n", ""));
     brokers(&serve, 9);
@@ -122,13 +126,13 @@ fn what_is_to_be_approved_is_told_each_time_and_so_is_that_nothing_is_any_more()
     for number in [2, 3] {
         tree.write(ORDERS, units(&tree, number));
         serve.says(&[
-            "cluster acme/orders waits: approval, since the settings want each plan approved",
+            "cluster acme/orders on hold for approval: the settings require approval for every plan",
             &format!(". To update it: kafka_units 1 → {number} (acme/clusters/orders.yaml:9). "),
             "brokers and rebalances",
             "approve=",
         ]);
     }
     tree.write(ORDERS, units(&tree, 1));
-    serve.says(&["cluster acme/orders no longer waits: there is nothing to do"]);
+    serve.says(&["cluster acme/orders no longer waits: nothing to do"]);
     assert_eq!(serve.stop(), Some(0));
 }

@@ -117,10 +117,10 @@ fn what_is_refused_is_a_problem_document_with_the_id_of_the_request() {
     };
     refused(ask(address, "GET /nowhere"), 404, "not_found", "there is nothing at this path");
     refused(ask(address, "GET /../../etc/passwd"), 404, "not_found", "there is nothing at this path");
-    let not_done = "that can't be done with what the path names";
+    let not_done = "this method is not allowed here";
     let head = refused(ask(address, "DELETE /healthz"), 405, "method_not_allowed", not_done);
     assert!(head.contains("allow: get,head"), "{head}");
-    let large = "the body is larger than 1048576 bytes, which is the most that is taken";
+    let large = "the body is larger than the limit of 1048576 bytes";
     refused(announce(address, "POST /webhook", &[], 1 << 20 | 1), 413, "too_large", large);
     let told = |text: &str| {
         let answer = raw(address, text);
@@ -136,7 +136,7 @@ fn what_is_refused_is_a_problem_document_with_the_id_of_the_request() {
     );
     assert_eq!(told(&endless), ("413".to_owned(), large.into()));
     let late = format!("{POST}Content-Length: 10\r\n\r\nabc");
-    assert_eq!(told(&late), ("408".to_owned(), "the body did not come within 10 s".into()));
+    assert_eq!(told(&late), ("408".to_owned(), "the body did not arrive within 10 s".into()));
 
     let head = ask(address, "HEAD /healthz");
     assert_eq!((head.status, head.body.as_str()), (200, ""));

@@ -30,7 +30,7 @@ fn decisions_and_outcomes_are_recorded_by_commands() {
     let done = &orders[1];
     assert_eq!(done["verb"], "create");
     assert_eq!(done["fleet"], "acme/eu");
-    assert!(done["why"].as_str().unwrap().starts_with("its spec is new (acme/clusters/orders.yaml:"));
+    assert!(done["why"].as_str().unwrap().starts_with("new spec (acme/clusters/orders.yaml:"));
     assert!(done["actor"].as_str().unwrap().ends_with("(command line)"));
     assert!(done["plan"].is_string() && done["commit"].is_null());
 
@@ -45,12 +45,12 @@ fn decisions_and_outcomes_are_recorded_by_commands() {
     let unknown = |filters: &str| tree.run(&format!("events tree {filters}")).expect(1).err;
     assert_eq!(
         unknown("--resource acme/nothing"),
-        "error: no event is about a resource acme/nothing\n  help: there are some of base domain \
+        "error: there are no events about a resource acme/nothing\n  help: there are events about base domain \
          acme/kafka.acme.example.com, cluster acme/orders, cluster acme/sandbox, fleet acme/eu, organization acme\n"
     );
     assert_eq!(
         unknown("--fleet acme/nowhere"),
-        "error: no event is on a fleet acme/nowhere\n  help: there are some of acme/eu\n"
+        "error: there are no events on fleet acme/nowhere\n  help: there are events about acme/eu\n"
     );
     assert_eq!(count("--since 2100-01-01T00:00:00Z"), 0);
     assert_eq!(count("--since 1h"), count(""));
@@ -62,8 +62,8 @@ fn decisions_and_outcomes_are_recorded_by_commands() {
     ]);
     tree.run("events tree --format yaml").expect(0).says(&["---\n", "what: created\n"]);
     tree.run("events tree --since yesterday").expect(64).says(&[
-        "invalid value 'yesterday' for '--since <TIME>': it is neither a time, as 2026-11-22T07:00:00Z, nor how long ago, as \
-         30m, 12h or 7d",
+        "invalid value 'yesterday' for '--since <TIME>': it is neither a time such as 2026-11-22T07:00:00Z nor an age such \
+         as 30m, 12h or 7d",
     ]);
     tree.run("events tree --fleet acme").expect(64);
 }
@@ -109,6 +109,6 @@ fn a_deletion_says_that_its_spec_was_removed_and_from_where() {
         let event = told.iter().rfind(|event| event["outcome"] == outcome).unwrap();
         event["why"].as_str().unwrap().to_owned()
     };
-    let removed = "its spec is gone (was acme/clusters/sandbox.yaml:2)";
+    let removed = "spec removed (was acme/clusters/sandbox.yaml:2)";
     assert_eq!((why("decided"), why("done")), (removed.to_owned(), removed.to_owned()));
 }

@@ -57,10 +57,7 @@ fn who_guesses_is_sent_away_and_keeps_nobody_else_behind_their_address_out() {
     for token in shown.take(3) {
         let refused = show(address, token);
         if refused.status == 429 {
-            assert_eq!(
-                detail(&refused),
-                "too many requests without a token that holds came from this address"
-            );
+            assert_eq!(detail(&refused), "too many requests without a valid token from this address");
             assert!(refused.head.contains("retry-after: "), "{}", refused.head);
         }
     }
@@ -73,13 +70,13 @@ fn who_guesses_is_sent_away_and_keeps_nobody_else_behind_their_address_out() {
     let fine = answered.iter().filter(|answer| answer.status == 200).count();
     assert!((20..=limit).contains(&fine), "{fine} of {limit}");
     let many = answered.iter().find(|answer| answer.status == 429).unwrap();
-    assert_eq!(detail(many), "too many requests came with tokens of this owner");
+    assert_eq!(detail(many), "too many requests with tokens of this owner");
     assert!(many.head.contains("retry-after: "), "{}", many.head);
     assert_eq!(serve.stop(), Some(0));
     let log = fs::read_to_string(tree.beside("serve.log")).unwrap();
     let refused = statuses.iter().filter(|status| **status == 401).count();
     let told = |line: &&str| !line.contains(" DEBUG ");
-    let lines = log.lines().filter(told).filter(|line| line.contains("a request is refused: ")).count();
+    let lines = log.lines().filter(told).filter(|line| line.contains("request refused: ")).count();
     assert!((refused..=refused + 3).contains(&lines), "{lines} lines for {refused}: {log}");
     assert!(!log.lines().filter(told).any(|line| line.contains("status=429")), "{log}");
 }
@@ -134,7 +131,7 @@ fn what_takes_no_token_is_counted_by_address_and_probes_are_not() {
     let many: Vec<Answer> = each().filter(|answer| answer.status == 429).collect();
     assert!(!many.is_empty());
     for answer in many {
-        assert_eq!(detail(&answer), "too many requests without a token that holds came from this address");
+        assert_eq!(detail(&answer), "too many requests without a valid token from this address");
         assert!(answer.head.contains("retry-after: "), "{}", answer.head);
     }
     for _ in 0..50 {

@@ -21,7 +21,7 @@ fn listening(tree: &Tree) {
 pub fn address(serve: &Serve<'_>) -> String {
     serve.until("it listens", || {
         let log = serve.log();
-        let line = log.lines().find(|line| line.contains("answers over HTTP"))?;
+        let line = log.lines().find(|line| line.contains("listening for HTTP"))?;
         Some(line.split_once("address=")?.1.split_whitespace().next()?.to_owned())
     })
 }
@@ -214,9 +214,9 @@ fn probes_tell_alive_from_ready_and_nothing_else_is_answered() {
         let answer = ask(&address, what);
         (answer.status, answer.body)
     };
-    serve.says(&["nothing is fetched, and nothing was before"]);
+    serve.says(&["cannot fetch, and there is no earlier commit, so nothing is applied"]);
     assert_eq!(said("GET /healthz"), (200, "ok\n".to_owned()));
-    assert_eq!(said("GET /readyz"), (503, "the specs are not read yet\n".to_owned()));
+    assert_eq!(said("GET /readyz"), (503, "the specs have not been read yet\n".to_owned()));
     assert_eq!(samples(&said("GET /metrics").1)["streamfleet_source_last_success_timestamp_seconds"], 0.0);
     assert_eq!(said("GET /").0, 404);
     assert_eq!(said("GET /metrics/../state").0, 404);
@@ -239,8 +239,8 @@ fn no_port_is_opened_unasked_and_one_that_is_taken_is_told() {
     fs::write(tree.beside("settings.toml"), format!("[api]\nlisten = \"{address}\"\n")).unwrap();
     let refused = tree.run(SERVE).expect(1);
     let expected = format!(
-        "error: could not listen on {address}\n  because: Address already in use (os error 98)\n  \
-         help: name another address by `api.listen` in the config file, or end what listens there\n"
+        "error: cannot listen on {address}\n  because: Address already in use (os error 98)\n  help: set another address \
+         in `api.listen` in the config file, or stop the program that listens there\n"
     );
     assert!(refused.err.ends_with(&expected), "{}", refused.err);
 
@@ -251,5 +251,5 @@ fn no_port_is_opened_unasked_and_one_that_is_taken_is_told() {
 
     let serve = Serve::start(&tree, "serve --specs tree");
     serve.says(&["looked="]);
-    assert!(!serve.log().contains("answers over HTTP"));
+    assert!(!serve.log().contains("listening for HTTP"));
 }

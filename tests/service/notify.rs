@@ -48,13 +48,13 @@ fn the_service_manager_is_told_when_it_is_ready_how_it_is_and_that_it_stops() {
     let serve = Serve::start_with(&tree, "serve --specs tree", &[("NOTIFY_SOCKET", path.to_str().unwrap())]);
     let first = manager.hears();
     assert_eq!(first.get("READY").map(String::as_str), Some("1"), "{first:?}");
-    assert_eq!(first["STATUS"], "the specs are not read yet");
+    assert_eq!(first["STATUS"], "the specs have not been read yet");
     manager.waits_for("STATUS", "1 fleet, 2 clusters, 0 waiting");
 
     tree.write("acme/clusters/orders.yaml", "apiVersion: streamfleet/v1\nkind: Cluster\n");
     let told = || {
         let heard = manager.hears();
-        heard.get("STATUS").filter(|status| status.contains("mistakes in the specs")).cloned()
+        heard.get("STATUS").filter(|status| status.contains("problems in the specs")).cloned()
     };
     let status = serve.until("mistakes are told", told);
     assert!(status.starts_with("1 fleet, 2 clusters, "), "{status}");
@@ -95,13 +95,13 @@ fn a_name_that_is_no_sockets_stops_nothing() {
     let tree = quiet();
     let long = "x".repeat(200);
     let serve = Serve::start_with(&tree, "serve --specs tree", &[("NOTIFY_SOCKET", &long)]);
-    serve.says(&["NOTIFY_SOCKET names no socket, so that no service manager is told anything"]);
+    serve.says(&["NOTIFY_SOCKET is not the path of a socket, so the service manager gets no notifications"]);
     serve.says(&["done", "cluster acme/orders"]);
     assert_eq!(serve.stop(), Some(0));
     let nobody = tree.beside("nobody");
     let serve =
         Serve::start_with(&tree, "serve --specs tree", &[("NOTIFY_SOCKET", nobody.to_str().unwrap())]);
-    serve.says(&["could not tell the service manager"]);
+    serve.says(&["cannot notify the service manager"]);
     serve.says(&["looked="]);
     assert_eq!(serve.stop(), Some(0));
 }

@@ -16,14 +16,20 @@ fn what_can_change_holds_after_a_hangup_and_what_cannot_is_told() {
     settings("[secrets]\nwrite_to_output = true\n");
     let serve = Serve::start(&tree, "serve --specs tree --config settings.toml");
     serve.says(&["done", "cluster acme/orders"]);
-    anew(&serve, &["the settings were read anew, and nothing that can change while running did"]);
+    anew(&serve, &["settings reloaded; no setting changed that can change without a restart"]);
 
     settings("[policy]\napproval_hours = 0\n");
-    anew(&serve, &["the settings can't be read anew, and those from before hold", "has to be from 1 to 168"]);
+    anew(&serve, &["cannot reload the settings; the previous ones stay active", "must be from 1 to 168"]);
 
     settings("[policy]\napproval_hours = 48\n\n[source]\nbranch = \"next\"\n");
-    anew(&serve, &["some settings that changed take a restart", "settings=\"source.branch\""]);
-    serve.says(&["the settings were read anew, and hold from now on", "settings=\"policy.approval_hours\""]);
+    anew(
+        &serve,
+        &[
+            "some changed settings need a restart; until then the previous ones stay active",
+            "settings=\"source.branch\"",
+        ],
+    );
+    serve.says(&["settings reloaded; the new ones are active", "settings=\"policy.approval_hours\""]);
 
     // Rendered manifests follow.
     let sample = tree.run("config sample").expect(0).out;

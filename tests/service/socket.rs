@@ -75,11 +75,11 @@ fn a_plan_is_made_when_it_is_asked_for() {
     let settings = "state_dir = \"state\"\noutput_dir = \"output\"\n[source]\ngit = \"gone.git\"\n";
     fs::write(tree.beside("settings.toml"), settings).unwrap();
     let serve = Serve::start(&tree, "serve --config settings.toml");
-    serve.says(&["nothing is fetched, and nothing was before"]);
+    serve.says(&["cannot fetch, and there is no earlier commit, so nothing is applied"]);
     for verb in ["plan", "status"] {
         let said = tree.run(&format!("{verb} --config settings.toml")).expect(1).err;
-        let expected = "error: no specs were fetched yet\n  help: see the log of `streamfleet serve`, and try again when it \
-                        reads them\n";
+        let expected = "error: the specs have not been fetched yet\n  help: check the log of `streamfleet serve`, and try \
+                        again when it reads the specs\n";
         assert_eq!(said, expected);
     }
     assert_eq!(serve.stop(), Some(0));
@@ -128,18 +128,18 @@ fn where_somebody_else_listens_no_daemon_starts_and_nothing_is_removed() {
     let start = |why: &str| {
         let said = tree.run("serve --specs tree --config settings.toml --state-dir other").expect(1).err;
         let expected = format!(
-            "error: could not listen on the socket `{}`\n  because: {why}\n  help: name another path by `api.socket` in the \
-             config file, in a folder that streamfleet may write\n",
+            "error: cannot listen on the socket `{}`\n  because: {why}\n  help: set another path in `api.socket` in the \
+             config file, in a folder that streamfleet may write to\n",
             tree.beside("run").display()
         );
         assert!(said.ends_with(&expected), "{said}");
     };
     // A daemon with a state folder of its own has a socket of its own, unless the settings name both.
     fs::write(tree.beside("settings.toml"), "state_dir = \"other\"\n[api]\nsocket = \"run\"\n").unwrap();
-    start("another process answers there");
+    start("another process is listening there");
     assert_eq!(serve.stop(), Some(0));
     fs::write(tree.beside("run"), "mine").unwrap();
-    start("something that is no socket is there");
+    start("another file is there, which is not a socket");
     assert_eq!(fs::read_to_string(tree.beside("run")).unwrap(), "mine");
 }
 
@@ -165,29 +165,29 @@ fn a_daemon_of_another_version_is_named_with_what_to_do() {
         (
             r#"{"version":2,"daemon":{"pid":7,"software":"9.0.0"},"news":[]}"#,
             format!(
-                "error: the running daemon (pid 7) is streamfleet 9.0.0, and this command, {own}, doesn't understand its \
-                 answers\n  help: run the command of streamfleet 9.0.0\n"
+                "error: the running daemon (pid 7) is streamfleet 9.0.0, and this command, {own}, can't read its answers\n \
+                  help: use the command of streamfleet 9.0.0\n"
             ),
         ),
         (
             r#"{"version":0,"daemon":{"pid":7,"software":"0.0.1"}}"#,
             format!(
-                "error: the running daemon (pid 7) is streamfleet 0.0.1, and this command, {own}, doesn't understand its \
-                 answers\n  help: restart the daemon, so that it runs what is installed: systemctl restart streamfleet\n"
+                "error: the running daemon (pid 7) is streamfleet 0.0.1, and this command, {own}, can't read its answers\n \
+                  help: restart the daemon with the installed version: systemctl restart streamfleet\n"
             ),
         ),
         (
             r#"{"version":1,"daemon":{"pid":7,"software":"0.0.1"},"data":{"status":"Fine"}}"#,
             format!(
-                "error: the running daemon (pid 7) is streamfleet 0.0.1, and this command, {own}, doesn't understand its \
-                 answers\n  help: run the command of streamfleet 0.0.1, or restart the daemon, so that both are the same\n"
+                "error: the running daemon (pid 7) is streamfleet 0.0.1, and this command, {own}, can't read its answers\n \
+                  help: use the command of streamfleet 0.0.1, or restart the daemon, so that both have the same version\n"
             ),
         ),
         (
             "no JSON",
             format!(
-                "error: could not ask the running daemon at `{}`\n  because: expected ident at line 1 column 2\n  help: see \
-                 whether it still runs, and what its log says; then try again\n",
+                "error: cannot reach the running daemon at `{}`\n  because: expected ident at line 1 column 2\n  help: \
+                 check whether it still runs and read its log; then try again\n",
                 place.display()
             ),
         ),
@@ -221,22 +221,22 @@ fn what_is_asked_for_is_answered_in_json_with_a_version() {
     assert_eq!(answer["daemon"]["pid"], serve.id());
     assert_eq!(answer["data"][0]["status"], "Healthy");
     for (what, status, detail) in [
-        ("GET /commands/nothing", "404", "this version of streamfleet doesn't answer that"),
-        ("GET /commands/records", "400", "`kind` is missing from what is asked for"),
+        ("GET /commands/nothing", "404", "this version of streamfleet doesn't have this operation"),
+        ("GET /commands/records", "400", "the request lacks `kind`"),
         ("GET /commands/records?kind=brokers", "400", "`brokers` is not a kind of resource"),
-        ("GET /commands/events?from=x", "400", "`from` is no number"),
+        ("GET /commands/events?from=x", "400", "`from` is not a number"),
         (
             "POST /commands/plans",
             "400",
-            "the specs that were sent can't be understood: EOF while parsing a value at line 1 column 0",
+            "the specs that were sent can't be read: EOF while parsing a value at line 1 column 0",
         ),
-        ("POST /commands/plans/x/approve", "400", "`by` is missing from what is asked for"),
+        ("POST /commands/plans/x/approve", "400", "the request lacks `by`"),
     ] {
         let (found, problem) = ask(what);
         assert_eq!((found.as_str(), &problem["detail"]), (status, &detail.into()), "{what}");
         assert_eq!(problem["version"], 1);
     }
-    assert!(ask("GET /commands/plan?at=x").1["detail"].as_str().unwrap().starts_with("`at` is no time: "));
+    assert!(ask("GET /commands/plan?at=x").1["detail"].as_str().unwrap().starts_with("`at` is not a time: "));
     assert_eq!(ask("GET /healthz").0, "200");
     assert_eq!(ask("DELETE /commands/plan").0, "405");
     assert_eq!(serve.stop(), Some(0));
@@ -290,13 +290,13 @@ fn nobody_else_may_ask() {
         command.args(["status", "tree", "--state-dir", "state", "--output-dir", "output"]);
         command.current_dir(tree.beside("")).output().unwrap().into()
     };
-    let expected = "error: could not ask for a running daemon at `state/socket`\n  because: Permission denied (os error 13)\n  \
-                    help: run the command as the user that streamfleet runs as: sudo -u streamfleet streamfleet …\n";
+    let expected = "error: cannot reach the running daemon at `state/socket`\n  because: Permission denied (os error 13)\n \
+                     help: run the command as the daemon's user: sudo -u streamfleet streamfleet …\n";
     assert_eq!(status().expect(1).err, expected);
     // Even where the file system would permit it.
     open("state", 0o755);
     open("state/socket", 0o666);
     let refused = status().expect(1).err;
-    assert!(refused.starts_with("error: could not ask the running daemon at `state/socket`\n"), "{refused}");
+    assert!(refused.starts_with("error: cannot reach the running daemon at `state/socket`\n"), "{refused}");
     assert_eq!(serve.stop(), Some(0));
 }

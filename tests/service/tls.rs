@@ -72,7 +72,7 @@ fn a_certificate_is_renewed_while_the_daemon_runs_and_a_broken_one_is_not_taken(
     // Plain HTTP gets an error, and silent or incomplete handshakes cost nothing.
     let plain = ask(address, "GET /healthz");
     assert_eq!(plain.status, 400);
-    assert!(plain.body.contains("this port speaks TLS, and the request came without"), "{}", plain.body);
+    assert!(plain.body.contains("this port requires TLS, and the request came without"), "{}", plain.body);
     let silent: Vec<TcpStream> = (0..50).map(|_| TcpStream::connect(address).unwrap()).collect();
     for mut stream in &silent[..25] {
         stream.write_all(b"\x16\x03\x01\x02\x00\x01").unwrap();
@@ -82,14 +82,13 @@ fn a_certificate_is_renewed_while_the_daemon_runs_and_a_broken_one_is_not_taken(
 
     let second = renew(&tree);
     serve.signal("HUP");
-    serve.says(&["a new certificate is shown from now on"]);
+    serve.says(&["certificate reloaded"]);
     assert!(is_shown(&second) && !is_shown(&first));
 
     write(&tree, "tls.key", &KeyPair::generate().unwrap().serialize_pem());
-    let told = || {
-        serve.log().lines().filter(|line| line.contains("the certificate from before is shown on")).count()
-    };
-    let anew = "the settings were read anew";
+    let told =
+        || serve.log().lines().filter(|line| line.contains("the previous certificate stays active")).count();
+    let anew = "settings reloaded";
     let reloads = || serve.log().lines().filter(|line| line.contains(anew)).count();
     for _ in 0..3 {
         let before = reloads();
@@ -112,30 +111,30 @@ fn settings_that_name_no_sound_certificate_are_refused() {
     let check = |code: i32, words: &[&str]| {
         tree.run("config check settings.toml").expect(code).says(words);
     };
-    check(0, &["settings.toml is sound"]);
+    check(0, &["settings.toml is valid"]);
     fs::set_permissions(tree.beside("tls.key"), Permissions::from_mode(0o644)).unwrap();
     check(
         0,
-        &["everybody on this machine may read `api.tls_key_file`", "take that right away with `chmod o-r`"],
+        &[
+            "every user of this machine may read `api.tls_key_file`",
+            "remove that permission with `chmod o-r`",
+        ],
     );
     write(&tree, "tls.key", &KeyPair::generate().unwrap().serialize_pem());
     check(
         1,
-        &[
-            "the config file `settings.toml` is not sound",
-            "the private key does not belong to the certificate",
-        ],
+        &["the config file `settings.toml` is invalid", "the private key does not belong to the certificate"],
     );
     tree.run(SERVE).expect(1).says(&["the private key does not belong to the certificate"]);
     write(&tree, "tls.crt", "hello");
     check(1, &["the certificate is not PEM: it has no `-----BEGIN CERTIFICATE-----` line"]);
     fs::remove_file(tree.beside("tls.crt")).unwrap();
-    check(0, &["`api.tls_cert_file` names", "and there is no such file"]);
-    tree.run(SERVE).expect(1).says(&["could not read `api.tls_cert_file`", "No such file or directory"]);
+    check(0, &["`api.tls_cert_file` is", "and there is no such file"]);
+    tree.run(SERVE).expect(1).says(&["cannot read `api.tls_cert_file`", "No such file or directory"]);
 
     fs::write(tree.beside("settings.toml"), "[api]\nlisten = \"0.0.0.0:0\"\n").unwrap();
-    let clear =
-        "which other machines may reach, and there is no TLS: tokens and secrets are sent in the clear";
+    let clear = "which other machines may reach, and TLS is off: tokens and secrets are sent in plain text; set \
+         `api.tls_cert_file` and `api.tls_key_file";
     check(0, &[clear]);
     let serve = Serve::start(&tree, SERVE);
     serve.says(&["WARN", clear]);

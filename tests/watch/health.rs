@@ -118,7 +118,7 @@ pub(super) fn two_clusters(plane: &ControlPlane) -> Tree {
 /// reported.
 pub(super) fn nothing_runs_yet(serve: &Serve<'_>) {
     for cluster in ["dev", "web"] {
-        serve.says(&["health", &format!("cluster acme/{cluster}"), "to=Pending"]);
+        serve.says(&["is Pending", &format!("cluster acme/{cluster}"), "to=Pending"]);
     }
 }
 
@@ -131,7 +131,7 @@ fn a_broker_that_is_lost_in_a_quiet_fleet_is_told_at_once_and_holds_up_others() 
     cast.make(&operator());
     for cluster in ["dev", "web"] {
         cast.play("broker-pod-killed", cluster);
-        serve.says(&["health", &format!("cluster acme/{cluster}"), "to=Healthy"]);
+        serve.says(&["is Pending", &format!("cluster acme/{cluster}"), "to=Healthy"]);
     }
     no_round_asks_anything(&plane, &serve);
 
@@ -208,7 +208,7 @@ fn metadata_is_raised_by_itself_once_all_brokers_run_the_new_version() {
     };
     let versions = |version: &str, metadata: &str| (version.to_owned(), metadata.to_owned());
     serve.until("brokers are upgraded", || (told() == versions("4.3.1", "4.2-IV1")).then_some(()));
-    serve.says(&["cluster acme/dev", "waits: ", "until all brokers run Kafka 4.3.1"]);
+    serve.says(&["cluster acme/dev", "waits: ", "all brokers must run Kafka 4.3.1"]);
 
     let mut objects = first("broker-pod-killed", "dev").into_iter();
     let mut kafka = objects.find(|it| it["kind"] == "Kafka").unwrap();

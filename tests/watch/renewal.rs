@@ -42,14 +42,14 @@ fn a_renewed_certificate_reaches_the_next_cluster_when_the_one_before_shows_it()
     replace_certificate(&tree);
     let after = certificate(&tree);
     assert_ne!(before, after);
-    serve.says(&["cluster acme/web", "waits: ", "one disruption at a time, cluster acme/dev comes first"]);
-    serve.says(&["health", "cluster acme/dev", "to=Updating", "doesn't show the new certificate yet"]);
+    serve.says(&["cluster acme/web", "waits: ", "one disruption at a time; cluster acme/dev is first"]);
+    serve.says(&["health", "cluster acme/dev", "to=Updating", "doesn't use the new certificate yet"]);
     // Strimzi notices a Secret late, and until then the cluster's status stays unchanged.
     assert_eq!((held(&plane, "dev"), held(&plane, "web")), (after.clone(), before));
     cast.show("dev", &after);
     serve.says(&["health", "cluster acme/dev", "from=Updating", "to=Healthy"]);
     serve.until("the next one has it", || (held(&plane, "web") == after).then_some(()));
-    serve.says(&["health", "cluster acme/web", "to=Updating", "doesn't show the new certificate yet"]);
+    serve.says(&["health", "cluster acme/web", "to=Updating", "doesn't use the new certificate yet"]);
     cast.show("web", &after);
     serve.says(&["health", "cluster acme/web", "from=Updating", "to=Healthy"]);
     assert_eq!(serve.stop(), Some(0));

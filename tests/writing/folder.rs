@@ -11,7 +11,7 @@ use crate::state_faults::namespace;
 use crate::support::Tree;
 
 const ORDERS: &str = "acme/clusters/orders.yaml";
-const CHANGED: &str = "the file is left as it is: somebody else keeps changing it";
+const CHANGED: &str = "the file was not changed: another program keeps changing it";
 
 fn root(tree: &Tree) -> Utf8PathBuf {
     Utf8PathBuf::from_path_buf(tree.path()).unwrap()
@@ -264,7 +264,7 @@ fn a_file_that_somebody_is_writing_is_left_to_them() {
     let refused = call(&writer, &first, "Cluster/acme/orders", units(2)).unwrap_err();
     assert_eq!((refused.status(), refused.code()), (409, "not_editable"));
     assert_eq!(refused.to_string(), CHANGED);
-    assert_eq!(refused.hint().unwrap(), "try again when nobody writes to it any more");
+    assert_eq!(refused.hint().unwrap(), "try again when no other program writes to it");
     file.write_all(b"# and more\n").unwrap();
     drop(file);
     watch.changed();

@@ -140,10 +140,10 @@ fn a_secret_that_stands_in_the_clear_is_sealed_by_sending_it() {
         (fault.pointer.as_deref(), fault.detail.as_str(), fault.hint.as_deref()),
         (
             Some("/credentials"),
-            "`credentials` is a plain secret in a git repository",
+            "`credentials` is a plain-text secret in a git repository",
             Some(
-                "send `credentials` with the change, be it the same, which writes it encrypted; replace the secret itself if \
-                 others can read the repository"
+                "send `credentials` with the change, even if unchanged, to store it encrypted; replace the secret itself \
+                 if others can read the repository"
             )
         )
     );
@@ -181,7 +181,7 @@ fn what_others_pushed_is_what_a_call_is_judged_by() {
     let theirs = repository.tip();
     let refused =
         call(&writer, &made, "Cluster/acme/clicks", WriteAction::Create(sandbox("clicks"))).unwrap_err();
-    assert_eq!(refused.to_string(), "there is cluster acme/clicks already");
+    assert_eq!(refused.to_string(), "cluster acme/clicks exists already");
     assert_eq!(repository.tip(), theirs);
     call(&writer, &made, "Cluster/acme/orders", units(2)).unwrap();
     repository.pull();
@@ -234,13 +234,10 @@ fn a_remote_that_is_away_keeps_nothing_and_takes_the_call_once_later() {
     let create = || call(&writer, &made, "Cluster/acme/clicks", WriteAction::Create(sandbox("clicks")));
     let Err(refused @ WriteRefusal::Away { retry_after, .. }) = create() else { panic!("it is away") };
     assert_eq!((refused.status(), retry_after.as_secs()), (503, 10));
-    assert_eq!(
-        refused.to_string(),
-        "the git repository of the specs can't be reached, and nothing was written"
-    );
+    assert_eq!(refused.to_string(), "the git repository of the specs can't be reached; nothing was written");
     assert_eq!(
         refused.hint().unwrap(),
-        "try again in a moment; the log of `streamfleet serve` says what keeps from it"
+        "try again in a moment; the log of `streamfleet serve` has the cause"
     );
     assert!(
         mirror.commit() == Some(tip.clone()) && writer.mark().writes == 0 && writer.pending(&made).is_empty()
@@ -267,9 +264,9 @@ fn a_protected_branch_is_read_only() {
     assert_eq!((refused.status(), refused.code()), (409, "read_only"));
     assert_eq!(
         refused.to_string(),
-        "the branch of the specs takes no commits from here, so that calls can't change anything"
+        "the branch of the specs doesn't accept commits of the API, so the API can't change anything"
     );
-    assert_eq!(refused.hint().unwrap(), "make the change in the repository, by a merge request");
+    assert_eq!(refused.hint().unwrap(), "make the change in the repository, with a merge request");
     assert_eq!((repository.tip(), mirror.commit()), (tip.clone(), Some(tip)));
 }
 

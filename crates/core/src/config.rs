@@ -157,9 +157,8 @@ impl DaemonConfig {
     /// Returns an error for the first key outside the bounds of its schema.
     fn out_of_bounds(&self) -> Option<String> {
         let is_out = !(1..=100).contains(&self.fleets_at_once);
-        is_out.then(|| {
-            format!("`daemon.fleets_at_once` is {}, and it has to be from 1 to 100", self.fleets_at_once)
-        })
+        is_out
+            .then(|| format!("`daemon.fleets_at_once` is {}, and must be from 1 to 100", self.fleets_at_once))
     }
 }
 
@@ -170,9 +169,7 @@ impl PolicyConfig {
             ("approval_hours", self.approval_hours, 1, 168),
         ];
         bounds.into_iter().find(|(_, value, min, max)| !(min..=max).contains(&value)).map(
-            |(key, value, min, max)| {
-                format!("`policy.{key}` is {value}, and it has to be from {min} to {max}")
-            },
+            |(key, value, min, max)| format!("`policy.{key}` is {value}, and must be from {min} to {max}"),
         )
     }
 }
@@ -206,7 +203,7 @@ impl Config {
             (_, None) => "`api.listen`, the address that the git server calls",
             (Some(_), Some(_)) => return None,
         };
-        Some(format!("`source.webhook_secret_file` takes {missing}, and it is not set"))
+        Some(format!("`source.webhook_secret_file` needs {missing}, which is not set"))
     }
 }
 
@@ -243,9 +240,8 @@ mod tests {
         let error = Config::parse(&format!("[units.dev]\n{half}")).unwrap_err().to_string();
         assert_eq!(
             error.trim_end(),
-            "TOML parse error at line 1, column 1\n  |\n1 | [units.dev]\n  | ^^^^^^^^^^^\n\
-             `[units.dev]` lacks `controllers`, `replication_factor`: the sizes of a profile are given all together or not \
-             at all, so that no cluster gets a mixture of two products"
+            "TOML parse error at line 1, column 1\n  |\n1 | [units.dev]\n  | ^^^^^^^^^^^\n`[units.dev]` lacks \
+             `controllers`, `replication_factor`: a profile needs all of its sizes or none"
         );
         assert!(Config::parse(&format!("[units.dev]\n{whole}")).is_ok());
     }
@@ -261,65 +257,62 @@ mod tests {
         let cases = [
             (
                 "[policy]\napproval_hours = 100000\n".to_owned(),
-                "`policy.approval_hours` is 100000, and it has to be from 1 to 168",
+                "`policy.approval_hours` is 100000, and must be from 1 to 168",
             ),
             (
                 "[policy]\ncluster_deletions_per_hour = 1001\n".to_owned(),
-                "`policy.cluster_deletions_per_hour` is 1001, and it has to be from 0 to 1000",
+                "`policy.cluster_deletions_per_hour` is 1001, and must be from 0 to 1000",
             ),
             (
                 "[source]\nwebhook_secret_file = \"a\"\n".to_owned(),
-                "`source.webhook_secret_file` takes `source.git`, the repository that is pushed to, and it is not set",
+                "`source.webhook_secret_file` needs `source.git`, the repository that is pushed to, which is not set",
             ),
             (
                 "[source]\ngit = \"a\"\nwebhook_secret_file = \"a\"\n".to_owned(),
-                "`source.webhook_secret_file` takes `api.listen`, the address that the git server calls, and it is not set",
+                "`source.webhook_secret_file` needs `api.listen`, the address that the git server calls, which is not set",
             ),
             (
                 "[api]\nrequests_per_owner = 0\n".to_owned(),
-                "`api.requests_per_owner` is 0, and it has to be from 1 to 1000000",
+                "`api.requests_per_owner` is 0, and must be from 1 to 1000000",
             ),
             (
                 "[api]\nrequests_per_address = 1000001\n".to_owned(),
-                "`api.requests_per_address` is 1000001, and it has to be from 1 to 1000000",
+                "`api.requests_per_address` is 1000001, and must be from 1 to 1000000",
             ),
             (
                 "[api]\nsuper_user_emails = [\"ada@example.com\", \"grace\"]\n".to_owned(),
-                "`api.super_user_emails` names `grace`, which is not an e-mail address",
+                "`api.super_user_emails` contains `grace`, which is not an e-mail address",
             ),
             (
                 "[daemon]\nfleets_at_once = 0\n".to_owned(),
-                "`daemon.fleets_at_once` is 0, and it has to be from 1 to 100",
+                "`daemon.fleets_at_once` is 0, and must be from 1 to 100",
             ),
-            (
-                units("brokers_per_unit", 0),
-                "`units.standard.brokers_per_unit` is 0, and it has to be at least 1",
-            ),
+            (units("brokers_per_unit", 0), "`units.standard.brokers_per_unit` is 0, and must be at least 1"),
             (
                 units("replication_factor", 4),
-                "`units.standard.replication_factor` is 4, and it has to be at most `brokers_per_unit`, 3",
+                "`units.standard.replication_factor` is 4, and must be at most `brokers_per_unit`, 3",
             ),
             (
                 units("min_insync_replicas", 3),
-                "`units.standard.min_insync_replicas` is 3, and it has to be less than `replication_factor`, 3: else \
-                 nothing could be written while a broker restarts",
+                "`units.standard.min_insync_replicas` is 3, and must be less than `replication_factor`, 3: otherwise \
+                 writes stop while a broker restarts",
             ),
             (
                 units("controllers", 2),
-                "`units.standard.controllers` is 2, and it has to be odd, or 0 where the brokers are controllers too: 2 \
-                 bear the loss of no more than 1 do",
+                "`units.standard.controllers` is 2, and must be odd, or 0 if brokers are also controllers: 2 controllers \
+                 tolerate no more failures than 1",
             ),
             (
                 "[tiered_storage]\nplugin_image = \"a b\"\n".to_owned(),
-                "`tiered_storage.plugin_image` has to be the name of a container image",
+                "`tiered_storage.plugin_image` must be the name of a container image",
             ),
             (
                 "[tiered_storage]\nplugin_folders = [\"../x:y\"]\n".to_owned(),
-                "`tiered_storage.plugin_folders` has to list folders of the image, such as `core`",
+                "`tiered_storage.plugin_folders` must list folders of the image, such as `core`",
             ),
             (
                 units("broker_heap_mib", 99999),
-                "`units.standard.broker_heap_mib` is 99999, and it has to be at most `broker_memory_mib`, 17408",
+                "`units.standard.broker_heap_mib` is 99999, and must be at most `broker_memory_mib`, 17408",
             ),
         ];
         for (text, expected) in cases {

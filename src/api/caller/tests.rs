@@ -146,26 +146,26 @@ fn a_token_makes_none_that_is_more_than_itself() {
     let own = caller(&token(ada, "acme", Access::Write), &[], &acme);
     let wide = caller(&token(ada, "*", Access::Write), &[], &acme);
     let ends =
-        "a token makes none that ends later than itself, and this one ends at 1970-01-31T00:00:00.000000Z";
-    let others = "making tokens for others is for super users alone";
+        "a token can't create one that expires later, and this one expires at 1970-01-31T00:00:00.000000Z";
+    let others = "creating tokens for others requires a super user";
     let cases = [
         (&own, order(ada, "acme", Access::Write, 30), None),
         (&own, order("ADA@example.com", "acme", Access::Read, 1), None),
         (
             &own,
             order(ada, "acme", Access::Admin, 1),
-            Some(("/access", "a token for `write` makes none for `admin`")),
+            Some(("/access", "a token for `write` can't create one for `admin`")),
         ),
         (&own, order(ada, "acme", Access::Write, 31), Some(("/days", ends))),
         (
             &own,
             order(ada, "umbrella", Access::Read, 1),
-            Some(("/organization", "a token for organization `acme` makes none for `umbrella`")),
+            Some(("/organization", "a token for organization `acme` can't create one for `umbrella`")),
         ),
         (
             &own,
             order(ada, "*", Access::Read, 1),
-            Some(("/organization", "a token for organization `acme` makes none for all")),
+            Some(("/organization", "a token for organization `acme` can't create one for all organizations")),
         ),
         (&own, order(bob, "acme", Access::Read, 1), Some(("/owner", others))),
         (&wide, order(ada, "umbrella", Access::Read, 1), None),
@@ -195,14 +195,15 @@ fn who_may_not_do_something_is_told_whether_the_role_or_the_token_is_in_the_way(
     let of = |scope: &str, access| caller(&token(ada, scope, access), &[], &acme);
     let doing = "creating clusters";
     let role = "ask an administrator of the organization for that role";
-    let another = "send one that is for more; `streamfleet token create` makes another";
+    let another = "use a token with more access; `streamfleet token create` creates one";
     for (caller, organization, access, expected) in [
         (
             of("*", Access::Admin),
             "acme",
             Access::Write,
             (
-                "creating clusters takes the role `editor` in organization `acme`, and ada@example.com has `viewer` there",
+                "creating clusters requires the role `editor` in organization `acme`, and ada@example.com has `viewer` \
+                 there",
                 role,
             ),
         ),
@@ -211,7 +212,8 @@ fn who_may_not_do_something_is_told_whether_the_role_or_the_token_is_in_the_way(
             "umbrella",
             Access::Admin,
             (
-                "creating clusters takes the role `admin` in organization `umbrella`, and ada@example.com has `editor` there",
+                "creating clusters requires the role `admin` in organization `umbrella`, and ada@example.com has `editor` \
+                 there",
                 role,
             ),
         ),
@@ -221,7 +223,8 @@ fn who_may_not_do_something_is_told_whether_the_role_or_the_token_is_in_the_way(
             "acme",
             Access::Write,
             (
-                "creating clusters takes the role `editor` in organization `acme`, and ada@example.com has `viewer` there",
+                "creating clusters requires the role `editor` in organization `acme`, and ada@example.com has `viewer` \
+                 there",
                 role,
             ),
         ),
@@ -230,7 +233,7 @@ fn who_may_not_do_something_is_told_whether_the_role_or_the_token_is_in_the_way(
             "umbrella",
             Access::Write,
             (
-                "creating clusters in organization `umbrella` takes a token for `write`, and this one is for `read`",
+                "creating clusters in organization `umbrella` requires a token for `write`, and this one is for `read`",
                 another,
             ),
         ),
@@ -239,8 +242,8 @@ fn who_may_not_do_something_is_told_whether_the_role_or_the_token_is_in_the_way(
             "acme",
             Access::Admin,
             (
-                "creating clusters in organization `acme` takes a token for `admin`, and this one is for `read` in organization \
-                 `acme`",
+                "creating clusters in organization `acme` requires a token for `admin`, and this one is for `read` in \
+                 organization `acme`",
                 another,
             ),
         ),
@@ -252,23 +255,23 @@ fn who_may_not_do_something_is_told_whether_the_role_or_the_token_is_in_the_way(
     let told = |(why, hint): (String, &'static str)| format!("{why}; {hint}");
     assert_eq!(
         told(of("*", Access::Admin).lacks_super("creating organizations")),
-        "creating organizations is for super users alone, and ada@example.com is none; ask one of those whom \
-         `api.super_user_emails` names in the settings"
+        "creating organizations requires a super user, and ada@example.com is not one; ask a super user; \
+         `api.super_user_emails` in the settings lists them"
     );
     assert_eq!(
         told(caller(&token(ada, "acme", Access::Admin), &[ada], &acme).lacks_super("creating organizations")),
         format!(
-            "creating organizations takes a token for `admin` in all organizations, and this one is for `admin` in organization \
-             `acme`; {another}"
+            "creating organizations requires a token for `admin` in all organizations, and this one is for `admin` in \
+             organization `acme`; {another}"
         )
     );
     assert_eq!(
         told(of("*", Access::Read).lacks_everywhere("planning", Access::Write)),
-        format!("planning takes a token for `write`, and this one is for `read`; {another}")
+        format!("planning requires a token for `write`, and this one is for `read`; {another}")
     );
     assert_eq!(
         told(of("acme", Access::Admin).lacks_everywhere("planning", Access::Write)),
-        "planning takes the role `editor` in an organization, and ada@example.com has it in none that this token is for; ask an \
+        "planning requires the role `editor` in an organization of this token, and ada@example.com has it in none; ask an \
          administrator of an organization for that role"
     );
 }
@@ -307,20 +310,20 @@ fn what_a_token_lacks_is_told_when_it_is_made() {
     assert_eq!(of(token("ada@example.com", "root", Access::Admin), &["ada@example.com"]), "");
     assert_eq!(
         of(token("ada@example.com", "none", Access::Write), &["ada@example.com"]),
-        "there is no organization none in the specs: until there is, the token is good for nothing"
+        "organization none is not in the specs; the token is useless until it is"
     );
     assert_eq!(
         of(token("ada@example.com", "acme", Access::Write), &[]),
-        "ada@example.com may only read in organization acme: until that changes the token is good for no more"
+        "ada@example.com may only read in organization acme; the token can't do more until that changes"
     );
     assert_eq!(
         of(token("bob@example.com", "acme", Access::Write), &[]),
-        "bob@example.com is no member of organization acme in the specs, and no super user: until that changes the token is \
-         good for nothing"
+        "bob@example.com is neither a member of organization acme in the specs nor a super user; the token is useless \
+         until that changes"
     );
     assert_eq!(
         of(token("bob@example.com", "*", Access::Write), &[]),
-        "bob@example.com is no member of any organization in the specs, and no super user: until that changes the token is \
-         good for nothing"
+        "bob@example.com is neither a member of any organization in the specs nor a super user; the token is useless until \
+         that changes"
     );
 }

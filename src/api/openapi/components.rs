@@ -14,7 +14,7 @@ pub(super) struct Components(Map<String, Value>);
 impl Default for Components {
     fn default() -> Self {
         let secret = json!({
-            "description": "A secret: a trace of it, or the value itself in the answer to the call that made it.",
+            "description": "A secret: its fingerprint, or the value itself in the answer to the call that created it.",
             "oneOf": [
                 {
                     "type": "object",
@@ -147,28 +147,28 @@ fn problem() -> Value {
     let maybe = |description: &str| json!({"type": ["string", "null"], "description": description});
     json!({
         "title": "Problem",
-        "description": "Why something that was asked for isn't answered (RFC 9457).",
+        "description": "Why a request failed (RFC 9457).",
         "type": "object",
         "required": ["type", "title", "status", "code", "detail", "request_id"],
         "properties": {
-            "type": {"type": "string", "format": "uri-reference", "description": "Where what it means is told."},
-            "title": text("What the code means."),
+            "type": {"type": "string", "format": "uri-reference", "description": "The address of the code's description."},
+            "title": text("The meaning of the code."),
             "status": {"type": "integer", "minimum": 400, "maximum": 599},
-            "code": {"type": "string", "description": "A word for programs.", "enum": words},
+            "code": {"type": "string", "description": "The code, for programs.", "enum": words},
             "detail": text("Why."),
             "hint": text("What to do next."),
             "request_id": {"type": ["string", "null"], "format": "uuid", "description": "The id of the request."},
             "errors": {
                 "type": "array",
-                "description": "What is wrong with which field.",
+                "description": "The wrong field, and what is wrong with it.",
                 "items": {
                     "type": "object",
                     "required": ["pointer", "detail", "hint", "file", "line"],
                     "properties": {
-                        "pointer": maybe("The field, as a JSON pointer into what was sent."),
+                        "pointer": maybe("The field, as a JSON pointer into the request's body."),
                         "detail": text("What is wrong."),
                         "hint": maybe("What to do next."),
-                        "file": maybe("The file of the spec tree that it stands in."),
+                        "file": maybe("The file of the spec tree that contains it."),
                         "line": {
                             "type": ["integer", "null"], "minimum": 1, "description": "The line, counted from 1.",
                         },

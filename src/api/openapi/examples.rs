@@ -16,7 +16,7 @@ pub(super) fn created(kind: Kind) -> Value {
             "domains": ["kafka.acme.example.com"],
             "members": [{"email": "ann@acme.example.com", "role": "admin"}],
         }}}),
-        Kind::Fleet => json!({"byok": {"summary": "Kubernetes of one's own", "value": {
+        Kind::Fleet => json!({"byok": {"summary": "Your own Kubernetes", "value": {
             "organization": "acme",
             "identifier": "eu",
             "infra_type": "byok",
@@ -87,7 +87,7 @@ pub(super) fn created(kind: Kind) -> Value {
 pub(super) fn patched(kind: Kind) -> Value {
     match kind {
         Kind::Cluster => json!({"units": {"summary": "More units", "value": {"kafka_units": 3}}}),
-        Kind::Fleet => json!({"units": {"summary": "Room for more", "value": {"max_kafka_units": 60}}}),
+        Kind::Fleet => json!({"units": {"summary": "More capacity", "value": {"max_kafka_units": 60}}}),
         _ => json!({}),
     }
 }

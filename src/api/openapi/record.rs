@@ -42,7 +42,7 @@ fn never_null(config: &mut Value) {
 }
 
 fn text(description: &str) -> Value {
-    json!({"type": "string", "description": format!("{description} Empty where none is given.")})
+    json!({"type": "string", "description": format!("{description} Empty if unset.")})
 }
 
 /// Fields that a record has beyond its spec, or with another schema.
@@ -50,44 +50,42 @@ fn outputs(kind: Kind) -> Vec<(&'static str, Value)> {
     let id = json!({
         "type": ["string", "null"],
         "format": "uuid",
-        "description": "Its id. Before anything was applied there is none.",
+        "description": "Its id. None before the first apply.",
     });
     let mut outputs = vec![
         ("id", id),
-        ("created_at", time("When it was made.")),
-        ("updated_at", time("When it was last changed.")),
+        ("created_at", time("The time of its creation.")),
+        ("updated_at", time("The time of its last change.")),
     ];
     match kind {
         Kind::Fleet => {
-            let later = "Nothing is known of it.";
+            let later = "Unknown.";
             let names = ["provisioner_name", "destroyer_name", "kubeconfig", "kubeconfig_str"];
             let endpoints = ["metrics_endpoint", "cost_endpoint", "logs_endpoint"];
             outputs.extend(names.into_iter().chain(endpoints).map(|name| (name, maybe(later))));
             outputs.push(("advanced_properties", json!({"type": "object"})));
             outputs.push(("metadata", json!({"type": "object"})));
             outputs.push(("domain", text("The base domain of its clusters.")));
-            outputs.push(("network", json!({"description": "Nothing is known of it."})));
-            outputs.push(("loadbalancer_dns", maybe("The address at which the fleet lets clients in.")));
+            outputs.push(("network", json!({"description": "Unknown."})));
+            outputs.push(("loadbalancer_dns", maybe("The address of the fleet for clients.")));
         }
         Kind::Cluster => {
             let names = ["destroyer_name", "version_updater_name", "console_url"];
-            outputs.extend(names.map(|name| (name, maybe("Nothing is known of it."))));
+            outputs.extend(names.map(|name| (name, maybe("Unknown."))));
             outputs.push(("provisioner_name", json!({"type": "string", "description": "As it was sent."})));
             outputs.push(("region", text("A label for people.")));
             outputs.push(("cloud_provider", text("The `infra_type` of its fleet.")));
             outputs.push((
                 "client_properties",
-                json!({"type": ["object", "null"], "description": "What clients connect with, without any secret."}),
+                json!({"type": ["object", "null"], "description": "The properties that clients need to connect, without \
+                                                                   secrets."}),
             ));
-            outputs.push((
-                "new_version",
-                maybe("The newest version of Kafka that it could have, where that is newer."),
-            ));
+            outputs.push(("new_version", maybe("The newest supported version of Kafka, if it is newer.")));
             outputs.push((
                 "storage_manifests_file_path",
                 maybe(
-                    "Where its manifests are, where they are files: for super users the folder on the daemon's host, for others \
-                     the same below the folder of all manifests.",
+                    "The path of its manifests, if they are files: for super users the folder on the daemon's host, for \
+                     others the same below the folder of all manifests.",
                 ),
             ));
         }
@@ -99,7 +97,7 @@ fn outputs(kind: Kind) -> Vec<(&'static str, Value)> {
     }
     if matches!(kind, Kind::Fleet | Kind::Cluster) {
         outputs.push(("status", json!({"type": "string", "enum": Status::ALL.map(Status::as_str)})));
-        outputs.push(("status_reason", maybe("Why, where the word alone leaves a question.")));
+        outputs.push(("status_reason", maybe("The reason, if the status alone is ambiguous.")));
         outputs.push(("conditions", conditions()));
     }
     outputs
@@ -126,7 +124,7 @@ fn conditions() -> Value {
             "type": "object",
             "required": ["kind", "degraded", "message"],
             "properties": {
-                "kind": {"type": "string", "description": "What it is about, as a word: `OverCommitted`."},
+                "kind": {"type": "string", "description": "The kind of condition: `OverCommitted`."},
                 "degraded": {"type": "boolean", "description": "Whether it makes the resource Degraded."},
                 "message": {"type": "string", "description": "One sentence for a person."},
             },

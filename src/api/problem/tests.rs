@@ -24,7 +24,7 @@ async fn a_problem_says_what_is_wrong_and_which_request_it_was() {
     let refuse = || async {
         let error = FieldError {
             pointer: Some("/kafka_units".to_owned()),
-            detail: "it has to be from 1 to 256".to_owned(),
+            detail: "and must be from 1 to 256".to_owned(),
             ..FieldError::default()
         };
         ProblemDocument::invalid("the cluster is not right", vec![error])
@@ -36,12 +36,12 @@ async fn a_problem_says_what_is_wrong_and_which_request_it_was() {
     assert_eq!(header(&response, "content-type"), PROBLEM);
     let expected = json!({
         "type": "/v1/errors#invalid",
-        "title": "The request is understood, and what it says is wrong.",
+        "title": "The request is well-formed, but its content is invalid.",
         "status": 422,
         "code": "invalid",
         "detail": "the cluster is not right",
         "errors": [{
-            "pointer": "/kafka_units", "detail": "it has to be from 1 to 256", "hint": null, "file": null, "line": null,
+            "pointer": "/kafka_units", "detail": "and must be from 1 to 256", "hint": null, "file": null, "line": null,
         }],
         "request_id": id,
     });
@@ -80,9 +80,9 @@ async fn whoever_refuses_it_is_a_problem_and_probes_keep_their_words() {
     };
     for (method, path, status, code, detail) in [
         ("GET", "/nowhere", 404, "not_found", "there is nothing at this path"),
-        ("GET", "/posts", 405, "method_not_allowed", "that can't be done with what the path names"),
-        ("GET", "/dies", 500, "internal", "a mistake in streamfleet itself ended what was asked for"),
-        ("GET", "/teapot", 418, "malformed", "it can't be answered as it was asked for"),
+        ("GET", "/posts", 405, "method_not_allowed", "this method is not allowed here"),
+        ("GET", "/dies", 500, "internal", "internal error: the request was aborted"),
+        ("GET", "/teapot", 418, "malformed", "the requested form of the answer isn't supported"),
     ] {
         let (response, document) = asked(routes(), method, path).await;
         assert_eq!(response.status(), status, "{path}");

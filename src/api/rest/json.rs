@@ -54,7 +54,7 @@ pub fn read(body: &[u8]) -> Result<Value, String> {
         let what = match error.classify() {
             // Our own error about a duplicate key, which quotes no value.
             Category::Data => error.to_string().split(" at line ").next().unwrap_or_default().to_owned(),
-            _ => "it is no JSON".to_owned(),
+            _ => "it is not JSON".to_owned(),
         };
         format!("{what}, at line {}, column {}", error.line(), error.column())
     };
@@ -121,7 +121,7 @@ impl<'de> Visitor<'de> for Exactly {
         while let Some(name) = entries.next_key::<String>()? {
             if fields.contains_key(&name) {
                 let name = crate::problem::quote_untrusted(&name);
-                return Err(A::Error::custom(format!("`{name}` is given twice")));
+                return Err(A::Error::custom(format!("`{name}` is repeated")));
             }
             let Exact(value) = entries.next_value()?;
             fields.insert(name, value);
@@ -146,15 +146,15 @@ mod tests {
     #[test]
     fn what_readers_take_differently_or_not_is_refused_without_being_quoted() {
         for (text, why) in [
-            (r#"{"a": 1, "a": 2}"#, "`a` is given twice, at line 1, column 12"),
-            (r#"{"x": {"a": 1, "a": 2}}"#, "`a` is given twice, at line 1, column 18"),
+            (r#"{"a": 1, "a": 2}"#, "`a` is repeated, at line 1, column 12"),
+            (r#"{"x": {"a": 1, "a": 2}}"#, "`a` is repeated, at line 1, column 18"),
             ("", "it is empty"),
             (" \n", "it is empty"),
-            ("{\"secret\": \n\"s3cr3t", "it is no JSON, at line 2, column 7"),
-            ("{} {}", "it is no JSON, at line 1, column 4"),
-            ("\u{feff}{}", "it is no JSON, at line 1, column 1"),
-            ("{\"a\": NaN}", "it is no JSON, at line 1, column 7"),
-            ("{\"a\": 1e999}", "it is no JSON, at line 1, column 11"),
+            ("{\"secret\": \n\"s3cr3t", "it is not JSON, at line 2, column 7"),
+            ("{} {}", "it is not JSON, at line 1, column 4"),
+            ("\u{feff}{}", "it is not JSON, at line 1, column 1"),
+            ("{\"a\": NaN}", "it is not JSON, at line 1, column 7"),
+            ("{\"a\": 1e999}", "it is not JSON, at line 1, column 11"),
         ] {
             assert_eq!(read(text.as_bytes()).unwrap_err(), why, "{text}");
         }

@@ -59,14 +59,14 @@ impl<T> ListPage<T> {
         let size = size.unwrap_or(USUAL_PAGE);
         if !(1..=LARGEST_PAGE).contains(&size) {
             return Err(ProblemDocument::malformed(format!(
-                "`page_size` is `{size}`, and has to be {expected}"
+                "the query parameter `page_size` is `{size}`, and must be {expected}"
             )));
         }
         let total = all.len();
         let begin = match query.get("page_token") {
             None => 0,
             Some(token) => read(token).and_then(|last| begin(&all, &last)).ok_or_else(|| {
-                ProblemDocument::malformed("`page_token` is none that was given as `next_page_token`")
+                ProblemDocument::malformed("`page_token` is not a value of `next_page_token`")
                     .hint("leave it out for the first page")
             })?,
         };
@@ -161,16 +161,19 @@ mod tests {
         let second = page(&uri, vec!["f", "e", "d", "c", "b", "a"]).unwrap();
         assert_eq!((second.items, second.next), (vec!["b", "a"], None));
         let gone = page(&uri, vec!["b", "a"]).unwrap_err().detail;
-        assert_eq!(gone, "`page_token` is none that was given as `next_page_token`");
+        assert_eq!(gone, "`page_token` is not a value of `next_page_token`");
     }
 
     #[test]
     fn a_page_that_there_can_not_be_is_refused() {
         for (uri, why) in [
-            ("/?page_size=0", "`page_size` is `0`, and has to be a number from 1 to 200"),
-            ("/?page_size=201", "`page_size` is `201`, and has to be a number from 1 to 200"),
-            ("/?page_size=-1", "`page_size` is `-1`, and has to be a number from 1 to 200"),
-            ("/?page_token=x", "`page_token` is none that was given as `next_page_token`"),
+            ("/?page_size=0", "the query parameter `page_size` is `0`, and must be a number from 1 to 200"),
+            (
+                "/?page_size=201",
+                "the query parameter `page_size` is `201`, and must be a number from 1 to 200",
+            ),
+            ("/?page_size=-1", "the query parameter `page_size` is `-1`, and must be a number from 1 to 200"),
+            ("/?page_token=x", "`page_token` is not a value of `next_page_token`"),
         ] {
             assert_eq!(page(uri, vec![1]).unwrap_err().detail, why);
         }

@@ -47,7 +47,7 @@ pub(super) fn propose(call: &Call) -> Answered {
 fn refused(mut faults: Vec<FieldError>) -> ProblemDocument {
     let detail = match faults.as_slice() {
         [fault] => fault.detail.clone(),
-        faults => format!("{} things are wrong with it", faults.len()),
+        faults => format!("the request has {} errors", faults.len()),
     };
     faults.truncate(MOST_FAULTS);
     ProblemDocument::invalid(detail, faults)

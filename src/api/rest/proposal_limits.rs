@@ -66,7 +66,7 @@ impl ProposalLimits {
         if bytes <= most {
             return Ok(());
         }
-        Err(self.exceeded(format!("the files that are not as in the present tree have {bytes} bytes"), most))
+        Err(self.exceeded(format!("the files that differ from the current tree have {bytes} bytes"), most))
     }
 
     /// Checks the number of documents in files that differ from the present tree.
@@ -76,7 +76,7 @@ impl ProposalLimits {
         if documents <= self.documents {
             return Ok(());
         }
-        let why = format!("the files that are not as in the present tree have {documents} documents");
+        let why = format!("the files that differ from the current tree have {documents} documents");
         Err(self.exceeded(why, self.documents))
     }
 
@@ -87,7 +87,7 @@ impl ProposalLimits {
     ) -> Result<Vec<u8>, ProblemDocument> {
         let most = allowance.map_or(usize::MAX, |it| it.documents.saturating_mul(OF_AN_ANSWER));
         written(answer, most).ok_or_else(|| match allowance {
-            Some(allowance) => allowance.exceeded("the plan of it would be longer in bytes".to_owned(), most),
+            Some(allowance) => allowance.exceeded("its plan would be longer in bytes".to_owned(), most),
             None => ProblemDocument::internal(),
         })
     }
@@ -97,8 +97,9 @@ impl ProposalLimits {
             [one] => format!("organization `{one}`"),
             several => format!("{} organizations", several.len()),
         };
-        let why = format!("{why}, and a member of {whose} may have {most} planned at a time");
-        let hint = "propose less at a time, or ask a super user for higher quotas: they bound it".to_owned();
+        let why = format!("{why}, and a member of {whose} may plan {most} at a time");
+        let hint =
+            "propose less at a time, or ask a super user for higher quotas, which set this limit".to_owned();
         let fault = FieldError {
             pointer: Some("/files".to_owned()),
             detail: why.clone(),
@@ -144,7 +145,7 @@ mod tests {
         let allowance = ProposalLimits { documents: 0, organizations: vec!["acme".to_owned()] };
         assert_eq!(
             ProposalLimits::write(Some(&allowance), &"a plan").unwrap_err().detail,
-            "the plan of it would be longer in bytes, and a member of organization `acme` may have 0 planned at a time"
+            "its plan would be longer in bytes, and a member of organization `acme` may plan 0 at a time"
         );
         assert_eq!(ProposalLimits::write(None, &1).unwrap(), b"1");
     }

@@ -68,7 +68,7 @@ impl RequestQueues {
 async fn free(seats: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, ProblemDocument> {
     match timeout(LONGEST, Arc::clone(seats).acquire_owned()).await {
         Ok(Ok(seat)) => Ok(seat),
-        _ => Err(ProblemDocument::unavailable("too many others are being answered", Duration::from_secs(5))),
+        _ => Err(ProblemDocument::unavailable("other requests use all the capacity", Duration::from_secs(5))),
     }
 }
 

@@ -107,11 +107,11 @@ impl Call {
             self.key_of(kind, named, within.as_ref()).filter(|key| self.caller.sees(&key.organization));
         match (found.next(), found.next()) {
             (Some(_), Some(_)) => Err(ProblemDocument::malformed(format!(
-                "`{}` is the identifier of {} in several organizations",
+                "clusters of several organizations have the identifier of {} `{}`",
                 quote_untrusted(named),
                 kind.plural()
             ))
-            .hint("name one by `?organization=`, or the cluster by its id")),
+            .hint("add `?organization=`, or use the cluster's id")),
             (Some(key), None) => self.shown(&key).ok_or_else(|| self.unknown(kind, named)),
             (None, _) => Err(self.unknown(kind, named)),
         }

@@ -42,7 +42,7 @@ pub(super) fn create(call: &Call) -> Answered {
     let order = order::read(&body, owner, call.caller.usual_days(now))?;
     if let Some((pointer, why)) = call.caller.excess(&order, now) {
         let (pointer, detail) = (Some(pointer.to_owned()), why.clone());
-        let hint = "ask for no more than the token is for that is shown, or have somebody make it whose own is for as much";
+        let hint = "request no more than this token allows, or have somebody with that access create it";
         let errors =
             vec![FieldError { pointer, detail, hint: Some(hint.to_owned()), ..FieldError::default() }];
         return Err(ProblemDocument { errors, ..ProblemDocument::forbidden(why).hint(hint) });
@@ -68,8 +68,10 @@ pub(super) fn revoke(call: &Call) -> Answered {
     let token = named.parse().ok().and_then(|id| call.service.state.token(id));
     let token = token.filter(|token| call.caller.sees_token(token)).ok_or_else(missing)?;
     if !call.caller.may_revoke(&token) {
-        let why = "a token revokes itself and those that are for no more than it, and the one that is named is for more";
-        return Err(ProblemDocument::forbidden(why).hint("send that one itself, or one that is for as much"));
+        let why = "a token can revoke only tokens with the same or less access, and this one has more";
+        return Err(
+            ProblemDocument::forbidden(why).hint("use that token itself, or one with the same access")
+        );
     }
     match call.service.state.revoke_token(token.id, &call.caller.actor(), Timestamp::now()) {
         Ok(RevocationOutcome::Unknown) => Err(missing()),

@@ -51,7 +51,7 @@ pub(super) fn create(call: &Call) -> Answered {
     if kind == Kind::Organization && key.name == Identifier::ROOT {
         return Err(ProblemDocument::conflict(
             &code::DUPLICATE,
-            "organization `root` is always there, and has no members of its own",
+            "organization `root` always exists, and has no members",
         ));
     }
     let may_limit = call.caller.is_super();
@@ -163,7 +163,7 @@ impl Call {
             }
         }
         if is_implied_root(&self.made, &found.key) && !self.pending.contains_key(&found.key) {
-            let why = "organization `root` is always there, and no file describes it";
+            let why = "organization `root` always exists, and no file describes it";
             let hint = "describe it in an administrator's file to give it quotas or domains";
             return Err(ProblemDocument::conflict(&code::NOT_EDITABLE, why).hint(hint));
         }

@@ -41,12 +41,12 @@ pub fn page_of(item: &Value) -> Value {
             "items": {"type": "array", "items": item},
             "next_page_token": {
                 "type": ["string", "null"],
-                "description": "What asks for the next page; null on the last one.",
+                "description": "The token of the next page; null on the last one.",
             },
             "total": {
                 "type": "integer",
                 "minimum": 0,
-                "description": "How many things there are on all pages.",
+                "description": "The number of items on all pages.",
             },
         }),
     )
@@ -67,20 +67,20 @@ pub(super) fn proposal() -> Value {
     json!({
         "title": "Proposal",
         "type": "object",
-        "description": "A tree of specs, as somebody proposes it in place of what there is.",
+        "description": "A tree of specs, as a proposal to replace the current one.",
         "required": ["files"],
         "additionalProperties": false,
         "properties": {
             "files": {
                 "type": "object",
-                "description": "The files by their paths in the tree, such as `acme/clusters/orders.yaml`, each in base64. All of \
-                                the tree is given: what is left out is taken to be removed.",
+                "description": "The files by their paths in the tree, such as `acme/clusters/orders.yaml`, each in base64. \
+                                It must be the whole tree: files that are left out count as removed.",
                 "additionalProperties": {"type": "string", "contentEncoding": "base64"},
             },
             "revision": {
                 "type": ["string", "null"],
                 "maxLength": LONGEST_REVISION,
-                "description": "What names this state of the tree, such as the id of a commit.",
+                "description": "A name for this state of the tree, such as a commit id.",
             },
         },
     })
@@ -88,11 +88,12 @@ pub(super) fn proposal() -> Value {
 
 pub(super) fn approved() -> Value {
     let approved = object(
-        "What came of the approval.",
+        "The result of an approval.",
         json!({
-            "id": {"type": "string", "description": "What was approved."},
-            "fleet": {"type": ["string", "null"], "description": "The fleet that it is for, as `acme/eu`."},
-            "changes": {"type": ["string", "null"], "description": "What it is for, as `delete cluster acme/orders`."},
+            "id": {"type": "string", "description": "The approval id."},
+            "fleet": {"type": ["string", "null"], "description": "The fleet, such as `acme/eu`."},
+            "changes": {"type": ["string", "null"], "description": "The approved steps, such as `delete cluster \
+                                                                    acme/orders`."},
             "approved_by": {"type": "string", "description": "Who approved it, now or before."},
         }),
     );
@@ -101,25 +102,26 @@ pub(super) fn approved() -> Value {
 
 pub(super) fn events() -> Value {
     let event = object(
-        "A decision, or what came of it.",
+        "A decision or an outcome.",
         json!({
-            "id": {"type": "string", "description": "What it is known by."},
+            "id": {"type": "string", "description": "Its id."},
             "at": time(),
-            "actor": {"type": "string", "description": "Who made it happen. To members of an organization, a super user who changed something over HTTP is `a super user`."},
+            "actor": {"type": "string", "description": "Who caused it. Members of an organization see a super user who \
+                                                        changed something over HTTP as `a super user`."},
             "commit": {
                 "type": ["object", "null"],
-                "description": "The commit that asked for it, where the specs come from a git repository.",
+                "description": "The commit of the specs, if they come from a git repository.",
             },
             "plan": {"type": ["string", "null"], "description": "The id of the plan."},
-            "fleet": {"type": ["string", "null"], "description": "The fleet that it happens on, as `acme/eu`."},
+            "fleet": {"type": ["string", "null"], "description": "The fleet, such as `acme/eu`."},
             "resource": {
                 "type": ["string", "null"],
-                "description": "What it is about, as `Cluster/acme/orders`; null where it is about the installation.",
+                "description": "The resource, such as `Cluster/acme/orders`; null for events of the installation.",
             },
-            "verb": {"type": ["string", "null"], "description": "What is done to the resource, where anything is."},
+            "verb": {"type": ["string", "null"], "description": "The change of the resource, if any."},
             "outcome": {"type": "string", "enum": ["decided", "waits", "done", "failed"]},
             "what": {"type": "string", "description": "What happened, in words: `created`."},
-            "why": {"type": "string", "description": "What caused it, what it waits for, or why it failed."},
+            "why": {"type": "string", "description": "Its cause, what it waits for, or why it failed."},
         }),
     );
     titled("EventList", page_of(&event))
@@ -128,11 +130,11 @@ pub(super) fn events() -> Value {
 /// A token without its secret.
 fn token() -> Value {
     object(
-        "A token. Its secret is shown once, when it is made.",
+        "A token. Its secret is shown once, when it is created.",
         json!({
             "id": {"type": "string", "format": "uuid"},
-            "name": {"type": "string", "description": "What its owner calls it."},
-            "owner": {"type": "string", "description": "The e-mail address of who it speaks for."},
+            "name": {"type": "string", "description": "The name that its owner gave it."},
+            "owner": {"type": "string", "description": "The e-mail address of its owner."},
             "organization": reach(),
             "access": access(),
             "created_at": time(),
@@ -140,7 +142,7 @@ fn token() -> Value {
             "revoked_at": {
                 "type": ["string", "null"],
                 "format": "date-time",
-                "description": "When it was revoked; null while it wasn't.",
+                "description": "When it was revoked; null if it wasn't.",
             },
         }),
     )
@@ -148,7 +150,7 @@ fn token() -> Value {
 
 fn reach() -> Value {
     json!({
-        "description": "The organization that it is for, by its identifier, or `*` for all.",
+        "description": "The organization, by its identifier, or `*` for all.",
         "anyOf": [
             {"type": "string", "const": "*"},
             {"type": "string", "pattern": Identifier::PATTERN, "maxLength": Identifier::MAX_LENGTH},
@@ -160,7 +162,7 @@ fn access() -> Value {
     json!({
         "type": "string",
         "enum": ["read", "write", "admin"],
-        "description": "The most that it may be used for there. What its owner may do limits it further.",
+        "description": "Its highest access. The role of its owner limits it further.",
     })
 }
 
@@ -172,16 +174,16 @@ pub(super) fn new_token() -> Value {
     json!({
         "title": "TokenNew",
         "type": "object",
-        "description": "What the token is to be.",
+        "description": "The token to create.",
         "required": ["name", "organization", "access"],
         "additionalProperties": false,
         "properties": {
-            "name": {"type": "string", "minLength": 1, "maxLength": 64, "description": "What to call it."},
+            "name": {"type": "string", "minLength": 1, "maxLength": 64, "description": "Its name."},
             "owner": {
                 "type": ["string", "null"],
                 "maxLength": 254,
-                "description": "The e-mail address of who it speaks for. By default the caller's; only super users make tokens \
-                                for others.",
+                "description": "The e-mail address of its owner. By default the caller's; only super users can create \
+                                tokens for others.",
             },
             "organization": reach(),
             "access": access(),
@@ -189,8 +191,9 @@ pub(super) fn new_token() -> Value {
                 "type": ["integer", "null"],
                 "minimum": 1,
                 "maximum": 365,
-                "description": "How many days it holds. By default 90 or, if that is less, as many as the caller's own token \
-                                still holds; only super users make tokens that hold for longer than theirs.",
+                "description": "How many days it is valid. By default 90, or as many as the caller's own token is still \
+                                valid if that is less; only super users can create tokens that are valid longer than their \
+                                own.",
             },
         },
     })
@@ -203,7 +206,7 @@ pub(super) fn shown_token() -> Value {
     shown["properties"]["warnings"] = json!({
         "type": "array",
         "items": {"type": "string"},
-        "description": "What to know of it, as that its owner has no role in the organization and it is good for nothing yet.",
+        "description": "A warning, such as that the owner has no role in the organization and the token is useless.",
     });
     if let Some(names) = shown["required"].as_array_mut() {
         names.extend(["token".into(), "warnings".into()]);
@@ -213,18 +216,15 @@ pub(super) fn shown_token() -> Value {
 
 pub(super) fn errors() -> Value {
     let code = object(
-        "What may go wrong.",
+        "An error that may occur.",
         json!({
-            "code": {"type": "string", "description": "The word that a problem has in `code`."},
+            "code": {"type": "string", "description": "The value of `code` in a problem."},
             "status": {"type": "integer", "minimum": 400, "maximum": 599},
-            "title": {"type": "string", "description": "What it means."},
+            "title": {"type": "string", "description": "Its meaning."},
             "next": {"type": "string", "description": "What to do about it."},
         }),
     );
-    titled(
-        "Errors",
-        object("Everything that may go wrong.", json!({"items": {"type": "array", "items": code}})),
-    )
+    titled("Errors", object("All errors that may occur.", json!({"items": {"type": "array", "items": code}})))
 }
 
 pub(super) fn openapi() -> Value {

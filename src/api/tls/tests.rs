@@ -93,8 +93,8 @@ async fn who_speaks_http_is_told_and_who_says_nothing_is_left() {
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{head}");
     let problem: serde_json::Value = serde_json::from_str(body).unwrap();
-    assert_eq!(problem["detail"], "this port speaks TLS, and the request came without");
-    assert_eq!(problem["hint"], "ask for the same address with `https://`");
+    assert_eq!(problem["detail"], "this port requires TLS, and the request came without");
+    assert_eq!(problem["hint"], "use the same address with `https://`");
 
     for said in [&b""[..], b"\x16", b"\x16\x03\x01\x02\x00"] {
         let (mut near, far) = duplex(1 << 16);
@@ -133,19 +133,18 @@ fn what_is_wrong_with_the_files_is_told() {
     let folder = Folder::new();
     let (certificate, key) = (folder.path("tls.crt"), folder.path("tls.key"));
     let both = format!(
-        "what `api.tls_cert_file`, `{certificate}`, and `api.tls_key_file`, `{key}`, hold can't be used"
+        "the certificate and key in `api.tls_cert_file`, `{certificate}`, and `api.tls_key_file`, `{key}`, can't be used"
     );
     let missing = folder.refusal();
-    let why = format!(
-        "could not read `api.tls_cert_file`, `{certificate}`: No such file or directory (os error 2)"
-    );
+    let why =
+        format!("cannot read `api.tls_cert_file`, `{certificate}`: No such file or directory (os error 2)");
     assert_eq!((missing.why, missing.is_unread), (why, true));
-    assert_eq!(missing.hint, "name the file that is there, or put it there");
+    assert_eq!(missing.hint, "set the path of the file, or create it");
 
     folder.renew(&[HOST]);
     folder.write("tls.crt", [0x30, 0x82, 0xff]);
     let binary = folder.refusal();
-    assert_eq!(binary.why, format!("`api.tls_cert_file`, `{certificate}`, is not PEM: it is no text"));
+    assert_eq!(binary.why, format!("`api.tls_cert_file`, `{certificate}`, is not PEM: it is not text"));
     assert_eq!(
         (binary.hint.as_str(), binary.is_unread),
         ("convert it with `openssl`, from DER or PKCS#12 to PEM", false)
@@ -179,7 +178,7 @@ fn what_can_be_used_and_is_likely_not_meant_is_told() {
             folder.path("tls.crt")
         ),
         format!(
-            "everybody on this machine may read `api.tls_key_file`, `{}`; take that right away with `chmod o-r`",
+            "every user of this machine may read `api.tls_key_file`, `{}`; remove that permission with `chmod o-r`",
             folder.path("tls.key")
         ),
     ];

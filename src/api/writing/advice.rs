@@ -2,24 +2,25 @@
 
 use crate::problem::Problem;
 
-pub const HOW_SECRETS: &str = "give the value itself as a string, which is kept encrypted, or leave the field out to keep what is there";
+pub const HOW_SECRETS: &str = "send the value as a string, which is stored encrypted, or leave out the field to keep the \
+                               current value";
 
-pub const HOW_NEW_SECRETS: &str = "give the value itself as a string, which is kept encrypted";
+pub const HOW_NEW_SECRETS: &str = "send the value as a string, which is stored encrypted";
 
 /// Phrases about files, each with its replacement for JSON.
 const WORDS: [(&str, &str); 9] = [
     (
         "describe it in an Organization document in an administrator's file, or",
-        "have the administrators of this installation make it, or",
+        "have the administrators of this installation create it, or",
     ),
     (
-        ", and mind the `|` before a text of several lines",
-        ", and send it as one string, with `\\n` for each end of a line",
+        "; in YAML, put `|` before a text of several lines",
+        "; send it as one string, with `\\n` for each end of a line",
     ),
     ("YAML 1.2 has only true and false; ", ""),
-    ("describe the new one beside it", "make the new one beside it"),
-    ("describe a new", "make a new"),
-    ("describe `", "make `"),
+    ("describe the new one beside it", "create the new one beside it"),
+    ("describe a new", "create a new"),
+    ("describe `", "create `"),
     ("remove `", "send null for `"),
     ("` and apply, which", "`, and wait until that is applied, which"),
     ("` and apply", "`, and wait until that is applied"),
@@ -39,12 +40,12 @@ pub fn hint(problem: &Problem, field: Option<&str>) -> Option<String> {
     let name = field.and_then(|pointer| pointer.rsplit('/').next()).unwrap_or("the field");
     Some(match problem.code.as_ref() {
         "plain-secret" => format!(
-            "send `{name}` with the change, be it the same, which writes it encrypted; replace the secret itself if others \
+            "send `{name}` with the change, even if unchanged, to store it encrypted; replace the secret itself if others \
              can read the repository"
         ),
         "empty-secret" => HOW_SECRETS.to_owned(),
-        "swallowed-document" => "leave out of the text what looks like a document of its own".to_owned(),
-        _ if hint.starts_with("`streamfleet explain ") => "`/openapi.json` says what it takes".to_owned(),
+        "swallowed-document" => "remove the text that looks like another document".to_owned(),
+        _ if hint.starts_with("see `streamfleet explain ") => "see `/openapi.json` for its format".to_owned(),
         _ => in_json(hint),
     })
 }
@@ -97,20 +98,17 @@ mod tests {
                 "set `max_tenants: 1`, or use Shared or Isolated",
                 "set `\"max_tenants\": 1`, or use Shared or Isolated",
             ),
-            ("put `private: true` back", "put `\"private\": true` back"),
+            ("restore `private: true`", "restore `\"private\": true`"),
             (
                 "add `domains: [k.example.com]` to organization `acme`",
                 "add `\"domains\": [\"k.example.com\"]` to organization `acme`",
             ),
-            ("there is `eu`; or describe `us` first", "there is `eu`; or make `us` first"),
+            ("known: `eu`; or describe `us` first", "known: `eu`; or create `us` first"),
             (
-                "remove `advanced_config.storage.class`; to have it otherwise, describe a new cluster beside it",
-                "send null for `advanced_config.storage.class`; to have it otherwise, make a new cluster beside it",
+                "remove `advanced_config.storage.class`; to change it, describe a new cluster beside it",
+                "send null for `advanced_config.storage.class`; to change it, create a new cluster beside it",
             ),
-            (
-                "`streamfleet explain cluster.kafka_units` says what it takes",
-                "`/openapi.json` says what it takes",
-            ),
+            ("see `streamfleet explain cluster.kafka_units`", "see `/openapi.json` for its format"),
             ("YAML 1.2 has only true and false; write true without quotes", "write true without quotes"),
             ("did you mean `kafka_units`?", "did you mean `kafka_units`?"),
             ("use one for `*.k.example.com`", "use one for `*.k.example.com`"),
@@ -125,12 +123,12 @@ mod tests {
 
     #[test]
     fn some_mistakes_are_mended_otherwise_by_who_calls() {
-        let plain = "send `kubeconfig` with the change, be it the same, which writes it encrypted; replace the secret itself if others can \
-                     read the repository";
+        let plain = "send `kubeconfig` with the change, even if unchanged, to store it encrypted; replace the secret \
+                     itself if others can read the repository";
         for (code, ours) in [
             ("plain-secret", plain),
             ("empty-secret", HOW_SECRETS),
-            ("swallowed-document", "leave out of the text what looks like a document of its own"),
+            ("swallowed-document", "remove the text that looks like another document"),
         ] {
             assert_eq!(said(code, "any", "for files").1, ours);
         }

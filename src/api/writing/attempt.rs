@@ -144,7 +144,7 @@ fn recorded(made: &CurrentPlan) -> Result<Cow<'_, Recorded>, WriteRefusal> {
 
 fn text<'b>(path: &SpecPath, bytes: Option<&'b [u8]>) -> Result<Option<&'b str>, WriteRefusal> {
     bytes.map(std::str::from_utf8).transpose().map_err(|_| {
-        let problem = Problem::error("edit-unreadable", "the file is left as it is: it is not UTF-8 text");
+        let problem = Problem::error("edit-unreadable", "the file was not changed: it is not UTF-8 text");
         let problem = problem.at(Location::file(path.clone()), "").hint("save the file as UTF-8");
         WriteRefusal::Edit(Box::new(problem))
     })

@@ -46,7 +46,7 @@ pub fn wanted(wish: &WriteRequest, stands: CurrentDocument<'_>) -> Result<Desire
         WriteAction::Delete => &Value::Null,
     };
     let Value::Object(fields) = body else {
-        return Err(WriteRefusal::Malformed("the body is no JSON object".to_owned()));
+        return Err(WriteRefusal::Malformed("the body is not a JSON object".to_owned()));
     };
     let mut fields = fields.clone();
     let mut faults = header(&fields);
@@ -97,13 +97,13 @@ pub fn key_of(
     body: &Value,
 ) -> Result<ResourceKey, WriteRefusal> {
     let Value::Object(fields) = body else {
-        return Err(WriteRefusal::Malformed("the body is no JSON object".to_owned()));
+        return Err(WriteRefusal::Malformed("the body is not a JSON object".to_owned()));
     };
     let text = |name: &str| fields.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     let missing = |name: &str| {
         let is_given = fields.get(name).is_some_and(|given| !given.is_null() && !given.is_string());
-        let why = if is_given { "is no string" } else { "is missing" };
-        invalid(format!("/{name}"), format!("`{name}` {why}"), "give it as a string")
+        let why = if is_given { "is not a string" } else { "is missing" };
+        invalid(format!("/{name}"), format!("`{name}` {why}"), "send it as a string")
     };
     let named = |name: &str| -> Result<Identifier, WriteRefusal> {
         let text = text(name).ok_or_else(|| missing(name))?;
@@ -126,7 +126,7 @@ pub fn key_of(
     let derived = derived(&organization, given, fields.get("dns_provider"));
     let derived = derived.ok_or_else(|| {
         let why = format!("`domain`: `{}` is not {}", quote_untrusted(given), Domain::EXPECTED);
-        invalid("/domain", why, "give the domain whose subdomains are the addresses of clusters")
+        invalid("/domain", why, "send the domain whose subdomains are the addresses of clusters")
     })?;
     Ok(ResourceKey::new(kind, &organization, derived.as_str()))
 }
@@ -146,7 +146,7 @@ fn header(fields: &Map<String, Value>) -> Vec<WriteFault> {
         .map(|name| {
             WriteFault::at(
                 format!("/{name}"),
-                format!("`{name}` is for files, and says nothing here"),
+                format!("`{name}` is for files, and has no meaning here"),
                 "leave it out",
             )
         })
@@ -169,7 +169,7 @@ fn too_deep(fields: &Map<String, Value>) -> Vec<WriteFault> {
     let fault = |(name, _): (&String, &Value)| {
         let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
         let why = format!("`{}` is nested deeper than {DEEPEST} levels", quote_untrusted(name));
-        WriteFault::at(pointer, why, "`/openapi.json` says what it takes")
+        WriteFault::at(pointer, why, "see `/openapi.json` for its format")
     };
     deep.map(fault).collect()
 }
@@ -191,10 +191,10 @@ fn outputs(wish: &WriteRequest, fields: &mut Map<String, Value>) -> Vec<WriteFau
         if given.is_null() || known == Some(&given) || is_passing {
             continue;
         }
-        let detail = format!("`{name}` is told by Streamfleet and can't be set");
+        let detail = format!("`{name}` is set by Streamfleet and can't be changed");
         let hint = match what {
             WriteAction::Create(_) => "leave it out",
-            _ => "leave it out, or give it back as it was read",
+            _ => "leave it out, or send it unchanged",
         };
         faults.push(WriteFault::at(format!("/{name}"), detail, hint));
     }
@@ -209,15 +209,11 @@ fn identity(key: &ResourceKey, fields: &Map<String, Value>, stands: CurrentDocum
             None => return,
             Some(Value::String(given)) if given == ours => return,
             Some(Value::String(given)) => {
-                format!("`{name}` is `{}`, and the path names `{ours}`", quote_untrusted(given))
+                format!("`{name}` is `{}`, and the path says `{ours}`", quote_untrusted(given))
             }
-            Some(_) => format!("`{name}` has to be `{ours}`, as the path names it"),
+            Some(_) => format!("`{name}` must be `{ours}`, as in the path"),
         };
-        faults.push(WriteFault::at(
-            format!("/{name}"),
-            why,
-            "give the one that the path names, or leave it out",
-        ));
+        faults.push(WriteFault::at(format!("/{name}"), why, "send the value of the path, or leave it out"));
     };
     if key.kind != Kind::Organization {
         differs("organization", key.organization.as_str());
@@ -275,9 +271,9 @@ fn secret(
             None => Err("is redacted, and there is no value to keep"),
         },
         Some(Value::Object(given)) if SecretValue::FORMS.iter().any(|form| given.contains_key(*form)) => {
-            Err("says where it is found, which only files may")
+            Err("refers to a file or variable, which only files may do")
         }
-        Some(_) => Err("is no string"),
+        Some(_) => Err("is not a string"),
     }
 }
 

@@ -106,7 +106,7 @@ pub fn file(
         let problem =
             Problem::error("edit-unreadable", format!("{key} may be described in a file that can't be read"));
         let problem = problem.at(Location::file(path.clone()), "");
-        return Err(WriteRefusal::Edit(Box::new(problem.hint("mend the file first, by hand"))));
+        return Err(WriteRefusal::Edit(Box::new(problem.hint("fix the file first, by hand"))));
     }
     match (what, described.as_slice()) {
         // A deletion can be taken back until it has begun.
@@ -175,12 +175,10 @@ impl EditBasis<'_> {
             Some(text) => WriteRefusal::Edit(Box::new(refusal.problem(path, text))),
             None => {
                 let (why, hint) = match refusal.reason {
-                    RefusalReason::TooLong => {
-                        ("it would be a file of more than 1 MiB", "say it in fewer words")
-                    }
+                    RefusalReason::TooLong => ("the file would become larger than 1 MiB", "shorten it"),
                     _ => (
-                        "this can't be written as a file that says the same",
-                        "leave out numbers and characters that no other program reads",
+                        "this can't be written as an equivalent YAML file",
+                        "remove numbers and characters that other programs can't read",
                     ),
                 };
                 WriteRefusal::Invalid(vec![WriteFault::at("", why, hint)])
@@ -218,8 +216,8 @@ impl EditBasis<'_> {
             if has_admin(&written) && !has_admin(&wanted.document) {
                 return Err(WriteRefusal::Invalid(vec![WriteFault::at(
                     "/members",
-                    format!("organization `{}` would have no admin any more", key.name),
-                    "keep a member whose role is `admin`, or ask a super user",
+                    format!("organization `{}` would have no admin", key.name),
+                    "keep a member with the role `admin`, or ask a super user",
                 )]));
             }
         }

@@ -19,7 +19,7 @@ const AWAY: Duration = Duration::from_secs(10);
 const OVERTAKEN: Duration = Duration::from_secs(1);
 
 pub fn left(path: &SpecPath, code: &str, why: &str, hint: &str) -> WriteRefusal {
-    let problem = Problem::error(code, format!("the file is left as it is: {why}"));
+    let problem = Problem::error(code, format!("the file was not changed: {why}"));
     WriteRefusal::Edit(Box::new(problem.at(Location::file(path.clone()), "").hint(hint)))
 }
 
@@ -30,28 +30,33 @@ impl From<FileWriteError> for WriteRefusal {
             FileWriteError::Unreadable { path, why, .. } => left(path, "edit-unreadable", why, &hint),
             FileWriteError::Place { path, why } => left(path, "edit-place", why, &hint),
             FileWriteError::Changed { path } => {
-                left(path, "edit-changed", "somebody else keeps changing it", &hint)
+                left(path, "edit-changed", "another program keeps changing it", &hint)
             }
             FileWriteError::Unsure { .. } => {
                 let why = error.to_string();
-                tracing::error!(%error, hint, "nobody knows whether what a call wrote outlasts a power cut");
+                tracing::error!(%error, hint, "a write may not survive a power cut");
                 WriteRefusal::Unsure { why, hint }
             }
             FileWriteError::Kept { .. } => {
                 let why = error.to_string();
-                tracing::error!(%error, hint, "what somebody saved while a call was written is beside its place");
+                tracing::error!(%error, hint, "a file that was saved during a write was moved beside its place");
                 WriteRefusal::Unsure { why, hint }
             }
             FileWriteError::System { error: cause, .. } if is_closed(cause) => {
-                tracing::warn!(%error, hint, "a call could not be written to the folder of the specs");
-                WriteRefusal::ReadOnly { why: without_host(&error), hint: "make the change in the file, or have the administrators of this installation let it be written".to_owned() }
+                tracing::warn!(%error, hint, "cannot write to the folder of the specs");
+                WriteRefusal::ReadOnly {
+                    why: without_host(&error),
+                    hint: "make the change in the file, or have the \
+                     administrators of this installation make it writable"
+                        .to_owned(),
+                }
             }
             FileWriteError::System { .. } if error.is_full() => {
                 WriteRefusal::Disk { why: without_host(&error), hint, is_full: true }
             }
             FileWriteError::System { path, .. } => {
-                tracing::error!(%error, hint, "a call could not be written to the folder of the specs");
-                unusable(format!("`{path}` can't be read or written where the specs are"))
+                tracing::error!(%error, hint, "cannot write to the folder of the specs");
+                unusable(format!("`{path}` can't be read or written in the specs"))
             }
         }
     }
@@ -74,22 +79,22 @@ fn is_closed(error: &io::Error) -> bool {
 
 /// Maps a failed scan of the spec folder: it is missing, or others keep changing it.
 pub fn unread(error: &SourceError) -> WriteRefusal {
-    tracing::warn!(%error, hint = error.hint(), "a call could not be written to the folder of the specs");
+    tracing::warn!(%error, hint = error.hint(), "cannot write to the folder of the specs");
     match error {
         SourceError::Changing { .. } => WriteRefusal::Away {
-            why: "others keep changing the specs, and nothing was written".to_owned(),
-            hint: "try again when nothing writes to them any more".to_owned(),
+            why: "other programs keep changing the specs; nothing was written".to_owned(),
+            hint: "try again when no other program writes to them".to_owned(),
             retry_after: OVERTAKEN,
         },
-        _ => unusable("the folder of the specs can't be read".to_owned()),
+        _ => unusable("cannot read the folder of the specs".to_owned()),
     }
 }
 
 /// The spec folder, or its disk, is unavailable.
 fn unusable(why: String) -> WriteRefusal {
     WriteRefusal::Away {
-        why: format!("{why}, and nothing was written"),
-        hint: "try again in a moment; the log of `streamfleet serve` says what keeps from it".to_owned(),
+        why: format!("{why}; nothing was written"),
+        hint: "try again in a moment; the log of `streamfleet serve` has the cause".to_owned(),
         retry_after: AWAY,
     }
 }
@@ -99,19 +104,19 @@ const MISSING: Duration = Duration::from_secs(60);
 
 /// Maps a git failure: the remote is unreachable or lacks the branch. The details are for operators only.
 pub fn away(error: &GitError) -> WriteRefusal {
-    tracing::warn!(%error, hint = error.hint(), "a call could not be written to the git repository");
+    tracing::warn!(%error, hint = error.hint(), "cannot write to the git repository");
     if matches!(error, GitError::NoBranch { .. }) {
         return WriteRefusal::Away {
-            why: "the git repository of the specs has no such branch any more, and nothing was written"
+            why: "the branch in the git repository of the specs is missing; nothing was written"
                 .to_owned(),
-            hint: "have the administrators of this installation push the branch again, or name another in the settings"
+            hint: "have the administrators of this installation push the branch again, or set another one in the settings"
                 .to_owned(),
             retry_after: MISSING,
         };
     }
     WriteRefusal::Away {
-        why: "the git repository of the specs can't be reached, and nothing was written".to_owned(),
-        hint: "try again in a moment; the log of `streamfleet serve` says what keeps from it".to_owned(),
+        why: "the git repository of the specs can't be reached; nothing was written".to_owned(),
+        hint: "try again in a moment; the log of `streamfleet serve` has the cause".to_owned(),
         retry_after: AWAY,
     }
 }
@@ -122,51 +127,50 @@ pub fn not_pushed(error: WriteError<WriteRefusal>) -> WriteRefusal {
         WriteError::Edits(refused) => refused,
         WriteError::Away(error) => away(&error),
         WriteError::Overtaken { .. } => WriteRefusal::Away {
-            why: "others pushed to the branch of the specs at the same time, and nothing was written"
-                .to_owned(),
+            why: "others pushed to the branch of the specs at the same time; nothing was written".to_owned(),
             hint: "try again".to_owned(),
             retry_after: OVERTAKEN,
         },
         WriteError::Place { path, why } => {
             let why = format!("{path} {why}");
-            let problem = Problem::error("edit-place", format!("the file is left as it is: {why}"));
+            let problem = Problem::error("edit-place", format!("the file was not changed: {why}"));
             WriteRefusal::Edit(Box::new(problem.hint(told.unwrap_or_default())))
         }
         error @ WriteError::Protected { .. } => {
-            tracing::warn!(%error, hint = told, "a call could not be written to the git repository");
+            tracing::warn!(%error, hint = told, "cannot write to the git repository");
             WriteRefusal::ReadOnly {
                 why:
-                    "the branch of the specs takes no commits from here, so that calls can't change anything"
+                    "the branch of the specs doesn't accept commits of the API, so the API can't change anything"
                         .to_owned(),
-                hint: "make the change in the repository, by a merge request".to_owned(),
+                hint: "make the change in the repository, with a merge request".to_owned(),
             }
         }
         error @ WriteError::Unsure { .. } => {
-            tracing::error!(%error, hint = told, "nobody knows whether a call was written to the git repository");
+            tracing::error!(%error, hint = told, "whether the git repository received a write is unknown");
             WriteRefusal::Unsure {
-                why: "the git repository of the specs went away, and it is not known whether it took the change: it may still do so"
+                why: "the connection to the git repository of the specs was lost, and it is unknown whether it received \
+                      the change"
                     .to_owned(),
-                hint: "read it again in a minute, and repeat the change if it isn't there; nothing is written twice where \
-                       `If-Match` has the `ETag` from before"
+                hint: "read the resource again in a minute, and repeat the change if it is missing; with the earlier \
+                       `ETag` in `If-Match` nothing is written twice"
                     .to_owned(),
             }
         }
         error @ WriteError::Unsigned => {
-            tracing::warn!(%error, hint = told, "a call could not be written to the git repository");
+            tracing::warn!(%error, hint = told, "cannot write to the git repository");
             WriteRefusal::ReadOnly {
-                why: "commits have to be signed, and `source.signing_key` names no key to do it with, so that calls can't \
-                      change anything"
+                why: "commits must be signed, and `source.signing_key` has no key for it, so the API can't change anything"
                     .to_owned(),
-                hint: "make the change in the repository, by a signed commit, or have the administrators of this installation \
-                       set `source.signing_key`"
+                hint: "make the change in the repository with a signed commit, or have the administrators of this \
+                       installation set `source.signing_key`"
                     .to_owned(),
             }
         }
         error @ WriteError::Commit(_) => {
-            tracing::error!(%error, hint = told, "a call could not be written to the git repository");
+            tracing::error!(%error, hint = told, "cannot write to the git repository");
             WriteRefusal::Disk {
-                why: "no commit could be made of the change, and nothing was written".to_owned(),
-                hint: "the log of `streamfleet serve` says what keeps from it".to_owned(),
+                why: "cannot create a commit; nothing was written".to_owned(),
+                hint: "the log of `streamfleet serve` has the cause".to_owned(),
                 is_full: false,
             }
         }
@@ -185,37 +189,38 @@ mod tests {
         let path: SpecPath = "acme.yaml".parse().unwrap();
         let system = |error| FileWriteError::System { attempted: "write", path: path.clone(), error };
         let denied = io::Error::new(ErrorKind::PermissionDenied, "denied at path /srv/specs/x");
-        let again = "try again in a moment; the log of `streamfleet serve` says what keeps from it";
+        let again = "try again in a moment; the log of `streamfleet serve` has the cause";
         let cases = [
             (
                 unread(&SourceError::Root { path: "/srv/specs".into(), error: ErrorKind::NotFound.into() }),
                 (503, "unavailable"),
-                format!("the folder of the specs can't be read, and nothing was written; {again}"),
+                format!("cannot read the folder of the specs; nothing was written; {again}"),
             ),
             (
                 unread(&SourceError::Changing { path: "/srv/specs".into() }),
                 (503, "unavailable"),
-                "others keep changing the specs, and nothing was written; try again when nothing writes to them any more"
+                "other programs keep changing the specs; nothing was written; try again when no other program writes to \
+                 them"
                     .to_owned(),
             ),
             (
                 system(io::Error::from_raw_os_error(5)).into(),
                 (503, "unavailable"),
-                format!("`acme.yaml` can't be read or written where the specs are, and nothing was written; {again}"),
+                format!("`acme.yaml` can't be read or written in the specs; nothing was written; {again}"),
             ),
             (
                 system(denied).into(),
                 (409, "read_only"),
                 "cannot write `acme.yaml` in the specs: permission denied; make the change in the file, or have the \
-                 administrators of this installation let it be written"
+                 administrators of this installation make it writable"
                     .to_owned(),
             ),
             (
                 not_pushed(WriteError::Unsigned),
                 (409, "read_only"),
-                "commits have to be signed, and `source.signing_key` names no key to do it with, so that calls can't \
-                 change anything; make the change in the repository, by a signed commit, or have the administrators of \
-                 this installation set `source.signing_key`"
+                "commits must be signed, and `source.signing_key` has no key for it, so the API can't change anything; \
+                 make the change in the repository with a signed commit, or have the administrators of this installation \
+                 set `source.signing_key`"
                     .to_owned(),
             ),
         ];

@@ -88,7 +88,7 @@ impl Edited<'_> {
             return Err(WriteRefusal::Invalid(vec![WriteFault::at(
                 "",
                 why,
-                "leave what says which it is as it is",
+                "don't change the fields that identify it",
             )]));
         }
         self.has_room(key)?;
@@ -149,11 +149,11 @@ impl Edited<'_> {
         let place = problem.location.as_ref();
         let concerned = place.and_then(|place| self.document_at(&place.origin()));
         if !wish.may_limit && concerned.is_some_and(|other| other.organization != wish.key.organization) {
-            let why = "what another organization has would no longer be right with it";
+            let why = "the change would break resources of another organization";
             return WriteFault::at(
                 "",
                 why,
-                "choose something else, or ask the administrators of this installation",
+                "choose another value, or ask the administrators of this installation",
             );
         }
         WriteFault {
@@ -290,11 +290,11 @@ impl Edited<'_> {
                 Err(WriteRefusal::Dependency { key: key.clone(), on: on.clone() })
             }
             Some(Hold::Invalid { .. } | Hold::Absent | Hold::Unreadable { .. }) => {
-                let why = format!("{key} can't be told from the files as they are");
+                let why = format!("the current files don't say what {key} is");
                 Err(WriteRefusal::Invalid(vec![WriteFault::at(
                     "",
                     why,
-                    "mend what `GET /v1/plan` names among its `problems`",
+                    "fix the `problems` of `GET /v1/plan`",
                 )]))
             }
             Some(Hold::OverCapacity { .. } | Hold::Suspended { .. }) | None => Ok(()),

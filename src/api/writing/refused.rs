@@ -69,7 +69,7 @@ pub enum WriteRefusal {
 
 /// Without the record it is unknown what may be written.
 pub(super) fn unreadable_state(error: StateError) -> WriteRefusal {
-    let why = "what is recorded of the resources can't be read".to_owned();
+    let why = "cannot read the records of the resources".to_owned();
     WriteRefusal::Disk { why, hint: error.hint(), is_full: false }
 }
 
@@ -160,25 +160,25 @@ impl WriteRefusal {
         let said = match self {
             WriteRefusal::Invalid(_) => return None,
             WriteRefusal::Malformed(_) => "send the fields as a JSON object",
-            WriteRefusal::Limits(_) => "give them back as they were read, or ask a super user",
-            WriteRefusal::NotThere(_) => "look at the list of what is there",
-            WriteRefusal::Exists { is_going: true, .. } => "wait until it is gone, and try again",
+            WriteRefusal::Limits(_) => "send them unchanged, or ask a super user",
+            WriteRefusal::NotThere(_) => "see the list of existing resources",
+            WriteRefusal::Exists { is_going: true, .. } => "wait until it is deleted, and try again",
             WriteRefusal::Exists { .. } => "change it with PUT or PATCH, or choose another name",
             WriteRefusal::Capacity(shortage) if shortage.wanted == 0 => {
-                "leave the limit at what is in use or more, or make room first"
+                "set the limit to at least what is in use, or free capacity first"
             }
-            WriteRefusal::Capacity(_) => "raise the limit, or make room first",
-            WriteRefusal::Dependency { .. } => "mend that first, or wait until it is there",
+            WriteRefusal::Capacity(_) => "raise the limit, or free capacity first",
+            WriteRefusal::Dependency { .. } => "fix that first, or wait until it exists",
             WriteRefusal::Protected { by: Guard::Protection, .. } => {
                 "send PATCH {\"deletion_protection\": false} first, and try again when that is applied"
             }
             WriteRefusal::Protected { by: Guard::Suspension, .. } => {
                 "send PATCH {\"suspend\": false} first, and try again when that is applied"
             }
-            WriteRefusal::Protected { .. } => "wait until what it says now is applied, and try again",
-            WriteRefusal::NotEmpty { .. } => "delete these first, and wait until they are gone",
+            WriteRefusal::Protected { .. } => "wait until its current spec is applied, and try again",
+            WriteRefusal::NotEmpty { .. } => "delete these first, and wait until they are deleted",
             WriteRefusal::Edit(problem) => return problem.hint.clone(),
-            WriteRefusal::Stale { .. } => "read it again, and make the change in what it says now",
+            WriteRefusal::Stale { .. } => "read it again, and change its current version",
             WriteRefusal::ReadOnly { hint, .. }
             | WriteRefusal::Away { hint, .. }
             | WriteRefusal::Unsure { hint, .. }
@@ -199,31 +199,31 @@ impl fmt::Display for WriteRefusal {
             | WriteRefusal::Disk { why, .. } => f.write_str(why),
             WriteRefusal::Invalid(faults) => match faults.as_slice() {
                 [fault] => f.write_str(&fault.detail),
-                faults => write!(f, "{} things are wrong with it", faults.len()),
+                faults => write!(f, "the request has {} errors", faults.len()),
             },
             WriteRefusal::Limits(field) => {
                 write!(f, "only super users may change the `{field}` of an organization")
             }
             WriteRefusal::NotThere(key) => write!(f, "there is no {key}"),
             WriteRefusal::Exists { key, is_going: true } => {
-                write!(f, "{key} is being deleted, and not gone yet")
+                write!(f, "{key} is being deleted")
             }
-            WriteRefusal::Exists { key, .. } => write!(f, "there is {key} already"),
+            WriteRefusal::Exists { key, .. } => write!(f, "{key} exists already"),
             WriteRefusal::Capacity(shortage) => write!(f, "{shortage}"),
             WriteRefusal::Dependency { key, on } => write!(f, "{key} needs {on}, which can't be used yet"),
             WriteRefusal::Protected { key, by } => match by {
                 Guard::Protection => write!(f, "{key} is protected against deletion"),
                 Guard::AppliedProtection => {
-                    write!(f, "{key} is protected against deletion until what it says now is applied")
+                    write!(f, "{key} is protected against deletion until its current spec is applied")
                 }
-                Guard::Suspension => write!(f, "{key} is suspended, and left as it is"),
+                Guard::Suspension => write!(f, "{key} is suspended, so it can't be changed"),
                 Guard::AppliedSuspension => {
-                    write!(f, "{key} is suspended until what it says now is applied")
+                    write!(f, "{key} is suspended until its current spec is applied")
                 }
             },
             WriteRefusal::NotEmpty { key, by } => write!(f, "{key} can't be deleted: {} it", needed(by)),
             WriteRefusal::Edit(problem) => f.write_str(&problem.message),
-            WriteRefusal::Stale { .. } => f.write_str("it says something else by now than `If-Match` names"),
+            WriteRefusal::Stale { .. } => f.write_str("it changed since the version in `If-Match`"),
         }
     }
 }
@@ -235,7 +235,8 @@ impl fmt::Display for Shortage {
             0 => write!(f, "`{what}` of {limited_by} can't be {limit}: {used} are in use"),
             _ => write!(
                 f,
-                "there is no room for {key}: {used} of {limit} `{what}` of {limited_by} are in use, and it needs {wanted} more"
+                "not enough capacity for {key}: {used} of {limit} `{what}` of {limited_by} are in use, and it needs \
+                 {wanted} more"
             ),
         }
     }

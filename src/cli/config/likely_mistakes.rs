@@ -14,7 +14,7 @@ pub fn of(config: &Config, table: &toml::Table) -> Vec<String> {
     let files = source.files().into_iter().chain(api.files());
     let files = files.filter_map(|(name, path)| Some((name, path.take()?)));
     let missing = files.filter(|(_, path)| !path.as_str().starts_with(PREFIX) && is_missing(path));
-    let missing = missing.map(|(name, path)| format!("`{name}` names `{path}`, and there is no such file"));
+    let missing = missing.map(|(name, path)| format!("`{name}` is `{path}`, and there is no such file"));
     let git = config.source.git.as_deref();
     missing
         .chain(without_git(git, table))
@@ -34,10 +34,10 @@ fn without_git(git: Option<&str>, table: &toml::Table) -> Option<String> {
     let source = table.get("source")?.as_table().filter(|source| git.is_none() && !source.is_empty())?;
     let keys: Vec<String> = source.keys().map(|key| format!("`source.{key}`")).collect();
     Some(format!(
-        "{} without effect, since `source.git` names no repository",
+        "{} no effect, because `source.git` is not set",
         match keys.as_slice() {
-            [key] => format!("{key} is"),
-            keys => format!("{} are", keys.join(", ")),
+            [key] => format!("{key} has"),
+            keys => format!("{} have", keys.join(", ")),
         }
     ))
 }
@@ -50,7 +50,7 @@ pub fn homeless(config: &Config, folder: &Utf8Path) -> Option<String> {
         unnamed.iter().filter(|(_, path)| path.is_none()).map(|(name, _)| format!("`{name}`")).collect();
     (source.git.is_some() && state_dir.is_none()).then(|| {
         format!(
-            "with `source.git`, what {} would name is in `{}`, beside this file, unless a flag or a variable says otherwise",
+            "with `source.git`, the default of {} is in `{}`, beside this file, unless a flag or a variable sets it",
             unnamed.join(", "),
             folder.join(OWN_FOLDER)
         )
@@ -63,8 +63,8 @@ fn unsigned(config: &Config) -> Option<String> {
     let source = &config.source;
     let is_unsigned = source.git.is_some() && source.signed_by.is_some() && source.signing_key.is_none();
     is_unsigned.then(|| {
-        "`source.signed_by` is set and `source.signing_key` isn't: the API can only be read, on the socket and on \
-         `api.listen`, since what it writes could not be signed"
+        "`source.signed_by` is set and `source.signing_key` isn't: the API is read-only, on the socket and on \
+         `api.listen`, because its commits could not be signed"
             .to_owned()
     })
 }
@@ -76,7 +76,7 @@ fn forgotten_scheme(git: &str) -> Option<String> {
     let is_local = Transport::of(git) == Ok(Transport::Local) && !git.contains("://");
     (is_host && is_local && is_missing(Utf8Path::new(git))).then(|| {
         format!(
-            "`source.git` is `{git}`, a path of this machine where nothing is; for the host {host}, write `https://{git}`"
+            "`source.git` is `{git}`, a path on this machine that doesn't exist; for the host {host}, use `https://{git}`"
         )
     })
 }
@@ -89,8 +89,8 @@ mod tests {
         of(&Config::parse(text).unwrap(), &toml::from_str(text).unwrap())
     }
 
-    const UNSIGNED: &str = "`source.signed_by` is set and `source.signing_key` isn't: the API can only be read, on the \
-                            socket and on `api.listen`, since what it writes could not be signed";
+    const UNSIGNED: &str = "`source.signed_by` is set and `source.signing_key` isn't: the API is read-only, on the socket \
+                            and on `api.listen`, because its commits could not be signed";
 
     #[test]
     fn what_is_likely_not_meant_is_told() {
@@ -98,26 +98,24 @@ mod tests {
             (
                 "[source]\ngit = \"https://h.example.com/x.git\"\ntoken_file = \"/nowhere/token\"\nsigned_by = \"/nowhere/signers\"\n",
                 vec![
-                    "`source.token_file` names `/nowhere/token`, and there is no such file",
-                    "`source.signed_by` names `/nowhere/signers`, and there is no such file",
+                    "`source.token_file` is `/nowhere/token`, and there is no such file",
+                    "`source.signed_by` is `/nowhere/signers`, and there is no such file",
                     UNSIGNED,
                 ],
             ),
             (
                 "[source]\nbranch = \"main\"\n",
-                vec!["`source.branch` is without effect, since `source.git` names no repository"],
+                vec!["`source.branch` has no effect, because `source.git` is not set"],
             ),
             (
                 "[source]\nbranch = \"main\"\nfolder = \"a\"\n",
-                vec![
-                    "`source.branch`, `source.folder` are without effect, since `source.git` names no repository",
-                ],
+                vec!["`source.branch`, `source.folder` have no effect, because `source.git` is not set"],
             ),
             (
                 "[source]\ngit = \"h.example.com/x.git\"\n",
                 vec![
-                    "`source.git` is `h.example.com/x.git`, a path of this machine where nothing is; for the host \
-                     h.example.com, write `https://h.example.com/x.git`",
+                    "`source.git` is `h.example.com/x.git`, a path on this machine that doesn't exist; for the host \
+                     h.example.com, use `https://h.example.com/x.git`",
                 ],
             ),
             (

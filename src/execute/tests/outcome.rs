@@ -43,7 +43,7 @@ async fn a_plan_is_done_recorded_and_told() {
     assert_eq!((count("decided to be created"), count("done created"), told.len()), (2, 2, 4), "{told:?}");
     assert!(events.iter().all(|event| event.actor == "ann@example.com" && event.verb == Some(Verb::Create)));
     let first = events.iter().find(|event| event.resource == Some(cluster("a"))).unwrap();
-    assert_eq!((&first.fleet, first.why.as_str()), (&Some(fleet("eu")), "its spec is new"));
+    assert_eq!((&first.fleet, first.why.as_str()), (&Some(fleet("eu")), "new spec"));
     let audit = fs::read_to_string(place.root.join("state/audit.jsonl")).unwrap();
     assert!(audit.contains("created cluster acme/a") && audit.contains("7c1e90"), "{audit}");
     let secret = place.output().join("acme/eu/kafka-a/secrets/secret-tls.yaml");
@@ -83,7 +83,8 @@ async fn a_failure_stops_what_depends_on_it_and_nothing_else() {
     assert_eq!(
         texts(&report),
         [
-            "cluster acme/a: cannot write `acme/eu/_cluster/namespace-kafka-a.yaml`: something that streamfleet did not make is there; move it away if it isn't needed, then apply again"
+            "cluster acme/a: cannot write `acme/eu/_cluster/namespace-kafka-a.yaml`: a file that streamfleet did not \
+             create is there; move it away if it isn't needed, then apply again"
         ]
     );
     assert_eq!(report.failed[0].object.as_ref().unwrap().kind, "Namespace");
@@ -128,11 +129,13 @@ async fn a_secret_that_is_not_the_planned_one_stops_its_resource_before_anything
         (Some(opened("other")), "`tls_key` of cluster acme/a changed since the plan was made; plan again"),
         (
             Some(opaque),
-            "`tls_key` of cluster acme/a is not at hand: no identity here opens it; apply where the secret can be opened",
+            "`tls_key` of cluster acme/a is not available: no identity here opens it; apply on a host that can open the \
+             secret",
         ),
         (
             None,
-            "`tls_key` of cluster acme/a is not at hand: no spec gives it any more; apply where the secret can be opened",
+            "`tls_key` of cluster acme/a is not available: no spec contains it any more; apply on a host that can open the \
+             secret",
         ),
     ];
     for (secret, expected) in cases {
@@ -162,7 +165,7 @@ async fn a_deletion_counts_uses_its_approval_and_leaves_nothing() {
     let recorded = place.state().recorded().unwrap();
     assert_eq!((recorded.approvals.len(), recorded.deletions.len()), (0, 1));
     let audit = fs::read_to_string(place.root.join("state/audit.jsonl")).unwrap();
-    assert_eq!(audit.matches("begins to delete cluster acme/a").count(), 1, "{audit}");
+    assert_eq!(audit.matches("deleting cluster acme/a").count(), 1, "{audit}");
     assert_eq!(recorded.generations, [(cluster("a"), 1)].into());
     assert!(!place.files().iter().any(|(path, _)| path.contains("kafka-a")));
     place.apply(&TestSpecs::new(&[])).await;
@@ -201,8 +204,8 @@ async fn a_deletion_begins_no_more_once_a_later_plan_found_the_resource_to_be_gu
         let by = DurableRecord { protected: true, ..known.durable };
         state.guard(&cluster("a"), &by).unwrap();
         let report = run.await;
-        let told = "cluster acme/a: cannot delete it: it was guarded against that after this was decided; plan again to \
-                    see what it waits for now";
+        let told = "cluster acme/a: cannot delete it: it was protected after the plan was made; plan again to see why it \
+                    waits now";
         assert_eq!(texts(&report), [told], "after {polls} polls");
         assert_eq!(done(&report), [(Verb::Update, "b".into())]);
         assert_eq!(of_a(&place), before, "after {polls} polls");
@@ -252,9 +255,7 @@ async fn a_run_without_a_target_says_so() {
         execute(desk(&plan, &recorded, &Targets::default(), &state, &wish.secrets()), &mut |_| {}).await;
     assert_eq!(
         texts(&report),
-        [
-            "cluster acme/a: cannot change anything on fleet acme/eu: nothing is known of its target; plan again"
-        ]
+        ["cluster acme/a: cannot change fleet acme/eu: its target has not been observed; plan again"]
     );
 }
 

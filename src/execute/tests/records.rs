@@ -198,10 +198,10 @@ async fn a_failure_says_where_the_spec_stands_that_asks_for_it() {
     assert_eq!(
         texts(&report),
         [
-            "base domain acme/k.example.com (acme/specs.yaml:7): cannot change base domain acme/k.example.com: it has objects \
-             and lives on no fleet; plan again",
-            "cluster acme/a (acme/specs.yaml:9): `tls_key` of cluster acme/a is not at hand: no spec gives it any more; apply \
-             where the secret can be opened",
+            "base domain acme/k.example.com (acme/specs.yaml:7): cannot change base domain acme/k.example.com: it has \
+             objects but no fleet; plan again",
+            "cluster acme/a (acme/specs.yaml:9): `tls_key` of cluster acme/a is not available: no spec contains it any \
+             more; apply on a host that can open the secret",
         ]
     );
     assert!(state.recorded().unwrap().resources.is_empty(), "nothing of it has begun");
@@ -314,9 +314,10 @@ async fn nothing_is_put_into_a_namespace_that_could_not_be_made() {
     assert_eq!(
         texts(&report),
         [
-            "cluster acme/a: cannot write `acme/eu/_cluster/namespace-kafka-a.yaml`: something that streamfleet did not make \
-             is there; move it away if it isn't needed, then apply again",
-            "cluster acme/b: cannot create Secret kafka-a/tls-b: its namespace could not be made; see to the namespace first",
+            "cluster acme/a: cannot write `acme/eu/_cluster/namespace-kafka-a.yaml`: a file that streamfleet did not \
+             create is there; move it away if it isn't needed, then apply again",
+            "cluster acme/b: cannot create Secret kafka-a/tls-b: its namespace could not be created; resolve the problem \
+             of the namespace first",
         ]
     );
     assert!(!place.files().iter().any(|(path, _)| path.ends_with("-b.yaml")));

@@ -103,8 +103,8 @@ fn require_mode(path: &Utf8Path, metadata: &Metadata, what: &str, mode: &str) ->
     }
     Err(SecretError::new(
         "keys-readable-by-others",
-        format!("the {what} {path} can be read or written by other users of this host"),
-        format!("run `chmod {mode} {path}`, and rotate the keys if somebody may have read them"),
+        format!("other users of this host can read or write the {what} {path}"),
+        format!("run `chmod {mode} {path}`, and rotate the keys if other users may have read them"),
     ))
 }
 
@@ -141,7 +141,7 @@ pub(super) fn write_private(dir: &Utf8Path, name: &str, text: &str) -> Result<()
 fn not_read(path: &Utf8Path, error: &io::Error) -> SecretError {
     SecretError::new(
         "keys-unreadable",
-        format!("the keys can't be read from {path}: {error}"),
+        format!("cannot read the keys from {path}: {error}"),
         "run as the user that owns the state folder",
     )
 }
@@ -149,7 +149,7 @@ fn not_read(path: &Utf8Path, error: &io::Error) -> SecretError {
 fn not_written(path: &Utf8Path, error: &io::Error) -> SecretError {
     SecretError::new(
         "keys-unwritable",
-        format!("the keys can't be written to {path}: {error}"),
-        "make the state folder writable for the user that runs streamfleet, and see that the disk has room",
+        format!("cannot write the keys to {path}: {error}"),
+        "make the state folder writable for the user that runs streamfleet, and check that the disk has free space",
     )
 }

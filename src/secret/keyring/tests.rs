@@ -79,7 +79,7 @@ fn an_identity_that_cannot_be_kept_is_not_used() {
     let before = keyring.recipient();
     std::fs::remove_dir_all(&dir).unwrap();
     let error = keyring.add_identity().unwrap_err();
-    assert!(error.message.starts_with("the keys can't be written to "), "{error}");
+    assert!(error.message.starts_with("cannot write the keys to"), "{error}");
     assert_eq!(keyring.recipient(), before);
 }
 
@@ -90,23 +90,23 @@ fn what_others_can_read_is_refused_with_the_command_that_mends_it() {
     folder.set_mode(IDENTITIES, 0o640);
     assert_eq!(
         folder.refusal(),
-        "the key file DIR/identity.age-keys can be read or written by other users of this host \
-         (run `chmod 600 DIR/identity.age-keys`, and rotate the keys if somebody may have read them)"
+        "other users of this host can read or write the key file DIR/identity.age-keys (run `chmod 600 \
+         DIR/identity.age-keys`, and rotate the keys if other users may have read them)"
     );
     folder.set_mode("", 0o755);
     assert_eq!(
         folder.refusal(),
-        "the state folder DIR can be read or written by other users of this host \
-         (run `chmod 700 DIR`, and rotate the keys if somebody may have read them)"
+        "other users of this host can read or write the state folder DIR (run `chmod 700 DIR`, and rotate the keys if \
+         other users may have read them)"
     );
 }
 
 #[test]
 fn damaged_or_missing_keys_are_never_replaced() {
     let identity =
-        format!("make a new one with `age-keygen -o DIR/{IDENTITIES}` and seal every secret again");
+        format!("create a new one with `age-keygen -o DIR/{IDENTITIES}` and seal every secret again");
     let fingerprint = format!(
-        "make a new one with `(umask 077; openssl rand -hex 32 > DIR/{FINGERPRINT})`, after which every secret counts as \
+        "create a new one with `(umask 077; openssl rand -hex 32 > DIR/{FINGERPRINT})`, after which every secret counts as \
          changed"
     );
     let again = |file: &str, or: &str| {

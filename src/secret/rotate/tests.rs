@@ -111,13 +111,13 @@ fn several_blocks_of_a_file_are_sealed_again_each_for_its_own_field() {
 #[test]
 fn what_cannot_be_sealed_again_is_told_with_its_line() {
     let (keyring, armour) = rotated();
-    let start = "the secrets of acme/domains.yaml can't be sealed again:";
+    let start = "cannot seal the secrets of acme/domains.yaml again:";
     let again = "(seal the value again with `streamfleet secret encrypt`)";
     let stranger = Keyring::ephemeral().unwrap();
     assert_eq!(
         told(&literal(&armour, "|", "\n"), &stranger),
         format!(
-            "{start} no identity here opens the block (line 6) (run this where the identity is, or seal the value \
+            "{start} no identity here opens the block (line 6) (run this on a host with the identity, or seal the value \
              again with `streamfleet secret encrypt`)"
         )
     );
@@ -128,12 +128,12 @@ fn what_cannot_be_sealed_again_is_told_with_its_line() {
     );
     assert_eq!(
         told(&literal(&armour, ">", "\n"), &keyring),
-        format!("{start} the block is written in an unusual way (line 6) (write it as `encrypted: |`)")
+        format!("{start} the block is written in an unusual form (line 6) (write it as `encrypted: |`)")
     );
     assert_eq!(
         told("a: [", &keyring),
         format!(
-            "{start} it is not YAML (line 1) (mend the file first: `streamfleet plan` shows what is wrong)"
+            "{start} it is not YAML (line 1) (fix the file first: `streamfleet plan` shows what is wrong)"
         )
     );
 }

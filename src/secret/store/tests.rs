@@ -180,15 +180,14 @@ fn every_kind_of_secret_is_opened_and_its_problem_stands_at_its_field() {
 fn an_organization_reaches_its_own_secrets_and_no_others() {
     let place = Place::new();
     place.write("rival/key", "rival's hunter2");
-    let name =
-        "(give a name of letters, digits, `-`, `_` and `.`, without folders and not starting with `.`)";
+    let name = "(use a name of letters, digits, `-`, `_` and `.`, without folders and not starting with `.`)";
     for outside in ["../rival/key", "rival/key", "/etc/passwd", "..", ".", "", ".key", "-key", "a\\b", "a\0b"]
     {
         assert_eq!(
             place.told("acme", file(outside)),
             format!(
-                "secret-file-name: `from_file` names `{outside}`, which is not the name of a file in the \
-                 organization's folder {name}"
+                "secret-file-name: `from_file` is `{outside}`, which is not the name of a file in the organization's \
+                 folder {name}"
             )
         );
     }
@@ -196,8 +195,8 @@ fn an_organization_reaches_its_own_secrets_and_no_others() {
     symlink("../rival", place.path("acme/folder")).unwrap();
     assert_eq!(
         place.told("acme", file("link")),
-        "secret-link-out-of-folder: `acme/link` in the secrets folder is a link that leads out of the organization's \
-         folder (put a copy of the file there)"
+        "secret-link-out-of-folder: `acme/link` in the secrets folder is a link out of the organization's folder (put a \
+         copy of the file there)"
     );
     assert!(place.told("acme", file("folder")).starts_with("secret-link-out-of-folder: "));
     symlink("rival", place.path("mallory")).unwrap();
@@ -212,8 +211,8 @@ fn an_organization_reaches_its_own_secrets_and_no_others() {
         assert_eq!(
             place.told("acme", variable(name)),
             format!(
-                "secret-variable-name: `from_env` names `{name}`, which is not the end of a variable's name \
-                 (give a name of upper-case letters, digits and `_`, starting with a letter)"
+                "secret-variable-name: `from_env` is `{name}`, which is not the end of a variable's name (use a name of \
+                 upper-case letters, digits and `_`, starting with a letter)"
             )
         );
     }
@@ -222,8 +221,8 @@ fn an_organization_reaches_its_own_secrets_and_no_others() {
     let told = place.told("acme", lent);
     assert_eq!(
         told,
-        "secret-sealed-elsewhere: `tls_key` of base domain acme/k.example.com holds a block that was sealed for \
-         another field or resource (seal the value again for this field, with `streamfleet secret encrypt`)"
+        "secret-sealed-elsewhere: `tls_key` of base domain acme/k.example.com contains a block that was sealed for another \
+         field or resource (seal the value again for this field, with `streamfleet secret encrypt`)"
     );
 }
 
@@ -247,7 +246,8 @@ fn what_is_not_here_is_opaque_and_what_is_wrong_is_refused() {
     let there = "in the secrets folder";
     let as_text = "(put the secret itself there, as text)";
     let cases = [
-        (file("none"), format!("secret-file-missing: there is no `acme/none` {there} (put the secret there, readable for the user that runs streamfleet alone)")),
+        (file("none"), format!("secret-file-missing: there is no `acme/none` {there} (put the secret there, readable only \
+                                for the user that runs streamfleet)")),
         (file("empty"), format!("secret-unusable: `acme/empty` {there} is empty {as_text}")),
         (file("binary"), format!("secret-unusable: `acme/binary` {there} is not a text in UTF-8 {as_text}")),
         (file("large"), format!("secret-unusable: `acme/large` {there} is not a file of at most 1 MiB {as_text}")),
@@ -256,7 +256,8 @@ fn what_is_not_here_is_opaque_and_what_is_wrong_is_refused() {
         (variable("LARGE"), format!("secret-unusable: the variable STREAMFLEET_SECRET_ACME__LARGE is larger than 1 MiB {as_text}")),
         (variable("NONE"), "opaque: the environment has no variable STREAMFLEET_SECRET_ACME__NONE".to_owned()),
         (SecretValue::Encrypted("hunter2".to_owned()), "secret-damaged: the sealed block of `tls_key` of base domain acme/k.example.com is damaged: its BEGIN or END line is missing (copy the whole block again, or seal the value again with `streamfleet secret encrypt`)".to_owned()),
-        (SecretValue::Redacted, "secret-redacted: `tls_key` of base domain acme/k.example.com is redacted, and no value is known for it (give the value again)".to_owned()),
+        (SecretValue::Redacted, "secret-redacted: `tls_key` of base domain acme/k.example.com is redacted, and its value \
+                                 is unknown (set the value again)".to_owned()),
     ];
     for (value, expected) in cases {
         assert_eq!(place.told("acme", value), expected);
@@ -331,8 +332,8 @@ fn a_service_finds_files_among_its_credentials() {
     assert_eq!(place.told("a-b", file("tls.key")), "value: a-b's hunter2");
     assert_eq!(
         place.told("a", file("tls.key")),
-        "secret-file-missing: there is no credential `secrets_a_tls.key` (put the secret there, readable for the user that \
-         runs streamfleet alone)"
+        "secret-file-missing: there is no credential `secrets_a_tls.key` (put the secret there, readable only for the user \
+         that runs streamfleet)"
     );
     assert!(place.told("acme", file("../x")).starts_with("secret-file-name: "));
 }

@@ -69,11 +69,11 @@ fn links_are_followed_inside_of_the_tree_only() {
              link)",
             "outfolder: [link-out-of-tree] the link leads out of the spec tree (put a copy in place of the \
              link)",
-            "shared/up: [link-out-of-folder] the link leads out of its top folder, to what may be somebody \
-             else's (put a copy in place of the link)",
+            "shared/up: [link-out-of-folder] the link leads out of its top folder, possibly to another organization's \
+             files (put a copy in place of the link)",
             "shared/y.yaml: 2",
-            "z.yaml: [broken-link] can't follow the link: No such file or directory (os error 2) (mend the link or \
-             remove it)",
+            "z.yaml: [broken-link] cannot follow the link: No such file or directory (os error 2) (fix the link or remove \
+             it)",
         ]
     );
 }
@@ -99,11 +99,11 @@ fn what_can_not_be_read_is_there_as_such() {
 fn the_systems_answers_come_with_a_hint() {
     let denied = io::Error::from(ErrorKind::PermissionDenied);
     let SnapshotEntry::Unreadable { message, hint, .. } =
-        failed("unreadable-folder", "can't list the folder", &denied)
+        failed("unreadable-folder", "cannot list the folder", &denied)
     else {
         panic!("a failure is unreadable");
     };
-    assert_eq!(message, "can't list the folder: permission denied");
+    assert_eq!(message, "cannot list the folder: permission denied");
     assert_eq!(hint, "let the user that runs this read it");
 }
 
@@ -111,12 +111,12 @@ fn the_systems_answers_come_with_a_hint() {
 fn a_root_that_is_not_a_folder_is_an_error() {
     let tree = Tree::new(&[("a.yaml", "1")]);
     for (name, hint) in [
-        ("missing", "make the folder, or give the path of the one with your specs"),
+        ("missing", "create the folder, or give the path of the one with your specs"),
         ("a.yaml", "give the folder, not a file in it"),
     ] {
         let error = scan(&tree.path().join(name)).unwrap_err();
         assert_eq!(error.hint(), hint);
-        assert!(error.to_string().starts_with("can't read the spec tree /"), "{error}");
+        assert!(error.to_string().starts_with("cannot read the spec tree /"), "{error}");
     }
 }
 
@@ -144,10 +144,10 @@ fn links_lead_neither_into_dot_folders_nor_into_other_top_folders() {
     }
     let copy = "(put a copy in place of the link)";
     let other = format!(
-        "[link-out-of-folder] the link leads out of its top folder, to what may be somebody else's {copy}"
+        "[link-out-of-folder] the link leads out of its top folder, possibly to another organization's files {copy}"
     );
     let hidden = format!(
-        "[link-to-hidden] the link leads to where names begin with a dot, which are not for specs {copy}"
+        "[link-to-hidden] the link leads to a name that begins with a dot, where specs aren't read {copy}"
     );
     assert_eq!(
         tree.scan(),
@@ -213,8 +213,8 @@ fn what_keeps_changing_is_unreadable_and_the_rest_is_read() {
     assert_eq!(
         entries(&tree, &mut grow).unwrap(),
         [
-            "acme/x.yaml: [unstable-tree] this keeps changing while the tree is read (wait until it is written, or write \
-             it beside the tree and rename it)",
+            "acme/x.yaml: [unstable-tree] this changes while the tree is read (finish writing it, or write it outside the \
+             tree and move it)",
             "globex/y.yaml",
         ]
     );
@@ -227,7 +227,7 @@ fn what_keeps_changing_is_unreadable_and_the_rest_is_read() {
     let error = SourceError::Changing { path: "tree".into() };
     assert_eq!(
         format!("{error} ({})", error.hint()),
-        "can't read the spec tree tree: the tree keeps changing (wait until nothing writes to it any more, and try again)"
+        "cannot read the spec tree tree: its files keep changing (wait until nothing writes to it any more, and try again)"
     );
 }
 
@@ -248,8 +248,8 @@ fn too_many_files_in_one_top_folder_leave_the_others_alone() {
     assert_eq!(
         told.collect::<Vec<_>>(),
         [
-            "acme: the top folder has more than 100000 files or folders, and this one and those after it are not read \
-          (leave nothing but specs in the folder)"
+            "acme: the top folder has more than 100000 files or folders; this one and later ones are not read (keep only \
+             specs in the folder)"
         ]
     );
     assert!(snapshot.entries.contains_key(&"zulu/y.yaml".parse::<SpecPath>().unwrap()));

@@ -248,7 +248,7 @@ impl Watch {
                 Err(Errno::INTR) => continue,
                 Err(Errno::AGAIN) => break,
                 Err(error) => {
-                    tracing::debug!(%error, "could not be told what changed");
+                    tracing::debug!(%error, "cannot watch the specs");
                     (self.inotify, self.is_stale) = (None, true);
                     self.unfinished.forget();
                     matters = true;
@@ -301,16 +301,15 @@ impl Watch {
         match (&self.polls, &self.logged_polls) {
             (polls, told) if polls == told => return,
             (Some(PollReason::Missing), _) => return,
-            (None, _) => tracing::info!(specs = %self.root, "changes of the specs are told again"),
+            (None, _) => tracing::info!(specs = %self.root, "the specs are watched again"),
             (Some(PollReason::Refused { why, hint }), _) => tracing::warn!(
                 specs = %self.root,
                 hint,
-                "{why}, so that the specs are looked at once a second instead"
+                "{why}, so streamfleet checks the specs once a second instead"
             ),
             (Some(PollReason::Remote { path, kind }), _) => tracing::warn!(
                 folder = %path.display(),
-                "this is {kind}, where others may change specs without this host being told, so that they are looked at once \
-                 a second, too"
+                "this is {kind}, where changes by others go unnoticed, so streamfleet also checks the specs once a second"
             ),
         }
         self.logged_polls.clone_from(&self.polls);
@@ -447,15 +446,15 @@ fn is_spec_or_volume(name: &[u8]) -> bool {
 fn refused(error: Errno) -> PollReason {
     let limit = |what: &str, key: &str| {
         let hint = format!("raise it: sysctl fs.inotify.{key}");
-        PollReason::Refused { why: format!("this user may have no more inotify {what}"), hint }
+        PollReason::Refused { why: format!("this user may not have more inotify {what}"), hint }
     };
     match error {
         Errno::NOSPC => limit("watches", "max_user_watches"),
         Errno::MFILE | Errno::NFILE => limit("instances", "max_user_instances"),
         error => {
             let error = io::Error::from(error);
-            let hint = "look at what the host says of inotify".to_owned();
-            PollReason::Refused { why: format!("the kernel doesn't tell what changes: {error}"), hint }
+            let hint = "check inotify on this host".to_owned();
+            PollReason::Refused { why: format!("the kernel doesn't report changes: {error}"), hint }
         }
     }
 }

@@ -109,20 +109,18 @@ impl FileLocation {
             match scan.resolve(&place) {
                 Ok((file, data)) if is_last && data.is_file() => {
                     if is_hidden(file.strip_prefix(&real).unwrap_or(&file)) {
-                        return Err(in_the_way(
-                            "it is mounted from a volume, which is changed where that comes from",
-                        ));
+                        return Err(in_the_way("it is mounted from a volume; change the volume's source"));
                     }
                     return Ok(FileLocation { file, data: Some(data), missing });
                 }
-                Ok(_) if is_last => return Err(in_the_way("what stands there is no file")),
+                Ok(_) if is_last => return Err(in_the_way("it isn't a file")),
                 Ok((folder, data)) if data.is_dir() => {
                     if scan.inside.contains(&folder) {
-                        return Err(in_the_way("a link on the way to it leads back"));
+                        return Err(in_the_way("a link on its path leads back"));
                     }
                     scan.inside.push(folder);
                 }
-                Ok(_) => return Err(in_the_way("what stands on the way to it is no folder")),
+                Ok(_) => return Err(in_the_way("a part of its path isn't a folder")),
                 Err(UnreadableEntry::Gone) if is_last => {
                     return Ok(FileLocation { file: place, data: None, missing });
                 }
@@ -167,7 +165,7 @@ impl FileWrite<'_> {
 
     /// Writes a temporary file and moves it into place. If that can't be made durable, it is undone.
     fn put(self, content: &[u8], before: Option<&[u8]>) -> Result<(), FileWriteError> {
-        let made = CreatedFolders::make(&self.place.missing).map_err(self.failed("make the folder of"))?;
+        let made = CreatedFolders::make(&self.place.missing).map_err(self.failed("create the folder of"))?;
         let folder = self.folder();
         let prepared = self.prepare(folder, content).map_err(self.failed("write"))?;
         let Some(before) = before else {

@@ -94,7 +94,7 @@ impl Login {
                         told.replace(Some(why.clone()));
                         distrusted(why)
                     }),
-                (Transport::Ssh { .. }, None) => Err(distrusted("the server shows no host key".to_owned())),
+                (Transport::Ssh { .. }, None) => Err(distrusted("the server has no host key".to_owned())),
                 _ => refuse_host_key(certificate),
             });
         Ok(callbacks)
@@ -125,8 +125,8 @@ impl Login {
             Credentials::Key(key) if kinds.contains(CredentialType::SSH_KEY) => {
                 Cred::ssh_key(&self.username, None, key.as_std_path(), None)
             }
-            Credentials::None => Err(refused("the server asks who is there, and no token is given")),
-            _ => Err(refused("the server takes neither a token nor a key")),
+            Credentials::None => Err(refused("the server requires a login, and no token is set")),
+            _ => Err(refused("the server accepts neither a token nor a key")),
         }
     }
 }
@@ -135,7 +135,7 @@ impl Login {
 fn refuse_host_key(certificate: &Cert<'_>) -> Result<CertificateCheckStatus, Error> {
     match certificate.as_hostkey() {
         None => Ok(CertificateCheckStatus::CertificatePassthrough),
-        Some(_) => Err(distrusted("the server shows a key instead of a certificate".to_owned())),
+        Some(_) => Err(distrusted("the server presents a key instead of a certificate".to_owned())),
     }
 }
 
@@ -148,16 +148,16 @@ fn check_host_key(
     let Some(bytes) = key.hostkey() else { return Err(format!("the key of {host} can't be read")) };
     let kind = key.hostkey_type().map_or("unknown", |kind| kind.name());
     let shown = key.hash_sha256().map(|hash| STANDARD_NO_PAD.encode(hash)).unwrap_or_default();
-    let shown = format!("the key that {host} shows, {kind} SHA256:{shown},");
+    let shown = format!("the key of {host}, {kind} SHA256:{shown},");
     match judge(known_hosts, host, port, bytes) {
         HostKeyJudgement::Known => Ok(CertificateCheckStatus::CertificateOk),
         HostKeyJudgement::Other => Err(format!(
-            "{shown} is not one that `source.known_hosts` has of it: somebody else may answer; if the server's owner says \
-             that it has this key now, replace its line there"
+            "{shown} doesn't match `source.known_hosts`: another server may answer; if the server's owner confirms the new \
+             key, replace its line there"
         )),
         HostKeyJudgement::Unknown => Err(format!(
-            "{shown} is not known: `source.known_hosts` doesn't name the server; if the server's owner says that it is its \
-             key, add what `ssh-keyscan -p {port} {host}` prints to that file"
+            "{shown} is unknown: `source.known_hosts` doesn't list the server; if the server's owner confirms the key, add \
+             the output of `ssh-keyscan -p {port} {host}` to that file"
         )),
         HostKeyJudgement::Revoked => Err(format!("{shown} is revoked in `source.known_hosts`")),
     }
@@ -167,14 +167,14 @@ fn check_host_key(
 fn unfit_key(text: SecretString) -> Option<String> {
     let text = text.expose_secret();
     if !text.contains("PRIVATE KEY-----") {
-        return Some("it holds no private key".to_owned());
+        return Some("it contains no private key".to_owned());
     }
     let is_locked =
         ["Proc-Type: 4,ENCRYPTED", "BEGIN ENCRYPTED PRIVATE KEY"].iter().any(|mark| text.contains(mark))
             || openssh_cipher(text).is_some_and(|cipher| cipher != b"none");
     is_locked.then(|| {
-        "it has a passphrase, and there is nobody to type it; give a key of its own to this, without one: `ssh-keygen -t \
-         ed25519 -N ''`"
+        "it has a passphrase, which Streamfleet can't enter; use a key of its own without one: `ssh-keygen -t ed25519 -N \
+         ''`"
             .to_owned()
     })
 }

@@ -31,7 +31,7 @@ impl Signers {
             keys.extend(key.map(|key| key.key_data().clone()));
         }
         if keys.is_empty() {
-            return Err("it names no key that may sign commits".to_owned());
+            return Err("it lists no key that may sign commits".to_owned());
         }
         Ok(Signers(keys))
     }
@@ -43,17 +43,17 @@ impl Signers {
     pub(super) fn judge(&self, signature: &[u8], signed: &[u8]) -> Result<(), String> {
         let text = String::from_utf8_lossy(signature);
         if text.contains("-----BEGIN PGP") {
-            return Err("is signed with OpenPGP, and only signatures by ssh keys are looked at".to_owned());
+            return Err("is signed with OpenPGP, and only ssh signatures are supported".to_owned());
         }
         if !text.contains("-----BEGIN SSH SIGNATURE-----") {
-            return Err("is signed with something else than an ssh key".to_owned());
+            return Err("is not signed with an ssh key".to_owned());
         }
         let signature =
             SshSig::from_pem(signature).map_err(|error| format!("has a broken signature: {error}"))?;
         let key = signature.public_key();
         let shown = format!("{} {}", key.algorithm(), key.fingerprint(HashAlg::Sha256));
         if !self.0.contains(key) {
-            return Err(format!("is signed by the key {shown}, which `source.signed_by` doesn't have"));
+            return Err(format!("is signed by the key {shown}, which `source.signed_by` doesn't list"));
         }
         if signature.namespace() != NAMESPACE || !signature.reserved().is_empty() {
             return Err(format!("has a signature of {shown} that is not for git"));
@@ -61,7 +61,7 @@ impl Signers {
         let data = SshSig::signed_data(NAMESPACE, signature.hash_alg(), signed);
         match data.ok().and_then(|data| verify(key, signature.signature(), &data)) {
             Some(()) => Ok(()),
-            None => Err(format!("is not what the key {shown} signed")),
+            None => Err(format!("doesn't match its signature by the key {shown}")),
         }
     }
 }
@@ -76,7 +76,7 @@ fn key_of(line: &str) -> Result<Option<PublicKey>, String> {
     };
     let [algorithm, key, ..] = rest else {
         return Err(
-            "it has to be `WHO ssh-ed25519 KEY`, as in `ada@example.com ssh-ed25519 AAAA…`".to_owned()
+            "it must be `WHO ssh-ed25519 KEY`, such as `ada@example.com ssh-ed25519 AAAA…`".to_owned()
         );
     };
     for option in options.into_iter().flat_map(|options| options.split(';')) {
@@ -85,9 +85,7 @@ fn key_of(line: &str) -> Result<Option<PublicKey>, String> {
             Some(_) => return Ok(None),
             None => {
                 let name = option.split('=').next().unwrap_or_default();
-                return Err(format!(
-                    "`{name}` is not understood; to end what a key is good for, take its line out"
-                ));
+                return Err(format!("`{name}` is not supported; to revoke a key, remove its line"));
             }
         }
     }
@@ -165,13 +163,13 @@ fn fixed(mut bytes: &[u8], width: usize) -> Option<Vec<u8>> {
 /// If it isn't such a key, has a passphrase, or is not an ed25519 key.
 pub(super) fn sign(key: &SecretString, commit: &str) -> Result<String, String> {
     let key = PrivateKey::from_openssh(key.expose_secret())
-        .map_err(|_| "it is no private key in OpenSSH's form".to_owned())?;
+        .map_err(|_| "it is not a private key in OpenSSH's format".to_owned())?;
     let pair = match key.key_data() {
         KeypairData::Ed25519(pair) => pair,
         KeypairData::Encrypted(_) => {
-            return Err("it has a passphrase, and there is nobody to type it".to_owned());
+            return Err("it has a passphrase, which Streamfleet can't enter".to_owned());
         }
-        _ => return Err("it is no ed25519 key; make one: `ssh-keygen -t ed25519 -N ''`".to_owned()),
+        _ => return Err("it is not an ed25519 key; create one: `ssh-keygen -t ed25519 -N ''`".to_owned()),
     };
     let failed = |error: ssh_key::Error| error.to_string();
     let data = SshSig::signed_data(NAMESPACE, HashAlg::Sha512, commit.as_bytes()).map_err(failed)?;
@@ -198,27 +196,23 @@ mod tests {
             (format!("# all of us\n\nada@example.com {KEY} a comment\n*@example.com {KEY}"), Ok(2)),
             (format!("\"ada@example.com,bob@example.com\" namespaces=\"file,git\" {KEY}"), Ok(1)),
             (format!("a {KEY}\nb namespaces=\"file\" {KEY}"), Ok(1)),
-            (format!("b namespaces=\"file\" {KEY}"), Err("it names no key that may sign commits")),
-            (String::new(), Err("it names no key that may sign commits")),
+            (format!("b namespaces=\"file\" {KEY}"), Err("it lists no key that may sign commits")),
+            (String::new(), Err("it lists no key that may sign commits")),
             (
                 format!("\na cert-authority {KEY}"),
-                Err(
-                    "line 2: `cert-authority` is not understood; to end what a key is good for, take its line out",
-                ),
+                Err("line 2: `cert-authority` is not supported; to revoke a key, remove its line"),
             ),
             (
                 format!("a namespaces=\"git\",valid-before=\"20300101\" {KEY}"),
-                Err(
-                    "line 1: `valid-before` is not understood; to end what a key is good for, take its line out",
-                ),
+                Err("line 1: `valid-before` is not supported; to revoke a key, remove its line"),
             ),
             (
                 "ada@example.com".to_owned(),
-                Err("line 1: it has to be `WHO ssh-ed25519 KEY`, as in `ada@example.com ssh-ed25519 AAAA…`"),
+                Err("line 1: it must be `WHO ssh-ed25519 KEY`, such as `ada@example.com ssh-ed25519 AAAA…`"),
             ),
             (
                 KEY.to_owned(),
-                Err("line 1: it has to be `WHO ssh-ed25519 KEY`, as in `ada@example.com ssh-ed25519 AAAA…`"),
+                Err("line 1: it must be `WHO ssh-ed25519 KEY`, such as `ada@example.com ssh-ed25519 AAAA…`"),
             ),
             (
                 "ada@example.com ssh-ed25519 AAAA".to_owned(),

@@ -124,12 +124,12 @@ fn a_commit_is_read_by_the_rules_of_a_folder() {
     };
     let entries: Vec<String> = snapshot.entries.iter().map(shown).collect();
     insta::assert_snapshot!(entries.join("\n"), @r"
-    acme/Shouted.YAML miscased-name: its name doesn't end in `.yaml` or `.yml`, in small letters
+    acme/Shouted.YAML miscased-name: its name doesn't end in `.yaml` or `.yml`, in lower case
     acme/folder.yaml folder-named-as-file: a folder has the name of a YAML file
     acme/large.yml file-too-large: the file is larger than 1 MiB
-    acme/linked.yaml link-in-git: this is a link, which is not followed in a git repository
+    acme/linked.yaml link-in-git: this is a link, and links in a git repository are not followed
     acme/orders.yaml 41 bytes
-    acme/outside link-in-git: this is a link, which is not followed in a git repository
+    acme/outside link-in-git: this is a link, and links in a git repository are not followed
     acme/sub submodule: this is a submodule, which is not fetched
     ");
     let skipped: Vec<_> = snapshot.skipped.keys().map(ToString::to_string).collect();
@@ -162,8 +162,8 @@ fn what_cannot_be_fetched_leaves_the_last_commit_in_force() {
     let place = Place::new();
     let mirror = place.mirror(Some("specs"));
     insta::assert_snapshot!(place.refused(mirror.fetch()), @r"
-    could not fetch /remote.git: it has no branch `main`
-    = push the branch, or name another as `source.branch`
+    cannot fetch /remote.git: it has no branch `main`
+    = push the branch, or set another one in `source.branch`
     ");
     assert_eq!(mirror.commit(), None);
     assert!(matches!(mirror.snapshot(), Err(GitError::Nothing { .. })));
@@ -180,23 +180,23 @@ fn what_cannot_be_fetched_leaves_the_last_commit_in_force() {
         place.push(place.commit(Some(first), &[("specs/a.yaml", Put::Nothing), ("b.yaml", Put::File("b"))]));
     let said = place.refused(mirror.fetch()).replace(&without, "COMMIT");
     insta::assert_snapshot!(said, @r"
-    could not read commit COMMIT of /remote.git: it has no folder `specs`
-    = push the folder, or name another as `source.folder`
+    cannot read commit COMMIT of /remote.git: it has no folder `specs`
+    = push the folder, or set another one in `source.folder`
     ");
     stays();
 
     place.repository.reference("refs/heads/other", first, true, "push").unwrap();
     place.repository.find_reference(BRANCH).unwrap().delete().unwrap();
     insta::assert_snapshot!(place.refused(mirror.fetch()), @r"
-    could not fetch /remote.git: it has no branch `main`
-    = push the branch, or name another as `source.branch`
+    cannot fetch /remote.git: it has no branch `main`
+    = push the branch, or set another one in `source.branch`
     ");
     stays();
 
     fs::rename(place.path("remote.git"), place.path("away.git")).unwrap();
     insta::assert_snapshot!(place.refused(mirror.fetch()), @r"
-    could not fetch /remote.git: there is no such folder on this machine
-    = name a folder of this machine that holds a git repository as `source.git`, best by its whole path, or an address: https://…, ssh://… or user@host:path
+    cannot fetch /remote.git: there is no such folder on this machine
+    = set `source.git` to the full path of a git repository on this machine, or to an address: https://…, ssh://… or user@host:path
     ");
     stays();
 }
@@ -302,8 +302,8 @@ fn whoever_fetches_holds_others_off_but_not_those_who_read() {
     let held = locks::alone(&mirror.place, &mirror.url, mirror.timeout()).unwrap();
     let said = place.refused(mirror.fetch()).replace(&std::process::id().to_string(), "NUMBER");
     insta::assert_snapshot!(said, @r"
-    could not fetch /remote.git: process NUMBER is fetching into /clone, and takes long
-    = try again when it is done; if it is hung, end it
+    cannot fetch /remote.git: process NUMBER has been fetching into /clone for a long time
+    = try again when it has finished; if it hangs, end it
     ");
     assert_eq!(mirror.snapshot().unwrap().revision, id);
     drop(held);
@@ -435,7 +435,7 @@ fn a_repository_with_objects_of_another_form_is_refused() {
     let mut mirror = place.mirror(None);
     mirror.url = place.path("remote256.git").into_string();
     insta::assert_snapshot!(place.refused(mirror.fetch()), @r"
-    could not fetch /remote256.git: it is a SHA-256 repository, and only SHA-1 ones can be read
-    = push the specs to a repository made with `git init --object-format=sha1`, which is git's default
+    cannot fetch /remote256.git: it is a SHA-256 repository, and only SHA-1 is supported
+    = push the specs to a repository created with `git init --object-format=sha1`, which is git's default
     ");
 }

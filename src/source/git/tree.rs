@@ -119,10 +119,10 @@ fn author(signature: &Signature<'_>) -> String {
 
 fn too_much() -> SnapshotEntry {
     let message = format!(
-        "the specs of the top folder are more than {} MiB together, and this one and those after it are not read",
+        "the specs of the top folder are larger than {} MiB in total; this file and later ones are not read",
         MAX_TOP_BYTES >> 20
     );
-    unreadable("too-many-bytes", message, "keep what is no spec elsewhere, or divide the tree")
+    unreadable("too-many-bytes", message, "keep only specs there, or divide the tree")
 }
 
 struct Walk<'a> {
@@ -171,7 +171,7 @@ impl Walk<'_> {
             Some(ObjectType::Tree) => return self.enter(entry, &path, depth),
             Some(ObjectType::Blob) if entry.filemode() == LINK => {
                 if is_spec(path.as_str()) || !self.leads_to_a_file(entry, &path)? {
-                    let message = "this is a link, which is not followed in a git repository".to_owned();
+                    let message = "this is a link, and links in a git repository are not followed".to_owned();
                     self.found
                         .add(path, unreadable("link-in-git", message, "put a copy in place of the link"));
                 }

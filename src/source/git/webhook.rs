@@ -20,15 +20,15 @@ pub enum Notice {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WebhookRefusal {
     #[error(
-        "the webhook is not signed: give the git server the secret; GitHub sends X-Hub-Signature-256, GitLab X-Gitlab-Token, \
-         Gitea X-Gitea-Signature"
+        "the webhook is not signed: set the secret on the git server; GitHub sends X-Hub-Signature-256, GitLab \
+         X-Gitlab-Token, Gitea X-Gitea-Signature"
     )]
     Unsigned,
-    #[error("the webhook is signed with another secret: give the git server the one of the settings")]
+    #[error("the webhook is signed with another secret: set the one from the settings on the git server")]
     WrongSecret,
-    #[error("the webhook's body is not understood: have the git server send JSON")]
+    #[error("the webhook's body is not JSON: have the git server send JSON")]
     Body,
-    #[error("there is no secret for webhooks in the settings")]
+    #[error("the settings have no secret for webhooks")]
     NoSecret,
 }
 
@@ -203,10 +203,10 @@ mod tests {
             WebhookRefusal::NoSecret,
         ];
         insta::assert_snapshot!(said.map(|refusal| refusal.to_string()).join("\n"), @r"
-        the webhook is not signed: give the git server the secret; GitHub sends X-Hub-Signature-256, GitLab X-Gitlab-Token, Gitea X-Gitea-Signature
-        the webhook is signed with another secret: give the git server the one of the settings
-        the webhook's body is not understood: have the git server send JSON
-        there is no secret for webhooks in the settings
+        the webhook is not signed: set the secret on the git server; GitHub sends X-Hub-Signature-256, GitLab X-Gitlab-Token, Gitea X-Gitea-Signature
+        the webhook is signed with another secret: set the one from the settings on the git server
+        the webhook's body is not JSON: have the git server send JSON
+        the settings have no secret for webhooks
         ");
     }
 }

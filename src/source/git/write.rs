@@ -45,20 +45,18 @@ pub enum WriteError<E> {
     Edits(E),
     #[error("nothing was written: {0}")]
     Away(GitError),
-    #[error("{url} takes no commit for branch `{branch}`: {why}")]
+    #[error("{url} accepts no commit for branch `{branch}`: {why}")]
     Protected { url: String, branch: String, why: String },
     #[error(
         "nothing was written: others pushed to branch `{branch}` of {url} at the same time, {TRIES} times"
     )]
     Overtaken { url: String, branch: String },
     /// The commit was sent without an answer. The remote doesn't have it yet, or can't be reached.
-    #[error("it is not known whether {url} took commit {commit}: {why}")]
+    #[error("whether {url} received commit {commit} is unknown: {why}")]
     Unsure { url: String, commit: String, why: Box<GitError> },
     #[error("nothing was written: `{path}` {why}")]
     Place { path: String, why: &'static str },
-    #[error(
-        "nothing was written: commits have to be signed, and `source.signing_key` names no key to do it with"
-    )]
+    #[error("nothing was written: commits must be signed, and `source.signing_key` has no key for it")]
     Unsigned,
     #[error("nothing was written: {0}")]
     Commit(String),
@@ -75,16 +73,16 @@ impl<E> WriteError<E> {
             WriteError::Edits(_) => None,
             WriteError::Away(error) => Some(error.hint()),
             WriteError::Protected { .. } => Some(
-                "push by a merge request instead, or have the branch's owner let the key or token of Streamfleet push to it",
+                "push with a merge request instead, or have the branch's owner let Streamfleet's key or token push to it",
             ),
             WriteError::Overtaken { .. } => Some("try again"),
             WriteError::Unsure { .. } => Some(
-                "look in a minute whether the branch has the commit; what is asked for again is not written twice",
+                "check in a minute whether the branch has the commit; a repeated request is not written twice",
             ),
             WriteError::Place { .. } => {
-                Some("choose another file, or remove in the repository what is there")
+                Some("choose another file, or remove the existing one from the repository")
             }
-            WriteError::Unsigned => Some("name by `source.signing_key` a key that `source.signed_by` lists"),
+            WriteError::Unsigned => Some("set `source.signing_key` to a key that `source.signed_by` lists"),
             WriteError::Commit(_) => {
                 Some("check the author's name, `source.signing_key` and `source.signed_by`")
             }
@@ -137,7 +135,7 @@ impl Mirror {
                 PushOutcome::Done => {
                     // It is on the remote. If the clone can't be updated now, a later fetch does it.
                     if let Err(error) = self.activate_pushed(&repository, commit) {
-                        tracing::warn!(%error, hint = error.hint(), "what was written is in force after the next fetch");
+                        tracing::warn!(%error, hint = error.hint(), "the change takes effect with the next fetch");
                     }
                     return Ok(written);
                 }
@@ -204,7 +202,7 @@ impl Mirror {
             let stands = standing(&before, &path)?;
             match content {
                 None if stands.is_some() => update.remove(&path),
-                None => return Err(WriteError::Place { path, why: "is not there" }),
+                None => return Err(WriteError::Place { path, why: "doesn't exist" }),
                 Some(content) => {
                     let blob = repository.blob(&content).map_err(failed)?;
                     update.upsert(&path, blob, stands.unwrap_or(FileMode::Blob))
@@ -270,7 +268,7 @@ fn standing<E>(tree: &Tree<'_>, path: &str) -> Result<Option<FileMode>, WriteErr
         let folder = path.get(..end).unwrap_or_default();
         match found(folder)?.map(|entry| entry.kind()) {
             Some(Some(ObjectType::Tree)) => {}
-            Some(_) => return in_the_way(folder, "is no folder"),
+            Some(_) => return in_the_way(folder, "is not a folder"),
             None => return Ok(None),
         }
     }
@@ -279,6 +277,6 @@ fn standing<E>(tree: &Tree<'_>, path: &str) -> Result<Option<FileMode>, WriteErr
         Some(mode) if mode == i32::from(FileMode::Blob) => Ok(Some(FileMode::Blob)),
         Some(mode) if mode == i32::from(FileMode::BlobExecutable) => Ok(Some(FileMode::BlobExecutable)),
         Some(mode) if mode == i32::from(FileMode::BlobGroupWritable) => Ok(Some(FileMode::Blob)),
-        Some(_) => in_the_way(path, "is no plain file"),
+        Some(_) => in_the_way(path, "is not a plain file"),
     }
 }

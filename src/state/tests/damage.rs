@@ -164,9 +164,9 @@ fn a_registry_that_lacks_more_than_its_last_line_is_refused_and_left_as_it_is() 
         assert_eq!(
             both(&error.unwrap(), &path),
             format!(
-                "cannot use `DIR/registry.jsonl`: the end of it is missing; it has {lines} lines, and had {known} or more\n\
-                 since it holds ids and protection, take it from a backup: tar -xf FILE -C DIR registry.jsonl; if that one \
-                 is older, or to go on with what is left of it, move `DIR/cache-v1` out of the folder"
+                "cannot use `DIR/registry.jsonl`: its end is missing; it has {lines} lines, and had {known} or more\nsince \
+                 it holds ids and protection, take it from a backup: tar -xf FILE -C DIR registry.jsonl; if that one is \
+                 older, or to go on with what is left of it, move `DIR/cache-v1` out of the folder"
             )
         );
         assert_eq!(fs::read(&file).unwrap(), half);
@@ -232,7 +232,7 @@ fn a_changed_character_of_the_registry_is_never_read_as_another_record() {
     fs::write(&file, whole.replacen("\"protected\":true", "\"protected\":null", 1)).unwrap();
     assert_eq!(
         State::open(&path).err().unwrap().to_string(),
-        format!("cannot read `{file}:{line}`: it is damaged (its checksum is another one)")
+        format!("cannot read `{file}:{line}`: it is damaged (its checksum doesn't match)")
     );
 }
 
@@ -252,10 +252,9 @@ fn a_missing_or_empty_registry_beside_other_records_is_refused_and_nothing_chang
         for error in [State::open(&path).err(), State::read(&path).err()] {
             assert_eq!(
                 both(&error.unwrap(), &path),
-                "cannot use the state in `DIR`: `DIR/registry.jsonl` is missing or empty though others of its files are \
-                 there\n\
-                 since it holds ids and protection, take it from a backup: tar -xf FILE -C DIR registry.jsonl; to start anew \
-                 without them, move the folder away"
+                "cannot use the state in `DIR`: `DIR/registry.jsonl` is missing or empty, but other files of the state \
+                 exist\nsince it holds ids and protection, take it from a backup: tar -xf FILE -C DIR registry.jsonl; to \
+                 start anew without them, move the folder away"
             );
             assert_eq!(names(), before);
         }
@@ -288,10 +287,9 @@ fn errors_say_what_was_attempted_why_it_failed_and_what_to_do() {
         ),
         (
             &newer,
-            "cannot read `DIR/registry.jsonl:2`: a newer version of streamfleet wrote it (record version 2, this one \
-             reads up to 1)\n\
-             install that version again; to go back to before it, move the folder away and restore an older backup: \
-             streamfleet restore FILE TREE",
+            "cannot read `DIR/registry.jsonl:2`: a newer version of streamfleet wrote it (record version 2, this one reads \
+             up to 1)\ninstall that version again; to return to an earlier one, move the folder away and restore an older \
+             backup: streamfleet restore FILE TREE",
         ),
         (
             &unknown,
@@ -318,18 +316,18 @@ fn errors_say_what_was_attempted_why_it_failed_and_what_to_do() {
     let refusals = [
         (
             28,
-            "cannot write `DIR/registry.jsonl`: No space left on device (os error 28)\n\
-             free some space and try again; nothing that was recorded is lost",
+            "cannot write `DIR/registry.jsonl`: No space left on device (os error 28)\nfree some space and try again; no \
+             records are lost",
         ),
         (
             13,
-            "cannot write `DIR/registry.jsonl`: Permission denied (os error 13)\n\
-             let the user that runs streamfleet write there, or name another folder with `state_dir`",
+            "cannot write `DIR/registry.jsonl`: Permission denied (os error 13)\nlet the user that runs streamfleet write \
+             there, or set another folder with `state_dir`",
         ),
         (
             30,
-            "cannot write `DIR/registry.jsonl`: Read-only file system (os error 30)\n\
-             mount the file system writable, or name another folder with `state_dir`",
+            "cannot write `DIR/registry.jsonl`: Read-only file system (os error 30)\nmount the file system writable, or \
+             set another folder with `state_dir`",
         ),
     ];
     for (code, expected) in refusals {
@@ -344,8 +342,8 @@ fn a_cache_that_fails_in_use_is_set_aside_at_the_next_start() {
     let error = state.cache.with_sled::<()>("read", |_| panic!("as sled does")).unwrap_err();
     assert_eq!(
         both(&error, &path),
-        "cannot read the cache in `DIR/cache-v1`: it is damaged (sled gave up on it)\n\
-         run the command again: the cache is set aside and built anew, nothing in it is needed"
+        "cannot read the cache in `DIR/cache-v1`: it is damaged (sled stopped using it)\nrun the command again: the cache \
+         is set aside and rebuilt, and nothing in it is needed"
     );
     drop(state);
     let state = State::open(&path).unwrap();

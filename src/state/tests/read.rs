@@ -71,7 +71,7 @@ fn beside_a_writer_readers_see_what_was_recorded_before_it_began() {
     assert_eq!(
         warnings,
         [format!(
-            "process {pid} is working on what is recorded in `{path}`: shown is what was recorded before it began"
+            "process {pid} is changing the state in `{path}`: this output shows the records from before it began"
         )]
     );
     let after = writer.recorded().unwrap();

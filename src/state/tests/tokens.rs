@@ -100,7 +100,8 @@ fn of_a_token_only_its_digest_is_kept_and_only_in_its_file() {
         what,
         [
             format!(
-                "ann: made token ci ({id}) of ada@example.com: write in organization acme, until 2027-02-14T08:00:00.000000Z"
+                "ann: created token ci ({id}) of ada@example.com: write in organization acme, until \
+                 2027-02-14T08:00:00.000000Z"
             ),
             format!("bob: revoked token ci ({id}) of ada@example.com"),
         ]
@@ -112,7 +113,7 @@ fn what_nobody_could_have_is_refused() {
     let (_dir, path) = place();
     let state = State::open(&path).unwrap();
     let name =
-        "the name of a token has 1 to 64 characters, no control characters, and no space at either end";
+        "the name of a token must have 1 to 64 characters, without control characters and spaces at its ends";
     let cases: [(TokenOrder, &str, String); 11] = [
         (order(""), "/name", name.to_owned()),
         (order(" ci"), "/name", name.to_owned()),
@@ -126,12 +127,12 @@ fn what_nobody_could_have_is_refused() {
         (
             TokenOrder { days: 0, ..order("ci") },
             "/days",
-            "a token holds from 1 to 365 days, and not 0".to_owned(),
+            "a token is valid for 1 to 365 days, not 0".to_owned(),
         ),
         (
             TokenOrder { days: 366, ..order("ci") },
             "/days",
-            "a token holds from 1 to 365 days, and not 366".to_owned(),
+            "a token is valid for 1 to 365 days, not 366".to_owned(),
         ),
     ];
     for (order, pointer, why) in cases {
@@ -163,7 +164,7 @@ fn who_has_very_many_tokens_gets_no_more_until_some_are_gone() {
         add(&state, "ci");
     }
     let refused = state.add_token(owned("ADA@example.com"), "ann", time(0)).unwrap_err().to_string();
-    assert_eq!(refused, "ADA@example.com has 100 tokens that hold, and there can't be more");
+    assert_eq!(refused, "ADA@example.com has 100 valid tokens, which is the limit");
     state.add_token(owned("bob@example.com"), "ann", time(0)).unwrap();
     state.revoke_token(first.id, "ann", time(1)).unwrap();
     state.add_token(owned("ada@example.com"), "ann", time(1)).unwrap();

@@ -59,7 +59,7 @@ fn who_shows_a_token_does_not_wait_for_those_that_are_being_made() {
     slow.lock().unwrap();
     thread::scope(|scope| {
         let adds = scope.spawn(|| add(&state, "second", 0));
-        let made = "made token second";
+        let made = "created token second";
         while !fs::read_to_string(path.join("audit.jsonl")).unwrap().contains(made) {
             thread::yield_now();
         }
@@ -114,7 +114,7 @@ fn what_was_over_long_ago_is_dropped_when_it_is_much() {
     let revoked = state.tokens().into_iter().filter(|token| token.revoked_at.is_some()).count();
     assert_eq!(revoked, 2);
     let audit = fs::read_to_string(path.join("audit.jsonl")).unwrap();
-    assert!(audit.contains("made token first"), "the trail keeps who made it");
+    assert!(audit.contains("created token first"), "the trail keeps who made it");
 }
 
 #[test]
@@ -154,16 +154,17 @@ fn who_makes_very_many_and_gives_them_up_gets_no_more_for_a_while() {
         AddTokenError::State(error) => panic!("{error}"),
     };
     let holding = fault(1);
-    assert_eq!(holding.why, "ada@example.com has 1000 tokens that hold, and there can't be more");
-    assert_eq!(holding.hint, "revoke those that nobody needs");
+    assert_eq!(holding.why, "ada@example.com has 1000 valid tokens, which is the limit");
+    assert_eq!(holding.hint, "revoke tokens that aren't needed");
     let over = fault(99);
     assert_eq!(
         over.why,
-        "ada@example.com has 1000 tokens with those that ended or were revoked in the last 90 days, and there can't be more"
+        "ada@example.com has 1000 tokens, including those that expired or were revoked in the last 90 days, which is the \
+         limit"
     );
     assert_eq!(
         over.hint,
-        "use a token until it ends, in place of a new one each time; those that are over are forgotten with time"
+        "reuse a token until it expires, instead of creating a new one each time; old tokens are dropped over time"
     );
     make(100).unwrap();
 }

@@ -152,7 +152,7 @@ async fn each_object_is_a_file_and_secrets_are_their_owners_only() {
     acme/eu/deploy/n/secrets/secret-tls.yaml closed
     ");
     insta::assert_snapshot!(fs::read_to_string(place.path("deploy/n/configmap-a.yaml")).unwrap(), @r#"
-    # Written by streamfleet for cluster acme/orders. Edits are seen as drift and undone.
+    # Written by streamfleet for cluster acme/orders. Edits count as drift and are undone.
     apiVersion: v1
     data:
       text: "1"

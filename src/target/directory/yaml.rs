@@ -16,13 +16,13 @@ pub(super) fn text(write: &ObjectWrite) -> Result<Zeroizing<String>, TargetError
     // A line break in a name would end the comment.
     let owner = write.owner.to_string().replace(char::is_control, " ");
     let mut text = Zeroizing::new(format!(
-        "# Written by streamfleet for {owner}. Edits are seen as drift and undone.\n"
+        "# Written by streamfleet for {owner}. Edits count as drift and are undone.\n"
     ));
     if layout::is_secret(&write.key) {
         let mut random = [0_u8; 16];
         aws_lc_rs::rand::fill(&mut random)
-            .map_err(|_| failed("no random numbers are to be had".to_owned()))?;
-        text.push_str("# Random, so that this file's digest says nothing about its content: ");
+            .map_err(|_| failed("the system provides no random numbers".to_owned()))?;
+        text.push_str("# Random, so that this file's digest reveals nothing about its content: ");
         text.push_str(&hex::encode(random));
         text.push('\n');
     }

@@ -110,7 +110,7 @@ async fn in_time<C>(connection: impl Future<Output = Result<C, BoxError>>) -> Re
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("it took too long")]
+#[error("timed out")]
 pub(super) struct TookTooLong;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -156,7 +156,7 @@ mod tests {
         let denied = judge("127.0.0.1".parse().unwrap(), &[]).unwrap_err();
         assert_eq!(
             denied.to_string(),
-            "127.0.0.1 is a loopback address, of the host that Streamfleet itself runs on"
+            "127.0.0.1 is a loopback address of the host that Streamfleet runs on"
         );
     }
 

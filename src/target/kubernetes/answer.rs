@@ -74,7 +74,7 @@ impl From<OverBudget> for CallError {
 impl From<ListSplitError> for CallError {
     fn from(broken: ListSplitError) -> CallError {
         match broken {
-            ListSplitError::NotJson => CallError::Lost("the answer is not whole JSON".to_owned()),
+            ListSplitError::NotJson => CallError::Lost("the answer is not complete JSON".to_owned()),
             ListSplitError::TooLong(longest) => CallError::TooLong(longest),
         }
     }
@@ -151,7 +151,7 @@ fn parsed(head: &Parts, bytes: &[u8]) -> Result<Value, CallError> {
 }
 
 fn not_whole(head: &Parts) -> CallError {
-    CallError::Lost(format!("the answer is not whole JSON ({})", head.status))
+    CallError::Lost(format!("the answer is not complete JSON ({})", head.status))
 }
 
 /// Starts a call whose response has no end, and returns the response as a stream.
@@ -223,7 +223,7 @@ fn unanswered(error: &(dyn Error + 'static)) -> CallError {
         return CallError::Barred(Barred::Stranger(error.to_string()));
     }
     if causes(error).any(|cause| cause.is::<TookTooLong>()) {
-        return CallError::Unreached(format!("it took longer than {} s", CONNECT_TIMEOUT.as_secs()));
+        return CallError::Unreached(format!("no answer within {} s", CONNECT_TIMEOUT.as_secs()));
     }
     let mut clients = causes(error).filter_map(|cause| cause.downcast_ref::<legacy::Error>());
     match clients.any(legacy::Error::is_connect) {
@@ -233,7 +233,7 @@ fn unanswered(error: &(dyn Error + 'static)) -> CallError {
 }
 
 fn ended(error: &(dyn Error + 'static)) -> String {
-    format!("the connection ended before the answer did: {}", deepest(error))
+    format!("the connection closed before the answer ended: {}", deepest(error))
 }
 
 fn cut(error: &(dyn Error + 'static)) -> CallError {
@@ -293,17 +293,17 @@ impl CallError {
 
     pub(super) fn reason(&self) -> String {
         match self {
-            CallError::Unreached(reason) => format!("no connection came about: {reason}"),
+            CallError::Unreached(reason) => format!("the connection failed: {reason}"),
             CallError::Resting(reason) => format!("{reason}, a moment ago"),
             CallError::Barred(Barred::Address(denied)) => denied.to_string(),
             CallError::Barred(Barred::Stranger(reason)) => reason.clone(),
             CallError::Lost(reason) => reason.clone(),
             CallError::TooLong(longest) => {
-                format!("a part of the answer is longer than {} KiB, which none is", longest >> 10)
+                format!("a part of the answer is longer than {} KiB, the limit", longest >> 10)
             }
             CallError::OverBudget(OverBudget(reason)) => reason.clone(),
-            CallError::Misnamed => "an object in the answer has a name that no API server gives".to_owned(),
-            CallError::Overdue(longest) => format!("no whole answer came within {} s", longest.as_secs()),
+            CallError::Misnamed => "an object in the answer has an invalid name".to_owned(),
+            CallError::Overdue(longest) => format!("no complete answer within {} s", longest.as_secs()),
             CallError::Stray { code, kind, .. } => stray_reason(*code, kind.as_deref()),
             CallError::Refused { status, .. } => status.message.clone(),
         }
@@ -332,8 +332,8 @@ fn stray_reason(code: u16, kind: Option<&str>) -> String {
     let status = StatusCode::from_u16(code).map(|status| status.to_string()).unwrap_or(code.to_string());
     let kind = kind.map(|kind| format!(", {kind}")).unwrap_or_default();
     match code {
-        300..400 => format!("the answer is a redirect, which is never followed ({status})"),
-        429 => format!("the server has too much to do ({status})"),
-        _ => format!("the answer is not an API server's own ({status}{kind})"),
+        300..400 => format!("the answer is a redirect, and redirects are not followed ({status})"),
+        429 => format!("the server is overloaded ({status})"),
+        _ => format!("the answer doesn't come from an API server ({status}{kind})"),
     }
 }

@@ -178,7 +178,7 @@ impl Api {
         &self,
         api_version: &str,
     ) -> Result<Option<BTreeMap<String, Served>>, KubeError> {
-        let attempted = format!("read which kinds there are in {api_version}");
+        let attempted = format!("list the kinds of {api_version}");
         let request = request(&attempted, Method::GET, &root(api_version), None, &Value::Null)?;
         let list = match self.send(Repeatability::Repeatable, request).await {
             Ok(ServerAnswer { value: list, .. })
@@ -347,7 +347,7 @@ fn checked_object(attempted: &str, key: &ObjectKey, object: Value) -> Result<Val
 }
 
 pub(super) fn unexpected_response(attempted: &str) -> KubeError {
-    KubeError::connection(attempted, "the answer is not to what was asked")
+    KubeError::connection(attempted, "the answer doesn't match the request")
 }
 
 fn root(api_version: &str) -> String {

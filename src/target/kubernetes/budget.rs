@@ -103,7 +103,7 @@ impl Charge {
         if kept + bytes > KEPT {
             self.budget.kept.fetch_sub(bytes, Ordering::Relaxed);
             let limit = KEPT / 1024 / 1024;
-            return Err(OverBudget(format!("what is kept of it would take more than {limit} MiB")));
+            return Err(OverBudget(format!("keeping it would take more than {limit} MiB")));
         }
         self.bytes += bytes;
         Ok(())
@@ -204,7 +204,7 @@ mod tests {
         let budget = Arc::default();
         let (mut first, mut second) = (Charge::new(&budget), Charge::new(&budget));
         first.add(KEPT).unwrap();
-        let expected = OverBudget("what is kept of it would take more than 192 MiB".to_owned());
+        let expected = OverBudget("keeping it would take more than 192 MiB".to_owned());
         assert_eq!(second.add(1), Err(expected));
         drop(first);
         second.add(KEPT - 1).unwrap();

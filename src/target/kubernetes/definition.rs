@@ -31,7 +31,7 @@ pub(super) async fn wait_until_served(api: &Api, key: &ObjectKey, applied: &Valu
             }
             if since.elapsed() >= PATIENCE {
                 let seconds = PATIENCE.as_secs();
-                let reason = format!("it is not served {seconds} s after it was applied");
+                let reason = format!("the API server doesn't serve it {seconds} s after it was applied");
                 return Err(kinds
                     .err()
                     .unwrap_or_else(|| KubeError::connection(&format!("use {key}"), reason)));

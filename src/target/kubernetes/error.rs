@@ -20,11 +20,11 @@ pub enum KubeError {
     #[error("cannot {attempted}: {reason}")]
     Connection { attempted: String, reason: String },
     /// The server sends more than the budget of a fleet.
-    #[error("cannot {attempted}: the server sends more than the largest fleet has: {reason}")]
+    #[error("cannot {attempted}: the server sends more than the limit for a fleet: {reason}")]
     TooMuch { attempted: String, reason: String },
     #[error("cannot {attempted}: the server refused it with {code} {reason}")]
     Refused { attempted: String, code: u16, reason: String },
-    #[error("cannot apply {object}: some of its fields never change: {reason}")]
+    #[error("cannot apply {object}: some of its fields are immutable: {reason}")]
     Immutable { object: Box<ObjectKey>, reason: String },
     #[error("cannot apply {object}: {managers}")]
     Managed {
@@ -32,19 +32,19 @@ pub enum KubeError {
         /// Which manager has which fields, as a clause.
         managers: String,
     },
-    #[error("cannot write {object}: something that streamfleet did not make is there")]
+    #[error("cannot write {object}: an object that streamfleet did not create is there")]
     Foreign { object: ObjectKey },
     /// The watches haven't listed everything yet.
-    #[error("cannot say what is on the Kubernetes cluster: it is still being listed")]
+    #[error("cannot list the objects on the Kubernetes cluster: the list is still being read")]
     NotListed,
-    #[error("cannot {attempted} {object}: another object of this name is there than when the plan was made")]
+    #[error("cannot {attempted} {object}: the object with this name was replaced since the plan was made")]
     Changed { attempted: &'static str, object: ObjectKey },
     #[error("cannot write {object}: the server has no kind {} in {}", object.kind, object.api_version)]
     NotServed { object: ObjectKey },
-    #[error("cannot make any {kind}: the server has no such kind in {api_version}")]
+    #[error("cannot create any {kind}: the server has no such kind in {api_version}")]
     KindNotServed { kind: String, api_version: String },
     /// A finalizer or dependent keeps an object that is being deleted.
-    #[error("cannot see the end of {object}: it is being deleted and {holder}")]
+    #[error("cannot finish the deletion of {object}: it is being deleted and {holder}")]
     Held {
         object: Box<ObjectKey>,
         /// The cause, as a clause.
@@ -52,9 +52,9 @@ pub enum KubeError {
     },
     #[error("cannot delete {object}: the pod {pod} of its cluster still runs")]
     StillRuns { object: Box<ObjectKey>, pod: String },
-    #[error("cannot delete Namespace {namespace}: the PersistentVolumeClaim {claim} is in it")]
+    #[error("cannot delete Namespace {namespace}: it contains the PersistentVolumeClaim {claim}")]
     HasClaims { namespace: String, claim: String },
-    #[error("cannot write {object}: its intent was not written down first")]
+    #[error("cannot write {object}: its intent was not recorded first")]
     NotIntended { object: ObjectKey },
     #[error("cannot read the inventory, ConfigMap {name}: it is damaged ({reason})")]
     Damaged { name: String, reason: String },
@@ -73,7 +73,8 @@ pub enum KubeError {
     AnotherInstallation,
     /// The kubeconfig leads to another cluster than before.
     #[error(
-        "cannot use the Kubernetes cluster: it is another one than the fleet was made on (its `kube-system` has the uid {found} and not {bound})"
+        "cannot use the Kubernetes cluster: it is not the one that the fleet was created on (its `kube-system` has the uid \
+         {found} and not {bound})"
     )]
     AnotherCluster { bound: String, found: String },
 }
@@ -112,75 +113,79 @@ impl KubeError {
     pub fn hint(&self) -> &'static str {
         match self {
             KubeError::NoAccess { described: true, .. } => {
-                "give the fleet's spec a `kubeconfig` that can be opened here"
+                "set a `kubeconfig` in the fleet's spec that can be opened here"
             }
             KubeError::NoAccess { described: false, .. } => {
-                "put the fleet's spec back with its `kubeconfig`, or forget the fleet if its cluster is gone for good"
+                "restore the fleet's spec with its `kubeconfig`, or forget the fleet if its cluster is gone for good"
             }
             KubeError::Denied(_) => {
-                "name another server, or allow its address in the settings: `allow_addresses` under `[targets]`"
+                "use another server, or allow its address in the settings: `allow_addresses` under `[targets]`"
             }
             KubeError::Untrusted { .. } => {
-                "if the server's certificate was renewed by another authority, put that one into the `kubeconfig`; if not, somebody else answers in its place"
+                "if another authority issued the server's certificate, put that authority in the `kubeconfig`; if not, \
+                 another server answers in its place"
             }
             KubeError::Connection { .. } => {
-                "see to the API server and the way to it, then do it again; nothing is deleted because it is away"
+                "check the API server and the network to it, then try again; nothing is deleted while it is unreachable"
             }
             KubeError::TooMuch { .. } => {
-                "find out what there is so much of, remove what isn't needed, or give the fleet a cluster of its own; \
-                 it is looked at again by itself"
+                "find out which objects are so many, remove those that aren't needed, or give the fleet its own cluster; \
+                 streamfleet tries again by itself"
             }
             KubeError::Refused { code: 401, .. } => {
-                "give the fleet's `kubeconfig` a token or certificate that still holds"
+                "put a valid token or certificate in the fleet's `kubeconfig`"
             }
             KubeError::Refused { code: 403, reason, .. } if !reason.contains("User \"") => {
-                "see to the policy, webhook or quota of the cluster that refuses it, or change the spec, then do it again"
+                "check the policy, webhook or quota of the cluster that refuses it, or change the spec, then try again"
             }
             KubeError::Refused { code: 403, .. } => {
-                "allow it to the user of the fleet's `kubeconfig` by a ClusterRole, then do it again"
+                "grant it to the user of the fleet's `kubeconfig` with a ClusterRole, then try again"
             }
             KubeError::Refused { code: 422, .. } => {
-                "change the spec so that the server takes it, then do it again"
+                "change the spec to one that the server accepts, then try again"
             }
             KubeError::Immutable { .. } => {
-                "put the field back as it was: the object is not deleted to be made anew, since data could go with it; for another value make a new cluster and move the data there"
+                "restore the field: streamfleet doesn't delete and recreate the object, because its data could be lost; to \
+                 use another value, create a new cluster and move the data there"
             }
-            KubeError::Refused { .. } => "see to what the server says, then do it again",
+            KubeError::Refused { .. } => "resolve what the server reports, then try again",
             KubeError::Managed { .. } => {
-                "make that controller leave the field alone, then apply again; the object stays as it is until then"
+                "make that controller stop managing the field, then apply again; the object is left unchanged until then"
             }
             KubeError::Foreign { object } => match object.kind.as_str() {
                 "CustomResourceDefinition" => {
-                    "leave it there, since every Kafka of the Kubernetes cluster depends on it: set `strimzi: existing` in `advanced_config.components` of the fleet"
+                    "don't remove it, because every Kafka of the Kubernetes cluster depends on it: set `strimzi: existing` \
+                     in `advanced_config.components` of the fleet"
                 }
                 "Namespace" => {
-                    "leave it there, since with it would go everything in it, and use another name"
+                    "don't remove it, because everything in it would be deleted too; use another name"
                 }
                 _ => "remove it if it isn't needed, then apply again",
             },
-            KubeError::Changed { .. } => "plan again and look at the difference",
-            KubeError::NotListed => "wait: it goes on by itself when it is",
+            KubeError::Changed { .. } => "plan again and check the difference",
+            KubeError::NotListed => "wait: streamfleet continues when the list is complete",
             KubeError::NotServed { .. } | KubeError::KindNotServed { .. } => {
                 "install the Strimzi operator with its resource definitions, then apply again"
             }
-            KubeError::Held { .. } => {
-                "see to what holds it, then apply again; what else was to be done is done"
-            }
-            KubeError::StillRuns { .. } => "wait until the operator has ended it, then apply again",
+            KubeError::Held { .. } => "resolve what blocks it, then apply again; all other steps are done",
+            KubeError::StillRuns { .. } => "wait until the operator has stopped it, then apply again",
             KubeError::HasClaims { .. } => {
-                "delete the claim if its data may go, then apply again; with the namespace all its disks would go"
+                "delete the claim if its data isn't needed, then apply again; deleting the namespace would delete all of \
+                 its disks"
             }
-            KubeError::NotIntended { .. } => "report this as a defect of streamfleet",
+            KubeError::NotIntended { .. } => "this is a bug in streamfleet; report it",
             KubeError::Damaged { .. } => {
-                "restore the ConfigMap in namespace streamfleet-system from a backup; without it nothing there is known to be ours"
+                "restore the ConfigMap in namespace streamfleet-system from a backup; without it streamfleet treats no \
+                 object there as its own"
             }
             KubeError::Newer { .. } => "install that version again",
-            KubeError::AnotherFleet { .. } => "give this fleet a Kubernetes cluster of its own",
+            KubeError::AnotherFleet { .. } => "give this fleet its own Kubernetes cluster",
             KubeError::AnotherInstallation => {
-                "name that installation's state with `state_dir`, restore it from its backup, or give the fleet a cluster of its own"
+                "use that installation's state with `state_dir`, restore it from its backup, or give the fleet its own \
+                 cluster"
             }
             KubeError::AnotherCluster { .. } => {
-                "put the `kubeconfig` of that cluster back, or forget the fleet if that cluster is gone for good"
+                "restore the `kubeconfig` of that cluster, or forget the fleet if that cluster is gone for good"
             }
         }
     }
@@ -271,7 +276,7 @@ mod tests {
         let name = "inventory".to_owned();
         let errors = [
             KubeError::NoAccess { reason: "its token is in no form".to_owned(), described: true },
-            KubeError::NoAccess { reason: "no spec gives it any more".to_owned(), described: false },
+            KubeError::NoAccess { reason: "no spec contains it any more".to_owned(), described: false },
             KubeError::Denied(Denied { address: [127, 0, 0, 1].into(), range: "a loopback address" }),
             KubeError::Untrusted { attempted: "read x".to_owned(), reason: "UnknownIssuer".to_owned() },
             KubeError::connection("read x", "Connection\n refused"),

@@ -129,7 +129,7 @@ fn only(live: &Value, desired: &Value) -> Value {
 fn told(live: &Value) -> Value {
     let weight = live.weight();
     if weight > LONGEST_SHOWN {
-        return format!("(about {} KiB, which is too long to show)", weight / 1024).into();
+        return format!("(about {} KiB, too long to show)", weight / 1024).into();
     }
     let mut live = live.clone();
     untrusted::words(&mut live);
@@ -218,7 +218,7 @@ mod tests {
         }});
         let desired = json!({"data": {"same": "a\nb", "other": "a\nb", "long": "", "list": []}});
         let shown = |desired| shown(&key, &live, desired).value()["data"].clone();
-        let list = "(about 3125 KiB, which is too long to show)";
+        let list = "(about 3125 KiB, too long to show)";
         let expected =
             json!({"same": "a\nb", "other": "\\u{202e}a b", "long": "x".repeat(2_048) + "…", "list": list});
         assert_eq!(shown(Some(&desired)), expected);

@@ -76,14 +76,14 @@ async fn see<R: Future<Output = KindObjects>>(
 /// The condition for a kind that can't be read, with a hint.
 fn hidden(query: HealthQuery, error: &KubeError) -> Condition {
     let (kind, resource) = (query.kind.kind, query.kind.resource());
-    let partly = "how clusters are can't be told in full";
+    let partly = "the health of clusters is known only in part";
     match error.is_code(403) {
         true => Condition {
             kind: "PermissionMissing".to_owned(),
             degraded: true,
             message: format!(
-                "{partly}: the user of the fleet's `kubeconfig` may not list {kind} objects; allow it `list` on \
-                 `{resource}` by a ClusterRole"
+                "{partly}: the user of the fleet's `kubeconfig` may not list {kind} objects; grant it `list` on \
+                 `{resource}` with a ClusterRole"
             ),
         },
         false => Condition {

@@ -350,7 +350,7 @@ impl Chunk {
         let chunk: Chunk = serde_json::from_str(text).map_err(|error| damaged(error.to_string()))?;
         match chunk.is_plausible() {
             true => Ok(chunk),
-            false => Err(damaged("it names what can't have been made".to_owned())),
+            false => Err(damaged("it contains objects that streamfleet can't have created".to_owned())),
         }
     }
 

@@ -251,7 +251,7 @@ fn entry(owner: &ResourceKey) -> ObjectEntry {
 fn written(uid: &str) -> AppliedObject {
     AppliedObject {
         uid: uid.to_owned(),
-        applied: Digest::of("made by the operator"),
+        applied: Digest::of("created by the operator"),
         fields: None,
         left: None,
     }

@@ -68,8 +68,8 @@ impl KubernetesTarget {
                 return look.await;
             }
             timeout(LONGEST_LOOK, look).await.unwrap_or_else(|_| {
-                let reason = format!("not everything was answered within {} s", LONGEST_LOOK.as_secs());
-                Err(KubeError::connection("read what is on the Kubernetes cluster", reason))
+                let reason = format!("not all answers came within {} s", LONGEST_LOOK.as_secs());
+                Err(KubeError::connection("list the objects on the Kubernetes cluster", reason))
             })
         };
         self.while_planning(look).await.unwrap_or_else(|error| {
@@ -159,8 +159,8 @@ async fn view_all<'k>(
         Ok(read)
     };
     let read = timeout(PATIENCE, read).await.unwrap_or_else(|_| {
-        let reason = format!("no answer came within {} s", PATIENCE.as_secs());
-        Err(KubeError::connection("read what is not as it should be", reason))
+        let reason = format!("no answer within {} s", PATIENCE.as_secs());
+        Err(KubeError::connection("read objects that differ", reason))
     })?;
     for (key, object) in read {
         if let Some(whole) = &object.whole {

@@ -65,10 +65,10 @@ impl KubernetesTarget {
 /// Waits for a fact. A failure isn't reported here, but by the step that needs the fact.
 async fn known<T>(read: impl Future<Output = Result<T, KubeError>>) -> Option<T> {
     let read = timeout(PATIENCE, read).await.unwrap_or_else(|_| {
-        let reason = format!("no answer came within {} s", PATIENCE.as_secs());
-        Err(KubeError::connection("look around", reason))
+        let reason = format!("no answer within {} s", PATIENCE.as_secs());
+        Err(KubeError::connection("check the Kubernetes cluster", reason))
     });
-    read.inspect_err(|error| tracing::debug!(%error, "preflight goes on without")).ok()
+    read.inspect_err(|error| tracing::debug!(%error, "preflight continues without this check")).ok()
 }
 
 /// Returns a response if it has the requested kind, and is not a proxy's response.
@@ -108,7 +108,7 @@ pub(super) async fn is_allowed(api: &Api, permission: &Permission) -> Result<boo
 }
 
 async fn groups(api: &Api) -> Result<BTreeMap<String, Vec<String>>, KubeError> {
-    let attempted = "read which API groups there are";
+    let attempted = "list the API groups";
     let list = api.call(attempted, Method::GET, "/apis", None, &Value::Null).await?;
     let list = of_kind(attempted, "APIGroupList", list)?;
     let items = |value: &Value, field: &str| value.get(field).and_then(Value::as_array).cloned();

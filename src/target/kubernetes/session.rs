@@ -355,8 +355,8 @@ fn holder(object: &Value) -> String {
         list("/metadata/finalizers").chain(list("/spec/finalizers")).filter_map(Value::as_str).collect();
     match (remaining.is_empty(), finalizers.is_empty()) {
         (false, _) => format!("not done: {}", remaining.join(" ")),
-        (true, false) => format!("held by {}", finalizers.join(", ")),
-        (true, true) => "nothing says what holds it".to_owned(),
+        (true, false) => format!("blocked by {}", finalizers.join(", ")),
+        (true, true) => "its blocker is unknown".to_owned(),
     }
 }
 
@@ -371,9 +371,9 @@ mod tests {
         for (object, expected) in [
             (
                 json!({"metadata": {"finalizers": ["strimzi.io/topic-operator"]}}),
-                "held by strimzi.io/topic-operator",
+                "blocked by strimzi.io/topic-operator",
             ),
-            (json!({"spec": {"finalizers": ["kubernetes"]}}), "held by kubernetes"),
+            (json!({"spec": {"finalizers": ["kubernetes"]}}), "blocked by kubernetes"),
             (
                 json!({"spec": {"finalizers": ["kubernetes"]}, "status": {"conditions": [
                     {"type": "NamespaceContentRemaining", "status": "True", "message": "pods. has 1 left"},
@@ -381,7 +381,7 @@ mod tests {
                 ]}}),
                 "not done: pods. has 1 left",
             ),
-            (json!({}), "nothing says what holds it"),
+            (json!({}), "its blocker is unknown"),
         ] {
             assert_eq!(holder(&object), expected);
         }

@@ -242,8 +242,8 @@ async fn namespaces_that_a_listing_lacks_are_asked_for_where_something_of_ours_i
 
 #[tokio::test(start_paused = true)]
 async fn what_is_known_as_ours_is_never_given_up_as_somebody_elses() {
-    let another = "something that streamfleet did not make is there";
-    let changed = "another object of this name is there than when the plan was made";
+    let another = "an object that streamfleet did not create is there";
+    let changed = "the object with this name was replaced since the plan was made";
     for (answer, there, calls, expected) in [
         ((200, thing("ours")), "ours", 1, "done: Some(\"ours\")".to_owned()),
         ((200, thing("theirs")), "theirs", 2, format!("cannot write Thing ns/a: {another}")),
@@ -261,8 +261,7 @@ async fn what_is_known_as_ours_is_never_given_up_as_somebody_elses() {
 
 #[tokio::test(start_paused = true)]
 async fn what_was_planned_to_go_is_not_reported_as_gone_while_it_is_there() {
-    let changed =
-        "cannot delete Thing ns/a: another object of this name is there than when the plan was made";
+    let changed = "cannot delete Thing ns/a: the object with this name was replaced since the plan was made";
     for (planned, answer, expected) in [
         (Some("planned"), (200, thing("planned")), changed),
         (Some("planned"), (200, thing("another")), "done: None"),
@@ -278,8 +277,8 @@ async fn what_was_planned_to_go_is_not_reported_as_gone_while_it_is_there() {
 
 #[tokio::test(start_paused = true)]
 async fn who_is_not_the_first_to_claim_a_cluster_writes_nothing_there() {
-    let mine = "not begun: cannot write ConfigMap streamfleet-system/inventory: another object of this name is there than \
-                when the plan was made";
+    let mine = "not begun: cannot write ConfigMap streamfleet-system/inventory: the object with this name was replaced \
+                since the plan was made";
     let theirs =
         "not begun: cannot use the Kubernetes cluster: another installation of streamfleet writes to it";
     for (installation, expected) in [(Uuid::nil(), mine), (Uuid::max(), theirs)] {
@@ -299,7 +298,7 @@ async fn a_kind_is_missing_only_by_the_servers_word_and_whenever_that_is_given()
     let silent = json!({"kind": "APIResourceList", "groupVersion": "example.org/v1"});
     server.says("GET", "/apis/example.org/v1", [(200, silent)]);
     let error = server.api().is_served(THING_KIND).await.unwrap_err().to_string();
-    let expected = "cannot read which kinds there are in example.org/v1: the answer is not to what was asked";
+    let expected = "cannot list the kinds of example.org/v1: the answer doesn't match the request";
     assert_eq!(error, expected);
 
     // A URL that isn't served gives a 404 without a `Status`, a collection possibly one with it.

@@ -136,14 +136,14 @@ fn refuse_rename(draft: &mut CatalogDraft, old: &ResourceKey, new: &ResourceKey)
     let noun = new.kind.noun();
     let replace = match old.kind {
         Kind::Cluster => "move its data there with MirrorMaker 2",
-        _ => "let everything refer to that one",
+        _ => "change all references to it",
     };
     let problem = Problem::error("renamed", message).hint(format!(
-        "put `{}` back, which stays as it was applied; to replace it, describe the new {noun} in a file of its own, \
+        "restore `{}`, which stays as it was applied; to replace it, describe the new {noun} in a file of its own, \
          {replace}, then remove the old one",
         old.path()
     ));
-    draft.refuse(document, [CatalogFinding::new(pointer, format!("`{}` stood here", old.path()), problem)]);
+    draft.refuse(document, [CatalogFinding::new(pointer, format!("`{}` was here", old.path()), problem)]);
 }
 
 fn cannot_be_renamed(old: &ResourceKey, new: &ResourceKey) -> String {

@@ -28,23 +28,24 @@ fn no_provider() -> CatalogFinding {
     let problem =
         Problem::error("no-tiered-storage-provider", "tiered storage needs a cloud account for its bucket")
             .hint("add `tiered_storage_provider` with `cloud_account`, or remove the bucket");
-    CatalogFinding::new("/advanced_config/tiered_storage_bucket_name", "nobody's bucket", problem)
+    CatalogFinding::new("/advanced_config/tiered_storage_bucket_name", "the bucket has no account", problem)
 }
 
 fn no_region(account: &CloudAccount) -> CatalogFinding {
     let account = &account.identifier;
-    let problem =
-        Problem::error("no-region", "nothing says in which region the bucket for tiered storage is")
-            .hint(format!("set `cloud_region` here, or `region` in cloud account `{account}`"));
+    let problem = Problem::error("no-region", "the region of the bucket for tiered storage is unknown")
+        .hint(format!("set `cloud_region` here, or `region` in cloud account `{account}`"));
     CatalogFinding::new("/advanced_config/tiered_storage_provider", "no region", problem)
 }
 
 fn not_made(bucket: Option<&str>, region: Option<&str>, account: Option<&CloudAccount>) -> CatalogFinding {
     let command = command(bucket.unwrap_or("NAME"), region, account);
-    let problem =
-        Problem::error("not-supported", "buckets are not made here, so that no mistake here can remove one")
-            .hint(format!("make it with `{command}` and remove `tiered_storage_create_bucket`"));
-    CatalogFinding::new(CREATE, "not made here", problem)
+    let problem = Problem::error(
+        "not-supported",
+        "streamfleet doesn't create buckets, so that it can't delete one by mistake",
+    )
+    .hint(format!("create it with `{command}` and remove `tiered_storage_create_bucket`"));
+    CatalogFinding::new(CREATE, "not supported", problem)
 }
 
 /// Returns the AWS CLI command that creates a bucket. AWS refuses `us-east-1` as a `LocationConstraint`.

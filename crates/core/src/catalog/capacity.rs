@@ -362,7 +362,8 @@ pub(super) fn over_committed(clusters: Gauge, kafka_units: Gauge) -> Vec<Conditi
             kind: "OverCommitted".to_owned(),
             degraded: true,
             message: format!(
-                "{used} {what} are in use and `{field}` is {limit}; nothing is removed and nothing grows"
+                "{used} {what} are in use and `{field}` is {limit}; existing resources are kept, and no new ones are \
+                 created"
             ),
         })
     };

@@ -79,7 +79,7 @@ fn untimely(certificate: &Certificate, now: Timestamp) -> Option<CatalogFinding>
     } else {
         return None;
     };
-    let problem = Problem::error(code, message).hint("put one here that is valid now");
+    let problem = Problem::error(code, message).hint("replace it by a valid one");
     Some(CatalogFinding::new(TLS_CERT, "not valid now", problem))
 }
 
@@ -126,7 +126,7 @@ fn uncovered_domain(
 
 fn uncovered(host: &str, domain: &Domain) -> Problem {
     Problem::error("certificate-names", format!("the certificate of `{domain}` doesn't cover `{host}`"))
-        .hint(format!("use one for `*.{domain}`, which covers every cluster and broker of the domain"))
+        .hint(format!("use one for `*.{domain}`, which covers all clusters and brokers of the domain"))
 }
 
 fn covered_names(certificate: &Certificate) -> String {
@@ -169,7 +169,7 @@ pub(super) fn warn(draft: &mut CatalogDraft, certificates: &BTreeMap<ResourceKey
     for (key, certificate) in certificates {
         let Some(condition) = condition(certificate, key, draft.now) else { continue };
         let problem = Problem::warning("certificate-expiry", condition.message)
-            .hint("renew it and put the new one, with its key, into the document");
+            .hint("renew it and put the new certificate and its key in the document");
         let document = draft.claims.get(key).and_then(|claim| claim.document);
         draft.problems.push(match document {
             Some(document) => {

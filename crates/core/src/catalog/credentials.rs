@@ -11,7 +11,7 @@ use crate::problem::Problem;
 use crate::spec::kubeconfig::KubeAccess;
 use crate::spec::{Document, SecretValue, secret_pointer};
 
-const ONLY_RECORDED: &str = "only its trace is recorded";
+const ONLY_RECORDED: &str = "only its fingerprint is recorded";
 
 const UNKNOWN: SecretMark = SecretMark { fingerprint: None, sealed: None };
 
@@ -62,8 +62,8 @@ fn faults_of_value(field: &'static str, value: &str) -> Vec<CatalogFinding> {
     let pointer = secret_pointer(field);
     if value.trim().is_empty() {
         let problem = Problem::error("empty-secret", format!("`{field}` is empty"))
-            .hint("put the value where the document says it is");
-        return vec![CatalogFinding::new(pointer, "nothing in it", problem)];
+            .hint("put the value in the file, variable or block that the document names");
+        return vec![CatalogFinding::new(pointer, "empty", problem)];
     }
     match field {
         "kubeconfig" => {
@@ -80,16 +80,16 @@ fn not_at_hand(document: &Document, field: &'static str, reason: &str) -> Proble
     let message = format!("`{field}` can't be opened here, so it isn't checked: {reason}");
     Problem::warning("secret-not-at-hand", message)
         .at(document.locate(secret_pointer(field)), "")
-        .hint("nothing that needs it is applied from here; check again where it can be opened")
+        .hint("resources that need it aren't applied from here; check again on the host that can open it")
 }
 
 fn plain_in_git(reference: &SecretRef) -> CatalogFinding {
     let field = &reference.field;
-    let problem = Problem::error("plain-secret", format!("`{field}` is a plain secret in a git repository")).hint(
-        "run `streamfleet secret seal TREE` on a checkout, which seals it in its place, and replace the secret itself if \
-         it was pushed; `secrets.allow_plain_in_git` in the settings accepts it as it is",
+    let problem = Problem::error("plain-secret", format!("`{field}` is a plain-text secret in a git repository")).hint(
+        "run `streamfleet secret seal TREE` on a checkout to seal it, and replace the secret if it was pushed; to accept \
+         plain-text secrets, set `secrets.allow_plain_in_git` in the settings",
     );
-    CatalogFinding::new(secret_pointer(field), "readable by everybody who reads the repository", problem)
+    CatalogFinding::new(secret_pointer(field), "anyone who can read the repository can read it", problem)
 }
 
 /// Returns the trace of a secret that can't be opened here. If its sealed form is unchanged, its value is

@@ -66,11 +66,11 @@ pub(super) fn check(draft: &mut CatalogDraft) {
 fn public_suffix(organization: &Identifier, domain: &Domain) -> CatalogFinding {
     let problem = Problem::error(
         "public-suffix",
-        format!("`{domain}` is a public suffix: others register names below it"),
+        format!("`{domain}` is a public suffix: others can register names below it"),
     )
     .hint(format!(
-        "use a domain below it that is your own; where all of it is your own, add `domains: [{domain}]` to organization \
-         `{organization}`, which only super users may do"
+        "use a domain of your own below it; if you own all of it, a super user can add `domains: [{domain}]` to \
+         organization `{organization}`"
     ));
     CatalogFinding::new("/domain", "a public suffix", problem)
 }
@@ -83,21 +83,20 @@ fn not_named(organization: &Identifier, domain: &Domain, has_some: bool) -> Cata
     };
     let problem = Problem::error(
         "domain-not-named",
-        format!("organization `{organization}` may not have `{domain}`: its `domains` don't name it"),
+        format!("organization `{organization}` may not use `{domain}`: its `domains` don't contain it"),
     )
-    .hint(format!("{add}, which only super users may do"));
-    CatalogFinding::new("/domain", "not among its `domains`", problem)
+    .hint(format!("{add}; only super users can do that"));
+    CatalogFinding::new("/domain", "not in its `domains`", problem)
 }
 
 fn taken(organization: &Identifier, domain: &Domain) -> CatalogFinding {
     let problem =
         Problem::error("domain-taken", format!("`{domain}` overlaps a domain of another organization")).hint(
             format!(
-                "use another domain, or have a super user give this one away by naming it in the `domains` of organization \
-                 `{organization}`"
+                "use another domain, or have a super user assign this one in the `domains` of organization `{organization}`"
             ),
         );
-    CatalogFinding::new("/domain", "not this organization's", problem)
+    CatalogFinding::new("/domain", "belongs to another organization", problem)
 }
 
 /// Returns the only organization beside `root`. One that is being deleted counts too.

@@ -84,8 +84,9 @@ fn domain_owners(draft: &CatalogDraft) -> BTreeMap<String, Vec<Identifier>> {
 }
 
 fn host_taken(host: &str) -> CatalogFinding {
-    let problem = Problem::error("host-taken", format!("`{host}` is the address of something else already"))
-        .hint("give the cluster another identifier, or its fleet another domain");
+    let problem =
+        Problem::error("host-taken", format!("`{host}` is already the address of another resource"))
+            .hint("give the cluster another identifier, or its fleet another domain");
     CatalogFinding::new("/identifier", "gives that address", problem)
 }
 
@@ -96,10 +97,11 @@ fn too_long(cluster: &Identifier, domain: &Domain) -> Option<CatalogFinding> {
     }
     let problem = Problem::error(
         "host-too-long",
-        format!("the brokers of `{cluster}` would have host names that DNS can't hold"),
+        format!("the brokers of `{cluster}` would have host names that are too long for DNS"),
     )
     .hint(format!(
-        "`{host}` has {} characters and may have {}, with at most {} between dots; use a shorter identifier or domain",
+        "`{host}` has {} characters; at most {} are allowed, and at most {} between dots; use a shorter identifier or \
+         domain",
         host.len(),
         Domain::MAX_LENGTH,
         Domain::MAX_LABEL

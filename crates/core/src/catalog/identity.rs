@@ -137,7 +137,7 @@ fn trespass(owner: &Identifier, document: &Document) -> Option<Problem> {
         )),
         _ => Problem::error(
             "foreign-folder",
-            format!("`{owner}/` may hold only what belongs to organization `{owner}`"),
+            format!("`{owner}/` may contain only resources of organization `{owner}`"),
         )
         .at(document.locate("/organization"), format!("not `{owner}`"))
         .hint(format!("set `organization: {owner}`, or move the document out of `{owner}/`")),
@@ -172,8 +172,8 @@ fn report_duplicates(draft: &mut CatalogDraft, key: &ResourceKey, claimants: &[C
     for other in others {
         draft.problems.push(
             Problem::error("duplicate-resource", format!("{key} is described twice"))
-                .at(locate(other), "described again here")
-                .related(locate(first), "first described here")
+                .at(locate(other), "second document")
+                .related(locate(first), "first document")
                 .hint("remove one of the two; until then it stays as it was last applied"),
         );
     }

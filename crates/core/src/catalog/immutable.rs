@@ -27,8 +27,7 @@ const BUCKET: &str = "/advanced_config/tiered_storage_bucket_name";
 /// the same cluster.
 pub const CLUSTER_UID: &str = "/cluster_uid";
 
-const NEW_CLUSTER: &str =
-    "describe a new cluster beside it, move the data with MirrorMaker 2, then remove this one";
+const NEW_CLUSTER: &str = "describe a new cluster, move the data with MirrorMaker 2, then remove this one";
 
 /// Returns the immutable fields of a kind. Identifying fields aren't included: they make another resource.
 pub fn immutable_pointers(kind: Kind) -> &'static [&'static str] {
@@ -77,17 +76,17 @@ fn immutable_field(key: &ResourceKey, pointer: &'static str, before: &Value, now
     let put_back = put_back(&field, before);
     let instead = match key.kind {
         Kind::Cluster => NEW_CLUSTER,
-        _ => "describe a new fleet beside it and make new clusters there",
+        _ => "describe a new fleet and create new clusters on it",
     };
     let problem = Problem::error("immutable-field", format!("`{field}` of {key} can't change"))
-        .hint(format!("{put_back}; to have it otherwise, {instead}"));
+        .hint(format!("{put_back}; to change it, {instead}"));
     CatalogFinding::new(pointer, format!("was {}, would be {}", show(before), show(now)), problem)
 }
 
 fn put_back(field: &str, before: &Value) -> String {
     match before {
         Value::Null => format!("remove `{field}`"),
-        before => format!("put {} back", show(before)),
+        before => format!("restore {}", show(before)),
     }
 }
 
@@ -115,18 +114,18 @@ fn fewer_units(before: &Cluster, now: &Cluster, units: &UnitCatalogue) -> Option
     let brokers = |count: u32| units.sizes(before.advanced_config.profile).brokers(count);
     let half = from.div_ceil(2);
     let problem = if !now.may_scale_down() {
-        let message = format!("`kafka_units` can't go from {from} down to {to} unconfirmed");
+        let message = format!("`kafka_units` can't be lowered from {from} to {to} without confirmation");
         Problem::error("fewer-units", message).hint(format!(
-            "fewer units are fewer brokers, {} instead of {}: put {from} back, or confirm it with `scale_down_to: {to}` in \
+            "the cluster would shrink to {} brokers, from {}: restore {from}, or confirm with `scale_down_to: {to}` in \
              `advanced_config`",
             brokers(to),
             brokers(from)
         ))
     } else if to < half {
-        let message = format!("`kafka_units` can't go from {from} down to {to} at once");
+        let message = format!("`kafka_units` can't be lowered from {from} to {to} at once");
         Problem::error("too-few-units", message).hint(format!(
-            "at most half of the brokers go at a time: write {half} in `kafka_units` and `scale_down_to`, and go on when the \
-             cluster is Healthy"
+            "remove at most half of the brokers at a time: set `kafka_units` and `scale_down_to` to {half}, and continue \
+             when the cluster is Healthy"
         ))
     } else {
         return None;
@@ -160,7 +159,8 @@ fn less_tiering(before: &Cluster, now: &Cluster) -> Option<CatalogFinding> {
         None => "tiered storage can't be turned off",
     };
     let problem = Problem::error("tiered-storage-change", message).hint(format!(
-        "the older part of the log is in bucket `{from}`, and brokers fail without it; put it back, or {NEW_CLUSTER}"
+        "the older part of the log is in bucket `{from}`, and brokers fail without it; restore the old value, or \
+         {NEW_CLUSTER}"
     ));
     Some(CatalogFinding::new(BUCKET, format!("was `{from}`"), problem))
 }
@@ -179,10 +179,10 @@ fn inherited_class(
     let heir = cluster_of(draft, key, |cluster| cluster.advanced_config.storage.class.is_none())?;
     let problem = Problem::error(
         "inherited-storage-class",
-        format!("`advanced_config.storage_class` of {key} can't change while clusters have it from there"),
+        format!("`advanced_config.storage_class` of {key} can't change while clusters use it"),
     )
     .hint(format!(
-        "{heir} names no class of its own, and that of its disks can't change; {}, and name the new class in new clusters",
+        "{heir} has no class of its own, and the class of its disks can't change; {}, and set the new class in new clusters",
         put_back("advanced_config.storage_class", &json!(from))
     ));
     Some(CatalogFinding::new(
@@ -211,11 +211,11 @@ fn domain_in_use(
     let reached = cluster_of(draft, key, |cluster| cluster.advanced_config.cluster_access.is_external())?;
     let problem = Problem::error(
         "domain-in-use",
-        format!("`domain` of {key} can't change while clusters have their addresses from it"),
+        format!("`domain` of {key} can't change while clusters use it for their addresses"),
     )
     .hint(format!(
-        "clients outside find {reached} under `{from}`; put it back, or first give each cluster of the fleet \
-         `cluster_access: Internal` and apply, which closes it to them"
+        "clients outside find {reached} under `{from}`; restore it, or first set `cluster_access: Internal` on each \
+         cluster of the fleet and apply, which closes them to clients outside"
     ));
     Some(CatalogFinding::new("/domain", format!("was `{from}`"), problem))
 }
@@ -251,8 +251,8 @@ fn opened_gateway(
         format!("the Gateway of {key} can't become public while clusters are private"),
     )
     .hint(format!(
-        "{closed} is reached through it and says `private_access: true`; put `private: true` back, or write \
-             `private_access: false` in each cluster of the fleet in the same change"
+        "clients reach {closed} through it, which has `private_access: true`; restore `private: true`, or set \
+         `private_access: false` in each cluster of the fleet in the same change"
     ));
     Some(CatalogFinding::new("/advanced_config/gateway/private", "was true", problem))
 }

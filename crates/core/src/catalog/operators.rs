@@ -36,7 +36,7 @@ fn older(draft: &CatalogDraft, document: &Document, fleet: &Fleet) -> Option<Cat
     let (was, is) = was.zip(is).filter(|(was, is)| numbers(is) < numbers(was))?;
     let problem =
         Problem::error("older-operator", format!("the Strimzi operator can't go from {was} back to {is}"))
-            .hint(format!("an older operator doesn't know what a newer one left behind; put {was} back"));
+            .hint(format!("an older operator can't handle what a newer one wrote; restore {was}"));
     Some(CatalogFinding::new(STRIMZI, format!("was {was}"), problem))
 }
 
@@ -66,10 +66,10 @@ fn stranding(draft: &CatalogDraft, document: &Document, fleet: &Fleet) -> Option
         more => format!(" and {more} more"),
     };
     let runs: Vec<&str> = runs.iter().map(String::as_str).collect();
-    let message = format!("Strimzi {version} doesn't run the Kafka of {}{more}", shown.join(", "));
+    let message = format!("Strimzi {version} can't run the Kafka version of {}{more}", shown.join(", "));
     let problem = Problem::error("operator-without-kafka", message).hint(format!(
-        "it runs {}: first write one of these in `advanced_config.version` of the clusters, and change the operator when they \
-         are Healthy with it",
+        "it runs {}: first set one of these in `advanced_config.version` of the clusters, and change the operator when \
+         they are Healthy",
         runs.join(", ")
     ));
     Some(CatalogFinding::new(STRIMZI, was.map_or(String::new(), |was| format!("was {was}")), problem))

@@ -173,7 +173,7 @@ fn unfit_layout(
     let zones = config.number_of_zones.get();
     if brokers > MAX_BROKERS {
         let message =
-            format!("a cluster can't have {brokers} brokers, since their ids end at {}", MAX_BROKERS - 1);
+            format!("a cluster can't have {brokers} brokers, because broker ids end at {}", MAX_BROKERS - 1);
         let problem = Problem::error("too-many-brokers", message)
             .hint("use fewer `kafka_units`, or larger brokers in the `units` of the settings");
         return Some(CatalogFinding::new("/kafka_units", format!("{brokers} brokers"), problem));
@@ -192,14 +192,14 @@ fn unfit_layout(
         format!("{brokers} brokers can't be spread evenly over {zones} zones")
     } else {
         format!(
-            "{copies} copies of a partition can't be in {zones} zones, each in another one, so Cruise Control would move \
-             nothing: brokers that are added would stay empty, and none could be removed"
+            "{copies} copies of a partition don't fit in {zones} zones, one copy per zone, so Cruise Control would move \
+             nothing: added brokers would stay empty, and brokers couldn't be removed"
         )
     };
     let fit = (1..=ZoneCount::MAX).filter(|zones| is_even(*zones) && holds_copies(*zones));
     let fit: Vec<String> = fit.map(|zones| zones.to_string()).collect();
     let problem = Problem::error("unfit-zones", message)
-        .hint(format!("use other `kafka_units`, or one of these for `number_of_zones`: {}", fit.join(", ")));
+        .hint(format!("use other `kafka_units`, or set `number_of_zones` to one of {}", fit.join(", ")));
     Some(CatalogFinding::new("/advanced_config/number_of_zones", format!("{zones} zones"), problem))
 }
 
@@ -213,12 +213,12 @@ fn last_admin_gone(
     let is_gone = has_admin(before) && !has_admin(organization);
     is_gone.then(|| {
         let message = format!(
-            "organization `{}` has no admin any more: super users alone can change its members and approve what waits",
+            "organization `{}` has no admin: only super users can change its members and approve its changes",
             document.key.name
         );
         Problem::warning("no-admin", message)
             .at(document.locate("/members"), "no admin among them")
-            .hint("give a member `role: admin`, or leave it so where that is meant")
+            .hint("set `role: admin` on a member, or ignore this if it is intended")
     })
 }
 
@@ -256,7 +256,7 @@ fn disagreements(
                 "the cluster's cloud_provider is `{ours}` and the infra_type of fleet `{name}` is `{theirs}`"
             ),
         )
-        .hint(format!("set `cloud_provider: {theirs}`, or leave it out"));
+        .hint(format!("set `cloud_provider: {theirs}`, or remove it"));
         let problem = elsewhere(problem, "/infra_type", format!("`{theirs}` here"));
         findings.push(CatalogFinding::new("/cloud_provider", format!("must be `{theirs}`"), problem));
     }
@@ -269,10 +269,11 @@ fn disagreements(
             "not-supported",
             format!("`auto_upgrade: true` is not supported on fleet `{name}`, whose infra_type is `directory`"),
         )
-        .hint("nothing tells here which versions its operator runs: remove `auto_upgrade`, and raise `version` when you want to upgrade");
+        .hint("streamfleet can't see which versions its operator runs: remove `auto_upgrade`, and raise `version` to \
+               upgrade");
         findings.push(CatalogFinding::new(
             "/advanced_config/auto_upgrade",
-            "not on a fleet of files",
+            "not supported on a directory fleet",
             problem,
         ));
     }
@@ -284,7 +285,7 @@ fn disagreements(
         .hint("set `domain` in the fleet, or `cluster_access: Internal` here");
         findings.push(CatalogFinding::new(
             "/advanced_config/cluster_access",
-            "reached from outside",
+            "reachable from outside",
             problem,
         ));
     }
@@ -342,7 +343,7 @@ fn too_many_in_sync(cluster: &Cluster, units: &UnitCatalogue) -> Option<CatalogF
     let kept = if copies == 1 { "1 copy".to_owned() } else { format!("{copies} copies") };
     let message = format!("`min.insync.replicas` is {wanted}, and the cluster keeps {kept} of each record");
     let problem = Problem::error("too-many-in-sync", message).hint(format!(
-        "use at most {most}: with every copy needed, no broker could restart without stopping all writes"
+        "use at most {most}: if every copy is needed, no broker can restart without blocking all writes"
     ));
     Some(CatalogFinding::new(
         "/advanced_config/config/min.insync.replicas",
@@ -353,7 +354,7 @@ fn too_many_in_sync(cluster: &Cluster, units: &UnitCatalogue) -> Option<CatalogF
 
 fn unknown_organization(draft: &CatalogDraft, organization: &Identifier) -> CatalogFinding {
     let hint = match draft.unreadable_for(organization) {
-        Some(unreadable) => format!("mend {unreadable}, which can't be read and may describe it"),
+        Some(unreadable) => format!("fix {unreadable}, which can't be read and may contain it"),
         None => "describe it in an Organization document in an administrator's file, or correct the name"
             .to_owned(),
     };
@@ -369,11 +370,11 @@ fn dangling(draft: &CatalogDraft, pointer: &'static str, target: &ResourceKey) -
     let mut hint = match (closest(name, &names), names.is_empty()) {
         (Some(close), _) => format!("did you mean `{close}`?"),
         (None, true) => format!("organization `{organization}` has no {noun} yet; describe `{name}` first"),
-        (None, false) => format!("there is {}; or describe `{name}` first", listed(&names)),
+        (None, false) => format!("known: {}; or describe `{name}` first", listed(&names)),
     };
     if let Some(unreadable) = draft.unreadable_for(organization) {
         let joint = if hint.ends_with('?') { "" } else { ";" };
-        hint.push_str(&format!("{joint} {unreadable} can't be read and may describe it"));
+        hint.push_str(&format!("{joint} {unreadable} can't be read and may contain it"));
     }
     let problem =
         Problem::error("dangling-reference", format!("organization `{organization}` has no {noun} `{name}`"))

@@ -45,7 +45,7 @@ impl TryFrom<String> for AddressRange {
             (prefix <= width).then_some(AddressRange { start, prefix })
         };
         parse().ok_or_else(|| {
-            format!("`{text}` is not a range of addresses; write one as `127.0.0.0/8` or `fd00::/8`")
+            format!("`{text}` is not a range of addresses; use a range such as `127.0.0.0/8` or `fd00::/8`")
         })
     }
 }
@@ -91,8 +91,9 @@ mod tests {
     #[test]
     fn what_is_no_range_is_refused() {
         for text in ["", "localhost", "127.0.0.0/33", "127.0.0.0/", "::/129", "127.0.0.0/-1"] {
-            let said =
-                format!("`{text}` is not a range of addresses; write one as `127.0.0.0/8` or `fd00::/8`");
+            let said = format!(
+                "`{text}` is not a range of addresses; use a range such as `127.0.0.0/8` or `fd00::/8`"
+            );
             assert_eq!(range(text), Err(said));
         }
         assert_eq!(range("::1").unwrap().to_string(), "::1/128");

@@ -86,7 +86,7 @@ impl ApiConfig {
             ("requests_per_address", self.requests_per_address),
         ];
         let out = bounds.into_iter().find(|(_, value)| !(1..=1_000_000).contains(value));
-        out.map(|(key, value)| format!("`api.{key}` is {value}, and it has to be from 1 to 1000000")).or_else(
+        out.map(|(key, value)| format!("`api.{key}` is {value}, and must be from 1 to 1000000")).or_else(
             || not_emails(&self.super_user_emails).map(|why| format!("`api.super_user_emails` {why}")),
         )
     }
@@ -97,7 +97,7 @@ impl ApiConfig {
 pub fn not_emails(list: &[String]) -> Option<String> {
     let wrong = list.iter().find(|email| !is_email(email))?;
     let shown: String = wrong.chars().filter(|letter| !letter.is_control()).take(LONGEST_EMAIL).collect();
-    Some(format!("names `{shown}`, which is not an e-mail address"))
+    Some(format!("contains `{shown}`, which is not an e-mail address"))
 }
 
 /// Whether this looks like an e-mail address and is safe in a comma-separated list and in a commit header.
@@ -136,18 +136,18 @@ impl ApiConfig {
         ];
         let number = numbers.into_iter().find(|(_, value)| !(1..=65536).contains(value));
         if let Some((key, value)) = number {
-            return Some(format!("`api.{key}` is {value}, and it has to be from 1 to 65536"));
+            return Some(format!("`api.{key}` is {value}, and must be from 1 to 65536"));
         }
         if !(1..=256).contains(&self.max_proposal_mib) {
             let value = self.max_proposal_mib;
-            return Some(format!("`api.max_proposal_mib` is {value}, and it has to be from 1 to 256"));
+            return Some(format!("`api.max_proposal_mib` is {value}, and must be from 1 to 256"));
         }
         if let Some(wrong) = self.base_url.as_ref().filter(|base_url| base_url::path(base_url).is_none()) {
             let shown: String =
                 wrong.chars().filter(|letter| !letter.is_control()).take(LONGEST_SHOWN).collect();
             return Some(format!(
-                "`api.base_url` is `{shown}`, and it has to be an address such as `https://kafka.example.com/streamfleet`, \
-                 or a path such as `/streamfleet`, with nothing in the path but letters, digits, `-`, `.`, `_`, `~` and `/`"
+                "`api.base_url` is `{shown}`, and must be an address such as `https://kafka.example.com/streamfleet`, or a \
+                 path such as `/streamfleet`, with only letters, digits, `-`, `.`, `_`, `~` and `/` in the path"
             ));
         }
         let half = match (&self.tls_cert_file, &self.tls_key_file) {
@@ -155,7 +155,7 @@ impl ApiConfig {
             (None, Some(_)) => ("tls_key_file", "`api.tls_cert_file`, the certificate of that key"),
             _ => return self.callers_out_of_bounds(),
         };
-        Some(format!("`api.{}` takes {}, and it is not set", half.0, half.1))
+        Some(format!("`api.{}` needs {}, which is not set", half.0, half.1))
     }
 
     /// Returns the path prefix of the API, without a trailing slash; empty for the root.
@@ -169,12 +169,12 @@ impl ApiConfig {
             self.listen.filter(|it| self.tls_cert_file.is_none() && !it.ip().to_canonical().is_loopback());
         let clear = clear.map(|address| {
             format!(
-                "`api.listen` is {address}, which other machines may reach, and there is no TLS: tokens and secrets are \
-                 sent in the clear; set `api.tls_cert_file` and `api.tls_key_file`"
+                "`api.listen` is {address}, which other machines may reach, and TLS is off: tokens and secrets are sent in \
+                 plain text; set `api.tls_cert_file` and `api.tls_key_file`"
             )
         });
         let unheard = (self.listen.is_none() && self.tls_cert_file.is_some()).then(|| {
-            "`api.tls_cert_file` and `api.tls_key_file` are without effect, since `api.listen` names no address"
+            "`api.tls_cert_file` and `api.tls_key_file` have no effect, because `api.listen` is not set"
                 .to_owned()
         });
         clear.into_iter().chain(unheard).collect()
@@ -194,20 +194,20 @@ mod tests {
     #[test]
     fn what_is_wrong_is_refused_by_its_name() {
         for (text, expected) in [
-            ("max_connections = 0", "`api.max_connections` is 0, and it has to be from 1 to 65536"),
+            ("max_connections = 0", "`api.max_connections` is 0, and must be from 1 to 65536"),
             (
                 "max_connections_per_address = 65537",
-                "`api.max_connections_per_address` is 65537, and it has to be from 1 to 65536",
+                "`api.max_connections_per_address` is 65537, and must be from 1 to 65536",
             ),
-            ("max_proposal_mib = 0", "`api.max_proposal_mib` is 0, and it has to be from 1 to 256"),
-            ("max_proposal_mib = 257", "`api.max_proposal_mib` is 257, and it has to be from 1 to 256"),
+            ("max_proposal_mib = 0", "`api.max_proposal_mib` is 0, and must be from 1 to 256"),
+            ("max_proposal_mib = 257", "`api.max_proposal_mib` is 257, and must be from 1 to 256"),
             (
                 "tls_cert_file = \"a\"",
-                "`api.tls_cert_file` takes `api.tls_key_file`, the certificate's private key, and it is not set",
+                "`api.tls_cert_file` needs `api.tls_key_file`, the certificate's private key, which is not set",
             ),
             (
                 "tls_key_file = \"a\"",
-                "`api.tls_key_file` takes `api.tls_cert_file`, the certificate of that key, and it is not set",
+                "`api.tls_key_file` needs `api.tls_cert_file`, the certificate of that key, which is not set",
             ),
         ] {
             assert_eq!(parsed(text).unwrap_err(), expected);
@@ -216,9 +216,9 @@ mod tests {
 
     #[test]
     fn a_base_address_that_is_none_is_refused() {
-        let expected = "`api.base_url` is `kafka.example.com`, and it has to be an address such as \
-                        `https://kafka.example.com/streamfleet`, or a path such as `/streamfleet`, with nothing in the path but \
-                        letters, digits, `-`, `.`, `_`, `~` and `/`";
+        let expected = "`api.base_url` is `kafka.example.com`, and must be an address such as \
+                        `https://kafka.example.com/streamfleet`, or a path such as `/streamfleet`, with only letters, \
+                        digits, `-`, `.`, `_`, `~` and `/` in the path";
         assert_eq!(parsed("base_url = \"kafka.example.com\"").unwrap_err(), expected);
         for (text, path) in
             [("base_url = \"http://localhost:3000/x/\"", "/x"), ("base_url = \"/\"", ""), ("", "")]
@@ -231,14 +231,15 @@ mod tests {
     fn a_port_that_others_reach_wants_tls() {
         let tls = "tls_cert_file = \"a\"\ntls_key_file = \"b\"";
         let doubts = |text: &str| parsed(text).unwrap().doubts();
-        let expected = "`api.listen` is 0.0.0.0:3000, which other machines may reach, and there is no TLS: tokens and secrets \
-                        are sent in the clear; set `api.tls_cert_file` and `api.tls_key_file`";
+        let expected = "`api.listen` is 0.0.0.0:3000, which other machines may reach, and TLS is off: tokens and secrets \
+                        are sent in plain text; set `api.tls_cert_file` and `api.tls_key_file`";
         assert_eq!(doubts("listen = \"0.0.0.0:3000\""), [expected]);
         for sound in ["listen = \"127.0.0.1:3000\"", "listen = \"[::1]:3000\"", ""] {
             assert_eq!(doubts(sound), [""; 0], "{sound}");
         }
         assert_eq!(doubts(&format!("listen = \"0.0.0.0:3000\"\n{tls}")), [""; 0]);
-        let expected = "`api.tls_cert_file` and `api.tls_key_file` are without effect, since `api.listen` names no address";
+        let expected =
+            "`api.tls_cert_file` and `api.tls_key_file` have no effect, because `api.listen` is not set";
         assert_eq!(doubts(tls), [expected]);
     }
 }

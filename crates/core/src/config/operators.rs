@@ -66,7 +66,8 @@ impl ManifestsFile {
     /// Takes the bytes of the file, or why they could not be read, as the end of a sentence.
     pub fn of(bytes: Result<Vec<u8>, String>) -> Self {
         let digest = Digest::of(bytes.as_deref().unwrap_or_default());
-        let text = bytes.and_then(|bytes| String::from_utf8(bytes).map_err(|_| "it is no text".to_owned()));
+        let text =
+            bytes.and_then(|bytes| String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned()));
         Self(Some(Arc::new(Read { text, digest, release: OnceLock::new() })))
     }
 
@@ -98,7 +99,7 @@ impl OperatorsConfig {
     pub fn strimzi(&self, version: &str) -> Result<&Release, OperatorFault> {
         let release = self.strimzi.get(version).ok_or_else(|| self.unknown(version))?;
         let Some(read) = &release.content.0 else {
-            return Err(unreadable(version, release, "nothing has read it yet"));
+            return Err(unreadable(version, release, "it has not been read yet"));
         };
         let checked = read.release.get_or_init(|| match &read.text {
             Ok(text) => release::check(version, release, text, &read.digest),
@@ -117,8 +118,8 @@ impl OperatorsConfig {
             code: "unknown-operator-version",
             message: format!("the settings of the installation have no manifests of Strimzi {version}"),
             hint: format!(
-                "{choose}have whoever runs the installation add it under `[operators.strimzi.\"{version}\"]`, or install \
-                 the operator yourself and write `strimzi: existing`"
+                "{choose}have the administrators of the installation add it under `[operators.strimzi.\"{version}\"]`, or \
+                 install the operator yourself and set `strimzi: existing`"
             ),
         }
     }
@@ -130,13 +131,13 @@ impl OperatorsConfig {
             let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
             let OperatorRelease { manifests, sha256, images, .. } = release;
             if !is_version {
-                Some(format!("`operators.strimzi.\"{version}\"` has to be named by a version such as 1.2.0"))
+                Some(format!("the name of `operators.strimzi.\"{version}\"` must be a version such as 1.2.0"))
             } else if manifests.contains("://") {
-                Some(format!("{} is a URL, and only files are read: download it and name the file", at("manifests")))
+                Some(format!("{} is a URL, and only files are supported: download it and set the file", at("manifests")))
             } else if sha256.len() != 64 || !sha256.bytes().all(hex) {
-                Some(format!("{} has to be 64 hexadecimal digits in lower case, as sha256sum prints them", at("sha256")))
+                Some(format!("{} must be 64 hexadecimal digits in lower case, as sha256sum prints them", at("sha256")))
             } else if images.is_empty() || !images.iter().all(|prefix| prefix.len() > 1 && prefix.ends_with('/')) {
-                Some(format!("{} has to list what names of images may begin with, each up to a slash: `quay.io/strimzi/`", at("images")))
+                Some(format!("{} must list the allowed beginnings of image names, each up to a slash: `quay.io/strimzi/`", at("images")))
             } else {
                 None
             }
@@ -151,7 +152,8 @@ fn unreadable(version: &str, release: &OperatorRelease, reason: &str) -> Operato
             "the manifests of Strimzi {version} can't be read from `{}`: {reason}",
             release.manifests
         ),
-        hint: "have whoever runs the installation put the file there, or name another one in its settings"
-            .to_owned(),
+        hint:
+            "have the administrators of the installation restore the file, or set another one in the settings"
+                .to_owned(),
     }
 }

@@ -62,7 +62,7 @@ pub(super) fn check(
     let images: Vec<&Value> = variables.filter(|variable| variable["name"] == KAFKA_IMAGES).collect();
     let [images] = images.as_slice() else {
         let count = images.len();
-        return Err(shape(format!("{of} hold {count} Deployments of the operator, and one is needed")));
+        return Err(shape(format!("{of} contain {count} Deployments of the operator, and need exactly one")));
     };
     checked.kafka_versions = kafka_versions(images);
     Ok(checked)
@@ -83,11 +83,11 @@ fn check_digest(of: &str, release: &OperatorRelease, digest: &Digest) -> Result<
     Err(OperatorFault {
         code: "operator-checksum",
         message: format!(
-            "{of} are not the expected ones: their SHA-256 digest is {digest} and not {expected}"
+            "{of} don't match: their SHA-256 digest is {digest}, and the settings expect {expected}"
         ),
         hint:
-            "compare the file with the one that Strimzi publishes; where it is right, have whoever runs the \
-               installation write its digest into `sha256`"
+            "compare the file with the one that Strimzi publishes; if it is right, have the administrators of the \
+             installation set its digest in `sha256`"
                 .to_owned(),
     })
 }
@@ -96,7 +96,7 @@ fn not_yaml(of: &str, error: &serde_saphyr::Error) -> OperatorFault {
     // Only the first line: the others quote the file.
     let text = error.to_string();
     let reason = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-    shape(format!("{of} can't be understood: {reason}"))
+    shape(format!("{of} can't be read: {reason}"))
 }
 
 /// Returns the document's API version and kind if they are allowed.
@@ -106,11 +106,11 @@ fn allowed_kind(
     document: &Value,
 ) -> Result<(&'static str, &'static str), OperatorFault> {
     let (api_version, kind) = kind(document).map_err(|lack| {
-        shape(format!("document {number} of {of} is no Kubernetes object: it has no `{lack}`"))
+        shape(format!("document {number} of {of} is not a Kubernetes object: it has no `{lack}`"))
     })?;
     ALLOWED.into_iter().find(|allowed| *allowed == (api_version, kind)).ok_or_else(|| {
         let name = name(document);
-        shape(format!("{of} hold {kind} {name} of {api_version}, which is not installed from here"))
+        shape(format!("{of} contain {kind} {name} of {api_version}, which streamfleet doesn't install"))
     })
 }
 
@@ -122,8 +122,8 @@ fn check_images(of: &str, release: &OperatorRelease, document: &Value) -> Result
         code: "operator-image",
         message: format!("{of} use the image `{image}`, which the settings don't allow"),
         hint: format!(
-            "its name has to begin with one of {}; have whoever runs the installation add it to `images`, or use manifests \
-             with other images",
+            "image names must begin with one of {}; have the administrators of the installation add it to `images`, or use \
+             manifests with other images",
             release.images.join(", ")
         ),
     })
@@ -133,8 +133,7 @@ fn shape(message: String) -> OperatorFault {
     OperatorFault {
         code: "operator-manifests",
         message,
-        hint: "use the file for the Cluster Operator as Strimzi publishes it, without anything added"
-            .to_owned(),
+        hint: "use the unchanged file that Strimzi publishes for the Cluster Operator".to_owned(),
     }
 }
 

@@ -12,9 +12,10 @@ const WIDTH: usize = 100;
 /// Stands in for the name of an entry in a table whose keys the administrator chooses.
 const ANY: &str = "1.2.0";
 
-const HEAD: &str = "The settings of a Streamfleet installation. Every key may be left out, but of the sizes of a profile all are given or none; each is shown with its default, or with an \
-example where it has none. Name this file with `--config FILE` or in STREAMFLEET_CONFIG, and see with \
-`streamfleet config show` what holds.";
+const HEAD: &str = "The settings of a Streamfleet installation. Every key is optional, but a profile needs all of its \
+                    sizes or none; each key is shown with its default, or with an example if it has none. Use this file \
+                    with `--config FILE` or STREAMFLEET_CONFIG, and print the active settings with `streamfleet config \
+                    show`.";
 
 /// Returns a file with every key, its meaning, and its default or an example, all commented out.
 pub fn sample() -> String {

@@ -95,7 +95,7 @@ impl Transport {
     pub fn of(url: &str) -> Result<Transport, String> {
         let refused = |why: &str| Err(format!("`source.git` {why}"));
         if url.is_empty() || url.chars().any(char::is_control) {
-            return refused("is no URL or path");
+            return refused("is not a URL or path");
         }
         let Some((scheme, rest)) = url.split_once("://") else {
             return Ok(match url.split_once(':') {
@@ -111,22 +111,22 @@ impl Transport {
         match scheme {
             "file" => Ok(Transport::Local),
             "https" if login.is_some() => refused(
-                "holds a user or a password, which everybody sees who sees the settings; give a token by \
-                 `source.token_file` or STREAMFLEET_GIT_TOKEN, and a user by `source.username`",
+                "contains a user or a password, which everybody sees who sees the settings; set a token in \
+                 `source.token_file` or STREAMFLEET_GIT_TOKEN, and a user in `source.username`",
             ),
             "https" => Ok(Transport::Https),
             "ssh" if login.is_some_and(|login| login.contains(':')) => {
-                refused("holds a password; give a key by `source.ssh_key`")
+                refused("contains a password; set a key in `source.ssh_key`")
             }
             "ssh" => {
                 let port = server.rsplit_once(':').filter(|(_, port)| !port.ends_with(']'));
                 let Ok(port) = port.map_or(Ok(SSH_PORT), |(_, port)| port.parse()) else {
-                    return refused("has a port that is no number");
+                    return refused("has a port that is not a number");
                 };
                 Ok(Transport::Ssh { user: login.unwrap_or("git").to_owned(), port })
             }
             _ => refused(
-                "is neither https://, ssh://, user@host:path nor a path; others can be changed on the way by anybody",
+                "must begin with https:// or ssh://, or be user@host:path or a path; other connections can be tampered with",
             ),
         }
     }
@@ -154,14 +154,14 @@ impl SourceConfig {
         ];
         let number = numbers.into_iter().find(|(_, value, min, max)| !(min..=max).contains(&value));
         if let Some((key, value, min, max)) = number {
-            return Some(format!("`source.{key}` is {value}, and it has to be from {min} to {max}"));
+            return Some(format!("`source.{key}` is {value}, and must be from {min} to {max}"));
         }
         if !is_branch(&self.branch) {
-            return Some(format!("`source.branch` is `{}`, which is no name of a branch", self.branch));
+            return Some(format!("`source.branch` is `{}`, which is not a valid branch name", self.branch));
         }
         if let Some(folder) = self.folder.as_ref().filter(|folder| !is_folder(folder)) {
             return Some(format!(
-                "`source.folder` is `{folder}`, and it has to be a path inside of the repository, as in `specs/kafka`"
+                "`source.folder` is `{folder}`, and must be a path inside the repository, such as `specs/kafka`"
             ));
         }
         let transport = match Transport::of(self.git.as_deref()?) {
@@ -172,7 +172,7 @@ impl SourceConfig {
         let needed =
             [(&self.ssh_key, "ssh_key", "a private key"), (&self.known_hosts, "known_hosts", "host keys")];
         let missing = needed.into_iter().find(|(file, ..)| is_ssh && file.is_none());
-        missing.map(|(_, key, what)| format!("`source.{key}` has to name a file of {what}, for ssh"))
+        missing.map(|(_, key, what)| format!("`source.{key}` must be set to a file of {what}, for ssh"))
     }
 }
 
@@ -217,40 +217,40 @@ mod tests {
     #[test]
     fn what_is_wrong_with_a_source_is_said_without_showing_a_password() {
         for (text, expected) in [
-            ("branch = \"a..b\"", "`source.branch` is `a..b`, which is no name of a branch"),
+            ("branch = \"a..b\"", "`source.branch` is `a..b`, which is not a valid branch name"),
             (
                 "branch = \"a:refs/heads/b\"",
-                "`source.branch` is `a:refs/heads/b`, which is no name of a branch",
+                "`source.branch` is `a:refs/heads/b`, which is not a valid branch name",
             ),
             (
                 "folder = \"../secrets\"",
-                "`source.folder` is `../secrets`, and it has to be a path inside of the repository, as in `specs/kafka`",
+                "`source.folder` is `../secrets`, and must be a path inside the repository, such as `specs/kafka`",
             ),
-            ("interval_seconds = 4", "`source.interval_seconds` is 4, and it has to be from 5 to 86400"),
-            ("timeout_seconds = 0", "`source.timeout_seconds` is 0, and it has to be from 1 to 3600"),
+            ("interval_seconds = 4", "`source.interval_seconds` is 4, and must be from 5 to 86400"),
+            ("timeout_seconds = 0", "`source.timeout_seconds` is 0, and must be from 1 to 3600"),
             (
                 "git = \"https://ann:hunter2@git.example.com/specs.git\"",
-                "`source.git` holds a user or a password, which everybody sees who sees the settings; give a token by \
-                 `source.token_file` or STREAMFLEET_GIT_TOKEN, and a user by `source.username`",
+                "`source.git` contains a user or a password, which everybody sees who sees the settings; set a token in \
+                 `source.token_file` or STREAMFLEET_GIT_TOKEN, and a user in `source.username`",
             ),
             (
                 "git = \"ssh://ann:hunter2@git.example.com/specs.git\"",
-                "`source.git` holds a password; give a key by `source.ssh_key`",
+                "`source.git` contains a password; set a key in `source.ssh_key`",
             ),
             (
                 "git = \"http://git.example.com/specs.git\"",
-                "`source.git` is neither https://, ssh://, user@host:path nor a path; others can be changed on the way \
-                 by anybody",
+                "`source.git` must begin with https:// or ssh://, or be user@host:path or a path; other connections can be \
+                 tampered with",
             ),
-            ("git = \"ssh://git.example.com:x/specs.git\"", "`source.git` has a port that is no number"),
-            ("git = \"\"", "`source.git` is no URL or path"),
+            ("git = \"ssh://git.example.com:x/specs.git\"", "`source.git` has a port that is not a number"),
+            ("git = \"\"", "`source.git` is not a URL or path"),
             (
                 "git = \"ssh://git.example.com/a\"",
-                "`source.ssh_key` has to name a file of a private key, for ssh",
+                "`source.ssh_key` must be set to a file of a private key, for ssh",
             ),
             (
                 "git = \"git@git.example.com:a\"\nssh_key = \"key\"",
-                "`source.known_hosts` has to name a file of host keys, for ssh",
+                "`source.known_hosts` must be set to a file of host keys, for ssh",
             ),
         ] {
             let error = Config::parse(&format!("[source]\n{text}\n")).unwrap_err().to_string();

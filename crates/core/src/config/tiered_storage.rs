@@ -38,10 +38,10 @@ impl TieredStorageConfig {
         };
         let is_folder = |folder: &String| folder.split('/').all(|part| is_plain(part, "-_."));
         if self.plugin_image.as_deref().is_some_and(|image| !is_plain(image, "-._:/@")) {
-            return Some("`tiered_storage.plugin_image` has to be the name of a container image".to_owned());
+            return Some("`tiered_storage.plugin_image` must be the name of a container image".to_owned());
         }
         (self.plugin_folders.is_empty() || !self.plugin_folders.iter().all(is_folder)).then(|| {
-            "`tiered_storage.plugin_folders` has to list folders of the image, such as `core`".to_owned()
+            "`tiered_storage.plugin_folders` must list folders of the image, such as `core`".to_owned()
         })
     }
 }

@@ -148,11 +148,10 @@ impl UnitSizes {
             ),
         ];
         let small = at_least_one.into_iter().find(|(_, value)| *value == 0);
-        let small =
-            small.map(|(key, _)| format!("`units.{profile}.{key}` is 0, and it has to be at least 1"));
+        let small = small.map(|(key, _)| format!("`units.{profile}.{key}` is 0, and must be at least 1"));
         let large = at_most.into_iter().find(|(_, value, _, limit)| value > limit);
         let large = large.map(|(key, value, by, limit)| {
-            format!("`units.{profile}.{key}` is {value}, and it has to be at most `{by}`, {limit}")
+            format!("`units.{profile}.{key}` is {value}, and must be at most `{by}`, {limit}")
         });
         small.or(large).or_else(|| self.blocks_during_restart(profile))
     }
@@ -163,14 +162,14 @@ impl UnitSizes {
         let Self { controllers, replication_factor: copies, min_insync_replicas: in_sync, .. } = *self;
         if in_sync > 1 && in_sync >= copies {
             return Some(format!(
-                "`units.{profile}.min_insync_replicas` is {in_sync}, and it has to be less than `replication_factor`, \
-                 {copies}: else nothing could be written while a broker restarts"
+                "`units.{profile}.min_insync_replicas` is {in_sync}, and must be less than `replication_factor`, {copies}: \
+                 otherwise writes stop while a broker restarts"
             ));
         }
         (controllers > 0 && controllers % 2 == 0).then(|| {
             format!(
-                "`units.{profile}.controllers` is {controllers}, and it has to be odd, or 0 where the brokers are controllers \
-                 too: {controllers} bear the loss of no more than {} do",
+                "`units.{profile}.controllers` is {controllers}, and must be odd, or 0 if brokers are also controllers: \
+                 {controllers} controllers tolerate no more failures than {}",
                 controllers - 1
             )
         })
@@ -198,17 +197,13 @@ pub(super) fn lacking(text: &str) -> Option<String> {
         let given = settings.get("units")?.get(profile)?.as_table()?;
         let lacking = sizes.as_table()?.keys().filter(|key| !given.contains_key(*key));
         let lacking: Vec<String> = lacking.map(|key| format!("`{key}`")).collect();
-        (!lacking.is_empty()).then(|| {
-            format!(
-                "`[units.{profile}]` lacks {}: {GIVEN_TOGETHER}, so that no cluster gets a mixture of two products",
-                lacking.join(", ")
-            )
-        })
+        (!lacking.is_empty())
+            .then(|| format!("`[units.{profile}]` lacks {}: {GIVEN_TOGETHER}", lacking.join(", ")))
     })
 }
 
 /// The end of the message about an incomplete table of sizes.
-pub const GIVEN_TOGETHER: &str = "the sizes of a profile are given all together or not at all";
+pub const GIVEN_TOGETHER: &str = "a profile needs all of its sizes or none";
 
 const GIB: u128 = 1 << 30;
 

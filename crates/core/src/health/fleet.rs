@@ -107,7 +107,7 @@ fn no_room(clusters: &BTreeMap<ResourceKey, Judgement>) -> Option<Condition> {
         1 => String::new(),
         count => format!(" (and pods of {} more of its clusters)", count - 1),
     };
-    let message = format!("no node takes a pod of {cluster}: {why}{more}");
+    let message = format!("no node accepts a pod of {cluster}: {why}{more}");
     Some(Condition { kind: "PodsUnschedulable".to_owned(), degraded: *degraded, message })
 }
 
@@ -164,7 +164,7 @@ pub fn judge(
     let lasted = memory.down.map(|since| now.duration_since(since));
     let (status, reason) = match (operator, lasted) {
         (OperatorState::Unknown, _) => before.told.clone().map_or_else(
-            || (Status::Pending, Some("nothing is known of the Strimzi operator yet".to_owned())),
+            || (Status::Pending, Some("the Strimzi operator has not been observed yet".to_owned())),
             |told| (told.status, told.reason),
         ),
         (_, None) => (Status::Healthy, None),
@@ -191,6 +191,6 @@ fn in_trouble(clusters: &[Status]) -> Option<Condition> {
     (count > 0).then(|| Condition {
         kind: "ClustersInTrouble".to_owned(),
         degraded: false,
-        message: format!("{count} of {} clusters are in trouble", clusters.len()),
+        message: format!("{count} of {} clusters are not healthy", clusters.len()),
     })
 }

@@ -10,14 +10,14 @@ use crate::component::health::{GatewayWithoutAddress, OperatorState};
 #[test]
 fn a_fleet_is_as_well_as_its_operator() {
     let operator = |wanted, ready| OperatorState::Found { name: "kafka/strimzi".into(), wanted, ready };
-    let effect = "clusters go on running, while changes and lost pods wait";
+    let effect = "clusters keep running, but changes and lost pods wait";
     let steps = [
-        (OperatorState::Unknown, 0, "Pending: nothing is known of the Strimzi operator yet".to_owned()),
+        (OperatorState::Unknown, 0, "Pending: the Strimzi operator has not been observed yet".to_owned()),
         (
             OperatorState::Missing,
             0,
             format!(
-                "Provisioning: the Strimzi operator isn't installed: {effect}; install it, or name a version to install in \
+                "Provisioning: the Strimzi operator isn't installed: {effect}; install it, or set a version to install in \
                  `advanced_config.components.strimzi` of the fleet"
             ),
         ),
@@ -27,8 +27,8 @@ fn a_fleet_is_as_well_as_its_operator() {
             operator(1, 0),
             10,
             format!(
-                "Degraded: the Strimzi operator `kafka/strimzi` has no ready pod, 1 wanted: {effect}; see why its pods \
-                 don't start"
+                "Degraded: the Strimzi operator `kafka/strimzi` has no ready pod, 1 wanted: {effect}; find out why its \
+                 pods don't start"
             ),
         ),
         (
@@ -65,7 +65,7 @@ fn clusters_in_trouble_are_counted_and_leave_the_fleet_as_it_is() {
     let now: Timestamp = "2026-11-21T11:00:00Z".parse().unwrap();
     let (status, _) = judge(&operator, &clusters, &FleetMemory::default(), now);
     assert_eq!(status.status, Status::Healthy);
-    assert_eq!(status.conditions[0].message, "2 of 4 clusters are in trouble");
+    assert_eq!(status.conditions[0].message, "2 of 4 clusters are not healthy");
 }
 
 #[test]
@@ -92,9 +92,9 @@ fn a_gateway_that_gets_no_address_is_told_after_a_while() {
     assert_eq!(due, Some(made.checked_add(DEADLINE).unwrap()));
     let (status, _) = judge(&waits, 8);
     assert_eq!(status.status, Status::Degraded);
-    let told = "Gateway streamfleet-gateway/kafka has had no address since 2026-11-21 11:00 UTC, so no client outside of \
-                Kubernetes reaches a cluster through it; its controller says: no address is left; see that the controller of \
-                its GatewayClass runs and that something serves its load balancer";
+    let told = "Gateway streamfleet-gateway/kafka has had no address since 2026-11-21 11:00 UTC, so clients outside of \
+                Kubernetes can't reach clusters through it; its controller says: no address is left; check that the \
+                controller of its GatewayClass runs and that the cluster provides load balancers";
     assert_eq!(status.reason.as_deref(), Some(told));
     assert_eq!(status.conditions[0].kind, "GatewayUnserved");
     assert_eq!(judge(&served, 9).0.status, Status::Healthy);

@@ -174,7 +174,7 @@ fn sentences(judgement: &ChangeJudgement, cause: &Cause, verb: Verb, found: &[Ob
     let steps = || found.iter().map(|found| &found.step);
     let made = (verb == Verb::Create).then(|| effects::created(steps())).flatten();
     let restored = matches!(cause, Cause::Drift { .. }) && steps().any(|step| step.verb == Verb::Create);
-    let restored = restored.then(|| "puts back what was deleted from the target".to_owned());
+    let restored = restored.then(|| "restores what was deleted from the target".to_owned());
     made.into_iter().chain(restored).chain(judgement.effects.iter().cloned()).collect()
 }
 

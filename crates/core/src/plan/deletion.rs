@@ -33,7 +33,7 @@ pub(super) fn resource_deletion(
         Absence::Renamed { to } => Change {
             waiting: vec![Waiting::Refused {
                 why: format!(
-                    "it became {to} in the same revision, and a rename would delete one and make the other"
+                    "it became {to} in the same revision; a rename would delete one resource and create the other"
                 ),
             }],
             ..kept
@@ -65,7 +65,12 @@ fn delete(
     waiting.extend(site.and_then(|site| on_target::leftovers(world, site, &key)));
     if let Some(why) = suspicious.filter(|_| !on_fleet) {
         // Approvals belong to a fleet. A resource without one can only be restored, or removed again later.
-        waiting.push(Waiting::Refused { why: format!("{why}, which is taken for a mistake; to delete it all the same, put it back, apply, then remove it") });
+        waiting.push(Waiting::Refused {
+            why: format!(
+                "{why}, which looks like a mistake; to delete it anyway, restore its \
+                                                      spec, apply, then remove the spec"
+            ),
+        });
     }
     waiting.extend(replaced(site, &differences).map(|object| Waiting::ForeignObject { object }));
     let mut steps: Vec<_> = differences.found.into_iter().map(|found| found.step).collect();
@@ -74,7 +79,7 @@ fn delete(
         step.verb == Verb::Delete && !data.keeps(&step.object.kind) && !is_occupied(&step.object)
     });
     let stays = occupied.iter().map(|(namespace, claim)| {
-        format!("its namespace {namespace} stays: {claim} is in it and isn't ours")
+        format!("its namespace {namespace} is kept: it contains {claim}, which isn't managed by streamfleet")
     });
     let effects = effects.into_iter().chain(stays).collect();
     order::sort(&mut steps);
@@ -194,30 +199,31 @@ fn outcome(
     let going: Vec<&str> = going.into_iter().filter(|namespace| !occupied.contains_key(*namespace)).collect();
     if key.kind != Kind::Cluster {
         let verdict = if there.clone().next().is_some() { Verdict::InPlace } else { Verdict::NoOp };
-        let stays = kept.iter().map(|namespace| format!("its namespace stays: {namespace}"));
+        let stays = kept.iter().map(|namespace| format!("its namespace is kept: {namespace}"));
         return (verdict, stays.collect());
     }
     let (verdict, effect) = match (data.deletes_data, kept.is_empty()) {
         (true, true) if going.is_empty() => {
-            (Verdict::DataLoss, "the cluster goes, and all data on its disks with it".to_owned())
+            (Verdict::DataLoss, "the cluster is deleted with all data on its disks".to_owned())
         }
         (true, true) => {
             let effect = format!(
-                "the cluster goes, and with it all data on its disks and everything else in Namespace {}",
+                "the cluster is deleted with all data on its disks and everything else in Namespace {}",
                 going.join(", ")
             );
             (Verdict::DataLoss, effect)
         }
         (true, false) => {
             let effect = format!(
-                "the cluster goes, and data of node pools with it; its namespace stays: {}",
+                "the cluster is deleted with the data of its node pools; its namespace is kept: {}",
                 kept.join(", ")
             );
             (Verdict::DataLoss, effect)
         }
-        (false, true) => (Verdict::ServiceLoss, "the cluster goes; its disks stay".to_owned()),
+        (false, true) => (Verdict::ServiceLoss, "the cluster is deleted; its disks are kept".to_owned()),
         (false, false) => {
-            let effect = format!("the cluster goes; its namespace and disks stay: {}", kept.join(", "));
+            let effect =
+                format!("the cluster is deleted; its namespace and disks are kept: {}", kept.join(", "));
             (Verdict::ServiceLoss, effect)
         }
     };
@@ -232,7 +238,8 @@ fn left_in_bucket(found: &ObjectDiff) -> Option<String> {
     let text = |option: &str| config.get(option).and_then(Value::as_str);
     let (bucket, prefix) = (text("storage.s3.bucket.name")?, text("key.prefix").unwrap_or_default());
     Some(format!(
-        "the older part of its log stays in bucket {bucket}, in what begins with {prefix}; delete it there where that is meant"
+        "the older part of its log stays in bucket {bucket}, under the prefix {prefix}; delete it there if you don't need \
+         it"
     ))
 }
 

@@ -81,8 +81,8 @@ impl<'a> TargetContents<'a> {
 
 fn never_looked_at(infra_type: InfraType) -> &'static str {
     match infra_type {
-        InfraType::Byok => "no spec that could be used says how to reach it",
-        InfraType::Directory => "its folder was not looked at",
+        InfraType::Byok => "no valid spec describes its target",
+        InfraType::Directory => "its folder was not read",
     }
 }
 

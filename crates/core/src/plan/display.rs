@@ -93,7 +93,7 @@ impl PlanText<'_> {
 
     fn fleet(&mut self, plan: &FleetPlan) {
         let Some(infra_type) = plan.infra_type else {
-            self.header(&format!("fleet {}", plan.fleet), "there is no such fleet");
+            self.header(&format!("fleet {}", plan.fleet), "no such fleet");
             plan.changes.iter().for_each(|change| self.change(change, None));
             return self.text.push('\n');
         };
@@ -131,8 +131,8 @@ impl PlanText<'_> {
     /// Describes what a change waits for. The reason why its fleet is unreachable is printed only once.
     fn waiting(&self, waiting: &Waiting) -> String {
         match (waiting, &self.unreached) {
-            (Waiting::Unreachable { .. }, Some(unreached)) => unreached.clone(),
-            _ => waiting.to_string(),
+            (Waiting::Unreachable { .. }, Some(unreached)) => format!("{}: {unreached}", waiting.label()),
+            _ => waiting.labelled(),
         }
     }
 
@@ -163,7 +163,7 @@ impl PlanText<'_> {
         let (mark, style) = mark(change);
         let fields: Vec<String> = change.fields.iter().map(ToString::to_string).collect();
         let (detail, more) = match (change.waiting.first(), fields.as_slice()) {
-            (Some(waiting), _) => (format!("waiting: {}", self.waiting(waiting)), fields.as_slice()),
+            (Some(waiting), _) => (self.waiting(waiting), fields.as_slice()),
             (None, [field]) => (field.clone(), &[][..]),
             (None, fields) => (String::new(), fields),
         };
@@ -171,7 +171,7 @@ impl PlanText<'_> {
         self.with_place(&format!("{mark} {name}"), style, &plain(&detail), &words::place(change));
         more.iter().for_each(|field| self.line(6, NORMAL, field));
         change.waiting.iter().skip(1).for_each(|waiting| {
-            let line = format!("also waiting: {}", self.waiting(waiting));
+            let line = format!("also {}", self.waiting(waiting));
             self.line(6, WAITS, &line);
         });
         let tree = self.reader.tree;
@@ -213,11 +213,11 @@ impl PlanText<'_> {
 fn summary_sentence(summary: Summary) -> String {
     let Summary { create, change, delete, waiting, unchanged, errors, warnings: _ } = summary;
     match (create + change + delete + waiting, unchanged) {
-        (0, _) if errors == 1 => "Nothing is done, and 1 problem stands in the way of more.".to_owned(),
-        (0, _) if errors > 1 => format!("Nothing is done, and {errors} problems stand in the way of more."),
+        (0, _) if errors == 1 => "Nothing to apply. 1 problem blocks further changes.".to_owned(),
+        (0, _) if errors > 1 => format!("Nothing to apply. {errors} problems block further changes."),
         (0, 0) => "Nothing to do: there are no resources.".to_owned(),
-        (0, 1) => "Nothing to do: 1 resource is as its spec says.".to_owned(),
-        (0, unchanged) => format!("Nothing to do: {unchanged} resources are as their specs say."),
+        (0, 1) => "Nothing to do: 1 resource matches its spec.".to_owned(),
+        (0, unchanged) => format!("Nothing to do: {unchanged} resources match their specs."),
         _ => format!("{change} to change, {create} to create, {delete} to delete, {waiting} waiting."),
     }
 }

@@ -57,8 +57,8 @@ pub(super) fn of_a_single_broker(effects: &mut Vec<String>) {
         ("brokers and controllers may restart one by one", "its only broker may restart"),
         ("brokers restart one by one", ONLY_BROKER),
         (IN_TURN, ""),
-        ("; clients reconnect and go on", ""),
-        (", clients reconnect and go on", ""),
+        ("; clients reconnect and continue", ""),
+        (", clients reconnect and continue", ""),
         ("can't reach them any more", "can't reach it any more"),
         ("restarts, and each takes", "restarts, and takes"),
         ("restarts and look for", "restarts and looks for"),
@@ -71,14 +71,15 @@ pub(super) fn of_a_single_broker(effects: &mut Vec<String>) {
             effects.push(effect);
         }
     }
-    effects.push("the cluster has a single broker: while that restarts, nobody can read or write".to_owned());
+    effects
+        .push("the cluster has a single broker: while it restarts, clients can't read or write".to_owned());
 }
 
 fn disks(step: &Step) -> &'static str {
     let pool = step.after.as_ref().map(|manifest| manifest.body.value()).unwrap_or_default();
     let volumes = pool.pointer("/spec/storage/volumes").and_then(Value::as_array).into_iter().flatten();
     let mut deleted = volumes.map(|volume| volume.get("deleteClaim") == Some(&Value::Bool(true)));
-    if deleted.any(|it| it) { "their disks are deleted with them" } else { "their disks stay" }
+    if deleted.any(|it| it) { "their disks are deleted with them" } else { "their disks are kept" }
 }
 
 /// The topic and user operators share one pod, and the topic operator may be absent.
@@ -92,7 +93,7 @@ fn operators(step: &Step) -> &'static str {
     match (has_topics(step.before.as_ref()), has_topics(step.after.as_ref().map(|it| &it.body))) {
         (true, true) => "the topic and user operators restart",
         (false, true) => "the user operator restarts, and the topic operator starts beside it",
-        (true, false) => "the user operator restarts, and the topic operator goes",
+        (true, false) => "the user operator restarts, and the topic operator is removed",
         (false, false) => "the user operator restarts",
     }
 }
@@ -131,14 +132,14 @@ pub(super) fn created<'a>(steps: impl Iterator<Item = &'a Step>) -> Option<Strin
             _ => controllers += replicas,
         }
     }
-    let nodes = [(brokers, "broker"), (controllers, "controller"), (both, "node that does both")];
+    let nodes = [(brokers, "broker"), (controllers, "controller"), (both, "combined node")];
     let nodes: Vec<String> = nodes
         .into_iter()
         .filter(|(number, _)| *number > 0)
         .map(|(number, noun)| match (number, noun) {
-            (number, "node that does both") if number > 1 => format!("{number} nodes that do both"),
+            (number, "combined node") if number > 1 => format!("{number} combined nodes"),
             (number, noun) => count(number, noun),
         })
         .collect();
-    (!nodes.is_empty()).then(|| format!("makes a cluster of {}", nodes.join(" and ")))
+    (!nodes.is_empty()).then(|| format!("creates a cluster of {}", nodes.join(" and ")))
 }

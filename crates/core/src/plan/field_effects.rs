@@ -62,8 +62,8 @@ impl FieldCondition {
             FieldCondition::On => "turned on or added".to_owned(),
             FieldCondition::Off => "turned off or removed".to_owned(),
             FieldCondition::Becomes(value) => format!("set to `{value}`"),
-            FieldCondition::KeepsLess => "changed so that less is kept".to_owned(),
-            FieldCondition::OtherChain => "given another chain above it".to_owned(),
+            FieldCondition::KeepsLess => "changed so that less data is kept".to_owned(),
+            FieldCondition::OtherChain => "given another chain".to_owned(),
             FieldCondition::OtherAuthority => "replaced by one of another authority".to_owned(),
         }
     }
@@ -245,14 +245,14 @@ mod tests {
         let told = |verdict| -> Vec<_> {
             self::told(Kind::Cluster, &changes, verdict).into_iter().map(|row| row.why).collect()
         };
-        let recorded = "it is recorded, and nothing else changes";
+        let recorded = "only recorded; nothing else changes";
         assert_eq!(told(Verdict::InPlace), [recorded], "it has no load balancers that could become public");
         assert_eq!(
             told(Verdict::ClientsReconnect),
             [
                 recorded,
-                "load balancers become public, where the cloud's controller changes those that are there: whoever can reach \
-                 them from outside of the private network can now try to log in; they may get other addresses"
+                "load balancers become public if the cloud's controller changes existing ones: anyone who can reach them \
+                 from outside of the private network can try to log in; their addresses may change"
             ]
         );
         let inside = change("advanced_config.cluster_access", json!("External"), json!("Internal"));

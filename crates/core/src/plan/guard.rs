@@ -63,7 +63,8 @@ pub(super) fn apply(world: &PlanContext, fleet: &FleetKey, changes: &mut [Change
             for (change, why) in guarded {
                 let why = why.map(|why| match early {
                     Some(Approval { by, at, .. }) => {
-                        format!("{why}; what {by} approved at {at} doesn't hold, since that is yet to come by the clock of this host")
+                        format!("{why}; the approval by {by} at {at} is not valid, because it lies in the future by this \
+                                 host's clock")
                     }
                     None => why,
                 });
@@ -159,7 +160,7 @@ fn age(now: Timestamp, then: Timestamp) -> SignedDuration {
 /// Returns why every change needs approval, as the end of a sentence.
 fn asked_for_all(world: &PlanContext) -> Option<String> {
     let asked = world.policy.mode == Mode::Approve;
-    asked.then(|| "the settings want each plan approved: `policy.mode` is `approve`".to_owned())
+    asked.then(|| "the settings require approval for every plan: `policy.mode` is `approve`".to_owned())
 }
 
 /// Returns why a guarded change needs approval, as the end of a sentence.
@@ -180,26 +181,29 @@ fn needs_approval(
             return Some(why.to_owned());
         }
         if withdrawn_secrets::leave(world, fleet, change) {
-            let why = "Secrets leave the folder, and brokers can't start without them unless somebody keeps them in Kubernetes";
+            let why = "Secrets are removed from the folder, and brokers can't start without them unless you keep them in \
+                       Kubernetes";
             return Some(why.to_owned());
         }
         if let Some(object) = change.remarks.iter().find_map(Remark::unknown) {
             return Some(format!(
-                "{object} can't be read, and nobody knows what it was, so that data may go by what it becomes"
+                "{object} can't be read and its earlier content is unknown, so the change may delete data"
             ));
         }
         if change.remarks.iter().any(|remark| matches!(remark, Remark::KeptDisks { .. })) {
-            return Some("it would be made over the disks of an earlier cluster of its name".to_owned());
+            return Some(
+                "it would be created over the disks of an earlier cluster with this name".to_owned(),
+            );
         }
         return match &change.cause {
             Cause::Software { version } => {
-                Some(format!("streamfleet {version} causes it, and no edit of a spec"))
+                Some(format!("streamfleet {version} causes it, not an edit of a spec"))
             }
             Cause::Upgrade { version, unseen: true } => Some(format!(
-                "whether all brokers run Kafka {version} can't be seen from here, and its metadata can't go back"
+                "streamfleet can't see whether all brokers run Kafka {version}, and the metadata version can't go back"
             )),
             _ if change.verdict == Verdict::DataLoss => {
-                Some("it deletes what the cluster keeps now, for good".to_owned())
+                Some("it permanently deletes data that the cluster keeps now".to_owned())
             }
             _ => None,
         };
@@ -215,14 +219,16 @@ fn needs_approval(
         change.resource.kind == Kind::Cluster && record.is_some_and(|record| !record.durable.creating);
     if was_made && change.steps.is_empty() {
         // Objects that a lost inventory doesn't have may still exist, and would be orphaned.
-        return Some("its fleet's target knows nothing of it, so that it would only be forgotten".to_owned());
+        return Some(
+            "the fleet's target has no objects of it, so streamfleet would only forget it".to_owned(),
+        );
     }
     if *free > 0 {
         *free -= 1;
         return None;
     }
     let allowed = world.policy.cluster_deletions_per_hour;
-    let clusters = crate::plan::effects::count(allowed.into(), "cluster");
+    let clusters = crate::plan::effects::count(allowed.into(), "cluster deletion");
     // Rounded up to the minute, so that the time is never too early.
     let minute = |at: Timestamp| {
         at.checked_add(SignedDuration::from_secs(59)).unwrap_or(at).strftime("%H:%M UTC").to_string()
@@ -230,13 +236,13 @@ fn needs_approval(
     let until = match (allowed, later.next()) {
         (0, _) => String::new(),
         (_, Some(at)) => {
-            format!(", and it is deleted at {} unless it is put back or approved earlier", minute(at))
+            format!(". Deletes at {}; restore the file to keep it, approve to delete now", minute(at))
         }
         (_, None) => {
-            ", and it is deleted when the hour is over unless it is put back or approved earlier".to_owned()
+            ". Deletes when the hour is over; restore the file to keep it, approve to delete now".to_owned()
         }
     };
-    Some(format!("a fleet may lose {clusters} an hour without it{until}"))
+    Some(format!("limit of {clusters} per fleet and hour{until}"))
 }
 
 /// Whether a Gateway changes to another implementation, which cuts off clients in whatever order it is done.

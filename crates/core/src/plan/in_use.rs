@@ -126,8 +126,8 @@ fn moved(change: &Change) -> Option<RefusedChange> {
     Some(RefusedChange {
         code: "host-in-use",
         why: format!("clients outside find the cluster at {from}, which would become {to}"),
-        hint: "put the fleet's `domain` and its base domain back as they were, or first give the cluster `cluster_access: \
-               Internal` and apply, which closes it to them",
+        hint: "restore the fleet's `domain` and its base domain, or first set `cluster_access: Internal` on the cluster \
+               and apply, which closes it to those clients",
     })
 }
 
@@ -144,8 +144,8 @@ fn redirected(site: &FleetInputs, change: &Change) -> Option<RefusedChange> {
     Some(RefusedChange {
         code: "host-in-use",
         why: format!("clients outside find {example} under {from}, which would become {to}"),
-        hint: "put the fleet's `domain` and its base domain back as they were, or first give its clusters `cluster_access: \
-               Internal` and apply, which closes them to clients outside",
+        hint: "restore the fleet's `domain` and its base domain, or first set `cluster_access: Internal` on its clusters \
+               and apply, which closes them to clients outside",
     })
 }
 
@@ -182,8 +182,8 @@ fn opened(world: &PlanContext, site: &FleetInputs, change: &Change) -> Option<Re
     Some(RefusedChange {
         code: "gateway-opened",
         why: format!(
-            "it would open {silent} to everybody, and no spec that can be used says whether that is private"
+            "it would open {silent} to the public, and no valid spec says whether that cluster is private"
         ),
-        hint: "put `private: true` of the fleet's `gateway` back, and the cluster's spec, or delete the cluster first",
+        hint: "restore `private: true` of the fleet's `gateway` and the cluster's spec, or delete the cluster first",
     })
 }

@@ -208,10 +208,10 @@ impl Plan {
         let (was, is) = (&self.inputs, &fresh.inputs);
         let mut changed = Vec::new();
         if was.software != is.software {
-            changed.push(format!("it was made by streamfleet {}, and this is {}", was.software, is.software));
+            changed.push(format!("streamfleet {} made the plan, and this is {}", was.software, is.software));
         }
         if was.source != is.source {
-            changed.push(format!("it was made from {}, and this is {}", was.source.0, is.source.0));
+            changed.push(format!("the plan was made from {}, and this is {}", was.source.0, is.source.0));
         }
         if was.revision != is.revision {
             let specs: Vec<String> = differing(self, fresh).map(|key| key.to_string()).collect();
@@ -219,7 +219,7 @@ impl Plan {
             changed.push(format!("the spec tree changed{which}"));
         }
         if was.recorded != is.recorded {
-            changed.push("something was applied, approved or forgotten since".to_owned());
+            changed.push("a change was applied, approved or forgotten since".to_owned());
         }
         if was.settings != is.settings {
             changed.push("the settings of the installation changed".to_owned());
@@ -252,7 +252,7 @@ fn target_changed(was: &Plan, is: &Plan, fleet: &FleetKey) -> String {
     let (was, is) = (steps(was), steps(is));
     let object = was.keys().chain(is.keys()).find(|object| was.get(*object) != is.get(*object));
     let object = object.map(|object| format!(": {object}")).unwrap_or_default();
-    format!("what fleet {fleet} holds changed{object}")
+    format!("the objects on fleet {fleet} changed{object}")
 }
 
 fn differing<'a>(was: &'a Plan, is: &'a Plan) -> impl Iterator<Item = &'a ResourceKey> {

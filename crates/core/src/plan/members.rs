@@ -14,7 +14,7 @@ pub(super) fn changes(kind: Kind, fields: &[FieldChange]) -> Vec<String> {
     let addresses = before.keys().chain(after.keys().filter(|address| !before.contains_key(*address)));
     let sentence = |address: &&str| match (before.get(address), after.get(address)) {
         (Some(role), Some(now)) if role != now => Some(format!("{address} is {now} instead of {role}")),
-        (Some(role), None) => Some(format!("{address} is {role} no more")),
+        (Some(role), None) => Some(format!("{address} is no longer {role}")),
         (None, Some(role)) => Some(format!("{address} becomes {role}")),
         _ => None,
     };
@@ -50,7 +50,7 @@ mod tests {
             changes(Kind::Organization, std::slice::from_ref(&change)),
             [
                 "bob@a.example is admin instead of viewer",
-                "eve@a.example is editor no more",
+                "eve@a.example is no longer editor",
                 "joe@a.example becomes viewer"
             ]
         );

@@ -124,8 +124,8 @@ fn suspected(world: &PlanContext, key: &ResourceKey, absence: &Absence) -> Optio
     let before = world.recorded(key).filter(|_| matches!(key.kind, Kind::Fleet | Kind::Cluster))?;
     let why = match absence {
         Absence::Suspicious { why } => why.clone(),
-        Absence::Renamed { to } => format!("{to}, which was not applied yet, may be what it became"),
-        Absence::Unknown { unreadable } => format!("{unreadable}, which could not be read, may have held it"),
+        Absence::Renamed { to } => format!("{to}, which isn't applied yet, may be its new name"),
+        Absence::Unknown { unreadable } => format!("{unreadable}, which can't be read, may contain it"),
         Absence::Removed => return None,
     };
     // The first reason is kept: later ones are consequences of it or of what was done about it.

@@ -9,11 +9,11 @@ use crate::spec::Spec;
 
 /// The hint if the spec is unchanged and somebody changed the target.
 pub const UNDO_BY_HAND: &str =
-    "the target was changed by hand: change it back there, or make the spec say the same";
+    "the target was changed by hand: change it back there, or set the same in the spec";
 
 /// The hint if the installation's settings cause the change.
-const UNDO_SETTINGS: &str = "the settings of the installation changed what a Kafka unit is, and clusters that are there \
-                             can't follow: put `units` back";
+const UNDO_SETTINGS: &str = "the settings of the installation changed the size of a Kafka unit, and existing clusters \
+                             can't follow: restore `units`";
 
 pub(super) fn problem(world: &PlanContext, change: &Change, refusal: &RefusedChange) -> Problem {
     let key = &change.resource;
@@ -23,7 +23,7 @@ pub(super) fn problem(world: &PlanContext, change: &Change, refusal: &RefusedCha
         Cause::Settings => UNDO_SETTINGS,
         _ => refusal.hint,
     };
-    let message = format!("{key} can't be changed so: {}", refusal.why);
+    let message = format!("{key} can't be changed this way: {}", refusal.why);
     let is_spec = !matches!(change.cause, Cause::Drift { .. } | Cause::Settings);
     if let Some(inherited) = inherited(world, change).filter(|_| is_spec && refusal.code == "storage-changed")
     {
@@ -80,12 +80,12 @@ impl Inherited {
     fn hint(&self, cluster: &ResourceKey) -> String {
         let Self { fleet, class } = self;
         let (has, put_back) = match class {
-            Some(class) => (format!("class `{class}`"), format!("put `{class}` back in")),
+            Some(class) => (format!("class `{class}`"), format!("restore `{class}` in")),
             None => ("the Kubernetes cluster's default class".to_owned(), "remove".to_owned()),
         };
         format!(
-            "{cluster} names no class of its own, and its disks are of {has}: {put_back} `advanced_config.storage_class` of \
-             {fleet}, and name another class in new clusters"
+            "{cluster} has no class of its own, and its disks have {has}: {put_back} `advanced_config.storage_class` of \
+             {fleet}, and set another class in new clusters"
         )
     }
 }

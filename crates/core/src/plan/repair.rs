@@ -29,7 +29,7 @@ use crate::render::{Manifest, SecretSlot};
 use crate::spec::InfraType;
 
 /// The first effect of every repair.
-const WHILE_IT_WAITS: &str = "puts back what was applied last, while the other change waits";
+const WHILE_IT_WAITS: &str = "restores what was applied last, while the other change waits";
 
 /// The possible repair of one resource while its change waits.
 #[derive(Debug)]
@@ -137,9 +137,9 @@ struct RepairContext<'a> {
 
 impl RepairContext<'_> {
     fn repair(&self, Drifted { mut found, unknown }: Drifted) -> (Repair, Vec<Condition>) {
-        let mut left: Vec<String> = left(&unknown, "what was applied last isn't known any more").collect();
+        let mut left: Vec<String> = left(&unknown, "what was applied last is unknown").collect();
         let lost: Vec<ObjectKey> = found.extract_if(.., |it| self.lacks_secret(it)).map(object).collect();
-        left.extend(self::left(&lost, "the secret that was in it isn't at hand any more"));
+        left.extend(self::left(&lost, "its secret is no longer available"));
         found.retain(|it| !is_for_a_person(it) && !self.is_refused(it));
         let mut flapping = [self.with(found.clone())];
         let conditions = pause::of_flapping(self.world, self.site.fleet, &mut flapping);
@@ -232,9 +232,9 @@ fn object(found: ObjectDiff) -> ObjectKey {
 
 fn left(objects: &[ObjectKey], why: &str) -> impl Iterator<Item = String> {
     let told = objects.first().map(|object| match objects.len() - 1 {
-        0 => format!("{object} is no longer as it was applied, and {why}, so that it waits, too"),
+        0 => format!("{object} differs from what was applied, and {why}, so its repair waits too"),
         more => format!(
-            "{object} and {} are no longer as they were applied, and {why}, so that they wait, too",
+            "{object} and {} differ from what was applied, and {why}, so their repair waits too",
             effects::count(u64::try_from(more).unwrap_or(u64::MAX), "more object")
         ),
     });

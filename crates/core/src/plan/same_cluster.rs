@@ -27,7 +27,7 @@ pub(super) fn refuse(parts: &mut [FleetPart]) {
         others.dedup();
         let (Some(plan), false) = (&mut part.plan, others.is_empty()) else { continue };
         let reason = format!(
-            "cannot use the Kubernetes cluster: the kubeconfig of {} leads to it, too",
+            "cannot use the Kubernetes cluster: the kubeconfig of {} leads to it too",
             others.join(" and ")
         );
         let hint = "give each fleet a Kubernetes cluster of its own".to_owned();

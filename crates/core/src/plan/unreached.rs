@@ -9,10 +9,9 @@ use crate::plan::{FleetPlan, Reach, Remark, Waiting};
 pub const UNREACHED: &str = "the cluster's API server can't be reached";
 
 /// Why there was no dry run. The server's error follows after a colon.
-pub const UNASKED: &str = "since the server could not be asked";
+pub const UNASKED: &str = "because the API server can't be reached";
 
-const HINT: &str =
-    "see to the `kubeconfig`, the API server and the way to it; nothing is deleted because it is away";
+const HINT: &str = "check the `kubeconfig`, the API server and the network to it; nothing is deleted while it is unreachable";
 
 impl Waiting {
     /// Returns the wait without details that are only for administrators.

@@ -280,7 +280,7 @@ impl UpgradeStage {
         (versions::compare(has, end) == Ordering::Greater).then(|| RefusedChange {
             code: "metadata-downgrade",
             why: format!(
-                "Kafka's metadata is at {has}, which only goes forward, and Kafka {version} reads {end}"
+                "Kafka's metadata version is {has}, which only goes forward, and Kafka {version} reads up to {end}"
             ),
             hint: PUT_VERSION_BACK,
         })

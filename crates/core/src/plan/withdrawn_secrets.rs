@@ -14,8 +14,8 @@ pub(super) fn tell(world: &PlanContext, fleet: &FleetKey, change: &mut Change) {
         return;
     }
     change.effects.push(format!(
-        "{} no longer in the folder, since `secrets.write_to_output` is false. Keep them in Kubernetes first, by other means: what \
-         removes there what the folder no longer has deletes them, and then brokers can't start",
+        "{} removed from the folder, because `secrets.write_to_output` is false. Keep them in Kubernetes first, by other \
+         means: the tool that deletes what the folder no longer contains deletes them too, and then brokers can't start",
         match names.as_slice() {
             [name] => format!("{name} is"),
             several => format!("{} are", several.join(", ")),

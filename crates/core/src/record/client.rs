@@ -135,20 +135,19 @@ impl ClientProperties {
                 if endpoint.bytes().all(is_plain) { endpoint } else { "URL" }
             }
             None => {
-                let missing =
-                    "where the identity provider gives tokens: its `token_endpoint` is not told here";
+                let missing = "the identity provider's address for tokens, its `token_endpoint`, which streamfleet doesn't know";
                 self.to_add.insert(TOKEN_ENDPOINT, missing.to_owned());
                 "URL"
             }
         };
         self.notes.push(format!(
-            "Kafka's client asks no address for tokens that the JVM isn't told of: \
+            "Kafka's client requests tokens only from addresses that the JVM allows: \
              -Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={allowed}"
         ));
         if provider.ca_cert.is_some() {
             self.notes.push(
-                "The identity provider's certificate is not signed by a public authority: name a file with its `ca_cert` in \
-                 sasl.jaas.config, too: ssl.truststore.type=\"PEM\" ssl.truststore.location=\"FILE\""
+                "The identity provider's certificate is not signed by a public authority: set a file with its `ca_cert` in \
+                 sasl.jaas.config too: ssl.truststore.type=\"PEM\" ssl.truststore.location=\"FILE\""
                     .to_owned(),
             );
         }
@@ -161,8 +160,8 @@ fn key_of(cluster: &ResolvedCluster, key: &str, secret: &str) -> String {
 
 fn unknown_issuer(domain: &Domain) -> String {
     format!(
-        "The certificate of {domain} doesn't come with the authority that signed it. A public one is trusted by the client's \
-         system; otherwise add it to the end of the base domain's `tls_cert`, and it stands here."
+        "The certificate of {domain} doesn't contain the authority that signed it. A public one is trusted by the client's \
+         system; otherwise add it to the end of the base domain's `tls_cert`, and it appears here."
     )
 }
 

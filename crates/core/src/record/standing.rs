@@ -33,6 +33,13 @@ impl Audience {
             Audience::Tenants => waiting.redacted_for_tenants().to_string(),
         }
     }
+
+    fn labelled_waiting(self, waiting: &Waiting) -> String {
+        match self {
+            Audience::Host => waiting.labelled(),
+            Audience::Tenants => waiting.redacted_for_tenants().labelled(),
+        }
+    }
 }
 
 /// A write that the plan doesn't include yet.
@@ -43,12 +50,12 @@ pub enum UnplannedWrite {
 }
 
 /// The message for a resource without a document.
-const UNNAMED: &str = "no document names it any more";
+const UNNAMED: &str = "spec file missing";
 
 /// The reason of a deletion that waits for nothing.
-const DELETED_SOON: &str = "its spec is gone, and what there is of it goes in one of the next rounds";
+const DELETED_SOON: &str = "deletion scheduled";
 
-const UNAPPLIED: &str = "what its spec says now is not applied yet";
+const UNAPPLIED: &str = "the current spec is not applied yet";
 
 /// Everything that decides a standing.
 #[derive(Clone, Copy)]
@@ -116,7 +123,7 @@ impl StandingInputs<'_> {
         let is_folder = on.is_some_and(|on| on.infra_type == Some(InfraType::Directory));
         match status {
             Status::Healthy if key.kind == Kind::Cluster && is_folder => {
-                let unseen = || "its manifests are written; how it runs isn't seen from here".to_owned();
+                let unseen = || "manifests written; health unknown for directory fleets".to_owned();
                 (Status::Written, Some(reason.unwrap_or_else(unseen)))
             }
             status => (status, reason),
@@ -213,10 +220,7 @@ impl StandingInputs<'_> {
             Verb::Create | Verb::Update | Verb::Recreate | Verb::Delete
                 if let Some(waiting) = change.waiting.iter().find(|waiting| !goes_on(waiting)) =>
             {
-                let waits = match waiting {
-                    Waiting::Approval { why, .. } => format!("a change waits for approval: {why}"),
-                    waiting => format!("a change waits: {}", self.audience.waiting_reason(waiting)),
-                };
+                let waits = format!("change {}", self.audience.labelled_waiting(waiting));
                 let (status, ails) = as_applied(conditions);
                 (status, Some(ails.unwrap_or(waits)))
             }
@@ -244,7 +248,7 @@ impl StandingInputs<'_> {
     /// waits for nothing.
     fn waiting_deletion(&self, change: &Change) -> Option<Condition> {
         let told = |waiting: &Waiting| match waiting {
-            Waiting::Approval { id, why } => format!("approval {id}, since {why}"),
+            Waiting::Approval { id, why } => format!("needs approval {id}: {why}"),
             waiting => self.audience.waiting_reason(waiting),
         };
         // The deletion itself may be what is under way.

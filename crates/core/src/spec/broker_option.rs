@@ -67,7 +67,8 @@ const fn option(name: &'static str, takes: Takes, effect: Effect, text: &'static
 
 #[rustfmt::skip]
 const OPTIONS: &[BrokerOption] = &[
-    option("auto.create.topics.enable", Flag, Restart, "Make a topic when a client first names it. Here it is false by default, so that a misspelt name is an error."),
+    option("auto.create.topics.enable", Flag, Restart, "Create a topic when a client first names it. By default false, so \
+                                                        that a misspelt name is an error."),
     option("compression.type", Word(&["producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"]), Live, "How records are compressed on disk."),
     option("connections.max.idle.ms", Number(1_000, LONG), Restart, "After how many milliseconds an idle connection is closed."),
     option("delete.topic.enable", Flag, Restart, "Let clients delete topics."),
@@ -75,30 +76,40 @@ const OPTIONS: &[BrokerOption] = &[
     option("group.initial.rebalance.delay.ms", Number(0, INT), Brokers, "How many milliseconds a new consumer group waits for more members."),
     option("group.max.session.timeout.ms", Number(6_000, INT), Brokers, "The longest session timeout that a member of a consumer group may ask for, in milliseconds."),
     option("group.max.size", Number(1, INT), Brokers, "The most members of a consumer group."),
-    option("log.cleaner.delete.retention.ms", Number(0, LONG), Live, "How many milliseconds a compacted topic keeps the marks of what was deleted."),
+    option("log.cleaner.delete.retention.ms", Number(0, LONG), Live, "How many milliseconds a compacted topic keeps the \
+                                                                      markers of deleted records."),
     option("log.cleaner.max.compaction.lag.ms", Number(1, LONG), Live, "After how many milliseconds a record is compacted at the latest."),
     option("log.cleaner.min.compaction.lag.ms", Number(0, LONG), Live, "For how many milliseconds a record is not compacted."),
-    option("log.cleanup.policy", Word(&["delete", "compact", "delete,compact"]), Live, "What becomes of old records."),
+    option("log.cleanup.policy", Word(&["delete", "compact", "delete,compact"]), Live, "What happens to old records: they \
+         are deleted, compacted, or both."),
     option("log.local.retention.bytes", Number(-2, LONG), Live, "How many bytes of a partition stay on disks with tiered storage; -2 is as many as `log.retention.bytes`."),
-    option("log.local.retention.ms", Number(-2, LONG), Live, "How many milliseconds records stay on disks with tiered storage; -2 is as long as they are kept at all."),
-    option("log.message.timestamp.after.max.ms", Number(0, LONG), Live, "How many milliseconds a record's time may lie in the future."),
-    option("log.message.timestamp.before.max.ms", Number(0, LONG), Live, "How many milliseconds a record's time may lie in the past."),
-    option("log.message.timestamp.type", Word(&["CreateTime", "LogAppendTime"]), Live, "Whose time a record has: its producer's or its broker's."),
+    option("log.local.retention.ms", Number(-2, LONG), Live, "How many milliseconds records stay on disks with tiered \
+                                                              storage; -2 is as long as they are kept."),
+    option("log.message.timestamp.after.max.ms", Number(0, LONG), Live, "How many milliseconds a record's timestamp may be \
+         in the future."),
+    option("log.message.timestamp.before.max.ms", Number(0, LONG), Live, "How many milliseconds a record's timestamp may \
+         be in the past."),
+    option("log.message.timestamp.type", Word(&["CreateTime", "LogAppendTime"]), Live, "Which timestamp a record gets: its \
+         producer's or its broker's."),
     option("log.retention.bytes", Number(-1, LONG), Live, "How many bytes of a partition are kept; -1 is without a limit."),
-    option("log.retention.check.interval.ms", Number(1_000, LONG), Brokers, "How often it is looked for records to remove, in milliseconds."),
+    option("log.retention.check.interval.ms", Number(1_000, LONG), Brokers, "How often brokers look for records to delete, \
+         in milliseconds."),
     option("log.retention.ms", Number(-1, LONG), Live, "How many milliseconds records are kept; -1 is without a limit."),
-    option("log.roll.ms", Number(60_000, LONG), Live, "After how many milliseconds a new segment begins though the last one isn't full."),
+    option("log.roll.ms", Number(60_000, LONG), Live, "After how many milliseconds a new segment begins, even if the last \
+                                                       one isn't full."),
     option("log.segment.bytes", Number(1_048_576, INT), Live, "The size of a segment of a partition, in bytes."),
     option("log.segment.delete.delay.ms", Number(0, LONG), Live, "How many milliseconds a removed segment stays on the disk."),
     // A larger record couldn't be sent at all.
-    option("message.max.bytes", Number(1_024, REQUEST), Live, "The largest batch of records that is taken, in bytes."),
-    option("min.insync.replicas", Number(1, 9), Live, "How many copies must have a record before it counts as written. There have to be more copies than that."),
-    option("num.partitions", Number(1, PARTITIONS), Restart, "How many partitions a topic has that doesn't say."),
+    option("message.max.bytes", Number(1_024, REQUEST), Live, "The largest batch of records that brokers accept, in bytes."),
+    option("min.insync.replicas", Number(1, 9), Live, "How many copies must have a record before it counts as written. The \
+                                                       number of copies must be larger."),
+    option("num.partitions", Number(1, PARTITIONS), Restart, "How many partitions a topic gets if its creator doesn't say."),
     option("offsets.retention.minutes", Number(1, INT), Brokers, "How many minutes the offsets of an empty consumer group are kept."),
     option("producer.id.expiration.ms", Number(1, INT), Live, "After how many milliseconds an idle producer's id is forgotten."),
     option("remote.log.manager.copy.max.bytes.per.second", Number(1, LONG), Live, "How many bytes a second a broker copies to tiered storage."),
     option("remote.log.manager.fetch.max.bytes.per.second", Number(1, LONG), Live, "How many bytes a second a broker reads from tiered storage."),
-    option("replica.fetch.max.bytes", Number(1_024, REQUEST), Brokers, "How many bytes of a partition a broker asks another one for at once."),
+    option("replica.fetch.max.bytes", Number(1_024, REQUEST), Brokers, "How many bytes of a partition a broker fetches \
+         from another one at once."),
     option("replica.lag.time.max.ms", Number(1_000, LONG), Brokers, "How many milliseconds a copy may lag before it counts as out of sync."),
     option("transaction.max.timeout.ms", Number(1, INT), Brokers, "The longest that a transaction may take, in milliseconds."),
     option("transactional.id.expiration.ms", Number(1, INT), Brokers, "After how many milliseconds an unused transactional id is forgotten."),
@@ -110,15 +121,18 @@ const DERIVED_OPTIONS: &[(&[&str], &str)] = &[
     (&["listener", "advertised.", "inter.broker.", "early.start.listeners"], "listeners follow from `cluster_access`, `private_access` and the fleet's `exposure`"),
     (&["sasl.", "principal.builder.class", "connections.max.reauth.ms"], "how clients log in follows from `oauth`"),
     (&["ssl.", "security.", "password."], "certificates follow from the fleet's `domain`"),
-    (&["authorizer.", "super.user"], "access rights are kept by Kafka's own authorizer, whose administrator is made with the cluster"),
-    (&["broker.", "node.id", "process.roles", "controller.", "reserved.broker", "metadata.log"], "how nodes find each other is the operator's"),
+    (&["authorizer.", "super.user"], "access rights are kept by Kafka's own authorizer, whose administrator is created \
+                                      with the cluster"),
+    (&["broker.", "node.id", "process.roles", "controller.", "reserved.broker", "metadata.log"], "the operator decides how \
+         nodes find each other"),
     (&["log.dir", "zookeeper.", "inter.broker.protocol"], "the operator sets it, or Kafka 4 no longer has it"),
     (&["default.replication.factor", "offsets.topic.replication", "transaction.state.log.", "share.coordinator.state.topic.", "replica.selector"], "the copies follow from `profile`"),
     (&["max.connection", "quota.", "client.quota"], "limits follow from `kafka_units`"),
-    (&["num.io.", "num.network.", "num.replica.", "background.threads", "queued.max"], "a broker's threads and queues are those of Kafka's defaults; with more `kafka_units` there are more brokers"),
+    (&["num.io.", "num.network.", "num.replica.", "background.threads", "queued.max"], "a broker's threads and queues have \
+         Kafka's defaults; with more `kafka_units` there are more brokers"),
     (&["remote.log.", "rsm.config.", "rlmm.config."], "tiered storage follows from `tiered_storage_bucket_name` and `tiered_storage_provider`"),
     (&["metric", "kafka.metrics", "cruise.control."], "metrics and rebalancing are set with the cluster's other components"),
-    (&["unclean.leader.election"], "it gives up records that were written; set it for one topic where that is meant"),
+    (&["unclean.leader.election"], "it loses written records; set it for single topics if you accept that"),
     (&["log.retention.hours", "log.retention.minutes"], "use `log.retention.ms`, which changes without a restart"),
     (&["log.roll.hours"], "use `log.roll.ms`, which changes without a restart"),
 ];
@@ -165,7 +179,7 @@ impl BrokerOption {
 impl Effect {
     fn text(self) -> &'static str {
         match self {
-            Live => "Brokers take it while they run.",
+            Live => "Brokers use it without a restart.",
             Brokers => "Brokers restart one by one.",
             Restart => "Brokers and controllers restart one by one.",
         }

@@ -138,7 +138,7 @@ pub(crate) fn read_ders(text: &str) -> Result<Vec<Vec<u8>>, Vec<MaterialFault>> 
         return Err(vec![fault(
             "certificate-not-pem",
             "the certificate is not PEM: it has no `-----BEGIN CERTIFICATE-----` line",
-            "convert it with `openssl x509 -inform DER -in CERT`, and mind the `|` before a text of several lines",
+            "convert it with `openssl x509 -inform DER -in CERT`; in YAML, put `|` before a text of several lines",
         )]);
     }
     let (mut ders, mut faults) = (Vec::new(), Vec::new());
@@ -148,18 +148,16 @@ pub(crate) fn read_ders(text: &str) -> Result<Vec<Vec<u8>>, Vec<MaterialFault>> 
             ("CERTIFICATE", None) => faults.push(damaged("its base64 can't be decoded")),
             (label, _) if label.ends_with("PRIVATE KEY") => faults.push(fault(
                 "key-in-certificate",
-                "the certificate has a private key beside it, where it would be stored and shown in the open",
-                "move the key to where the key goes, and replace it if this text was shared",
+                "the certificate contains a private key, which would be stored and shown in plain text",
+                "move the key to the key's field, and replace it if this text was shared",
             )),
             (label, _) => faults.push(fault(
                 "certificate-foreign-block",
                 match label {
-                    UNKNOWN_LABEL => {
-                        "the certificate has a block beside it that is not known here".to_owned()
-                    }
-                    label => format!("the certificate has a `{label}` block beside it"),
+                    UNKNOWN_LABEL => "the certificate contains a block of an unknown type".to_owned(),
+                    label => format!("the certificate contains a `{label}` block"),
                 },
-                "leave only `CERTIFICATE` blocks: the domain's own first, then the intermediate ones",
+                "keep only `CERTIFICATE` blocks: the domain's own first, then the intermediate ones",
             )),
         }
     }
@@ -207,8 +205,10 @@ pub(crate) fn key_mismatch(chain: &[X509Certificate<'_>], key: &PrivateKey) -> O
     let hint = match chain.iter().position(fits) {
         _ if chain.is_empty() => return None,
         Some(0) => return None,
-        Some(index) => format!("it belongs to certificate {} of the chain: put that one first", index + 1),
-        None => "give the key that the certificate was requested with".to_owned(),
+        Some(index) => {
+            format!("it belongs to certificate {} of the chain: put that certificate first", index + 1)
+        }
+        None => "use the key that the certificate was requested with".to_owned(),
     };
     Some(MaterialFault::new(
         Part::Key,
@@ -221,7 +221,7 @@ pub(crate) fn key_mismatch(chain: &[X509Certificate<'_>], key: &PrivateKey) -> O
 fn host_names(certificate: &X509Certificate<'_>) -> Result<Vec<String>, Vec<MaterialFault>> {
     let extension = certificate
         .subject_alternative_name()
-        .map_err(|_| vec![damaged("it has two lists of names, or one that can't be read")])?;
+        .map_err(|_| vec![damaged("it has two lists of names, or an unreadable one")])?;
     let names: Vec<String> = extension
         .iter()
         .flat_map(|extension| &extension.value.general_names)
@@ -233,9 +233,8 @@ fn host_names(certificate: &X509Certificate<'_>) -> Result<Vec<String>, Vec<Mate
     if names.is_empty() {
         return Err(vec![fault(
             "certificate-no-names",
-            "the certificate names no host: clients look at its subject alternative names and no longer at the \
-             common name",
-            "have it made again with the host names as subject alternative names of type DNS",
+            "the certificate names no host: clients check its subject alternative names, not the common name",
+            "request a new one with the host names as subject alternative names of type DNS",
         )]);
     }
     Ok(names)
@@ -247,10 +246,8 @@ fn validity(chain: &[X509Certificate<'_>]) -> Result<Option<(Timestamp, Timestam
         (validity.not_before.timestamp(), validity.not_after.timestamp())
     });
     let narrowest = seconds.reduce(|(from, until), (begin, end)| (from.max(begin), until.min(end)));
-    let timestamp = |second| {
-        Timestamp::from_second(second)
-            .map_err(|_| vec![damaged("its dates are beyond those of the calendar")])
-    };
+    let timestamp =
+        |second| Timestamp::from_second(second).map_err(|_| vec![damaged("its dates are out of range")]);
     narrowest.map(|(from, until)| Ok((timestamp(from)?, timestamp(until)?))).transpose()
 }
 

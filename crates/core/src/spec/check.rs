@@ -135,7 +135,7 @@ impl Checker {
 
     fn tagged(&mut self, node: &Node<'_>, at: &CheckedPosition<'_>) {
         let finding = SpecFinding::new(place(node, at), "yaml-tag", format!("`{}` has a YAML tag", at.name))
-            .label("tags are not read")
+            .label("tags are not supported")
             .hint("remove the word that begins with `!`; quote the value if it is a string");
         self.findings.push(finding);
     }
@@ -254,7 +254,7 @@ impl Checker {
         };
         let hint = match near {
             Some(near) => format!("did you mean `{near}`?"),
-            None => "give the secret as a string, or say with one of these keys where it is".to_owned(),
+            None => "give the secret as a string, or use one of these keys".to_owned(),
         };
         let finding = SpecFinding::new(at.place, "wrong-type", message).hint(hint);
         self.findings.push(finding);
@@ -313,8 +313,8 @@ impl Shape {
 }
 
 fn alias_of_secret(alias: Span) -> SpecFinding {
-    SpecFinding::new(alias, "alias-of-secret", "an alias can't stand for a secret")
-        .hint("give the secret where it belongs, with `from_file`, `from_env` or `encrypted`")
+    SpecFinding::new(alias, "alias-of-secret", "an alias can't be used for a secret")
+        .hint("give the secret itself, with `from_file`, `from_env` or `encrypted`")
 }
 
 /// Returns the best span to underline for a value: a scalar itself, or else its key.

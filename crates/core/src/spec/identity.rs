@@ -13,7 +13,7 @@ pub fn kind(root: &Node<'_>, findings: &mut Vec<SpecFinding>) -> Option<Kind> {
     let Some(node) = root.only("kind") else {
         findings.push(
             SpecFinding::new(first, "missing-key", "missing key `kind`")
-                .label("this document does not say what it describes")
+                .label("this document has no kind")
                 .hint(hint()),
         );
         return None;
@@ -40,7 +40,7 @@ pub fn api_version(root: &Node<'_>, findings: &mut Vec<SpecFinding>) {
     match root.only("apiVersion") {
         None => findings.push(
             SpecFinding::new(first_key(root), "missing-key", "missing key `apiVersion`")
-                .label("this document does not say its version")
+                .label("this document has no version")
                 .hint(format!("add `apiVersion: {API_VERSION}`")),
         ),
         Some(node) if own_string(node) == Some(API_VERSION) => {}
@@ -90,7 +90,7 @@ pub fn key(kind: Kind, root: &Node<'_>, findings: &mut Vec<SpecFinding>) -> Opti
                     SpecFinding::new(
                         node.span,
                         "too-long",
-                        format!("`domain`: `{organization}.` in front makes it too long"),
+                        format!("`domain`: with `{organization}.` in front it is too long"),
                     )
                     .label(format!("at most {} characters in all", Domain::MAX_LENGTH))
                     .hint("use a shorter domain; with managed DNS the organization becomes its first label"),

@@ -102,10 +102,10 @@ enum Use {
 
 const STATIC_LOGIN: &str = "use a static token of a service account, under `token`, or a client certificate, under \
      `client-certificate-data` and `client-key-data`";
-const NO_FILES: &str = "names a file on the host that Streamfleet runs on";
-const NO_PROGRAMS: &str = "runs a program on the host that Streamfleet runs on";
-const NO_IMPERSONATION: &str = "acts as another user, so that a check of permissions would not see who it is";
-const OWN_LOGIN: &str = "remove it, and give the credentials of the user itself";
+const NO_FILES: &str = "names a file on the host of Streamfleet";
+const NO_PROGRAMS: &str = "runs a program on the host of Streamfleet";
+const NO_IMPERSONATION: &str = "impersonates another user, whose permissions can't be checked";
+const OWN_LOGIN: &str = "remove it, and use the credentials of that user";
 
 const CONTEXT_FIELDS: &[(&str, Use)] = &[
     ("cluster", Use::Accepted),
@@ -126,21 +126,21 @@ const CLUSTER_FIELDS: &[(&str, Use)] = &[
         "certificate-authority",
         Use::Refused(
             NO_FILES,
-            "put the file's content under `certificate-authority-data`: `kubectl config view --flatten --raw`",
+            "put the file's content in `certificate-authority-data`: `kubectl config view --flatten --raw`",
         ),
     ),
     (
         "proxy-url",
         Use::Refused(
-            "sends the connection through a server of the kubeconfig's choice",
+            "sends the connection through a proxy of the kubeconfig's choice",
             "make the API server reachable without a proxy and remove it",
         ),
     ),
     (
         "insecure-skip-tls-verify",
         Use::Refused(
-            "would accept anybody's certificate, and hand the credentials to them",
-            "remove it, and put the authority's certificate under `certificate-authority-data`",
+            "would accept any certificate, and send the credentials to any server",
+            "remove it, and put the authority's certificate in `certificate-authority-data`",
         ),
     ),
 ];
@@ -153,23 +153,23 @@ const USER_FIELDS: &[(&str, Use)] = &[
     ("extensions", Use::Accepted),
     ("exec", Use::Refused(NO_PROGRAMS, STATIC_LOGIN)),
     ("auth-provider", Use::Refused(NO_PROGRAMS, STATIC_LOGIN)),
-    ("tokenFile", Use::Refused(NO_FILES, "put the token itself under `token`")),
+    ("tokenFile", Use::Refused(NO_FILES, "put the token itself in `token`")),
     (
         "client-certificate",
         Use::Refused(
             NO_FILES,
-            "put the file's content under `client-certificate-data`: `kubectl config view --flatten --raw`",
+            "put the file's content in `client-certificate-data`: `kubectl config view --flatten --raw`",
         ),
     ),
     (
         "client-key",
         Use::Refused(
             NO_FILES,
-            "put the file's content under `client-key-data`: `kubectl config view --flatten --raw`",
+            "put the file's content in `client-key-data`: `kubectl config view --flatten --raw`",
         ),
     ),
-    ("username", Use::Refused("is a login that Kubernetes gave up in version 1.19", STATIC_LOGIN)),
-    ("password", Use::Refused("is a login that Kubernetes gave up in version 1.19", STATIC_LOGIN)),
+    ("username", Use::Refused("is a login that Kubernetes removed in version 1.19", STATIC_LOGIN)),
+    ("password", Use::Refused("is a login that Kubernetes removed in version 1.19", STATIC_LOGIN)),
     ("as", Use::Refused(NO_IMPERSONATION, OWN_LOGIN)),
     ("as-uid", Use::Refused(NO_IMPERSONATION, OWN_LOGIN)),
     ("as-groups", Use::Refused(NO_IMPERSONATION, OWN_LOGIN)),
@@ -187,7 +187,7 @@ impl<'a> SelectedEntry<'a> {
         let name = file.current_context.as_deref().filter(|name| !name.is_empty()).ok_or_else(|| {
             fault(
                 "kubeconfig-no-context",
-                "the kubeconfig has no `current-context`, so nothing says which cluster is meant",
+                "the kubeconfig has no `current-context`, so its cluster is ambiguous",
                 "set it with `kubectl config use-context CONTEXT`",
             )
         })?;
@@ -202,8 +202,8 @@ impl<'a> SelectedEntry<'a> {
         let name = context.text(what).ok_or_else(|| {
             fault(
                 "kubeconfig-context-incomplete",
-                format!("the kubeconfig's current context names no {what}"),
-                format!("name one of the kubeconfig's {what}s in the context, under `{what}`"),
+                format!("the kubeconfig's current context has no {what}"),
+                format!("set one of the kubeconfig's {what}s in the context's `{what}`"),
             )
         })?;
         Self::named(entries, what, name, "the current context")
@@ -225,13 +225,13 @@ impl<'a> SelectedEntry<'a> {
             )),
             (Some(_), Some(_)) => Err(fault(
                 "kubeconfig-entry-twice",
-                format!("the kubeconfig has two {what}s of the name that {by} gives"),
+                format!("the kubeconfig has two {what}s with the name that {by} gives"),
                 "remove or rename one of them",
             )),
             (None, _) => Err(fault(
                 "kubeconfig-entry-missing",
-                format!("the kubeconfig has no {what} of the name that {by} gives"),
-                format!("write it under `{what}s`, or name one that is there"),
+                format!("the kubeconfig has no {what} with the name that {by} gives"),
+                format!("add it to `{what}s`, or use an existing name"),
             )),
         }
     }
@@ -257,14 +257,14 @@ impl<'a> SelectedEntry<'a> {
                 (Some(Use::Accepted), Field::Text(_)) => None,
                 (Some(Use::Accepted), Field::Other) if is_text(name) => Some(fault(
                     "kubeconfig-not-text",
-                    format!("the kubeconfig's {what} has a `{name}` that is not a text"),
+                    format!("the kubeconfig's {what} has a `{name}` that is not a string"),
                     "put it in quotes",
                 )),
                 (Some(Use::Accepted), Field::Other) => None,
                 (None, _) => Some(fault(
                     "kubeconfig-unknown-field",
-                    format!("the kubeconfig's {what} has a field that is not known here"),
-                    format!("leave only the fields that are used: {}", accepted(known)),
+                    format!("the kubeconfig's {what} has an unknown field"),
+                    format!("keep only the supported fields: {}", accepted(known)),
                 )),
             }
         };
@@ -291,7 +291,7 @@ fn read_file(text: &str) -> Result<File, MaterialFault> {
         return Err(fault(
             "kubeconfig-too-large",
             "the kubeconfig is larger than 1 MiB",
-            "leave only the context that is needed: `kubectl config view --minify --flatten --raw`",
+            "keep only the needed context: `kubectl config view --minify --flatten --raw`",
         ));
     }
     // Limits far above a kubeconfig of a hundred contexts and far below what takes noticeable time.
@@ -305,7 +305,7 @@ fn read_file(text: &str) -> Result<File, MaterialFault> {
         fault(
             "kubeconfig-not-yaml",
             format!("the kubeconfig can't be read{}", place.unwrap_or_default()),
-            "give the output of `kubectl config view --minify --flatten --raw`",
+            "use the output of `kubectl config view --minify --flatten --raw`",
         )
     })
 }
@@ -315,7 +315,7 @@ fn read_server(cluster: &SelectedEntry<'_>) -> Result<Server, MaterialFault> {
         fault(
             "kubeconfig-no-server",
             "the kubeconfig's cluster has no `server`",
-            "give the address of the API server as `https://HOST:PORT`",
+            "set it to the address of the API server, `https://HOST:PORT`",
         )
     })?;
     Server::parse(url)
@@ -342,13 +342,13 @@ fn read_auth(user: &SelectedEntry<'_>) -> Result<KubeAuth, MaterialFault> {
         )),
         (Some(_), ..) => Err(fault(
             "kubeconfig-two-logins",
-            "the kubeconfig's user has both a token and a client certificate, which may be two different users",
-            "leave one of them",
+            "the kubeconfig's user has both a token and a client certificate, which may belong to two users",
+            "keep one of them",
         )),
         (None, ..) => Err(fault(
             "kubeconfig-half-login",
-            "the kubeconfig's user has only one half of a client certificate",
-            "give both `client-certificate-data` and `client-key-data`",
+            "the kubeconfig's user has only half of a client certificate",
+            "set both `client-certificate-data` and `client-key-data`",
         )),
     }
 }
@@ -359,8 +359,8 @@ fn read_token(token: &str) -> Result<KubeAuth, MaterialFault> {
     }
     Err(fault(
         "kubeconfig-token-damaged",
-        "the kubeconfig's `token` has line breaks, spaces or other characters that no token has",
-        "put the token on one line; one from a Secret has to be decoded with `base64 -d` first",
+        "the kubeconfig's `token` contains line breaks, spaces or other invalid characters",
+        "put the token on one line; decode a token from a Secret with `base64 -d` first",
     ))
 }
 
@@ -385,7 +385,7 @@ fn decoded(entry: &SelectedEntry<'_>, field: &str) -> Result<Option<Zeroizing<St
     bytes.map(Zeroizing::new).map(Some).ok_or_else(|| {
         fault(
             "kubeconfig-base64",
-            format!("the kubeconfig's `{field}` is not the base64 of a PEM text"),
+            format!("the kubeconfig's `{field}` is not a PEM text in base64"),
             "copy the whole value again, or make it with `base64 -w0 FILE`",
         )
     })

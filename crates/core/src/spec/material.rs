@@ -80,14 +80,14 @@ impl PemError {
             Part::Certificate | Part::Kubeconfig => ("certificate-on-one-line", "certificate", "tls_cert"),
         };
         match self {
-            PemError::Unfinished(UNKNOWN_LABEL) => damaged("one of its blocks does not end"),
-            PemError::Unfinished(label) => damaged(&format!("its `{label}` block does not end")),
+            PemError::Unfinished(UNKNOWN_LABEL) => damaged("one of its blocks has no END line"),
+            PemError::Unfinished(label) => damaged(&format!("its `{label}` block has no END line")),
             PemError::NotALine => MaterialFault::new(
                 part,
                 code,
-                format!("the {what} has lost its line breaks: its BEGIN and END are not lines of their own"),
+                format!("the {what} has lost its line breaks: BEGIN and END are not on lines of their own"),
                 format!(
-                    "in YAML, write `{field}: |` and indent the lines below it; anywhere else, keep its lines"
+                    "in YAML, write `{field}: |` and indent the lines below it; elsewhere, keep its line breaks"
                 ),
             ),
         }

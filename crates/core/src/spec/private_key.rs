@@ -37,16 +37,16 @@ impl PrivateKey {
         if block.label == "ENCRYPTED PRIVATE KEY" || block.is_encrypted_by_header() {
             return Err(fault(
                 "key-encrypted",
-                "the private key is encrypted with a passphrase, which nobody is there to type",
-                "decrypt it with `openssl pkey -in KEY -out PLAIN-KEY`; it is sealed again when it is written",
+                "the private key is encrypted with a passphrase, which Streamfleet can't enter",
+                "decrypt it with `openssl pkey -in KEY -out PLAIN-KEY`; Streamfleet seals it again when it writes it",
             ));
         }
         let read = match block.label {
             "PRIVATE KEY" => read_pkcs8,
             "RSA PRIVATE KEY" => read_rsa,
             "EC PRIVATE KEY" => read_ec,
-            UNKNOWN_LABEL => return Err(unknown_type("in a form that is not known here")),
-            label => return Err(unknown_type(&format!("in the form `{label}`"))),
+            UNKNOWN_LABEL => return Err(unknown_type("of an unknown type")),
+            label => return Err(unknown_type(&format!("of the type `{label}`"))),
         };
         let der = block.decode().ok_or_else(|| damaged("its base64 can't be decoded"))?;
         read(&der)
@@ -80,8 +80,8 @@ fn the_key(text: &str) -> Result<PemBlock<'_>, MaterialFault> {
     if blocks.iter().any(|block| block.label == "CERTIFICATE") {
         return Err(fault(
             "certificate-in-key",
-            "the private key has a certificate beside it",
-            "put certificates where the certificate goes and leave the key alone here",
+            "the private key contains a certificate",
+            "move certificates to the certificate's field and keep only the key here",
         ));
     }
     // `openssl ecparam -genkey` writes the curve's parameters before the key, which contains them too.
@@ -91,12 +91,12 @@ fn the_key(text: &str) -> Result<PemBlock<'_>, MaterialFault> {
         (None, _) => Err(fault(
             "key-not-pem",
             "the private key is not PEM: it has no `-----BEGIN PRIVATE KEY-----` line",
-            "convert it with `openssl pkey -inform DER -in KEY`, and mind the `|` before a text of several lines",
+            "convert it with `openssl pkey -inform DER -in KEY`; in YAML, put `|` before a text of several lines",
         )),
         (Some(_), Some(_)) => Err(fault(
             "several-keys",
-            "there are several blocks where one private key should be",
-            "leave only the key that belongs to the certificate",
+            "there are several blocks instead of one private key",
+            "keep only the key that belongs to the certificate",
         )),
     }
 }
@@ -114,7 +114,7 @@ fn read_pkcs8(der: &[u8]) -> Result<PrivateKey, MaterialFault> {
     }
     let key = Ed25519KeyPair::from_pkcs8_maybe_unchecked(der)
         .map_err(|_| unknown_type("of a type that TLS servers can't use, or damaged"))?;
-    let document = key.to_pkcs8v1().map_err(|_| damaged("it can't be written again"))?;
+    let document = key.to_pkcs8v1().map_err(|_| damaged("it can't be encoded again"))?;
     Ok(private_key(document.as_ref(), key.public_key().as_ref()))
 }
 
@@ -134,12 +134,12 @@ fn read_ec(der: &[u8]) -> Result<PrivateKey, MaterialFault> {
 }
 
 fn from_rsa(key: &RsaKeyPair) -> Result<PrivateKey, MaterialFault> {
-    let der: Pkcs8V1Der<'static> = key.as_der().map_err(|_| damaged("it can't be written again"))?;
+    let der: Pkcs8V1Der<'static> = key.as_der().map_err(|_| damaged("it can't be encoded again"))?;
     Ok(private_key(der.as_ref(), key.public_key().as_ref()))
 }
 
 fn from_ec(key: &EcdsaKeyPair) -> Result<PrivateKey, MaterialFault> {
-    let document = key.to_pkcs8v1().map_err(|_| damaged("it can't be written again"))?;
+    let document = key.to_pkcs8v1().map_err(|_| damaged("it can't be encoded again"))?;
     Ok(private_key(document.as_ref(), key.public_key().as_ref()))
 }
 
@@ -153,7 +153,7 @@ fn refuse_size(error: KeyRejected) -> Result<(), MaterialFault> {
         return Err(fault(
             "key-size",
             "the private key is an RSA key of fewer than 2048 or more than 8192 bits",
-            "have the certificate made again for a key of 2048 to 8192 bits",
+            "request a new certificate for a key of 2048 to 8192 bits",
         ));
     }
     Ok(())

@@ -101,8 +101,8 @@ fn read_file(path: &SpecPath, bytes: &[u8], digest: &Digest) -> ParsedFile {
     let masked = MaskedText::new(path.clone(), text, secrets(text, &drafts));
     let mut file = ParsedFile { digest: Some(digest.clone()), remnants, ..ParsedFile::default() };
     if drafts.is_empty() {
-        let problem = Problem::warning("no-document", "the file describes nothing").at(masked.whole(), "");
-        file.problems.push(problem.hint("put its document back, or remove the file"));
+        let problem = Problem::warning("no-document", "the file contains no document").at(masked.whole(), "");
+        file.problems.push(problem.hint("restore its document, or remove the file"));
     }
     for draft in drafts {
         draft.finish(&masked, path, &mut file);
@@ -125,8 +125,8 @@ fn conflict(text: &str, masked: &MaskedText) -> Option<Problem> {
     });
     let (_, begin) = markers.find(|(which, _)| *which == 0)?;
     let problem = Problem::error("merge-conflict", "unresolved git merge conflict")
-        .at(masked.locate(begin), "it begins here")
-        .hint("decide what holds, and remove the lines that git put around both versions; `git status` lists all such files");
+        .at(masked.locate(begin), "it starts here")
+        .hint("resolve the conflict and remove the markers; `git status` lists all such files");
     let end = markers.find(|(which, _)| *which == 1);
     Some(match end {
         Some((_, end)) => problem.related(masked.locate(end), "and ends here"),
@@ -143,7 +143,7 @@ fn limit_problems(problems: &mut Vec<Problem>, text: &MaskedText) {
     // Errors may have been cut, so the replacement is an error.
     problems.truncate(MAX_PROBLEMS);
     let problem = Problem::error("more-problems", format!("{more} more problems in this file"));
-    problems.push(problem.at(text.whole(), "").hint("mend the others first"));
+    problems.push(problem.at(text.whole(), "").hint("fix the others first"));
 }
 
 /// Decodes a file that may be parsed: not too long, UTF-8, printable.
@@ -157,12 +157,13 @@ fn decode<'a>(path: &SpecPath, bytes: &'a [u8]) -> Result<&'a str, Box<Problem>>
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
         let problem = Problem::error("not-utf8", "the file is not UTF-8 text");
-        let label = "this byte is no character";
+        let label = "invalid byte here";
         Box::new(problem.at(end_of(path, before), label).hint("save the file as UTF-8"))
     })?;
     if let Some((at, character)) = yaml::control_character(text) {
         let code = u32::from(character);
-        let message = format!("the file has the control character U+{code:04X}, which YAML does not allow");
+        let message =
+            format!("the file contains the control character U+{code:04X}, which YAML does not allow");
         let hint = "remove it; in a value, write it as an escape in double quotes";
         let problem = Problem::error("control-character", message);
         let place = end_of(path, bytes.get(..at).unwrap_or_default());
@@ -302,8 +303,8 @@ fn alias_of_identity(kind: Kind, root: &Node<'_>) -> SpecFinding {
     let fields = identity::identity_fields(kind).iter().filter_map(|name| Some((*name, root.only(name)?)));
     let mut aliases = fields.filter(|(_, node)| node.target.is_some());
     let (name, span) = aliases.next().map_or(("kind", kind_place(root)), |(name, node)| (name, node.span));
-    SpecFinding::new(span, "alias-of-identity", format!("`{name}` can't be given by an alias"))
-        .label("says which resource this is")
+    SpecFinding::new(span, "alias-of-identity", format!("`{name}` can't be an alias"))
+        .label("identifies the resource")
         .hint("write the value itself")
 }
 

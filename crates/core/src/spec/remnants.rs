@@ -70,9 +70,9 @@ pub(super) fn swallowed(root: &Node<'_>, findings: &mut Vec<SpecFinding>) {
         YamlContent::Mapping(entries) => {
             findings.extend(entries.iter().filter(|entry| holds_document(&entry.value)).map(|entry| {
                 let name = entry.name().unwrap_or("this key");
-                let message = format!("the text of `{name}` holds what looks like a document of its own");
+                let message = format!("the text of `{name}` contains what looks like another document");
                 SpecFinding::new(entry.key.span, "swallowed-document", message)
-                    .hint("begin that document at the start of a line, after a line with `---`")
+                    .hint("start that document at the beginning of a line, after a line with `---`")
             }));
             entries.iter().map(|entry| &entry.value).collect()
         }
@@ -120,7 +120,7 @@ mod tests {
         for (text, names) in cases {
             let expected: Vec<String> = names
                 .into_iter()
-                .map(|name| format!("the text of `{name}` holds what looks like a document of its own"))
+                .map(|name| format!("the text of `{name}` contains what looks like another document"))
                 .collect();
             assert_eq!(messages(&text), expected, "{text}");
         }

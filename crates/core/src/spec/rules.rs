@@ -59,7 +59,7 @@ impl Rules<'_> {
                 "/members",
                 "root-members",
                 "the organization `root` can't have members",
-                "remove `members`; the super users of the environment belong to `root`, and nobody else",
+                "remove `members`; only the super users of the installation belong to `root`",
             );
         }
         let is_root = organization.identifier.as_str() == Identifier::ROOT;
@@ -68,19 +68,19 @@ impl Rules<'_> {
                 "/members",
                 "no-members",
                 "`members` is an empty list, which would lock everybody out",
-                "name a member, or leave `members` out where super users alone act for the organization",
+                "add a member, or remove `members` if only super users manage the organization",
             );
         }
         let mut seen: BTreeMap<String, usize> = BTreeMap::new();
         for (index, member) in organization.members.iter().enumerate() {
             let email = member.email.to_lowercase();
             if let Some(first) = seen.get(&email) {
-                let related = (self.place(&format!("/members/{first}/email")), "first given here".to_owned());
+                let related = (self.place(&format!("/members/{first}/email")), "first one here".to_owned());
                 let message = format!("`{}` is a member twice", quote_untrusted(&member.email));
                 let place = self.place(&format!("/members/{index}/email"));
                 let mut finding = SpecFinding::new(place, "duplicate-member", message)
-                    .label("given again here")
-                    .hint("keep the entry with the role that the person should have");
+                    .label("repeated here")
+                    .hint("keep the entry with the intended role");
                 finding.related.push(related);
                 self.findings.push(finding);
             } else {
@@ -95,7 +95,7 @@ impl Rules<'_> {
                 "/dns_provider",
                 "missing-key",
                 "`dns_provider: external-dns` needs `cloud_account`",
-                "add `cloud_account`: the identifier of the cloud account that serves the domain",
+                "add `cloud_account`: the identifier of the cloud account for the domain's DNS zone",
             ),
             (DnsProvider::None, Some(_)) => self.refuse(
                 "/cloud_account",
@@ -118,7 +118,7 @@ impl Rules<'_> {
             (CloudProvider::Aws, Some(_)) => self.refuse(
                 "/endpoint",
                 "no-effect",
-                "`provider: aws` takes no `endpoint`",
+                "`provider: aws` can't have an `endpoint`",
                 "remove `endpoint`, or use `provider: s3` for another service",
             ),
             _ => {}

@@ -58,7 +58,7 @@ fn as_sent(schema: &mut Value, sent: Sent) {
         let value = json!({"type": "string", "minLength": 1, "description": "The value itself."});
         let shown = json!({
             "type": "object",
-            "description": "As it is shown: it stays as it is.",
+            "description": "The value as it is shown: it stays unchanged.",
             "properties": {"redacted": {"const": true}},
             "required": ["redacted"],
             "additionalProperties": false,
@@ -131,7 +131,7 @@ pub fn fields_of(kind: Kind) -> Value {
 pub(super) fn document_fields(kind: Kind) -> Value {
     let mut schema = fields_of(kind);
     let header = [
-        (API_VERSION, "The version of the form of this document."),
+        (API_VERSION, "The version of the document's format."),
         (kind.as_str(), "What this document describes."),
     ];
     for (name, (value, description)) in HEADER.into_iter().zip(header) {

@@ -63,7 +63,7 @@ impl<'de> Deserialize<'de> for SecretValue {
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<SecretValue, A::Error> {
                 let Some(form) = map.next_key::<String>()? else {
-                    return Err(serde::de::Error::custom("an empty object is no secret"));
+                    return Err(serde::de::Error::custom("an empty object is not a secret"));
                 };
                 let value = match form.as_str() {
                     "from_file" => SecretValue::FromFile(map.next_value()?),
@@ -73,7 +73,7 @@ impl<'de> Deserialize<'de> for SecretValue {
                     _ => return Err(serde::de::Error::custom("an unknown form of secret")),
                 };
                 if map.next_key::<String>()?.is_some() {
-                    return Err(serde::de::Error::custom("a secret has one form only"));
+                    return Err(serde::de::Error::custom("a secret has only one form"));
                 }
                 Ok(value)
             }

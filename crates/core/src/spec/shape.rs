@@ -178,7 +178,7 @@ fn words(rule: &Rule) -> String {
         Rule::Text { .. } => "a string".to_owned(),
         Rule::Integer { min, max } => match (*min, *max) {
             (i64::MIN, i64::MAX) => "an integer".to_owned(),
-            (min, i64::MAX) => format!("an integer from {min} on"),
+            (min, i64::MAX) => format!("an integer of at least {min}"),
             (min, max) => format!("an integer from {min} to {max}"),
         },
         Rule::Boolean => "true or false".to_owned(),

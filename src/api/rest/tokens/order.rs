@@ -11,7 +11,7 @@ use crate::state::{Access, MAX_TOKEN_DAYS, Reach, TokenOrder};
 
 const FIELDS: [(&str, &str); 5] = [
     ("name", "a string of 1 to 64 characters"),
-    ("owner", "the e-mail address of who it speaks for, as a string"),
+    ("owner", "the e-mail address of the token's owner, as a string"),
     ("organization", "the identifier of an organization, or `*` for all"),
     ("access", "`read`, `write` or `admin`"),
     ("days", "an integer from 1 to 365"),
@@ -23,7 +23,7 @@ const FIELDS: [(&str, &str); 5] = [
 /// With all mistakes in the body.
 pub(super) fn read(body: &Value, caller: Option<&str>, usual_days: u32) -> Result<TokenOrder, WriteRefusal> {
     let Value::Object(given) = body else {
-        return Err(WriteRefusal::Malformed("the body is no JSON object".to_owned()));
+        return Err(WriteRefusal::Malformed("the body is not a JSON object".to_owned()));
     };
     let mut form = Form { given, faults: Vec::new() };
     form.refuse_unknown();
@@ -76,7 +76,7 @@ impl Form<'_> {
                 format!("add `{name}`: {}", expected(name)),
             ),
             Some(Value::Null) => {
-                self.refuse(name, format!("`{name}` has no value"), format!("give it {}", expected(name)))
+                self.refuse(name, format!("`{name}` has no value"), format!("send {}", expected(name)))
             }
             Some(value) => self.taken(name, value, take),
         }
@@ -95,7 +95,7 @@ impl Form<'_> {
             Err(Some((why, hint))) => self.refuse(name, format!("`{name}`: {why}"), hint),
             Err(None) => {
                 let why = format!("`{name}`: expected {}, found {}", expected(name), found(value));
-                self.refuse(name, why, format!("give it {}", expected(name)))
+                self.refuse(name, why, format!("send {}", expected(name)))
             }
         }
     }
@@ -114,7 +114,7 @@ fn organization(value: &Value) -> Result<Reach, Wrong> {
     let text = value.as_str().ok_or(None)?;
     Reach::try_from(text.to_owned()).map_err(|_| {
         let why = format!("`{}` is not {}", quote_untrusted(text), Identifier::EXPECTED);
-        Some((why, "give the identifier of an organization, or `*` for all".to_owned()))
+        Some((why, "use the identifier of an organization, or `*` for all".to_owned()))
     })
 }
 
@@ -196,26 +196,20 @@ mod tests {
         is_wrong("scope", json!(1), "/scope", "unknown key `scope`", other);
         is_wrong("a/b~c", json!(1), "/a~1b~0c", "unknown key `a/b~c`", other);
         is_wrong("acess", json!("read"), "/acess", "unknown key `acess`", "did you mean `access`?");
-        is_wrong(
-            "name",
-            json!(null),
-            "/name",
-            "`name` has no value",
-            "give it a string of 1 to 64 characters",
-        );
+        is_wrong("name", json!(null), "/name", "`name` has no value", "send a string of 1 to 64 characters");
         is_wrong(
             "name",
             json!(5),
             "/name",
             "`name`: expected a string of 1 to 64 characters, found the number `5`",
-            "give it a string of 1 to 64 characters",
+            "send a string of 1 to 64 characters",
         );
         is_wrong(
             "owner",
             json!(["a@b"]),
             "/owner",
-            "`owner`: expected the e-mail address of who it speaks for, as a string, found a list",
-            "give it the e-mail address of who it speaks for, as a string",
+            "`owner`: expected the e-mail address of the token's owner, as a string, found a list",
+            "send the e-mail address of the token's owner, as a string",
         );
         is_wrong(
             "organization",
@@ -223,14 +217,14 @@ mod tests {
             "/organization",
             "`organization`: `Acme` is not an identifier: lower-case letters, digits and single hyphens, starting with a \
              letter, at most 32 characters",
-            "give the identifier of an organization, or `*` for all",
+            "use the identifier of an organization, or `*` for all",
         );
         is_wrong(
             "organization",
             json!({}),
             "/organization",
             "`organization`: expected the identifier of an organization, or `*` for all, found an object",
-            "give it the identifier of an organization, or `*` for all",
+            "send the identifier of an organization, or `*` for all",
         );
         is_wrong(
             "access",
@@ -244,7 +238,7 @@ mod tests {
             json!("everything"),
             "/access",
             "`access`: expected `read`, `write` or `admin`, found the string `everything`",
-            "give it `read`, `write` or `admin`",
+            "send `read`, `write` or `admin`",
         );
         for (days, found) in [
             (json!(0), "the number `0`"),
@@ -256,7 +250,7 @@ mod tests {
             (json!(""), "an empty string"),
         ] {
             let why = format!("`days`: expected an integer from 1 to 365, found {found}");
-            is_wrong("days", days, "/days", &why, "give it an integer from 1 to 365");
+            is_wrong("days", days, "/days", &why, "send an integer from 1 to 365");
         }
     }
 
@@ -278,11 +272,11 @@ mod tests {
                 told(
                     "/days",
                     "`days`: expected an integer from 1 to 365, found the number `0`",
-                    "give it an integer from 1 to 365"
+                    "send an integer from 1 to 365"
                 ),
             ]
         );
-        assert_eq!(wrong(json!([]))[0].1, "the body is no JSON object");
+        assert_eq!(wrong(json!([]))[0].1, "the body is not a JSON object");
         // Callers on the socket have no e-mail address.
         let refused =
             read(&json!({"name": "ci", "organization": "acme", "access": "read"}), None, 90).unwrap_err();

@@ -31,7 +31,8 @@ fn what_is_nested_deeper_than_any_document_is_wrong_with_the_body() {
     let deep = (0..120).fold(json!("x"), |inner, _| json!([inner]));
     assert_eq!(
         world.refuses("Cluster/acme/orders", WriteAction::Patch(json!({"tags": deep}))),
-        "422 invalid: `tags` is nested deeper than 32 levels\n  /tags `tags` is nested deeper than 32 levels\n    = `/openapi.json` says what it takes\n"
+        "422 invalid: `tags` is nested deeper than 32 levels\n  /tags `tags` is nested deeper than 32 levels\n    = see \
+         `/openapi.json` for its format\n"
     );
 }
 
@@ -40,11 +41,12 @@ fn what_a_caller_may_not_say_is_refused_with_what_they_may_do_instead() {
     let world = World::new();
     let quotas = wish("Organization/acme/acme", WriteAction::Patch(json!({"quotas": {"clusters": 4}})));
     let refused = world.write(&WriteRequest { may_limit: false, ..quotas }).unwrap_err();
-    assert_eq!(refused.hint().unwrap(), "give them back as they were read, or ask a super user");
+    assert_eq!(refused.hint().unwrap(), "send them unchanged, or ask a super user");
     let mut copy = cluster("clicks", 1);
     copy["id"] = json!("7d6f3a52-0000-4000-8000-000000000000");
     assert_eq!(
         world.refuses("Cluster/acme/clicks", WriteAction::Create(copy)),
-        "422 invalid: `id` is told by Streamfleet and can't be set\n  /id `id` is told by Streamfleet and can't be set\n    = leave it out\n"
+        "422 invalid: `id` is set by Streamfleet and can't be changed\n  /id `id` is set by Streamfleet and can't be \
+         changed\n    = leave it out\n"
     );
 }

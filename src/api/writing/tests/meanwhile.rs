@@ -14,7 +14,7 @@ fn what_an_editor_saved_that_no_plan_has_read_counts() {
     let world = World::new();
     world.put(LEDGER, &ledger());
     let create = WriteAction::Create(cluster("ledger", 1));
-    let there = "409 duplicate: there is cluster acme/ledger already\n";
+    let there = "409 duplicate: cluster acme/ledger exists already\n";
     assert!(world.refuses("Cluster/acme/ledger", create).starts_with(there));
     // The limit is two clusters.
     let full = world.refuses("Cluster/acme/more", WriteAction::Create(cluster("more", 1)));
@@ -37,8 +37,8 @@ fn a_file_that_an_editor_has_emptied_is_not_there_yet_and_not_gone() {
         for what in [WriteAction::Patch(json!({"kafka_units": 3})), WriteAction::Delete] {
             assert_eq!(
                 world.refuses("Cluster/acme/orders", what),
-                "409 not_editable: the file is left as it is: it was emptied, as when somebody saves it\n  = try again when it is \
-                 saved\n"
+                "409 not_editable: the file was not changed: the file is empty; somebody may be saving it\n  = try again \
+                 when it is saved\n"
             );
         }
     }
@@ -89,7 +89,7 @@ fn what_was_applied_since_the_plan_takes_room_whatever_became_of_its_document() 
     let refused = world.writer.write(&world.made, &wish("Cluster/acme/more", create()), &author).unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "there is no room for cluster acme/more: 2 of 2 `max_tenants` of fleet acme/eu are in use, and it needs 1 more"
+        "not enough capacity for cluster acme/more: 2 of 2 `max_tenants` of fleet acme/eu are in use, and it needs 1 more"
     );
 }
 

@@ -70,23 +70,21 @@ fn an_organization_is_limited_by_super_users_and_keeps_an_admin() {
         ),
     ] {
         let said = by(false, patch).unwrap_err();
-        assert_eq!(
-            said,
-            format!("403 forbidden: {why}\n  = give them back as they were read, or ask a super user\n")
-        );
+        assert_eq!(said, format!("403 forbidden: {why}\n  = send them unchanged, or ask a super user\n"));
     }
     for members in [json!(null), json!([{"email": "bob@acme.com", "role": "editor"}])] {
         assert_eq!(
             by(false, json!({"members": members})).unwrap_err(),
-            "422 invalid: organization `acme` would have no admin any more\n  /members organization `acme` would have no admin any \
-             more\n    = keep a member whose role is `admin`, or ask a super user\n"
+            "422 invalid: organization `acme` would have no admin\n  /members organization `acme` would have no admin\n    \
+             = keep a member with the role `admin`, or ask a super user\n"
         );
     }
     let said = by(true, json!({"members": []})).unwrap_err();
     assert_eq!(
         said,
-        "422 invalid: `members` is an empty list, which would lock everybody out\n  /members `members` is an empty list, which would \
-         lock everybody out\n    = name a member, or leave `members` out where super users alone act for the organization\n"
+        "422 invalid: `members` is an empty list, which would lock everybody out\n  /members `members` is an empty list, \
+         which would lock everybody out\n    = add a member, or send null for `members` if only super users manage the \
+         organization\n"
     );
     by(false, json!({"members": [{"email": "ann@acme.com", "role": "admin"}]})).unwrap();
     by(true, json!({"domains": ["acme.com", "other.com"], "members": null})).unwrap();
@@ -105,9 +103,9 @@ fn whose_a_domain_is_is_told_to_super_users_alone() {
     let (key, what) = acme("free.com");
     assert_eq!(
         world.refuses(&key, what),
-        "422 invalid: organization `acme` may not have `free.com`: its `domains` don't name it\n  /domain organization `acme` may not \
-         have `free.com`: its `domains` don't name it\n    = add `\"domains\": [\"free.com\"]` to organization `acme`, which only \
-         super users may do\n"
+        "422 invalid: organization `acme` may not use `free.com`: its `domains` don't contain it\n  /domain organization \
+         `acme` may not use `free.com`: its `domains` don't contain it\n    = add `\"domains\": [\"free.com\"]` to \
+         organization `acme`; only super users can do that\n"
     );
     world.call("Organization/acme/acme", WriteAction::Patch(json!({"domains": ["both.com"]}))).unwrap();
     world.call("Organization/globex/globex", WriteAction::Patch(json!({"domains": ["both.com"]}))).unwrap();
@@ -137,7 +135,7 @@ fn whose_a_domain_is_is_told_to_super_users_alone() {
     };
     let said = narrower("acme", true);
     assert!(
-        said.contains("acme/base-domains/k.both.com.yaml:4 organization `acme` may not have `k.both.com`"),
+        said.contains("acme/base-domains/k.both.com.yaml:4 organization `acme` may not use `k.both.com`"),
         "{said}"
     );
 }
@@ -155,13 +153,13 @@ fn documents_beyond_a_quota_are_refused_with_the_numbers() {
     world.call(&one, first).unwrap();
     assert_eq!(
         world.refuses(&two, second),
-        "409 capacity: there is no room for identity provider acme/two: 1 of 1 `quotas.identity_providers` of organization acme are \
-         in use, and it needs 1 more\n  = raise the limit, or make room first\n"
+        "409 capacity: not enough capacity for identity provider acme/two: 1 of 1 `quotas.identity_providers` of \
+         organization acme are in use, and it needs 1 more\n  = raise the limit, or free capacity first\n"
     );
     assert_eq!(
         world.refuses(organization, WriteAction::Patch(json!({"quotas": {"identity_providers": 0}}))),
-        "409 capacity: `quotas.identity_providers` of organization acme can't be 0: 1 are in use\n  = leave the limit at what is in \
-         use or more, or make room first\n"
+        "409 capacity: `quotas.identity_providers` of organization acme can't be 0: 1 are in use\n  = set the limit to at \
+         least what is in use, or free capacity first\n"
     );
 }
 
@@ -235,8 +233,8 @@ fn others_that_refer_to_it_are_named() {
     let said = world.refuses("IdentityProvider/acme/sso", WriteAction::Delete);
     assert_eq!(
         said,
-        "409 not_empty: identity provider acme/sso can't be deleted: cluster acme/orders needs it\n  = delete these first, and \
-         wait until they are gone\n"
+        "409 not_empty: identity provider acme/sso can't be deleted: cluster acme/orders needs it\n  = delete these first, \
+         and wait until they are deleted\n"
     );
     world
         .call("Cluster/acme/orders", WriteAction::Patch(json!({"advanced_config": {"oauth": null}})))
@@ -325,14 +323,14 @@ fn what_would_be_too_long_a_file_is_refused() {
     let list = json!({"a": vec![0; 200_000]});
     assert_eq!(
         world.refuses("Fleet/acme/eu", WriteAction::Patch(json!({"placement_config": list}))),
-        "409 not_editable: the file is left as it is: with this it would have more than 1 MiB\n  = say it in fewer words, or move \
+        "409 not_editable: the file was not changed: the file would become larger than 1 MiB\n  = shorten it, or move \
          other documents of the file to files of their own\n"
     );
     let fleet = json!({"identifier": "us", "infra_type": "directory", "tenancy_mode": "Shared", "max_tenants": 1,
                        "max_kafka_units": 1, "placement_config": list});
     assert_eq!(
         world.refuses("Fleet/acme/us", WriteAction::Create(fleet)),
-        "422 invalid: it would be a file of more than 1 MiB\n  - it would be a file of more than 1 MiB\n    = say it in fewer \
-         words\n"
+        "422 invalid: the file would become larger than 1 MiB\n  - the file would become larger than 1 MiB\n    = shorten \
+         it\n"
     );
 }

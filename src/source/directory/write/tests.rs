@@ -52,11 +52,11 @@ impl World {
 }
 
 const NOT_WRITTEN: &str = "cannot write `a.yaml` in the specs: Input/output error (os error 5)
-  = let the user that runs streamfleet write the files and folders of the specs, and try again";
+  = let the user that runs streamfleet write to the files and folders of the specs, and try again";
 
 const UNSURE: &str =
-    "`a.yaml` was changed, and it is not known whether that outlasts a power cut: Input/output error (os error 5)
-  = look at the disk of the specs, and read the file again before it is written once more";
+    "`a.yaml` was changed, but the change may not survive a power cut: Input/output error (os error 5)
+  = check the disk of the specs, and read the file before you write it again";
 
 fn file(text: &str) -> Vec<(String, String)> {
     vec![("a.yaml".to_owned(), text.to_owned())]
@@ -133,7 +133,7 @@ fn what_somebody_saved_that_can_t_be_put_back_is_kept_and_told() {
     assert!(name.starts_with(KEPT) && text == "theirs" && all[1..] == file("newer"), "{all:?}");
     assert_eq!(
         format!("{error}\n  = {}", error.hint()).replace(name, "NAME"),
-        "what somebody saved as `a.yaml` could not be put back, and is beside it as `NAME`: File exists (os error 17)
-  = rename it back, unless what stands in its place is newer, and remove it then"
+        "another program saved `a.yaml` at the same time; its version could not be restored, and is in `NAME`: File exists (os error 17)
+  = rename it back, unless the new file is newer; then remove it"
     );
 }

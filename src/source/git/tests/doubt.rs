@@ -71,17 +71,18 @@ fn a_doubt_that_cannot_be_read_is_not_taken_for_none() {
     let whole = fs::read_to_string(&file).unwrap();
     for damaged in ["", "0123456789abcdef", &whole[..30], &format!("{} more", whole.trim())] {
         fs::write(&file, damaged).unwrap();
-        let expected = "could not tell from /clone.last whether /remote.git was rewritten: it is damaged\n= let the user that \
-                        runs this read it; if it is damaged, see that nobody pushed the branch by force, and remove it";
+        let expected = "cannot read /clone.last to check whether /remote.git was rewritten: it is damaged\n= let the user \
+                        that runs streamfleet read it; if it is damaged, check that the branch was not force-pushed, and \
+                        remove it";
         assert_eq!(place.refused(mirror.fetch()), expected);
         assert!(matches!(mirror.snapshot(), Err(GitError::Kept { .. })));
     }
     fs::remove_file(&file).unwrap();
     fs::create_dir(&file).unwrap();
     assert!(
-        place
-            .refused(mirror.fetch())
-            .starts_with("could not tell from /clone.last whether /remote.git was rewritten: Is a directory")
+        place.refused(mirror.fetch()).starts_with(
+            "cannot read /clone.last to check whether /remote.git was rewritten: Is a directory"
+        )
     );
     fs::remove_dir(&file).unwrap();
     mirror.fetch().unwrap();

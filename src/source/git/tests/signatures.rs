@@ -109,8 +109,8 @@ fn a_commit_that_nobody_signed_who_has_to_is_not_taken() {
 
     fs::write(place.path("signers"), format!("eve cert-authority {eve}")).unwrap();
     insta::assert_snapshot!(place.refused(mirror.fetch()), @r"
-    could not use /signers, which `source.signed_by` names: line 1: `cert-authority` is not understood; to end what a key is good for, take its line out
-    = name a file that the user that runs this can read
+    cannot use /signers from `source.signed_by`: line 1: `cert-authority` is not supported; to revoke a key, remove its line
+    = set a file that the user that runs streamfleet can read
     ");
     assert_eq!(mirror.commit(), Some(id));
 }

@@ -54,7 +54,7 @@ impl Mirror {
                 // If the branch was rewound meanwhile, this push must not bring the old commits back.
                 if updates.iter().any(|update| update.src() != tip) {
                     overtaken.set(true);
-                    return Err(git2::Error::from_str("somebody else pushed"));
+                    return Err(git2::Error::from_str("another push came first"));
                 }
                 sent.set(true);
                 Ok(())
@@ -168,13 +168,13 @@ fn of_system(error: &io::Error) -> git2::Error {
 fn unwritable(remote: &Repository) -> Option<String> {
     if !remote.is_bare() {
         return Some(
-            "it has a work tree, which would no longer fit; give the path of a bare repository".to_owned(),
+            "it has a work tree, which would no longer match; use the path of a bare repository".to_owned(),
         );
     }
     let hooks = configured_hooks(remote).unwrap_or_else(|| remote.path().join("hooks"));
     let hook = HOOKS.iter().find(|hook| hooks.join(hook).exists())?;
     Some(format!(
-        "it has the hook `{hook}`, which would not run for a path; give its address by https:// or ssh:// as `source.git`"
+        "it has the hook `{hook}`, which doesn't run for a path; set its https:// or ssh:// address in `source.git`"
     ))
 }
 

@@ -104,9 +104,9 @@ async fn what_cant_be_read_makes_the_fleet_unreachable_and_is_not_nothing() {
     let cases: [(Harm, &str); 5] = [
         (
             &|place| inventory(place, "{"),
-            "cannot read the inventory `acme/eu/.streamfleet-inventory.json`: it is damaged (EOF while parsing an \
-             object at line 1 column 1); restore it from a backup or from version control; without it nothing in the \
-             folder is known to be ours",
+            "cannot read the inventory `acme/eu/.streamfleet-inventory.json`: it is damaged (EOF while parsing an object \
+             at line 1 column 1); restore it from a backup or from version control; without it streamfleet treats no file \
+             in the folder as its own",
         ),
         (
             &|place| inventory(place, "{\"version\": 2, \"new\": {}}"),
@@ -115,22 +115,22 @@ async fn what_cant_be_read_makes_the_fleet_unreachable_and_is_not_nothing() {
         ),
         (
             &|place| inventory(place, "{\"version\": 1, \"fleet\": \"acme/us\"}"),
-            "cannot use the inventory `acme/eu/.streamfleet-inventory.json`: it belongs to fleet acme/us; move the \
-             folder back to where that fleet's files belong, or empty it",
+            "cannot use the inventory `acme/eu/.streamfleet-inventory.json`: it belongs to fleet acme/us; move the folder \
+             back to its fleet's place, or empty it",
         ),
         (
             &stray,
-            "cannot read the inventory `acme/eu/.streamfleet-inventory.json`: it is damaged (`../../x` leads out of \
-             the folder); restore it from a backup or from version control; without it nothing in the folder is known to \
-             be ours",
+            "cannot read the inventory `acme/eu/.streamfleet-inventory.json`: it is damaged (`../../x` leads out of the \
+             folder); restore it from a backup or from version control; without it streamfleet treats no file in the \
+             folder as its own",
         ),
         (
             &|place| {
                 fs::remove_file(place.path(inventory::FILE)).unwrap();
                 symlink("/dev/null", place.path(inventory::FILE)).unwrap();
             },
-            "cannot write `acme/eu/.streamfleet-inventory.json`: something that streamfleet did not make is there; \
-             move it away if it isn't needed, then apply again",
+            "cannot write `acme/eu/.streamfleet-inventory.json`: a file that streamfleet did not create is there; move it \
+             away if it isn't needed, then apply again",
         ),
     ];
     for (harm, expected) in cases {
@@ -174,7 +174,8 @@ async fn who_reads_plans_and_records_hears_nothing_of_where_the_output_folder_is
     fs::create_dir_all(&elsewhere).unwrap();
     fs::create_dir_all(&place.output).unwrap();
     symlink(&elsewhere, place.output.join("acme")).unwrap();
-    let expected = "cannot write `acme/eu/.streamfleet-inventory.json`: something that streamfleet did not make is there";
+    let expected =
+        "cannot write `acme/eu/.streamfleet-inventory.json`: a file that streamfleet did not create is there";
     let Reach::Unreachable { reason, .. } = place.observe([key.clone()]).reach else { panic!() };
     assert_eq!(reason, expected);
     let target = Target::Directory(place.target.clone());
@@ -191,7 +192,7 @@ async fn who_reads_plans_and_records_hears_nothing_of_where_the_output_folder_is
     let told = taken.unwrap_err().to_string();
     assert_eq!(
         told,
-        "cannot write `acme/eu/deploy/n/configmap-a.yaml`: something that streamfleet did not make is there"
+        "cannot write `acme/eu/deploy/n/configmap-a.yaml`: a file that streamfleet did not create is there"
     );
     assert!(matches!(session, Session::Directory(_)));
 
@@ -212,37 +213,37 @@ fn errors_say_what_was_attempted_why_it_failed_and_what_to_do() {
         (
             io(28),
             "cannot write `out/acme/eu/n/configmap-a.yaml`: No space left on device (os error 28)",
-            "free some space and apply again; what is done is not done twice",
+            "free some space and apply again; finished steps are not repeated",
         ),
         (
             io(13),
             "cannot write `out/acme/eu/n/configmap-a.yaml`: Permission denied (os error 13)",
-            "let the user that runs streamfleet write there, or name another folder with `output_dir`",
+            "let the user that runs streamfleet write there, or set another folder with `output_dir`",
         ),
         (
             io(30),
             "cannot write `out/acme/eu/n/configmap-a.yaml`: Read-only file system (os error 30)",
-            "mount the file system writable, or name another folder with `output_dir`",
+            "mount the file system writable, or set another folder with `output_dir`",
         ),
         (
             TargetError::Foreign { path: path() },
-            "cannot write `out/acme/eu/n/configmap-a.yaml`: something that streamfleet did not make is there",
+            "cannot write `out/acme/eu/n/configmap-a.yaml`: a file that streamfleet did not create is there",
             "move it away if it isn't needed, then apply again",
         ),
         (
             TargetError::Changed { attempted: "delete", path: path() },
             "cannot delete `out/acme/eu/n/configmap-a.yaml`: it changed since the plan was made",
-            "plan again and look at the difference",
+            "plan again and check the difference",
         ),
         (
             TargetError::NotAFolder { path: path() },
             "cannot write into `out/acme/eu/n/configmap-a.yaml`: it is a link or not a folder",
-            "put a real folder there, or name another one with `output_dir`",
+            "put a real folder there, or set another one with `output_dir`",
         ),
         (
             TargetError::UnsafeName { object, part: "configmap-../a.yaml".into() },
-            "cannot name a file after ConfigMap n/../a: `configmap-../a.yaml` is no plain file name",
-            "report this as a defect of streamfleet",
+            "cannot name a file after ConfigMap n/../a: `configmap-../a.yaml` is not a plain file name",
+            "this is a bug in streamfleet; report it",
         ),
     ];
     for (error, message, hint) in cases {

@@ -29,7 +29,7 @@ const GRANT_COOLDOWN: Duration = Duration::from_secs(60);
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-const GIVE_RIGHTS: &str = "give ourselves the rights for Secrets";
+const GIVE_RIGHTS: &str = "get permission for Secrets";
 
 impl Api {
     /// Grants access to Secrets in a namespace that was just created, unless we have it everywhere.
@@ -45,7 +45,7 @@ impl Api {
         match everywhere.await {
             Ok(false) => drop(self.grant(namespace).await),
             Ok(true) => {}
-            Err(error) => tracing::debug!(%error, namespace, "not known whether Secrets may be read"),
+            Err(error) => tracing::debug!(%error, namespace, "permission to read Secrets is unknown"),
         }
     }
 
@@ -97,11 +97,11 @@ impl Api {
     /// one call may: the call on the Secret waits for it, and concurrent ones wait for our user name.
     async fn grant(&self, namespace: &str) -> bool {
         let made = timeout(longest(), self.bind(namespace)).await.unwrap_or_else(|_| {
-            let reason = format!("no whole answer came within {} s", longest().as_secs());
+            let reason = format!("no complete answer within {} s", longest().as_secs());
             Err(KubeError::connection(GIVE_RIGHTS, reason))
         });
         made.unwrap_or_else(|error| {
-            tracing::debug!(%error, namespace, "no rights for Secrets");
+            tracing::debug!(%error, namespace, "no permission for Secrets");
             // Refusals are quick, so asking again costs little.
             if matches!(error, KubeError::Connection { .. }) {
                 self.start_grant_cooldown(namespace);
@@ -141,7 +141,7 @@ impl Api {
 
     async fn who_we_are(&self) -> Result<String, KubeError> {
         let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
-        let attempted = "ask who the fleet's user is";
+        let attempted = "ask for the fleet's user";
         let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
         let answer = self.ask(attempted, Method::POST, path, &review).await?;
         let name = answer.pointer("/status/userInfo/username").and_then(Value::as_str);

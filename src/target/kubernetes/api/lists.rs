@@ -139,8 +139,7 @@ impl Api {
                 "" => return Ok(ListResult { kept, version: version(&envelope).to_owned(), charge }),
                 token if token.len() > LONGEST_TOKEN => return Err(unexpected_response(&attempted)),
                 token if !listing.is_next(token) => {
-                    let reason =
-                        "the server answers with the same `continue` again, so that the list has no end";
+                    let reason = "the server repeats the same `continue`, so the list never ends";
                     return Err(KubeError::connection(&attempted, reason));
                 }
                 token => next = encoded(token),
@@ -195,7 +194,7 @@ impl<R: AsyncBufRead + Unpin> Watch<R> {
         let (happened, object) = untrusted::event(&line).map_err(|unreadable| match unreadable {
             ParseFailure::TooMuch => CallError::TooLong(MAX_OBJECT),
             // The parser's message may quote the response.
-            ParseFailure::NotJson => CallError::Lost("what the server sends is no JSON".to_owned()),
+            ParseFailure::NotJson => CallError::Lost("the server sends invalid JSON".to_owned()),
         })?;
         match untrusted::is_named_properly(kind, &object) {
             true => Ok(Some((happened, object, line.len()))),

@@ -60,7 +60,7 @@ impl Api {
         };
         let path = collection(&key.api_version, &plural, key.namespace.as_deref());
         let path = format!("{path}?fieldManager={MANAGER}&fieldValidation=Strict&dryRun=All");
-        let attempted = format!("make {key}");
+        let attempted = format!("create {key}");
         // The server checks last whether the name is taken.
         match self.call(&attempted, Method::POST, &path, Some("application/json"), body).await {
             Err(error) if !error.is_code(409) => Err(error),
@@ -184,7 +184,7 @@ fn refusal(key: &ObjectKey, status: &mut Status) -> bool {
     let immutable = error::is_immutable(status);
     if key.kind == "Secret" {
         // The message could quote the Secret.
-        status.message = "its words are left out, since they may hold secrets".to_owned();
+        status.message = "the server's message is left out, because it may contain secrets".to_owned();
     }
     immutable
 }
@@ -201,7 +201,7 @@ fn conflicts(status: &Status) -> Vec<Contest> {
     let causes = causes.filter(|cause| cause.field.len() <= LONGEST_FIELD).take(MAX_CONFLICTS);
     // Only the message has the manager's name: `conflict with "kubectl-edit" using v1`.
     let manager = |message: &str| {
-        let name = message.split('"').nth(1).unwrap_or("somebody else");
+        let name = message.split('"').nth(1).unwrap_or("something");
         one_line(name, LONGEST_FIELD).into_owned()
     };
     causes.map(|it| Contest { manager: manager(&it.message), field: it.field.clone() }).collect()

@@ -133,22 +133,24 @@ fn every_kind_may_be_listed_with_the_role_that_is_printed() {
 #[tokio::test]
 async fn what_the_server_does_not_show_is_unknown_and_said() {
     let (mut server, wanted) = healthy();
-    let partly = "how clusters are can't be told in full";
+    let partly = "the health of clusters is known only in part";
     for (refused, clusters, message) in [
         (
             vec![("Pod", 403)],
             1,
-            "the user of the fleet's `kubeconfig` may not list Pod objects; allow it `list` on `pods` by a ClusterRole",
+            "the user of the fleet's `kubeconfig` may not list Pod objects; grant it `list` on `pods` with a ClusterRole",
         ),
         (
             vec![("Pod", 403), ("StrimziPodSet", 403)],
             0,
-            "the user of the fleet's `kubeconfig` may not list StrimziPodSet objects; allow it `list` on `strimzipodsets.core.strimzi.io` by a ClusterRole",
+            "the user of the fleet's `kubeconfig` may not list StrimziPodSet objects; grant it `list` on \
+             `strimzipodsets.core.strimzi.io` with a ClusterRole",
         ),
         (
             vec![("Kafka", 500)],
             0,
-            "cannot list objects of kind Kafka: the server refused it with 500 no; see to what the server says, then do it again",
+            "cannot list objects of kind Kafka: the server refused it with 500 no; resolve what the server reports, then \
+             try again",
         ),
     ] {
         server.refused = refused.iter().copied().collect();

@@ -39,7 +39,8 @@ fn what_no_object_is_called_is_not_believed() {
         (key, "Cluster/acme/a\u{202e}"),
     ] {
         let error = Chunk::parse("inventory", &chunk(key, owner)).err().unwrap();
-        let expected = "cannot read the inventory, ConfigMap inventory: it is damaged (it names what can't have been made)";
+        let expected = "cannot read the inventory, ConfigMap inventory: it is damaged (it contains objects that \
+                        streamfleet can't have created)";
         assert_eq!(error.to_string(), expected);
     }
 }

@@ -41,7 +41,7 @@ async fn only_the_object_that_was_planned_to_go_is_deleted() {
 
 #[tokio::test(start_paused = true)]
 async fn an_object_that_took_the_name_of_one_that_goes_is_left_alone() {
-    let held = "cannot see the end of Thing ns/a: it is being deleted and nothing says what holds it";
+    let held = "cannot finish the deletion of Thing ns/a: it is being deleted and its blocker is unknown";
     for (there, expected, gets) in [
         ((200, thing("another")), "done: None", 1),
         (refusal(404), "done: None", 1),

@@ -40,7 +40,7 @@ async fn failure(api: &Api) -> String {
 async fn a_list_without_end_is_not_read_to_its_end() {
     let items = vec![r#"{"metadata":{"name":"a"}}"#; 500].join(",");
     let (api, lists) = server(move |call| page(&items, &format!("next-{call}")));
-    let too_much = "the server sends more than the largest fleet has";
+    let too_much = "the server sends more than the limit for a fleet";
     assert_eq!(failure(&api).await, format!("{LIST}: {too_much}: one list has more than 150000 objects"));
     assert_eq!(lists.load(Ordering::SeqCst), 301);
 
@@ -49,15 +49,15 @@ async fn a_list_without_end_is_not_read_to_its_end() {
     assert_eq!(lists.load(Ordering::SeqCst), 1_001);
 
     let (api, lists) = server(|_| page("", "same"));
-    let same = "the server answers with the same `continue` again, so that the list has no end";
+    let same = "the server repeats the same `continue`, so the list never ends";
     assert_eq!(failure(&api).await, format!("{LIST}: {same}"));
     assert_eq!(lists.load(Ordering::SeqCst), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_object_that_is_none_ends_the_list() {
-    let long = "the server sends more than the largest fleet has: a part of the answer is longer than 4096 KiB, which none is";
-    let misnamed = "an object in the answer has a name that no API server gives";
+    let long = "the server sends more than the limit for a fleet: a part of the answer is longer than 4096 KiB, the limit";
+    let misnamed = "an object in the answer has an invalid name";
     let metadata = |metadata: Value| json!({"metadata": metadata}).to_string();
     for (item, expected) in [
         (format!("[{}0]", "0,".repeat(4 << 20)), long),
@@ -78,7 +78,7 @@ async fn an_object_that_is_none_ends_the_list() {
 async fn a_list_whose_objects_stand_under_another_name_is_not_an_empty_one() {
     for items in [r"\u0069tems", r"item\u0073"] {
         let (api, _) = server(move |_| page(r#"{"metadata":{"name":"a"}}"#, "").replace("items", items));
-        assert_eq!(failure(&api).await, format!("{LIST}: the answer is not to what was asked"));
+        assert_eq!(failure(&api).await, format!("{LIST}: the answer doesn't match the request"));
     }
 }
 
@@ -92,7 +92,7 @@ async fn a_kind_beyond_all_that_are_read_does_not_count_as_gone() {
     server.says("GET", "/apis/example.org/v1", [(200, kinds)]);
     let error =
         server.api().is_served(KindRef { kind: "Thing2000", ..THING_KIND }).await.unwrap_err().to_string();
-    let expected = "cannot read which kinds there are in example.org/v1: the server sends more than the largest fleet has: \
+    let expected = "cannot list the kinds of example.org/v1: the server sends more than the limit for a fleet: \
                     example.org/v1 has more than 2000 kinds";
     assert_eq!(error, expected);
 }
@@ -104,7 +104,7 @@ async fn what_is_kept_of_a_cluster_is_bounded() {
     let (api, lists) = server(move |call| page(&items, &format!("next-{call}")));
     let listed = api.list(THING_KIND, None, "", Some).await;
     let expected =
-        "the server sends more than the largest fleet has: what is kept of it would take more than 192 MiB";
+        "the server sends more than the limit for a fleet: keeping it would take more than 192 MiB";
     assert_eq!(listed.unwrap_err().to_string(), format!("{LIST}: {expected}"));
     assert_eq!(lists.load(Ordering::SeqCst), 4);
     // The budget is free again after the failure.
@@ -128,8 +128,8 @@ async fn a_fleet_of_which_there_is_too_much_is_out_of_reach_with_the_reason() {
     );
     // The outcome is either the list's error or an incomplete list.
     let _ = view.follow_kinds([&key()]).await;
-    let reason = "cannot list objects of kind Thing: the server sends more than the largest fleet has: one list has more than \
-                  1000 pages";
+    let reason = "cannot list objects of kind Thing: the server sends more than the limit for a fleet: one list has more \
+                  than 1000 pages";
     let mut error = String::new();
     for _ in 0..1_000 {
         error = view.is_complete().await.err().map(|error| error.to_string()).unwrap_or_default();

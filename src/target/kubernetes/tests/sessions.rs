@@ -107,7 +107,7 @@ async fn only_so_many_tasks_are_begun_at_once() {
         session.start(number, Task { object: key(), uid: None, deletes: false });
     }
     assert!(!session.has_room());
-    let nothing = "report this as a defect of streamfleet";
+    let nothing = "this is a bug in streamfleet; report it";
     assert_eq!(session.next().await.unwrap().1.unwrap_err().hint(), nothing);
     assert!(session.has_room());
 }
@@ -127,7 +127,7 @@ async fn what_a_cluster_remembers_as_protected_is_what_was_announced() {
 #[tokio::test(start_paused = true)]
 async fn a_namespace_with_a_disk_in_it_is_not_deleted() {
     let claim = json!({"kind": "PersistentVolumeClaim", "metadata": {"name": "data-0", "uid": "disk"}});
-    let held = "cannot delete Namespace ns: the PersistentVolumeClaim data-0 is in it";
+    let held = "cannot delete Namespace ns: it contains the PersistentVolumeClaim data-0";
     for (claims, expected, asked, deletions) in [
         (vec![vec![claim.clone()]], Err(held), 151, 0),
         (vec![vec![claim], vec![]], Ok(None), 2, 1),

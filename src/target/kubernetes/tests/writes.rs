@@ -37,9 +37,9 @@ async fn a_refused_apply_is_a_conflict_or_a_field_that_never_changes_only_by_the
         (
             key(),
             never.clone(),
-            "immutable: cannot apply Thing ns/a: some of its fields never change".to_owned(),
+            "immutable: cannot apply Thing ns/a: some of its fields are immutable".to_owned(),
         ),
-        (secret, never, "immutable: cannot apply Secret ns/a: some of its fields never change".to_owned()),
+        (secret, never, "immutable: cannot apply Secret ns/a: some of its fields are immutable".to_owned()),
     ] {
         let server = Server::new();
         let kinds = json!([{"name": "secrets", "kind": "Secret", "namespaced": true}]);
@@ -55,7 +55,7 @@ async fn a_refused_apply_is_a_conflict_or_a_field_that_never_changes_only_by_the
                 // The server's message could quote a Secret.
                 assert_eq!(error.to_string().contains("hunter2"), key.kind != "Secret", "{error}");
                 let words = error.to_string();
-                let end = words.find("never change").unwrap() + "never change".len();
+                let end = words.find("are immutable").unwrap() + "are immutable".len();
                 format!("immutable: {}", &words[..end])
             }
             Err(ApplyError::Other(error)) => error.to_string(),
@@ -86,7 +86,7 @@ async fn fields_are_taken_back_from_people_and_left_to_controllers() {
         (
             vec![refusal(409)],
             vec![("false", json!({"a": 1, "b": 2}))],
-            "another object of this name is there",
+            "the object with this name was replaced since the plan was made",
         ),
         // A field that was never sent can't be left out.
         (
@@ -123,7 +123,7 @@ async fn an_object_would_be_taken_though_another_of_its_name_is_there() {
     for (answer, expected) in [
         ((201, thing("new")), Ok(())),
         (refusal(409), Ok(())),
-        (refusal(403), Err("cannot make Thing ns/a: the server refused it with 403 No: no".to_owned())),
+        (refusal(403), Err("cannot create Thing ns/a: the server refused it with 403 No: no".to_owned())),
     ] {
         let server = Server::new();
         server.says("POST", COLLECTION, [answer]);
@@ -201,7 +201,7 @@ async fn an_object_is_gone_only_by_the_servers_word() {
         (refusal(403), Err("cannot delete Thing ns/a: the server refused it with 403 No: no".to_owned())),
         (
             (200, json!({"kind": "Status", "status": "Failure"})),
-            Err("cannot delete Thing ns/a: the answer is not to what was asked".to_owned()),
+            Err("cannot delete Thing ns/a: the answer doesn't match the request".to_owned()),
         ),
     ] {
         let server = Server::new();

@@ -63,7 +63,7 @@ impl IdentityCheck {
     pub(super) async fn wait_for_identity(&self, since: Instant) -> String {
         let mut asked = self.asked.lock().await;
         if let Some((at, uid)) = asked.as_ref().filter(|(at, _)| *at > since) {
-            tracing::trace!(fleet = %self.fleet, age = ?at.elapsed(), "the cluster was asked already");
+            tracing::trace!(fleet = %self.fleet, age = ?at.elapsed(), "the cluster was asked a moment ago");
             return uid.clone();
         }
         let mut pace = pause();
@@ -115,7 +115,7 @@ impl IdentityCheck {
         let uid = tokio::select! {
             answer = &mut answer => answer,
             () = sleep(PATIENCE) => {
-                let reason = format!("no answer came within {} s", PATIENCE.as_secs());
+                let reason = format!("no answer within {} s", PATIENCE.as_secs());
                 self.say(IdentityAnswer::Shut(KubeError::connection("read the namespace kube-system", reason)));
                 answer.await
             }
@@ -135,9 +135,9 @@ impl IdentityCheck {
             let fleet = &self.fleet;
             match &new {
                 IdentityAnswer::Shut(error) => {
-                    tracing::warn!(%fleet, %error, hint = error.hint(), "out of reach")
+                    tracing::warn!(%fleet, %error, hint = error.hint(), "fleet {fleet} unreachable")
                 }
-                IdentityAnswer::Open(cluster) => tracing::info!(%fleet, cluster, "reached"),
+                IdentityAnswer::Open(cluster) => tracing::info!(%fleet, cluster, "fleet {fleet} reached"),
                 IdentityAnswer::Pending => {}
             }
         }

@@ -155,7 +155,7 @@ impl KindWatch {
                 // The cached objects stay valid until the server is known to be unreachable, which is checked
                 // next.
                 WatchEnd::Broken(error) if connected => {
-                    tracing::debug!(kind = self.topic.kind, %error, "a watch broke");
+                    tracing::debug!(kind = self.topic.kind, %error, "watch failed");
                     pace.next_pause()
                 }
                 WatchEnd::Broken(error) => {
@@ -205,7 +205,7 @@ impl KindWatch {
                 }
                 // A server that shuts down also ends its watches properly.
                 None if began.elapsed() + EARLY < lasts => {
-                    return Err(self.broken("the server ended it before its time"));
+                    return Err(self.broken("the server closed it early"));
                 }
                 None => return Ok(WatchEnd::Time),
             }
@@ -307,10 +307,12 @@ impl KindWatch {
         }
         let (kind, api_version) = (&self.topic.kind, &self.topic.api_version);
         match stand {
-            WatchStatus::Failing(error) => tracing::warn!(kind, %error, hint = error.hint(), "not watched"),
+            WatchStatus::Failing(error) => {
+                tracing::warn!(kind, %error, hint = error.hint(), "cannot watch {kind} objects")
+            }
             WatchStatus::Forbidden => tracing::warn!(
                 kind,
-                "may not be listed or watched in all namespaces: each round asks for its objects instead"
+                "cannot list or watch this kind in all namespaces: each round reads its objects instead"
             ),
             stand => tracing::debug!(kind, api_version, ?stand, "watched"),
         }

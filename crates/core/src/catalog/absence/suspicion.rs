@@ -25,7 +25,7 @@ pub(super) fn of(
 ) -> Option<String> {
     if let Some(last) = changed_source(draft) {
         return Some(format!(
-            "the spec tree was {last} before, and {} when it went missing",
+            "the spec tree was {last} before, and {} when the spec disappeared",
             draft.documents.source.0
         ));
     }
@@ -37,7 +37,7 @@ pub(super) fn of(
         return Some("the spec tree had no documents at all".to_owned());
     }
     let Some(path) = record.last_known_file() else {
-        return Some("where it stood was no longer known".to_owned());
+        return Some("the position of its spec was unknown".to_owned());
     };
     // A deletion that has begun is completed.
     if record.durable.deleting {
@@ -64,7 +64,7 @@ pub(super) fn changed_source<'a>(draft: &CatalogDraft<'a>) -> Option<&'a str> {
 /// restored from an older state.
 fn rewritten(draft: &CatalogDraft) -> Option<String> {
     let rewrote = draft.documents.commit.as_ref()?.rewrote.as_ref()?;
-    Some(format!("the branch was rewritten and no longer had commit {rewrote}, which was in force before"))
+    Some(format!("the branch was rewritten and no longer had commit {rewrote}, which was applied before"))
 }
 
 fn emptied(draft: &CatalogDraft, path: &SpecPath) -> Option<String> {
@@ -77,17 +77,17 @@ fn set_aside(draft: &CatalogDraft, key: &ResourceKey, path: &SpecPath) -> Option
         return None;
     }
     if draft.documents.files.get(path).is_some_and(|file| file.remnants.blank) {
-        return Some(format!("{path}, where it stood, had an empty document"));
+        return Some(format!("{path}, which contained it, had an empty document"));
     }
     let in_comments = |(_, file): &(&SpecPath, &Arc<ParsedFile>)| file.remnants.commented.contains(key);
     if let Some((file, _)) = draft.documents.files.iter().find(in_comments) {
-        return Some(format!("{file} described it in a comment"));
+        return Some(format!("{file} contained it in a comment"));
     }
     // A skipped file can't always be parsed, as in the middle of a merge, so its name is compared too.
     let is_copy = |other: &SpecPath| other.as_str().starts_with(path.as_str());
     let is_meant = |(other, keys): &(&SpecPath, &BTreeSet<ResourceKey>)| keys.contains(key) || is_copy(other);
     let (other, _) = draft.documents.skipped.iter().find(is_meant)?;
-    Some(format!("{other}, which is not read, may hold its document"))
+    Some(format!("{other}, which is not read, may contain it"))
 }
 
 fn is_empty(file: &ParsedFile) -> bool {
@@ -100,7 +100,7 @@ fn refused_in_its_file(draft: &CatalogDraft, path: &SpecPath) -> Option<String> 
         problem.is_error() && problem.location.iter().chain(related).any(|location| location.path == *path)
     };
     let found = draft.problems.iter().any(|problem| is_here(&problem));
-    found.then(|| format!("{path}, where it stood, had errors"))
+    found.then(|| format!("{path}, which contained it, had errors"))
 }
 
 /// A refused document may be the same one with a typo in its name, or moved to a folder that doesn't allow
@@ -118,7 +118,7 @@ fn refused_elsewhere(draft: &CatalogDraft, key: &ResourceKey) -> Option<String> 
         other.name == key.name && (other.kind == key.kind || other.organization == key.organization)
     };
     let (_, at): (_, &Origin) = refused.into_iter().find(|(other, _)| alike(other))?;
-    Some(format!("{at}, which was refused, may be its document"))
+    Some(format!("{at}, which was refused, may be the same resource"))
 }
 
 /// A new resource may be what it became: any new one in its file; any of its kind in its organization; in
@@ -141,12 +141,12 @@ fn replaced(
         claim.origin.path == *path || is_alike()
     };
     if let Some((other, claim)) = moved_into(draft, path).filter(|_| lives_on_a_fleet(key)) {
-        return Some(format!("{other} was moved to {}, where it stood", claim.origin));
+        return Some(format!("{other} was moved to {}, where it was described", claim.origin));
     }
     let newcomers = draft.new_resources.iter().filter_map(|new| Some((new, draft.claims.get(new)?)));
     let (newcomer, claim) = newcomers.into_iter().find(|(new, claim)| may_be(new, claim))?;
     // The newcomer may have been waiting for a long time, so the message says nothing about when it appeared.
-    Some(format!("{newcomer} at {}, which was not applied yet, may be what it became", claim.origin))
+    Some(format!("{newcomer} at {}, which isn't applied yet, may be its new name", claim.origin))
 }
 
 fn moved_into<'d>(draft: &'d CatalogDraft, path: &SpecPath) -> Option<(&'d ResourceKey, &'d Claim<'d>)> {
@@ -176,7 +176,7 @@ pub(super) fn error_around(draft: &CatalogDraft, key: &ResourceKey) -> Option<St
     let errors = draft.problems.iter().filter(|problem| problem.is_error());
     let places = errors.filter_map(|problem| problem.location.as_ref()).filter(|at| may_stand_in(&at.path));
     let (path, line) = places.map(|at| (&at.path, at.line)).min()?;
-    Some(format!("the error at {path}:{line} may be about it"))
+    Some(format!("the error at {path}:{line} may concern it"))
 }
 
 /// The numbers of missing clusters, without those that an unreadable file may describe.
@@ -221,9 +221,9 @@ fn too_many(draft: &CatalogDraft, key: &ResourceKey, gone: &MissingClusters) -> 
     let are_too_many = |gone: usize| gone > 1 && u32::try_from(gone).is_ok_and(|gone| gone > allowed);
     let (own, all) = gone.with(&key.organization);
     match lives_on_a_fleet(key) && are_too_many(all) {
-        true if are_too_many(own) => Some(format!("{own} clusters were gone at once")),
+        true if are_too_many(own) => Some(format!("{own} clusters disappeared at once")),
         // Don't disclose the numbers of another organization.
-        true => Some("clusters of several organizations were gone at once".to_owned()),
+        true => Some("clusters of several organizations disappeared at once".to_owned()),
         false => None,
     }
 }
@@ -231,14 +231,14 @@ fn too_many(draft: &CatalogDraft, key: &ResourceKey, gone: &MissingClusters) -> 
 /// More than one file is gone: everything an organization runs, a fleet with its clusters, or a folder.
 fn gone_at_once(draft: &CatalogDraft, key: &ResourceKey, path: &SpecPath) -> Option<String> {
     if all_gone(draft, |other, _| lives_on_a_fleet(other) && other.organization == key.organization) {
-        return Some(format!("everything of organization {} was gone at once", key.organization));
+        return Some(format!("all resources of organization {} disappeared at once", key.organization));
     }
     if let Some(fleet) = fleet_of(draft, key).filter(|fleet| is_gone(draft, &fleet.resource())) {
         if all_gone(draft, |other, _| fleet_of(draft, other).as_ref() == Some(&fleet)) {
-            return Some(format!("everything of fleet {fleet} was gone at once"));
+            return Some(format!("all resources of fleet {fleet} disappeared at once"));
         }
         if key.kind == Kind::Cluster && draft.recorded.resources.contains_key(&fleet.resource()) {
-            return Some(format!("its fleet {fleet} was gone too"));
+            return Some(format!("its fleet {fleet} disappeared too"));
         }
     }
     let folder = folder(path)?;
@@ -246,7 +246,7 @@ fn gone_at_once(draft: &CatalogDraft, key: &ResourceKey, path: &SpecPath) -> Opt
         |path: &SpecPath| path.as_str().strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
     let is_left = draft.documents.files.keys().any(was_there);
     (!is_left && all_gone(draft, |_, record| record.last_known_file().is_some_and(was_there)))
-        .then(|| format!("the folder {folder} was gone as a whole"))
+        .then(|| format!("the whole folder {folder} disappeared"))
 }
 
 /// Returns whether all of several recorded resources are gone. A single one is an ordinary removal.

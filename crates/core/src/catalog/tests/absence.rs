@@ -52,7 +52,7 @@ fn an_error_where_an_organizations_documents_may_stand_makes_its_removals_suspic
         );
         world.remove("acme/orders.yaml").put(path, &fleet);
         let absence = &world.resolve().absent[&"Cluster/acme/orders".to_owned().try_into().unwrap()];
-        let why = format!("the error at {path}:5 may be about it");
+        let why = format!("the error at {path}:5 may concern it");
         let expected = if suspicious { Absence::Suspicious { why } } else { Absence::Removed };
         assert_eq!(*absence, expected, "{path}");
     }
@@ -64,7 +64,7 @@ fn an_unreadable_file_is_named_where_a_reference_is_missing() {
     world.remove("acme/base.yaml").put("acme/bad.yaml", "UNREADABLE\n");
     world.check(
         "error dangling-reference acme/orders.yaml:3 [no such fleet] organization `acme` has no fleet `eu`
-         = organization `acme` has no fleet yet; describe `eu` first; acme/bad.yaml:1 can't be read and may describe it
+         = organization `acme` has no fleet yet; describe `eu` first; acme/bad.yaml:1 can't be read and may contain it
          held cluster acme/orders: invalid (1)",
     );
     // A held fleet stays as it was applied, and so do its clusters.
@@ -87,15 +87,14 @@ fn an_emptied_file_an_empty_tree_and_another_tree_are_suspicious() {
     let mut world = applied();
     world.source = "/other".to_owned();
     world.remove("acme/orders.yaml");
-    world.check(&suspicious("the spec tree was /specs before, and /other when it went missing"));
+    world.check(&suspicious("the spec tree was /specs before, and /other when the spec disappeared"));
 
     let mut world = applied();
     (world.git, world.rewrote) = (true, Some("c1".to_owned()));
     world.config.secrets.allow_plain_in_git = true;
     world.remove("acme/orders.yaml");
-    world.check(&suspicious(
-        "the branch was rewritten and no longer had commit c1, which was in force before",
-    ));
+    world
+        .check(&suspicious("the branch was rewritten and no longer had commit c1, which was applied before"));
 
     let mut world = applied();
     world.files.clear();
@@ -142,13 +141,11 @@ fn what_a_call_removed_is_missing_by_no_mistake() {
 fn a_rename_is_refused_on_both_sides() {
     let refused = |line: u32, held: &str| {
         format!(
-            "error renamed acme/orders.yaml:{line} [`acme/orders` stood here] cluster acme/orders can't be renamed to \
-             `acme/sales`
-             = put `acme/orders` back, which stays as it was applied; to replace it, describe the new cluster in a file \
-             of its own, move its data there with MirrorMaker 2, then remove the old one
-             {held}
-             held cluster acme/sales: invalid (1)
-             absent cluster acme/orders: renamed to cluster acme/sales"
+            "error renamed acme/orders.yaml:{line} [`acme/orders` was here] cluster acme/orders can't be renamed to \
+             `acme/sales`\n             = restore `acme/orders`, which stays as it was applied; to replace it, describe \
+             the new cluster in a file of its own, move its data there with MirrorMaker 2, then remove the old one\n       \
+                   {held}\n             held cluster acme/sales: invalid (1)\n             absent cluster acme/orders: \
+             renamed to cluster acme/sales"
         )
     };
     let held = "held cluster acme/orders: absent, rendered";
@@ -166,8 +163,7 @@ fn a_rename_is_refused_on_both_sides() {
     world.put("acme/sales.yaml", &cluster("acme", "sales", 1, ""));
     world.check(&format!(
         "{held}
-         absent cluster acme/orders: suspicious: cluster acme/sales at acme/sales.yaml:1, which was not applied yet, may be \
-         what it became"
+         absent cluster acme/orders: suspicious: cluster acme/sales at acme/sales.yaml:1, which isn't applied yet, may be its new name"
     ));
     // If the new one is applied before the old one is removed, it is no rename.
     world.put("acme/orders.yaml", &two("orders")).apply();
@@ -209,20 +205,18 @@ fn parents_that_go_while_something_refers_to_them_are_missed() {
 fn a_rename_is_refused_where_the_name_stands() {
     let hint = |old: &str, noun: &str| {
         format!(
-            "= put `{old}` back, which stays as it was applied; to replace it, describe the new {noun} in a file of its \
-             own, let everything refer to that one, then remove the old one"
+            "= restore `{old}`, which stays as it was applied; to replace it, describe the new {noun} in a file of its \
+             own, change all references to it, then remove the old one"
         )
     };
     let mut world = applied();
     world.edit("acme/base.yaml", "domain: k.acme.com", "domain: new.acme.com");
     world.edit("acme/base.yaml", "$*.k.acme.com", "$*.new.acme.com");
     world.check(&format!(
-        "error renamed acme/base.yaml:3 [`acme/k.acme.com` stood here] base domain acme/k.acme.com can't be renamed to \
-         `acme/new.acme.com`
-         {}
-         held base domain acme/k.acme.com: absent
-         held base domain acme/new.acme.com: invalid (1)
-         absent base domain acme/k.acme.com: renamed to base domain acme/new.acme.com",
+        "error renamed acme/base.yaml:3 [`acme/k.acme.com` was here] base domain acme/k.acme.com can't be renamed to \
+         `acme/new.acme.com`\n         {}\n         held base domain acme/k.acme.com: absent\n         held base domain \
+         acme/new.acme.com: invalid (1)\n         absent base domain acme/k.acme.com: renamed to base domain \
+         acme/new.acme.com",
         hint("acme/k.acme.com", "base domain")
     ));
     let mut world = World::new();
@@ -231,7 +225,7 @@ fn a_rename_is_refused_where_the_name_stands() {
     let text = describe(&world.resolve());
     assert!(
         text.starts_with(
-            "error renamed stock.yaml:2 [`globex/stock` stood here] cluster globex/stock can't be renamed to `acme/stock`"
+            "error renamed stock.yaml:2 [`globex/stock` was here] cluster globex/stock can't be renamed to `acme/stock`"
         ),
         "{text}"
     );
@@ -243,7 +237,7 @@ fn what_another_organization_is_still_to_approve_holds_nobody_up() {
     world.put("acme/sales.yaml", &cluster("acme", "sales", 1, ""));
     world.apply();
     world.remove("acme/orders.yaml").remove("globex/stock.yaml");
-    let at_once = "clusters of several organizations were gone at once";
+    let at_once = "clusters of several organizations disappeared at once";
     world.check(&format!(
         "held cluster acme/orders: absent, rendered
          held cluster globex/stock: absent, rendered

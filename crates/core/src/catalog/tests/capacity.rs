@@ -140,7 +140,8 @@ fn a_limit_lowered_below_use_evicts_nothing() {
             kind: "OverCommitted".to_owned(),
             degraded: true,
             message:
-                "8 Kafka units are in use and `max_kafka_units` is 5; nothing is removed and nothing grows"
+                "8 Kafka units are in use and `max_kafka_units` is 5; existing resources are kept, and no new ones are \
+                 created"
                     .to_owned(),
         }]
     );

@@ -12,19 +12,17 @@ fn a_new_or_changed_certificate_must_be_in_time_and_cover_its_hosts() {
         (
             "$*.k.acme.com@2026",
             "error certificate-expired acme/base.yaml:4 [not valid now] the certificate expired on 2026-01-01
-             = put one here that is valid now",
+             = replace it by a valid one",
         ),
         (
             "$orders.k.acme.com",
-            "error certificate-names acme/base.yaml:4 [covers `orders.k.acme.com`] the certificate of `k.acme.com` \
-             doesn't cover `broker-0--orders.k.acme.com`
-             = use one for `*.k.acme.com`, which covers every cluster and broker of the domain",
+            "error certificate-names acme/base.yaml:4 [covers `orders.k.acme.com`] the certificate of `k.acme.com` doesn't cover `broker-0--orders.k.acme.com`
+             = use one for `*.k.acme.com`, which covers all clusters and brokers of the domain",
         ),
         (
             "$a.k.acme.com+b.k.acme.com",
-            "error certificate-names acme/base.yaml:4 [covers `a.k.acme.com` and 1 more] the certificate of `k.acme.com` \
-             doesn't cover `orders.k.acme.com`
-             = use one for `*.k.acme.com`, which covers every cluster and broker of the domain",
+            "error certificate-names acme/base.yaml:4 [covers `a.k.acme.com` and 1 more] the certificate of `k.acme.com` doesn't cover `orders.k.acme.com`
+             = use one for `*.k.acme.com`, which covers all clusters and brokers of the domain",
         ),
     ];
     for (certificate, expected) in cases {
@@ -67,8 +65,8 @@ fn an_applied_certificate_that_ends_degrades_its_fleets_and_is_warned_of_before(
         if condition.is_some() {
             let warned = describe(&catalog);
             let expected = format!(
-                "warning certificate-expiry acme/base.yaml:4 [until 2027-01-01] the certificate of `k.acme.com` {words}\n\
-                 = renew it and put the new one, with its key, into the document"
+                "warning certificate-expiry acme/base.yaml:4 [until 2027-01-01] the certificate of `k.acme.com` {words}\n= \
+                 renew it and put the new certificate and its key in the document"
             );
             assert!(warned.starts_with(&expected) && !warned.contains("error"), "{warned}");
         }
@@ -82,9 +80,8 @@ fn a_new_cluster_must_be_covered_by_an_applied_certificate() {
     world.apply().check("");
     world.put("acme/new.yaml", &cluster("acme", "new", 1, "  cluster_access: External\n"));
     world.check(
-        "error certificate-names acme/new.yaml:4 [an address without a certificate] the certificate of `k.acme.com` \
-         doesn't cover `new.k.acme.com`
-         = use one for `*.k.acme.com`, which covers every cluster and broker of the domain
+        "error certificate-names acme/new.yaml:4 [an address without a certificate] the certificate of `k.acme.com` doesn't cover `new.k.acme.com`
+         = use one for `*.k.acme.com`, which covers all clusters and brokers of the domain
          held cluster acme/new: invalid (1)",
     );
 }

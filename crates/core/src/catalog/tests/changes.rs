@@ -1,21 +1,22 @@
 use super::*;
 
-const NEW: &str = "describe a new cluster beside it, move the data with MirrorMaker 2, then remove this one";
+const NEW: &str = "describe a new cluster, move the data with MirrorMaker 2, then remove this one";
 
 #[test]
 fn fields_that_cannot_change_or_go_back_are_refused() {
     let immutable = |line: u32, label: &str, field: &str, back: &str| {
         format!(
             "error immutable-field acme/orders.yaml:{line} [{label}] `{field}` of cluster acme/orders can't change
-             = {back}; to have it otherwise, {NEW}"
+             = {back}; to change it, {NEW}"
         )
     };
     let cases = [
-        ("infrastructure: eu", "infrastructure: eu2", immutable(3, "was `eu`, would be `eu2`", "infrastructure", "put `eu` back")),
+        ("infrastructure: eu", "infrastructure: eu2", immutable(3, "was `eu`, would be `eu2`", "infrastructure", "restore \
+             `eu`")),
         (
             "  profile: standard",
             "  profile: dev",
-            immutable(12, "was `standard`, would be `dev`", "advanced_config.profile", "put `standard` back"),
+            immutable(12, "was `standard`, would be `dev`", "advanced_config.profile", "restore `standard`"),
         ),
         (
             "    size_gib: 100",
@@ -33,8 +34,8 @@ fn fields_that_cannot_change_or_go_back_are_refused() {
         (
             "kafka_units: 2",
             "kafka_units: 1",
-            "error fewer-units acme/orders.yaml:7 [was 2] `kafka_units` can't go from 2 down to 1 unconfirmed
-                 = fewer units are fewer brokers, 3 instead of 6: put 2 back, or confirm it with `scale_down_to: 1` in `advanced_config`"
+            "error fewer-units acme/orders.yaml:7 [was 2] `kafka_units` can't be lowered from 2 to 1 without confirmation
+                 = the cluster would shrink to 3 brokers, from 6: restore 2, or confirm with `scale_down_to: 1` in `advanced_config`"
                 .to_owned(),
         ),
         (
@@ -42,7 +43,7 @@ fn fields_that_cannot_change_or_go_back_are_refused() {
             "",
             format!(
                 "error tiered-storage-change acme/orders.yaml:9 [was `log`] tiered storage can't be turned off
-                 = the older part of the log is in bucket `log`, and brokers fail without it; put it back, or {NEW}"
+                 = the older part of the log is in bucket `log`, and brokers fail without it; restore the old value, or {NEW}"
             ),
         ),
         (
@@ -50,7 +51,7 @@ fn fields_that_cannot_change_or_go_back_are_refused() {
             "bucket_name: other",
             format!(
                 "error tiered-storage-change acme/orders.yaml:11 [was `log`] tiered storage can't move to another bucket
-                 = the older part of the log is in bucket `log`, and brokers fail without it; put it back, or {NEW}"
+                 = the older part of the log is in bucket `log`, and brokers fail without it; restore the old value, or {NEW}"
             ),
         ),
     ];
@@ -79,9 +80,8 @@ fn brokers_go_when_that_is_confirmed_and_half_of_them_at_a_time() {
     let mut world = World::new();
     world.put("acme/orders.yaml", &cluster("acme", "orders", 5, "")).apply().check("");
     world.put("acme/orders.yaml", &cluster("acme", "orders", 2, "  scale_down_to: 2\n")).check(
-        "error too-few-units acme/orders.yaml:7 [was 5] `kafka_units` can't go from 5 down to 2 at once
-                 = at most half of the brokers go at a time: write 3 in `kafka_units` and `scale_down_to`, and go on when the \
-         cluster is Healthy
+        "error too-few-units acme/orders.yaml:7 [was 5] `kafka_units` can't be lowered from 5 to 2 at once
+                 = remove at most half of the brokers at a time: set `kafka_units` and `scale_down_to` to 3, and continue when the cluster is Healthy
 held cluster acme/orders: invalid (1), rendered",
     );
     world.put("acme/orders.yaml", &cluster("acme", "orders", 3, "  scale_down_to: 3\n")).apply().check("");
@@ -106,10 +106,9 @@ fn a_fleets_fields_cannot_change_even_when_the_cache_is_lost() {
     world.remove("acme/orders.yaml").apply().lose_cache();
     world.edit("acme/base.yaml", "tenancy_mode: Shared", "tenancy_mode: Isolated");
     world.check(
-        "error immutable-field acme/base.yaml:12 [was `Shared`, would be `Isolated`] `tenancy_mode` of fleet acme/eu \
-         can't change
-         = put `Shared` back; to have it otherwise, describe a new fleet beside it and make new clusters there
-         held fleet acme/eu: invalid (1)",
+        "error immutable-field acme/base.yaml:12 [was `Shared`, would be `Isolated`] `tenancy_mode` of fleet acme/eu can't \
+         change\n= restore `Shared`; to change it, describe a new fleet and create new clusters on it\nheld fleet acme/eu: \
+         invalid (1)",
     );
 }
 
@@ -119,10 +118,8 @@ fn a_storage_class_that_clusters_have_from_their_fleet_cannot_change() {
     world.apply();
     world.edit("acme/base.yaml", "max_tenants", "advanced_config:\n  storage_class: fast\nmax_tenants");
     world.check(
-        "error inherited-storage-class acme/base.yaml:14 [was absent] `advanced_config.storage_class` of fleet acme/eu \
-         can't change while clusters have it from there
-         = cluster acme/orders names no class of its own, and that of its disks can't change; remove \
-         `advanced_config.storage_class`, and name the new class in new clusters
+        "error inherited-storage-class acme/base.yaml:14 [was absent] `advanced_config.storage_class` of fleet acme/eu can't change while clusters use it
+         = cluster acme/orders has no class of its own, and the class of its disks can't change; remove `advanced_config.storage_class`, and set the new class in new clusters
          held fleet acme/eu: invalid (1)",
     );
 }
@@ -133,10 +130,9 @@ fn the_domain_of_a_fleet_stays_while_clusters_have_their_addresses_from_it() {
     let refused = |line: u32| {
         format!(
             "error domain-in-use acme/base.yaml:{line} [was `k.acme.com`] `domain` of fleet acme/eu can't change while \
-             clusters have their addresses from it
-             = clients outside find cluster acme/orders under `k.acme.com`; put it back, or first give each cluster of \
-             the fleet `cluster_access: Internal` and apply, which closes it to them
-             held fleet acme/eu: invalid (1)"
+             clusters use it for their addresses\n             = clients outside find cluster acme/orders under \
+             `k.acme.com`; restore it, or first set `cluster_access: Internal` on each cluster of the fleet and apply, \
+             which closes them to clients outside\n             held fleet acme/eu: invalid (1)"
         )
     };
     let mut world = World::new();
@@ -168,10 +164,9 @@ fn a_gateway_opens_only_when_every_cluster_behind_it_says_so() {
     world.edit("acme/base.yaml", "max_tenants", gateway).apply();
     world.edit("acme/base.yaml", "private: true", "private: false").clone().check(
         "error gateway-opened acme/base.yaml:13 [was true] the Gateway of fleet acme/eu can't become public while clusters \
-         are private
-         = cluster acme/orders is reached through it and says `private_access: true`; put `private: true` back, or write \
-         `private_access: false` in each cluster of the fleet in the same change
-         held fleet acme/eu: invalid (1)",
+         are private\n= clients reach cluster acme/orders through it, which has `private_access: true`; restore `private: \
+         true`, or set `private_access: false` in each cluster of the fleet in the same change\nheld fleet acme/eu: \
+         invalid (1)",
     );
     world.edit("acme/orders.yaml", "private_access: true", "private_access: false").check("");
 }

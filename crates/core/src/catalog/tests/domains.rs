@@ -22,19 +22,16 @@ fn world(organizations: &[(&str, &str)]) -> World {
 
 fn taken(organization: &str, name: &str) -> String {
     format!(
-        "error domain-taken {organization}/more.yaml:3 [not this organization's] `{name}` overlaps a domain of another \
-         organization
-         = use another domain, or have a super user give this one away by naming it in the `domains` of organization \
-         `{organization}`
+        "error domain-taken {organization}/more.yaml:3 [belongs to another organization] `{name}` overlaps a domain of another organization
+         = use another domain, or have a super user assign this one in the `domains` of organization `{organization}`
          held base domain {organization}/{name}: invalid (1)"
     )
 }
 
 fn not_named(organization: &str, name: &str, add: &str) -> String {
     format!(
-        "error domain-not-named {organization}/more.yaml:3 [not among its `domains`] organization `{organization}` may not have \
-         `{name}`: its `domains` don't name it
-         = add {add} organization `{organization}`, which only super users may do
+        "error domain-not-named {organization}/more.yaml:3 [not in its `domains`] organization `{organization}` may not use `{name}`: its `domains` don't contain it
+         = add {add} organization `{organization}`; only super users can do that
          held base domain {organization}/{name}: invalid (1)"
     )
 }
@@ -98,9 +95,8 @@ fn the_only_organization_may_have_any_domain_and_a_second_one_holds_what_is_appl
 fn a_public_suffix_is_refused_unless_it_is_named() {
     let refused = |line: &str, organization: &str, name: &str| {
         format!(
-            "error public-suffix {line}:3 [a public suffix] `{name}` is a public suffix: others register names below it
-             = use a domain below it that is your own; where all of it is your own, add `domains: [{name}]` to organization \
-             `{organization}`, which only super users may do
+            "error public-suffix {line}:3 [a public suffix] `{name}` is a public suffix: others can register names below it
+             = use a domain of your own below it; if you own all of it, a super user can add `domains: [{name}]` to organization `{organization}`
              held base domain {organization}/{name}: invalid (1)"
         )
     };

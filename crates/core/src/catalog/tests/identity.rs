@@ -19,7 +19,7 @@ fn a_document_in_a_foreign_folder_touches_nothing() {
     world.put("globex/stock.yaml", &cluster("globex", "stock", 1, "").replace("eu", "us"));
     world.apply();
     let refused = "
-        error foreign-folder acme/evil.yaml:2 [not `acme`] `acme/` may hold only what belongs to organization `acme`
+        error foreign-folder acme/evil.yaml:2 [not `acme`] `acme/` may contain only resources of organization `acme`
         = set `organization: acme`, or move the document out of `acme/`";
     // The resource's own document stays valid.
     world.put("acme/evil.yaml", &cluster("globex", "stock", 9, "").replace("eu", "us"));
@@ -28,7 +28,7 @@ fn a_document_in_a_foreign_folder_touches_nothing() {
     // Without it, the refused document may be the misplaced original.
     world.remove("globex/stock.yaml");
     let suspicious = "held cluster globex/stock: absent, rendered
-        absent cluster globex/stock: suspicious: acme/evil.yaml:1, which was refused, may be its document";
+        absent cluster globex/stock: suspicious: acme/evil.yaml:1, which was refused, may be the same resource";
     world.check(&format!("{refused}\n{suspicious}"));
     // The same goes for an invalid document.
     world.put("acme/evil.yaml", "INVALID\nkind: Cluster\norganization: globex\nidentifier: stock\n");
@@ -81,11 +81,10 @@ fn a_folder_that_becomes_an_organizations_deletes_nothing_of_others() {
     world.apply();
     world.put("more.yaml", "kind: Organization\nidentifier: shared\n");
     world.check(
-        "error foreign-folder shared/orders.yaml:2 [not `shared`] `shared/` may hold only what belongs to organization \
-         `shared`
+        "error foreign-folder shared/orders.yaml:2 [not `shared`] `shared/` may contain only resources of organization `shared`
          = set `organization: shared`, or move the document out of `shared/`
          held cluster acme/orders: absent, rendered
-         absent cluster acme/orders: suspicious: shared/orders.yaml, where it stood, had errors",
+         absent cluster acme/orders: suspicious: shared/orders.yaml, which contained it, had errors",
     );
 }
 
@@ -93,8 +92,8 @@ fn a_folder_that_becomes_an_organizations_deletes_nothing_of_others() {
 fn a_resource_described_twice_stays_as_it_was() {
     let mut world = World::new();
     let twice = "
-        error duplicate-resource acme/twice.yaml:4 [described again here] cluster acme/orders is described twice
-        see acme/orders.yaml:4 [first described here]
+        error duplicate-resource acme/twice.yaml:4 [second document] cluster acme/orders is described twice
+        see acme/orders.yaml:4 [first document]
         = remove one of the two; until then it stays as it was last applied";
     world.put("acme/twice.yaml", &cluster("acme", "orders", 5, ""));
     world.check(&format!("{twice}\nheld cluster acme/orders: invalid (1)"));
@@ -111,9 +110,8 @@ fn an_organization_that_loses_its_last_admin_is_warned_of_it() {
     world.edit("organizations.yaml", "acme", members).apply();
     let warned = |at: &str| {
         format!(
-            "warning no-admin organizations.yaml:{at} [no admin among them] organization `acme` has no admin any more: super users \
-             alone can change its members and approve what waits
-             = give a member `role: admin`, or leave it so where that is meant"
+            "warning no-admin organizations.yaml:{at} [no admin among them] organization `acme` has no admin: only super users can change its members and approve its changes
+             = set `role: admin` on a member, or ignore this if it is intended"
         )
     };
     world.clone().edit("organizations.yaml", "role: admin", "role: editor").check(&warned("3"));
@@ -125,7 +123,7 @@ fn an_organization_that_loses_its_last_admin_is_warned_of_it() {
 #[test]
 fn a_folder_stays_closed_while_its_organization_is_in_doubt() {
     let stranger = "
-        error foreign-folder old/orders.yaml:2 [not `old`] `old/` may hold only what belongs to organization `old`
+        error foreign-folder old/orders.yaml:2 [not `old`] `old/` may contain only resources of organization `old`
         = set `organization: old`, or move the document out of `old/`";
     // The folder of a deleted organization still has its old owners.
     let mut world = World::new();

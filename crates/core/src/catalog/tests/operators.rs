@@ -70,7 +70,8 @@ fn an_operator_that_no_longer_runs_the_kafka_of_a_cluster_is_refused_until_the_c
     assert_eq!(messages(&world), [""; 0], "what it runs with already is left alone");
     world.put("acme/later.yaml", &cluster("acme", "later", 1, ""));
     let refusal = [
-        "acme/base.yaml:11: operator-without-kafka: Strimzi 1.3.0 doesn't run the Kafka of cluster acme/orders (4.2.1)",
+        "acme/base.yaml:11: operator-without-kafka: Strimzi 1.3.0 can't run the Kafka version of cluster acme/orders \
+         (4.2.1)",
     ];
     world.edit("acme/base.yaml", "strimzi: 1.2.0", "strimzi: 1.3.0");
     assert_eq!(messages(&world), refusal);
@@ -81,8 +82,8 @@ fn an_operator_that_no_longer_runs_the_kafka_of_a_cluster_is_refused_until_the_c
     assert_eq!(
         hints,
         [
-            "it runs 4.2.0, 4.3.1: first write one of these in `advanced_config.version` of the clusters, and change the operator \
-          when they are Healthy with it"
+            "it runs 4.2.0, 4.3.1: first set one of these in `advanced_config.version` of the clusters, and change the \
+             operator when they are Healthy"
         ]
     );
     world.edit("acme/base.yaml", "strimzi: 1.3.0", "strimzi: 1.2.0").apply();

@@ -19,12 +19,12 @@ fn a_reference_leads_to_the_same_organization_or_is_refused() {
         (
             "infrastructure: eu",
             "infrastructure: far-us",
-            dangling(3, "fleet", "far-us", "there is `eu`; or describe `far-us` first"),
+            dangling(3, "fleet", "far-us", "known: `eu`; or describe `far-us` first"),
         ),
         (
             "infrastructure: eu",
             "infrastructure: north",
-            dangling(3, "fleet", "north", "there is `eu`; or describe `north` first"),
+            dangling(3, "fleet", "north", "known: `eu`; or describe `north` first"),
         ),
         (
             "  version: 4.3.1\n",
@@ -33,13 +33,13 @@ fn a_reference_leads_to_the_same_organization_or_is_refused() {
                 11,
                 "identity provider",
                 "globex-sso",
-                "there is `acme-sso`; or describe `globex-sso` first",
+                "known: `acme-sso`; or describe `globex-sso` first",
             ),
         ),
         (
             "  version: 4.3.1\n",
             &format!("  version: 4.3.1\n{}", tiered("globex-s3")),
-            dangling(13, "cloud account", "globex-s3", "there is `acme-s3`; or describe `globex-s3` first"),
+            dangling(13, "cloud account", "globex-s3", "known: `acme-s3`; or describe `globex-s3` first"),
         ),
     ];
     for (from, to, expected) in cases {
@@ -57,7 +57,7 @@ fn brokers_fit_the_zones_and_the_ids_that_they_get() {
     let refused = |label: &str, message: &str, fit: &str| {
         format!(
             "error unfit-zones acme/orders.yaml:11 [{label}] {message}
-= use other `kafka_units`, or one of these for `number_of_zones`: {fit}
+= use other `kafka_units`, or set `number_of_zones` to one of {fit}
 held cluster acme/orders: invalid (1)"
         )
     };
@@ -74,14 +74,14 @@ held cluster acme/orders: invalid (1)"
     let mut world = World::new();
     world.config.units.standard.brokers_per_unit = 4;
     world.put("acme/orders.yaml", &cluster("acme", "orders", 256, "")).check(
-        "error too-many-brokers acme/orders.yaml:7 [1024 brokers] a cluster can't have 1024 brokers, since their ids end at 999
+        "error too-many-brokers acme/orders.yaml:7 [1024 brokers] a cluster can't have 1024 brokers, because broker ids end at 999
 = use fewer `kafka_units`, or larger brokers in the `units` of the settings
 held cluster acme/orders: invalid (1)",
     );
 }
 
-const TOO_FEW_ZONES: &str = "3 copies of a partition can't be in 2 zones, each in another one, so Cruise Control would move \
-                             nothing: brokers that are added would stay empty, and none could be removed";
+const TOO_FEW_ZONES: &str = "3 copies of a partition don't fit in 2 zones, one copy per zone, so Cruise Control would move \
+                             nothing: added brokers would stay empty, and brokers couldn't be removed";
 
 #[test]
 fn a_cluster_that_has_fewer_zones_than_copies_already_goes_on_at_its_size() {
@@ -96,7 +96,7 @@ fn a_cluster_that_has_fewer_zones_than_copies_already_goes_on_at_its_size() {
     world.put("acme/orders.yaml", &zones(2, "  operations: {metrics: true}\n")).check("");
     world.put("acme/orders.yaml", &zones(4, "")).check(&format!(
         "error unfit-zones acme/orders.yaml:11 [2 zones] {TOO_FEW_ZONES}
-= use other `kafka_units`, or one of these for `number_of_zones`: 1, 3, 4, 6
+= use other `kafka_units`, or set `number_of_zones` to one of 1, 3, 4, 6
 held cluster acme/orders: invalid (1), rendered"
     ));
 }
@@ -109,12 +109,10 @@ fn another_organizations_domain_and_account_are_refused_in_fleets_and_domains() 
     world.edit("acme/base.yaml", "\ndomain: k.acme.com\ntenancy", "\ndomain: k.globex.com\ntenancy");
     world.edit("acme/base.yaml", "tls_key: $key", "tls_key: $key\ncloud_account: globex-s3");
     world.check(
-        "error dangling-reference acme/base.yaml:6 [no such cloud account] organization `acme` has no cloud account \
-         `globex-s3`
-         = there is `acme-s3`; or describe `globex-s3` first
-         error dangling-reference acme/base.yaml:12 [no such base domain] organization `acme` has no base domain \
-         `k.globex.com`
-         = there is `k.acme.com`; or describe `k.globex.com` first
+        "error dangling-reference acme/base.yaml:6 [no such cloud account] organization `acme` has no cloud account `globex-s3`
+         = known: `acme-s3`; or describe `globex-s3` first
+         error dangling-reference acme/base.yaml:12 [no such base domain] organization `acme` has no base domain `k.globex.com`
+         = known: `k.acme.com`; or describe `k.globex.com` first
          held base domain acme/k.acme.com: invalid (1)
          held fleet acme/eu: invalid (1)",
     );
@@ -184,10 +182,9 @@ fn a_cluster_and_its_fleet_must_agree() {
         (
             "kafka_units: 1",
             "cloud_provider: byok",
-            "error provider-mismatch acme/orders.yaml:7 [must be `directory`] the cluster's cloud_provider is `byok` and \
-             the infra_type of fleet `eu` is `directory`
+            "error provider-mismatch acme/orders.yaml:7 [must be `directory`] the cluster's cloud_provider is `byok` and the infra_type of fleet `eu` is `directory`
              see acme/base.yaml:10 [`directory` here]
-             = set `cloud_provider: directory`, or leave it out",
+             = set `cloud_provider: directory`, or remove it",
         ),
         (
             "  version: 4.3.1",
@@ -198,21 +195,19 @@ fn a_cluster_and_its_fleet_must_agree() {
         (
             "  version",
             "  cluster_access: External\n  version",
-            "error no-domain acme/orders.yaml:10 [reached from outside] external access needs a base domain, and fleet \
-             `eu` has none
+            "error no-domain acme/orders.yaml:10 [reachable from outside] external access needs a base domain, and fleet `eu` has none
              = set `domain` in the fleet, or `cluster_access: Internal` here",
         ),
         (
             "  version: 4.3.1\n",
             "  version: 4.3.1\n  tiered_storage_bucket_name: log\n",
-            "error no-tiered-storage-provider acme/orders.yaml:11 [nobody's bucket] tiered storage needs a cloud account \
-             for its bucket
+            "error no-tiered-storage-provider acme/orders.yaml:11 [the bucket has no account] tiered storage needs a cloud account for its bucket
              = add `tiered_storage_provider` with `cloud_account`, or remove the bucket",
         ),
         (
             "  version: 4.3.1\n",
             "  version: 4.3.1\n  tiered_storage_bucket_name: log\n  tiered_storage_provider:\n    cloud_account: acme-s3\n",
-            "error no-region acme/orders.yaml:12 [no region] nothing says in which region the bucket for tiered storage is
+            "error no-region acme/orders.yaml:12 [no region] the region of the bucket for tiered storage is unknown
              = set `cloud_region` here, or `region` in cloud account `acme-s3`",
         ),
         (
@@ -304,7 +299,7 @@ fn one_host_name_means_one_thing() {
     world.put("globex/other.yaml", &external("globex", "other"));
     let taken = |host: &str, file: &str| {
         format!(
-            "error host-taken {file}:4 [gives that address] `{host}` is the address of something else already
+            "error host-taken {file}:4 [gives that address] `{host}` is already the address of another resource
              = give the cluster another identifier, or its fleet another domain"
         )
     };
@@ -328,10 +323,8 @@ fn a_host_name_fits_dns() {
     world.put("acme/base.yaml", &base("acme", "eu", &domain));
     world.put("acme/orders.yaml", &cluster("acme", "orders", 1, "  cluster_access: External\n"));
     world.check(&format!(
-        "error host-too-long acme/orders.yaml:4 [too long with its domain] the brokers of `orders` would have host names \
-         that DNS can't hold
-         = `broker-999--orders.{domain}` has 266 characters and may have 253, with at most 63 between dots; use a \
-         shorter identifier or domain
+        "error host-too-long acme/orders.yaml:4 [too long with its domain] the brokers of `orders` would have host names that are too long for DNS
+         = `broker-999--orders.{domain}` has 266 characters; at most 253 are allowed, and at most 63 between dots; use a shorter identifier or domain
          held cluster acme/orders: invalid (1)"
     ));
 }
@@ -360,25 +353,25 @@ fn what_a_cluster_asks_of_its_fleet_and_account_has_to_be_possible() {
     let cases = [
         (
             "  config:\n    min.insync.replicas: 3\n",
-            "too-many-in-sync acme/orders.yaml:12 [at most 2] `min.insync.replicas` is 3, and the cluster keeps 3 copies of \
-             each record\n= use at most 2: with every copy needed, no broker could restart without stopping all writes",
+            "too-many-in-sync acme/orders.yaml:12 [at most 2] `min.insync.replicas` is 3, and the cluster keeps 3 copies \
+             of each record\n= use at most 2: if every copy is needed, no broker can restart without blocking all writes",
         ),
         (
             "  profile: dev\n  config:\n    min.insync.replicas: 2\n",
             "too-many-in-sync acme/orders.yaml:13 [at most 1] `min.insync.replicas` is 2, and the cluster keeps 1 copy of \
-             each record\n= use at most 1: with every copy needed, no broker could restart without stopping all writes",
+             each record\n= use at most 1: if every copy is needed, no broker can restart without blocking all writes",
         ),
         (
             "  auto_upgrade: true\n",
-            "not-supported acme/orders.yaml:11 [not on a fleet of files] `auto_upgrade: true` is not supported on fleet \
-             `eu`, whose infra_type is `directory`\n= nothing tells here which versions its operator runs: remove \
-             `auto_upgrade`, and raise `version` when you want to upgrade",
+            "not-supported acme/orders.yaml:11 [not supported on a directory fleet] `auto_upgrade: true` is not supported \
+             on fleet `eu`, whose infra_type is `directory`\n= streamfleet can't see which versions its operator runs: \
+             remove `auto_upgrade`, and raise `version` to upgrade",
         ),
         (
             tiered,
-            "not-supported acme/orders.yaml:12 [not made here] buckets are not made here, so that no mistake here can remove \
-             one\n= make it with `aws s3api create-bucket --bucket log --region eu --create-bucket-configuration \
-             LocationConstraint=eu` and remove `tiered_storage_create_bucket`",
+            "not-supported acme/orders.yaml:12 [not supported] streamfleet doesn't create buckets, so that it can't delete \
+             one by mistake\n= create it with `aws s3api create-bucket --bucket log --region eu \
+             --create-bucket-configuration LocationConstraint=eu` and remove `tiered_storage_create_bucket`",
         ),
     ];
     for (more, expected) in cases {

@@ -18,10 +18,8 @@ fn plain_secrets_are_refused_in_git_unless_they_are_allowed() {
     world.remove("acme/base.yaml").remove("globex/base.yaml").remove("acme/orders.yaml");
     world.put("acme/s3.yaml", &ACCOUNT.replace("{from_env: S3}", "hunter2"));
     world.check(
-        "error plain-secret acme/s3.yaml:5 [readable by everybody who reads the repository] `credentials` is a plain \
-         secret in a git repository
-         = run `streamfleet secret seal TREE` on a checkout, which seals it in its place, and replace the secret itself if it \
-         was pushed; `secrets.allow_plain_in_git` in the settings accepts it as it is
+        "error plain-secret acme/s3.yaml:5 [anyone who can read the repository can read it] `credentials` is a plain-text secret in a git repository
+         = run `streamfleet secret seal TREE` on a checkout to seal it, and replace the secret if it was pushed; to accept plain-text secrets, set `secrets.allow_plain_in_git` in the settings
          held cloud account acme/s3: invalid (1)",
     );
     world.config.secrets.allow_plain_in_git = true;
@@ -35,9 +33,8 @@ fn an_empty_secret_is_refused() {
     world.environment.insert("S3".to_owned(), " \n".to_owned());
     world.put("acme/s3.yaml", ACCOUNT);
     world.check(
-        "error empty-secret acme/s3.yaml:5 [nothing in it] `credentials` is empty
-         = put the value where the document says it is
-         held cloud account acme/s3: invalid (1)",
+        "error empty-secret acme/s3.yaml:5 [empty] `credentials` is empty\n= put the value in the file, variable or block \
+         that the document names\nheld cloud account acme/s3: invalid (1)",
     );
 }
 
@@ -54,9 +51,8 @@ fn a_kubeconfig_is_judged() {
     }
     world.environment.clear();
     world.check(
-        "warning secret-not-at-hand acme/real.yaml:9 [] `kubeconfig` can't be opened here, so it isn't checked: no \
-         identity here opens it
-         = nothing that needs it is applied from here; check again where it can be opened",
+        "warning secret-not-at-hand acme/real.yaml:9 [] `kubeconfig` can't be opened here, so it isn't checked: no identity here opens it
+         = resources that need it aren't applied from here; check again on the host that can open it",
     );
 }
 
@@ -88,7 +84,7 @@ fn a_secret_of_the_record_is_at_hand_only_where_a_document_still_gives_it() {
         .remove("acme/twice.yaml")
         .put("acme/s3.yaml", "INVALID\nkind: CloudAccount\norganization: acme\nidentifier: s3\n");
     let found = account_of(&world);
-    assert_eq!((found.mark, found.unavailable.as_deref()), (mark, Some("only its trace is recorded")));
+    assert_eq!((found.mark, found.unavailable.as_deref()), (mark, Some("only its fingerprint is recorded")));
 }
 
 #[test]

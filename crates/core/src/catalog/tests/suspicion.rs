@@ -58,14 +58,14 @@ fn another_kind_of_the_same_name_at_the_same_place_is_a_rename() {
     let mut world = applied(&[]);
     world.put("acme/orders.yaml", &identity_provider("orders"));
     let text = describe(&world.resolve());
-    let refused = "error renamed acme/orders.yaml:1 [`acme/orders` stood here] cluster acme/orders can't become identity provider \
-                   acme/orders\n";
+    let refused = "error renamed acme/orders.yaml:1 [`acme/orders` was here] cluster acme/orders can't become identity \
+                   provider acme/orders\n";
     assert!(text.starts_with(refused), "{text}");
     is(&world, ORDERS, "renamed to identity provider acme/orders");
     // Of another name, it is something else.
     let mut world = applied(&[]);
     world.put("acme/orders.yaml", &identity_provider("other"));
-    let why = "suspicious: identity provider acme/other at acme/orders.yaml:1, which was not applied yet, may be what it became";
+    let why = "suspicious: identity provider acme/other at acme/orders.yaml:1, which isn't applied yet, may be its new name";
     is(&world, ORDERS, why);
 }
 
@@ -75,7 +75,7 @@ fn an_organization_that_is_renamed_is_told_where_its_name_stands() {
     world.put("other.yaml", "kind: Organization\nidentifier: another\n");
     let text = describe(&world.resolve());
     let refused =
-        "error renamed other.yaml:2 [`other` stood here] organization other can't be renamed to `another`\n";
+        "error renamed other.yaml:2 [`other` was here] organization other can't be renamed to `another`\n";
     assert!(text.starts_with(refused), "{text}");
 }
 
@@ -84,7 +84,7 @@ fn a_refused_document_that_is_alike_may_be_its_own() {
     let invalid = |kind: &str, organization: &str, name: &str| {
         format!("INVALID\nkind: {kind}\norganization: {organization}\nidentifier: {name}\n")
     };
-    let alike = "suspicious: globex/bad.yaml:1, which was refused, may be its document";
+    let alike = "suspicious: globex/bad.yaml:1, which was refused, may be the same resource";
     for (kind, organization, name, expected) in [
         ("Cluster", "globex", "orders", alike),
         ("IdentityProvider", "acme", "orders", alike),
@@ -100,7 +100,7 @@ fn a_refused_document_that_is_alike_may_be_its_own() {
 fn a_new_cluster_of_another_organization_counts_by_its_name_or_what_it_says() {
     let of_globex = |name: &str, units: u32| cluster("globex", name, units, "").replace("eu", "us");
     let may_be = |new: &str| {
-        format!("suspicious: {new} at globex/new.yaml:1, which was not applied yet, may be what it became")
+        format!("suspicious: {new} at globex/new.yaml:1, which isn't applied yet, may be its new name")
     };
     for (text, expected) in [
         (of_globex("orders", 2), may_be("cluster globex/orders")),
@@ -127,7 +127,7 @@ fn as_many_as_the_policy_allows_may_go_at_once() {
     let mut world = applied(&third());
     world.remove("acme/orders.yaml").remove("acme/sales.yaml");
     for (allowed, expected) in
-        [(5, "removed"), (2, "removed"), (1, "suspicious: 2 clusters were gone at once")]
+        [(5, "removed"), (2, "removed"), (1, "suspicious: 2 clusters disappeared at once")]
     {
         world.config.policy.cluster_deletions_per_hour = allowed;
         is(&world, ORDERS, expected);
@@ -162,7 +162,7 @@ fn everything_of_an_organization_or_a_fleet_is_not_removed_at_once() {
     let mut world = applied(&[]);
     world.remove("acme/orders.yaml").remove("acme/sales.yaml");
     world.edit("acme/base.yaml", &fleet_of(&world, "acme/base.yaml"), "");
-    is(&world, ORDERS, "suspicious: everything of organization acme was gone at once");
+    is(&world, ORDERS, "suspicious: all resources of organization acme disappeared at once");
 
     let west = || {
         let mut world = applied(&[
@@ -174,13 +174,13 @@ fn everything_of_an_organization_or_a_fleet_is_not_removed_at_once() {
     };
     let mut world = west();
     world.remove("acme/orders.yaml").remove("acme/sales.yaml");
-    is(&world, ORDERS, "suspicious: everything of fleet acme/eu was gone at once");
-    is(&world, "Fleet/acme/eu", "suspicious: everything of fleet acme/eu was gone at once");
+    is(&world, ORDERS, "suspicious: all resources of fleet acme/eu disappeared at once");
+    is(&world, "Fleet/acme/eu", "suspicious: all resources of fleet acme/eu disappeared at once");
     // Where another cluster is still on it, only the cluster is suspicious for that.
     let mut world = west();
     world.remove("acme/orders.yaml");
-    is(&world, ORDERS, "suspicious: its fleet acme/eu was gone too");
-    is(&world, "Fleet/acme/eu", "suspicious: the error at acme/sales.yaml:3 may be about it");
+    is(&world, ORDERS, "suspicious: its fleet acme/eu disappeared too");
+    is(&world, "Fleet/acme/eu", "suspicious: the error at acme/sales.yaml:3 may concern it");
 }
 
 /// The document of the fleet in a file of several.
@@ -198,7 +198,7 @@ fn a_folder_is_not_removed_as_a_whole() {
     let a = "Cluster/acme/a";
     let mut world = applied(&files);
     world.remove("acme/more/a.yaml").remove("acme/more/b.yaml");
-    is(&world, a, "suspicious: the folder acme/more was gone as a whole");
+    is(&world, a, "suspicious: the whole folder acme/more disappeared");
     // A file is left, or came: the folder is still there.
     world.put("acme/more/sso.yaml", &identity_provider("sso"));
     is(&world, a, "removed");
@@ -206,7 +206,7 @@ fn a_folder_is_not_removed_as_a_whole() {
     let mut world = applied(&files);
     world.remove("acme/more/a.yaml").remove("acme/more/b.yaml");
     world.put("acme/moreover/sso.yaml", &identity_provider("sso"));
-    is(&world, a, "suspicious: the folder acme/more was gone as a whole");
+    is(&world, a, "suspicious: the whole folder acme/more disappeared");
     // A single file is a file, and no folder.
     let mut world = applied(&files[..1]);
     world.remove("acme/more/a.yaml");

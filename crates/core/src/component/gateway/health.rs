@@ -71,8 +71,9 @@ impl GatewayWithoutAddress {
             kind: "GatewayUnserved".to_owned(),
             degraded: true,
             message: format!(
-                "Gateway {gateway} has had no address since {} UTC, so no client outside of Kubernetes reaches a cluster through \
-                 it{says}; see that the controller of its GatewayClass runs and that something serves its load balancer",
+                "Gateway {gateway} has had no address since {} UTC, so clients outside of Kubernetes can't reach clusters \
+                 through it{says}; check that the controller of its GatewayClass runs and that the cluster provides load \
+                 balancers",
                 since.strftime("%Y-%m-%d %H:%M")
             ),
         }

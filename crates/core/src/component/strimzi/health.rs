@@ -63,17 +63,18 @@ impl OperatorState {
 
     /// Why an operator that does nothing is a problem of its fleet, and the remedy.
     pub fn explanation(&self) -> String {
-        let effect = "clusters go on running, while changes and lost pods wait";
+        let effect = "clusters keep running, but changes and lost pods wait";
         match self {
             Self::Found { name, wanted: 0, .. } => {
                 format!("the Strimzi operator `{name}` is scaled to 0: {effect}; scale it up again")
             }
             Self::Found { name, wanted, .. } => format!(
-                "the Strimzi operator `{name}` has no ready pod, {wanted} wanted: {effect}; see why its pods don't start"
+                "the Strimzi operator `{name}` has no ready pod, {wanted} wanted: {effect}; find out why its pods don't \
+                 start"
             ),
             Self::Missing | Self::Unknown => {
                 format!(
-                    "the Strimzi operator isn't installed: {effect}; install it, or name a version to install in \
+                    "the Strimzi operator isn't installed: {effect}; install it, or set a version to install in \
                      `advanced_config.components.strimzi` of the fleet"
                 )
             }

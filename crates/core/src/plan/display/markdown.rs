@@ -67,7 +67,7 @@ fn section(title: &str, blocks: Vec<String>, what: &str, most: usize) -> String 
     let count = blocks.len();
     for (index, block) in blocks.into_iter().enumerate() {
         if section.len() + block.len() > most {
-            section.push_str(&format!("\n… and {} {what}, which were cut.\n", count - index));
+            section.push_str(&format!("\n… and {} {what}, which were left out.\n", count - index));
             break;
         }
         section.push_str(&block);
@@ -99,7 +99,7 @@ fn organization(plan: &OrganizationPlan, tree: &str) -> Vec<String> {
 fn fleet(plan: &FleetPlan, tree: &str) -> Vec<String> {
     let name = format!("fleet {}", plan.fleet);
     let Some(infra_type) = plan.infra_type else {
-        let title = heading(&name, "there is no such fleet");
+        let title = heading(&name, "no such fleet");
         return [title].into_iter().chain(plan.changes.iter().map(|it| change(it, None, tree))).collect();
     };
     let gauges = [gauge("units", &plan.kafka_units), gauge("clusters", &plan.clusters)].join(", ");
@@ -134,11 +134,11 @@ fn change(change: &Change, size: Option<String>, tree: &str) -> String {
     let mut block = format!("- **{}** {name}{place}\n", what(change));
     let mut item = |line: String| block.push_str(&format!("  - {line}\n"));
     change.fields.iter().for_each(|field| item(code(&field.to_string())));
-    change.waiting.iter().for_each(|waiting| item(format!("**waits**: {}", text(&waiting.to_string()))));
+    change.waiting.iter().for_each(|waiting| item(text(&waiting.labelled())));
     ways_out(change, tree).iter().for_each(|way_out| item(text(way_out)));
     // Approvals are for a plan of the applied specs, and a proposal isn't applied yet.
     if change.waiting.iter().any(|waiting| matches!(waiting, Waiting::Approval { .. })) {
-        item("the approval works once this is merged".to_owned());
+        item("the approval can be given once this is merged".to_owned());
     }
     if change.cause != Cause::Spec {
         item(text(&words::cause(&change.cause)));
@@ -156,12 +156,12 @@ fn what(change: &Change) -> &'static str {
         (Verb::Create, true) => "create",
         (Verb::Update, true) => "change",
         (Verb::Delete, true) => "delete",
-        (Verb::Recreate, true) => "delete and make anew",
+        (Verb::Recreate, true) => "delete and recreate",
         (Verb::Create, false) => "waiting to create",
         (Verb::Update, false) => "waiting to change",
         (Verb::Delete, false) => "waiting to delete",
-        (Verb::Recreate, false) => "waiting to delete and make anew",
-        (Verb::Keep, _) => "left as it is:",
+        (Verb::Recreate, false) => "waiting to delete and recreate",
+        (Verb::Keep, _) => "unchanged:",
     }
 }
 
@@ -174,11 +174,11 @@ fn details(plan: &Plan, tree: &str, room: usize) -> String {
             0 => String::new(),
             more => {
                 let all = code(&format!("streamfleet plan {tree}"));
-                format!("\n{more} lines were cut here; {all} prints them.\n")
+                format!("\n{more} lines were left out; {all} prints them.\n")
             }
         };
         let lines: String = lines[..kept].iter().map(|line| format!("{line}\n")).collect();
-        let title = "<details>\n<summary>Everything, with the lines that differ</summary>";
+        let title = "<details>\n<summary>The full plan, with changed lines</summary>";
         format!("\n{title}\n\n{fence}diff\n{lines}{fence}\n\n</details>\n{cut}")
     };
     let whole = folded(lines.len());

@@ -20,7 +20,7 @@ impl PlanText<'_> {
             Verb::Keep => ("!", FAINT),
         };
         let anew = if step.verb == Verb::Recreate {
-            ": deleted and made anew, since it can't be changed"
+            ": deleted and recreated, because it can't be changed"
         } else {
             ""
         };
@@ -37,7 +37,7 @@ impl PlanText<'_> {
 
     fn difference(&mut self, step: &Step, left: &[&str]) {
         let (Some(before), Some(after)) = (&step.before, &step.after) else {
-            return self.line(10, FAINT, "what is there isn't known");
+            return self.line(10, FAINT, "current content unknown");
         };
         let [before, after] = [before, &after.body].map(|body| {
             let mut body = body.value();

@@ -15,18 +15,18 @@ pub fn reason(change: &Change) -> String {
         },
         Cause::Reference { to } => format!("{to}, which it refers to, changed"),
         Cause::Settings => "the settings of the installation changed".to_owned(),
-        Cause::Upgrade { version, .. } => format!("its upgrade to Kafka {version} goes on"),
+        Cause::Upgrade { version, .. } => format!("the upgrade to Kafka {version} continues"),
         Cause::Drift { by: Some(by) } => format!("{by} changed it on the target"),
-        Cause::Drift { by: None } => "it was changed on the target".to_owned(),
+        Cause::Drift { by: None } => "something changed it on the target".to_owned(),
         Cause::Software { version } => format!("streamfleet {version} renders it differently"),
     }
 }
 
 fn of_spec(change: &Change) -> String {
     match (change.verb, change.fields.as_slice()) {
-        (Verb::Create, _) => "its spec is new".to_owned(),
-        (Verb::Delete, _) => "its spec is gone".to_owned(),
-        (_, []) => "its spec changed".to_owned(),
+        (Verb::Create, _) => "new spec".to_owned(),
+        (Verb::Delete, _) => "spec removed".to_owned(),
+        (_, []) => "spec changed".to_owned(),
         (_, fields) => {
             let named: Vec<String> = fields.iter().take(MOST).map(FieldChange::to_string).collect();
             let more = match fields.len() - named.len() {
@@ -59,10 +59,10 @@ mod tests {
         };
         let caused = |cause| Change { cause, ..edited(1) };
         for (change, expected) in [
-            (plain(Verb::Create), "its spec is new (acme/orders.yaml:9)"),
-            (plain(Verb::Delete), "its spec is gone (was acme/orders.yaml:9)"),
-            (Change { origin: None, ..plain(Verb::Delete) }, "its spec is gone"),
-            (edited(0), "its spec changed (acme/orders.yaml:9)"),
+            (plain(Verb::Create), "new spec (acme/orders.yaml:9)"),
+            (plain(Verb::Delete), "spec removed (was acme/orders.yaml:9)"),
+            (Change { origin: None, ..plain(Verb::Delete) }, "spec removed"),
+            (edited(0), "spec changed (acme/orders.yaml:9)"),
             (edited(1), "field_0 0 → 1 (acme/orders.yaml:9)"),
             (edited(4), "field_0 0 → 1, field_1 1 → 2, field_2 2 → 3 and 1 more field (acme/orders.yaml:9)"),
             (edited(5), "field_0 0 → 1, field_1 1 → 2, field_2 2 → 3 and 2 more fields (acme/orders.yaml:9)"),
@@ -71,11 +71,11 @@ mod tests {
                 caused(Cause::Drift { by: Some("kubectl-edit".into()) }),
                 "kubectl-edit changed it on the target",
             ),
-            (caused(Cause::Drift { by: None }), "it was changed on the target"),
+            (caused(Cause::Drift { by: None }), "something changed it on the target"),
             (caused(Cause::Software { version: "0.2.0".into() }), "streamfleet 0.2.0 renders it differently"),
             (
                 caused(Cause::Upgrade { version: "4.3.1".into(), unseen: false }),
-                "its upgrade to Kafka 4.3.1 goes on",
+                "the upgrade to Kafka 4.3.1 continues",
             ),
             (
                 caused(Cause::Reference { to: "Fleet/acme/eu".to_owned().try_into().unwrap() }),

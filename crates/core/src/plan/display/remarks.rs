@@ -5,26 +5,26 @@ pub(super) fn remark(change: &Change, remark: &Remark) -> String {
     match remark {
         // The spec may ask for something else now than what was there before.
         Remark::Overwrites { contest: Contest { manager, field }, .. } if change.cause == Cause::Spec => {
-            format!("{manager} changed `{field}`: it becomes what the spec says")
+            format!("{manager} changed `{field}`: it is set to the spec's value")
         }
         Remark::Overwrites { contest: Contest { manager, field }, .. } => {
             format!("{manager} changed `{field}`: it is changed back")
         }
         Remark::Leaves { contest: Contest { manager, field }, .. } => {
-            format!("{manager} manages `{field}`: it is left as it is")
+            format!("{manager} manages `{field}`: it is left unchanged")
         }
         Remark::Unreadable { known: true, .. } => {
-            "can't be read: it is judged by what was applied last, and written anew".to_owned()
+            "can't be read: it is compared with what was applied last, and rewritten".to_owned()
         }
         Remark::Unreadable { known: false, .. } => {
-            "can't be read, and what was applied last isn't known: it is written anew".to_owned()
+            "can't be read, and what was applied last is unknown: it is rewritten".to_owned()
         }
         Remark::KeptDisks { disks, example } => {
             let resume = resume(&NewCluster::by(change));
             match disks {
-                1 => format!("1 disk of an earlier cluster of its name is there, {example}: {resume}"),
+                1 => format!("1 disk of an earlier cluster with this name exists, {example}: {resume}"),
                 _ => format!(
-                    "{disks} disks of an earlier cluster of its name are there, {example} among them: {resume}"
+                    "{disks} disks of an earlier cluster with this name exist, such as {example}: {resume}"
                 ),
             }
         }
@@ -32,12 +32,12 @@ pub(super) fn remark(change: &Change, remark: &Remark) -> String {
             let made = NewCluster::by(change);
             let (NewCluster { namespace, cluster }, resume) = (&made, resume(&made));
             format!(
-                "disks of an earlier cluster of its name may be there, which isn't seen from here: kubectl get pvc -n {namespace} \
-                 -l strimzi.io/cluster={cluster}. If they are, {resume}"
+                "disks of an earlier cluster with this name may exist, which streamfleet can't see: kubectl get pvc -n \
+                 {namespace} -l strimzi.io/cluster={cluster}. If they exist, {resume}"
             )
         }
         Remark::NewAuthorities { is_seen } => {
-            let only_then = if *is_seen { "" } else { "where the Kafka object itself was deleted, too: " };
+            let only_then = if *is_seen { "" } else { "if the Kafka object itself was deleted too: " };
             format!("{only_then}{}", new_authorities(&NewCluster::by(change)))
         }
         Remark::Unverified { objects, why } => {
@@ -72,10 +72,11 @@ impl<'a> NewCluster<'a> {
 /// status of the node pools, but the Secrets of the certificate authorities were deleted with the object.
 fn new_authorities(NewCluster { namespace, cluster }: &NewCluster) -> String {
     format!(
-        "the cluster keeps its id and its data; its certificate authorities went with its Kafka object, and the operator makes \
-         others. It can't talk to the brokers that run until their pods are made anew: delete them one by one, each when the one \
-         before is ready again (kubectl get pods -n {namespace} -l strimzi.io/name={cluster}-kafka). Clients that trust the \
-         cluster's own authority, or log in by certificate, need the new one then"
+        "the cluster keeps its id and its data. Its certificate authorities were deleted with its Kafka object, and the \
+         operator creates new ones. The operator can't talk to the running brokers until their pods are recreated: delete \
+         them one by one, each when the one before is ready again (kubectl get pods -n {namespace} -l \
+         strimzi.io/name={cluster}-kafka). Clients that trust the cluster's own authority, or log in by certificate, then \
+         need the new one"
     )
 }
 
@@ -85,11 +86,11 @@ fn resume(NewCluster { namespace, cluster }: &NewCluster) -> String {
     let (kafka, pods) =
         (format!("-n {namespace} {cluster}"), format!("-n {namespace} -l strimzi.io/name={cluster}-kafka"));
     format!(
-        "their data comes back, and brokers crash until the cluster has the id that the data has. Once they crash, read that id: \
-         kubectl logs {pods} --tail=-1 | grep 'Invalid cluster.id' (the one after `but read`). Pause the cluster: kubectl \
-         annotate kafka {kafka} strimzi.io/pause-reconciliation=true; wait until it is: kubectl wait kafka {kafka} \
-         --for=condition=ReconciliationPaused --timeout=15m; write the id: kubectl patch kafka {kafka} --subresource=status \
-         --type=merge -p '{{\"status\":{{\"clusterId\":\"ID\"}}}}'; resume it: kubectl annotate kafka {kafka} \
-         strimzi.io/pause-reconciliation-; restart what crashes: kubectl delete pod {pods}"
+        "their data comes back, and brokers crash until the cluster has the same id as the data. Once they crash, read \
+         that id: kubectl logs {pods} --tail=-1 | grep 'Invalid cluster.id' (the one after `but read`). Pause the cluster: \
+         kubectl annotate kafka {kafka} strimzi.io/pause-reconciliation=true; wait until it is paused: kubectl wait kafka \
+         {kafka} --for=condition=ReconciliationPaused --timeout=15m; write the id: kubectl patch kafka {kafka} \
+         --subresource=status --type=merge -p '{{\"status\":{{\"clusterId\":\"ID\"}}}}'; resume it: kubectl annotate kafka \
+         {kafka} strimzi.io/pause-reconciliation-; restart the crashed pods: kubectl delete pod {pods}"
     )
 }

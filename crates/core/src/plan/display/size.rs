@@ -22,7 +22,7 @@ pub(super) fn of_fleet(sizes: &Sizes) -> Option<String> {
 pub(in crate::plan) fn left(room: &NodeCapacity, and: &str) -> String {
     let &NodeCapacity { nodes, cpu_millis, memory_mib } = room;
     if nodes == 0 {
-        return "no node takes pods".to_owned();
+        return "no node accepts pods".to_owned();
     }
     // Rounded down, so that the printed capacity really exists.
     let whole = |amount: u64, unit: u64| tenths(amount.saturating_mul(10) / unit, 10);

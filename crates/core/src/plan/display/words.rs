@@ -44,9 +44,9 @@ pub(super) fn cause(cause: &Cause) -> String {
         Cause::Spec => String::new(),
         Cause::Reference { to } => format!("because {to} changed"),
         Cause::Settings => "because the settings of the installation changed".to_owned(),
-        Cause::Upgrade { version, .. } => format!("because its upgrade to Kafka {version} goes on"),
+        Cause::Upgrade { version, .. } => format!("because the upgrade to Kafka {version} continues"),
         Cause::Drift { by: Some(by) } => format!("because {by} changed the target"),
-        Cause::Drift { by: None } => "because the target is no longer as it was applied".to_owned(),
+        Cause::Drift { by: None } => "because the target differs from what was applied".to_owned(),
         Cause::Software { version } => format!("because streamfleet {version} renders it differently"),
     }
 }
@@ -54,9 +54,9 @@ pub(super) fn cause(cause: &Cause) -> String {
 pub(super) fn last_known(last_seen: Option<Timestamp>, now: Timestamp) -> String {
     let seen = match last_seen {
         Some(at) => format!("last seen {} ago, at {at:.0}", age(now.duration_since(at))),
-        None => "when it was last seen is not known".to_owned(),
+        None => "last seen: unknown".to_owned(),
     };
-    format!("{seen}; what follows is planned against what was recorded then")
+    format!("{seen}; the plan below uses the state recorded then")
 }
 
 /// `3 h`: the largest unit with at least two of it.
@@ -70,14 +70,47 @@ fn age(age: SignedDuration) -> String {
     }
 }
 
-/// The wait as the rest of a sentence.
+impl Waiting {
+    /// Returns whether the change needs an approval, needs another change first, or continues by itself.
+    pub fn label(&self) -> &'static str {
+        match self {
+            Waiting::Approval { .. } => "on hold",
+            Waiting::Held(Hold::Dependency { .. })
+            | Waiting::OneDisruption { .. }
+            | Waiting::Renewal { .. }
+            | Waiting::Unsettled
+            | Waiting::Unseen { .. }
+            | Waiting::Unreachable { refused: false, .. }
+            | Waiting::UnderWay { .. }
+            | Waiting::Repeated { .. }
+            | Waiting::Children { .. }
+            | Waiting::InUse { .. }
+            | Waiting::Upgrade { .. }
+            | Waiting::Absence { .. }
+            | Waiting::Flapping { .. }
+            | Waiting::Retry { .. } => "waiting",
+            _ => "blocked",
+        }
+    }
+
+    /// Returns the label and the reason: `blocked: deletion protection is on`.
+    pub fn labelled(&self) -> String {
+        match self {
+            Waiting::Approval { why, .. } => format!("{} for approval: {why}", self.label()),
+            Waiting::Refused { .. } => self.to_string(),
+            _ => format!("{}: {self}", self.label()),
+        }
+    }
+}
+
+/// The reason as a clause.
 impl fmt::Display for Waiting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&waiting(self))
     }
 }
 
-/// The hold as the rest of a sentence.
+/// The reason as a clause.
 impl fmt::Display for Hold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&held(self))
@@ -99,17 +132,17 @@ impl fmt::Display for Verb {
 fn waiting(waiting: &Waiting) -> String {
     match waiting {
         Waiting::Held(hold) => held(hold),
-        Waiting::UnreadableFile { origin } => format!("it may be in {origin}, which can't be read"),
-        Waiting::Protected => "deletion_protection is on".to_owned(),
-        Waiting::Approval { why, .. } => format!("approval, since {why}"),
-        Waiting::OneDisruption { after } => format!("one disruption at a time, {after} comes first"),
+        Waiting::UnreadableFile { origin } => format!("its spec may be in {origin}, which can't be read"),
+        Waiting::Protected => "deletion protection is on".to_owned(),
+        Waiting::Approval { why, .. } => format!("needs approval: {why}"),
+        Waiting::OneDisruption { after } => format!("one disruption at a time; {after} is first"),
         Waiting::Renewal { after, domain } => {
-            format!("{after} has the new certificate of {domain} and isn't Healthy with it yet")
+            format!("{after} has the new certificate of {domain} and isn't Healthy yet")
         }
-        Waiting::Unsettled => "it begins only when the cluster is Healthy".to_owned(),
+        Waiting::Unsettled => "starts when the cluster is Healthy".to_owned(),
         Waiting::Unseen { cluster, reason } => {
             let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-            format!("nothing is disrupted while nobody sees how {cluster} is{why}")
+            format!("no disruption while the health of {cluster} is unknown{why}")
         }
         Waiting::Unreachable { reason, hint, refused, .. } => {
             let hint = if hint.is_empty() { String::new() } else { format!("; {hint}") };
@@ -120,99 +153,100 @@ fn waiting(waiting: &Waiting) -> String {
             }
         }
         Waiting::UnderWay { since } => {
-            format!("what was planned before is still being done there, since {since:.0}")
+            format!("an earlier plan has been running there since {since:.0}")
         }
         Waiting::Repeated { times, until } => {
             let times = if *times == 1 { "once".to_owned() } else { format!("{times} times") };
-            format!("the same was done {times} and it is not as it should be; it is done again at {until:.0}")
+            format!("the change was applied {times} without lasting effect; next attempt at {until:.0}")
         }
-        Waiting::PlanOnly => {
-            "the settings want nothing to be changed: `policy.mode` is `plan-only`".to_owned()
-        }
+        Waiting::PlanOnly => "the settings allow no changes: `policy.mode` is `plan-only`".to_owned(),
         Waiting::SecretUnavailable { secret, reason } => format!("{secret} can't be opened here: {reason}"),
-        Waiting::ForeignObject { object } => format!("{object} is there and isn't ours"),
+        Waiting::ForeignObject { object } => format!("{object} exists and isn't managed by streamfleet"),
         Waiting::NotAFile { object, path } => {
-            format!("{object} can't be written, since `{path}` in the fleet's folder is no file")
+            format!("{object} can't be written: `{path}` in the fleet's folder isn't a file")
         }
         Waiting::RefusedByTarget { object, reason, .. } => {
             format!("the target would refuse {object}: {reason}")
         }
         Waiting::Contested { object, contest: Contest { manager, field } } => {
-            format!("{manager} manages `{field}` of {object}, which is left as it is")
+            format!("{manager} manages `{field}` of {object}, so streamfleet leaves it unchanged")
         }
-        Waiting::Children { count: 1, example } => format!("{example} has to go first"),
+        Waiting::Children { count: 1, example } => format!("{example} must be deleted first"),
         Waiting::Children { count, example } => {
-            format!("{example} and {} more have to go first", count.saturating_sub(1))
+            format!("{example} and {} more must be deleted first", count.saturating_sub(1))
         }
         Waiting::Leftovers { count: 1, example } => format!("{example} is kept for its data"),
         Waiting::Leftovers { count, example } => {
             format!("{example} and {} more objects are kept for their data", count.saturating_sub(1))
         }
         Waiting::InUse { object, count: 1, example } => {
-            format!("{object} stays until {example} is no longer reached through it")
+            format!("{object} is kept while clients reach {example} through it")
         }
         Waiting::InUse { object, count, example } => {
             format!(
-                "{object} stays until {example} and {} more are no longer reached through it",
+                "{object} is kept while clients reach {example} and {} more through it",
                 count.saturating_sub(1)
             )
         }
         Waiting::Preflight { condition, why } => format!("{why} ({condition})"),
         Waiting::Upgrade { version, from, to } => {
             format!(
-                "until all brokers run Kafka {version} and are well; then metadata {from} → {to}, which can't be undone"
+                "all brokers must run Kafka {version} and be healthy first; then metadata {from} → {to}, which can't be \
+                 undone"
             )
         }
         Waiting::MetadataUnknown { to } => format!(
-            "which metadata its brokers have isn't known, since its Kafka object doesn't say so any more; it would get {to}, \
-             which can't be undone"
+            "the current metadata version is unknown, because the Kafka object no longer contains it; it would become \
+             {to}, which can't be undone"
         ),
         Waiting::Absence { until } => {
-            format!("no file names it any more, which counts from {until:.0} on, should it last")
+            format!("spec file missing; counts as removed at {until:.0} unless it returns")
         }
         Waiting::Flapping { object, by, field, until } => {
-            let by = by.as_deref().unwrap_or("somebody else");
-            format!("{by} keeps changing {field} of {object} back; it is left as it is until {until:.0}")
+            let by = by.as_deref().unwrap_or("something");
+            format!(
+                "{by} keeps changing {field} of {object} back; the object is left unchanged until {until:.0}"
+            )
         }
-        Waiting::Retry { failed, until } => format!("{failed}; it is tried again at {until:.0}"),
-        Waiting::Refused { why } => format!("refused, {why}"),
+        Waiting::Retry { failed, until } => format!("{failed}; next attempt at {until:.0}"),
+        Waiting::Refused { why } => format!("refused: {why}"),
     }
 }
 
 fn held(hold: &Hold) -> String {
     match hold {
-        Hold::Invalid { problems: 1 } => "its spec has a problem; it is left as it is".to_owned(),
-        Hold::Invalid { problems } => format!("its spec has {problems} problems; it is left as it is"),
-        Hold::Absent => {
-            "no file names it any more, and that looks like a mistake; it is left as it is".to_owned()
+        Hold::Invalid { problems: 1 } => "its spec has 1 problem; it stays as it was last applied".to_owned(),
+        Hold::Invalid { problems } => {
+            format!("its spec has {problems} problems; it stays as it was last applied")
         }
-        Hold::Unreadable { origin } => format!("{origin} can't be read; it is left as it is"),
+        Hold::Absent => "spec file missing, probably by mistake; it stays as it was last applied".to_owned(),
+        Hold::Unreadable { origin } => format!("{origin} can't be read; it stays as it was last applied"),
         Hold::OverCapacity { limited_by, what, used, wanted, limit } => {
             format!("{limited_by} has {what} {limit}: {used} are in use and this adds {wanted}")
         }
         Hold::Suspended { by } => format!("suspend is true on {by}"),
-        Hold::Dependency { on } => format!("{on} is not usable yet"),
+        Hold::Dependency { on } => format!("{on} can't be used yet"),
     }
 }
 
 /// Describes what to do about a foreign object. Never suggests removing a definition, a namespace or a part
 /// of a running operator: that would delete what others have there.
 fn foreign(resource: &ResourceKey, object: &ObjectKey) -> String {
-    let ours = "where streamfleet made it, restore the target's inventory";
+    let ours = "if streamfleet created it, restore the target's inventory";
     let existing = "set `strimzi: existing` in `advanced_config.components` of the fleet";
     match (object.kind.as_str(), resource.kind) {
         ("CustomResourceDefinition", _) => format!(
-            "leave it there: every Kafka of the Kubernetes cluster depends on it; an operator was installed by someone else, \
-             so {existing}, or let whoever installed it upgrade it; {ours}"
+            "don't remove it: every Kafka of the Kubernetes cluster depends on it. Somebody else installed an operator: \
+             {existing}, or have its owner upgrade it; {ours}"
         ),
         (_, Kind::Fleet) => {
-            format!("leave it there: an operator was installed by someone else, so {existing}; {ours}")
+            format!("don't remove it: somebody else installed an operator: {existing}; {ours}")
         }
         ("Namespace", _) => format!(
-            "leave it there, since with it would go everything in it: give {resource} another name; {ours}"
+            "don't remove it, because everything in it would be deleted too: give {resource} another name; {ours}"
         ),
         _ => format!(
-            "to go on: where streamfleet made {object}, restore the target's inventory; otherwise move it away"
+            "to continue: if streamfleet created {object}, restore the target's inventory; otherwise move it away"
         ),
     }
 }
@@ -221,61 +255,61 @@ fn foreign(resource: &ResourceKey, object: &ObjectKey) -> String {
 pub fn wait_remedy(change: &Change, waiting: &Waiting, tree: &str) -> Option<String> {
     Some(match waiting {
         Waiting::Protected => {
-            "to delete it: put it back with `deletion_protection: false`, apply, then remove it again"
+            "to delete it: restore its spec with `deletion_protection: false`, apply, then remove the spec again"
                 .to_owned()
         }
         Waiting::Approval { id, .. } if change.verb == Verb::Delete => {
-            format!("to keep it, put it back; to delete it: streamfleet approve {id} {tree}")
+            format!("to keep it, restore its spec; to delete it: streamfleet approve {id} {tree}")
         }
         Waiting::Approval { id, .. } => format!("to approve: streamfleet approve {id} {tree}"),
         Waiting::ForeignObject { object } => foreign(&change.resource, object),
-        Waiting::NotAFile { path, .. } => format!("to go on: move `{path}` away; it is a folder or a link"),
-        Waiting::RefusedByTarget { hint, .. } => format!("to go on: {hint}"),
+        Waiting::NotAFile { path, .. } => format!("to continue: move `{path}` away; it is a folder or a link"),
+        Waiting::RefusedByTarget { hint, .. } => format!("to continue: {hint}"),
         Waiting::Contested { contest: Contest { manager, .. }, .. } => {
-            format!("to have it as the spec says: make {manager} leave it alone")
+            format!("to apply the spec: make {manager} stop managing the field")
         }
         Waiting::Held(Hold::OverCapacity { limited_by, what, .. }) => {
-            format!("to go on: raise `{what}` of {limited_by}, or use less")
+            format!("to continue: raise `{what}` of {limited_by}, or use less")
         }
         Waiting::Held(Hold::Suspended { by }) if *by == change.resource && change.verb == Verb::Delete => {
-            format!("to delete it: put {by} back with `suspend: false`, apply, then remove it")
+            format!("to delete it: restore the spec of {by} with `suspend: false`, apply, then remove the spec")
         }
-        Waiting::Held(Hold::Suspended { by }) => format!("to go on: set `suspend: false` on {by}"),
-        Waiting::UnreadableFile { origin } => format!("to go on: mend {}", origin.path),
+        Waiting::Held(Hold::Suspended { by }) => format!("to continue: set `suspend: false` on {by}"),
+        Waiting::UnreadableFile { origin } => format!("to continue: fix {}", origin.path),
         Waiting::OneDisruption { after } => {
-            format!("to see how far that is: streamfleet why {} {tree}", after.path())
+            format!("to see its progress: streamfleet why {} {tree}", after.path())
         }
         Waiting::Renewal { after, domain } => format!(
-            "to see what ails it: streamfleet why {} {tree}; where it is the certificate, give {domain} another one, \
-             otherwise mend the cluster",
+            "to see what is wrong: streamfleet why {} {tree}; if the certificate is, give {domain} another one, otherwise \
+             repair the cluster",
             after.path()
         ),
         Waiting::Unreachable { lost: true, .. }
             if change.verb != Verb::Create && change.resource.kind == Kind::Fleet =>
         {
             let fleet = format!("{}/{}", change.resource.organization, change.resource.name);
-            format!("if what it held is gone for good: streamfleet forget {fleet} {tree}")
+            format!("if everything on it is gone for good: streamfleet forget {fleet} {tree}")
         }
         Waiting::MetadataUnknown { .. } => {
-            "to go on: put `spec.kafka.metadataVersion` of the Kafka object back to what its brokers have, or let the operator \
-             write it into the object's status"
+            "to continue: set `spec.kafka.metadataVersion` of the Kafka object to the version that its brokers have, or \
+             let the operator write it into the object's status"
                 .to_owned()
         }
         Waiting::Leftovers { example, .. } => {
             format!(
-                "to delete it: remove {example} from the target by hand once its data is no longer needed"
+                "to delete it: remove {example} from the target by hand once you no longer need its data"
             )
         }
         Waiting::Repeated { .. } => {
-            "to end it: see what undoes it in `streamfleet events`, or report it where nothing does".to_owned()
+            "to resolve it: see what undoes the change in `streamfleet events`, or report it if nothing does".to_owned()
         }
         Waiting::Flapping { .. } => {
-            "to end it: make whoever changes it stop, or change the spec to what it should be".to_owned()
+            "to resolve it: stop what changes it, or set that value in the spec".to_owned()
         }
         Waiting::Absence { until } if change.verb == Verb::Delete && change.waiting.len() == 1 => {
-            format!("to keep it: put its spec file back; otherwise it is deleted from {until:.0} on")
+            format!("to keep it: restore its spec file; otherwise it is deleted at {until:.0}")
         }
-        Waiting::Absence { .. } if change.verb == Verb::Delete => "to keep it: put its spec file back".to_owned(),
+        Waiting::Absence { .. } if change.verb == Verb::Delete => "to keep it: restore its spec file".to_owned(),
         Waiting::Held(
             Hold::Invalid { .. } | Hold::Absent | Hold::Unreadable { .. } | Hold::Dependency { .. },
         )

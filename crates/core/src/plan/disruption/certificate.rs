@@ -47,7 +47,7 @@ pub(in crate::plan) fn serialize_renewals(world: &PlanContext, parts: &mut [Flee
         for change in parts.iter_mut().filter_map(|it| it.plan.as_mut()).flat_map(|it| &mut it.changes) {
             if Some(&change.resource) == next {
                 change.effects.extend(passed_over.iter().map(|key| {
-                    format!("it doesn't wait for {key}, whose trouble is not from the new certificate")
+                    format!("it doesn't wait for {key}, whose trouble isn't caused by the new certificate")
                 }));
             } else if degraded.contains(&change.resource) || others.contains(&change.resource) {
                 change.waiting.push(wait.clone());
@@ -55,8 +55,8 @@ pub(in crate::plan) fn serialize_renewals(world: &PlanContext, parts: &mut [Flee
         }
         if let (Some(next), Some(doubtful)) = (next, doubtful) {
             let why = format!(
-                "{doubtful} has the new certificate and is in trouble, and whether it is so by the certificate was forgotten: once \
-                 another cluster is Healthy with it, the others take it by themselves"
+                "{doubtful} has the new certificate and isn't Healthy, and whether the certificate is the cause is \
+                 unknown: once another cluster is Healthy with it, the others continue by themselves"
             );
             let hold = Waiting::Renewal { after: doubtful, domain };
             parts.iter_mut().for_each(|part| guard::require_approval(world, part, next, &why, &hold));
@@ -188,8 +188,8 @@ pub(in crate::plan) fn announce_renewals(organizations: &mut [OrganizationPlan],
 }
 
 /// True of any cluster on a directory fleet, whatever it waited for before it was written.
-const UNSEEN: &str = "when its brokers restart is up to what applies the files, and whether they are well isn't seen from \
-                      here: the next cluster doesn't wait for it";
+const UNSEEN: &str = "the tool that applies the files decides when brokers restart, and streamfleet can't see whether they \
+                      are healthy: the next cluster doesn't wait for this one";
 
 impl RenewalCounts {
     fn sentences(&self) -> impl Iterator<Item = String> {
@@ -205,8 +205,8 @@ impl RenewalCounts {
         let at_once = (unseen > 0).then(|| {
             let clusters = effects::count(unseen, "cluster");
             format!(
-                "{clusters} on fleets of files may restart at the same time: each apply writes one, and what applies the \
-                 files is not waited for"
+                "{clusters} on directory fleets may restart at the same time: each apply writes one, and streamfleet \
+                 doesn't wait for the tool that applies the files"
             )
         });
         in_turn.into_iter().chain(at_once)

@@ -119,11 +119,11 @@ fn missing_definitions(look: &PreflightContext) -> Vec<PreflightFinding> {
     let versions = look.facts.groups.as_ref().and_then(|groups| groups.get(STRIMZI));
     let others: Vec<String> = versions.into_iter().flatten().cloned().collect();
     let but = match others.iter().any(|version| *api_version == format!("{STRIMZI}/{version}")) {
-        false if !others.is_empty() => format!(", and that group in {} only", listed(&others)),
+        false if !others.is_empty() => format!(", and that group only in {}", listed(&others)),
         _ => String::new(),
     };
     let why = format!("the cluster doesn't have {} of {api_version}{but}", listed(&names));
-    let remedy = "install Strimzi 1.0 or newer with its resource definitions, or name a version to install in \
+    let remedy = "install Strimzi 1.0 or newer with its resource definitions, or set a version to install in \
                   `advanced_config.components.strimzi` of the fleet";
     vec![PreflightFinding::warning("DefinitionsMissing", why, remedy).stops(stopped.into_iter().flatten())]
 }
@@ -166,16 +166,16 @@ fn unfit_operators(look: &PreflightContext) -> Vec<PreflightFinding> {
 fn missing_operator() -> PreflightFinding {
     PreflightFinding::warning(
         OPERATOR_MISSING,
-        "no Deployment of the cluster runs the Strimzi operator, so nothing acts on what is applied",
-        "install it, or name a version to install in `advanced_config.components.strimzi` of the fleet",
+        "no Deployment of the cluster runs the Strimzi operator, so applied changes have no effect",
+        "install it, or set a version to install in `advanced_config.components.strimzi` of the fleet",
     )
 }
 
 /// Two operators on one cluster undo each other's work.
 fn second_operator(look: &PreflightContext, others: &[Operator]) -> Option<PreflightFinding> {
     let other = others.first()?;
-    let why = format!("{other} is on the cluster already, and a second operator would work against it");
-    let remedy = "write `strimzi: existing` in `advanced_config.components` of the fleet; to take an operator over is not \
+    let why = format!("{other} is on the cluster already, and a second operator would conflict with it");
+    let remedy = "set `strimzi: existing` in `advanced_config.components` of the fleet; taking over an operator is not \
                   supported yet";
     let stopped = look.written("Deployment").map(|(resource, _)| resource);
     Some(PreflightFinding::warning("SecondOperator", why, remedy).stops(stopped))
@@ -196,8 +196,8 @@ fn unwatched(look: &PreflightContext, operators: &[Operator]) -> Option<Prefligh
     let names: Vec<String> = operators.iter().map(ToString::to_string).collect();
     let verb = if names.len() == 1 { "doesn't" } else { "don't" };
     let why = format!("{} {verb} watch the namespace {namespace}{more}", listed(&names));
-    let remedy = "let it watch all namespaces: `STRIMZI_NAMESPACE` set to `*`, with ClusterRoleBindings for its service \
-                  account as Strimzi's documentation names them";
+    let remedy = "let it watch all namespaces: set `STRIMZI_NAMESPACE` to `*`, with the ClusterRoleBindings for its \
+                  service account from Strimzi's documentation";
     Some(PreflightFinding::warning("OperatorNotWatching", why, remedy).stops(look.writers("Kafka", &owners)))
 }
 
@@ -300,8 +300,8 @@ fn storage_classes(look: &PreflightContext) -> Vec<PreflightFinding> {
         let naming = naming.filter(|(_, pool)| classes_of(&pool.body).contains(&Some(missing.clone())));
         let why = format!("there is no StorageClass {missing}");
         let remedy = match known.keys().cloned().collect::<Vec<_>>() {
-            names if names.is_empty() => "make it: the cluster has none at all".to_owned(),
-            names => format!("make it, or name one that is there: {}", listed(&names)),
+            names if names.is_empty() => "create it: the cluster has none at all".to_owned(),
+            names => format!("create it, or set an existing one: {}", listed(&names)),
         };
         let finding = PreflightFinding::warning("StorageClassMissing", why, remedy);
         findings.push(finding.stops(naming.map(|(resource, _)| resource)));
@@ -314,8 +314,8 @@ fn storage_classes(look: &PreflightContext) -> Vec<PreflightFinding> {
     let fixed: BTreeSet<&String> = fixed.collect();
     findings.extend(fixed.into_iter().map(|name| {
         let why = format!("disks of StorageClass {name} can't grow");
-        let remedy = "set `allowVolumeExpansion: true` on it where its driver can do that, or name another one before \
-                      there is data: what is full can't be made larger";
+        let remedy = "set `allowVolumeExpansion: true` on it if its driver supports that, or choose another one before \
+                      there is data: a full disk can't be enlarged";
         let is_default = defaults.contains(&name);
         PreflightFinding::warning("StorageCannotGrow", why, remedy).stops(growing(look, name, is_default))
     }));
@@ -328,15 +328,15 @@ fn default_class(defaults: &[&String]) -> Option<PreflightFinding> {
     match defaults.len() {
         0 => Some(PreflightFinding::warning(
             "DefaultStorageClassMissing",
-            "no StorageClass is the default one, and disks that name none wait until there is one",
-            "mark one with the annotation `storageclass.kubernetes.io/is-default-class: \"true\"`, or name one in \
+            "no StorageClass is the default one, and disks without a class wait until there is one",
+            "mark one with the annotation `storageclass.kubernetes.io/is-default-class: \"true\"`, or set one in \
              `advanced_config.storage_class` of the fleet",
         )),
         1 => None,
         _ => Some(PreflightFinding::warning(
             "DefaultStorageClassAmbiguous",
             format!("several StorageClasses are the default one: {}", listed(&names)),
-            "leave the mark on one of them, or name one in `advanced_config.storage_class` of the fleet",
+            "keep the mark on one of them only, or set one in `advanced_config.storage_class` of the fleet",
         )),
     }
 }
@@ -357,7 +357,7 @@ fn image_volumes(look: &PreflightContext) -> Vec<PreflightFinding> {
         "the cluster runs Kubernetes {version}, where brokers can mount the image of `tiered_storage.plugin_image` only with \
          the feature gate ImageVolume"
     );
-    let remedy = "make sure that it is on, or upgrade the Kubernetes cluster to 1.35";
+    let remedy = "turn the feature gate on, or upgrade the Kubernetes cluster to 1.35";
     vec![PreflightFinding::warning("ImageVolumesOff", why, remedy)]
 }
 
@@ -378,16 +378,16 @@ fn missing_gateway(look: &PreflightContext) -> Vec<PreflightFinding> {
     let classes = look.facts.gateway_classes.as_ref();
     let (why, remedy) = match classes {
         _ if served == Some(false) => (
-            "the cluster doesn't have the Gateway API, which `exposure: tlsroute` takes".to_owned(),
-            "install the Gateway API 1.5 or newer with an implementation, or write `exposure: loadbalancer`"
+            "the cluster doesn't have the Gateway API, which `exposure: tlsroute` needs".to_owned(),
+            "install the Gateway API 1.5 or newer with an implementation, or set `exposure: loadbalancer`"
                 .to_owned(),
         ),
         _ if routes == Some(false) => (
             format!(
-                "the cluster doesn't have TLSRoute of {}, by which clients reach brokers",
+                "the cluster doesn't have TLSRoute of {}, which clients need to reach brokers",
                 gateway.key.api_version
             ),
-            "upgrade the Gateway API to 1.5 or newer, or write `exposure: loadbalancer`".to_owned(),
+            "upgrade the Gateway API to 1.5 or newer, or set `exposure: loadbalancer`".to_owned(),
         ),
         Some(classes) if !classes.contains(&class) => (
             format!("there is no GatewayClass {class}"),
@@ -397,7 +397,7 @@ fn missing_gateway(look: &PreflightContext) -> Vec<PreflightFinding> {
                         .to_owned()
                 }
                 names => format!(
-                    "name one that is there in `advanced_config.gateway` of the fleet: {}",
+                    "set an existing one in `advanced_config.gateway` of the fleet: {}",
                     listed(&names)
                 ),
             },
@@ -422,9 +422,9 @@ fn waiting_load_balancers(look: &PreflightContext) -> Vec<PreflightFinding> {
     }
     let since = since.strftime("%Y-%m-%d %H:%M");
     let why = format!(
-        "nothing serves load balancers: Service {service} has waited for an address since {since} UTC"
+        "no load balancers are provided: Service {service} has waited for an address since {since} UTC"
     );
-    let remedy = "install a controller for load balancers, or use `cluster_access: Internal`";
+    let remedy = "install a controller for load balancers, or set `cluster_access: Internal`";
     vec![PreflightFinding::warning("LoadBalancersUnserved", why, remedy)]
 }
 
@@ -441,11 +441,11 @@ fn little_room(look: &PreflightContext) -> Vec<PreflightFinding> {
         format!("{cpus} CPUs and {memory} GiB of memory")
     };
     let (why, remedy) = if !fits(all) {
-        (format!("the fleet's clusters take {}", needs(all)), "make clusters smaller")
+        (format!("the fleet's clusters need {}", needs(all)), "make clusters smaller")
     } else if !fits(largest) {
         let needed = needs(largest);
         (
-            format!("the fleet's `max_kafka_units`, {units}, take {needed} in one cluster"),
+            format!("the fleet's `max_kafka_units`, {units}, need {needed} in one cluster"),
             "lower `max_kafka_units`",
         )
     } else {

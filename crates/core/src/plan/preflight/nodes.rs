@@ -146,15 +146,15 @@ pub(super) fn missing_zones(look: &PreflightContext) -> Vec<PreflightFinding> {
         let number = effects::count(there.len() as u64, "zone");
         let names: Vec<String> = there.iter().map(|&zone| zone.to_owned()).collect();
         let has = match there.len() {
-            0 => format!("are in none by the label `{ZONE}`"),
+            0 => format!("are in no zone by the label `{ZONE}`"),
             _ => format!("are in {number}: {}", listed(&names)),
         };
         let verb = if clusters.len() == 1 { "spreads its" } else { "spread their" };
         let why = format!(
-            "{} {verb} pods over {zones} zones, and the nodes that take them {has}; what is left over never starts",
+            "{} {verb} pods over {zones} zones, and the nodes that accept them {has}; the remaining pods never start",
             listed(&clusters)
         );
-        let remedy = format!("add nodes in more zones, with that label `{ZONE}`, or lower `number_of_zones`");
+        let remedy = format!("add nodes in more zones, with the label `{ZONE}`, or lower `number_of_zones`");
         PreflightFinding::warning("ZonesMissing", why, remedy).stops(stopped.map(|change| &change.resource))
     };
     short.into_iter().map(finding).collect()
@@ -170,7 +170,7 @@ pub(super) fn reserved_nodes(look: &PreflightContext) -> Vec<PreflightFinding> {
         let mark = format!("{DEDICATED}={tenant}");
         if !labelled().any(|place| place.takes(Some(&tenant))) {
             let why =
-                format!("no node that takes pods is reserved for {cluster}, so none of its pods starts");
+                format!("no node that accepts pods is reserved for {cluster}, so none of its pods starts");
             let remedy = format!(
                 "reserve nodes for it: `kubectl label node NODE {mark}` and `kubectl taint node NODE {mark}:NoSchedule`"
             );
@@ -178,7 +178,7 @@ pub(super) fn reserved_nodes(look: &PreflightContext) -> Vec<PreflightFinding> {
         } else if labelled().any(|place| place.tainted.is_none()) {
             let why =
                 format!("other pods may run on nodes that are reserved for {cluster}: they lack the taint");
-            let remedy = format!("keep them off: `kubectl taint node NODE {mark}:NoSchedule`");
+            let remedy = format!("keep other pods off: `kubectl taint node NODE {mark}:NoSchedule`");
             findings.push(PreflightFinding::warning("ReservedNodesShared", why, remedy));
         }
     }

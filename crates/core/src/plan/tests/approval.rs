@@ -72,9 +72,9 @@ fn an_approval_from_the_future_is_void_and_said_to_be() {
     assert_eq!(
         *why,
         format!(
-            "a fleet may lose 1 cluster an hour without it, and it is deleted when the hour is over unless it is put \
-             back or approved earlier; what ada approved at \
-             {at} doesn't hold, since that is yet to come by the clock of this host"
+            "limit of 1 cluster deletion per fleet and hour. Deletes when the hour is over; restore the file to keep it, \
+             approve to delete now; the approval by ada at {at} is not valid, because it lies in the future by this host's \
+             clock"
         )
     );
 }
@@ -115,7 +115,7 @@ fn a_cluster_that_its_fleet_knows_nothing_of_is_forgotten_only_when_a_person_say
     let orders = change(&plan, "Cluster/acme/orders");
     assert!(orders.verb == Verb::Delete && orders.steps.is_empty(), "{orders:#?}");
     let [Waiting::Approval { why, .. }] = &orders.waiting[..] else { panic!("{orders:#?}") };
-    assert_eq!(why, "its fleet's target knows nothing of it, so that it would only be forgotten");
+    assert_eq!(why, "the fleet's target has no objects of it, so streamfleet would only forget it");
     // A cluster that was never created has no objects anywhere.
     lab.recorded.resources.get_mut(&key("Cluster/acme/orders")).unwrap().durable.creating = true;
     assert_eq!(running(&lab.plan()), ["acme/orders"]);

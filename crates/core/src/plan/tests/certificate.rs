@@ -91,25 +91,25 @@ fn told_beforehand(infra_types: [&'static str; 2]) -> String {
 fn the_plan_says_beforehand_how_a_certificate_is_renewed() {
     insta::assert_snapshot!(told_beforehand(["byok", "byok"]), @r#"
     base domain acme/k.example.com: 3 clusters restart their brokers with the new certificate, one cluster after another, each when the one before is Healthy
-    cluster acme/a: brokers restart one by one with the new certificate; clients reconnect and go on
-    cluster acme/b: brokers restart one by one with the new certificate; clients reconnect and go on; waiting: one disruption at a time, cluster acme/a comes first
-    cluster acme/c: brokers restart one by one with the new certificate; clients reconnect and go on; waiting: one disruption at a time, cluster acme/b comes first
+    cluster acme/a: brokers restart one by one with the new certificate; clients reconnect and continue
+    cluster acme/b: brokers restart one by one with the new certificate; clients reconnect and continue; waiting: one disruption at a time; cluster acme/a is first
+    cluster acme/c: brokers restart one by one with the new certificate; clients reconnect and continue; waiting: one disruption at a time; cluster acme/b is first
     "#);
 }
 
 #[test]
 fn the_plan_promises_nothing_of_what_others_apply() {
     insta::assert_snapshot!(told_beforehand(["byok", "directory"]), @r#"
-    base domain acme/k.example.com: 1 cluster restarts its brokers with the new certificate; 2 clusters on fleets of files may restart at the same time: each apply writes one, and what applies the files is not waited for
-    cluster acme/a: brokers restart one by one with the new certificate; clients reconnect and go on
-    cluster acme/b: brokers restart one by one with the new certificate; clients reconnect and go on; when its brokers restart is up to what applies the files, and whether they are well isn't seen from here: the next cluster doesn't wait for it; waiting: one disruption at a time, cluster acme/a comes first
-    cluster acme/c: brokers restart one by one with the new certificate; clients reconnect and go on; when its brokers restart is up to what applies the files, and whether they are well isn't seen from here: the next cluster doesn't wait for it; waiting: one disruption at a time, cluster acme/b comes first
+    base domain acme/k.example.com: 1 cluster restarts its brokers with the new certificate; 2 clusters on directory fleets may restart at the same time: each apply writes one, and streamfleet doesn't wait for the tool that applies the files
+    cluster acme/a: brokers restart one by one with the new certificate; clients reconnect and continue
+    cluster acme/b: brokers restart one by one with the new certificate; clients reconnect and continue; the tool that applies the files decides when brokers restart, and streamfleet can't see whether they are healthy: the next cluster doesn't wait for this one; waiting: one disruption at a time; cluster acme/a is first
+    cluster acme/c: brokers restart one by one with the new certificate; clients reconnect and continue; the tool that applies the files decides when brokers restart, and streamfleet can't see whether they are healthy: the next cluster doesn't wait for this one; waiting: one disruption at a time; cluster acme/b is first
     "#);
     insta::assert_snapshot!(told_beforehand(["directory", "directory"]), @r#"
-    base domain acme/k.example.com: 3 clusters on fleets of files may restart at the same time: each apply writes one, and what applies the files is not waited for
-    cluster acme/a: brokers restart one by one with the new certificate; clients reconnect and go on; when its brokers restart is up to what applies the files, and whether they are well isn't seen from here: the next cluster doesn't wait for it
-    cluster acme/b: brokers restart one by one with the new certificate; clients reconnect and go on; when its brokers restart is up to what applies the files, and whether they are well isn't seen from here: the next cluster doesn't wait for it; waiting: one disruption at a time, cluster acme/a comes first
-    cluster acme/c: brokers restart one by one with the new certificate; clients reconnect and go on; when its brokers restart is up to what applies the files, and whether they are well isn't seen from here: the next cluster doesn't wait for it; waiting: one disruption at a time, cluster acme/b comes first
+    base domain acme/k.example.com: 3 clusters on directory fleets may restart at the same time: each apply writes one, and streamfleet doesn't wait for the tool that applies the files
+    cluster acme/a: brokers restart one by one with the new certificate; clients reconnect and continue; the tool that applies the files decides when brokers restart, and streamfleet can't see whether they are healthy: the next cluster doesn't wait for this one
+    cluster acme/b: brokers restart one by one with the new certificate; clients reconnect and continue; the tool that applies the files decides when brokers restart, and streamfleet can't see whether they are healthy: the next cluster doesn't wait for this one; waiting: one disruption at a time; cluster acme/a is first
+    cluster acme/c: brokers restart one by one with the new certificate; clients reconnect and continue; the tool that applies the files decides when brokers restart, and streamfleet can't see whether they are healthy: the next cluster doesn't wait for this one; waiting: one disruption at a time; cluster acme/b is first
     "#);
 }
 
@@ -191,8 +191,8 @@ fn a_cluster_that_is_unwell_by_the_new_certificate_stops_the_roll_and_one_that_i
     assert_eq!(
         change(&plan, "Cluster/acme/c01").effects,
         [
-            "brokers restart one by one with the new certificate; clients reconnect and go on",
-            "it doesn't wait for cluster acme/c00, whose trouble is not from the new certificate"
+            "brokers restart one by one with the new certificate; clients reconnect and continue",
+            "it doesn't wait for cluster acme/c00, whose trouble isn't caused by the new certificate"
         ]
     );
     // Any other disruption on its fleet still waits for it.
@@ -238,8 +238,8 @@ fn a_chain_that_changes_above_the_same_certificate_restarts_nobody_and_waits_for
     let first = change(&plan, "Cluster/acme/a");
     assert_eq!(first.verdict, crate::plan::Verdict::InPlace);
     insta::assert_snapshot!(first.effects.join("\n"), @r"
-    no broker restarts, since Strimzi compares only the domain's own certificate, which stays: brokers show the new chain from their next restart on. Where clients need it sooner, and before the old chain ends on 2027-01-01: kubectl annotate strimzipodset -n kafka-acme--a -l strimzi.io/cluster=a strimzi.io/manual-rolling-update=true
-    no broker restarts: its key stays the same and is only written otherwise
+    no broker restarts, because Strimzi compares only the domain's own certificate, which stays the same: brokers use the new chain from their next restart. If clients need it sooner, and before the old chain ends on 2027-01-01: kubectl annotate strimzipodset -n kafka-acme--a -l strimzi.io/cluster=a strimzi.io/manual-rolling-update=true
+    no broker restarts: the key is the same in another encoding
     ");
     assert_eq!(change(&plan, "BaseDomain/acme/k.example.com").effects, [""; 0]);
 }
@@ -253,8 +253,8 @@ fn where_it_was_forgotten_what_ails_a_cluster_the_next_takes_the_certificate_whe
     let plan = lab.plan();
     assert_eq!(running(&plan), [""; 0]);
     let id = plan.fleets[0].guard.as_ref().unwrap().id.clone();
-    let why = "cluster acme/c00 has the new certificate and is in trouble, and whether it is so by the certificate was forgotten: \
-               once another cluster is Healthy with it, the others take it by themselves";
+    let why = "cluster acme/c00 has the new certificate and isn't Healthy, and whether the certificate is the cause is \
+               unknown: once another cluster is Healthy with it, the others continue by themselves";
     let next = key("Cluster/acme/c01");
     let waits = |plan: &Plan, name: &str| change(plan, &format!("Cluster/acme/{name}")).waiting.clone();
     assert_eq!(waits(&plan, "c01"), [Waiting::Approval { id: id.clone(), why: why.to_owned() }]);
@@ -275,7 +275,7 @@ fn where_it_was_forgotten_what_ails_a_cluster_the_next_takes_the_certificate_whe
     lab.judged("c01", Status::Healthy);
     let plan = lab.plan();
     assert_eq!(running(&plan), ["acme/c02"]);
-    let told = "it doesn't wait for cluster acme/c00, whose trouble is not from the new certificate";
+    let told = "it doesn't wait for cluster acme/c00, whose trouble isn't caused by the new certificate";
     assert!(change(&plan, "Cluster/acme/c02").effects.contains(&told.to_owned()));
     // If the certificate doesn't work elsewhere either, the forgotten cause doesn't matter.
     lab.judged("c01", Status::Degraded);

@@ -11,7 +11,7 @@ fn a_new_cluster_says_what_it_is_made_of() {
     let plan = lab.plan();
     let orders = change(&plan, "Cluster/acme/orders");
     assert_eq!((orders.verb, orders.verdict, &orders.cause), (Verb::Create, Verdict::InPlace, &Cause::Spec));
-    assert_eq!(orders.effects, ["makes a cluster of 6 brokers and 3 controllers"]);
+    assert_eq!(orders.effects, ["creates a cluster of 6 brokers and 3 controllers"]);
     let kinds: Vec<&str> = orders.steps.iter().map(|step| step.object.kind.as_str()).collect();
     assert_eq!(kinds, ["Namespace", "NetworkPolicy", "Kafka", "KafkaNodePool", "KafkaNodePool"]);
     assert_eq!((plan.exit_code(), plan.summary.create, plan.summary.unchanged), (2, 1, 2));
@@ -74,7 +74,7 @@ fn what_was_deleted_by_hand_is_put_back() {
     let plan = lab.plan();
     let orders = change(&plan, "Cluster/acme/orders");
     assert_eq!((orders.verb, &orders.cause), (Verb::Update, &Cause::Drift { by: None }));
-    assert_eq!(orders.effects, ["puts back what was deleted from the target"]);
+    assert_eq!(orders.effects, ["restores what was deleted from the target"]);
     assert_eq!((orders.steps.len(), orders.steps[0].verb), (1, Verb::Create));
 }
 
@@ -125,8 +125,8 @@ fn brokers_are_never_removed_and_the_problem_shows_the_line() {
     assert_eq!(problem.location.as_ref().unwrap().origin().to_string(), "acme/clusters/orders.yaml:8");
     let text = format!("{}: {}\n{}", problem.code, problem.message, problem.hint.as_deref().unwrap());
     insta::assert_snapshot!(text, @r#"
-    brokers-removed: cluster acme/orders can't be changed so: KafkaNodePool kafka-acme--orders/broker would go from 6 to 3 brokers, and the ones removed may hold the only copies of data
-    put `kafka_units` back, or confirm it with `advanced_config.scale_down_to`, for at most half of the brokers at a time
+    brokers-removed: cluster acme/orders can't be changed this way: KafkaNodePool kafka-acme--orders/broker would shrink from 6 to 3 brokers, and the removed ones may hold the only copies of data
+    restore `kafka_units`, or confirm the change with `advanced_config.scale_down_to`, for at most half of the brokers at a time
     "#);
     assert_eq!(plan.exit_code(), 1);
 }
@@ -182,7 +182,7 @@ fn brokers_that_somebody_added_by_hand_are_not_removed() {
     assert_eq!(change(&plan, "Cluster/acme/orders").verdict, Verdict::Refused);
     assert_eq!(
         plan.problems[0].hint.as_deref(),
-        Some("the target was changed by hand: change it back there, or make the spec say the same")
+        Some("the target was changed by hand: change it back there, or set the same in the spec")
     );
 }
 
@@ -243,7 +243,7 @@ fn a_fleet_without_a_target_says_so() {
             "tenancy_mode": "Shared", "max_tenants": 1, "max_kafka_units": 1}),
     );
     let plan = lab.plan();
-    let reason = "no spec that could be used says how to reach it".to_owned();
+    let reason = "no valid spec describes its target".to_owned();
     assert_eq!(
         change(&plan, "Fleet/acme/eu").waiting,
         [Waiting::Unreachable { reason, hint: String::new(), refused: false, lost: false, concealed: false }]

@@ -4,7 +4,7 @@ use crate::plan::{Cause, Waiting};
 /// Makes a cluster's health unknown because the fleet's user lacks permissions.
 fn hide(lab: &mut Lab, name: &str) -> Waiting {
     let reason =
-        "the user of the fleet's `kubeconfig` may not list Pod objects; allow it `list` on `pods`".to_owned();
+        "the user of the fleet's `kubeconfig` may not list Pod objects; grant it `list` on `pods`".to_owned();
     lab.judged(name, Status::Unreachable);
     let cluster = key(&format!("Cluster/acme/{name}"));
     let judged = lab.target().health.as_mut().unwrap().clusters.get_mut(&cluster).unwrap();
@@ -24,8 +24,8 @@ fn nothing_is_disrupted_while_a_cluster_of_the_fleet_cannot_be_seen() {
     for (name, waiting) in ["a", "b", "c"].into_iter().zip(hidden) {
         assert_eq!(change(&plan, &format!("Cluster/acme/{name}")).waiting, [waiting]);
     }
-    let told = "nothing is disrupted while nobody sees how cluster acme/a is: the user of the fleet's `kubeconfig` may not list \
-                Pod objects; allow it `list` on `pods`";
+    let told = "no disruption while the health of cluster acme/a is unknown: the user of the fleet's `kubeconfig` may not \
+                list Pod objects; grant it `list` on `pods`";
     assert_eq!(change(&plan, "Cluster/acme/a").waiting[0].to_string(), told);
 
     // A visible cluster waits for one that isn't, unless it is known to need a repair.
@@ -102,10 +102,10 @@ fn a_cluster_of_a_single_broker_is_said_to_be_away_while_that_restarts() {
     assert_eq!(
         change(&lab.plan(), "Cluster/acme/orders").effects,
         [
-            "consumer groups of more than 2 members lose the others, which can't join again",
+            "consumer groups with more than 2 members lose the others, which can't join again",
             "its only broker restarts",
-            "brokers take new options while they run",
-            "the cluster has a single broker: while that restarts, nobody can read or write",
+            "brokers use new options without a restart",
+            "the cluster has a single broker: while it restarts, clients can't read or write",
         ]
     );
     lab.settle();
@@ -113,6 +113,6 @@ fn a_cluster_of_a_single_broker_is_said_to_be_away_while_that_restarts() {
     lab.cluster("orders", json!({"advanced_config.profile": "dev", "advanced_config.config": config}));
     assert_eq!(
         change(&lab.plan(), "Cluster/acme/orders").effects,
-        ["brokers take new options while they run"]
+        ["brokers use new options without a restart"]
     );
 }

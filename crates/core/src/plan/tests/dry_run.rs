@@ -75,16 +75,15 @@ fn what_is_overwritten_left_or_made_anew_is_shown() {
     };
     assert_eq!(
         lines(&plan),
-        "~ KafkaNodePool kafka-acme--orders/broker\n          \
-         kubectl-edit changed `.spec.x`: it becomes what the spec says\n          \
-         autoscaler manages `.spec.replicas`: it is left as it is\n"
+        "~ KafkaNodePool kafka-acme--orders/broker\n          kubectl-edit changed `.spec.x`: it is set to the spec's \
+         value\n          autoscaler manages `.spec.replicas`: it is left unchanged\n"
     );
 
     let (plan, ..) = asked(&lab, &DryRuns::from([(pool, DryRun::Immutable)]));
     let step = &change(&plan, "Cluster/acme/orders").steps[0];
     assert_eq!((step.verb, step.uid.is_some()), (Verb::Recreate, true));
     assert!(lines(&plan).starts_with(
-        "± KafkaNodePool kafka-acme--orders/broker: deleted and made anew, since it can't be changed\n"
+        "± KafkaNodePool kafka-acme--orders/broker: deleted and recreated, because it can't be changed\n"
     ));
 }
 

@@ -17,8 +17,8 @@ fn a_gateway_goes_to_another_class_only_when_a_person_says_so() {
     assert_eq!(
         fleet.effects,
         [
-            "Gateway streamfleet-gateway/kafka goes from class envoy to istio: clients outside of Kubernetes are cut off from \
-             every cluster of the fleet until it has an address from there and their host names lead to it"
+            "Gateway streamfleet-gateway/kafka changes from class envoy to istio: clients outside of Kubernetes are cut \
+             off from every cluster of the fleet until it has a new address and their host names lead to it"
         ]
     );
     lab.approve(&id);
@@ -89,8 +89,8 @@ fn a_gateway_keeps_the_domain_under_which_clients_find_clusters() {
     assert_eq!(
         refused.hint.as_deref(),
         Some(
-            "put the fleet's `domain` and its base domain back as they were, or first give its clusters `cluster_access: \
-             Internal` and apply, which closes them to clients outside"
+            "restore the fleet's `domain` and its base domain, or first set `cluster_access: Internal` on its clusters and \
+             apply, which closes them to clients outside"
         )
     );
     assert_eq!(running(&plan), [""; 0], "the clusters keep their hosts as well");
@@ -121,18 +121,19 @@ fn a_gateway_opens_over_no_cluster_of_which_nobody_knows_what_it_said() {
     assert!(!refuses(&lab.plan()), "its clusters say that they are public");
     lab.remove("Cluster/acme/orders");
     lab.recorded.resources.get_mut(&key("Cluster/acme/orders")).unwrap().cached.last_good = None;
-    let why = "it would open cluster acme/orders to everybody, and no spec that can be used says whether that is private";
+    let why = "it would open cluster acme/orders to the public, and no valid spec says whether that cluster is private";
     assert_eq!(change(&lab.plan(), "Fleet/acme/eu").waiting, [Waiting::Refused { why: why.to_owned() }]);
 }
 
-const RESUME: &str = "their data comes back, and brokers crash until the cluster has the id that the data has. Once they crash, \
-    read that id: kubectl logs -n kafka-acme--orders -l strimzi.io/name=orders-kafka --tail=-1 | grep 'Invalid cluster.id' (the \
-    one after `but read`). Pause the cluster: kubectl annotate kafka -n kafka-acme--orders orders \
-    strimzi.io/pause-reconciliation=true; wait until it is: kubectl wait kafka -n kafka-acme--orders orders \
-    --for=condition=ReconciliationPaused --timeout=15m; write the id: kubectl patch kafka -n kafka-acme--orders orders \
-    --subresource=status --type=merge -p '{\"status\":{\"clusterId\":\"ID\"}}'; resume it: kubectl annotate kafka -n \
-    kafka-acme--orders orders strimzi.io/pause-reconciliation-; restart what crashes: kubectl delete pod -n kafka-acme--orders -l \
-    strimzi.io/name=orders-kafka";
+const RESUME: &str = "their data comes back, and brokers crash until the cluster has the same id as the data. Once they \
+                      crash, read that id: kubectl logs -n kafka-acme--orders -l strimzi.io/name=orders-kafka --tail=-1 | \
+                      grep 'Invalid cluster.id' (the one after `but read`). Pause the cluster: kubectl annotate kafka -n \
+                      kafka-acme--orders orders strimzi.io/pause-reconciliation=true; wait until it is paused: kubectl \
+                      wait kafka -n kafka-acme--orders orders --for=condition=ReconciliationPaused --timeout=15m; write \
+                      the id: kubectl patch kafka -n kafka-acme--orders orders --subresource=status --type=merge -p \
+                      '{\"status\":{\"clusterId\":\"ID\"}}'; resume it: kubectl annotate kafka -n kafka-acme--orders \
+                      orders strimzi.io/pause-reconciliation-; restart the crashed pods: kubectl delete pod -n \
+                      kafka-acme--orders -l strimzi.io/name=orders-kafka";
 
 #[test]
 fn a_cluster_is_made_over_kept_disks_only_when_a_person_says_so() {
@@ -143,10 +144,10 @@ fn a_cluster_is_made_over_kept_disks_only_when_a_person_says_so() {
     let look = lab.look();
     let plan = lab.plan();
     let id = plan.fleets[0].guard.as_ref().unwrap().id.clone();
-    let why = "it would be made over the disks of an earlier cluster of its name".to_owned();
+    let why = "it would be created over the disks of an earlier cluster with this name".to_owned();
     assert_eq!(change(&plan, "Cluster/acme/orders").waiting, [Waiting::Approval { id: id.clone(), why }]);
     let told = format!(
-        "2 disks of an earlier cluster of its name are there, data-0-orders-broker-0 among them: {RESUME}"
+        "2 disks of an earlier cluster with this name exist, such as data-0-orders-broker-0: {RESUME}"
     );
     assert!(look.contains(&told), "{look}");
     lab.approve(&id);
@@ -158,8 +159,8 @@ fn a_cluster_is_made_over_kept_disks_only_when_a_person_says_so() {
 fn where_disks_cannot_be_seen_it_is_told_that_a_cluster_may_be_made_over_some() {
     let mut lab = Lab::with(&["orders"]);
     let told = format!(
-        "disks of an earlier cluster of its name may be there, which isn't seen from here: kubectl get pvc -n \
-         kafka-acme--orders -l strimzi.io/cluster=orders. If they are, {RESUME}"
+        "disks of an earlier cluster with this name may exist, which streamfleet can't see: kubectl get pvc -n \
+         kafka-acme--orders -l strimzi.io/cluster=orders. If they exist, {RESUME}"
     );
     let tells = |lab: &Lab| lab.look().contains(&told);
     assert!(!tells(&lab));
@@ -212,7 +213,8 @@ fn a_gateway_gets_another_load_balancer_by_itself_only_when_a_person_says_so() {
     let plan = super::preflight::planned(&lab, &facts, marked);
     let fleet = plan.changes.iter().find(|change| change.resource == key("Fleet/acme/eu")).unwrap();
     assert!(
-        matches!(fleet.waiting.as_slice(), [Waiting::Approval { why, .. }] if why == "streamfleet 0.1.0 causes it, and no edit of a spec"),
+        matches!(fleet.waiting.as_slice(), [Waiting::Approval { why, .. }] if why == "streamfleet 0.1.0 causes it, not an \
+             edit of a spec"),
         "{:?}",
         fleet.waiting
     );

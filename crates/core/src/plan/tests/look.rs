@@ -20,9 +20,9 @@ fn a_change_and_a_protected_deletion() {
                 resources:
                   requests:
                     cpu: 1500m
-      ! cluster payments   waiting: deletion_protection is on          was acme/clusters/payments.yaml:1
-          to delete it: put it back with `deletion_protection: false`, apply, then remove it again
-          the cluster goes; its namespace and disks stay: kafka-acme--payments
+      ! cluster payments   blocked: deletion protection is on          was acme/clusters/payments.yaml:1
+          to delete it: restore its spec with `deletion_protection: false`, apply, then remove the spec again
+          the cluster is deleted; its namespace and disks are kept: kafka-acme--payments
 
     1 to change, 0 to create, 0 to delete, 1 waiting.    plan …
     "#);
@@ -40,7 +40,7 @@ fn something_new() {
       3 brokers and 3 controllers take 9 CPUs, 48 GiB of memory, 600 GiB of disk
       + fleet eu                                                                   acme/fleets/eu.yaml:1
       + cluster orders                                                       acme/clusters/orders.yaml:1
-          makes a cluster of 3 brokers and 3 controllers
+          creates a cluster of 3 brokers and 3 controllers
           takes 9 CPUs, 48 GiB of memory, 600 GiB of disk
           + Namespace kafka-acme--orders
           + NetworkPolicy kafka-acme--orders/deny
@@ -72,7 +72,7 @@ fn a_new_certificate_shows_no_secret() {
     fleet acme/eu   directory      units 1 → 2 of 40    clusters 1 → 2 of 10
       ~ cluster orders                                                       acme/clusters/orders.yaml:1
           because base domain acme/k.example.com changed
-          brokers restart one by one with the new certificate; clients reconnect and go on
+          brokers restart one by one with the new certificate; clients reconnect and continue
           ~ Secret kafka-acme--orders/tls
               data:
             -   tls.crt: ‹hidden, before›
@@ -95,14 +95,14 @@ fn what_needs_approval() {
     fleet acme/eu   directory      units 1 → 2 of 40    clusters 1 → 2 of 10
       6 → 3 brokers and 6 → 3 controllers take 18 → 9 CPUs, 96 → 48 GiB of memory, 1200 → 600 GiB of disk
       - cluster a                                                             was acme/clusters/a.yaml:1
-          the cluster goes; its namespace and disks stay: kafka-acme--a
+          the cluster is deleted; its namespace and disks are kept: kafka-acme--a
           - Kafka kafka-acme--a/a
           - KafkaNodePool kafka-acme--a/broker
           - KafkaNodePool kafka-acme--a/controller
           - NetworkPolicy kafka-acme--a/deny
-      ! cluster b          waiting: approval, since a fleet may lose 1 cluster an hour without it, and it is deleted when the hour is over unless it is put back or approved earlier  was acme/clusters/b.yaml:1
-          to keep it, put it back; to delete it: streamfleet approve 256eda9199e3 specs
-          the cluster goes; its namespace and disks stay: kafka-acme--b
+      ! cluster b          on hold for approval: limit of 1 cluster deletion per fleet and hour. Deletes when the hour is over; restore the file to keep it, approve to delete now  was acme/clusters/b.yaml:1
+          to keep it, restore its spec; to delete it: streamfleet approve 256eda9199e3 specs
+          the cluster is deleted; its namespace and disks are kept: kafka-acme--b
           - Kafka kafka-acme--b/b
           - KafkaNodePool kafka-acme--b/broker
           - KafkaNodePool kafka-acme--b/controller
@@ -115,7 +115,7 @@ fn what_needs_approval() {
 #[test]
 fn nothing_to_do() {
     let plan = Lab::with(&["orders"]).look();
-    assert!(plan.starts_with("Nothing to do: 3 resources are as their specs say.    plan "), "{plan}");
+    assert!(plan.starts_with("Nothing to do: 3 resources match their specs.    plan "), "{plan}");
 }
 
 #[test]
@@ -159,9 +159,9 @@ fn brokers_that_will_go_by_themselves_are_told_in_every_plan() {
     insta::assert_snapshot!(lab.look(), @r#"
     fleet acme/eu   directory, Healthy      units 1 → 2 of 40    clusters 1 → 2 of 10
       ! cluster orders is Updating: partitions are being moved
-          pool `broker` goes from 6 to 3 by itself as soon as nodes 3, 4, 5 hold no partition; put the number back to 6 to keep it
+          the operator will shrink pool `broker` from 6 to 3 nodes as soon as nodes 3, 4, 5 have no partition; set the number back to 6 to keep it
 
-    Nothing to do: 3 resources are as their specs say.    plan …
+    Nothing to do: 3 resources match their specs.    plan …
     "#);
 }
 
@@ -182,13 +182,7 @@ fn when_a_deletion_beyond_the_limit_goes_by_itself_is_told_to_the_minute() {
     let look = lab.look();
     let told = |cluster: &str| {
         let line = look.lines().find(|line| line.contains(&format!("cluster {cluster} "))).unwrap();
-        line.split("without it, and it is deleted ")
-            .nth(1)
-            .unwrap()
-            .split(" unless")
-            .next()
-            .unwrap()
-            .to_owned()
+        line.split(". Deletes ").nth(1).unwrap().split(";").next().unwrap().to_owned()
     };
     assert_eq!([told("a"), told("b"), told("c")], ["at 12:10 UTC", "at 12:40 UTC", "when the hour is over"]);
 }

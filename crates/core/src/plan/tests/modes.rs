@@ -17,7 +17,7 @@ fn with_approve_everything_on_a_fleet_waits_for_one_word_that_is_good_once() {
     assert_eq!(running(&plan), ["acme"]);
     assert_eq!(waiting(&plan), ["acme/eu", "acme/orders"]);
     let id = guard_of(&plan);
-    let why = "the settings want each plan approved: `policy.mode` is `approve`".to_owned();
+    let why = "the settings require approval for every plan: `policy.mode` is `approve`".to_owned();
     let waits = [Waiting::Approval { id: id.clone(), why }];
     assert_eq!(change(&plan, "Cluster/acme/orders").waiting, waits);
     lab.approve(&id);

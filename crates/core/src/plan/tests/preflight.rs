@@ -190,7 +190,7 @@ fn disks_of_a_class_that_cannot_grow_do_not() {
     let class = StorageClass { default: true, expands: false };
     let facts = PreflightFacts { storage_classes: Some([("fixed".to_owned(), class)].into()), ..complete() };
     insta::assert_snapshot!(told(&planned(&lab, &facts, |_, _| {})), @"
-    [holds orders] StorageCannotGrow: disks of StorageClass fixed can't grow; set `allowVolumeExpansion: true` on it where its driver can do that, or name another one before there is data: what is full can't be made larger
+    [holds orders] StorageCannotGrow: disks of StorageClass fixed can't grow; set `allowVolumeExpansion: true` on it if its driver supports that, or choose another one before there is data: a full disk can't be enlarged
     ");
     let facts = PreflightFacts {
         storage_classes: Some([("fixed".to_owned(), StorageClass { expands: true, ..class })].into()),
@@ -319,14 +319,27 @@ fn nodes_in_too_few_zones_and_nodes_that_nobody_reserved_are_told() {
     all += &told(&[&three[..], &[reserved("a", true)]].concat(), &reserves);
     all += &told(&[&three[..2], &["a", "b", "c"].map(|zone| reserved(zone, true))].concat(), &reserves);
     all += &told(&[&three[..], &["a", "b", "c"].map(|zone| reserved(zone, zone != "c"))].concat(), &reserves);
-    insta::assert_snapshot!(all, @"
-    [holds orders] ZonesMissing: cluster acme/new and cluster acme/orders spread their pods over 3 zones, and the nodes that take them are in 2 zones: a and b; what is left over never starts; add nodes in more zones, with that label `topology.kubernetes.io/zone`, or lower `number_of_zones`
-    [holds orders] ZonesMissing: cluster acme/new and cluster acme/orders spread their pods over 3 zones, and the nodes that take them are in none by the label `topology.kubernetes.io/zone`; what is left over never starts; add nodes in more zones, with that label `topology.kubernetes.io/zone`, or lower `number_of_zones`
-    [warning] ReservedNodesMissing: no node that takes pods is reserved for cluster acme/new, so none of its pods starts; reserve nodes for it: `kubectl label node NODE streamfleet.io/dedicated=kafka-acme--new` and `kubectl taint node NODE streamfleet.io/dedicated=kafka-acme--new:NoSchedule`
-    [warning] ZonesMissing: cluster acme/new spreads its pods over 3 zones, and the nodes that take them are in 1 zone: a; what is left over never starts; add nodes in more zones, with that label `topology.kubernetes.io/zone`, or lower `number_of_zones`
-    [holds orders] ZonesMissing: cluster acme/orders spreads its pods over 3 zones, and the nodes that take them are in 2 zones: a and b; what is left over never starts; add nodes in more zones, with that label `topology.kubernetes.io/zone`, or lower `number_of_zones`
-    [warning] ReservedNodesShared: other pods may run on nodes that are reserved for cluster acme/new: they lack the taint; keep them off: `kubectl taint node NODE streamfleet.io/dedicated=kafka-acme--new:NoSchedule`
-    ");
+    insta::assert_snapshot!(all, @"\n    [holds orders] ZonesMissing: cluster acme/new and cluster acme/orders spread \
+                                   their pods over 3 zones, and the nodes that accept them are in 2 zones: a and b; the \
+                                   remaining pods never start; add nodes in more zones, with the label \
+                                   `topology.kubernetes.io/zone`, or lower `number_of_zones`\n    [holds orders] \
+                                   ZonesMissing: cluster acme/new and cluster acme/orders spread their pods over 3 zones, \
+                                   and the nodes that accept them are in no zone by the label \
+                                   `topology.kubernetes.io/zone`; the remaining pods never start; add nodes in more zones, \
+                                   with the label `topology.kubernetes.io/zone`, or lower `number_of_zones`\n    [warning] \
+                                   ReservedNodesMissing: no node that accepts pods is reserved for cluster acme/new, so \
+                                   none of its pods starts; reserve nodes for it: `kubectl label node NODE \
+                                   streamfleet.io/dedicated=kafka-acme--new` and `kubectl taint node NODE \
+                                   streamfleet.io/dedicated=kafka-acme--new:NoSchedule`\n    [warning] ZonesMissing: \
+                                   cluster acme/new spreads its pods over 3 zones, and the nodes that accept them are in 1 \
+                                   zone: a; the remaining pods never start; add nodes in more zones, with the label \
+                                   `topology.kubernetes.io/zone`, or lower `number_of_zones`\n    [holds orders] \
+                                   ZonesMissing: cluster acme/orders spreads its pods over 3 zones, and the nodes that \
+                                   accept them are in 2 zones: a and b; the remaining pods never start; add nodes in more \
+                                   zones, with the label `topology.kubernetes.io/zone`, or lower `number_of_zones`\n    \
+                                   [warning] ReservedNodesShared: other pods may run on nodes that are reserved for \
+                                   cluster acme/new: they lack the taint; keep other pods off: `kubectl taint node NODE \
+                                   streamfleet.io/dedicated=kafka-acme--new:NoSchedule`\n    ");
     let whole = ["a", "b", "c"].map(|zone| reserved(zone, true));
     assert_eq!(told(&[&three[..], &whole].concat(), &reserves), "");
     let facts = PreflightFacts { places: None, ..complete() };

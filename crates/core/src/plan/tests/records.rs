@@ -26,7 +26,8 @@ fn records_are_deleted_only_when_a_person_says_so() {
         ),
         (
             None,
-            "records older than 7 days are deleted, in topics without a `retention.ms` of their own (30 days before; from now on Kafka's default holds)",
+            "records older than 7 days are deleted, in topics without a `retention.ms` of their own (30 days before; \
+             Kafka's default applies now)",
         ),
     ] {
         let mut lab = thirty_days();
@@ -34,9 +35,9 @@ fn records_are_deleted_only_when_a_person_says_so() {
         let plan = lab.plan();
         let orders = change(&plan, ORDERS);
         assert_eq!((orders.verdict, orders.guarded), (Verdict::DataLoss, true));
-        assert_eq!(orders.effects, [told, "brokers take new options while they run"]);
+        assert_eq!(orders.effects, [told, "brokers use new options without a restart"]);
         let id = plan.fleets[0].guard.as_ref().unwrap().id.clone();
-        let why = "it deletes what the cluster keeps now, for good".to_owned();
+        let why = "it permanently deletes data that the cluster keeps now".to_owned();
         assert_eq!(orders.waiting, [Waiting::Approval { id: id.clone(), why }]);
         lab.approve(&id);
         assert_eq!(running(&lab.plan()), ["acme/orders"]);

@@ -217,8 +217,8 @@ fn what_nobody_knows_any_more_waits_and_the_plan_says_so() {
     let plan = lab.plan();
     // The spec is the same as what was applied.
     assert_eq!(repaired(&plan), ["create NetworkPolicy kafka-acme--orders/deny"]);
-    let told = "Kafka kafka-acme--orders/orders is no longer as it was applied, and what was applied last isn't known any \
-                more, so that it waits, too";
+    let told = "Kafka kafka-acme--orders/orders differs from what was applied, and what was applied last is unknown, so \
+                its repair waits too";
     let effects = &change(&plan, ORDERS).effects;
     assert!(effects.iter().any(|effect| effect == told), "{effects:?}");
 }
@@ -237,8 +237,8 @@ fn a_secret_that_is_another_one_by_now_waits_with_the_change() {
     lab.target().objects.remove(&kafka());
     let plan = lab.plan();
     assert_eq!(repaired(&plan), ["create Kafka kafka-acme--orders/orders"]);
-    let told = "Secret kafka-acme--orders/tls is no longer as it was applied, and the secret that was in it isn't at hand any \
-                more, so that it waits, too";
+    let told = "Secret kafka-acme--orders/tls differs from what was applied, and its secret is no longer available, so its \
+                repair waits too";
     let effects = &change(&plan, ORDERS).effects;
     assert!(effects.iter().any(|effect| effect == told), "{effects:?}");
 }

@@ -26,7 +26,7 @@ fn a_file_that_cannot_be_read_deletes_nothing() {
     assert_eq!(waiting(&plan), ["acme/orders", "acme/payments"]);
     // Once the file is readable again, their absence still isn't a clean removal.
     let suspicion = |plan: &Plan, name| plan.remember[&key(name)].durable.suspicion.clone();
-    let why = "acme/broken.yaml:3, which could not be read, may have held it";
+    let why = "acme/broken.yaml:3, which can't be read, may contain it";
     assert_eq!(suspicion(&plan, "Cluster/acme/orders").as_deref(), Some(why));
     assert_eq!(suspicion(&plan, "Cluster/acme/payments").as_deref(), Some(why));
 }
@@ -148,9 +148,9 @@ fn what_was_moved_to_a_bucket_stays_there_and_is_told() {
     assert_eq!(
         change(&lab.plan(), "Cluster/acme/orders").effects,
         [
-            "the cluster goes; its namespace and disks stay: kafka-acme--orders",
-            "the older part of its log stays in bucket history, in what begins with acme/orders/; delete it there where that is \
-             meant",
+            "the cluster is deleted; its namespace and disks are kept: kafka-acme--orders",
+            "the older part of its log stays in bucket history, under the prefix acme/orders/; delete it there if you \
+             don't need it",
         ]
     );
 }
@@ -164,7 +164,10 @@ fn disks_and_their_namespace_survive_the_cluster() {
     let plan = lab.plan();
     let orders = change(&plan, "Cluster/acme/orders");
     assert_eq!(orders.verdict, Verdict::ServiceLoss);
-    assert_eq!(orders.effects, ["the cluster goes; its namespace and disks stay: kafka-acme--orders"]);
+    assert_eq!(
+        orders.effects,
+        ["the cluster is deleted; its namespace and disks are kept: kafka-acme--orders"]
+    );
     assert!(orders.steps.iter().all(|step| step.object.kind != "Namespace"));
     lab.execute(&plan);
     assert!(lab.target().objects.contains_key(&object("Namespace", "orders", "")));
@@ -179,10 +182,7 @@ fn data_goes_only_after_on_delete_was_applied() {
     let plan = lab.plan();
     assert_eq!(
         change(&plan, "Cluster/acme/orders").effects,
-        [
-            "from now on, deleting the cluster deletes its data",
-            "from now on it is deleted when its file is removed",
-        ]
+        ["deleting the cluster now deletes its data", "it is deleted if its file is removed",]
     );
     lab.settle();
     lab.remove("Cluster/acme/orders");
@@ -299,7 +299,7 @@ fn a_saved_plan_knows_when_it_is_stale() {
     assert_eq!(saved.staleness(&lab.plan()), [""; 0], "nor does status");
 
     lab.target().objects.get_mut(&object("Kafka", "a", "a")).unwrap().uid = "other".into();
-    assert_eq!(saved.staleness(&lab.plan()), ["what fleet acme/eu holds changed: Kafka kafka-acme--a/a"]);
+    assert_eq!(saved.staleness(&lab.plan()), ["the objects on fleet acme/eu changed: Kafka kafka-acme--a/a"]);
 
     let mut lab = three_removed();
     lab.cluster("new", json!({}));
@@ -310,8 +310,8 @@ fn a_saved_plan_knows_when_it_is_stale() {
     lab.policy.approval_lifetime = SignedDuration::from_hours(1);
     lab.approve("unrelated");
     let expected = [
-        "it was made by streamfleet 0.1.0, and this is 0.2.0",
-        "something was applied, approved or forgotten since",
+        "streamfleet 0.1.0 made the plan, and this is 0.2.0",
+        "a change was applied, approved or forgotten since",
         "the settings of the installation changed",
     ];
     assert_eq!(saved.staleness(&lab.plan()), expected);
@@ -385,7 +385,7 @@ fn a_new_version_of_the_software_disrupts_nothing_unasked() {
     let id = plan.fleets[0].guard.as_ref().unwrap().id.clone();
     let a = change(&plan, "Cluster/acme/a");
     assert_eq!((&a.cause, a.guarded), (&Cause::Software { version: "0.2.0".into() }, true));
-    let why = "streamfleet 0.2.0 causes it, and no edit of a spec".to_owned();
+    let why = "streamfleet 0.2.0 causes it, not an edit of a spec".to_owned();
     assert_eq!(a.waiting, [Waiting::Approval { id: id.clone(), why }]);
     assert_eq!(
         change(&plan, "Cluster/acme/b").waiting,

@@ -37,11 +37,11 @@ fn the_plan_tells_the_sizes_and_their_sum_against_the_nodes() {
     insta::assert_snapshot!(look(&lab, room(6, 1000, 4000)), @r"
     15 → 18 brokers and 12 controllers take 40.5 → 45 CPUs, 216 → 240 GiB of memory, 2700 → 3000 GiB of disk; its nodes have 1000 CPUs, 4000 GiB of memory for them
     - cluster gone                                                       was acme/clusters/gone.yaml:1
-        the cluster goes; its namespace and disks stay: kafka-acme--gone
+        the cluster is deleted; its namespace and disks are kept: kafka-acme--gone
     ~ cluster less                                                           acme/clusters/less.yaml:8
         6 → 3 brokers and 3 controllers: 13.5 → 9 CPUs, 72 → 48 GiB of memory, 900 → 600 GiB of disk
     + cluster made                                                           acme/clusters/made.yaml:1
-        makes a cluster of 6 brokers and 3 controllers
+        creates a cluster of 6 brokers and 3 controllers
         takes 13.5 CPUs, 72 GiB of memory, 900 GiB of disk
     ~ cluster more       kafka_units 1 → 2                                   acme/clusters/more.yaml:8
         3 → 6 brokers and 3 controllers: 9 → 13.5 CPUs, 48 → 72 GiB of memory, 600 → 900 GiB of disk
@@ -53,13 +53,13 @@ fn clusters_that_have_no_room_on_the_nodes_are_told() {
     let mut lab = Lab::with(&["orders"]);
     lab.cluster("new", json!({}));
     insta::assert_snapshot!(look(&lab, room(2, 12, 400)), @r"
-    ! CapacityShort: the fleet's clusters take 18 CPUs and 96 GiB of memory, and its nodes have 12 CPUs and 400 GiB of memory for them; add nodes, unless the cluster does so by itself, or make clusters smaller
+    ! CapacityShort: the fleet's clusters need 18 CPUs and 96 GiB of memory, and its nodes have 12 CPUs and 400 GiB of memory for them; add nodes, unless the cluster does so by itself, or make clusters smaller
     3 → 6 brokers and 3 → 6 controllers take 9 → 18 CPUs, 48 → 96 GiB of memory, 600 → 1200 GiB of disk; its nodes have 12 CPUs, 400 GiB of memory for them
     + cluster new                                                             acme/clusters/new.yaml:1
-        makes a cluster of 3 brokers and 3 controllers
+        creates a cluster of 3 brokers and 3 controllers
         takes 9 CPUs, 48 GiB of memory, 600 GiB of disk
     ");
-    assert!(look(&lab, room(0, 0, 0)).contains("600 → 1200 GiB of disk; no node takes pods\n"));
+    assert!(look(&lab, room(0, 0, 0)).contains("600 → 1200 GiB of disk; no node accepts pods\n"));
 }
 
 #[test]
@@ -70,8 +70,8 @@ fn what_waits_for_a_person_takes_no_room_yet() {
     lab.cluster("orders", json!({"kafka_units": 2}));
     insta::assert_snapshot!(look(&lab, None), @r"
     6 → 9 brokers and 6 controllers take 18 → 22.5 CPUs, 96 → 120 GiB of memory, 1200 → 1500 GiB of disk
-    ! cluster kept       waiting: deletion_protection is on              was acme/clusters/kept.yaml:1
-        the cluster goes; its namespace and disks stay: kafka-acme--kept
+    ! cluster kept       blocked: deletion protection is on              was acme/clusters/kept.yaml:1
+        the cluster is deleted; its namespace and disks are kept: kafka-acme--kept
     ~ cluster orders     kafka_units 1 → 2                                 acme/clusters/orders.yaml:8
         3 → 6 brokers and 3 controllers: 9 → 13.5 CPUs, 48 → 72 GiB of memory, 600 → 900 GiB of disk
     ");
@@ -112,8 +112,8 @@ fn what_other_pods_request_and_what_the_operators_of_a_cluster_take_count_as_wel
     assert_eq!(
         conditions,
         [
-            "the fleet's clusters take 9.4 CPUs and 50.1 GiB of memory, and its nodes have 9 CPUs and 51.3 GiB of memory for \
-          them; add nodes, unless the cluster does so by itself, or make clusters smaller"
+            "the fleet's clusters need 9.4 CPUs and 50.1 GiB of memory, and its nodes have 9 CPUs and 51.3 GiB of memory \
+             for them; add nodes, unless the cluster does so by itself, or make clusters smaller"
         ]
     );
 }

@@ -112,7 +112,7 @@ fn what_nobody_knows_any_more_is_rewritten_only_when_a_person_says_so() {
         assert_eq!(orders.remarks, [Remark::Unreadable { object: object.clone(), known: false }]);
         let id = plan.fleets[0].guard.as_ref().unwrap().id.clone();
         let why = format!(
-            "{object} can't be read, and nobody knows what it was, so that data may go by what it becomes"
+            "{object} can't be read and its earlier content is unknown, so the change may delete data"
         );
         assert_eq!(orders.waiting, [Waiting::Approval { id: id.clone(), why }]);
         lab.approve(&id);
@@ -136,7 +136,7 @@ fn a_pool_that_cannot_be_read_takes_its_disks_along_if_it_was_applied_so() {
 fn what_cannot_be_read_is_told() {
     let mut lab = large();
     scribble(&mut lab, &brokers());
-    let told = "can't be read: it is judged by what was applied last, and written anew";
+    let told = "can't be read: it is compared with what was applied last, and rewritten";
     let look = lab.look();
     assert!(look.contains(told), "{look}");
 }
@@ -164,10 +164,10 @@ fn disks_of_the_fleets_class_keep_it_though_no_record_of_it_is_left() {
         assert_eq!(running(&plan), [""; 0]);
         let has = was
             .map_or("the Kubernetes cluster's default class".to_owned(), |class| format!("class `{class}`"));
-        let put_back = was.map_or("remove".to_owned(), |class| format!("put `{class}` back in"));
+        let put_back = was.map_or("remove".to_owned(), |class| format!("restore `{class}` in"));
         let expected = format!(
-            "cluster acme/orders names no class of its own, and its disks are of {has}: {put_back} \
-             `advanced_config.storage_class` of fleet acme/eu, and name another class in new clusters"
+            "cluster acme/orders has no class of its own, and its disks have {has}: {put_back} \
+             `advanced_config.storage_class` of fleet acme/eu, and set another class in new clusters"
         );
         for problem in &plan.problems {
             assert_eq!((problem.code.as_str(), problem.hint.as_ref()), ("storage-changed", Some(&expected)));

@@ -59,7 +59,7 @@ fn metadata_follows_when_all_brokers_run_the_new_version() {
     insta::assert_snapshot!(lab.look(), @r#"
     fleet acme/eu   byok, Healthy      units 1 → 2 of 40    clusters 1 → 2 of 10
       ~ cluster orders     advanced_config.version 4.2.1 → 4.3.1             acme/clusters/orders.yaml:1
-          Kafka goes from 4.2.1 to 4.3.1; brokers and controllers restart one by one, clients reconnect and go on
+          Kafka changes from 4.2.1 to 4.3.1; brokers and controllers restart one by one, clients reconnect and continue
           then metadata 4.2-IV1 → 4.3-IV0, which can't be undone, once all brokers run 4.3.1
           ~ Kafka kafka-acme--orders/orders
                   config:
@@ -86,7 +86,7 @@ fn metadata_follows_when_all_brokers_run_the_new_version() {
     }
     insta::assert_snapshot!(lab.look(), @"
     fleet acme/eu   byok, Healthy      units 1 → 2 of 40    clusters 1 → 2 of 10
-      ! cluster orders     waiting: until all brokers run Kafka 4.3.1 and are well; then metadata 4.2-IV1 → 4.3-IV0, which can't be undone  acme/clusters/orders.yaml:1
+      ! cluster orders     waiting: all brokers must run Kafka 4.3.1 and be healthy first; then metadata 4.2-IV1 → 4.3-IV0, which can't be undone  acme/clusters/orders.yaml:1
       ! cluster orders is Degraded
 
     0 to change, 0 to create, 0 to delete, 1 waiting.    plan …
@@ -96,8 +96,8 @@ fn metadata_follows_when_all_brokers_run_the_new_version() {
     insta::assert_snapshot!(lab.look(), @r#"
     fleet acme/eu   byok, Healthy      units 1 → 2 of 40    clusters 1 → 2 of 10
       ~ cluster orders                                                       acme/clusters/orders.yaml:1
-          because its upgrade to Kafka 4.3.1 goes on
-          Kafka's metadata goes from 4.2-IV1 to 4.3-IV0 and can't go back
+          because the upgrade to Kafka 4.3.1 continues
+          Kafka's metadata version changes from 4.2-IV1 to 4.3-IV0, which can't be undone
           ~ Kafka kafka-acme--orders/orders
                 kafka:
                   config:
@@ -160,9 +160,9 @@ fn a_version_can_go_back_until_its_metadata_is_raised() {
     set(&mut lab, "4.2.1", &json!({}));
     insta::assert_snapshot!(lab.look(), @r#"
     fleet acme/eu   byok, Healthy      units 1 → 2 of 40    clusters 1 → 2 of 10
-      ! cluster orders     waiting: refused, Kafka's metadata would go back from 4.3-IV0 to 4.2-IV1, and it only goes forward  acme/clusters/orders.yaml:1
+      ! cluster orders     refused: Kafka's metadata version would go back from 4.3-IV0 to 4.2-IV1, and it only goes forward  acme/clusters/orders.yaml:1
           advanced_config.version 4.3.1 → 4.2.1
-          Kafka goes from 4.3.1 to 4.2.1; brokers and controllers restart one by one, clients reconnect and go on
+          Kafka changes from 4.3.1 to 4.2.1; brokers and controllers restart one by one, clients reconnect and continue
           ~ Kafka kafka-acme--orders/orders
                 kafka:
                   config:
@@ -193,7 +193,7 @@ fn metadata_that_was_raised_by_others_stops_a_downgrade() {
     assert_eq!(
         change(&plan, ORDERS).waiting,
         [Waiting::Refused {
-            why: "Kafka's metadata is at 4.3-IV0, which only goes forward, and Kafka 4.2.1 reads 4.2-IV1"
+            why: "Kafka's metadata version is 4.3-IV0, which only goes forward, and Kafka 4.2.1 reads up to 4.2-IV1"
                 .into()
         }]
     );
@@ -228,10 +228,10 @@ fn where_nothing_can_be_seen_a_person_lets_the_metadata_follow() {
     let id = plan.fleets[0].guard.as_ref().unwrap().id.clone();
     insta::assert_snapshot!(look.replace(&id, "ID"), @r#"
     fleet acme/eu   directory      units 1 → 2 of 40    clusters 1 → 2 of 10
-      ! cluster orders     waiting: approval, since whether all brokers run Kafka 4.3.1 can't be seen from here, and its metadata can't go back  acme/clusters/orders.yaml:1
+      ! cluster orders     on hold for approval: streamfleet can't see whether all brokers run Kafka 4.3.1, and the metadata version can't go back  acme/clusters/orders.yaml:1
           to approve: streamfleet approve ID specs
-          because its upgrade to Kafka 4.3.1 goes on
-          Kafka's metadata goes from 4.2-IV1 to 4.3-IV0 and can't go back
+          because the upgrade to Kafka 4.3.1 continues
+          Kafka's metadata version changes from 4.2-IV1 to 4.3-IV0, which can't be undone
           ~ Kafka kafka-acme--orders/orders
                 kafka:
                   config:
@@ -276,7 +276,7 @@ fn patch_releases_are_followed_as_far_as_the_operator_runs_them() {
     assert_eq!((followed.verdict, followed.guarded), (Verdict::RollingRestart, false));
     assert!(followed.waiting.is_empty());
     insta::assert_snapshot!(followed.effects.join("\n"), @"
-    Kafka goes from 4.3.0 to 4.3.1; brokers and controllers restart one by one, clients reconnect and go on
+    Kafka changes from 4.3.0 to 4.3.1; brokers and controllers restart one by one, clients reconnect and continue
     ");
     let whole = Plan { fleets: vec![plan], ..lab.plan() };
     lab.execute(&whole);

@@ -15,7 +15,7 @@ use crate::spec::certificate::{Certificate, is_of_another_authority, is_the_same
 const CHAIN: &str = "/data/tls.crt";
 
 const OTHER_AUTHORITY: &str = "brokers restart one by one with a certificate of another authority; clients that trust only \
-    the old one's can't connect until they trust the new one, too";
+                               the old authority can't connect until they trust the new one";
 
 /// Returns the effect of a certificate by another authority, if the old and the new one are known.
 pub(super) fn of_another_authority(step: &Step, difference: Option<&Difference>) -> Option<RowVerdict> {
@@ -35,7 +35,7 @@ pub(super) fn beside_the_certificate(step: &Step, pointer: &str) -> Option<Strin
         return None;
     }
     if pointer != CHAIN {
-        return Some("no broker restarts: its key stays the same and is only written otherwise".to_owned());
+        return Some("no broker restarts: the key is the same in another encoding".to_owned());
     }
     let (before, after) = chains(step)?;
     let ends = Certificate::parse(&before, None).ok().map(|chain| chain.not_after);
@@ -47,9 +47,9 @@ pub(super) fn beside_the_certificate(step: &Step, pointer: &str) -> Option<Strin
     let namespace = step.object.namespace.as_deref().unwrap_or_default();
     let cluster = step.after.as_ref().map(|manifest| manifest.owner.name.as_str()).unwrap_or_default();
     Some(format!(
-        "no broker restarts, since Strimzi compares only the domain's own certificate, which stays: brokers show the new chain \
-         from their next restart on{cut_off}. Where clients need it sooner{}: kubectl annotate strimzipodset -n {namespace} \
-         -l strimzi.io/cluster={cluster} strimzi.io/manual-rolling-update=true",
+        "no broker restarts, because Strimzi compares only the domain's own certificate, which stays the same: brokers use \
+         the new chain from their next restart{cut_off}. If clients need it sooner{}: kubectl annotate strimzipodset -n \
+         {namespace} -l strimzi.io/cluster={cluster} strimzi.io/manual-rolling-update=true",
         ends.unwrap_or_default()
     ))
 }

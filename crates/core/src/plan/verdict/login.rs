@@ -29,8 +29,8 @@ pub(super) fn with_the_same_tokens(difference: Option<&Difference>) -> Option<Ro
     let takes_the_same = names.all(|name| SAME_TOKENS.contains(name) || before.get(name) == after.get(name));
     (module == same && takes_the_same).then_some(RowVerdict::Does(
         RollingRestart,
-        "brokers restart one by one and take the same tokens as before; clients reconnect and go on, if brokers can fetch the \
-         keys that these are signed with",
+        "brokers restart one by one and accept the same tokens as before; clients reconnect and continue if brokers can \
+         fetch the keys of these tokens",
     ))
 }
 

@@ -97,16 +97,16 @@ const DELETED: DirectionFilter = DirectionFilter::Is(Direction::Deleted);
 const REWRITTEN: DirectionFilter = DirectionFilter::Is(Direction::Rewritten);
 
 /// The end of sentences about restarts that clients survive.
-pub(in crate::plan) const GO_ON: &str = "; clients reconnect and go on";
-const ROLLS: &str = "brokers and controllers restart one by one; clients reconnect and go on";
-const ROLLS_BROKERS: &str = "brokers restart one by one; clients reconnect and go on";
-const ROLLS_POOL: &str = "the nodes of {object} restart one by one; clients reconnect and go on";
+pub(in crate::plan) const GO_ON: &str = "; clients reconnect and continue";
+const ROLLS: &str = "brokers and controllers restart one by one; clients reconnect and continue";
+const ROLLS_BROKERS: &str = "brokers restart one by one; clients reconnect and continue";
+const ROLLS_POOL: &str = "the nodes of {object} restart one by one; clients reconnect and continue";
 pub(super) const OTHER_LISTENERS: &str =
     "brokers restart one by one with other listeners; clients may need other settings to connect";
-pub(super) const OTHER_BALANCERS: &str = "load balancers are asked for otherwise; where the cloud's controller changes those \
-    that are there, they may get other addresses";
-const OTHER_RECORDS: &str = "external-dns is told of other records for the brokers";
-const NEW_CLUSTER: &str = "make a new cluster and move the topics to it";
+pub(super) const OTHER_BALANCERS: &str = "settings of load balancers change; if the cloud's controller changes existing \
+                                          ones, their addresses may change";
+const OTHER_RECORDS: &str = "external-dns gets other records for the brokers";
+const NEW_CLUSTER: &str = "create a new cluster and move the topics to it";
 const CONTROLLERS: [&str; 3] = [
     "controllers-changed",
     "the controllers of {object} would change from {before} to {after}, and a running quorum can't change its size",
@@ -119,49 +119,47 @@ const ROLES: [&str; 3] = [
 ];
 pub(super) const FEWER_BROKERS: [&str; 3] = [
     "brokers-removed",
-    "{object} would go from {before} to {after} brokers, and the ones removed may hold the only copies of data",
-    "put `kafka_units` back, or confirm it with `advanced_config.scale_down_to`, for at most half of the brokers at a time",
+    "{object} would shrink from {before} to {after} brokers, and the removed ones may hold the only copies of data",
+    "restore `kafka_units`, or confirm the change with `advanced_config.scale_down_to`, for at most half of the brokers at \
+     a time",
 ];
-const REMOVES_BROKERS: &str = "Cruise Control moves what {brokers} hold to the others, whose disks have to take it; then the \
-    operator removes them by itself. Clients keep their connections to the others; {disks}";
+const REMOVES_BROKERS: &str = "Cruise Control moves the data of {brokers} to the others, which need enough disk space for \
+                               it; then the operator removes them. Clients keep their connections to the others; {disks}";
 const SMALLER_DISKS: [&str; 3] = [
     "storage-shrunk",
     "the disks of {object} would shrink from {before} to {after}, and disks only grow",
-    "put `advanced_config.storage.size_gib` back, or make a new cluster and move the topics to it",
+    "restore `advanced_config.storage.size_gib`, or create a new cluster and move the topics to it",
 ];
 const OTHER_DISKS: [&str; 3] = [
     "storage-changed",
-    "the disks of {object} would become other disks, and Strimzi can't move data between them",
-    "put `advanced_config.storage` back, or make a new cluster and move the topics to it",
+    "the disks of {object} would be replaced by other disks, and Strimzi can't move data between them",
+    "restore `advanced_config.storage`, or create a new cluster and move the topics to it",
 ];
 const LOWER_METADATA: [&str; 3] = [
     "metadata-downgrade",
-    "Kafka's metadata would go back from {before} to {after}, and it only goes forward",
+    "Kafka's metadata version would go back from {before} to {after}, and it only goes forward",
     PUT_VERSION_BACK,
 ];
 pub(in crate::plan) const PUT_VERSION_BACK: &str =
-    "put `advanced_config.version` back, or make a new cluster and move the topics to it";
+    "restore `advanced_config.version`, or create a new cluster and move the topics to it";
 const DELETES_POOL: [&str; 3] = [
     "pool-deleted",
-    "{object} would be deleted with its brokers, while its cluster stays",
-    "keep the settings that it was made from; a cluster's layout is changed by making a new cluster",
+    "{object} would be deleted with its brokers, while its cluster is kept",
+    "restore the settings that it was created with; to change a cluster's layout, create a new cluster",
 ];
 const DELETES_CLUSTER: [&str; 3] = [
     "kafka-deleted",
-    "{object} would be deleted, while the resource that it was made for stays",
-    "remove the resource's file where the cluster is meant to go",
+    "{object} would be deleted, while its resource is kept",
+    "remove the resource's file if you mean to delete the cluster",
 ];
-const NEVER_DELETED: [&str; 3] = [
-    "holds-data",
-    "{object} would be deleted, and all data in it with it",
-    "delete it by hand where that is meant",
-];
+const NEVER_DELETED: [&str; 3] =
+    ["holds-data", "{object} would be deleted with all data in it", "delete it by hand if you mean to"];
 
 /// Returns the effect of a changed broker option; `None` if brokers and controllers have to restart for it.
 pub(super) fn of_broker_option(step: &Step, pointer: &str) -> Option<RowVerdict> {
     let name = pointer.strip_prefix("/spec/kafka/config/").filter(|_| step.object.kind == "Kafka")?;
     match broker_option::find(name)?.effect {
-        Effect::Live => Some(RowVerdict::Does(InPlace, "brokers take new options while they run")),
+        Effect::Live => Some(RowVerdict::Does(InPlace, "brokers use new options without a restart")),
         Effect::Brokers => Some(RowVerdict::Does(RollingRestart, ROLLS_BROKERS)),
         Effect::Restart => None,
     }
@@ -188,8 +186,8 @@ pub(super) fn of_records(step: &Step, difference: Option<&Difference>) -> Option
     let copies = |number| count_of(number, "copy", "copies");
     let words = match option {
         "min.insync.replicas" if is < was => format!(
-            "a write with `acks=all` is acknowledged with {} instead of {was}: it is lost, though acknowledged, when {} lost \
-             before there are more; topics with a `min.insync.replicas` of their own keep to it",
+            "a write with `acks=all` is acknowledged with {} instead of {was}: it is lost, though acknowledged, if {} lost \
+             before there are more; topics with a `min.insync.replicas` of their own keep theirs",
             copies(is),
             if is == 1 { "that one is".to_owned() } else { format!("these {is} are") },
         ),
@@ -198,12 +196,11 @@ pub(super) fn of_records(step: &Step, difference: Option<&Difference>) -> Option
             copies(is)
         ),
         "default.replication.factor" if is < was => format!(
-            "new topics get {} instead of {was}, so that less has to be lost for their records to be gone; topics that are \
-             there keep theirs",
+            "new topics get {} instead of {was}, so fewer failures can lose their records; existing topics keep theirs",
             copies(is)
         ),
         "default.replication.factor" if is > was => {
-            format!("new topics get {} instead of {was}; topics that are there keep theirs", copies(is))
+            format!("new topics get {} instead of {was}; existing topics keep theirs", copies(is))
         }
         _ => return None,
     };
@@ -245,46 +242,74 @@ pub(super) const TABLE: &[Row] = &[
     row("KafkaNodePool", "/spec/storage/size", UP, StorageGrowth, "disks of {object} grow from {before} to {after}; its nodes may restart one by one{balancer}"),
     refused("KafkaNodePool", ObjectFilter::Any, "/spec/storage/volumes/*/size", DOWN, SMALLER_DISKS),
     refused("KafkaNodePool", ObjectFilter::Any, "/spec/storage/size", DOWN, SMALLER_DISKS),
-    row("KafkaNodePool", "/spec/storage/volumes/*/deleteClaim", DirectionFilter::Is(Direction::On), InPlace, "from now on, deleting the cluster deletes its data"),
-    row("KafkaNodePool", "/spec/storage/volumes/*/deleteClaim", DirectionFilter::Is(Direction::Off), InPlace, "from now on, the disks stay when the cluster is deleted"),
-    row("KafkaNodePool", "/spec/storage/deleteClaim", DirectionFilter::Is(Direction::On), InPlace, "from now on, deleting the cluster deletes its data"),
-    row("KafkaNodePool", "/spec/storage/deleteClaim", DirectionFilter::Is(Direction::Off), InPlace, "from now on, the disks stay when the cluster is deleted"),
+    row("KafkaNodePool", "/spec/storage/volumes/*/deleteClaim", DirectionFilter::Is(Direction::On), InPlace, "deleting the \
+         cluster now deletes its data"),
+    row("KafkaNodePool", "/spec/storage/volumes/*/deleteClaim", DirectionFilter::Is(Direction::Off), InPlace, "deleting \
+         the cluster now keeps its disks"),
+    row("KafkaNodePool", "/spec/storage/deleteClaim", DirectionFilter::Is(Direction::On), InPlace, "deleting the cluster \
+         now deletes its data"),
+    row("KafkaNodePool", "/spec/storage/deleteClaim", DirectionFilter::Is(Direction::Off), InPlace, "deleting the cluster \
+         now keeps its disks"),
     refused("KafkaNodePool", ObjectFilter::Any, "/spec/storage/**", CHANGES, OTHER_DISKS),
-    row("KafkaNodePool", "/spec/template/pod/topologySpreadConstraints", UP, RollingRestart, "the nodes of {object} restart one by one; their disks stay in the zones where they are, so a node whose zone has more than its share can't start again"),
+    row("KafkaNodePool", "/spec/template/pod/topologySpreadConstraints", UP, RollingRestart, "the nodes of {object} \
+         restart one by one; their disks stay in their zones, so a node in a zone with more than its share can't start \
+         again"),
     row("KafkaNodePool", "/spec/**", CHANGES, RollingRestart, ROLLS_POOL),
-    row("KafkaNodePool", "", REWRITTEN, RollingRestart, "{object} can't be read and is written anew; its nodes may restart one by one"),
+    row("KafkaNodePool", "", REWRITTEN, RollingRestart, "{object} can't be read and is rewritten; its nodes may restart \
+                                                         one by one"),
     refused("KafkaNodePool", ObjectFilter::Any, "", DELETED, DELETES_POOL),
 
     refused("Kafka", ObjectFilter::Any, "/spec/kafka/metadataVersion", DOWN, LOWER_METADATA),
-    row("Kafka", "/spec/kafka/version", CHANGES, RollingRestart, "Kafka goes from {before} to {after}; brokers and controllers restart one by one, clients reconnect and go on"),
-    row("Kafka", "/spec/kafka/metadataVersion", CHANGES, InPlace, "Kafka's metadata goes from {before} to {after} and can't go back"),
+    row("Kafka", "/spec/kafka/version", CHANGES, RollingRestart, "Kafka changes from {before} to {after}; brokers and \
+                                                                  controllers restart one by one, clients reconnect and \
+                                                                  continue"),
+    row("Kafka", "/spec/kafka/metadataVersion", CHANGES, InPlace, "Kafka's metadata version changes from {before} to \
+                                                                   {after}, which can't be undone"),
     // Kafka doesn't know the options of the quota plugin, so Strimzi hashes them into every node's pod.
-    row("Kafka", "/spec/kafka/quotas/producerByteRate", DOWN, RollingRestart, "brokers and controllers restart one by one; then what clients may write is lower: {after} bytes a second on each broker instead of {before}; who sends more is slowed down"),
-    row("Kafka", "/spec/kafka/quotas/consumerByteRate", DOWN, RollingRestart, "brokers and controllers restart one by one; then what clients may read is lower: {after} bytes a second on each broker instead of {before}; who reads more is slowed down"),
-    row("Kafka", "/spec/kafka/quotas/**", CHANGES, RollingRestart, "brokers and controllers restart one by one with other client quotas; clients reconnect and go on"),
+    row("Kafka", "/spec/kafka/quotas/producerByteRate", DOWN, RollingRestart, "brokers and controllers restart one by one; \
+         then the write limit is lower: {after} bytes a second on each broker instead of {before}; clients above it are \
+         slowed down"),
+    row("Kafka", "/spec/kafka/quotas/consumerByteRate", DOWN, RollingRestart, "brokers and controllers restart one by one; \
+         then the read limit is lower: {after} bytes a second on each broker instead of {before}; clients above it are \
+         slowed down"),
+    row("Kafka", "/spec/kafka/quotas/**", CHANGES, RollingRestart, "brokers and controllers restart one by one with other \
+                                                                    client quotas; clients reconnect and continue"),
     row("Kafka", "/spec/entityOperator/**", CHANGES, InPlace, "{operators}; clients notice nothing"),
-    row("Kafka", "/spec/cruiseControl", CHANGES, RollingRestart, "brokers restart one by one with or without what reports to Cruise Control; clients reconnect and go on"),
+    row("Kafka", "/spec/cruiseControl", CHANGES, RollingRestart, "brokers restart one by one with or without the Cruise \
+                                                                  Control reporter; clients reconnect and continue"),
     row("Kafka", "/spec/cruiseControl/**", CHANGES, InPlace, "Cruise Control restarts; clients notice nothing"),
     row("Kafka", "/spec/kafkaExporter/**", CHANGES, InPlace, "Kafka Exporter changes, beside the brokers; clients notice nothing"),
-    row("Kafka", "/spec/kafka/tieredStorage/remoteStorageManager/config/**", CHANGES, RollingRestart, "brokers restart one by one and look for the older part of the log in another place, which has to hold it already"),
-    row("Kafka", "/spec/kafka/listeners", UP, RollingRestart, "brokers restart one by one and can be reached in one more way; clients reconnect and go on"),
-    row("Kafka", "/spec/kafka/listeners/*/configuration/maxConnections", DOWN, RollingRestart, "brokers restart one by one, and each takes fewer connections: {after} instead of {before}; clients beyond that can't connect"),
-    row("Kafka", "/spec/kafka/listeners/*/configuration/maxConnectionCreationRate", DOWN, RollingRestart, "brokers restart one by one, and each takes fewer new connections: {after} a second instead of {before}; clients beyond that wait to connect"),
+    row("Kafka", "/spec/kafka/tieredStorage/remoteStorageManager/config/**", CHANGES, RollingRestart, "brokers restart one \
+         by one and look for the older part of the log in another place, which must contain it already"),
+    row("Kafka", "/spec/kafka/listeners", UP, RollingRestart, "brokers restart one by one with another listener; clients \
+                                                               reconnect and continue"),
+    row("Kafka", "/spec/kafka/listeners/*/configuration/maxConnections", DOWN, RollingRestart, "brokers restart one by \
+         one, and each accepts fewer connections: {after} instead of {before}; further clients can't connect"),
+    row("Kafka", "/spec/kafka/listeners/*/configuration/maxConnectionCreationRate", DOWN, RollingRestart, "brokers restart \
+         one by one, and each accepts fewer new connections: {after} a second instead of {before}; further clients wait to \
+         connect"),
     row("Kafka", "/spec/kafka/listeners/*/configuration/maxConnections", CHANGES, RollingRestart, ROLLS_BROKERS),
     row("Kafka", "/spec/kafka/listeners/*/configuration/maxConnectionCreationRate", CHANGES, RollingRestart, ROLLS_BROKERS),
     row("Kafka", "/spec/kafka/listeners/**", CHANGES, ClientsReconnect, OTHER_LISTENERS),
     row("Kafka", "/spec/**", CHANGES, RollingRestart, ROLLS),
-    row("Kafka", "", REWRITTEN, RollingRestart, "{object} can't be read and is written anew; brokers and controllers may restart one by one"),
+    row("Kafka", "", REWRITTEN, RollingRestart, "{object} can't be read and is rewritten; brokers and controllers may \
+                                                 restart one by one"),
     refused("Kafka", ObjectFilter::Any, "", DELETED, DELETES_CLUSTER),
 
-    Row { kind: "Secret", of: ObjectFilter::Tls, path: "/data/**", when: CHANGES, outcome: RowVerdict::Does(RollingRestart, "brokers restart one by one with the new certificate; clients reconnect and go on") },
-    Row { kind: "Secret", of: ObjectFilter::Tls, path: "", when: REWRITTEN, outcome: RowVerdict::Does(RollingRestart, "brokers restart one by one with the new certificate; clients reconnect and go on") },
+    Row { kind: "Secret", of: ObjectFilter::Tls, path: "/data/**", when: CHANGES, outcome: RowVerdict::Does(RollingRestart, "brokers \
+         restart one by one with the new certificate; clients reconnect and continue") },
+    Row { kind: "Secret", of: ObjectFilter::Tls, path: "", when: REWRITTEN, outcome: RowVerdict::Does(RollingRestart, "brokers \
+         restart one by one with the new certificate; clients reconnect and continue") },
     row("Deployment", "/spec/**", CHANGES, RollingRestart, "{object} changes; a new version of the operator restarts the brokers of every cluster"),
-    row("Deployment", "", DELETED, InPlace, "{object} is deleted; clusters go on running, and nothing acts on changes until another operator does"),
+    row("Deployment", "", DELETED, InPlace, "{object} is deleted; clusters keep running, and changes have no effect until \
+                                             another operator is installed"),
 
-    row("Gateway", "/spec/gatewayClassName", CHANGES, InPlace, "{object} goes from class {before} to {after}: clients outside of Kubernetes are cut off from every cluster of the fleet until it has an address from there and their host names lead to it"),
+    row("Gateway", "/spec/gatewayClassName", CHANGES, InPlace, "{object} changes from class {before} to {after}: clients \
+                                                                outside of Kubernetes are cut off from every cluster of \
+                                                                the fleet until it has a new address and their host names \
+                                                                lead to it"),
     row("Gateway", "/spec/**", CHANGES, InPlace, "{object} changes, through which clients outside of Kubernetes reach every cluster of the fleet; they may have to reconnect"),
-    row("Gateway", "", DELETED, InPlace, "{object} is deleted; no cluster is reached through it any more"),
+    row("Gateway", "", DELETED, InPlace, "{object} is deleted; no cluster can be reached through it any more"),
 
     refused("Namespace", ObjectFilter::Any, "", DELETED, NEVER_DELETED),
     refused("PersistentVolumeClaim", ObjectFilter::Any, "", DELETED, NEVER_DELETED),
@@ -292,7 +317,8 @@ pub(super) const TABLE: &[Row] = &[
     row("Namespace", "/metadata/annotations/**", CHANGES, NoOp, ""),
     // An operator that doesn't know of the stricter level yet would create pods that are refused. So this
     // waits like a restart, behind whatever the operator restarts first.
-    row("Namespace", "/metadata/labels/pod-security.kubernetes.io~1enforce", UP, RollingRestart, "pods that are made from now on have to fit pod security `{after}`"),
+    row("Namespace", "/metadata/labels/pod-security.kubernetes.io~1enforce", UP, RollingRestart, "new pods must satisfy \
+         pod security `{after}`"),
     row("Namespace", "/metadata/**", CHANGES, InPlace, ""),
     row("*", "/metadata/**", CHANGES, NoOp, ""),
 ];

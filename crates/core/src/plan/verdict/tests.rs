@@ -162,14 +162,14 @@ fn every_field_has_the_verdict_that_strimzi_gives_it() {
         );
     }
     insta::assert_snapshot!(refusals.join("\n"), @r#"
-    brokers-removed: KafkaNodePool ns/x would go from 6 to 3 brokers, and the ones removed may hold the only copies of data
+    brokers-removed: KafkaNodePool ns/x would shrink from 6 to 3 brokers, and the removed ones may hold the only copies of data
     controllers-changed: the controllers of KafkaNodePool ns/x would change from 1 to 3, and a running quorum can't change its size
     controllers-changed: the controllers of KafkaNodePool ns/x would change from 3 to 1, and a running quorum can't change its size
     roles-changed: the roles of KafkaNodePool ns/x would change, and running nodes can't change their roles
     storage-shrunk: the disks of KafkaNodePool ns/x would shrink from 1Ti to 1000Gi, and disks only grow
-    storage-changed: the disks of KafkaNodePool ns/x would become other disks, and Strimzi can't move data between them
-    storage-changed: the disks of KafkaNodePool ns/x would become other disks, and Strimzi can't move data between them
-    metadata-downgrade: Kafka's metadata would go back from 4.3-IV0 to 4.2-IV1, and it only goes forward
+    storage-changed: the disks of KafkaNodePool ns/x would be replaced by other disks, and Strimzi can't move data between them
+    storage-changed: the disks of KafkaNodePool ns/x would be replaced by other disks, and Strimzi can't move data between them
+    metadata-downgrade: Kafka's metadata version would go back from 4.3-IV0 to 4.2-IV1, and it only goes forward
     "#);
 }
 
@@ -194,13 +194,13 @@ fn brokers_go_only_where_that_is_confirmed_and_at_most_half_of_them() {
     }
     let effects = [false, true].map(|delete| judged(6, 3, delete, true).effects.join("; "));
     insta::assert_snapshot!(effects.join("\n"), @"
-    Cruise Control moves what 3 brokers hold to the others, whose disks have to take it; then the operator removes them by itself. Clients keep their connections to the others; their disks stay
-    Cruise Control moves what 3 brokers hold to the others, whose disks have to take it; then the operator removes them by itself. Clients keep their connections to the others; their disks are deleted with them
+    Cruise Control moves the data of 3 brokers to the others, which need enough disk space for it; then the operator removes them. Clients keep their connections to the others; their disks are kept
+    Cruise Control moves the data of 3 brokers to the others, which need enough disk space for it; then the operator removes them. Clients keep their connections to the others; their disks are deleted with them
     ");
     let controllers = |replicas: u32| json!({"spec": {"roles": ["controller"], "replicas": replicas}});
     let step = step("KafkaNodePool", Some(controllers(5)), Some(controllers(3)));
     let judgement = judge([step].iter(), Permits { fewer_brokers: true });
-    assert_eq!(judgement.refusals[0].code, "controllers-changed", "a quorum never changes its size");
+    assert_eq!(judgement.refusals[0].code, "controllers-changed", "a quorum are immutables its size");
 }
 
 #[test]
@@ -231,17 +231,17 @@ fn what_an_option_of_brokers_does_to_records_is_said() {
         judged(json!({"default.replication.factor": 1}), json!({"default.replication.factor": 3})),
     ];
     insta::assert_snapshot!(told.join("\n"), @"
-    data loss, beside it in place: records older than 1 day are deleted, in topics without a `retention.ms` of their own (7 days before); brokers take new options while they run
-    data loss, beside it rolling restart: offsets of consumer groups that have been empty for longer than 1 day are deleted, so these begin anew (7 days before); brokers restart one by one; clients reconnect and go on
-    data loss, beside it rolling restart: records older than 7 days are deleted, in topics without a `retention.ms` of their own (3650 days before; from now on Kafka's default holds); brokers and controllers restart one by one; clients reconnect and go on
-    data loss, beside it rolling restart: compacted topics are compacted, which they were not before: of records with one key all but the newest are deleted; brokers and controllers restart one by one; clients reconnect and go on
-    in place, beside it in place: batches of records above 1 KiB are refused, in topics without a `max.message.bytes` of their own; producers send up to 1 MiB unless they are set otherwise; brokers take new options while they run
-    rolling restart, beside it rolling restart: producers that ask for a transaction timeout above 30 seconds can't begin transactions; they ask for 1 minute unless they are set otherwise; brokers restart one by one
-    in place, beside it in place: a write with `acks=all` is acknowledged with 1 copy instead of 2: it is lost, though acknowledged, when that one is lost before there are more; topics with a `min.insync.replicas` of their own keep to it; brokers take new options while they run
-    in place, beside it in place: a write with `acks=all` is acknowledged with 2 copies instead of 3: it is lost, though acknowledged, when these 2 are lost before there are more; topics with a `min.insync.replicas` of their own keep to it; brokers take new options while they run
-    in place, beside it in place: topics of no more than 3 copies can't be written with `acks=all` while one of their brokers is away; brokers take new options while they run
-    rolling restart, beside it rolling restart: new topics get 2 copies instead of 3, so that less has to be lost for their records to be gone; topics that are there keep theirs; brokers and controllers restart one by one; clients reconnect and go on
-    rolling restart, beside it rolling restart: new topics get 3 copies instead of 1; topics that are there keep theirs; brokers and controllers restart one by one; clients reconnect and go on
+    data loss, beside it in place: records older than 1 day are deleted, in topics without a `retention.ms` of their own (7 days before); brokers use new options without a restart
+    data loss, beside it rolling restart: offsets of consumer groups that have been empty for longer than 1 day are deleted, so these groups start over (7 days before); brokers restart one by one; clients reconnect and continue
+    data loss, beside it rolling restart: records older than 7 days are deleted, in topics without a `retention.ms` of their own (3650 days before; Kafka's default applies now); brokers and controllers restart one by one; clients reconnect and continue
+    data loss, beside it rolling restart: compacted topics are compacted, which they were not before: of records with one key all but the newest are deleted; brokers and controllers restart one by one; clients reconnect and continue
+    in place, beside it in place: batches of records above 1 KiB are refused, in topics without a `max.message.bytes` of their own; by default producers send up to 1 MiB; brokers use new options without a restart
+    rolling restart, beside it rolling restart: producers that request a transaction timeout above 30 seconds can't start transactions; by default they request 1 minute; brokers restart one by one
+    in place, beside it in place: a write with `acks=all` is acknowledged with 1 copy instead of 2: it is lost, though acknowledged, if that one is lost before there are more; topics with a `min.insync.replicas` of their own keep theirs; brokers use new options without a restart
+    in place, beside it in place: a write with `acks=all` is acknowledged with 2 copies instead of 3: it is lost, though acknowledged, if these 2 are lost before there are more; topics with a `min.insync.replicas` of their own keep theirs; brokers use new options without a restart
+    in place, beside it in place: topics of no more than 3 copies can't be written with `acks=all` while one of their brokers is away; brokers use new options without a restart
+    rolling restart, beside it rolling restart: new topics get 2 copies instead of 3, so fewer failures can lose their records; existing topics keep theirs; brokers and controllers restart one by one; clients reconnect and continue
+    rolling restart, beside it rolling restart: new topics get 3 copies instead of 1; existing topics keep theirs; brokers and controllers restart one by one; clients reconnect and continue
     ");
 }
 
@@ -254,11 +254,11 @@ fn what_holds_data_is_never_deleted_while_its_resource_stays() {
         refusals.push(judgement.refusals[0].why.clone());
     }
     insta::assert_snapshot!(refusals.join("\n"), @r#"
-    KafkaNodePool ns/x would be deleted with its brokers, while its cluster stays
-    Kafka ns/x would be deleted, while the resource that it was made for stays
-    Namespace ns/x would be deleted, and all data in it with it
-    PersistentVolumeClaim ns/x would be deleted, and all data in it with it
-    CustomResourceDefinition ns/x would be deleted, and all data in it with it
+    KafkaNodePool ns/x would be deleted with its brokers, while its cluster is kept
+    Kafka ns/x would be deleted, while its resource is kept
+    Namespace ns/x would be deleted with all data in it
+    PersistentVolumeClaim ns/x would be deleted with all data in it
+    CustomResourceDefinition ns/x would be deleted with all data in it
     "#);
     let judgement = judge([step("NetworkPolicy", Some(json!({})), None)].iter(), Permits::default());
     assert_eq!(judgement.verdict, Some(Verdict::InPlace));
@@ -270,7 +270,7 @@ fn what_cannot_be_read_counts_as_the_worst_that_rewriting_it_may_do() {
     assert_eq!(judgement.verdict, Some(Verdict::RollingRestart));
     insta::assert_debug_snapshot!(judgement.effects, @r#"
     [
-        "Kafka ns/x can't be read and is written anew; brokers and controllers may restart one by one",
+        "Kafka ns/x can't be read and is rewritten; brokers and controllers may restart one by one",
     ]
     "#);
 }

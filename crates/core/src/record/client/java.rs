@@ -12,7 +12,7 @@ pub(super) fn file(properties: &ClientProperties) -> String {
         let _ = writeln!(text, "{property}={}", escaped(value));
     }
     for (property, source) in &properties.to_add {
-        text += &comment(&format!("To be added: {property}, {source}"));
+        text += &comment(&format!("To add: {property}, {source}"));
     }
     text
 }

@@ -18,24 +18,32 @@ struct Lowered {
 
 #[rustfmt::skip]
 const LOWERED: &[Lowered] = &[
-    Lowered { option: "connections.max.idle.ms", default: 600_000, unit: Milliseconds, refuses: "clients that are idle for longer than {} are cut off and have to reconnect; they close idle connections themselves after 9 minutes unless they are set otherwise" },
-    Lowered { option: "group.max.session.timeout.ms", default: 1_800_000, unit: Milliseconds, refuses: "consumers that ask for a session timeout above {} can't join their group; they ask for 45 seconds unless they are set otherwise" },
-    Lowered { option: "group.max.size", default: i32::MAX as i64, unit: Members, refuses: "consumer groups of more than {} lose the others, which can't join again" },
-    Lowered { option: "log.message.timestamp.after.max.ms", default: 3_600_000, unit: Milliseconds, refuses: "records whose time is ahead by more than {} are refused, in topics without a `message.timestamp.after.max.ms` of their own" },
-    Lowered { option: "log.message.timestamp.before.max.ms", default: i64::MAX, unit: Milliseconds, refuses: "records whose time is past by more than {} are refused, in topics without a `message.timestamp.before.max.ms` of their own" },
-    Lowered { option: "message.max.bytes", default: 1_048_588, unit: Bytes, refuses: "batches of records above {} are refused, in topics without a `max.message.bytes` of their own; producers send up to 1 MiB unless they are set otherwise" },
-    Lowered { option: "producer.id.expiration.ms", default: 86_400_000, unit: Milliseconds, refuses: "producers that are idle for longer than {} are forgotten, so that what one sends again after that may be there twice" },
-    Lowered { option: "transaction.max.timeout.ms", default: 900_000, unit: Milliseconds, refuses: "producers that ask for a transaction timeout above {} can't begin transactions; they ask for 1 minute unless they are set otherwise" },
-    Lowered { option: "transactional.id.expiration.ms", default: 604_800_000, unit: Milliseconds, refuses: "transactional ids that are unused for longer than {} are forgotten, and producers that come back with one have to begin anew" },
+    Lowered { option: "connections.max.idle.ms", default: 600_000, unit: Milliseconds, refuses: "clients that are idle for \
+         longer than {} are cut off and must reconnect; by default clients close idle connections after 9 minutes" },
+    Lowered { option: "group.max.session.timeout.ms", default: 1_800_000, unit: Milliseconds, refuses: "consumers that \
+         request a session timeout above {} can't join their group; by default they request 45 seconds" },
+    Lowered { option: "group.max.size", default: i32::MAX as i64, unit: Members, refuses: "consumer groups with more than \
+         {} lose the others, which can't join again" },
+    Lowered { option: "log.message.timestamp.after.max.ms", default: 3_600_000, unit: Milliseconds, refuses: "records \
+         whose timestamp is more than {} ahead are refused, in topics without a `message.timestamp.after.max.ms` of their \
+         own" },
+    Lowered { option: "log.message.timestamp.before.max.ms", default: i64::MAX, unit: Milliseconds, refuses: "records \
+         whose timestamp is more than {} old are refused, in topics without a `message.timestamp.before.max.ms` of their \
+         own" },
+    Lowered { option: "message.max.bytes", default: 1_048_588, unit: Bytes, refuses: "batches of records above {} are \
+         refused, in topics without a `max.message.bytes` of their own; by default producers send up to 1 MiB" },
+    Lowered { option: "producer.id.expiration.ms", default: 86_400_000, unit: Milliseconds, refuses: "producers that are \
+         idle for longer than {} are forgotten, so records that they send again later may be duplicated" },
+    Lowered { option: "transaction.max.timeout.ms", default: 900_000, unit: Milliseconds, refuses: "producers that request \
+         a transaction timeout above {} can't start transactions; by default they request 1 minute" },
+    Lowered { option: "transactional.id.expiration.ms", default: 604_800_000, unit: Milliseconds, refuses: "transactional \
+         ids that are unused for longer than {} are forgotten, and producers that return with one must start over" },
 ];
 
 /// The options that permit something to clients, and the effect on clients without it. Kafka's default of
 /// each is true.
 const ALLOWING: [(&str, &str); 2] = [
-    (
-        "auto.create.topics.enable",
-        "clients that name a topic which isn't there get an error instead of a new topic",
-    ),
+    ("auto.create.topics.enable", "clients that name a missing topic get an error instead of a new topic"),
     ("delete.topic.enable", "clients can't delete topics any more"),
 ];
 
@@ -72,22 +80,22 @@ mod tests {
     fn whoever_is_turned_away_is_told() {
         assert_eq!(
             refused_clients("group.max.session.timeout.ms", &Value::Null, &json!(30_000)).unwrap(),
-            "consumers that ask for a session timeout above 30 seconds can't join their group; they ask for 45 seconds unless they \
-             are set otherwise"
+            "consumers that request a session timeout above 30 seconds can't join their group; by default they request 45 \
+             seconds"
         );
         assert_eq!(
             refused_clients("message.max.bytes", &json!(2 << 20), &Value::Null).unwrap(),
-            "batches of records above 1048588 bytes are refused, in topics without a `max.message.bytes` of their own; producers \
-             send up to 1 MiB unless they are set otherwise"
+            "batches of records above 1048588 bytes are refused, in topics without a `max.message.bytes` of their own; by \
+             default producers send up to 1 MiB"
         );
         assert_eq!(
             refused_clients("group.max.size", &Value::Null, &json!(1)).unwrap(),
-            "consumer groups of more than 1 member lose the others, which can't join again"
+            "consumer groups with more than 1 member lose the others, which can't join again"
         );
         for (before, after) in [(json!(true), json!(false)), (Value::Null, json!("false"))] {
             assert_eq!(
                 refused_clients("auto.create.topics.enable", &before, &after).unwrap(),
-                "clients that name a topic which isn't there get an error instead of a new topic"
+                "clients that name a missing topic get an error instead of a new topic"
             );
             assert_eq!(
                 refused_clients("delete.topic.enable", &before, &after).unwrap(),

@@ -44,16 +44,22 @@ const KEEPS: &[RetentionOption] = &[
     // Default `null`: then `log.retention.minutes`, `null` too, and then `log.retention.hours`, 168.
     RetentionOption { option: RETENTION_MS, otherwise: &[("log.retention.minutes", 60_000), ("log.retention.hours", HOUR_MS)], default: WEEK_MS, unit: Milliseconds, goes: "records older than {} are deleted, in topics without a `retention.ms` of their own" },
     // Default -1.
-    RetentionOption { option: "log.retention.bytes", otherwise: &[], default: -1, unit: Bytes, goes: "of each partition all but the newest {} are deleted, in topics without a `retention.bytes` of their own" },
+    RetentionOption { option: "log.retention.bytes", otherwise: &[], default: -1, unit: Bytes, goes: "all but the newest \
+         {} of each partition are deleted, in topics without a `retention.bytes` of their own" },
     // Default 0.
     RetentionOption { option: "log.cleaner.min.compaction.lag.ms", otherwise: &[], default: 0, unit: Milliseconds, goes: "records with a newer one of the same key are deleted when they are older than {}, in compacted topics without a `min.compaction.lag.ms` of their own" },
     // Default 86400000.
-    RetentionOption { option: "log.cleaner.delete.retention.ms", otherwise: &[], default: DAY_MS, unit: Milliseconds, goes: "marks of what was deleted go when they are older than {}, in compacted topics without a `delete.retention.ms` of their own, so a consumer that takes longer misses them" },
+    RetentionOption { option: "log.cleaner.delete.retention.ms", otherwise: &[], default: DAY_MS, unit: Milliseconds, goes: "markers \
+         of deleted records are removed when they are older than {}, in compacted topics without a `delete.retention.ms` \
+         of their own, so slower consumers miss them" },
     // Default `null`: then `log.roll.hours`, 168. The newest segment is not compacted, and not deleted while
     // any of its records has to be kept.
-    RetentionOption { option: "log.roll.ms", otherwise: &[("log.roll.hours", HOUR_MS)], default: WEEK_MS, unit: Milliseconds, goes: "segments end when they are {} old, so that records in them are deleted or compacted sooner, in topics without a `segment.ms` of their own" },
+    RetentionOption { option: "log.roll.ms", otherwise: &[("log.roll.hours", HOUR_MS)], default: WEEK_MS, unit: Milliseconds, goes: "segments \
+         end when they are {} old, so their records are deleted or compacted sooner, in topics without a `segment.ms` of \
+         their own" },
     // Default 10080.
-    RetentionOption { option: "offsets.retention.minutes", otherwise: &[], default: WEEK_MINUTES, unit: Minutes, goes: "offsets of consumer groups that have been empty for longer than {} are deleted, so these begin anew" },
+    RetentionOption { option: "offsets.retention.minutes", otherwise: &[], default: WEEK_MINUTES, unit: Minutes, goes: "offsets \
+         of consumer groups that have been empty for longer than {} are deleted, so these groups start over" },
 ];
 
 pub fn keeps(option: &str) -> bool {
@@ -106,7 +112,7 @@ impl RetentionOption {
         let limit = |value: i64| if value < 0 { i64::MAX } else { value };
         (limit(is) < limit(was)).then(|| {
             let kept = if was < 0 { "all" } else { &unit.text(was) };
-            let by_default = if after.is_none() { "; from now on Kafka's default holds" } else { "" };
+            let by_default = if after.is_none() { "; Kafka's default applies now" } else { "" };
             format!("{} ({kept} before{by_default})", goes.replace("{}", &unit.text(is)))
         })
     }
@@ -184,15 +190,15 @@ mod tests {
         });
         insta::assert_snapshot!(told.join("\n"), @r#"
         log.retention.ms null → 86400000: records older than 1 day are deleted, in topics without a `retention.ms` of their own (7 days before)
-        log.retention.ms 2592000000 → null: records older than 7 days are deleted, in topics without a `retention.ms` of their own (30 days before; from now on Kafka's default holds)
+        log.retention.ms 2592000000 → null: records older than 7 days are deleted, in topics without a `retention.ms` of their own (30 days before; Kafka's default applies now)
         log.retention.ms -1 → 5400000: records older than 90 minutes are deleted, in topics without a `retention.ms` of their own (all before)
         log.retention.ms "-1" → 1500: records older than 1500 ms are deleted, in topics without a `retention.ms` of their own (all before)
-        log.retention.bytes null → 1073741824: of each partition all but the newest 1 GiB are deleted, in topics without a `retention.bytes` of their own (all before)
-        log.retention.bytes 1073741824 → 536870912: of each partition all but the newest 512 MiB are deleted, in topics without a `retention.bytes` of their own (1 GiB before)
-        log.cleaner.min.compaction.lag.ms 3600000 → null: records with a newer one of the same key are deleted when they are older than 0 ms, in compacted topics without a `min.compaction.lag.ms` of their own (1 hour before; from now on Kafka's default holds)
-        log.cleaner.delete.retention.ms null → 0: marks of what was deleted go when they are older than 0 ms, in compacted topics without a `delete.retention.ms` of their own, so a consumer that takes longer misses them (1 day before)
-        offsets.retention.minutes null → 1440: offsets of consumer groups that have been empty for longer than 1 day are deleted, so these begin anew (7 days before)
-        log.roll.ms null → 3600000: segments end when they are 1 hour old, so that records in them are deleted or compacted sooner, in topics without a `segment.ms` of their own (7 days before)
+        log.retention.bytes null → 1073741824: all but the newest 1 GiB of each partition are deleted, in topics without a `retention.bytes` of their own (all before)
+        log.retention.bytes 1073741824 → 536870912: all but the newest 512 MiB of each partition are deleted, in topics without a `retention.bytes` of their own (1 GiB before)
+        log.cleaner.min.compaction.lag.ms 3600000 → null: records with a newer one of the same key are deleted when they are older than 0 ms, in compacted topics without a `min.compaction.lag.ms` of their own (1 hour before; Kafka's default applies now)
+        log.cleaner.delete.retention.ms null → 0: markers of deleted records are removed when they are older than 0 ms, in compacted topics without a `delete.retention.ms` of their own, so slower consumers miss them (1 day before)
+        offsets.retention.minutes null → 1440: offsets of consumer groups that have been empty for longer than 1 day are deleted, so these groups start over (7 days before)
+        log.roll.ms null → 3600000: segments end when they are 1 hour old, so their records are deleted or compacted sooner, in topics without a `segment.ms` of their own (7 days before)
         log.cleanup.policy null → "compact": of records with one key all but the newest are deleted, and so are those without a key, in topics without a `cleanup.policy` of their own
         log.cleanup.policy "compact" → null: records beyond the retention of their topic are deleted, in topics without a `cleanup.policy` of their own
         log.cleanup.policy "compact" → "delete,compact": records beyond the retention of their topic are deleted, in topics without a `cleanup.policy` of their own
@@ -216,11 +222,11 @@ mod tests {
             of(json!({"log.cleaner.enable": false}), json!({"log.cleaner.enable": true})),
         ];
         insta::assert_snapshot!(told.join("\n"), @"
-        records older than 7 days are deleted, in topics without a `retention.ms` of their own (3650 days before; from now on Kafka's default holds)
-        records older than 7 days are deleted, in topics without a `retention.ms` of their own (all before; from now on Kafka's default holds)
-        records older than 7 days are deleted, in topics without a `retention.ms` of their own (14 days before; from now on Kafka's default holds)
+        records older than 7 days are deleted, in topics without a `retention.ms` of their own (3650 days before; Kafka's default applies now)
+        records older than 7 days are deleted, in topics without a `retention.ms` of their own (all before; Kafka's default applies now)
+        records older than 7 days are deleted, in topics without a `retention.ms` of their own (14 days before; Kafka's default applies now)
         records older than 1 day are deleted, in topics without a `retention.ms` of their own (14 days before)
-        segments end when they are 7 days old, so that records in them are deleted or compacted sooner, in topics without a `segment.ms` of their own (14 days before; from now on Kafka's default holds)
+        segments end when they are 7 days old, so their records are deleted or compacted sooner, in topics without a `segment.ms` of their own (14 days before; Kafka's default applies now)
         compacted topics are compacted, which they were not before: of records with one key all but the newest are deleted
         compacted topics are compacted, which they were not before: of records with one key all but the newest are deleted
         ");

@@ -96,11 +96,13 @@ fn each_mistake_in_a_certificate_is_told_with_what_to_do() {
     let cases: [(&str, &str); 9] = [
         (
             "k.example.com",
-            "certificate-not-pem: the certificate is not PEM: it has no `-----BEGIN CERTIFICATE-----` line (convert it with `openssl x509 -inform DER -in CERT`, and mind the `|` before a text of several lines)\n",
+            "certificate-not-pem: the certificate is not PEM: it has no `-----BEGIN CERTIFICATE-----` line (convert it \
+             with `openssl x509 -inform DER -in CERT`; in YAML, put `|` before a text of several lines)\n",
         ),
         (
             &cert.replace("-----END", ""),
-            "certificate-damaged: the certificate is damaged: its `CERTIFICATE` block does not end (copy the whole certificate again, from its BEGIN line to its END line)\n",
+            "certificate-damaged: the certificate is damaged: its `CERTIFICATE` block has no END line (copy the whole \
+             certificate again, from its BEGIN line to its END line)\n",
         ),
         (
             &broken,
@@ -112,15 +114,18 @@ fn each_mistake_in_a_certificate_is_told_with_what_to_do() {
         ),
         (
             &format!("{cert}{key}"),
-            "key-in-certificate: the certificate has a private key beside it, where it would be stored and shown in the open (move the key to where the key goes, and replace it if this text was shared)\n",
+            "key-in-certificate: the certificate contains a private key, which would be stored and shown in plain text \
+             (move the key to the key's field, and replace it if this text was shared)\n",
         ),
         (
             request,
-            "certificate-foreign-block: the certificate has a `CERTIFICATE REQUEST` block beside it (leave only `CERTIFICATE` blocks: the domain's own first, then the intermediate ones)\n",
+            "certificate-foreign-block: the certificate contains a `CERTIFICATE REQUEST` block (keep only `CERTIFICATE` \
+             blocks: the domain's own first, then the intermediate ones)\n",
         ),
         (
             &nameless,
-            "certificate-no-names: the certificate names no host: clients look at its subject alternative names and no longer at the common name (have it made again with the host names as subject alternative names of type DNS)\n",
+            "certificate-no-names: the certificate names no host: clients check its subject alternative names, not the \
+             common name (request a new one with the host names as subject alternative names of type DNS)\n",
         ),
         (
             &format!("{own}{root}"),
@@ -148,13 +153,14 @@ fn a_certificate_has_to_be_for_what_it_is_used_for() {
     };
     assert_eq!(
         faults(&own(&[ClientAuth], &[]), None),
-        "Certificate certificate-not-for-servers: the certificate is not for servers, so that clients refuse it: its extended \
-         key usage lacks `serverAuth` (have it made again with `serverAuth` in its extended key usage, or without one)\n"
+        "Certificate certificate-not-for-servers: the certificate is not for servers, so clients refuse it: its extended \
+         key usage lacks `serverAuth` (request a new one with `serverAuth` in its extended key usage, or without an \
+         extended key usage)\n"
     );
     assert_eq!(
         faults(&own(&[], &[KeyEncipherment]), None),
-        "Certificate certificate-not-for-signing: the certificate's key may not sign, so that clients refuse it: its key usage \
-         lacks `digitalSignature` (have it made again with `digitalSignature` in its key usage, or without one)\n"
+        "Certificate certificate-not-for-signing: the certificate's key may not sign, so clients refuse it: its key usage \
+         lacks `digitalSignature` (request a new one with `digitalSignature` in its key usage, or without a key usage)\n"
     );
     for good in [
         own(&[ClientAuth, ServerAuth], &[DigitalSignature, KeyEncipherment]),
@@ -176,9 +182,9 @@ fn a_certificate_has_to_be_for_what_it_is_used_for() {
     for bad in [signed(IsCa::ExplicitNoCa, &[]), signed(IsCa::NoCa, &[]), signed(ca(), &[DigitalSignature])] {
         assert_eq!(
             faults(&bad, None),
-            "Certificate certificate-issuer-no-ca: certificate 2 of the chain may not sign others, so that clients refuse the whole \
-             chain (have it made by an authority: each certificate after the first one needs `CA:TRUE`, and `keyCertSign` where it \
-             has a key usage)\n"
+            "Certificate certificate-issuer-no-ca: certificate 2 of the chain may not sign others, so clients refuse the \
+             whole chain (request a chain from a certificate authority: each certificate after the first needs `CA:TRUE`, \
+             and `keyCertSign` if it has a key usage)\n"
         );
     }
     assert!(Certificate::parse(&signed(ca(), &[KeyCertSign]), None).is_ok());
@@ -190,12 +196,12 @@ fn a_key_that_belongs_elsewhere_is_told_from_a_chain_that_begins_at_the_wrong_en
     let (_, other) = self_signed(&["k.example.com"]);
     assert_eq!(
         faults(&cert, Some(&other)),
-        "Key key-does-not-fit: the private key does not belong to the certificate \
-         (give the key that the certificate was requested with)\n"
+        "Key key-does-not-fit: the private key does not belong to the certificate (use the key that the certificate was \
+         requested with)\n"
     );
     let Authority { chain: [own, middle, root], key } = Authority::new(&["k.example.com"]);
     let told = faults(&format!("{root}{middle}{own}"), Some(&key));
-    assert!(told.contains("it belongs to certificate 3 of the chain: put that one first"), "{told}");
+    assert!(told.contains("it belongs to certificate 3 of the chain: put that certificate first"), "{told}");
 }
 
 #[test]

@@ -12,9 +12,9 @@ pub(super) fn unusable(chain: &[X509Certificate<'_>]) -> Vec<MaterialFault> {
     let issuers = issuers.iter().zip(2..).filter(|(issuer, _)| !may_sign(issuer)).map(|(_, position)| {
         fault(
             "certificate-issuer-no-ca",
-            format!("certificate {position} of the chain may not sign others, so that clients refuse the whole chain"),
-            "have it made by an authority: each certificate after the first one needs `CA:TRUE`, and `keyCertSign` where it has \
-             a key usage",
+            format!("certificate {position} of the chain may not sign others, so clients refuse the whole chain"),
+            "request a chain from a certificate authority: each certificate after the first needs `CA:TRUE`, and \
+             `keyCertSign` if it has a key usage",
         )
     });
     not_for_servers(own).into_iter().chain(issuers).collect()
@@ -25,8 +25,8 @@ fn not_for_servers(own: &X509Certificate<'_>) -> Option<MaterialFault> {
     if extended.is_some_and(|usage| !usage.value.server_auth && !usage.value.any) {
         return Some(fault(
             "certificate-not-for-servers",
-            "the certificate is not for servers, so that clients refuse it: its extended key usage lacks `serverAuth`",
-            "have it made again with `serverAuth` in its extended key usage, or without one",
+            "the certificate is not for servers, so clients refuse it: its extended key usage lacks `serverAuth`",
+            "request a new one with `serverAuth` in its extended key usage, or without an extended key usage",
         ));
     }
     // Brokers sign during the handshake. Only key exchanges removed from Java and TLS 1.3 need encipherment
@@ -35,8 +35,8 @@ fn not_for_servers(own: &X509Certificate<'_>) -> Option<MaterialFault> {
     usage.is_some_and(|usage| !usage.value.digital_signature()).then(|| {
         fault(
             "certificate-not-for-signing",
-            "the certificate's key may not sign, so that clients refuse it: its key usage lacks `digitalSignature`",
-            "have it made again with `digitalSignature` in its key usage, or without one",
+            "the certificate's key may not sign, so clients refuse it: its key usage lacks `digitalSignature`",
+            "request a new one with `digitalSignature` in its key usage, or without a key usage",
         )
     })
 }

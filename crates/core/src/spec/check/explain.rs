@@ -9,10 +9,7 @@ const BROKER_CONFIG: &str = "/advanced_config/config";
 /// Returns the command that explains a field, for problems without a better hint.
 pub(super) fn hint(kind: Kind, pointer: &str) -> String {
     let names = named(shape::of(kind), pointer.split('/').skip(1));
-    format!(
-        "`streamfleet explain {}` says what it takes",
-        [&[kind.singular()], names.as_slice()].concat().join(".")
-    )
+    format!("see `streamfleet explain {}`", [&[kind.singular()], names.as_slice()].concat().join("."))
 }
 
 /// Returns why a mapping can't have a key, if a more specific reason than "unknown field" is known.
@@ -53,7 +50,7 @@ mod tests {
             (Kind::Fleet, "/placement_config/a/b", "fleet.placement_config"),
             (Kind::BaseDomain, "", "base-domain"),
         ] {
-            assert_eq!(hint(kind, pointer), format!("`streamfleet explain {field}` says what it takes"));
+            assert_eq!(hint(kind, pointer), format!("see `streamfleet explain {field}`"));
         }
     }
 }

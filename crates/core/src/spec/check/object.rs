@@ -106,11 +106,11 @@ impl Checker {
                 let mut finding = SpecFinding::new(
                     entry.key.span,
                     "duplicate-key",
-                    format!("`{}` is given twice", quote_untrusted(name)),
+                    format!("`{}` is repeated", quote_untrusted(name)),
                 )
-                .label("given again here")
+                .label("repeated here")
                 .hint("remove one of the two");
-                finding.related.push((*before, "first given here".to_owned()));
+                finding.related.push((*before, "first one here".to_owned()));
                 self.findings.push(finding);
                 if secret(name) {
                     self.hide(&entry.value);
@@ -126,7 +126,7 @@ impl Checker {
     fn no_name(&mut self, entry: &MapEntry<'_>) {
         let span = entry.key.span;
         let finding = if entry.is_merge() {
-            SpecFinding::new(span, "yaml-merge", "merge keys are not read")
+            SpecFinding::new(span, "yaml-merge", "merge keys are not supported")
                 .label("not part of YAML 1.2")
                 .hint("write the fields out")
         } else {
@@ -137,7 +137,7 @@ impl Checker {
                 ) => {
                     format!("put the key in quotes: \"{}\"", quote_untrusted(text))
                 }
-                _ => "write a name in front of the colon".to_owned(),
+                _ => "write a name before the colon".to_owned(),
             };
             SpecFinding::new(span, "yaml-key", "a key must be a string").label("not a string").hint(hint)
         };
@@ -160,7 +160,7 @@ impl Checker {
             Some(near) => format!("did you mean `{near}`?"),
             None => match (reason, within(fields, name)) {
                 (Some(reason), _) => reason.to_owned(),
-                (None, Some(outer)) => format!("`{}` belongs into `{outer}`", quote_untrusted(name)),
+                (None, Some(outer)) => format!("`{}` belongs in `{outer}`", quote_untrusted(name)),
                 (None, None) if fields.len() > FIELDS => explain::hint(self.kind, at.pointer),
                 (None, None) => format!("the fields are {}", shape::list(names(), "and")),
             },
@@ -188,7 +188,7 @@ impl Checker {
     fn no_value(&mut self, field: &Field, entry: &MapEntry<'_>) {
         let finding =
             SpecFinding::new(entry.key.span, "missing-value", format!("`{}` has no value", field.name))
-                .hint(format!("give it {}", field.shape.expected));
+                .hint(format!("set it to {}", field.shape.expected));
         self.findings.push(finding);
     }
 }

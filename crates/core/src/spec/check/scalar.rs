@@ -46,10 +46,10 @@ pub(super) fn exact(shape: &Shape, node: &Node<'_>, name: &str) -> Result<Value,
 pub(super) fn control_character(text: &str, span: Span, what: &str) -> Option<Box<SpecFinding>> {
     let letter = text.chars().find(|letter| letter.is_control())?;
     let code = u32::from(letter);
-    let message = format!("{what} has the control character U+{code:04X}");
+    let message = format!("{what} contains the control character U+{code:04X}");
     let hint = match letter {
         '\n' | '\r' => "write it on one line",
-        _ => "leave it out",
+        _ => "remove it",
     };
     Some(Box::new(SpecFinding::new(span, "control-character", message).hint(hint)))
 }
@@ -78,8 +78,8 @@ fn misfit(shape: &Shape, node: &Node<'_>, name: &str, length: usize) -> Box<Spec
         return finding;
     }
     let message = match length > *max {
-        true => format!("`{name}` has {length} characters, at most {max} are allowed"),
-        false => format!("`{name}` has {length} characters, at least {min} are needed"),
+        true => format!("`{name}` has {length} characters; at most {max} are allowed"),
+        false => format!("`{name}` has {length} characters; at least {min} are needed"),
     };
     Box::new(SpecFinding::new(node.span, if length > *max { "too-long" } else { "too-short" }, message))
 }
@@ -96,8 +96,10 @@ fn unknown_value(
     if let Some(driver) = driver.filter(|_| node.target.is_none()) {
         let verb = if values.len() == 1 { "is" } else { "are" };
         let available = shape::list(names(), "and");
-        let message =
-            format!("no driver for {driver} `{}` yet; {available} {verb} available", quote_untrusted(text));
+        let message = format!(
+            "there is no driver for {driver} `{}` yet; {available} {verb} available",
+            quote_untrusted(text)
+        );
         return Box::new(SpecFinding::new(node.span, "no-driver", message));
     }
     let mut finding = unexpected("unknown-value", shape, node, name);

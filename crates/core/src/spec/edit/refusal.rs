@@ -94,13 +94,13 @@ impl EditRefusal {
         match &self.reason {
             RefusalReason::Unreadable { hint, .. } => hint,
             RefusalReason::DocumentMissing(_) => {
-                "look whether somebody has moved it to another file meanwhile, and try again"
+                "check whether somebody has moved it to another file, and try again"
             }
             RefusalReason::DuplicateDocument(_) => "remove one of the two",
-            RefusalReason::Anchor => "write the value where its aliases are, or make the change in the file",
-            RefusalReason::Alias => "write the value itself in its place, or make the change in the file",
+            RefusalReason::Anchor => "replace its aliases by the value, or make the change in the file",
+            RefusalReason::Alias => "replace the alias by the value, or make the change in the file",
             RefusalReason::MergeKey => "write the fields out",
-            RefusalReason::Tag => "leave the tag out: `!!str 1` is \"1\"",
+            RefusalReason::Tag => "remove the tag: `!!str 1` is \"1\"",
             RefusalReason::DuplicateKey(_) => "remove one of the two",
             RefusalReason::Key => "write the key as a plain word with a colon behind it",
             RefusalReason::Number => "put it in quotes, or write it as an integer of at most 64 bits",
@@ -109,11 +109,9 @@ impl EditRefusal {
                 "move the comment out of the brackets, or make the change in the file"
             }
             RefusalReason::Unusual => {
-                "write this part as `key: value`, one line each, or make the change in the file"
+                "write this part as `key: value`, one per line, or make the change in the file"
             }
-            RefusalReason::TooLong => {
-                "say it in fewer words, or move other documents of the file to files of their own"
-            }
+            RefusalReason::TooLong => "shorten it, or move other documents of the file to files of their own",
             RefusalReason::Unproven => "make the change in the file",
         }
     }
@@ -125,21 +123,21 @@ impl EditRefusal {
             RefusalReason::DocumentMissing(key) => &format!("it has no document of {key}"),
             RefusalReason::DuplicateDocument(key) => &format!("it has more than one document of {key}"),
             RefusalReason::Anchor => {
-                "what is to be changed has an anchor, and with it every alias would change"
+                "the value to change has an anchor, and every alias of it would change too"
             }
-            RefusalReason::Alias => "what is to be changed is an alias of something else",
-            RefusalReason::MergeKey => "merge keys are not read",
-            RefusalReason::Tag => "values with a tag are not read",
-            RefusalReason::DuplicateKey(name) => &format!("`{}` is given twice", quote_untrusted(name)),
-            RefusalReason::Key => "a key is written in a way that can't be edited",
-            RefusalReason::Number => "a number is too large, or none that JSON knows",
-            RefusalReason::CarriageReturn => "its lines end with a carriage return alone",
-            RefusalReason::CommentInBrackets => "a comment stands in the brackets that are to be changed",
-            RefusalReason::Unusual => "what is to be changed is written in an unusual way",
-            RefusalReason::TooLong => "with this it would have more than 1 MiB",
-            RefusalReason::Unproven => "the edit would not say exactly what was asked for",
+            RefusalReason::Alias => "the value to change is an alias of another one",
+            RefusalReason::MergeKey => "merge keys are not supported",
+            RefusalReason::Tag => "values with a tag are not supported",
+            RefusalReason::DuplicateKey(name) => &format!("`{}` is repeated", quote_untrusted(name)),
+            RefusalReason::Key => "a key is written in a form that can't be edited",
+            RefusalReason::Number => "a number is too large, or not a JSON number",
+            RefusalReason::CarriageReturn => "its lines end with a bare carriage return",
+            RefusalReason::CommentInBrackets => "there is a comment within the brackets to change",
+            RefusalReason::Unusual => "the value to change is written in an unusual form",
+            RefusalReason::TooLong => "the file would become larger than 1 MiB",
+            RefusalReason::Unproven => "the edit would change more or less than requested",
         };
-        format!("the file is left as it is: {why}")
+        format!("the file was not changed: {why}")
     }
 }
 

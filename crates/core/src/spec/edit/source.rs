@@ -15,11 +15,11 @@ impl<'a> Source<'a> {
     /// unknown.
     pub fn documents(self) -> Result<Vec<YamlDocument<'a>>, EditRefusal> {
         if self.text.len() > yaml::MAX_BYTES {
-            let message = "it has more than 1 MiB".to_owned();
+            let message = "it is larger than 1 MiB".to_owned();
             return Err(EditRefusal::of_file(RefusalReason::Unreadable { message, hint: "split the file" }));
         }
         if let Some((at, _)) = yaml::control_character(self.text) {
-            let message = "it has a control character".to_owned();
+            let message = "it contains a control character".to_owned();
             return Err(self.refuse(at, RefusalReason::Unreadable { message, hint: "remove it" }));
         }
         let carriage_return = |(at, _): &(usize, &str)| self.text.as_bytes().get(at + 1) != Some(&b'\n');

@@ -19,7 +19,7 @@ impl Server {
             return Err(fault(
                 "kubeconfig-server-not-https",
                 "the kubeconfig's `server` is not an https URL",
-                "give the address of the API server as `https://HOST:PORT`",
+                "set it to the address of the API server, `https://HOST:PORT`",
             ));
         };
         let (authority, path) = rest.split_at(rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len()));
@@ -27,15 +27,15 @@ impl Server {
             return Err(fault(
                 "kubeconfig-server-user-info",
                 "the kubeconfig's `server` has a user name or password in its URL",
-                "remove everything up to the `@`, and give a token or a client certificate under `users`",
+                "remove everything up to the `@`, and set a token or a client certificate under `users`",
             ));
         }
         let host = split_host(authority).filter(|_| is_plain_path(path)).filter(|host| is_host(host));
         let Some(host) = host else {
             return Err(fault(
                 "kubeconfig-server-invalid",
-                "the kubeconfig's `server` is not a URL of a host name or IP address, a port and a path",
-                "give the address of the API server as `https://HOST:PORT`",
+                "the kubeconfig's `server` is not a URL with a host name or IP address, a port and a path",
+                "set it to the address of the API server, `https://HOST:PORT`",
             ));
         };
         Ok(Server { url: url.to_owned(), host: host.to_ascii_lowercase() })
@@ -90,7 +90,7 @@ pub(super) fn denied_host(host: &str) -> Option<String> {
     }
     let name = host.strip_suffix('.').unwrap_or(host);
     let local = name == "localhost" || name.ends_with(".localhost");
-    local.then(|| format!("`{host}` is a name of the host that Streamfleet itself runs on"))
+    local.then(|| format!("`{host}` is a name of the host that Streamfleet runs on"))
 }
 
 /// Returns why an address from a tenant must not be connected to, as the end of `ADDRESS is …`; `None` if it
@@ -113,13 +113,13 @@ const METADATA_V4: [Ipv4Addr; 2] = [Ipv4Addr::new(100, 100, 100, 200), Ipv4Addr:
 const METADATA_V6: [Ipv6Addr; 2] =
     [Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254), Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)];
 
-const LOOPBACK: &str = "a loopback address, of the host that Streamfleet itself runs on";
-const SITE_LOCAL: &str = "a site-local address, by which emulators lead to the host that they run on";
-const LINK_LOCAL: &str = "a link-local address, where clouds keep their metadata services";
+const LOOPBACK: &str = "a loopback address of the host that Streamfleet runs on";
+const SITE_LOCAL: &str = "a site-local address, with which emulators reach their host";
+const LINK_LOCAL: &str = "a link-local address, which clouds use for their metadata services";
 const METADATA: &str = "the address of a cloud's metadata service";
 const MULTICAST: &str = "a multicast address";
 const BROADCAST: &str = "the broadcast address";
-const UNSPECIFIED: &str = "an unspecified address, which means the host that Streamfleet itself runs on";
+const UNSPECIFIED: &str = "an unspecified address, which means the host that Streamfleet runs on";
 
 fn denied_v4(address: Ipv4Addr) -> Option<&'static str> {
     let ranges = [

@@ -76,7 +76,7 @@ fn a_client_certificate_is_taken_with_its_key() {
     assert_eq!(
         faults(&config(SERVER, &user(&other))),
         "key-does-not-fit: the kubeconfig's `client-key-data` can't be used: the private key does not belong to the \
-         certificate (give the key that the certificate was requested with)"
+         certificate (use the key that the certificate was requested with)"
     );
 }
 
@@ -84,25 +84,21 @@ fn a_client_certificate_is_taken_with_its_key() {
 fn whatever_runs_reads_or_leads_elsewhere_is_refused_by_name() {
     let program = format!("which {NO_PROGRAMS} ({STATIC_LOGIN})");
     let impersonation = format!("which {NO_IMPERSONATION} ({OWN_LOGIN})");
-    let old = format!("which is a login that Kubernetes gave up in version 1.19 ({STATIC_LOGIN})");
+    let old = format!("which is a login that Kubernetes removed in version 1.19 ({STATIC_LOGIN})");
     let flatten = "`kubectl config view --flatten --raw`";
     let users = [
         ("exec: {command: hunter2}", "exec", program.clone()),
         ("auth-provider: {name: gcp}", "auth-provider", program),
-        (
-            "tokenFile: /hunter2",
-            "tokenFile",
-            format!("which {NO_FILES} (put the token itself under `token`)"),
-        ),
+        ("tokenFile: /hunter2", "tokenFile", format!("which {NO_FILES} (put the token itself in `token`)")),
         (
             "client-certificate: /hunter2",
             "client-certificate",
-            format!("which {NO_FILES} (put the file's content under `client-certificate-data`: {flatten})"),
+            format!("which {NO_FILES} (put the file's content in `client-certificate-data`: {flatten})"),
         ),
         (
             "client-key: /hunter2",
             "client-key",
-            format!("which {NO_FILES} (put the file's content under `client-key-data`: {flatten})"),
+            format!("which {NO_FILES} (put the file's content in `client-key-data`: {flatten})"),
         ),
         ("username: hunter2", "username", old.clone()),
         ("password: hunter2", "password", old),
@@ -120,21 +116,21 @@ fn whatever_runs_reads_or_leads_elsewhere_is_refused_by_name() {
             "certificate-authority: /hunter2",
             "certificate-authority",
             format!(
-                "which {NO_FILES} (put the file's content under `certificate-authority-data`: {flatten})"
+                "which {NO_FILES} (put the file's content in `certificate-authority-data`: {flatten})"
             ),
         ),
         (
             "proxy-url: http://hunter2",
             "proxy-url",
-            "which sends the connection through a server of the kubeconfig's choice \
-             (make the API server reachable without a proxy and remove it)"
+            "which sends the connection through a proxy of the kubeconfig's choice (make the API server reachable without \
+             a proxy and remove it)"
                 .to_owned(),
         ),
         (
             "insecure-skip-tls-verify: true",
             "insecure-skip-tls-verify",
-            "which would accept anybody's certificate, and hand the credentials to them \
-             (remove it, and put the authority's certificate under `certificate-authority-data`)"
+            "which would accept any certificate, and send the credentials to any server (remove it, and put the \
+             authority's certificate in `certificate-authority-data`)"
                 .to_owned(),
         ),
     ];
@@ -149,27 +145,32 @@ fn each_other_mistake_is_told_with_the_way_out() {
     let token = format!("token: {TOKEN}");
     let good = config(SERVER, &token);
     let with_server = |server: &str| config(&format!("server: {server}"), &token);
-    let url = "(give the address of the API server as `https://HOST:PORT`)";
+    let url = "(set it to the address of the API server, `https://HOST:PORT`)";
     let cases = [
         (
             good.replace("current-context: prod\n", ""),
-            "kubeconfig-no-context: the kubeconfig has no `current-context`, so nothing says which cluster is meant (set it with `kubectl config use-context CONTEXT`)".to_owned(),
+            "kubeconfig-no-context: the kubeconfig has no `current-context`, so its cluster is ambiguous (set it with \
+             `kubectl config use-context CONTEXT`)".to_owned(),
         ),
         (
             good.replace("current-context: prod", "current-context: hunter2"),
-            "kubeconfig-entry-missing: the kubeconfig has no context of the name that `current-context` gives (write it under `contexts`, or name one that is there)".to_owned(),
+            "kubeconfig-entry-missing: the kubeconfig has no context with the name that `current-context` gives (add it to \
+             `contexts`, or use an existing name)".to_owned(),
         ),
         (
             good.replace("    cluster: c\n", ""),
-            "kubeconfig-context-incomplete: the kubeconfig's current context names no cluster (name one of the kubeconfig's clusters in the context, under `cluster`)".to_owned(),
+            "kubeconfig-context-incomplete: the kubeconfig's current context has no cluster (set one of the kubeconfig's \
+             clusters in the context's `cluster`)".to_owned(),
         ),
         (
             good.replace("    user: u\n", "    user: v\n"),
-            "kubeconfig-entry-missing: the kubeconfig has no user of the name that the current context gives (write it under `users`, or name one that is there)".to_owned(),
+            "kubeconfig-entry-missing: the kubeconfig has no user with the name that the current context gives (add it to \
+             `users`, or use an existing name)".to_owned(),
         ),
         (
             good.replace("name: runner", "name: u"),
-            "kubeconfig-entry-twice: the kubeconfig has two users of the name that the current context gives (remove or rename one of them)".to_owned(),
+            "kubeconfig-entry-twice: the kubeconfig has two users with the name that the current context gives (remove or \
+             rename one of them)".to_owned(),
         ),
         (
             config(SERVER, "").replace("  user:\n- ", "  user: null\n- "),
@@ -181,31 +182,38 @@ fn each_other_mistake_is_told_with_the_way_out() {
         ),
         (
             config(SERVER, "token: \"hunter2\\nhunter2\""),
-            "kubeconfig-token-damaged: the kubeconfig's `token` has line breaks, spaces or other characters that no token has (put the token on one line; one from a Secret has to be decoded with `base64 -d` first)".to_owned(),
+            "kubeconfig-token-damaged: the kubeconfig's `token` contains line breaks, spaces or other invalid characters \
+             (put the token on one line; decode a token from a Secret with `base64 -d` first)".to_owned(),
         ),
         (
             config(SERVER, "token: 123456"),
-            "kubeconfig-not-text: the kubeconfig's user has a `token` that is not a text (put it in quotes)".to_owned(),
+            "kubeconfig-not-text: the kubeconfig's user has a `token` that is not a string (put it in quotes)".to_owned(),
         ),
         (
             config(SERVER, &format!("{token}\nhunter2: x")),
-            "kubeconfig-unknown-field: the kubeconfig's user has a field that is not known here (leave only the fields that are used: `token`, `client-certificate-data`, `client-key-data`)".to_owned(),
+            "kubeconfig-unknown-field: the kubeconfig's user has an unknown field (keep only the supported fields: \
+             `token`, `client-certificate-data`, `client-key-data`)".to_owned(),
         ),
         (
             config(SERVER, "client-key-data: aHVudGVyMg=="),
-            "kubeconfig-half-login: the kubeconfig's user has only one half of a client certificate (give both `client-certificate-data` and `client-key-data`)".to_owned(),
+            "kubeconfig-half-login: the kubeconfig's user has only half of a client certificate (set both \
+             `client-certificate-data` and `client-key-data`)".to_owned(),
         ),
         (
             config(SERVER, &format!("{token}\nclient-key-data: aHVudGVyMg==")),
-            "kubeconfig-two-logins: the kubeconfig's user has both a token and a client certificate, which may be two different users (leave one of them)".to_owned(),
+            "kubeconfig-two-logins: the kubeconfig's user has both a token and a client certificate, which may belong to \
+             two users (keep one of them)".to_owned(),
         ),
         (
             config(SERVER, "client-key-data: hunter2*"),
-            "kubeconfig-base64: the kubeconfig's `client-key-data` is not the base64 of a PEM text (copy the whole value again, or make it with `base64 -w0 FILE`)".to_owned(),
+            "kubeconfig-base64: the kubeconfig's `client-key-data` is not a PEM text in base64 (copy the whole value \
+             again, or make it with `base64 -w0 FILE`)".to_owned(),
         ),
         (
             config(&format!("{SERVER}\ncertificate-authority-data: aHVudGVyMg=="), &token),
-            "certificate-not-pem: the kubeconfig's `certificate-authority-data` can't be used: the certificate is not PEM: it has no `-----BEGIN CERTIFICATE-----` line (convert it with `openssl x509 -inform DER -in CERT`, and mind the `|` before a text of several lines)".to_owned(),
+            "certificate-not-pem: the kubeconfig's `certificate-authority-data` can't be used: the certificate is not PEM: \
+             it has no `-----BEGIN CERTIFICATE-----` line (convert it with `openssl x509 -inform DER -in CERT`; in YAML, \
+             put `|` before a text of several lines)".to_owned(),
         ),
         (
             config("tls-server-name: api", &token),
@@ -217,19 +225,23 @@ fn each_other_mistake_is_told_with_the_way_out() {
         ),
         (
             with_server("https://me:hunter2@k.example.com"),
-            "kubeconfig-server-user-info: the kubeconfig's `server` has a user name or password in its URL (remove everything up to the `@`, and give a token or a client certificate under `users`)".to_owned(),
+            "kubeconfig-server-user-info: the kubeconfig's `server` has a user name or password in its URL (remove \
+             everything up to the `@`, and set a token or a client certificate under `users`)".to_owned(),
         ),
         (
             with_server("https://:6443"),
-            format!("kubeconfig-server-invalid: the kubeconfig's `server` is not a URL of a host name or IP address, a port and a path {url}"),
+            format!("kubeconfig-server-invalid: the kubeconfig's `server` is not a URL with a host name or IP address, a \
+                     port and a path {url}"),
         ),
         (
             "users: [hunter2".to_owned(),
-            "kubeconfig-not-yaml: the kubeconfig can't be read at its line 1, column 8 (give the output of `kubectl config view --minify --flatten --raw`)".to_owned(),
+            "kubeconfig-not-yaml: the kubeconfig can't be read at its line 1, column 8 (use the output of `kubectl config \
+             view --minify --flatten --raw`)".to_owned(),
         ),
         (
             "x".repeat(KubeAccess::MAX_LENGTH + 1),
-            "kubeconfig-too-large: the kubeconfig is larger than 1 MiB (leave only the context that is needed: `kubectl config view --minify --flatten --raw`)".to_owned(),
+            "kubeconfig-too-large: the kubeconfig is larger than 1 MiB (keep only the needed context: `kubectl config view \
+             --minify --flatten --raw`)".to_owned(),
         ),
     ];
     for (text, expected) in cases {
@@ -250,20 +262,14 @@ fn a_server_on_our_own_host_is_told_apart_for_the_settings_to_judge() {
         KubeAccess::parse(&text).unwrap().denied_address()
     };
     let cases = [
-        (
-            "https://127.0.0.1:6443",
-            "`127.0.0.1` is a loopback address, of the host that Streamfleet itself runs on",
-        ),
+        ("https://127.0.0.1:6443", "`127.0.0.1` is a loopback address of the host that Streamfleet runs on"),
         (
             "https://169.254.169.254",
-            "`169.254.169.254` is a link-local address, where clouds keep their metadata services",
+            "`169.254.169.254` is a link-local address, which clouds use for their metadata services",
         ),
-        ("https://LOCALHOST", "`localhost` is a name of the host that Streamfleet itself runs on"),
+        ("https://LOCALHOST", "`localhost` is a name of the host that Streamfleet runs on"),
         ("https://[ff02::1]", "`ff02::1` is a multicast address"),
-        (
-            "https://[::]",
-            "`::` is an unspecified address, which means the host that Streamfleet itself runs on",
-        ),
+        ("https://[::]", "`::` is an unspecified address, which means the host that Streamfleet runs on"),
         ("https://100.100.100.200", "`100.100.100.200` is the address of a cloud's metadata service"),
         ("https://255.255.255.255", "`255.255.255.255` is the broadcast address"),
     ];

@@ -59,8 +59,8 @@ fn version_2_of_pkcs8_which_java_cannot_read_becomes_version_1() {
 
 #[test]
 fn each_unusable_key_is_told_with_the_way_out() {
-    let encrypted = "key-encrypted: the private key is encrypted with a passphrase, which nobody is there to type \
-         (decrypt it with `openssl pkey -in KEY -out PLAIN-KEY`; it is sealed again when it is written)";
+    let encrypted = "key-encrypted: the private key is encrypted with a passphrase, which Streamfleet can't enter (decrypt \
+                     it with `openssl pkey -in KEY -out PLAIN-KEY`; Streamfleet seals it again when it writes it)";
     let types = "(use an RSA key, an EC key on P-256, P-384 or P-521, or an Ed25519 key)";
     let again = "(copy the whole key again, from its BEGIN line to its END line)";
     let cases = [
@@ -68,7 +68,7 @@ fn each_unusable_key_is_told_with_the_way_out() {
         (sample!("rsa-encrypted-header").to_owned(), encrypted.to_owned()),
         (
             sample!("openssh").to_owned(),
-            format!("key-unknown-type: the private key is in the form `OPENSSH PRIVATE KEY` {types}"),
+            format!("key-unknown-type: the private key is of the type `OPENSSH PRIVATE KEY` {types}"),
         ),
         (
             sample!("secp256k1-sec1").to_owned(),
@@ -80,45 +80,45 @@ fn each_unusable_key_is_told_with_the_way_out() {
         ),
         (
             sample!("rsa-1024").to_owned(),
-            "key-size: the private key is an RSA key of fewer than 2048 or more than 8192 bits \
-             (have the certificate made again for a key of 2048 to 8192 bits)"
+            "key-size: the private key is an RSA key of fewer than 2048 or more than 8192 bits (request a new certificate \
+             for a key of 2048 to 8192 bits)"
                 .to_owned(),
         ),
         (
             "secret".to_owned(),
             "key-not-pem: the private key is not PEM: it has no `-----BEGIN PRIVATE KEY-----` line (convert it with \
-             `openssl pkey -inform DER -in KEY`, and mind the `|` before a text of several lines)"
+             `openssl pkey -inform DER -in KEY`; in YAML, put `|` before a text of several lines)"
                 .to_owned(),
         ),
         (
             format!("{}{}", sample!("rsa-pkcs8"), sample!("p384-sec1")),
-            "several-keys: there are several blocks where one private key should be \
-             (leave only the key that belongs to the certificate)"
+            "several-keys: there are several blocks instead of one private key (keep only the key that belongs to the \
+             certificate)"
                 .to_owned(),
         ),
         (
             format!("{}-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n", sample!("rsa-pkcs8")),
-            "certificate-in-key: the private key has a certificate beside it \
-             (put certificates where the certificate goes and leave the key alone here)"
+            "certificate-in-key: the private key contains a certificate (move certificates to the certificate's field and \
+             keep only the key here)"
                 .to_owned(),
         ),
         (
             sample!("rsa-pkcs8").replace("-----END PRIVATE KEY-----", ""),
-            format!("key-damaged: the private key is damaged: its `PRIVATE KEY` block does not end {again}"),
+            format!("key-damaged: the private key is damaged: its `PRIVATE KEY` block has no END line {again}"),
         ),
         (
             sample!("rsa-pkcs8").replace('\n', " "),
-            "key-on-one-line: the private key has lost its line breaks: its BEGIN and END are not lines of their own \
-             (in YAML, write `tls_key: |` and indent the lines below it; anywhere else, keep its lines)"
+            "key-on-one-line: the private key has lost its line breaks: BEGIN and END are not on lines of their own (in \
+             YAML, write `tls_key: |` and indent the lines below it; elsewhere, keep its line breaks)"
                 .to_owned(),
         ),
         (
             "-----BEGIN HUNTER2-----\n-----END HUNTER2-----\n".to_owned(),
-            format!("key-unknown-type: the private key is in a form that is not known here {types}"),
+            format!("key-unknown-type: the private key is of an unknown type {types}"),
         ),
         (
             "-----BEGIN HUNTER2-----\n".to_owned(),
-            format!("key-damaged: the private key is damaged: one of its blocks does not end {again}"),
+            format!("key-damaged: the private key is damaged: one of its blocks has no END line {again}"),
         ),
         (
             sample!("rsa-pkcs8").replacen("MII", "M*I", 1),

@@ -108,12 +108,12 @@ fn files_that_are_no_text_are_unreadable_as_a_whole() {
         (b"\xff\xfea\0".as_slice(), "the file is not UTF-8 text", "save the file as UTF-8"),
         (
             b"a: b\n\0kind: Cluster\n".as_slice(),
-            "the file has the control character U+0000, which YAML does not allow",
+            "the file contains the control character U+0000, which YAML does not allow",
             "remove it; in a value, write it as an escape in double quotes",
         ),
         (
             b"a: \x1b[31m\n".as_slice(),
-            "the file has the control character U+001B, which YAML does not allow",
+            "the file contains the control character U+001B, which YAML does not allow",
             "remove it; in a value, write it as an escape in double quotes",
         ),
         (
@@ -295,6 +295,6 @@ fn the_problems_of_one_file_are_cut_short() {
     assert_eq!(file.problems.len(), MAX_PROBLEMS + 1);
     let last = file.problems.last().unwrap();
     assert_eq!(last.message, "50 more problems in this file");
-    assert_eq!(last.hint.as_deref(), Some("mend the others first"));
+    assert_eq!(last.hint.as_deref(), Some("fix the others first"));
     assert!(last.is_error() && file.documents.is_empty());
 }

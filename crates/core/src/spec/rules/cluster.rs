@@ -40,7 +40,7 @@ impl Rules<'_> {
                 "/advanced_config/tiered_storage_bucket_name",
                 "missing-key",
                 "`tiered_storage_bucket_name` needs `tiered_storage_provider`",
-                "add `tiered_storage_provider` with the `cloud_account` that may use the bucket",
+                "add `tiered_storage_provider` with the `cloud_account` of the bucket",
             ),
             (None, Some(_)) => self.refuse(
                 "/advanced_config/tiered_storage_provider",
@@ -70,7 +70,7 @@ impl Rules<'_> {
             self.refuse_option(
                 "log.retention.ms",
                 "broker-option",
-                "`log.retention.ms` is 0, which Kafka doesn't take",
+                "`log.retention.ms` is 0, which Kafka doesn't accept",
                 "use 1 or more, or -1 to keep records without a limit",
             );
         }
@@ -87,7 +87,7 @@ impl Rules<'_> {
                 self.refuse_option(
                     local,
                     "broker-option",
-                    format!("`{local}` is {on_disk} and keeps more than is kept at all: `{whole}` is {kept}"),
+                    format!("`{local}` is {on_disk}, more than the total that is kept: `{whole}` is {kept}"),
                     format!("lower it to at most {kept}, or raise `{whole}`"),
                 );
             }
@@ -99,7 +99,8 @@ impl Rules<'_> {
             self.refuse_option(
                 "message.max.bytes",
                 "broker-option",
-                format!("`message.max.bytes` is {batch}, and a batch has to fit a segment: `log.segment.bytes` is {segment}"),
+                format!("`message.max.bytes` is {batch}, and a batch must fit in a segment: `log.segment.bytes` is \
+                         {segment}"),
                 format!("lower it to at most {segment}, or raise `log.segment.bytes`"),
             );
         }
@@ -111,7 +112,7 @@ impl Rules<'_> {
                 "log.cleaner.min.compaction.lag.ms",
                 "broker-option",
                 format!("`log.cleaner.min.compaction.lag.ms` is {min}, more than `log.cleaner.max.compaction.lag.ms`, which is {max}"),
-                "lower the one or raise the other",
+                "lower the first or raise the second",
             );
         }
     }
@@ -134,19 +135,19 @@ impl Rules<'_> {
             Some(_) if cluster.advanced_config.profile == Profile::Dev => self.refuse(
                 pointer,
                 "dev-profile",
-                "a cluster of profile `dev` has one node, and nothing to scale down",
+                "a cluster of profile `dev` has one node and can't be scaled down",
                 "remove `scale_down_to`",
             ),
             Some(units) if !cluster.may_scale_down() => self.refuse(
                 pointer,
                 "no-effect",
                 format!(
-                    "`scale_down_to: {units}` confirms nothing, since `kafka_units` is {}",
+                    "`scale_down_to: {units}` has no effect, because `kafka_units` is {}",
                     cluster.kafka_units
                 ),
                 format!(
-                    "remove the line `scale_down_to: {units}` from `advanced_config`: it is only for going down, and was \
-                     used up by that; to go down again, write {units} in `kafka_units` too"
+                    "remove `scale_down_to: {units}` from `advanced_config`: it confirms one scale-down, which is done; to \
+                     scale down again, set `kafka_units` to {units} too"
                 ),
             ),
             _ => {}

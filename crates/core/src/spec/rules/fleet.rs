@@ -14,7 +14,7 @@ impl Rules<'_> {
             (InfraType::Directory, Some(_)) => self.refuse(
                 "/advanced_config/kubeconfig",
                 "no-effect",
-                "a `directory` fleet takes no kubeconfig",
+                "a `directory` fleet can't have a kubeconfig",
                 "remove `kubeconfig`, or use `infra_type: byok`",
             ),
             _ => {}
@@ -23,7 +23,7 @@ impl Rules<'_> {
             self.refuse(
                 "/advanced_config/path",
                 "no-effect",
-                "a `byok` fleet takes no `path`",
+                "a `byok` fleet can't have a `path`",
                 "remove `path`, or use `infra_type: directory`",
             );
         }
@@ -37,7 +37,7 @@ impl Rules<'_> {
                 "/advanced_config/exposure",
                 "missing-key",
                 "`exposure: tlsroute` needs `advanced_config.gateway`",
-                "add `gateway` with its `class`: `kubectl get gatewayclasses` lists those that there are",
+                "add `gateway` with its `class`: `kubectl get gatewayclasses` lists the existing ones",
             ),
             (Exposure::LoadBalancer, Some(_)) => self.refuse(
                 "/advanced_config/gateway",
@@ -51,7 +51,7 @@ impl Rules<'_> {
             self.refuse(
                 "/advanced_config/exposure",
                 "missing-key",
-                "`exposure: tlsroute` needs `domain`, under which the Gateway finds its clusters",
+                "`exposure: tlsroute` needs `domain`, which contains the addresses of the clusters",
                 "add `domain` to the fleet, or use `exposure: loadbalancer`",
             );
         }

@@ -31,35 +31,35 @@ impl SyntaxError {
                 (SYNTAX, "a tab can't be used here".to_owned(), "indent with spaces")
             }
             ErrorKind::UnclosedQuotedScalar | ErrorKind::DocumentIndicatorInQuotedScalar => {
-                (SYNTAX, "a quotation mark is never closed".to_owned(), "close the quotation mark")
+                (SYNTAX, "this quotation mark is not closed".to_owned(), "close the quotation mark")
             }
             ErrorKind::InvalidQuotedScalarIndent => (
                 SYNTAX,
-                "a quotation mark is never closed, or the text after it is not indented".to_owned(),
-                "close the quotation mark, which may be opened further up, or indent the lines of the text",
+                "this quotation mark is not closed, or the text after it is not indented".to_owned(),
+                "close the quotation mark, which may have been opened further up, or indent the lines of the text",
             ),
             ErrorKind::UnclosedFlowCollection { open } => {
-                (SYNTAX, format!("`{open}` is never closed"), "close the bracket")
+                (SYNTAX, format!("`{open}` is not closed"), "close the bracket")
             }
             ErrorKind::UnknownAnchor => (
                 SYNTAX,
-                "nothing above in this document has the anchor that this alias names".to_owned(),
+                "this alias refers to an anchor that doesn't exist above it in the document".to_owned(),
                 "write the value itself",
             ),
             ErrorKind::InvalidColonPlacement | ErrorKind::MappingValueNotAllowed => (
                 SYNTAX,
-                "a colon that ends a key can't stand here".to_owned(),
-                "put the value in quotes if the colon is part of it; else check the indentation, and for a bracket left \
-                 open above",
+                "a colon after a key is not allowed here".to_owned(),
+                "if the colon is part of the value, put it in quotes; otherwise check the indentation, and look for an \
+                 open bracket above",
             ),
             ErrorKind::InvalidTrailingSingleQuotedScalar | ErrorKind::InvalidTrailingDoubleQuotedScalar => (
                 SYNTAX,
-                "something stands behind the closing quotation mark".to_owned(),
-                "put the whole value in quotes, and double a single quotation mark within single ones",
+                "unexpected text after the closing quotation mark".to_owned(),
+                "put the whole value in quotes; within single quotes, write a single quotation mark twice",
             ),
             ErrorKind::UnknownQuotedScalarEscape => (
                 SYNTAX,
-                "the backslash and what follows it are no escape".to_owned(),
+                "this backslash does not begin a valid escape".to_owned(),
                 "write the backslash twice, or use single quotation marks",
             ),
             _ => (
@@ -76,7 +76,7 @@ impl SyntaxError {
             at,
             code: LIMIT,
             message: format!("the document is nested more than {MAX_DEPTH} levels deep"),
-            hint: "a spec has fewer than ten levels; look for brackets that are never closed",
+            hint: "a spec has fewer than ten levels; look for brackets that are not closed",
         }
     }
 
@@ -85,7 +85,7 @@ impl SyntaxError {
             at,
             code: LIMIT,
             message: format!(
-                "the file has more than {MAX_NODES} values, with each alias counted as all that it stands for"
+                "the file has more than {MAX_NODES} values, if each alias counts as all that it refers to"
             ),
             hint: "split the file, and write values instead of aliases",
         }
@@ -95,7 +95,7 @@ impl SyntaxError {
         Self {
             at,
             code: SYNTAX,
-            message: "an alias stands for a value that contains it".to_owned(),
+            message: "an alias refers to a value that contains it".to_owned(),
             hint: "write the value itself",
         }
     }

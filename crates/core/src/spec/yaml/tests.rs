@@ -66,7 +66,7 @@ fn aliases_can_not_make_a_small_file_large_or_deep() {
     }
     assert_eq!(
         errors(&bomb),
-        ["the file has more than 100000 values, with each alias counted as all that it stands for"]
+        ["the file has more than 100000 values, if each alias counts as all that it refers to"]
     );
     // Nested anchors without an alias.
     let nested: String = (0..60).map(|level| format!("&n{level} [")).collect();
@@ -76,7 +76,7 @@ fn aliases_can_not_make_a_small_file_large_or_deep() {
         tower.push_str(&format!("a{level}: &a{level} [*a{}]\n", level - 1));
     }
     assert_eq!(errors(&tower), ["the document is nested more than 64 levels deep"]);
-    assert_eq!(errors("a: &a [*a]\n"), ["an alias stands for a value that contains it"]);
+    assert_eq!(errors("a: &a [*a]\n"), ["an alias refers to a value that contains it"]);
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn many_values_are_too_many() {
     let text = "- x\n".repeat(MAX_NODES + 1);
     assert_eq!(
         errors(&text),
-        ["the file has more than 100000 values, with each alias counted as all that it stands for"]
+        ["the file has more than 100000 values, if each alias counts as all that it refers to"]
     );
 }
 

@@ -19,8 +19,8 @@ use crate::names::quantity;
 const MEANT: [(&str, &str); 3] = [
     (
         "KafkaStorage",
-        "every change of storage is ignored, since one of them isn't allowed (volumes only grow, and keep their class): \
-         put it back",
+        "the operator ignores every change of storage, because one of them isn't allowed (volumes only grow, and keep \
+         their class): revert it",
     ),
     ("PvcResizingWarning", "a volume can't grow"),
     ("MetadataUpdateFailed", "the metadata keeps its version"),
@@ -106,7 +106,7 @@ fn entity_operator(
     Some(Condition {
         kind: "EntityOperatorNotReady".to_owned(),
         degraded: memory.has_lasted_debounce(TroubleSign::NoEntityOperator, now) && !restarts,
-        message: format!("users and topics aren't kept up to date: {why}"),
+        message: format!("users and topics aren't synchronized: {why}"),
     })
 }
 
@@ -138,14 +138,11 @@ fn kept_disks(
     let gib = (bytes / f64::from(1 << 30)).ceil();
     let (first, namespace) = (quoted(first), &wanted.namespace);
     let which = match kept.len() {
-        1 => format!("disk {first} of a node that was removed is kept, with {gib} GiB"),
-        many => format!(
-            "{many} disks of nodes that were removed are kept, {first} among them, with {gib} GiB in all"
-        ),
+        1 => format!("disk {first} of a removed node is kept, with {gib} GiB"),
+        many => format!("{many} disks of removed nodes are kept, such as {first}, with {gib} GiB in all"),
     };
     let message = format!(
-        "{which}; a node that is added again takes its disk back, and what isn't needed is deleted by hand in namespace \
-         {namespace}"
+        "{which}; a node that is added again reuses its disk; delete unneeded disks by hand in namespace {namespace}"
     );
     Some(Condition { kind: "DisksKept".to_owned(), degraded: false, message })
 }
@@ -158,7 +155,7 @@ fn users(seen: &ClusterObservation, memory: &HealthMemory) -> Vec<Condition> {
         degraded: user.failure.is_some() && memory.succeeded.is_some(),
         message: match &user.failure {
             Some(failure) => format!(
-                "user {} can't be made: {}: {}",
+                "user {} can't be created: {}: {}",
                 quoted(name),
                 failure.reason,
                 brief(&failure.message)

@@ -17,11 +17,11 @@ pub(super) fn remains(seen: &ClusterObservation) -> Vec<RemainingObject> {
 
 pub(super) fn words(remains: &[RemainingObject]) -> String {
     if remains.is_empty() {
-        return "nothing is left that would still go".to_owned();
+        return "all objects are deleted".to_owned();
     }
     let kinds = remains.chunk_by(|one, other| one.kind == other.kind).map(|same| match same {
         [only] if only.deleting && only.kind == "KafkaTopic" => {
-            format!("{} `{}` (held by its finalizer)", only.kind, only.name)
+            format!("{} `{}` (blocked by its finalizer)", only.kind, only.name)
         }
         [only] => format!("{} `{}`", only.kind, only.name),
         many => format!("{} {}s", many.len(), many[0].kind),

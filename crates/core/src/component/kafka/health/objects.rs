@@ -59,7 +59,7 @@ impl ObjectFindings {
 }
 
 fn drift(drifted: &DriftedObject) -> FaultyObject {
-    let how = if drifted.gone { "isn't there" } else { "isn't as it was applied" };
+    let how = if drifted.gone { "is missing" } else { "differs from what was applied" };
     amiss(&drifted.object.kind, &drifted.object.name, how, None)
 }
 
@@ -92,19 +92,19 @@ fn operator(seen: &ClusterObservation) -> Vec<FaultyObject> {
         Missing => amiss(
             "Deployment",
             "strimzi-cluster-operator",
-            "isn't there: nothing changes and nothing is repaired",
+            "is missing: changes and repairs wait",
             Some("install the Strimzi operator".to_owned()),
         ),
         Found { name, wanted: 0, .. } => amiss(
             "Deployment",
             name,
-            "is scaled to 0: nothing changes and nothing is repaired",
+            "is scaled to 0: changes and repairs wait",
             Some(format!("scale the Strimzi operator {} up again", quoted(name))),
         ),
         Found { name, ready: 0, wanted } => {
             let (namespace, name_only) = name.split_once('/').unwrap_or(("", name));
             let next = format!(
-                "see why its pods don't start: kubectl describe deployment -n {namespace} {name_only}"
+                "find out why its pods don't start: kubectl describe deployment -n {namespace} {name_only}"
             );
             amiss("Deployment", name, format!("has no ready pod, {wanted} wanted"), Some(next))
         }
@@ -124,7 +124,7 @@ fn pods(wanted: &AppliedCluster, seen: &ClusterObservation) -> Vec<FaultyObject>
              delete pod -n {} {pod}",
             wanted.namespace
         );
-        let how = "is older than the Kafka object, so that the operator can't talk to it";
+        let how = "is older than the Kafka object, so the operator can't talk to it";
         amiss("Pod", pod, how, (number == 0).then_some(next))
     });
     troubles.sort();
@@ -141,12 +141,14 @@ fn pods(wanted: &AppliedCluster, seen: &ClusterObservation) -> Vec<FaultyObject>
 fn next(kind: TroubleKind, namespace: &str, pod: &str) -> Option<String> {
     let describe = format!("kubectl describe pod -n {namespace} {pod}");
     Some(match kind {
-        TroubleKind::Crash => format!("read why it crashes: kubectl logs --previous -n {namespace} {pod}"),
-        TroubleKind::Image => format!("see that its nodes can fetch the image: {describe}"),
-        TroubleKind::Container => format!("see what its container lacks: {describe}"),
+        TroubleKind::Crash => {
+            format!("find out why it crashes: kubectl logs --previous -n {namespace} {pod}")
+        }
+        TroubleKind::Image => format!("check that its nodes can fetch the image: {describe}"),
+        TroubleKind::Container => format!("find out what its container lacks: {describe}"),
         TroubleKind::Unschedulable => {
             format!(
-                "give it a node with room and its disks, or ask for less in the cluster's spec: {describe}"
+                "add a node with enough room and its disks, or request less in the cluster's spec: {describe}"
             )
         }
         TroubleKind::Missing | TroubleKind::Ending | TroubleKind::Starting => return None,
@@ -154,7 +156,7 @@ fn next(kind: TroubleKind, namespace: &str, pod: &str) -> Option<String> {
 }
 
 fn no_volume(namespace: &str, claim: &str) -> String {
-    format!("see why it gets no volume: kubectl describe pvc -n {namespace} {claim}")
+    format!("find out why it gets no volume: kubectl describe pvc -n {namespace} {claim}")
 }
 
 fn claims(wanted: &AppliedCluster, seen: &ClusterObservation) -> Vec<FaultyObject> {
@@ -186,21 +188,21 @@ fn said(conditions: &[OperatorCondition]) -> Option<String> {
 fn kafka(wanted: &AppliedCluster, seen: &ClusterObservation) -> Option<FaultyObject> {
     let line = |how: String, next: Option<String>| Some(amiss("Kafka", &wanted.cluster, how, next));
     let Some(kafka) = &seen.kafka else {
-        return line("isn't there".to_owned(), Some("apply, which puts it back".to_owned()));
+        return line("is missing".to_owned(), Some("apply to restore it".to_owned()));
     };
     if kafka.deleting {
         return line("is being deleted".to_owned(), None);
     }
     if let Some(said) = said(&kafka.conditions) {
-        let next = "do what the operator says, in the cluster's spec, and apply";
+        let next = "follow the operator's message in the cluster's spec, and apply";
         let makes_it = kafka.conditions.iter().any(|it| it.reason == "Creating");
         // Changing the spec can't fix that.
         let is_out_of_touch = !authorities::older_pods(wanted, seen).is_empty();
         return line(said, (!makes_it && !is_out_of_touch).then(|| next.to_owned()));
     }
     if kafka.paused {
-        let next = "take the annotation `strimzi.io/pause-reconciliation` away when changes may go on";
-        return line("is left alone by the operator".to_owned(), Some(next.to_owned()));
+        let next = "remove the annotation `strimzi.io/pause-reconciliation` when changes may continue";
+        return line("is paused, so the operator ignores it".to_owned(), Some(next.to_owned()));
     }
     if !kafka.has_status {
         let (minutes, namespace) = (DEADLINE.as_mins(), &wanted.namespace);
@@ -208,7 +210,7 @@ fn kafka(wanted: &AppliedCluster, seen: &ClusterObservation) -> Option<FaultyObj
             "wait {minutes} minutes, then check that the operator watches namespace {}",
             quoted(namespace)
         );
-        return line("hasn't been taken up by the operator".to_owned(), Some(next));
+        return line("hasn't been processed by the operator yet".to_owned(), Some(next));
     }
     kafka
         .is_behind()
@@ -219,14 +221,10 @@ fn kafka(wanted: &AppliedCluster, seen: &ClusterObservation) -> Option<FaultyObj
 fn pools(wanted: &AppliedCluster, seen: &ClusterObservation) -> Vec<FaultyObject> {
     let line = |name: &String| {
         let Some(pool) = seen.pools.get(name) else {
-            return Some(amiss(
-                "KafkaNodePool",
-                name,
-                "isn't there",
-                Some("apply, which puts it back".to_owned()),
-            ));
+            return Some(amiss("KafkaNodePool", name, "is missing", Some("apply to restore it".to_owned())));
         };
-        let behind = pool.is_behind().then(|| "has a change that the operator hasn't taken up".to_owned());
+        let behind =
+            pool.is_behind().then(|| "has a change that the operator hasn't processed yet".to_owned());
         Some(amiss("KafkaNodePool", name, said(&pool.conditions).or(behind)?, None))
     };
     wanted.pools.keys().filter_map(line).collect()

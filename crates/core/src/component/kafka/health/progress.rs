@@ -197,7 +197,7 @@ impl fmt::Display for HealthProgress {
         match self {
             HealthProgress::Version { what, from, to } => write!(f, "{what} {from} → {to}"),
             HealthProgress::NotApplied { pool, told: Some(told), wanted } => {
-                write!(f, "pool {} is told to have {told} nodes and should have {wanted}", quoted(pool))
+                write!(f, "pool {} is set to {told} nodes and should have {wanted}", quoted(pool))
             }
             HealthProgress::NotApplied { pool, told: None, .. } => {
                 write!(f, "pool {} is missing", quoted(pool))
@@ -223,7 +223,7 @@ impl fmt::Display for HealthProgress {
                 write!(f, "volume {} grows from {from} to {to}{why}", quoted(claim))
             }
             HealthProgress::Certificate { listener } => {
-                write!(f, "listener {} doesn't show the new certificate yet", quoted(listener))
+                write!(f, "listener {} doesn't use the new certificate yet", quoted(listener))
             }
             HealthProgress::Rebalance => f.write_str("partitions are being moved"),
             HealthProgress::Change => f.write_str("the operator is applying the last change"),

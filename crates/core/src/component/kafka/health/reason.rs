@@ -12,7 +12,7 @@ use crate::component::health::words::{NAMED, brief, quoted};
 /// How many pods are ready, and why the others aren't: `2 of 3 pods are ready: …`.
 pub(super) fn pods(pods: &PodCount) -> String {
     if pods.pools.values().any(|pool| pool.ready.is_none()) {
-        return format!("how many of {} pods are ready isn't known", pods.wanted());
+        return format!("how many of {} pods are ready is unknown", pods.wanted());
     }
     let mut sentence = format!("{} of {} pods are ready", pods.ready(), pods.wanted());
     let named: Vec<String> = if pods.troubles.is_empty() {
@@ -46,7 +46,8 @@ pub(super) fn older_disks(facts: &HealthInputs) -> String {
     // Both are written by the same API server in RFC 3339 to the second, so they compare as text.
     let mut older = claims.filter(|(_, claim)| claim.created.is_some() && claim.created.as_ref() < made);
     older.next().map_or_else(String::new, |(name, _)| {
-        format!("; volume `{name}` is older than this cluster: if it has an earlier one's data, its cluster id is needed")
+        format!("; volume `{name}` is older than this cluster: if it has data of an earlier cluster, that cluster's id is \
+                 needed")
     })
 }
 
@@ -54,11 +55,11 @@ pub(super) fn older_disks(facts: &HealthInputs) -> String {
 pub(super) fn way_out(facts: &HealthInputs, voters: u32) -> String {
     let controllers = facts.pods.pools.values().filter(|pool| pool.controller).map(|pool| pool.wanted);
     if controllers.sum::<u32>() < voters {
-        return format!("; put the number of controllers back to {voters}");
+        return format!("; set the number of controllers back to {voters}");
     }
     let ignored = facts.seen.pools.values().any(|pool| pool.is_behind());
     if ignored && facts.memory.since_change(facts.now) >= DEBOUNCE {
-        return "; the operator waits for the quorum and doesn't see the last change: restart the operator"
+        return "; the operator waits for the quorum and ignores the last change: restart the operator"
             .to_owned();
     }
     String::new()
@@ -74,7 +75,8 @@ pub(super) fn pods_and_report(facts: &HealthInputs) -> String {
             format!("{counted}; the operator reports {}: {}", report.reason, brief(&report.message))
         }
         _ if report.overtaken => format!(
-            "{counted}; the operator hasn't finished since these pods were made, and what it reported before ({}) says nothing of them",
+            "{counted}; the operator hasn't finished since these pods were created, and its earlier report ({}) doesn't \
+             cover them",
             report.reason
         ),
         _ => match facts.seen.operator.trouble() {

@@ -22,11 +22,11 @@ impl std::fmt::Display for PendingDestruction {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { pool, from, to, nodes } = self;
         let ids = nodes.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
-        let nodes = if nodes.len() == 1 { format!("node {ids} holds") } else { format!("nodes {ids} hold") };
+        let nodes = if nodes.len() == 1 { format!("node {ids} has") } else { format!("nodes {ids} have") };
         write!(
             f,
-            "pool {} goes from {from} to {to} by itself as soon as {nodes} no partition; put the number back \
-             to {from} to keep it",
+            "the operator will shrink pool {} from {from} to {to} nodes as soon as {nodes} no partition; set the number \
+             back to {from} to keep it",
             quoted(pool)
         )
     }

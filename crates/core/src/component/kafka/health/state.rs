@@ -51,19 +51,19 @@ fn deleting(facts: &HealthInputs) -> Option<Decision> {
 /// There is no Kafka object, or the operator hasn't reconciled it yet.
 fn not_there(facts: &HealthInputs) -> Option<Decision> {
     let why = match &facts.seen.kafka {
-        None => "its Kafka object isn't there".to_owned(),
+        None => "its Kafka object is missing".to_owned(),
         Some(kafka) if kafka.has_status => return None,
         Some(_) if let Some(trouble) = facts.seen.operator.trouble() => {
-            format!("the Strimzi operator, which has to take it up, {trouble}")
+            format!("the Strimzi operator, which has to process it, {trouble}")
         }
         Some(_) if facts.memory.is_late(facts.now) => {
             let namespace = &facts.wanted.namespace;
             let why = format!(
-                "the Strimzi operator hasn't taken it up: check that it watches namespace `{namespace}`"
+                "the Strimzi operator hasn't processed it: check that it watches namespace `{namespace}`"
             );
             return Some(decide_status(Status::Failed, why));
         }
-        Some(_) => "the operator hasn't taken it up yet".to_owned(),
+        Some(_) => "the operator hasn't processed it yet".to_owned(),
     };
     Some(decide_status(Status::Pending, why))
 }
@@ -79,10 +79,10 @@ fn refused(facts: &HealthInputs) -> Option<Decision> {
     if facts.memory.succeeded.is_none() || facts.pods.ready() == 0 {
         return Some(decide_status(Status::Failed, why));
     }
-    let how = if facts.pods.is_complete() { "goes on running" } else { "runs in part" };
+    let how = if facts.pods.is_complete() { "keeps running" } else { "runs in part" };
     Some(decide_status(
         Status::Degraded,
-        format!("{why}; what ran before {how} ({})", reason::pods(facts.pods)),
+        format!("{why}; what was running before {how} ({})", reason::pods(facts.pods)),
     ))
 }
 
@@ -96,8 +96,8 @@ fn out_of_touch(facts: &HealthInputs) -> Option<Decision> {
     let older = authorities::older_pods(facts.wanted, facts.seen);
     let has_status = facts.seen.kafka.as_ref().is_some_and(|kafka| kafka.has_status);
     (!older.is_empty() && has_status).then(|| {
-        let why = "its Kafka object was made anew with other certificate authorities, and the operator can't talk to pods that are \
-                   older";
+        let why = "its Kafka object was recreated with other certificate authorities, and the operator can't talk to older \
+                   pods";
         let way_out = "delete them one by one, each when the one before is ready again";
         let pods = reason::pods(facts.pods);
         decide_status(Status::Degraded, format!("{why}: {}; {way_out} ({pods})", words::named(&older)))
@@ -154,12 +154,12 @@ fn loss(why: String, facts: &HealthInputs) -> Decision {
         // Kubernetes restarts an existing pod without the operator.
         let comes_back =
             !troubles.is_empty() && troubles.iter().all(|trouble| trouble.kind == TroubleKind::Starting);
-        let nothing = if comes_back { "" } else { ", so nothing brings them back" };
+        let nothing = if comes_back { "" } else { ", so nothing restores them" };
         why += &format!("; the Strimzi operator {trouble}{nothing}");
     } else if is_paused(facts) {
-        why += "; the operator is told to leave the cluster alone";
+        why += "; the cluster is paused";
     } else if troubles.iter().any(|trouble| trouble.kind == TroubleKind::Missing) {
-        why += "; the operator brings back what was lost in its absence within 5 minutes of its start";
+        why += "; the operator restores what was lost in its absence within 5 minutes of its start";
     }
     Decision { reports_pod_loss: true, ..decide_status(Status::Degraded, why) }
 }
@@ -185,7 +185,7 @@ fn stalled(facts: &HealthInputs) -> Option<Decision> {
         return None;
     }
     let minutes = DEADLINE.as_mins();
-    let why = || format!("nothing has moved for {minutes} minutes: {}", reason::under_way(facts));
+    let why = || format!("no progress for {minutes} minutes: {}", reason::under_way(facts));
     facts.memory.is_stalled(facts.now).then(|| decide_status(Status::Degraded, why()))
 }
 
@@ -194,10 +194,8 @@ fn is_paused(facts: &HealthInputs) -> bool {
 }
 
 fn suspended(facts: &HealthInputs) -> Option<Decision> {
-    let who = if facts.wanted.paused { "" } else { ", which the spec doesn't ask for" };
-    let why = format!(
-        "the operator is told to leave the cluster alone (`strimzi.io/pause-reconciliation`{who}): changes wait"
-    );
+    let who = if facts.wanted.paused { "" } else { ", which the spec doesn't request" };
+    let why = format!("the cluster is paused (`strimzi.io/pause-reconciliation`{who}): changes wait");
     is_paused(facts).then(|| decide_status(Status::Suspended, why))
 }
 

@@ -164,10 +164,13 @@ fn a_cluster_that_runs_does_not_fail_by_its_spec() {
     );
     let refuses = "the operator refuses the spec (InvalidResourceException): No";
     let told = lab.told();
-    assert_eq!(told, format!("Degraded: {refuses}; what ran before goes on running (6 of 6 pods are ready)"));
+    assert_eq!(
+        told,
+        format!("Degraded: {refuses}; what was running before keeps running (6 of 6 pods are ready)")
+    );
     lab.broker(json!({"state": {"waiting": {"reason": "ContainerCreating"}}}));
     let told = lab.told();
-    let part = "what ran before runs in part (5 of 6 pods are ready: `orders-broker-0` is starting)";
+    let part = "what was running before runs in part (5 of 6 pods are ready: `orders-broker-0` is starting)";
     assert_eq!(told, format!("Degraded: {refuses}; {part}"));
     lab.objects.retain(|_, object| object["kind"] != "Pod");
     assert_eq!(lab.told(), format!("Failed: {refuses}"));
@@ -241,7 +244,6 @@ fn a_pause_that_nobody_asked_for_is_told() {
         json!({"strimzi.io/pause-reconciliation": "true"});
     assert_eq!(
         lab.told(),
-        "Suspended: the operator is told to leave the cluster alone (`strimzi.io/pause-reconciliation`, which the spec \
-         doesn't ask for): changes wait"
+        "Suspended: the cluster is paused (`strimzi.io/pause-reconciliation`, which the spec doesn't request): changes wait"
     );
 }

@@ -64,7 +64,7 @@ pub(super) fn of_pool(wanted: &AppliedCluster, seen: &ClusterObservation, pool: 
         .iter()
         .map(|id| format!("{}-{pool}-{id}", wanted.cluster))
         .filter(|name| !pods.contains_key(name))
-        .map(|pod| PodTrouble { kind: TroubleKind::Missing, pod, why: "isn't there".to_owned() });
+        .map(|pod| PodTrouble { kind: TroubleKind::Missing, pod, why: "is missing".to_owned() });
     found.chain(missing).collect()
 }
 
@@ -75,7 +75,7 @@ pub(super) fn of_pod(
     pod: &Pod,
 ) -> PodTrouble {
     let (kind, why) = if pod.deleting {
-        (TroubleKind::Ending, "is ending".to_owned())
+        (TroubleKind::Ending, "is terminating".to_owned())
     } else if let Some(message) = &pod.unschedulable {
         (TroubleKind::Unschedulable, format!("can't be scheduled: {}{}", brief(message), claims(seen, name)))
     } else {
@@ -166,7 +166,7 @@ fn claim_reason(seen: &ClusterObservation, name: &str, class: Option<&str>) -> S
         (Some(class), Some(false), _) => {
             let class = quoted(class);
             format!(
-                ": storage class {class} doesn't exist; make one of that name, since a claim keeps its class"
+                ": storage class {class} doesn't exist; create one with that name, because a claim keeps its class"
             )
         }
         (_, _, Some(event)) => format!(": {}: {}", event.reason, brief(&event.message)),

@@ -9,7 +9,7 @@ fn key(text: &str) -> ResourceKey {
 #[test]
 fn how_old_the_last_look_is_is_told() {
     let now: Timestamp = "2026-11-21T12:00:00Z".parse().unwrap();
-    let then = "; what follows is planned against what was recorded then";
+    let then = "; the plan below uses the state recorded then";
     for (seen, expected) in [
         (Some("2026-11-21T11:59:30Z"), "last seen less than a minute ago, at 2026-11-21T11:59:30Z"),
         (Some("2026-11-21T10:01:00Z"), "last seen 119 min ago, at 2026-11-21T10:01:00Z"),
@@ -17,7 +17,7 @@ fn how_old_the_last_look_is_is_told() {
         (Some("2026-11-19T11:00:00Z"), "last seen 2 days ago, at 2026-11-19T11:00:00Z"),
         // The clock was set back.
         (Some("2026-11-22T12:00:00Z"), "last seen less than a minute ago, at 2026-11-22T12:00:00Z"),
-        (None, "when it was last seen is not known"),
+        (None, "last seen: unknown"),
     ] {
         let seen = seen.map(|seen| seen.parse().unwrap());
         assert_eq!(last_known(seen, now), format!("{expected}{then}"));
@@ -36,11 +36,11 @@ fn to_remove_what_others_depend_on_is_never_proposed() {
         let object = ObjectKey::try_from(object.to_owned()).unwrap();
         wait_remedy(&kept_resource(resource, None), &Waiting::ForeignObject { object }, "specs").unwrap()
     });
-    assert!(lines.iter().all(|line| line.starts_with("leave it there") && !line.contains("move it away")));
+    assert!(lines.iter().all(|line| line.starts_with("don't remove it") && !line.contains("move it away")));
     insta::assert_snapshot!(lines.join("\n"), @"
-    leave it there: every Kafka of the Kubernetes cluster depends on it; an operator was installed by someone else, so set `strimzi: existing` in `advanced_config.components` of the fleet, or let whoever installed it upgrade it; where streamfleet made it, restore the target's inventory
-    leave it there: an operator was installed by someone else, so set `strimzi: existing` in `advanced_config.components` of the fleet; where streamfleet made it, restore the target's inventory
-    leave it there, since with it would go everything in it: give cluster acme/orders another name; where streamfleet made it, restore the target's inventory
+    don't remove it: every Kafka of the Kubernetes cluster depends on it. Somebody else installed an operator: set `strimzi: existing` in `advanced_config.components` of the fleet, or have its owner upgrade it; if streamfleet created it, restore the target's inventory
+    don't remove it: somebody else installed an operator: set `strimzi: existing` in `advanced_config.components` of the fleet; if streamfleet created it, restore the target's inventory
+    don't remove it, because everything in it would be deleted too: give cluster acme/orders another name; if streamfleet created it, restore the target's inventory
     ");
 }
 
@@ -48,7 +48,7 @@ fn to_remove_what_others_depend_on_is_never_proposed() {
 fn to_forget_a_fleet_is_proposed_only_where_its_target_may_be_gone() {
     let fleet = Change { verb: Verb::Keep, ..kept_resource(&key("Fleet/acme/eu"), None) };
     for (lost, expected) in [
-        (true, Some("if what it held is gone for good: streamfleet forget acme/eu specs".to_owned())),
+        (true, Some("if everything on it is gone for good: streamfleet forget acme/eu specs".to_owned())),
         (false, None),
     ] {
         let waiting = Waiting::Unreachable {
@@ -99,7 +99,7 @@ fn every_wait_says_for_what_and_the_way_out() {
         Waiting::Protected,
         Waiting::Approval {
             id: "03b369592dea".into(),
-            why: "a fleet may lose 1 cluster an hour without it".into(),
+            why: "limit of 1 cluster deletion per fleet and hour".into(),
         },
         Waiting::OneDisruption { after: cluster() },
         Waiting::Renewal { after: cluster(), domain: key("BaseDomain/acme/k.example.com") },
@@ -152,57 +152,57 @@ fn every_wait_says_for_what_and_the_way_out() {
         waiting(wait) + &way_out.unwrap_or_default()
     });
     insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @r#"
-    its spec has a problem; it is left as it is
-    its spec has 2 problems; it is left as it is
-    acme/x.yaml:3 can't be read; it is left as it is
+    its spec has 1 problem; it stays as it was last applied
+    its spec has 2 problems; it stays as it was last applied
+    acme/x.yaml:3 can't be read; it stays as it was last applied
     fleet acme/eu has max_kafka_units 40: 39 are in use and this adds 2
-      to go on: raise `max_kafka_units` of fleet acme/eu, or use less
+      to continue: raise `max_kafka_units` of fleet acme/eu, or use less
     suspend is true on fleet acme/eu
-      to go on: set `suspend: false` on fleet acme/eu
-    fleet acme/eu is not usable yet
-    it may be in acme/x.yaml:3, which can't be read
-      to go on: mend acme/x.yaml
-    deletion_protection is on
-      to delete it: put it back with `deletion_protection: false`, apply, then remove it again
-    approval, since a fleet may lose 1 cluster an hour without it
+      to continue: set `suspend: false` on fleet acme/eu
+    fleet acme/eu can't be used yet
+    its spec may be in acme/x.yaml:3, which can't be read
+      to continue: fix acme/x.yaml
+    deletion protection is on
+      to delete it: restore its spec with `deletion_protection: false`, apply, then remove the spec again
+    needs approval: limit of 1 cluster deletion per fleet and hour
       to approve: streamfleet approve 03b369592dea specs
-    one disruption at a time, cluster acme/orders comes first
-      to see how far that is: streamfleet why acme/orders specs
-    cluster acme/orders has the new certificate of base domain acme/k.example.com and isn't Healthy with it yet
-      to see what ails it: streamfleet why acme/orders specs; where it is the certificate, give base domain acme/k.example.com another one, otherwise mend the cluster
-    it begins only when the cluster is Healthy
-    nothing is disrupted while nobody sees how cluster acme/orders is: the user may not list Pod objects
+    one disruption at a time; cluster acme/orders is first
+      to see its progress: streamfleet why acme/orders specs
+    cluster acme/orders has the new certificate of base domain acme/k.example.com and isn't Healthy yet
+      to see what is wrong: streamfleet why acme/orders specs; if the certificate is, give base domain acme/k.example.com another one, otherwise repair the cluster
+    starts when the cluster is Healthy
+    no disruption while the health of cluster acme/orders is unknown: the user may not list Pod objects
     the target can't be reached: connection refused
     the target can't be used: fleet acme/eu is on it; give it another one
-    what was planned before is still being done there, since 2026-11-21T12:00:30Z
-    the same was done once and it is not as it should be; it is done again at 2026-11-21T12:00:30Z
-      to end it: see what undoes it in `streamfleet events`, or report it where nothing does
-    the same was done 7 times and it is not as it should be; it is done again at 2026-11-21T12:00:30Z
-      to end it: see what undoes it in `streamfleet events`, or report it where nothing does
-    the settings want nothing to be changed: `policy.mode` is `plan-only`
+    an earlier plan has been running there since 2026-11-21T12:00:30Z
+    the change was applied once without lasting effect; next attempt at 2026-11-21T12:00:30Z
+      to resolve it: see what undoes the change in `streamfleet events`, or report it if nothing does
+    the change was applied 7 times without lasting effect; next attempt at 2026-11-21T12:00:30Z
+      to resolve it: see what undoes the change in `streamfleet events`, or report it if nothing does
+    the settings allow no changes: `policy.mode` is `plan-only`
     `kubeconfig` of fleet acme/eu can't be opened here: no file
-    Secret ns/tls is there and isn't ours
-      to go on: where streamfleet made Secret ns/tls, restore the target's inventory; otherwise move it away
-    cluster acme/orders has to go first
-    cluster acme/orders and 2 more have to go first
+    Secret ns/tls exists and isn't managed by streamfleet
+      to continue: if streamfleet created Secret ns/tls, restore the target's inventory; otherwise move it away
+    cluster acme/orders must be deleted first
+    cluster acme/orders and 2 more must be deleted first
     Namespace kafka-acme--orders is kept for its data
-      to delete it: remove Namespace kafka-acme--orders from the target by hand once its data is no longer needed
+      to delete it: remove Namespace kafka-acme--orders from the target by hand once you no longer need its data
     Namespace kafka-acme--orders and 2 more objects are kept for their data
-      to delete it: remove Namespace kafka-acme--orders from the target by hand once its data is no longer needed
-    Gateway streamfleet-gateway/kafka stays until cluster acme/orders is no longer reached through it
-    Gateway streamfleet-gateway/kafka stays until cluster acme/orders and 2 more are no longer reached through it
+      to delete it: remove Namespace kafka-acme--orders from the target by hand once you no longer need its data
+    Gateway streamfleet-gateway/kafka is kept while clients reach cluster acme/orders through it
+    Gateway streamfleet-gateway/kafka is kept while clients reach cluster acme/orders and 2 more through it
     there is no StorageClass gp3 (StorageClassMissing)
-    which metadata its brokers have isn't known, since its Kafka object doesn't say so any more; it would get 4.3-IV0, which can't be undone
-      to go on: put `spec.kafka.metadataVersion` of the Kafka object back to what its brokers have, or let the operator write it into the object's status
-    no file names it any more, which counts from 2026-11-21T12:00:30Z on, should it last
-    kubectl-edit keeps changing /spec/hard/pods of ResourceQuota ns/quota back; it is left as it is until 2026-11-21T12:00:30Z
-      to end it: make whoever changes it stop, or change the spec to what it should be
-    cannot write it; it is tried again at 2026-11-21T12:00:30Z
-    refused, disks only grow
+    the current metadata version is unknown, because the Kafka object no longer contains it; it would become 4.3-IV0, which can't be undone
+      to continue: set `spec.kafka.metadataVersion` of the Kafka object to the version that its brokers have, or let the operator write it into the object's status
+    spec file missing; counts as removed at 2026-11-21T12:00:30Z unless it returns
+    kubectl-edit keeps changing /spec/hard/pods of ResourceQuota ns/quota back; the object is left unchanged until 2026-11-21T12:00:30Z
+      to resolve it: stop what changes it, or set that value in the spec
+    cannot write it; next attempt at 2026-11-21T12:00:30Z
+    refused: disks only grow
     the target would refuse Namespace kafka-acme--orders: 403 Forbidden: no
-      to go on: allow it
-    autoscaler manages `.spec.x` of Namespace kafka-acme--orders, which is left as it is
-      to have it as the spec says: make autoscaler leave it alone
+      to continue: allow it
+    autoscaler manages `.spec.x` of Namespace kafka-acme--orders, so streamfleet leaves it unchanged
+      to apply the spec: make autoscaler stop managing the field
     "#);
 }
 
@@ -214,9 +214,9 @@ fn what_is_missing_for_a_moment_is_kept_by_its_file() {
     change.verb = Verb::Delete;
     change.waiting = vec![Waiting::Absence { until }];
     let told = |change: &Change| wait_remedy(change, &Waiting::Absence { until }, "specs");
-    let expected = "to keep it: put its spec file back; otherwise it is deleted from 2026-11-21T12:00:30Z on";
+    let expected = "to keep it: restore its spec file; otherwise it is deleted at 2026-11-21T12:00:30Z";
     assert_eq!(told(&change).as_deref(), Some(expected));
     // The time is left out if the change also waits for something else.
     change.waiting.push(Waiting::Protected);
-    assert_eq!(told(&change).as_deref(), Some("to keep it: put its spec file back"));
+    assert_eq!(told(&change).as_deref(), Some("to keep it: restore its spec file"));
 }

@@ -12,10 +12,10 @@ fn limits_of_connections_restart_brokers_and_no_controller() {
     for field in ["maxConnections", "maxConnectionCreationRate"] {
         let listener =
             |limit: u32| json!({"spec": {"kafka": {"listeners": [{"configuration": {field: limit}}]}}});
-        let restarts = ["brokers restart one by one; clients reconnect and go on"];
+        let restarts = ["brokers restart one by one; clients reconnect and continue"];
         assert_eq!(effects("Kafka", listener(5), listener(9)), restarts);
         let fewer = effects("Kafka", listener(9), listener(5));
-        assert!(fewer[0].starts_with("brokers restart one by one, and each takes fewer"), "{fewer:?}");
+        assert!(fewer[0].starts_with("brokers restart one by one, and each accepts fewer"), "{fewer:?}");
     }
 }
 
@@ -53,7 +53,7 @@ fn the_operators_that_restart_are_those_that_are_there() {
             kafka(true, 1),
             "the user operator restarts, and the topic operator starts beside it",
         ),
-        (kafka(true, 1), kafka(false, 1), "the user operator restarts, and the topic operator goes"),
+        (kafka(true, 1), kafka(false, 1), "the user operator restarts, and the topic operator is removed"),
     ] {
         assert_eq!(effects("Kafka", before, after), [format!("{expected}; clients notice nothing")]);
     }
@@ -69,11 +69,11 @@ fn one_restart_is_told_once() {
         drop_repeated_restarts(&mut effects);
         effects
     };
-    let nodes = "the nodes of KafkaNodePool ns/broker restart one by one; clients reconnect and go on";
-    let brokers = "brokers restart one by one; clients reconnect and go on";
-    let all = "brokers and controllers restart one by one; clients reconnect and go on";
+    let nodes = "the nodes of KafkaNodePool ns/broker restart one by one; clients reconnect and continue";
+    let brokers = "brokers restart one by one; clients reconnect and continue";
+    let all = "brokers and controllers restart one by one; clients reconnect and continue";
     let quotas =
-        "brokers and controllers restart one by one with other client quotas; clients reconnect and go on";
+        "brokers and controllers restart one by one with other client quotas; clients reconnect and continue";
     assert_eq!(told(&[brokers, all, quotas, nodes], false), [quotas]);
     assert_eq!(told(&[brokers, nodes], false), [brokers, nodes]);
     assert_eq!(told(&[brokers, all], false), [all]);
@@ -82,7 +82,7 @@ fn one_restart_is_told_once() {
         told(&[brokers, inside], true),
         [
             "its only broker restarts, and clients outside of Kubernetes can't reach it any more",
-            "the cluster has a single broker: while that restarts, nobody can read or write",
+            "the cluster has a single broker: while it restarts, clients can't read or write",
         ]
     );
 }

@@ -8,7 +8,7 @@ fn told(text: &str, patch: Value) -> String {
     let text = if text.contains("kind") { text.to_owned() } else { HEADER.to_owned() + text };
     let refusal = patched(&text, &orders(), &patch).expect_err(&text);
     let told = refusal.to_string();
-    let told = told.strip_prefix("the file is left as it is: ").expect("it says so");
+    let told = told.strip_prefix("the file was not changed: ").expect("it says so");
     format!("{told}; {}: {}", refusal.code(), refusal.hint())
 }
 
@@ -18,92 +18,92 @@ fn each_refusal_says_why_where_and_what_to_do() {
         (
             "a: &x {b: 1}\nc: *x\n",
             json!({"a": {"b": 2}}),
-            "what is to be changed has an anchor, and with it every alias would change (line 4, column 7); edit-anchor: write \
-             the value where its aliases are, or make the change in the file",
+            "the value to change has an anchor, and every alias of it would change too (line 4, column 7); edit-anchor: \
+             replace its aliases by the value, or make the change in the file",
         ),
         (
             "a: &x 1\nc:   *x\n",
             json!({"c": 2}),
-            "what is to be changed is an alias of something else (line 5, column 6); edit-alias: write the value itself in its \
-             place, or make the change in the file",
+            "the value to change is an alias of another one (line 5, column 6); edit-alias: replace the alias by the \
+             value, or make the change in the file",
         ),
         (
             "a: &x {b: 1}\nc: {<<: *x}\n",
             json!({"d": 2}),
-            "merge keys are not read (line 5, column 5); edit-merge-key: write the fields out",
+            "merge keys are not supported (line 5, column 5); edit-merge-key: write the fields out",
         ),
         (
             "a: !!str 1\n",
             json!({"a": "2"}),
-            "values with a tag are not read (line 4, column 10); edit-tag: leave the tag out: `!!str 1` is \"1\"",
+            "values with a tag are not supported (line 4, column 10); edit-tag: remove the tag: `!!str 1` is \"1\"",
         ),
         (
             "a: 1\nb:\n  c: 1\n  c: 2\n",
             json!({"a": 2}),
-            "`c` is given twice (line 7, column 3); edit-duplicate-key: remove one of the two",
+            "`c` is repeated (line 7, column 3); edit-duplicate-key: remove one of the two",
         ),
         (
             "? a\n: 1\n",
             json!({"a": 2}),
-            "a key is written in a way that can't be edited (line 4, column 3); edit-key: write the key as a plain word with a \
-             colon behind it",
+            "a key is written in a form that can't be edited (line 4, column 3); edit-key: write the key as a plain word \
+             with a colon behind it",
         ),
         (
             "1: x\n",
             json!({"a": 2}),
-            "a key is written in a way that can't be edited (line 4, column 1); edit-key: write the key as a plain word with a \
-             colon behind it",
+            "a key is written in a form that can't be edited (line 4, column 1); edit-key: write the key as a plain word \
+             with a colon behind it",
         ),
         (
             "ä: 99999999999999999999\n",
             json!({"a": 2}),
-            "a number is too large, or none that JSON knows (line 4, column 4); edit-number: put it in quotes, or write it as an \
-             integer of at most 64 bits",
+            "a number is too large, or not a JSON number (line 4, column 4); edit-number: put it in quotes, or write it as \
+             an integer of at most 64 bits",
         ),
         (
             "a: 1\rb: 2\n",
             json!({"a": 2}),
-            "its lines end with a carriage return alone (line 4, column 5); edit-carriage-return: save the file with the line \
-             ends of Unix or Windows",
+            "its lines end with a bare carriage return (line 4, column 5); edit-carriage-return: save the file with the \
+             line ends of Unix or Windows",
         ),
         (
             "a: [ # first\n  x, y]\n",
             json!({"a": []}),
-            "a comment stands in the brackets that are to be changed (line 5, column 3); edit-comment-in-brackets: move the \
+            "there is a comment within the brackets to change (line 5, column 3); edit-comment-in-brackets: move the \
              comment out of the brackets, or make the change in the file",
         ),
         (
             "a:\n  - - x\n    - z\n",
             json!({"a": [["z"]]}),
-            "what is to be changed is written in an unusual way (line 5, column 5); edit-unusual: write this part as \
-             `key: value`, one line each, or make the change in the file",
+            "the value to change is written in an unusual form (line 5, column 5); edit-unusual: write this part as `key: \
+             value`, one per line, or make the change in the file",
         ),
         (
             "a: [&x b, c]\n",
             json!({"a": ["c"]}),
-            "what is to be changed is written in an unusual way (line 4, column 4); edit-unusual: write this part as \
-             `key: value`, one line each, or make the change in the file",
+            "the value to change is written in an unusual form (line 4, column 4); edit-unusual: write this part as `key: \
+             value`, one per line, or make the change in the file",
         ),
         (
             "a: 1\n",
             json!({"a": 18_446_744_073_709_551_615_u64}),
-            "the edit would not say exactly what was asked for; edit-unproven: make the change in the file",
+            "the edit would change more or less than requested; edit-unproven: make the change in the file",
         ),
         (
             "a: 1\n---\nb: [\n",
             json!({"a": 2}),
-            "`[` is never closed (line 6, column 4); edit-unreadable: close the bracket",
+            "`[` is not closed (line 6, column 4); edit-unreadable: close the bracket",
         ),
         (
             "a: \u{7}\n",
             json!({"a": 2}),
-            "it has a control character (line 4, column 4); edit-unreadable: remove it",
+            "it contains a control character (line 4, column 4); edit-unreadable: remove it",
         ),
         (
             "kind: Fleet\norganization: acme\nidentifier: orders\n",
             json!({"a": 2}),
-            "it has no document of cluster acme/orders; edit-not-there: look whether somebody has moved it to another file \
-             meanwhile, and try again",
+            "it has no document of cluster acme/orders; edit-not-there: check whether somebody has moved it to another \
+             file, and try again",
         ),
         (
             "kind: Cluster\norganization: acme\nidentifier: orders\n---\nkind: Cluster\norganization: acme\nidentifier: orders\n",
@@ -114,7 +114,7 @@ fn each_refusal_says_why_where_and_what_to_do() {
         assert_eq!(told(text, patch), expected, "{text}");
     }
     let long = HEADER.to_owned() + &"# x\n".repeat(300_000);
-    assert_eq!(told(&long, json!({"a": 1})), "it has more than 1 MiB; edit-unreadable: split the file");
+    assert_eq!(told(&long, json!({"a": 1})), "it is larger than 1 MiB; edit-unreadable: split the file");
 }
 
 #[test]
@@ -124,9 +124,9 @@ fn a_refusal_is_shown_as_a_problem_of_the_file() {
     let problem = refusal.problem(&"acme/a.yaml".parse().unwrap(), &text);
     assert_eq!(
         crate::problem::render(&[problem], false).trim_end(),
-        "error: the file is left as it is: what is to be changed has an anchor, and with it every alias would change\n \
-         --> acme/a.yaml:4:7\n  |\n4 | ä: &x {password: …\n  |       ^\n  |\n  = help: write the value where its \
-         aliases are, or make the change in the file"
+        "error: the file was not changed: the value to change has an anchor, and every alias of it would change too\n --> \
+         acme/a.yaml:4:7\n  |\n4 | ä: &x {password: …\n  |       ^\n  |\n  = help: replace its aliases by the value, or \
+         make the change in the file"
     );
 }
 

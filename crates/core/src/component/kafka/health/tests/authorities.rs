@@ -35,9 +35,9 @@ fn pods_that_are_older_than_the_kafka_object_have_to_be_deleted() {
         let mut lab = made_anew(status);
         assert_eq!(
             lab.told(),
-            "Degraded: its Kafka object was made anew with other certificate authorities, and the operator can't talk to pods that \
-             are older: `orders-broker-0`, `orders-broker-1`, `orders-broker-2` and 3 more; delete them one by one, each when the \
-             one before is ready again (6 of 6 pods are ready)"
+            "Degraded: its Kafka object was recreated with other certificate authorities, and the operator can't talk to \
+             older pods: `orders-broker-0`, `orders-broker-1`, `orders-broker-2` and 3 more; delete them one by one, each \
+             when the one before is ready again (6 of 6 pods are ready)"
         );
         let objects = objects::of(&lab.wanted, &lab.seen(), &[]);
         let next: Vec<&str> = objects.amiss.iter().filter_map(|it| it.next.as_deref()).collect();
@@ -62,8 +62,8 @@ fn what_the_operator_reported_before_the_pods_were_made_says_nothing_of_them() {
     lab.told();
     replace(&mut lab, "broker", 0, "2026-11-21T11:10:00Z");
     replace(&mut lab, "controller", 1000, "2026-11-21T11:09:00Z");
-    let overtaken = "the operator hasn't finished since these pods were made, and what it reported before (UnforceableProblem) says \
-                     nothing of them";
+    let overtaken = "the operator hasn't finished since these pods were created, and its earlier report \
+                     (UnforceableProblem) doesn't cover them";
     assert_eq!(lab.told(), format!("Provisioning: 6 of 6 pods are ready; {overtaken}"));
     lab.broker(json!({"restartCount": 3, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}));
     lab.objects.get_mut("Pod/orders-broker-0").unwrap()["metadata"]["creationTimestamp"] =

@@ -66,10 +66,7 @@ fn a_change_in_which_nothing_moves_is_told_after_the_deadline() {
     assert_eq!(lab.after(DEADLINE - MOMENT).status.status, Status::Updating);
     let status = lab.after(MOMENT).status;
     assert_eq!(status.status, Status::Degraded);
-    assert_eq!(
-        status.reason.unwrap(),
-        "nothing has moved for 8 minutes: the operator is applying the last change"
-    );
+    assert_eq!(status.reason.unwrap(), "no progress for 8 minutes: the operator is applying the last change");
 }
 
 #[test]
@@ -104,12 +101,12 @@ fn a_new_cluster_that_does_not_come_up_fails_at_the_deadline_and_not_before() {
 fn a_cluster_that_the_operator_never_looks_at_fails_and_says_what_to_check() {
     let mut lab = Lab::new_cluster();
     lab.edit("Kafka/orders", "/status", json!({}));
-    assert_eq!(lab.told(), "Pending: the operator hasn't taken it up yet");
+    assert_eq!(lab.told(), "Pending: the operator hasn't processed it yet");
     let status = lab.after(DEADLINE).status;
     assert_eq!(status.status, Status::Failed);
     assert_eq!(
         status.reason.unwrap(),
-        "the Strimzi operator hasn't taken it up: check that it watches namespace `kafka-acme--orders`"
+        "the Strimzi operator hasn't processed it: check that it watches namespace `kafka-acme--orders`"
     );
 }
 

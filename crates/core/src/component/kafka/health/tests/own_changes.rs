@@ -64,7 +64,7 @@ fn the_entity_operator_restarts_in_a_change_of_our_own_without_trouble() {
     stuck.entity_operator(no_node("0/1 nodes are available: 1 Insufficient cpu."));
     assert_eq!(
         stuck.told(),
-        "Degraded: users and topics aren't kept up to date: pod `orders-entity-operator-1` can't be scheduled: 0/1 nodes are \
+        "Degraded: users and topics aren't synchronized: pod `orders-entity-operator-1` can't be scheduled: 0/1 nodes are \
          available: 1 Insufficient cpu"
     );
     assert_eq!(lab.after(DEADLINE).status.status, Status::Degraded);
@@ -109,7 +109,7 @@ fn a_pod_beside_kafka_that_has_no_room_is_named_and_the_fleet_is_not_healthy() {
         memories = next;
         (health.status.status, health.status.reason, health.clusters[&key].status.status)
     };
-    let told = Some(format!("no node takes a pod of cluster acme/orders: {what}"));
+    let told = Some(format!("no node accepts a pod of cluster acme/orders: {what}"));
     let waits = (Status::Updating, told.clone(), Status::Provisioning);
     assert_eq!(fleet(SignedDuration::ZERO), waits, "a node may be on its way");
     assert_eq!(fleet(DEADLINE), (Status::Degraded, told, Status::Failed));
@@ -124,7 +124,7 @@ fn a_pod_that_starts_needs_no_operator() {
         "Degraded: 5 of 6 pods are ready: `orders-broker-0` is starting; the Strimzi operator is down";
     assert_eq!(lab.told(), starts);
     lab.objects.remove("Pod/orders-broker-0");
-    assert!(lab.told().ends_with("isn't there; the Strimzi operator is down, so nothing brings them back"));
+    assert!(lab.told().ends_with("is missing; the Strimzi operator is down, so nothing restores them"));
 }
 
 #[test]
@@ -139,11 +139,11 @@ fn a_pod_without_a_volume_is_not_told_to_ask_for_a_larger_node() {
     };
     assert_eq!(
         next("0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims."),
-        "see why it gets no volume: kubectl describe pvc -n kafka-acme--orders data-0-orders-broker-0"
+        "find out why it gets no volume: kubectl describe pvc -n kafka-acme--orders data-0-orders-broker-0"
     );
     assert_eq!(
         next("0/1 nodes are available: 1 Insufficient memory."),
-        "give it a node with room and its disks, or ask for less in the cluster's spec: kubectl describe pod -n \
+        "add a node with enough room and its disks, or request less in the cluster's spec: kubectl describe pod -n \
          kafka-acme--orders orders-broker-0"
     );
 }
@@ -229,17 +229,16 @@ fn disks_of_removed_nodes_are_summed_up() {
     let status = lab.after(DEBOUNCE).status;
     assert_eq!(status.status, Status::Healthy);
     let told = |status: &crate::catalog::ResourceStatus| status.conditions[0].message.clone();
-    let end = "a node that is added again takes its disk back, and what isn't needed is deleted by hand in namespace \
-               kafka-acme--orders";
+    let end = "a node that is added again reuses its disk; delete unneeded disks by hand in namespace kafka-acme--orders";
     assert_eq!(
         told(&status),
-        format!("disk `data-0-orders-broker-3` of a node that was removed is kept, with 17 GiB; {end}")
+        format!("disk `data-0-orders-broker-3` of a removed node is kept, with 17 GiB; {end}")
     );
     lab.put(claim(4, "false"));
     assert_eq!(
         told(&lab.judge().status),
         format!(
-            "2 disks of nodes that were removed are kept, `data-0-orders-broker-3` among them, with 34 GiB in all; {end}"
+            "2 disks of removed nodes are kept, such as `data-0-orders-broker-3`, with 34 GiB in all; {end}"
         )
     );
 }

@@ -54,7 +54,8 @@ fn a_pod_that_finds_no_place_tells_the_scheduler_and_its_volume() {
     assert_eq!(
         lab.told(),
         format!(
-            "{begin}{no_volume}: storage class `gp9` doesn't exist; make one of that name, since a claim keeps its class"
+            "{begin}{no_volume}: storage class `gp9` doesn't exist; create one with that name, because a claim keeps its \
+             class"
         )
     );
 }
@@ -71,9 +72,8 @@ fn at_most_three_pods_are_named() {
     }
     assert_eq!(
         lab.told(),
-        "Degraded: 3 of 8 pods are ready: `orders-broker-0` isn't there; `orders-broker-1` isn't there; \
-         `orders-broker-2` isn't there; and 2 more; the operator brings back what was lost in its absence within 5 \
-         minutes of its start"
+        "Degraded: 3 of 8 pods are ready: `orders-broker-0` is missing; `orders-broker-1` is missing; `orders-broker-2` is \
+         missing; and 2 more; the operator restores what was lost in its absence within 5 minutes of its start"
     );
 }
 
@@ -129,8 +129,8 @@ fn a_broker_that_can_not_go_yet_is_needed_like_the_others() {
     lab.edit("Kafka/orders", "/status/conditions", json!([warning, {"type": "Ready", "status": "True"}]));
     assert_eq!(
         lab.told(),
-        "Degraded: pool `broker` goes from 3 to 2 by itself as soon as node 2 holds no partition; put the number back \
-         to 3 to keep it"
+        "Degraded: the operator will shrink pool `broker` from 3 to 2 nodes as soon as node 2 has no partition; set the \
+         number back to 3 to keep it"
     );
     lab.broker(json!({}));
     assert_eq!(lab.told(), "Degraded: 5 of 6 pods are ready: `orders-broker-0` is starting");
@@ -140,7 +140,7 @@ fn a_broker_that_can_not_go_yet_is_needed_like_the_others() {
 fn an_entity_operator_that_is_away_is_told() {
     let mut lab = Lab::healthy();
     lab.objects.get_mut("Kafka/orders").unwrap()["spec"] = json!({"entityOperator": {}});
-    assert_eq!(lab.told(), "Degraded: users and topics aren't kept up to date: it has no pod");
+    assert_eq!(lab.told(), "Degraded: users and topics aren't synchronized: it has no pod");
     lab.put(json!({"kind": "Pod",
         "metadata": {"name": "orders-entity-operator-x", "labels": {"strimzi.io/name": "orders-entity-operator"}},
         "status": {"conditions": [{"type": "Ready", "status": "True"}]}}));
@@ -152,7 +152,7 @@ fn a_user_that_can_not_be_made_is_told() {
     let mut lab = Lab::healthy();
     lab.put(json!({"kind": "KafkaUser", "metadata": {"name": "app"}, "status": {"conditions":
         [{"type": "NotReady", "status": "True", "reason": "InvalidResourceException", "message": "No ACLs."}]}}));
-    assert_eq!(lab.told(), "Degraded: user `app` can't be made: InvalidResourceException: No ACLs");
+    assert_eq!(lab.told(), "Degraded: user `app` can't be created: InvalidResourceException: No ACLs");
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn a_certificate_that_is_not_shown_yet_is_under_way() {
     lab.wanted.certificates = BTreeMap::from([("tls".into(), Digest::of(made.cert.der()))]);
     assert_eq!(lab.status(), Status::Healthy);
     lab.wanted.certificates = BTreeMap::from([("tls".into(), Digest::of("another"))]);
-    assert_eq!(lab.told(), "Updating: listener `tls` doesn't show the new certificate yet");
+    assert_eq!(lab.told(), "Updating: listener `tls` doesn't use the new certificate yet");
 }
 
 #[test]
