@@ -6,7 +6,7 @@
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::os::unix::fs::FileExt as _;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
@@ -289,14 +289,25 @@ pub struct Follower {
     path: Utf8PathBuf,
     /// The number of the next unread event.
     next: u64,
-    /// The inode of the file that was read last, and the offset up to which it was read.
-    seen: Option<(u64, u64)>,
+    position: ReadPosition,
 }
+
+/// How far a file of events was read.
+#[derive(Default)]
+struct ReadPosition {
+    /// The first bytes of the file, which hold the number of its oldest event. They tell whether it was rewritten;
+    /// an inode does not, since a rewritten file may get one that was just freed.
+    head: Vec<u8>,
+    offset: u64,
+}
+
+/// Long enough for the number that an event begins with, and shorter than any event.
+const HEAD: u64 = 64;
 
 impl Follower {
     /// Starts at the oldest event.
     pub fn of(dir: &Utf8Path) -> Follower {
-        Follower { path: dir.join(FILE), next: 0, seen: None }
+        Follower { path: dir.join(FILE), next: 0, position: ReadPosition::default() }
     }
 
     /// Continues at the event with this number.
@@ -310,21 +321,26 @@ impl Follower {
 
     /// Returns the unread events, the oldest first. Invalid lines are skipped: events are only a view.
     pub fn unread_events(&mut self) -> Result<Vec<RecordedEvent>, StateError> {
-        let Some(found) = folder::plain_file(&self.path)? else { return Ok(Vec::new()) };
-        let from = self.seen.filter(|(file, from)| *file == found.ino() && *from <= found.len());
-        let from = from.map_or(0, |(_, from)| from);
-        let mut bytes = Vec::new();
+        if folder::plain_file(&self.path)?.is_none() {
+            return Ok(Vec::new());
+        }
+        let last = std::mem::take(&mut self.position);
+        let (mut head, mut bytes) = (Vec::new(), Vec::new());
         let mut read = || {
             let mut file = File::open(&self.path)?;
             // The writer holds the exclusive lock while it writes a line.
             file.lock_shared()?;
+            (&file).take(HEAD).read_to_end(&mut head)?;
+            let is_same = head == last.head && last.offset <= file.metadata()?.len();
+            let from = if is_same { last.offset } else { 0 };
             file.seek(SeekFrom::Start(from))?;
             file.read_to_end(&mut bytes)?;
-            file.unlock()
+            file.unlock()?;
+            Ok(from)
         };
-        read().map_err(StateError::io("read", &self.path))?;
+        let from: u64 = read().map_err(StateError::io("read", &self.path))?;
         let whole = whole_length(&bytes);
-        self.seen = Some((found.ino(), from + whole as u64));
+        self.position = ReadPosition { head, offset: from + whole as u64 };
         let mut events = parse(&bytes[..whole]);
         events.retain(|event| event.number >= self.next);
         self.next = events.last().map_or(self.next, |event| event.number + 1);
