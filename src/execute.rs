@@ -20,9 +20,10 @@ use std::time::Instant;
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
 
-use crate::catalog::{Recorded, RecordedResource, Secrets};
+use crate::catalog::{Recorded, RecordedObject, RecordedResource, Secrets};
 use crate::names::{FleetKey, ResourceKey};
-use crate::plan::{Change, FleetPlan, Plan, Verb, Waiting, reason};
+use crate::plan::{Change, FleetPlan, Plan, Step, Verb, Waiting, manifest_digest, reason};
+use crate::render::{Manifest, Stage};
 use crate::state::{EventOutcome, RecordedEvent, State, StateError};
 use crate::target::Targets;
 
@@ -378,4 +379,18 @@ fn past(verb: Verb) -> &'static str {
 /// complete, and nothing after has begun.
 async fn cancellation_point() {
     tokio::task::yield_now().await;
+}
+
+/// The key by which steps form a batch: all writes, or all deletions, of one stage.
+fn together(step: &Step) -> (bool, Stage) {
+    (step.verb == Verb::Delete, step.stage)
+}
+
+fn recorded(manifest: &Manifest, uid: String) -> RecordedObject {
+    RecordedObject {
+        owner: manifest.owner.clone(),
+        uid: Some(uid),
+        applied: manifest_digest(manifest),
+        manifest: Some(manifest.body.clone()),
+    }
 }

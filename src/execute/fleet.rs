@@ -6,12 +6,11 @@ use std::time::Instant;
 use super::report::for_tenants;
 use super::{
     ExecutionFailure, ExecutionProgress, ExecutionReport, PlanExecution, StepFault, cancellation_point,
-    failure, past,
+    failure, past, recorded, together,
 };
 use crate::catalog::{Deletion, RecordedObject};
 use crate::names::{FleetKey, Kind, ObjectKey, ResourceKey};
 use crate::plan::{Change, FleetPlan, Reach, Step, Verb, manifest_digest};
-use crate::render::{Manifest, Stage};
 use crate::secret;
 use crate::state::{EventOutcome, JournalEntry};
 use crate::target::{Intent, ObjectWrite, ResourceMark, Session, Task, TaskResult};
@@ -484,19 +483,5 @@ impl<'a, 'r> FleetRun<'a, 'r> {
         self.run.fail(&mut self.report, failed);
         let what = format!("could not be {}", past(change.verb));
         self.run.state.record_events(vec![self.run.event(fleet, change, EventOutcome::Failed, &what, why)]);
-    }
-}
-
-/// The key by which steps form a batch: all writes, or all deletions, of one stage.
-fn together(step: &Step) -> (bool, Stage) {
-    (step.verb == Verb::Delete, step.stage)
-}
-
-fn recorded(manifest: &Manifest, uid: String) -> RecordedObject {
-    RecordedObject {
-        owner: manifest.owner.clone(),
-        uid: Some(uid),
-        applied: manifest_digest(manifest),
-        manifest: Some(manifest.body.clone()),
     }
 }
