@@ -313,7 +313,7 @@ fn a_remote_that_says_nothing_holds_up_nothing() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = silent.local_addr().unwrap();
     specs.set(&format!("git = \"https://{address}/specs.git\"\ntimeout_seconds = 1"), true);
-    let late = "no answer within 1 s";
+    let late = "timed out after 1 s";
     specs.tree.run("plan --config config.toml").expect(1).says(&[late, "raise `source.timeout_seconds`"]);
     let serve = Serve::start(&specs.tree, SERVE);
     serve.says(&[late, "nothing is done"]);

@@ -108,7 +108,7 @@ fn missing_for_a_moment(tree: &Tree, api: &Api) {
         || api.get("/v1/clusters/sandbox").body["status_reason"].as_str().unwrap_or_default().to_owned();
     let file = tree.read("acme/clusters/sandbox.yaml");
     tree.remove("acme/clusters/sandbox.yaml");
-    api.serve.until("it is missing", || told().contains("spec file missing any more").then_some(()));
+    api.serve.until("it is missing", || told().contains("spec file missing").then_some(()));
     tree.write("acme/clusters/sandbox.yaml", file);
-    api.serve.until("it is named again", || (!told().contains("spec file missing any more")).then_some(()));
+    api.serve.until("it is named again", || (!told().contains("spec file missing")).then_some(()));
 }

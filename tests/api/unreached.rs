@@ -72,7 +72,7 @@ fn told_of(port: u16) -> Value {
         (!waits.is_empty()).then_some(waits)
     });
     let whys: Vec<Value> = events.iter().map(|event| event["why"].clone()).collect();
-    assert_eq!(whys[0], sentence, "{events:#?}");
+    assert_eq!(whys[0], format!("waiting: {sentence}"), "{events:#?}");
     let plan = get(&member, "/v1/plan");
     let fleet = &plan["fleets"][0];
     let told = json!([reason, whys[0], fleet["reach"], fleet["changes"][0]["waiting"]]);

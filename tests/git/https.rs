@@ -161,7 +161,7 @@ fn a_token_opens_a_repository_over_https_and_is_never_shown() {
     assert_eq!(serve.stop(), Some(0));
 
     fs::write(specs.tree.beside("token"), "\n").unwrap();
-    plan(&[]).expect(0).says(&["/token, which `source.token_file` names: it is empty"]);
+    plan(&[]).expect(0).says(&["/token from `source.token_file`: it is empty"]);
 }
 
 #[test]

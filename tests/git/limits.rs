@@ -8,7 +8,7 @@ use crate::support::serve::Serve;
 /// The approval id in the log for a waiting deletion.
 fn asked(serve: &Serve<'_>, cluster: &str) -> String {
     let words =
-        ["on hold for approval: limit of 1 cluster deletion per fleet and hour, and it is deleted", cluster];
+        ["on hold for approval: limit of 1 cluster deletion per fleet and hour. Deletes at ", cluster];
     serve.says(&words);
     let log = serve.log();
     let line = log.lines().rfind(|line| words.iter().all(|word| line.contains(word))).unwrap();

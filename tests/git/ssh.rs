@@ -99,7 +99,7 @@ fn a_repository_with_objects_of_another_form_is_refused() {
 #[test]
 fn a_server_that_says_nothing_holds_up_nothing() {
     let remote = Remote::new(&["-silent"]);
-    let late = ["no answer within 1 s", "raise `source.timeout_seconds`"];
+    let late = ["timed out after 1 s", "raise `source.timeout_seconds`"];
     remote.set("user", "timeout_seconds = 1");
     remote.specs.tree.run("plan --config config.toml").expect(1).says(&late);
     // A server that doesn't even send an ssh banner.

@@ -29,7 +29,7 @@ fn a_clock_that_is_set_back_holds_up_nothing_and_deletes_nothing_that_is_put_bac
     // The file is missing when the clock is set back: its deletion now seems an hour away.
     let sandbox = tree.read(SANDBOX);
     tree.remove(SANDBOX);
-    serve.says(&["cluster acme/sandbox", "spec file missing any more"]);
+    serve.says(&["cluster acme/sandbox", "spec file missing"]);
     fs::write(&clock, "-3600").unwrap();
     tree.write(ORDERS, units(&tree, 2));
     brokers(&serve, 6);

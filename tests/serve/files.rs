@@ -180,7 +180,7 @@ fn what_there_is_at_first_is_told_and_what_is_mended() {
     let events = "events tree --state-dir state --output-dir output --resource acme/orders";
     tree.run(events).expect(0).says(&[
         "waits    cluster acme/orders unchanged on acme/eu: blocked: its spec has 2 problems",
-        "done     cluster acme/orders no longer waits on acme/eu: there is nothing to do",
+        "done     cluster acme/orders no longer waits on acme/eu: nothing to do",
     ]);
 
     let serve = Serve::start(&tree, SERVE);
@@ -198,7 +198,7 @@ fn a_file_that_was_removed_can_be_put_back_before_its_cluster_goes() {
     let serve = Serve::start(&tree, SERVE);
     serve.has_made(&["cluster acme/orders", "cluster acme/sandbox"]);
     tree.remove(SANDBOX);
-    serve.says(&["cluster acme/sandbox", "spec file missing any more"]);
+    serve.says(&["cluster acme/sandbox", "spec file missing"]);
     let page = tree.run("why sandbox tree --state-dir state --output-dir output").expect(0).out;
     // The times, of which only the moment isn't known.
     let words = |line: &str| -> String {

@@ -31,7 +31,7 @@ fn problems_of_specs_are_lines_with_level_and_time_told_once_and_bounded() {
         tree.remove(&format!("acme/clusters/n{number}.yaml"));
     }
     tree.write(SANDBOX, tree.read(SANDBOX).replace("kafka_unit:", "kafka_units:"));
-    serve.says(&["INFO", "the specs have no problems any more"]);
+    serve.says(&["INFO", "the specs have no problems left"]);
     assert_eq!(serve.stop(), Some(0));
 }
 
