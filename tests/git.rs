@@ -316,7 +316,7 @@ fn a_remote_that_says_nothing_holds_up_nothing() {
     let late = "timed out after 1 s";
     specs.tree.run("plan --config config.toml").expect(1).says(&[late, "raise `source.timeout_seconds`"]);
     let serve = Serve::start(&specs.tree, SERVE);
-    serve.says(&[late, "nothing is done"]);
+    serve.says(&[late, "nothing is applied"]);
     assert_eq!(serve.stop(), Some(0));
     // The server was contacted, over TLS.
     let mut hello = [0];

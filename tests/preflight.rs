@@ -54,7 +54,7 @@ fn a_fleet_waits_for_what_its_cluster_lacks() {
         "! OperatorMissing: no Deployment of the cluster runs the Strimzi operator",
         "! CapacityShort: the fleet's clusters need 11.1 CPUs and 61.1 GiB of memory",
         "and no node accepts pods",
-        "waiting: there is no StorageClass fast (StorageClassMissing)",
+        "blocked: there is no StorageClass fast (StorageClassMissing)",
     ]);
     is_untouched(&plane, "orders");
     plane.kubectl("get kafka sandbox --namespace=kafka-acme--sandbox", "").expect(0);

@@ -264,7 +264,7 @@ fn a_restored_installation_goes_on_where_its_tree_is_at_another_path() {
     there
         .run("plan tree")
         .expect(3)
-        .says(&["limit of 1 cluster per fleet and hour"])
+        .says(&["limit of 1 cluster deletion per fleet and hour"])
         .says_nothing_of(&["the spec tree is"]);
 }
 

@@ -69,7 +69,7 @@ fn a_cluster_that_hangs_while_it_is_changed_holds_up_no_other_fleet() {
     proxy.inject(Rule::always(Fault::Silence).changing(true));
     let serve = Serve::start(&tree, &format!("{SERVE} --config config.toml"));
     brokers(&serve, 3);
-    serve.says(&["waits: ", "fleet=\"acme/far\"", "an earlier plan has been running there since"]);
+    serve.says(&["waiting: ", "fleet=\"acme/far\"", "an earlier plan has been running there since"]);
     for more in 2..5 {
         tree.write(ORDERS, units(&tree, more));
         brokers(&serve, more * 3);

@@ -139,7 +139,7 @@ fn what_people_changed_is_taken_back_and_what_a_controller_has_is_left() {
     let memory = format!("get {QUOTA} --output=jsonpath={{.spec.hard.limits\\.memory}}");
     assert_eq!(pods(), "99");
     assert_ne!(plane.kubectl(&memory, "").expect(0).out, "1Gi");
-    let waits = "waiting: autoscaler manages `.spec.hard.pods` of ResourceQuota kafka-acme--sandbox/sandbox, so \
+    let waits = "blocked: autoscaler manages `.spec.hard.pods` of ResourceQuota kafka-acme--sandbox/sandbox, so \
                  streamfleet leaves it unchanged";
     for _ in 0..2 {
         tree.run(PLAN).expect(3).says(&[waits, "make autoscaler stop managing the field"]);

@@ -42,7 +42,7 @@ fn a_cluster_that_falls_silent_is_asked_beside_the_plans_until_it_answers() {
     proxy.inject(Rule::always(Fault::Silence));
     tree.edit(SANDBOX, "on_delete: Delete", "on_delete: Delete\n    size_gib: 40");
     serve.says(&["unreachable", "fleet=acme/far", "no complete answer within 8 s"]);
-    serve.says(&["waits: ", "the target can't be reached", "cluster acme/sandbox"]);
+    serve.says(&["waiting: ", "the target can't be reached", "cluster acme/sandbox"]);
     let since = serve.log().lines().count();
     for more in 2..6 {
         tree.write(ORDERS, units(&tree, more));

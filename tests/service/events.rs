@@ -38,7 +38,7 @@ fn decisions_and_outcomes_are_recorded_by_commands() {
     tree.run("apply tree --yes").expect(3);
     let last = events(&tree, "--resource cluster/acme/orders").pop().unwrap();
     assert_eq!((last["outcome"].as_str(), last["what"].as_str()), (Some("waits"), Some("to be deleted")));
-    assert!(last["why"].as_str().unwrap().contains("deletion_protection"), "{last}");
+    assert!(last["why"].as_str().unwrap().contains("deletion protection is on"), "{last}");
 
     let count = |filters: &str| events(&tree, filters).len();
     assert_eq!(count("--resource orders"), count("--resource acme/orders"));

@@ -165,21 +165,21 @@ fn a_daemon_of_another_version_is_named_with_what_to_do() {
         (
             r#"{"version":2,"daemon":{"pid":7,"software":"9.0.0"},"news":[]}"#,
             format!(
-                "error: the running daemon (pid 7) is streamfleet 9.0.0, and this command, {own}, can't read its answers\n \
+                "error: the running daemon (pid 7) is streamfleet 9.0.0, and this command, {own}, can't read its answers\n  \
                   help: use the command of streamfleet 9.0.0\n"
             ),
         ),
         (
             r#"{"version":0,"daemon":{"pid":7,"software":"0.0.1"}}"#,
             format!(
-                "error: the running daemon (pid 7) is streamfleet 0.0.1, and this command, {own}, can't read its answers\n \
+                "error: the running daemon (pid 7) is streamfleet 0.0.1, and this command, {own}, can't read its answers\n  \
                   help: restart the daemon with the installed version: systemctl restart streamfleet\n"
             ),
         ),
         (
             r#"{"version":1,"daemon":{"pid":7,"software":"0.0.1"},"data":{"status":"Fine"}}"#,
             format!(
-                "error: the running daemon (pid 7) is streamfleet 0.0.1, and this command, {own}, can't read its answers\n \
+                "error: the running daemon (pid 7) is streamfleet 0.0.1, and this command, {own}, can't read its answers\n  \
                   help: use the command of streamfleet 0.0.1, or restart the daemon, so that both have the same version\n"
             ),
         ),
@@ -228,7 +228,7 @@ fn what_is_asked_for_is_answered_in_json_with_a_version() {
         (
             "POST /commands/plans",
             "400",
-            "the specs that were sent can't be read: EOF while parsing a value at line 1 column 0",
+            "the specs that were sent can't be parsed: EOF while parsing a value at line 1 column 0",
         ),
         ("POST /commands/plans/x/approve", "400", "the request lacks `by`"),
     ] {
@@ -290,7 +290,7 @@ fn nobody_else_may_ask() {
         command.args(["status", "tree", "--state-dir", "state", "--output-dir", "output"]);
         command.current_dir(tree.beside("")).output().unwrap().into()
     };
-    let expected = "error: cannot reach the running daemon at `state/socket`\n  because: Permission denied (os error 13)\n \
+    let expected = "error: cannot reach the running daemon at `state/socket`\n  because: Permission denied (os error 13)\n  \
                      help: run the command as the daemon's user: sudo -u streamfleet streamfleet …\n";
     assert_eq!(status().expect(1).err, expected);
     // Even where the file system would permit it.

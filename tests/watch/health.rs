@@ -148,7 +148,7 @@ fn a_broker_that_is_lost_in_a_quiet_fleet_is_told_at_once_and_holds_up_others() 
     // A restart of the other cluster's broker waits for it.
     let spec = "acme/clusters/web.yaml";
     tree.edit(spec, "cluster_access: Internal", "cluster_access: Internal & External");
-    serve.says(&["cluster acme/web", "waits: ", "cluster acme/dev"]);
+    serve.says(&["cluster acme/web", "waiting: ", "cluster acme/dev"]);
     let listeners =
         "get kafka web --namespace=kafka-acme--web --output=jsonpath={.spec.kafka.listeners[*].name}";
     let is_changed = || plane.kubectl(listeners, "").expect(0).out.contains("external");
@@ -208,7 +208,7 @@ fn metadata_is_raised_by_itself_once_all_brokers_run_the_new_version() {
     };
     let versions = |version: &str, metadata: &str| (version.to_owned(), metadata.to_owned());
     serve.until("brokers are upgraded", || (told() == versions("4.3.1", "4.2-IV1")).then_some(()));
-    serve.says(&["cluster acme/dev", "waits: ", "all brokers must run Kafka 4.3.1"]);
+    serve.says(&["cluster acme/dev", "waiting: ", "all brokers must run Kafka 4.3.1"]);
 
     let mut objects = first("broker-pod-killed", "dev").into_iter();
     let mut kafka = objects.find(|it| it["kind"] == "Kafka").unwrap();

@@ -42,7 +42,7 @@ fn a_renewed_certificate_reaches_the_next_cluster_when_the_one_before_shows_it()
     replace_certificate(&tree);
     let after = certificate(&tree);
     assert_ne!(before, after);
-    serve.says(&["cluster acme/web", "waits: ", "one disruption at a time; cluster acme/dev is first"]);
+    serve.says(&["cluster acme/web", "waiting: ", "one disruption at a time; cluster acme/dev is first"]);
     serve.says(&["health", "cluster acme/dev", "to=Updating", "doesn't use the new certificate yet"]);
     // Strimzi notices a Secret late, and until then the cluster's status stays unchanged.
     assert_eq!((held(&plane, "dev"), held(&plane, "web")), (after.clone(), before));
