@@ -118,7 +118,7 @@ pub(super) fn two_clusters(plane: &ControlPlane) -> Tree {
 /// reported.
 pub(super) fn nothing_runs_yet(serve: &Serve<'_>) {
     for cluster in ["dev", "web"] {
-        serve.says(&["is Pending", &format!("cluster acme/{cluster}"), "to=Pending"]);
+        serve.says(&[" is ", &format!("cluster acme/{cluster}"), "to=Pending"]);
     }
 }
 
@@ -131,7 +131,7 @@ fn a_broker_that_is_lost_in_a_quiet_fleet_is_told_at_once_and_holds_up_others() 
     cast.make(&operator());
     for cluster in ["dev", "web"] {
         cast.play("broker-pod-killed", cluster);
-        serve.says(&["is Pending", &format!("cluster acme/{cluster}"), "to=Healthy"]);
+        serve.says(&[" is ", &format!("cluster acme/{cluster}"), "to=Healthy"]);
     }
     no_round_asks_anything(&plane, &serve);
 
@@ -140,7 +140,7 @@ fn a_broker_that_is_lost_in_a_quiet_fleet_is_told_at_once_and_holds_up_others() 
         || serve.log().lines().filter(|line| line.contains("looked=") && !line.contains("looked=0")).count();
     let looked = looks();
     cast.remove(&broker("dev"));
-    serve.says(&["health", "cluster acme/dev", "from=Healthy", "to=Degraded", "dev-dual-0"]);
+    serve.says(&[" is ", "cluster acme/dev", "from=Healthy", "to=Degraded", "dev-dual-0"]);
     let ready = "get kafka dev --namespace=kafka-acme--dev --output=jsonpath={.status.conditions[*].status}";
     assert_eq!(plane.kubectl(ready, "").expect(0).out, "True");
     assert_eq!(looks(), looked, "its objects are as they were\n{}", serve.log());
@@ -154,7 +154,7 @@ fn a_broker_that_is_lost_in_a_quiet_fleet_is_told_at_once_and_holds_up_others() 
     let is_changed = || plane.kubectl(listeners, "").expect(0).out.contains("external");
     assert!(!is_changed());
     cast.make(&broker("dev"));
-    serve.says(&["health", "cluster acme/dev", "from=Degraded", "to=Healthy"]);
+    serve.says(&[" is ", "cluster acme/dev", "from=Degraded", "to=Healthy"]);
     serve.until("it goes on", || is_changed().then_some(()));
 
     // A container in a crash loop while Strimzi reports its cluster as ready.
@@ -168,9 +168,9 @@ fn a_broker_that_is_lost_in_a_quiet_fleet_is_told_at_once_and_holds_up_others() 
             condition["status"] = "False".into();
         }
     }
-    serve.says(&["health", "cluster acme/web", "to=Updating"]);
+    serve.says(&[" is ", "cluster acme/web", "to=Updating"]);
     cast.tell(&crashing);
-    serve.says(&["health", "cluster acme/dev", "to=Degraded", "CrashLoopBackOff"]);
+    serve.says(&[" is ", "cluster acme/dev", "to=Degraded", "CrashLoopBackOff"]);
     assert_eq!(serve.stop(), Some(0));
 
     let folder = camino::Utf8PathBuf::from_path_buf(tree.path().join(".streamfleet/state")).unwrap();

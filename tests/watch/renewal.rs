@@ -36,21 +36,21 @@ fn a_renewed_certificate_reaches_the_next_cluster_when_the_one_before_shows_it()
     for cluster in ["dev", "web"] {
         cast.play("broker-pod-killed", cluster);
         cast.show(cluster, &before);
-        serve.says(&["health", &format!("cluster acme/{cluster}"), "to=Healthy"]);
+        serve.says(&[" is ", &format!("cluster acme/{cluster}"), "to=Healthy"]);
     }
 
     replace_certificate(&tree);
     let after = certificate(&tree);
     assert_ne!(before, after);
     serve.says(&["cluster acme/web", "waiting: ", "one disruption at a time; cluster acme/dev is first"]);
-    serve.says(&["health", "cluster acme/dev", "to=Updating", "doesn't use the new certificate yet"]);
+    serve.says(&[" is ", "cluster acme/dev", "to=Updating", "doesn't use the new certificate yet"]);
     // Strimzi notices a Secret late, and until then the cluster's status stays unchanged.
     assert_eq!((held(&plane, "dev"), held(&plane, "web")), (after.clone(), before));
     cast.show("dev", &after);
-    serve.says(&["health", "cluster acme/dev", "from=Updating", "to=Healthy"]);
+    serve.says(&[" is ", "cluster acme/dev", "from=Updating", "to=Healthy"]);
     serve.until("the next one has it", || (held(&plane, "web") == after).then_some(()));
-    serve.says(&["health", "cluster acme/web", "to=Updating", "doesn't use the new certificate yet"]);
+    serve.says(&[" is ", "cluster acme/web", "to=Updating", "doesn't use the new certificate yet"]);
     cast.show("web", &after);
-    serve.says(&["health", "cluster acme/web", "from=Updating", "to=Healthy"]);
+    serve.says(&[" is ", "cluster acme/web", "from=Updating", "to=Healthy"]);
     assert_eq!(serve.stop(), Some(0));
 }
