@@ -18,9 +18,9 @@ fn a_kafka_that_is_gone_is_put_back_at_once_where_its_pools_have_its_id() {
     plane.kubectl("apply -f -", claim).expect(0);
     plane.kubectl(&format!("delete {KAFKA}"), "").expect(0);
     // The disks may be an earlier cluster's.
-    tree.run(PLAN)
-        .expect(3)
-        .says(&["on hold for approval: it would be created over the disks of an earlier cluster with this name"]);
+    tree.run(PLAN).expect(3).says(&[
+        "on hold for approval: it would be created over the disks of an earlier cluster with this name",
+    ]);
 
     let pool =
         "patch kafkanodepool dual --namespace=kafka-acme--sandbox --subresource=status --type=merge --patch";
