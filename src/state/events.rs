@@ -301,8 +301,8 @@ struct ReadPosition {
     offset: u64,
 }
 
-/// Long enough for the number that an event begins with, and shorter than any event.
-const HEAD: u64 = 64;
+/// Long enough for the number of the oldest event. A file that is shorter is read again as a whole.
+const HEAD: u64 = 1024;
 
 impl Follower {
     /// Starts at the oldest event.
