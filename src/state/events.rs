@@ -4,9 +4,9 @@
 //! view: a bounded file of bounded lines, which can be read while it is written. They are written without
 //! waiting for the disk, and losing them loses nothing else.
 
-use std::fs::File;
-use std::io::{Read as _, Seek as _, SeekFrom};
-use std::os::unix::fs::FileExt as _;
+use std::fs::{File, Metadata};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
@@ -289,25 +289,14 @@ pub struct Follower {
     path: Utf8PathBuf,
     /// The number of the next unread event.
     next: u64,
-    position: ReadPosition,
+    /// The file that was read last, at its first unread byte. While it is open, no other file gets its inode.
+    file: Option<File>,
 }
-
-/// How far a file of events was read.
-#[derive(Default)]
-struct ReadPosition {
-    /// The first bytes of the file, which hold the number of its oldest event. They tell whether it was rewritten;
-    /// an inode does not, since a rewritten file may get one that was just freed.
-    head: Vec<u8>,
-    offset: u64,
-}
-
-/// Long enough for the number of the oldest event. A file that is shorter is read again as a whole.
-const HEAD: u64 = 1024;
 
 impl Follower {
     /// Starts at the oldest event.
     pub fn of(dir: &Utf8Path) -> Follower {
-        Follower { path: dir.join(FILE), next: 0, position: ReadPosition::default() }
+        Follower { path: dir.join(FILE), next: 0, file: None }
     }
 
     /// Continues at the event with this number.
@@ -321,30 +310,30 @@ impl Follower {
 
     /// Returns the unread events, the oldest first. Invalid lines are skipped: events are only a view.
     pub fn unread_events(&mut self) -> Result<Vec<RecordedEvent>, StateError> {
-        if folder::plain_file(&self.path)?.is_none() {
-            return Ok(Vec::new());
-        }
-        let last = std::mem::take(&mut self.position);
-        let (mut head, mut bytes) = (Vec::new(), Vec::new());
-        let mut read = || {
-            let mut file = File::open(&self.path)?;
-            // The writer holds the exclusive lock while it writes a line.
-            file.lock_shared()?;
-            (&file).take(HEAD).read_to_end(&mut head)?;
-            let is_same = head == last.head && last.offset <= file.metadata()?.len();
-            let from = if is_same { last.offset } else { 0 };
-            file.seek(SeekFrom::Start(from))?;
-            file.read_to_end(&mut bytes)?;
-            file.unlock()?;
-            Ok(from)
-        };
-        let from: u64 = read().map_err(StateError::io("read", &self.path))?;
-        let whole = whole_length(&bytes);
-        self.position = ReadPosition { head, offset: from + whole as u64 };
-        let mut events = parse(&bytes[..whole]);
+        let Some(found) = folder::plain_file(&self.path)? else { return Ok(Vec::new()) };
+        let whole = self.read_on(&found).map_err(StateError::io("read", &self.path))?;
+        let mut events = parse(&whole);
         events.retain(|event| event.number >= self.next);
         self.next = events.last().map_or(self.next, |event| event.number + 1);
         Ok(events)
+    }
+
+    /// Reads the complete lines that were added, or all of a file that replaced the one read before.
+    fn read_on(&mut self, found: &Metadata) -> io::Result<Vec<u8>> {
+        let mut file = self.file.take().map_or_else(|| File::open(&self.path), Ok)?;
+        if file.metadata()?.ino() != found.ino() || file.stream_position()? > found.len() {
+            file = File::open(&self.path)?;
+        }
+        let begin = file.stream_position()?;
+        let mut bytes = Vec::new();
+        // The writer holds the exclusive lock while it writes a line.
+        file.lock_shared()?;
+        file.read_to_end(&mut bytes)?;
+        file.unlock()?;
+        bytes.truncate(whole_length(&bytes));
+        file.seek(SeekFrom::Start(begin + bytes.len() as u64))?;
+        self.file = Some(file);
+        Ok(bytes)
     }
 }
 
