@@ -268,14 +268,7 @@ impl Installation {
             let facts = answering.map(|target| runtime.block_on(target.preflight(extras)));
             let reached = observed.as_mut().filter(|observed| observed.reach == Reach::Reached);
             if let (Some(observed), Some(error)) = (reached, unread.get(fleet)) {
-                *observed = ObservedFleet::unknown(Reach::Unreachable {
-                    reason: error.to_string(),
-                    hint: error.hint().to_owned(),
-                    refused: false,
-                    lost: error.may_be_lost(),
-                    concealed: error.is_unreached(),
-                    last_seen: held.observed_at,
-                });
+                *observed = ObservedFleet::unknown(error.reach(held.observed_at));
             }
             let health = health::FleetJudge { fleet, desk }.judge(&held, target.zip(observed.as_mut()))?;
             let (desired, observed) = (desired.as_ref(), observed.as_ref());

@@ -147,14 +147,7 @@ impl FleetJudge<'_> {
             Ok(Some(health)) => health,
             Ok(None) => return Ok(unjudged(wanted, before)),
             Err(error) => {
-                observed.reach = Reach::Unreachable {
-                    reason: error.to_string(),
-                    hint: error.hint().to_owned(),
-                    refused: false,
-                    lost: error.may_be_lost(),
-                    concealed: error.is_unreached(),
-                    last_seen: held.observed_at,
-                };
+                observed.reach = error.reach(held.observed_at);
                 return Ok(unjudged(wanted, before));
             }
         };

@@ -3,8 +3,10 @@
 use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use jiff::Timestamp;
 
 use crate::names::{FleetKey, ObjectKey};
+use crate::plan::Reach;
 use crate::target::KubeError;
 
 /// Why a target couldn't be read or written. The message says what was attempted and why it failed;
@@ -107,6 +109,18 @@ impl TargetError {
     /// Whether the error describes a failed connection, whose details only operators may see.
     pub fn is_unreached(&self) -> bool {
         matches!(self, TargetError::Kubernetes(error) if error.is_unreached())
+    }
+
+    /// The reach of a fleet that can't be read because of this error. It isn't refused: the next attempt may succeed.
+    pub fn reach(&self, last_seen: Option<Timestamp>) -> Reach {
+        Reach::Unreachable {
+            reason: self.to_string(),
+            hint: self.hint().to_owned(),
+            refused: false,
+            lost: self.may_be_lost(),
+            concealed: self.is_unreached(),
+            last_seen,
+        }
     }
 
     pub fn hint(&self) -> &'static str {

@@ -20,18 +20,9 @@ impl DirectoryTarget {
         desired: Option<&FleetManifests>,
     ) -> ObservedFleet {
         let wanted = desired.into_iter().flat_map(BTreeMap::keys);
-        self.look_at_all(recorded, wanted).map_err(|error| self.publish_error(error)).unwrap_or_else(
-            |error| {
-                ObservedFleet::unknown(Reach::Unreachable {
-                    reason: error.to_string(),
-                    hint: error.hint().to_owned(),
-                    refused: false,
-                    lost: error.may_be_lost(),
-                    concealed: false,
-                    last_seen: recorded.observed_at,
-                })
-            },
-        )
+        self.look_at_all(recorded, wanted)
+            .map_err(|error| self.publish_error(error))
+            .unwrap_or_else(|error| ObservedFleet::unknown(error.reach(recorded.observed_at)))
     }
 
     pub(in crate::target) fn marks(&self) -> Result<BTreeMap<ResourceKey, ResourceMark>, TargetError> {
