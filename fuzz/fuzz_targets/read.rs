@@ -14,13 +14,13 @@ use streamfleet::config::Config;
 use streamfleet::names::{Digest, SpecPath};
 use streamfleet::problem::{Problem, render};
 use streamfleet::secret::{Keyring, SecretStore};
-use streamfleet::spec::{self, Documents, Entry, ParsedFile, SecretValue, Snapshot, SourceId};
+use streamfleet::spec::{self, Documents, ParsedFile, SecretValue, Snapshot, SnapshotEntry, SourceId};
 
 /// A time at which the certificate of the base domain is valid.
 const NOW: Timestamp = Timestamp::constant(1_800_000_000, 0);
 static FUZZED: LazyLock<SpecPath> = LazyLock::new(|| "acme/fuzzed.yaml".parse().unwrap());
 /// Resources the bytes may refer to: an organization, a fleet, a base domain and clusters.
-static AROUND: LazyLock<BTreeMap<SpecPath, Entry>> = LazyLock::new(|| {
+static AROUND: LazyLock<BTreeMap<SpecPath, SnapshotEntry>> = LazyLock::new(|| {
     macro_rules! example {
         ($($path:literal),*) => {
             [$(($path, include_str!(concat!("../../examples/quickstart/", $path)))),*]
@@ -36,11 +36,11 @@ static AROUND: LazyLock<BTreeMap<SpecPath, Entry>> = LazyLock::new(|| {
 });
 static AROUND_READ: LazyLock<Documents> = LazyLock::new(|| spec::read(&snapshot(AROUND.clone()), None));
 
-fn entry(bytes: &[u8]) -> Entry {
-    Entry::File { bytes: Arc::from(bytes), digest: Digest::of(bytes) }
+fn entry(bytes: &[u8]) -> SnapshotEntry {
+    SnapshotEntry::File { bytes: Arc::from(bytes), digest: Digest::of(bytes) }
 }
 
-fn snapshot(entries: BTreeMap<SpecPath, Entry>) -> Snapshot {
+fn snapshot(entries: BTreeMap<SpecPath, SnapshotEntry>) -> Snapshot {
     Snapshot {
         source: SourceId("/specs".to_owned()),
         revision: "1".to_owned(),
