@@ -2,18 +2,23 @@
 //! table and know no component by name.
 
 pub mod clients;
+pub mod consequence;
+mod difference;
 mod extras;
 pub mod fleet_manifest;
 mod gateway;
 pub mod health;
-mod hosts;
 mod kafka;
 pub mod kind;
 pub mod labels;
 pub mod leftovers;
+mod load_balancers;
 pub mod manifest;
 pub mod object;
+mod object_facts;
+pub mod requests;
 pub mod resources;
+mod size;
 mod strimzi;
 pub mod traffic;
 
@@ -25,15 +30,19 @@ use std::collections::BTreeSet;
 use crate::catalog::{ResolvedCluster, ResolvedFleet};
 use crate::config::Config;
 pub use clients::{ClientAccess, Endpoint, Login, ServerTrust};
+pub use consequence::{Consequences, Verdict};
+pub use difference::{Difference, differences};
 pub use extras::Extras;
+pub use gateway::NAMESPACE as GATEWAY_NAMESPACE;
 pub use gateway::kinds::GATEWAY_CLASS;
-pub use gateway::{NAMESPACE as GATEWAY_NAMESPACE, is_private, is_routed};
 pub use kafka::requests_of_units;
 pub use kind::KubernetesKind;
 pub use labels::DEDICATED;
 pub use leftovers::Leftovers;
 pub use object::{Manifest, SecretEncoding, SecretSlot, Stage};
+pub use object_facts::{Disk, ObjectFacts, ObjectRole, PlacementNeeds, facts};
 pub use resources::Resources;
+pub use size::Size;
 pub use strimzi::NAMESPACE as OPERATOR_NAMESPACE;
 pub use strimzi::kinds::{DEPLOYMENT as OPERATOR, SELECTOR as OPERATOR_SELECTOR};
 pub use traffic::{OperatorTraffic, Traffic};
@@ -55,6 +64,14 @@ pub struct Component {
     pub services: Option<&'static str>,
     /// The objects that its operator leaves behind of a cluster.
     pub leftovers: Option<&'static Leftovers>,
+    /// What its objects say, by kind.
+    pub objects: &'static [ObjectFacts],
+    /// What changes of its objects do.
+    pub consequences: Consequences,
+    /// The API group whose resource definitions are installed with it.
+    pub definitions: Option<&'static str>,
+    /// The labels that only its pods have.
+    pub pod_labels: &'static [&'static str],
     /// What clients of a cluster need to connect to it.
     pub clients: fn(&ResolvedCluster) -> Option<ClientAccess>,
 }
@@ -67,6 +84,10 @@ impl Component {
         in_cluster: |_, _| None,
         services: None,
         leftovers: None,
+        objects: &[],
+        consequences: Consequences::NONE,
+        definitions: None,
+        pod_labels: &[],
         clients: |_| None,
     };
 }
@@ -125,4 +146,9 @@ pub fn written_versions(extras: Extras) -> BTreeSet<&'static str> {
         component.kinds.iter().filter(move |kind| kind.custom && is_written(kind))
     });
     written.map(|kind| kind.api_version).collect()
+}
+
+/// Whether the definitions of an API group are installed with a component.
+pub fn has_definitions(group: &str) -> bool {
+    COMPONENTS.iter().any(|component| component.definitions == Some(group))
 }

@@ -7,6 +7,8 @@ pub struct ClientAccess {
     pub endpoints: Vec<Endpoint>,
     /// The Secret of the administrator, who logs in with [`Login::Scram`].
     pub admin_secret: String,
+    /// The Kubernetes kind of further users.
+    pub user_kind: &'static str,
     /// The Secret with the CA certificate of [`ServerTrust::ClusterCa`].
     pub ca_secret: String,
 }

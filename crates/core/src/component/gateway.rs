@@ -5,12 +5,15 @@
 pub mod health;
 pub mod kinds;
 
-use serde::Deserialize;
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use crate::catalog::ResolvedFleet;
+use crate::component::Verdict::InPlace;
+use crate::component::consequence::*;
 use crate::component::labels::{CLUSTER, FLEET, ORGANIZATION};
-use crate::component::{Component, Manifest, Stage, fleet_manifest, hosts};
+use crate::component::{Component, Manifest, ObjectFacts, ObjectRole, Stage, fleet_manifest, load_balancers};
 use crate::names::Json;
 use crate::spec::Exposure;
 use kinds::{API_VERSION, GROUP};
@@ -19,8 +22,26 @@ pub static COMPONENT: Component = Component {
     kinds: &kinds::KINDS,
     is_installed: |extras| extras.gateway,
     in_fleet: |fleet, _| gateway(fleet),
+    objects: &[ObjectFacts {
+        kind: "Gateway",
+        role: ObjectRole::Gateway,
+        hosts,
+        is_private,
+        ..ObjectFacts::NONE
+    }],
+    consequences: Consequences { rows: ROWS, ..Consequences::NONE },
     ..Component::NONE
 };
+
+#[rustfmt::skip]
+const ROWS: &[Row] = &[
+    row("Gateway", "/spec/gatewayClassName", CHANGES, InPlace, "{object} changes from class {before} to {after}: \
+        clients outside of Kubernetes are cut off from every cluster of the fleet until it has a new address and \
+        their host names lead to it"),
+    row("Gateway", "/spec/**", CHANGES, InPlace, "{object} changes, through which clients outside of Kubernetes \
+        reach every cluster of the fleet; they may have to reconnect"),
+    row("Gateway", "", DELETED, InPlace, "{object} is deleted; no cluster can be reached through it any more"),
+];
 
 /// The port for clients. Strimzi advertises this port for every broker behind a TLSRoute.
 pub const PORT: u16 = 443;
@@ -33,32 +54,17 @@ pub fn parent() -> Value {
     json!({"group": GROUP, "kind": "Gateway", "namespace": NAMESPACE, "name": NAME, "sectionName": NAME})
 }
 
-/// Whether a Kafka object is exposed through a Gateway; false if it can't be parsed.
-pub fn is_routed(kafka: &Json) -> bool {
-    #[derive(Deserialize)]
-    struct KafkaListener {
-        spec: KafkaSpec,
-    }
-    #[derive(Deserialize)]
-    struct KafkaSpec {
-        kafka: Listeners,
-    }
-    #[derive(Deserialize)]
-    struct Listeners {
-        #[serde(default)]
-        listeners: Vec<Listener>,
-    }
-    #[derive(Deserialize)]
-    struct Listener {
-        r#type: String,
-    }
-    let listeners = kafka.read::<KafkaListener>().map(|kafka| kafka.spec.kafka.listeners).unwrap_or_default();
-    listeners.iter().any(|listener| listener.r#type == "tlsroute")
+/// Whether a Gateway object asks for a private load balancer.
+fn is_private(gateway: &Json) -> bool {
+    gateway.value().pointer("/spec/infrastructure/annotations").is_some_and(load_balancers::is_private)
 }
 
-/// Whether a Gateway object asks for a private load balancer.
-pub fn is_private(gateway: &Json) -> bool {
-    gateway.value().pointer("/spec/infrastructure/annotations").is_some_and(hosts::is_private)
+/// The domain under which it is reached, by listener.
+fn hosts(gateway: &Json) -> BTreeMap<String, String> {
+    let gateway = gateway.value();
+    let listener = gateway.pointer("/spec/listeners/0");
+    let text = |field: &str| Some(listener?.get(field)?.as_str()?.to_owned());
+    text("hostname").map(|host| (NAME.to_owned(), host)).into_iter().collect()
 }
 
 /// The Gateway of a fleet and its namespace; empty without `exposure: tlsroute`.
@@ -85,7 +91,7 @@ fn gateway(fleet: &ResolvedFleet) -> Vec<Manifest> {
             },
         }],
         // The controller of the GatewayClass copies them to the Service that it creates.
-        "infrastructure": {"annotations": hosts::load_balancer(gateway.private)},
+        "infrastructure": {"annotations": load_balancers::load_balancer(gateway.private)},
     });
     let gateway = json!({
         "apiVersion": API_VERSION,

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod config;
+mod consequence;
 mod endpoints;
 pub mod health;
 mod jaas;
@@ -10,6 +11,7 @@ mod leftovers;
 mod listeners;
 mod node_pool;
 mod oauth;
+mod objects;
 mod placement;
 mod quota;
 mod resources;
@@ -33,6 +35,9 @@ pub static COMPONENT: Component = Component {
     services: Some("labelSelector=strimzi.io%2Fkind%3DKafka"),
     leftovers: Some(&leftovers::LEFTOVERS),
     in_cluster,
+    objects: objects::OBJECTS,
+    consequences: consequence::CONSEQUENCES,
+    pod_labels: &["strimzi.io/cluster", "strimzi.io/kind"],
     clients: |cluster| Some(endpoints::clients(cluster)),
     ..Component::NONE
 };

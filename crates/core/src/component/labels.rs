@@ -23,6 +23,9 @@ pub const CERTIFICATE: &str = "streamfleet.io/certificate";
 /// The annotation that changes with mounted files which are read only at start, on the pods that read them.
 pub const MOUNTED: &str = "streamfleet.io/mounted";
 
+/// On nodes, by Kubernetes: their zone.
+pub const ZONE: &str = "topology.kubernetes.io/zone";
+
 pub fn map<const N: usize>(entries: [(&str, &str); N]) -> BTreeMap<String, String> {
     entries.map(|(key, value)| (key.to_owned(), value.to_owned())).into()
 }

@@ -5,9 +5,13 @@ pub mod health;
 pub mod kinds;
 pub mod read;
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
 use crate::catalog::ResolvedFleet;
+use crate::component::Verdict::{self, InPlace, RollingRestart};
+use crate::component::consequence::*;
 use crate::component::{Component, Manifest, Stage, fleet_manifest};
 use crate::config::OperatorsConfig;
 
@@ -15,8 +19,24 @@ pub static COMPONENT: Component = Component {
     kinds: &kinds::KINDS,
     is_installed: |extras| extras.operator,
     in_fleet: |fleet, config| operator(fleet, &config.operators),
+    definitions: Some("kafka.strimzi.io"),
+    consequences: Consequences { rows: ROWS, ..Consequences::NONE },
     ..Component::NONE
 };
+
+#[rustfmt::skip]
+const ROWS: &[Row] = &[
+    of_ours("/spec/**", CHANGES, RollingRestart, "{object} changes; a new version of the operator restarts the \
+        brokers of every cluster"),
+    of_ours("", DELETED, InPlace, "{object} is deleted; clusters keep running, and changes have no effect until \
+        another operator is installed"),
+];
+
+/// A row of the operator's own Deployment.
+const fn of_ours(path: &'static str, when: DirectionFilter, verdict: Verdict, words: &'static str) -> Row {
+    let outcome = RowVerdict::Does(verdict, Cow::Borrowed(words));
+    Row { kind: "Deployment", of: ObjectFilter::Namespace(NAMESPACE), path, when, outcome }
+}
 
 pub const NAMESPACE: &str = "strimzi-operator";
 

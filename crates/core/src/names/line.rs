@@ -39,6 +39,12 @@ pub fn one_line(text: &str, longest: usize) -> Cow<'_, str> {
     Cow::Owned(line)
 }
 
+/// `1 broker`, `3 brokers`.
+pub fn count(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

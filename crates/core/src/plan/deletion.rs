@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-
 use crate::catalog::{Absence, Hold, RecordedResource};
-use crate::names::{Identifier, Json, Kind, ObjectKey, ResourceKey};
+use crate::component;
+use crate::names::{Identifier, Kind, ObjectKey, ResourceKey};
 use crate::plan::change::kept_resource;
 use crate::plan::diff::{Differences, ObjectDiff};
 use crate::plan::site::FleetInputs;
@@ -105,7 +104,7 @@ fn foreign_by_namespace(differences: &Differences) -> BTreeMap<String, ObjectKey
 /// Returns a foreign object in the place of one of ours. A person has to decide about the rest.
 fn replaced(site: Option<&FleetInputs>, differences: &Differences) -> Option<ObjectKey> {
     let ours = &site?.recorded?.objects;
-    let is_it = |object: &&ObjectKey| ours.contains_key(*object) || object.kind.starts_with("Kafka");
+    let is_it = |object: &&ObjectKey| ours.contains_key(*object) || component::facts(&object.kind).is_custom;
     differences.foreign.iter().find(is_it).cloned()
 }
 
@@ -172,18 +171,10 @@ impl DataRetention {
     }
 }
 
-/// Whether the disks of an existing node pool are deleted with it; `None` if there is no such pool.
+/// Whether the disks of an existing object are deleted with it; `None` if it has none.
 fn delete_claim(found: &ObjectDiff) -> Option<bool> {
-    if found.step.object.kind != "KafkaNodePool" || !found.there {
-        return None;
-    }
-    let before = found.step.before.as_ref().map(Json::value);
-    let storage = before.as_ref().and_then(|body| body.pointer("/spec/storage"));
-    let claims = |storage: &Value| storage.get("deleteClaim") == Some(&Value::Bool(true));
-    Some(storage.is_some_and(|storage| {
-        let volumes = storage.get("volumes").and_then(Value::as_array);
-        claims(storage) || volumes.is_some_and(|volumes| volumes.iter().any(claims))
-    }))
+    let deletes_disks = component::facts(&found.step.object.kind).deletes_disks.filter(|_| found.there)?;
+    Some(found.step.before.as_ref().is_some_and(deletes_disks))
 }
 
 fn outcome(
@@ -227,20 +218,13 @@ fn outcome(
             (Verdict::ServiceLoss, effect)
         }
     };
-    let in_bucket = differences.found.iter().filter_map(left_in_bucket);
+    let in_bucket = differences.found.iter().filter_map(left_behind);
     (verdict, [effect].into_iter().chain(in_bucket).collect())
 }
 
-/// Describes the data that a Kafka with tiered storage moved to a bucket, which Streamfleet never deletes.
-fn left_in_bucket(found: &ObjectDiff) -> Option<String> {
-    let kafka = found.step.before.as_ref().filter(|_| found.step.object.kind == "Kafka")?.value();
-    let config = kafka.pointer("/spec/kafka/tieredStorage/remoteStorageManager/config")?;
-    let text = |option: &str| config.get(option).and_then(Value::as_str);
-    let (bucket, prefix) = (text("storage.s3.bucket.name")?, text("key.prefix").unwrap_or_default());
-    Some(format!(
-        "the older part of its log stays in bucket {bucket}, under the prefix {prefix}; delete it there if you don't need \
-         it"
-    ))
+/// Describes data of an object that stays somewhere else.
+fn left_behind(found: &ObjectDiff) -> Option<String> {
+    found.step.before.as_ref().and_then(component::facts(&found.step.object.kind).left_behind)
 }
 
 fn children(world: &PlanContext, key: &ResourceKey) -> Option<Waiting> {

@@ -1,11 +1,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::RecordedObject;
+use crate::component::{self, Manifest, Stage};
 use crate::names::{Json, ObjectKey, ResourceKey};
 use crate::plan::site::FleetInputs;
 use crate::plan::world::{Identity, identity};
 use crate::plan::{Contest, ObservedObject, Reach, Step, Verb, manifest_digest};
-use crate::render::{FleetManifests, Manifest, Stage};
+use crate::render::FleetManifests;
 use crate::spec::InfraType;
 
 pub(super) struct TargetContents<'a> {
@@ -266,7 +267,7 @@ fn stage_of(kind: &str) -> Stage {
     match kind {
         "Namespace" | "CustomResourceDefinition" => Stage::Namespace,
         "Deployment" => Stage::Operator,
-        kind if kind.starts_with("Kafka") => Stage::Custom,
+        kind if component::facts(kind).is_custom => Stage::Custom,
         _ => Stage::Configuration,
     }
 }

@@ -1,26 +1,19 @@
 use serde_json::Value;
 
-use crate::names::Json;
-use crate::plan::size::{Nodes, PoolSize};
-use crate::plan::verdict::{Difference, GO_ON};
+use crate::component::consequence::{GO_ON, ObjectChange};
+use crate::component::{COMPONENTS, Difference, Manifest};
 use crate::plan::{Step, Verb};
 
-/// Fills in placeholders: `{object}`, `{before}`, `{after}`, `{brokers}` (the number added or removed),
-/// `{disks}` (of removed nodes), `{operators}` (topic and user operators), `{balancer}` (Cruise Control).
-pub(super) fn fill(words: &str, step: &Step, difference: Option<&Difference>) -> String {
-    let object = step.object.to_string();
+/// Fills in `{object}`, `{before}`, `{after}` and the placeholders of components.
+pub(super) fn fill(words: &str, change: &ObjectChange, difference: Option<&Difference>) -> String {
     let [before, after] = [difference.map(|d| d.before), difference.map(|d| d.after)]
         .map(|value| text(value.unwrap_or(&Value::Null)));
-    let changed = difference.map_or(0, |d| {
-        let [before, after] = [d.before, d.after].map(|value| value.as_u64().unwrap_or(0));
-        after.abs_diff(before)
-    });
-    let words = words.replace("{object}", &object).replace("{brokers}", &count(changed, "broker"));
-    let words = if words.contains("{disks}") { words.replace("{disks}", disks(step)) } else { words };
-    let words =
-        if words.contains("{operators}") { words.replace("{operators}", operators(step)) } else { words };
-    let words =
-        if words.contains("{balancer}") { words.replace("{balancer}", balancer(step)) } else { words };
+    let mut words = words.replace("{object}", &change.object.to_string());
+    for (name, value) in COMPONENTS.iter().flat_map(|component| component.consequences.placeholders) {
+        if words.contains(name) {
+            words = words.replace(name, &value(change, difference));
+        }
+    }
     words.replace("{before}", &before).replace("{after}", &after)
 }
 
@@ -75,37 +68,6 @@ pub(super) fn of_a_single_broker(effects: &mut Vec<String>) {
         .push("the cluster has a single broker: while it restarts, clients can't read or write".to_owned());
 }
 
-fn disks(step: &Step) -> &'static str {
-    let pool = step.after.as_ref().map(|manifest| manifest.body.value()).unwrap_or_default();
-    let volumes = pool.pointer("/spec/storage/volumes").and_then(Value::as_array).into_iter().flatten();
-    let mut deleted = volumes.map(|volume| volume.get("deleteClaim") == Some(&Value::Bool(true)));
-    if deleted.any(|it| it) { "their disks are deleted with them" } else { "their disks are kept" }
-}
-
-/// The topic and user operators share one pod, and the topic operator may be absent.
-fn operators(step: &Step) -> &'static str {
-    let has_topics = |kafka: Option<&Json>| {
-        kafka.is_some_and(|kafka| {
-            let topics = kafka.value().pointer("/spec/entityOperator/topicOperator").cloned();
-            topics.is_some_and(|topics| !topics.is_null())
-        })
-    };
-    match (has_topics(step.before.as_ref()), has_topics(step.after.as_ref().map(|it| &it.body))) {
-        (true, true) => "the topic and user operators restart",
-        (false, true) => "the user operator restarts, and the topic operator starts beside it",
-        (true, false) => "the user operator restarts, and the topic operator is removed",
-        (false, false) => "the user operator restarts",
-    }
-}
-
-/// Cruise Control's configuration has the disk sizes of brokers. A single broker has no Cruise Control.
-fn balancer(step: &Step) -> &'static str {
-    let pool = step.after.as_ref().and_then(|manifest| manifest.body.read::<PoolSize>().ok());
-    let Nodes { replicas, roles, .. } = pool.unwrap_or_default().spec;
-    let has_one = replicas > 1 && roles.iter().any(|role| role == "broker");
-    if has_one { ", and Cruise Control restarts" } else { "" }
-}
-
 fn text(value: &Value) -> String {
     match value {
         Value::Null => "nothing".to_owned(),
@@ -114,32 +76,12 @@ fn text(value: &Value) -> String {
     }
 }
 
-/// `1 broker`, `3 brokers`.
-pub(super) fn count(number: u64, noun: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {noun}{plural}")
-}
+pub(super) use crate::names::count;
 
 pub(super) fn created<'a>(steps: impl Iterator<Item = &'a Step>) -> Option<String> {
-    let (mut brokers, mut controllers, mut both) = (0, 0, 0);
-    for step in steps.filter(|step| step.verb == Verb::Create && step.object.kind == "KafkaNodePool") {
-        let pool = step.after.as_ref().and_then(|manifest| manifest.body.read::<PoolSize>().ok());
-        let Nodes { replicas, roles, .. } = pool.unwrap_or_default().spec;
-        let has = |role: &str| roles.iter().any(|one| one == role);
-        match (has("broker"), has("controller")) {
-            (true, true) => both += replicas,
-            (true, false) => brokers += replicas,
-            _ => controllers += replicas,
-        }
-    }
-    let nodes = [(brokers, "broker"), (controllers, "controller"), (both, "combined node")];
-    let nodes: Vec<String> = nodes
-        .into_iter()
-        .filter(|(number, _)| *number > 0)
-        .map(|(number, noun)| match (number, noun) {
-            (number, "combined node") if number > 1 => format!("{number} combined nodes"),
-            (number, noun) => count(number, noun),
-        })
-        .collect();
-    (!nodes.is_empty()).then(|| format!("creates a cluster of {}", nodes.join(" and ")))
+    let created = steps.filter(|step| step.verb == Verb::Create);
+    let created: Vec<&Manifest> = created.filter_map(|step| step.after.as_ref()).collect();
+    let sentences: Vec<String> =
+        COMPONENTS.iter().filter_map(|component| (component.consequences.created)(&created)).collect();
+    (!sentences.is_empty()).then(|| sentences.join("; "))
 }

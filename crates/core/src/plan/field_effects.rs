@@ -9,8 +9,9 @@ mod table;
 
 use serde_json::Value;
 
+use crate::component::Difference;
+use crate::component::consequence::Direction;
 use crate::names::Kind;
-use crate::plan::verdict::{Difference, Direction};
 use crate::plan::{FieldChange, Verdict};
 use crate::spec::broker_option::{self, Effect};
 use crate::spec::certificate::{is_of_another_authority, is_the_same};
@@ -251,7 +252,8 @@ mod tests {
             told(Verdict::ClientsReconnect),
             [
                 recorded,
-                "load balancers become public if the cloud's controller changes existing ones: anyone who can reach them \
+                "load balancers become public if the cloud's controller changes existing ones: anyone who can reach \
+                    them \
                  from outside of the private network can try to log in; their addresses may change"
             ]
         );

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::catalog::{Absence, Approval};
+use crate::component;
 use crate::config::Mode;
 use crate::names::{Digest, FleetKey, Json, Kind, ResourceKey};
 use crate::plan::fleet::FleetPart;
@@ -63,7 +64,8 @@ pub(super) fn apply(world: &PlanContext, fleet: &FleetKey, changes: &mut [Change
             for (change, why) in guarded {
                 let why = why.map(|why| match early {
                     Some(Approval { by, at, .. }) => {
-                        format!("{why}; the approval by {by} at {at} is not valid, because it lies in the future by this \
+                        format!("{why}; the approval by {by} at {at} is not valid, because it lies in the future by \
+                            this \
                                  host's clock")
                     }
                     None => why,
@@ -172,16 +174,19 @@ fn needs_approval(
 ) -> Option<String> {
     if change.verb != Verb::Delete {
         if changes_gateway_class(&change.cause, &change.steps) {
-            let why = "clients outside of Kubernetes are cut off from every cluster of the fleet until the Gateway of the other \
+            let why = "clients outside of Kubernetes are cut off from every cluster of the fleet until the Gateway \
+                of the other \
                        class has an address";
             return Some(why.to_owned());
         }
         if moves_tiered_storage(&change.cause, &change.steps) {
-            let why = "brokers look for the older part of the log in another place, and can't read it unless it is there already";
+            let why = "brokers look for the older part of the log in another place, and can't read it unless it is \
+                there already";
             return Some(why.to_owned());
         }
         if withdrawn_secrets::leave(world, fleet, change) {
-            let why = "Secrets are removed from the folder, and brokers can't start without them unless you keep them in \
+            let why = "Secrets are removed from the folder, and brokers can't start without them unless you keep \
+                them in \
                        Kubernetes";
             return Some(why.to_owned());
         }
@@ -260,20 +265,14 @@ pub(super) fn changes_gateway_class(cause: &Cause, steps: &[Step]) -> bool {
 /// Whether brokers will look in another place for the data that they moved to a bucket, whose contents are
 /// unknown here. Restoring what somebody changed by hand doesn't count: the spec says so already.
 pub(super) fn moves_tiered_storage(cause: &Cause, steps: &[Step]) -> bool {
-    let place = |kafka: &Json| {
-        let config =
-            kafka.value().pointer("/spec/kafka/tieredStorage/remoteStorageManager/config").cloned()?;
-        let mut config = config.as_object()?.clone();
-        config.retain(|option, _| option.starts_with("storage.") || option == "key.prefix");
-        Some(config)
-    };
     let changes = |step: &Step| {
+        let place = component::facts(&step.object.kind).remote_data;
         let (before, after) = (step.before.as_ref(), step.after.as_ref());
         let places = before.zip(after).and_then(|(before, after)| place(before).zip(place(&after.body)));
         places.is_some_and(|(before, after)| before != after)
     };
     let drifted = matches!(cause, Cause::Drift { .. });
-    !drifted && steps.iter().any(|step| step.object.kind == "Kafka" && changes(step))
+    !drifted && steps.iter().any(changes)
 }
 
 /// Whether the software itself requests another load balancer for a Gateway that clusters share.

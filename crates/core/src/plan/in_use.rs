@@ -6,11 +6,9 @@
 //! become public while a cluster behind it has an unknown spec. Host names stay while clients use them, and
 //! so does the domain of the Gateway. And kept disks contain somebody's data.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use serde_json::Value;
-
-use crate::component::{is_private, is_routed};
+use crate::component::{self, ObjectRole};
 use crate::names::{Json, Kind, ObjectKey, ResourceKey};
 use crate::plan::diff::Differences;
 use crate::plan::fleet::infra_type;
@@ -20,13 +18,18 @@ use crate::plan::world::PlanContext;
 use crate::plan::{Cause, Change, ObservedObject, Remark, Step, Verb, Verdict, Waiting};
 use crate::spec::InfraType;
 
+fn role(object: &ObjectKey) -> ObjectRole {
+    component::facts(&object.kind).role
+}
+
 /// Removes the deletion of a Gateway from a fleet's differences while clusters need it, and returns the wait.
 pub(super) fn keep(
     site: &FleetInputs,
     owner: &ResourceKey,
     differences: &mut Differences,
 ) -> Option<Waiting> {
-    let is_deletion = |step: &crate::plan::Step| step.verb == Verb::Delete && step.object.kind == "Gateway";
+    let is_deletion =
+        |step: &crate::plan::Step| step.verb == Verb::Delete && role(&step.object) == ObjectRole::Gateway;
     let found = differences.found.iter().find(|found| is_deletion(&found.step));
     let object = found.filter(|_| owner.kind == Kind::Fleet)?.step.object.clone();
     let users = users(site);
@@ -42,10 +45,10 @@ fn users<'a>(site: &FleetInputs<'a>) -> BTreeSet<&'a ResourceKey> {
         move |key: &ObjectKey| observed?.objects.get(key).filter(|live| live.ours)?.manifest.as_ref();
     let recorded = site.recorded.into_iter().flat_map(|recorded| &recorded.objects);
     let inventory = observed.into_iter().flat_map(|observed| &observed.inventory);
-    let kafkas = recorded.chain(inventory).filter(|(key, _)| key.kind == "Kafka");
+    let kafkas = recorded.chain(inventory).filter(|(key, _)| role(key) == ObjectRole::Cluster);
     let used = kafkas.filter(|(key, known)| {
         let body: Option<&Json> = stands(key).or(known.manifest.as_ref());
-        body.is_none_or(is_routed)
+        body.is_none_or(component::facts(&key.kind).is_routed)
     });
     used.map(|(_, known)| &known.owner).collect()
 }
@@ -70,7 +73,7 @@ pub(super) fn judge(world: &PlanContext, site: &FleetInputs, change: &mut Change
 /// Adds remarks about disks of an earlier cluster to the creation of one of its name, which then needs
 /// approval. If only the Kafka object is recreated, the disks are the cluster's own.
 fn tell_disks(world: &PlanContext, site: &FleetInputs, change: &mut Change) {
-    let is_made = |step: &&Step| step.verb == Verb::Create && step.object.kind == "Kafka";
+    let is_made = |step: &&Step| step.verb == Verb::Create && role(&step.object) == ObjectRole::Cluster;
     let Some(kafka) = change.steps.iter().find(is_made).map(|step| step.object.clone()) else { return };
     let kept = site.observed.and_then(|observed| observed.kept.get(&change.resource));
     if let Some((kept, example)) = kept.and_then(|kept| Some((kept, kept.first()?))) {
@@ -89,9 +92,9 @@ fn tell_disks(world: &PlanContext, site: &FleetInputs, change: &mut Change) {
 
 /// A recreated Kafka keeps its id if its node pools exist: the operator finds the id in their status.
 fn knows_its_id(world: &PlanContext, site: &FleetInputs, change: &Change, kafka: &ObjectKey) -> bool {
-    let is_made = |step: &Step| step.verb == Verb::Create && step.object.kind == "KafkaNodePool";
+    let is_made = |step: &Step| step.verb == Verb::Create && role(&step.object) == ObjectRole::Nodes;
     let is_its = |(key, there): (&ObjectKey, &ObservedObject)| {
-        key.kind == "KafkaNodePool" && key.namespace == kafka.namespace && there.ours
+        role(key) == ObjectRole::Nodes && key.namespace == kafka.namespace && there.ours
     };
     world.is_made(&change.resource)
         && !change.steps.iter().any(is_made)
@@ -112,9 +115,10 @@ fn may_have_disks(world: &PlanContext, site: &FleetInputs, change: &Change, kafk
 
 /// Refuses to change a cluster's host name while clients use it.
 fn moved(change: &Change) -> Option<RefusedChange> {
-    let kafkas = change.steps.iter().filter(|step| step.object.kind == "Kafka");
+    let kafkas = change.steps.iter().filter(|step| role(&step.object) == ObjectRole::Cluster);
     let (from, to) = kafkas.filter_map(|step| step.before.as_ref().zip(step.after.as_ref())).find_map(
         |(before, after)| {
+            let hosts = after.facts().hosts;
             let after = hosts(&after.body);
             let lost = |(listener, from): (String, String)| {
                 let to = after.get(&listener)?;
@@ -126,53 +130,42 @@ fn moved(change: &Change) -> Option<RefusedChange> {
     Some(RefusedChange {
         code: "host-in-use",
         why: format!("clients outside find the cluster at {from}, which would become {to}"),
-        hint: "restore the fleet's `domain` and its base domain, or first set `cluster_access: Internal` on the cluster \
+        hint: "restore the fleet's `domain` and its base domain, or first set `cluster_access: Internal` on the \
+            cluster \
                and apply, which closes it to those clients",
     })
 }
 
 /// Refuses to change a Gateway's domain while clients use it, since they keep asking for the old host names.
 fn redirected(site: &FleetInputs, change: &Change) -> Option<RefusedChange> {
-    let gateways = change.steps.iter().filter(|step| step.object.kind == "Gateway");
+    let gateways = change.steps.iter().filter(|step| role(&step.object) == ObjectRole::Gateway);
     let (from, to) = gateways.filter_map(|step| step.before.as_ref().zip(step.after.as_ref())).find_map(
         |(before, after)| {
-            let (from, to) = (hostname(before)?, hostname(&after.body)?);
-            (from != to).then_some((from, to))
+            let [from, to] =
+                [before, &after.body].map(|body| (after.facts().hosts)(body).into_values().next());
+            from.zip(to).filter(|(from, to)| from != to)
         },
     )?;
     let example = users(site).into_iter().next()?;
     Some(RefusedChange {
         code: "host-in-use",
         why: format!("clients outside find {example} under {from}, which would become {to}"),
-        hint: "restore the fleet's `domain` and its base domain, or first set `cluster_access: Internal` on its clusters \
+        hint: "restore the fleet's `domain` and its base domain, or first set `cluster_access: Internal` on its \
+            clusters \
                and apply, which closes them to clients outside",
     })
-}
-
-fn hostname(gateway: &Json) -> Option<String> {
-    Some(gateway.value().pointer("/spec/listeners/0/hostname")?.as_str()?.to_owned())
-}
-
-/// Returns the bootstrap host by listener name; empty if there is none.
-fn hosts(kafka: &Json) -> BTreeMap<String, String> {
-    let body = kafka.value();
-    let listeners = body.pointer("/spec/kafka/listeners").and_then(Value::as_array).into_iter().flatten();
-    let host = |listener: &Value| {
-        let bootstrap = listener.pointer("/configuration/bootstrap")?;
-        let host = bootstrap.get("host").or_else(|| bootstrap.pointer("/alternativeNames/0"))?;
-        Some((listener.get("name")?.as_str()?.to_owned(), host.as_str()?.to_owned()))
-    };
-    listeners.filter_map(host).collect()
 }
 
 /// Refuses to make a Gateway public while a cluster behind it may be private, since its spec is unknown.
 fn opened(world: &PlanContext, site: &FleetInputs, change: &Change) -> Option<RefusedChange> {
     let opens = |step: &&Step| {
         let (before, after) = (step.before.as_ref(), step.after.as_ref());
-        let both = before.zip(after);
-        both.is_some_and(|(before, after)| is_private(before) && !is_private(&after.body))
+        before.zip(after).is_some_and(|(before, after)| {
+            let is_private = after.facts().is_private;
+            is_private(before) && !is_private(&after.body)
+        })
     };
-    change.steps.iter().filter(|step| step.object.kind == "Gateway").find(opens)?;
+    change.steps.iter().filter(|step| role(&step.object) == ObjectRole::Gateway).find(opens)?;
     let says = |cluster: &ResourceKey| {
         let named = world.catalog.resources.get(cluster).filter(|resource| resource.hold.is_none());
         let recorded = || world.recorded(cluster)?.cached.last_good.as_ref();

@@ -10,11 +10,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::catalog::{Condition, Gauge, OrganizationCapacity, RecordedResource, ResourceStatus};
+pub use crate::component::Verdict;
+use crate::component::consequence::ObjectChange;
+use crate::component::{Manifest, Stage};
 use crate::config::Mode;
 use crate::names::{Digest, FleetKey, Identifier, Json, ObjectKey, ResourceKey};
 use crate::plan::{Pauses, Reach, Remark, Sizes};
 use crate::problem::{Origin, Problem};
-use crate::render::{Manifest, Stage};
 use crate::spec::{Commit, InfraType, SourceId};
 
 pub use waiting::Waiting;
@@ -277,30 +279,6 @@ pub struct FieldChange {
     pub after: Value,
 }
 
-/// The effect of a change on a cluster's clients and data, from harmless to never done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// Nothing noticeable.
-    NoOp,
-    /// It changes without a restart.
-    InPlace,
-    /// Disks grow; brokers may restart one by one.
-    StorageGrowth,
-    /// Brokers restart one by one; clients reconnect and go on.
-    RollingRestart,
-    /// Brokers are emptied and then removed; clients go on with the others.
-    BrokerRemoval,
-    /// Brokers restart one by one, and some clients need another address, port or login to connect.
-    ClientsReconnect,
-    /// The cluster is deleted; its data stays.
-    ServiceLoss,
-    /// Data is deleted.
-    DataLoss,
-    /// The change is never made.
-    Refused,
-}
-
 /// One object to create, update or delete on a target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -318,4 +296,10 @@ pub struct Step {
     pub before: Option<Json>,
     /// The complete object afterwards, with secrets as slots; null if it is deleted.
     pub after: Option<Manifest>,
+}
+
+impl Step {
+    pub(super) fn as_change(&self) -> ObjectChange<'_> {
+        ObjectChange { object: &self.object, before: self.before.as_ref(), after: self.after.as_ref() }
+    }
 }

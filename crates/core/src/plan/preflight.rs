@@ -14,11 +14,11 @@ mod role;
 use std::collections::BTreeSet;
 
 use crate::catalog::{Condition, ResolvedFleet};
+use crate::component::{Manifest, ObjectRole};
 use crate::names::ResourceKey;
 use crate::plan::site::FleetInputs;
 use crate::plan::world::PlanContext;
 use crate::plan::{Change, Reach, Size, Step, Verb, Waiting};
-use crate::render::Manifest;
 
 pub(super) use checks::OPERATOR_MISSING;
 pub use facts::{LoadBalancers, NodeCapacity, PreflightFacts, StorageClass, Version, name_of};
@@ -27,7 +27,6 @@ pub use nodes::NodeConstraints;
 pub(super) use operator::SupportedVersions;
 pub use operator::{Operator, Watches};
 pub use requests::{PodRequest, Requests};
-pub(super) use requests::{amount, requested, requested_by_pod};
 pub use role::{CLUSTER_NAMESPACES, Role, SYSTEM_NAMESPACE};
 
 struct PreflightFinding {
@@ -96,26 +95,42 @@ impl<'a> PreflightContext<'a> {
         going.filter(move |change| writes(change).next().is_some()).map(move |it| (&it.resource, writes(it)))
     }
 
+    fn all_written(&self) -> impl Iterator<Item = (&'a ResourceKey, &'a Manifest)> {
+        self.writing().flat_map(|(resource, writes)| writes.map(move |write| (resource, write)))
+    }
+
     fn written(&self, kind: &str) -> impl Iterator<Item = (&'a ResourceKey, &'a Manifest)> {
-        let all = self.writing().flat_map(|(resource, writes)| writes.map(move |write| (resource, write)));
-        all.filter(move |(_, write)| write.key.kind == kind)
+        self.all_written().filter(move |(_, write)| write.key.kind == kind)
+    }
+
+    fn written_as(&self, role: ObjectRole) -> impl Iterator<Item = (&'a ResourceKey, &'a Manifest)> {
+        self.all_written().filter(move |(_, write)| write.facts().role == role)
+    }
+
+    fn all_desired(&self) -> impl Iterator<Item = &'a Manifest> {
+        self.site.desired.into_iter().flat_map(|objects| objects.values())
     }
 
     fn desired(&self, kind: &str) -> impl Iterator<Item = &'a Manifest> {
-        let objects = self.site.desired.into_iter().flat_map(|objects| objects.values());
-        objects.filter(move |object| object.key.kind == kind)
+        self.all_desired().filter(move |object| object.key.kind == kind)
+    }
+
+    fn desired_as(&self, role: ObjectRole) -> impl Iterator<Item = &'a Manifest> {
+        self.all_desired().filter(move |object| object.facts().role == role)
     }
 
     fn desired_sizes(&self) -> impl Iterator<Item = Size> {
-        let objects = self.site.desired.into_iter().flat_map(|objects| objects.values());
-        objects.map(|object| match object.key.kind.as_str() {
+        self.all_desired().map(|object| match object.key.kind.as_str() {
             "Deployment" => Size::of_deployment(&object.body),
-            kind => Size::of_object(kind, &object.body),
+            _ => (object.facts().size)(&object.body),
         })
     }
 
-    fn writers(&self, kind: &str, of: &BTreeSet<&'a ResourceKey>) -> BTreeSet<&'a ResourceKey> {
-        self.written(kind).map(|(resource, _)| resource).filter(|resource| of.contains(resource)).collect()
+    fn writers(&self, of: &BTreeSet<&'a ResourceKey>) -> BTreeSet<&'a ResourceKey> {
+        self.written_as(ObjectRole::Cluster)
+            .map(|(resource, _)| resource)
+            .filter(|resource| of.contains(resource))
+            .collect()
     }
 
     fn fleet(&self) -> Option<&'a ResolvedFleet> {

@@ -1,7 +1,7 @@
 //! Refused changes as problems with their position in the spec and a hint.
 
-use crate::names::{Json, Kind, ResourceKey};
-use crate::plan::verdict::{RefusedChange, differences};
+use crate::names::{Kind, ResourceKey};
+use crate::plan::verdict::RefusedChange;
 use crate::plan::world::PlanContext;
 use crate::plan::{Cause, Change, FieldChange};
 use crate::problem::{Location, Problem};
@@ -64,14 +64,10 @@ fn inherited(world: &PlanContext, change: &Change) -> Option<Inherited> {
     if cluster.advanced_config.storage.class.is_some() {
         return None;
     }
-    let pools = change.steps.iter().filter(|step| step.object.kind == "KafkaNodePool");
-    let class =
-        pools.filter_map(|step| step.before.as_ref().zip(step.after.as_ref())).find_map(|(was, is)| {
-            let [was, is] = [was, &is.body].map(Json::value);
-            let differences = differences(&was, &is).into_iter();
-            let mut of_class = differences.filter(|it| it.pointer.starts_with("/spec/storage/"));
-            of_class.find(|it| it.pointer.ends_with("/class")).map(|it| it.before.as_str().map(str::to_owned))
-        })?;
+    let class = change.steps.iter().find_map(|step| {
+        let both = step.before.as_ref().zip(step.after.as_ref());
+        both.and_then(|(was, is)| (is.facts().former_disk_class)(was, &is.body))
+    })?;
     let fleet = ResourceKey::new(Kind::Fleet, &change.resource.organization, cluster.infrastructure.as_str());
     Some(Inherited { fleet, class })
 }
@@ -84,7 +80,8 @@ impl Inherited {
             None => ("the Kubernetes cluster's default class".to_owned(), "remove".to_owned()),
         };
         format!(
-            "{cluster} has no class of its own, and its disks have {has}: {put_back} `advanced_config.storage_class` of \
+            "{cluster} has no class of its own, and its disks have {has}: {put_back} `advanced_config.storage_class` \
+                of \
              {fleet}, and set another class in new clusters"
         )
     }

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::component;
 use crate::names::ObjectKey;
 use crate::plan::Contest;
 
@@ -72,7 +73,9 @@ impl Remark {
     /// Returns the object if it holds a cluster's data and its previous contents are entirely unknown.
     pub(super) fn unknown(&self) -> Option<&ObjectKey> {
         match self {
-            Remark::Unreadable { object, known: false } if object.kind.starts_with("Kafka") => Some(object),
+            Remark::Unreadable { object, known: false } if component::facts(&object.kind).is_custom => {
+                Some(object)
+            }
             _ => None,
         }
     }

@@ -12,6 +12,7 @@
 use std::collections::BTreeMap;
 
 use crate::catalog::{Condition, Hold, RecordedResource};
+use crate::component::{self, Manifest, ObjectRole, SecretSlot};
 use crate::config::Mode;
 use crate::names::{ObjectKey, ResourceKey};
 use crate::plan::change::{has_a_single_broker, kept_resource, steps, unreadable};
@@ -25,7 +26,6 @@ use crate::plan::world::PlanContext;
 use crate::plan::{
     Cause, Change, DryRun, FleetPlan, Reach, Step, Verb, Verdict, Waiting, dry_run, effects, in_use, pause,
 };
-use crate::render::{Manifest, SecretSlot};
 use crate::spec::InfraType;
 
 /// The first effect of every repair.
@@ -147,7 +147,7 @@ impl RepairContext<'_> {
         found.retain(|it| waiting.is_empty() && steps.iter().any(|step| step.object == it.step.object));
         if self.with(found.clone()).guarded || self.may_find_disks() {
             // Creating a cluster over kept disks needs approval.
-            found.retain(|it| !["Kafka", "KafkaNodePool"].contains(&it.step.object.kind.as_str()));
+            found.retain(|it| !component::facts(&it.step.object.kind).holds_data());
         }
         let calm: Vec<ObjectDiff> =
             found.iter().filter(|it| verdict(it) <= Verdict::InPlace).cloned().collect();
@@ -207,7 +207,8 @@ impl RepairContext<'_> {
             let known = self.site.observed.and_then(|observed| observed.inventory.get(*key));
             known.is_some_and(|known| known.owner == self.change.resource)
         };
-        let mut pools = objects.filter(|key| key.kind == "KafkaNodePool").filter(mine);
+        let mut pools =
+            objects.filter(|key| component::facts(&key.kind).role == ObjectRole::Nodes).filter(mine);
         is_seen && self.change.verb == Verb::Delete && pools.next().is_none()
     }
 

@@ -12,15 +12,17 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::catalog::{Status, versions};
+use crate::component::consequence::PUT_VERSION_BACK;
 use crate::component::health::Judgement;
+use crate::component::{Manifest, ObjectRole};
 use crate::names::{Json, ResourceKey};
 use crate::plan::diff::ObjectDiff;
 use crate::plan::preflight::{PreflightFacts, SupportedVersions};
 use crate::plan::site::FleetInputs;
-use crate::plan::verdict::{PUT_VERSION_BACK, RefusedChange, differences};
+use crate::plan::verdict::{RefusedChange, differences};
 use crate::plan::world::PlanContext;
 use crate::plan::{Cause, Reach, Waiting, manifest_digest};
-use crate::render::{FleetManifests, Manifest};
+use crate::render::FleetManifests;
 use crate::spec::{Cluster, InfraType, Spec};
 
 const VERSION: &str = "/spec/kafka/version";
@@ -396,7 +398,7 @@ impl UpgradeContext<'_> {
 
 fn kafkas<'a>(site: &FleetInputs<'a>) -> impl Iterator<Item = &'a Manifest> {
     let objects = site.desired.into_iter().flat_map(|objects| objects.values());
-    objects.filter(|object| object.key.kind == "Kafka")
+    objects.filter(|object| object.facts().role == ObjectRole::Cluster)
 }
 
 fn is_newest(version: &str) -> bool {

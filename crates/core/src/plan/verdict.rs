@@ -1,20 +1,27 @@
-//! Judges what a change of an object does to a cluster's clients and data, by a table whose first matching
-//! row decides. The rows describe the behaviour of Strimzi 1.2, whatever the cause of the change.
+//! Judges what a change of an object does to a cluster's clients and data, by the rows of the components and
+//! those of [`TABLE`]. The first that matches decides.
 
-mod certificate;
-mod difference;
-mod login;
 mod table;
 
 use serde_json::Value;
 
+use crate::component::COMPONENTS;
+use crate::component::consequence::{Direction, GO_ON, Row, RowVerdict, SideEffect, Verdict};
+pub(super) use crate::component::{Difference, differences};
 use crate::names::Json;
 use crate::plan::field_effects::FieldEffect;
-use crate::plan::{Step, Verb, Verdict, effects};
-pub(super) use certificate::keeps_certificate;
-pub(super) use difference::{Difference, differences};
-pub(super) use table::{Direction, GO_ON, PUT_VERSION_BACK};
-use table::{FEWER_BROKERS, OTHER_BALANCERS, OTHER_LISTENERS, ObjectFilter, Row, RowVerdict, TABLE};
+use crate::plan::{Step, Verb, effects};
+use table::TABLE;
+
+/// All rows, in the order in which they are tried.
+fn rows() -> impl Iterator<Item = &'static Row> {
+    COMPONENTS.iter().flat_map(|component| component.consequences.rows).chain(TABLE)
+}
+
+/// Whether a step writes a Secret without changing the certificate in it, so that no broker restarts for it.
+pub(super) fn keeps_certificate(step: &Step) -> bool {
+    COMPONENTS.iter().any(|component| (component.consequences.keeps_certificate)(&step.as_change()))
+}
 
 impl Verdict {
     /// Formats the verdict in a few words: `rolling restart`.
@@ -109,8 +116,9 @@ fn judge_update(judgement: &mut ChangeJudgement, step: &Step) {
     match &step.before {
         Some(before) => {
             let [before, after] = [before, &after.body].map(Json::value);
-            for deleted in table::deleted_records(step, &before, &after) {
-                judgement.record(Verdict::DataLoss, deleted);
+            for component in COMPONENTS {
+                let deleted = (component.consequences.deleted_records)(&step.as_change(), &before, &after);
+                deleted.into_iter().for_each(|words| judgement.record(Verdict::DataLoss, words));
             }
             for difference in differences(&before, &after) {
                 judgement.add(step, difference.direction(), Some(&difference));
@@ -124,29 +132,31 @@ fn judge_update(judgement: &mut ChangeJudgement, step: &Step) {
 
 impl ChangeJudgement {
     fn add(&mut self, step: &Step, direction: Direction, difference: Option<&Difference>) {
+        let change = step.as_change();
+        let consequences = || COMPONENTS.iter().map(|component| &component.consequences);
+        for it in consequences() {
+            let side_effect = difference.and_then(|difference| (it.side_effect)(&change, difference));
+            if let Some(SideEffect { verdict, words, turns_away }) = side_effect {
+                self.turns_away |= turns_away;
+                self.record(verdict, words);
+            }
+        }
         let pointer = difference.map_or("", |difference| &difference.pointer);
-        let row = || TABLE.iter().find(|row| row.fits(step, direction, pointer)).map(|row| row.outcome);
-        if let Some((verdict, words)) = table::of_records(step, difference) {
-            self.turns_away |= table::turns_away(step, difference);
-            self.record(verdict, words);
-        }
-        if let Some(words) = certificate::beside_the_certificate(step, pointer) {
-            return self.record(Verdict::InPlace, words);
-        }
-        let special = table::of_broker_option(step, pointer)
-            .or_else(|| table::of_annotations(step, pointer))
-            .or_else(|| certificate::of_another_authority(step, difference))
-            .or_else(|| login::with_the_same_tokens(difference));
+        let special = consequences().find_map(|it| (it.special)(&change, difference));
+        let row = || rows().find(|row| row.fits(&change, direction, pointer)).map(|row| row.outcome.clone());
         let Some(outcome) = special.or_else(row) else {
             return self.record(Verdict::InPlace, String::new());
         };
         match outcome {
-            RowVerdict::Does(verdict, words) => self.record(verdict, effects::fill(words, step, difference)),
-            RowVerdict::RemovesBrokers(words) if self.permits.allow(difference) => {
-                self.record(Verdict::BrokerRemoval, effects::fill(words, step, difference));
+            RowVerdict::Does(verdict, words) => {
+                self.record(verdict, effects::fill(&words, &change, difference));
             }
-            RowVerdict::RemovesBrokers(_) => self.refuse_in(FEWER_BROKERS, step, difference),
-            RowVerdict::Refuses(refusal) => self.refuse_in(refusal, step, difference),
+            RowVerdict::RemovesBrokers(words, _) if self.permits.allow(difference) => {
+                self.record(Verdict::BrokerRemoval, effects::fill(words, &change, difference));
+            }
+            RowVerdict::RemovesBrokers(_, [code, why, hint]) | RowVerdict::Refuses([code, why, hint]) => {
+                self.refuse(RefusedChange { code, why: effects::fill(why, &change, difference), hint });
+            }
         }
     }
 
@@ -159,7 +169,8 @@ impl ChangeJudgement {
     /// listeners and about clients that go on would only raise doubts, and are removed.
     pub(super) fn tell(&mut self, told: &[&FieldEffect]) {
         if told.iter().any(|row| row.verdict == Verdict::ClientsReconnect) {
-            self.effects.retain(|effect| effect != OTHER_LISTENERS && effect != OTHER_BALANCERS);
+            let general = || COMPONENTS.iter().flat_map(|component| component.consequences.general);
+            self.effects.retain(|effect| general().all(|general| effect != general));
             self.drop_clients_go_on();
         }
         for row in told.iter().filter(|row| row.verdict != Verdict::Refused) {
@@ -179,15 +190,6 @@ impl ChangeJudgement {
         !self.refusals.is_empty()
     }
 
-    fn refuse_in(
-        &mut self,
-        [code, why, hint]: [&'static str; 3],
-        step: &Step,
-        difference: Option<&Difference>,
-    ) {
-        self.refuse(RefusedChange { code, why: effects::fill(why, step, difference), hint });
-    }
-
     pub(super) fn refuse(&mut self, refusal: RefusedChange) {
         if !self.refusals.contains(&refusal) {
             self.refusals.push(refusal);
@@ -204,47 +206,6 @@ impl ChangeJudgement {
             self.effects.push(effect);
         }
     }
-}
-
-impl Row {
-    fn fits(&self, step: &Step, direction: Direction, pointer: &str) -> bool {
-        let kind = self.kind == "*" || self.kind == step.object.kind;
-        kind && self.when.fits(direction)
-            && matches_pattern(self.path, pointer)
-            && self.of.fits(step.after.as_ref().map(|manifest| &manifest.body).or(step.before.as_ref()))
-    }
-}
-
-impl ObjectFilter {
-    fn fits(self, body: Option<&Json>) -> bool {
-        let body = body.filter(|_| !matches!(self, ObjectFilter::Any)).map(Json::value);
-        let controllers = || {
-            let roles = body.as_ref().and_then(|body| body.pointer("/spec/roles")).and_then(Value::as_array);
-            roles.is_some_and(|roles| roles.iter().any(|role| role == "controller"))
-        };
-        match self {
-            ObjectFilter::Any => true,
-            ObjectFilter::Controllers => controllers(),
-            ObjectFilter::Tls => body.as_ref().is_some_and(|body| {
-                body.get("type").is_some_and(|kind| kind == "kubernetes.io/tls")
-                    || body.pointer("/data/tls.crt").is_some()
-            }),
-        }
-    }
-}
-
-/// Whether a JSON pointer matches a pattern, in which `*` is one part and a final `**` any number of parts.
-fn matches_pattern(pattern: &str, pointer: &str) -> bool {
-    let mut pointer = pointer.split('/');
-    for part in pattern.split('/') {
-        match part {
-            "**" => return true,
-            "*" if pointer.next().is_some() => {}
-            part if pointer.next() == Some(part) => {}
-            _ => return false,
-        }
-    }
-    pointer.next().is_none()
 }
 
 #[cfg(test)]

@@ -102,14 +102,15 @@ impl ClientProperties {
         match (login, &cluster.identity_provider) {
             (Login::Scram, _) => {
                 let key = key_of(cluster, "sasl.jaas.config", &clients.admin_secret);
-                self.to_add.insert("sasl.jaas.config", format!("{key}, or of another KafkaUser"));
+                self.to_add.insert("sasl.jaas.config", format!("{key}, or of another {}", clients.user_kind));
             }
             (Login::Mtls, _) => {
                 self.properties.insert("ssl.keystore.type", "PEM".to_owned());
                 let namespace = &cluster.namespace;
                 let files = format!(
-                    "a file with the values of `user.key` and `user.crt` in the Secret of a KafkaUser with \
-                     `authentication: {{type: tls}}` in the namespace {namespace}"
+                    "a file with the values of `user.key` and `user.crt` in the Secret of a {} with \
+                     `authentication: {{type: tls}}` in the namespace {namespace}",
+                    clients.user_kind
                 );
                 self.to_add.insert("ssl.keystore.location", files);
             }
@@ -135,7 +136,8 @@ impl ClientProperties {
                 if endpoint.bytes().all(is_plain) { endpoint } else { "URL" }
             }
             None => {
-                let missing = "the identity provider's address for tokens, its `token_endpoint`, which streamfleet doesn't know";
+                let missing = "the identity provider's address for tokens, its `token_endpoint`, which streamfleet \
+                    doesn't know";
                 self.to_add.insert(TOKEN_ENDPOINT, missing.to_owned());
                 "URL"
             }
@@ -146,7 +148,8 @@ impl ClientProperties {
         ));
         if provider.ca_cert.is_some() {
             self.notes.push(
-                "The identity provider's certificate is not signed by a public authority: set a file with its `ca_cert` in \
+                "The identity provider's certificate is not signed by a public authority: set a file with its \
+                    `ca_cert` in \
                  sasl.jaas.config too: ssl.truststore.type=\"PEM\" ssl.truststore.location=\"FILE\""
                     .to_owned(),
             );
@@ -160,7 +163,8 @@ fn key_of(cluster: &ResolvedCluster, key: &str, secret: &str) -> String {
 
 fn unknown_issuer(domain: &Domain) -> String {
     format!(
-        "The certificate of {domain} doesn't contain the authority that signed it. A public one is trusted by the client's \
+        "The certificate of {domain} doesn't contain the authority that signed it. A public one is trusted by the \
+            client's \
          system; otherwise add it to the end of the base domain's `tls_cert`, and it appears here."
     )
 }

@@ -2,10 +2,10 @@
 //! clients use this module, so they can't differ.
 
 use super::listeners::{ADMIN_PORT, EXTERNAL_PORT, INTERNAL_PORT};
-use super::user;
+use super::{USER, user};
 use crate::catalog::ResolvedCluster;
 use crate::component::{ClientAccess, Endpoint, Login, ServerTrust};
-use crate::component::{gateway, hosts};
+use crate::component::{gateway, load_balancers};
 use crate::spec::{Authentication, Exposure};
 
 pub const INTERNAL: &str = "tls";
@@ -16,7 +16,7 @@ pub const ADMIN: &str = "admin";
 pub fn clients(cluster: &ResolvedCluster) -> ClientAccess {
     let internal = cluster.spec.advanced_config.cluster_access.is_internal();
     let internal = internal.then(|| inside(cluster, INTERNAL, INTERNAL_PORT, login(cluster)));
-    let external = hosts::external_domain(cluster).map(|domain| Endpoint {
+    let external = load_balancers::external_domain(cluster).map(|domain| Endpoint {
         listener: EXTERNAL,
         address: format!("{}:{}", domain.bootstrap_host, external_port(cluster)),
         login: login(cluster),
@@ -26,6 +26,7 @@ pub fn clients(cluster: &ResolvedCluster) -> ClientAccess {
     ClientAccess {
         endpoints: internal.into_iter().chain(external).chain([admin]).collect(),
         admin_secret: user::admin_name(cluster),
+        user_kind: USER.kind,
         ca_secret: format!("{}-cluster-ca-cert", cluster.spec.identifier),
     }
 }

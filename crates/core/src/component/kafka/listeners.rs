@@ -6,7 +6,7 @@ use super::endpoints::{self, ADMIN, EXTERNAL, INTERNAL};
 use super::{KafkaContext, oauth, tls_secret};
 use crate::catalog::{ClusterDomain, ResolvedCluster};
 use crate::component::Login;
-use crate::component::{gateway, hosts};
+use crate::component::{gateway, load_balancers};
 use crate::spec::Exposure;
 
 pub const INTERNAL_PORT: u16 = 9093;
@@ -17,14 +17,14 @@ pub const ADMIN_PORT: u16 = 9095;
 const ADMIN_CONNECTIONS: u32 = 50;
 pub fn listeners(context: &KafkaContext) -> Vec<Value> {
     let internal = context.access.is_internal().then(|| internal(context));
-    let external = hosts::external_domain(context.cluster).map(|domain| external(context, domain));
+    let external = load_balancers::external_domain(context.cluster).map(|domain| external(context, domain));
     internal.into_iter().chain(external).chain([admin(context)]).collect()
 }
 
 /// Without the administrator's port.
 pub fn client_ports(cluster: &ResolvedCluster) -> Vec<u16> {
     let internal = cluster.spec.advanced_config.cluster_access.is_internal().then_some(INTERNAL_PORT);
-    let external = hosts::external_domain(cluster).map(|_| EXTERNAL_PORT);
+    let external = load_balancers::external_domain(cluster).map(|_| EXTERNAL_PORT);
     internal.into_iter().chain(external).collect()
 }
 
@@ -53,7 +53,7 @@ fn external(context: &KafkaContext, domain: &ClusterDomain) -> Value {
 /// A load balancer for the bootstrap address and one for each broker.
 fn load_balancers(context: &KafkaContext, domain: &ClusterDomain) -> Map<String, Value> {
     let brokers = domain.broker_host_template(&context.cluster.spec.identifier);
-    let annotations = |host: &str| hosts::annotations(domain, host, context.private);
+    let annotations = |host: &str| load_balancers::annotations(domain, host, context.private);
     object([
         (
             "bootstrap",
@@ -74,9 +74,9 @@ fn tls_routes(context: &KafkaContext, domain: &ClusterDomain) -> Map<String, Val
         ("parentRefs", json!([gateway::parent()])),
         (
             "bootstrap",
-            json!({"host": domain.bootstrap_host, "annotations": hosts::route_annotations(domain)}),
+            json!({"host": domain.bootstrap_host, "annotations": load_balancers::route_annotations(domain)}),
         ),
-        ("perBrokerAnnotationsTemplate", json!(hosts::route_annotations(domain))),
+        ("perBrokerAnnotationsTemplate", json!(load_balancers::route_annotations(domain))),
         ("hostTemplate", json!(domain.broker_host_template(&context.cluster.spec.identifier))),
     ])
 }

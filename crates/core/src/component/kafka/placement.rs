@@ -3,11 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use super::{KafkaContext, oauth, tiered_storage};
-use crate::component::labels;
+use crate::component::labels::{self, ZONE};
 use crate::names::Digest;
 use crate::spec::TenancyMode;
 
-const ZONE: &str = "topology.kubernetes.io/zone";
 const HOST: &str = "kubernetes.io/hostname";
 
 /// How long a broker may take to hand over its partitions before it is killed. The default of 30 s is too

@@ -3,7 +3,7 @@
 use super::resources;
 use super::sizing::Sizing;
 use crate::catalog::ResolvedCluster;
-use crate::component::{QuotaShare, Resources, hosts};
+use crate::component::{QuotaShare, Resources, load_balancers};
 use crate::spec::Operations;
 
 /// A Deployment starts the new pod before it stops the old one, so each pod of the operators counts twice.
@@ -37,7 +37,7 @@ pub fn quota(cluster: &ResolvedCluster, sizing: &Sizing) -> QuotaShare {
         },
         pods: brokers + controllers + SURGE * operators.len() as u64,
         volume_claims: brokers + controllers,
-        load_balancers: if hosts::has_load_balancers(cluster) { brokers + 1 } else { 0 },
+        load_balancers: if load_balancers::has_load_balancers(cluster) { brokers + 1 } else { 0 },
     }
 }
 

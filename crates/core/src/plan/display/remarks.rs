@@ -1,3 +1,4 @@
+use crate::component::{self, ObjectRole};
 use crate::plan::effects;
 use crate::plan::{Cause, Change, Contest, Remark};
 
@@ -62,7 +63,11 @@ struct NewCluster<'a> {
 
 impl<'a> NewCluster<'a> {
     fn by(change: &'a Change) -> Self {
-        let kafka = change.steps.iter().map(|step| &step.object).find(|object| object.kind == "Kafka");
+        let kafka = change
+            .steps
+            .iter()
+            .map(|step| &step.object)
+            .find(|object| component::facts(&object.kind).role == ObjectRole::Cluster);
         let namespace = kafka.and_then(|kafka| kafka.namespace.as_deref()).unwrap_or_default();
         Self { namespace, cluster: kafka.map_or(&change.resource.name, |kafka| &kafka.name) }
     }
@@ -72,10 +77,13 @@ impl<'a> NewCluster<'a> {
 /// status of the node pools, but the Secrets of the certificate authorities were deleted with the object.
 fn new_authorities(NewCluster { namespace, cluster }: &NewCluster) -> String {
     format!(
-        "the cluster keeps its id and its data. Its certificate authorities were deleted with its Kafka object, and the \
-         operator creates new ones. The operator can't talk to the running brokers until their pods are recreated: delete \
+        "the cluster keeps its id and its data. Its certificate authorities were deleted with its Kafka object, and \
+            the \
+         operator creates new ones. The operator can't talk to the running brokers until their pods are recreated: \
+         delete \
          them one by one, each when the one before is ready again (kubectl get pods -n {namespace} -l \
-         strimzi.io/name={cluster}-kafka). Clients that trust the cluster's own authority, or log in by certificate, then \
+         strimzi.io/name={cluster}-kafka). Clients that trust the cluster's own authority, or log in by certificate, \
+         then \
          need the new one"
     )
 }
@@ -87,10 +95,13 @@ fn resume(NewCluster { namespace, cluster }: &NewCluster) -> String {
         (format!("-n {namespace} {cluster}"), format!("-n {namespace} -l strimzi.io/name={cluster}-kafka"));
     format!(
         "their data comes back, and brokers crash until the cluster has the same id as the data. Once they crash, read \
-         that id: kubectl logs {pods} --tail=-1 | grep 'Invalid cluster.id' (the one after `but read`). Pause the cluster: \
-         kubectl annotate kafka {kafka} strimzi.io/pause-reconciliation=true; wait until it is paused: kubectl wait kafka \
+         that id: kubectl logs {pods} --tail=-1 | grep 'Invalid cluster.id' (the one after `but read`). Pause the \
+         cluster: \
+         kubectl annotate kafka {kafka} strimzi.io/pause-reconciliation=true; wait until it is paused: kubectl wait \
+         kafka \
          {kafka} --for=condition=ReconciliationPaused --timeout=15m; write the id: kubectl patch kafka {kafka} \
-         --subresource=status --type=merge -p '{{\"status\":{{\"clusterId\":\"ID\"}}}}'; resume it: kubectl annotate kafka \
+         --subresource=status --type=merge -p '{{\"status\":{{\"clusterId\":\"ID\"}}}}'; resume it: kubectl annotate \
+         kafka \
          {kafka} strimzi.io/pause-reconciliation-; restart the crashed pods: kubectl delete pod {pods}"
     )
 }

@@ -7,8 +7,7 @@ use serde::Deserialize;
 
 use super::needs::{self, Permission};
 use super::{Operator, PreflightContext, PreflightFinding, Version, nodes, operator};
-use crate::component::Extras;
-use crate::component::{Manifest, is_routed, requests_of_units};
+use crate::component::{self, Disk, Extras, Manifest, ObjectRole, requests_of_units};
 use crate::names::{Json, ResourceKey};
 use crate::plan::display::{left, tenths};
 use crate::plan::{Size, Step, size};
@@ -30,9 +29,6 @@ const LOAD_BALANCER_PATIENCE: SignedDuration = SignedDuration::from_mins(10);
 
 /// The condition of a cluster without a Strimzi operator.
 pub(in crate::plan) const OPERATOR_MISSING: &str = "OperatorMissing";
-
-/// The API group of Strimzi's custom resources.
-const STRIMZI: &str = "kafka.strimzi.io";
 
 const GATEWAY: &str = "gateway.networking.k8s.io";
 
@@ -106,7 +102,7 @@ fn missing_definitions(look: &PreflightContext) -> Vec<PreflightFinding> {
             let is_served = look.facts.kinds.get(&key.api_version).is_none_or(|it| it.contains(&key.kind));
             // Other missing groups are reported by checks of their own.
             if !is_served
-                && key.group() == STRIMZI
+                && component::has_definitions(key.group())
                 && !made.contains(&(key.group().to_owned(), key.kind.clone()))
             {
                 missing.entry((&key.api_version, &key.kind)).or_default().insert(resource);
@@ -116,9 +112,10 @@ fn missing_definitions(look: &PreflightContext) -> Vec<PreflightFinding> {
     let (kinds, stopped): (Vec<_>, Vec<_>) = missing.into_iter().unzip();
     let Some((api_version, _)) = kinds.first().copied() else { return Vec::new() };
     let names: Vec<String> = kinds.iter().map(|(_, kind)| (*kind).to_owned()).collect();
-    let versions = look.facts.groups.as_ref().and_then(|groups| groups.get(STRIMZI));
+    let group = api_version.split('/').next().unwrap_or_default();
+    let versions = look.facts.groups.as_ref().and_then(|groups| groups.get(group));
     let others: Vec<String> = versions.into_iter().flatten().cloned().collect();
-    let but = match others.iter().any(|version| *api_version == format!("{STRIMZI}/{version}")) {
+    let but = match others.iter().any(|version| *api_version == format!("{group}/{version}")) {
         false if !others.is_empty() => format!(", and that group only in {}", listed(&others)),
         _ => String::new(),
     };
@@ -156,7 +153,7 @@ fn unfit_operators(look: &PreflightContext) -> Vec<PreflightFinding> {
         None => Vec::new(),
         Some((others, Some(_))) => second_operator(look, &others).into_iter().collect(),
         Some((others, None)) if others.is_empty() => {
-            let has_clusters = look.desired("Kafka").next().is_some();
+            let has_clusters = look.desired_as(ObjectRole::Cluster).next().is_some();
             has_clusters.then(missing_operator).into_iter().collect()
         }
         Some((others, None)) => unwatched(look, &others).into_iter().collect(),
@@ -184,8 +181,9 @@ fn second_operator(look: &PreflightContext, others: &[Operator]) -> Option<Prefl
 fn unwatched(look: &PreflightContext, operators: &[Operator]) -> Option<PreflightFinding> {
     let is_watched = |namespace: &str| operators.iter().any(|operator| operator.watches(namespace));
     // Existing clusters are reported, too: no change of them would take effect.
-    let kafkas =
-        look.desired("Kafka").filter_map(|kafka| Some((&kafka.owner, kafka.key.namespace.as_deref()?)));
+    let kafkas = look
+        .desired_as(ObjectRole::Cluster)
+        .filter_map(|kafka| Some((&kafka.owner, kafka.key.namespace.as_deref()?)));
     let (owners, namespaces): (BTreeSet<_>, BTreeSet<_>) =
         kafkas.filter(|(_, namespace)| !is_watched(namespace)).unzip();
     let namespace = namespaces.first()?;
@@ -197,31 +195,16 @@ fn unwatched(look: &PreflightContext, operators: &[Operator]) -> Option<Prefligh
     let verb = if names.len() == 1 { "doesn't" } else { "don't" };
     let why = format!("{} {verb} watch the namespace {namespace}{more}", listed(&names));
     let remedy = "let it watch all namespaces: set `STRIMZI_NAMESPACE` to `*`, with the ClusterRoleBindings for its \
-                  service account from Strimzi's documentation";
-    Some(PreflightFinding::warning("OperatorNotWatching", why, remedy).stops(look.writers("Kafka", &owners)))
+        service account from Strimzi's documentation";
+    Some(PreflightFinding::warning("OperatorNotWatching", why, remedy).stops(look.writers(&owners)))
 }
 
 fn unsupported_kafka(look: &PreflightContext) -> Vec<PreflightFinding> {
-    #[derive(Deserialize)]
-    struct KafkaFields {
-        spec: KafkaSpec,
-    }
-    #[derive(Deserialize)]
-    struct KafkaSpec {
-        kafka: KafkaVersion,
-    }
-    #[derive(Deserialize)]
-    struct KafkaVersion {
-        version: String,
-    }
     let Some((others, installed)) = operator::all(look.site, look.facts) else { return Vec::new() };
     let operators: Vec<Operator> = installed.map_or(others, |installed| vec![installed]);
     let mut unsupported: BTreeMap<String, BTreeSet<&ResourceKey>> = BTreeMap::new();
-    for kafka in look.desired("Kafka") {
-        let Ok(KafkaFields { spec: KafkaSpec { kafka: KafkaVersion { version } } }) = kafka.body.read()
-        else {
-            continue;
-        };
+    for kafka in look.desired_as(ObjectRole::Cluster) {
+        let Some(version) = (kafka.facts().version)(&kafka.body) else { continue };
         let namespace = kafka.key.namespace.as_deref().unwrap_or_default();
         let mut acting = operators.iter().filter(|operator| operator.watches(namespace)).peekable();
         if acting.peek().is_some() && !acting.any(|operator| operator.runs(&version)) {
@@ -235,54 +218,26 @@ fn unsupported_kafka(look: &PreflightContext) -> Vec<PreflightFinding> {
         let why = format!("Kafka {version} is not run by {}, which runs {}", listed(&names), listed(&known));
         let remedy =
             "write one of those versions in the cluster's `advanced_config.version`, or upgrade the operator";
-        PreflightFinding::warning("KafkaVersionUnsupported", why, remedy)
-            .stops(look.writers("Kafka", &owners))
+        PreflightFinding::warning("KafkaVersionUnsupported", why, remedy).stops(look.writers(&owners))
     };
     unsupported.into_iter().map(finding).collect()
 }
 
-#[derive(Deserialize)]
-struct PoolDisks {
-    spec: NodePoolSpec,
-}
-
-#[derive(Deserialize)]
-struct NodePoolSpec {
-    storage: PoolStorage,
-}
-
-#[derive(Deserialize)]
-struct PoolStorage {
-    #[serde(default)]
-    volumes: Vec<Volume>,
-}
-
-#[derive(Deserialize)]
-struct Volume {
-    #[serde(default)]
-    class: Option<String>,
-    #[serde(default)]
-    size: Option<String>,
-}
-
-/// Returns the StorageClasses that a node pool names; `None` stands for the default class.
-fn classes_of(pool: &Json) -> BTreeSet<Option<String>> {
-    let volumes = pool.read::<PoolDisks>().map(|pool| pool.spec.storage.volumes).unwrap_or_default();
-    volumes.into_iter().map(|volume| volume.class).collect()
+/// Returns the StorageClasses that an object names; `None` stands for the default class.
+fn classes_of(object: &Manifest) -> BTreeSet<Option<String>> {
+    (object.facts().disks)(&object.body).into_iter().map(|disk| disk.class).collect()
 }
 
 /// Returns the resources whose disks of a class grow. Disks that name no class have the default one.
 fn growing<'a>(look: &PreflightContext<'a>, class: &str, is_default: bool) -> BTreeSet<&'a ResourceKey> {
-    let volumes =
-        |pool: &Json| pool.read::<PoolDisks>().map(|pool| pool.spec.storage.volumes).unwrap_or_default();
-    let grows = |before: &Json, after: &Json| {
-        let is_of_class = |volume: &Volume| volume.class.as_deref().map_or(is_default, |name| name == class);
-        let pairs = volumes(before).into_iter().zip(volumes(after));
+    let grows = |disks: fn(&Json) -> Vec<Disk>, before: &Json, after: &Json| {
+        let is_of_class = |volume: &Disk| volume.class.as_deref().map_or(is_default, |name| name == class);
+        let pairs = disks(before).into_iter().zip(disks(after));
         pairs.into_iter().any(|(before, after)| before.size != after.size && is_of_class(&after))
     };
     let grown = |step: &Step| {
-        let after = step.after.as_ref().filter(|after| after.key.kind == "KafkaNodePool");
-        after.zip(step.before.as_ref()).is_some_and(|(after, before)| grows(before, &after.body))
+        let both = step.before.as_ref().zip(step.after.as_ref());
+        both.is_some_and(|(before, after)| grows(after.facts().disks, before, &after.body))
     };
     let changes = look.changes.iter().filter(|change| change.steps.iter().any(grown));
     changes.map(|change| &change.resource).collect()
@@ -290,14 +245,13 @@ fn growing<'a>(look: &PreflightContext<'a>, class: &str, is_default: bool) -> BT
 
 fn storage_classes(look: &PreflightContext) -> Vec<PreflightFinding> {
     let Some(known) = &look.facts.storage_classes else { return Vec::new() };
-    let used: BTreeSet<Option<String>> =
-        look.desired("KafkaNodePool").flat_map(|pool| classes_of(&pool.body)).collect();
+    let used: BTreeSet<Option<String>> = look.desired_as(ObjectRole::Nodes).flat_map(classes_of).collect();
     let defaults: Vec<&String> =
         known.iter().filter(|(_, class)| class.default).map(|(name, _)| name).collect();
     let mut findings = Vec::new();
     for missing in used.iter().flatten().filter(|name| !known.contains_key(*name)) {
-        let naming = look.written("KafkaNodePool");
-        let naming = naming.filter(|(_, pool)| classes_of(&pool.body).contains(&Some(missing.clone())));
+        let naming = look.written_as(ObjectRole::Nodes);
+        let naming = naming.filter(|(_, pool)| classes_of(pool).contains(&Some(missing.clone())));
         let why = format!("there is no StorageClass {missing}");
         let remedy = match known.keys().cloned().collect::<Vec<_>>() {
             names if names.is_empty() => "create it: the cluster has none at all".to_owned(),
@@ -343,18 +297,15 @@ fn default_class(defaults: &[&String]) -> Option<PreflightFinding> {
 
 /// An older server may have image volumes enabled by a feature gate, which can't be queried.
 fn image_volumes(look: &PreflightContext) -> Vec<PreflightFinding> {
-    let has_image = |pool: &Manifest| {
-        let volumes = pool.body.value().pointer("/spec/template/pod/volumes").cloned().unwrap_or_default();
-        volumes.as_array().is_some_and(|volumes| volumes.iter().any(|volume| volume.get("image").is_some()))
-    };
     let Some(version) = look.facts.version.filter(|version| *version < IMAGE_VOLUMES) else {
         return Vec::new();
     };
-    if !look.desired("KafkaNodePool").any(has_image) {
+    if !look.desired_as(ObjectRole::Nodes).any(|it| (it.facts().mounts_image)(&it.body)) {
         return Vec::new();
     }
     let why = format!(
-        "the cluster runs Kubernetes {version}, where brokers can mount the image of `tiered_storage.plugin_image` only with \
+        "the cluster runs Kubernetes {version}, where brokers can mount the image of `tiered_storage.plugin_image` \
+            only with \
          the feature gate ImageVolume"
     );
     let remedy = "turn the feature gate on, or upgrade the Kubernetes cluster to 1.35";
@@ -405,7 +356,7 @@ fn missing_gateway(look: &PreflightContext) -> Vec<PreflightFinding> {
         _ => return Vec::new(),
     };
     // Without a Gateway API, clusters would stay half made.
-    let routed = look.written("Kafka").filter(|(_, kafka)| is_routed(&kafka.body));
+    let routed = look.written_as(ObjectRole::Cluster).filter(|(_, it)| (it.facts().is_routed)(&it.body));
     let stopped = routed.chain(look.written("Gateway")).map(|(resource, _)| resource);
     vec![PreflightFinding::warning("GatewayMissing", why, remedy).stops(stopped)]
 }

@@ -4,17 +4,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Deserialize;
 use serde_json::Value;
 
 use super::checks::listed;
 use super::{PreflightContext, PreflightFinding, facts};
-use crate::component::DEDICATED;
-use crate::names::{Json, ResourceKey};
+use crate::component::labels::{DEDICATED, ZONE};
+use crate::component::{self, ObjectRole, PlacementNeeds};
+use crate::names::ResourceKey;
 use crate::plan::{Change, effects};
-
-/// The label with a node's zone.
-const ZONE: &str = "topology.kubernetes.io/zone";
 
 /// The placement constraints that some nodes that accept pods share.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,53 +53,10 @@ impl NodeConstraints {
     }
 }
 
-/// The placement that the pods of a KafkaNodePool need.
-#[derive(Default)]
-struct PlacementNeeds {
-    /// The number of zones that the pods must be spread over.
-    zones: usize,
-    /// The tenant whose nodes they need; `None` for shared nodes.
-    tenant: Option<String>,
-}
-
-impl PlacementNeeds {
-    fn of(pool: &Json) -> PlacementNeeds {
-        #[derive(Deserialize)]
-        struct Pod {
-            #[serde(default, rename = "topologySpreadConstraints")]
-            spread: Vec<Spread>,
-            #[serde(default)]
-            tolerations: Option<Vec<Toleration>>,
-        }
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Spread {
-            topology_key: String,
-            #[serde(default)]
-            min_domains: Option<usize>,
-        }
-        #[derive(Deserialize)]
-        struct Toleration {
-            key: String,
-            #[serde(default)]
-            value: Option<String>,
-        }
-        let body = pool.value();
-        let pod = body.pointer("/spec/template/pod").and_then(|pod| Pod::deserialize(pod).ok());
-        let Some(Pod { spread, tolerations }) = pod else { return PlacementNeeds::default() };
-        let over_zones = spread.iter().find(|spread| spread.topology_key == ZONE);
-        let reserved = tolerations.into_iter().flatten().find(|toleration| toleration.key == DEDICATED);
-        PlacementNeeds {
-            zones: over_zones.and_then(|spread| spread.min_domains).unwrap_or(0),
-            tenant: reserved.and_then(|toleration| toleration.value),
-        }
-    }
-}
-
 fn wanted<'a>(look: &PreflightContext<'a>) -> BTreeMap<&'a ResourceKey, PlacementNeeds> {
     let mut all: BTreeMap<&ResourceKey, PlacementNeeds> = BTreeMap::new();
-    for pool in look.desired("KafkaNodePool") {
-        let wants = PlacementNeeds::of(&pool.body);
+    for pool in look.desired_as(ObjectRole::Nodes) {
+        let wants = (pool.facts().placement)(&pool.body);
         let cluster = all.entry(&pool.owner).or_default();
         cluster.zones = cluster.zones.max(wants.zones);
         cluster.tenant = wants.tenant.or(cluster.tenant.take());
@@ -113,11 +67,10 @@ fn wanted<'a>(look: &PreflightContext<'a>) -> BTreeMap<&'a ResourceKey, Placemen
 /// Whether a change spreads existing pods over more zones than before and than exist. It restarts pods, and
 /// the first one could not be scheduled.
 fn spreads_further(change: &Change, there: usize) -> bool {
-    let mut pools = change.steps.iter().filter(|step| step.object.kind == "KafkaNodePool");
-    pools.any(|step| {
+    change.steps.iter().any(|step| {
+        let placement = component::facts(&step.object.kind).placement;
         let zones = step.before.as_ref().zip(step.after.as_ref());
-        let zones = zones
-            .map(|(before, after)| (PlacementNeeds::of(before).zones, PlacementNeeds::of(&after.body).zones));
+        let zones = zones.map(|(before, after)| (placement(before).zones, placement(&after.body).zones));
         zones.is_some_and(|(before, after)| after > before && after > there)
     })
 }

@@ -5,11 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::facts;
-use crate::component::Resources;
-use crate::names;
-
-/// Strimzi's labels on the pods of Kafka clusters, and on those of its own operator.
-const OF_KAFKA: [&str; 2] = ["strimzi.io/cluster", "strimzi.io/kind"];
+use crate::component::requests::requested_by_pod;
+use crate::component::{COMPONENTS, Resources};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodRequest {
@@ -27,45 +24,16 @@ pub struct Requests {
     pub others: Resources,
 }
 
-pub(in crate::plan) fn amount(value: &Value) -> Option<f64> {
-    let amount = match value {
-        Value::String(text) => names::quantity(text),
-        number => number.as_f64(),
-    };
-    amount.filter(|amount| *amount >= 0.0)
-}
-
-pub(in crate::plan) fn requested(container: &Value) -> Resources {
-    let requested = |name: &str, unit: f64| {
-        let value = container.pointer("/resources/requests")?.get(name)?;
-        // The values are whole millicores and MiB, far below the limits of exact floating-point integers.
-        Some((amount(value)? * unit).round() as u64)
-    };
-    Resources {
-        cpu_millis: requested("cpu", 1000.0).unwrap_or_default(),
-        memory_mib: requested("memory", 1.0 / 1_048_576.0).unwrap_or_default(),
-    }
-}
-
-/// Counts like the scheduler: the sum of the containers, but at least the largest init container.
-pub(in crate::plan) fn requested_by_pod(spec: &Value) -> Resources {
-    let containers = |list: &str| spec.get(list).and_then(Value::as_array).into_iter().flatten();
-    let is_sidecar = |container: &&Value| container["restartPolicy"] == "Always";
-    let running = containers("containers").chain(containers("initContainers").filter(is_sidecar));
-    let running = running.map(requested).fold(Resources::default(), Resources::plus);
-    let before = containers("initContainers").filter(|it| !is_sidecar(it)).map(requested);
-    // A pod may request more for itself than its containers do.
-    before.chain([requested(spec)]).fold(running, Resources::max)
-}
-
 impl PodRequest {
     /// Parses a Pod; `None` if it occupies no node, because it isn't scheduled or has ended.
     pub fn of(pod: &Value) -> Option<PodRequest> {
         let text = |pointer: &str| facts::name(pod.pointer(pointer)?.as_str()?);
         let has_ended = ["Succeeded", "Failed"].map(Value::from).contains(&pod["status"]["phase"]);
         let labels = pod.pointer("/metadata/labels");
-        let is_of_kafka =
-            OF_KAFKA.iter().any(|label| labels.is_some_and(|labels| labels.get(label).is_some()));
+        let is_of_kafka = COMPONENTS
+            .iter()
+            .flat_map(|it| it.pod_labels)
+            .any(|label| labels.is_some_and(|labels| labels.get(label).is_some()));
         let node = text("/spec/nodeName").filter(|_| !has_ended)?;
         let kafka = text("/metadata/namespace").filter(|_| is_of_kafka);
         Some(PodRequest { node, kafka, request: requested_by_pod(pod.get("spec")?) })

@@ -1,5 +1,5 @@
 use super::*;
-use crate::component::is_private;
+use crate::component;
 
 /// The fleet `acme/eu` with one Gateway, under the domain `k.example.com`.
 fn with_gateway(mut cluster: ResolvedCluster, private: bool) -> Catalog {
@@ -41,8 +41,9 @@ fn a_fleet_has_one_gateway_that_is_its_own() {
     let public = of_fleet(&with_gateway(external(json!({})), false));
     let scheme = json!({"service.beta.kubernetes.io/aws-load-balancer-scheme": "internet-facing"});
     assert_eq!(public[1].body.value().pointer("/spec/infrastructure/annotations"), Some(&scheme));
-    let private =
-        [true, false].map(|it| is_private(&of_fleet(&with_gateway(external(json!({})), it))[1].body));
+    let private = [true, false].map(|it| {
+        (component::facts("Gateway").is_private)(&of_fleet(&with_gateway(external(json!({})), it))[1].body)
+    });
     assert_eq!(private, [true, false]);
     assert_eq!(of_fleet(&crate::component::fixtures::catalog([external(json!({}))])), []);
 }

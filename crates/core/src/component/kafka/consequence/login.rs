@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::Difference;
-use super::table::RowVerdict;
-use crate::plan::Verdict::RollingRestart;
+use crate::component::Difference;
+use crate::component::Verdict::RollingRestart;
+use crate::component::consequence::RowVerdict;
 
 /// The listener option that configures the check of tokens.
 const CHECK: &str = "/authentication/listenerConfig/oauthbearer.sasl.jaas.config";
@@ -19,7 +19,7 @@ const SAME_TOKENS: [&str; 4] = [
 ];
 
 /// Returns the effect of a changed check that accepts the same tokens as before; `None` for any other change.
-pub(super) fn with_the_same_tokens(difference: Option<&Difference>) -> Option<RowVerdict> {
+pub fn with_the_same_tokens(difference: Option<&Difference>) -> Option<RowVerdict> {
     let Difference { pointer, before, after } = difference?;
     if !(pointer.starts_with("/spec/kafka/listeners/") && pointer.ends_with(CHECK)) {
         return None;
@@ -29,8 +29,9 @@ pub(super) fn with_the_same_tokens(difference: Option<&Difference>) -> Option<Ro
     let takes_the_same = names.all(|name| SAME_TOKENS.contains(name) || before.get(name) == after.get(name));
     (module == same && takes_the_same).then_some(RowVerdict::Does(
         RollingRestart,
-        "brokers restart one by one and accept the same tokens as before; clients reconnect and continue if brokers can \
-         fetch the keys of these tokens",
+        "brokers restart one by one and accept the same tokens as before; clients reconnect and continue if brokers \
+            can fetch the keys of these tokens"
+            .into(),
     ))
 }
 

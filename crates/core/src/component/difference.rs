@@ -4,12 +4,12 @@ use std::cmp::Ordering;
 
 use serde_json::Value;
 
-use super::table::Direction;
+use super::SecretSlot;
+use super::consequence::Direction;
 use crate::names::QUANTITY_SUFFIXES;
-use crate::render::SecretSlot;
 
 /// A changed field of an object. Absent values are null.
-pub(crate) struct Difference<'a> {
+pub struct Difference<'a> {
     /// The field, as a JSON pointer.
     pub pointer: String,
     pub before: &'a Value,
@@ -17,7 +17,7 @@ pub(crate) struct Difference<'a> {
 }
 
 impl Difference<'_> {
-    pub(in crate::plan) fn direction(&self) -> Direction {
+    pub fn direction(&self) -> Direction {
         let on = |value: &Value| *value == Value::Bool(true);
         match (on(self.before), on(self.after)) {
             (false, true) => return Direction::On,
@@ -46,7 +46,7 @@ fn resized(before: &[Value], after: &[Value]) -> Direction {
 }
 
 /// Returns all changed fields. Objects, and lists of equal length, are compared recursively.
-pub(in crate::plan) fn differences<'a>(before: &'a Value, after: &'a Value) -> Vec<Difference<'a>> {
+pub fn differences<'a>(before: &'a Value, after: &'a Value) -> Vec<Difference<'a>> {
     let mut found = Vec::new();
     walk(&mut String::new(), before, after, &mut found);
     found

@@ -1,0 +1,241 @@
+//! What Kafka's objects say of themselves, whoever wrote them.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::{KAFKA, NODE_POOL, USER};
+use crate::component::labels::{DEDICATED, ZONE};
+use crate::component::requests::{amount, requested};
+use crate::component::{Disk, ObjectFacts, ObjectRole, PlacementNeeds, Size, differences};
+use crate::names::Json;
+
+pub const OBJECTS: &[ObjectFacts] = &[
+    ObjectFacts {
+        role: ObjectRole::Cluster,
+        size: of_operators,
+        remote_data,
+        left_behind: left_in_bucket,
+        version,
+        hosts,
+        is_routed,
+        ..custom(KAFKA.kind)
+    },
+    ObjectFacts {
+        role: ObjectRole::Nodes,
+        size: of_pool,
+        placement,
+        disks,
+        deletes_disks: Some(deletes_disks),
+        former_disk_class,
+        mounts_image,
+        ..custom(NODE_POOL.kind)
+    },
+    custom(USER.kind),
+    custom("KafkaTopic"),
+];
+
+const fn custom(kind: &'static str) -> ObjectFacts {
+    ObjectFacts { kind, is_custom: true, ..ObjectFacts::NONE }
+}
+
+/// The fields of a KafkaNodePool that determine its size.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct PoolSize {
+    pub spec: Nodes,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct Nodes {
+    pub replicas: u64,
+    pub roles: Vec<String>,
+    storage: Storage,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Storage {
+    volumes: Vec<Volume>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Volume {
+    size: Value,
+}
+
+/// The parts of a Kafka object with a container of their own, beside brokers and controllers.
+const OPERATORS: [&str; 4] = [
+    "/spec/entityOperator/topicOperator",
+    "/spec/entityOperator/userOperator",
+    "/spec/cruiseControl",
+    "/spec/kafkaExporter",
+];
+
+fn of_pool(pool: &Json) -> Size {
+    let Nodes { replicas, roles, storage } = pool.read::<PoolSize>().unwrap_or_default().spec;
+    let node = pool.value().pointer("/spec").map(requested).unwrap_or_default();
+    let each = |amount: u64| replicas.saturating_mul(amount);
+    let disk: f64 = storage.volumes.iter().filter_map(|volume| amount(&volume.size)).sum();
+    let is_broker = roles.iter().any(|role| role == "broker");
+    let [brokers, controllers] = if is_broker { [replicas, 0] } else { [0, replicas] };
+    Size {
+        brokers,
+        controllers,
+        cpu_millis: each(node.cpu_millis),
+        memory_mib: each(node.memory_mib),
+        // The value is whole GiB, far below the limit of exact floating-point integers.
+        disk_gib: each((disk / f64::from(1 << 30)).round() as u64),
+    }
+}
+
+fn of_operators(kafka: &Json) -> Size {
+    let kafka = kafka.value();
+    OPERATORS.iter().filter_map(|part| kafka.pointer(part)).map(|part| Size::from(requested(part))).sum()
+}
+
+/// The zones and nodes that the pods of a node pool need.
+fn placement(pool: &Json) -> PlacementNeeds {
+    #[derive(Deserialize)]
+    struct Pod {
+        #[serde(default, rename = "topologySpreadConstraints")]
+        spread: Vec<Spread>,
+        #[serde(default)]
+        tolerations: Option<Vec<Toleration>>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Spread {
+        topology_key: String,
+        #[serde(default)]
+        min_domains: Option<usize>,
+    }
+    #[derive(Deserialize)]
+    struct Toleration {
+        key: String,
+        #[serde(default)]
+        value: Option<String>,
+    }
+    let body = pool.value();
+    let pod = body.pointer("/spec/template/pod").and_then(|pod| Pod::deserialize(pod).ok());
+    let Some(Pod { spread, tolerations }) = pod else { return PlacementNeeds::default() };
+    let over_zones = spread.iter().find(|spread| spread.topology_key == ZONE);
+    let reserved = tolerations.into_iter().flatten().find(|toleration| toleration.key == DEDICATED);
+    PlacementNeeds {
+        zones: over_zones.and_then(|spread| spread.min_domains).unwrap_or(0),
+        tenant: reserved.and_then(|toleration| toleration.value),
+    }
+}
+
+fn disks(pool: &Json) -> Vec<Disk> {
+    #[derive(Deserialize)]
+    struct PoolDisks {
+        spec: NodePoolSpec,
+    }
+    #[derive(Deserialize)]
+    struct NodePoolSpec {
+        storage: PoolStorage,
+    }
+    #[derive(Deserialize)]
+    struct PoolStorage {
+        #[serde(default)]
+        volumes: Vec<Disk>,
+    }
+    pool.read::<PoolDisks>().map(|pool| pool.spec.storage.volumes).unwrap_or_default()
+}
+
+/// Whether the disks of a node pool are deleted with it.
+fn deletes_disks(pool: &Json) -> bool {
+    let body = pool.value();
+    let claims = |storage: &Value| storage.get("deleteClaim") == Some(&Value::Bool(true));
+    body.pointer("/spec/storage").is_some_and(|storage| {
+        let volumes = storage.get("volumes").and_then(Value::as_array);
+        claims(storage) || volumes.is_some_and(|volumes| volumes.iter().any(claims))
+    })
+}
+
+fn former_disk_class(before: &Json, after: &Json) -> Option<Option<String>> {
+    let [before, after] = [before, after].map(Json::value);
+    let mut of_class =
+        differences(&before, &after).into_iter().filter(|it| it.pointer.starts_with("/spec/storage/"));
+    of_class.find(|it| it.pointer.ends_with("/class")).map(|it| it.before.as_str().map(str::to_owned))
+}
+
+/// Where brokers look for the data that they moved to a bucket.
+fn remote_data(kafka: &Json) -> Option<Map<String, Value>> {
+    let config = kafka.value().pointer("/spec/kafka/tieredStorage/remoteStorageManager/config").cloned()?;
+    let mut config = config.as_object()?.clone();
+    config.retain(|option, _| option.starts_with("storage.") || option == "key.prefix");
+    Some(config)
+}
+
+/// Describes the data that a Kafka with tiered storage moved to a bucket, which Streamfleet never deletes.
+fn left_in_bucket(kafka: &Json) -> Option<String> {
+    let kafka = kafka.value();
+    let config = kafka.pointer("/spec/kafka/tieredStorage/remoteStorageManager/config")?;
+    let text = |option: &str| config.get(option).and_then(Value::as_str);
+    let (bucket, prefix) = (text("storage.s3.bucket.name")?, text("key.prefix").unwrap_or_default());
+    Some(format!(
+        "the older part of its log stays in bucket {bucket}, under the prefix {prefix}; delete it there if you don't \
+            need it"
+    ))
+}
+
+fn mounts_image(pool: &Json) -> bool {
+    let volumes = pool.value().pointer("/spec/template/pod/volumes").cloned().unwrap_or_default();
+    volumes.as_array().is_some_and(|volumes| volumes.iter().any(|volume| volume.get("image").is_some()))
+}
+
+fn version(kafka: &Json) -> Option<String> {
+    #[derive(Deserialize)]
+    struct KafkaFields {
+        spec: KafkaSpec,
+    }
+    #[derive(Deserialize)]
+    struct KafkaSpec {
+        kafka: KafkaVersion,
+    }
+    #[derive(Deserialize)]
+    struct KafkaVersion {
+        version: String,
+    }
+    kafka.read::<KafkaFields>().ok().map(|kafka| kafka.spec.kafka.version)
+}
+
+/// Returns the bootstrap host by listener name; empty if there is none.
+fn hosts(kafka: &Json) -> BTreeMap<String, String> {
+    let body = kafka.value();
+    let listeners = body.pointer("/spec/kafka/listeners").and_then(Value::as_array).into_iter().flatten();
+    let host = |listener: &Value| {
+        let bootstrap = listener.pointer("/configuration/bootstrap")?;
+        let host = bootstrap.get("host").or_else(|| bootstrap.pointer("/alternativeNames/0"))?;
+        Some((listener.get("name")?.as_str()?.to_owned(), host.as_str()?.to_owned()))
+    };
+    listeners.filter_map(host).collect()
+}
+
+/// Whether a Kafka object is exposed through a Gateway; false if it can't be parsed.
+fn is_routed(kafka: &Json) -> bool {
+    #[derive(Deserialize)]
+    struct KafkaListener {
+        spec: KafkaSpec,
+    }
+    #[derive(Deserialize)]
+    struct KafkaSpec {
+        kafka: Listeners,
+    }
+    #[derive(Deserialize)]
+    struct Listeners {
+        #[serde(default)]
+        listeners: Vec<Listener>,
+    }
+    #[derive(Deserialize)]
+    struct Listener {
+        r#type: String,
+    }
+    let listeners = kafka.read::<KafkaListener>().map(|kafka| kafka.spec.kafka.listeners).unwrap_or_default();
+    listeners.iter().any(|listener| listener.r#type == "tlsroute")
+}

@@ -1,0 +1,108 @@
+//! What the engines ask of single objects, by kind. Bodies may be anybody's: what can't be read counts as
+//! absent.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::{COMPONENTS, Manifest, Size};
+use crate::names::Json;
+
+/// The answers of one kind. A row names what applies; the rest is in [`ObjectFacts::NONE`].
+pub struct ObjectFacts {
+    pub kind: &'static str,
+    pub role: ObjectRole,
+    /// Whether an operator acts on it, so that it is applied after all others.
+    pub is_custom: bool,
+    /// The requests of its pods.
+    pub size: fn(&Json) -> Size,
+    /// The nodes that its pods need.
+    pub placement: fn(&Json) -> PlacementNeeds,
+    pub disks: fn(&Json) -> Vec<Disk>,
+    /// Whether its disks are deleted with it, if it has some.
+    pub deletes_disks: Option<fn(&Json) -> bool>,
+    /// The class that its disks had before, if a change names another one: `Some(None)` is the default class.
+    pub former_disk_class: fn(&Json, &Json) -> Option<Option<String>>,
+    /// Where it keeps data outside of the Kubernetes cluster.
+    pub remote_data: fn(&Json) -> Option<Map<String, Value>>,
+    /// A sentence about data that stays somewhere else when it is deleted.
+    pub left_behind: fn(&Json) -> Option<String>,
+    /// Whether its pods mount a container image as a volume.
+    pub mounts_image: fn(&Json) -> bool,
+    /// The version of what it runs.
+    pub version: fn(&Json) -> Option<String>,
+    /// The host names by which clients outside of Kubernetes find it, by listener.
+    pub hosts: fn(&Json) -> BTreeMap<String, String>,
+    /// Whether clients reach it through the fleet's Gateway.
+    pub is_routed: fn(&Json) -> bool,
+    /// Whether it asks for a load balancer that only private networks reach.
+    pub is_private: fn(&Json) -> bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ObjectRole {
+    /// It stands for a cluster as a whole.
+    Cluster,
+    /// A group of a cluster's nodes, with their disks.
+    Nodes,
+    /// The way from outside of Kubernetes to all clusters of a fleet.
+    Gateway,
+    Other,
+}
+
+/// The nodes that pods need.
+#[derive(Default)]
+pub struct PlacementNeeds {
+    /// The number of zones that the pods must be spread over.
+    pub zones: usize,
+    /// The tenant whose nodes they need; `None` for shared nodes.
+    pub tenant: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub struct Disk {
+    /// The StorageClass; `None` for the default one.
+    #[serde(default)]
+    pub class: Option<String>,
+    #[serde(default)]
+    pub size: Option<String>,
+}
+
+static NONE: ObjectFacts = ObjectFacts::NONE;
+
+impl ObjectFacts {
+    pub const NONE: ObjectFacts = ObjectFacts {
+        kind: "",
+        role: ObjectRole::Other,
+        is_custom: false,
+        size: |_| Size::default(),
+        placement: |_| PlacementNeeds::default(),
+        disks: |_| Vec::new(),
+        deletes_disks: None,
+        former_disk_class: |_, _| None,
+        remote_data: |_| None,
+        left_behind: |_| None,
+        mounts_image: |_| false,
+        version: |_| None,
+        hosts: |_| BTreeMap::new(),
+        is_routed: |_| false,
+        is_private: |_| false,
+    };
+
+    /// Whether data is lost with it.
+    pub fn holds_data(&self) -> bool {
+        matches!(self.role, ObjectRole::Cluster | ObjectRole::Nodes)
+    }
+}
+
+/// The facts of a kind, whether a component knows it or not.
+pub fn facts(kind: &str) -> &'static ObjectFacts {
+    COMPONENTS.iter().flat_map(|component| component.objects).find(|it| it.kind == kind).unwrap_or(&NONE)
+}
+
+impl Manifest {
+    pub fn facts(&self) -> &'static ObjectFacts {
+        facts(&self.key.kind)
+    }
+}

@@ -1,0 +1,66 @@
+//! Sizes by the requests of all pods, which nodes have to satisfy.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Resources;
+use super::requests::requested_by_pod;
+use crate::names::Json;
+
+/// The requests of the pods of a cluster or of a fleet's clusters: brokers, controllers, the topic and user
+/// operators, Cruise Control and Kafka Exporter.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Size {
+    /// The number of nodes that are brokers, including those that are controllers, too.
+    pub brokers: u64,
+    /// The number of nodes that are only controllers.
+    pub controllers: u64,
+    /// The processors that all pods request, in millicores.
+    pub cpu_millis: u64,
+    /// The memory that all pods request, in MiB.
+    pub memory_mib: u64,
+    /// The disks of brokers and controllers, in GiB.
+    pub disk_gib: u64,
+}
+
+impl Size {
+    pub fn of_deployment(deployment: &Json) -> Size {
+        let deployment = deployment.value();
+        let replicas = deployment.pointer("/spec/replicas").and_then(Value::as_u64).unwrap_or(1);
+        let pod = deployment.pointer("/spec/template/spec").map(requested_by_pod).unwrap_or_default();
+        let each = |amount: u64| amount.saturating_mul(replicas);
+        Size { cpu_millis: each(pod.cpu_millis), memory_mib: each(pod.memory_mib), ..Size::default() }
+    }
+
+    fn both(self, other: Size, join: fn(u64, u64) -> u64) -> Size {
+        Size {
+            brokers: join(self.brokers, other.brokers),
+            controllers: join(self.controllers, other.controllers),
+            cpu_millis: join(self.cpu_millis, other.cpu_millis),
+            memory_mib: join(self.memory_mib, other.memory_mib),
+            disk_gib: join(self.disk_gib, other.disk_gib),
+        }
+    }
+
+    pub fn plus(self, other: Size) -> Size {
+        self.both(other, u64::saturating_add)
+    }
+
+    pub fn less(self, other: Size) -> Size {
+        self.both(other, u64::saturating_sub)
+    }
+}
+
+impl From<Resources> for Size {
+    fn from(Resources { cpu_millis, memory_mib }: Resources) -> Size {
+        Size { cpu_millis, memory_mib, ..Size::default() }
+    }
+}
+
+impl std::iter::Sum for Size {
+    fn sum<I: Iterator<Item = Size>>(sizes: I) -> Size {
+        sizes.fold(Size::default(), Size::plus)
+    }
+}
