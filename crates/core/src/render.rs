@@ -18,7 +18,6 @@ use crate::component::{COMPONENTS, ClusterPart};
 pub use crate::component::{Manifest, SecretEncoding, SecretSlot, Stage};
 use crate::config::{Config, SecretsConfig};
 use crate::names::{Digest, FleetKey, ObjectKey, ResourceKey};
-use crate::spec::InfraType;
 
 /// Renders every cluster of the catalog. Every fleet is a key of the result, even without clusters.
 ///
@@ -90,8 +89,8 @@ fn render_cluster(cluster: &ResolvedCluster, config: &Config) -> Vec<Manifest> {
 
 /// Whether an object is written to the cluster's target. The settings may keep secrets out of folders.
 fn is_written(manifest: &Manifest, cluster: &ResolvedCluster, secrets: &SecretsConfig) -> bool {
-    let into_folder = cluster.fleet_spec.infra_type == InfraType::Directory;
-    !(into_folder && !secrets.write_to_output && SecretSlot::all_in(&manifest.body).next().is_some())
+    let may_hold = cluster.fleet_spec.infra_type.capabilities().holds_secrets || secrets.write_to_output;
+    !(!may_hold && SecretSlot::all_in(&manifest.body).next().is_some())
 }
 
 pub type FleetManifests = BTreeMap<ObjectKey, Manifest>;

@@ -40,7 +40,10 @@ pub use document::{
     secret_pointer,
 };
 pub use fields::Fields;
-pub use fleet::{Components, Exposure, Fleet, FleetAdvancedConfig, GatewayConfig, InfraType, TenancyMode};
+pub use fleet::{
+    Components, Exposure, Fleet, FleetAdvancedConfig, GatewayConfig, InfraType, TargetCapabilities,
+    TenancyMode,
+};
 pub use identity::identity_fields;
 pub use identity_provider::IdentityProvider;
 pub use organization::{Member, Organization, Quotas, Role};

@@ -6,9 +6,7 @@ use crate::catalog::{Hold, buckets, capacity, hosts, versions};
 use crate::config::UnitCatalogue;
 use crate::names::{Identifier, Kind, ResourceKey};
 use crate::problem::Problem;
-use crate::spec::{
-    BaseDomain, Cluster, Document, Fleet, InfraType, Organization, Role, Spec, TenancyMode, ZoneCount,
-};
+use crate::spec::{BaseDomain, Cluster, Document, Fleet, Organization, Role, Spec, TenancyMode, ZoneCount};
 
 #[derive(Default)]
 struct ReferenceCheck {
@@ -192,8 +190,8 @@ fn unfit_layout(
         format!("{brokers} brokers can't be spread evenly over {zones} zones")
     } else {
         format!(
-            "{copies} copies of a partition don't fit in {zones} zones, one copy per zone, so Cruise Control would move \
-             nothing: added brokers would stay empty, and brokers couldn't be removed"
+            "{copies} copies of a partition don't fit in {zones} zones, one copy per zone, so Cruise Control would \
+                move nothing: added brokers would stay empty, and brokers couldn't be removed"
         )
     };
     let fit = (1..=ZoneCount::MAX).filter(|zones| is_even(*zones) && holds_copies(*zones));
@@ -264,7 +262,7 @@ fn disagreements(
         let problem = elsewhere(problem, "/advanced_config/gateway", format!("{} here", !ours));
         CatalogFinding::new("/advanced_config/private_access", format!("must be {}", !ours), problem)
     }));
-    if cluster.advanced_config.auto_upgrade && fleet.infra_type == InfraType::Directory {
+    if cluster.advanced_config.auto_upgrade && !fleet.infra_type.capabilities().observes {
         let problem = Problem::error(
             "not-supported",
             format!("`auto_upgrade: true` is not supported on fleet `{name}`, whose infra_type is `directory`"),
@@ -307,7 +305,8 @@ fn gateway_mismatch(cluster: &Cluster, fleet: &Fleet) -> Option<(bool, Problem)>
         format!("the cluster's external listener is {is}, and the Gateway of fleet `{}` is {word}", fleet.identifier),
     )
     .hint(format!(
-        "set `private_access: {}`, or `private: {ours}` in the fleet's `advanced_config.gateway`, for all of its clusters",
+        "set `private_access: {}`, or `private: {ours}` in the fleet's `advanced_config.gateway`, for all of its \
+            clusters",
         gateway.private
     ));
     Some((ours, problem))

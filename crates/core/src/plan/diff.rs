@@ -49,7 +49,7 @@ pub(super) struct Differences {
 }
 
 impl<'a> TargetContents<'a> {
-    pub fn of(site: &FleetInputs<'a>, infra_type: InfraType) -> Self {
+    pub fn of(site: &FleetInputs<'a>, infra_type: Option<InfraType>) -> Self {
         let FleetInputs { recorded, observed, .. } = *site;
         let objects = recorded.map(|target| &target.objects).into_iter().flatten();
         let remembered: BTreeMap<_, _> =
@@ -80,10 +80,10 @@ impl<'a> TargetContents<'a> {
     }
 }
 
-fn never_looked_at(infra_type: InfraType) -> &'static str {
+fn never_looked_at(infra_type: Option<InfraType>) -> &'static str {
     match infra_type {
-        InfraType::Byok => "no valid spec describes its target",
-        InfraType::Directory => "its folder was not read",
+        None | Some(InfraType::Byok) => "no valid spec describes its target",
+        Some(InfraType::Directory) => "its folder was not read",
     }
 }
 

@@ -91,7 +91,7 @@ struct FleetComparison {
 
 impl FleetComparison {
     fn at(world: &PlanContext, site: &FleetInputs) -> Self {
-        let target = TargetContents::of(site, infra_type(world, site.fleet).unwrap_or(InfraType::Byok));
+        let target = TargetContents::of(site, infra_type(world, site.fleet));
         let wanted = site.desired.into_iter().flat_map(|manifests| manifests.values());
         let wanted = wanted.filter(|manifest| world.absence(&manifest.owner).is_none());
         let mut differences = differences(wanted, &target);
@@ -380,6 +380,11 @@ fn owners(
 fn foreign(differences: &BTreeMap<ResourceKey, Differences>) -> Vec<crate::names::ObjectKey> {
     let objects: BTreeSet<_> = differences.values().flat_map(|differences| &differences.foreign).collect();
     objects.into_iter().cloned().collect()
+}
+
+/// Whether pods, disks and health of a fleet are observed; `None` if its target isn't known.
+pub(super) fn observes(world: &PlanContext, fleet: &FleetKey) -> Option<bool> {
+    infra_type(world, fleet).map(|target| target.capabilities().observes)
 }
 
 pub(super) fn infra_type(world: &PlanContext, key: &FleetKey) -> Option<InfraType> {

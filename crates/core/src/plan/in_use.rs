@@ -11,12 +11,11 @@ use std::collections::BTreeSet;
 use crate::component::{self, ObjectRole};
 use crate::names::{Json, Kind, ObjectKey, ResourceKey};
 use crate::plan::diff::Differences;
-use crate::plan::fleet::infra_type;
+use crate::plan::fleet::observes;
 use crate::plan::site::FleetInputs;
 use crate::plan::verdict::RefusedChange;
 use crate::plan::world::PlanContext;
 use crate::plan::{Cause, Change, ObservedObject, Remark, Step, Verb, Verdict, Waiting};
-use crate::spec::InfraType;
 
 fn role(object: &ObjectKey) -> ObjectRole {
     component::facts(&object.kind).role
@@ -81,11 +80,9 @@ fn tell_disks(world: &PlanContext, site: &FleetInputs, change: &mut Change) {
         change.remarks.push(Remark::KeptDisks { disks, example: example.clone() });
         change.guarded = true;
     } else if knows_its_id(world, site, change, &kafka) {
-        let is_seen = infra_type(world, site.fleet) != Some(InfraType::Directory);
+        let is_seen = observes(world, site.fleet) != Some(false);
         change.remarks.push(Remark::NewAuthorities { is_seen });
-    } else if infra_type(world, site.fleet) == Some(InfraType::Directory)
-        && may_have_disks(world, site, change, &kafka)
-    {
+    } else if observes(world, site.fleet) == Some(false) && may_have_disks(world, site, change, &kafka) {
         change.remarks.push(Remark::UnseenDisks);
     }
 }

@@ -164,6 +164,13 @@ pub struct FleetPlan {
     pub foreign: Vec<ObjectKey>,
 }
 
+impl FleetPlan {
+    /// Whether its pods, disks and health are observed; `None` if its target isn't known.
+    pub fn observes(&self) -> Option<bool> {
+        self.infra_type.map(|target| target.capabilities().observes)
+    }
+}
+
 /// The approval that a fleet's guarded steps need.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

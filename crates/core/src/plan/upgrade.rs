@@ -23,7 +23,7 @@ use crate::plan::verdict::{RefusedChange, differences};
 use crate::plan::world::PlanContext;
 use crate::plan::{Cause, Reach, Waiting, manifest_digest};
 use crate::render::FleetManifests;
-use crate::spec::{Cluster, InfraType, Spec};
+use crate::spec::{Cluster, Spec};
 
 const VERSION: &str = "/spec/kafka/version";
 const METADATA: &str = "/spec/kafka/metadataVersion";
@@ -382,7 +382,7 @@ impl UpgradeContext<'_> {
         };
         if told.version != end.version {
             MetadataReadiness::NotYet
-        } else if fleet.is_some_and(|fleet| fleet.spec.infra_type == InfraType::Directory) {
+        } else if fleet.is_some_and(|fleet| !fleet.spec.infra_type.capabilities().observes) {
             MetadataReadiness::Unseen
         } else if self.judgement(cluster).is_some_and(runs_it) {
             MetadataReadiness::Seen

@@ -4,7 +4,6 @@ use crate::names::FleetKey;
 use crate::plan::fleet::infra_type;
 use crate::plan::world::PlanContext;
 use crate::plan::{Change, Step, Verb};
-use crate::spec::InfraType;
 
 /// Requires approval if Secrets leave a folder though their cluster stays: a tool that prunes what is no
 /// longer in the folder would take them away from running brokers.
@@ -14,11 +13,12 @@ pub(super) fn tell(world: &PlanContext, fleet: &FleetKey, change: &mut Change) {
         return;
     }
     change.effects.push(format!(
-        "{} removed from the folder, because `secrets.write_to_output` is false. Keep them in Kubernetes first, by other \
-         means: the tool that deletes what the folder no longer contains deletes them too, and then brokers can't start",
+        "{} removed from the folder, because `secrets.write_to_output` is false. Keep them in Kubernetes first, by \
+            other means: the tool that deletes what the folder no longer contains deletes them too, and then brokers \
+            can't start",
         match names.as_slice() {
             [name] => format!("{name} is"),
-            several => format!("{} are", several.join(", ")),
+            several => format!("{} have", several.join(", ")),
         }
     ));
     change.guarded = true;
@@ -31,7 +31,7 @@ pub(super) fn leave(world: &PlanContext, fleet: &FleetKey, change: &Change) -> b
 fn secrets<'a>(world: &PlanContext, fleet: &FleetKey, change: &'a Change) -> impl Iterator<Item = &'a Step> {
     let kept_out = !world.catalog.config.secrets.write_to_output
         && change.verb != Verb::Delete
-        && infra_type(world, fleet) == Some(InfraType::Directory);
+        && infra_type(world, fleet).is_some_and(|target| !target.capabilities().holds_secrets);
     let leaves = |step: &&Step| step.verb == Verb::Delete && step.object.kind == "Secret";
     change.steps.iter().filter(move |_| kept_out).filter(leaves)
 }

@@ -6,7 +6,6 @@ use jiff::Timestamp;
 use crate::catalog::{Absence, Catalog, Condition, Hold, Recorded, ResourceStatus, Status};
 use crate::names::{Kind, ResourceKey};
 use crate::plan::{Change, FleetPlan, Index, Plan, Verb, Waiting};
-use crate::spec::InfraType;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Standing {
@@ -120,9 +119,9 @@ impl StandingInputs<'_> {
         let (status, reason) = self.staying(key, change, conditions, unreached);
         // Manifests in a folder are applied by others, so their health is unknown.
         let on = host.or_else(|| self.index.fleet(self.plan, &record?.fleet(key)?));
-        let is_folder = on.is_some_and(|on| on.infra_type == Some(InfraType::Directory));
+        let is_unseen = on.and_then(|on| on.observes()) == Some(false);
         match status {
-            Status::Healthy if key.kind == Kind::Cluster && is_folder => {
+            Status::Healthy if key.kind == Kind::Cluster && is_unseen => {
                 let unseen = || "manifests written; health unknown for directory fleets".to_owned();
                 (Status::Written, Some(reason.unwrap_or_else(unseen)))
             }

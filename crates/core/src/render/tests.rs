@@ -12,7 +12,7 @@ use crate::component::fixtures::{
     catalog, cluster, longest, with_domain, with_identity_provider, with_tiered_storage,
 };
 use crate::names::{Domain, Kind};
-use crate::spec::{ClusterAccess, DnsProvider, Exposure};
+use crate::spec::{ClusterAccess, DnsProvider, Exposure, InfraType};
 
 fn objects(cluster: ResolvedCluster) -> BTreeMap<String, Value> {
     objects_of(&catalog([cluster]))

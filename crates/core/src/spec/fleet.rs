@@ -56,6 +56,24 @@ pub enum InfraType {
     Directory,
 }
 
+/// What the kinds of targets differ in, beside how they are reached.
+#[derive(Debug, Clone, Copy)]
+pub struct TargetCapabilities {
+    /// Whether pods, disks and health are observed. Where they aren't, others apply what is written.
+    pub observes: bool,
+    /// Whether Secrets are always written to it. The settings may keep them out of others.
+    pub holds_secrets: bool,
+}
+
+impl InfraType {
+    pub fn capabilities(self) -> TargetCapabilities {
+        match self {
+            InfraType::Byok => TargetCapabilities { observes: true, holds_secrets: true },
+            InfraType::Directory => TargetCapabilities { observes: false, holds_secrets: false },
+        }
+    }
+}
+
 /// How the clusters of a fleet are isolated from each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[schemars(extend("x-case-insensitive" = true))]

@@ -17,7 +17,6 @@ use crate::plan::verdict::keeps_certificate;
 use crate::plan::world::PlanContext;
 use crate::plan::{Change, FleetPlan, OrganizationPlan, Reach, Verb, Waiting, effects};
 use crate::render::SecretSlot;
-use crate::spec::InfraType;
 
 /// The clusters that are ready to take a domain's certificate.
 #[derive(Default)]
@@ -165,7 +164,7 @@ struct RenewalCounts {
 pub(in crate::plan) fn announce_renewals(organizations: &mut [OrganizationPlan], fleets: &mut [FleetPlan]) {
     let mut domains: BTreeMap<ResourceKey, RenewalCounts> = BTreeMap::new();
     for plan in &*fleets {
-        let is_seen = plan.infra_type != Some(InfraType::Directory);
+        let is_seen = plan.observes() != Some(false);
         for (_, domain) in plan.changes.iter().filter_map(renewed) {
             let takers = domains.entry(domain).or_default();
             *(if is_seen { &mut takers.seen } else { &mut takers.unseen }) += 1;
@@ -178,7 +177,7 @@ pub(in crate::plan) fn announce_renewals(organizations: &mut [OrganizationPlan],
             change.effects.extend(takers.sentences());
         }
     }
-    let unseen = |plan: &&mut FleetPlan| plan.infra_type == Some(InfraType::Directory);
+    let unseen = |plan: &&mut FleetPlan| plan.observes() == Some(false);
     for change in fleets.iter_mut().filter(unseen).flat_map(|plan| &mut plan.changes) {
         let others = renewed(change).and_then(|(_, domain)| domains.get(&domain));
         if others.is_some_and(|others| others.seen + others.unseen > 1) {
@@ -188,8 +187,8 @@ pub(in crate::plan) fn announce_renewals(organizations: &mut [OrganizationPlan],
 }
 
 /// True of any cluster on a directory fleet, whatever it waited for before it was written.
-const UNSEEN: &str = "the tool that applies the files decides when brokers restart, and streamfleet can't see whether they \
-                      are healthy: the next cluster doesn't wait for this one";
+const UNSEEN: &str = "the tool that applies the files decides when brokers restart, and streamfleet can't see whether \
+    they are healthy: the next cluster doesn't wait for this one";
 
 impl RenewalCounts {
     fn sentences(&self) -> impl Iterator<Item = String> {
@@ -198,8 +197,8 @@ impl RenewalCounts {
             0 => None,
             1 => Some("1 cluster restarts its brokers with the new certificate".to_owned()),
             _ => Some(format!(
-                "{seen} clusters restart their brokers with the new certificate, one cluster after another, each when the \
-                 one before is Healthy"
+                "{seen} clusters restart their brokers with the new certificate, one cluster after another, each when \
+                    the one before is Healthy"
             )),
         };
         let at_once = (unseen > 0).then(|| {

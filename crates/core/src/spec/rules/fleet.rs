@@ -4,28 +4,32 @@ use crate::spec::{Exposure, Fleet, InfraType};
 impl Rules<'_> {
     pub(super) fn fleet(&mut self, fleet: &Fleet) {
         let config = &fleet.advanced_config;
-        match (fleet.infra_type, &config.kubeconfig) {
-            (InfraType::Byok, None) => self.refuse(
-                "/advanced_config",
-                "missing-key",
-                "a `byok` fleet needs `advanced_config.kubeconfig`",
-                "add the kubeconfig of its Kubernetes cluster, or use `infra_type: directory`",
-            ),
-            (InfraType::Directory, Some(_)) => self.refuse(
+        match fleet.infra_type {
+            InfraType::Byok => {
+                if config.kubeconfig.is_none() {
+                    self.refuse(
+                        "/advanced_config",
+                        "missing-key",
+                        "a `byok` fleet needs `advanced_config.kubeconfig`",
+                        "add the kubeconfig of its Kubernetes cluster, or use `infra_type: directory`",
+                    );
+                }
+                if config.path.is_some() {
+                    self.refuse(
+                        "/advanced_config/path",
+                        "no-effect",
+                        "a `byok` fleet can't have a `path`",
+                        "remove `path`, or use `infra_type: directory`",
+                    );
+                }
+            }
+            InfraType::Directory if config.kubeconfig.is_some() => self.refuse(
                 "/advanced_config/kubeconfig",
                 "no-effect",
                 "a `directory` fleet can't have a kubeconfig",
                 "remove `kubeconfig`, or use `infra_type: byok`",
             ),
-            _ => {}
-        }
-        if fleet.infra_type == InfraType::Byok && config.path.is_some() {
-            self.refuse(
-                "/advanced_config/path",
-                "no-effect",
-                "a `byok` fleet can't have a `path`",
-                "remove `path`, or use `infra_type: directory`",
-            );
+            InfraType::Directory => {}
         }
         self.gateway(fleet);
     }
