@@ -23,6 +23,17 @@ const EFFECTS: [&str; 4] = ["source", "secret", "state", "target"];
 const EXECUTE: &str = "execute";
 /// Each may use all before it.
 const SHELL: [&str; 6] = ["round", "views", "vitals", "api", "daemon", "cli"];
+/// Kubernetes kinds and fields that only components may name.
+const OF_COMPONENTS: [&str; 8] = [
+    "KafkaNodePool",
+    "KafkaUser",
+    "KafkaTopic",
+    "KafkaRebalance",
+    "StrimziPodSet",
+    "kafka.strimzi.io",
+    "cruiseControl",
+    "entityOperator",
+];
 /// Modules and crates that the core must not use. `clippy.toml` bans single functions.
 const IMPURE: [&str; 11] = [
     "std::fs",
@@ -170,6 +181,26 @@ fn the_core_reaches_for_nothing_outside() {
             for impure in IMPURE.iter().filter(|impure| text.contains(**impure)) {
                 violations.push(format!("{}: the core may not use `{impure}`", path.display()));
             }
+        }
+    }
+    assert!(violations.is_empty(), "\n{}\n", violations.join("\n"));
+}
+
+#[test]
+fn only_components_name_what_they_run() {
+    let mut violations = Vec::new();
+    for (path, (module, text)) in sources() {
+        if module == "component" && !path.ends_with("src/component.rs") {
+            continue;
+        }
+        let words = |line: &str, name: &str| {
+            line.match_indices(name).any(|(at, _)| {
+                let next = line[at + name.len()..].chars().next();
+                !next.is_some_and(|next| next.is_alphanumeric())
+            })
+        };
+        for name in OF_COMPONENTS.iter().filter(|name| text.lines().any(|line| words(line, name))) {
+            violations.push(format!("{}: ask `component` instead of naming `{name}`", path.display()));
         }
     }
     assert!(violations.is_empty(), "\n{}\n", violations.join("\n"));

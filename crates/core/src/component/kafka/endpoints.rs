@@ -1,8 +1,9 @@
 //! The addresses of a cluster's listeners, and how clients log in. Both the renderer and the output for
 //! clients use this module, so they can't differ.
 
+use super::kinds::USER;
 use super::listeners::{ADMIN_PORT, EXTERNAL_PORT, INTERNAL_PORT};
-use super::{USER, user};
+use super::user;
 use crate::catalog::ResolvedCluster;
 use crate::component::{ClientAccess, Endpoint, Login, ServerTrust};
 use crate::component::{gateway, load_balancers};

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{KAFKA, NODE_POOL, USER};
+use super::kinds::{KAFKA, NODE_POOL, USER};
 use crate::component::labels::{DEDICATED, ZONE};
 use crate::component::requests::{amount, requested};
 use crate::component::{Disk, ObjectFacts, ObjectRole, PlacementNeeds, Size, differences};
 use crate::names::Json;
 
-pub const OBJECTS: &[ObjectFacts] = &[
+pub static OBJECTS: &[ObjectFacts] = &[
     ObjectFacts {
         role: ObjectRole::Cluster,
         size: of_operators,

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::component::consequence::{ObjectChange, Placeholder};
-use crate::component::kafka::NODE_POOL;
+use crate::component::kafka::kinds::NODE_POOL;
 use crate::component::kafka::objects::{Nodes, PoolSize};
 use crate::component::{Difference, Manifest};
 use crate::names::{Json, count};
