@@ -62,6 +62,19 @@ fn only_the_lines_of_the_block_change() {
 }
 
 #[test]
+fn the_header_of_a_block_at_the_end_of_a_file_stays() {
+    let (keyring, armour) = rotated();
+    for header in ["|1+", "|2", "|+"] {
+        let written = |block: &str| {
+            format!("tls_key:\n  encrypted: {header}\n    {}\n", block.trim_end().replace('\n', "\n    "))
+        };
+        let (after, _) = rotate_text(&written(&armour), &file(), &keyring).unwrap();
+        assert!(after.starts_with(&format!("tls_key:\n  encrypted: {header}\n ")), "{after}");
+        assert!(after.ends_with("-----END AGE ENCRYPTED FILE-----\n"), "{after}");
+    }
+}
+
+#[test]
 fn quoted_and_flow_forms_are_edited_in_their_place() {
     let (keyring, armour) = rotated();
     let escaped = armour.replace('\n', "\\n");

@@ -396,11 +396,14 @@ impl DocumentEdits<'_> {
                 let mut header = lines.header(sign, column - place.column);
                 let old = self.source.header(node, place.from).ok().filter(|_| is_block);
                 let old = old.map(|(start, end)| self.source.slice(start, end)).unwrap_or_default();
-                // An explicit indentation indicator is kept.
+                // An explicit indentation indicator is kept, and a `+` that has nothing to keep.
                 if let Some(digit) = old.chars().find(char::is_ascii_digit)
                     && !lines.indicator
                 {
                     header = format!("{sign}{digit}{}", lines.chomping);
+                }
+                if old.contains('+') && lines.chomping.is_empty() {
+                    header.push('+');
                 }
                 return (header, lines.block(column, house.line_end), lines.keeps());
             }
