@@ -2,11 +2,11 @@
 
 mod allowance;
 mod away;
+mod base_path;
 mod changes;
+mod disconnected_writers;
 mod exchanges;
 mod foreseen;
-mod parked;
-mod placed;
 mod reads;
 mod removed;
 mod roles;

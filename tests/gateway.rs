@@ -22,7 +22,7 @@ fn gateway(plane: &ControlPlane) -> Option<Value> {
 
 #[test]
 fn a_gateway_comes_before_its_clusters_and_goes_after_the_last_of_them_left_it() {
-    let plane = &mut ControlPlane::start();
+    let plane = &mut ControlPlane::lease();
     plane.run_controllers();
     let tree = reached_with(&tenant(plane, "--gateway"));
     let advanced = "advanced_config:\n";

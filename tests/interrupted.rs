@@ -8,7 +8,7 @@ use streamfleet::catalog::Recorded;
 use tempfile::TempDir;
 
 use crate::pipeline::{Surroundings, converge, plan_round};
-use crate::support::{Tree, copy, memory_folder};
+use crate::support::{Tree, copy, memory_folder, one_in};
 
 const DOMAIN: &str = "acme/base-domains/kafka.acme.example.com.yaml";
 const ORDERS: &str = "acme/clusters/orders.yaml";
@@ -67,13 +67,13 @@ impl Stage {
     async fn kill_everywhere(&self) {
         let (rounds, expected) = self.end().await;
         assert_eq!(expected.waiting, [""; 0], "the undisturbed run ends");
-        for first in 0.. {
+        for (number, first) in (0..).step_by(one_in(3)).enumerate() {
             self.rewind();
             if self.kill(first).await {
                 assert!(first > 10, "there are only {first} places");
                 return;
             }
-            if first % 3 == 1 {
+            if number % 3 == 1 {
                 // Spreads the second kills over early, middle and late places.
                 self.kill(first * 7 % 41).await;
             }
@@ -216,7 +216,7 @@ async fn what_was_half_made_and_removed_from_the_specs_is_deleted() {
     let stage = Stage::untouched().await;
     stage.tree.remove(SANDBOX);
     let (_, expected) = stage.end().await;
-    for polls in 0.. {
+    for polls in (0..).step_by(one_in(3)) {
         stage.rewind();
         if stage.kill(polls).await {
             break;
@@ -235,7 +235,7 @@ async fn what_was_half_made_and_protected_stays_and_says_so_and_is_made_whole_wh
     let stage = Stage::untouched().await;
     let (_, expected) = stage.end().await;
     let (mut stayed, mut went) = (0, 0);
-    for polls in (0..).step_by(3) {
+    for polls in (0..).step_by(one_in(2) * 3) {
         stage.rewind();
         let text = stage.tree.read(ORDERS);
         if stage.kill(polls).await {
@@ -260,5 +260,5 @@ async fn what_was_half_made_and_protected_stays_and_says_so_and_is_made_whole_wh
         let paths = |end: &End| end.files.iter().map(|(path, _)| path.clone()).collect::<Vec<_>>();
         assert_eq!(paths(&end), paths(&expected), "killed after {polls} polls");
     }
-    assert!(stayed > 10 && went > 1, "{stayed} stayed, {went} went");
+    assert!(stayed > 10 / one_in(2) && went > 1, "{stayed} stayed, {went} went");
 }

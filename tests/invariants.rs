@@ -142,7 +142,7 @@ fn lay_out(tree: &Tree, documents: &[Document]) -> Vec<String> {
 }
 
 /// Writes the same documents in another order into other files of the same folders, several to a file.
-fn lay_out_anew(tree: &Tree, documents: &[Document], places: &[(Index, Index)]) {
+fn shuffle_files(tree: &Tree, documents: &[Document], places: &[(Index, Index)]) {
     for path in lay_out(tree, documents) {
         tree.remove(&path);
     }
@@ -158,7 +158,7 @@ fn lay_out_anew(tree: &Tree, documents: &[Document], places: &[(Index, Index)]) 
 }
 
 /// The steps of a plan, without spec locations and tree digests.
-fn deeds(plan: &Plan) -> Vec<Value> {
+fn comparable_steps(plan: &Plan) -> Vec<Value> {
     let deed = |change: &streamfleet::plan::Change| {
         json!([
             change.resource,
@@ -230,13 +230,13 @@ proptest! {
             let first = plan_round(&tree, &around).await.plan;
             assert_eq!(plan_round(&tree, &around).await.plan, first);
             assert_eq!(Plan::from_json(&first.to_json()).unwrap(), first);
-            lay_out_anew(&tree, &documents, &places);
-            assert_eq!(deeds(&plan_round(&tree, &around).await.plan), deeds(&first));
+            shuffle_files(&tree, &documents, &places);
+            assert_eq!(comparable_steps(&plan_round(&tree, &around).await.plan), comparable_steps(&first));
 
             let (_, last) = converge(&tree, &around).await;
             assert_eq!(last.plan.step_count(), 0);
             if first.changes().all(|change| change.waiting.is_empty()) {
-                assert!(last.plan.is_empty(), "{:#?}", deeds(&last.plan));
+                assert!(last.plan.is_empty(), "{:#?}", comparable_steps(&last.plan));
             }
             drop(last);
             let files = tree.output();

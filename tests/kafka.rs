@@ -45,7 +45,7 @@ struct Stage {
 impl Stage {
     /// The example's small cluster, reached from inside and outside.
     fn set(more: impl FnOnce(&Tree)) -> Stage {
-        let plane = ControlPlane::start();
+        let plane = ControlPlane::lease();
         let tree = on(&plane);
         tree.edit(SANDBOX, "cluster_access: Internal", "cluster_access: Internal & External");
         tree.remove("acme/clusters/orders.yaml");

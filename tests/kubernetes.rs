@@ -1,9 +1,9 @@
 //! `plan` and `apply` of `byok` fleets, on a real control plane.
 
 mod access;
-mod anew;
-mod hunted;
+mod foreign_objects;
 mod memory;
+mod recreated_kafka;
 mod refusals;
 pub mod removal;
 
@@ -44,7 +44,7 @@ fn make_byok(tree: &Tree, fleet: &str, kubeconfig: &str) {
 
 #[test]
 fn a_fleet_goes_through_its_life() {
-    let mut plane = ControlPlane::start();
+    let mut plane = ControlPlane::lease();
     let tree = on(&plane);
     let apply = "apply tree --yes --config config.toml";
     let plan = "plan tree --config config.toml";
@@ -125,7 +125,7 @@ fn a_fleet_goes_through_its_life() {
 
 #[test]
 fn nothing_that_is_not_ours_is_touched_and_nothing_is_reached_that_may_not_be() {
-    let plane = ControlPlane::start();
+    let plane = ControlPlane::lease();
     let tree = on(&plane);
     let foreign =
         "apiVersion: v1\nkind: Namespace\nmetadata: {name: kafka-acme--orders, labels: {theirs: \"yes\"}}\n";
@@ -146,7 +146,7 @@ fn nothing_that_is_not_ours_is_touched_and_nothing_is_reached_that_may_not_be() 
     plane.kubectl("get kafka sandbox --namespace=kafka-acme--sandbox", "").expect(0);
 
     // A kubeconfig for another cluster than before changes nothing there.
-    let another = ControlPlane::start();
+    let another = ControlPlane::lease();
     let (here, there) = (plane.kubeconfig(), another.kubeconfig());
     tree.edit(FLEET, &here, &there);
     tree.run("apply tree --yes --config config.toml")
@@ -158,7 +158,7 @@ fn nothing_that_is_not_ours_is_touched_and_nothing_is_reached_that_may_not_be() 
 /// If two new fleets claim one cluster, both are refused, and the plan says so.
 #[test]
 fn two_new_fleets_on_one_cluster_are_both_refused_in_the_plan() {
-    let plane = ControlPlane::start();
+    let plane = ControlPlane::lease();
     let tree = on(&plane);
     let second = tree.read(FLEET).replace("identifier: eu", "identifier: us");
     tree.write("acme/fleets/us.yaml", second);
@@ -179,7 +179,7 @@ fn two_new_fleets_on_one_cluster_are_both_refused_in_the_plan() {
 
 #[test]
 fn a_run_that_is_killed_or_hangs_is_finished_by_the_next() {
-    let mut plane = ControlPlane::start();
+    let mut plane = ControlPlane::lease();
     let tree = on(&plane);
     let words = "apply tree --yes --config config.toml";
     // With growing delays, until one run completes.

@@ -7,8 +7,8 @@ use streamfleet::config::Config;
 
 use crate::kubernetes::{QUOTA, SANDBOX, on};
 use crate::pipeline::{Surroundings, converge, plan_round};
-use crate::support::Tree;
 use crate::support::control_plane::ControlPlane;
+use crate::support::{Tree, one_in};
 
 const PAYMENTS: &str = "acme/clusters/payments.yaml";
 
@@ -24,7 +24,7 @@ fn surroundings() -> Surroundings {
 /// to which an apply could add our fields without a conflict.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_others_made_after_the_plan_stays_theirs() {
-    let (plane, around) = (ControlPlane::start(), surroundings());
+    let (plane, around) = (ControlPlane::lease(), surroundings());
     let tree = on(&plane);
     drop(converge(&tree, &around).await);
     let mine = objects(&plane);
@@ -81,7 +81,7 @@ async fn making_a_cluster_can_be_killed_while_calls_are_under_way_and_taken_back
 /// Kills an edit's run at every place, or every `step`-th, reverts the edit, and checks the result. Objects
 /// of ours must be known as ours at all times.
 async fn kill_everywhere(step: usize, edit: impl Fn(&Tree), back: impl Fn(&Tree)) {
-    let (plane, around) = (ControlPlane::start(), surroundings());
+    let (plane, around) = (ControlPlane::lease(), surroundings());
     let tree = on(&plane);
     drop(converge(&tree, &around).await);
     edit(&tree);
@@ -91,7 +91,7 @@ async fn kill_everywhere(step: usize, edit: impl Fn(&Tree), back: impl Fn(&Tree)
     drop(converge(&tree, &around).await);
     let expected = objects(&plane);
     assert_ne!(edited, expected, "the edit changes something");
-    for polls in (0..).step_by(step) {
+    for polls in (0..).step_by(step * one_in(3)) {
         edit(&tree);
         let over = plan_round(&tree, &around).await.killed_after(polls).await;
         let known = known(&plane);

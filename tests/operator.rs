@@ -48,7 +48,7 @@ fn ask(tree: &Tree, version: &str) {
 
 #[test]
 fn an_operator_is_installed_upgraded_and_given_back() {
-    let plane = ControlPlane::start();
+    let plane = ControlPlane::lease();
     plane.kubectl("delete customresourcedefinitions --all", "").expect(0);
     let tree = reached_with(&tenant(&plane, "--operator"));
     offer(&tree, &["1.2.0", "1.3.0"]);
@@ -109,7 +109,7 @@ fn an_operator_is_installed_upgraded_and_given_back() {
 
 #[test]
 fn what_somebody_else_runs_is_not_installed_over() {
-    let plane = ControlPlane::start();
+    let plane = ControlPlane::lease();
     let tree = on(&plane);
     offer(&tree, &["1.2.0"]);
     ask(&tree, "1.2.0");

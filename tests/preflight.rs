@@ -42,7 +42,7 @@ fn is_untouched(plane: &ControlPlane, cluster: &str) {
 
 #[test]
 fn a_fleet_waits_for_what_its_cluster_lacks() {
-    let plane = ControlPlane::start();
+    let plane = ControlPlane::lease();
     let tree = on(&plane);
     let fast = "storage:\n    class: fast";
     tree.edit("acme/clusters/orders.yaml", "advanced_config:", &format!("advanced_config:\n  {fast}"));
@@ -86,7 +86,7 @@ fn a_fleet_waits_for_what_its_cluster_lacks() {
 
 #[test]
 fn a_cluster_without_resource_definitions_says_what_to_install() {
-    let plane = ControlPlane::start();
+    let plane = ControlPlane::lease();
     let tree = on(&plane);
     plane.kubectl("delete customresourcedefinitions --all", "").expect(0);
     tree.run(APPLY).expect(3).says(&[
@@ -98,7 +98,7 @@ fn a_cluster_without_resource_definitions_says_what_to_install() {
 
 #[test]
 fn the_role_that_is_printed_is_enough_for_a_life_and_what_it_lacks_is_named() {
-    let plane = ControlPlane::start();
+    let plane = ControlPlane::lease();
     let kubeconfig = tenant(&plane, "");
     let tree = reached_with(&kubeconfig);
     tree.run(PLAN).expect(2).says_nothing_of(&["PermissionsMissing"]);

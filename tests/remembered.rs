@@ -260,7 +260,7 @@ fn a_fleet_is_looked_at_again_when_something_of_it_changed_and_only_then() {
 /// A fleet on a Kubernetes cluster gets the same plan from watch events as from reads.
 #[test]
 fn what_a_cluster_tells_gives_the_same_plan_as_what_it_answers() {
-    let plane = ControlPlane::start();
+    let plane = ControlPlane::lease();
     let tree = kubernetes::on(&plane);
     tree.run("apply tree --yes --config config.toml").expect(0);
     let config = Config::parse("[targets]\nallow_addresses = [\"127.0.0.0/8\"]\n").unwrap();

@@ -186,7 +186,7 @@ struct Moment<'a> {
     cluster: &'a Cluster,
     before: &'a HealthMemory,
     judgement: &'a Judgement,
-    turns: bool,
+    report_changed: bool,
 }
 
 /// Judges a recording at each of its moments; `look` gets every judgement.
@@ -224,7 +224,7 @@ fn replay(file: &Path, mut look: impl FnMut(&Moment)) -> Vec<String> {
                     cluster,
                     before: memory,
                     judgement: &judgement,
-                    turns: pages.get(&cluster.1) != Some(&page),
+                    report_changed: pages.get(&cluster.1) != Some(&page),
                 });
                 // The health memory is stored as JSON between two runs.
                 *memory = serde_json::from_value(serde_json::to_value(next).unwrap()).unwrap();
@@ -267,7 +267,8 @@ fn what_time_alone_changes_is_due_when_it_does() {
         replay(&file, |moment| {
             let (seen, wanted) = (moment.world.seen(moment.cluster), &moment.world.wanted[moment.cluster]);
             let before = last.insert(moment.cluster.clone(), (seen.clone(), wanted.clone(), moment.now));
-            let Some((_, _, judged)) = before.filter(|(s, w, _)| moment.turns && *s == seen && w == wanted)
+            let Some((_, _, judged)) =
+                before.filter(|(s, w, _)| moment.report_changed && *s == seen && w == wanted)
             else {
                 return;
             };

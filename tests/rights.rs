@@ -61,7 +61,7 @@ const MAY_NOT_BIND: &str = "streamfleet may only give itself the ClusterRole str
 
 #[test]
 fn the_rights_that_are_printed_lead_to_no_secret_outside_of_our_namespaces() {
-    let plane = ControlPlane::start();
+    let plane = ControlPlane::lease();
     for namespace in ["kube-system", "kafka-prod"] {
         if namespace != "kube-system" {
             plane.kubectl(&format!("create namespace {namespace}"), "").expect(0);
@@ -178,7 +178,7 @@ fn leads_nowhere(plane: &ControlPlane, kubeconfig: &str) {
 
 #[test]
 fn serve_with_the_rights_that_are_printed_warns_of_nothing_it_may_not_do() {
-    let plane = ControlPlane::start();
+    let plane = ControlPlane::lease();
     let tree = reached_with(&tenant(&plane, ""));
     let serve = Serve::start(&tree, "serve --specs tree --config config.toml");
     serve.has_made(&["cluster acme/orders", "cluster acme/sandbox"]);
@@ -205,7 +205,7 @@ fn serve_with_the_rights_that_are_printed_warns_of_nothing_it_may_not_do() {
 
 #[test]
 fn rights_in_a_namespace_that_were_taken_away_are_given_again() {
-    let plane = ControlPlane::start();
+    let plane = ControlPlane::lease();
     let tree = reached_with(&tenant(&plane, ""));
     tree.run("apply tree --yes --config config.toml").expect(0);
     let bindings = "rolebindings --namespace=kafka-acme--orders";

@@ -61,7 +61,7 @@ fn far(tree: &Tree, proxy: &Proxy) {
 
 #[test]
 fn a_cluster_that_hangs_while_it_is_changed_holds_up_no_other_fleet() {
-    let plane = ControlPlane::start();
+    let plane = ControlPlane::lease();
     let proxy = Proxy::before(&plane);
     let tree = Tree::example("quickstart");
     far(&tree, &proxy);

@@ -2,15 +2,15 @@
 
 mod beside;
 mod credentials;
-mod doors;
 mod events;
-mod guesses;
 pub mod http;
 mod limits;
+mod malformed_requests;
 mod notify;
 mod reload;
 mod socket;
 mod tls;
+mod token_guessing;
 mod unit;
 
 use crate::support::Tree;

@@ -256,6 +256,12 @@ pub fn files(root: &Path) -> Vec<(String, Vec<u8>)> {
     found
 }
 
+/// Which part of a loop a test does: everything with `STREAMFLEET_TESTS=all`, as in `.ci/run`, and otherwise
+/// one in so many, evenly spread.
+pub fn one_in(part: usize) -> usize {
+    if std::env::var("STREAMFLEET_TESTS").is_ok_and(|tests| tests == "all") { 1 } else { part }
+}
+
 /// Reports a skipped test and the reason, bypassing the harness's capture of passing tests' output.
 pub fn skipped(why: &str) {
     let thread = std::thread::current();

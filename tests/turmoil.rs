@@ -155,7 +155,7 @@ impl<'t> Turmoil<'t> {
             5 => self.stop(),
             _ => {}
         }
-        self.look();
+        self.assert_permanent_clusters();
     }
 
     fn kill(&mut self) {
@@ -194,7 +194,7 @@ impl<'t> Turmoil<'t> {
     }
 
     /// Asserts that permanent clusters stay after they first appear.
-    fn look(&mut self) {
+    fn assert_permanent_clusters(&mut self) {
         let output = self.specs.tree.beside("output");
         for name in self.specs.staying() {
             for fleet in ["eu", "us"] {

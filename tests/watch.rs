@@ -33,7 +33,7 @@ fn edit(plane: &ControlPlane, pods: &str, manager: &str) {
 
 #[test]
 fn what_happens_on_the_cluster_and_in_the_files_is_seen_and_acted_on() {
-    let plane = ControlPlane::start();
+    let plane = ControlPlane::lease();
     let tree = on(&plane);
     let serve = serve(&tree);
 
@@ -126,7 +126,7 @@ fn requests(plane: &ControlPlane) -> Vec<String> {
 
 #[test]
 fn a_server_that_goes_and_comes_back_and_a_token_that_ends_are_told_from_an_empty_cluster() {
-    let mut plane = ControlPlane::start();
+    let mut plane = ControlPlane::lease();
     let tree = on(&plane);
     let (admin, tenant) = (plane.kubeconfig(), plane.service_account("default", "tenant"));
     let role = "create clusterrolebinding tenant --clusterrole=cluster-admin --serviceaccount=default:tenant";
@@ -163,7 +163,7 @@ fn a_server_that_goes_and_comes_back_and_a_token_that_ends_are_told_from_an_empt
 
 #[test]
 fn who_keeps_changing_it_back_is_left_alone_after_a_while_and_named() {
-    let plane = ControlPlane::start();
+    let plane = ControlPlane::lease();
     let tree = on(&plane);
     let serve = serve(&tree);
     for round in 1..=5 {

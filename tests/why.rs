@@ -34,7 +34,7 @@ fn stable(text: &str) -> String {
 
 #[test]
 fn the_way_from_a_spec_to_a_pod_that_no_node_takes_is_one_screen() {
-    let mut plane = ControlPlane::start();
+    let mut plane = ControlPlane::lease();
     let tree = on(&plane);
     tree.run("apply tree --yes --config config.toml").expect(0);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

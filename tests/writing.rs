@@ -23,7 +23,7 @@ use streamfleet::spec::{self, Snapshot};
 use streamfleet::state::State;
 use tokio::runtime::Runtime;
 
-const HUSH: &str =
+const SECRET_TEXT: &str =
     "[default]\naws_access_key_id = HUSHHUSHHUSH\naws_secret_access_key = Hush/Hush/Hush/00000000\n";
 
 /// An installation, with its last plan.
@@ -91,7 +91,7 @@ fn sandbox(name: &str) -> Value {
 }
 
 fn account() -> Value {
-    json!({"identifier": "s3", "provider": "aws", "credentials": HUSH})
+    json!({"identifier": "s3", "provider": "aws", "credentials": SECRET_TEXT})
 }
 
 /// Whether bytes contain a secret: as it is, in base64 at any alignment, or in part.
@@ -99,10 +99,10 @@ fn tells(bytes: &[u8]) -> bool {
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
     let encoded = (0..3).map(|skipped| {
-        let code = STANDARD.encode(&HUSH.as_bytes()[skipped..]);
+        let code = STANDARD.encode(&SECRET_TEXT.as_bytes()[skipped..]);
         code.as_bytes()[4..code.len() - 8].to_vec()
     });
-    let parts = HUSH.lines().skip(1).map(|line| line.as_bytes().to_vec());
+    let parts = SECRET_TEXT.lines().skip(1).map(|line| line.as_bytes().to_vec());
     encoded.chain(parts).any(|part| bytes.windows(part.len()).any(|window| window == part))
 }
 

@@ -31,9 +31,9 @@ struct Caller {
 
 /// Rank in acme, owner, organizations and scope of the token, visible organizations, and the highest rank in
 /// any.
-type Known = (Rank, &'static str, &'static str, &'static str, &'static [&'static str], Rank);
+type CallerRow = (Rank, &'static str, &'static str, &'static str, &'static [&'static str], Rank);
 
-const CALLERS: &[Known] = &[
+const CALLERS: &[CallerRow] = &[
     (Rank::Stranger, "stranger@x.example", "*", "admin", &["other"], Rank::Admin),
     (Rank::Stranger, "nobody@x.example", "*", "admin", &[], Rank::Nobody),
     (Rank::Stranger, "admin@x.example", "other", "admin", &[], Rank::Nobody),
@@ -172,7 +172,7 @@ fn two_organizations() -> Tree {
 }
 
 fn callers(tree: &Tree) -> Vec<Caller> {
-    let of = |&(rank, owner, organization, access, sees, most): &Known| {
+    let of = |&(rank, owner, organization, access, sees, most): &CallerRow| {
         let token = new_token(tree, owner, organization, access);
         Caller { rank, owner, sees, most, token }
     };

@@ -3,6 +3,7 @@
 use std::process::Stdio;
 
 use super::stage::{APPLY, Phase, Stage};
+use crate::support::one_in;
 use crate::support::proxy::{Fault, Rule, Side};
 
 /// Number of kills at read-only calls. Between two of these nothing happens on the server.
@@ -19,7 +20,8 @@ fn kill_everywhere(phase: Phase) {
     assert!(changes > 1 && reads > 10, "{calls:#?}");
     let places = (1..=changes).flat_map(|number| [(true, number, Side::Before), (true, number, Side::After)]);
     let reads = (1..=reads).step_by(reads.div_ceil(READS)).map(|number| (false, number, Side::Before));
-    for (changing, number, side) in places.chain(reads) {
+    // An odd step takes both sides in turn.
+    for (changing, number, side) in places.chain(reads).step_by(one_in(3)) {
         stage.begin(phase);
         let which = if changing { "change" } else { "read" };
         let when = format!("killed at {which} {number}, {side:?}, {phase:?}");
@@ -81,7 +83,7 @@ fn what_happens_once_is_made_good_in_the_same_run() {
             let fault = faults[(turn + 3 * phase as usize) % faults.len()].clone();
             Rule::always(fault).from(1 + turn * calls.len() / faults.len())
         });
-        for rule in lost.chain(turns) {
+        for rule in lost.chain(turns).step_by(one_in(3)) {
             let when = format!("{rule:?}, {phase:?}");
             stage.begin(phase);
             stage.proxy.inject(rule.times(1));

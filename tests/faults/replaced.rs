@@ -16,7 +16,7 @@ const OWN: &str = "/namespaces/streamfleet-system/";
 /// Each object to delete is replaced just before the deletion reaches the server: the replacement stays.
 #[test]
 fn an_object_that_took_the_place_of_one_that_goes_stays() {
-    let stage = Stage::on(Arc::new(ControlPlane::start()));
+    let stage = Stage::on(Arc::new(ControlPlane::lease()));
     let (_, calls) = stage.undisturbed(Phase::Delete);
     let deletions = calls.iter().filter_map(|call| call.text.strip_prefix("DELETE "));
     let deletions: Vec<&str> = deletions.filter(|path| !path.contains(OWN)).collect();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::stage::{Phase, Stage};
 use crate::support::control_plane::ControlPlane;
-use crate::support::proxy::{Fault, Greeting, Rule};
+use crate::support::proxy::{ConnectionBehavior, Fault, Rule};
 
 /// How a server is silent, the expected duration in seconds, and the message.
 type Silent = (fn(&Stage), u64, &'static str);
@@ -15,9 +15,13 @@ type Silent = (fn(&Stage), u64, &'static str);
 /// nothing.
 #[test]
 fn a_server_that_says_nothing_is_waited_for_once() {
-    let plane = Arc::new(ControlPlane::start());
+    let plane = Arc::new(ControlPlane::lease());
     let plans: [Silent; 3] = [
-        (|it| it.proxy.greet(Greeting::Deaf), 10, "the connection failed: no answer within 10 s"),
+        (
+            |it| it.proxy.set_connection_behavior(ConnectionBehavior::Deaf),
+            10,
+            "the connection failed: no answer within 10 s",
+        ),
         (|it| it.proxy.inject(Rule::always(Fault::Silence)), 30, "no complete answer within 30 s"),
         (|it| it.proxy.inject(Rule::always(Fault::Trickle)), 30, "no complete answer within 30 s"),
     ];

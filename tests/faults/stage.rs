@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::objects::{self, NAMESPACES};
 use crate::interrupted::output;
 use crate::pipeline::{Surroundings, plan_round};
-use crate::support::control_plane::ControlPlane;
+use crate::support::control_plane::{ControlPlane, Lease};
 use crate::support::proxy::{Call, Proxy};
 use crate::support::{Run, Tree, copy, memory_folder};
 
@@ -49,7 +49,7 @@ pub struct End {
 pub struct Stage {
     pub proxy: Proxy,
     pub tree: Tree,
-    _plane: Arc<ControlPlane>,
+    _plane: Arc<Lease>,
     /// The installation before its first apply, with its id and keys.
     fresh: TempDir,
     specs: [String; 2],
@@ -59,13 +59,13 @@ pub struct Stage {
 impl Stage {
     /// A stage with a control plane of its own, before the first apply.
     pub fn new() -> Stage {
-        let mut stage = Stage::on(Arc::new(ControlPlane::start()));
+        let mut stage = Stage::on(Arc::new(ControlPlane::lease()));
         stage.make_foreign();
         stage
     }
 
     /// The same without foreign objects.
-    pub fn on(plane: Arc<ControlPlane>) -> Stage {
+    pub fn on(plane: Arc<Lease>) -> Stage {
         let proxy = Proxy::before(&plane);
         let tree = Tree::example("quickstart");
         tree.remove("acme/clusters/orders.yaml");

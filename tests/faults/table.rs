@@ -4,21 +4,21 @@ use serde_json::Value;
 
 use super::stage::{Phase, Stage};
 use crate::support::Run;
-use crate::support::proxy::{Fault, Greeting, Rule};
+use crate::support::proxy::{ConnectionBehavior, Fault, Rule};
 
 #[derive(Clone)]
-enum Wrong {
+enum LastingFault {
     /// In a plan: every call, or every one but the first, which reads whose the cluster is. In an apply:
     /// writes of node pools.
     Calls(fn() -> Fault),
     Inventory(fn() -> Rule),
-    Greeting(Greeting),
+    ConnectionBehavior(ConnectionBehavior),
 }
 
-use Wrong::{Calls, Inventory};
+use LastingFault::{Calls, Inventory};
 
 /// Lasting faults. Missing answers take long and have a test of their own.
-const TABLE: [(&str, Wrong); 25] = [
+const TABLE: [(&str, LastingFault); 25] = [
     ("429", Calls(|| Fault::refusal(429, "TooManyRequests", "retry-after: 0\r\n"))),
     ("429 without a status", Calls(|| Fault::answer("429 Too Many Requests", "retry-after: 0\r\n", "later"))),
     ("500", Calls(|| Fault::refusal(500, "InternalError", ""))),
@@ -39,7 +39,7 @@ const TABLE: [(&str, Wrong); 25] = [
     ("early hints, and then no HTTP", Calls(|| Fault::Answer(EARLY.repeat(100) + "and no end\r\n\r\n"))),
     ("compressed though nobody asked", Calls(|| Fault::answer("200 OK", GZIP, "\u{1f}\u{7f}garbage"))),
     ("no HTTP", Calls(|| Fault::Answer("SSH-2.0-OpenSSH_9.9\r\n\r\n".to_owned()))),
-    ("another certificate", Wrong::Greeting(Greeting::Stranger)),
+    ("another certificate", LastingFault::ConnectionBehavior(ConnectionBehavior::Stranger)),
     ("inventory without items", Inventory(|| Rule::always(Fault::Altered(without_items)))),
     ("inventory cut", Inventory(|| Rule::always(Fault::Altered(with_less)))),
     ("inventory whose page expires once", Inventory(|| Rule::always(Fault::Altered(with_more)).times(1))),
@@ -47,7 +47,7 @@ const TABLE: [(&str, Wrong); 25] = [
 ];
 
 /// Faults that could pass for "nothing is there" or "nothing was done".
-const NASTY: [&str; 7] = [
+const MISLEADING_FAULTS: [&str; 7] = [
     "404 of a balancer",
     "answer lost",
     "half JSON",
@@ -81,12 +81,12 @@ enum Verb {
     Apply,
 }
 
-impl Wrong {
+impl LastingFault {
     fn goes(&self, stage: &Stage, phase: Phase, step: Verb) {
         match self {
             Calls(fault) => stage.proxy.inject(match (step, phase) {
                 (Verb::Plan, Phase::Create) => Rule::always(fault()),
-                (Verb::Plan, _) => Rule::always(fault()).but("/namespaces/kube-system"),
+                (Verb::Plan, _) => Rule::always(fault()).except_path("/namespaces/kube-system"),
                 (Verb::Apply, Phase::Delete) => Rule::always(fault()).on("DELETE", "/kafkanodepools/"),
                 (Verb::Apply, _) => Rule::always(fault()).on("PATCH", "/kafkanodepools/").changing(true),
             }),
@@ -95,7 +95,7 @@ impl Wrong {
                 stage.proxy.inject(Rule::always(expired).on("GET", "continue=more"));
                 stage.proxy.inject(rule().on("GET", INVENTORY));
             }
-            Wrong::Greeting(greeting) => stage.proxy.greet(*greeting),
+            LastingFault::ConnectionBehavior(behavior) => stage.proxy.set_connection_behavior(*behavior),
         }
     }
 }
@@ -125,7 +125,7 @@ fn go_wrong(phase: Phase) -> String {
     let expected = stage.undisturbed(phase).0;
     for (row, (name, wrong)) in TABLE.iter().enumerate() {
         let is_turn = row % 3 == phase as usize;
-        if !is_turn && !NASTY.contains(name) {
+        if !is_turn && !MISLEADING_FAULTS.contains(name) {
             continue;
         }
         let when = format!("{name}, {phase:?}");

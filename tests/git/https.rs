@@ -59,8 +59,8 @@ fn answer(authority: &Authority, socket: TcpStream, root: &Path) -> std::io::Res
                 ),
                 body: vec![],
             }
-        } else if let Some(lie) = lie(request.method_and_path().1) {
-            lie
+        } else if let Some(bad) = bad_response(request.method_and_path().1) {
+            bad
         } else if knows {
             backend(&request, root)?
         } else {
@@ -72,7 +72,7 @@ fn answer(authority: &Authority, socket: TcpStream, root: &Path) -> std::io::Res
 }
 
 /// Responses of servers that are broken or no git servers.
-fn lie(path: &str) -> Option<Message> {
+fn bad_response(path: &str) -> Option<Message> {
     let kind = |kind: &str| format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\n\r\n");
     let git = "application/x-git-upload-pack-advertisement";
     let line = |text: &str| format!("{:04x}{text}", text.len() + 4);

@@ -4,11 +4,11 @@ use std::fs;
 
 use streamfleet::source::git::write::{CommitResult, WriteError};
 
-use super::write::{Place, put, write};
+use super::write::{BareRepository, put, write};
 use crate::support::control_plane::until;
 
 /// Makes the server disconnect at the first push, and accept it once a file `go` exists.
-fn slow(place: &Place) {
+fn delay_first_push(place: &BareRepository) {
     place.hook(
         "pre-receive",
         "[ -e ../received ] && exit 0\ntouch ../received\nuntil [ -e ../go ]; do sleep 0.01; done",
@@ -16,7 +16,7 @@ fn slow(place: &Place) {
 }
 
 /// Lets the server accept or refuse the commit, and waits until it is done.
-fn go(place: &Place) {
+fn finish_push(place: &BareRepository) {
     fs::write(place.path().join("go"), "").unwrap();
     until("the server is done with the first commit", || {
         let mut objects = fs::read_dir(place.path().join("remote.git/objects")).unwrap();
@@ -28,8 +28,8 @@ fn go(place: &Place) {
 
 #[test]
 fn what_a_server_may_still_take_is_not_said_to_be_unwritten() {
-    let place = Place::new();
-    slow(&place);
+    let place = BareRepository::new();
+    delay_first_push(&place);
     let (server, tip) = (place.serve(&["-leaving"]), place.tip());
     let mirror = place.by_ssh(&server, "clone");
     let error = write(&mirror, &[put("a.yaml", "a: 2")]).unwrap_err();
@@ -49,7 +49,7 @@ fn what_a_server_may_still_take_is_not_said_to_be_unwritten() {
     assert_eq!((place.tip(), mirror.commit()), (tip.clone(), Some(tip)));
 
     // The commit arrives in the end, and a repeated request doesn't write it again.
-    go(&place);
+    finish_push(&place);
     until("the server took it", || (place.tip() == *commit).then_some(()));
     let again = write(&mirror, &[put("a.yaml", "a: 2")]).unwrap();
     assert_eq!(again, CommitResult { commit: commit.clone(), is_new: false });
@@ -58,8 +58,8 @@ fn what_a_server_may_still_take_is_not_said_to_be_unwritten() {
 
 #[test]
 fn what_is_asked_for_again_before_a_server_takes_it_is_written_once() {
-    let place = Place::new();
-    slow(&place);
+    let place = BareRepository::new();
+    delay_first_push(&place);
     let server = place.serve(&["-leaving"]);
     let mirror = place.by_ssh(&server, "clone");
     let error = write(&mirror, &[put("a.yaml", "a: 2")]).unwrap_err();
@@ -69,7 +69,7 @@ fn what_is_asked_for_again_before_a_server_takes_it_is_written_once() {
     let mirror = place.by_ssh(&open, "clone");
     let again = write(&mirror, &[put("a.yaml", "a: 2\nb: 1\n")]).unwrap();
     assert!(again.is_new && again.commit != *commit && place.tip() == again.commit);
-    go(&place);
+    finish_push(&place);
     assert_eq!(place.tip(), again.commit, "the first one was sent for where the branch was");
     assert_eq!(place.git("-C remote.git rev-list --count main"), "2");
     place.git("-C remote.git fsck --strict");

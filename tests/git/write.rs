@@ -17,13 +17,13 @@ use tempfile::TempDir;
 use crate::support::ssh::{Server, make_key};
 
 /// A bare repository with a few files in the folder `specs`, and its parent folder.
-pub struct Place {
+pub struct BareRepository {
     folder: TempDir,
 }
 
-impl Place {
+impl BareRepository {
     pub fn new() -> Self {
-        let place = Place { folder: tempfile::tempdir().unwrap() };
+        let place = BareRepository { folder: tempfile::tempdir().unwrap() };
         place.git("init --quiet --bare --initial-branch=main remote.git");
         place.git("init --quiet --initial-branch=main work");
         for (path, text) in
@@ -149,7 +149,7 @@ fn text(snapshot: &Snapshot, path: &str) -> String {
 
 #[test]
 fn a_commit_changes_what_it_is_to_change_and_nothing_else() {
-    let place = Place::new();
+    let place = BareRepository::new();
     let server = place.serve(&[]);
     for mirror in [place.by_path("path"), place.by_ssh(&server, "ssh")] {
         let first = place.tip();
@@ -184,7 +184,7 @@ fn a_commit_changes_what_it_is_to_change_and_nothing_else() {
 
 #[test]
 fn what_stands_in_the_way_is_said() {
-    let place = Place::new();
+    let place = BareRepository::new();
     let (mirror, tip) = (place.by_path("clone"), place.tip());
     let refused = |edit: FileEdit| {
         let error = write(&mirror, &[edit]).unwrap_err();
@@ -198,7 +198,7 @@ fn what_stands_in_the_way_is_said() {
 
 #[test]
 fn many_who_write_at_once_lose_nothing() {
-    let place = Place::new();
+    let place = BareRepository::new();
     let server = place.serve(&[]);
     let [first, second] = [place.by_path("one"), place.by_ssh(&server, "two")];
     let third = place.by_ssh(&server, "two");
@@ -242,7 +242,7 @@ fn many_who_write_at_once_lose_nothing() {
 
 #[test]
 fn what_others_pushed_meanwhile_is_looked_at_first() {
-    let place = Place::new();
+    let place = BareRepository::new();
     let server = place.serve(&[]);
     for (name, mirror) in [("path", place.by_path("path")), ("ssh", place.by_ssh(&server, "ssh"))] {
         let mut seen = Vec::new();
@@ -288,7 +288,7 @@ fn what_others_pushed_meanwhile_is_looked_at_first() {
 
 #[test]
 fn a_branch_that_is_protected_is_told_from_one_that_others_push_to() {
-    let place = Place::new();
+    let place = BareRepository::new();
     let server = place.serve(&[]);
     let (mirror, tip) = (place.by_ssh(&server, "ssh"), place.tip());
     place.hook("pre-receive", "echo 'main is protected, ask Bob' >&2; exit 1");
@@ -305,7 +305,7 @@ fn a_branch_that_is_protected_is_told_from_one_that_others_push_to() {
 
 #[test]
 fn a_remote_that_dies_is_asked_whether_it_has_the_commit() {
-    let place = Place::new();
+    let place = BareRepository::new();
     let tip = place.tip();
     // The server accepted the commit, but the answer was lost.
     let server = place.serve(&["-dying"]);

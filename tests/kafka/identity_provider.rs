@@ -22,7 +22,7 @@ pub struct IdentityProvider {
     pub authority: String,
 }
 
-struct Desk {
+struct ProviderState {
     url: String,
     authority: Authority,
     keys: [RsaKeyPair; 2],
@@ -40,19 +40,19 @@ impl IdentityProvider {
         let authority = Authority::new();
         let pem = String::from_utf8(STANDARD.decode(&authority.certificate).unwrap()).unwrap();
         let keys = [(); 2].map(|()| RsaKeyPair::generate(KeySize::Rsa2048).unwrap());
-        let desk = Arc::new(Desk { url: url.clone(), authority, keys, clients });
+        let state = Arc::new(ProviderState { url: url.clone(), authority, keys, clients });
         thread::spawn(move || {
             for socket in listener.incoming().flatten() {
-                let desk = Arc::clone(&desk);
+                let state = Arc::clone(&state);
                 // Errors of a client that disconnects are ignored.
-                thread::spawn(move || desk.serve(socket));
+                thread::spawn(move || state.serve(socket));
             }
         });
         IdentityProvider { url, authority: pem }
     }
 }
 
-impl Desk {
+impl ProviderState {
     fn serve(&self, socket: TcpStream) -> io::Result<()> {
         let mut client = BufReader::new(self.authority.accept(socket)?);
         while let Some(asked) = Message::read(&mut client)? {

@@ -10,7 +10,7 @@ const APPLY: &str = "apply tree --yes --config config.toml";
 /// From sixteen objects of a kind on they are listed; objects that lost our label are found all the same.
 #[test]
 fn a_client_certificate_does_as_well_as_a_token_and_many_objects_are_seen_as_they_are() {
-    let plane = ControlPlane::start();
+    let plane = ControlPlane::lease();
     let tree = on(&plane);
     tree.edit(FLEET, &plane.kubeconfig(), &plane.kubeconfig_with_certificate());
     tree.edit(FLEET, "max_tenants: 5", "max_tenants: 40");

@@ -11,7 +11,7 @@ const APPLY: &str = "apply tree --yes --config config.toml";
 /// Ids are assigned before the fleet is observed, and could differ without the cluster's memory.
 #[test]
 fn a_fleet_that_could_not_tell_what_it_remembers_is_out_of_reach_though_it_answers_a_moment_later() {
-    let plane = ControlPlane::start();
+    let plane = ControlPlane::lease();
     let proxy = Proxy::before(&plane);
     let tree = reached_with(&proxy.kubeconfig());
     let refused = Fault::refusal(401, "Unauthorized", "");
@@ -27,7 +27,7 @@ fn a_fleet_that_could_not_tell_what_it_remembers_is_out_of_reach_though_it_answe
 
 #[test]
 fn a_fleet_is_not_forgotten_while_its_cluster_can_be_reached_and_remembers_it() {
-    let mut plane = ControlPlane::start();
+    let mut plane = ControlPlane::lease();
     let tree = on(&plane);
     tree.run(APPLY).expect(0);
     let forget = "forget acme/eu tree --yes --config config.toml";

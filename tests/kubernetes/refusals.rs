@@ -53,7 +53,7 @@ fn add_cluster(tree: &Tree, name: &str) {
 
 #[test]
 fn what_the_server_refuses_is_told_with_its_place_and_the_rest_is_done() {
-    let plane = ControlPlane::start();
+    let plane = ControlPlane::lease();
     let tree = on(&plane);
     add_cluster(&tree, "spare");
     plane.kubectl("apply -f -", POLICY).expect(0);
@@ -107,7 +107,7 @@ fn dry_runs(plane: &ControlPlane) -> usize {
 
 #[test]
 fn what_people_changed_is_taken_back_and_what_a_controller_has_is_left() {
-    let plane = ControlPlane::start();
+    let plane = ControlPlane::lease();
     let tree = on(&plane);
     tree.run(APPLY).expect(0);
     let pods = || plane.kubectl(&format!("get {QUOTA} {PODS}"), "").expect(0).out;
@@ -165,7 +165,7 @@ fn what_people_changed_is_taken_back_and_what_a_controller_has_is_left() {
 
 #[test]
 fn what_can_not_be_changed_is_made_anew_where_no_data_is_in_it() {
-    let plane = ControlPlane::start();
+    let plane = ControlPlane::lease();
     let tree = on(&plane);
     tree.run(APPLY).expect(0);
     let secret = "secret orders-tls --namespace=kafka-acme--orders";

@@ -12,7 +12,7 @@ const APPLY: &str = "apply tree --yes --config config.toml";
 
 #[test]
 fn a_fleet_whose_spec_is_gone_is_emptied_with_the_kubeconfig_that_is_kept() {
-    let mut plane = ControlPlane::start();
+    let mut plane = ControlPlane::lease();
     plane.run_controllers();
     let tree = on(&plane);
     tree.remove("acme/clusters/orders.yaml");
@@ -92,7 +92,7 @@ const BINDING: &str = "ClusterRoleBinding strimzi-kafka-acme--sandbox-sandbox-ka
 
 #[test]
 fn what_the_operator_leaves_behind_goes_with_the_cluster_and_its_data_only_when_it_may() {
-    let mut plane = ControlPlane::start();
+    let mut plane = ControlPlane::lease();
     plane.run_controllers();
     let tree = on(&plane);
     tree.run(APPLY).expect(0);
@@ -134,7 +134,7 @@ fn what_the_operator_leaves_behind_goes_with_the_cluster_and_its_data_only_when_
 
 #[test]
 fn a_token_that_no_longer_holds_is_said_to_be_one() {
-    let plane = ControlPlane::start();
+    let plane = ControlPlane::lease();
     let tree = on(&plane);
     let token = tree.read(FLEET).split("\"token\":\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
     tree.edit(FLEET, &token, "expired");

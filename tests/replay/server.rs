@@ -102,7 +102,7 @@ impl Server<'_> {
 
 #[test]
 fn every_recording_is_read_the_same_from_a_real_api_server() {
-    let plane = ControlPlane::start();
+    let plane = ControlPlane::lease();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let writer = runtime.block_on(Writer::to(&plane));
     let reached = Reached {
@@ -122,7 +122,7 @@ fn every_recording_is_read_the_same_from_a_real_api_server() {
         let mut server =
             Server { writer: &writer, target: &target, runtime: &runtime, written: BTreeMap::new() };
         replay(&file, |moment| {
-            if !moment.turns {
+            if !moment.report_changed {
                 return;
             }
             looks += 1;

@@ -26,7 +26,7 @@ fn took(serve: &Serve<'_>, since: usize) -> Vec<Duration> {
 
 #[test]
 fn a_cluster_that_falls_silent_is_asked_beside_the_plans_until_it_answers() {
-    let plane = ControlPlane::start();
+    let plane = ControlPlane::lease();
     let proxy = Proxy::before(&plane);
     let tree = Tree::example("quickstart");
     far(&tree, &proxy);

@@ -151,7 +151,7 @@ fn metrics_follow_what_is_there_and_what_was_done() {
 
 #[test]
 fn calls_to_clusters_are_counted_and_a_quiet_one_is_asked_nothing() {
-    let plane = ControlPlane::start();
+    let plane = ControlPlane::lease();
     let tree = on(&plane);
     let settings = fs::read_to_string(tree.beside("config.toml")).unwrap();
     fs::write(tree.beside("config.toml"), settings + "\n[api]\nlisten = \"127.0.0.1:0\"\n").unwrap();
@@ -163,6 +163,7 @@ fn calls_to_clusters_are_counted_and_a_quiet_one_is_asked_nothing() {
             .map(|outcome| samples[&format!("streamfleet_kubernetes_calls_total{{outcome=\"{outcome}\"}}")])
     };
     serve.says(&["done", "cluster acme/orders"]);
+    serve.says(&["health", "cluster acme/orders", "to=Pending"]);
     let [answered, _, failed] = calls();
     assert!(answered > 10.0 && failed == 0.0, "{:?}", calls());
     serve.until("nothing is asked any more", || {

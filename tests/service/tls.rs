@@ -21,7 +21,7 @@ use crate::support::serve::Serve;
 const HOST: &str = "fleet.example.com";
 const SERVE: &str = "serve --specs tree --config settings.toml";
 
-fn speaking() -> Tree {
+fn tls_tree() -> Tree {
     let tree = quiet();
     let settings =
         "[api]\nlisten = \"127.0.0.1:0\"\ntls_cert_file = \"tls.crt\"\ntls_key_file = \"tls.key\"\n";
@@ -61,7 +61,7 @@ fn ask_trusting(pem: &str, address: &str) -> std::io::Result<String> {
 
 #[test]
 fn a_certificate_is_renewed_while_the_daemon_runs_and_a_broken_one_is_not_taken() {
-    let tree = speaking();
+    let tree = tls_tree();
     let first = renew(&tree);
     let serve = Serve::start(&tree, SERVE);
     let address = &address(&serve);
@@ -107,7 +107,7 @@ fn a_certificate_is_renewed_while_the_daemon_runs_and_a_broken_one_is_not_taken(
 
 #[test]
 fn settings_that_name_no_sound_certificate_are_refused() {
-    let tree = speaking();
+    let tree = tls_tree();
     let check = |code: i32, words: &[&str]| {
         tree.run("config check settings.toml").expect(code).says(words);
     };

@@ -2,10 +2,12 @@
 //! controllers for tests that want them. There are no nodes, so pods never run.
 
 mod credentials;
+mod lease;
 pub(super) mod process;
 pub(super) mod programs;
 mod writer;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -19,9 +21,11 @@ use serde_json::json;
 
 use super::{Run, run};
 use credentials::Credentials;
+use lease::{Entry, Store};
 use process::Process;
 use programs::Programs;
 
+pub use lease::Lease;
 pub use process::Folder;
 pub use writer::Writer;
 
@@ -38,6 +42,9 @@ pub struct ControlPlane {
     port: u16,
     credentials: Credentials,
     namespaces: AtomicU32,
+    /// What it started with, by the keys of the store.
+    first: BTreeMap<String, Entry>,
+    replaced: bool,
     folder: Folder,
 }
 
@@ -64,11 +71,14 @@ impl ControlPlane {
             port: 0,
             credentials,
             namespaces: AtomicU32::new(0),
+            first: BTreeMap::new(),
+            replaced: false,
             folder,
         };
         plane.serve_anywhere();
         plane.apply(&programs.definitions).expect(0);
         plane.wait_for_definitions();
+        plane.first = Store::of(&plane).entries();
         plane
     }
 
@@ -85,6 +95,7 @@ impl ControlPlane {
     /// Replaces the cluster by another at the same address, with the same credentials, and empty.
     pub fn replace(&mut self) {
         self.stop();
+        self.replaced = true;
         self.store.end();
         self.store = store(&self.folder, "etcd-of-another");
         self.start_again();

@@ -73,7 +73,7 @@ impl Broker {
         // A failed test leaves nothing behind that could be in the way.
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let objects = Objects::read(plane, namespace);
-        let node = Node::of(&objects);
+        let node = Node::from_objects(&objects);
         let (folder, disk) = (Folder::new(), memory_folder());
         symlink(disk.path(), folder.path().join("data")).unwrap();
         lay_out(folder.path(), &objects, &node, users, hosts);

@@ -29,7 +29,7 @@ pub struct Proxy {
 
 /// How the proxy treats new connections.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Greeting {
+pub enum ConnectionBehavior {
     /// With a certificate of the kubeconfig's CA.
     Known,
     /// With a certificate of another CA.
@@ -66,7 +66,7 @@ struct Shared {
 }
 
 struct State {
-    greeting: Greeting,
+    behavior: ConnectionBehavior,
     rules: Vec<Rule>,
     calls: Vec<Call>,
     open: usize,
@@ -85,7 +85,7 @@ impl Proxy {
             known: Authority::new(),
             stranger: Authority::new(),
             state: Mutex::new(State {
-                greeting: Greeting::Known,
+                behavior: ConnectionBehavior::Known,
                 rules: Vec::new(),
                 calls: Vec::new(),
                 open: 0,
@@ -134,14 +134,14 @@ impl Proxy {
         self.shared.harmed.load(Ordering::SeqCst)
     }
 
-    pub fn greet(&self, greeting: Greeting) {
-        self.shared.lock().greeting = greeting;
+    pub fn set_connection_behavior(&self, behavior: ConnectionBehavior) {
+        self.shared.lock().behavior = behavior;
     }
 
     /// Removes all rules, releases held calls, and clears the call log. Returns the log.
     pub fn reset(&self) -> Vec<Call> {
         let mut state = self.shared.lock();
-        state.greeting = Greeting::Known;
+        state.behavior = ConnectionBehavior::Known;
         state.rules.clear();
         state.held = false;
         state.releases += 1;
@@ -188,11 +188,11 @@ impl Shared {
 
     fn serve(&self, socket: TcpStream) -> io::Result<()> {
         socket.set_nodelay(true)?;
-        let greeting = self.lock().greeting;
-        let authority = match greeting {
-            Greeting::Known => &self.known,
-            Greeting::Stranger => &self.stranger,
-            Greeting::Deaf => {
+        let behavior = self.lock().behavior;
+        let authority = match behavior {
+            ConnectionBehavior::Known => &self.known,
+            ConnectionBehavior::Stranger => &self.stranger,
+            ConnectionBehavior::Deaf => {
                 self.wait_for_release();
                 return Ok(());
             }
@@ -206,7 +206,7 @@ impl Shared {
             };
             match self.fault_of(&request) {
                 None => forward(&request, &mut client, server)?,
-                Some(fault) => fault.strike(self, &request, &mut client, server)?,
+                Some(fault) => fault.apply_fault(self, &request, &mut client, server)?,
             }
         }
         Ok(())
@@ -218,9 +218,9 @@ impl Shared {
         let (method, path) = request.method_and_path();
         let call = Call::of(method, path);
         // Every rule counts the call, even if an earlier one applies.
-        let strikes: Vec<_> = state.rules.iter_mut().map(|rule| rule.strikes(&call, path)).collect();
+        let faults: Vec<_> = state.rules.iter_mut().map(|rule| rule.fault_for_call(&call, path)).collect();
         state.calls.push(call);
-        strikes.into_iter().flatten().next()
+        faults.into_iter().flatten().next()
     }
 
     fn wait_for_release(&self) {

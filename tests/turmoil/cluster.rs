@@ -43,7 +43,7 @@ fn found(proxy: &Proxy) -> BTreeMap<String, Value> {
 
 #[test]
 fn a_cluster_ends_as_after_one_clean_run() {
-    let plane = ControlPlane::start();
+    let plane = ControlPlane::lease();
     let proxy = Proxy::before(&plane);
     let tree = Tree::example("quickstart");
     let specs = Specs::write(&tree, |fleet, text| {

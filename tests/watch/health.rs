@@ -19,12 +19,12 @@ use crate::support::control_plane::{ControlPlane, Writer};
 const RECORDED: &str = "dev";
 
 /// Plays the part of an operator and a cluster.
-pub(super) struct Cast {
+pub(super) struct SimulatedOperator {
     writer: Writer,
     runtime: Runtime,
 }
 
-impl Cast {
+impl SimulatedOperator {
     pub(super) fn on(plane: &ControlPlane) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let writer = runtime.block_on(Writer::to(plane));
@@ -124,9 +124,9 @@ pub(super) fn nothing_runs_yet(serve: &Serve<'_>) {
 
 #[test]
 fn a_broker_that_is_lost_in_a_quiet_fleet_is_told_at_once_and_holds_up_others() {
-    let plane = ControlPlane::start();
+    let plane = ControlPlane::lease();
     let tree = two_clusters(&plane);
-    let (serve, cast) = (Serve::start(&tree, SERVE), Cast::on(&plane));
+    let (serve, cast) = (Serve::start(&tree, SERVE), SimulatedOperator::on(&plane));
     nothing_runs_yet(&serve);
     cast.make(&operator());
     for cluster in ["dev", "web"] {
@@ -189,12 +189,12 @@ fn runs(kafka: &mut Value, looks: u64, version: &str, metadata: &str) {
 
 #[test]
 fn metadata_is_raised_by_itself_once_all_brokers_run_the_new_version() {
-    let plane = ControlPlane::start();
+    let plane = ControlPlane::lease();
     let tree = two_clusters(&plane);
     tree.remove("acme/clusters/web.yaml");
     let spec = "acme/clusters/dev.yaml";
     tree.edit(spec, "version: 4.3.1", "version: 4.2.1");
-    let (serve, cast) = (Serve::start(&tree, SERVE), Cast::on(&plane));
+    let (serve, cast) = (Serve::start(&tree, SERVE), SimulatedOperator::on(&plane));
     serve.says(&["done", "cluster acme/dev"]);
     cast.make(&operator());
     cast.play_otherwise("broker-pod-killed", "dev", |kafka| runs(kafka, 2, "4.2.1", "4.2-IV1"));

@@ -2,7 +2,7 @@
 //! presents it.
 
 use super::SERVE;
-use super::health::{Cast, nothing_runs_yet, operator, two_clusters};
+use super::health::{SimulatedOperator, nothing_runs_yet, operator, two_clusters};
 use crate::interrupted::{certificate, replace_certificate};
 use crate::support::Tree;
 use crate::support::control_plane::ControlPlane;
@@ -26,11 +26,11 @@ fn exposed(tree: &Tree) {
 
 #[test]
 fn a_renewed_certificate_reaches_the_next_cluster_when_the_one_before_shows_it() {
-    let plane = ControlPlane::start();
+    let plane = ControlPlane::lease();
     let tree = two_clusters(&plane);
     exposed(&tree);
     let before = certificate(&tree);
-    let (serve, cast) = (Serve::start(&tree, SERVE), Cast::on(&plane));
+    let (serve, cast) = (Serve::start(&tree, SERVE), SimulatedOperator::on(&plane));
     nothing_runs_yet(&serve);
     cast.make(&operator());
     for cluster in ["dev", "web"] {

@@ -21,7 +21,7 @@ pub struct Node {
 }
 
 impl Node {
-    pub fn of(objects: &Objects) -> Node {
+    pub fn from_objects(objects: &Objects) -> Node {
         let spec = &objects.pool["spec"];
         assert_eq!(spec["replicas"], 1);
         assert_eq!(spec["roles"], serde_json::json!(["controller", "broker"]));

@@ -92,7 +92,7 @@ impl Rule {
         Rule { path, ..self }
     }
 
-    pub fn but(self, spared: &'static str) -> Rule {
+    pub fn except_path(self, spared: &'static str) -> Rule {
         Rule { spared, ..self }
     }
 
@@ -115,7 +115,7 @@ impl Rule {
     }
 
     /// Counts a call, and returns the fault for it.
-    pub(super) fn strikes(&mut self, call: &Call, path: &str) -> Option<Fault> {
+    pub(super) fn fault_for_call(&mut self, call: &Call, path: &str) -> Option<Fault> {
         if self.all_after && self.seen >= self.first {
             return Some(self.fault.clone());
         }
@@ -150,7 +150,7 @@ impl Fault {
     }
 
     /// Applies the fault. An error ends the connection.
-    pub(super) fn strike(
+    pub(super) fn apply_fault(
         self,
         shared: &Shared,
         request: &Message,

@@ -9,7 +9,7 @@ const KAFKA: &str = "kafka sandbox --namespace=kafka-acme--sandbox";
 
 #[test]
 fn a_kafka_that_is_gone_is_put_back_at_once_where_its_pools_have_its_id() {
-    let plane = ControlPlane::start();
+    let plane = ControlPlane::lease();
     let tree = on(&plane);
     tree.run(APPLY).expect(0);
     let claim = "apiVersion: v1\nkind: PersistentVolumeClaim\n\
@@ -38,7 +38,7 @@ fn a_kafka_that_is_gone_is_put_back_at_once_where_its_pools_have_its_id() {
 
 #[test]
 fn what_is_deleted_by_hand_is_put_back_while_a_change_waits_for_approval() {
-    let plane = ControlPlane::start();
+    let plane = ControlPlane::lease();
     let tree = on(&plane);
     tree.run(APPLY).expect(0);
     tree.write(SANDBOX, tree.read(SANDBOX) + "  config: {log.retention.ms: 3600000}\n");

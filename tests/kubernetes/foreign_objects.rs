@@ -13,7 +13,7 @@ const KAFKA: &str = "kafka sandbox --namespace=kafka-acme--sandbox";
 /// A name in the inventory isn't enough for ownership: the object itself must have fields of ours.
 #[test]
 fn an_inventory_that_somebody_else_wrote_deletes_nothing() {
-    let plane = ControlPlane::start();
+    let plane = ControlPlane::lease();
     let tree = on(&plane);
     tree.run(APPLY).expect(0);
     plane.kubectl("create configmap victim --namespace=kube-system", "").expect(0);
@@ -56,7 +56,7 @@ fn an_inventory_that_somebody_else_wrote_deletes_nothing() {
 
 #[test]
 fn what_others_put_into_a_namespace_or_in_the_place_of_a_cluster_stays() {
-    let mut plane = ControlPlane::start();
+    let mut plane = ControlPlane::lease();
     plane.run_controllers();
     let tree = on(&plane);
     tree.run(APPLY).expect(0);
@@ -98,7 +98,7 @@ fn what_others_put_into_a_namespace_or_in_the_place_of_a_cluster_stays() {
 /// Objects missing from the cluster's memory don't count as deleted.
 #[test]
 fn a_cluster_whose_inventory_is_lost_is_not_forgotten() {
-    let plane = ControlPlane::start();
+    let plane = ControlPlane::lease();
     let tree = on(&plane);
     tree.run(APPLY).expect(0);
     plane

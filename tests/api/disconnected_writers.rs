@@ -16,7 +16,7 @@ use crate::support::{Tree, files};
 const ORDERS: &str = "/v1/clusters/orders";
 
 /// A proxy between the daemon and its git remote.
-struct Door {
+struct GitProxy {
     port: u16,
     state: Arc<Mutex<State>>,
 }
@@ -30,11 +30,11 @@ enum State {
     Shut,
 }
 
-impl Door {
-    fn before(to: u16) -> Door {
+impl GitProxy {
+    fn before(to: u16) -> GitProxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (port, state) = (listener.local_addr().unwrap().port(), Arc::new(Mutex::new(State::Open)));
-        let door = Door { port, state: Arc::clone(&state) };
+        let door = GitProxy { port, state: Arc::clone(&state) };
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 match &mut *state.lock().unwrap() {
@@ -67,14 +67,14 @@ fn pass(client: &TcpStream, server: &TcpStream) {
     }
 }
 
-fn start<'t>(tree: &'t Tree, flags: &[&str]) -> (Api<'t>, Server, Door) {
+fn start<'t>(tree: &'t Tree, flags: &[&str]) -> (Api<'t>, Server, GitProxy) {
     let folder = tree.beside("");
     git(&folder, "init --quiet --bare --initial-branch=main specs.git");
     git(&tree.path(), "init --quiet --initial-branch=main");
     push(tree, "first");
     ["host", "user"].iter().for_each(|name| make_key(&folder, name, ""));
     let server = Server::start(&folder, flags);
-    let door = Door::before(server.port);
+    let door = GitProxy::before(server.port);
     let known = server.known_as(&folder, "host").replace(&server.port.to_string(), &door.port.to_string());
     fs::write(folder.join("known_hosts"), known).unwrap();
     let source = format!(
@@ -85,7 +85,7 @@ fn start<'t>(tree: &'t Tree, flags: &[&str]) -> (Api<'t>, Server, Door) {
     (Api::start_with(tree, "serve --config settings.toml", &source), server, door)
 }
 
-fn vanish(api: &Api<'_>, path: &str, body: &Value, after: Duration) {
+fn send_and_disconnect(api: &Api<'_>, path: &str, body: &Value, after: Duration) {
     let (address, token, body) = (&api.address, &api.token, body.to_string());
     let mut stream = TcpStream::connect(address).unwrap();
     write!(
@@ -108,14 +108,14 @@ fn what_a_client_asked_for_that_went_away_is_there_as_a_whole_or_not_at_all() {
     let (before, all) = (tree.read(file), files(&tree.path()));
     let dry = format!("{ORDERS}?dry_run=true");
     for after in 0..10 {
-        vanish(&api, &dry, &json!({"kafka_units": 2}), Duration::from_millis(after * 3));
+        send_and_disconnect(&api, &dry, &json!({"kafka_units": 2}), Duration::from_millis(after * 3));
         assert_eq!(api.get(ORDERS).expect(200).body["kafka_units"], 1);
     }
     assert_eq!(files(&tree.path()), all, "a plan writes nothing, whoever waits for it");
     let mut last = 1;
     for after in 0..30 {
         let tags = json!({"tags": [{"key": "turn", "value": after.to_string()}]});
-        vanish(&api, ORDERS, &tags, Duration::from_micros(after * 300));
+        send_and_disconnect(&api, ORDERS, &tags, Duration::from_micros(after * 300));
         let shown = api.get(ORDERS).expect(200).body;
         let text = tree.read(file);
         let (head, tail) =

@@ -20,7 +20,7 @@ const POST: &str = "POST /webhook HTTP/1.1\r\nHost: h\r\n";
 const SERVE: &str = "serve --config settings.toml";
 
 /// A tree whose daemon accepts webhooks, the route with a body.
-fn hearing(api: &str) -> Tree {
+fn webhook_tree(api: &str) -> Tree {
     let tree = quiet();
     let settings = format!(
         "state_dir = \"state\"\noutput_dir = \"output\"\n[source]\ngit = \"gone.git\"\nwebhook_secret_file = \"secret\"\n\
@@ -38,7 +38,7 @@ fn statuses(answer: &str) -> Vec<&str> {
 
 #[test]
 fn what_is_no_request_is_refused_and_nothing_is_smuggled_behind_it() {
-    let tree = hearing("");
+    let tree = webhook_tree("");
     let serve = Serve::start(&tree, SERVE);
     let address = &address(&serve);
     let second = "GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n";
@@ -100,7 +100,7 @@ fn what_is_no_request_is_refused_and_nothing_is_smuggled_behind_it() {
 
 #[test]
 fn what_is_refused_is_a_problem_document_with_the_id_of_the_request() {
-    let tree = hearing("");
+    let tree = webhook_tree("");
     let serve = Serve::start(&tree, SERVE);
     let address = &address(&serve);
     let mut ids = BTreeSet::new();
@@ -157,7 +157,7 @@ fn serve_log(tree: &Tree) -> String {
 
 #[test]
 fn thousands_of_idle_connections_give_way_to_who_asks() {
-    let tree = hearing("max_connections = 40\nmax_connections_per_address = 40\n");
+    let tree = webhook_tree("max_connections = 40\nmax_connections_per_address = 40\n");
     let serve = Serve::start(&tree, SERVE);
     let address = &address(&serve);
     let mut idle = Vec::new();
@@ -178,7 +178,7 @@ fn thousands_of_idle_connections_give_way_to_who_asks() {
 
 #[test]
 fn who_takes_nothing_of_what_is_answered_is_cut_off() {
-    let tree = hearing("");
+    let tree = webhook_tree("");
     let serve = Serve::start(&tree, SERVE);
     let address = &address(&serve);
     let mut stream = TcpStream::connect(address).unwrap();
@@ -217,7 +217,7 @@ fn connect_from(source: &str, address: &str) -> TcpStream {
 
 #[test]
 fn one_address_does_not_take_all_connections() {
-    let tree = hearing("max_connections = 8\nmax_connections_per_address = 4\n");
+    let tree = webhook_tree("max_connections = 8\nmax_connections_per_address = 4\n");
     let serve = Serve::start(&tree, SERVE);
     let address = &address(&serve);
     let ask_from = |source: &str| {
