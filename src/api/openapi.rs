@@ -3,7 +3,6 @@
 
 mod components;
 mod examples;
-mod record;
 
 use serde_json::{Map, Value, json};
 
@@ -44,12 +43,22 @@ pub fn document(server: &str) -> Value {
     let mut components = Components::default();
     let mut paths = Map::new();
     for route in ROUTES {
-        let path = paths.entry(route.path).or_insert_with(|| path(route));
+        let path = paths.entry(route.path).or_insert_with(|| path(route, &mut components));
         path[route.method.as_str().to_ascii_lowercase()] = operation(route, &mut components);
     }
     let tags = Kind::ALL.map(|kind| json!({"name": kind.plural(), "description": about(kind)}));
     let others = OTHERS.map(|(name, description)| json!({"name": name, "description": description}));
     let tags: Vec<Value> = tags.into_iter().chain(others).collect();
+    let responses = refusals(&mut components);
+    let mut components = components.document();
+    components["responses"] = responses;
+    components["securitySchemes"] = json!({
+        "token": {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "A token from `streamfleet token create` or `POST /v1/tokens`.",
+        },
+    });
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -62,17 +71,7 @@ pub fn document(server: &str) -> Value {
         "security": [{"token": []}],
         "tags": tags,
         "paths": paths,
-        "components": {
-            "schemas": components.schemas(),
-            "responses": refusals(),
-            "securitySchemes": {
-                "token": {
-                    "type": "http",
-                    "scheme": "bearer",
-                    "description": "A token from `streamfleet token create` or `POST /v1/tokens`.",
-                },
-            },
-        },
+        "components": components,
     })
 }
 
@@ -80,7 +79,7 @@ fn about(kind: Kind) -> String {
     crate::spec::describe::document(kind, kind.singular()).text()
 }
 
-fn path(route: &Route) -> Value {
+fn path(route: &Route, components: &mut Components) -> Value {
     let parameter = |name: &str| {
         let text = match (name, route.path) {
             ("organization", _) => "The organization, by its id or identifier.",
@@ -89,17 +88,22 @@ fn path(route: &Route) -> Value {
             _ => "Its id, or its identifier.",
         };
         let schema = json!({"type": "string", "minLength": 1, "maxLength": 253});
-        json!({"name": name, "in": "path", "required": true, "description": text, "schema": schema})
+        components.parameter(
+            json!({"name": name, "in": "path", "required": true, "description": text, "schema": schema}),
+        )
     };
     let parameters: Vec<Value> = route.parameters().map(parameter).collect();
     if parameters.is_empty() { json!({}) } else { json!({"parameters": parameters}) }
 }
 
 fn operation(route: &Route, components: &mut Components) -> Value {
-    let mut parameters: Vec<Value> = route.query.iter().map(|query| {
-        json!({"name": query.name, "in": "query", "description": query.text, "schema": (query.schema)()})
-    })
-    .collect();
+    let query = route.query.iter().map(|query| {
+        let schema = (query.schema)();
+        components.parameter(
+            json!({"name": query.name, "in": "query", "description": query.text, "schema": schema}),
+        )
+    });
+    let mut parameters: Vec<Value> = query.collect();
     if route.is_conditional() {
         let text = match route.method {
             Method::Post => {
@@ -110,12 +114,12 @@ fn operation(route: &Route, components: &mut Components) -> Value {
                  are separated by commas, and one of them must match; `*` matches any. A weak tag never matches."
             }
         };
-        parameters.push(json!({
+        parameters.push(components.parameter(json!({
             "name": "If-Match",
             "in": "header",
             "description": text,
             "schema": {"type": "string", "maxLength": 2000},
-        }));
+        })));
     }
     let mut operation = json!({
         "operationId": route.id,
@@ -211,14 +215,15 @@ fn add(
         None => text,
     };
     response["description"] = text.into();
-    response["headers"]["X-Request-Id"] = request_id();
+    response["headers"]["X-Request-Id"] = request_id(components);
     if matches!(gives, ResponseContent::Record(_)) {
-        response["headers"]["ETag"] = json!({"description": "Identifies the current spec, for `If-Match`.", "schema": {"type": "string"}});
+        let text = "Identifies the current spec, for `If-Match`.";
+        response["headers"]["ETag"] = components.header("ETag", text, json!({"type": "string"}));
     }
     if status == 201 && matches!(gives, ResponseContent::Record(_)) {
-        response["headers"]["Location"] = json!({
-            "description": "The address of the resource.", "schema": {"type": "string", "format": "uri-reference"},
-        });
+        let schema = json!({"type": "string", "format": "uri-reference"});
+        response["headers"]["Location"] =
+            components.header("Location", "The address of the resource.", schema);
     }
     let Some(schema) = schema else { return };
     let content = &mut response["content"][JSON]["schema"];
@@ -271,23 +276,25 @@ fn refusal_name(status: u16) -> String {
     format!("Refused{status}")
 }
 
-fn refusals() -> Value {
+fn refusals(components: &mut Components) -> Value {
     let statuses = ROUTES.iter().flat_map(refused);
-    statuses.map(|status| (refusal_name(status), refusal(status))).collect()
+    statuses.map(|status| (refusal_name(status), refusal(status, components))).collect()
 }
 
-fn refusal(status: u16) -> Value {
+fn refusal(status: u16, components: &mut Components) -> Value {
     let codes = code::ALL.iter().filter(|code| code.status == status);
     let words: Vec<String> = codes.clone().map(|code| format!("`{}`: {}", code.word, code.title)).collect();
-    let mut headers = json!({"X-Request-Id": request_id()});
+    let mut headers = json!({"X-Request-Id": request_id(components)});
     if status == 401 {
-        headers["WWW-Authenticate"] = json!({"description": "`Bearer`.", "schema": {"type": "string"}});
+        let schema = json!({"type": "string"});
+        headers["WWW-Authenticate"] = components.header("WWW-Authenticate", "`Bearer`.", schema);
     }
     if [429, 503].contains(&status) {
-        headers["Retry-After"] = json!({
-            "description": "The number of seconds to wait before the next attempt.",
-            "schema": {"type": "integer", "minimum": 1},
-        });
+        let (text, schema) = (
+            "The number of seconds to wait before the next attempt.",
+            json!({"type": "integer", "minimum": 1}),
+        );
+        headers["Retry-After"] = components.header("Retry-After", text, schema);
     }
     let example = codes.clone().next().map(|code| {
         let document =
@@ -301,11 +308,9 @@ fn refusal(status: u16) -> Value {
     })
 }
 
-fn request_id() -> Value {
-    json!({
-        "description": "The id of the request, which is also in the daemon's log.",
-        "schema": {"type": "string", "format": "uuid"},
-    })
+fn request_id(components: &mut Components) -> Value {
+    let text = "The id of the request, which is also in the daemon's log.";
+    components.header("X-Request-Id", text, json!({"type": "string", "format": "uuid"}))
 }
 
 #[cfg(test)]

@@ -63,6 +63,13 @@ pub struct FieldError {
     pub line: Option<u32>,
 }
 
+impl FieldError {
+    pub fn at(pointer: impl Into<String>, detail: impl Into<String>, hint: impl Into<String>) -> Self {
+        let pointer = Some(pointer.into()).filter(|pointer| !pointer.is_empty());
+        Self { pointer, detail: detail.into(), hint: Some(hint.into()), file: None, line: None }
+    }
+}
+
 /// The id of a request: in its log line, in the answer's header and in a problem's `request_id`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestId(pub Uuid);
@@ -159,6 +166,19 @@ impl ProblemDocument {
         ProblemDocument { errors, ..ProblemDocument::new(&code::INVALID, detail) }
     }
 
+    /// Well-formed, but wrong in one or several places.
+    pub fn mistakes(errors: Vec<FieldError>) -> ProblemDocument {
+        let detail = match errors.as_slice() {
+            [error] => error.detail.clone(),
+            errors => format!("the request has {} errors", errors.len()),
+        };
+        ProblemDocument::invalid(detail, errors)
+    }
+
+    pub fn no_object() -> ProblemDocument {
+        ProblemDocument::malformed("the body is not a JSON object").hint("send the fields as a JSON object")
+    }
+
     pub fn too_many(detail: impl Into<String>, retry_after: Duration) -> ProblemDocument {
         ProblemDocument { retry_after: Some(retry_after), ..ProblemDocument::new(&code::TOO_MANY, detail) }
     }
@@ -167,6 +187,12 @@ impl ProblemDocument {
     pub fn internal() -> ProblemDocument {
         ProblemDocument::new(&code::INTERNAL, "internal error: the request was aborted")
             .hint("report it, with the log of `streamfleet serve` for this `request_id`")
+    }
+
+    /// It was sent on, and whether it arrived is unknown.
+    pub fn unsure(detail: impl Into<String>) -> ProblemDocument {
+        let retry_after = Some(Duration::from_secs(30));
+        ProblemDocument { retry_after, ..ProblemDocument::new(&code::UNSURE, detail) }
     }
 
     pub fn unavailable(detail: impl Into<String>, retry_after: Duration) -> ProblemDocument {

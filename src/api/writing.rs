@@ -45,7 +45,7 @@ use judge::KnownProblems;
 
 pub use body::key_of;
 pub use draft::{etag, find};
-pub use refused::{Guard, Shortage, WriteFault, WriteRefusal};
+pub use refused::WriteRefusal;
 pub use write_request::{WriteAction, WriteRequest, WriteResult, wipe};
 
 /// How often a write is retried when the file changes at the same time.

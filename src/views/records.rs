@@ -2,7 +2,6 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::LazyLock;
 
-use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -10,7 +9,7 @@ use super::NotFound;
 use crate::catalog::{RecordedResource, Resource, Status};
 use crate::names::{Identifier, Kind, ResourceKey};
 use crate::problem::Origin;
-use crate::record::{self, RecordOutputs, Standing};
+use crate::record::{self, Record, RecordSources, Standing};
 use crate::round::Round;
 use crate::spec::{Fields, Organization, Quotas, Safeguards, Spec};
 
@@ -152,29 +151,28 @@ fn found(round: &Round, resource: &Resource) -> ResourceView {
     let standing = round.standing(&resource.key);
     ResourceView {
         path: resource.key.path(),
-        status: matches!(resource.key.kind, Kind::Fleet | Kind::Cluster).then_some(standing.status),
-        record: record(round, resource, &standing),
+        status: record::has_status(resource.key.kind).then_some(standing.status),
+        record: record(round, resource, &standing).to_json(),
     }
 }
 
 /// The complete record of a resource.
-pub fn record(round: &Round, resource: &Resource, standing: &Standing) -> Value {
+pub fn record(round: &Round, resource: &Resource, standing: &Standing) -> Record {
     let key = &resource.key;
-    let outputs = RecordOutputs {
+    let sources = RecordSources {
         manifests: manifests_of(round, key),
         cluster: round.applied_cluster(key),
         loadbalancer_dns: round.loadbalancer_dns(key),
         new_version: round.newer.get(key).copied(),
     };
-    let mut record = record::record(resource, standing, &round.checked.recorded, &outputs);
+    let mut record = Record::new(resource, standing, &round.checked.recorded, sources);
     if let Some(announced) = round.announced.get(key) {
-        let told = |at: Timestamp| Value::from(record::timestamp(at));
-        if let Some(at) = announced.made.filter(|_| record["created_at"].is_null()) {
-            (record["created_at"], record["updated_at"]) = (told(at), told(at));
+        if record.outputs.created_at.is_none()
+            && let Some(at) = announced.made
+        {
+            (record.outputs.created_at, record.outputs.updated_at) = (Some(at), Some(at));
         }
-        if let Some(at) = announced.changed {
-            record["updated_at"] = told(at);
-        }
+        record.outputs.updated_at = announced.changed.or(record.outputs.updated_at);
     }
     record
 }

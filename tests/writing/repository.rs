@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use streamfleet::api::problem::ProblemDocument;
 use streamfleet::config::SourceConfig;
 use streamfleet::source::git::Mirror;
 
@@ -134,8 +135,9 @@ fn a_secret_that_stands_in_the_clear_is_sealed_by_sending_it() {
     // While it is there, any change fails because of it.
     let tip = repository.tip();
     let refused = patch(json!({"region": "us"})).unwrap_err();
-    let WriteRefusal::Invalid(faults) = &refused else { panic!("{refused}") };
-    let [fault] = faults.as_slice() else { panic!("{faults:?}") };
+    let problem = ProblemDocument::from(refused.clone());
+    assert_eq!(problem.status, 422, "{refused}");
+    let [fault] = problem.errors.as_slice() else { panic!("{problem:?}") };
     assert_eq!(
         (fault.pointer.as_deref(), fault.detail.as_str(), fault.hint.as_deref()),
         (
@@ -232,8 +234,9 @@ fn a_remote_that_is_away_keeps_nothing_and_takes_the_call_once_later() {
     let tip = repository.tip();
     fs::rename(&remote, &away).unwrap();
     let create = || call(&writer, &made, "Cluster/acme/clicks", WriteAction::Create(sandbox("clicks")));
-    let Err(refused @ WriteRefusal::Away { retry_after, .. }) = create() else { panic!("it is away") };
-    assert_eq!((refused.status(), retry_after.as_secs()), (503, 10));
+    let refused = create().unwrap_err();
+    let retry_after = ProblemDocument::from(refused.clone()).retry_after.unwrap();
+    assert_eq!((refused.status(), refused.code(), retry_after.as_secs()), (503, "unavailable", 10));
     assert_eq!(refused.to_string(), "the git repository of the specs can't be reached; nothing was written");
     assert_eq!(
         refused.hint().unwrap(),

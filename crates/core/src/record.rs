@@ -1,23 +1,34 @@
-//! Records as the interface specification defines them, with all fields of its tables; unknown ones are null
-//! or empty. `get` and the API both print them.
+//! Records as the interface specification defines them: what `get` and the API show of a resource. A record is
+//! the resource's redacted spec with its output fields. The answer, its schema and the fields that no client may
+//! set all follow from the types of the output fields.
 
 mod client;
+mod outputs;
+mod schema;
 mod standing;
 
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::catalog::{Hold, Recorded, ResolvedCluster, Resource};
 use crate::component::health::Outputs;
 use crate::names::Kind;
-use crate::spec::{DnsProvider, Spec};
+use crate::spec::Spec;
+use outputs::{BaseDomainOutputs, ClusterOutputs, FleetOutputs, ResourceOutputs};
 
 pub use client::{ClientProperties, client_properties};
+pub use schema::{output_fields, schema};
 pub use standing::{Audience, Standing, StandingInputs, UnplannedWrite};
 
-/// Output values of a record, from outside of the spec.
+/// A timestamp as the interface specification writes it: UTC, microseconds, `Z`.
+pub fn timestamp(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
+}
+
+/// Values of a record from outside of its spec.
 #[derive(Debug, Default)]
-pub struct RecordOutputs<'a> {
+pub struct RecordSources<'a> {
     /// The folder with a cluster's rendered manifests.
     pub manifests: Option<String>,
     /// The resolved cluster, and what was last observed of it; `None` if it was never applied.
@@ -28,138 +39,97 @@ pub struct RecordOutputs<'a> {
     pub new_version: Option<&'a str>,
 }
 
-/// A timestamp as the interface specification writes it: UTC, microseconds, `Z`.
-pub fn timestamp(time: Timestamp) -> String {
-    time.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
+#[derive(Debug, Clone)]
+pub struct Record {
+    /// The spec, redacted.
+    spec: Value,
+    pub outputs: ResourceOutputs,
+    pub of_kind: KindOutputs,
 }
 
-pub fn record(
-    resource: &Resource,
-    standing: &Standing,
-    recorded: &Recorded,
-    outputs: &RecordOutputs,
-) -> Value {
-    let known = recorded.resources.get(&resource.key);
-    let mut record = spec_fields(&resource.spec);
-    // Ids derive from the installation's id, which exists only after the first apply.
-    let id = (!recorded.installation.is_nil()).then_some(resource.id);
-    record.insert("id".into(), json!(id));
-    record.insert("created_at".into(), json!(known.map(|known| timestamp(known.durable.created_at))));
-    record.insert("updated_at".into(), json!(known.map(|known| timestamp(known.cached.updated_at))));
-    match &resource.spec {
-        Spec::Fleet(_) => {
-            extend(&mut record, &FLEET_OUTPUTS);
-            record.insert("loadbalancer_dns".into(), json!(outputs.loadbalancer_dns));
+#[derive(Debug, Clone, Serialize)]
+#[serde(untagged)]
+pub enum KindOutputs {
+    Fleet(Box<FleetOutputs>),
+    Cluster(Box<ClusterOutputs>),
+    BaseDomain(BaseDomainOutputs),
+    None {},
+}
+
+impl Record {
+    pub fn new(
+        resource: &Resource,
+        standing: &Standing,
+        recorded: &Recorded,
+        sources: RecordSources,
+    ) -> Record {
+        let mut record = Record::of_spec(&resource.spec);
+        let known = recorded.resources.get(&resource.key);
+        // Ids derive from the installation's id, which exists only after the first apply.
+        record.outputs.id = (!recorded.installation.is_nil()).then_some(resource.id);
+        record.outputs.created_at = known.map(|known| known.durable.created_at);
+        record.outputs.updated_at = known.map(|known| known.cached.updated_at);
+        match &mut record.of_kind {
+            KindOutputs::Fleet(fleet) => {
+                fleet.standing = standing.into();
+                fleet.loadbalancer_dns = sources.loadbalancer_dns;
+            }
+            KindOutputs::Cluster(cluster) => {
+                cluster.standing = standing.into();
+                cluster.storage_manifests_file_path = sources.manifests;
+                cluster.new_version = sources.new_version.map(str::to_owned);
+                cluster.client_properties =
+                    sources.cluster.map(|(cluster, known)| client::field(cluster, known));
+            }
+            KindOutputs::BaseDomain(_) | KindOutputs::None {} => {}
         }
-        Spec::Cluster(_) => {
-            extend(&mut record, &CLUSTER_OUTPUTS);
-            record.insert("storage_manifests_file_path".into(), json!(outputs.manifests));
-            record.insert("new_version".into(), json!(outputs.new_version));
-            let properties = outputs.cluster.map(|(cluster, known)| client::field(cluster, known));
-            record.insert("client_properties".into(), properties.unwrap_or_default());
+        // A suspended resource shows its other fields as last applied; `suspend` itself takes effect at once.
+        if matches!(&resource.hold, Some(Hold::Suspended { by }) if *by == resource.key) {
+            record.spec["suspend"] = json!(true);
         }
-        _ => {}
+        record
     }
-    // A suspended resource shows its other fields as last applied; `suspend` itself takes effect at once.
-    if matches!(&resource.hold, Some(Hold::Suspended { by }) if *by == resource.key) {
-        record.insert("suspend".into(), json!(true));
-    }
-    if matches!(resource.key.kind, Kind::Fleet | Kind::Cluster) {
-        record.insert("status".into(), json!(standing.status));
-        record.insert("status_reason".into(), json!(standing.reason));
-        record.insert("conditions".into(), json!(standing.conditions));
-    }
-    Value::Object(record)
-}
 
-/// A fleet's output fields, with their initial values.
-const FLEET_OUTPUTS: [(&str, Output); 9] = [
-    ("advanced_properties", Output::Object),
-    ("metadata", Output::Object),
-    ("provisioner_name", Output::Null),
-    ("destroyer_name", Output::Null),
-    ("kubeconfig", Output::Null),
-    ("kubeconfig_str", Output::Null),
-    ("metrics_endpoint", Output::Null),
-    ("cost_endpoint", Output::Null),
-    ("logs_endpoint", Output::Null),
-];
-
-/// A cluster's output fields, with their initial values.
-const CLUSTER_OUTPUTS: [(&str, Output); 3] =
-    [("destroyer_name", Output::Null), ("version_updater_name", Output::Null), ("console_url", Output::Null)];
-
-#[derive(Clone, Copy)]
-enum Output {
-    Null,
-    Object,
-}
-
-fn extend(record: &mut Map<String, Value>, outputs: &[(&str, Output)]) {
-    for (field, output) in outputs {
-        let value = match output {
-            Output::Null => Value::Null,
-            Output::Object => json!({}),
+    /// A record that says no more than a spec does.
+    pub fn of_spec(spec: &Spec) -> Record {
+        let of_kind = match spec {
+            Spec::Fleet(fleet) => KindOutputs::Fleet(Box::new(FleetOutputs::of(fleet))),
+            Spec::Cluster(cluster) => KindOutputs::Cluster(Box::new(ClusterOutputs::of(cluster))),
+            Spec::BaseDomain(domain) => KindOutputs::BaseDomain(BaseDomainOutputs::of(domain)),
+            Spec::Organization(_) | Spec::IdentityProvider(_) | Spec::CloudAccount(_) => KindOutputs::None {},
         };
-        record.insert((*field).to_owned(), value);
+        let mut redacted = spec.redacted();
+        if let (KindOutputs::BaseDomain(_), Some(fields)) = (&of_kind, redacted.as_object_mut()) {
+            fields.remove("cloud_account");
+        }
+        Record { spec: redacted, outputs: ResourceOutputs::default(), of_kind }
+    }
+
+    pub fn to_json(&self) -> Value {
+        let mut record = self.spec.clone();
+        // Can't fail: all keys are strings, and every value serializes.
+        overlay(&mut record, serde_json::to_value(&self.outputs).unwrap_or_default());
+        overlay(&mut record, serde_json::to_value(&self.of_kind).unwrap_or_default());
+        record
     }
 }
 
-/// The fields of a kind's records that no spec can set.
-pub fn output_fields(kind: Kind) -> Vec<&'static str> {
-    const OF_ALL: [&str; 3] = ["id", "created_at", "updated_at"];
-    const STATUS: [&str; 3] = ["status", "status_reason", "conditions"];
-    let names =
-        |outputs: &[(&'static str, Output)]| outputs.iter().map(|(name, _)| *name).collect::<Vec<_>>();
-    let own = match kind {
-        Kind::Fleet => [names(&FLEET_OUTPUTS), STATUS.to_vec(), vec!["loadbalancer_dns", "network"]].concat(),
-        Kind::Cluster => {
-            let others = vec!["storage_manifests_file_path", "new_version", "client_properties"];
-            [names(&CLUSTER_OUTPUTS), STATUS.to_vec(), others].concat()
-        }
-        _ => Vec::new(),
-    };
-    [OF_ALL.to_vec(), own].concat()
-}
-
-/// Sets fields that the interface specification defines as never null to the empty string.
-fn give_empty(fields: &mut Map<String, Value>, names: &[&str]) {
-    for (_, value) in
-        fields.iter_mut().filter(|(name, value)| names.contains(&name.as_str()) && value.is_null())
-    {
-        *value = json!("");
-    }
-}
-
-/// The spec as the interface returns it, with secrets redacted and derived fields filled in.
-pub fn spec_fields(spec: &Spec) -> Map<String, Value> {
-    let Value::Object(mut fields) = spec.redacted() else { return Map::new() };
-    match spec {
-        Spec::Fleet(_) => {
-            fields.insert("network".into(), Value::Null);
-            give_empty(&mut fields, &["domain"]);
-        }
-        Spec::Cluster(_) => {
-            give_empty(&mut fields, &["provisioner_name", "region", "cloud_provider"]);
-            if let Some(Value::Object(config)) = fields.get_mut("advanced_config") {
-                give_empty(config, &["oauth", "tiered_storage_bucket_name"]);
-                match config.get_mut("tiered_storage_provider") {
-                    Some(Value::Object(provider)) => give_empty(provider, &["cloud_region"]),
-                    Some(provider) => *provider = json!({}),
-                    None => {}
-                }
+/// Puts the fields of an object over those of another, at every depth.
+fn overlay(under: &mut Value, over: Value) {
+    match (under, over) {
+        (Value::Object(under), Value::Object(over)) => {
+            for (name, value) in over {
+                overlay(under.entry(name).or_insert(Value::Null), value);
             }
         }
-        Spec::BaseDomain(domain) => {
-            let derived = domain.derived_domain().unwrap_or_else(|| domain.domain.clone());
-            fields.insert("domain".into(), json!(derived));
-            let dns_base = domain.dns_base_domain.as_ref().unwrap_or(&domain.domain);
-            fields.insert("dns_base_domain".into(), json!(dns_base));
-            if domain.dns_provider == DnsProvider::None {
-                fields.remove("cloud_account");
-            }
-        }
-        Spec::Organization(_) | Spec::IdentityProvider(_) | Spec::CloudAccount(_) => {}
+        (under, over) => *under = over,
     }
-    fields
 }
+
+/// Whether records of a kind have a status.
+pub fn has_status(kind: Kind) -> bool {
+    matches!(kind, Kind::Fleet | Kind::Cluster)
+}
+
+#[cfg(test)]
+mod tests;

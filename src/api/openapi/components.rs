@@ -1,33 +1,21 @@
 //! The component schemas of the OpenAPI document. OpenAPI 3.1 uses JSON Schema draft 2020-12. Our schemas are
 //! draft-07, which differs in the location of definitions and in tuples.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 
-use super::record;
 use crate::api::problem::code;
 use crate::api::route::page_of;
 use crate::names::Kind;
+use crate::record;
 use crate::spec::schema::{self, Sent};
 
-pub(super) struct Components(Map<String, Value>);
-
-impl Default for Components {
-    fn default() -> Self {
-        let secret = json!({
-            "description": "A secret: its fingerprint, or the value itself in the answer to the call that created it.",
-            "oneOf": [
-                {
-                    "type": "object",
-                    "properties": {"redacted": {"const": true}},
-                    "required": ["redacted"],
-                    "additionalProperties": false,
-                },
-                {"type": "string"},
-            ],
-        });
-        let named = [("Problem", problem()), (record::SECRET, secret)];
-        Self(named.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect())
-    }
+#[derive(Default)]
+pub(super) struct Components {
+    schemas: Map<String, Value>,
+    parameters: Map<String, Value>,
+    headers: Map<String, Value>,
 }
 
 pub(super) fn named(name: &str) -> Value {
@@ -35,21 +23,21 @@ pub(super) fn named(name: &str) -> Value {
 }
 
 impl Components {
-    pub fn schemas(self) -> Value {
-        let mut schemas = Value::Object(self.0);
-        enumerate(&mut schemas);
-        schemas
+    /// All components but the responses.
+    pub fn document(mut self) -> Value {
+        self.schemas.insert("Problem".to_owned(), problem());
+        self.schemas.values_mut().for_each(enumerate);
+        json!({"schemas": shared(self.schemas), "parameters": self.parameters, "headers": self.headers})
     }
 
     pub fn record(&mut self, kind: Kind) -> Value {
-        self.0.entry(kind.as_str()).or_insert_with(|| record::schema(kind));
-        named(kind.as_str())
+        self.put(record::schema(kind))
     }
 
     pub fn list(&mut self, kind: Kind) -> Value {
         let name = format!("{kind}List");
         let page = page_of(&self.record(kind));
-        self.0.entry(&name).or_insert(page);
+        self.schemas.entry(&name).or_insert(page);
         named(&name)
     }
 
@@ -64,22 +52,136 @@ impl Components {
     /// other schema inline.
     pub fn put(&mut self, mut schema: Value) -> Value {
         let Some(title) = schema["title"].as_str().map(str::to_owned) else { return schema };
-        if self.0.contains_key(&title) {
+        if self.schemas.contains_key(&title) {
             return named(&title);
         }
-        let place =
-            |name: &str| if name == "absent" { "Absent".to_owned() } else { format!("{title}{name}") };
+        let place = |name: &str| match name {
+            "absent" => "Absent".to_owned(),
+            "Secret" => name.to_owned(),
+            name => format!("{title}{name}"),
+        };
         let definitions = schema.as_object_mut().and_then(|schema| schema.remove("definitions"));
         modern(&mut schema, &place);
-        for (name, mut definition) in
-            definitions.as_ref().and_then(Value::as_object).cloned().into_iter().flatten()
-        {
+        let is_used = |name: &str| schema.to_string().contains(&format!("schemas/{}\"", place(name)));
+        for (name, definition) in definitions.as_ref().and_then(Value::as_object).into_iter().flatten() {
+            if name == "Secret" && !is_used(name) {
+                continue;
+            }
+            let mut definition = definition.clone();
             modern(&mut definition, &place);
-            self.0.insert(place(&name), definition);
+            self.schemas.insert(place(name), definition);
         }
-        self.0.insert(title.clone(), schema);
+        self.schemas.insert(title.clone(), schema);
         named(&title)
     }
+
+    /// Returns a reference to a parameter. Different ones of a name are told apart by a number.
+    pub fn parameter(&mut self, parameter: Value) -> Value {
+        let text = |key: &str| parameter[key].as_str().map(camel).unwrap_or_default();
+        let name = format!("{}{}", text("name"), text("in"));
+        let names = (1..).map(|n| if n == 1 { name.clone() } else { format!("{name}{n}") });
+        let is_it = |known: &String| self.parameters.get(known).is_none_or(|known| *known == parameter);
+        let name = names.into_iter().find(is_it).unwrap_or_default();
+        self.parameters.insert(name.clone(), parameter);
+        json!({"$ref": format!("#/components/parameters/{name}")})
+    }
+
+    /// Returns a reference to the header of a response.
+    pub fn header(&mut self, name: &str, description: &str, schema: Value) -> Value {
+        let header = json!({"description": description, "schema": schema});
+        self.headers.insert(name.to_owned(), header);
+        json!({"$ref": format!("#/components/headers/{name}")})
+    }
+}
+
+/// The size in bytes from which a schema that occurs several times becomes a component.
+const WORTH_SHARING: usize = 120;
+
+/// Moves each schema that occurs several times into a component of its own, named by where it occurs first: the
+/// document has it once, and client generators make one type of it.
+fn shared(mut schemas: Map<String, Value>) -> Map<String, Value> {
+    let mut uses = BTreeMap::new();
+    schemas.values().for_each(|schema| each(schema, &mut |inner| count(inner, &mut uses)));
+    uses.retain(|_, uses| *uses > 1);
+    let mut names = BTreeMap::new();
+    let roots: Vec<String> = schemas.keys().cloned().collect();
+    for root in roots {
+        let Some(mut schema) = schemas.remove(&root) else { continue };
+        let path = ["New", "Whole", "Patch"].iter().find_map(|end| root.strip_suffix(end)).unwrap_or(&root);
+        replace_within(&mut schema, path, &uses, &mut names, &mut schemas);
+        schemas.insert(root, schema);
+    }
+    schemas
+}
+
+/// Counts where a schema and those inside are used; inside of one that was counted before, they aren't again.
+fn count(schema: &Value, uses: &mut BTreeMap<String, usize>) {
+    let text = schema.to_string();
+    if text.len() >= WORTH_SHARING {
+        let uses = uses.entry(text).or_insert(0);
+        *uses += 1;
+        if *uses > 1 {
+            return;
+        }
+    }
+    each(schema, &mut |inner| count(inner, uses));
+}
+
+/// Calls a function for each schema directly inside of another.
+fn each(schema: &Value, visit: &mut dyn FnMut(&Value)) {
+    schema["properties"].as_object().into_iter().flatten().for_each(|(_, field)| visit(field));
+    for key in ["items", "additionalProperties"] {
+        schema.get(key).filter(|inner| inner.is_object()).into_iter().for_each(&mut *visit);
+    }
+    for key in ["anyOf", "oneOf"] {
+        schema[key].as_array().into_iter().flatten().for_each(&mut *visit);
+    }
+}
+
+fn replace_within(
+    schema: &mut Value,
+    path: &str,
+    uses: &BTreeMap<String, usize>,
+    names: &mut BTreeMap<String, String>,
+    schemas: &mut Map<String, Value>,
+) {
+    let mut replace = |inner: &mut Value, path: &str| {
+        let text = inner.to_string();
+        if let Some(name) = names.get(&text) {
+            *inner = named(name);
+            return;
+        }
+        if !uses.contains_key(&text) {
+            return replace_within(inner, path, uses, names, schemas);
+        }
+        let is_free =
+            |name: &String| !schemas.contains_key(name) && !names.values().any(|known| known == name);
+        let tries = (1..).map(|n| if n == 1 { path.to_owned() } else { format!("{path}{n}") });
+        let name = tries.into_iter().find(is_free).unwrap_or_default();
+        names.insert(text, name.clone());
+        let mut component = std::mem::replace(inner, named(&name));
+        replace_within(&mut component, path, uses, names, schemas);
+        schemas.insert(name, component);
+    };
+    for (name, field) in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
+        replace(field, &format!("{path}{}", camel(name)));
+    }
+    for key in ["items", "additionalProperties"] {
+        if let Some(inner) = schema.get_mut(key).filter(|inner| inner.is_object()) {
+            replace(inner, &format!("{path}Item"));
+        }
+    }
+    for key in ["anyOf", "oneOf"] {
+        for way in schema.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten() {
+            replace(way, &format!("{path}Value"));
+        }
+    }
+}
+
+/// `advanced_config` as `AdvancedConfig`.
+fn camel(name: &str) -> String {
+    let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(|word| word[..1].to_ascii_uppercase() + &word[1..]).collect()
 }
 
 /// Turns a `oneOf` of described constants into an `enum`: client generators then make one type of it.

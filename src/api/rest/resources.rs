@@ -16,7 +16,7 @@ use crate::api::writing::{self, WriteResult};
 use crate::catalog::{Absence, Resource, Status};
 use crate::names::{Digest, Identifier, Kind, ResourceKey};
 use crate::problem::quote_untrusted;
-use crate::record::{Audience, Standing, UnplannedWrite, timestamp};
+use crate::record::{Audience, KindOutputs, Record, Standing, UnplannedWrite};
 use crate::views::records;
 
 pub(super) struct TaggedRecord {
@@ -165,13 +165,13 @@ impl Call {
         let resource = records::find(round, &key);
         let Some(written) = self.pending.get(&key) else {
             let resource = resource?;
-            let record = self.record(&resource, &self.standing(&key));
+            let record = self.record(&resource, &self.standing(&key)).to_json();
             let tag = self.tag(&resource);
             return Some(TaggedRecord { key, record, tag });
         };
         let record = match (&written.resource, resource) {
             (Some(_), _) => self.as_written(written),
-            (None, Some(resource)) => self.record(&resource, &self.standing(&key)),
+            (None, Some(resource)) => self.record(&resource, &self.standing(&key)).to_json(),
             (None, None) => return None,
         };
         Some(TaggedRecord { key, record, tag: written.etag.clone() })
@@ -179,14 +179,16 @@ impl Call {
 
     /// A complete record. The full path of the manifests is for super users; others get the path relative to
     /// the output folder.
-    fn record(&self, resource: &Resource, standing: &Standing) -> Value {
+    fn record(&self, resource: &Resource, standing: &Standing) -> Record {
         let mut record = records::record(&self.made.round, resource, standing);
         if !self.caller.is_super()
-            && let Some(path) = record.get_mut("storage_manifests_file_path")
+            && let KindOutputs::Cluster(cluster) = &mut record.of_kind
         {
-            let below = path.as_str().map(Utf8Path::new);
-            let below = below.and_then(|path| path.strip_prefix(&self.made.installation.output_dir).ok());
-            *path = below.map(Utf8Path::as_str).into();
+            let below = |path: String| {
+                let below = Utf8Path::new(&path).strip_prefix(&self.made.installation.output_dir).ok();
+                below.map(|below| below.to_string())
+            };
+            cluster.storage_manifests_file_path = cluster.storage_manifests_file_path.take().and_then(below);
         }
         record
     }
@@ -203,15 +205,13 @@ impl Call {
         let Some(resource) = &written.resource else { return Value::Null };
         let standing = self.standing_with(&written.key, Some(written));
         let mut record = self.record(resource, &standing);
-        let at: Value = timestamp(written.at).into();
-        record["id"] = written.id.to_string().into();
-        if record["created_at"].is_null() {
-            record["created_at"] = at.clone();
+        let outputs = &mut record.outputs;
+        outputs.id = Some(written.id);
+        outputs.created_at = outputs.created_at.or(Some(written.at));
+        if written.is_new || outputs.updated_at.is_none() {
+            outputs.updated_at = Some(written.at);
         }
-        if written.is_new || record["updated_at"].is_null() {
-            record["updated_at"] = at;
-        }
-        record
+        record.to_json()
     }
 
     /// Whether a resource that still exists is no longer named by any document, even if its deletion is

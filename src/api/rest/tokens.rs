@@ -13,7 +13,6 @@ use super::{Answered, Call, written};
 use crate::api::caller::{CallerIdentity, shortfall_by_plan};
 use crate::api::problem::{FieldError, ProblemDocument};
 use crate::api::tokens::ShownToken;
-use crate::api::writing::{WriteFault, WriteRefusal};
 use crate::problem::quote_untrusted;
 use crate::state::{AddTokenError, RevocationOutcome};
 
@@ -41,15 +40,13 @@ pub(super) fn create(call: &Call) -> Answered {
     let body = call.json()?;
     let order = order::read(&body, owner, call.caller.usual_days(now))?;
     if let Some((pointer, why)) = call.caller.excess(&order, now) {
-        let (pointer, detail) = (Some(pointer.to_owned()), why.clone());
         let hint = "request no more than this token allows, or have somebody with that access create it";
-        let errors =
-            vec![FieldError { pointer, detail, hint: Some(hint.to_owned()), ..FieldError::default() }];
+        let errors = vec![FieldError::at(pointer, why.clone(), hint)];
         return Err(ProblemDocument { errors, ..ProblemDocument::forbidden(why).hint(hint) });
     }
     let made = call.service.state.add_token(order, &call.caller.actor(), now).map_err(|why| match why {
         AddTokenError::Order(fault) => {
-            WriteRefusal::Invalid(vec![WriteFault::at(fault.pointer, fault.why, fault.hint)]).into()
+            ProblemDocument::mistakes(vec![FieldError::at(fault.pointer, fault.why, fault.hint)])
         }
         AddTokenError::State(error) => ProblemDocument::from(error),
     })?;

@@ -1,7 +1,5 @@
 //! Calls that change a resource. Each becomes an edit of the specs, which the next round carries out.
 
-mod refused;
-
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 use std::sync::Arc;

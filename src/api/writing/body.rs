@@ -4,8 +4,9 @@ use secrecy::SecretString;
 use serde_json::{Map, Value, json};
 
 use super::advice::{HOW_NEW_SECRETS, HOW_SECRETS};
-use super::refused::{WriteFault, WriteRefusal};
+use super::refused::{self, WriteRefusal};
 use super::write_request::{WriteAction, WriteRequest};
+use crate::api::problem::{FieldError, ProblemDocument};
 use crate::names::{Domain, Identifier, Kind, ResourceKey};
 use crate::problem::quote_untrusted;
 use crate::record;
@@ -46,7 +47,7 @@ pub fn wanted(wish: &WriteRequest, stands: CurrentDocument<'_>) -> Result<Desire
         WriteAction::Delete => &Value::Null,
     };
     let Value::Object(fields) = body else {
-        return Err(WriteRefusal::Malformed("the body is not a JSON object".to_owned()));
+        return Err(ProblemDocument::no_object().into());
     };
     let mut fields = fields.clone();
     let mut faults = header(&fields);
@@ -60,11 +61,11 @@ pub fn wanted(wish: &WriteRequest, stands: CurrentDocument<'_>) -> Result<Desire
         let written = stands.written.and_then(|written| written.pointer(pointer));
         match secret(take(&mut body, pointer), written, is_patch) {
             Ok(secret) => secrets.push((field, pointer, secret)),
-            Err(why) => faults.push(WriteFault::at(pointer, format!("`{field}` {why}"), how_secrets(what))),
+            Err(why) => faults.push(FieldError::at(pointer, format!("`{field}` {why}"), how_secrets(what))),
         }
     }
     if !faults.is_empty() {
-        return Err(WriteRefusal::Invalid(faults));
+        return Err(refused::invalid(faults));
     }
     let document = match is_patch {
         true => patched(stands.written, stands.shown, &body),
@@ -97,7 +98,7 @@ pub fn key_of(
     body: &Value,
 ) -> Result<ResourceKey, WriteRefusal> {
     let Value::Object(fields) = body else {
-        return Err(WriteRefusal::Malformed("the body is not a JSON object".to_owned()));
+        return Err(ProblemDocument::no_object().into());
     };
     let text = |name: &str| fields.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     let missing = |name: &str| {
@@ -136,15 +137,15 @@ pub fn how_secrets(what: &WriteAction) -> &'static str {
 }
 
 fn invalid(pointer: impl Into<String>, detail: impl Into<String>, hint: impl Into<String>) -> WriteRefusal {
-    WriteRefusal::Invalid(vec![WriteFault::at(pointer, detail, hint)])
+    refused::invalid(vec![FieldError::at(pointer, detail, hint)])
 }
 
 /// Refuses header fields, which only files have.
-fn header(fields: &Map<String, Value>) -> Vec<WriteFault> {
+fn header(fields: &Map<String, Value>) -> Vec<FieldError> {
     let given = HEADER.into_iter().filter(|name| fields.contains_key(*name));
     given
         .map(|name| {
-            WriteFault::at(
+            FieldError::at(
                 format!("/{name}"),
                 format!("`{name}` is for files, and has no meaning here"),
                 "leave it out",
@@ -156,7 +157,7 @@ fn header(fields: &Map<String, Value>) -> Vec<WriteFault> {
 /// The deepest nesting of a body. Real documents stay well below, and the parser of files has a limit, too.
 const DEEPEST: usize = 32;
 
-fn too_deep(fields: &Map<String, Value>) -> Vec<WriteFault> {
+fn too_deep(fields: &Map<String, Value>) -> Vec<FieldError> {
     fn fits(value: &Value, depth: usize) -> bool {
         match value {
             _ if depth == 0 => false,
@@ -169,7 +170,7 @@ fn too_deep(fields: &Map<String, Value>) -> Vec<WriteFault> {
     let fault = |(name, _): (&String, &Value)| {
         let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
         let why = format!("`{}` is nested deeper than {DEEPEST} levels", quote_untrusted(name));
-        WriteFault::at(pointer, why, "see `/openapi.json` for its format")
+        FieldError::at(pointer, why, "see `/openapi.json` for its format")
     };
     deep.map(fault).collect()
 }
@@ -180,14 +181,14 @@ const FOR_LIFE: [&str; 2] = ["id", "created_at"];
 
 /// Removes output fields, which no spec has, if they equal the record's. In a whole record that is sent back,
 /// outdated values are accepted, too: the caller doesn't mean to set them.
-fn outputs(wish: &WriteRequest, fields: &mut Map<String, Value>) -> Vec<WriteFault> {
+fn outputs(wish: &WriteRequest, fields: &mut Map<String, Value>) -> Vec<FieldError> {
     let WriteRequest { key: ResourceKey { kind, .. }, what, record, .. } = wish;
     let is_whole = matches!(what, WriteAction::Replace(_));
     let mut faults = Vec::new();
     for name in record::output_fields(*kind) {
         let Some(given) = fields.remove(name) else { continue };
         let known = record.as_ref().and_then(|record| record.get(name));
-        let is_passing = is_whole && !FOR_LIFE.contains(&name);
+        let is_passing = is_whole && !FOR_LIFE.contains(&name.as_str());
         if given.is_null() || known == Some(&given) || is_passing {
             continue;
         }
@@ -196,13 +197,13 @@ fn outputs(wish: &WriteRequest, fields: &mut Map<String, Value>) -> Vec<WriteFau
             WriteAction::Create(_) => "leave it out",
             _ => "leave it out, or send it unchanged",
         };
-        faults.push(WriteFault::at(format!("/{name}"), detail, hint));
+        faults.push(FieldError::at(format!("/{name}"), detail, hint));
     }
     faults
 }
 
 /// Refuses a body that names another resource than its path.
-fn identity(key: &ResourceKey, fields: &Map<String, Value>, stands: CurrentDocument<'_>) -> Vec<WriteFault> {
+fn identity(key: &ResourceKey, fields: &Map<String, Value>, stands: CurrentDocument<'_>) -> Vec<FieldError> {
     let mut faults = Vec::new();
     let mut differs = |name: &str, ours: &str| {
         let why = match fields.get(name) {
@@ -213,7 +214,7 @@ fn identity(key: &ResourceKey, fields: &Map<String, Value>, stands: CurrentDocum
             }
             Some(_) => format!("`{name}` must be `{ours}`, as in the path"),
         };
-        faults.push(WriteFault::at(format!("/{name}"), why, "send the value of the path, or leave it out"));
+        faults.push(FieldError::at(format!("/{name}"), why, "send the value of the path, or leave it out"));
     };
     if key.kind != Kind::Organization {
         differs("organization", key.organization.as_str());

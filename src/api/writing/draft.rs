@@ -5,12 +5,13 @@ use serde_json::Value;
 
 use super::body::{self, CurrentDocument, NewSecret};
 use super::message::message;
-use super::refused::{Guard, WriteFault, WriteRefusal};
+use super::refused::{Guard, WriteRefusal, exists, guarded, invalid, limited, needed, stale, still_going};
 use super::write_request::{WriteAction, WriteRequest};
+use crate::api::problem::FieldError;
 use crate::catalog::{FolderOwners, OpenedSecret, Recorded, RecordedResource, Secrets};
 use crate::names::{Digest, Domain, Identifier, Kind, ResourceKey, SecretRef, SpecPath};
 use crate::problem::{Location, Problem};
-use crate::record;
+use crate::record::Record;
 use crate::secret::{self, Keyring};
 use crate::spec::edit::{self, EditRefusal, RefusalReason};
 use crate::spec::{Document, Documents, Safeguards, Spec};
@@ -113,10 +114,10 @@ pub fn file(
         (WriteAction::Create(_), [])
             if recorded.resources.get(key).is_some_and(|record| record.durable.deleting) =>
         {
-            Err(WriteRefusal::Exists { key: key.clone(), is_going: true })
+            Err(still_going(key))
         }
         (WriteAction::Create(_), []) => new_file(key),
-        (WriteAction::Create(_), _) => Err(WriteRefusal::Exists { key: key.clone(), is_going: false }),
+        (WriteAction::Create(_), _) => Err(exists(key)),
         (_, []) => Err(WriteRefusal::NotThere(key.clone())),
         (_, [path]) => Ok((*path).clone()),
         (_, [first, second, ..]) => {
@@ -131,17 +132,17 @@ pub fn file(
 /// The file for a new resource. Organizations go to the top level of the tree, which belongs to the
 /// administrators.
 fn new_file(key: &ResourceKey) -> Result<SpecPath, WriteRefusal> {
-    let invalid = |field: &str, expected: &str| {
+    let misnamed = |field: &str, expected: &str| {
         let why = format!("`{}` is not {expected}", crate::problem::quote_untrusted(&key.name));
-        WriteRefusal::Invalid(vec![WriteFault::at(format!("/{field}"), why, "choose another name")])
+        invalid(vec![FieldError::at(format!("/{field}"), why, "choose another name")])
     };
     match key.kind {
         Kind::BaseDomain if key.name.parse::<Domain>().is_err() => {
-            return Err(invalid("domain", Domain::EXPECTED));
+            return Err(misnamed("domain", Domain::EXPECTED));
         }
         Kind::BaseDomain => {}
         _ if key.name.parse::<Identifier>().is_err() => {
-            return Err(invalid("identifier", Identifier::EXPECTED));
+            return Err(misnamed("identifier", Identifier::EXPECTED));
         }
         _ => {}
     }
@@ -149,7 +150,7 @@ fn new_file(key: &ResourceKey) -> Result<SpecPath, WriteRefusal> {
         Kind::Organization => format!("{}.yaml", key.name),
         kind => format!("{}/{}/{}.yaml", key.organization, kind.plural(), key.name),
     };
-    path.parse().map_err(|_| invalid("identifier", Identifier::EXPECTED))
+    path.parse().map_err(|_| misnamed("identifier", Identifier::EXPECTED))
 }
 
 impl EditBasis<'_> {
@@ -168,7 +169,7 @@ impl EditBasis<'_> {
         if let Some(expected) = if_match {
             let now = document.map(|document| etag(document, self.secrets));
             if !expected.allow(now.as_ref()) {
-                return Err(WriteRefusal::Stale { now });
+                return Err(stale());
             }
         }
         let refused = |refusal: EditRefusal| match text {
@@ -181,7 +182,7 @@ impl EditBasis<'_> {
                         "remove numbers and characters that other programs can't read",
                     ),
                 };
-                WriteRefusal::Invalid(vec![WriteFault::at("", why, hint)])
+                invalid(vec![FieldError::at("", why, hint)])
             }
         };
         if matches!(what, WriteAction::Delete) {
@@ -205,16 +206,16 @@ impl EditBasis<'_> {
         }
         let text = text.ok_or_else(|| WriteRefusal::NotThere(key.clone()))?;
         let written = edit::read(text, key).map_err(refused)?;
-        let shown = document.map(|document| Value::Object(record::spec_fields(&document.spec)));
+        let shown = document.map(|document| Record::of_spec(&document.spec).to_json());
         let stands = CurrentDocument { written: Some(&written), shown: shown.as_ref() };
         let mut wanted = body::wanted(wish, stands)?;
         if key.kind == Kind::Organization && !wish.may_limit {
             let changed = |field: &&str| wanted.document.get(field) != written.get(field);
             if let Some(field) = LIMITS.into_iter().find(|field| changed(field)) {
-                return Err(WriteRefusal::Limits(field));
+                return Err(limited(field));
             }
             if has_admin(&written) && !has_admin(&wanted.document) {
-                return Err(WriteRefusal::Invalid(vec![WriteFault::at(
+                return Err(invalid(vec![FieldError::at(
                     "/members",
                     format!("organization `{}` would have no admin", key.name),
                     "keep a member with the role `admin`, or ask a super user",
@@ -267,9 +268,8 @@ impl EditBasis<'_> {
         for NewSecret { field, pointer, value } in secrets {
             let reference = SecretRef { resource: key.clone(), field: field.to_owned() };
             let sealed = secret::seal(&self.keyring.recipient(), &reference, &value);
-            let sealed = sealed.map_err(|error| {
-                WriteRefusal::Invalid(vec![WriteFault::at(pointer, error.message, error.hint)])
-            })?;
+            let sealed =
+                sealed.map_err(|error| invalid(vec![FieldError::at(pointer, error.message, error.hint)]))?;
             body::put(document, pointer, serde_json::json!({ "encrypted": sealed }));
         }
         Ok(())
@@ -302,10 +302,10 @@ impl EditBasis<'_> {
             () => None,
         };
         if let Some(by) = guard {
-            return Err(WriteRefusal::Protected { key: key.clone(), by });
+            return Err(guarded(key, by));
         }
         let by = self.on_it(key);
-        if by.is_empty() { Ok(()) } else { Err(WriteRefusal::NotEmpty { key: key.clone(), by }) }
+        if by.is_empty() { Ok(()) } else { Err(needed(key, &by)) }
     }
 
     /// The resources on this one, by the files or by the record. If its file disappeared along with theirs,

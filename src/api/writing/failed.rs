@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind};
 use std::time::Duration;
 
 use super::refused::WriteRefusal;
+use crate::api::problem::{ProblemDocument, code};
 use crate::names::SpecPath;
 use crate::problem::{Location, Problem};
 use crate::source::SourceError;
@@ -35,28 +36,25 @@ impl From<FileWriteError> for WriteRefusal {
             FileWriteError::Unsure { .. } => {
                 let why = error.to_string();
                 tracing::error!(%error, hint, "a write may not survive a power cut");
-                WriteRefusal::Unsure { why, hint }
+                ProblemDocument::unsure(why).hint(hint).into()
             }
             FileWriteError::Kept { .. } => {
                 let why = error.to_string();
                 tracing::error!(%error, hint, "a file that was saved during a write was moved beside its place");
-                WriteRefusal::Unsure { why, hint }
+                ProblemDocument::unsure(why).hint(hint).into()
             }
             FileWriteError::System { error: cause, .. } if is_closed(cause) => {
                 tracing::warn!(%error, hint, "cannot write to the folder of the specs");
-                WriteRefusal::ReadOnly {
-                    why: without_host(&error),
-                    hint: "make the change in the file, or have the \
-                     administrators of this installation make it writable"
-                        .to_owned(),
-                }
+                let hint = "make the change in the file, or have the administrators of this installation make it \
+                            writable";
+                read_only(without_host(&error), hint)
             }
             FileWriteError::System { .. } if error.is_full() => {
-                WriteRefusal::Disk { why: without_host(&error), hint, is_full: true }
+                ProblemDocument::new(&code::DISK_FULL, without_host(&error)).hint(hint).into()
             }
             FileWriteError::System { path, .. } => {
                 tracing::error!(%error, hint, "cannot write to the folder of the specs");
-                unusable(format!("`{path}` can't be read or written in the specs"))
+                unusable(&format!("`{path}` can't be read or written in the specs"))
             }
         }
     }
@@ -81,22 +79,30 @@ fn is_closed(error: &io::Error) -> bool {
 pub fn unread(error: &SourceError) -> WriteRefusal {
     tracing::warn!(%error, hint = error.hint(), "cannot write to the folder of the specs");
     match error {
-        SourceError::Changing { .. } => WriteRefusal::Away {
-            why: "other programs keep changing the specs; nothing was written".to_owned(),
-            hint: "try again when no other program writes to them".to_owned(),
-            retry_after: OVERTAKEN,
-        },
-        _ => unusable("cannot read the folder of the specs".to_owned()),
+        SourceError::Changing { .. } => away_for(
+            OVERTAKEN,
+            "other programs keep changing the specs; nothing was written",
+            "try again when no other program writes to them",
+        ),
+        _ => unusable("cannot read the folder of the specs"),
     }
 }
 
+/// Somebody else has to make the change.
+fn read_only(why: impl Into<String>, hint: &str) -> WriteRefusal {
+    ProblemDocument::conflict(&code::READ_ONLY, why).hint(hint).into()
+}
+
+/// The source of the specs is unavailable. A retry may succeed.
+fn away_for(pause: Duration, why: &str, hint: &str) -> WriteRefusal {
+    ProblemDocument::unavailable(why, pause).hint(hint).into()
+}
+
+const SEE_LOG: &str = "try again in a moment; the log of `streamfleet serve` has the cause";
+
 /// The spec folder, or its disk, is unavailable.
-fn unusable(why: String) -> WriteRefusal {
-    WriteRefusal::Away {
-        why: format!("{why}; nothing was written"),
-        hint: "try again in a moment; the log of `streamfleet serve` has the cause".to_owned(),
-        retry_after: AWAY,
-    }
+fn unusable(why: &str) -> WriteRefusal {
+    away_for(AWAY, &format!("{why}; nothing was written"), SEE_LOG)
 }
 
 /// The retry delay when an operator has to repair the repository.
@@ -106,19 +112,13 @@ const MISSING: Duration = Duration::from_secs(60);
 pub fn away(error: &GitError) -> WriteRefusal {
     tracing::warn!(%error, hint = error.hint(), "cannot write to the git repository");
     if matches!(error, GitError::NoBranch { .. }) {
-        return WriteRefusal::Away {
-            why: "the branch in the git repository of the specs is missing; nothing was written"
-                .to_owned(),
-            hint: "have the administrators of this installation push the branch again, or set another one in the settings"
-                .to_owned(),
-            retry_after: MISSING,
-        };
+        return away_for(
+            MISSING,
+            "the branch in the git repository of the specs is missing; nothing was written",
+            "have the administrators of this installation push the branch again, or set another one in the settings",
+        );
     }
-    WriteRefusal::Away {
-        why: "the git repository of the specs can't be reached; nothing was written".to_owned(),
-        hint: "try again in a moment; the log of `streamfleet serve` has the cause".to_owned(),
-        retry_after: AWAY,
-    }
+    away_for(AWAY, "the git repository of the specs can't be reached; nothing was written", SEE_LOG)
 }
 
 pub fn not_pushed(error: WriteError<WriteRefusal>) -> WriteRefusal {
@@ -126,11 +126,11 @@ pub fn not_pushed(error: WriteError<WriteRefusal>) -> WriteRefusal {
     match error {
         WriteError::Edits(refused) => refused,
         WriteError::Away(error) => away(&error),
-        WriteError::Overtaken { .. } => WriteRefusal::Away {
-            why: "others pushed to the branch of the specs at the same time; nothing was written".to_owned(),
-            hint: "try again".to_owned(),
-            retry_after: OVERTAKEN,
-        },
+        WriteError::Overtaken { .. } => away_for(
+            OVERTAKEN,
+            "others pushed to the branch of the specs at the same time; nothing was written",
+            "try again",
+        ),
         WriteError::Place { path, why } => {
             let why = format!("{path} {why}");
             let problem = Problem::error("edit-place", format!("the file was not changed: {why}"));
@@ -138,41 +138,32 @@ pub fn not_pushed(error: WriteError<WriteRefusal>) -> WriteRefusal {
         }
         error @ WriteError::Protected { .. } => {
             tracing::warn!(%error, hint = told, "cannot write to the git repository");
-            WriteRefusal::ReadOnly {
-                why:
-                    "the branch of the specs doesn't accept commits of the API, so the API can't change anything"
-                        .to_owned(),
-                hint: "make the change in the repository, with a merge request".to_owned(),
-            }
+            read_only(
+                "the branch of the specs doesn't accept commits of the API, so the API can't change anything",
+                "make the change in the repository, with a merge request",
+            )
         }
         error @ WriteError::Unsure { .. } => {
             tracing::error!(%error, hint = told, "whether the git repository received a write is unknown");
-            WriteRefusal::Unsure {
-                why: "the connection to the git repository of the specs was lost, and it is unknown whether it received \
-                      the change"
-                    .to_owned(),
-                hint: "read the resource again in a minute, and repeat the change if it is missing; with the earlier \
-                       `ETag` in `If-Match` nothing is written twice"
-                    .to_owned(),
-            }
+            let why = "the connection to the git repository of the specs was lost, and it is unknown whether it \
+                       received the change";
+            let hint = "read the resource again in a minute, and repeat the change if it is missing; with the earlier \
+                        `ETag` in `If-Match` nothing is written twice";
+            ProblemDocument::unsure(why).hint(hint).into()
         }
         error @ WriteError::Unsigned => {
             tracing::warn!(%error, hint = told, "cannot write to the git repository");
-            WriteRefusal::ReadOnly {
-                why: "commits must be signed, and `source.signing_key` has no key for it, so the API can't change anything"
-                    .to_owned(),
-                hint: "make the change in the repository with a signed commit, or have the administrators of this \
-                       installation set `source.signing_key`"
-                    .to_owned(),
-            }
+            read_only(
+                "commits must be signed, and `source.signing_key` has no key for it, so the API can't change anything",
+                "make the change in the repository with a signed commit, or have the administrators of this installation \
+                 set `source.signing_key`",
+            )
         }
         error @ WriteError::Commit(_) => {
             tracing::error!(%error, hint = told, "cannot write to the git repository");
-            WriteRefusal::Disk {
-                why: "cannot create a commit; nothing was written".to_owned(),
-                hint: "the log of `streamfleet serve` has the cause".to_owned(),
-                is_full: false,
-            }
+            ProblemDocument::new(&code::INTERNAL, "cannot create a commit; nothing was written")
+                .hint("the log of `streamfleet serve` has the cause")
+                .into()
         }
     }
 }
@@ -184,7 +175,9 @@ mod tests {
     #[test]
     fn what_keeps_from_writing_is_told_without_where_the_specs_are_and_is_no_defect() {
         let told = |refused: WriteRefusal| {
-            (refused.status(), refused.code(), format!("{refused}; {}", refused.hint().unwrap_or_default()))
+            let problem = ProblemDocument::from(refused);
+            let words = format!("{}; {}", problem.detail, problem.hint.unwrap_or_default());
+            (problem.kind.status, problem.kind.word, words)
         };
         let path: SpecPath = "acme.yaml".parse().unwrap();
         let system = |error| FileWriteError::System { attempted: "write", path: path.clone(), error };

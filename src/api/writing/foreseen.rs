@@ -3,8 +3,9 @@
 use jiff::Timestamp;
 
 use super::judge::{Edited, kindred};
-use super::refused::{WriteFault, WriteRefusal, unreadable_state};
+use super::refused::{WriteRefusal, invalid, unreadable_state};
 use super::write_request::WriteRequest;
+use crate::api::problem::FieldError;
 use crate::api::request_queue::CurrentPlan;
 use crate::catalog::{Catalog, Recorded};
 use crate::plan::foresee;
@@ -38,20 +39,20 @@ impl Edited<'_> {
         }
         // Another writer may have caused the refusal since.
         let new = but_for(new, &foresee(&without())?);
-        let faults: Vec<WriteFault> =
+        let faults: Vec<FieldError> =
             new.iter().map(|problem| self.foreseen(wish, problem, suspect.pointer.as_deref())).collect();
-        if faults.is_empty() { Ok(()) } else { Err(WriteRefusal::Invalid(faults)) }
+        if faults.is_empty() { Ok(()) } else { Err(invalid(faults)) }
     }
 
     /// Maps a plan's refusal to a mistake in a field.
-    fn foreseen(&self, wish: &WriteRequest, problem: &Problem, pointer: Option<&str>) -> WriteFault {
+    fn foreseen(&self, wish: &WriteRequest, problem: &Problem, pointer: Option<&str>) -> FieldError {
         let fault = match self.is_own(&wish.key, problem) {
             true => self.own_fault(wish, problem),
             false => self.fault_elsewhere(wish, problem),
         };
         // If the document lacks the field, the plan's problem points to the document.
         let is_field = |found: &String| !HEADER.iter().any(|name| found.strip_prefix('/') == Some(*name));
-        WriteFault { pointer: fault.pointer.filter(is_field).or(pointer.map(str::to_owned)), ..fault }
+        FieldError { pointer: fault.pointer.filter(is_field).or(pointer.map(str::to_owned)), ..fault }
     }
 }
 

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::advice;
 use super::body::how_secrets;
-use super::refused::{Shortage, WriteFault, WriteRefusal};
+use super::refused::{Shortage, WriteRefusal, invalid, needed};
 use super::write_request::{WriteAction, WriteRequest};
+use crate::api::problem::FieldError;
 use crate::catalog::{Catalog, Gauge, Hold};
 use crate::names::{Kind, ResourceKey, SpecPath};
 use crate::problem::{Origin, Problem};
@@ -67,16 +68,16 @@ impl Edited<'_> {
             others.into_iter().filter(|problem| problem.is_error()).filter(is_new).collect();
         if matches!(wish.what, WriteAction::Delete) {
             if !broken.is_empty() {
-                return Err(self.needed(key, &broken));
+                return Err(self.still_needed(key, &broken));
             }
             return Ok(Vec::new());
         }
         if !errors.is_empty() || !broken.is_empty() {
             let own = errors.into_iter().map(|problem| self.own_fault(wish, problem));
             let others = broken.into_iter().map(|problem| self.fault_elsewhere(wish, problem));
-            let mut faults: Vec<WriteFault> = own.chain(others).collect();
+            let mut faults: Vec<FieldError> = own.chain(others).collect();
             faults.dedup();
-            return Err(WriteRefusal::Invalid(faults));
+            return Err(invalid(faults));
         }
         if self
             .documents
@@ -85,11 +86,7 @@ impl Edited<'_> {
             .is_none_or(|file| !file.documents.iter().any(|it| it.key == *key))
         {
             let why = format!("it would no longer be {key}");
-            return Err(WriteRefusal::Invalid(vec![WriteFault::at(
-                "",
-                why,
-                "don't change the fields that identify it",
-            )]));
+            return Err(invalid(vec![FieldError::at("", why, "don't change the fields that identify it")]));
         }
         self.has_room(key)?;
         self.is_held(key)?;
@@ -126,7 +123,7 @@ impl Edited<'_> {
         around.is_some_and(|(_, is_own)| *is_own)
     }
 
-    pub(super) fn own_fault(&self, wish: &WriteRequest, problem: &Problem) -> WriteFault {
+    pub(super) fn own_fault(&self, wish: &WriteRequest, problem: &Problem) -> FieldError {
         let place = problem.location.as_ref();
         let pointer = place.and_then(|place| pointer_at(self.text?, place.line, place.column));
         let pointer = pointer.filter(|pointer| pointer != "/kind");
@@ -140,37 +137,37 @@ impl Edited<'_> {
             Some(_) if is_secret => Some(how_secrets(&wish.what).to_owned()),
             _ => advice::hint(problem, pointer.as_deref()),
         };
-        WriteFault { pointer, detail: advice::detail(problem), hint, file: None, line: None }
+        FieldError { pointer, detail: advice::detail(problem), hint, file: None, line: None }
     }
 
     /// A mistake outside of the resource's document. Only super users learn about other organizations'
     /// resources.
-    pub(super) fn fault_elsewhere(&self, wish: &WriteRequest, problem: &Problem) -> WriteFault {
+    pub(super) fn fault_elsewhere(&self, wish: &WriteRequest, problem: &Problem) -> FieldError {
         let place = problem.location.as_ref();
         let concerned = place.and_then(|place| self.document_at(&place.origin()));
         if !wish.may_limit && concerned.is_some_and(|other| other.organization != wish.key.organization) {
             let why = "the change would break resources of another organization";
-            return WriteFault::at(
+            return FieldError::at(
                 "",
                 why,
                 "choose another value, or ask the administrators of this installation",
             );
         }
-        WriteFault {
+        FieldError {
             pointer: None,
             detail: advice::detail(problem),
             hint: advice::hint(problem, None),
-            file: place.map(|place| place.path.clone()),
+            file: place.map(|place| place.path.to_string()),
             line: place.map(|place| place.line).filter(|line| *line > 0),
         }
     }
 
     /// The refusal to delete a resource that others need.
-    fn needed(&self, key: &ResourceKey, broken: &[&Problem]) -> WriteRefusal {
+    fn still_needed(&self, key: &ResourceKey, broken: &[&Problem]) -> WriteRefusal {
         let places = broken.iter().filter_map(|problem| problem.location.as_ref());
         let by: BTreeSet<&ResourceKey> =
             places.filter_map(|place| self.document_at(&place.origin())).collect();
-        WriteRefusal::NotEmpty { key: key.clone(), by: by.into_iter().cloned().collect() }
+        needed(key, &by.into_iter().cloned().collect::<Vec<_>>())
     }
 
     /// The resource whose document contains a location.
@@ -185,7 +182,7 @@ impl Edited<'_> {
     /// Refuses an edit that exceeds a limit, for the resource itself or for those that fitted before.
     fn has_room(&self, key: &ResourceKey) -> Result<(), WriteRefusal> {
         if let Some(shortage) = self.lowered(key) {
-            return Err(WriteRefusal::Capacity(Box::new(shortage)));
+            return Err(shortage.into());
         }
         let hold = |resource: &ResourceKey| self.catalog.resources.get(resource)?.hold.as_ref();
         let over = |resource: &ResourceKey| Shortage::of(resource, hold(resource)?);
@@ -199,7 +196,7 @@ impl Edited<'_> {
             others.find_map(over).map(|shortage| self.caused(key, shortage))
         };
         match own.or_else(others) {
-            Some(shortage) => Err(WriteRefusal::Capacity(Box::new(shortage))),
+            Some(shortage) => Err(shortage.into()),
             None => Ok(()),
         }
     }
@@ -291,11 +288,7 @@ impl Edited<'_> {
             }
             Some(Hold::Invalid { .. } | Hold::Absent | Hold::Unreadable { .. }) => {
                 let why = format!("the current files don't say what {key} is");
-                Err(WriteRefusal::Invalid(vec![WriteFault::at(
-                    "",
-                    why,
-                    "fix the `problems` of `GET /v1/plan`",
-                )]))
+                Err(invalid(vec![FieldError::at("", why, "fix the `problems` of `GET /v1/plan`")]))
             }
             Some(Hold::OverCapacity { .. } | Hold::Suspended { .. }) | None => Ok(()),
         }

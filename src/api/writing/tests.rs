@@ -13,6 +13,7 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use super::*;
+use crate::api::problem::{FieldError, ProblemDocument, code};
 use crate::api::tags::Tags;
 use crate::catalog::{self, CachedRecord, DurableRecord, LastGood, RecordedResource, Resource};
 use crate::config::Config;
@@ -187,12 +188,8 @@ impl World {
         let key: ResourceKey = key.to_owned().try_into().unwrap();
         let checked = &self.made.round.checked;
         let standing = self.made.round.standing(&key);
-        record::record(
-            &checked.catalog.resources[&key],
-            &standing,
-            &checked.recorded,
-            &record::RecordOutputs::default(),
-        )
+        let sources = record::RecordSources::default();
+        record::Record::new(&checked.catalog.resources[&key], &standing, &checked.recorded, sources).to_json()
     }
 }
 
@@ -213,10 +210,11 @@ fn wish(key: &str, what: WriteAction) -> WriteRequest {
 }
 
 fn said(refused: &WriteRefusal) -> String {
-    let mut said = format!("{} {}: {refused}", refused.status(), refused.code());
-    said.extend(refused.hint().map(|hint| format!("\n  = {hint}")));
-    if let WriteRefusal::Invalid(faults) = refused {
-        for WriteFault { pointer, detail, hint, file, line } in faults {
+    let problem = ProblemDocument::from(refused.clone());
+    let mut said = format!("{} {}: {}", problem.kind.status, problem.kind.word, problem.detail);
+    said.extend(problem.hint.map(|hint| format!("\n  = {hint}")));
+    if problem.kind == &code::INVALID {
+        for FieldError { pointer, detail, hint, file, line } in problem.errors {
             let place = file.as_ref().map(|file| format!(" {file}:{}", line.unwrap_or(0)));
             let (pointer, place) = (pointer.as_deref().unwrap_or("-"), place.unwrap_or_default());
             said.push_str(&format!(
@@ -424,7 +422,7 @@ fn every_field_of_a_record_is_either_given_or_told() {
         let spec = world.made.round.checked.catalog.resources[&key].spec.redacted();
         let told = record::output_fields(key.kind);
         for name in record.as_object().unwrap().keys() {
-            assert_ne!(spec.get(name).is_some(), told.contains(&name.as_str()), "{name} of {key}");
+            assert_ne!(spec.get(name).is_some(), told.contains(name), "{name} of {key}");
         }
     }
 }
@@ -449,8 +447,8 @@ fn a_stale_tag_is_refused() {
     let second = written.etag.clone().unwrap();
     assert_ne!(first, second);
     // Compared with the file, not with the last plan.
-    let Err(WriteRefusal::Stale { now }) = patch(&world, 2, &first) else { panic!("it should be stale") };
-    assert_eq!(now, Some(second.clone()));
+    let refused = said(&patch(&world, 2, &first).unwrap_err());
+    assert!(refused.starts_with("412 stale: "), "{refused}");
     world.plan();
     assert_eq!(tag(&world), second);
     // Formatting doesn't change the tag.

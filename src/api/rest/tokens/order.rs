@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::api::writing::{WriteFault, WriteRefusal};
+use crate::api::problem::{FieldError, ProblemDocument};
 use crate::names::Identifier;
 use crate::problem::quote_untrusted;
 use crate::spec::describe::nearest;
@@ -21,9 +21,13 @@ const FIELDS: [(&str, &str); 5] = [
 ///
 /// # Errors
 /// With all mistakes in the body.
-pub(super) fn read(body: &Value, caller: Option<&str>, usual_days: u32) -> Result<TokenOrder, WriteRefusal> {
+pub(super) fn read(
+    body: &Value,
+    caller: Option<&str>,
+    usual_days: u32,
+) -> Result<TokenOrder, ProblemDocument> {
     let Value::Object(given) = body else {
-        return Err(WriteRefusal::Malformed("the body is not a JSON object".to_owned()));
+        return Err(ProblemDocument::no_object());
     };
     let mut form = Form { given, faults: Vec::new() };
     form.refuse_unknown();
@@ -39,13 +43,13 @@ pub(super) fn read(body: &Value, caller: Option<&str>, usual_days: u32) -> Resul
         (Some(name), Some(owner), Some(organization), Some(access), Some(days)) if form.faults.is_empty() => {
             Ok(TokenOrder { name, owner, organization, access, days })
         }
-        _ => Err(WriteRefusal::Invalid(form.faults)),
+        _ => Err(ProblemDocument::mistakes(form.faults)),
     }
 }
 
 struct Form<'b> {
     given: &'b Map<String, Value>,
-    faults: Vec<WriteFault>,
+    faults: Vec<FieldError>,
 }
 
 /// An explanation and a hint, where they say more than "expected X, found Y".
@@ -60,7 +64,7 @@ impl Form<'_> {
                 None => "the fields are `name`, `owner`, `organization`, `access` and `days`".to_owned(),
             };
             let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
-            self.faults.push(WriteFault::at(
+            self.faults.push(FieldError::at(
                 pointer,
                 format!("unknown key `{}`", quote_untrusted(name)),
                 hint,
@@ -101,7 +105,7 @@ impl Form<'_> {
     }
 
     fn refuse<T>(&mut self, name: &str, why: String, hint: String) -> Option<T> {
-        self.faults.push(WriteFault::at(format!("/{name}"), why, hint));
+        self.faults.push(FieldError::at(format!("/{name}"), why, hint));
         None
     }
 }
@@ -157,14 +161,12 @@ mod tests {
 
     /// The pointer, detail and hint of each mistake in a body.
     fn wrong(body: Value) -> Vec<(String, String, String)> {
-        match read(&body, Some("ada@example.com"), 90).unwrap_err() {
-            WriteRefusal::Invalid(faults) => {
-                let told =
-                    |it: WriteFault| (it.pointer.unwrap_or_default(), it.detail, it.hint.unwrap_or_default());
-                faults.into_iter().map(told).collect()
-            }
-            other => vec![(String::new(), other.to_string(), String::new())],
+        let problem = read(&body, Some("ada@example.com"), 90).unwrap_err();
+        if problem.errors.is_empty() {
+            return vec![(String::new(), problem.detail, String::new())];
         }
+        let told = |it: FieldError| (it.pointer.unwrap_or_default(), it.detail, it.hint.unwrap_or_default());
+        problem.errors.into_iter().map(told).collect()
     }
 
     #[track_caller]
@@ -280,6 +282,6 @@ mod tests {
         // Callers on the socket have no e-mail address.
         let refused =
             read(&json!({"name": "ci", "organization": "acme", "access": "read"}), None, 90).unwrap_err();
-        assert_eq!(refused.to_string(), "missing key `owner`");
+        assert_eq!(refused.detail, "missing key `owner`");
     }
 }

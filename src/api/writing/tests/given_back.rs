@@ -41,7 +41,7 @@ fn what_a_caller_may_not_say_is_refused_with_what_they_may_do_instead() {
     let world = World::new();
     let quotas = wish("Organization/acme/acme", WriteAction::Patch(json!({"quotas": {"clusters": 4}})));
     let refused = world.write(&WriteRequest { may_limit: false, ..quotas }).unwrap_err();
-    assert_eq!(refused.hint().unwrap(), "send them unchanged, or ask a super user");
+    assert_eq!(ProblemDocument::from(refused).hint.unwrap(), "send them unchanged, or ask a super user");
     let mut copy = cluster("clicks", 1);
     copy["id"] = json!("7d6f3a52-0000-4000-8000-000000000000");
     assert_eq!(

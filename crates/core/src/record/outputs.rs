@@ -1,0 +1,206 @@
+//! The fields of records that aren't in the spec, or that answers give in another form: where the interface
+//! specification wants a string or an object, it is empty and never null. Doc comments are descriptions in the
+//! OpenAPI document.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use super::{Standing, timestamp};
+use crate::catalog::{Condition, Status};
+use crate::names::{Domain, Identifier};
+use crate::spec::{BaseDomain, Cluster, DnsProvider, Fleet};
+
+// The output fields of every kind.
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+pub struct ResourceOutputs {
+    /// Its id. None before the first apply.
+    pub id: Option<Uuid>,
+    /// The time of its creation.
+    #[serde(serialize_with = "optional_time")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time", "examples" = ["2026-11-22T09:30:00.000000Z"]))]
+    pub created_at: Option<Timestamp>,
+    /// The time of its last change.
+    #[serde(serialize_with = "optional_time")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time", "examples" = ["2026-11-22T09:30:00.000000Z"]))]
+    pub updated_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct StandingOutputs {
+    status: Status,
+    /// The reason, if the status alone is ambiguous.
+    status_reason: Option<String>,
+    /// What a person should know.
+    conditions: Vec<Condition>,
+}
+
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct FleetOutputs {
+    #[serde(flatten)]
+    pub standing: StandingOutputs,
+    /// The base domain of its clusters. Empty if unset.
+    domain: String,
+    /// The address of the fleet for clients.
+    pub loadbalancer_dns: Option<String>,
+    advanced_properties: Map<String, Value>,
+    metadata: Map<String, Value>,
+    /// Unknown.
+    network: Option<Value>,
+    /// Unknown.
+    provisioner_name: Option<String>,
+    /// Unknown.
+    destroyer_name: Option<String>,
+    /// Unknown.
+    kubeconfig: Option<String>,
+    /// Unknown.
+    kubeconfig_str: Option<String>,
+    /// Unknown.
+    metrics_endpoint: Option<String>,
+    /// Unknown.
+    cost_endpoint: Option<String>,
+    /// Unknown.
+    logs_endpoint: Option<String>,
+}
+
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct ClusterOutputs {
+    #[serde(flatten)]
+    pub standing: StandingOutputs,
+    advanced_config: ClusterConfigOutputs,
+    /// As it was sent.
+    provisioner_name: String,
+    /// A label for people. Empty if unset.
+    region: String,
+    /// The `infra_type` of its fleet. Empty if unset.
+    cloud_provider: String,
+    /// The properties that clients need to connect, without secrets.
+    #[schemars(with = "Option<Map<String, Value>>")]
+    pub client_properties: Option<Value>,
+    /// The newest supported version of Kafka, if it is newer.
+    pub new_version: Option<String>,
+    /// The path of its manifests, if they are files: for super users the folder on the daemon's host, for others
+    /// the same below the folder of all manifests.
+    pub storage_manifests_file_path: Option<String>,
+    /// Unknown.
+    destroyer_name: Option<String>,
+    /// Unknown.
+    version_updater_name: Option<String>,
+    /// Unknown.
+    console_url: Option<String>,
+}
+
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+struct ClusterConfigOutputs {
+    /// The identity provider for the authentication of clients. Empty if unset.
+    oauth: String,
+    /// The bucket for tiered storage. Empty if unset.
+    tiered_storage_bucket_name: String,
+    tiered_storage_provider: TieredStorageOutputs,
+}
+
+// Empty if no provider is set.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+struct TieredStorageOutputs {
+    /// The cloud account that the bucket belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cloud_account: Option<Identifier>,
+    /// The region of the bucket. Empty if unset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cloud_region: Option<String>,
+}
+
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct BaseDomainOutputs {
+    /// The domain whose subdomains are the addresses of clusters. With managed DNS, its first label is the
+    /// organization.
+    domain: Domain,
+    /// The domain that the DNS provider serves.
+    dns_base_domain: Domain,
+    /// The cloud account of the managed DNS. Without managed DNS there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cloud_account: Option<Identifier>,
+}
+
+impl From<&Standing> for StandingOutputs {
+    fn from(Standing { status, reason, conditions, since: _ }: &Standing) -> Self {
+        Self { status: *status, status_reason: reason.clone(), conditions: conditions.clone() }
+    }
+}
+
+impl StandingOutputs {
+    fn pending() -> Self {
+        Self { status: Status::Pending, status_reason: None, conditions: Vec::new() }
+    }
+}
+
+impl FleetOutputs {
+    pub fn of(fleet: &Fleet) -> Self {
+        Self {
+            standing: StandingOutputs::pending(),
+            domain: text(fleet.domain.as_ref()),
+            loadbalancer_dns: None,
+            advanced_properties: Map::new(),
+            metadata: Map::new(),
+            network: None,
+            provisioner_name: None,
+            destroyer_name: None,
+            kubeconfig: None,
+            kubeconfig_str: None,
+            metrics_endpoint: None,
+            cost_endpoint: None,
+            logs_endpoint: None,
+        }
+    }
+}
+
+impl ClusterOutputs {
+    pub fn of(cluster: &Cluster) -> Self {
+        let config = &cluster.advanced_config;
+        let provider = config.tiered_storage_provider.as_ref();
+        Self {
+            standing: StandingOutputs::pending(),
+            advanced_config: ClusterConfigOutputs {
+                oauth: text(config.oauth.as_ref()),
+                tiered_storage_bucket_name: text(config.tiered_storage_bucket_name.as_ref()),
+                tiered_storage_provider: TieredStorageOutputs {
+                    cloud_account: provider.map(|provider| provider.cloud_account.clone()),
+                    cloud_region: provider.map(|provider| text(provider.cloud_region.as_ref())),
+                },
+            },
+            provisioner_name: text(cluster.provisioner_name.as_ref()),
+            region: text(cluster.region.as_ref()),
+            cloud_provider: text(cluster.cloud_provider.as_ref()),
+            client_properties: None,
+            new_version: None,
+            storage_manifests_file_path: None,
+            destroyer_name: None,
+            version_updater_name: None,
+            console_url: None,
+        }
+    }
+}
+
+impl BaseDomainOutputs {
+    pub fn of(domain: &BaseDomain) -> Self {
+        Self {
+            domain: domain.derived_domain().unwrap_or_else(|| domain.domain.clone()),
+            dns_base_domain: domain.dns_base_domain.as_ref().unwrap_or(&domain.domain).clone(),
+            cloud_account: domain.cloud_account.clone().filter(|_| domain.dns_provider != DnsProvider::None),
+        }
+    }
+}
+
+/// A value that is written as a string; empty if there is none.
+fn text(given: Option<&impl Serialize>) -> String {
+    match serde_json::to_value(given) {
+        Ok(Value::String(text)) => text,
+        _ => String::new(),
+    }
+}
+
+fn optional_time<S: Serializer>(at: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
+    at.map(timestamp).serialize(serializer)
+}

@@ -1,0 +1,62 @@
+use super::*;
+use crate::spec::schema::fields_of;
+
+fn record(kind: Kind, spec: Value) -> Value {
+    Record::of_spec(&Spec::read(kind, spec).unwrap()).to_json()
+}
+
+#[test]
+fn a_record_has_the_fields_of_its_schema() {
+    let cluster = json!({
+        "organization": "acme", "infrastructure": "eu", "identifier": "orders", "cluster_type": "kafka",
+        "tenancy_mode": "Shared", "kafka_units": 1, "advanced_config": {"version": "4.3.1"},
+    });
+    let fleet = json!({
+        "organization": "acme", "identifier": "eu", "infra_type": "directory", "tenancy_mode": "Shared", "max_tenants": 1,
+        "max_kafka_units": 1,
+    });
+    for (kind, spec) in [(Kind::Cluster, cluster), (Kind::Fleet, fleet)] {
+        let (record, schema) = (record(kind, spec), schema(kind));
+        let names = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+        assert_eq!(names(&record), names(&schema["properties"]));
+        let spec = fields_of(kind);
+        for name in output_fields(kind) {
+            assert!(record.get(name).is_some() && spec["properties"].get(name).is_none(), "{name}");
+        }
+    }
+}
+
+#[test]
+fn what_the_interface_wants_empty_is_never_null() {
+    let cluster = json!({
+        "organization": "acme", "infrastructure": "eu", "identifier": "orders", "cluster_type": "kafka",
+        "tenancy_mode": "Shared", "kafka_units": 1,
+        "advanced_config": {"version": "4.3.1", "tiered_storage_provider": {"cloud_account": "archive"}},
+    });
+    let record = record(Kind::Cluster, cluster);
+    assert_eq!(
+        (&record["provisioner_name"], &record["region"], &record["cloud_provider"]),
+        (&json!(""), &json!(""), &json!(""))
+    );
+    let config = &record["advanced_config"];
+    assert_eq!((&config["oauth"], &config["tiered_storage_bucket_name"]), (&json!(""), &json!("")));
+    assert_eq!(config["tiered_storage_provider"], json!({"cloud_account": "archive", "cloud_region": ""}));
+}
+
+#[test]
+fn a_base_domain_names_a_cloud_account_only_with_managed_dns() {
+    let domain = |more: Value| {
+        let mut spec =
+            json!({"organization": "acme", "domain": "k.example.com", "tls_cert": "x", "tls_key": "y"});
+        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        record(Kind::BaseDomain, spec)
+    };
+    let own = domain(json!({}));
+    assert_eq!((&own["domain"], &own["dns_base_domain"]), (&json!("k.example.com"), &json!("k.example.com")));
+    assert!(own.get("cloud_account").is_none());
+    let managed = domain(json!({"dns_provider": "external-dns", "cloud_account": "dns"}));
+    assert_eq!(
+        (&managed["domain"], &managed["cloud_account"]),
+        (&json!("acme.k.example.com"), &json!("dns"))
+    );
+}
