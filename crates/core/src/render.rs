@@ -90,7 +90,7 @@ fn render_cluster(cluster: &ResolvedCluster, config: &Config) -> Vec<Manifest> {
 /// Whether an object is written to the cluster's target. The settings may keep secrets out of folders.
 fn is_written(manifest: &Manifest, cluster: &ResolvedCluster, secrets: &SecretsConfig) -> bool {
     let may_hold = cluster.fleet_spec.infra_type.capabilities().holds_secrets || secrets.write_to_output;
-    !(!may_hold && SecretSlot::all_in(&manifest.body).next().is_some())
+    may_hold || SecretSlot::all_in(&manifest.body).next().is_none()
 }
 
 pub type FleetManifests = BTreeMap<ObjectKey, Manifest>;
