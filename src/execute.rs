@@ -22,7 +22,7 @@ use jiff::Timestamp;
 
 use crate::catalog::{Recorded, RecordedObject, RecordedResource, Secrets};
 use crate::names::{FleetKey, ResourceKey};
-use crate::plan::{Change, FleetPlan, Plan, Step, Verb, Waiting, manifest_digest, reason};
+use crate::plan::{Change, FleetPlan, Plan, Step, Verb, Waiting, reason};
 use crate::render::{Manifest, Stage};
 use crate::state::{EventOutcome, RecordedEvent, State, StateError};
 use crate::target::Targets;
@@ -390,7 +390,7 @@ fn recorded(manifest: &Manifest, uid: String) -> RecordedObject {
     RecordedObject {
         owner: manifest.owner.clone(),
         uid: Some(uid),
-        applied: manifest_digest(manifest),
+        applied: manifest.digest(),
         manifest: Some(manifest.body.clone()),
     }
 }

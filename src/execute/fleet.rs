@@ -10,7 +10,7 @@ use super::{
 };
 use crate::catalog::{Deletion, RecordedObject};
 use crate::names::{FleetKey, Kind, ObjectKey, ResourceKey};
-use crate::plan::{Change, FleetPlan, Reach, Step, Verb, manifest_digest};
+use crate::plan::{Change, FleetPlan, Reach, Step, Verb};
 use crate::secret;
 use crate::state::{EventOutcome, JournalEntry};
 use crate::target::{Intent, ObjectWrite, ResourceMark, Session, Task, TaskResult};
@@ -102,7 +102,7 @@ impl<'a, 'r> FleetRun<'a, 'r> {
             match secret::fill(manifest, self.run.secrets) {
                 Ok(filled) => {
                     let (key, owner) = (step.object.clone(), manifest.owner.clone());
-                    let (applied, new) = (manifest_digest(manifest), step.uid.is_none());
+                    let (applied, new) = (manifest.digest(), step.uid.is_none());
                     let recreate = step.verb == Verb::Recreate;
                     writes.push((change, ObjectWrite { key, owner, applied, filled, new, recreate }));
                 }

@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::catalog::Secrets;
 use crate::names::{Digest, FleetKey};
 use crate::parallel::locked;
-use crate::plan::{DryRunRequests, DryRuns, FleetPart, Step, manifest_digest};
+use crate::plan::{DryRunRequests, DryRuns, FleetPart, Step};
 use crate::secret;
 use crate::target::{DryRunStep, Target};
 
@@ -60,7 +60,7 @@ impl DryRunCache {
 fn digest(part: &FleetPart, revision: u64) -> Digest {
     let DryRunRequests { steps, foregone, kinds } = part.dry_run_requests();
     let steps = steps.iter().map(|step| {
-        let after = step.after.as_ref().map(manifest_digest);
+        let after = step.after.as_ref().map(|manifest| manifest.digest());
         (step.verb, &step.object, &step.uid, after)
     });
     let steps: Vec<_> = steps.collect();
@@ -94,7 +94,7 @@ fn trial(step: &Step, secrets: &Secrets) -> Option<DryRunStep> {
     Some(DryRunStep {
         key: step.object.clone(),
         uid: step.uid.clone(),
-        applied: manifest_digest(manifest),
+        applied: manifest.digest(),
         filled: secret::fill(manifest, secrets).ok()?,
     })
 }

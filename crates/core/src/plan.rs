@@ -19,7 +19,6 @@ mod in_use;
 mod index;
 mod inputs;
 mod json;
-mod made_from;
 mod members;
 mod model;
 mod observed;
@@ -27,6 +26,8 @@ mod on_target;
 mod only;
 mod order;
 mod organization;
+mod origins;
+mod part;
 mod pause;
 pub mod preflight;
 mod record;
@@ -51,28 +52,27 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::{Catalog, Recorded};
 use crate::health::FleetHealth;
-use crate::names::{Digest, FleetKey, ResourceKey};
-use crate::render::{Desired, Manifest};
+use crate::names::{FleetKey, ResourceKey};
+use crate::render::Desired;
 
+pub use crate::component::Size;
 pub use awaited::LONG;
 pub use contest::{Contest, take_out};
 pub use display::{Audience, display, markdown, plain, plain_lines, reason, wait_remedy};
-pub use dry_run::{DryRun, DryRunRequests, DryRuns};
-pub use fleet::{FleetPart, UnchangedFleet};
+pub use dry_run::DryRunRequests;
 pub use guard::{DELETIONS_WINDOW, is_approval_id};
 pub use index::Index;
 pub use json::{InvalidPlan, schema};
 pub use model::{
-    Announced, Cause, Change, FORMAT, FieldChange, FleetPlan, Guard, Inputs, OrganizationPlan, Plan, Policy,
-    Step, Summary, Verb, Verdict, Waiting,
+    Announced, Cause, Change, FORMAT, FieldChange, Flapping, FleetPlan, Guard, Inputs, OrganizationPlan,
+    Pauses, Plan, Policy, Repeated, Retry, SizeChange, Sizes, Step, Summary, Verb, Verdict, Waiting,
 };
 pub use observed::{Observed, ObservedFleet, ObservedObject, Reach, ResourceMark};
-pub use pause::{Flapping, Pauses, Repeated, Retry};
+pub use part::{FleetPart, UnchangedFleet};
 use preflight::PreflightFacts;
 pub use refusal::UNDO_BY_HAND;
 pub use remark::Remark;
-pub use site::FleetInputs;
-pub use size::{Size, SizeChange, Sizes};
+pub use site::{DryRun, DryRuns, FleetInputs};
 pub use unreached::{UNASKED, UNREACHED};
 pub use upgrade::NewerVersions;
 use world::PlanContext;
@@ -181,9 +181,4 @@ impl<'a> Planner<'a> {
         plan.id = inputs::id(&plan, world.recorded.is_new());
         plan
     }
-}
-
-/// Returns the digest that identifies a manifest: that of its body, with secrets as slots.
-pub fn manifest_digest(manifest: &Manifest) -> Digest {
-    manifest.body.digest()
 }

@@ -19,7 +19,7 @@ use super::{KubeError, KubernetesTarget};
 use crate::catalog::{RecordedFleet, RecordedObject, RecordedResource};
 use crate::names::{Digest, Json, ObjectKey, ResourceKey};
 use crate::parallel::locked;
-use crate::plan::{ObservedFleet, ObservedObject, Reach, manifest_digest};
+use crate::plan::{ObservedFleet, ObservedObject, Reach};
 use crate::render::FleetManifests;
 
 /// From this many objects of a kind on, the kind is listed instead of reading each object.
@@ -225,7 +225,7 @@ impl ObjectComparison<'_> {
         let recorded = self.recorded.objects.get(key).filter(|recorded| recorded.applied == *applied);
         recorded.and_then(|recorded| recorded.manifest.clone()).or_else(|| {
             let desired = self.desired?.get(key)?;
-            (manifest_digest(desired) == *applied).then(|| desired.body.clone())
+            (desired.digest() == *applied).then(|| desired.body.clone())
         })
     }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::catalog::ResolvedSecret;
-use crate::names::{Json, ObjectKey, ResourceKey, SecretRef};
+use crate::names::{Digest, Json, ObjectKey, ResourceKey, SecretRef};
 
 /// One object as it should be.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -18,6 +18,13 @@ pub struct Manifest {
     pub stage: Stage,
     /// The object. A secret in it is a [`SecretSlot`], never a value.
     pub body: Json,
+}
+
+impl Manifest {
+    /// The digest that identifies it: that of its body, with secrets as slots.
+    pub fn digest(&self) -> Digest {
+        self.body.digest()
+    }
 }
 
 /// The order in which objects are applied. Deletion runs in reverse.

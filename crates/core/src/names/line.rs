@@ -39,6 +39,15 @@ pub fn one_line(text: &str, longest: usize) -> Cow<'_, str> {
     Cow::Owned(line)
 }
 
+/// Formats an amount in a larger unit, rounded up to a tenth.
+pub fn tenths(amount: u64, unit: u64) -> String {
+    let tenths = amount.saturating_mul(10).div_ceil(unit);
+    match tenths % 10 {
+        0 => format!("{}", tenths / 10),
+        rest => format!("{}.{rest}", tenths / 10),
+    }
+}
+
 /// `1 broker`, `3 brokers`.
 pub fn count(number: u64, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };

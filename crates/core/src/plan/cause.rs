@@ -1,3 +1,4 @@
+use crate::catalog::MadeFrom;
 use crate::names::{Kind, ResourceKey};
 use crate::plan::Cause;
 use crate::plan::diff::ObjectDiff;
@@ -30,7 +31,7 @@ pub(super) fn change_cause(world: &PlanContext, key: &ResourceKey, found: &[Obje
 fn unfinished_cause(world: &PlanContext, key: &ResourceKey, found: &[ObjectDiff]) -> Cause {
     let software = Cause::Software { version: world.policy.software.clone() };
     let before = world.recorded(key).and_then(|record| record.cached.made_from.as_ref());
-    let now = world.made_from(key);
+    let now = made_from(world, key);
     let (Some(before), Some(now)) = (before, now) else {
         // The inputs aren't remembered, as after a restore, and none of the objects exists any more.
         let all_gone = found.iter().all(|found| !found.there);
@@ -45,6 +46,21 @@ fn unfinished_cause(world: &PlanContext, key: &ResourceKey, found: &[ObjectDiff]
         None if before.settings != now.settings => Cause::Settings,
         None => software,
     }
+}
+
+/// Returns what the objects of a resource are made from now, beside its own spec; `None` for resources without
+/// objects.
+pub(super) fn made_from(world: &PlanContext, key: &ResourceKey) -> Option<MadeFrom> {
+    if !matches!(key.kind, Kind::Fleet | Kind::Cluster) {
+        return None;
+    }
+    let references = references(world, key).into_iter();
+    let known = references.filter_map(|key| Some((world.origins.resources.get(&key)?.clone(), key)));
+    Some(MadeFrom {
+        software: world.policy.software.clone(),
+        settings: world.origins.settings.clone(),
+        references: known.map(|(digest, key)| (key, digest)).collect(),
+    })
 }
 
 /// Returns the resources that a resource refers to, directly or through its fleet, without its organization.

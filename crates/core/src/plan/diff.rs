@@ -4,8 +4,7 @@ use crate::catalog::RecordedObject;
 use crate::component::{self, Manifest, Stage};
 use crate::names::{Json, ObjectKey, ResourceKey};
 use crate::plan::site::FleetInputs;
-use crate::plan::world::{Identity, identity};
-use crate::plan::{Contest, ObservedObject, Reach, Step, Verb, manifest_digest};
+use crate::plan::{Contest, ObservedObject, Reach, Step, Verb};
 use crate::render::FleetManifests;
 use crate::spec::InfraType;
 
@@ -149,7 +148,7 @@ pub(super) fn drifted(
             continue;
         }
         let entry = all.entry(known.owner.clone()).or_default();
-        let is_it = |manifest: &&Manifest| manifest_digest(manifest) == known.applied;
+        let is_it = |manifest: &&Manifest| manifest.digest() == known.applied;
         let rendered = || desired?.get(*key).filter(is_it).map(|manifest| &manifest.body);
         let Some(body) = target.applied(id, known).or_else(rendered).cloned() else {
             entry.unknown.push((*key).clone());
@@ -175,10 +174,10 @@ enum Comparison<'a> {
 fn compare<'a>(manifest: &Manifest, target: &TargetContents<'a>) -> Comparison<'a> {
     let id = identity(&manifest.key);
     let known = target.inventory.get(&id).map(|(_, known)| *known);
-    let as_applied = known.is_some_and(|known| known.applied == manifest_digest(manifest));
+    let as_applied = known.is_some_and(|known| known.applied == manifest.digest());
     let applied = known.and_then(|known| target.applied(&id, known));
     // The target's own memory may be older than the state's, as after somebody restored a copy of it.
-    let is_it = |object: &&RecordedObject| object.applied == manifest_digest(manifest);
+    let is_it = |object: &&RecordedObject| object.applied == manifest.digest();
     let was_applied = as_applied || target.remembered.get(&id).is_some_and(is_it);
     let Some(objects) = &target.objects else {
         return match known {
@@ -270,4 +269,11 @@ fn stage_of(kind: &str) -> Stage {
         kind if component::facts(kind).is_custom => Stage::Custom,
         _ => Stage::Configuration,
     }
+}
+
+/// The identity of an object in any version of its API: group, kind, namespace, name.
+type Identity<'a> = (&'a str, &'a str, Option<&'a str>, &'a str);
+
+fn identity(key: &ObjectKey) -> Identity<'_> {
+    (key.group(), &key.kind, key.namespace.as_deref(), &key.name)
 }

@@ -2,13 +2,15 @@
 //! domain for the disruption by its new certificate, across all fleets.
 
 mod certificate;
+mod effect;
 
 use std::collections::BTreeMap;
 
 use crate::catalog::{ResourceStatus, Status};
 use crate::names::{Kind, ResourceKey};
 use crate::plan::troubles::TroubleCauses;
-use crate::plan::{Cause, Change, FleetPlan, Remark, Verb, Verdict, Waiting, verdict};
+use crate::plan::{Cause, Change, FleetPlan, Verb, Verdict, Waiting};
+use effect::{NOT_HEALTHY, disruption, disrupts};
 
 pub(super) use certificate::{announce_renewals, serialize_renewals};
 
@@ -21,9 +23,6 @@ pub(super) fn serialize_software_disruptions(changes: &mut [Change]) {
         later.for_each(|change| change.waiting.push(Waiting::OneDisruption { after: first.clone() }));
     }
 }
-
-/// The status of a cluster that works but may not survive another loss, or whose health is unknown.
-const NOT_HEALTHY: [Status; 4] = [Status::Updating, Status::Upgrading, Status::Degraded, Status::Unreachable];
 
 /// Lets one disruptive change run: that of a Degraded cluster, since it can only improve, or else the first
 /// by name.
@@ -95,27 +94,4 @@ pub(super) fn may_begin(repair: &Change, plan: &FleetPlan, troubles: &TroubleCau
     let mut alone = [repair.clone()];
     serialize_disruptions(&mut alone, &plan.unwell, troubles);
     alone.iter().all(|repair| repair.waiting.is_empty())
-}
-
-/// Whether a change disrupts a cluster and doesn't wait. Growing disks count: Strimzi restarts a broker whose
-/// file system has to be resized.
-fn disrupts(change: &Change) -> bool {
-    let verdict = disruption(change);
-    let disrupts =
-        verdict.restarts_brokers() || matches!(verdict, Verdict::StorageGrowth | Verdict::BrokerRemoval);
-    change.waiting.is_empty() && disrupts
-}
-
-/// Returns the worst effect on brokers and clients. Deleting records of a cluster disrupts nothing by itself,
-/// but what else changes with it may.
-fn disruption(change: &Change) -> Verdict {
-    match (change.verdict, change.verb) {
-        (Verdict::DataLoss, Verb::Update) => {
-            // Overwriting an unreadable object may change more than is known.
-            let is_unreadable = |remark: &Remark| matches!(remark, Remark::Unreadable { .. });
-            let unreadable = change.remarks.iter().any(is_unreadable).then_some(Verdict::RollingRestart);
-            verdict::disruption(&change.steps).max(unreadable.unwrap_or(Verdict::NoOp))
-        }
-        (verdict, _) => verdict,
-    }
 }

@@ -3,34 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::names::{ObjectKey, ResourceKey};
-use crate::plan::contest::Contest;
 use crate::plan::diff::ObjectDiff;
-use crate::plan::fleet::FleetPart;
-use crate::plan::repair::Repair;
+use crate::plan::part::{FleetPart, Repair};
+use crate::plan::site::{DryRun, DryRuns};
 use crate::plan::{Change, Remark, Step, Verb, Waiting};
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DryRun {
-    Accepted {
-        /// Fields set by other tools that will be as the manifest says.
-        overwritten: Vec<Contest>,
-        /// Fields of other controllers that stay as they are.
-        left: Vec<Contest>,
-    },
-    /// The target would accept the object only as a new one, since the step changes an immutable field.
-    Immutable,
-    Refused {
-        reason: String,
-        hint: String,
-    },
-    /// The step can't be checked yet.
-    Unverified {
-        /// The reason, as the end of a sentence: `until Namespace a exists`.
-        why: String,
-    },
-}
-
-pub type DryRuns = BTreeMap<ObjectKey, DryRun>;
 
 /// The dry runs that a fleet's part of a plan needs.
 #[derive(Debug, Default)]
@@ -60,7 +36,7 @@ impl FleetPart {
         let waits = |resource: &ResourceKey| all.clone().any(|it| it.resource == *resource && !it.is_ready());
         let changes: Vec<&Change> = all.clone().filter(|change| change.waiting.iter().all(may_run)).collect();
         let repairs: Vec<&Change> =
-            self.repairs.iter().map(Repair::whole).filter(|it| waits(&it.resource)).collect();
+            self.repairs.iter().map(|it: &Repair| &it.whole).filter(|it| waits(&it.resource)).collect();
         let written = || {
             let steps = || changes.iter().flat_map(|change| &change.steps);
             // One answer per object. A repair's manifest was accepted before, so the other change is tried.

@@ -3,82 +3,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::catalog::{CLUSTER_UID, Condition, Gauge, ResolvedFleet, ResourceStatus, Status};
 use crate::config::Mode;
 use crate::health::FleetHealth;
-use crate::names::{Digest, FleetKey, Kind, ResourceKey};
+use crate::names::{FleetKey, Kind, ResourceKey};
 use crate::plan::diff::{Differences, TargetContents, differences};
+use crate::plan::part::{FleetPart, Repair, UnchangedFleet};
 use crate::plan::preflight::{self, PreflightFacts};
-use crate::plan::repair::{self, Repair};
+use crate::plan::repair;
 use crate::plan::site::FleetInputs;
 use crate::plan::troubles::TroubleCauses;
 use crate::plan::upgrade::Upgrades;
-use crate::plan::world::{PlanContext, recorded_spec};
+use crate::plan::world::PlanContext;
 use crate::plan::{
-    Change, FleetPlan, NewerVersions, Reach, Verb, Waiting, change, deletion, disruption, guard, in_use,
-    inputs, pause, refusal, size, waiting, withdrawn_secrets,
+    Change, FleetPlan, Reach, Verb, Waiting, change, deletion, disruption, guard, in_use, inputs, pause,
+    refusal, size, waiting, withdrawn_secrets,
 };
 use crate::problem::Problem;
-use crate::spec::{InfraType, Spec};
-
-#[derive(Debug)]
-pub struct FleetPart {
-    pub(super) fleet: FleetKey,
-    /// `None` for a fleet that is gone.
-    pub(super) plan: Option<FleetPlan>,
-    pub(super) problems: Vec<Problem>,
-    /// The hash of what was observed on the target.
-    pub(super) observed: Digest,
-    /// The resources with changes on this fleet, or that could have some.
-    pub(super) owners: BTreeSet<ResourceKey>,
-    /// The Kubernetes cluster of the target; `None` if unknown or planned from a remembered comparison.
-    pub(super) cluster: Option<String>,
-    newer: NewerVersions,
-    /// The known causes of its clusters' trouble.
-    pub(super) troubles: TroubleCauses,
-    /// Resources with approved changes, including those that still wait for their turn.
-    pub(super) approved: BTreeSet<ResourceKey>,
-    /// Possible repairs of resources, used if their changes turn out to wait.
-    pub(super) repairs: Vec<Repair>,
-    pub(super) quiet: Option<UnchangedFleet>,
-}
-
-impl FleetPart {
-    /// Returns the comparison to remember; `None` if there was something to do or to report.
-    pub fn quiet(&self) -> Option<&UnchangedFleet> {
-        self.quiet.as_ref()
-    }
-
-    /// Returns newer Kafka versions for the fleet's clusters that its operator is known to support.
-    pub fn newer(&self) -> &NewerVersions {
-        &self.newer
-    }
-
-    /// Whether planning needs preflight facts: something is to change there, or was missing.
-    pub fn needs_facts(&self) -> bool {
-        let changes = self.plan.iter().flat_map(|plan| &plan.changes);
-        changes.flat_map(|change| &change.steps).any(|step| step.after.is_some())
-            || !self.repairs.is_empty()
-            || self.quiet.as_ref().is_some_and(UnchangedFleet::lacks_something)
-    }
-}
-
-/// The result of a comparison that found every object as it should be: all that the rest of planning needs.
-/// Valid as long as the desired, the recorded and the observed objects of the fleet stay the same.
-#[derive(Debug, Clone)]
-pub struct UnchangedFleet {
-    observed: Digest,
-    owners: BTreeSet<ResourceKey>,
-    /// The conditions of its Kubernetes cluster when it was planned.
-    lacks: Vec<Condition>,
-    newer: NewerVersions,
-    /// Whether one of its clusters waits for an operator that supports a newer version of Kafka.
-    awaits_operator: bool,
-}
-
-impl UnchangedFleet {
-    /// Whether something is missing on its Kubernetes cluster, so that the facts may be outdated.
-    pub fn lacks_something(&self) -> bool {
-        !self.lacks.is_empty() || self.awaits_operator
-    }
-}
 
 struct FleetComparison {
     reach: Reach,
@@ -91,7 +29,7 @@ struct FleetComparison {
 
 impl FleetComparison {
     fn at(world: &PlanContext, site: &FleetInputs) -> Self {
-        let target = TargetContents::of(site, infra_type(world, site.fleet));
+        let target = TargetContents::of(site, world.infra_type(site.fleet));
         let wanted = site.desired.into_iter().flat_map(|manifests| manifests.values());
         let wanted = wanted.filter(|manifest| world.absence(&manifest.owner).is_none());
         let mut differences = differences(wanted, &target);
@@ -313,7 +251,7 @@ fn plan(
     conditions.extend(undecided.into_iter().filter(|it| !conditions.contains(it)).collect::<Vec<_>>());
     let plan = FleetPlan {
         fleet: key.clone(),
-        infra_type: infra_type(world, key),
+        infra_type: world.infra_type(key),
         reach,
         clusters: gauge(|fleet| fleet.clusters),
         kafka_units: gauge(|fleet| fleet.kafka_units),
@@ -380,21 +318,4 @@ fn owners(
 fn foreign(differences: &BTreeMap<ResourceKey, Differences>) -> Vec<crate::names::ObjectKey> {
     let objects: BTreeSet<_> = differences.values().flat_map(|differences| &differences.foreign).collect();
     objects.into_iter().cloned().collect()
-}
-
-/// Whether pods, disks and health of a fleet are observed; `None` if its target isn't known.
-pub(super) fn observes(world: &PlanContext, fleet: &FleetKey) -> Option<bool> {
-    infra_type(world, fleet).map(|target| target.capabilities().observes)
-}
-
-pub(super) fn infra_type(world: &PlanContext, key: &FleetKey) -> Option<InfraType> {
-    let resource = key.resource();
-    let resolved = world.catalog.fleets.get(key).map(|fleet| fleet.spec.infra_type);
-    let recorded = || world.recorded(&resource);
-    let applied = || match recorded_spec(recorded()?, resource.kind)? {
-        Spec::Fleet(fleet) => Some(fleet.infra_type),
-        _ => None,
-    };
-    let immutable = || serde_json::from_value(recorded()?.durable.immutable.get("/infra_type")?.clone()).ok();
-    resolved.or_else(applied).or_else(immutable)
 }

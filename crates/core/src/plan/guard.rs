@@ -8,7 +8,7 @@ use crate::catalog::{Absence, Approval};
 use crate::component;
 use crate::config::Mode;
 use crate::names::{Digest, FleetKey, Json, Kind, ResourceKey};
-use crate::plan::fleet::FleetPart;
+use crate::plan::part::FleetPart;
 use crate::plan::world::PlanContext;
 use crate::plan::{Cause, Change, Guard, Remark, Step, Verb, Verdict, Waiting, withdrawn_secrets};
 

@@ -11,7 +11,6 @@ use std::collections::BTreeSet;
 use crate::component::{self, ObjectRole};
 use crate::names::{Json, Kind, ObjectKey, ResourceKey};
 use crate::plan::diff::Differences;
-use crate::plan::fleet::observes;
 use crate::plan::site::FleetInputs;
 use crate::plan::verdict::RefusedChange;
 use crate::plan::world::PlanContext;
@@ -80,9 +79,9 @@ fn tell_disks(world: &PlanContext, site: &FleetInputs, change: &mut Change) {
         change.remarks.push(Remark::KeptDisks { disks, example: example.clone() });
         change.guarded = true;
     } else if knows_its_id(world, site, change, &kafka) {
-        let is_seen = observes(world, site.fleet) != Some(false);
+        let is_seen = world.observes(site.fleet) != Some(false);
         change.remarks.push(Remark::NewAuthorities { is_seen });
-    } else if observes(world, site.fleet) == Some(false) && may_have_disks(world, site, change, &kafka) {
+    } else if world.observes(site.fleet) == Some(false) && may_have_disks(world, site, change, &kafka) {
         change.remarks.push(Remark::UnseenDisks);
     }
 }

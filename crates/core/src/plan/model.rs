@@ -1,5 +1,7 @@
 //! The plan as a value. It is printed, served, saved and executed in this form.
 
+mod pauses;
+mod sizes;
 mod waiting;
 
 use std::collections::BTreeMap;
@@ -15,10 +17,12 @@ use crate::component::consequence::ObjectChange;
 use crate::component::{Manifest, Stage};
 use crate::config::Mode;
 use crate::names::{Digest, FleetKey, Identifier, Json, ObjectKey, ResourceKey};
-use crate::plan::{Pauses, Reach, Remark, Sizes};
+use crate::plan::{Reach, Remark};
 use crate::problem::{Origin, Problem};
 use crate::spec::{Commit, InfraType, SourceId};
 
+pub use pauses::{Flapping, Pauses, Repeated, Retry};
+pub use sizes::{SizeChange, Sizes};
 pub use waiting::Waiting;
 
 /// The version of the plan's JSON form.

@@ -4,6 +4,7 @@ use crate::catalog::{
     Absence, CachedRecord, DurableRecord, Hold, LastGood, RecordedResource, Resource, SecretMark,
 };
 use crate::names::{Kind, ResourceKey};
+use crate::plan::cause::made_from;
 use crate::plan::world::{PlanContext, SpecDiff};
 use crate::plan::{FleetPlan, OrganizationPlan};
 use crate::spec::Safeguards;
@@ -42,7 +43,7 @@ pub(super) fn of(world: &PlanContext, resource: &Resource, current: &SpecDiff) -
             updated_at: told.unwrap_or(changed_at),
             last_good: Some(LastGood::new(current.spec.clone(), resource.origin.clone())),
             secrets: secret_marks(resource).map(|(field, mark)| (field.clone(), mark.clone())).collect(),
-            made_from: world.made_from(&resource.key),
+            made_from: made_from(world, &resource.key),
         },
     }
 }
@@ -70,7 +71,7 @@ fn is_current(
         && cached.last_good.as_ref().is_some_and(is_good)
         && current.immutable.keys().all(|pointer| durable.immutable.contains_key(pointer))
         && cached.secrets.iter().eq(secret_marks(resource))
-        && cached.made_from == world.made_from(&resource.key)
+        && cached.made_from == made_from(world, &resource.key)
 }
 
 /// Returns the records that are out of date though nothing visible changes: the cache was lost, a document

@@ -18,7 +18,7 @@ use crate::names::{ObjectKey, ResourceKey};
 use crate::plan::change::{has_a_single_broker, kept_resource, steps, unreadable};
 use crate::plan::diff::{Drifted, ObjectDiff, TargetContents, drifted};
 use crate::plan::disruption::may_begin;
-use crate::plan::fleet::{FleetPart, infra_type, observes};
+use crate::plan::part::{FleetPart, Repair};
 use crate::plan::preflight::{self, PreflightFacts};
 use crate::plan::site::FleetInputs;
 use crate::plan::verdict::{ChangeJudgement, Permits, differences, judge};
@@ -29,21 +29,6 @@ use crate::plan::{
 
 /// The first effect of every repair.
 const WHILE_IT_WAITS: &str = "restores what was applied last, while the other change waits";
-
-/// The possible repair of one resource while its change waits.
-#[derive(Debug)]
-pub(super) struct Repair {
-    whole: Change,
-    /// The part of it that disrupts nothing; `None` if that is all or nothing.
-    undisruptive: Option<Change>,
-    left: Vec<String>,
-}
-
-impl Repair {
-    pub fn whole(&self) -> &Change {
-        &self.whole
-    }
-}
 
 /// Returns the possible repairs, and conditions for objects that something else keeps changing.
 pub(super) fn of_fleet(
@@ -61,7 +46,7 @@ pub(super) fn of_fleet(
     if world.policy.mode != Mode::Auto || changes.is_empty() {
         return (Vec::new(), Vec::new());
     }
-    let target = TargetContents::of(site, infra_type(world, site.fleet));
+    let target = TargetContents::of(site, world.infra_type(site.fleet));
     let (mut repairs, mut conditions) = (Vec::new(), Vec::new());
     for (resource, drifted) in drifted(&target, site.desired, |owner| changes.contains_key(owner)) {
         let Some(change) = changes.get(&resource) else { continue };
@@ -200,7 +185,7 @@ impl RepairContext<'_> {
     /// Whether a recreated Kafka may find unknown disks: they aren't observed for a cluster that is to be
     /// deleted, and can't be identified without a node pool.
     fn may_find_disks(&self) -> bool {
-        let is_seen = observes(self.world, self.site.fleet) == Some(true);
+        let is_seen = self.world.observes(self.site.fleet) == Some(true);
         let objects = self.site.observed.into_iter().flat_map(|observed| observed.objects.keys());
         let mine = |key: &&ObjectKey| {
             let known = self.site.observed.and_then(|observed| observed.inventory.get(*key));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::names::FleetKey;
-use crate::plan::fleet::FleetPart;
+use crate::plan::part::FleetPart;
 use crate::plan::{Reach, waiting};
 
 /// Refuses all fleets whose kubeconfigs lead to one Kubernetes cluster, since it is unknown which of them

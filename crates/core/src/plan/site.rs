@@ -1,8 +1,9 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::{Catalog, RecordedFleet, RecordedObject};
-use crate::names::{FleetKey, Kind, ResourceKey};
-use crate::plan::{DryRuns, ObservedFleet};
+use crate::names::{FleetKey, Kind, ObjectKey, ResourceKey};
+use crate::plan::contest::Contest;
+use crate::plan::observed::ObservedFleet;
 use crate::render::FleetManifests;
 
 /// The inputs for planning one fleet. They aren't needed once its part of a plan is made, so memory holds one
@@ -30,6 +31,12 @@ impl<'a> FleetInputs<'a> {
         self.all_owners().into_iter().filter(is_named).collect()
     }
 
+    /// Returns the namespaces of the fleet's own pods, whose requests are part of the sizes already.
+    pub(super) fn namespaces(&self) -> BTreeSet<&'a str> {
+        let objects = self.desired.into_iter().flat_map(|objects| objects.keys());
+        objects.filter_map(|key| key.namespace.as_deref()).collect()
+    }
+
     pub(super) fn all_owners(&self) -> BTreeSet<&'a ResourceKey> {
         let recorded = self.recorded.into_iter().flat_map(|target| target.objects.values());
         let observed = self.observed.into_iter().flat_map(|target| target.inventory.values());
@@ -37,3 +44,27 @@ impl<'a> FleetInputs<'a> {
         owners.collect()
     }
 }
+
+/// A target's answer to the dry run of a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DryRun {
+    Accepted {
+        /// Fields set by other tools that will be as the manifest says.
+        overwritten: Vec<Contest>,
+        /// Fields of other controllers that stay as they are.
+        left: Vec<Contest>,
+    },
+    /// The target would accept the object only as a new one, since the step changes an immutable field.
+    Immutable,
+    Refused {
+        reason: String,
+        hint: String,
+    },
+    /// The step can't be checked yet.
+    Unverified {
+        /// The reason, as the end of a sentence: `until Namespace a exists`.
+        why: String,
+    },
+}
+
+pub type DryRuns = BTreeMap<ObjectKey, DryRun>;

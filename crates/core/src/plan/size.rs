@@ -2,37 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::component;
-pub use crate::component::Size;
+use crate::component::Size;
 use crate::names::{Json, ResourceKey};
-use crate::plan::preflight::{NodeCapacity, PreflightFacts};
+use crate::plan::model::{SizeChange, Sizes};
+use crate::plan::preflight::PreflightFacts;
 use crate::plan::site::FleetInputs;
 use crate::plan::{Change, Step, Verb};
-
-/// A change of size.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct SizeChange {
-    /// The current size.
-    pub before: Size,
-    /// The new size.
-    pub after: Size,
-}
-
-/// The sizes on a fleet on which some change.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Sizes {
-    /// All clusters together, once everything that doesn't wait is done.
-    pub fleet: SizeChange,
-    /// The changed clusters with the sizes that their specs ask for, whether they wait or not.
-    pub clusters: BTreeMap<ResourceKey, SizeChange>,
-    /// The capacity of the fleet's nodes for its clusters, less the requests of other pods; null if unknown.
-    pub room: Option<NodeCapacity>,
-}
 
 pub(super) fn of(site: &FleetInputs, changes: &[Change], facts: Option<&PreflightFacts>) -> Option<Sizes> {
     let size =
@@ -74,7 +50,7 @@ pub(super) fn of(site: &FleetInputs, changes: &[Change], facts: Option<&Prefligh
         SizeChange { before: back(sum.before), after }
     });
     let clusters = resized.iter().map(cluster).collect();
-    Some(Sizes { fleet, clusters, room: facts.and_then(|facts| facts.room_beside(&namespaces(site))) })
+    Some(Sizes { fleet, clusters, room: facts.and_then(|facts| facts.room_beside(&site.namespaces())) })
 }
 
 fn by_owner<'a>(site: &FleetInputs<'a>) -> BTreeMap<&'a ResourceKey, Size> {
@@ -87,10 +63,4 @@ fn by_owner<'a>(site: &FleetInputs<'a>) -> BTreeMap<&'a ResourceKey, Size> {
         }
     }
     sizes
-}
-
-/// Returns the namespaces of the fleet's own pods, whose requests are part of the sizes already.
-pub(super) fn namespaces<'a>(site: &FleetInputs<'a>) -> BTreeSet<&'a str> {
-    let objects = site.desired.into_iter().flat_map(|objects| objects.keys());
-    objects.filter_map(|key| key.namespace.as_deref()).collect()
 }

@@ -36,9 +36,7 @@ use crate::component::health::{Judgement, Outputs};
 use crate::config::{Config, Mode};
 use crate::health::FleetHealth;
 use crate::names::{FleetKey, Json, Kind, ObjectKey, ResourceKey, SecretRef};
-use crate::plan::{
-    Change, Observed, ObservedFleet, ObservedObject, Pauses, Plan, Policy, Reach, Verb, manifest_digest, plan,
-};
+use crate::plan::{Change, Observed, ObservedFleet, ObservedObject, Pauses, Plan, Policy, Reach, Verb, plan};
 use crate::problem::{Location, Origin};
 use crate::render::{Desired, Manifest, SecretEncoding, SecretSlot, Stage};
 use crate::spec::{Safeguards, SourceId, Spec};
@@ -300,7 +298,7 @@ impl Lab {
                     remembered.objects.remove(&step.object);
                     continue;
                 };
-                let applied = manifest_digest(manifest);
+                let applied = manifest.digest();
                 let uid = applied.short().to_owned();
                 let known = RecordedObject {
                     owner: change.resource.clone(),

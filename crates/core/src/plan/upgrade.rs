@@ -21,7 +21,7 @@ use crate::plan::preflight::{PreflightFacts, SupportedVersions};
 use crate::plan::site::FleetInputs;
 use crate::plan::verdict::{RefusedChange, differences};
 use crate::plan::world::PlanContext;
-use crate::plan::{Cause, Reach, Waiting, manifest_digest};
+use crate::plan::{Cause, Reach, Waiting};
 use crate::render::FleetManifests;
 use crate::spec::{Cluster, Spec};
 
@@ -327,7 +327,7 @@ impl UpgradeContext<'_> {
         let remembered = recorded.filter(|recorded| recorded.applied == known.applied);
         match known.manifest.as_ref().or(remembered.and_then(|recorded| recorded.manifest.as_ref())) {
             Some(manifest) => Said::of(manifest),
-            None if known.applied == manifest_digest(kafka) => {
+            None if known.applied == kafka.digest() => {
                 let PinnedVersions { version, metadata } = rendered.clone();
                 Said { version: Some(version), metadata: Some(metadata) }
             }

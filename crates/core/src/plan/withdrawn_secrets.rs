@@ -1,7 +1,6 @@
 //! Secrets in a folder that the settings no longer allow there.
 
 use crate::names::FleetKey;
-use crate::plan::fleet::infra_type;
 use crate::plan::world::PlanContext;
 use crate::plan::{Change, Step, Verb};
 
@@ -31,7 +30,7 @@ pub(super) fn leave(world: &PlanContext, fleet: &FleetKey, change: &Change) -> b
 fn secrets<'a>(world: &PlanContext, fleet: &FleetKey, change: &'a Change) -> impl Iterator<Item = &'a Step> {
     let kept_out = !world.catalog.config.secrets.write_to_output
         && change.verb != Verb::Delete
-        && infra_type(world, fleet).is_some_and(|target| !target.capabilities().holds_secrets);
+        && world.infra_type(fleet).is_some_and(|target| !target.capabilities().holds_secrets);
     let leaves = |step: &&Step| step.verb == Verb::Delete && step.object.kind == "Secret";
     change.steps.iter().filter(move |_| kept_out).filter(leaves)
 }

@@ -3,12 +3,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::catalog::{Absence, Catalog, Hold, MadeFrom, Recorded, RecordedResource, RecordedSpec, Resource};
-use crate::names::{FleetKey, Json, Kind, ObjectKey, ResourceKey};
+use crate::catalog::{Absence, Catalog, Hold, Recorded, RecordedResource, RecordedSpec, Resource};
+use crate::names::{FleetKey, Json, Kind, ResourceKey};
 use crate::parallel;
-use crate::plan::made_from::Origins;
+use crate::plan::origins::Origins;
 use crate::plan::{FieldChange, Policy, fields};
-use crate::spec::Spec;
+use crate::spec::{InfraType, Spec};
 
 /// The inputs of planning that all fleets share, and what follows from them for every resource.
 pub(super) struct PlanContext<'a> {
@@ -20,7 +20,7 @@ pub(super) struct PlanContext<'a> {
     pub current: BTreeMap<&'a ResourceKey, SpecDiff>,
     /// The fleets and clusters that are on each fleet by their spec, or were by their record.
     pub owners: BTreeMap<FleetKey, BTreeSet<&'a ResourceKey>>,
-    origins: Origins<'a>,
+    pub origins: Origins<'a>,
 }
 
 /// A resource that should exist, compared with its record.
@@ -67,11 +67,6 @@ impl<'a> PlanContext<'a> {
         Self { catalog, recorded, policy, protected, current, owners, origins }
     }
 
-    /// Returns what the objects of a resource are made from now, beside its own spec.
-    pub fn made_from(&self, key: &ResourceKey) -> Option<MadeFrom> {
-        self.origins.made_from(self, key)
-    }
-
     pub fn recorded(&self, key: &ResourceKey) -> Option<&'a RecordedResource> {
         self.recorded.resources.get(key)
     }
@@ -102,6 +97,24 @@ impl<'a> PlanContext<'a> {
             |resource: &Resource| !matches!(resource.hold, Some(Hold::Absent | Hold::Unreadable { .. }));
         let absence = self.catalog.absent.get(key)?;
         (!self.catalog.resources.get(key).is_some_and(named)).then_some(absence)
+    }
+
+    /// Whether pods, disks and health of a fleet are observed; `None` if its target isn't known.
+    pub fn observes(&self, fleet: &FleetKey) -> Option<bool> {
+        self.infra_type(fleet).map(|target| target.capabilities().observes)
+    }
+
+    pub fn infra_type(&self, key: &FleetKey) -> Option<InfraType> {
+        let resource = key.resource();
+        let resolved = self.catalog.fleets.get(key).map(|fleet| fleet.spec.infra_type);
+        let recorded = || self.recorded(&resource);
+        let applied = || match recorded_spec(recorded()?, resource.kind)? {
+            Spec::Fleet(fleet) => Some(fleet.infra_type),
+            _ => None,
+        };
+        let immutable =
+            || serde_json::from_value(recorded()?.durable.immutable.get("/infra_type")?.clone()).ok();
+        resolved.or_else(applied).or_else(immutable)
     }
 }
 
@@ -137,11 +150,4 @@ fn owners<'a>(catalog: &'a Catalog, recorded: &'a Recorded) -> BTreeMap<FleetKey
 /// Returns the spec in a record; `None` if the cache was lost or this version can't read it.
 pub(super) fn recorded_spec(record: &RecordedResource, kind: Kind) -> Option<Spec> {
     Spec::from_record(kind, &record.cached.last_good.as_ref()?.spec).ok()
-}
-
-/// The identity of an object in any version of its API: group, kind, namespace, name.
-pub(super) type Identity<'a> = (&'a str, &'a str, Option<&'a str>, &'a str);
-
-pub(super) fn identity(key: &ObjectKey) -> Identity<'_> {
-    (key.group(), &key.kind, key.namespace.as_deref(), &key.name)
 }

@@ -2,10 +2,11 @@
 
 mod escape;
 
-use super::{
-    Audience, display, gauge, gauges, has_news, in_trouble, is_told, kind_and_status, size, summary_sentence,
-    ways_out, words,
+use super::parts::{
+    gauge, gauges, has_news, in_trouble, is_told, kind_and_status, summary_sentence, ways_out,
 };
+use super::terminal::{Audience, display};
+use super::{size, words};
 use crate::plan::{Cause, Change, FleetPlan, OrganizationPlan, Plan, Summary, Verb, Waiting};
 use crate::problem::{Problem, Severity};
 use escape::{code, text};

@@ -2,7 +2,8 @@ use crate::render::yaml::to_yaml;
 use serde_json::{Map, Value};
 use similar::{ChangeTag, TextDiff};
 
-use super::{CHANGED, CREATED, DELETED, FAINT, NORMAL, PlanText, WAITS, remarks};
+use super::remarks;
+use super::terminal::{CHANGED, CREATED, DELETED, FAINT, NORMAL, PlanText, WAITS};
 use crate::plan::fields::short_fingerprint;
 use crate::plan::{Change, Remark, Step, Verb, take_out};
 use crate::render::SecretSlot;

@@ -1,4 +1,4 @@
-use crate::plan::preflight::NodeCapacity;
+use crate::names::tenths;
 use crate::plan::{SizeChange, Sizes, effects};
 
 /// Formats a cluster's change of size. The node count of a new cluster is among its effects already.
@@ -12,22 +12,11 @@ pub(super) fn of_fleet(sizes: &Sizes) -> Option<String> {
     if sizes.fleet.before == sizes.fleet.after {
         return None;
     }
-    let has = sizes.room.as_ref().map_or_else(String::new, |room| format!("; {}", left(room, ", ")));
+    let has = sizes.room.as_ref().map_or_else(String::new, |room| format!("; {}", room.words(", ")));
     let SizeChange { before, after } = &sizes.fleet;
     let is_one = after.brokers.max(before.brokers) + after.controllers.max(before.controllers) == 1;
     let verb = if is_one { "takes" } else { "take" };
     Some(format!("{} {verb} {}{has}", nodes(&sizes.fleet), taken(&sizes.fleet)?))
-}
-
-pub(in crate::plan) fn left(room: &NodeCapacity, and: &str) -> String {
-    let &NodeCapacity { nodes, cpu_millis, memory_mib } = room;
-    if nodes == 0 {
-        return "no node accepts pods".to_owned();
-    }
-    // Rounded down, so that the printed capacity really exists.
-    let whole = |amount: u64, unit: u64| tenths(amount.saturating_mul(10) / unit, 10);
-    let (cpus, memory) = (whole(cpu_millis, 1000), whole(memory_mib, 1024));
-    format!("its nodes have {cpus} CPUs{and}{memory} GiB of memory for them")
 }
 
 /// `3 → 6 brokers and 3 controllers`.
@@ -57,15 +46,6 @@ fn taken(SizeChange { before, after }: &SizeChange) -> Option<String> {
         });
     let words: Vec<String> = words.collect();
     (!words.is_empty()).then(|| words.join(", "))
-}
-
-/// Formats an amount in a larger unit, rounded up to a tenth.
-pub(in crate::plan) fn tenths(amount: u64, unit: u64) -> String {
-    let tenths = amount.saturating_mul(10).div_ceil(unit);
-    match tenths % 10 {
-        0 => format!("{}", tenths / 10),
-        rest => format!("{}.{rest}", tenths / 10),
-    }
 }
 
 #[cfg(test)]

@@ -8,11 +8,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{NOT_HEALTHY, disrupts};
+use super::effect::{NOT_HEALTHY, disrupts};
 use crate::catalog::{Catalog, ResolvedCluster, Status};
 use crate::names::{FleetKey, Kind, ResourceKey};
-use crate::plan::fleet::FleetPart;
 use crate::plan::guard;
+use crate::plan::part::FleetPart;
 use crate::plan::verdict::keeps_certificate;
 use crate::plan::world::PlanContext;
 use crate::plan::{Change, FleetPlan, OrganizationPlan, Reach, Verb, Waiting, effects};

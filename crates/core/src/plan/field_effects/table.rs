@@ -1,9 +1,9 @@
 //! The rows. The first row of a field that covers a change applies to it.
 
-use super::FieldCondition::{
+use super::row::FieldCondition::{
     Becomes, BrokerOption, Changes, Down, KeepsLess, Off, On, OtherAuthority, OtherChain, Up,
 };
-use super::{FieldCondition, FieldEffect};
+use super::row::{FieldCondition, FieldEffect};
 use crate::names::Kind;
 use crate::names::Kind::{BaseDomain, CloudAccount, Cluster, Fleet, IdentityProvider, Organization};
 use crate::plan::Verdict;

@@ -5,18 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::SignedDuration;
 use serde::Deserialize;
 
+use super::context::{PreflightContext, PreflightFinding, listed};
+use super::facts::Version;
 use super::needs::{self, Permission};
-use super::{Operator, PreflightContext, PreflightFinding, Version, nodes, operator};
+use super::operator::Operator;
+use super::{nodes, operators};
 use crate::component::{self, Disk, Extras, Manifest, ObjectRole, requests_of_units};
-use crate::names::{Json, ResourceKey};
-use crate::plan::display::{left, tenths};
-use crate::plan::{Size, Step, size};
+use crate::names::{Json, ResourceKey, tenths};
+use crate::plan::Size;
+use crate::plan::model::Step;
 use crate::spec::Exposure;
 
 /// The oldest Kubernetes that Strimzi 1.x supports.
 const OLDEST: Version = Version { major: 1, minor: 30 };
-
-const NAMES: usize = 6;
 
 /// The release in which image volumes became enabled by default.
 const IMAGE_VOLUMES: Version = Version { major: 1, minor: 35 };
@@ -149,7 +150,7 @@ fn made_definitions(look: &PreflightContext) -> BTreeSet<(String, String)> {
 }
 
 fn unfit_operators(look: &PreflightContext) -> Vec<PreflightFinding> {
-    match operator::all(look.site, look.facts) {
+    match operators::all(look.site, look.facts) {
         None => Vec::new(),
         Some((others, Some(_))) => second_operator(look, &others).into_iter().collect(),
         Some((others, None)) if others.is_empty() => {
@@ -200,7 +201,7 @@ fn unwatched(look: &PreflightContext, operators: &[Operator]) -> Option<Prefligh
 }
 
 fn unsupported_kafka(look: &PreflightContext) -> Vec<PreflightFinding> {
-    let Some((others, installed)) = operator::all(look.site, look.facts) else { return Vec::new() };
+    let Some((others, installed)) = operators::all(look.site, look.facts) else { return Vec::new() };
     let operators: Vec<Operator> = installed.map_or(others, |installed| vec![installed]);
     let mut unsupported: BTreeMap<String, BTreeSet<&ResourceKey>> = BTreeMap::new();
     for kafka in look.desired_as(ObjectRole::Cluster) {
@@ -381,7 +382,7 @@ fn waiting_load_balancers(look: &PreflightContext) -> Vec<PreflightFinding> {
 
 /// Nodes may be added on demand, so a lack of capacity is no reason to wait.
 fn little_room(look: &PreflightContext) -> Vec<PreflightFinding> {
-    let room = look.facts.room_beside(&size::namespaces(look.site));
+    let room = look.facts.room_beside(&look.site.namespaces());
     let (Some(room), Some(fleet)) = (room, look.fleet()) else { return Vec::new() };
     let (sizes, units) = (&look.world.catalog.config.units.standard, fleet.spec.max_kafka_units);
     let fits = |needed: Size| room.cpu_millis >= needed.cpu_millis && room.memory_mib >= needed.memory_mib;
@@ -403,18 +404,5 @@ fn little_room(look: &PreflightContext) -> Vec<PreflightFinding> {
         return Vec::new();
     };
     let remedy = format!("add nodes, unless the cluster does so by itself, or {remedy}");
-    vec![PreflightFinding::warning("CapacityShort", format!("{why}, and {}", left(&room, " and ")), remedy)]
-}
-
-/// `a`, `a and b`, `a, b and c`, cut to fit a line or two.
-pub(super) fn listed(names: &[String]) -> String {
-    match names {
-        [first @ .., _] if names.len() > NAMES => {
-            let more = names.len() - NAMES;
-            format!("{} and {more} more", first.iter().take(NAMES).cloned().collect::<Vec<_>>().join(", "))
-        }
-        [] => String::new(),
-        [one] => one.clone(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-    }
+    vec![PreflightFinding::warning("CapacityShort", format!("{why}, and {}", room.words(" and ")), remedy)]
 }

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use jiff::Timestamp;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{NodeConstraints, Operator, Permission, Requests};
-use crate::names;
+use super::name::name;
+use super::needs::Permission;
+use super::node::{NodeCapacity, NodeConstraints};
+use super::operator::Operator;
+use super::requests::Requests;
 
 /// Facts about a fleet's Kubernetes cluster, as plain data: while they are equal, planning again gives the
 /// same result. What could not be read is `None`, and nothing is concluded from it.
@@ -46,18 +47,6 @@ impl PreflightFacts {
             ..room
         })
     }
-}
-
-/// The longest name in Kubernetes. Longer ones are not genuine, and are kept out of messages.
-const MAX_NAME: usize = 253;
-
-/// Returns a name from a server's answer, unless it is empty or too long.
-pub(super) fn name(text: &str) -> Option<String> {
-    (1..=MAX_NAME).contains(&text.len()).then(|| text.to_owned())
-}
-
-pub fn name_of(object: &Value) -> Option<String> {
-    name(object.pointer("/metadata/name")?.as_str()?)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,44 +91,6 @@ impl StorageClass {
             expands: object.get("allowVolumeExpansion") == Some(&Value::Bool(true)),
         }
     }
-}
-
-/// The total capacity of the nodes for pods.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NodeCapacity {
-    /// The number of nodes that accept pods.
-    pub nodes: u32,
-    /// Their processors, in millicores.
-    pub cpu_millis: u64,
-    /// Their memory, in MiB.
-    pub memory_mib: u64,
-}
-
-impl NodeCapacity {
-    /// Cordoned and tainted nodes don't count, except for the taint that reserves a node for a cluster.
-    pub fn of<'a>(nodes: impl IntoIterator<Item = &'a Value>) -> NodeCapacity {
-        let quantity = |node: &Value, name: &str| {
-            let amount = names::quantity(node.pointer("/status/allocatable")?.get(name)?.as_str()?);
-            amount.filter(|amount| *amount >= 0.0)
-        };
-        let mut room = NodeCapacity::default();
-        for node in nodes.into_iter().filter(|node| takes_pods(node)) {
-            room.nodes += 1;
-            // The values are whole millicores and MiB, far below the limits of exact floating-point integers.
-            room.cpu_millis += (quantity(node, "cpu").unwrap_or_default() * 1000.0) as u64;
-            room.memory_mib += (quantity(node, "memory").unwrap_or_default() / 1_048_576.0) as u64;
-        }
-        room
-    }
-}
-
-/// Whether a node accepts our pods.
-pub(super) fn takes_pods(node: &Value) -> bool {
-    let taints = node.pointer("/spec/taints").and_then(Value::as_array).into_iter().flatten();
-    let mut forbidding = taints
-        .filter(|taint| taint["effect"] != "PreferNoSchedule" && taint["key"] != crate::component::DEDICATED);
-    forbidding.next().is_none() && node.pointer("/spec/unschedulable") != Some(&Value::Bool(true))
 }
 
 /// The load balancers that Kafka clusters requested.

@@ -4,54 +4,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
-
-use super::checks::listed;
-use super::{PreflightContext, PreflightFinding, facts};
+use super::context::{PreflightContext, PreflightFinding, listed};
 use crate::component::labels::{DEDICATED, ZONE};
 use crate::component::{self, ObjectRole, PlacementNeeds};
 use crate::names::ResourceKey;
 use crate::plan::{Change, effects};
-
-/// The placement constraints that some nodes that accept pods share.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct NodeConstraints {
-    pub zone: Option<String>,
-    /// The cluster that they are labelled for.
-    pub labelled: Option<String>,
-    /// The cluster that they are tainted for.
-    pub tainted: Option<String>,
-}
-
-impl NodeConstraints {
-    pub fn all<'a>(nodes: impl IntoIterator<Item = &'a Value>) -> BTreeSet<NodeConstraints> {
-        let label =
-            |node: &Value, label: &str| facts::name(node.pointer("/metadata/labels")?.get(label)?.as_str()?);
-        let taint = |node: &Value| {
-            let taints = node.pointer("/spec/taints")?.as_array()?;
-            let reserved =
-                |taint: &&Value| taint["key"] == DEDICATED && taint["effect"] != "PreferNoSchedule";
-            facts::name(taints.iter().find(reserved)?["value"].as_str()?)
-        };
-        let place = |node: &Value| NodeConstraints {
-            zone: label(node, ZONE),
-            labelled: label(node, DEDICATED),
-            tainted: taint(node),
-        };
-        nodes.into_iter().filter(|node| facts::takes_pods(node)).map(place).collect()
-    }
-
-    /// Whether pods may run there: those of a tenant with its own nodes, or any others.
-    fn takes(&self, tenant: Option<&str>) -> bool {
-        match tenant {
-            Some(tenant) => {
-                self.labelled.as_deref() == Some(tenant)
-                    && self.tainted.as_ref().is_none_or(|tainted| tainted == tenant)
-            }
-            None => self.tainted.is_none(),
-        }
-    }
-}
 
 fn wanted<'a>(look: &PreflightContext<'a>) -> BTreeMap<&'a ResourceKey, PlacementNeeds> {
     let mut all: BTreeMap<&ResourceKey, PlacementNeeds> = BTreeMap::new();
@@ -136,37 +93,4 @@ pub(super) fn reserved_nodes(look: &PreflightContext) -> Vec<PreflightFinding> {
         }
     }
     findings
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_place_is_where_nodes_take_pods() {
-        let node = |labels: Value, spec: Value| json!({"metadata": {"labels": labels}, "spec": spec});
-        let taint = |effect: &str| json!({"taints": [{"key": DEDICATED, "value": "t", "effect": effect}]});
-        let nodes = [
-            node(json!({ZONE: "a"}), json!({})),
-            node(json!({ZONE: "a", "more": "x"}), json!({})),
-            node(json!({ZONE: "b"}), json!({"unschedulable": true})),
-            node(json!({ZONE: "c", DEDICATED: "t"}), taint("NoSchedule")),
-            node(json!({DEDICATED: "t"}), taint("PreferNoSchedule")),
-            json!({}),
-        ];
-        let place = |zone: &str, labelled: &str, tainted: &str| {
-            let [zone, labelled, tainted] =
-                [zone, labelled, tainted].map(|it| (!it.is_empty()).then(|| it.to_owned()));
-            NodeConstraints { zone, labelled, tainted }
-        };
-        let found = NodeConstraints::all(&nodes);
-        assert_eq!(
-            found,
-            [place("", "", ""), place("", "t", ""), place("a", "", ""), place("c", "t", "t")].into()
-        );
-        let takes = |tenant| found.iter().filter(move |place| place.takes(tenant)).count();
-        assert_eq!((takes(None), takes(Some("t")), takes(Some("other"))), (3, 2, 0));
-    }
 }

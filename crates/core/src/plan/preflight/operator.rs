@@ -5,8 +5,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::facts::{PreflightFacts, name};
-use crate::plan::site::FleetInputs;
+use super::name::name;
 
 /// The variable that identifies an operator. It lists the supported Kafka versions, each with its image.
 const KAFKA_IMAGES: &str = "STRIMZI_KAFKA_IMAGES";
@@ -64,34 +63,6 @@ impl Operator {
     /// Whether it supports a version of Kafka. If unknown, the answer is yes.
     pub fn runs(&self, version: &str) -> bool {
         self.kafka_versions.is_empty() || self.kafka_versions.contains(version)
-    }
-}
-
-/// Returns the operators that others installed, and ours as it will be. `None` if the first are unknown.
-pub(super) fn all(site: &FleetInputs, facts: &PreflightFacts) -> Option<(Vec<Operator>, Option<Operator>)> {
-    let objects = site.desired.into_iter().flat_map(|objects| objects.values());
-    let mut deployments = objects.filter(|object| object.key.kind == "Deployment");
-    let installed = deployments.find_map(|it| Operator::of(&it.body.value()));
-    let mut others = facts.operators.clone()?;
-    if let Some(ours) = &installed {
-        others.retain(|other| (&other.namespace, &other.name) != (&ours.namespace, &ours.name));
-    }
-    Some((others, installed))
-}
-
-/// The known operators of a fleet, with the Kafka versions that they support.
-pub(in crate::plan) struct SupportedVersions(Vec<Operator>);
-
-impl SupportedVersions {
-    pub fn on(site: &FleetInputs, facts: Option<&PreflightFacts>) -> Self {
-        let known = facts.and_then(|facts| all(site, facts));
-        Self(known.map_or(Vec::new(), |(others, installed)| installed.map_or(others, |ours| vec![ours])))
-    }
-
-    /// Whether all operators of a namespace are known to support a version, and there is at least one.
-    pub fn is_run(&self, namespace: &str, version: &str) -> bool {
-        let mut acting = self.0.iter().filter(|operator| operator.watches(namespace)).peekable();
-        acting.peek().is_some() && acting.all(|operator| operator.kafka_versions.contains(version))
     }
 }
 

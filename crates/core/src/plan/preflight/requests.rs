@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::facts;
+use super::name::{name, name_of};
+use super::node::takes_pods;
 use crate::component::requests::requested_by_pod;
 use crate::component::{COMPONENTS, Resources};
 
@@ -27,7 +28,7 @@ pub struct Requests {
 impl PodRequest {
     /// Parses a Pod; `None` if it occupies no node, because it isn't scheduled or has ended.
     pub fn of(pod: &Value) -> Option<PodRequest> {
-        let text = |pointer: &str| facts::name(pod.pointer(pointer)?.as_str()?);
+        let text = |pointer: &str| name(pod.pointer(pointer)?.as_str()?);
         let has_ended = ["Succeeded", "Failed"].map(Value::from).contains(&pod["status"]["phase"]);
         let labels = pod.pointer("/metadata/labels");
         let is_of_kafka = COMPONENTS
@@ -42,8 +43,8 @@ impl PodRequest {
 
 impl Requests {
     pub fn of<'a>(pods: &[PodRequest], nodes: impl IntoIterator<Item = &'a Value>) -> Requests {
-        let usable = nodes.into_iter().filter(|node| facts::takes_pods(node));
-        let usable: BTreeSet<String> = usable.filter_map(facts::name_of).collect();
+        let usable = nodes.into_iter().filter(|node| takes_pods(node));
+        let usable: BTreeSet<String> = usable.filter_map(name_of).collect();
         let mut requests = Requests::default();
         for PodRequest { kafka, request, .. } in pods.iter().filter(|pod| usable.contains(&pod.node)) {
             let sum = match kafka {

@@ -63,7 +63,7 @@ fn a_host_that_clients_use_stays_though_no_record_of_it_is_left() {
     assert_eq!(plan.problems[0].code, "host-in-use");
 
     // Drift is restored.
-    let applied = manifest_digest(&lab.desired().fleets[&fleet_key()][&kafka]);
+    let applied = lab.desired().fleets[&fleet_key()][&kafka].digest();
     lab.target().inventory.get_mut(&kafka).unwrap().applied = applied;
     lab.target().objects.get_mut(&kafka).unwrap().unchanged = false;
     assert_eq!(running(&lab.plan()), ["acme/orders"]);

@@ -103,7 +103,7 @@ fn what_nobody_knows_any_more_is_rewritten_only_when_a_person_says_so() {
                 // Only one of them matters here.
                 let after = lab.desired().fleets[&fleet_key()][&key].clone();
                 let known = lab.target().inventory.get_mut(&key).unwrap();
-                known.applied = manifest_digest(&after);
+                known.applied = after.digest();
                 lab.target().objects.insert(key, there("1".into(), after.body));
             }
         }

@@ -4,38 +4,22 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use crate::catalog::{Catalog, MadeFrom, Resource};
+use crate::catalog::{Catalog, Resource};
 use crate::config::{Config, TieredStorageConfig};
 use crate::names::{Digest, Kind, ResourceKey};
-use crate::plan::cause::references;
-use crate::plan::world::PlanContext;
 
 /// The digests of everything that objects may be made from, computed once for all resources.
 pub(super) struct Origins<'a> {
-    settings: Digest,
-    resources: BTreeMap<&'a ResourceKey, Digest>,
+    pub settings: Digest,
+    /// Clusters aren't among them: nothing refers to them.
+    pub resources: BTreeMap<&'a ResourceKey, Digest>,
 }
 
 impl<'a> Origins<'a> {
     pub fn of(catalog: &'a Catalog) -> Self {
-        // Nothing refers to clusters.
         let resources = catalog.resources.iter().filter(|(key, _)| key.kind != Kind::Cluster);
         let resources = resources.map(|(key, resource)| (key, digest(resource))).collect();
         Self { settings: settings(&catalog.config), resources }
-    }
-
-    /// Returns what the objects of a resource are made from; `None` for resources without objects.
-    pub fn made_from(&self, world: &PlanContext, key: &ResourceKey) -> Option<MadeFrom> {
-        if !matches!(key.kind, Kind::Fleet | Kind::Cluster) {
-            return None;
-        }
-        let references = references(world, key).into_iter();
-        let known = references.filter_map(|key| Some((self.resources.get(&key)?.clone(), key)));
-        Some(MadeFrom {
-            software: world.policy.software.clone(),
-            settings: self.settings.clone(),
-            references: known.map(|(digest, key)| (key, digest)).collect(),
-        })
     }
 }
 

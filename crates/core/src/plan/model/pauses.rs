@@ -1,0 +1,41 @@
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use crate::names::{Digest, FleetKey, ObjectKey, ResourceKey};
+
+/// Postponements. A process that plans once remembers nothing and postpones nothing.
+#[derive(Debug, Clone, Default)]
+pub struct Pauses {
+    /// Resources that went missing from the specs, with the time at which the absence counts.
+    pub absent: BTreeMap<ResourceKey, Timestamp>,
+    pub flapping: BTreeMap<(FleetKey, ObjectKey), Flapping>,
+    pub failed: BTreeMap<FleetKey, Retry>,
+    /// Resources that were changed without lasting effect.
+    pub repeated: BTreeMap<ResourceKey, Repeated>,
+    /// Clusters that each fleet lost within the hour by elapsed time, independent of changes to the clock.
+    pub lost: BTreeMap<FleetKey, u32>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Flapping {
+    pub by: Option<String>,
+    /// One of the fields, as a JSON pointer.
+    pub field: String,
+    pub until: Timestamp,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Retry {
+    pub failed: String,
+    pub until: Timestamp,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repeated {
+    /// The digest of the change.
+    pub done: Digest,
+    /// How often it was made.
+    pub times: u32,
+    pub until: Timestamp,
+}

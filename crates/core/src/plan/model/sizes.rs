@@ -1,0 +1,30 @@
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::component::Size;
+use crate::names::ResourceKey;
+use crate::plan::preflight::NodeCapacity;
+
+/// A change of size.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SizeChange {
+    /// The current size.
+    pub before: Size,
+    /// The new size.
+    pub after: Size,
+}
+
+/// The sizes on a fleet on which some change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Sizes {
+    /// All clusters together, once everything that doesn't wait is done.
+    pub fleet: SizeChange,
+    /// The changed clusters with the sizes that their specs ask for, whether they wait or not.
+    pub clusters: BTreeMap<ResourceKey, SizeChange>,
+    /// The capacity of the fleet's nodes for its clusters, less the requests of other pods; null if unknown.
+    pub room: Option<NodeCapacity>,
+}
