@@ -183,9 +183,10 @@ fn responses(route: &Route, components: &mut Components) -> Value {
         let response = responses.entry(status.to_string()).or_insert_with(|| json!({}));
         add(response, route, (*status, *gives), components);
     }
-    for status in refused(route) {
-        let name = format!("#/components/responses/{}", refusal_name(status));
-        responses.insert(status.to_string(), json!({"$ref": name}));
+    let refused = refused(route).into_iter().filter(|status| OWN_REFUSALS.contains(status));
+    for status in refused.map(|status| status.to_string()).chain(["default".to_owned()]) {
+        let name = format!("#/components/responses/{}", refusal_name(&status));
+        responses.insert(status, json!({"$ref": name}));
     }
     Value::Object(responses)
 }
@@ -272,26 +273,34 @@ pub fn refused(route: &Route) -> Vec<u16> {
     all.into_iter().filter(|(_, may)| *may).map(|(status, _)| status).collect()
 }
 
-fn refusal_name(status: u16) -> String {
-    format!("Refused{status}")
+/// The statuses of refusals that depend on the resource or on the body. Routes share one response for the others.
+const OWN_REFUSALS: [u16; 4] = [404, 409, 412, 422];
+
+fn refusal_name(status: &str) -> String {
+    if status == "default" { "Refused".to_owned() } else { format!("Refused{status}") }
 }
 
 fn refusals(components: &mut Components) -> Value {
-    let statuses = ROUTES.iter().flat_map(refused);
-    statuses.map(|status| (refusal_name(status), refusal(status, components))).collect()
+    let others: Vec<u16> = ROUTES.iter().flat_map(refused).filter(|it| !OWN_REFUSALS.contains(it)).collect();
+    let own = OWN_REFUSALS.map(|status| (refusal_name(&status.to_string()), refusal(&[status], components)));
+    own.into_iter().chain([(refusal_name("default"), refusal(&others, components))]).collect()
 }
 
-fn refusal(status: u16, components: &mut Components) -> Value {
-    let codes = code::ALL.iter().filter(|code| code.status == status);
-    let words: Vec<String> = codes.clone().map(|code| format!("`{}`: {}", code.word, code.title)).collect();
+fn refusal(statuses: &[u16], components: &mut Components) -> Value {
+    let codes = code::ALL.iter().filter(|code| statuses.contains(&code.status));
+    let words = codes.clone().map(|code| match statuses {
+        [_] => format!("`{}`: {}", code.word, code.title),
+        _ => format!("{} `{}`: {}", code.status, code.word, code.title),
+    });
+    let words: Vec<String> = words.collect();
     let mut headers = json!({"X-Request-Id": request_id(components)});
-    if status == 401 {
-        let schema = json!({"type": "string"});
-        headers["WWW-Authenticate"] = components.header("WWW-Authenticate", "`Bearer`.", schema);
+    if statuses.contains(&401) {
+        let (text, schema) = ("`Bearer`, with status 401.", json!({"type": "string"}));
+        headers["WWW-Authenticate"] = components.header("WWW-Authenticate", text, schema);
     }
-    if [429, 503].contains(&status) {
+    if statuses.iter().any(|status| [429, 503].contains(status)) {
         let (text, schema) = (
-            "The number of seconds to wait before the next attempt.",
+            "The number of seconds to wait before the next attempt, with status 429 or 503.",
             json!({"type": "integer", "minimum": 1}),
         );
         headers["Retry-After"] = components.header("Retry-After", text, schema);

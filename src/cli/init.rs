@@ -32,11 +32,10 @@ const SPECS: [(&str, &str); 3] = [
 pub fn run(verb: &Init, console: &mut Console) -> Result<u8, Failure> {
     name_folder(&verb.folder, console);
     let fill = |text: &str| text.replace("ORGANIZATION", verb.organization.as_str());
-    let specs = SPECS.iter().map(|(path, text)| Ok((verb.folder.join(fill(path)), fill(text))));
+    let specs = SPECS.iter().map(|(path, text)| (verb.folder.join(fill(path)), fill(text)));
     // Secrets may be put there by hand before the first run.
-    let ignore = Ok((verb.folder.join(OWN_FOLDER).join(".gitignore"), IGNORE_ALL.to_owned()));
-    let files: Vec<(Utf8PathBuf, String)> =
-        specs.chain(schemas(&verb.folder)).chain([ignore]).collect::<Result<_, _>>()?;
+    let ignore = (verb.folder.join(OWN_FOLDER).join(".gitignore"), IGNORE_ALL.to_owned());
+    let files: Vec<(Utf8PathBuf, String)> = specs.chain(schemas(&verb.folder)).chain([ignore]).collect();
     if let Some((path, _)) = files.iter().find(|(path, _)| path.symlink_metadata().is_ok()) {
         return Err(Failure::new(format!("`{path}` exists already, so nothing was written"))
             .hint("choose an empty folder: streamfleet init DIR"));
@@ -62,11 +61,11 @@ fn name_folder(folder: &Utf8Path, console: &mut Console) {
 
 /// The schemas that the specs name in their first lines, for editors. They are part of the tree, so that they
 /// work for everyone who has it; a path on this machine or a URL might not.
-fn schemas(tree: &Utf8Path) -> impl Iterator<Item = Result<(Utf8PathBuf, String), Failure>> {
+fn schemas(tree: &Utf8Path) -> impl Iterator<Item = (Utf8PathBuf, String)> {
     let folder = tree.join("schemas");
     Kind::ALL
         .into_iter()
-        .map(move |kind| Ok((folder.join(format!("{}.json", kind.singular())), schema::document_text(kind)?)))
+        .map(move |kind| (folder.join(format!("{}.json", kind.singular())), schema::document_text(kind)))
 }
 
 fn write_new(path: &Utf8Path, text: &str) -> std::io::Result<()> {

@@ -29,7 +29,7 @@ const OPENAPI: &str = "openapi";
 
 pub fn run(verb: &Schema, console: &mut Console) -> Result<u8, Failure> {
     match (&verb.name, &verb.out) {
-        (Some(name), _) => console.print(&text(&find(name)?)?)?,
+        (Some(name), _) => console.print(&text(&find(name)?))?,
         (None, Some(folder)) => write_all(folder, console)?,
         (None, None) => console.print(&names().map(|name| format!("{name}\n")).collect::<String>())?,
     }
@@ -60,14 +60,51 @@ pub fn unknown_name<'a>(looked_for: &str, name: &str, names: impl Iterator<Item 
     Failure::usage(format!("{looked_for} `{name}`")).hint(hint)
 }
 
-pub fn document_text(kind: Kind) -> Result<String, Failure> {
+pub fn document_text(kind: Kind) -> String {
     text(&spec::schema::document(kind))
 }
 
-fn text(schema: &Value) -> Result<String, Failure> {
-    let text = serde_json::to_string_pretty(schema)
-        .map_err(|error| Failure::during("cannot write the schema", &error))?;
-    Ok(text + "\n")
+fn text(schema: &Value) -> String {
+    laid_out(schema, 0, 0) + "\n"
+}
+
+/// A value as JSON. What fits on a line of 120 columns is on one, from `column` on.
+fn laid_out(value: &Value, indent: usize, column: usize) -> String {
+    let line = on_one_line(value);
+    if column + line.len() < 120 {
+        return line;
+    }
+    let inside = indent + 2;
+    let (open, rows, close) = match value {
+        Value::Object(fields) => {
+            let row = |(name, value): (&String, &Value)| {
+                let name = Value::from(name.as_str()).to_string();
+                let value = laid_out(value, inside, inside + name.len() + 2);
+                format!("{:inside$}{name}: {value}", "")
+            };
+            ('{', fields.iter().map(row).collect::<Vec<_>>(), '}')
+        }
+        Value::Array(items) => {
+            let row = |item: &Value| format!("{:inside$}{}", "", laid_out(item, inside, inside));
+            ('[', items.iter().map(row).collect(), ']')
+        }
+        _ => return line,
+    };
+    format!("{open}\n{}\n{:indent$}{close}", rows.join(",\n"), "")
+}
+
+fn on_one_line(value: &Value) -> String {
+    let joined = |rows: Vec<String>| rows.join(", ");
+    match value {
+        Value::Object(fields) => {
+            let row = |(name, value): (&String, &Value)| {
+                format!("{}: {}", Value::from(name.as_str()), on_one_line(value))
+            };
+            format!("{{{}}}", joined(fields.iter().map(row).collect()))
+        }
+        Value::Array(items) => format!("[{}]", joined(items.iter().map(on_one_line).collect())),
+        value => value.to_string(),
+    }
 }
 
 fn write_all(folder: &Utf8Path, console: &mut Console) -> Result<(), Failure> {
@@ -75,7 +112,7 @@ fn write_all(folder: &Utf8Path, console: &mut Console) -> Result<(), Failure> {
     std::fs::create_dir_all(folder).map_err(|error| fail(folder, error))?;
     for name in names() {
         let path = folder.join(format!("{name}.json"));
-        std::fs::write(&path, text(&find(name)?)?).map_err(|error| fail(&path, error))?;
+        std::fs::write(&path, text(&find(name)?)).map_err(|error| fail(&path, error))?;
         console.print(&format!("wrote {path}\n"))?;
     }
     Ok(())

@@ -27,6 +27,16 @@ impl Components {
     pub fn document(mut self) -> Value {
         self.schemas.insert("Problem".to_owned(), problem());
         self.schemas.values_mut().for_each(enumerate);
+        for kind in Kind::ALL {
+            let sent = format!("{kind}{:?}", Sent::New);
+            let (record, Some(sent_schema)) = (kind.as_str(), self.schemas.get(&sent).cloned()) else {
+                continue;
+            };
+            let Some(record) = self.schemas.get_mut(record) else { continue };
+            describe_once(record, &sent_schema);
+            let text = record["description"].as_str().unwrap_or_default();
+            record["description"] = format!("{text} `{sent}` describes the other fields.").into();
+        }
         json!({"schemas": shared(self.schemas), "parameters": self.parameters, "headers": self.headers})
     }
 
@@ -91,6 +101,26 @@ impl Components {
         let header = json!({"description": description, "schema": schema});
         self.headers.insert(name.to_owned(), header);
         json!({"$ref": format!("#/components/headers/{name}")})
+    }
+}
+
+/// Removes the descriptions of a record's fields that the schema of what is sent has in the same words.
+fn describe_once(record: &mut Value, sent: &Value) {
+    let sent = sent["anyOf"][0].as_object().map_or(sent, |_| &sent["anyOf"][0]);
+    if let Some(items) = record.get_mut("items") {
+        describe_once(items, &sent["items"]);
+    }
+    for (name, field) in record.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
+        let known = &sent["properties"][name];
+        if field == known {
+            continue;
+        }
+        describe_once(field, known);
+        if let Some(field) =
+            field.as_object_mut().filter(|field| field.get("description") == known.get("description"))
+        {
+            field.remove("description");
+        }
     }
 }
 
