@@ -1,5 +1,5 @@
 //! One line for each planned change of a field. A new field needs a line here for each of its rows in
-//! `crates/core/src/plan/field_effects/table.rs`.
+//! `crates/core/src/plan/compare/field_effects/table.rs`.
 
 use streamfleet::names::Kind;
 use streamfleet::names::Kind::{BaseDomain, CloudAccount, Cluster, Fleet, IdentityProvider, Organization};

@@ -1,51 +1,23 @@
 //! Decides what is done and what waits. All decisions are made here; the executor carries them out.
 
-mod awaited;
-mod cause;
 mod change;
-mod contest;
+mod compare;
 mod deletion;
-mod diff;
 mod display;
-mod disruption;
 mod dry_run;
-mod effects;
-pub mod field_effects;
-mod fields;
 mod fleet;
 pub mod foresee;
 mod guard;
-mod in_use;
-mod index;
 mod inputs;
-mod json;
-mod members;
 mod model;
-mod observed;
-mod on_target;
-mod only;
-mod order;
 mod organization;
-mod origins;
-mod part;
-mod pause;
 pub mod preflight;
 mod record;
-mod refusal;
-mod remark;
 mod repair;
-mod same_cluster;
-mod site;
 mod size;
 mod summary;
 #[cfg(test)]
 mod tests;
-mod troubles;
-mod unreached;
-mod upgrade;
-mod verdict;
-mod waiting;
-mod withdrawn_secrets;
 mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,25 +28,26 @@ use crate::names::{FleetKey, ResourceKey};
 use crate::render::Desired;
 
 pub use crate::component::Size;
-pub use awaited::LONG;
-pub use contest::{Contest, take_out};
+pub use compare::field_effects;
 pub use display::{Audience, display, markdown, plain, plain_lines, reason, wait_remedy};
 pub use dry_run::DryRunRequests;
-pub use guard::{DELETIONS_WINDOW, is_approval_id};
-pub use index::Index;
-pub use json::{InvalidPlan, schema};
+pub use guard::approval::{DELETIONS_WINDOW, is_approval_id};
+pub use guard::awaited::LONG;
+pub use guard::refusal::UNDO_BY_HAND;
+pub use guard::unreached::{UNASKED, UNREACHED};
+pub use model::contest::{Contest, take_out};
+pub use model::index::Index;
+pub use model::json::{InvalidPlan, schema};
+pub use model::observed::{Observed, ObservedFleet, ObservedObject, Reach, ResourceMark};
+pub use model::part::NewerVersions;
+pub use model::part::{FleetPart, UnchangedFleet};
+pub use model::remark::Remark;
+pub use model::site::{DryRun, DryRuns, FleetInputs};
 pub use model::{
     Announced, Cause, Change, FORMAT, FieldChange, Flapping, FleetPlan, Guard, Inputs, OrganizationPlan,
     Pauses, Plan, Policy, Repeated, Retry, SizeChange, Sizes, Step, Summary, Verb, Verdict, Waiting,
 };
-pub use observed::{Observed, ObservedFleet, ObservedObject, Reach, ResourceMark};
-pub use part::{FleetPart, UnchangedFleet};
 use preflight::PreflightFacts;
-pub use refusal::UNDO_BY_HAND;
-pub use remark::Remark;
-pub use site::{DryRun, DryRuns, FleetInputs};
-pub use unreached::{UNASKED, UNREACHED};
-pub use upgrade::NewerVersions;
 use world::PlanContext;
 
 /// Compares specs, records and observations, and decides everything that will be done.
@@ -149,11 +122,11 @@ impl<'a> Planner<'a> {
 
     pub fn finish(self, mut parts: Vec<FleetPart>) -> Plan {
         parts.sort_by(|a, b| a.fleet.cmp(&b.fleet));
-        same_cluster::refuse(&mut parts);
+        guard::same_cluster::refuse(&mut parts);
         let world = self.world;
-        disruption::serialize_renewals(&world, &mut parts);
+        guard::disruption::serialize_renewals(&world, &mut parts);
         repair::insert_repairs(&mut parts);
-        guard::keep_approvals(&mut parts);
+        guard::approval::keep_approvals(&mut parts);
         let mut problems = world.catalog.problems.clone();
         let (mut fleets, mut on_fleets, mut observed) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
         for part in parts {
@@ -163,7 +136,7 @@ impl<'a> Planner<'a> {
             on_fleets.extend(part.owners);
         }
         let mut organizations = organization::plan(&world, &on_fleets);
-        disruption::announce_renewals(&mut organizations, &mut fleets);
+        guard::disruption::announce_renewals(&mut organizations, &mut fleets);
         let remember = record::stale(&world, &organizations, &fleets);
         repair::keep_records(&world, &remember, &mut fleets);
         let summary = summary::of(&world, &organizations, &fleets, &problems);

@@ -2,13 +2,14 @@
 
 use crate::catalog::{Hold, Resource};
 use crate::names::ResourceKey;
-use crate::plan::diff::{Differences, ObjectDiff};
-use crate::plan::upgrade::UpgradeStage;
-use crate::plan::verdict::{ChangeJudgement, Permits, RefusedChange, judge};
+use crate::plan::compare::diff::{Differences, ObjectDiff};
+use crate::plan::compare::upgrade::UpgradeStage;
+use crate::plan::compare::verdict::{ChangeJudgement, Permits, RefusedChange, judge};
 use crate::plan::world::{PlanContext, SpecDiff};
 use crate::plan::{
-    Cause, Change, DryRuns, Remark, Step, Verb, Verdict, Waiting, cause, dry_run, effects, field_effects,
-    guard, members, order, record, refusal, waiting,
+    Cause, Change, DryRuns, Remark, Step, Verb, Verdict, Waiting, compare::cause, compare::effects,
+    compare::field_effects, compare::members, dry_run, guard::approval, guard::refusal, guard::waiting,
+    model::order, record,
 };
 use crate::problem::Origin;
 use crate::spec::Spec;
@@ -121,9 +122,9 @@ fn wanted(
     let change = Change {
         verb,
         guarded: requires_approval(&cause, verdict)
-            || guard::changes_gateway_class(&cause, &steps)
-            || guard::moves_tiered_storage(&cause, &steps)
-            || guard::changes_gateway_infrastructure(&cause, &steps)
+            || approval::changes_gateway_class(&cause, &steps)
+            || approval::moves_tiered_storage(&cause, &steps)
+            || approval::changes_gateway_infrastructure(&cause, &steps)
             || remarks.iter().any(|remark| remark.unknown().is_some()),
         cause,
         fields: current.fields.clone(),

@@ -6,10 +6,12 @@ use crate::catalog::{Absence, Hold, RecordedResource};
 use crate::component;
 use crate::names::{Identifier, Kind, ObjectKey, ResourceKey};
 use crate::plan::change::kept_resource;
-use crate::plan::diff::{Differences, ObjectDiff};
-use crate::plan::site::FleetInputs;
+use crate::plan::compare::diff::{Differences, ObjectDiff};
+use crate::plan::model::site::FleetInputs;
 use crate::plan::world::{PlanContext, recorded_spec};
-use crate::plan::{Change, Verb, Verdict, Waiting, cause, on_target, order, pause};
+use crate::plan::{
+    Change, Verb, Verdict, Waiting, compare::cause, guard::on_target, guard::pause, model::order,
+};
 use crate::spec::{OnDelete, Spec};
 
 pub(super) fn resource_deletion(

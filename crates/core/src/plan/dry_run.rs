@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::names::{ObjectKey, ResourceKey};
-use crate::plan::diff::ObjectDiff;
-use crate::plan::part::{FleetPart, Repair};
-use crate::plan::site::{DryRun, DryRuns};
+use crate::plan::compare::diff::ObjectDiff;
+use crate::plan::model::part::{FleetPart, Repair};
+use crate::plan::model::site::{DryRun, DryRuns};
 use crate::plan::{Change, Remark, Step, Verb, Waiting};
 
 /// The dry runs that a fleet's part of a plan needs.

@@ -4,17 +4,17 @@ use crate::catalog::{CLUSTER_UID, Condition, Gauge, ResolvedFleet, ResourceStatu
 use crate::config::Mode;
 use crate::health::FleetHealth;
 use crate::names::{FleetKey, Kind, ResourceKey};
-use crate::plan::diff::{Differences, TargetContents, differences};
-use crate::plan::part::{FleetPart, Repair, UnchangedFleet};
+use crate::plan::compare::diff::{Differences, TargetContents, differences};
+use crate::plan::compare::upgrade::Upgrades;
+use crate::plan::model::part::{FleetPart, Repair, UnchangedFleet};
+use crate::plan::model::site::FleetInputs;
+use crate::plan::model::troubles::TroubleCauses;
 use crate::plan::preflight::{self, PreflightFacts};
 use crate::plan::repair;
-use crate::plan::site::FleetInputs;
-use crate::plan::troubles::TroubleCauses;
-use crate::plan::upgrade::Upgrades;
 use crate::plan::world::PlanContext;
 use crate::plan::{
-    Change, FleetPlan, Reach, Verb, Waiting, change, deletion, disruption, guard, in_use, inputs, pause,
-    refusal, size, waiting, withdrawn_secrets,
+    Change, FleetPlan, Reach, Verb, Waiting, change, deletion, guard::approval, guard::disruption,
+    guard::in_use, guard::pause, guard::refusal, guard::waiting, guard::withdrawn_secrets, inputs, size,
 };
 use crate::problem::Problem;
 
@@ -230,7 +230,7 @@ fn plan(
         // In this mode every change asks, so the approval may include only what would run at once.
         disruption::serialize_disruptions(&mut changes, &unwell, &troubles);
     }
-    let guarded = guard::apply(world, key, &mut changes);
+    let guarded = approval::apply(world, key, &mut changes);
     // Without an observation, or after a recent failure, it is unknown what would be done.
     let is_known = reach == Reach::Reached && !pause::is_paused(world, key);
     let void_approvals = if is_known { guarded.void } else { Vec::new() };

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::catalog::{Catalog, Recorded};
 use crate::names::{FleetKey, Kind, ResourceKey};
-use crate::plan::field_effects::effect_of;
+use crate::plan::compare::field_effects::effect_of;
 use crate::plan::world::{PlanContext, fields};
 use crate::plan::{FieldChange, FleetInputs, Policy, Verdict, fleet};
 use crate::problem::Problem;

@@ -9,7 +9,7 @@ use sha2::Digest as _;
 use crate::catalog::{CachedRecord, DurableRecord, RecordedResource};
 use crate::config::Mode;
 use crate::names::{Digest, FleetKey, Json, ResourceKey};
-use crate::plan::site::FleetInputs;
+use crate::plan::model::site::FleetInputs;
 use crate::plan::world::PlanContext;
 use crate::plan::{Change, Inputs, Plan, Reach, Step};
 use crate::render::Manifest;

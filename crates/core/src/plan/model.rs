@@ -1,7 +1,17 @@
 //! The plan as a value. It is printed, served, saved and executed in this form.
 
+pub(super) mod contest;
+pub(super) mod index;
+pub(super) mod json;
+pub(super) mod observed;
+pub(super) mod only;
+pub(super) mod order;
+pub(super) mod part;
 mod pauses;
+pub(super) mod remark;
+pub(super) mod site;
 mod sizes;
+pub(super) mod troubles;
 mod waiting;
 
 use std::collections::BTreeMap;

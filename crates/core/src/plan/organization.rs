@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::names::{Identifier, ResourceKey};
-use crate::plan::diff::Differences;
+use crate::plan::compare::diff::Differences;
 use crate::plan::world::PlanContext;
-use crate::plan::{Change, OrganizationPlan, change, deletion, pause};
+use crate::plan::{Change, OrganizationPlan, change, deletion, guard::pause};
 
 /// Returns the plans of all organizations, by name. Resources in `on_fleets` are planned with their fleet.
 pub(super) fn plan(world: &PlanContext, on_fleets: &BTreeSet<ResourceKey>) -> Vec<OrganizationPlan> {

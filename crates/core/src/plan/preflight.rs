@@ -16,7 +16,7 @@ mod requests;
 mod role;
 
 use crate::catalog::Condition;
-use crate::plan::site::FleetInputs;
+use crate::plan::model::site::FleetInputs;
 use crate::plan::world::PlanContext;
 use crate::plan::{Change, Reach};
 use context::PreflightContext;

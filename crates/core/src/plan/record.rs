@@ -4,7 +4,7 @@ use crate::catalog::{
     Absence, CachedRecord, DurableRecord, Hold, LastGood, RecordedResource, Resource, SecretMark,
 };
 use crate::names::{Kind, ResourceKey};
-use crate::plan::cause::made_from;
+use crate::plan::compare::cause::made_from;
 use crate::plan::world::{PlanContext, SpecDiff};
 use crate::plan::{FleetPlan, OrganizationPlan};
 use crate::spec::Safeguards;

@@ -16,15 +16,16 @@ use crate::component::{self, Manifest, ObjectRole, SecretSlot};
 use crate::config::Mode;
 use crate::names::{ObjectKey, ResourceKey};
 use crate::plan::change::{has_a_single_broker, kept_resource, steps, unreadable};
-use crate::plan::diff::{Drifted, ObjectDiff, TargetContents, drifted};
-use crate::plan::disruption::may_begin;
-use crate::plan::part::{FleetPart, Repair};
+use crate::plan::compare::diff::{Drifted, ObjectDiff, TargetContents, drifted};
+use crate::plan::compare::verdict::{ChangeJudgement, Permits, differences, judge};
+use crate::plan::guard::disruption::may_begin;
+use crate::plan::model::part::{FleetPart, Repair};
+use crate::plan::model::site::FleetInputs;
 use crate::plan::preflight::{self, PreflightFacts};
-use crate::plan::site::FleetInputs;
-use crate::plan::verdict::{ChangeJudgement, Permits, differences, judge};
 use crate::plan::world::PlanContext;
 use crate::plan::{
-    Cause, Change, DryRun, FleetPlan, Reach, Step, Verb, Verdict, Waiting, dry_run, effects, in_use, pause,
+    Cause, Change, DryRun, FleetPlan, Reach, Step, Verb, Verdict, Waiting, compare::effects, dry_run,
+    guard::in_use, guard::pause,
 };
 
 /// The first effect of every repair.

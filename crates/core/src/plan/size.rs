@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::component;
 use crate::component::Size;
 use crate::names::{Json, ResourceKey};
+use crate::plan::model::site::FleetInputs;
 use crate::plan::model::{SizeChange, Sizes};
 use crate::plan::preflight::PreflightFacts;
-use crate::plan::site::FleetInputs;
 use crate::plan::{Change, Step, Verb};
 
 pub(super) fn of(site: &FleetInputs, changes: &[Change], facts: Option<&PreflightFacts>) -> Option<Sizes> {

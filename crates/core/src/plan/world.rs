@@ -6,8 +6,8 @@ use serde_json::Value;
 use crate::catalog::{Absence, Catalog, Hold, Recorded, RecordedResource, RecordedSpec, Resource};
 use crate::names::{FleetKey, Json, Kind, ResourceKey};
 use crate::parallel;
-use crate::plan::origins::Origins;
-use crate::plan::{FieldChange, Policy, fields};
+use crate::plan::compare::origins::Origins;
+use crate::plan::{FieldChange, Policy, compare::fields};
 use crate::spec::{InfraType, Spec};
 
 /// The inputs of planning that all fleets share, and what follows from them for every resource.

@@ -4,7 +4,7 @@ use similar::{ChangeTag, TextDiff};
 
 use super::remarks;
 use super::terminal::{CHANGED, CREATED, DELETED, FAINT, NORMAL, PlanText, WAITS};
-use crate::plan::fields::short_fingerprint;
+use crate::plan::compare::fields::short_fingerprint;
 use crate::plan::{Change, Remark, Step, Verb, take_out};
 use crate::render::SecretSlot;
 

@@ -1,5 +1,5 @@
 use crate::component::{self, ObjectRole};
-use crate::plan::effects;
+use crate::plan::compare::effects;
 use crate::plan::{Cause, Change, Contest, Remark};
 
 pub(super) fn remark(change: &Change, remark: &Remark) -> String {

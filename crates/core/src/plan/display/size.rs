@@ -1,5 +1,5 @@
 use crate::names::tenths;
-use crate::plan::{SizeChange, Sizes, effects};
+use crate::plan::{SizeChange, Sizes, compare::effects};
 
 /// Formats a cluster's change of size. The node count of a new cluster is among its effects already.
 pub(super) fn of_cluster(change: &SizeChange) -> Option<String> {

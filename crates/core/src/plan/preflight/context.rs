@@ -4,8 +4,8 @@ use super::facts::PreflightFacts;
 use crate::catalog::{Condition, ResolvedFleet};
 use crate::component::{Manifest, ObjectRole, Size};
 use crate::names::ResourceKey;
+use crate::plan::model::site::FleetInputs;
 use crate::plan::model::{Change, Step, Verb, Waiting};
-use crate::plan::site::FleetInputs;
 use crate::plan::world::PlanContext;
 
 pub(super) struct PreflightFinding {

@@ -8,7 +8,7 @@ use super::context::{PreflightContext, PreflightFinding, listed};
 use crate::component::labels::{DEDICATED, ZONE};
 use crate::component::{self, ObjectRole, PlacementNeeds};
 use crate::names::ResourceKey;
-use crate::plan::{Change, effects};
+use crate::plan::{Change, compare::effects};
 
 fn wanted<'a>(look: &PreflightContext<'a>) -> BTreeMap<&'a ResourceKey, PlacementNeeds> {
     let mut all: BTreeMap<&ResourceKey, PlacementNeeds> = BTreeMap::new();

@@ -2,7 +2,7 @@
 
 use super::facts::PreflightFacts;
 use super::operator::Operator;
-use crate::plan::site::FleetInputs;
+use crate::plan::model::site::FleetInputs;
 
 /// Returns the operators that others installed, and ours as it will be. `None` if the first are unknown.
 pub(super) fn all(site: &FleetInputs, facts: &PreflightFacts) -> Option<(Vec<Operator>, Option<Operator>)> {

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::names::Digest;
-use crate::plan::guard::moves_tiered_storage;
+use crate::plan::guard::approval::moves_tiered_storage;
 use crate::plan::{Cause, Step};
 
 /// Who approves what is made approves the secrets that were shown with it.

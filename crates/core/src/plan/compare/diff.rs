@@ -1,0 +1,279 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::catalog::RecordedObject;
+use crate::component::{self, Manifest, Stage};
+use crate::names::{Json, ObjectKey, ResourceKey};
+use crate::plan::model::site::FleetInputs;
+use crate::plan::{Contest, ObservedObject, Reach, Step, Verb};
+use crate::render::FleetManifests;
+use crate::spec::InfraType;
+
+pub(in crate::plan) struct TargetContents<'a> {
+    pub reach: Reach,
+    /// The objects that we made, by the state and by the target's own inventory, which takes precedence.
+    inventory: BTreeMap<Identity<'a>, (&'a ObjectKey, &'a RecordedObject)>,
+    /// The existing objects; `None` if the target could not be observed.
+    objects: Option<BTreeMap<Identity<'a>, &'a ObservedObject>>,
+    /// The state's memory alone, for manifests that the target's inventory may lack.
+    remembered: BTreeMap<Identity<'a>, &'a RecordedObject>,
+    /// The objects in the target's own inventory; empty if it has none.
+    named: BTreeSet<Identity<'a>>,
+}
+
+#[derive(Clone)]
+pub(in crate::plan) struct ObjectDiff {
+    pub step: Step,
+    /// Set if only the target changed.
+    pub drift: Option<Drift>,
+    /// Whether the object exists. Deleting one that is only recorded removes its record.
+    pub there: bool,
+    /// Whether the existing object can't be read. The step is then made from what was applied last, if known.
+    pub unreadable: bool,
+}
+
+/// A change of the target that Streamfleet didn't make.
+#[derive(Clone)]
+pub(in crate::plan) struct Drift {
+    pub by: Option<String>,
+}
+
+#[derive(Default)]
+pub(in crate::plan) struct Differences {
+    pub found: Vec<ObjectDiff>,
+    pub foreign: Vec<ObjectKey>,
+    /// Objects that can't be written because something other than a file is in their place, with its path.
+    pub obstacles: Vec<(ObjectKey, String)>,
+    /// Fields that other controllers own, of objects that are otherwise as they should be.
+    pub contested: Vec<(ObjectKey, Contest)>,
+}
+
+impl<'a> TargetContents<'a> {
+    pub fn of(site: &FleetInputs<'a>, infra_type: Option<InfraType>) -> Self {
+        let FleetInputs { recorded, observed, .. } = *site;
+        let objects = recorded.map(|target| &target.objects).into_iter().flatten();
+        let remembered: BTreeMap<_, _> =
+            objects.clone().map(|(key, object)| (identity(key), object)).collect();
+        let known = objects.chain(observed.map(|target| &target.inventory).into_iter().flatten());
+        let inventory = known.map(|(key, object)| (identity(key), (key, object))).collect();
+        let reach = observed.map_or_else(
+            || Reach::Unreachable {
+                reason: never_looked_at(infra_type).to_owned(),
+                hint: String::new(),
+                refused: false,
+                lost: false,
+                concealed: false,
+                last_seen: recorded.and_then(|target| target.observed_at),
+            },
+            |target| target.reach.clone(),
+        );
+        let objects = observed.filter(|_| reach == Reach::Reached).map(|target| {
+            target.objects.iter().map(|(key, object)| (identity(key), object)).collect::<BTreeMap<_, _>>()
+        });
+        let named = observed.map(|target| target.inventory.keys().map(identity).collect());
+        Self { reach, inventory, objects, remembered, named: named.unwrap_or_default() }
+    }
+
+    fn applied(&self, id: &Identity, known: &'a RecordedObject) -> Option<&'a Json> {
+        let remembered = || self.remembered.get(id).filter(|object| object.applied == known.applied);
+        known.manifest.as_ref().or_else(|| remembered()?.manifest.as_ref())
+    }
+}
+
+fn never_looked_at(infra_type: Option<InfraType>) -> &'static str {
+    match infra_type {
+        None | Some(InfraType::Byok) => "no valid spec describes its target",
+        Some(InfraType::Directory) => "its folder was not read",
+    }
+}
+
+pub(in crate::plan) fn differences<'a>(
+    desired: impl Iterator<Item = &'a Manifest>,
+    target: &TargetContents,
+) -> BTreeMap<ResourceKey, Differences> {
+    let mut all: BTreeMap<ResourceKey, Differences> = BTreeMap::new();
+    let mut wanted = BTreeSet::new();
+    for manifest in desired {
+        wanted.insert(identity(&manifest.key));
+        match compare(manifest, target) {
+            Comparison::Equal => {}
+            Comparison::Contested(contests) => {
+                let contested = contests.iter().map(|it| (manifest.key.clone(), it.clone()));
+                all.entry(manifest.owner.clone()).or_default().contested.extend(contested);
+            }
+            Comparison::Foreign => {
+                all.entry(manifest.owner.clone()).or_default().foreign.push(manifest.key.clone());
+            }
+            Comparison::Obstacle(path) => {
+                let obstacle = (manifest.key.clone(), path.to_owned());
+                all.entry(manifest.owner.clone()).or_default().obstacles.push(obstacle);
+            }
+            Comparison::Differs(found) => {
+                all.entry(manifest.owner.clone()).or_default().found.push(*found);
+            }
+        }
+    }
+    for (id, (key, known)) in target.inventory.iter().filter(|(id, _)| !wanted.contains(*id)) {
+        let entry = all.entry(known.owner.clone()).or_default();
+        match target.objects.as_ref().map(|objects| objects.get(id)) {
+            Some(Some(there)) if !there.ours => entry.foreign.push((*key).clone()),
+            there => entry.found.push(left_over(target, id, key, known, there.map(Option::<&&_>::copied))),
+        }
+    }
+    all
+}
+
+/// The objects of one resource that are no longer as applied.
+#[derive(Default)]
+pub(in crate::plan) struct Drifted {
+    pub found: Vec<ObjectDiff>,
+    /// Objects whose applied manifest is no longer known.
+    pub unknown: Vec<ObjectKey>,
+}
+
+/// Returns what differs from what was applied last, by owning resource, whatever the specs say now.
+pub(in crate::plan) fn drifted(
+    target: &TargetContents,
+    desired: Option<&FleetManifests>,
+    of: impl Fn(&ResourceKey) -> bool,
+) -> BTreeMap<ResourceKey, Drifted> {
+    let mut all: BTreeMap<ResourceKey, Drifted> = BTreeMap::new();
+    let Some(objects) = &target.objects else { return all };
+    // An object without a UID was only intended. One that the target's inventory no longer names was deleted
+    // by us, though a run that was killed then may have left its record.
+    let is_named = |id: &Identity| target.named.is_empty() || target.named.contains(id);
+    let made = target.inventory.iter().filter(|(id, _)| is_named(id));
+    let made = made.filter(|(_, (_, known))| known.uid.is_some() && of(&known.owner));
+    for (id, (key, known)) in made {
+        if objects.get(id).is_some_and(|there| !there.ours || there.unchanged) {
+            continue;
+        }
+        let entry = all.entry(known.owner.clone()).or_default();
+        let is_it = |manifest: &&Manifest| manifest.digest() == known.applied;
+        let rendered = || desired?.get(*key).filter(is_it).map(|manifest| &manifest.body);
+        let Some(body) = target.applied(id, known).or_else(rendered).cloned() else {
+            entry.unknown.push((*key).clone());
+            continue;
+        };
+        let (key, owner, stage) = ((*key).clone(), known.owner.clone(), stage_of(&key.kind));
+        if let Comparison::Differs(found) = compare(&Manifest { key, owner, stage, body }, target) {
+            entry.found.extend(Some(*found).filter(|found| found.drift.is_some()));
+        }
+    }
+    all
+}
+
+enum Comparison<'a> {
+    Equal,
+    Contested(&'a [Contest]),
+    Foreign,
+    /// Something other than a file is in its place.
+    Obstacle(&'a str),
+    Differs(Box<ObjectDiff>),
+}
+
+fn compare<'a>(manifest: &Manifest, target: &TargetContents<'a>) -> Comparison<'a> {
+    let id = identity(&manifest.key);
+    let known = target.inventory.get(&id).map(|(_, known)| *known);
+    let as_applied = known.is_some_and(|known| known.applied == manifest.digest());
+    let applied = known.and_then(|known| target.applied(&id, known));
+    // The target's own memory may be older than the state's, as after somebody restored a copy of it.
+    let is_it = |object: &&RecordedObject| object.applied == manifest.digest();
+    let was_applied = as_applied || target.remembered.get(&id).is_some_and(is_it);
+    let Some(objects) = &target.objects else {
+        return match known {
+            Some(_) if as_applied => Comparison::Equal,
+            Some(known) => differs(manifest, Verb::Update, known.uid.clone(), applied.cloned(), None),
+            None => differs(manifest, Verb::Create, None, None, None),
+        };
+    };
+    match objects.get(&id) {
+        None => {
+            // An object without a UID was only intended: it is missing because we never made it.
+            let made = known.is_some_and(|known| known.uid.is_some());
+            let drift = (was_applied && made).then_some(Drift { by: None });
+            // Its data, such as disks and records, outlives it: what it was decides what it may become.
+            let before = applied.filter(|_| made).cloned();
+            differs(manifest, Verb::Create, None, before, drift)
+        }
+        Some(there) if let Some(path) = &there.obstacle => Comparison::Obstacle(path),
+        Some(there) if !there.ours => Comparison::Foreign,
+        Some(there) if there.unchanged && as_applied => match there.contested.as_slice() {
+            [] => Comparison::Equal,
+            contested => Comparison::Contested(contested),
+        },
+        Some(there) => {
+            // The applied manifest describes an unchanged object best: its secrets are comparable slots.
+            let read = applied.filter(|_| there.unchanged).or(there.manifest.as_ref());
+            // The manifest applied last is the best knowledge of an unreadable object.
+            let last = || applied.or_else(|| as_applied.then_some(&manifest.body));
+            let before = read.or_else(last).cloned();
+            let drift = was_applied.then(|| Drift { by: there.changed_by.clone() });
+            let unreadable = read.is_none();
+            let update = found(manifest, Verb::Update, Some(there.uid.clone()), before, drift);
+            Comparison::Differs(Box::new(ObjectDiff { unreadable, ..update }))
+        }
+    }
+}
+
+fn differs(
+    manifest: &Manifest,
+    verb: Verb,
+    uid: Option<String>,
+    before: Option<Json>,
+    drift: Option<Drift>,
+) -> Comparison<'static> {
+    Comparison::Differs(Box::new(found(manifest, verb, uid, before, drift)))
+}
+
+fn found(
+    manifest: &Manifest,
+    verb: Verb,
+    uid: Option<String>,
+    before: Option<Json>,
+    drift: Option<Drift>,
+) -> ObjectDiff {
+    let (object, stage, after) = (manifest.key.clone(), manifest.stage, Some(manifest.clone()));
+    let step = Step { verb, object, stage, uid, before, after };
+    ObjectDiff { step, drift, there: true, unreadable: false }
+}
+
+/// Returns the deletion of an object without a manifest. `there` is `None` if the target wasn't observed.
+fn left_over(
+    target: &TargetContents,
+    id: &Identity,
+    key: &ObjectKey,
+    known: &RecordedObject,
+    there: Option<Option<&ObservedObject>>,
+) -> ObjectDiff {
+    let object = there.flatten();
+    let before = match there {
+        Some(None) => None,
+        _ => {
+            let unchanged = object.is_none_or(|object| object.unchanged);
+            let applied = target.inventory.get(id).and_then(|(_, known)| target.applied(id, known));
+            // An unreadable object is described by what was applied last.
+            applied.filter(|_| unchanged).or_else(|| object?.manifest.as_ref()).or(applied).cloned()
+        }
+    };
+    let uid = object.map(|object| object.uid.clone()).or_else(|| known.uid.clone());
+    let stage = stage_of(&key.kind);
+    let step = Step { verb: Verb::Delete, object: key.clone(), stage, uid, before, after: None };
+    ObjectDiff { step, drift: None, there: there != Some(None), unreadable: false }
+}
+
+/// Derives the stage of an object that isn't rendered from its kind, since records don't keep it.
+fn stage_of(kind: &str) -> Stage {
+    match kind {
+        "Namespace" | "CustomResourceDefinition" => Stage::Namespace,
+        "Deployment" => Stage::Operator,
+        kind if component::facts(kind).is_custom => Stage::Custom,
+        _ => Stage::Configuration,
+    }
+}
+
+/// The identity of an object in any version of its API: group, kind, namespace, name.
+type Identity<'a> = (&'a str, &'a str, Option<&'a str>, &'a str);
+
+fn identity(key: &ObjectKey) -> Identity<'_> {
+    (key.group(), &key.kind, key.namespace.as_deref(), &key.name)
+}

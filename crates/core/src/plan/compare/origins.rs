@@ -1,0 +1,45 @@
+//! The inputs of a resource's objects beside its own spec.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use crate::catalog::{Catalog, Resource};
+use crate::config::{Config, TieredStorageConfig};
+use crate::names::{Digest, Kind, ResourceKey};
+
+/// The digests of everything that objects may be made from, computed once for all resources.
+pub(in crate::plan) struct Origins<'a> {
+    pub settings: Digest,
+    /// Clusters aren't among them: nothing refers to them.
+    pub resources: BTreeMap<&'a ResourceKey, Digest>,
+}
+
+impl<'a> Origins<'a> {
+    pub fn of(catalog: &'a Catalog) -> Self {
+        let resources = catalog.resources.iter().filter(|(key, _)| key.kind != Kind::Cluster);
+        let resources = resources.map(|(key, resource)| (key, digest(resource))).collect();
+        Self { settings: settings(&catalog.config), resources }
+    }
+}
+
+/// Returns the digest of a spec with its secrets. Resealing a known secret doesn't change it.
+fn digest(resource: &Resource) -> Digest {
+    let secret = |mark: &crate::catalog::SecretMark| match &mark.fingerprint {
+        Some(fingerprint) => json!(fingerprint),
+        None => json!(mark.sealed),
+    };
+    let secrets: BTreeMap<&String, _> =
+        resource.secrets.iter().map(|(field, it)| (field, secret(&it.mark))).collect();
+    Digest::of_json(&json!([resource.spec.redacted(), secrets]))
+}
+
+/// Returns the digest of the settings that rendering reads.
+fn settings(config: &Config) -> Digest {
+    let tiered_storage = config.tiered_storage != TieredStorageConfig::default();
+    let mut looked_at =
+        vec![json!(config.units), json!(config.secrets.write_to_output), json!(config.operators)];
+    // Digests recorded before this setting existed stay valid.
+    looked_at.extend(tiered_storage.then(|| json!(config.tiered_storage)));
+    Digest::of_json(&json!(looked_at))
+}

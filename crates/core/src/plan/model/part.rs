@@ -1,0 +1,83 @@
+//! One fleet's part of a plan.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::catalog::Condition;
+use crate::names::{Digest, FleetKey, ResourceKey};
+use crate::plan::model::troubles::TroubleCauses;
+use crate::plan::model::{Change, FleetPlan};
+use crate::problem::Problem;
+
+/// The newest version of Kafka that each cluster could have, if newer than its own.
+pub type NewerVersions = BTreeMap<ResourceKey, &'static str>;
+
+#[derive(Debug)]
+pub struct FleetPart {
+    pub(in crate::plan) fleet: FleetKey,
+    /// `None` for a fleet that is gone.
+    pub(in crate::plan) plan: Option<FleetPlan>,
+    pub(in crate::plan) problems: Vec<Problem>,
+    /// The hash of what was observed on the target.
+    pub(in crate::plan) observed: Digest,
+    /// The resources with changes on this fleet, or that could have some.
+    pub(in crate::plan) owners: BTreeSet<ResourceKey>,
+    /// The Kubernetes cluster of the target; `None` if unknown or planned from a remembered comparison.
+    pub(in crate::plan) cluster: Option<String>,
+    pub(in crate::plan) newer: NewerVersions,
+    /// The known causes of its clusters' trouble.
+    pub(in crate::plan) troubles: TroubleCauses,
+    /// Resources with approved changes, including those that still wait for their turn.
+    pub(in crate::plan) approved: BTreeSet<ResourceKey>,
+    /// Possible repairs of resources, used if their changes turn out to wait.
+    pub(in crate::plan) repairs: Vec<Repair>,
+    pub(in crate::plan) quiet: Option<UnchangedFleet>,
+}
+
+impl FleetPart {
+    /// Returns the comparison to remember; `None` if there was something to do or to report.
+    pub fn quiet(&self) -> Option<&UnchangedFleet> {
+        self.quiet.as_ref()
+    }
+
+    /// Returns newer Kafka versions for the fleet's clusters that its operator is known to support.
+    pub fn newer(&self) -> &NewerVersions {
+        &self.newer
+    }
+
+    /// Whether planning needs preflight facts: something is to change there, or was missing.
+    pub fn needs_facts(&self) -> bool {
+        let changes = self.plan.iter().flat_map(|plan| &plan.changes);
+        changes.flat_map(|change| &change.steps).any(|step| step.after.is_some())
+            || !self.repairs.is_empty()
+            || self.quiet.as_ref().is_some_and(UnchangedFleet::lacks_something)
+    }
+}
+
+/// The result of a comparison that found every object as it should be: all that the rest of planning needs.
+/// Valid as long as the desired, the recorded and the observed objects of the fleet stay the same.
+#[derive(Debug, Clone)]
+pub struct UnchangedFleet {
+    pub(in crate::plan) observed: Digest,
+    pub(in crate::plan) owners: BTreeSet<ResourceKey>,
+    /// The conditions of its Kubernetes cluster when it was planned.
+    pub(in crate::plan) lacks: Vec<Condition>,
+    pub(in crate::plan) newer: NewerVersions,
+    /// Whether one of its clusters waits for an operator that supports a newer version of Kafka.
+    pub(in crate::plan) awaits_operator: bool,
+}
+
+impl UnchangedFleet {
+    /// Whether something is missing on its Kubernetes cluster, so that the facts may be outdated.
+    pub fn lacks_something(&self) -> bool {
+        !self.lacks.is_empty() || self.awaits_operator
+    }
+}
+
+/// The possible repair of one resource while its change waits.
+#[derive(Debug)]
+pub(in crate::plan) struct Repair {
+    pub whole: Change,
+    /// The part of it that disrupts nothing; `None` if that is all or nothing.
+    pub undisruptive: Option<Change>,
+    pub left: Vec<String>,
+}

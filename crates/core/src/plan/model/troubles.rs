@@ -1,0 +1,38 @@
+//! The causes of clusters' trouble, as far as they matter for a base domain's new certificate.
+
+use std::collections::BTreeSet;
+
+use crate::catalog::Status;
+use crate::component::health::Judgement;
+use crate::health::FleetHealth;
+use crate::names::ResourceKey;
+
+#[derive(Debug, Default)]
+pub(in crate::plan) struct TroubleCauses {
+    /// Clusters in trouble that isn't from their certificates.
+    pub other_cause: BTreeSet<ResourceKey>,
+    /// Clusters whose trouble may be from their certificates, for example because the state was lost.
+    pub unknown_cause: BTreeSet<ResourceKey>,
+    pub healthy: BTreeSet<ResourceKey>,
+}
+
+impl TroubleCauses {
+    /// A cluster that is being changed is in no trouble, and may be about to take its certificates.
+    pub fn of(health: &FleetHealth) -> Self {
+        let is_troubled = |it: &Judgement| matches!(it.status.status, Status::Degraded | Status::Unreachable);
+        let all = |is_it: &dyn Fn(&Judgement) -> bool| {
+            let found = health.clusters.iter().filter(|(_, judgement)| is_it(judgement));
+            found.map(|(key, _)| key.clone()).collect()
+        };
+        Self {
+            other_cause: all(&|it| is_troubled(it) && it.clear_certificates == Some(true)),
+            unknown_cause: all(&|it| is_troubled(it) && it.clear_certificates.is_none()),
+            healthy: all(&|it| it.status.status == Status::Healthy),
+        }
+    }
+
+    /// Whether a cluster's trouble isn't known to be from its certificates.
+    pub fn may_be_otherwise(&self, cluster: &ResourceKey) -> bool {
+        self.other_cause.contains(cluster) || self.unknown_cause.contains(cluster)
+    }
+}
