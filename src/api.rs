@@ -1,5 +1,5 @@
-//! HTTP: probes, metrics, webhooks and the API ([`rest`]) on the configured port, and the API and the routes
-//! for commands ([`commands`]) on a local Unix socket.
+//! HTTP: probes, metrics and the API ([`rest`]), on the configured port for everyone and on a local Unix socket
+//! for the command line; webhooks on the port.
 //!
 //! This module authorizes callers, writes files and commits ([`writing`]), and creates and revokes tokens. It
 //! never touches a cluster: a request that needs a plan carried out, such as an approval, goes into the
@@ -8,13 +8,15 @@
 pub mod answer;
 pub mod authenticate;
 pub mod caller;
-mod commands;
 mod connection;
 mod connection_pool;
+mod current_plan;
 mod limited_body;
 pub mod limiter;
+pub mod local;
 pub mod openapi;
 mod organization_queue;
+mod peer;
 pub mod problem;
 pub mod proposal;
 mod query;
@@ -25,7 +27,6 @@ pub mod route;
 pub mod socket;
 pub mod tags;
 mod tls;
-pub mod tokens;
 mod webhook;
 pub mod writing;
 
@@ -52,8 +53,9 @@ use rest::{Base, Service};
 use socket::Socket;
 use tls::{Handshake, Tls};
 
-pub use connection::Remote;
-pub use request_queue::{CurrentPlan, NoReply, PendingRequest, Reply, Request, RequestQueue};
+pub use current_plan::{CurrentPlan, WriteMark};
+pub use peer::Peer;
+pub use request_queue::{NoReply, PendingRequest, Reply, Request, RequestQueue};
 pub use tls::{Files, UnusableCertificate};
 pub use webhook::Hook;
 
@@ -121,22 +123,18 @@ pub fn begin(office: ServerSetup, runtime: &Handle) -> Result<ListeningSockets, 
     let _inside = runtime.enter();
     let closed = |source| ListenError::Socket { path: path.clone(), source };
     let (socket, listener) = socket::listen(&path).map_err(closed)?;
-    let is_admitted = socket.admits();
+    let admit = socket.admits();
     let (gate, state) = (Arc::new(RateLimits::of(&config)), desk.state.clone());
     let service = Service::of(&desk, Arc::clone(&gate)).map(Arc::new);
     let rest = |base: Base| service.as_ref().map(|service| rest::routes(service, base)).unwrap_or_default();
-    let commands = commands::routes(desk);
-    let routes = probes(Arc::clone(&vitals)).merge(rest(Base::default())).nest("/commands", commands);
+    let routes = probes(Arc::clone(&vitals)).merge(rest(Base::default()));
     tracing::debug!(socket = %path, "listening for commands");
     runtime.spawn(connection::accept(
         listener,
-        OF_SOCKET.around(routes),
+        local::named(OF_SOCKET.around(routes)),
         OF_SOCKET,
         None,
-        move |stream, _| {
-            let peer = socket::peer(stream).filter(|peer| is_admitted(peer));
-            peer.map(|peer| (peer, None))
-        },
+        move |stream, _| admit(stream),
     ));
     config.doubts().iter().for_each(|doubt| tracing::warn!("{doubt}"));
     let Some(address) = config.listen else { return Ok(ListeningSockets { _socket: socket, tls: None }) };
@@ -155,7 +153,7 @@ pub fn begin(office: ServerSetup, runtime: &Handle) -> Result<ListeningSockets, 
     let routes = rest::counted(routes, &gate, state.as_ref());
     let limits = Limits::of_network(&config);
     runtime.spawn(connection::accept(listener, limits.around(routes), limits, handshake, |_, address| {
-        Some((Remote(*address), Some(address.ip())))
+        Some(Peer::Remote(*address))
     }));
     Ok(ListeningSockets { _socket: socket, tls })
 }

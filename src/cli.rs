@@ -20,6 +20,7 @@ mod get;
 mod init;
 mod last_used;
 mod manual;
+mod named_cluster;
 mod paths;
 mod plan;
 mod reload;

@@ -39,7 +39,7 @@ use crate::spec::Documents;
 use crate::state::{State, StateError};
 use crate::target::{FleetBasis, Target, TargetError, TargetMarks, Targets};
 
-pub use approval::Approved;
+pub use approval::{Approved, waiting_approvals};
 pub use health::Health;
 pub use memory::RoundMemory;
 pub use throttle::{Throttle, left_out};

@@ -6,13 +6,12 @@ pub mod records;
 pub mod status;
 pub mod why;
 
-use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 use crate::names::{Kind, ResourceKey};
-use crate::round::Round;
 
 /// Why something can't be shown.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotFound {
     /// A sentence without a full stop.
     pub message: String,
@@ -21,16 +20,28 @@ pub struct NotFound {
     pub is_usage: bool,
 }
 
-/// Finds a cluster by its name or path.
+/// Splits a cluster's name as users write it into its organization, if it has one, and its identifier.
+pub fn split_cluster(named: &str) -> (Option<&str>, &str) {
+    let path = cluster_path(named);
+    match path.split_once('/') {
+        Some((organization, name)) => (Some(organization), name),
+        None => (None, path),
+    }
+}
+
+fn cluster_path(named: &str) -> &str {
+    match named.split_once('/') {
+        Some((kind, path)) if path.contains('/') && Kind::meant_by(kind) == Some(Kind::Cluster) => path,
+        _ => named,
+    }
+}
+
+/// Finds a cluster by its name or path among those known.
 ///
 /// # Errors
 /// When there is none, or the name exists in several organizations.
-pub fn find_cluster(round: &Round, named: &str) -> Result<ResourceKey, NotFound> {
-    let path = match named.split_once('/') {
-        Some((kind, path)) if path.contains('/') && Kind::meant_by(kind) == Some(Kind::Cluster) => path,
-        _ => named,
-    };
-    let known = round.clusters();
+pub fn find_cluster(known: &BTreeSet<&ResourceKey>, named: &str) -> Result<ResourceKey, NotFound> {
+    let path = cluster_path(named);
     let meant: Vec<&ResourceKey> =
         known.iter().copied().filter(|key| key.path() == path || key.name == path).collect();
     let names = |keys: &mut dyn Iterator<Item = &ResourceKey>| {

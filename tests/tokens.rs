@@ -240,7 +240,8 @@ fn a_daemon_refuses_what_is_no_order_and_answers_others() {
         let length = body.len();
         write!(
             stream,
-            "{what} HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+            "{what} HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Type: application/json\r\nStreamfleet-User: \
+                ann\r\nContent-Length: {length}\r\n\r\n{body}"
         )
         .unwrap();
         let mut text = String::new();
@@ -252,32 +253,33 @@ fn a_daemon_refuses_what_is_no_order_and_answers_others() {
         json!({"name": "ci", "owner": "a@b", "organization": "acme", "access": "write", "days": days})
             .to_string()
     };
-    for (what, body, detail) in [
+    let lacks = r#"{"name":"ci","owner":"a@b","access":"read"}"#;
+    let wrong = r#"{"name":"ci","owner":"a@b","organization":"acme","access":"all"}"#;
+    for (what, body, expected, detail) in [
+        ("POST /v1/tokens", "", "400", "cannot read the body: it is empty"),
+        ("POST /v1/tokens", lacks, "422", "missing key `organization`"),
         (
-            "POST /commands/tokens?by=ann",
-            "",
-            "invalid token request: EOF while parsing a value at line 1 column 0",
+            "POST /v1/tokens",
+            wrong,
+            "422",
+            "`access`: expected `read`, `write` or `admin`, found the string `all`",
         ),
         (
-            "POST /commands/tokens?by=ann",
-            r#"{"name":"ci","owner":"a@b","access":"read"}"#,
-            "invalid token request: missing field `organization` at line 1 column 43",
+            "POST /v1/tokens",
+            &order(366),
+            "422",
+            "`days`: expected an integer from 1 to 365, found the number `366`",
         ),
-        (
-            "POST /commands/tokens?by=ann",
-            r#"{"name":"ci","owner":"a@b","organization":"acme","access":"all"}"#,
-            "invalid token request: unknown variant `all`, expected one of `read`, `write`, `admin` at line 1 column 63",
-        ),
-        ("POST /commands/tokens?by=ann", &order(366), "a token is valid for 1 to 365 days, not 366"),
-        ("POST /commands/tokens", &order(1), "the request lacks `by`"),
-        ("DELETE /commands/tokens/x?by=ann", "", "invalid token id"),
+        ("DELETE /v1/tokens/x", "", "404", "there is no token `x`, or the caller may not see it"),
     ] {
         let (status, problem) = ask(what, body);
-        assert_eq!((status.as_str(), &problem["detail"]), ("400", &detail.into()), "{what}");
+        assert_eq!((status.as_str(), &problem["detail"]), (expected, &detail.into()), "{what}");
     }
-    assert_eq!(ask("GET /commands/tokens", "").1["data"], json!([]));
-    let (status, made) = ask("POST /commands/tokens?by=ann", &order(1));
-    assert_eq!((status.as_str(), &made["data"]["name"]), ("200", &"ci".into()));
+    assert_eq!(ask("GET /v1/tokens", "").1["items"], json!([]));
+    let (status, made) = ask("POST /v1/tokens", &order(1));
+    assert_eq!((status.as_str(), &made["name"]), ("201", &"ci".into()));
+    let audit = tree.read(&format!("{STATE}/audit.jsonl"));
+    assert!(audit.contains("\"ann (command line, uid "), "{audit}");
     assert_eq!(serve.stop(), Some(0));
 }
 

@@ -10,10 +10,8 @@ use std::sync::Arc;
 use camino::Utf8PathBuf;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use streamfleet::api::CurrentPlan;
-use streamfleet::api::writing::{
-    SpecStore, WriteAction, WriteMark, WriteRefusal, WriteRequest, WriteResult, Writer,
-};
+use streamfleet::api::writing::{SpecStore, WriteAction, WriteRefusal, WriteRequest, WriteResult, Writer};
+use streamfleet::api::{CurrentPlan, WriteMark};
 use streamfleet::config::Config;
 use streamfleet::names::ResourceKey;
 use streamfleet::round::{Installation, RoundMemory};

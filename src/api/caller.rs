@@ -12,7 +12,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
-use super::CurrentPlan;
+use super::current_plan::CurrentPlan;
 use super::writing::WriteResult;
 use crate::catalog::{Catalog, Recorded, Resource};
 use crate::names::{Identifier, Kind, ResourceKey};
@@ -46,8 +46,11 @@ impl SuperUsers {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallerIdentity {
-    Peer {
+    /// A user of this host, on the socket.
+    User {
         uid: u32,
+        /// The name that the command line gives; `None` for other clients.
+        name: Option<String>,
     },
     Token {
         id: Uuid,
@@ -118,8 +121,8 @@ fn is_good(resource: &Resource) -> bool {
 
 impl Caller {
     /// Has full access: the socket has already checked the user.
-    pub fn of_peer(uid: u32) -> Caller {
-        Caller { who: CallerIdentity::Peer { uid }, rights: Rights::All }
+    pub fn of_user(uid: u32, name: Option<String>) -> Caller {
+        Caller { who: CallerIdentity::User { uid, name }, rights: Rights::All }
     }
 
     /// A caller with a valid token, by the given organizations' members.
@@ -179,6 +182,11 @@ impl Caller {
                     && roles.get(organization).is_some_and(|role| access <= *role)
             }
         }
+    }
+
+    /// Whether it is a user of this host, on the socket.
+    pub fn is_user(&self) -> bool {
+        matches!(self.who, CallerIdentity::User { .. })
     }
 
     /// The organizations that the caller is a member of and the token covers.
@@ -261,7 +269,7 @@ impl Caller {
     fn owner(&self) -> &str {
         match &self.who {
             CallerIdentity::Token { owner, .. } => owner,
-            CallerIdentity::Peer { .. } => "the caller",
+            CallerIdentity::User { .. } => "the caller",
         }
     }
 
@@ -330,7 +338,7 @@ impl Caller {
 
     pub fn author(&self) -> Author {
         let (name, email) = match &self.who {
-            CallerIdentity::Peer { uid } => (format!("uid {uid}"), format!("uid-{uid}@{THIS_HOST}")),
+            CallerIdentity::User { uid, .. } => (format!("uid {uid}"), format!("uid-{uid}@{THIS_HOST}")),
             CallerIdentity::Token { owner, .. } => {
                 let name = owner.split_once('@').map_or(owner.as_str(), |(name, _)| name);
                 (name.to_owned(), owner.clone())
@@ -339,10 +347,12 @@ impl Caller {
         Author { name, email }
     }
 
-    /// The caller in the audit trail, events and the log: `ada@example.com (token ci)`, `uid 1000 (socket)`.
+    /// The caller in the audit trail, events and the log: `ada@example.com (token ci)`, `ann (command line, uid
+    /// 1000)`.
     pub fn actor(&self) -> String {
         match &self.who {
-            CallerIdentity::Peer { uid } => format!("uid {uid} (socket)"),
+            CallerIdentity::User { uid, name: Some(name) } => format!("{name} (command line, uid {uid})"),
+            CallerIdentity::User { uid, name: None } => format!("uid {uid} (socket)"),
             CallerIdentity::Token { name, owner, .. } => format!("{owner} (token {name})"),
         }
     }

@@ -8,7 +8,6 @@
 //! (RFC 9112, section 6.3); where a request has both a length and chunks, hyper ignores the length and closes
 //! the connection after the answer (section 6.1).
 
-use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,9 +30,10 @@ use tower::ServiceExt as _;
 
 use super::connection_pool::{ConnectionPool, ConnectionSlot, Full, SlotActivity};
 use super::limited_body::{BodyLimitError, LimitedBody};
+use super::peer::Peer;
 use super::problem::{self, ProblemDocument};
 use super::proposal;
-use super::rest;
+use super::route;
 use super::tls::Handshake;
 use crate::config::ApiConfig;
 
@@ -88,10 +88,6 @@ pub(super) const OF_SOCKET: Limits = Limits {
     bulk: 4 * proposal::LARGEST,
 };
 
-/// The client's network address, a request extension.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Remote(pub SocketAddr);
-
 impl Limits {
     pub fn of_network(config: &ApiConfig) -> Limits {
         let number = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
@@ -124,7 +120,7 @@ async fn within(
     request: Request,
     next: Next,
 ) -> Response {
-    let limits = match rest::is_proposal(&request) {
+    let limits = match route::is_proposal(request.method(), request.uri().path()) {
         true => Limits { body: limits.proposal.0, sending: limits.proposal.1, ..limits },
         false => limits,
     };
@@ -155,19 +151,19 @@ async fn within(
 
 /// Accepts connections for ever, with a TLS handshake if one is given. `who` identifies the peer, which
 /// becomes an extension of each request. Unknown peers are refused.
-pub(super) async fn accept<L: Listener, P: Clone + Send + Sync + 'static>(
+pub(super) async fn accept<L: Listener>(
     mut listener: L,
     routes: Router,
     limits: Limits,
     handshake: Option<Handshake>,
-    who: impl Fn(&L::Io, &L::Addr) -> Option<(P, Option<IpAddr>)>,
+    who: impl Fn(&L::Io, &L::Addr) -> Option<Peer>,
 ) {
     let room = ConnectionPool::new(limits.connections, limits.of_one_address);
     let refusals = Arc::new(Semaphore::new(REFUSALS));
     loop {
         let (stream, address) = listener.accept().await;
-        let Some((peer, address)) = who(&stream, &address) else { continue };
-        let place = match room.enter(address).await {
+        let Some(peer) = who(&stream, &address) else { continue };
+        let place = match room.enter(peer.address()).await {
             Ok(place) => place,
             // Only without TLS: a TLS client couldn't read the plain-text refusal.
             Err(full) if handshake.is_none() => {
@@ -215,13 +211,12 @@ async fn refuse(mut stream: impl AsyncWrite + Unpin, full: Full, base: &str) {
     .await;
 }
 
-async fn answer<S, P>(stream: S, routes: Router, limits: Limits, peer: P, place: &ConnectionSlot)
+async fn answer<S>(stream: S, routes: Router, limits: Limits, peer: Peer, place: &ConnectionSlot)
 where
     S: AsyncRead + AsyncWrite + Unpin,
-    P: Clone + Send + Sync + 'static,
 {
     let service = service_fn(|mut request: hyper::Request<Incoming>| {
-        request.extensions_mut().insert(peer.clone());
+        request.extensions_mut().insert(peer);
         let chair = place.chair();
         // A connection that is still uploading a body stays first in line to be closed.
         if request.body().is_end_stream() {
@@ -257,6 +252,7 @@ fn with_stall_timeout<S: AsyncRead + AsyncWrite>(stream: S) -> Pin<Box<TimeoutSt
 #[cfg(test)]
 mod tests {
     use std::io::{self, ErrorKind};
+    use std::net::SocketAddr;
 
     use axum::body::{Body, Bytes};
     use axum::routing::{get, post};
@@ -309,7 +305,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(accept(listener, LIMITS.around(routes), LIMITS, None, |_, address: &SocketAddr| {
-            Some((Remote(*address), Some(address.ip())))
+            Some(Peer::Remote(*address))
         }));
         let get = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
         let held = [begin(address, &get("/held"), "").await, begin(address, &get("/held"), "").await];
@@ -372,7 +368,7 @@ mod tests {
             let routes = routes.clone();
             let served = tokio::spawn(async move {
                 tokio::select! {
-                    () = answer(with_stall_timeout(far), routes, LIMITS, (), &slot) => true,
+                    () = answer(with_stall_timeout(far), routes, LIMITS, Peer::Local { uid: 0 }, &slot) => true,
                     () = slot.evicted() => false,
                 }
             });

@@ -21,12 +21,12 @@ pub(super) const MAX_QUEUED_PER_CALLER: usize = 8;
 /// The retry delay for a caller whose requests fill their share of the queue.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// The caller that the limit applies to: all tokens of an owner together, or all processes of a local user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum QueuedCaller {
-    /// The e-mail address in lower case.
+    /// A local user, who runs the installation: first in line, and without limits.
+    Host,
+    /// All tokens of an owner together, by the e-mail address in lower case.
     Owner(String),
-    User(u32),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,8 +39,7 @@ enum Party {
 }
 
 struct Waiter {
-    /// `None` for commands, whose number isn't limited.
-    who: Option<QueuedCaller>,
+    who: QueuedCaller,
     turn: oneshot::Sender<Turn>,
 }
 
@@ -63,7 +62,8 @@ impl OrganizationQueue {
         OrganizationQueue { places: Arc::new(Mutex::new(turns)) }
     }
 
-    /// Waits for a turn, on behalf of an organization.
+    /// Waits for a turn, on behalf of an organization. The host waits ahead of all organizations, and without
+    /// a time limit.
     ///
     /// # Errors
     /// When the caller has too many requests queued already, or the wait is too long.
@@ -73,11 +73,12 @@ impl OrganizationQueue {
         organization: Option<Identifier>,
     ) -> Result<Turn, ProblemDocument> {
         let party = match (&who, organization) {
-            (QueuedCaller::User(_), _) => Party::Host,
+            (QueuedCaller::Host, _) => Party::Host,
             (QueuedCaller::Owner(_), Some(organization)) => Party::Organization(organization),
             (QueuedCaller::Owner(owner), None) => Party::Owner(owner.clone()),
         };
-        match timeout(LONGEST, self.enter(party, Some(who))?).await {
+        let longest = if who == QueuedCaller::Host { Duration::MAX } else { LONGEST };
+        match timeout(longest, self.enter(party, who)?).await {
             Ok(Ok(turn)) => Ok(turn),
             _ => Err(ProblemDocument::unavailable(
                 "other requests use all the capacity",
@@ -86,25 +87,12 @@ impl OrganizationQueue {
         }
     }
 
-    /// Waits for a turn without a time limit, ahead of all organizations.
-    ///
-    /// # Errors
-    /// When the queue is gone.
-    pub async fn pass_first(&self) -> Result<Turn, ProblemDocument> {
-        let comes = self.enter(Party::Host, None)?;
-        comes.await.map_err(|_| ProblemDocument::internal())
-    }
-
-    fn enter(
-        &self,
-        party: Party,
-        who: Option<QueuedCaller>,
-    ) -> Result<oneshot::Receiver<Turn>, ProblemDocument> {
+    fn enter(&self, party: Party, who: QueuedCaller) -> Result<oneshot::Receiver<Turn>, ProblemDocument> {
         let mut turns = locked(&self.places);
         turns.retain(|waiter| !waiter.turn.is_closed());
         let theirs = turns.waiting(&party).filter(|waiter| waiter.who == who).count();
-        if let Some(who) = who.as_ref().filter(|_| theirs >= MAX_QUEUED_PER_CALLER) {
-            return Err(who.is_in_line());
+        if who != QueuedCaller::Host && theirs >= MAX_QUEUED_PER_CALLER {
+            return Err(too_many_waiting());
         }
         let (turn, comes) = oneshot::channel();
         turns.enqueue(party, Waiter { who, turn });
@@ -129,15 +117,9 @@ impl Drop for Turn {
     }
 }
 
-impl QueuedCaller {
-    fn is_in_line(&self) -> ProblemDocument {
-        let whose = match self {
-            QueuedCaller::Owner(_) => "owner",
-            QueuedCaller::User(_) => "user",
-        };
-        let why = format!("too many queued requests (limit {MAX_QUEUED_PER_CALLER} per {whose})");
-        ProblemDocument::too_many(why, PAUSE).hint("wait for an answer before you send the next request")
-    }
+fn too_many_waiting() -> ProblemDocument {
+    let why = format!("too many queued requests (limit {MAX_QUEUED_PER_CALLER} per owner)");
+    ProblemDocument::too_many(why, PAUSE).hint("wait for an answer before you send the next request")
 }
 
 #[cfg(test)]
@@ -192,9 +174,10 @@ mod tests {
         let mut organizations = pin!(line.pass(owner("eve"), organization("globex")));
         let mut nobodys = pin!(line.pass(owner("root"), None));
         assert!((&mut organizations).now_or_never().is_none() && (&mut nobodys).now_or_never().is_none());
-        let mut own = pin!(line.pass(QueuedCaller::User(0), None));
+        let mut own = pin!(line.pass(QueuedCaller::Host, None));
         assert!((&mut own).now_or_never().is_none());
-        let mut commands = pin!(join_all((0..20).map(|_| line.pass_first().map(|turn| turn.is_ok()))));
+        let mut commands =
+            pin!(join_all((0..20).map(|_| line.pass(QueuedCaller::Host, None).map(|turn| turn.is_ok()))));
         assert!((&mut commands).now_or_never().is_none());
         drop(first);
         let turn = (&mut own).now_or_never().expect("it comes first").unwrap();
@@ -207,15 +190,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_goes_away_leaves_their_place_and_a_user_of_this_host_is_one() {
+    async fn who_goes_away_leaves_their_place() {
         let line = OrganizationQueue::new(1);
-        let ask = || line.pass(QueuedCaller::User(1000), None);
+        let ask = || line.pass(owner("ada"), None);
         let first = ask().await.unwrap();
         {
             let mut waits = pin!(join_all((0..8).map(|_| ask())));
             assert!((&mut waits).now_or_never().is_none());
             let refused = ask().now_or_never().unwrap().err().unwrap();
-            assert_eq!(refused.detail, "too many queued requests (limit 8 per user)");
+            assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS);
         }
         assert!(ask().now_or_never().is_none(), "there is a place again");
         drop(first);

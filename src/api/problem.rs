@@ -23,8 +23,8 @@ use futures_util::FutureExt as _;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::connection::Remote;
 use super::limiter::{Address, LogLimit};
+use super::peer::Peer;
 use crate::problem::{Problem as Mistake, quote_untrusted};
 use crate::state::looks_like_token;
 use code::Code;
@@ -299,7 +299,7 @@ async fn identify(
     next: Next,
 ) -> Response {
     let (id, begin) = (RequestId(Uuid::now_v7()), Instant::now());
-    let from = request.extensions().get::<Remote>().map(|remote| Address::from(remote.0.ip()));
+    let from = Peer::of(request.extensions()).address().map(Address::from);
     request.extensions_mut().insert(id);
     let (method, path) = (request.method().clone(), without_tokens(request.uri().path()));
     let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;

@@ -14,165 +14,135 @@ use crate::names::{Digest, SpecPath};
 use crate::problem::quote_untrusted;
 use crate::spec::{Commit, Snapshot, SnapshotEntry, SourceId};
 
-/// The largest tree that a command may send, in bytes.
+/// The largest tree that may be sent on the socket, in bytes.
 pub const LARGEST: usize = 64 << 20;
 
 /// In characters.
 pub const LONGEST_REVISION: usize = 200;
 
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Proposal {
-    pub source: SourceId,
-    pub revision: String,
-    /// Set if the tree is a git commit.
-    #[serde(default)]
-    pub commit: Option<Commit>,
+/// The body of a proposal, as the command line sends it.
+#[derive(Serialize)]
+struct Body<'s> {
+    revision: &'s str,
+    commit: Option<&'s Commit>,
     /// Base64, so that files that aren't UTF-8 are kept and reported as they are.
-    pub files: BTreeMap<SpecPath, String>,
-    /// Files that are not read as specs but may contain one, in base64.
-    #[serde(default)]
-    pub skipped: BTreeMap<SpecPath, String>,
-    #[serde(default)]
-    pub unreadable: BTreeMap<SpecPath, Unreadable>,
+    files: BTreeMap<&'s SpecPath, String>,
+    skipped: BTreeMap<&'s SpecPath, String>,
+    unreadable: BTreeMap<&'s SpecPath, UnreadableFile>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Unreadable {
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct UnreadableFile {
     code: String,
     message: String,
     hint: String,
 }
 
-impl From<&Snapshot> for Proposal {
-    fn from(snapshot: &Snapshot) -> Proposal {
-        let Snapshot { source, revision, commit, skipped, entries } = snapshot;
-        let (mut files, mut unreadable) = (BTreeMap::new(), BTreeMap::new());
-        for (path, entry) in entries {
-            match entry {
-                SnapshotEntry::File { bytes, .. } => drop(files.insert(path.clone(), STANDARD.encode(bytes))),
-                SnapshotEntry::Unreadable { code, message, hint } => {
-                    let (code, message, hint) = (code.to_string(), message.clone(), hint.clone());
-                    unreadable.insert(path.clone(), Unreadable { code, message, hint });
-                }
+/// Serializes a tree for [`read`].
+///
+/// # Errors
+/// Never: all keys are strings, and every value serializes.
+pub fn body(snapshot: &Snapshot) -> serde_json::Result<Vec<u8>> {
+    let Snapshot { source: _, revision, commit, skipped, entries } = snapshot;
+    let (mut files, mut unreadable) = (BTreeMap::new(), BTreeMap::new());
+    for (path, entry) in entries {
+        match entry {
+            SnapshotEntry::File { bytes, .. } => drop(files.insert(path, STANDARD.encode(bytes))),
+            SnapshotEntry::Unreadable { code, message, hint } => {
+                let (code, message, hint) = (code.to_string(), message.clone(), hint.clone());
+                unreadable.insert(path, UnreadableFile { code, message, hint });
             }
         }
-        let skipped = skipped.iter().map(|(path, bytes)| (path.clone(), STANDARD.encode(bytes)));
-        Proposal {
-            source: source.clone(),
-            revision: revision.clone(),
-            commit: commit.clone(),
-            files,
-            skipped: skipped.collect(),
-            unreadable,
-        }
     }
+    let skipped = skipped.iter().map(|(path, bytes)| (path, STANDARD.encode(bytes))).collect();
+    serde_json::to_vec(&Body { revision, commit: commit.as_ref(), files, skipped, unreadable })
 }
 
-impl Proposal {
-    /// Reads an API request: an object with `files` and an optional `revision`.
-    ///
-    /// # Errors
-    /// All mistakes in the body, at least one.
-    pub fn posted(body: Value, source: SourceId) -> Result<Proposal, Vec<FieldError>> {
-        let Value::Object(mut fields) = body else {
-            return Err(vec![wrong("", "the body is not an object", "send an object with `files`")]);
-        };
-        let mut faults = Vec::new();
-        let files = match fields.remove("files") {
-            Some(Value::Object(files)) => files,
-            Some(_) => {
-                let why = "`files` is not an object";
-                faults.push(wrong("/files", why, "list the files of the tree by their paths in it"));
-                Map::new()
-            }
-            None => {
-                faults.push(wrong(
-                    "/files",
-                    "`files` is missing",
-                    "list the files of the tree by their paths in it",
-                ));
-                Map::new()
-            }
-        };
-        let revision = match fields.remove("revision") {
-            None | Some(Value::Null) => None,
-            Some(Value::String(revision)) if revision.chars().count() <= LONGEST_REVISION => Some(revision),
-            Some(_) => {
-                let why = format!("`revision` is not a text of at most {LONGEST_REVISION} characters");
-                faults.push(wrong("/revision", why, "set it to the commit, or leave it out"));
-                None
-            }
-        };
-        for name in fields.keys() {
-            let why = format!("`{}` is not a field of a proposal", quote_untrusted(name));
-            faults.push(wrong(pointer(&[name]), why, "its fields are `files` and `revision`"));
-        }
-        let mut read = BTreeMap::new();
-        for (name, text) in files {
-            match (name.parse::<SpecPath>(), text) {
-                (Ok(path), Value::String(text)) => drop(read.insert(path, text)),
-                (Err(_), _) => {
-                    let why = format!("`{}` is not a relative path inside a tree", quote_untrusted(&name));
-                    faults.push(wrong(
-                        pointer(&["files", &name]),
-                        why,
-                        "use a path such as `acme/clusters/orders.yaml`",
-                    ));
-                }
-                (Ok(path), _) => faults.push(no_base64(&path)),
-            }
-        }
-        if !faults.is_empty() {
-            return Err(faults);
-        }
-        let revision =
-            revision.filter(|revision| !revision.is_empty()).unwrap_or_else(|| "proposed".to_owned());
-        let (skipped, unreadable) = (BTreeMap::new(), BTreeMap::new());
-        Ok(Proposal { source, revision, commit: None, files: read, skipped, unreadable })
+/// Reads the body of a request: an object with `files`, and what else is known of the tree.
+///
+/// # Errors
+/// All mistakes in the body, at least one.
+pub fn read(body: Value, source: SourceId) -> Result<Snapshot, Vec<FieldError>> {
+    let Value::Object(mut fields) = body else {
+        return Err(vec![FieldError::at("", "the body is not an object", "send an object with `files`")]);
+    };
+    let mut faults = Vec::new();
+    if !fields.contains_key("files") {
+        faults.push(FieldError::at("/files", "`files` is missing", NAME_FILES));
     }
-
-    /// Decodes the files.
-    ///
-    /// # Errors
-    /// All files that aren't valid base64.
-    pub fn snapshot(self) -> Result<Snapshot, Vec<FieldError>> {
-        let Proposal { source, revision, commit, files, skipped, unreadable } = self;
-        let (files, skipped) = (decoded(files)?, decoded(skipped)?);
-        let file = |(path, bytes): (SpecPath, Arc<[u8]>)| {
-            let digest = Digest::of(&bytes);
-            (path, SnapshotEntry::File { bytes, digest })
-        };
-        let unreadable = unreadable.into_iter().map(|(path, Unreadable { code, message, hint })| {
-            (path, SnapshotEntry::Unreadable { code: code.into(), message, hint })
+    let revision = match fields.remove("revision") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(revision)) if revision.chars().count() <= LONGEST_REVISION => Some(revision),
+        Some(_) => {
+            let why = format!("`revision` is not a text of at most {LONGEST_REVISION} characters");
+            faults.push(FieldError::at("/revision", why, "set it to the commit, or leave it out"));
+            None
+        }
+    };
+    let files = fields.remove("files").map(|files| decoded("files", files, &mut faults));
+    let optional =
+        |name: &str, fields: &mut Map<String, Value>| fields.remove(name).filter(|it| !it.is_null());
+    let skipped = optional("skipped", &mut fields).map(|files| decoded("skipped", files, &mut faults));
+    let commit = optional("commit", &mut fields).and_then(|commit| {
+        let read = serde_json::from_value(commit);
+        let hint = "set `id` and `author`, and `is_edited` if the specs differ from it";
+        read.map_err(|_| faults.push(FieldError::at("/commit", "`commit` is not a commit", hint))).ok()
+    });
+    let unreadable: Option<BTreeMap<SpecPath, UnreadableFile>> = optional("unreadable", &mut fields)
+        .and_then(|files| {
+            let read = serde_json::from_value(files);
+            let why = "`unreadable` is not an object of files";
+            let hint = "set `code`, `message` and `hint` for each path in the tree";
+            read.map_err(|_| faults.push(FieldError::at("/unreadable", why, hint))).ok()
         });
-        let entries = files.into_iter().map(file).chain(unreadable).collect();
-        Ok(Snapshot { source, revision, commit, skipped, entries })
+    for name in fields.keys() {
+        let why = format!("`{}` is not a field of a proposal", quote_untrusted(name));
+        let hint = "its fields are `files`, `revision`, `commit`, `skipped` and `unreadable`";
+        faults.push(FieldError::at(pointer(&[name]), why, hint));
     }
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    let revision = revision.filter(|revision| !revision.is_empty()).unwrap_or_else(|| "proposed".to_owned());
+    let file = |(path, bytes): (SpecPath, Arc<[u8]>)| {
+        let digest = Digest::of(&bytes);
+        (path, SnapshotEntry::File { bytes, digest })
+    };
+    let unreadable = unreadable.into_iter().flatten();
+    let unreadable = unreadable.map(|(path, UnreadableFile { code, message, hint })| {
+        (path, SnapshotEntry::Unreadable { code: code.into(), message, hint })
+    });
+    let entries = files.into_iter().flatten().map(file).chain(unreadable).collect();
+    Ok(Snapshot { source, revision, commit, skipped: skipped.unwrap_or_default(), entries })
 }
 
-fn decoded(files: BTreeMap<SpecPath, String>) -> Result<BTreeMap<SpecPath, Arc<[u8]>>, Vec<FieldError>> {
-    let (mut decoded, mut faults) = (BTreeMap::new(), Vec::new());
-    for (path, text) in files {
-        match STANDARD.decode(text) {
-            Ok(bytes) => drop(decoded.insert(path, bytes.into())),
-            Err(_) => faults.push(no_base64(&path)),
+const NAME_FILES: &str = "list the files of the tree by their paths in it";
+
+/// Decodes files, and adds a mistake for each that isn't one.
+fn decoded(field: &str, files: Value, faults: &mut Vec<FieldError>) -> BTreeMap<SpecPath, Arc<[u8]>> {
+    let Value::Object(files) = files else {
+        faults.push(FieldError::at(pointer(&[field]), format!("`{field}` is not an object"), NAME_FILES));
+        return BTreeMap::new();
+    };
+    let mut decoded = BTreeMap::new();
+    for (name, text) in files {
+        let Ok(path) = name.parse::<SpecPath>() else {
+            let why = format!("`{}` is not a relative path inside a tree", quote_untrusted(&name));
+            let hint = "use a path such as `acme/clusters/orders.yaml`";
+            faults.push(FieldError::at(pointer(&[field, &name]), why, hint));
+            continue;
+        };
+        match text.as_str().map(|text| STANDARD.decode(text)) {
+            Some(Ok(bytes)) => drop(decoded.insert(path, bytes.into())),
+            _ => {
+                let why = format!("`{}` is not base64", quote_untrusted(path.as_str()));
+                let hint = "send the file's bytes as `base64 --wrap=0 FILE` prints them";
+                faults.push(FieldError::at(pointer(&[field, path.as_str()]), why, hint));
+            }
         }
     }
-    if faults.is_empty() { Ok(decoded) } else { Err(faults) }
-}
-
-fn no_base64(path: &SpecPath) -> FieldError {
-    let why = format!("`{}` is not base64", quote_untrusted(path.as_str()));
-    wrong(
-        pointer(&["files", path.as_str()]),
-        why,
-        "send the file's bytes as `base64 --wrap=0 FILE` prints them",
-    )
-}
-
-fn wrong(pointer: impl Into<String>, detail: impl Into<String>, hint: &str) -> FieldError {
-    let pointer = Some(pointer.into()).filter(|pointer| !pointer.is_empty());
-    FieldError { pointer, detail: detail.into(), hint: Some(hint.to_owned()), ..FieldError::default() }
+    decoded
 }
 
 /// A JSON pointer (RFC 6901).
@@ -187,7 +157,7 @@ mod tests {
     use super::*;
 
     fn faults(body: Value) -> Vec<(Option<String>, String)> {
-        let snapshot = Proposal::posted(body, SourceId("specs".to_owned())).and_then(Proposal::snapshot);
+        let snapshot = read(body, SourceId("specs".to_owned()));
         let faults = snapshot.err().unwrap_or_default();
         faults.into_iter().map(|fault| (fault.pointer, fault.detail)).collect()
     }
@@ -199,11 +169,31 @@ mod tests {
             (json!({"files": {"acme/a.yaml": "YTogMQo="}, "revision": null}), "proposed"),
             (json!({"files": {"acme/a.yaml": "YTogMQo="}, "revision": "3f2c1ab"}), "3f2c1ab"),
         ] {
-            let read = Proposal::posted(body, SourceId("specs".to_owned())).unwrap().snapshot().unwrap();
+            let read = read(body, SourceId("specs".to_owned())).unwrap();
             assert_eq!(read.revision, revision);
             let SnapshotEntry::File { bytes, .. } = &read.entries["acme/a.yaml"] else { panic!() };
             assert_eq!(&**bytes, b"a: 1\n");
         }
+    }
+
+    #[test]
+    fn a_tree_that_a_command_sends_arrives_as_it_is() {
+        let path = |path: &str| path.parse::<SpecPath>().unwrap();
+        let bytes: Arc<[u8]> = b"\xff: 1\n".as_slice().into();
+        let file = SnapshotEntry::File { bytes: Arc::clone(&bytes), digest: Digest::of(&bytes) };
+        let (message, hint) = ("it is a link".to_owned(), "replace it".to_owned());
+        let unreadable = SnapshotEntry::Unreadable { code: "link-out-of-tree".into(), message, hint };
+        let (id, author) = ("3f2c1ab".to_owned(), "Ada <ada@example.com>".to_owned());
+        let sent = Snapshot {
+            source: SourceId("specs".to_owned()),
+            revision: "3f2c1ab".to_owned(),
+            commit: Some(Commit { id, author, is_edited: true, rewrote: None }),
+            skipped: BTreeMap::from([(path("acme/a.yaml~"), Arc::clone(&bytes))]),
+            entries: BTreeMap::from([(path("acme/a.yaml"), file), (path("acme/b.yaml"), unreadable)]),
+        };
+        let posted = serde_json::from_slice(&body(&sent).unwrap()).unwrap();
+        let read = read(posted, sent.source.clone()).unwrap();
+        assert_eq!(format!("{read:?}"), format!("{sent:?}"));
     }
 
     #[test]
@@ -222,9 +212,17 @@ mod tests {
                 json!({"files": {"../a.yaml": "", "b.yaml": 5}, "revision": 7, "x/y": 1}),
                 told(&[
                     ("/revision", "`revision` is not a text of at most 200 characters"),
-                    ("/x~1y", "`x/y` is not a field of a proposal"),
                     ("/files/..~1a.yaml", "`../a.yaml` is not a relative path inside a tree"),
                     ("/files/b.yaml", "`b.yaml` is not base64"),
+                    ("/x~1y", "`x/y` is not a field of a proposal"),
+                ]),
+            ),
+            (
+                json!({"files": {}, "commit": "3f2c1ab", "skipped": {"/a": ""}, "unreadable": {"a.yaml": {}}}),
+                told(&[
+                    ("/skipped/~1a", "`/a` is not a relative path inside a tree"),
+                    ("/commit", "`commit` is not a commit"),
+                    ("/unreadable", "`unreadable` is not an object of files"),
                 ]),
             ),
             (

@@ -1,28 +1,19 @@
 //! The queue of requests from API callers to the planning loop, and the last plan.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, OnceLock};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::timeout;
-use uuid::Uuid;
 
-use super::organization_queue::OrganizationQueue;
-use super::writing::{WriteMark, Writer};
-use crate::names::ResourceKey;
+use super::current_plan::CurrentPlan;
+use super::writing::Writer;
 use crate::parallel::locked;
-use crate::round::{Approved, Installation, Round, RoundMemory};
-use crate::spec::Documents;
+use crate::round::{Approved, RoundMemory};
 use crate::state::State;
-use crate::views::records;
 
 /// How long a caller waits for a plan: a target that doesn't respond may delay it.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// How long a plan counts as current if nothing newer was written. Rounds run every 30 s anyway, unless a
-/// target delays them.
-const CURRENT: Duration = Duration::from_secs(60);
 
 /// Passes requests to the planning loop, and keeps the last plan.
 pub struct RequestQueue {
@@ -30,58 +21,10 @@ pub struct RequestQueue {
     pub(super) memory: Arc<RoundMemory>,
     /// Writes specs for API callers; `None` if writes are off.
     pub(super) writer: Option<Arc<Writer>>,
-    /// Admits one proposal at a time, since each plan takes memory.
-    pub(super) proposals: Arc<OrganizationQueue>,
     last: Mutex<Option<CurrentPlan>>,
     /// `None` once the planning loop has ended.
     questions: Mutex<Option<Vec<PendingRequest>>>,
     wake: Box<dyn Fn() + Send + Sync>,
-}
-
-/// A plan with its inputs.
-#[derive(Clone)]
-pub struct CurrentPlan {
-    pub installation: Arc<Installation>,
-    pub documents: Arc<Documents>,
-    pub round: Arc<Round>,
-    /// The [`Writer::mark`] from when the specs were read: all earlier writes are in the plan.
-    pub mark: WriteMark,
-    /// Why the plan could not be recorded, in which case none of it is carried out.
-    pub trouble: Option<String>,
-    since: Instant,
-    /// Resources by id, computed on first use.
-    ids: Arc<OnceLock<BTreeMap<Uuid, ResourceKey>>>,
-}
-
-impl CurrentPlan {
-    /// A plan of specs that include every write before `mark`.
-    pub fn new(
-        installation: Arc<Installation>,
-        documents: Arc<Documents>,
-        round: Arc<Round>,
-        mark: WriteMark,
-    ) -> CurrentPlan {
-        let (trouble, since) = (None, Instant::now());
-        CurrentPlan { installation, documents, round, mark, trouble, since, ids: Arc::default() }
-    }
-
-    /// Marks the plan as not carried out.
-    pub fn with_trouble(self, trouble: Option<String>) -> CurrentPlan {
-        CurrentPlan { trouble, ..self }
-    }
-
-    pub(super) fn key_with(&self, id: Uuid) -> Option<&ResourceKey> {
-        let all = || {
-            let checked = &self.round.checked;
-            let recorded =
-                checked.recorded.resources.iter().map(|(key, record)| (record.durable.id, key.clone()));
-            let wanted =
-                checked.catalog.resources.values().map(|resource| (resource.id, resource.key.clone()));
-            let root = records::root(&self.round).map(|root| (root.id, root.key));
-            root.into_iter().chain(recorded).chain(wanted).collect()
-        };
-        self.ids.get_or_init(all).get(&id)
-    }
 }
 
 /// A request with the channel for its reply.
@@ -119,9 +62,8 @@ impl RequestQueue {
         memory: Arc<RoundMemory>,
         wake: impl Fn() + Send + Sync + 'static,
     ) -> RequestQueue {
-        let proposals = Arc::new(OrganizationQueue::new(1));
         let (last, questions) = (Mutex::default(), Mutex::new(Some(Vec::new())));
-        RequestQueue { state, memory, writer: None, proposals, last, questions, wake: Box::new(wake) }
+        RequestQueue { state, memory, writer: None, last, questions, wake: Box::new(wake) }
     }
 
     pub fn with_writer(self, writer: Arc<Writer>) -> RequestQueue {
@@ -171,7 +113,7 @@ impl RequestQueue {
     /// one.
     pub(super) async fn current(&self) -> Result<CurrentPlan, NoReply> {
         let writes = self.writer.as_ref().map_or(0, |writer| writer.mark().writes);
-        let is_current = |made: &CurrentPlan| made.mark.writes >= writes && made.since.elapsed() < CURRENT;
+        let is_current = |made: &CurrentPlan| made.is_recent(writes);
         match self.made().filter(is_current) {
             Some(made) => Ok(made),
             None => self.plan().await,
@@ -223,7 +165,7 @@ impl PendingRequest {
     }
 }
 
-pub(super) fn ending() -> NoReply {
+fn ending() -> NoReply {
     let hint = "wait until the daemon is running again, and try again".to_owned();
     NoReply { why: "the daemon is shutting down".to_owned(), hint }
 }

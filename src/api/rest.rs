@@ -1,6 +1,7 @@
 //! The REST API. Every request takes the same path from authentication to answer, and [`ROUTES`] lists the
 //! routes.
 
+mod clusters;
 mod events;
 mod json;
 mod page;
@@ -13,7 +14,7 @@ mod writes;
 
 use std::collections::BTreeMap;
 use std::future::ready;
-use std::net::{IpAddr, Ipv4Addr};
+use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -22,7 +23,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts as _, RawPathParams, Request};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, LOCATION};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodFilter, on};
 use http_body_util::BodyExt as _;
@@ -33,25 +34,29 @@ use tokio::runtime::Handle;
 use zeroize::{Zeroize as _, Zeroizing};
 
 use super::authenticate::Unauthenticated;
-use super::caller::Caller;
-use super::connection::Remote;
+use super::caller::{Caller, SuperUsers};
+use super::current_plan::CurrentPlan;
+use super::local;
 use super::openapi::{self, JSON, MERGE_PATCH};
 use super::organization_queue::QueuedCaller;
+use super::peer::Peer;
 use super::problem::{ProblemDocument, code};
 use super::query::Query;
 use super::rate_limits::RateLimits;
-use super::request_queue::{CurrentPlan, NoReply, RequestQueue};
+use super::request_queue::{NoReply, RequestQueue};
 use super::route::{Method, QueueKind, ROUTES, RequestBody, RequiredAccess, Route};
-use super::socket::Peer;
 use super::tags::{NoTags, Tags};
 use super::writing::{WriteResult, Writer};
 use crate::config::ApiConfig;
 use crate::names::{Digest, Identifier, ResourceKey};
+use crate::round::Round;
 use crate::state::{Access, State, StateError, Token};
 use json::Wiped;
 use request_slots::RequestQueues;
 
 type Answered = Result<Response, ProblemDocument>;
+
+const A_TIME: &str = "a time such as 2026-01-31T12:00:00Z";
 
 #[derive(Clone, Copy)]
 enum Handler {
@@ -59,6 +64,8 @@ enum Handler {
     Open(fn(&Base) -> Response),
     /// The answer depends on the caller.
     Known(fn(&Call) -> Answered),
+    /// The answer depends on the caller and on no plan: users of this host get it before there is any.
+    Unplanned(fn(&CallerRequest) -> Answered),
 }
 
 #[derive(Default)]
@@ -88,19 +95,31 @@ pub(super) struct Service {
 }
 
 /// An authenticated request, admitted as far as the route alone can tell.
-pub(super) struct Call {
+pub(super) struct CallerRequest {
     service: Arc<Service>,
     base: Arc<Base>,
     route: &'static Route,
     caller: Caller,
-    made: CurrentPlan,
-    /// Writes that the last plan doesn't include yet.
-    pending: BTreeMap<ResourceKey, Arc<WriteResult>>,
     path: Vec<(String, String)>,
     query: Query,
     headers: HeaderMap,
     body: Zeroizing<Vec<u8>>,
     runtime: Handle,
+}
+
+/// A request with the plan that it is answered from.
+pub(super) struct Call {
+    request: CallerRequest,
+    made: CurrentPlan,
+    /// Writes that the last plan doesn't include yet.
+    pending: BTreeMap<ResourceKey, Arc<WriteResult>>,
+}
+
+impl Deref for Call {
+    type Target = CallerRequest;
+    fn deref(&self) -> &CallerRequest {
+        &self.request
+    }
 }
 
 pub(super) fn routes(service: &Arc<Service>, base: Base) -> Router {
@@ -115,13 +134,6 @@ pub(super) fn routes(service: &Arc<Service>, base: Base) -> Router {
             .route(&slashed, on(filter(route.method), answer))
     });
     if base.path.is_empty() { routes } else { Router::new().nest(&base.path, routes) }
-}
-
-/// Whether the request proposes a tree of specs, whose body may be larger than others.
-pub(super) fn is_proposal(request: &Request) -> bool {
-    let path = request.uri().path();
-    request.method() == axum::http::Method::POST
-        && path.strip_suffix('/').unwrap_or(path).ends_with("/v1/plans")
 }
 
 fn filter(method: Method) -> MethodFilter {
@@ -148,9 +160,12 @@ fn handler(route: &Route) -> Option<Handler> {
         (None, _, "propose_plan") => plans::propose,
         (None, _, "approve_plan") => plans::approve,
         (None, _, "list_events") => events::list,
-        (None, _, "list_tokens") => tokens::list,
-        (None, _, "create_token") => tokens::create,
-        (None, _, "revoke_token") => tokens::revoke,
+        (None, _, "read_status") => clusters::status,
+        (None, _, "explain_cluster") => clusters::why,
+        (None, _, "read_client_properties") => clusters::client_properties,
+        (None, _, "list_tokens") => return Some(Handler::Unplanned(tokens::list)),
+        (None, _, "create_token") => return Some(Handler::Unplanned(tokens::create)),
+        (None, _, "revoke_token") => return Some(Handler::Unplanned(tokens::revoke)),
         (None, _, "list_errors") => return Some(Handler::Open(errors)),
         (None, _, "read_openapi") => return Some(Handler::Open(document)),
         (None, ..) => return None,
@@ -167,7 +182,7 @@ async fn answer(
     let answered = answered(at, route, handler, request).await;
     let mut response = answered.unwrap_or_else(ProblemDocument::into_response);
     // The answer is for this caller alone, and may contain a token or a secret.
-    if matches!(handler, Handler::Known(_)) {
+    if !matches!(handler, Handler::Open(_)) {
         response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
     response
@@ -181,13 +196,10 @@ async fn answered(
 ) -> Answered {
     let (service, base) = at;
     let (mut parts, body) = request.into_parts();
-    let handler = match handler {
-        Handler::Open(handler) => {
-            service.pass(&parts)?;
-            return Ok(handler(&base));
-        }
-        Handler::Known(handler) => handler,
-    };
+    if let Handler::Open(handler) = handler {
+        service.pass(&parts)?;
+        return Ok(handler(&base));
+    }
     let who = service.admit(&parts, route)?;
     let query = Query::strict(&parts.uri, route.query.iter().map(|query| query.name))
         .map_err(ProblemDocument::malformed)?;
@@ -202,20 +214,25 @@ async fn answered(
         Some(takes) => read_body(takes, &parts.headers, body).await?,
         None => Zeroizing::default(),
     };
-    let is_dry_run = query.get("dry_run") == Some("true");
+    let is_planned_apart = query.get("dry_run") == Some("true") || query.get("at").is_some();
+    let queue = if is_planned_apart { QueueKind::Proposal } else { route.seat };
     let organization = || who.organization(&service.desk.made()?);
-    let seat = service.seats.of(route.seat, is_dry_run, who.requester(), organization).await?;
-    // Takes the newest plan, which includes earlier writes. Without any plan the permissions are unknown, so
-    // the first one is waited for.
-    let made = service.desk.last().await?;
-    let (made, pending) = service.writer.newest(|| service.desk.made().unwrap_or(made));
+    let seat = service.seats.of(queue, who.requester(), organization).await?;
+    let (made, pending) = service.plan_for(route, &who, handler).await?;
     who.still_holds(&service.state)?;
-    let caller = who.caller(&made, &pending);
+    let caller = who.caller(made.as_ref(), &pending);
     let (runtime, headers) = (Handle::current(), parts.headers);
-    let call = Call { service, base, route, caller, made, pending, path, query, headers, body, runtime };
+    let request = CallerRequest { service, base, route, caller, path, query, headers, body, runtime };
     let answer = move || {
         let _seat = seat;
-        handler(&call)
+        match (handler, made) {
+            (Handler::Known(handler), Some(made)) => {
+                request.refuse_other_source(&made)?;
+                handler(&Call { request, made, pending })
+            }
+            (Handler::Unplanned(handler), _) => handler(&request),
+            _ => Err(ProblemDocument::internal()),
+        }
     };
     let answered = tokio::task::spawn_blocking(answer).await;
     answered.unwrap_or_else(|_| Err(ProblemDocument::internal()))
@@ -223,7 +240,7 @@ async fn answered(
 
 /// An authenticated caller whose permissions aren't known yet.
 enum AuthenticatedCaller {
-    Peer(Peer),
+    User { uid: u32, name: Option<String> },
     Token(Token),
 }
 
@@ -240,20 +257,28 @@ impl AuthenticatedCaller {
 
     fn requester(&self) -> QueuedCaller {
         match self {
-            AuthenticatedCaller::Peer(peer) => QueuedCaller::User(peer.uid),
+            AuthenticatedCaller::User { .. } => QueuedCaller::Host,
             AuthenticatedCaller::Token(token) => QueuedCaller::Owner(token.owner.to_ascii_lowercase()),
         }
     }
 
     /// The organization that takes the turn in the queue: the first that the caller is a member of.
     fn organization(&self, made: &CurrentPlan) -> Option<Identifier> {
-        self.caller(made, &BTreeMap::new()).organizations().next().cloned()
+        self.caller(Some(made), &BTreeMap::new()).organizations().next().cloned()
     }
 
-    fn caller(&self, made: &CurrentPlan, pending: &BTreeMap<ResourceKey, Arc<WriteResult>>) -> Caller {
-        match self {
-            AuthenticatedCaller::Peer(peer) => Caller::of_peer(peer.uid),
-            AuthenticatedCaller::Token(token) => Caller::by_plan_and(token, made, pending),
+    /// Without a plan, a token's owner is a member of nothing.
+    fn caller(
+        &self,
+        made: Option<&CurrentPlan>,
+        pending: &BTreeMap<ResourceKey, Arc<WriteResult>>,
+    ) -> Caller {
+        match (self, made) {
+            (AuthenticatedCaller::User { uid, name }, _) => Caller::of_user(*uid, name.clone()),
+            (AuthenticatedCaller::Token(token), Some(made)) => Caller::by_plan_and(token, made, pending),
+            (AuthenticatedCaller::Token(token), None) => {
+                Caller::of_token(token, &SuperUsers::default(), std::iter::empty())
+            }
         }
     }
 }
@@ -262,33 +287,58 @@ impl Service {
     /// `None` if there is no state, or writes are off.
     pub(super) fn of(desk: &Arc<RequestQueue>, gate: Arc<RateLimits>) -> Option<Service> {
         let (state, writer) = (desk.state.clone()?, desk.writer()?);
-        let seats = RequestQueues::new(Arc::clone(&desk.proposals));
-        Some(Service { desk: Arc::clone(desk), state, writer, gate, seats })
+        Some(Service { desk: Arc::clone(desk), state, writer, gate, seats: RequestQueues::new() })
     }
 
     /// Admits callers on the socket, which has checked the user already, and callers with a valid token.
     fn admit(&self, parts: &Parts, route: &Route) -> Result<AuthenticatedCaller, ProblemDocument> {
-        if let Some(peer) = parts.extensions.get::<Peer>() {
-            return Ok(AuthenticatedCaller::Peer(*peer));
+        match Peer::of(&parts.extensions) {
+            Peer::Local { uid } => Ok(AuthenticatedCaller::User { uid, name: local::user(&parts.headers) }),
+            Peer::Remote(from) => {
+                let now = (Timestamp::now(), Instant::now());
+                let revokes = route.seat == QueueKind::Revoking;
+                let asked = (&parts.headers, &parts.uri, from.ip());
+                Ok(AuthenticatedCaller::Token(self.gate.admit(asked, &self.state, now, revokes)?))
+            }
         }
-        let now = (Timestamp::now(), Instant::now());
-        let revokes = route.seat == QueueKind::Revoking;
-        Ok(AuthenticatedCaller::Token(self.gate.admit(asked(parts), &self.state, now, revokes)?))
     }
 
     /// Admits any caller to a public route, within the rate limits.
     fn pass(&self, parts: &Parts) -> Result<(), ProblemDocument> {
-        if parts.extensions.get::<Peer>().is_some() {
-            return Ok(());
-        }
-        Ok(self.gate.admit_public(asked(parts), Some(&self.state), (Timestamp::now(), Instant::now()))?)
+        count_public(&self.gate, parts, Some(&self.state))
+    }
+
+    /// The plan to answer from, and the writes since; none for a user of this host who needs none while there
+    /// is none. It is awaited here, so that a caller who goes away ends the wait.
+    async fn plan_for(
+        &self,
+        route: &Route,
+        who: &AuthenticatedCaller,
+        handler: Handler,
+    ) -> Result<(Option<CurrentPlan>, BTreeMap<ResourceKey, Arc<WriteResult>>), ProblemDocument> {
+        let made = match (who, handler, route.id) {
+            (AuthenticatedCaller::User { .. }, Handler::Unplanned(_), _) => match self.desk.made() {
+                Some(made) => made,
+                None => return Ok((None, BTreeMap::new())),
+            },
+            // A command shows what the files say now.
+            (AuthenticatedCaller::User { .. }, _, "read_plan") => self.desk.plan().await?,
+            // Frequent polling doesn't cause new plans.
+            (AuthenticatedCaller::Token(_), _, "read_plan") => self.desk.current().await?,
+            // Without any plan the permissions are unknown, so the first one is waited for.
+            _ => self.desk.last().await?,
+        };
+        // Takes the newest plan, which includes earlier writes.
+        let (made, pending) = self.writer.newest(|| self.desk.made().unwrap_or(made));
+        Ok((Some(made), pending))
     }
 }
 
-fn asked(parts: &Parts) -> (&HeaderMap, &Uri, IpAddr) {
-    let unknown = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-    let from = parts.extensions.get::<Remote>().map_or(unknown, |remote| remote.0.ip());
-    (&parts.headers, &parts.uri, from)
+/// Counts a request that needs no token; users of this host aren't counted.
+fn count_public(gate: &RateLimits, parts: &Parts, state: Option<&State>) -> Result<(), ProblemDocument> {
+    let Some(from) = Peer::of(&parts.extensions).address() else { return Ok(()) };
+    let now = (Timestamp::now(), Instant::now());
+    Ok(gate.admit_public((&parts.headers, &parts.uri, from), state, now)?)
 }
 
 /// Counts requests for unknown paths and methods, too.
@@ -297,10 +347,9 @@ pub(super) fn counted(routes: Router, gate: &Arc<RateLimits>, state: Option<&Arc
         let (gate, state) = (Arc::clone(gate), state.cloned());
         move |request: Request| {
             let (parts, _) = request.into_parts();
-            let now = (Timestamp::now(), Instant::now());
-            ready(match gate.admit_public(asked(&parts), state.as_deref(), now) {
+            ready(match count_public(&gate, &parts, state.as_deref()) {
                 Ok(()) => status.into_response(),
-                Err(refused) => ProblemDocument::from(refused).into_response(),
+                Err(refused) => refused.into_response(),
             })
         }
     };
@@ -346,7 +395,7 @@ fn append(whole: &mut Zeroizing<Vec<u8>>, part: &[u8]) {
     whole.extend_from_slice(part);
 }
 
-impl Call {
+impl CallerRequest {
     fn parameter(&self, name: &str) -> &str {
         let found = self.path.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str()).unwrap_or_default()
@@ -356,6 +405,35 @@ impl Call {
         json::read(&self.body)
             .map(Wiped)
             .map_err(|why| ProblemDocument::malformed(format!("cannot read the body: {why}")))
+    }
+
+    /// The time to plan for; `None` for now.
+    fn at(&self) -> Result<Option<Timestamp>, ProblemDocument> {
+        self.query.parsed("at", A_TIME).map_err(ProblemDocument::malformed)
+    }
+
+    /// Refuses a command that names other specs than the daemon's: its user would take the answer for their
+    /// own specs.
+    fn refuse_other_source(&self, made: &CurrentPlan) -> Result<(), ProblemDocument> {
+        let own = &made.round.plan.inputs.source.0;
+        match local::source(&self.headers).filter(|_| self.caller.is_user()) {
+            Some(named) if named != *own => {
+                let why = format!("the daemon with this state has the specs of `{own}`, not of `{named}`");
+                Err(ProblemDocument::conflict(&code::OTHER_SOURCE, why).hint(
+                    "use its specs; to plan other specs in their place: streamfleet plan TREE --checkout DIR",
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Hides paths on this host from all but its users. The log has them.
+    fn of_state(&self, error: &StateError) -> ProblemDocument {
+        tracing::error!(%error, hint = error.hint(), "request failed");
+        match self.caller.is_user() {
+            true => ProblemDocument::new(&code::INTERNAL, error.to_string()).hint(error.hint()),
+            false => ProblemDocument::internal(),
+        }
     }
 
     fn is_dry_run(&self) -> Result<bool, ProblemDocument> {
@@ -392,6 +470,25 @@ impl Call {
             return Ok(());
         }
         Err(forbidden(self.caller.lacks_super(self.route.doing)))
+    }
+}
+
+impl Call {
+    /// Tells a user of this host which plan an answer is made from, and what to know of it.
+    fn with_plan(&self, mut response: Response, round: &Round, trouble: Option<&str>) -> Response {
+        if self.caller.is_user() {
+            let trouble = trouble
+                .map(|why| format!("no command is accepted while the audit trail can't be written: {why}"));
+            let warnings: Vec<String> =
+                round.unknown.iter().map(ToString::to_string).chain(trouble).collect();
+            local::add_plan(response.headers_mut(), &round.plan, &warnings);
+        }
+        response
+    }
+
+    /// Adds the current plan to an answer that is made from it.
+    fn with_current_plan(&self, response: Response) -> Response {
+        self.with_plan(response, &self.made.round, self.made.trouble.as_deref())
     }
 }
 
@@ -443,13 +540,6 @@ fn record(status: StatusCode, record: &Value, tag: Option<&Digest>, place: Optio
 impl From<NoReply> for ProblemDocument {
     fn from(NoReply { why, hint }: NoReply) -> ProblemDocument {
         ProblemDocument::unavailable(why, Duration::from_secs(10)).hint(hint)
-    }
-}
-
-impl From<StateError> for ProblemDocument {
-    fn from(error: StateError) -> ProblemDocument {
-        tracing::error!(%error, hint = error.hint(), "request failed");
-        ProblemDocument::internal()
     }
 }
 

@@ -5,9 +5,15 @@
 
 mod shapes;
 
+use axum::http;
 use serde_json::Value;
 
+use super::answer::PlanApproval;
 use crate::names::Kind;
+use crate::spec::schema;
+use crate::views::clients::ClusterListeners;
+use crate::views::status::StatusList;
+use crate::views::why::WhyReport;
 
 pub use shapes::{LARGEST_PAGE, USUAL_PAGE, page_of};
 
@@ -66,7 +72,7 @@ pub enum QueueKind {
     Tokens,
     /// Revoking tokens, which is urgent.
     Revoking,
-    /// Writes of specs, one at a time; with `dry_run`, the queue of proposals.
+    /// Writes of specs, one at a time. With `dry_run`, as with `at`, a request goes to the queue of proposals.
     Turn,
     /// Plans of proposed trees, one at a time.
     Proposal,
@@ -129,6 +135,19 @@ impl Route {
     }
 }
 
+/// Whether a request proposes a tree of specs, whose body may be larger than others.
+pub(super) fn is_proposal(method: &http::Method, path: &str) -> bool {
+    *method == http::Method::POST && path.strip_suffix('/').unwrap_or(path).ends_with("/v1/plans")
+}
+
+/// The path at which the resources of a kind are listed.
+pub fn list_path(kind: Kind) -> &'static str {
+    let lists = |route: &&Route| {
+        route.gives.iter().any(|(_, gives)| matches!(gives, ResponseContent::List(of) if *of == kind))
+    };
+    ROUTES.iter().find(lists).map_or("/", |route| route.path)
+}
+
 const PAGE_SIZE: Query = Query {
     name: "page_size",
     schema: shapes::page_size,
@@ -160,6 +179,9 @@ const IN_ORGANIZATION: Query = Query {
     text: "The organization, by its id or identifier. Required if `id` is an identifier of clusters in several \
            organizations.",
 };
+
+const AT: Query =
+    Query { name: "at", schema: shapes::time, text: "Plan as of this time, to see what expires by then." };
 
 const STATUS: Query = Query { name: "status", schema: shapes::status, text: "Only items with this status." };
 
@@ -288,6 +310,43 @@ pub static ROUTES: &[Route] = table! {
     others: [
         Route {
             method: Method::Get,
+            path: "/v1/status",
+            id: "read_status",
+            summary: "Read the status of all fleets and clusters, by the last plan",
+            doing: "reading the status",
+            needs: RequiredAccess::Read,
+            seat: QueueKind::Heavy,
+            query: &[],
+            takes: None,
+            gives: &[(200, ResponseContent::Schema(schema::of::<StatusList>))],
+        },
+        Route {
+            method: Method::Get,
+            path: "/v1/clusters/{id}/why",
+            id: "explain_cluster",
+            summary: "Explain the status of a cluster: what the plan does or waits for, its faulty objects, the last \
+                warnings, and what to do next",
+            doing: "reading clusters",
+            needs: RequiredAccess::Read,
+            seat: QueueKind::Heavy,
+            query: &[IN_ORGANIZATION],
+            takes: None,
+            gives: &[(200, ResponseContent::Schema(schema::of::<WhyReport>))],
+        },
+        Route {
+            method: Method::Get,
+            path: "/v1/clusters/{id}/client-properties",
+            id: "read_client_properties",
+            summary: "Read the properties for clients of a cluster, for each of its listeners",
+            doing: "reading clusters",
+            needs: RequiredAccess::Read,
+            seat: QueueKind::Light,
+            query: &[IN_ORGANIZATION],
+            takes: None,
+            gives: &[(200, ResponseContent::Schema(schema::of::<ClusterListeners>))],
+        },
+        Route {
+            method: Method::Get,
             path: "/v1/plan",
             id: "read_plan",
             summary: "Read the last plan: changes, and what waits. It is at most a minute old (see `created_at`), and \
@@ -295,7 +354,7 @@ pub static ROUTES: &[Route] = table! {
             doing: "reading the plan",
             needs: RequiredAccess::Read,
             seat: QueueKind::Heavy,
-            query: &[],
+            query: &[AT],
             takes: None,
             gives: &[(200, ResponseContent::Schema(crate::plan::schema))],
         },
@@ -307,7 +366,7 @@ pub static ROUTES: &[Route] = table! {
             doing: "planning a tree from a request",
             needs: RequiredAccess::Write,
             seat: QueueKind::Proposal,
-            query: &[],
+            query: &[AT],
             takes: Some(RequestBody::Schema(shapes::proposal)),
             gives: &[(200, ResponseContent::Schema(crate::plan::schema))],
         },
@@ -321,7 +380,7 @@ pub static ROUTES: &[Route] = table! {
             seat: QueueKind::Heavy,
             query: &[],
             takes: None,
-            gives: &[(200, ResponseContent::Schema(shapes::approved))],
+            gives: &[(200, ResponseContent::Schema(schema::of::<PlanApproval>))],
         },
         Route {
             method: Method::Get,

@@ -1,4 +1,4 @@
-//! The Unix socket for commands, open to the user that the process runs as and to root.
+//! The Unix socket, open to the user that the process runs as and to root.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind};
@@ -8,6 +8,8 @@ use std::os::unix::net::UnixStream;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use tokio::net::{self, UnixListener};
+
+use super::peer::Peer;
 
 /// The longest socket path that the kernel accepts (unix(7)), without the trailing zero.
 const LONGEST: usize = 107;
@@ -24,11 +26,6 @@ pub struct Socket {
 pub struct SocketPath {
     path: Utf8PathBuf,
     _folder: Option<File>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Peer {
-    pub uid: u32,
 }
 
 impl SocketPath {
@@ -85,16 +82,14 @@ fn remove_stale(place: &SocketPath) -> io::Result<()> {
     }
 }
 
-/// `None` if the kernel doesn't identify the peer.
-pub(super) fn peer(stream: &net::UnixStream) -> Option<Peer> {
-    stream.peer_cred().ok().map(|peer| Peer { uid: peer.uid() })
-}
-
 impl Socket {
-    /// Admits the owner of the socket, and root.
-    pub(super) fn admits(&self) -> impl Fn(&Peer) -> bool + use<> {
+    /// Identifies the owner of the socket, and root; `None` for any other user.
+    pub(super) fn admits(&self) -> impl Fn(&net::UnixStream) -> Option<Peer> + use<> {
         let owner = self.owner;
-        move |peer| peer.uid == owner || peer.uid == 0
+        move |stream| {
+            let uid = stream.peer_cred().ok()?.uid();
+            (uid == owner || uid == 0).then_some(Peer::Local { uid })
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use axum::routing::post;
 use axum::{Extension, Router};
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::connection::Remote;
+use super::peer::Peer;
 use super::problem::{Plain, ProblemDocument};
 use super::rate_limits::RateLimits;
 use crate::parallel::locked;
@@ -59,7 +59,7 @@ pub(super) fn routes(hook: Arc<Hook>, gate: Arc<RateLimits>) -> Router {
 
 async fn webhook(
     State((hook, gate)): State<(Arc<Hook>, Arc<RateLimits>)>,
-    Extension(Remote(from)): Extension<Remote>,
+    Extension(peer): Extension<Peer>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
@@ -76,10 +76,13 @@ async fn webhook(
         Err(WebhookRefusal::Body) => (StatusCode::BAD_REQUEST, ""),
         // The signature was checked first, so a valid sender isn't locked out by others behind the same
         // address.
-        Err(_) => match gate.count_unauthenticated(from.ip(), Instant::now()) {
-            Ok(()) => (StatusCode::UNAUTHORIZED, ""),
-            Err(refused) => return ProblemDocument::from(refused).into_response(),
-        },
+        Err(_) => {
+            let counted = peer.address().map(|from| gate.count_unauthenticated(from, Instant::now()));
+            match counted {
+                Some(Err(refused)) => return ProblemDocument::from(refused).into_response(),
+                _ => (StatusCode::UNAUTHORIZED, ""),
+            }
+        }
     };
     // The sender gets no details.
     (status, Extension(Plain), told).into_response()

@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::request_queue::CurrentPlan;
+use super::current_plan::{CurrentPlan, WriteMark};
 use crate::catalog::{Records, RelatedOrganizations};
 use crate::names::{ResourceKey, SpecPath};
 use crate::parallel::locked;
@@ -83,13 +83,6 @@ struct Watched {
     unfinished: UnfinishedFiles,
     /// Caches unchanged files.
     scanner: Arc<Mutex<Scanner>>,
-}
-
-/// A point in time: the number of writes until then, and the last change notification of the folder.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct WriteMark {
-    pub writes: u64,
-    heard: Option<u64>,
 }
 
 /// A resolved tree, with the problems found in it.

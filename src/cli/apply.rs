@@ -36,8 +36,8 @@ pub struct Apply {
 pub fn run(verb: &Apply, console: &mut Console) -> Result<u8, Failure> {
     let saved = verb.what.as_deref().filter(|what| what.is_file()).map(saved_plan::read).transpose()?;
     let settings = settle(verb, saved.as_ref())?;
-    if let Some(daemon) = RunningDaemon::of(&settings)? {
-        return leave_to(daemon, &settings, console);
+    if let Some(mut daemon) = RunningDaemon::of(&settings)? {
+        return leave_to(&mut daemon, &settings, console);
     }
     let mut used = SettingsComparison::of(&settings)?;
     used.warnings.iter().for_each(|warning| console.warn(warning));
@@ -78,8 +78,8 @@ fn is_empty(settings: &Settings) -> bool {
 }
 
 /// A running `serve` has the state and applies by itself: its plan is shown, and nothing is done beside it.
-fn leave_to(daemon: RunningDaemon, settings: &Settings, console: &mut Console) -> Result<u8, Failure> {
-    let plan: Plan = daemon.ask(DaemonRequest::get("/plan", &[]), console)?;
+fn leave_to(daemon: &mut RunningDaemon, settings: &Settings, console: &mut Console) -> Result<u8, Failure> {
+    let plan: Plan = daemon.ask(DaemonRequest::get("/v1/plan"), console)?;
     let arguments = &settings.arguments;
     report::plan(&plan, arguments, console)?;
     if !plan.has_work() {

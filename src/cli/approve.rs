@@ -3,14 +3,16 @@
 use clap::Args;
 use jiff::Timestamp;
 
+use crate::api::answer::PlanApproval;
+use crate::api::problem::code;
 use crate::cli::console::Console;
-use crate::cli::daemon_client::{DaemonRequest, RunningDaemon};
+use crate::cli::daemon_client::{DaemonRequest, RunningDaemon, segment};
 use crate::cli::exit;
 use crate::cli::failure::Failure;
 use crate::cli::round::{self, StateAccess};
 use crate::cli::settings::{Settings, TreeArgs};
-use crate::plan::is_approval_id;
-use crate::round::Approved;
+use crate::plan::{Plan, is_approval_id};
+use crate::round::{Approved, waiting_approvals};
 
 /// Approve the guarded steps of one fleet, by the id that the plan prints beside them.
 ///
@@ -36,11 +38,7 @@ pub fn run(verb: &Approve, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
     let arguments = settings.arguments.clone();
     let (approved, then) = match RunningDaemon::of(&settings)? {
-        Some(daemon) => {
-            let path = format!("/plans/{}/approve", in_path(&verb.id));
-            let question = DaemonRequest::post(&path, &[("by", &round::user())], Vec::new());
-            (daemon.ask(question, console)?, "It takes effect now.".to_owned())
-        }
+        Some(mut daemon) => (ask(&mut daemon, &verb.id, console)?, "It takes effect now.".to_owned()),
         None => {
             let then = format!("It takes effect with the next apply: streamfleet apply {arguments}");
             (approve(verb, settings, console)?, then)
@@ -67,9 +65,19 @@ fn approve(verb: &Approve, settings: Settings, console: &mut Console) -> Result<
     approved.map_err(|error| Failure::of_state("cannot record the approval", &error))
 }
 
-/// Encodes the argument as one segment of a URL path; it may be anything.
-fn in_path(id: &str) -> String {
-    form_urlencoded::byte_serialize(id.as_bytes()).collect()
+fn ask(daemon: &mut RunningDaemon, id: &str, console: &mut Console) -> Result<Approved, Failure> {
+    let request = DaemonRequest::post(format!("/v1/plans/{}/approve", segment(id)), None);
+    match daemon.ask(request, console) {
+        Ok(PlanApproval { fleet: Some(fleet), changes: Some(changes), .. }) => {
+            Ok(Approved::Now { fleet, changes })
+        }
+        Ok(PlanApproval { approved_by: by, .. }) => Ok(Approved::Before { by }),
+        Err(refused) if refused.is(&code::NOT_WAITING) => {
+            let plan: Plan = daemon.ask(DaemonRequest::get("/v1/plan"), console)?;
+            Ok(Approved::Unknown { waiting: waiting_approvals(&plan) })
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn unknown_id(id: &str, waiting: &[String], arguments: &str) -> Failure {

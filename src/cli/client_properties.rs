@@ -3,12 +3,14 @@
 use clap::Args;
 
 use crate::cli::console::Console;
-use crate::cli::daemon_client::{DaemonRequest, RunningDaemon};
+use crate::cli::daemon_client::RunningDaemon;
 use crate::cli::exit;
 use crate::cli::failure::Failure;
+use crate::cli::named_cluster;
 use crate::cli::round::{self, StateAccess};
 use crate::cli::settings::{Settings, TreeArgs};
 use crate::views::clients::{self, ClusterListeners};
+use crate::views::find_cluster;
 
 /// Print a client.properties file for a cluster. Secrets are left out: comments in the file say which to add
 /// and where to find them.
@@ -31,28 +33,29 @@ const USUAL: [&str; 3] = ["external", "tls", "admin"];
 pub fn run(verb: &ClientProperties, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
     let arguments = settings.arguments.clone();
-    let ClusterListeners { cluster, ways } = match RunningDaemon::of(&settings)? {
-        Some(daemon) => daemon.ask(DaemonRequest::get("/clients", &[("cluster", &verb.cluster)]), console)?,
+    let ClusterListeners { cluster, listeners } = match RunningDaemon::of(&settings)? {
+        Some(mut daemon) => named_cluster::ask(&mut daemon, &verb.cluster, "client-properties", console)?,
         None => {
             let look = round::plan_tree(settings, StateAccess::ReadOnly, round::time(None), console)?;
-            clients::ways(&look.round, &verb.cluster)?
+            let cluster = find_cluster(&look.round.clusters(), &verb.cluster)?;
+            clients::listeners(&look.round, &cluster)
         }
     };
-    let Some(ways) = ways else {
+    let Some(listeners) = listeners else {
         return Err(Failure::new(format!("cluster {cluster} is unknown: it was not applied"))
             .hint(format!("apply it first: streamfleet apply {arguments}")));
     };
-    let find = |name: &str| ways.iter().find(|way| way.listener == name);
+    let find = |name: &str| listeners.iter().find(|it| it.listener == name);
     let found = match &verb.listener {
         Some(name) => find(name),
         None => USUAL.into_iter().find_map(find),
     };
-    let Some(way) = found else {
-        let names: Vec<&str> = ways.iter().map(|way| way.listener.as_str()).collect();
+    let Some(found) = found else {
+        let names: Vec<&str> = listeners.iter().map(|it| it.listener.as_str()).collect();
         let named = verb.listener.as_deref().unwrap_or_default();
         return Err(Failure::usage(format!("cluster {cluster} has no listener `{named}`"))
             .hint(format!("it has {}", names.join(", "))));
     };
-    console.print(&way.properties)?;
+    console.print(&found.properties)?;
     Ok(exit::OK)
 }

@@ -1,6 +1,5 @@
-//! Client of a running daemon, over its socket.
+//! Client of a running daemon: the API, over its socket.
 
-use std::cmp::Ordering;
 use std::io::{self, ErrorKind};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -8,15 +7,20 @@ use std::time::Duration;
 use camino::Utf8PathBuf;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Bytes;
-use hyper::client::conn::http1;
-use hyper::header::HOST;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper::header::{CONTENT_TYPE, HOST, HeaderMap};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use tokio::runtime::Runtime;
 
-use crate::api::answer::{CommandAnswer, CommandProblem, Daemon, PlanId, VERSION};
+use crate::api::answer::ListAnswer;
+use crate::api::local::{self, Daemon};
+use crate::api::openapi::JSON;
+use crate::api::problem::code::Code;
+use crate::api::route::LARGEST_PAGE;
 use crate::api::socket::SocketPath;
 use crate::cli::console::Console;
 use crate::cli::exit;
@@ -24,7 +28,7 @@ use crate::cli::failure::Failure;
 use crate::cli::settings::Settings;
 use crate::cli::{round, why};
 
-const SOFTWARE: &str = env!("CARGO_PKG_VERSION");
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The timeout of an answer. The daemon gives up before that.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(200);
@@ -34,44 +38,101 @@ const LARGEST: usize = 1 << 30;
 
 /// A connection to the daemon that has the state.
 pub struct RunningDaemon {
-    stream: UnixStream,
+    runtime: Runtime,
+    sender: SendRequest<Full<Bytes>>,
     socket: Utf8PathBuf,
-    source: String,
+    headers: HeaderMap,
+    /// Whether the user was told that a daemon answers.
+    is_named: bool,
 }
 
 pub struct DaemonRequest {
     method: Method,
     path: String,
-    words: Vec<(&'static str, String)>,
-    body: Vec<u8>,
+    query: Vec<(&'static str, String)>,
+    body: Option<Vec<u8>>,
 }
 
 impl DaemonRequest {
-    pub fn get(path: &str, words: &[(&'static str, &str)]) -> DaemonRequest {
-        let words = words.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-        DaemonRequest { method: Method::GET, path: path.to_owned(), words, body: Vec::new() }
+    pub fn get(path: impl Into<String>) -> DaemonRequest {
+        DaemonRequest { method: Method::GET, path: path.into(), query: Vec::new(), body: None }
     }
 
-    pub fn post(path: &str, words: &[(&'static str, &str)], body: Vec<u8>) -> DaemonRequest {
-        DaemonRequest { method: Method::POST, body, ..DaemonRequest::get(path, words) }
+    pub fn post(path: impl Into<String>, body: Option<Vec<u8>>) -> DaemonRequest {
+        DaemonRequest { method: Method::POST, body, ..DaemonRequest::get(path) }
     }
 
-    pub fn delete(path: &str, words: &[(&'static str, &str)]) -> DaemonRequest {
-        DaemonRequest { method: Method::DELETE, ..DaemonRequest::get(path, words) }
+    pub fn delete(path: impl Into<String>) -> DaemonRequest {
+        DaemonRequest { method: Method::DELETE, ..DaemonRequest::get(path) }
     }
 
-    /// Asks for the answer as of a time.
-    pub fn at(mut self, at: Option<Timestamp>) -> DaemonRequest {
-        self.words.extend(at.map(|at| ("at", at.to_string())));
+    /// Adds a parameter, if there is a value.
+    pub fn with(mut self, name: &'static str, value: Option<impl ToString>) -> DaemonRequest {
+        self.query.extend(value.map(|value| (name, value.to_string())));
         self
+    }
+
+    fn uri(&self) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        let query = query.extend_pairs(&self.query).finish();
+        if query.is_empty() { self.path.clone() } else { format!("{}?{query}", self.path) }
     }
 }
 
-/// The fields that answers of all versions have.
+/// Encodes a text as one segment of a path; it may be anything.
+pub fn segment(text: &str) -> String {
+    form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>().replace('+', "%20")
+}
+
+/// Why a request got no answer.
+pub enum DaemonError {
+    /// The daemon's refusal, in its own words.
+    Refused(RefusedRequest),
+    Failed(Failure),
+}
+
 #[derive(Deserialize)]
-struct Head {
-    version: u32,
-    daemon: Daemon,
+pub struct RefusedRequest {
+    status: u16,
+    code: String,
+    detail: String,
+    hint: Option<String>,
+    #[serde(default)]
+    errors: Vec<RefusedField>,
+}
+
+#[derive(Deserialize)]
+struct RefusedField {
+    detail: String,
+    hint: Option<String>,
+}
+
+impl DaemonError {
+    /// Whether the daemon refused the request with this code.
+    pub fn is(&self, code: &Code) -> bool {
+        matches!(self, DaemonError::Refused(refused) if refused.code == code.word)
+    }
+}
+
+impl From<Failure> for DaemonError {
+    fn from(failure: Failure) -> DaemonError {
+        DaemonError::Failed(failure)
+    }
+}
+
+impl From<DaemonError> for Failure {
+    fn from(error: DaemonError) -> Failure {
+        match error {
+            DaemonError::Failed(failure) => failure,
+            DaemonError::Refused(RefusedRequest { status, detail, hint, errors, .. }) => {
+                let code = if matches!(status, 400 | 422) { exit::USAGE } else { exit::PROBLEM };
+                let others = errors.iter().map(|error| error.detail.clone()).filter(|it| *it != detail);
+                let chain = std::iter::once(detail.clone()).chain(others).collect();
+                let hint = hint.or_else(|| errors.iter().find_map(|error| error.hint.clone()));
+                Failure { chain, hint, code }
+            }
+        }
+    }
 }
 
 impl RunningDaemon {
@@ -81,100 +142,158 @@ impl RunningDaemon {
     /// When there may be one but this user has no permission to connect.
     pub fn of(settings: &Settings) -> Result<Option<RunningDaemon>, Failure> {
         let socket = settings.socket.clone();
-        match SocketPath::of(&socket).and_then(|place| UnixStream::connect(place.path())) {
-            Ok(stream) => Ok(Some(RunningDaemon { stream, source: settings.source().0, socket })),
+        let stream = match SocketPath::of(&socket).and_then(|place| UnixStream::connect(place.path())) {
+            Ok(stream) => stream,
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-                Err(Failure::during(format!("cannot reach the running daemon at `{socket}`"), &error)
-                    .hint("run the command as the daemon's user: sudo -u streamfleet streamfleet …"))
+                return Err(Failure::during(
+                    format!("cannot reach the running daemon at `{socket}`"),
+                    &error,
+                )
+                .hint("run the command as the daemon's user: sudo -u streamfleet streamfleet …"));
             }
             // No daemon runs, or it has stopped and left its socket behind.
-            Err(_) => Ok(None),
-        }
+            Err(_) => return Ok(None),
+        };
+        let runtime = round::runtime()?;
+        let sender = runtime.block_on(handshake(stream)).map_err(|error| unanswered(&socket, &error))?;
+        let headers = [
+            (HOST, local::value("localhost")),
+            (CONTENT_TYPE, local::value(JSON)),
+            (local::USER, local::value(round::user())),
+            (local::SOURCE, local::value(settings.source().0)),
+        ];
+        let headers = HeaderMap::from_iter(headers);
+        Ok(Some(RunningDaemon { runtime, sender, socket, headers, is_named: false }))
     }
 
-    /// Sends a request, and prints on standard error which daemon answered.
+    /// Sends a request, and prints on standard error which daemon answered the first one.
     ///
     /// # Errors
     /// When the daemon refuses, doesn't answer in time, or has another version.
     pub fn ask<T: DeserializeOwned>(
-        self,
-        question: DaemonRequest,
+        &mut self,
+        request: DaemonRequest,
         console: &mut Console,
-    ) -> Result<T, Failure> {
-        let CommandAnswer { daemon, plan, warnings, data, .. } = self.answer(question)?;
-        let by = plan.map(|PlanId { id, made_at }| {
-            format!(", by plan {id} of {} ago", why::format_age(Timestamp::now().duration_since(made_at)))
-        });
-        console.tell(&format!("the running daemon (pid {}) answers{}\n", daemon.pid, by.unwrap_or_default()));
-        warnings.iter().for_each(|warning| console.warn(warning));
+    ) -> Result<T, DaemonError> {
+        let (headers, body) = self.send(request)?;
+        let data = self.read(&headers, &body)?;
+        self.name(&headers, console);
         Ok(data)
     }
 
-    pub fn answer<T: DeserializeOwned>(self, question: DaemonRequest) -> Result<CommandAnswer<T>, Failure> {
-        let attempt = format!("cannot reach the running daemon at `{}`", self.socket);
-        let failed = |error: &dyn std::error::Error| {
-            Failure::during(attempt.clone(), error)
-                .hint("check whether it still runs and read its log; then try again")
-        };
-        let (status, body) =
-            round::runtime()?.block_on(self.exchange(question)).map_err(|error| failed(&error))?;
-        let head: Head = serde_json::from_slice(&body).map_err(|error| failed(&error))?;
-        if head.version != VERSION {
-            return Err(other_version(&head));
-        }
-        if status.is_success() {
-            return serde_json::from_slice(&body).map_err(|error| match head.daemon.software == SOFTWARE {
-                true => failed(&error),
-                false => other_version(&head),
-            });
-        }
-        let CommandProblem { status, detail, hint, .. } =
-            serde_json::from_slice(&body).map_err(|error| failed(&error))?;
-        let code = if status == StatusCode::BAD_REQUEST.as_u16() { exit::USAGE } else { exit::PROBLEM };
-        Err(Failure { chain: vec![detail], hint, code })
+    /// Like `ask`, for an answer without a body.
+    pub fn order(&mut self, request: DaemonRequest, console: &mut Console) -> Result<(), DaemonError> {
+        let (headers, _) = self.send(request)?;
+        self.name(&headers, console);
+        Ok(())
     }
 
-    async fn exchange(self, question: DaemonRequest) -> io::Result<(StatusCode, Bytes)> {
-        let RunningDaemon { stream, source, .. } = self;
-        let DaemonRequest { method, path, words, body } = question;
-        let words = form_urlencoded::Serializer::new(String::new())
-            .append_pair("source", &source)
-            .extend_pairs(words)
-            .finish();
-        let request = Request::builder()
-            .method(method)
-            .uri(format!("/commands{path}?{words}"))
-            .header(HOST, "localhost");
-        let request = request.body(Full::new(Bytes::from(body))).map_err(io::Error::other)?;
-        stream.set_nonblocking(true)?;
-        let stream = TokioIo::new(tokio::net::UnixStream::from_std(stream)?);
-        let exchange = async {
-            let (mut sender, connection) = http1::handshake(stream).await.map_err(io::Error::other)?;
-            let connection = tokio::spawn(connection);
-            let answer = sender.send_request(request).await.map_err(io::Error::other)?;
-            let status = answer.status();
-            let body = Limited::new(answer.into_body(), LARGEST).collect().await.map_err(io::Error::other)?;
-            connection.abort();
-            Ok((status, body.to_bytes()))
-        };
+    /// Asks for all pages of a list.
+    pub fn list<T: DeserializeOwned>(
+        &mut self,
+        path: &str,
+        console: &mut Console,
+    ) -> Result<Vec<T>, DaemonError> {
+        let (mut all, mut next) = (Vec::new(), None);
+        loop {
+            let request = DaemonRequest::get(path).with("page_size", Some(LARGEST_PAGE));
+            let page: ListAnswer<T> = self.ask(request.with("page_token", next), console)?;
+            all.extend(page.items);
+            next = page.next_page_token;
+            if next.is_none() {
+                return Ok(all);
+            }
+        }
+    }
+
+    fn name(&mut self, headers: &HeaderMap, console: &mut Console) {
+        if std::mem::replace(&mut self.is_named, true) {
+            return;
+        }
+        let pid = Daemon::of(headers).map(|daemon| format!(" (pid {})", daemon.pid)).unwrap_or_default();
+        let by = local::plan(headers).map(|(id, created_at)| {
+            format!(", by plan {id} of {} ago", why::format_age(Timestamp::now().duration_since(created_at)))
+        });
+        console.tell(&format!("the running daemon{pid} answers{}\n", by.unwrap_or_default()));
+        local::warnings(headers).for_each(|warning| console.warn(&warning));
+    }
+
+    fn read<T: DeserializeOwned>(&self, headers: &HeaderMap, body: &[u8]) -> Result<T, Failure> {
+        serde_json::from_slice(body).map_err(|error| match other_version(headers) {
+            None => unanswered(&self.socket, &error),
+            Some((daemon, remedy)) => Failure::new(format!(
+                "the running daemon (pid {}) is streamfleet {}, and this command, {VERSION}, can't read its answers",
+                daemon.pid, daemon.version
+            ))
+            .hint(remedy),
+        })
+    }
+
+    fn send(&mut self, request: DaemonRequest) -> Result<(HeaderMap, Bytes), DaemonError> {
+        let exchange = exchange(&mut self.sender, self.headers.clone(), request);
         let late = || {
             io::Error::new(ErrorKind::TimedOut, format!("no answer within {} s", ANSWER_TIMEOUT.as_secs()))
         };
-        tokio::time::timeout(ANSWER_TIMEOUT, exchange).await.unwrap_or_else(|_| Err(late()))
+        let answered = self.runtime.block_on(async {
+            tokio::time::timeout(ANSWER_TIMEOUT, exchange).await.unwrap_or_else(|_| Err(late()))
+        });
+        let (status, headers, body) = answered.map_err(|error| unanswered(&self.socket, &error))?;
+        if status.is_success() {
+            return Ok((headers, body));
+        }
+        let mut refused: RefusedRequest = self.read(&headers, &body)?;
+        if let Some((daemon, remedy)) = other_version(&headers) {
+            let versions = format!(
+                "the daemon is streamfleet {}, and this command is {VERSION}: {remedy}",
+                daemon.version
+            );
+            refused.hint = Some(refused.hint.into_iter().chain([versions]).collect::<Vec<_>>().join("; "));
+        }
+        Err(DaemonError::Refused(refused))
     }
 }
 
-/// Refuses the answer of another version, whose fields may mean something else.
-fn other_version(Head { version, daemon: Daemon { pid, software } }: &Head) -> Failure {
-    let failure = Failure::new(format!(
-        "the running daemon (pid {pid}) is streamfleet {software}, and this command, {SOFTWARE}, can't read its answers"
-    ));
-    match version.cmp(&VERSION) {
-        Ordering::Less => failure
-            .hint("restart the daemon with the installed version: systemctl restart streamfleet"),
-        Ordering::Equal => failure.hint(format!(
-            "use the command of streamfleet {software}, or restart the daemon, so that both have the same version"
-        )),
-        Ordering::Greater => failure.hint(format!("use the command of streamfleet {software}")),
+async fn handshake(stream: UnixStream) -> io::Result<SendRequest<Full<Bytes>>> {
+    stream.set_nonblocking(true)?;
+    let stream = TokioIo::new(tokio::net::UnixStream::from_std(stream)?);
+    let (sender, connection) = http1::handshake(stream).await.map_err(io::Error::other)?;
+    tokio::spawn(connection);
+    Ok(sender)
+}
+
+async fn exchange(
+    sender: &mut SendRequest<Full<Bytes>>,
+    headers: HeaderMap,
+    request: DaemonRequest,
+) -> io::Result<(StatusCode, HeaderMap, Bytes)> {
+    let mut sent = Request::builder().method(&request.method).uri(request.uri());
+    if let Some(all) = sent.headers_mut() {
+        *all = headers;
     }
+    let body = Full::new(Bytes::from(request.body.unwrap_or_default()));
+    let sent = sent.body(body).map_err(io::Error::other)?;
+    sender.ready().await.map_err(io::Error::other)?;
+    let answer = sender.send_request(sent).await.map_err(io::Error::other)?;
+    let (status, headers) = (answer.status(), answer.headers().clone());
+    let body = Limited::new(answer.into_body(), LARGEST).collect().await.map_err(io::Error::other)?;
+    Ok((status, headers, body.to_bytes()))
+}
+
+fn unanswered(socket: &Utf8PathBuf, error: &dyn std::error::Error) -> Failure {
+    Failure::during(format!("cannot reach the running daemon at `{socket}`"), error)
+        .hint("check whether it still runs and read its log; then try again")
+}
+
+/// The daemon and what to do, if it has another version than this command.
+fn other_version(headers: &HeaderMap) -> Option<(Daemon, String)> {
+    let daemon = Daemon::of(headers).filter(|daemon| daemon.version != VERSION)?;
+    let numbers = |version: &str| -> Vec<u64> {
+        version.split(['.', '-', '+']).map_while(|number| number.parse().ok()).collect()
+    };
+    let remedy = if numbers(&daemon.version) < numbers(VERSION) {
+        "restart the daemon with the installed version: systemctl restart streamfleet".to_owned()
+    } else {
+        format!("use the command of streamfleet {}", daemon.version)
+    };
+    Some((daemon, remedy))
 }

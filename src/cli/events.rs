@@ -1,4 +1,5 @@
-//! `streamfleet events`: recent decisions and their outcomes.
+//! `streamfleet events`: recent decisions and their outcomes, from the file that every writer of the state
+//! appends to.
 
 use std::collections::BTreeSet;
 use std::thread::sleep;
@@ -8,7 +9,6 @@ use clap::Args;
 use jiff::{Span, SpanRelativeTo, Timestamp};
 
 use crate::cli::console::Console;
-use crate::cli::daemon_client::{DaemonRequest, RunningDaemon};
 use crate::cli::exit;
 use crate::cli::failure::Failure;
 use crate::cli::format::{self, OutputFormat};
@@ -49,12 +49,10 @@ pub struct EventsVerb {
 pub fn run(verb: &EventsVerb, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
     let mut follower = Follower::of(&settings.state_dir);
-    let (mut is_told, mut is_first) = (false, true);
+    let mut is_first = true;
     loop {
-        let news = match RunningDaemon::of(&settings)? {
-            Some(daemon) => told(daemon, &mut follower, &mut is_told, console)?,
-            None => read(&mut follower)?,
-        };
+        let news =
+            follower.unread_events().map_err(|error| Failure::of_state("cannot read the events", &error))?;
         let shown = news.iter().filter(|event| verb.shows(event)).map(|event| verb.text(event));
         let text = shown.collect::<Result<String, Failure>>()?;
         // With nothing new, a closed pipe is no error yet.
@@ -75,33 +73,6 @@ pub fn run(verb: &EventsVerb, console: &mut Console) -> Result<u8, Failure> {
         }
         sleep(TICK);
     }
-}
-
-fn read(follower: &mut Follower) -> Result<Vec<RecordedEvent>, Failure> {
-    follower.unread_events().map_err(|error| Failure::of_state("cannot read the events", &error))
-}
-
-/// Reads new events from a daemon. If it has stopped meanwhile, they are in the state.
-fn told(
-    daemon: RunningDaemon,
-    follower: &mut Follower,
-    is_told: &mut bool,
-    console: &mut Console,
-) -> Result<Vec<RecordedEvent>, Failure> {
-    let question = DaemonRequest::get("/events", &[("from", &follower.next().to_string())]);
-    let answer = match is_told {
-        true => daemon.answer(question).map(|answer| answer.data),
-        false => daemon.ask(question, console),
-    };
-    let news: Vec<RecordedEvent> = match answer {
-        Err(_) if *is_told => return read(follower),
-        answer => answer?,
-    };
-    *is_told = true;
-    if let Some(last) = news.last() {
-        follower.skip(last.number + 1);
-    }
-    Ok(news)
 }
 
 impl EventsVerb {

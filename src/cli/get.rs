@@ -4,14 +4,16 @@ use camino::Utf8Path;
 use clap::Args;
 use serde_json::Value;
 
+use crate::api::problem::code;
+use crate::api::route;
 use crate::cli::console::Console;
-use crate::cli::daemon_client::{DaemonRequest, RunningDaemon};
+use crate::cli::daemon_client::{DaemonRequest, RunningDaemon, segment};
 use crate::cli::exit;
 use crate::cli::failure::Failure;
 use crate::cli::format::{self, OutputFormat};
 use crate::cli::round::{self, StateAccess};
 use crate::cli::settings::{Settings, TreeArgs};
-use crate::names::Kind;
+use crate::names::{Kind, ResourceKey};
 use crate::views::records::{self, ResourceView};
 
 /// Print resources with every field of their records.
@@ -32,10 +34,10 @@ pub fn run(verb: &Get, console: &mut Console) -> Result<u8, Failure> {
     let (kind, path) = parse(&verb.what)?;
     let settings = Settings::settle(&verb.tree)?;
     let mut found: Vec<ResourceView> = match RunningDaemon::of(&settings)? {
-        Some(daemon) => {
-            let words = [("kind", kind.noun())].into_iter().chain(path.map(|path| ("path", path)));
-            daemon.ask(DaemonRequest::get("/records", &words.collect::<Vec<_>>()), console)?
-        }
+        Some(mut daemon) => match path {
+            Some(path) => vec![one(&mut daemon, kind, path, console)?],
+            None => all(&mut daemon, kind, console)?,
+        },
         None => {
             let look = round::plan_tree(settings.clone(), StateAccess::ReadOnly, round::time(None), console)?;
             records::of_kind(&look.round, kind, path)?
@@ -54,6 +56,57 @@ pub fn run(verb: &Get, console: &mut Console) -> Result<u8, Failure> {
     };
     console.print(&text)?;
     Ok(exit::OK)
+}
+
+/// Asks for all resources of a kind.
+fn all(daemon: &mut RunningDaemon, kind: Kind, console: &mut Console) -> Result<Vec<ResourceView>, Failure> {
+    let path = route::list_path(kind);
+    let organizations = match kind {
+        Kind::Organization | Kind::Cluster => vec![String::new()],
+        _ => all(daemon, Kind::Organization, console)?.into_iter().map(|found| found.path).collect(),
+    };
+    let mut views = Vec::new();
+    for organization in organizations {
+        let path = path.replace("{organization}", &segment(&organization));
+        let records: Vec<Value> = daemon.list(&path, console)?;
+        views.extend(records.into_iter().map(|record| view(kind, record)));
+    }
+    Ok(views)
+}
+
+/// Asks for the resource with a path, and names those that there are if there is none.
+fn one(
+    daemon: &mut RunningDaemon,
+    kind: Kind,
+    path: &str,
+    console: &mut Console,
+) -> Result<ResourceView, Failure> {
+    if let Some(key) = ResourceKey::at(kind, path) {
+        let (organization, name) = (segment(key.organization.as_str()), segment(&key.name));
+        let below = route::list_path(kind).replace("{organization}", &organization);
+        // The path of a cluster has no organization.
+        let within = (kind == Kind::Cluster).then_some(&key.organization);
+        let request = DaemonRequest::get(format!("{below}/{name}")).with("organization", within);
+        match daemon.ask(request, console) {
+            Ok(record) => return Ok(view(kind, record)),
+            Err(error) if error.is(&code::NOT_FOUND) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let known = all(daemon, kind, console)?;
+    let known: Vec<String> = known.into_iter().map(|found| found.path).collect();
+    Err(records::not_found(kind, path, &known).into())
+}
+
+fn view(kind: Kind, record: Value) -> ResourceView {
+    let text = |field: &str| record[field].as_str().unwrap_or_default();
+    let path = match kind {
+        Kind::Organization => text("identifier").to_owned(),
+        Kind::BaseDomain => format!("{}/{}", text("organization"), text("domain")),
+        _ => format!("{}/{}", text("organization"), text("identifier")),
+    };
+    let status = serde_json::from_value(record["status"].clone()).ok();
+    ResourceView { path, status, record }
 }
 
 /// Splits `cluster/acme/orders` into kind and path. The kind may be singular or plural.

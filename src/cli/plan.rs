@@ -4,7 +4,7 @@ use camino::Utf8PathBuf;
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 
-use crate::api::proposal::{self, Proposal};
+use crate::api::proposal;
 use crate::cli::command;
 use crate::cli::console::Console;
 use crate::cli::daemon_client::{DaemonRequest, RunningDaemon};
@@ -70,9 +70,12 @@ pub fn run(verb: &Plan, console: &mut Console) -> Result<u8, Failure> {
     let (arguments, flags) = (settings.arguments.clone(), settings.flags.clone());
     let proposed = proposed.map(|proposed| checkout::read(&settings, proposed)).transpose()?;
     let plan = match (RunningDaemon::of(&settings)?, &proposed) {
-        (Some(daemon), None) => daemon.ask(DaemonRequest::get("/plan", &[]).at(verb.at), console)?,
-        (Some(daemon), Some(proposed)) => {
-            daemon.ask(DaemonRequest::post("/plans", &[], sent(proposed)?).at(verb.at), console)?
+        (Some(mut daemon), None) => {
+            daemon.ask(DaemonRequest::get("/v1/plan").with("at", verb.at), console)?
+        }
+        (Some(mut daemon), Some(proposed)) => {
+            let request = DaemonRequest::post("/v1/plans", Some(sent(proposed)?));
+            daemon.ask(request.with("at", verb.at), console)?
         }
         (None, None) => {
             SettingsComparison::of(&settings)?.warnings.iter().for_each(|warning| console.warn(warning));
@@ -100,7 +103,7 @@ pub fn run(verb: &Plan, console: &mut Console) -> Result<u8, Failure> {
 
 /// Serializes a proposal for a daemon, which may not be able to read the checkout itself.
 fn sent(proposed: &Snapshot) -> Result<Vec<u8>, Failure> {
-    let body = serde_json::to_vec(&Proposal::from(proposed));
+    let body = proposal::body(proposed);
     let body = body.map_err(|error| Failure::during("cannot write the specs of the checkout", &error))?;
     match body.len() {
         ..=proposal::LARGEST => Ok(body),

@@ -11,8 +11,9 @@ use crate::cli::format::OutputFormat;
 use crate::cli::round::{self, CommandRound, StateAccess};
 use crate::cli::settings::{Settings, TreeArgs};
 use crate::plan::plain;
+use crate::record::Audience;
 use crate::state::JournalEntry;
-use crate::views::status::{self, StatusLine};
+use crate::views::status::{self, StatusLine, StatusList};
 
 /// Show the status of every fleet and cluster, and what an interrupted apply left unfinished.
 #[derive(Debug, Args)]
@@ -28,10 +29,13 @@ pub fn run(verb: &Status, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
     let shown = settings.shown();
     let (lines, left) = match RunningDaemon::of(&settings)? {
-        Some(daemon) => (daemon.ask(DaemonRequest::get("/status", &[]), console)?, String::new()),
+        Some(mut daemon) => {
+            let list: StatusList = daemon.ask(DaemonRequest::get("/v1/status"), console)?;
+            (list.items, String::new())
+        }
         None => {
             let look = round::plan_tree(settings, StateAccess::ReadOnly, round::time(None), console)?;
-            (status::lines(&look.round), left(&look)?)
+            (status::list(&look.round, Audience::Host, |_| true).items, left(&look)?)
         }
     };
     match verb.format.data(&lines)? {

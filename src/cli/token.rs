@@ -5,8 +5,9 @@ use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use uuid::Uuid;
 
+use crate::api::answer::{CreatedToken, ShownToken};
 use crate::api::caller::{SuperUsers, missing_organization, organizations, shortfall};
-use crate::api::tokens::ShownToken;
+use crate::api::problem::code;
 use crate::cli::console::Console;
 use crate::cli::daemon_client::{DaemonRequest, RunningDaemon};
 use crate::cli::exit;
@@ -98,11 +99,13 @@ fn create(verb: &Create, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
     let order = verb.order();
     match RunningDaemon::of(&settings)? {
-        Some(daemon) => {
+        Some(mut daemon) => {
             let body = serde_json::to_vec(&order)
                 .map_err(|error| Failure::during("cannot write the output", &error))?;
-            let question = DaemonRequest::post("/tokens", &[("by", &round::user())], body);
-            verb.show(&daemon.ask(question, console)?, &settings, console)?;
+            let CreatedToken { shown, warnings } =
+                daemon.ask(DaemonRequest::post("/v1/tokens", Some(body)), console)?;
+            verb.show(&shown, &settings, console)?;
+            warnings.iter().for_each(|warning| console.warn(warning));
         }
         None => {
             let installation = round::open(&settings, round::StateAccess::Write, console)?;
@@ -151,7 +154,7 @@ fn list(verb: &List, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
     let now = Timestamp::now();
     let mut tokens = match RunningDaemon::of(&settings)? {
-        Some(daemon) => daemon.ask(DaemonRequest::get("/tokens", &[]), console)?,
+        Some(mut daemon) => daemon.list("/v1/tokens", console)?,
         None => recorded(&settings, console)?,
     };
     tokens.retain(|token: &Token| verb.all || token.is_valid_at(now));
@@ -175,23 +178,22 @@ fn recorded(settings: &Settings, console: &mut Console) -> Result<Vec<Token>, Fa
 fn revoke(verb: &Revoke, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
     let now = Timestamp::now();
-    let id = match verb.token.parse() {
-        Ok(id) => id,
-        Err(_) => {
-            let known = match RunningDaemon::of(&settings)? {
-                // `answer` instead of `ask`: the daemon is named once, with the revocation.
-                Some(daemon) => daemon.answer(DaemonRequest::get("/tokens", &[]))?.data,
-                None => recorded(&settings, console)?,
-            };
-            meant(&verb.token, &known, now, &settings)?
-        }
-    };
     let revoked = match RunningDaemon::of(&settings)? {
-        Some(daemon) => {
-            let question = DaemonRequest::delete(&format!("/tokens/{id}"), &[("by", &round::user())]);
-            daemon.ask(question, console)?
+        Some(mut daemon) => {
+            let known = daemon.list("/v1/tokens", console)?;
+            let token = meant(&verb.token, &known, now, &settings)?;
+            let path = format!("/v1/tokens/{}", token.id);
+            match token.revoked_at {
+                Some(_) => RevocationOutcome::Before(token.clone()),
+                None => match daemon.order(DaemonRequest::delete(path), console) {
+                    Ok(()) => RevocationOutcome::Now(token.clone()),
+                    Err(error) if error.is(&code::NOT_FOUND) => RevocationOutcome::Unknown,
+                    Err(error) => return Err(error.into()),
+                },
+            }
         }
         None => {
+            let id = meant(&verb.token, &recorded(&settings, console)?, now, &settings)?.id;
             let state = round::open_state(&settings, round::StateAccess::Existing, console)?;
             let revoked = state.map(|state| state.revoke_token(id, &round::actor(), now)).transpose();
             let failed = |error| Failure::of_state("cannot revoke the token", &error);
@@ -210,12 +212,20 @@ fn revoke(verb: &Revoke, console: &mut Console) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// Finds the id of the token with a name. Valid tokens win over expired and revoked ones of the same name.
-fn meant(named: &str, known: &[Token], now: Timestamp, settings: &Settings) -> Result<Uuid, Failure> {
+/// Finds a token by id or name. Valid tokens win over expired and revoked ones of the same name.
+fn meant<'k>(
+    named: &str,
+    known: &'k [Token],
+    now: Timestamp,
+    settings: &Settings,
+) -> Result<&'k Token, Failure> {
+    if let Ok(id) = named.parse::<Uuid>() {
+        return known.iter().find(|token| token.id == id).ok_or_else(|| unknown(named, settings));
+    }
     let so_named = known.iter().filter(|token| token.name == named);
     let (holding, others): (Vec<&Token>, Vec<&Token>) = so_named.partition(|token| token.is_valid_at(now));
     match (holding.as_slice(), others.as_slice()) {
-        ([token], _) | ([], [.., token]) => Ok(token.id),
+        ([token], _) | ([], [.., token]) => Ok(token),
         ([], []) => Err(unknown(named, settings)),
         (several, _) => {
             let ids: Vec<String> =

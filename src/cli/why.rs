@@ -4,14 +4,17 @@ use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::cli::console::Console;
-use crate::cli::daemon_client::{DaemonRequest, RunningDaemon};
+use crate::cli::daemon_client::RunningDaemon;
 use crate::cli::exit;
 use crate::cli::failure::Failure;
 use crate::cli::format::OutputFormat;
+use crate::cli::named_cluster;
 use crate::cli::round::{self, StateAccess};
 use crate::cli::settings::{Settings, TreeArgs};
 use crate::component::health::objects::ObjectFindings;
 use crate::plan;
+use crate::record::Audience;
+use crate::views::find_cluster;
 use crate::views::why::{self, LastKnown, WhyReport};
 
 /// Show why a cluster is as it is: its spec, its status, what the plan does or waits for, the objects that
@@ -31,15 +34,15 @@ pub struct Why {
 pub fn run(verb: &Why, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
     let (now, tree) = (round::time(None), settings.arguments.clone());
-    let page = match RunningDaemon::of(&settings)? {
-        Some(daemon) => {
-            daemon.ask(DaemonRequest::get("/why", &[("cluster", &verb.cluster), ("tree", &tree)]), console)?
-        }
+    let mut page: WhyReport = match RunningDaemon::of(&settings)? {
+        Some(mut daemon) => named_cluster::ask(&mut daemon, &verb.cluster, "why", console)?,
         None => {
             let look = round::plan_tree(settings, StateAccess::ReadOnly, now, console)?;
-            why::page(&look.round, &verb.cluster, &tree, look.runtime())?
+            let cluster = find_cluster(&look.round.clusters(), &verb.cluster)?;
+            why::report(&look.round, cluster, Audience::Host, look.runtime())
         }
     };
+    page.name_tree(&tree);
     match verb.format.data(&page)? {
         Some(text) => console.print(&text)?,
         None => console.print(&text(&page, now))?,

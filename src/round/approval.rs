@@ -1,16 +1,14 @@
 //! Approvals of guarded steps.
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 
 use super::Round;
 use crate::catalog::Approval;
 use crate::names::FleetKey;
-use crate::plan::{FleetPlan, Waiting};
+use crate::plan::{FleetPlan, Guard, Plan, Waiting};
 use crate::state::{RecordedEvent, State, StateError};
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase", tag = "approved")]
+#[derive(Debug, Clone)]
 pub enum Approved {
     Now {
         fleet: FleetKey,
@@ -32,10 +30,8 @@ impl Round {
     /// # Errors
     /// When it can't be recorded.
     pub fn approve(&self, state: &State, id: &str, by: &str, now: Timestamp) -> Result<Approved, StateError> {
-        let guarded = self.plan.fleets.iter().filter_map(|fleet| Some((fleet, fleet.guard.as_ref()?)));
-        let Some((fleet, guard)) = guarded.clone().find(|(_, guard)| guard.id == id) else {
-            let waiting = guarded.map(|(fleet, guard)| format!("{} on fleet {}", guard.id, fleet.fleet));
-            return Ok(Approved::Unknown { waiting: waiting.collect() });
+        let Some((fleet, guard)) = guarded(&self.plan).find(|(_, guard)| guard.id == id) else {
+            return Ok(Approved::Unknown { waiting: waiting_approvals(&self.plan) });
         };
         if let Some(by) = &guard.approved_by {
             return Ok(Approved::Before { by: by.clone() });
@@ -51,6 +47,15 @@ impl Round {
         state.approve(Approval { fleet: fleet.clone(), id, by, at: now })?;
         Ok(Approved::Now { fleet, changes })
     }
+}
+
+fn guarded(plan: &Plan) -> impl Iterator<Item = (&FleetPlan, &Guard)> {
+    plan.fleets.iter().filter_map(|fleet| Some((fleet, fleet.guard.as_ref()?)))
+}
+
+/// The ids that wait for approval, each with its fleet.
+pub fn waiting_approvals(plan: &Plan) -> Vec<String> {
+    guarded(plan).map(|(fleet, guard)| format!("{} on fleet {}", guard.id, fleet.fleet)).collect()
 }
 
 /// The approved changes, as the plan shows them next to the id.

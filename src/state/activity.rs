@@ -47,12 +47,6 @@ impl State {
         }
     }
 
-    /// The events from this number on, the oldest first.
-    pub fn events_from(&self, number: u64) -> Result<Vec<RecordedEvent>, StateError> {
-        let part = locked(&self.events).from(number)?;
-        part.read()
-    }
-
     /// The numbers of the events that match, the oldest first. It needs no access to the disk.
     pub fn find_events(&self, wanted: impl Fn(&EventIndexEntry) -> bool) -> Vec<u64> {
         let events = locked(&self.events);

@@ -240,13 +240,6 @@ impl EventLog {
         self.part(numbers.iter().filter_map(place).collect())
     }
 
-    pub(super) fn from(&self, number: u64) -> Result<Part, StateError> {
-        let first = self.marks.partition_point(|mark| mark.number < number);
-        let begin = self.marks.get(first).map(|mark| mark.place.0);
-        let length = begin.and_then(|begin| usize::try_from(self.lines.length() - begin).ok());
-        self.part(begin.zip(length).into_iter().collect())
-    }
-
     fn part(&self, places: Vec<(u64, usize)>) -> Result<Part, StateError> {
         Ok(Part { path: self.lines.path().to_owned(), file: self.lines.reader()?, places })
     }
@@ -299,15 +292,6 @@ impl Follower {
         Follower { path: dir.join(FILE), next: 0, file: None }
     }
 
-    /// Continues at the event with this number.
-    pub fn skip(&mut self, number: u64) {
-        self.next = number;
-    }
-
-    pub fn next(&self) -> u64 {
-        self.next
-    }
-
     /// Returns the unread events, the oldest first. Invalid lines are skipped: events are only a view.
     pub fn unread_events(&mut self) -> Result<Vec<RecordedEvent>, StateError> {
         let Some(found) = folder::plain_file(&self.path)? else { return Ok(Vec::new()) };
@@ -326,10 +310,9 @@ impl Follower {
         }
         let begin = file.stream_position()?;
         let mut bytes = Vec::new();
-        // The writer holds the exclusive lock while it writes a line.
-        file.lock_shared()?;
+        // Without the writer's lock: a reader that is stopped must not stop the writer. Half a line is read again
+        // later.
         file.read_to_end(&mut bytes)?;
-        file.unlock()?;
         bytes.truncate(whole_length(&bytes));
         file.seek(SeekFrom::Start(begin + bytes.len() as u64))?;
         self.file = Some(file);

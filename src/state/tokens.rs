@@ -125,8 +125,7 @@ pub struct NewToken {
 }
 
 /// The result of a revocation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase", tag = "revoked", content = "token")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RevocationOutcome {
     /// Revoked by this request.
     Now(Token),

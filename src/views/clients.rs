@@ -1,39 +1,36 @@
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{NotFound, find_cluster};
+use crate::names::ResourceKey;
 use crate::record;
 use crate::round::Round;
 
 /// The listeners of a cluster.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ClusterListeners {
     /// The cluster's path: `acme/orders`.
     pub cluster: String,
-    /// `None` if the cluster wasn't applied.
-    pub ways: Option<Vec<ClusterListener>>,
+    /// Null if the cluster was not applied.
+    pub listeners: Option<Vec<ClusterListener>>,
 }
 
 /// A listener, with the properties to connect to it.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ClusterListener {
+    /// The name of the listener.
     pub listener: String,
-    /// A Java properties file for Kafka clients.
+    /// A Java properties file for Kafka clients, without secrets.
     pub properties: String,
 }
 
-/// The listeners of a cluster, by its name or path.
-///
-/// # Errors
-/// Like [`find_cluster`].
-pub fn ways(round: &Round, named: &str) -> Result<ClusterListeners, NotFound> {
-    let key = find_cluster(round, named)?;
-    let ways = round.applied_cluster(&key).map(|(cluster, known)| {
-        let all = record::client_properties(cluster, known);
-        let way = |way: &record::ClientProperties| ClusterListener {
-            listener: way.listener.to_owned(),
-            properties: way.to_java(),
+pub fn listeners(round: &Round, cluster: &ResourceKey) -> ClusterListeners {
+    let listeners = round.applied_cluster(cluster).map(|(resolved, known)| {
+        let all = record::client_properties(resolved, known);
+        let listener = |of: &record::ClientProperties| ClusterListener {
+            listener: of.listener.to_owned(),
+            properties: of.to_java(),
         };
-        all.iter().map(way).collect()
+        all.iter().map(listener).collect()
     });
-    Ok(ClusterListeners { cluster: key.path(), ways })
+    ClusterListeners { cluster: cluster.path(), listeners }
 }

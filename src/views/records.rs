@@ -2,7 +2,6 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::LazyLock;
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::NotFound;
@@ -13,7 +12,7 @@ use crate::record::{self, Record, RecordSources, Standing};
 use crate::round::Round;
 use crate::spec::{Fields, Organization, Quotas, Safeguards, Spec};
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug)]
 pub struct ResourceView {
     /// `acme/orders`.
     pub path: String,
@@ -52,7 +51,7 @@ pub fn of_kind(round: &Round, kind: Kind, path: Option<&str>) -> Result<Vec<Reso
     };
     match ResourceKey::at(kind, path).and_then(|key| find(round, &key)) {
         Some(resource) => Ok(vec![found(round, &resource)]),
-        None => Err(not_found(kind, path, &keys)),
+        None => Err(not_found(kind, path, &keys.into_iter().map(ResourceKey::path).collect::<Vec<_>>())),
     }
 }
 
@@ -138,9 +137,8 @@ fn leaving(key: &ResourceKey, record: &RecordedResource) -> Option<Resource> {
     })
 }
 
-fn not_found(kind: Kind, path: &str, of_kind: &[&ResourceKey]) -> NotFound {
-    let known: Vec<String> = of_kind.iter().map(|key| key.path()).collect();
-    let hint = match known.as_slice() {
+pub fn not_found(kind: Kind, path: &str, known: &[String]) -> NotFound {
+    let hint = match known {
         [] => format!("the tree has no {}", kind.noun()),
         _ => format!("known: {}", known.join(", ")),
     };

@@ -1,28 +1,31 @@
 //! Explains the status of a cluster, from its file to the events of its pods.
 
+use std::borrow::Cow;
+
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 
-use super::{NotFound, find_cluster};
 use crate::catalog::{Absence, Hold, Status};
 use crate::component::health::objects::{self, DriftedObject, ObjectFindings};
 use crate::names::{FleetKey, ResourceKey};
 use crate::plan::{self, Cause, Change, Reach, Verb, Waiting};
 use crate::problem::Origin;
-use crate::record::{self, Standing};
+use crate::record::{self, Audience, Standing};
 use crate::round::Round;
 use crate::target::Target;
 
-#[derive(Debug, Serialize, Deserialize)]
+/// Why a cluster is as it is.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct WhyReport {
     pub cluster: ResourceKey,
     pub fleet: Option<FleetKey>,
-    /// `None` if no document names it.
+    /// The location of its document; null if no document names it.
     pub spec: Option<Origin>,
     pub status: Status,
     /// Set where the status alone raises a question.
     pub reason: Option<String>,
-    /// `None` if unknown.
+    /// The time since which it has the status; null if unknown.
     pub since: Option<String>,
     /// Set if the cluster can't be observed now.
     pub last_known: Option<LastKnown>,
@@ -37,26 +40,25 @@ pub struct WhyReport {
     pub next: Vec<String>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+/// The last status of a cluster that can't be observed now.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct LastKnown {
     pub status: Status,
     pub reason: Option<String>,
     pub at: String,
 }
 
-/// Explains the status of a cluster, given by name or path. Suggested commands call the tree `tree`. It
-/// blocks, as planning does.
-///
-/// # Errors
-/// Like [`find_cluster`].
-pub fn page(round: &Round, named: &str, tree: &str, runtime: &Handle) -> Result<WhyReport, NotFound> {
-    let cluster = find_cluster(round, named)?;
+/// What suggested commands call the tree; [`WhyReport::name_tree`] puts the user's own words in its place.
+const TREE: &str = "TREE";
+
+/// Explains the status of a cluster. It blocks, as planning does.
+pub fn report(round: &Round, cluster: ResourceKey, audience: Audience, runtime: &Handle) -> WhyReport {
     let checked = &round.checked;
     let resource = checked.catalog.resources.get(&cluster);
     let recorded = checked.recorded.resources.get(&cluster);
     let change = round.change(&cluster);
     let good = || recorded?.cached.last_good.as_ref().map(|good| good.origin.clone());
-    let Standing { status, reason, since, .. } = round.standing(&cluster);
+    let Standing { status, reason, since, .. } = round.standing_for(&cluster, None, audience);
     let fleet = round.fleet_of(&cluster);
     let drifted = drifted(change);
     let objects =
@@ -72,7 +74,7 @@ pub fn page(round: &Round, named: &str, tree: &str, runtime: &Handle) -> Result<
         last_known: last_known(&cluster, status, round),
         plan: change.map_or_else(
             || vec![if recorded.is_some() { "nothing to do" } else { "not applied yet" }.to_owned()],
-            lines_of,
+            |change| lines_of(change, audience),
         ),
         unseen: objects.is_none().then(|| unseen(fleet.as_ref(), status, round)),
         objects: objects.unwrap_or_else(|| ObjectFindings::drifted(&drifted)),
@@ -81,8 +83,19 @@ pub fn page(round: &Round, named: &str, tree: &str, runtime: &Handle) -> Result<
         fleet,
         cluster,
     };
-    page.next = next(&page, change, round, tree);
-    Ok(page)
+    page.next = next(&page, change, round, audience);
+    page
+}
+
+impl WhyReport {
+    /// Names the tree in suggested commands as the user does.
+    pub fn name_tree(&mut self, arguments: &str) {
+        for line in &mut self.next {
+            let begin = line.find("streamfleet ").unwrap_or(line.len());
+            let command = line.split_off(begin);
+            line.push_str(&command.replace(TREE, arguments));
+        }
+    }
 }
 
 /// Problems of the whole fleet, which affect all its clusters.
@@ -124,7 +137,7 @@ fn unseen(fleet: Option<&FleetKey>, status: Status, round: &Round) -> String {
 }
 
 /// The planned change, and the reasons why it waits.
-fn lines_of(change: &Change) -> Vec<String> {
+fn lines_of(change: &Change, audience: Audience) -> Vec<String> {
     let done = match change.verb {
         Verb::Keep => Vec::new(),
         verb => {
@@ -134,24 +147,24 @@ fn lines_of(change: &Change) -> Vec<String> {
             vec![format!("{when} {verb} it{fields}")]
         }
     };
-    let waits = change.waiting.iter().map(Waiting::labelled);
+    let waits = change.waiting.iter().map(|waiting| audience.labelled_waiting(waiting));
     done.into_iter().chain(waits).collect()
 }
 
 /// Suggested actions, most important first.
-fn next(page: &WhyReport, change: Option<&Change>, round: &Round, tree: &str) -> Vec<String> {
+fn next(page: &WhyReport, change: Option<&Change>, round: &Round, audience: Audience) -> Vec<String> {
     let waiting = |change: &Change| -> Vec<String> {
-        change.waiting.iter().filter_map(|waiting| step(page, change, waiting, tree)).collect()
+        change.waiting.iter().filter_map(|waiting| step(page, change, waiting, audience)).collect()
     };
     let mut next: Vec<String> =
         page.objects.amiss.iter().find_map(|it| it.next.clone()).into_iter().collect();
     next.extend(change.map(waiting).unwrap_or_default());
-    if change.is_some_and(Change::is_ready) {
-        next.push(format!("streamfleet apply {tree}"));
+    if change.is_some_and(Change::is_ready) && audience == Audience::Host {
+        next.push(format!("streamfleet apply {TREE}"));
     }
-    if next.is_empty() && page.status == Status::Unreachable {
+    if next.is_empty() && page.status == Status::Unreachable && audience == Audience::Host {
         next.extend(hint_of_reach(page, round));
-        next.push(format!("check again afterwards: streamfleet status {tree}"));
+        next.push(format!("check again afterwards: streamfleet status {TREE}"));
     }
     if next.is_empty() {
         next.push(
@@ -176,16 +189,23 @@ fn hint_of_reach(page: &WhyReport, round: &Round) -> Option<String> {
     }
 }
 
-/// The suggested action for a change that waits.
-fn step(page: &WhyReport, change: &Change, waiting: &Waiting, tree: &str) -> Option<String> {
+/// The suggested action for a change that waits. Tenants can't run commands on this host.
+fn step(page: &WhyReport, change: &Change, waiting: &Waiting, audience: Audience) -> Option<String> {
     let spec = page.spec.as_ref().map_or_else(|| "its spec".to_owned(), ToString::to_string);
-    match waiting {
-        Waiting::Held(Hold::Invalid { .. }) => Some(format!("fix {spec}: streamfleet validate {tree}")),
+    let is_tenant = audience == Audience::Tenants;
+    let told = if is_tenant { waiting.redacted_for_tenants() } else { Cow::Borrowed(waiting) };
+    match &*told {
+        Waiting::Held(Hold::Invalid { .. }) if is_tenant => Some(format!("fix {spec}")),
+        Waiting::Held(Hold::Invalid { .. }) => Some(format!("fix {spec}: streamfleet validate {TREE}")),
+        Waiting::Approval { id, .. } if is_tenant => {
+            Some(format!("to approve, as an administrator of the organization: POST /v1/plans/{id}/approve"))
+        }
         Waiting::Refused { .. } => match change.cause {
             Cause::Drift { .. } => Some(plan::UNDO_BY_HAND.to_owned()),
             _ => Some(format!("revert {spec}, or make the change in another way")),
         },
         Waiting::Unreachable { hint, .. } if !hint.is_empty() => Some(hint.clone()),
-        _ => plan::wait_remedy(change, waiting, tree),
+        told => plan::wait_remedy(change, told, TREE)
+            .filter(|remedy| !is_tenant || !remedy.contains("streamfleet ")),
     }
 }

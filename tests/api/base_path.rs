@@ -90,21 +90,28 @@ fn what_is_wrong_with_a_proposal_is_told_field_by_field() {
     let api = Api::start(&tree);
     let wrong = api
         .call("POST /v1/plans", json!({"files": {"/etc/a.yaml": "", "b.yaml": "kind: Cluster"}, "file": 1}));
-    wrong.refused(422, "invalid", "the request has 2 errors");
+    wrong.refused(422, "invalid", "the request has 3 errors");
     assert_eq!(
         wrong.body["errors"],
         json!([
             {
-                "pointer": "/file",
-                "detail": "`file` is not a field of a proposal",
-                "hint": "its fields are `files` and `revision`",
+                "pointer": "/files/~1etc~1a.yaml",
+                "detail": "`/etc/a.yaml` is not a relative path inside a tree",
+                "hint": "use a path such as `acme/clusters/orders.yaml`",
                 "file": null,
                 "line": null,
             },
             {
-                "pointer": "/files/~1etc~1a.yaml",
-                "detail": "`/etc/a.yaml` is not a relative path inside a tree",
-                "hint": "use a path such as `acme/clusters/orders.yaml`",
+                "pointer": "/files/b.yaml",
+                "detail": "`b.yaml` is not base64",
+                "hint": "send the file's bytes as `base64 --wrap=0 FILE` prints them",
+                "file": null,
+                "line": null,
+            },
+            {
+                "pointer": "/file",
+                "detail": "`file` is not a field of a proposal",
+                "hint": "its fields are `files`, `revision`, `commit`, `skipped` and `unreadable`",
                 "file": null,
                 "line": null,
             },

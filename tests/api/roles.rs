@@ -68,7 +68,7 @@ fn call(route: &Route) -> (String, Value) {
         path if path.contains("base-domains/{id}") => {
             path.replace("{organization}", "acme").replace("{id}", "kafka.acme.example.com")
         }
-        "/v1/clusters/{id}" => "/v1/clusters/orders".to_owned(),
+        path if path.starts_with("/v1/clusters/{id}") => path.replace("{id}", "orders"),
         _ => path.replace("{id}", "none"),
     };
     let body = match route.method {
@@ -98,7 +98,8 @@ fn expected(route: &Route, caller: &Caller) -> u16 {
     let is_stranger = caller.rank == Rank::Stranger;
     match route.id {
         _ if needed == Rank::Nobody => 200,
-        "list_organizations" | "list_clusters" | "read_plan" | "list_events" | "list_tokens" => 200,
+        "list_organizations" | "list_clusters" | "read_status" | "read_plan" | "list_events"
+        | "list_tokens" => 200,
         // A token can't have more rights than its creator.
         "create_token" if is_stranger && caller.sees == ["other"] && caller.owner == ROOT => 403,
         "create_token" if is_stranger && caller.owner == "admin@x.example" => 403,
@@ -261,6 +262,58 @@ fn nobody_may_do_more_than_the_table_says() {
         "only super users may change the `quotas` of an organization",
     );
     api.call_as(admin, "PATCH /organizations/acme", &[], json!({"display_name": "Acme"})).expect(200);
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+#[test]
+fn what_commands_send_on_the_socket_gives_no_rights_on_the_port() {
+    let tree = two_organizations();
+    let api = Api::start(&tree);
+    api.settle();
+    let claims = [
+        ("Streamfleet-User", "root"),
+        ("Streamfleet-Source", "/elsewhere"),
+        ("Forwarded", "for=unix"),
+        ("X-Forwarded-For", "127.0.0.1"),
+    ];
+    let refused = api.call_as("sf_none", "GET /v1/plan", &claims, Value::Null);
+    assert_eq!(refused.status, 401, "{:#}", refused.body);
+    let viewer = new_token(&tree, "viewer@x.example", "*", "admin");
+    let make = json!({"name": "claimed", "organization": "acme", "access": "read", "days": 1});
+    api.call_as(&viewer, "POST /v1/tokens", &claims, make).expect(201);
+    let audit = fs::read_to_string(tree.beside("state/audit.jsonl")).unwrap();
+    let made = audit.lines().find(|line| line.contains("created token claimed")).unwrap();
+    assert!(made.contains("viewer@x.example (token test)") && !made.contains("root"), "{made}");
+    api.call_as(&viewer, "DELETE /organizations/acme", &claims, Value::Null).refused(
+        403,
+        "forbidden",
+        "deleting organizations requires a super user, and viewer@x.example is not one",
+    );
+    let seen = api.call_as(&viewer, "GET /v1/status", &claims, Value::Null).expect(200);
+    let told = ["server", "streamfleet-plan", "streamfleet-warning"].map(|name| seen.header(name));
+    assert_eq!(told, [None, None, None], "{}", seen.head);
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+#[test]
+fn who_reads_a_cluster_is_told_why_it_is_so_and_what_to_do_with_their_rights() {
+    let tree = two_organizations();
+    let api = Api::start(&tree);
+    api.settle();
+    tree.edit("acme/clusters/orders.yaml", "kafka_units: 1", "kafka_units: many");
+    let viewer = new_token(&tree, "viewer@x.example", "acme", "read");
+    let why =
+        |token: &str| api.call_as(token, "GET /v1/clusters/orders/why", &[], Value::Null).expect(200).body;
+    let next = |token: &str| why(token)["next"][0].as_str().unwrap_or_default().to_owned();
+    api.serve.until("the mistake is known", || next(&viewer).starts_with("fix ").then_some(()));
+    let file = "fix acme/clusters/orders.yaml:";
+    assert!(next(&viewer).starts_with(file) && !next(&viewer).contains("streamfleet"), "{}", next(&viewer));
+    assert!(next(&api.token).ends_with(": streamfleet validate TREE"), "{}", next(&api.token));
+    let properties =
+        api.call_as(&viewer, "GET /v1/clusters/orders/client-properties", &[], Value::Null).expect(200).body;
+    assert_eq!(properties["cluster"], "acme/orders");
+    let text = properties["listeners"][0]["properties"].as_str().unwrap();
+    assert!(text.contains("bootstrap.servers="), "{properties:#}");
     assert_eq!(api.serve.stop(), Some(0));
 }
 

@@ -120,7 +120,9 @@ fn taken(takes: RequestBody) -> String {
 fn sent(name: &str, field: &serde_json::Value, required: &serde_json::Value) -> String {
     let is_needed = required.as_array().is_some_and(|names| names.iter().any(|it| it == name));
     let number = |key: &str| field[key].as_u64();
-    let values = match (field["enum"].as_array(), field["type"].as_str()) {
+    // A field that may be null names its other type first.
+    let kind = field["type"].as_str().or(field["type"][0].as_str());
+    let values = match (field["enum"].as_array(), kind) {
         (Some(values), _) => {
             let values: Vec<String> =
                 values.iter().filter_map(|it| Some(format!("`{}`", it.as_str()?))).collect();
@@ -158,6 +160,8 @@ fn given(gives: ResponseContent, route: &Route) -> String {
 /// The fields of an object; for a page of a list, those of its items.
 fn fields(schema: &Value) -> String {
     let item = &schema["properties"]["items"]["items"];
+    let defined = item["$ref"].as_str().and_then(|path| schema.pointer(path.trim_start_matches('#')));
+    let item = defined.unwrap_or(item);
     if item.is_object() {
         return format!("`items`, each {}", fields(item));
     }

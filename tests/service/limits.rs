@@ -85,7 +85,7 @@ fn who_goes_away_before_the_answer_costs_nothing() {
     let socket = tree.path().join(".streamfleet/state/socket");
     for _ in 0..300 {
         let mut stream = UnixStream::connect(&socket).unwrap();
-        stream.write_all(b"GET /commands/plan HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
+        stream.write_all(b"GET /v1/plan HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
     }
     tree.run("plan tree").expect(0).says(&["Nothing to do"]);
     tree.edit("acme/clusters/orders.yaml", "kafka_units: 1", "kafka_units: 2");

@@ -46,10 +46,14 @@ fn what_a_command_prints_is_the_same_with_a_daemon_and_without() {
     let by = format!("the running daemon (pid {}) answers", serve.id());
     assert_eq!(serve.stop(), Some(0));
     let errors = |run: &Run| run.err.find("error: ").map(|at| run.err[at..].to_owned());
-    for (with, without) in asked.iter().zip(run()) {
+    for ((verb, _), (with, without)) in verbs.iter().zip(asked.iter().zip(run())) {
         assert_eq!(with.out, without.out);
         assert_eq!(errors(with), errors(&without));
-        assert!(with.err.starts_with(&by) || errors(with).is_some(), "{}", with.err);
+        assert!(
+            with.err.starts_with(&by) || errors(with).is_some() || verb.starts_with("events"),
+            "{}",
+            with.err
+        );
         assert!(!without.err.contains("daemon"), "{}", without.err);
     }
     let who = asked[3].err.strip_prefix(&format!("{by}, by plan ")).unwrap();
@@ -143,7 +147,9 @@ fn where_somebody_else_listens_no_daemon_starts_and_nothing_is_removed() {
     assert_eq!(fs::read_to_string(tree.beside("run")).unwrap(), "mine");
 }
 
-fn daemon(tree: &Tree, answer: &'static str) -> thread::JoinHandle<()> {
+/// Answers one request, as the daemon of a version.
+fn daemon(tree: &Tree, version: &str, status: &'static str, answer: &'static str) -> thread::JoinHandle<()> {
+    let server = format!("Server: streamfleet/{version} (pid 7)");
     fs::create_dir_all(tree.beside(SOCKET).parent().unwrap()).unwrap();
     let _ = fs::remove_file(tree.beside(SOCKET));
     let listener = UnixListener::bind(tree.beside(SOCKET)).unwrap();
@@ -152,7 +158,7 @@ fn daemon(tree: &Tree, answer: &'static str) -> thread::JoinHandle<()> {
         let mut head = BufReader::new(stream.try_clone().unwrap()).lines();
         while !head.next().unwrap().unwrap().is_empty() {}
         let length = answer.len();
-        write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{answer}").unwrap();
+        write!(stream, "HTTP/1.1 {status}\r\n{server}\r\nContent-Length: {length}\r\n\r\n{answer}").unwrap();
     })
 }
 
@@ -161,29 +167,36 @@ fn a_daemon_of_another_version_is_named_with_what_to_do() {
     let tree = quiet();
     let place = tree.path().canonicalize().unwrap().join(".streamfleet/state/socket");
     let own = env!("CARGO_PKG_VERSION");
-    for (answer, expected) in [
+    let refused =
+        r#"{"status":404,"code":"not_found","detail":"there is nothing at this path","hint":"look"}"#;
+    let not_understood = |version: &str, help: &str| {
+        format!(
+            "error: the running daemon (pid 7) is streamfleet {version}, and this command, {own}, can't read its \
+             answers\n  help: {help}\n"
+        )
+    };
+    let restart = "restart the daemon with the installed version: systemctl restart streamfleet";
+    for (version, status, answer, expected) in [
         (
-            r#"{"version":2,"daemon":{"pid":7,"software":"9.0.0"},"news":[]}"#,
+            "9.0.0",
+            "200 OK",
+            r#"{"news":[]}"#,
+            not_understood("9.0.0", "use the command of streamfleet 9.0.0"),
+        ),
+        ("0.0.1", "200 OK", r#"{"items":[{"status":"Fine"}]}"#, not_understood("0.0.1", restart)),
+        (
+            "0.0.1",
+            "404 Not Found",
+            refused,
             format!(
-                "error: the running daemon (pid 7) is streamfleet 9.0.0, and this command, {own}, can't read its answers\n  \
-                  help: use the command of streamfleet 9.0.0\n"
+                "error: there is nothing at this path\n  help: look; the daemon is streamfleet 0.0.1, and this command \
+                    is {own}: {restart}\n"
             ),
         ),
+        (own, "404 Not Found", refused, "error: there is nothing at this path\n  help: look\n".to_owned()),
         (
-            r#"{"version":0,"daemon":{"pid":7,"software":"0.0.1"}}"#,
-            format!(
-                "error: the running daemon (pid 7) is streamfleet 0.0.1, and this command, {own}, can't read its answers\n  \
-                  help: restart the daemon with the installed version: systemctl restart streamfleet\n"
-            ),
-        ),
-        (
-            r#"{"version":1,"daemon":{"pid":7,"software":"0.0.1"},"data":{"status":"Fine"}}"#,
-            format!(
-                "error: the running daemon (pid 7) is streamfleet 0.0.1, and this command, {own}, can't read its answers\n  \
-                  help: use the command of streamfleet 0.0.1, or restart the daemon, so that both have the same version\n"
-            ),
-        ),
-        (
+            own,
+            "200 OK",
             "no JSON",
             format!(
                 "error: cannot reach the running daemon at `{}`\n  because: expected ident at line 1 column 2\n  help: \
@@ -192,53 +205,62 @@ fn a_daemon_of_another_version_is_named_with_what_to_do() {
             ),
         ),
     ] {
-        let answers = daemon(&tree, answer);
+        let answers = daemon(&tree, version, status, answer);
         assert_eq!(tree.run("status tree").expect(1).err, expected);
         answers.join().unwrap();
     }
 }
 
 #[test]
-fn what_is_asked_for_is_answered_in_json_with_a_version() {
+fn the_api_is_there_without_a_token_and_says_which_daemon_answers() {
     let tree = quiet();
     let serve = Serve::start(&tree, SERVE);
     serve.has_made(&MADE);
-    let ask = |what: &str| -> (String, Value) {
+    let ask = |what: &str, headers: &str| -> (String, String, Value) {
         let mut stream = UnixStream::connect(tree.beside(SOCKET)).unwrap();
         write!(
             stream,
-            "{what} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+            "{what} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 0\r\n{headers}\r\n"
         )
         .unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         let status = head.split_whitespace().nth(1).unwrap().to_owned();
-        (status, serde_json::from_str(body).unwrap_or_else(|_| body.into()))
+        (status, head.to_ascii_lowercase(), serde_json::from_str(body).unwrap_or_else(|_| body.into()))
     };
-    let (status, answer) = ask("GET /commands/status");
-    assert_eq!((status.as_str(), &answer["version"]), ("200", &1.into()));
-    assert_eq!(answer["daemon"]["pid"], serve.id());
-    assert_eq!(answer["data"][0]["status"], "Healthy");
-    for (what, status, detail) in [
-        ("GET /commands/nothing", "404", "this version of streamfleet doesn't have this operation"),
-        ("GET /commands/records", "400", "the request lacks `kind`"),
-        ("GET /commands/records?kind=brokers", "400", "`brokers` is not a kind of resource"),
-        ("GET /commands/events?from=x", "400", "`from` is not a number"),
+    let (status, head, answer) = ask("GET /v1/status", "");
+    assert_eq!((status.as_str(), &answer["items"][0]["status"]), ("200", &"Healthy".into()));
+    let server = format!("server: streamfleet/{} (pid {})", env!("CARGO_PKG_VERSION"), serve.id());
+    assert!(head.contains(&server) && head.contains("streamfleet-plan: "), "{head}");
+    let json = "Content-Type: application/json\r\n";
+    let nothing = "there is nothing at this path";
+    for (what, headers, status, detail) in [
+        ("GET /v1/nothing", "", "404", nothing),
+        ("GET /commands/status", "", "404", nothing),
+        ("GET /v1/clusters/none/why", "", "404", "there is no cluster `none`, or the caller may not see it"),
         (
-            "POST /commands/plans",
+            "GET /v1/plan?at=x",
+            "",
             "400",
-            "the specs that were sent can't be parsed: EOF while parsing a value at line 1 column 0",
+            "the query parameter `at` is `x`, and must be a time such as \
+            2026-01-31T12:00:00Z",
         ),
-        ("POST /commands/plans/x/approve", "400", "the request lacks `by`"),
+        ("POST /v1/plans", json, "400", "cannot read the body: it is empty"),
+        (
+            "POST /v1/plans/x/approve",
+            "",
+            "409",
+            "nothing waits for approval `x`, or the caller may not see it",
+        ),
     ] {
-        let (found, problem) = ask(what);
+        let (found, _, problem) = ask(what, headers);
         assert_eq!((found.as_str(), &problem["detail"]), (status, &detail.into()), "{what}");
-        assert_eq!(problem["version"], 1);
     }
-    assert!(ask("GET /commands/plan?at=x").1["detail"].as_str().unwrap().starts_with("`at` is not a time: "));
-    assert_eq!(ask("GET /healthz").0, "200");
-    assert_eq!(ask("DELETE /commands/plan").0, "405");
+    let (status, _, problem) = ask("GET /v1/status", "Streamfleet-Source: /elsewhere\r\n");
+    assert_eq!((status.as_str(), &problem["code"]), ("409", &"other_source".into()), "{problem}");
+    assert_eq!(ask("GET /healthz", "").0, "200");
+    assert_eq!(ask("DELETE /v1/plan", "").0, "405");
     assert_eq!(serve.stop(), Some(0));
 }
 

@@ -116,10 +116,12 @@ fn who_is_named_twice_has_the_lesser_role_and_what_looks_alike_is_another_person
 
 #[test]
 fn who_asks_on_the_socket_may_do_everything() {
-    let caller = Caller::of_peer(1000);
+    let caller = Caller::of_user(1000, None);
     assert!(caller.is_super());
     assert_eq!(most(&caller, "acme"), "admin");
     assert_eq!(caller.actor(), "uid 1000 (socket)");
+    let named = Caller::of_user(1000, Some("ann".to_owned()));
+    assert_eq!(named.actor(), "ann (command line, uid 1000)");
     let Author { name, email } = caller.author();
     assert_eq!((name.as_str(), email.as_str()), ("uid 1000", "uid-1000@localhost"));
 }
@@ -180,12 +182,12 @@ fn a_token_makes_none_that_is_more_than_itself() {
     // The default lifetime is what remains of the caller's own token.
     let days = |caller: &Caller, seconds| caller.usual_days(NOW + SignedDuration::from_secs(seconds));
     assert_eq!([days(&own, 0), days(&own, 1), days(&own, 29 * 86_400 + 1)], [30, 29, 1]);
-    assert_eq!(days(&Caller::of_peer(0), 0), 90);
+    assert_eq!(days(&Caller::of_user(0, None), 0), 90);
     let most = order(bob, "*", Access::Admin, 365);
     let excess = |caller: Caller| caller.excess(&most, NOW).map(|(pointer, _)| pointer);
     assert_eq!(excess(caller(&token(ada, "*", Access::Admin), &[ada], &[])), None);
     assert_eq!(excess(caller(&token(ada, "acme", Access::Admin), &[ada], &[])), Some("/owner"));
-    assert_eq!(excess(Caller::of_peer(0)), None);
+    assert_eq!(excess(Caller::of_user(0, None)), None);
 }
 
 #[test]
@@ -294,7 +296,7 @@ fn a_token_revokes_itself_and_what_is_no_more_than_itself() {
     ];
     for (token, sees, may) in cases {
         assert_eq!((calls.sees_token(&token), calls.may_revoke(&token)), (sees, may), "{token}");
-        assert!(Caller::of_peer(0).sees_token(&token) && Caller::of_peer(0).may_revoke(&token));
+        assert!(Caller::of_user(0, None).sees_token(&token) && Caller::of_user(0, None).may_revoke(&token));
     }
 }
 

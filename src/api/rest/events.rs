@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::page::ListPage;
-use super::{Answered, Call, written};
+use super::{A_TIME, Answered, Call, written};
 use crate::api::problem::ProblemDocument;
 use crate::record::timestamp;
 use crate::secret::EVENT_ID_LENGTH;
@@ -17,10 +17,7 @@ use crate::state::{EventIndexEntry, RecordedEvent};
 /// on the page are read from disk.
 pub(super) fn list(call: &Call) -> Answered {
     let organization = call.query.get("organization").map(|named| call.organization(named)).transpose()?;
-    let since: Option<Timestamp> = call
-        .query
-        .parsed("since", "a time such as 2026-01-31T12:00:00Z")
-        .map_err(ProblemDocument::malformed)?;
+    let since: Option<Timestamp> = call.query.parsed("since", A_TIME).map_err(ProblemDocument::malformed)?;
     let order: Option<EventOrder> =
         call.query.parsed("order", "`asc` or `desc`").map_err(ProblemDocument::malformed)?;
     let is_wanted = |event: &EventIndexEntry| {
@@ -50,7 +47,7 @@ pub(super) fn list(call: &Call) -> Answered {
         },
         id,
     )?;
-    let events = state.events(&page.items).map_err(ProblemDocument::from)?;
+    let events = state.events(&page.items).map_err(|error| call.of_state(&error))?;
     Ok(written(
         StatusCode::OK,
         &page.answer(events.iter().map(|event| shown(call, event, &id(&event.number))).collect()),

@@ -3,9 +3,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde::Serialize;
 use uuid::Uuid;
 
+use crate::api::answer::ListAnswer;
 use crate::api::problem::ProblemDocument;
 use crate::api::query::Query;
 use crate::api::route::{LARGEST_PAGE, USUAL_PAGE};
@@ -15,14 +15,6 @@ use crate::names::ResourceKey;
 pub(super) struct ListPage<T> {
     pub items: Vec<T>,
     next: Option<String>,
-    total: usize,
-}
-
-/// One page as it is serialized.
-#[derive(Debug, Serialize)]
-pub(super) struct AnsweredPage<A> {
-    items: Vec<A>,
-    next_page_token: Option<String>,
     total: usize,
 }
 
@@ -78,8 +70,8 @@ impl<T> ListPage<T> {
         Ok(ListPage { items, next, total })
     }
 
-    pub(super) fn answer<A>(&self, items: Vec<A>) -> AnsweredPage<A> {
-        AnsweredPage { items, next_page_token: self.next.clone(), total: self.total }
+    pub(super) fn answer<A>(&self, items: Vec<A>) -> ListAnswer<A> {
+        ListAnswer { items, next_page_token: self.next.clone(), total: self.total }
     }
 }
 

@@ -5,26 +5,27 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use jiff::Timestamp;
-use serde_json::json;
 
 use super::proposal_limits::ProposalLimits;
 use super::{Answered, Call, forbidden, json_text, written};
+use crate::api::answer::PlanApproval;
 use crate::api::problem::{FieldError, ProblemDocument, code};
-use crate::api::proposal::Proposal;
+use crate::api::proposal;
 use crate::plan::{FleetPlan, Plan};
 use crate::problem::quote_untrusted;
 use crate::round::{Approved, Installation, Round};
-use crate::secret::SecretStore;
 use crate::spec::{self, Documents};
 use crate::state::Access;
 
 /// The most mistakes of a proposal in one answer.
 const MOST_FAULTS: usize = 100;
 
-/// Answers with a recent plan: frequent polling doesn't cause new ones.
+/// Answers with the current plan, or plans the present specs as of another time.
 pub(super) fn read(call: &Call) -> Answered {
-    let made = call.runtime.block_on(call.service.desk.current())?;
-    Ok(written(StatusCode::OK, &call.visible(&made.round)))
+    match call.at()? {
+        Some(at) => call.planned(&call.made.documents, Installation::clone(&call.made.installation), at),
+        None => Ok(call.with_current_plan(written(StatusCode::OK, &call.visible(&call.made.round)))),
+    }
 }
 
 /// Plans a proposal and discards the result.
@@ -33,24 +34,27 @@ pub(super) fn propose(call: &Call) -> Answered {
     if !call.caller.is_super() && !organizations.any(|it| call.caller.may(it, Access::Write)) {
         return Err(forbidden(call.caller.lacks_everywhere(call.route.doing, Access::Write)));
     }
+    let at = call.at()?.unwrap_or_else(Timestamp::now);
     let source = call.made.documents.source.clone();
-    let snapshot =
-        Proposal::posted(call.json()?.into_value(), source).and_then(Proposal::snapshot).map_err(refused)?;
+    let snapshot = proposal::read(call.json()?.into_value(), source).map_err(refused)?;
     let (allowance, present) = (ProposalLimits::of(call), &call.made.documents);
     allowance.iter().try_for_each(|allowance| allowance.check_files(&snapshot, present))?;
-    let documents = Arc::new(spec::read(&snapshot, Some(present)));
+    let documents = spec::read(&snapshot, Some(present));
     allowance.iter().try_for_each(|allowance| allowance.check_documents(&documents, present))?;
-    // Untrusted specs must not open files, environment variables or sealed secrets.
-    call.planned(documents, Arc::new(call.made.installation.secrets.for_proposed_specs()))
+    let own = Installation::clone(&call.made.installation);
+    let secrets = match call.caller.is_user() {
+        // As a command without a daemon does, whose user could open them anyway.
+        true => own.secrets,
+        // Untrusted specs must not open files, environment variables or sealed secrets.
+        false => Arc::new(own.secrets.for_proposed_specs()),
+    };
+    call.planned(&documents, Installation { proposed: true, secrets, ..own }, at)
 }
 
-fn refused(mut faults: Vec<FieldError>) -> ProblemDocument {
-    let detail = match faults.as_slice() {
-        [fault] => fault.detail.clone(),
-        faults => format!("the request has {} errors", faults.len()),
-    };
-    faults.truncate(MOST_FAULTS);
-    ProblemDocument::invalid(detail, faults)
+fn refused(faults: Vec<FieldError>) -> ProblemDocument {
+    let mut problem = ProblemDocument::mistakes(faults);
+    problem.errors.truncate(MOST_FAULTS);
+    problem
 }
 
 /// Approves guarded steps, if the caller is an administrator of the fleet's organization.
@@ -62,37 +66,41 @@ pub(super) fn approve(call: &Call) -> Answered {
             format!("nothing waits for approval `{}`, or the caller may not see it", quote_untrusted(id)),
         )
     };
-    let fleets = &call.made.round.plan.fleets;
-    let waits = |plan: &&FleetPlan| plan.guard.as_ref().is_some_and(|guard| guard.id == id);
-    let fleet = fleets.iter().find(waits).map(|plan| &plan.fleet);
-    let fleet = fleet.filter(|fleet| call.caller.sees(&fleet.organization)).ok_or_else(missing)?;
-    call.may(&fleet.organization, call.route.needs)?;
+    if !call.caller.is_super() {
+        let fleets = &call.made.round.plan.fleets;
+        let waits = |plan: &&FleetPlan| plan.guard.as_ref().is_some_and(|guard| guard.id == id);
+        let fleet = fleets.iter().find(waits).map(|plan| &plan.fleet);
+        let fleet = fleet.filter(|fleet| call.caller.sees(&fleet.organization)).ok_or_else(missing)?;
+        call.may(&fleet.organization, call.route.needs)?;
+    }
     let by = call.caller.actor();
     let approved = call.runtime.block_on(call.service.desk.approve(id.to_owned(), by.clone()))?;
-    let answer = match approved {
-        Approved::Now { fleet, changes } => {
-            json!({"id": id, "fleet": fleet, "changes": changes, "approved_by": by})
-        }
-        Approved::Before { by } => json!({"id": id, "fleet": null, "changes": null, "approved_by": by}),
+    let (fleet, changes, approved_by) = match approved {
+        Approved::Now { fleet, changes } => (Some(fleet), Some(changes), by),
+        Approved::Before { by } => (None, None, by),
         Approved::Unknown { .. } => return Err(missing()),
     };
-    Ok(written(StatusCode::OK, &answer))
+    Ok(written(StatusCode::OK, &PlanApproval { id: id.to_owned(), fleet, changes, approved_by }))
 }
 
 impl Call {
-    /// Plans other specs than the current ones, with the given access to secrets. No connection is opened
-    /// because of them.
-    pub(super) fn planned(&self, documents: Arc<Documents>, secrets: Arc<SecretStore>) -> Answered {
-        let own = Installation::clone(&self.made.installation);
-        let installation = Installation { proposed: true, secrets, ..own };
+    /// Makes a plan that isn't carried out.
+    pub(super) fn planned(
+        &self,
+        documents: &Documents,
+        installation: Installation,
+        at: Timestamp,
+    ) -> Answered {
         let memory = self.service.desk.memory.copy();
-        let round = installation.plan(&documents, Timestamp::now(), &self.runtime, Some(&memory))?;
+        let round = installation
+            .plan(documents, at, &self.runtime, Some(&memory))
+            .map_err(|error| self.of_state(&error))?;
         let text = ProposalLimits::write(ProposalLimits::of(self).as_ref(), &self.visible(&round))?;
-        Ok(json_text(text.into()))
+        Ok(self.with_plan(json_text(text.into()), &round, None))
     }
 
     /// The part of a plan that the caller may see.
-    fn visible<'r>(&self, round: &'r Round) -> Cow<'r, Plan> {
+    pub(super) fn visible<'r>(&self, round: &'r Round) -> Cow<'r, Plan> {
         if self.caller.is_super() {
             return Cow::Borrowed(&round.plan);
         }

@@ -62,7 +62,8 @@ impl ProposalLimits {
             SnapshotEntry::File { bytes, digest } if !present.has_file(path, digest) => bytes.len(),
             _ => 0,
         });
-        let (bytes, most) = (files.sum::<usize>(), self.documents * OF_A_DOCUMENT);
+        let skipped = snapshot.skipped.values().map(|bytes| bytes.len());
+        let (bytes, most) = (files.chain(skipped).sum::<usize>(), self.documents * OF_A_DOCUMENT);
         if bytes <= most {
             return Ok(());
         }

@@ -18,12 +18,14 @@ use crate::names::Identifier;
 const LONGEST: Duration = Duration::from_secs(30);
 
 pub(super) struct RequestQueues {
+    /// For local users, so that API callers never keep them waiting.
+    host: Arc<Semaphore>,
     light: Arc<Semaphore>,
     heavy: Arc<Semaphore>,
     tokens: Arc<Semaphore>,
     revoking: Arc<Semaphore>,
     turn: OrganizationQueue,
-    proposals: Arc<OrganizationQueue>,
+    proposals: OrganizationQueue,
 }
 
 /// An occupied slot, which is freed when this is dropped.
@@ -33,10 +35,11 @@ pub(super) enum Taken {
 }
 
 impl RequestQueues {
-    /// API proposals share their queue with those of commands.
-    pub fn new(proposals: Arc<OrganizationQueue>) -> RequestQueues {
-        let [light, heavy, tokens, revoking] = [32, 8, 4, 4].map(|seats| Arc::new(Semaphore::new(seats)));
-        RequestQueues { light, heavy, tokens, revoking, turn: OrganizationQueue::new(1), proposals }
+    pub fn new() -> RequestQueues {
+        let [host, light, heavy, tokens, revoking] =
+            [32, 32, 8, 4, 4].map(|seats| Arc::new(Semaphore::new(seats)));
+        let [turn, proposals] = [(); 2].map(|()| OrganizationQueue::new(1));
+        RequestQueues { host, light, heavy, tokens, revoking, turn, proposals }
     }
 
     /// Waits for a slot. The slot is occupied until the work ends, even if the client disconnects. `of`
@@ -47,19 +50,17 @@ impl RequestQueues {
     pub async fn of(
         &self,
         seat: QueueKind,
-        is_dry_run: bool,
         who: QueuedCaller,
         of: impl FnOnce() -> Option<Identifier>,
     ) -> Result<Taken, ProblemDocument> {
         let seats = match seat {
+            QueueKind::Turn => return Ok(Taken::Turn { _turn: self.turn.pass(who, of()).await? }),
+            QueueKind::Proposal => return Ok(Taken::Turn { _turn: self.proposals.pass(who, of()).await? }),
+            QueueKind::Revoking => &self.revoking,
+            _ if who == QueuedCaller::Host => &self.host,
             QueueKind::Open | QueueKind::Light => &self.light,
             QueueKind::Heavy => &self.heavy,
             QueueKind::Tokens => &self.tokens,
-            QueueKind::Revoking => &self.revoking,
-            QueueKind::Turn | QueueKind::Proposal => {
-                let line = if seat == QueueKind::Turn && !is_dry_run { &self.turn } else { &*self.proposals };
-                return Ok(Taken::Turn { _turn: line.pass(who, of()).await? });
-            }
         };
         Ok(Taken::Seat { _permit: free(seats).await? })
     }
@@ -80,10 +81,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_token_is_revoked_whatever_else_goes_on() {
-        let seats = RequestQueues::new(Arc::new(OrganizationQueue::new(1)));
+        let seats = RequestQueues::new();
         let ask = |seat| {
             let ada = QueuedCaller::Owner("ada@example.com".to_owned());
-            seats.of(seat, false, ada, || None).now_or_never()
+            seats.of(seat, ada, || None).now_or_never()
         };
         let mut kept = Vec::new();
         for seat in

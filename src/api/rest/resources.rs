@@ -27,7 +27,7 @@ pub(super) struct TaggedRecord {
 
 pub(super) fn read(call: &Call) -> Answered {
     let TaggedRecord { record: found, tag, .. } = call.found()?;
-    Ok(record(StatusCode::OK, &found, tag.as_ref(), None))
+    Ok(call.with_current_plan(record(StatusCode::OK, &found, tag.as_ref(), None)))
 }
 
 /// Lists the resources of a kind that the caller may see, filtered and paginated.
@@ -50,7 +50,7 @@ pub(super) fn list(call: &Call) -> Answered {
     let page = ListPage::of(&call.query, visible.collect(), |key| ResourceKey::clone(key))?;
     let items = page.items.iter().filter_map(|key| Some(call.shown(key)?.record));
     let items: Vec<Value> = items.collect();
-    Ok(written(StatusCode::OK, &page.answer(items)))
+    Ok(call.with_current_plan(written(StatusCode::OK, &page.answer(items))))
 }
 
 fn words() -> String {
@@ -93,6 +93,12 @@ impl Call {
     }
 
     pub(super) fn found(&self) -> Result<TaggedRecord, ProblemDocument> {
+        let (key, named) = self.found_key()?;
+        self.shown(&key).ok_or_else(|| self.unknown(key.kind, named))
+    }
+
+    /// The key of the resource that the path names, and how it names it.
+    pub(super) fn found_key(&self) -> Result<(ResourceKey, &str), ProblemDocument> {
         let kind = self.kind();
         let (within, named) = match kind {
             Kind::Organization => (None, self.parameter("organization")),
@@ -112,7 +118,7 @@ impl Call {
                 kind.plural()
             ))
             .hint("add `?organization=`, or use the cluster's id")),
-            (Some(key), None) => self.shown(&key).ok_or_else(|| self.unknown(kind, named)),
+            (Some(key), None) => Ok((key, named)),
             (None, _) => Err(self.unknown(kind, named)),
         }
     }

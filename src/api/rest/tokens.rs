@@ -6,35 +6,28 @@ use axum::body::Body;
 use axum::http::StatusCode;
 use axum::response::Response;
 use jiff::Timestamp;
-use serde::Serialize;
 
 use super::page::ListPage;
-use super::{Answered, Call, written};
-use crate::api::caller::{CallerIdentity, shortfall_by_plan};
+use super::{Answered, CallerRequest, written};
+use crate::api::answer::CreatedToken;
+use crate::api::caller::{CallerIdentity, missing_organization, shortfall_by_plan};
 use crate::api::problem::{FieldError, ProblemDocument};
-use crate::api::tokens::ShownToken;
+use crate::names::ResourceKey;
 use crate::problem::quote_untrusted;
-use crate::state::{AddTokenError, RevocationOutcome};
-
-#[derive(Serialize)]
-struct MintedToken {
-    #[serde(flatten)]
-    shown: ShownToken,
-    warnings: Vec<String>,
-}
+use crate::state::{AddTokenError, Reach, RevocationOutcome};
 
 /// Lists the tokens that the caller may know of, the oldest first.
-pub(super) fn list(call: &Call) -> Answered {
+pub(super) fn list(call: &CallerRequest) -> Answered {
     let tokens = call.service.state.tokens().into_iter().filter(|token| call.caller.sees_token(token));
     let page = ListPage::of(&call.query, tokens.collect(), |token| token.id)?;
     Ok(written(StatusCode::OK, &page.answer(page.items.iter().collect())))
 }
 
 /// Creates a token, by default for the caller. Only this answer contains its secret.
-pub(super) fn create(call: &Call) -> Answered {
+pub(super) fn create(call: &CallerRequest) -> Answered {
     let owner = match call.caller.who() {
         CallerIdentity::Token { owner, .. } => Some(owner.as_str()),
-        CallerIdentity::Peer { .. } => None,
+        CallerIdentity::User { .. } => None,
     };
     let now = Timestamp::now();
     let body = call.json()?;
@@ -44,17 +37,31 @@ pub(super) fn create(call: &Call) -> Answered {
         let errors = vec![FieldError::at(pointer, why.clone(), hint)];
         return Err(ProblemDocument { errors, ..ProblemDocument::forbidden(why).hint(hint) });
     }
+    // Members and organizations are unknown before the first plan.
+    let planned = call.service.desk.made().map(|made| call.service.writer.newest(|| made));
+    if let Some((plan, pending)) = planned.as_ref().filter(|_| call.caller.is_user()) {
+        let (documents, recorded) = (&plan.documents, &plan.round.checked.recorded);
+        let is_written = |named| pending.contains_key(&ResourceKey::organization(named));
+        let missing = match &order.organization {
+            Reach::Organization(named) if is_written(named) => None,
+            reach => missing_organization(reach, documents, recorded),
+        };
+        if let Some((why, hint)) = missing {
+            return Err(ProblemDocument::mistakes(vec![FieldError::at("/organization", why, hint)]));
+        }
+    }
     let made = call.service.state.add_token(order, &call.caller.actor(), now).map_err(|why| match why {
         AddTokenError::Order(fault) => {
             ProblemDocument::mistakes(vec![FieldError::at(fault.pointer, fault.why, fault.hint)])
         }
-        AddTokenError::State(error) => ProblemDocument::from(error),
+        AddTokenError::State(error) => call.of_state(&error),
     })?;
-    let warnings = shortfall_by_plan(&made.token, &call.made, &call.pending).into_iter().collect();
-    Ok(written(StatusCode::CREATED, &MintedToken { shown: made.into(), warnings }))
+    let lacks = planned.and_then(|(plan, pending)| shortfall_by_plan(&made.token, &plan, &pending));
+    let warnings = lacks.into_iter().collect();
+    Ok(written(StatusCode::CREATED, &CreatedToken { shown: made.into(), warnings }))
 }
 
-pub(super) fn revoke(call: &Call) -> Answered {
+pub(super) fn revoke(call: &CallerRequest) -> Answered {
     let named = call.parameter("id");
     let missing = || {
         ProblemDocument::not_found(format!(
@@ -78,6 +85,6 @@ pub(super) fn revoke(call: &Call) -> Answered {
             *response.status_mut() = StatusCode::NO_CONTENT;
             Ok(response)
         }
-        Err(error) => Err(ProblemDocument::from(error)),
+        Err(error) => Err(call.of_state(&error)),
     }
 }

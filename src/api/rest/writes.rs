@@ -1,6 +1,7 @@
 //! Calls that change a resource. Each becomes an edit of the specs, which the next round carries out.
 
 use axum::http::StatusCode;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,14 +9,15 @@ use tokio::time::timeout;
 
 use super::json::Wiped;
 use super::resources::TaggedRecord;
-use super::{Answered, Call, plans, record};
+use super::{Answered, Call, record, written};
+use crate::api::current_plan::CurrentPlan;
 use crate::api::problem::{ProblemDocument, code};
-use crate::api::request_queue::CurrentPlan;
 use crate::api::tags::Tags;
 use crate::api::writing::{self, WriteAction, WriteRefusal, WriteRequest, WriteResult};
 use crate::catalog::Status;
 use crate::names::{Identifier, Kind, ResourceKey};
 use crate::record::{Standing, UnplannedWrite};
+use crate::round::Installation;
 use crate::spec::{Commit, SECRET_FIELDS};
 use crate::state::RecordedEvent;
 use crate::views::records;
@@ -89,7 +91,7 @@ pub(super) fn delete(call: &Call) -> Answered {
     if call.has_no_spec(&found.key) {
         return match is_dry_run {
             // The deletion is already part of the plan.
-            true => plans::read(call),
+            true => call.current_plan(),
             false => Ok(record(StatusCode::ACCEPTED, &found.record, None, None)),
         };
     }
@@ -208,7 +210,14 @@ impl Call {
 
     fn proposed(&self, wish: &WriteRequest) -> Answered {
         let (documents, _) = self.service.writer.propose(&self.made, wish)?;
-        self.planned(documents, Arc::clone(&self.made.installation.secrets))
+        let installation = Installation { proposed: true, ..Installation::clone(&self.made.installation) };
+        self.planned(&documents, installation, Timestamp::now())
+    }
+
+    /// The plan with all writes so far.
+    fn current_plan(&self) -> Answered {
+        let made = self.runtime.block_on(self.service.desk.current())?;
+        Ok(written(StatusCode::OK, &self.visible(&made.round)))
     }
 }
 

@@ -82,22 +82,38 @@ pub(super) fn proposal() -> Value {
                 "maxLength": LONGEST_REVISION,
                 "description": "A name for this state of the tree, such as a commit id.",
             },
+            "commit": {
+                "type": ["object", "null"],
+                "required": ["id", "author"],
+                "additionalProperties": false,
+                "properties": {
+                    "id": {"type": "string"},
+                    "author": {"type": "string"},
+                    "is_edited": {"type": "boolean"},
+                },
+                "description": "The commit of the tree. Secrets that are not sealed are refused, as after the merge.",
+            },
+            "skipped": {
+                "type": ["object", "null"],
+                "description": "Files that are not specs but may have been, such as copies, in base64.",
+                "additionalProperties": {"type": "string", "contentEncoding": "base64"},
+            },
+            "unreadable": {
+                "type": ["object", "null"],
+                "description": "Files that could not be read. Nothing that they may describe is deleted.",
+                "additionalProperties": {
+                    "type": "object",
+                    "required": ["code", "message", "hint"],
+                    "additionalProperties": false,
+                    "properties": {
+                        "code": {"type": "string"},
+                        "message": {"type": "string"},
+                        "hint": {"type": "string"},
+                    },
+                },
+            },
         },
     })
-}
-
-pub(super) fn approved() -> Value {
-    let approved = object(
-        "The result of an approval.",
-        json!({
-            "id": {"type": "string", "description": "The approval id."},
-            "fleet": {"type": ["string", "null"], "description": "The fleet, such as `acme/eu`."},
-            "changes": {"type": ["string", "null"], "description": "The approved steps, such as `delete cluster \
-                                                                    acme/orders`."},
-            "approved_by": {"type": "string", "description": "Who approved it, now or before."},
-        }),
-    );
-    titled("Approved", approved)
 }
 
 pub(super) fn events() -> Value {

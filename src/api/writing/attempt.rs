@@ -11,7 +11,7 @@ use super::judge::{Edited, KnownProblems};
 use super::refused::{WriteRefusal, unreadable_state};
 use super::scope::JudgedPart;
 use super::write_request::{WriteAction, WriteRequest, WriteResult};
-use crate::api::request_queue::CurrentPlan;
+use crate::api::current_plan::CurrentPlan;
 use crate::catalog::{self, Recorded, Records, RelatedOrganizations, Secrets};
 use crate::names::{Digest, SpecPath};
 use crate::problem::{Location, Origin, Problem};

@@ -33,7 +33,7 @@ impl Audience {
         }
     }
 
-    fn labelled_waiting(self, waiting: &Waiting) -> String {
+    pub fn labelled_waiting(self, waiting: &Waiting) -> String {
         match self {
             Audience::Host => waiting.labelled(),
             Audience::Tenants => waiting.redacted_for_tenants().labelled(),

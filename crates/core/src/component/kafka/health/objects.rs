@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::applied_manifests::AppliedCluster;
@@ -13,7 +14,7 @@ use crate::component::health::timing::DEADLINE;
 use crate::component::health::words::{brief, quoted};
 use crate::names::ObjectKey;
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ObjectFindings {
     /// Those that are not as they should be, the likeliest cause first.
     pub amiss: Vec<FaultyObject>,
@@ -22,7 +23,7 @@ pub struct ObjectFindings {
     pub events: Vec<Warning>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FaultyObject {
     pub kind: String,
     pub name: String,
@@ -32,7 +33,7 @@ pub struct FaultyObject {
     pub next: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
     /// When it was last seen, as Kubernetes wrote it.
     pub last: String,
