@@ -163,7 +163,7 @@ fn calls_to_clusters_are_counted_and_a_quiet_one_is_asked_nothing() {
             .map(|outcome| samples[&format!("streamfleet_kubernetes_calls_total{{outcome=\"{outcome}\"}}")])
     };
     serve.says(&["done", "cluster acme/orders"]);
-    serve.says(&["health", "cluster acme/orders", "to=Pending"]);
+    serve.says(&["cluster acme/orders is Pending"]);
     let [answered, _, failed] = calls();
     assert!(answered > 10.0 && failed == 0.0, "{:?}", calls());
     serve.until("nothing is asked any more", || {
