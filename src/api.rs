@@ -1,34 +1,20 @@
 //! HTTP: probes, metrics and the API ([`rest`]), on the configured port for everyone and on a local Unix socket
 //! for the command line; webhooks on the port.
 //!
-//! This module authorizes callers, writes files and commits ([`writing`]), and creates and revokes tokens. It
+//! This module authorizes callers, has specs written ([`crate::writing`]), and creates and revokes tokens. It
 //! never touches a cluster: a request that needs a plan carried out, such as an approval, goes into the
 //! `RequestQueue`, which the daemon's planning loop empties.
 
 pub mod answer;
-pub mod authenticate;
 pub mod caller;
-mod connection;
-mod connection_pool;
-mod current_plan;
-mod limited_body;
-pub mod limiter;
 pub mod local;
 pub mod openapi;
 mod organization_queue;
-mod peer;
-pub mod problem;
 pub mod proposal;
-mod query;
-pub mod rate_limits;
 mod request_queue;
 mod rest;
 pub mod route;
-pub mod socket;
-pub mod tags;
-mod tls;
 mod webhook;
-pub mod writing;
 
 use std::io;
 use std::net::SocketAddr;
@@ -45,18 +31,17 @@ use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 
 use crate::config::ApiConfig;
+use crate::http::connection::{self, Limits};
+use crate::http::problem::Plain;
+use crate::http::rate_limits::RateLimits;
+use crate::http::socket::Socket;
+use crate::http::tls::{Handshake, Tls};
 use crate::vitals::Vitals;
-use connection::{Limits, OF_SOCKET};
-use problem::Plain;
-use rate_limits::RateLimits;
 use rest::{Base, Service};
-use socket::Socket;
-use tls::{Handshake, Tls};
 
-pub use current_plan::{CurrentPlan, WriteMark};
-pub use peer::Peer;
+pub use crate::http::peer::Peer;
+pub use crate::http::tls::{Files, UnusableCertificate};
 pub use request_queue::{NoReply, PendingRequest, Reply, Request, RequestQueue};
-pub use tls::{Files, UnusableCertificate};
 pub use webhook::Hook;
 
 /// The content type of Prometheus' text format.
@@ -122,8 +107,9 @@ pub fn begin(office: ServerSetup, runtime: &Handle) -> Result<ListeningSockets, 
     let ServerSetup { config, socket: path, vitals, desk, hook } = office;
     let _inside = runtime.enter();
     let closed = |source| ListenError::Socket { path: path.clone(), source };
-    let (socket, listener) = socket::listen(&path).map_err(closed)?;
+    let (socket, listener) = crate::http::socket::listen(&path).map_err(closed)?;
     let admit = socket.admits();
+    let limits = Limits::of_socket(proposal::LARGEST);
     let (gate, state) = (Arc::new(RateLimits::of(&config)), desk.state.clone());
     let service = Service::of(&desk, Arc::clone(&gate)).map(Arc::new);
     let rest = |base: Base| service.as_ref().map(|service| rest::routes(service, base)).unwrap_or_default();
@@ -131,8 +117,8 @@ pub fn begin(office: ServerSetup, runtime: &Handle) -> Result<ListeningSockets, 
     tracing::debug!(socket = %path, "listening for commands");
     runtime.spawn(connection::accept(
         listener,
-        local::named(OF_SOCKET.around(routes)),
-        OF_SOCKET,
+        local::named(limits.around(routes)),
+        limits,
         None,
         move |stream, _| admit(stream),
     ));
@@ -151,7 +137,7 @@ pub fn begin(office: ServerSetup, runtime: &Handle) -> Result<ListeningSockets, 
     let hook = hook.map(|hook| webhook::routes(hook, Arc::clone(&gate))).unwrap_or_default();
     let routes = probes(vitals).merge(hook).merge(rest(Base::of(&config)));
     let routes = rest::counted(routes, &gate, state.as_ref());
-    let limits = Limits::of_network(&config);
+    let limits = Limits::of_network(&config, route::is_proposal);
     runtime.spawn(connection::accept(listener, limits.around(routes), limits, handshake, |_, address| {
         Some(Peer::Remote(*address))
     }));

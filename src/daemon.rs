@@ -23,13 +23,14 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::time::{sleep, timeout};
 
-use crate::api::{self, Hook, ListenError, ListeningSockets, RequestQueue, ServerSetup, writing::Writer};
+use crate::api::{self, Hook, ListenError, ListeningSockets, RequestQueue, ServerSetup};
 use crate::config::Config;
 use crate::names::FleetKey;
 use crate::parallel::locked;
 use crate::round::{Installation, Round, RoundMemory};
 use crate::state::StateError;
 use crate::vitals::Vitals;
+use crate::writing::Writer;
 use plan_thread::PlanningContext;
 use schedule::{Action, Schedule};
 use work::FleetWorker;

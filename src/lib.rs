@@ -24,6 +24,8 @@ pub mod target;
 pub mod api;
 pub mod cli;
 pub mod daemon;
+pub mod http;
 pub mod round;
 pub mod views;
 pub mod vitals;
+pub mod writing;

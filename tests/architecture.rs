@@ -22,7 +22,7 @@ const CORE: [&str; 11] = [
 const EFFECTS: [&str; 4] = ["source", "secret", "state", "target"];
 const EXECUTE: &str = "execute";
 /// Each may use all before it.
-const SHELL: [&str; 6] = ["round", "views", "vitals", "api", "daemon", "cli"];
+const SHELL: [&str; 8] = ["round", "views", "vitals", "http", "writing", "api", "daemon", "cli"];
 /// Kubernetes kinds and fields that only components may name.
 const OF_COMPONENTS: [&str; 8] = [
     "KafkaNodePool",

@@ -10,8 +10,7 @@ use std::sync::Arc;
 use camino::Utf8PathBuf;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use streamfleet::api::writing::{SpecStore, WriteAction, WriteRefusal, WriteRequest, WriteResult, Writer};
-use streamfleet::api::{CurrentPlan, WriteMark};
+
 use streamfleet::config::Config;
 use streamfleet::names::ResourceKey;
 use streamfleet::round::{Installation, RoundMemory};
@@ -19,6 +18,9 @@ use streamfleet::secret::{Keyring, SecretStore};
 use streamfleet::source::Author;
 use streamfleet::spec::{self, Snapshot};
 use streamfleet::state::State;
+use streamfleet::writing::{
+    CurrentPlan, SpecStore, WriteAction, WriteMark, WriteRefusal, WriteRequest, WriteResult, Writer,
+};
 use tokio::runtime::Runtime;
 
 const SECRET_TEXT: &str =

@@ -12,8 +12,6 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
-use super::current_plan::CurrentPlan;
-use super::writing::WriteResult;
 use crate::catalog::{Catalog, Recorded, Resource};
 use crate::names::{Identifier, Kind, ResourceKey};
 use crate::record;
@@ -21,6 +19,8 @@ use crate::source::Author;
 use crate::spec::describe::nearest;
 use crate::spec::{Documents, Organization, Role, Spec};
 use crate::state::{Reach, TOKEN_DAYS, Token, TokenOrder, is_same_email};
+use crate::writing::CurrentPlan;
+use crate::writing::WriteResult;
 
 pub use crate::state::Access;
 

@@ -6,9 +6,9 @@ mod examples;
 
 use serde_json::{Map, Value, json};
 
-use super::problem::code;
-use super::problem::{PROBLEM, ProblemDocument};
 use super::route::{Method, ROUTES, RequestBody, RequiredAccess, ResponseContent, Route};
+use crate::http::problem::code;
+use crate::http::problem::{PROBLEM, ProblemDocument};
 use crate::names::Kind;
 use crate::spec::schema::Sent;
 use components::{Components, named};

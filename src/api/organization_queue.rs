@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::problem::ProblemDocument;
+use crate::http::problem::ProblemDocument;
 use crate::names::Identifier;
 use crate::parallel::fair_queue::FairQueue;
 use crate::parallel::locked;

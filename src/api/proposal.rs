@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::problem::FieldError;
+use crate::http::problem::FieldError;
 use crate::names::{Digest, SpecPath};
 use crate::problem::quote_untrusted;
 use crate::spec::{Commit, Snapshot, SnapshotEntry, SourceId};

@@ -6,11 +6,11 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::current_plan::CurrentPlan;
-use super::writing::Writer;
 use crate::parallel::locked;
 use crate::round::{Approved, RoundMemory};
 use crate::state::State;
+use crate::writing::CurrentPlan;
+use crate::writing::Writer;
 
 /// How long a caller waits for a plan: a target that doesn't respond may delay it.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -11,9 +11,9 @@ use axum::routing::post;
 use axum::{Extension, Router};
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::peer::Peer;
-use super::problem::{Plain, ProblemDocument};
-use super::rate_limits::RateLimits;
+use crate::http::peer::Peer;
+use crate::http::problem::{Plain, ProblemDocument};
+use crate::http::rate_limits::RateLimits;
 use crate::parallel::locked;
 use crate::source::git::webhook::{Notice, WebhookRefusal, judge};
 

@@ -4,13 +4,13 @@ use clap::Args;
 use jiff::Timestamp;
 
 use crate::api::answer::PlanApproval;
-use crate::api::problem::code;
 use crate::cli::console::Console;
 use crate::cli::daemon_client::{DaemonRequest, RunningDaemon, segment};
 use crate::cli::exit;
 use crate::cli::failure::Failure;
 use crate::cli::round::{self, StateAccess};
 use crate::cli::settings::{Settings, TreeArgs};
+use crate::http::problem::code;
 use crate::plan::{Plan, is_approval_id};
 use crate::round::{Approved, waiting_approvals};
 

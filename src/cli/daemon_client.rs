@@ -19,14 +19,14 @@ use tokio::runtime::Runtime;
 use crate::api::answer::ListAnswer;
 use crate::api::local::{self, Daemon};
 use crate::api::openapi::JSON;
-use crate::api::problem::code::Code;
 use crate::api::route::LARGEST_PAGE;
-use crate::api::socket::SocketPath;
 use crate::cli::console::Console;
 use crate::cli::exit;
 use crate::cli::failure::Failure;
 use crate::cli::settings::Settings;
 use crate::cli::{round, why};
+use crate::http::problem::code::Code;
+use crate::http::socket::SocketPath;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 

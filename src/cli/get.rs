@@ -4,7 +4,6 @@ use camino::Utf8Path;
 use clap::Args;
 use serde_json::Value;
 
-use crate::api::problem::code;
 use crate::api::route;
 use crate::cli::console::Console;
 use crate::cli::daemon_client::{DaemonRequest, RunningDaemon, segment};
@@ -13,6 +12,7 @@ use crate::cli::failure::Failure;
 use crate::cli::format::{self, OutputFormat};
 use crate::cli::round::{self, StateAccess};
 use crate::cli::settings::{Settings, TreeArgs};
+use crate::http::problem::code;
 use crate::names::{Kind, ResourceKey};
 use crate::views::records::{self, ResourceView};
 

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use serde::de::DeserializeOwned;
 
-use crate::api::problem::code;
 use crate::cli::console::Console;
 use crate::cli::daemon_client::{DaemonRequest, RunningDaemon, segment};
 use crate::cli::failure::Failure;
+use crate::http::problem::code;
 use crate::names::{Kind, ResourceKey};
 use crate::views::status::StatusList;
 use crate::views::{find_cluster, split_cluster};

@@ -7,7 +7,6 @@ use uuid::Uuid;
 
 use crate::api::answer::{CreatedToken, ShownToken};
 use crate::api::caller::{SuperUsers, missing_organization, organizations, shortfall};
-use crate::api::problem::code;
 use crate::cli::console::Console;
 use crate::cli::daemon_client::{DaemonRequest, RunningDaemon};
 use crate::cli::exit;
@@ -16,6 +15,7 @@ use crate::cli::format::OutputFormat;
 use crate::cli::round;
 use crate::cli::settings::{Settings, TreeArgs};
 use crate::cli::{command, why};
+use crate::http::problem::code;
 use crate::names::Identifier;
 use crate::record;
 use crate::round::{Checked, Installation};

@@ -13,13 +13,13 @@ use tokio::sync::oneshot::{self, Receiver};
 use tokio::time::{Instant, sleep_until};
 
 use super::{DaemonError, Event, thread};
-use crate::api::writing::{SpecStore, Writer};
 use crate::parallel::locked;
 use crate::source::SourceError;
 use crate::source::directory::{Scanner, Watch};
 use crate::source::git::{Fetched, GitError, Mirror};
 use crate::spec::Snapshot;
 use crate::vitals::Vitals;
+use crate::writing::{SpecStore, Writer};
 
 pub enum SpecSource {
     Folder(Utf8PathBuf),

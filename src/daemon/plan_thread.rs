@@ -10,7 +10,7 @@ use super::feed::SpecReader;
 use super::log::DecisionLog;
 use super::schedule::ReadyFleet;
 use super::{DaemonError, Event, PendingWork, PlannedRound, until};
-use crate::api::{CurrentPlan, NoReply, PendingRequest, Reply, Request, RequestQueue};
+use crate::api::{NoReply, PendingRequest, Reply, Request, RequestQueue};
 use crate::execute::{ExecutionProgress, ExecutionReport};
 use crate::names::FleetKey;
 use crate::plan::{Change, FleetPlan, LONG, Verb, Waiting};
@@ -19,6 +19,7 @@ use crate::spec::{self, Documents};
 use crate::state::{State, StateError};
 use crate::target::Backoff;
 use crate::vitals::{RoundOutcome, Vitals};
+use crate::writing::CurrentPlan;
 
 /// The backoff after bookkeeping failed, for example on a full disk.
 const BOOKKEEPING_BACKOFF: Backoff = Backoff::around(Duration::from_secs(1), Duration::from_secs(30));

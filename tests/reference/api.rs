@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 use streamfleet::api::openapi::{MERGE_PATCH, needs, refused};
-use streamfleet::api::problem::code;
 use streamfleet::api::route::{ROUTES, RequestBody, ResponseContent, Route};
+use streamfleet::http::problem::code;
 use streamfleet::names::Kind;
 
 use super::{WRITTEN, page_of, text};

@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use streamfleet::api::problem::ProblemDocument;
 use streamfleet::config::SourceConfig;
+use streamfleet::http::problem::ProblemDocument;
 use streamfleet::source::git::Mirror;
 
 use super::*;

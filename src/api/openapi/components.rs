@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::api::problem::code;
 use crate::api::route::page_of;
+use crate::http::problem::code;
 use crate::names::Kind;
 use crate::record;
 use crate::spec::schema::{self, Sent};

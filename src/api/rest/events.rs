@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::page::ListPage;
 use super::{A_TIME, Answered, Call, written};
-use crate::api::problem::ProblemDocument;
+use crate::http::problem::ProblemDocument;
 use crate::record::timestamp;
 use crate::secret::EVENT_ID_LENGTH;
 use crate::state::{EventIndexEntry, RecordedEvent};

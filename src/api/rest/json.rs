@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
 use serde_json::{Map, Number, Value};
 
-use crate::api::writing::wipe;
+use crate::writing::wipe;
 
 /// A request body. Its strings are overwritten when it is dropped, since any of them may be a secret.
 pub(super) struct Wiped(pub Value);

@@ -6,9 +6,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use uuid::Uuid;
 
 use crate::api::answer::ListAnswer;
-use crate::api::problem::ProblemDocument;
-use crate::api::query::Query;
 use crate::api::route::{LARGEST_PAGE, USUAL_PAGE};
+use crate::http::problem::ProblemDocument;
+use crate::http::query::Query;
 use crate::names::ResourceKey;
 
 #[derive(Debug, PartialEq, Eq)]

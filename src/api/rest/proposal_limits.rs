@@ -6,8 +6,8 @@ use std::io;
 use serde::Serialize;
 
 use super::Call;
-use crate::api::problem::{FieldError, ProblemDocument};
 use crate::catalog::{Gauge, OrganizationCapacity};
+use crate::http::problem::{FieldError, ProblemDocument};
 use crate::spec::{Documents, ParsedFile, Snapshot, SnapshotEntry};
 use crate::state::Access;
 

@@ -10,8 +10,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use crate::api::organization_queue::{OrganizationQueue, QueuedCaller, Turn};
-use crate::api::problem::ProblemDocument;
 use crate::api::route::QueueKind;
+use crate::http::problem::ProblemDocument;
 use crate::names::Identifier;
 
 /// How long a request waits for a slot before it is refused.

@@ -11,13 +11,13 @@ use uuid::Uuid;
 
 use super::page::ListPage;
 use super::{Answered, Call, record, written};
-use crate::api::problem::ProblemDocument;
-use crate::api::writing::{self, WriteResult};
 use crate::catalog::{Absence, Resource, Status};
+use crate::http::problem::ProblemDocument;
 use crate::names::{Digest, Identifier, Kind, ResourceKey};
 use crate::problem::quote_untrusted;
 use crate::record::{Audience, KindOutputs, Record, Standing, UnplannedWrite};
 use crate::views::records;
+use crate::writing::{self, WriteResult};
 
 pub(super) struct TaggedRecord {
     pub key: ResourceKey,

@@ -11,7 +11,7 @@ use super::page::ListPage;
 use super::{Answered, CallerRequest, written};
 use crate::api::answer::CreatedToken;
 use crate::api::caller::{CallerIdentity, missing_organization, shortfall_by_plan};
-use crate::api::problem::{FieldError, ProblemDocument};
+use crate::http::problem::{FieldError, ProblemDocument};
 use crate::names::ResourceKey;
 use crate::problem::quote_untrusted;
 use crate::state::{AddTokenError, Reach, RevocationOutcome};

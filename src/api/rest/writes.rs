@@ -10,17 +10,17 @@ use tokio::time::timeout;
 use super::json::Wiped;
 use super::resources::TaggedRecord;
 use super::{Answered, Call, record, written};
-use crate::api::current_plan::CurrentPlan;
-use crate::api::problem::{ProblemDocument, code};
-use crate::api::tags::Tags;
-use crate::api::writing::{self, WriteAction, WriteRefusal, WriteRequest, WriteResult};
 use crate::catalog::Status;
+use crate::http::problem::{ProblemDocument, code};
+use crate::http::tags::Tags;
 use crate::names::{Identifier, Kind, ResourceKey};
 use crate::record::{Standing, UnplannedWrite};
 use crate::round::Installation;
 use crate::spec::{Commit, SECRET_FIELDS};
 use crate::state::RecordedEvent;
 use crate::views::records;
+use crate::writing::CurrentPlan;
+use crate::writing::{self, WriteAction, WriteRefusal, WriteRequest, WriteResult};
 
 /// How long a write waits for a resource it refers to that is still being created.
 const MAKING: Duration = Duration::from_secs(5);

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::api::problem::{FieldError, ProblemDocument};
+use crate::http::problem::{FieldError, ProblemDocument};
 use crate::names::Identifier;
 use crate::problem::quote_untrusted;
 use crate::spec::describe::nearest;

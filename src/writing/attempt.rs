@@ -1,0 +1,151 @@
+//! Decides on an edit of a tree, with its file as it is now, and checks the result.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::ResolvedTree;
+use super::draft::{self, DraftEdit, EditBasis, etag};
+use super::judge::{Edited, KnownProblems};
+use super::refused::{WriteRefusal, unreadable_state};
+use super::scope::JudgedPart;
+use super::write_request::{WriteAction, WriteRequest, WriteResult};
+use crate::catalog::{self, Recorded, Records, RelatedOrganizations, Secrets};
+use crate::names::{Digest, SpecPath};
+use crate::problem::{Location, Origin, Problem};
+use crate::source::FileEdit;
+use crate::spec::Documents;
+use crate::writing::CurrentPlan;
+
+/// Reads a file's present bytes; `None` if there is no such file.
+pub type Read<'a> = &'a dyn Fn(&SpecPath) -> Result<Option<Vec<u8>>, WriteRefusal>;
+
+/// An edit that passed all checks.
+pub struct CheckedEdit {
+    pub written: WriteResult,
+    /// `None` if nothing changes.
+    pub edit: Option<FileEdit>,
+    /// The file's bytes before the edit.
+    pub before: Option<Vec<u8>>,
+    pub records: Records,
+    pub documents: Arc<Documents>,
+    /// The part of the tree that was checked; `None` for the whole.
+    pub around: Option<RelatedOrganizations>,
+    pub ails: KnownProblems,
+}
+
+/// Decides on an edit of a tree, and checks the edited tree.
+///
+/// # Errors
+/// When the edit is not allowed.
+pub fn attempt(
+    made: &CurrentPlan,
+    wish: &WriteRequest,
+    mut tree: Arc<Documents>,
+    read: Read<'_>,
+    known: Option<&ResolvedTree>,
+) -> Result<CheckedEdit, WriteRefusal> {
+    let (installation, checked) = (&made.installation, &made.round.checked);
+    let key = &wish.key;
+    let recorded = recorded(made)?;
+    let path = draft::file(wish, &tree, &recorded)?;
+    let before = read(&path)?;
+    let text = text(&path, before.as_deref())?;
+    let is_as_read = tree.files.get(&path).and_then(|file| file.digest.clone());
+    if is_as_read != before.as_deref().map(Digest::of) || (before.is_none() && tree.files.contains_key(&path))
+    {
+        tree = Arc::new(tree.with_files(&[(path.clone(), before.clone())], None));
+    }
+    let keyring = installation.secrets.keyring();
+    let secrets = installation.secrets.open_changed(&tree, &made.documents, &checked.secrets);
+    let may_be_plain = tree.commit.is_none() || installation.config.secrets.allow_plain_in_git;
+    let basis = EditBasis {
+        documents: &tree,
+        recorded: &recorded,
+        secrets: &secrets,
+        keyring: &keyring,
+        may_be_plain,
+    };
+    let DraftEdit { text: new, message } = basis.draft(wish, &path, text)?;
+    let content = new.clone().map(String::into_bytes);
+    let documents = Arc::new(tree.with_files(&[(path.clone(), content.clone())], None));
+    let now = Timestamp::now();
+    let scope = JudgedPart::of(wish, &tree, &recorded);
+    let resolve = |documents: &Documents, secrets: &Secrets| {
+        let config = &installation.config;
+        scope.resolve(documents, |part, recorded| catalog::resolve(part, recorded, secrets, config, now))
+    };
+    let is_planned = matches!(recorded, Cow::Borrowed(_)) && tree.has_files_of(&made.documents);
+    let is_known = |known: &&ResolvedTree| {
+        Arc::ptr_eq(&known.round, &made.round)
+            && known.records == recorded.resources
+            && scope.is_within(known.around.as_ref())
+            && tree.has_files_of(&known.documents)
+    };
+    let ails = match known.filter(is_known) {
+        _ if is_planned => KnownProblems::of(&checked.catalog),
+        Some(known) => known.ails.clone(),
+        None => KnownProblems::of(&resolve(&tree, &secrets)),
+    };
+    let was =
+        tree.files.get(&path).and_then(|file| file.documents.iter().find(|document| document.key == *key));
+    let opened = installation.secrets.open_changed(&documents, &tree, &secrets);
+    let mut catalog = resolve(&documents, &opened);
+    let edited = Edited {
+        before: &ails,
+        was: was.map(|document| &document.spec),
+        documents: &documents,
+        catalog: &catalog,
+        path: &path,
+        text: new.as_deref(),
+    };
+    let warnings = edited.judge(wish)?;
+    if !matches!(wish.what, WriteAction::Delete) {
+        edited.is_done((made, &scope.recorded, now), wish, || resolve(&tree, &secrets))?;
+    }
+    let ails = KnownProblems::of(&catalog);
+    let document =
+        documents.files.get(&path).and_then(|file| file.documents.iter().find(|it| it.key == *key));
+    let is_gone = matches!(wish.what, WriteAction::Delete);
+    let origin = document.or(was).map(|document| document.origin.clone());
+    let written = WriteResult {
+        key: key.clone(),
+        id: recorded.id_of(key),
+        resource: catalog.resources.remove(key).filter(|_| !is_gone).map(Arc::new),
+        etag: document.map(|document| etag(document, &opened)),
+        origin: origin.unwrap_or(Origin { path: path.clone(), line: 1 }),
+        path: path.clone(),
+        commit: None,
+        warnings,
+        is_new: content != before,
+        is_created: matches!(wish.what, WriteAction::Create(_)),
+        // Truncated to microseconds, as answers print it.
+        at: Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now),
+        message,
+    };
+    let edit = written.is_new.then_some(FileEdit { path, content });
+    let records = recorded.resources.clone();
+    Ok(CheckedEdit { written, edit, before, records, documents, around: scope.around, ails })
+}
+
+/// The current record. The plan's copy is used if it is equal; anything applied since, on whatever resource,
+/// may have used up capacity.
+fn recorded(made: &CurrentPlan) -> Result<Cow<'_, Recorded>, WriteRefusal> {
+    let of_plan = &made.round.checked.recorded;
+    let Some(state) = made.installation.state.as_deref() else { return Ok(Cow::Borrowed(of_plan)) };
+    let recorded = state.recorded_resources().map_err(unreadable_state)?;
+    if recorded.resources == of_plan.resources {
+        return Ok(Cow::Borrowed(of_plan));
+    }
+    let (remembered_ids, removed) = (of_plan.remembered_ids.clone(), of_plan.removed.clone());
+    Ok(Cow::Owned(Recorded { remembered_ids, removed, ..recorded }))
+}
+
+fn text<'b>(path: &SpecPath, bytes: Option<&'b [u8]>) -> Result<Option<&'b str>, WriteRefusal> {
+    bytes.map(std::str::from_utf8).transpose().map_err(|_| {
+        let problem = Problem::error("edit-unreadable", "the file was not changed: it is not UTF-8 text");
+        let problem = problem.at(Location::file(path.clone()), "").hint("save the file as UTF-8");
+        WriteRefusal::Edit(Box::new(problem))
+    })
+}
