@@ -52,7 +52,7 @@ pub struct ServerSetup {
     pub config: ApiConfig,
     pub socket: Utf8PathBuf,
     pub vitals: Arc<Vitals>,
-    pub desk: Arc<RequestQueue>,
+    pub request_queue: Arc<RequestQueue>,
     /// Receives pushes; `None` when the settings have no webhook secret.
     pub hook: Option<Arc<Hook>>,
 }
@@ -103,15 +103,15 @@ impl ListeningSockets {
 /// # Errors
 /// When an address is in use or doesn't belong to this host, the socket can't be created, or the certificate
 /// can't be used.
-pub fn begin(office: ServerSetup, runtime: &Handle) -> Result<ListeningSockets, ListenError> {
-    let ServerSetup { config, socket: path, vitals, desk, hook } = office;
+pub fn begin(setup: ServerSetup, runtime: &Handle) -> Result<ListeningSockets, ListenError> {
+    let ServerSetup { config, socket: path, vitals, request_queue, hook } = setup;
     let _inside = runtime.enter();
     let closed = |source| ListenError::Socket { path: path.clone(), source };
     let (socket, listener) = crate::http::socket::listen(&path).map_err(closed)?;
     let admit = socket.admits();
     let limits = Limits::of_socket(proposal::LARGEST);
-    let (gate, state) = (Arc::new(RateLimits::of(&config)), desk.state.clone());
-    let service = Service::of(&desk, Arc::clone(&gate)).map(Arc::new);
+    let (rate_limits, state) = (Arc::new(RateLimits::of(&config)), request_queue.state.clone());
+    let service = Service::of(&request_queue, Arc::clone(&rate_limits)).map(Arc::new);
     let rest = |base: Base| service.as_ref().map(|service| rest::routes(service, base)).unwrap_or_default();
     let routes = probes(Arc::clone(&vitals)).merge(rest(Base::default()));
     tracing::debug!(socket = %path, "listening for commands");
@@ -134,9 +134,9 @@ pub fn begin(office: ServerSetup, runtime: &Handle) -> Result<ListeningSockets, 
     let listener = runtime.block_on(TcpListener::bind(address)).map_err(closed)?;
     let address = listener.local_addr().map_err(closed)?;
     tracing::info!(%address, tls = tls.is_some(), "listening for HTTP");
-    let hook = hook.map(|hook| webhook::routes(hook, Arc::clone(&gate))).unwrap_or_default();
+    let hook = hook.map(|hook| webhook::routes(hook, Arc::clone(&rate_limits))).unwrap_or_default();
     let routes = probes(vitals).merge(hook).merge(rest(Base::of(&config)));
-    let routes = rest::counted(routes, &gate, state.as_ref());
+    let routes = rest::counted(routes, &rate_limits, state.as_ref());
     let limits = Limits::of_network(&config, route::is_proposal);
     runtime.spawn(connection::accept(listener, limits.around(routes), limits, handshake, |_, address| {
         Some(Peer::Remote(*address))

@@ -118,13 +118,13 @@ pub fn run(setup: Setup) -> Result<(), DaemonError> {
     let runtime = runtime()?;
     let (tell, events) = mpsc::unbounded_channel();
     forward_signals(&runtime, &tell)?;
-    let (desk, hook) = (new_request_queue(&setup, &tell), new_webhook_receiver(&setup, &tell));
-    let doors = start_api(&setup, Arc::clone(&desk), hook.clone(), &runtime)?;
-    let mut process = Process::start(setup, (desk, doors), hook, runtime, (tell, events))?;
+    let (request_queue, hook) = (new_request_queue(&setup, &tell), new_webhook_receiver(&setup, &tell));
+    let listeners = start_api(&setup, Arc::clone(&request_queue), hook.clone(), &runtime)?;
+    let mut process = Process::start(setup, (request_queue, listeners), hook, runtime, (tell, events))?;
     process.vitals.notify_ready();
     let ended = process.serve();
     process.vitals.stopping();
-    drop(process.doors);
+    drop(process.listeners);
     // Work that is still running on threads ends with the process.
     process.runtime.shutdown_background();
     ended
@@ -162,12 +162,12 @@ fn new_webhook_receiver(
 
 fn start_api(
     Setup { installation, socket, vitals, .. }: &Setup,
-    desk: Arc<RequestQueue>,
+    request_queue: Arc<RequestQueue>,
     hook: Option<Arc<Hook>>,
     runtime: &Runtime,
 ) -> Result<ListeningSockets, DaemonError> {
     let (config, socket, vitals) = (installation.config.api.clone(), socket.clone(), Arc::clone(vitals));
-    Ok(api::begin(ServerSetup { config, socket, vitals, desk, hook }, runtime.handle())?)
+    Ok(api::begin(ServerSetup { config, socket, vitals, request_queue, hook }, runtime.handle())?)
 }
 
 /// Converts signals to events: SIGINT, as from a terminal, and SIGTERM, as from a service manager, request a
@@ -197,8 +197,8 @@ struct Process {
     installation: Arc<Installation>,
     /// The inputs of plans, used by one thread at a time.
     look: Arc<Mutex<PlanningContext>>,
-    desk: Arc<RequestQueue>,
-    doors: ListeningSockets,
+    request_queue: Arc<RequestQueue>,
+    listeners: ListeningSockets,
     work: FleetWorker,
     feed: feed::SourceFeed,
     round: Option<Arc<Round>>,
@@ -212,19 +212,20 @@ struct Process {
 impl Process {
     fn start(
         Setup { installation, source, actor, vitals, reload, .. }: Setup,
-        (desk, doors): (Arc<RequestQueue>, ListeningSockets),
+        (request_queue, listeners): (Arc<RequestQueue>, ListeningSockets),
         hook: Option<Arc<Hook>>,
         runtime: Runtime,
         (tell, events): (UnboundedSender<Event>, UnboundedReceiver<Event>),
     ) -> Result<Self, DaemonError> {
         let installation = Arc::new(installation);
-        let memory = desk.memory();
+        let memory = request_queue.memory();
         let (state, handle) = (installation.state.clone(), runtime.handle().clone());
         let work = FleetWorker::new(state, Arc::clone(&memory), &actor, Arc::clone(&vitals), handle.clone());
         runtime.spawn(forward_target_changes(Arc::clone(&memory), tell.clone()));
         let (feed, specs) =
-            feed::start(source, &runtime, &tell, Arc::clone(&vitals), desk.writer().as_deref())?;
-        let look = PlanningContext::new(Arc::clone(&desk), specs, actor, Arc::clone(&vitals), handle);
+            feed::start(source, &runtime, &tell, Arc::clone(&vitals), request_queue.writer().as_deref())?;
+        let look =
+            PlanningContext::new(Arc::clone(&request_queue), specs, actor, Arc::clone(&vitals), handle);
         Ok(Process {
             runtime,
             tell,
@@ -232,8 +233,8 @@ impl Process {
             schedule: Schedule::new(at_once(&installation.config), Instant::now()),
             installation,
             look: Arc::new(Mutex::new(look)),
-            desk,
-            doors,
+            request_queue,
+            listeners,
             work,
             feed,
             round: None,
@@ -294,18 +295,18 @@ impl Process {
             }
             Event::Stop => {
                 self.vitals.stopping();
-                self.desk.close();
+                self.request_queue.close();
                 let number = self.schedule.running();
                 tracing::info!(fleets = number, "shutdown requested: finishing the current work first");
             }
             Event::ReloadRequested => {
                 // SIGHUP requests a check of everything, folders included.
-                self.desk.memory().doubt_folders();
+                self.request_queue.memory().doubt_folders();
                 self.reload();
             }
             Event::PlanningFailed(lost) => {
                 self.vitals.stopping();
-                self.desk.close();
+                self.request_queue.close();
                 let number = self.schedule.running();
                 tracing::error!(fleets = number, error = %lost, "planning stopped: finishing the current work first");
                 self.lost.get_or_insert(lost);
@@ -322,7 +323,7 @@ impl Process {
     /// Reloads the settings, for the next plan, and the secret of webhooks.
     fn reload(&mut self) {
         self.vitals.reloading();
-        self.doors.reload();
+        self.listeners.reload();
         let Reloaded { config, webhook_secret } = (self.reload)();
         if let Some(hook) = &self.hook
             && webhook_secret.is_some_and(|secret| hook.renew(secret))

@@ -46,11 +46,11 @@ pub struct RunContext<'a> {
 
 /// Executes a whole plan. A failure stops what depends on it and nothing else.
 pub async fn execute(
-    desk: RunContext<'_>,
+    context: RunContext<'_>,
     progress: &mut dyn FnMut(ExecutionProgress<'_>),
 ) -> ExecutionReport {
     let mut report = ExecutionReport::default();
-    let run = PlanExecution::begin(desk, progress, &mut report);
+    let run = PlanExecution::begin(context, progress, &mut report);
     if let Err(error) = run.remember(&BTreeSet::new()) {
         // A suspicion that is not recorded may be invisible in the next round, so nothing may change before
         // it is.
@@ -69,12 +69,12 @@ pub async fn execute(
 /// afterwards. Fleets in `under_way` are still executing an earlier plan, which writes their records. While
 /// there are any, nothing is deleted that they may depend on.
 pub async fn execute_beside_fleets(
-    desk: RunContext<'_>,
+    context: RunContext<'_>,
     under_way: &BTreeSet<FleetKey>,
     progress: &mut dyn FnMut(ExecutionProgress<'_>),
 ) -> ExecutionReport {
     let mut report = ExecutionReport::default();
-    let run = PlanExecution::begin(desk, progress, &mut report);
+    let run = PlanExecution::begin(context, progress, &mut report);
     if let Err(error) = run.remember(under_way) {
         run.fail(&mut report, failure(None, error.into()));
         return report;
@@ -92,13 +92,13 @@ pub async fn execute_beside_fleets(
 /// Executes one fleet's part of a plan. Other fleets may be executed at the same time. After `until`, no
 /// further step begins except for the first; the rest is part of the next plan.
 pub async fn execute_fleet(
-    desk: RunContext<'_>,
+    context: RunContext<'_>,
     fleet: &FleetPlan,
     until: Option<Instant>,
     progress: &mut dyn FnMut(ExecutionProgress<'_>),
 ) -> ExecutionReport {
     let mut report = ExecutionReport::default();
-    let run = PlanExecution { until, ..PlanExecution::begin(desk, progress, &mut report) };
+    let run = PlanExecution { until, ..PlanExecution::begin(context, progress, &mut report) };
     let (_, done) = fleet::FleetRun::run(&run, fleet).await;
     report.add(done);
     run.flush(&mut report);
@@ -122,11 +122,11 @@ struct PlanExecution<'a> {
 
 impl<'a> PlanExecution<'a> {
     fn begin(
-        desk: RunContext<'a>,
+        context: RunContext<'a>,
         progress: &'a mut dyn FnMut(ExecutionProgress<'_>),
         report: &mut ExecutionReport,
     ) -> Self {
-        let RunContext { plan, recorded, targets, state, secrets, clock, actor } = desk;
+        let RunContext { plan, recorded, targets, state, secrets, clock, actor } = context;
         let (progress, interrupted) = (RefCell::new(progress), BTreeSet::new());
         let until = None;
         let mut run = PlanExecution {

@@ -249,7 +249,7 @@ impl Installation {
         let judged = memory.map(|memory| &memory.judged);
         let now = policy.now;
         let keeps = !memory.is_some_and(|memory| memory.is_copy);
-        let desk = &health::HealthContext { checked, state, judged, keeps, now, runtime };
+        let context = &health::HealthContext { checked, state, judged, keeps, now, runtime };
         let look = |fleet: &FleetKey| -> Result<(FleetPart, Vec<Unknown>, Health), StateError> {
             looked.fetch_add(1, Ordering::Relaxed);
             if let Some(memory) = memory {
@@ -270,7 +270,7 @@ impl Installation {
             if let (Some(observed), Some(error)) = (reached, unread.get(fleet)) {
                 *observed = ObservedFleet::unknown(error.reach(held.observed_at));
             }
-            let health = health::FleetJudge { fleet, desk }.judge(&held, target.zip(observed.as_mut()))?;
+            let health = health::FleetJudge { fleet, context }.judge(&held, target.zip(observed.as_mut()))?;
             let (desired, observed) = (desired.as_ref(), observed.as_ref());
             let site = FleetInputs { fleet, desired, recorded: Some(&held), observed, dry_runs: None };
             let mut facts = facts.flatten();
@@ -300,7 +300,7 @@ impl Installation {
             let (desired, dry_runs) = (renderer.fleet(fleet), None);
             let (recorded, observed) = (Some(&held), Some(observed));
             let site = FleetInputs { fleet, desired: desired.as_ref(), recorded, observed, dry_runs };
-            Ok((planner.fleet(&site), Vec::new(), desk.last(fleet)))
+            Ok((planner.fleet(&site), Vec::new(), context.last(fleet)))
         };
         let seen = |fleet: &FleetKey| {
             let (Some(RoundMemory { targets: memory, .. }), Some(target)) = (memory, targets.get(fleet))
@@ -310,7 +310,7 @@ impl Installation {
             let recorded = state.map_or(0, |state| state.version_of(fleet));
             let basis = FleetBasis { desired: renderer.inputs(fleet), recorded };
             if let Some(quiet) = memory.recall(fleet, target, &basis)
-                && let Some(health) = (health::FleetJudge { fleet, desk }).judge_again(target)
+                && let Some(health) = (health::FleetJudge { fleet, context }).judge_again(target)
                 && let Some(part) = planner.unchanged_fleet(fleet, &quiet, health.judged.as_ref())
             {
                 return Ok((part, Vec::new(), health));

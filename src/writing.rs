@@ -95,7 +95,7 @@ struct ResolvedTree {
     documents: Arc<Documents>,
     /// The part of the tree that was resolved; `None` for the whole.
     around: Option<RelatedOrganizations>,
-    ails: KnownProblems,
+    known_problems: KnownProblems,
 }
 
 /// Writes that a plan may not include yet.
@@ -153,14 +153,14 @@ impl Writer {
     pub fn write(
         &self,
         made: &CurrentPlan,
-        wish: &WriteRequest,
+        request: &WriteRequest,
         author: &Author,
     ) -> Result<Arc<WriteResult>, WriteRefusal> {
         let mut turn = locked(&self.turn);
         let attempt = match &self.place {
-            SpecStore::Folder(root) => self.write_to_folder(root, made, wish, turn.as_ref()),
+            SpecStore::Folder(root) => self.write_to_folder(root, made, request, turn.as_ref()),
             SpecStore::Git(mirror) => {
-                let attempt = self.write_to_git(mirror, made, wish, author, turn.as_ref());
+                let attempt = self.write_to_git(mirror, made, request, author, turn.as_ref());
                 // A failed write may still have fetched a newer commit, which has to be planned.
                 if attempt.is_err() && is_newer(made, mirror.commit().as_ref()) {
                     (self.wake)();
@@ -168,7 +168,7 @@ impl Writer {
                 attempt
             }
         };
-        let CheckedEdit { written, records, documents, around, ails, .. } = attempt?;
+        let CheckedEdit { written, records, documents, around, known_problems, .. } = attempt?;
         let written = Arc::new(written);
         if !written.is_new && !is_newer(made, written.commit.as_ref()) {
             return Ok(written);
@@ -176,7 +176,8 @@ impl Writer {
         if written.resource.is_none() {
             self.memory.withdraw(&written.key);
         }
-        *turn = Some(ResolvedTree { round: Arc::clone(&made.round), records, documents, around, ails });
+        *turn =
+            Some(ResolvedTree { round: Arc::clone(&made.round), records, documents, around, known_problems });
         locked(&self.book).note(&written);
         (self.wake)();
         if !written.is_new {
@@ -194,14 +195,14 @@ impl Writer {
     pub fn propose(
         &self,
         made: &CurrentPlan,
-        wish: &WriteRequest,
+        request: &WriteRequest,
     ) -> Result<(Arc<Documents>, WriteResult), WriteRefusal> {
         let attempt = match &self.place {
-            SpecStore::Folder(root) => self.attempt_in_folder(root, made, wish, None),
+            SpecStore::Folder(root) => self.attempt_in_folder(root, made, request, None),
             SpecStore::Git(mirror) => {
                 let snapshot = mirror.snapshot().map_err(|error| away(&error))?;
                 let tree = Arc::new(spec::read(&snapshot, Some(&made.documents)));
-                attempt(made, wish, tree, &|path| bytes(&snapshot, path), None)
+                attempt(made, request, tree, &|path| bytes(&snapshot, path), None)
             }
         }?;
         Ok((attempt.documents, attempt.written))
@@ -211,12 +212,12 @@ impl Writer {
         &self,
         root: &Utf8Path,
         made: &CurrentPlan,
-        wish: &WriteRequest,
+        request: &WriteRequest,
         known: Option<&ResolvedTree>,
     ) -> Result<CheckedEdit, WriteRefusal> {
         let mut refused = None;
         for _ in 0..TRIES {
-            let attempt = match self.attempt_in_folder(root, made, wish, known) {
+            let attempt = match self.attempt_in_folder(root, made, request, known) {
                 // The file was changed after the tree was read.
                 Err(WriteRefusal::Edit(problem)) if problem.code == NOT_THERE => {
                     refused = Some(WriteRefusal::Edit(problem));
@@ -252,17 +253,17 @@ impl Writer {
                 }
             }
         }
-        Err(refused.unwrap_or_else(|| WriteRefusal::NotThere(wish.key.clone())))
+        Err(refused.unwrap_or_else(|| WriteRefusal::NotThere(request.key.clone())))
     }
 
     fn attempt_in_folder(
         &self,
         root: &Utf8Path,
         made: &CurrentPlan,
-        wish: &WriteRequest,
+        request: &WriteRequest,
         known: Option<&ResolvedTree>,
     ) -> Result<CheckedEdit, WriteRefusal> {
-        let attempt = |tree| attempt(made, wish, tree, &|path| Ok(folder::read(root, path)?), known);
+        let attempt = |tree| attempt(made, request, tree, &|path| Ok(folder::read(root, path)?), known);
         let tree = self.tree_of_folder(root, made, known)?;
         let is_planned = Arc::ptr_eq(&tree, &made.documents);
         let absent = match attempt(tree) {
@@ -276,14 +277,19 @@ impl Writer {
         // The file that it was in may be unreadable by now, which is the better error.
         match attempt(Arc::clone(&made.documents)) {
             Err(WriteRefusal::Edit(problem)) if problem.code != NOT_THERE => Err(WriteRefusal::Edit(problem)),
-            _ => Err(self.being_saved(root, made, wish).unwrap_or(absent)),
+            _ => Err(self.being_saved(root, made, request).unwrap_or(absent)),
         }
     }
 
     /// The refusal when a resource's file is being written, or has become empty: editors truncate a file
     /// before they write it.
-    fn being_saved(&self, root: &Utf8Path, made: &CurrentPlan, wish: &WriteRequest) -> Option<WriteRefusal> {
-        let path = draft::file(wish, &made.documents, &made.round.checked.recorded).ok()?;
+    fn being_saved(
+        &self,
+        root: &Utf8Path,
+        made: &CurrentPlan,
+        request: &WriteRequest,
+    ) -> Option<WriteRefusal> {
+        let path = draft::file(request, &made.documents, &made.round.checked.recorded).ok()?;
         made.documents.files.get(&path)?;
         let is_empty = || {
             folder::read(root, &path).is_ok_and(|bytes| bytes.is_some_and(|it| it.trim_ascii().is_empty()))
@@ -322,7 +328,7 @@ impl Writer {
         &self,
         mirror: &Mirror,
         made: &CurrentPlan,
-        wish: &WriteRequest,
+        request: &WriteRequest,
         author: &Author,
         known: Option<&ResolvedTree>,
     ) -> Result<CheckedEdit, WriteRefusal> {
@@ -332,7 +338,7 @@ impl Writer {
             last.take().iter().for_each(|attempt| self.withdraw(&attempt.written));
             let previous = known.map_or(&made.documents, |known| &known.documents);
             let tree = Arc::new(spec::read(snapshot, Some(previous)));
-            let attempt = attempt(made, wish, tree, &|path| bytes(snapshot, path), known)?;
+            let attempt = attempt(made, request, tree, &|path| bytes(snapshot, path), known)?;
             self.announce(&attempt.written);
             let (message, edits) = (attempt.written.message.clone(), attempt.edit.iter().cloned().collect());
             last = Some(attempt);
@@ -344,7 +350,7 @@ impl Writer {
                 attempt.written.commit = Some(written.commit);
                 Ok(attempt)
             }
-            (Ok(_), None) => Err(WriteRefusal::NotThere(wish.key.clone())),
+            (Ok(_), None) => Err(WriteRefusal::NotThere(request.key.clone())),
             (Err(error), last) => {
                 if !matches!(error, WriteError::Unsure { .. }) {
                     last.iter().for_each(|attempt| self.withdraw(&attempt.written));

@@ -81,8 +81,8 @@ impl Round {
         let clock = || self.now;
         let Round { plan, recorded, targets, secrets, .. } = self;
         let state = self.state();
-        let desk = RunContext { plan, recorded, targets, state, secrets, clock: &clock, actor: "ann" };
-        execute(desk, &mut |_| {}).await
+        let context = RunContext { plan, recorded, targets, state, secrets, clock: &clock, actor: "ann" };
+        execute(context, &mut |_| {}).await
     }
 
     /// Executes the plan and is killed at the nth await: between two steps, between a step and its record, or

@@ -71,8 +71,8 @@ impl Process {
     fn apply(&self) {
         let round = self.plan(None);
         let (clock, mut progress) = (|| self.now, |_: ExecutionProgress<'_>| {});
-        let clerk = Recorder { state: self.state(), clock: &clock, actor: "tester" };
-        self.runtime.block_on(round.execute(clerk, &mut progress));
+        let recorder = Recorder { state: self.state(), clock: &clock, actor: "tester" };
+        self.runtime.block_on(round.execute(recorder, &mut progress));
     }
 }
 

@@ -86,12 +86,12 @@ impl Base {
 }
 
 pub(super) struct Service {
-    desk: Arc<RequestQueue>,
+    request_queue: Arc<RequestQueue>,
     state: Arc<State>,
     writer: Arc<Writer>,
-    gate: Arc<RateLimits>,
+    rate_limits: Arc<RateLimits>,
     /// Limits the requests that are answered at a time.
-    seats: RequestQueues,
+    slots: RequestQueues,
 }
 
 /// An authenticated request, admitted as far as the route alone can tell.
@@ -215,16 +215,16 @@ async fn answered(
         None => Zeroizing::default(),
     };
     let is_planned_apart = query.get("dry_run") == Some("true") || query.get("at").is_some();
-    let queue = if is_planned_apart { QueueKind::Proposal } else { route.seat };
-    let organization = || who.organization(&service.desk.made()?);
-    let seat = service.seats.of(queue, who.requester(), organization).await?;
+    let queue = if is_planned_apart { QueueKind::Proposal } else { route.queue };
+    let organization = || who.organization(&service.request_queue.made()?);
+    let slot = service.slots.of(queue, who.requester(), organization).await?;
     let (made, pending) = service.plan_for(route, &who, handler).await?;
     who.still_holds(&service.state)?;
     let caller = who.caller(made.as_ref(), &pending);
     let (runtime, headers) = (Handle::current(), parts.headers);
     let request = CallerRequest { service, base, route, caller, path, query, headers, body, runtime };
     let answer = move || {
-        let _seat = seat;
+        let _slot = slot;
         match (handler, made) {
             (Handler::Known(handler), Some(made)) => {
                 request.refuse_other_source(&made)?;
@@ -285,9 +285,15 @@ impl AuthenticatedCaller {
 
 impl Service {
     /// `None` if there is no state, or writes are off.
-    pub(super) fn of(desk: &Arc<RequestQueue>, gate: Arc<RateLimits>) -> Option<Service> {
-        let (state, writer) = (desk.state.clone()?, desk.writer()?);
-        Some(Service { desk: Arc::clone(desk), state, writer, gate, seats: RequestQueues::new() })
+    pub(super) fn of(request_queue: &Arc<RequestQueue>, rate_limits: Arc<RateLimits>) -> Option<Service> {
+        let (state, writer) = (request_queue.state.clone()?, request_queue.writer()?);
+        Some(Service {
+            request_queue: Arc::clone(request_queue),
+            state,
+            writer,
+            rate_limits,
+            slots: RequestQueues::new(),
+        })
     }
 
     /// Admits callers on the socket, which has checked the user already, and callers with a valid token.
@@ -296,16 +302,16 @@ impl Service {
             Peer::Local { uid } => Ok(AuthenticatedCaller::User { uid, name: local::user(&parts.headers) }),
             Peer::Remote(from) => {
                 let now = (Timestamp::now(), Instant::now());
-                let revokes = route.seat == QueueKind::Revoking;
+                let revokes = route.queue == QueueKind::Revoking;
                 let asked = (&parts.headers, &parts.uri, from.ip());
-                Ok(AuthenticatedCaller::Token(self.gate.admit(asked, &self.state, now, revokes)?))
+                Ok(AuthenticatedCaller::Token(self.rate_limits.admit(asked, &self.state, now, revokes)?))
             }
         }
     }
 
     /// Admits any caller to a public route, within the rate limits.
     fn pass(&self, parts: &Parts) -> Result<(), ProblemDocument> {
-        count_public(&self.gate, parts, Some(&self.state))
+        count_public(&self.rate_limits, parts, Some(&self.state))
     }
 
     /// The plan to answer from, and the writes since; none for a user of this host who needs none while there
@@ -317,37 +323,41 @@ impl Service {
         handler: Handler,
     ) -> Result<(Option<CurrentPlan>, BTreeMap<ResourceKey, Arc<WriteResult>>), ProblemDocument> {
         let made = match (who, handler, route.id) {
-            (AuthenticatedCaller::User { .. }, Handler::Unplanned(_), _) => match self.desk.made() {
+            (AuthenticatedCaller::User { .. }, Handler::Unplanned(_), _) => match self.request_queue.made() {
                 Some(made) => made,
                 None => return Ok((None, BTreeMap::new())),
             },
             // A command shows what the files say now.
-            (AuthenticatedCaller::User { .. }, _, "read_plan") => self.desk.plan().await?,
+            (AuthenticatedCaller::User { .. }, _, "read_plan") => self.request_queue.plan().await?,
             // Frequent polling doesn't cause new plans.
-            (AuthenticatedCaller::Token(_), _, "read_plan") => self.desk.current().await?,
+            (AuthenticatedCaller::Token(_), _, "read_plan") => self.request_queue.current().await?,
             // Without any plan the permissions are unknown, so the first one is waited for.
-            _ => self.desk.last().await?,
+            _ => self.request_queue.last().await?,
         };
         // Takes the newest plan, which includes earlier writes.
-        let (made, pending) = self.writer.newest(|| self.desk.made().unwrap_or(made));
+        let (made, pending) = self.writer.newest(|| self.request_queue.made().unwrap_or(made));
         Ok((Some(made), pending))
     }
 }
 
 /// Counts a request that needs no token; users of this host aren't counted.
-fn count_public(gate: &RateLimits, parts: &Parts, state: Option<&State>) -> Result<(), ProblemDocument> {
+fn count_public(
+    rate_limits: &RateLimits,
+    parts: &Parts,
+    state: Option<&State>,
+) -> Result<(), ProblemDocument> {
     let Some(from) = Peer::of(&parts.extensions).address() else { return Ok(()) };
     let now = (Timestamp::now(), Instant::now());
-    Ok(gate.admit_public((&parts.headers, &parts.uri, from), state, now)?)
+    Ok(rate_limits.admit_public((&parts.headers, &parts.uri, from), state, now)?)
 }
 
 /// Counts requests for unknown paths and methods, too.
-pub(super) fn counted(routes: Router, gate: &Arc<RateLimits>, state: Option<&Arc<State>>) -> Router {
+pub(super) fn counted(routes: Router, rate_limits: &Arc<RateLimits>, state: Option<&Arc<State>>) -> Router {
     let missing = |status: StatusCode| {
-        let (gate, state) = (Arc::clone(gate), state.cloned());
+        let (rate_limits, state) = (Arc::clone(rate_limits), state.cloned());
         move |request: Request| {
             let (parts, _) = request.into_parts();
-            ready(match count_public(&gate, &parts, state.as_deref()) {
+            ready(match count_public(&rate_limits, &parts, state.as_deref()) {
                 Ok(()) => status.into_response(),
                 Err(refused) => refused.into_response(),
             })

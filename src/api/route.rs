@@ -29,7 +29,7 @@ pub struct Route {
     pub doing: &'static str,
     pub needs: RequiredAccess,
     /// The queue for its requests.
-    pub seat: QueueKind,
+    pub queue: QueueKind,
     pub query: &'static [Query],
     pub takes: Option<RequestBody>,
     /// The successful answers by status. A status that appears twice has one of several contents.
@@ -201,7 +201,7 @@ macro_rules! table {
                     summary: concat!("List ", $nouns),
                     doing: concat!("reading ", $plain),
                     needs: RequiredAccess::Read,
-                    seat: QueueKind::Light,
+                    queue: QueueKind::Light,
                     query: $filters,
                     takes: None,
                     gives: &[(200, ResponseContent::List(Kind::$kind))],
@@ -213,7 +213,7 @@ macro_rules! table {
                     summary: concat!("Create ", $noun),
                     doing: concat!("creating ", $plain),
                     needs: RequiredAccess::$create,
-                    seat: QueueKind::Turn,
+                    queue: QueueKind::Turn,
                     query: &[DRY_RUN],
                     takes: Some(RequestBody::Create(Kind::$kind)),
                     gives: &[(201, ResponseContent::Record(Kind::$kind)), (200, ResponseContent::Schema(crate::plan::schema))],
@@ -225,7 +225,7 @@ macro_rules! table {
                     summary: concat!("Read ", $noun),
                     doing: concat!("reading ", $plain),
                     needs: RequiredAccess::Read,
-                    seat: QueueKind::Light,
+                    queue: QueueKind::Light,
                     query: &[$($finds),*],
                     takes: None,
                     gives: &[(200, ResponseContent::Record(Kind::$kind))],
@@ -237,7 +237,7 @@ macro_rules! table {
                     summary: concat!("Replace ", $noun),
                     doing: concat!("changing ", $plain),
                     needs: RequiredAccess::$change,
-                    seat: QueueKind::Turn,
+                    queue: QueueKind::Turn,
                     query: &[$($finds,)* DRY_RUN],
                     takes: Some(RequestBody::Replace(Kind::$kind)),
                     gives: &[(200, ResponseContent::Record(Kind::$kind)), (200, ResponseContent::Schema(crate::plan::schema))],
@@ -249,7 +249,7 @@ macro_rules! table {
                     summary: concat!("Change fields of ", $noun),
                     doing: concat!("changing ", $plain),
                     needs: RequiredAccess::$change,
-                    seat: QueueKind::Turn,
+                    queue: QueueKind::Turn,
                     query: &[$($finds,)* DRY_RUN],
                     takes: Some(RequestBody::Patch(Kind::$kind)),
                     gives: &[(200, ResponseContent::Record(Kind::$kind)), (200, ResponseContent::Schema(crate::plan::schema))],
@@ -261,7 +261,7 @@ macro_rules! table {
                     summary: concat!("Delete ", $noun),
                     doing: concat!("deleting ", $plain),
                     needs: RequiredAccess::$delete,
-                    seat: QueueKind::Turn,
+                    queue: QueueKind::Turn,
                     query: &[$($finds,)* DRY_RUN],
                     takes: None,
                     gives: &[(202, ResponseContent::Record(Kind::$kind)), (200, ResponseContent::Schema(crate::plan::schema))],
@@ -315,7 +315,7 @@ pub static ROUTES: &[Route] = table! {
             summary: "Read the status of all fleets and clusters, by the last plan",
             doing: "reading the status",
             needs: RequiredAccess::Read,
-            seat: QueueKind::Heavy,
+            queue: QueueKind::Heavy,
             query: &[],
             takes: None,
             gives: &[(200, ResponseContent::Schema(schema::of::<StatusList>))],
@@ -328,7 +328,7 @@ pub static ROUTES: &[Route] = table! {
                 warnings, and what to do next",
             doing: "reading clusters",
             needs: RequiredAccess::Read,
-            seat: QueueKind::Heavy,
+            queue: QueueKind::Heavy,
             query: &[IN_ORGANIZATION],
             takes: None,
             gives: &[(200, ResponseContent::Schema(schema::of::<WhyReport>))],
@@ -340,7 +340,7 @@ pub static ROUTES: &[Route] = table! {
             summary: "Read the properties for clients of a cluster, for each of its listeners",
             doing: "reading clusters",
             needs: RequiredAccess::Read,
-            seat: QueueKind::Light,
+            queue: QueueKind::Light,
             query: &[IN_ORGANIZATION],
             takes: None,
             gives: &[(200, ResponseContent::Schema(schema::of::<ClusterListeners>))],
@@ -353,7 +353,7 @@ pub static ROUTES: &[Route] = table! {
                       includes everything that was written through the API before",
             doing: "reading the plan",
             needs: RequiredAccess::Read,
-            seat: QueueKind::Heavy,
+            queue: QueueKind::Heavy,
             query: &[AT],
             takes: None,
             gives: &[(200, ResponseContent::Schema(crate::plan::schema))],
@@ -365,7 +365,7 @@ pub static ROUTES: &[Route] = table! {
             summary: "Plan a tree of specs from the request, and change nothing",
             doing: "planning a tree from a request",
             needs: RequiredAccess::Write,
-            seat: QueueKind::Proposal,
+            queue: QueueKind::Proposal,
             query: &[AT],
             takes: Some(RequestBody::Schema(shapes::proposal)),
             gives: &[(200, ResponseContent::Schema(crate::plan::schema))],
@@ -377,7 +377,7 @@ pub static ROUTES: &[Route] = table! {
             summary: "Approve, once, the steps that wait for an approval id",
             doing: "approving",
             needs: RequiredAccess::Admin,
-            seat: QueueKind::Heavy,
+            queue: QueueKind::Heavy,
             query: &[],
             takes: None,
             gives: &[(200, ResponseContent::Schema(schema::of::<PlanApproval>))],
@@ -389,7 +389,7 @@ pub static ROUTES: &[Route] = table! {
             summary: "Read recent decisions and their outcomes",
             doing: "reading events",
             needs: RequiredAccess::Read,
-            seat: QueueKind::Heavy,
+            queue: QueueKind::Heavy,
             query: &[
                 OF_ORGANIZATION,
                 Query {
@@ -416,7 +416,7 @@ pub static ROUTES: &[Route] = table! {
             summary: "List the caller's tokens; for a super user, all tokens",
             doing: "listing tokens",
             needs: RequiredAccess::Read,
-            seat: QueueKind::Tokens,
+            queue: QueueKind::Tokens,
             query: &[PAGE_SIZE, PAGE_TOKEN],
             takes: None,
             gives: &[(200, ResponseContent::Schema(shapes::tokens))],
@@ -428,7 +428,7 @@ pub static ROUTES: &[Route] = table! {
             summary: "Create a token with at most the access of the caller's own. It is shown only once",
             doing: "creating a token",
             needs: RequiredAccess::Read,
-            seat: QueueKind::Tokens,
+            queue: QueueKind::Tokens,
             query: &[],
             takes: Some(RequestBody::Schema(shapes::new_token)),
             gives: &[(201, ResponseContent::Schema(shapes::shown_token))],
@@ -440,7 +440,7 @@ pub static ROUTES: &[Route] = table! {
             summary: "Revoke one of the caller's tokens; as a super user, any token",
             doing: "revoking a token",
             needs: RequiredAccess::Read,
-            seat: QueueKind::Revoking,
+            queue: QueueKind::Revoking,
             query: &[],
             takes: None,
             gives: &[(204, ResponseContent::Nothing)],
@@ -452,7 +452,7 @@ pub static ROUTES: &[Route] = table! {
             summary: "List the error codes, what they mean and what to do",
             doing: "listing errors",
             needs: RequiredAccess::Nobody,
-            seat: QueueKind::Open,
+            queue: QueueKind::Open,
             query: &[],
             takes: None,
             gives: &[(200, ResponseContent::Schema(shapes::errors))],
@@ -464,7 +464,7 @@ pub static ROUTES: &[Route] = table! {
             summary: "Read this description of the API",
             doing: "reading the description",
             needs: RequiredAccess::Nobody,
-            seat: QueueKind::Open,
+            queue: QueueKind::Open,
             query: &[],
             takes: None,
             gives: &[(200, ResponseContent::Schema(shapes::openapi))],
@@ -510,9 +510,9 @@ mod tests {
     fn a_route_waits_where_those_wait_who_ask_for_the_like() {
         for route in ROUTES {
             let changes = route.kind().is_some() && route.method != Method::Get;
-            assert_eq!(route.seat == QueueKind::Turn, changes, "{}", route.id);
-            assert_eq!(route.seat == QueueKind::Open, route.needs == RequiredAccess::Nobody, "{}", route.id);
-            assert_eq!(route.seat == QueueKind::Revoking, route.id == "revoke_token");
+            assert_eq!(route.queue == QueueKind::Turn, changes, "{}", route.id);
+            assert_eq!(route.queue == QueueKind::Open, route.needs == RequiredAccess::Nobody, "{}", route.id);
+            assert_eq!(route.queue == QueueKind::Revoking, route.id == "revoke_token");
             assert!(route.kind().is_none_or(|kind| route.doing.ends_with(&format!(" {}s", kind.noun()))));
         }
     }

@@ -53,12 +53,12 @@ impl Hook {
     }
 }
 
-pub(super) fn routes(hook: Arc<Hook>, gate: Arc<RateLimits>) -> Router {
-    Router::new().route("/webhook", post(webhook)).with_state((hook, gate))
+pub(super) fn routes(hook: Arc<Hook>, rate_limits: Arc<RateLimits>) -> Router {
+    Router::new().route("/webhook", post(webhook)).with_state((hook, rate_limits))
 }
 
 async fn webhook(
-    State((hook, gate)): State<(Arc<Hook>, Arc<RateLimits>)>,
+    State((hook, rate_limits)): State<(Arc<Hook>, Arc<RateLimits>)>,
     Extension(peer): Extension<Peer>,
     headers: HeaderMap,
     body: Bytes,
@@ -77,7 +77,7 @@ async fn webhook(
         // The signature was checked first, so a valid sender isn't locked out by others behind the same
         // address.
         Err(_) => {
-            let counted = peer.address().map(|from| gate.count_unauthenticated(from, Instant::now()));
+            let counted = peer.address().map(|from| rate_limits.count_unauthenticated(from, Instant::now()));
             match counted {
                 Some(Err(refused)) => return ProblemDocument::from(refused).into_response(),
                 _ => (StatusCode::UNAUTHORIZED, ""),

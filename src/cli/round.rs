@@ -272,8 +272,8 @@ impl CommandRound {
         };
         let actor = actor();
         WaitingChanges::default().record(&self.round, state, &actor, Timestamp::now());
-        let clerk = Recorder { state, clock: &Timestamp::now, actor: &actor };
-        let report = self.runtime.block_on(self.round.execute(clerk, progress));
+        let recorder = Recorder { state, clock: &Timestamp::now, actor: &actor };
+        let report = self.runtime.block_on(self.round.execute(recorder, progress));
         if let Some(mirror) = self.settings.mirror().filter(|_| report.failed.is_empty()) {
             mirror.settle_rewrite(&self.round.plan.inputs.revision);
         }

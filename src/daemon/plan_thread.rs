@@ -33,7 +33,7 @@ const REPLAN_DELAY: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// The inputs of plans, kept between them.
 pub(super) struct PlanningContext {
-    desk: Arc<RequestQueue>,
+    request_queue: Arc<RequestQueue>,
     memory: Arc<RoundMemory>,
     specs: SpecReader,
     actor: String,
@@ -55,7 +55,7 @@ pub(super) struct PlanningContext {
 
 impl PlanningContext {
     pub(super) fn new(
-        desk: Arc<RequestQueue>,
+        request_queue: Arc<RequestQueue>,
         specs: SpecReader,
         actor: String,
         vitals: Arc<Vitals>,
@@ -63,9 +63,9 @@ impl PlanningContext {
     ) -> Self {
         let (documents, unreadable, bookkeeping_error, folders) = (None, None, None, None);
         let (log, pauses, waits) = (DecisionLog::default(), BOOKKEEPING_BACKOFF, WaitingChanges::default());
-        let memory = desk.memory();
+        let memory = request_queue.memory();
         Self {
-            desk,
+            request_queue,
             memory,
             specs,
             actor,
@@ -109,9 +109,9 @@ impl PlanningContext {
         let nothing = PlannedRound { outlook: PendingWork::default(), round: None };
         let Some(state) = &installation.state else { return Ok((nothing, None)) };
         state.check_not_replaced()?;
-        let questions = self.desk.take();
+        let questions = self.request_queue.take();
         // Before the specs are read: later writes may not be included.
-        let mark = self.desk.writer().map(|writer| writer.mark()).unwrap_or_default();
+        let mark = self.request_queue.writer().map(|writer| writer.mark()).unwrap_or_default();
         let snapshot = match self.specs.snapshot() {
             Ok(Some(snapshot)) => snapshot,
             Ok(None) => {
@@ -174,7 +174,7 @@ impl PlanningContext {
         let trouble = self.bookkeeping_error.clone().filter(|_| is_kept.is_none());
         let made = CurrentPlan::new(Arc::clone(installation), documents, Arc::clone(&round), mark)
             .with_trouble(trouble);
-        self.desk.publish_plan(made.clone());
+        self.request_queue.publish_plan(made.clone());
         questions.into_iter().for_each(|question| question.answer(Ok(Reply::Plan(made.clone()))));
         Ok((PlannedRound { outlook, round: Some(round) }, Some(outcome)))
     }
@@ -190,9 +190,9 @@ impl PlanningContext {
     /// Does the bookkeeping that belongs to no fleet. Returns how many resources it changed; `None` if any of
     /// it failed.
     fn do_bookkeeping(&mut self, round: &Round, state: &State) -> Option<usize> {
-        let clerk = Recorder { state, clock: &Timestamp::now, actor: &self.actor };
+        let recorder = Recorder { state, clock: &Timestamp::now, actor: &self.actor };
         let mut progress = |_: ExecutionProgress<'_>| self.vitals.loop_iterated();
-        let report = self.runtime.block_on(round.execute_beside_fleets(clerk, &mut progress));
+        let report = self.runtime.block_on(round.execute_beside_fleets(recorder, &mut progress));
         self.vitals.noted(&report);
         self.memory.noted(round, &report, Timestamp::now());
         let ExecutionReport { failed, done, .. } = report;

@@ -70,11 +70,11 @@ impl Place {
             vitals: Arc::new(Vitals::begin(Timestamp::now())),
             reload: Box::new(Reloaded::default),
         };
-        let desk =
+        let request_queue =
             Arc::new(RequestQueue::new(Some(opened), Arc::new(RoundMemory::with_absence(absence)), || {}));
         let runtime = runtime().unwrap();
-        let doors = start_api(&setup, Arc::clone(&desk), None, &runtime).unwrap();
-        Process::start(setup, (desk, doors), None, runtime, mpsc::unbounded_channel()).unwrap()
+        let listeners = start_api(&setup, Arc::clone(&request_queue), None, &runtime).unwrap();
+        Process::start(setup, (request_queue, listeners), None, runtime, mpsc::unbounded_channel()).unwrap()
     }
 }
 
@@ -131,7 +131,7 @@ fn who_asks_a_process_that_can_plan_no_more_is_told_so_at_once() {
     let place = Place::new();
     let mut process = place.process(Duration::ZERO);
     process.actions_for(Event::PlanningFailed(DaemonError::ThreadPanicked));
-    let asked = process.runtime.block_on(process.desk.plan());
+    let asked = process.runtime.block_on(process.request_queue.plan());
     assert_eq!(asked.err().unwrap().why, "the daemon is shutting down");
 }
 
@@ -287,8 +287,8 @@ fn who_asks_while_the_specs_are_away_hears_nothing_of_where_they_are() {
     let place = Place::new();
     let mut process = place.process(Duration::ZERO);
     std::fs::rename(place.root.join("tree"), place.root.join("away")).unwrap();
-    let desk = Arc::clone(&process.desk);
-    let asked = process.runtime.spawn(async move { desk.plan().await });
+    let request_queue = Arc::clone(&process.request_queue);
+    let asked = process.runtime.spawn(async move { request_queue.plan().await });
     let log = logged(|| {
         while !asked.is_finished() {
             process.planned();

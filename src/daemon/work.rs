@@ -75,9 +75,9 @@ impl Task {
     fn execute(&self, plan: &FleetPlan) -> ExecutionReport {
         let FleetWorker { state, actor, vitals, runtime, .. } = &self.work;
         let Some(state) = state else { return ExecutionReport::default() };
-        let clerk = Recorder { state, clock: &Timestamp::now, actor };
+        let recorder = Recorder { state, clock: &Timestamp::now, actor };
         let mut progress = |progress: ExecutionProgress<'_>| vitals.progress(&progress);
-        let run = self.round.execute_fleet(plan, Instant::now() + TURN, clerk, &mut progress);
+        let run = self.round.execute_fleet(plan, Instant::now() + TURN, recorder, &mut progress);
         // Unfinished steps are in the journal, as after a kill.
         let ended = runtime.block_on(async { timeout(FLEET_WORK_TIMEOUT, run).await });
         ended.unwrap_or_else(|_| overdue(&self.fleet))

@@ -63,23 +63,23 @@ impl Place {
         )
     }
 
-    async fn plan(&self, state: &State, wish: &TestSpecs) -> (Plan, Recorded, Observed) {
+    async fn plan(&self, state: &State, specs: &TestSpecs) -> (Plan, Recorded, Observed) {
         let recorded = state.recorded().unwrap();
-        let observed = self.targets().observe(&recorded, &wish.desired()).await;
-        (plan(wish, &recorded, &observed), recorded, observed)
+        let observed = self.targets().observe(&recorded, &specs.desired()).await;
+        (plan(specs, &recorded, &observed), recorded, observed)
     }
 
-    async fn apply(&self, wish: &TestSpecs) -> ExecutionReport {
+    async fn apply(&self, specs: &TestSpecs) -> ExecutionReport {
         let state = self.state();
-        let (plan, ..) = self.plan(&state, wish).await;
-        self.execute(&plan, &state, &wish.secrets()).await
+        let (plan, ..) = self.plan(&state, specs).await;
+        self.execute(&plan, &state, &specs.secrets()).await
     }
 
     async fn execute(&self, plan: &Plan, state: &State, secrets: &Secrets) -> ExecutionReport {
         let (targets, actor) = (self.targets(), "ann@example.com");
         let recorded = &state.recorded().unwrap();
-        let desk = RunContext { plan, recorded, targets: &targets, state, secrets, clock: &now, actor };
-        execute(desk, &mut |_| {}).await
+        let context = RunContext { plan, recorded, targets: &targets, state, secrets, clock: &now, actor };
+        execute(context, &mut |_| {}).await
     }
 
     fn files(&self) -> Vec<(String, String)> {

@@ -134,8 +134,8 @@ async fn within(
         return ProblemDocument::too_large(limits.body).into_response();
     }
     let (mut parts, body) = request.into_parts();
-    let chair = parts.extensions.remove::<SlotActivity>();
-    let (body, outcome) = LimitedBody::new(body, (limits.body, limits.sending), bulk, chair);
+    let activity = parts.extensions.remove::<SlotActivity>();
+    let (body, outcome) = LimitedBody::new(body, (limits.body, limits.sending), bulk, activity);
     let request = Request::from_parts(parts, axum::body::Body::new(body));
     let answered = timeout(limits.answer, next.run(request)).await;
     match (outcome.cut(), answered) {
@@ -162,19 +162,19 @@ pub async fn accept<L: Listener>(
     handshake: Option<Handshake>,
     who: impl Fn(&L::Io, &L::Addr) -> Option<Peer>,
 ) {
-    let room = ConnectionPool::new(limits.connections, limits.of_one_address);
+    let pool = ConnectionPool::new(limits.connections, limits.of_one_address);
     let refusals = Arc::new(Semaphore::new(REFUSALS));
     loop {
         let (stream, address) = listener.accept().await;
         let Some(peer) = who(&stream, &address) else { continue };
-        let place = match room.enter(peer.address()).await {
+        let place = match pool.enter(peer.address()).await {
             Ok(place) => place,
             // Only without TLS: a TLS client couldn't read the plain-text refusal.
             Err(full) if handshake.is_none() => {
-                if let Ok(seat) = Arc::clone(&refusals).try_acquire_owned() {
+                if let Ok(slot) = Arc::clone(&refusals).try_acquire_owned() {
                     tokio::spawn(async move {
                         refuse(stream, full, limits.base).await;
-                        drop(seat);
+                        drop(slot);
                     });
                 }
                 continue;
@@ -221,17 +221,17 @@ where
 {
     let service = service_fn(|mut request: hyper::Request<Incoming>| {
         request.extensions_mut().insert(peer);
-        let chair = place.chair();
+        let activity = place.activity();
         // A connection that is still uploading a body stays first in line to be closed.
         if request.body().is_end_stream() {
-            chair.mark_busy();
+            activity.mark_busy();
         } else {
-            request.extensions_mut().insert(chair.clone());
+            request.extensions_mut().insert(activity.clone());
         }
         let answer = routes.clone().oneshot(request);
         async {
             let answered = answer.await;
-            chair.mark_idle();
+            activity.mark_idle();
             answered
         }
     });

@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 pub struct ConnectionPool {
     most: usize,
     most_of_one: usize,
-    seats: Mutex<SlotTable>,
+    slots: Mutex<SlotTable>,
     freed: Notify,
 }
 
@@ -38,14 +38,14 @@ struct SlotEntry {
 
 /// A connection's slot, which is freed when this is dropped.
 pub struct ConnectionSlot {
-    chair: SlotActivity,
+    activity: SlotActivity,
     gone: Arc<Notify>,
 }
 
 /// Sets whether a connection is busy or idle.
 #[derive(Clone)]
 pub struct SlotActivity {
-    room: Arc<ConnectionPool>,
+    pool: Arc<ConnectionPool>,
     number: u64,
 }
 
@@ -57,7 +57,7 @@ pub enum Full {
 
 impl ConnectionPool {
     pub fn new(most: usize, most_of_one: usize) -> Arc<ConnectionPool> {
-        Arc::new(ConnectionPool { most, most_of_one, seats: Mutex::default(), freed: Notify::new() })
+        Arc::new(ConnectionPool { most, most_of_one, slots: Mutex::default(), freed: Notify::new() })
     }
 
     /// Takes a slot for a connection. Without an address, as on the socket, only the total limit applies.
@@ -80,36 +80,36 @@ impl ConnectionPool {
 
     fn take(self: &Arc<ConnectionPool>, address: Option<IpAddr>) -> Result<ConnectionSlot, Full> {
         let address = address.map(Address::from);
-        let mut seats = self.seats();
-        let of_one = seats.taken.values().filter(|seat| address.is_some() && seat.address == address).count();
-        if of_one >= self.most_of_one && !seats.evict_longest_idle(|seat| seat.address == address) {
+        let mut slots = self.slots();
+        let of_one = slots.taken.values().filter(|slot| address.is_some() && slot.address == address).count();
+        if of_one >= self.most_of_one && !slots.evict_longest_idle(|slot| slot.address == address) {
             return Err(Full::ForAddress);
         }
-        if seats.taken.len() >= self.most && !seats.evict_longest_idle(|_| true) {
+        if slots.taken.len() >= self.most && !slots.evict_longest_idle(|_| true) {
             return Err(Full::Wholly);
         }
-        let number = seats.next;
-        seats.next += 1;
+        let number = slots.next;
+        slots.next += 1;
         let gone = Arc::new(Notify::new());
-        let seat = SlotEntry { address, idle: Some(Instant::now()), gone: Arc::clone(&gone) };
-        seats.taken.insert(number, seat);
-        Ok(ConnectionSlot { chair: SlotActivity { room: Arc::clone(self), number }, gone })
+        let slot = SlotEntry { address, idle: Some(Instant::now()), gone: Arc::clone(&gone) };
+        slots.taken.insert(number, slot);
+        Ok(ConnectionSlot { activity: SlotActivity { pool: Arc::clone(self), number }, gone })
     }
 
-    fn seats(&self) -> MutexGuard<'_, SlotTable> {
+    fn slots(&self) -> MutexGuard<'_, SlotTable> {
         // Updates replace whole values, so a poisoned lock is safe to use.
-        locked(&self.seats)
+        locked(&self.slots)
     }
 }
 
 impl SlotTable {
     /// Closes the connection that has been idle for longest; returns false if none is idle.
     fn evict_longest_idle(&mut self, of: impl Fn(&SlotEntry) -> bool) -> bool {
-        let idle = self.taken.iter().filter(|(_, seat)| of(seat));
-        let idle = idle.filter_map(|(number, seat)| Some((seat.idle?, *number))).min();
-        let seat = idle.and_then(|(_, number)| self.taken.remove(&number));
-        seat.is_some_and(|seat| {
-            seat.gone.notify_one();
+        let idle = self.taken.iter().filter(|(_, slot)| of(slot));
+        let idle = idle.filter_map(|(number, slot)| Some((slot.idle?, *number))).min();
+        let slot = idle.and_then(|(_, number)| self.taken.remove(&number));
+        slot.is_some_and(|slot| {
+            slot.gone.notify_one();
             true
         })
     }
@@ -126,15 +126,15 @@ impl SlotActivity {
     }
 
     fn set(&self, idle: Option<Instant>) {
-        if let Some(seat) = self.room.seats().taken.get_mut(&self.number) {
-            seat.idle = idle;
+        if let Some(slot) = self.pool.slots().taken.get_mut(&self.number) {
+            slot.idle = idle;
         }
     }
 }
 
 impl ConnectionSlot {
-    pub fn chair(&self) -> &SlotActivity {
-        &self.chair
+    pub fn activity(&self) -> &SlotActivity {
+        &self.activity
     }
 
     /// Waits until the connection has to close in favour of another.
@@ -146,9 +146,9 @@ impl ConnectionSlot {
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         // The slot may already have been given to another connection.
-        let SlotActivity { room, number } = &self.chair;
-        if room.seats().taken.remove(number).is_some() {
-            room.freed.notify_one();
+        let SlotActivity { pool, number } = &self.activity;
+        if pool.slots().taken.remove(number).is_some() {
+            pool.freed.notify_one();
         }
     }
 }
@@ -167,34 +167,34 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn whoever_has_been_idle_for_longest_gives_way() {
-        let room = ConnectionPool::new(3, 3);
+        let pool = ConnectionPool::new(3, 3);
         let enter =
-            || async { room.enter(address("10.0.0.1")).await.unwrap_or_else(|full| panic!("{full:?}")) };
+            || async { pool.enter(address("10.0.0.1")).await.unwrap_or_else(|full| panic!("{full:?}")) };
         let (first, second, third) = (enter().await, enter().await, enter().await);
-        first.chair().mark_busy();
+        first.activity().mark_busy();
         let fourth = enter().await;
         assert!(is_sent_away(&second).await);
         for place in [&first, &third, &fourth] {
             assert!(!is_sent_away(place).await);
         }
-        assert_eq!(room.seats().taken.len(), 3);
+        assert_eq!(pool.slots().taken.len(), 3);
         // It has lost its slot already, and doesn't free another's.
         drop(second);
-        assert_eq!(room.seats().taken.len(), 3);
-        first.chair().mark_idle();
+        assert_eq!(pool.slots().taken.len(), 3);
+        first.activity().mark_idle();
         let _fifth = enter().await;
         assert!(is_sent_away(&third).await && !is_sent_away(&first).await);
     }
 
     #[tokio::test(start_paused = true)]
     async fn where_all_are_busy_one_waits_for_somebody_to_leave() {
-        let room = ConnectionPool::new(1, 1);
-        let first = room.enter(None).await.unwrap_or_else(|full| panic!("{full:?}"));
-        first.chair().mark_busy();
-        assert_eq!(room.enter(None).await.err(), Some(Full::Wholly));
+        let pool = ConnectionPool::new(1, 1);
+        let first = pool.enter(None).await.unwrap_or_else(|full| panic!("{full:?}"));
+        first.activity().mark_busy();
+        assert_eq!(pool.enter(None).await.err(), Some(Full::Wholly));
         let waiting = tokio::spawn({
-            let room = Arc::clone(&room);
-            async move { room.enter(None).await.map(drop) }
+            let pool = Arc::clone(&pool);
+            async move { pool.enter(None).await.map(drop) }
         });
         tokio::task::yield_now().await;
         drop(first);
@@ -203,14 +203,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_address_does_not_take_all_room() {
-        let room = ConnectionPool::new(4, 2);
+        let pool = ConnectionPool::new(4, 2);
         let mut places = Vec::new();
         for _ in 0..2 {
-            places.push(room.enter(address("2001:db8::1")).await.unwrap_or_else(|full| panic!("{full:?}")));
+            places.push(pool.enter(address("2001:db8::1")).await.unwrap_or_else(|full| panic!("{full:?}")));
         }
-        places.iter().for_each(|place| place.chair().mark_busy());
-        assert_eq!(room.enter(address("2001:db8::2")).await.err(), Some(Full::ForAddress));
-        assert!(room.enter(address("2001:db8:0:1::1")).await.is_ok());
-        assert!(room.enter(address("10.0.0.1")).await.is_ok());
+        places.iter().for_each(|place| place.activity().mark_busy());
+        assert_eq!(pool.enter(address("2001:db8::2")).await.err(), Some(Full::ForAddress));
+        assert!(pool.enter(address("2001:db8:0:1::1")).await.is_ok());
+        assert!(pool.enter(address("10.0.0.1")).await.is_ok());
     }
 }

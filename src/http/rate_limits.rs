@@ -150,11 +150,16 @@ mod tests {
         };
         let [one, two, other] = ["ada@example.com", "Ada@Example.COM", "bob@example.com"].map(make);
         let config = ApiConfig { requests_per_address: 3, requests_per_owner: 5, ..ApiConfig::default() };
-        let gate = RateLimits::of(&config);
+        let rate_limits = RateLimits::of(&config);
         let ask = |secret: &str, from: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(AUTHORIZATION, format!("Bearer {secret}").parse().unwrap());
-            gate.admit((&headers, &Uri::from_static("/"), from.parse().unwrap()), &state, (now, clock), false)
+            rate_limits.admit(
+                (&headers, &Uri::from_static("/"), from.parse().unwrap()),
+                &state,
+                (now, clock),
+                false,
+            )
         };
         let [good, another, others] = [&one, &two, &other].map(|made| made.secret.expose_secret());
         let bad = "sf_no";
@@ -193,13 +198,13 @@ mod tests {
         };
         let [stolen, other] = [0, 1].map(make);
         let config = ApiConfig { requests_per_owner: 5, ..ApiConfig::default() };
-        let gate = RateLimits::of(&config);
+        let rate_limits = RateLimits::of(&config);
         let ask = |by: &NewToken, uri: &str, revokes: bool| {
             let mut headers = HeaderMap::new();
             let shown = format!("Bearer {}", by.secret.expose_secret());
             headers.insert(AUTHORIZATION, shown.parse().unwrap());
             let (uri, from) = (uri.parse().unwrap(), "192.0.2.1".parse().unwrap());
-            gate.admit((&headers, &uri, from), &state, (now, clock), revokes).is_ok()
+            rate_limits.admit((&headers, &uri, from), &state, (now, clock), revokes).is_ok()
         };
         while ask(&stolen, "/v1/clusters", false) {}
         // A revocation of an unknown token counts, too.
@@ -219,12 +224,12 @@ mod tests {
         let order = TokenOrder { name, owner, organization: Reach::All, access: Access::Read, days: 1 };
         let made = state.add_token(order, "ann", now).unwrap();
         let config = ApiConfig { requests_per_address: 3, requests_per_owner: 5, ..ApiConfig::default() };
-        let gate = RateLimits::of(&config);
+        let rate_limits = RateLimits::of(&config);
         let ask = |shown: &str, from: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(AUTHORIZATION, format!("Bearer {shown}").parse().unwrap());
             let from = from.parse().unwrap();
-            gate.admit_public(
+            rate_limits.admit_public(
                 (&headers, &Uri::from_static("/openapi.json"), from),
                 Some(&state),
                 (now, clock),
@@ -235,6 +240,6 @@ mod tests {
         assert_eq!(count(made.secret.expose_secret(), "192.0.2.1"), 5);
         assert_eq!(count("sf_no", "192.0.2.2"), 3, "others are heard");
         let held = RateLimited::Address(TooMany { retry_after: 20 });
-        assert_eq!(gate.count_unauthenticated("192.0.2.1".parse().unwrap(), clock), Err(held));
+        assert_eq!(rate_limits.count_unauthenticated("192.0.2.1".parse().unwrap(), clock), Err(held));
     }
 }

@@ -105,7 +105,7 @@ impl Round {
 
 pub(super) struct FleetJudge<'a> {
     pub fleet: &'a FleetKey,
-    pub desk: &'a HealthContext<'a>,
+    pub context: &'a HealthContext<'a>,
 }
 
 /// The inputs for judging fleets.
@@ -137,7 +137,7 @@ impl FleetJudge<'_> {
         site: Option<(&Target, &mut ObservedFleet)>,
     ) -> Result<Health, StateError> {
         let wanted = self.wanted(held, site.as_ref().map(|(_, observed)| &**observed));
-        let last = self.desk.judged.and_then(|judged| judged.last(self.fleet));
+        let last = self.context.judged.and_then(|judged| judged.last(self.fleet));
         let before = self.remembered(&wanted, last.as_deref())?;
         let unjudged = |wanted, memory| Health { memory, wanted, ..Health::default() };
         let Some((target, observed)) = site.filter(|(_, observed)| self.is_judged(observed)) else {
@@ -157,7 +157,7 @@ impl FleetJudge<'_> {
 
     /// Judges a fleet whose objects haven't changed; `None` if it has to be observed for that.
     pub(super) fn judge_again(&self, target: &Target) -> Option<Health> {
-        let Some(last) = self.desk.judged.and_then(|judged| judged.last(self.fleet)) else {
+        let Some(last) = self.context.judged.and_then(|judged| judged.last(self.fleet)) else {
             return Some(Health::default());
         };
         let Health { wanted, memory, .. } = &last.health;
@@ -172,17 +172,19 @@ impl FleetJudge<'_> {
         before: &FleetMemories,
         last: Option<&Last>,
     ) -> Result<Option<Health>, TargetError> {
-        let (now, revision) = (self.desk.now, target.health_revision());
+        let (now, revision) = (self.context.now, target.health_revision());
         if let Some(last) = last.filter(|last| last.is_unchanged_since(revision, wanted, now)) {
             return Ok(Some(last.health.clone()));
         }
-        let Some(seen) = self.desk.runtime.block_on(target.observe_health(wanted))? else { return Ok(None) };
+        let Some(seen) = self.context.runtime.block_on(target.observe_health(wanted))? else {
+            return Ok(None);
+        };
         let (judged, memory) = health::judge_all(wanted, &seen, before, now);
         let looks_by = now.checked_add(MAX_JUDGEMENT_AGE).ok();
         let again = memory.due(now).into_iter().chain(looks_by).min();
         let health = Health { judged: Some(judged), memory, wanted: wanted.clone(), seen: None, again };
         let kept = self.keep(&health, last);
-        if let Some(judged) = self.desk.judged {
+        if let Some(judged) = self.context.judged {
             judged.put(self.fleet, Last { revision, health: health.clone(), kept });
         }
         Ok(Some(Health { seen: Some(seen), ..health }))
@@ -191,7 +193,7 @@ impl FleetJudge<'_> {
     /// Before its first apply, a fleet has nothing to judge.
     fn is_judged(&self, observed: &ObservedFleet) -> bool {
         observed.reach == Reach::Reached
-            && self.desk.checked.recorded.resources.contains_key(&self.fleet.resource())
+            && self.context.checked.recorded.resources.contains_key(&self.fleet.resource())
     }
 
     /// The fleet's clusters as last applied: by the target's inventory, or by the record if that can't be
@@ -203,7 +205,7 @@ impl FleetJudge<'_> {
     ) -> BTreeMap<ResourceKey, AppliedCluster> {
         let reached = observed.filter(|observed| observed.reach == Reach::Reached);
         let objects = reached.map_or(&held.objects, |observed| &observed.inventory);
-        let resources = &self.desk.checked.recorded.resources;
+        let resources = &self.context.checked.recorded.resources;
         let objects = objects.iter().filter(|(_, object)| resources.contains_key(&object.owner));
         applied_manifests::of_fleet(
             objects,
@@ -218,7 +220,7 @@ impl FleetJudge<'_> {
         last: Option<&Last>,
     ) -> Result<FleetMemories, StateError> {
         let last = last.map(|last| &last.health.memory);
-        let state = self.desk.state;
+        let state = self.context.state;
         let fleet = match last {
             Some(last) => last.fleet.clone(),
             None => {
@@ -240,7 +242,7 @@ impl FleetJudge<'_> {
     /// Stores a judgement in the state if it differs from the stored one, or that is old. Returns when it was
     /// last stored. Its loss only costs some waiting times, so a failure to write the cache stops nothing.
     fn keep(&self, health: &Health, last: Option<&Last>) -> Timestamp {
-        let Health { judged: Some(judged), memory, .. } = health else { return self.desk.now };
+        let Health { judged: Some(judged), memory, .. } = health else { return self.context.now };
         let says_the_same = |last: &&Last| {
             let statuses = |judged: &FleetHealth| {
                 let clusters = judged.clusters.values().map(|judgement| judgement.status.clone());
@@ -248,21 +250,21 @@ impl FleetJudge<'_> {
             };
             let before = last.health.judged.as_ref();
             before.is_some_and(|before| statuses(before) == statuses(judged))
-                && self.desk.now.duration_since(last.kept) < KEPT
+                && self.context.now.duration_since(last.kept) < KEPT
         };
         if let Some(last) = last.filter(says_the_same) {
             return last.kept;
         }
-        let Some(state) = self.desk.state.filter(|_| self.desk.keeps) else { return self.desk.now };
+        let Some(state) = self.context.state.filter(|_| self.context.keeps) else { return self.context.now };
         let fleet = state.put_status(&self.fleet.resource(), &judged.status, &memory.fleet);
         let clusters = judged.clusters.iter().zip(memory.clusters.values());
         let clusters =
             clusters.map(|((key, judgement), memory)| state.put_status(key, &judgement.status, memory));
         // Also marks the fleet as reached, even if nothing is applied to it for months.
-        let seen = state.record_observation(self.fleet, self.desk.now);
+        let seen = state.record_observation(self.fleet, self.context.now);
         for error in [fleet, seen].into_iter().chain(clusters).filter_map(Result::err) {
             tracing::warn!(fleet = %self.fleet, %error, "cannot record health");
         }
-        self.desk.now
+        self.context.now
     }
 }

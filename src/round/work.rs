@@ -24,28 +24,28 @@ impl Round {
     /// Executes the whole plan. If the settings forbid changes, it only remembers the findings of the plan.
     pub async fn execute(
         &self,
-        clerk: Recorder<'_>,
+        recorder: Recorder<'_>,
         progress: &mut dyn FnMut(ExecutionProgress<'_>),
     ) -> ExecutionReport {
         if self.checked.catalog.config.policy.mode == Mode::PlanOnly {
-            return self.execute_beside_fleets(clerk, progress).await;
+            return self.execute_beside_fleets(recorder, progress).await;
         }
-        if let Err(report) = self.keep_kubeconfigs(clerk.state, progress) {
+        if let Err(report) = self.keep_kubeconfigs(recorder.state, progress) {
             return report;
         }
-        execute::execute(self.desk(clerk), progress).await
+        execute::execute(self.context(recorder), progress).await
     }
 
     /// Executes the part of the plan that belongs to no fleet; it comes before the fleets.
     pub async fn execute_beside_fleets(
         &self,
-        clerk: Recorder<'_>,
+        recorder: Recorder<'_>,
         progress: &mut dyn FnMut(ExecutionProgress<'_>),
     ) -> ExecutionReport {
-        if let Err(report) = self.keep_kubeconfigs(clerk.state, progress) {
+        if let Err(report) = self.keep_kubeconfigs(recorder.state, progress) {
             return report;
         }
-        execute::execute_beside_fleets(self.desk(clerk), &self.under_way, progress).await
+        execute::execute_beside_fleets(self.context(recorder), &self.under_way, progress).await
     }
 
     /// Executes one fleet's part of the plan. No step begins after `until`.
@@ -53,13 +53,13 @@ impl Round {
         &self,
         fleet: &FleetPlan,
         until: Instant,
-        clerk: Recorder<'_>,
+        recorder: Recorder<'_>,
         progress: &mut dyn FnMut(ExecutionProgress<'_>),
     ) -> ExecutionReport {
-        execute::execute_fleet(self.desk(clerk), fleet, Some(until), progress).await
+        execute::execute_fleet(self.context(recorder), fleet, Some(until), progress).await
     }
 
-    fn desk<'a>(&'a self, Recorder { state, clock, actor }: Recorder<'a>) -> RunContext<'a> {
+    fn context<'a>(&'a self, Recorder { state, clock, actor }: Recorder<'a>) -> RunContext<'a> {
         let Round { plan, targets, checked: Checked { recorded, secrets, .. }, .. } = self;
         RunContext { plan, recorded, targets, state, secrets, clock, actor }
     }

@@ -32,7 +32,7 @@ pub struct CheckedEdit {
     pub documents: Arc<Documents>,
     /// The part of the tree that was checked; `None` for the whole.
     pub around: Option<RelatedOrganizations>,
-    pub ails: KnownProblems,
+    pub known_problems: KnownProblems,
 }
 
 /// Decides on an edit of a tree, and checks the edited tree.
@@ -41,15 +41,15 @@ pub struct CheckedEdit {
 /// When the edit is not allowed.
 pub fn attempt(
     made: &CurrentPlan,
-    wish: &WriteRequest,
+    request: &WriteRequest,
     mut tree: Arc<Documents>,
     read: Read<'_>,
     known: Option<&ResolvedTree>,
 ) -> Result<CheckedEdit, WriteRefusal> {
     let (installation, checked) = (&made.installation, &made.round.checked);
-    let key = &wish.key;
+    let key = &request.key;
     let recorded = recorded(made)?;
-    let path = draft::file(wish, &tree, &recorded)?;
+    let path = draft::file(request, &tree, &recorded)?;
     let before = read(&path)?;
     let text = text(&path, before.as_deref())?;
     let is_as_read = tree.files.get(&path).and_then(|file| file.digest.clone());
@@ -67,11 +67,11 @@ pub fn attempt(
         keyring: &keyring,
         may_be_plain,
     };
-    let DraftEdit { text: new, message } = basis.draft(wish, &path, text)?;
+    let DraftEdit { text: new, message } = basis.draft(request, &path, text)?;
     let content = new.clone().map(String::into_bytes);
     let documents = Arc::new(tree.with_files(&[(path.clone(), content.clone())], None));
     let now = Timestamp::now();
-    let scope = JudgedPart::of(wish, &tree, &recorded);
+    let scope = JudgedPart::of(request, &tree, &recorded);
     let resolve = |documents: &Documents, secrets: &Secrets| {
         let config = &installation.config;
         scope.resolve(documents, |part, recorded| catalog::resolve(part, recorded, secrets, config, now))
@@ -83,9 +83,9 @@ pub fn attempt(
             && scope.is_within(known.around.as_ref())
             && tree.has_files_of(&known.documents)
     };
-    let ails = match known.filter(is_known) {
+    let known_problems = match known.filter(is_known) {
         _ if is_planned => KnownProblems::of(&checked.catalog),
-        Some(known) => known.ails.clone(),
+        Some(known) => known.known_problems.clone(),
         None => KnownProblems::of(&resolve(&tree, &secrets)),
     };
     let was =
@@ -93,21 +93,21 @@ pub fn attempt(
     let opened = installation.secrets.open_changed(&documents, &tree, &secrets);
     let mut catalog = resolve(&documents, &opened);
     let edited = Edited {
-        before: &ails,
+        before: &known_problems,
         was: was.map(|document| &document.spec),
         documents: &documents,
         catalog: &catalog,
         path: &path,
         text: new.as_deref(),
     };
-    let warnings = edited.judge(wish)?;
-    if !matches!(wish.what, WriteAction::Delete) {
-        edited.is_done((made, &scope.recorded, now), wish, || resolve(&tree, &secrets))?;
+    let warnings = edited.judge(request)?;
+    if !matches!(request.what, WriteAction::Delete) {
+        edited.is_done((made, &scope.recorded, now), request, || resolve(&tree, &secrets))?;
     }
-    let ails = KnownProblems::of(&catalog);
+    let known_problems = KnownProblems::of(&catalog);
     let document =
         documents.files.get(&path).and_then(|file| file.documents.iter().find(|it| it.key == *key));
-    let is_gone = matches!(wish.what, WriteAction::Delete);
+    let is_gone = matches!(request.what, WriteAction::Delete);
     let origin = document.or(was).map(|document| document.origin.clone());
     let written = WriteResult {
         key: key.clone(),
@@ -119,14 +119,14 @@ pub fn attempt(
         commit: None,
         warnings,
         is_new: content != before,
-        is_created: matches!(wish.what, WriteAction::Create(_)),
+        is_created: matches!(request.what, WriteAction::Create(_)),
         // Truncated to microseconds, as answers print it.
         at: Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now),
         message,
     };
     let edit = written.is_new.then_some(FileEdit { path, content });
     let records = recorded.resources.clone();
-    Ok(CheckedEdit { written, edit, before, records, documents, around: scope.around, ails })
+    Ok(CheckedEdit { written, edit, before, records, documents, around: scope.around, known_problems })
 }
 
 /// The current record. The plan's copy is used if it is equal; anything applied since, on whatever resource,

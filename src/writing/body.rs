@@ -40,8 +40,8 @@ pub struct NewSecret {
 ///
 /// # Errors
 /// With all mistakes that can be found without parsing the document.
-pub fn wanted(wish: &WriteRequest, stands: CurrentDocument<'_>) -> Result<DesiredDocument, WriteRefusal> {
-    let WriteRequest { key, what, .. } = wish;
+pub fn wanted(request: &WriteRequest, stands: CurrentDocument<'_>) -> Result<DesiredDocument, WriteRefusal> {
+    let WriteRequest { key, what, .. } = request;
     let body = match what {
         WriteAction::Create(body) | WriteAction::Replace(body) | WriteAction::Patch(body) => body,
         WriteAction::Delete => &Value::Null,
@@ -52,7 +52,7 @@ pub fn wanted(wish: &WriteRequest, stands: CurrentDocument<'_>) -> Result<Desire
     let mut fields = fields.clone();
     let mut faults = header(&fields);
     faults.extend(too_deep(&fields));
-    faults.extend(outputs(wish, &mut fields));
+    faults.extend(outputs(request, &mut fields));
     faults.extend(identity(key, &fields, stands));
     let mut body = Value::Object(fields);
     let is_patch = matches!(what, WriteAction::Patch(_));
@@ -181,8 +181,8 @@ const FOR_LIFE: [&str; 2] = ["id", "created_at"];
 
 /// Removes output fields, which no spec has, if they equal the record's. In a whole record that is sent back,
 /// outdated values are accepted, too: the caller doesn't mean to set them.
-fn outputs(wish: &WriteRequest, fields: &mut Map<String, Value>) -> Vec<FieldError> {
-    let WriteRequest { key: ResourceKey { kind, .. }, what, record, .. } = wish;
+fn outputs(request: &WriteRequest, fields: &mut Map<String, Value>) -> Vec<FieldError> {
+    let WriteRequest { key: ResourceKey { kind, .. }, what, record, .. } = request;
     let is_whole = matches!(what, WriteAction::Replace(_));
     let mut faults = Vec::new();
     for name in record::output_fields(*kind) {

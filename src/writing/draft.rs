@@ -97,11 +97,11 @@ fn unreadable<'a>(documents: &'a Documents, recorded: &Recorded, key: &ResourceK
 /// # Errors
 /// When no file describes the resource, or several do.
 pub fn file(
-    wish: &WriteRequest,
+    request: &WriteRequest,
     documents: &Documents,
     recorded: &Recorded,
 ) -> Result<SpecPath, WriteRefusal> {
-    let WriteRequest { key, what, .. } = wish;
+    let WriteRequest { key, what, .. } = request;
     let described = files(documents, recorded, key);
     if let Some(path) = described.is_empty().then(|| unreadable(documents, recorded, key)).flatten() {
         let problem =
@@ -160,11 +160,11 @@ impl EditBasis<'_> {
     /// When the edit is refused.
     pub fn draft(
         &self,
-        wish: &WriteRequest,
+        request: &WriteRequest,
         path: &SpecPath,
         text: Option<&str>,
     ) -> Result<DraftEdit, WriteRefusal> {
-        let WriteRequest { key, what, if_match, .. } = wish;
+        let WriteRequest { key, what, if_match, .. } = request;
         let document = self.document(path, key);
         if let Some(expected) = if_match {
             let now = document.map(|document| etag(document, self.secrets));
@@ -195,7 +195,7 @@ impl EditBasis<'_> {
             });
         }
         if matches!(what, WriteAction::Create(_)) {
-            let mut wanted = body::wanted(wish, CurrentDocument::default())?;
+            let mut wanted = body::wanted(request, CurrentDocument::default())?;
             self.seal(key, &mut wanted.document, wanted.secrets)?;
             let text = match text {
                 Some(text) => edit::append(text, &wanted.document),
@@ -208,8 +208,8 @@ impl EditBasis<'_> {
         let written = edit::read(text, key).map_err(refused)?;
         let shown = document.map(|document| Record::of_spec(&document.spec).to_json());
         let stands = CurrentDocument { written: Some(&written), shown: shown.as_ref() };
-        let mut wanted = body::wanted(wish, stands)?;
-        if key.kind == Kind::Organization && !wish.may_limit {
+        let mut wanted = body::wanted(request, stands)?;
+        if key.kind == Kind::Organization && !request.may_limit {
             let changed = |field: &&str| wanted.document.get(field) != written.get(field);
             if let Some(field) = LIMITS.into_iter().find(|field| changed(field)) {
                 return Err(limited(field));

@@ -21,11 +21,11 @@ impl Edited<'_> {
     pub fn is_done(
         &self,
         (made, recorded, now): (&CurrentPlan, &Recorded, Timestamp),
-        wish: &WriteRequest,
+        request: &WriteRequest,
         without: impl FnOnce() -> Catalog,
     ) -> Result<(), WriteRefusal> {
-        let is_changing = made.round.change(&wish.key).is_some();
-        let suspect = foresee::possible_refusal(self.catalog, recorded, &wish.key, is_changing);
+        let is_changing = made.round.change(&request.key).is_some();
+        let suspect = foresee::possible_refusal(self.catalog, recorded, &request.key, is_changing);
         if suspect.fleets.is_empty() {
             return Ok(());
         }
@@ -40,15 +40,15 @@ impl Edited<'_> {
         // Another writer may have caused the refusal since.
         let new = but_for(new, &foresee(&without())?);
         let faults: Vec<FieldError> =
-            new.iter().map(|problem| self.foreseen(wish, problem, suspect.pointer.as_deref())).collect();
+            new.iter().map(|problem| self.foreseen(request, problem, suspect.pointer.as_deref())).collect();
         if faults.is_empty() { Ok(()) } else { Err(invalid(faults)) }
     }
 
     /// Maps a plan's refusal to a mistake in a field.
-    fn foreseen(&self, wish: &WriteRequest, problem: &Problem, pointer: Option<&str>) -> FieldError {
-        let fault = match self.is_own(&wish.key, problem) {
-            true => self.own_fault(wish, problem),
-            false => self.fault_elsewhere(wish, problem),
+    fn foreseen(&self, request: &WriteRequest, problem: &Problem, pointer: Option<&str>) -> FieldError {
+        let fault = match self.is_own(&request.key, problem) {
+            true => self.own_fault(request, problem),
+            false => self.fault_elsewhere(request, problem),
         };
         // If the document lacks the field, the plan's problem points to the document.
         let is_field = |found: &String| !HEADER.iter().any(|name| found.strip_prefix('/') == Some(*name));

@@ -57,8 +57,8 @@ impl Edited<'_> {
     ///
     /// # Errors
     /// With the problems that the edit would add.
-    pub fn judge(&self, wish: &WriteRequest) -> Result<Vec<Problem>, WriteRefusal> {
-        let key = &wish.key;
+    pub fn judge(&self, request: &WriteRequest) -> Result<Vec<Problem>, WriteRefusal> {
+        let key = &request.key;
         let new = self.new_problems();
         let (own, others): (Vec<&Problem>, Vec<&Problem>) =
             self.catalog.problems.iter().partition(|problem| self.is_own(key, problem));
@@ -66,15 +66,15 @@ impl Edited<'_> {
         let is_new = |problem: &&Problem| new.contains(&kindred(problem));
         let broken: Vec<&Problem> =
             others.into_iter().filter(|problem| problem.is_error()).filter(is_new).collect();
-        if matches!(wish.what, WriteAction::Delete) {
+        if matches!(request.what, WriteAction::Delete) {
             if !broken.is_empty() {
                 return Err(self.still_needed(key, &broken));
             }
             return Ok(Vec::new());
         }
         if !errors.is_empty() || !broken.is_empty() {
-            let own = errors.into_iter().map(|problem| self.own_fault(wish, problem));
-            let others = broken.into_iter().map(|problem| self.fault_elsewhere(wish, problem));
+            let own = errors.into_iter().map(|problem| self.own_fault(request, problem));
+            let others = broken.into_iter().map(|problem| self.fault_elsewhere(request, problem));
             let mut faults: Vec<FieldError> = own.chain(others).collect();
             faults.dedup();
             return Err(invalid(faults));
@@ -123,7 +123,7 @@ impl Edited<'_> {
         around.is_some_and(|(_, is_own)| *is_own)
     }
 
-    pub(super) fn own_fault(&self, wish: &WriteRequest, problem: &Problem) -> FieldError {
+    pub(super) fn own_fault(&self, request: &WriteRequest, problem: &Problem) -> FieldError {
         let place = problem.location.as_ref();
         let pointer = place.and_then(|place| pointer_at(self.text?, place.line, place.column));
         let pointer = pointer.filter(|pointer| pointer != "/kind");
@@ -134,7 +134,7 @@ impl Edited<'_> {
         };
         let is_secret = SECRET_FIELDS.iter().any(|(_, _, secret)| pointer.as_deref() == Some(*secret));
         let hint = match missing {
-            Some(_) if is_secret => Some(how_secrets(&wish.what).to_owned()),
+            Some(_) if is_secret => Some(how_secrets(&request.what).to_owned()),
             _ => advice::hint(problem, pointer.as_deref()),
         };
         FieldError { pointer, detail: advice::detail(problem), hint, file: None, line: None }
@@ -142,10 +142,11 @@ impl Edited<'_> {
 
     /// A mistake outside of the resource's document. Only super users learn about other organizations'
     /// resources.
-    pub(super) fn fault_elsewhere(&self, wish: &WriteRequest, problem: &Problem) -> FieldError {
+    pub(super) fn fault_elsewhere(&self, request: &WriteRequest, problem: &Problem) -> FieldError {
         let place = problem.location.as_ref();
         let concerned = place.and_then(|place| self.document_at(&place.origin()));
-        if !wish.may_limit && concerned.is_some_and(|other| other.organization != wish.key.organization) {
+        if !request.may_limit && concerned.is_some_and(|other| other.organization != request.key.organization)
+        {
             let why = "the change would break resources of another organization";
             return FieldError::at(
                 "",

@@ -19,11 +19,11 @@ pub struct JudgedPart<'r> {
 impl<'r> JudgedPart<'r> {
     /// Selects the part that a write can affect. Organizations, fleets and base domains affect other
     /// organizations, and so may any deletion: those need the whole tree.
-    pub fn of(wish: &WriteRequest, tree: &Documents, recorded: &'r Recorded) -> Self {
-        let is_own = matches!(wish.key.kind, Kind::Cluster | Kind::IdentityProvider | Kind::CloudAccount);
-        let around = match wish.what {
+    pub fn of(request: &WriteRequest, tree: &Documents, recorded: &'r Recorded) -> Self {
+        let is_own = matches!(request.key.kind, Kind::Cluster | Kind::IdentityProvider | Kind::CloudAccount);
+        let around = match request.what {
             WriteAction::Create(_) | WriteAction::Replace(_) | WriteAction::Patch(_) if is_own => {
-                RelatedOrganizations::of(&wish.key.organization, tree, recorded)
+                RelatedOrganizations::of(&request.key.organization, tree, recorded)
             }
             _ => None,
         };

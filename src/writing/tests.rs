@@ -155,16 +155,16 @@ impl World {
     }
 
     fn call(&self, key: &str, what: WriteAction) -> Result<Arc<WriteResult>, WriteRefusal> {
-        self.write(&wish(key, what))
+        self.write(&request(key, what))
     }
 
     /// Checks that a refused call changes nothing.
-    fn write(&self, wish: &WriteRequest) -> Result<Arc<WriteResult>, WriteRefusal> {
+    fn write(&self, request: &WriteRequest) -> Result<Arc<WriteResult>, WriteRefusal> {
         let before = listing(&self.tree());
         let author = Author { name: "Ada".to_owned(), email: "ada@example.com".to_owned() };
-        let proposed = self.writer.propose(&self.made, wish);
+        let proposed = self.writer.propose(&self.made, request);
         assert!(listing(&self.tree()) == before, "a proposal was written");
-        let written = self.writer.write(&self.made, wish, &author);
+        let written = self.writer.write(&self.made, request, &author);
         match &written {
             Err(refused) => {
                 assert!(listing(&self.tree()) == before, "{refused}");
@@ -199,7 +199,7 @@ fn planned(tree: &Utf8Path, installation: Arc<Installation>, runtime: &Runtime) 
     CurrentPlan::new(installation, documents, Arc::new(round.ok().unwrap()), WriteMark::default())
 }
 
-fn wish(key: &str, what: WriteAction) -> WriteRequest {
+fn request(key: &str, what: WriteAction) -> WriteRequest {
     WriteRequest {
         key: key.to_owned().try_into().unwrap(),
         what,
@@ -391,7 +391,7 @@ fn what_was_read_may_be_given_back_changed() {
     let put = |body: &Value, record: Option<Value>| {
         world.write(&WriteRequest {
             record,
-            ..wish("Cluster/acme/orders", WriteAction::Replace(body.clone()))
+            ..request("Cluster/acme/orders", WriteAction::Replace(body.clone()))
         })
     };
     let known = Some(world.record("Cluster/acme/orders"));
@@ -440,7 +440,7 @@ fn a_stale_tag_is_refused() {
         let what = WriteAction::Patch(json!({"kafka_units": units}));
         world.write(&WriteRequest {
             if_match: Some(Tags::These(vec![tag.clone()])),
-            ..wish("Cluster/acme/orders", what)
+            ..request("Cluster/acme/orders", what)
         })
     };
     let written = patch(&world, 3, &first).unwrap();

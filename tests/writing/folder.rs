@@ -38,8 +38,8 @@ fn what_a_call_made_is_recorded_with_the_time_of_its_answer() {
     assert_eq!(written.path.as_str(), "acme/clusters/clicks.yaml");
     let later = made(&world, &tree, &writer);
     let state = world.installation.state.as_deref().unwrap();
-    let clerk = streamfleet::round::Recorder { state, clock: &Timestamp::now, actor: "test" };
-    let report = world.runtime.block_on(later.round.execute(clerk, &mut |_| {}));
+    let recorder = streamfleet::round::Recorder { state, clock: &Timestamp::now, actor: "test" };
+    let report = world.runtime.block_on(later.round.execute(recorder, &mut |_| {}));
     assert!(report.failed.is_empty(), "{:?}", report.failed.first().map(ToString::to_string));
     let record = state.recorded_resource(&written.key).unwrap().unwrap();
     assert_eq!(
@@ -53,7 +53,7 @@ fn what_a_call_made_is_recorded_with_the_time_of_its_answer() {
     let next = made(&world, &tree, &writer);
     call(&writer, &next, "Cluster/acme/clicks", WriteAction::Patch(json!({"region": "eu"}))).unwrap();
     let next = made(&world, &tree, &writer);
-    world.runtime.block_on(next.round.execute(clerk, &mut |_| {}));
+    world.runtime.block_on(next.round.execute(recorder, &mut |_| {}));
     let record = state.recorded_resource(&written.key).unwrap().unwrap();
     assert!(record.durable.created_at == written.at && record.cached.updated_at > written.at);
 }

@@ -74,7 +74,7 @@ pub(super) fn approve(call: &Call) -> Answered {
         call.may(&fleet.organization, call.route.needs)?;
     }
     let by = call.caller.actor();
-    let approved = call.runtime.block_on(call.service.desk.approve(id.to_owned(), by.clone()))?;
+    let approved = call.runtime.block_on(call.service.request_queue.approve(id.to_owned(), by.clone()))?;
     let (fleet, changes, approved_by) = match approved {
         Approved::Now { fleet, changes } => (Some(fleet), Some(changes), by),
         Approved::Before { by } => (None, None, by),
@@ -91,7 +91,7 @@ impl Call {
         installation: Installation,
         at: Timestamp,
     ) -> Answered {
-        let memory = self.service.desk.memory.copy();
+        let memory = self.service.request_queue.memory.copy();
         let round = installation
             .plan(documents, at, &self.runtime, Some(&memory))
             .map_err(|error| self.of_state(&error))?;

@@ -37,7 +37,7 @@ pub(super) enum Taken {
 impl RequestQueues {
     pub fn new() -> RequestQueues {
         let [host, light, heavy, tokens, revoking] =
-            [32, 32, 8, 4, 4].map(|seats| Arc::new(Semaphore::new(seats)));
+            [32, 32, 8, 4, 4].map(|slots| Arc::new(Semaphore::new(slots)));
         let [turn, proposals] = [(); 2].map(|()| OrganizationQueue::new(1));
         RequestQueues { host, light, heavy, tokens, revoking, turn, proposals }
     }
@@ -49,11 +49,11 @@ impl RequestQueues {
     /// When the wait is too long, or the caller has too many requests queued already.
     pub async fn of(
         &self,
-        seat: QueueKind,
+        kind: QueueKind,
         who: QueuedCaller,
         of: impl FnOnce() -> Option<Identifier>,
     ) -> Result<Taken, ProblemDocument> {
-        let seats = match seat {
+        let slots = match kind {
             QueueKind::Turn => return Ok(Taken::Turn { _turn: self.turn.pass(who, of()).await? }),
             QueueKind::Proposal => return Ok(Taken::Turn { _turn: self.proposals.pass(who, of()).await? }),
             QueueKind::Revoking => &self.revoking,
@@ -62,13 +62,13 @@ impl RequestQueues {
             QueueKind::Heavy => &self.heavy,
             QueueKind::Tokens => &self.tokens,
         };
-        Ok(Taken::Seat { _permit: free(seats).await? })
+        Ok(Taken::Seat { _permit: free(slots).await? })
     }
 }
 
-async fn free(seats: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, ProblemDocument> {
-    match timeout(LONGEST, Arc::clone(seats).acquire_owned()).await {
-        Ok(Ok(seat)) => Ok(seat),
+async fn free(slots: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, ProblemDocument> {
+    match timeout(LONGEST, Arc::clone(slots).acquire_owned()).await {
+        Ok(Ok(kind)) => Ok(kind),
         _ => Err(ProblemDocument::unavailable("other requests use all the capacity", Duration::from_secs(5))),
     }
 }
@@ -81,16 +81,16 @@ mod tests {
 
     #[tokio::test]
     async fn a_token_is_revoked_whatever_else_goes_on() {
-        let seats = RequestQueues::new();
-        let ask = |seat| {
+        let slots = RequestQueues::new();
+        let ask = |kind| {
             let ada = QueuedCaller::Owner("ada@example.com".to_owned());
-            seats.of(seat, ada, || None).now_or_never()
+            slots.of(kind, ada, || None).now_or_never()
         };
         let mut kept = Vec::new();
-        for seat in
+        for kind in
             [QueueKind::Light, QueueKind::Heavy, QueueKind::Tokens, QueueKind::Turn, QueueKind::Proposal]
         {
-            while let Some(taken) = ask(seat) {
+            while let Some(taken) = ask(kind) {
                 kept.push(taken.ok().unwrap());
             }
         }

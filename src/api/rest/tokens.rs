@@ -38,7 +38,7 @@ pub(super) fn create(call: &CallerRequest) -> Answered {
         return Err(ProblemDocument { errors, ..ProblemDocument::forbidden(why).hint(hint) });
     }
     // Members and organizations are unknown before the first plan.
-    let planned = call.service.desk.made().map(|made| call.service.writer.newest(|| made));
+    let planned = call.service.request_queue.made().map(|made| call.service.writer.newest(|| made));
     if let Some((plan, pending)) = planned.as_ref().filter(|_| call.caller.is_user()) {
         let (documents, recorded) = (&plan.documents, &plan.round.checked.recorded);
         let is_written = |named| pending.contains_key(&ResourceKey::organization(named));

@@ -57,7 +57,7 @@ pub(super) fn create(call: &Call) -> Answered {
     let may_limit = call.caller.is_super();
     // `If-Match: *` always matches, since the list exists; other tags never match a list.
     let if_match = call.expected()?.filter(|tags| *tags != Tags::Any);
-    let wish = WriteRequest {
+    let request = WriteRequest {
         key,
         what: WriteAction::Create(Value::clone(&body)),
         if_match,
@@ -65,9 +65,9 @@ pub(super) fn create(call: &Call) -> Answered {
         record: None,
     };
     if call.is_dry_run()? {
-        return call.proposed(&wish);
+        return call.proposed(&request);
     }
-    let written = call.write(&wish)?;
+    let written = call.write(&request)?;
     let mut shown = call.as_written(&written);
     let place = call.base.path.clone() + &place(&written);
     echo(kind, &mut shown, &body);
@@ -86,7 +86,7 @@ pub(super) fn patch(call: &Call) -> Answered {
 
 /// Deletes a resource. It stays visible, as being deleted, until all of it is gone.
 pub(super) fn delete(call: &Call) -> Answered {
-    let (found, wish) = call.wish(WriteAction::Delete)?;
+    let (found, request) = call.request(WriteAction::Delete)?;
     let is_dry_run = call.is_dry_run()?;
     if call.has_no_spec(&found.key) {
         return match is_dry_run {
@@ -96,9 +96,9 @@ pub(super) fn delete(call: &Call) -> Answered {
         };
     }
     if is_dry_run {
-        return call.proposed(&wish);
+        return call.proposed(&request);
     }
-    call.write(&wish)?;
+    call.write(&request)?;
     let mut shown = found.record;
     if shown.get("status").is_some() {
         let Standing { status, reason, conditions, .. } = call.deleted(&found.key);
@@ -113,7 +113,7 @@ impl Call {
     /// The standing of a resource whose document was just removed: by the plan that says what its deletion
     /// waits for, unless that takes too long.
     fn deleted(&self, key: &ResourceKey) -> Standing {
-        let planned = async { timeout(PLANNING, self.service.desk.current()).await };
+        let planned = async { timeout(PLANNING, self.service.request_queue.current()).await };
         let planned = self.runtime.block_on(planned).ok().and_then(Result::ok);
         let standing = planned.map(|made| made.round.standing_for(key, None, self.audience()));
         standing.filter(|standing| standing.status == Status::Deleting).unwrap_or_else(|| {
@@ -135,16 +135,16 @@ impl Call {
     }
 
     fn change(&self, what: WriteAction) -> Answered {
-        let (_, wish) = self.wish(what)?;
+        let (_, request) = self.request(what)?;
         if self.is_dry_run()? {
-            return self.proposed(&wish);
+            return self.proposed(&request);
         }
-        let written = self.write(&wish)?;
+        let written = self.write(&request)?;
         Ok(record(StatusCode::OK, &self.as_written(&written), written.etag.as_ref(), None))
     }
 
     /// The write request for the resource that the path names, if the caller has the permission.
-    fn wish(&self, what: WriteAction) -> Result<(TaggedRecord, WriteRequest), ProblemDocument> {
+    fn request(&self, what: WriteAction) -> Result<(TaggedRecord, WriteRequest), ProblemDocument> {
         let found = self.found()?;
         self.may(&found.key.organization, self.route.needs)?;
         if self.has_no_spec(&found.key) {
@@ -169,20 +169,20 @@ impl Call {
         }
         let (key, record) = (found.key.clone(), Some(found.record.clone()));
         let may_limit = self.caller.is_super();
-        let wish = WriteRequest { key, what, if_match: self.expected()?, may_limit, record };
-        Ok((found, wish))
+        let request = WriteRequest { key, what, if_match: self.expected()?, may_limit, record };
+        Ok((found, request))
     }
 
-    fn write(&self, wish: &WriteRequest) -> Result<Arc<WriteResult>, ProblemDocument> {
+    fn write(&self, request: &WriteRequest) -> Result<Arc<WriteResult>, ProblemDocument> {
         let (author, begun, mut made) = (self.caller.author(), Instant::now(), self.made.clone());
         let written = loop {
-            match self.service.writer.write(&made, wish, &author) {
+            match self.service.writer.write(&made, request, &author) {
                 // Whether there is capacity is known once the other resource is created.
                 Err(WriteRefusal::Dependency { on, .. })
                     if is_being_made(&made, &on) && begun.elapsed() < MAKING =>
                 {
                     std::thread::sleep(PAUSE);
-                    made = self.runtime.block_on(self.service.desk.last())?;
+                    made = self.runtime.block_on(self.service.request_queue.last())?;
                 }
                 written => break written?,
             }
@@ -208,15 +208,15 @@ impl Call {
         }
     }
 
-    fn proposed(&self, wish: &WriteRequest) -> Answered {
-        let (documents, _) = self.service.writer.propose(&self.made, wish)?;
+    fn proposed(&self, request: &WriteRequest) -> Answered {
+        let (documents, _) = self.service.writer.propose(&self.made, request)?;
         let installation = Installation { proposed: true, ..Installation::clone(&self.made.installation) };
         self.planned(&documents, installation, Timestamp::now())
     }
 
     /// The plan with all writes so far.
     fn current_plan(&self) -> Answered {
-        let made = self.runtime.block_on(self.service.desk.current())?;
+        let made = self.runtime.block_on(self.service.request_queue.current())?;
         Ok(written(StatusCode::OK, &self.visible(&made.round)))
     }
 }

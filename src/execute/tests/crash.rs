@@ -83,20 +83,20 @@ async fn killed(
     Some(converge(&place, second).await)
 }
 
-async fn prepare(place: &Place, wish: &TestSpecs) {
-    assert_eq!(place.apply(wish).await.failed, []);
+async fn prepare(place: &Place, specs: &TestSpecs) {
+    assert_eq!(place.apply(specs).await.failed, []);
     let approval =
         Approval { fleet: fleet("eu"), id: "guard".into(), by: "ann@example.com".into(), at: now() };
     place.state().approve(approval).unwrap();
 }
 
 /// Applies once, after which nothing may be left to do.
-async fn converge(place: &Place, wish: &TestSpecs) -> (Recorded, Vec<(String, String)>) {
-    let report = place.apply(wish).await;
+async fn converge(place: &Place, specs: &TestSpecs) -> (Recorded, Vec<(String, String)>) {
+    let report = place.apply(specs).await;
     assert_eq!(report.failed, []);
     let state = place.state();
     assert_eq!(state.journal_unfinished().unwrap(), []);
-    let (plan, recorded, _) = place.plan(&state, wish).await;
+    let (plan, recorded, _) = place.plan(&state, specs).await;
     let left: Vec<_> = plan.fleets.iter().flat_map(|fleet| &fleet.changes).collect();
     assert!(left.is_empty(), "{left:#?}");
     outcome(recorded, place.files())
@@ -139,12 +139,12 @@ async fn killed_anywhere_the_next_run_comes_to_the_same_end() {
 #[tokio::test]
 async fn a_killed_run_is_in_the_journal_until_the_next() {
     let place = Place::new();
-    let wish = TestSpecs::new(&[("a", "eu", "1")]);
+    let specs = TestSpecs::new(&[("a", "eu", "1")]);
     let mut seen = 0;
     for polls in 0.. {
         let state = place.state();
-        let (plan, ..) = place.plan(&state, &wish).await;
-        let over = kill_after(polls, place.execute(&plan, &state, &wish.secrets())).await;
+        let (plan, ..) = place.plan(&state, &specs).await;
+        let over = kill_after(polls, place.execute(&plan, &state, &specs.secrets())).await;
         for entry in state.journal_unfinished().unwrap() {
             assert_eq!((entry.plan.as_str(), &entry.fleet), ("7c1e90", &fleet("eu")));
             assert!(entry.description.starts_with("create "), "{}", entry.description);

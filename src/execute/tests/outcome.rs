@@ -13,7 +13,7 @@ pub fn done(report: &ExecutionReport) -> Vec<(Verb, String)> {
     report.done.iter().map(|done| (done.verb, done.resource.name.to_string())).collect()
 }
 
-fn desk<'a>(
+fn context<'a>(
     plan: &'a Plan,
     recorded: &'a Recorded,
     targets: &'a Targets,
@@ -26,8 +26,8 @@ fn desk<'a>(
 #[tokio::test]
 async fn a_plan_is_done_recorded_and_told() {
     let place = Place::new();
-    let wish = TestSpecs::new(&[("a", "eu", "1"), ("b", "us", "1")]);
-    let report = place.apply(&wish).await;
+    let specs = TestSpecs::new(&[("a", "eu", "1"), ("b", "us", "1")]);
+    let report = place.apply(&specs).await;
     assert_eq!(done(&report), [(Verb::Create, "a".into()), (Verb::Create, "b".into())]);
     assert_eq!((report.steps, report.failed), (6, vec![]));
     let state = place.state();
@@ -73,12 +73,12 @@ async fn secrets_are_in_no_record() {
 async fn a_failure_stops_what_depends_on_it_and_nothing_else() {
     let place = Place::new();
     let foreign = place.output().join("acme/eu/_cluster/namespace-kafka-a.yaml");
-    let wish = TestSpecs::new(&[("a", "eu", "1"), ("b", "eu", "1"), ("c", "us", "1")]);
+    let specs = TestSpecs::new(&[("a", "eu", "1"), ("b", "eu", "1"), ("c", "us", "1")]);
     let state = place.state();
-    let (plan, ..) = place.plan(&state, &wish).await;
+    let (plan, ..) = place.plan(&state, &specs).await;
     fs::create_dir_all(foreign.parent().unwrap()).unwrap();
     fs::write(&foreign, "theirs: true\n").unwrap();
-    let report = place.execute(&plan, &state, &wish.secrets()).await;
+    let report = place.execute(&plan, &state, &specs.secrets()).await;
     assert_eq!(done(&report), [(Verb::Create, "b".into()), (Verb::Create, "c".into())]);
     assert_eq!(
         texts(&report),
@@ -140,12 +140,12 @@ async fn a_secret_that_is_not_the_planned_one_stops_its_resource_before_anything
     ];
     for (secret, expected) in cases {
         let place = Place::new();
-        let wish = TestSpecs::new(&[("a", "eu", "1"), ("b", "eu", "1")]);
-        let mut secrets = wish.secrets();
+        let specs = TestSpecs::new(&[("a", "eu", "1"), ("b", "eu", "1")]);
+        let mut secrets = specs.secrets();
         secrets.opened.remove(&planner::reference(&cluster("a")));
         secrets.opened.extend(secret.map(|secret| (planner::reference(&cluster("a")), secret)));
         let state = place.state();
-        let (plan, ..) = place.plan(&state, &wish).await;
+        let (plan, ..) = place.plan(&state, &specs).await;
         let report = place.execute(&plan, &state, &secrets).await;
         assert_eq!(done(&report), [(Verb::Create, "b".into())]);
         assert_eq!(texts(&report), [format!("cluster acme/a: {expected}")]);
@@ -236,11 +236,11 @@ async fn a_new_source_is_recorded_when_no_deletion_is_left() {
 #[tokio::test]
 async fn a_hand_edit_is_undone() {
     let place = Place::new();
-    let wish = TestSpecs::new(&[("a", "eu", "1")]);
-    place.apply(&wish).await;
+    let specs = TestSpecs::new(&[("a", "eu", "1")]);
+    place.apply(&specs).await;
     let before = place.files();
     fs::write(place.output().join("acme/eu/kafka-a/configmap-main.yaml"), "data: {}\n").unwrap();
-    let report = place.apply(&wish).await;
+    let report = place.apply(&specs).await;
     assert_eq!((report.steps, report.failed), (1, vec![]));
     assert_eq!(place.files(), before);
 }
@@ -248,11 +248,11 @@ async fn a_hand_edit_is_undone() {
 #[tokio::test]
 async fn a_run_without_a_target_says_so() {
     let place = Place::new();
-    let wish = TestSpecs::new(&[("a", "eu", "1")]);
+    let specs = TestSpecs::new(&[("a", "eu", "1")]);
     let state = place.state();
-    let (plan, recorded, _) = place.plan(&state, &wish).await;
+    let (plan, recorded, _) = place.plan(&state, &specs).await;
     let report =
-        execute(desk(&plan, &recorded, &Targets::default(), &state, &wish.secrets()), &mut |_| {}).await;
+        execute(context(&plan, &recorded, &Targets::default(), &state, &specs.secrets()), &mut |_| {}).await;
     assert_eq!(
         texts(&report),
         ["cluster acme/a: cannot change fleet acme/eu: its target has not been observed; plan again"]
@@ -262,9 +262,9 @@ async fn a_run_without_a_target_says_so() {
 #[tokio::test]
 async fn progress_is_told_step_by_step() {
     let place = Place::new();
-    let wish = TestSpecs::new(&[("a", "eu", "1")]);
+    let specs = TestSpecs::new(&[("a", "eu", "1")]);
     let state = place.state();
-    let (plan, recorded, _) = place.plan(&state, &wish).await;
+    let (plan, recorded, _) = place.plan(&state, &specs).await;
     let mut told = Vec::new();
     let mut progress = |progress: ExecutionProgress<'_>| match progress {
         ExecutionProgress::Fleet { fleet, steps } => told.push(format!("{fleet}: {steps}")),
@@ -273,7 +273,7 @@ async fn progress_is_told_step_by_step() {
         ExecutionProgress::Done(done) => told.push(format!("done {}", done.resource)),
         ExecutionProgress::Failed(failure) => told.push(failure.to_string()),
     };
-    execute(desk(&plan, &recorded, &place.targets(), &state, &wish.secrets()), &mut progress).await;
+    execute(context(&plan, &recorded, &place.targets(), &state, &specs.secrets()), &mut progress).await;
     told.retain(|text| text != "acme/us: 0");
     let steps = told.len();
     told.retain(|text| text != "create true");

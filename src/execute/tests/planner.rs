@@ -88,8 +88,8 @@ fn manifests(owner: &ResourceKey, text: &str) -> Vec<Manifest> {
 }
 
 /// Plans from observations and records, as the real planner does.
-pub fn plan(wish: &TestSpecs, recorded: &Recorded, observed: &Observed) -> Plan {
-    let desired = wish.desired();
+pub fn plan(specs: &TestSpecs, recorded: &Recorded, observed: &Observed) -> Plan {
+    let desired = specs.desired();
     let fleets = ["eu", "us"].map(fleet);
     let nothing = BTreeMap::new();
     let fleets = fleets.iter().map(|fleet| {
@@ -101,7 +101,7 @@ pub fn plan(wish: &TestSpecs, recorded: &Recorded, observed: &Observed) -> Plan 
         id: "7c1e90".into(),
         created_at: now(),
         inputs: Inputs {
-            source: SourceId(wish.source.into()),
+            source: SourceId(specs.source.into()),
             revision: "r".into(),
             commit: None,
             software: "0.1.0".into(),

@@ -23,10 +23,10 @@ fn organization() -> ResourceKey {
 async fn with_organizations(
     place: &Place,
     state: &State,
-    wish: &TestSpecs,
+    specs: &TestSpecs,
     changes: &[(ResourceKey, Verb)],
 ) -> Plan {
-    let (mut plan, ..) = place.plan(state, wish).await;
+    let (mut plan, ..) = place.plan(state, specs).await;
     let (model, ..) = place.plan(state, &TestSpecs::new(&[("model", "eu", "1")])).await;
     let model = model.fleets[0].changes.iter().find(|change| change.resource == cluster("model")).unwrap();
     let changes = changes.iter().map(|(resource, verb)| {
@@ -54,15 +54,15 @@ fn named(report: &ExecutionReport) -> Vec<String> {
 #[tokio::test]
 async fn what_others_refer_to_is_made_first_and_goes_last() {
     let place = Place::new();
-    let (state, wish) = (place.state(), TestSpecs::new(&[("a", "eu", "1")]));
-    let mut plan = with_organizations(&place, &state, &wish, &BOTH(Verb::Create)).await;
+    let (state, specs) = (place.state(), TestSpecs::new(&[("a", "eu", "1")]));
+    let mut plan = with_organizations(&place, &state, &specs, &BOTH(Verb::Create)).await;
     let waiting = Change {
         resource: ResourceKey::at(Kind::IdentityProvider, "acme/sso").unwrap(),
         waiting: vec![Waiting::Protected],
         ..plan.organizations[0].changes[0].clone()
     };
     plan.organizations[0].changes.push(waiting);
-    let report = place.execute(&plan, &state, &wish.secrets()).await;
+    let report = place.execute(&plan, &state, &specs.secrets()).await;
     assert_eq!(
         named(&report),
         ["create organization acme", "create base domain acme/k.example.com", "create cluster acme/a"]
@@ -82,7 +82,7 @@ async fn what_others_refer_to_is_made_first_and_goes_last() {
 #[tokio::test]
 async fn beside_fleets_nothing_is_deleted_that_one_under_way_may_need() {
     let place = Place::new();
-    let (state, wish) = (place.state(), TestSpecs::new(&[("a", "eu", "1")]));
+    let (state, specs) = (place.state(), TestSpecs::new(&[("a", "eu", "1")]));
     let targets = place.targets();
     let recorded = Recorded::default();
     let beside = async |plan: &Plan, under_way: &BTreeSet<FleetKey>| {
@@ -90,7 +90,7 @@ async fn beside_fleets_nothing_is_deleted_that_one_under_way_may_need() {
         let context = RunContext { plan, recorded, targets, state, secrets, clock: &now, actor: "ann" };
         named(&execute_beside_fleets(context, under_way, &mut |_| {}).await)
     };
-    let mut plan = with_organizations(&place, &state, &wish, &[(domain(), Verb::Create)]).await;
+    let mut plan = with_organizations(&place, &state, &specs, &[(domain(), Verb::Create)]).await;
     assert_eq!(beside(&plan, &BTreeSet::new()).await, ["create base domain acme/k.example.com"]);
     assert_eq!(state.recorded().unwrap().source, Some(SourceId("/specs".into())));
     assert_eq!(place.files(), [], "the fleets' part is done by others");
@@ -98,7 +98,7 @@ async fn beside_fleets_nothing_is_deleted_that_one_under_way_may_need() {
     plan = with_organizations(
         &place,
         &state,
-        &wish,
+        &specs,
         &[(organization(), Verb::Create), (domain(), Verb::Delete)],
     )
     .await;
@@ -138,12 +138,12 @@ async fn a_spec_takes_back_the_protection_that_its_plan_knew_of() {
     let place = Place::new();
     let mut protected = true;
     for text in ["1", "2"] {
-        let wish = TestSpecs::new(&[("a", "eu", text)]);
+        let specs = TestSpecs::new(&[("a", "eu", text)]);
         let state = place.state();
-        let (mut plan, ..) = place.plan(&state, &wish).await;
+        let (mut plan, ..) = place.plan(&state, &specs).await;
         plan.fleets[0].changes[0].record.as_mut().unwrap().durable.protected = protected;
-        assert_eq!(place.execute(&plan, &state, &wish.secrets()).await.failed, []);
-        let (_, recorded, observed) = place.plan(&state, &wish).await;
+        assert_eq!(place.execute(&plan, &state, &specs.secrets()).await.failed, []);
+        let (_, recorded, observed) = place.plan(&state, &specs).await;
         assert_eq!(recorded.resources[&cluster("a")].durable.protected, protected);
         assert_eq!(observed.protected().contains(&cluster("a")), protected, "its target knows");
         protected = false;
@@ -155,10 +155,10 @@ async fn a_spec_takes_back_the_protection_that_its_plan_knew_of() {
 async fn a_target_goes_on_to_protect_what_is_not_done() {
     for (waiting, kept) in [(vec![Waiting::Protected], true), (vec![], false)] {
         let place = Place::new();
-        let (state, wish) = (place.state(), TestSpecs::new(&[("a", "eu", "1")]));
-        let (mut plan, ..) = place.plan(&state, &wish).await;
+        let (state, specs) = (place.state(), TestSpecs::new(&[("a", "eu", "1")]));
+        let (mut plan, ..) = place.plan(&state, &specs).await;
         plan.fleets[0].changes[0].record.as_mut().unwrap().durable.protected = true;
-        place.execute(&plan, &state, &wish.secrets()).await;
+        place.execute(&plan, &state, &specs.secrets()).await;
         let mut known = state.recorded().unwrap().resources.remove(&cluster("a")).unwrap();
         known.durable.protected = false;
         state.put_resources([(&cluster("a"), &known)]).unwrap();
@@ -174,12 +174,12 @@ async fn a_target_goes_on_to_protect_what_is_not_done() {
 #[tokio::test]
 async fn the_commit_that_asked_for_it_is_in_the_audit_trail() {
     let place = Place::new();
-    let (state, wish) = (place.state(), TestSpecs::new(&[("a", "eu", "1")]));
-    let (mut plan, ..) = place.plan(&state, &wish).await;
+    let (state, specs) = (place.state(), TestSpecs::new(&[("a", "eu", "1")]));
+    let (mut plan, ..) = place.plan(&state, &specs).await;
     let author = "Ada <ada@example.com>".to_owned();
     let commit = Commit { id: "c0ffee".into(), author, is_edited: false, rewrote: None };
     plan.inputs.commit = Some(commit);
-    place.execute(&plan, &state, &wish.secrets()).await;
+    place.execute(&plan, &state, &specs.secrets()).await;
     let audit = fs::read_to_string(place.root.join("state/audit.jsonl")).unwrap();
     assert!(audit.contains("c0ffee"), "{audit}");
 }
@@ -187,8 +187,8 @@ async fn the_commit_that_asked_for_it_is_in_the_audit_trail() {
 #[tokio::test]
 async fn a_failure_says_where_the_spec_stands_that_asks_for_it() {
     let place = Place::new();
-    let (state, wish) = (place.state(), TestSpecs::new(&[("a", "eu", "1")]));
-    let mut plan = with_organizations(&place, &state, &wish, &[(domain(), Verb::Create)]).await;
+    let (state, specs) = (place.state(), TestSpecs::new(&[("a", "eu", "1")]));
+    let mut plan = with_organizations(&place, &state, &specs, &[(domain(), Verb::Create)]).await;
     let origin = |line| Some(Origin { path: "acme/specs.yaml".parse().unwrap(), line });
     let steps = plan.fleets[0].changes[0].steps.clone();
     let of_organization = &mut plan.organizations[0].changes[0];
@@ -210,8 +210,8 @@ async fn a_failure_says_where_the_spec_stands_that_asks_for_it() {
 #[tokio::test]
 async fn a_fleet_with_nothing_to_do_was_seen_all_the_same() {
     let place = Place::new();
-    let wish = TestSpecs::new(&[("a", "eu", "1")]);
-    place.apply(&wish).await;
+    let specs = TestSpecs::new(&[("a", "eu", "1")]);
+    place.apply(&specs).await;
     let seen = |name: &str| {
         let recorded = place.state().recorded().unwrap();
         recorded.fleets.get(&fleet(name)).and_then(|fleet| fleet.observed_at)
@@ -252,8 +252,8 @@ fn objects(state: &State) -> Vec<(ObjectKey, Option<String>, crate::names::Diges
 #[tokio::test]
 async fn after_a_kill_the_record_of_objects_is_what_the_target_knows() {
     let place = Place::new();
-    let wish = TestSpecs::new(&[("a", "eu", "1"), ("b", "eu", "1")]);
-    place.apply(&wish).await;
+    let specs = TestSpecs::new(&[("a", "eu", "1"), ("b", "eu", "1")]);
+    place.apply(&specs).await;
     let state = place.state();
     let known = state.objects(&fleet("eu")).unwrap();
     let expected = objects(&state);
@@ -280,8 +280,8 @@ async fn after_a_kill_the_record_of_objects_is_what_the_target_knows() {
         JournalEntry { plan: "p".into(), fleet: eu, step: 0, description: "update".into(), at: now() };
     state.journal_begin(&entry).unwrap();
 
-    let (plan, ..) = place.plan(&state, &wish).await;
-    let report = place.execute(&plan, &state, &wish.secrets()).await;
+    let (plan, ..) = place.plan(&state, &specs).await;
+    let report = place.execute(&plan, &state, &specs.secrets()).await;
     assert_eq!((report.steps, report.failed), (0, vec![]), "the objects themselves are as they should be");
     assert_eq!(objects(&state), expected);
     assert_eq!(state.journal_unfinished().unwrap(), []);
@@ -289,19 +289,19 @@ async fn after_a_kill_the_record_of_objects_is_what_the_target_knows() {
 
 /// A plan for clusters `a` and `b` on fleet `eu`, and a file of somebody else where one of `a` is to be.
 async fn with_obstacle(place: &Place, state: &State, path: &str) -> (Plan, TestSpecs) {
-    let wish = TestSpecs::new(&[("a", "eu", "1"), ("b", "eu", "1")]);
-    let (plan, ..) = place.plan(state, &wish).await;
+    let specs = TestSpecs::new(&[("a", "eu", "1"), ("b", "eu", "1")]);
+    let (plan, ..) = place.plan(state, &specs).await;
     let foreign = place.output().join(path);
     fs::create_dir_all(foreign.parent().unwrap()).unwrap();
     fs::write(&foreign, "theirs: true\n").unwrap();
-    (plan, wish)
+    (plan, specs)
 }
 
 #[tokio::test]
 async fn nothing_is_put_into_a_namespace_that_could_not_be_made() {
     let place = Place::new();
     let state = place.state();
-    let (mut plan, wish) = with_obstacle(&place, &state, "acme/eu/_cluster/namespace-kafka-a.yaml").await;
+    let (mut plan, specs) = with_obstacle(&place, &state, "acme/eu/_cluster/namespace-kafka-a.yaml").await;
     // `b` has its objects in the namespace of `a`.
     let b = &mut plan.fleets[0].changes[1];
     b.steps.retain(|step| step.object.kind != "Namespace");
@@ -310,7 +310,7 @@ async fn nothing_is_put_into_a_namespace_that_could_not_be_made() {
         step.object.name += "-b";
         step.after.as_mut().unwrap().key = step.object.clone();
     }
-    let report = place.execute(&plan, &state, &wish.secrets()).await;
+    let report = place.execute(&plan, &state, &specs.secrets()).await;
     assert_eq!(
         texts(&report),
         [
@@ -327,14 +327,14 @@ async fn nothing_is_put_into_a_namespace_that_could_not_be_made() {
 async fn what_fails_under_the_name_of_a_namespace_stops_nothing_in_it() {
     let place = Place::new();
     let state = place.state();
-    let (mut plan, wish) = with_obstacle(&place, &state, "acme/eu/kafka-a/configmap-kafka-b.yaml").await;
+    let (mut plan, specs) = with_obstacle(&place, &state, "acme/eu/kafka-a/configmap-kafka-b.yaml").await;
     let a = &mut plan.fleets[0].changes[0];
     let secret = a.steps.iter_mut().find(|step| step.object.kind == "Secret").unwrap();
     secret.object.kind = "ConfigMap".into();
     secret.object.name = "kafka-b".into();
     let manifest = secret.after.as_mut().unwrap();
     manifest.key = secret.object.clone();
-    let report = place.execute(&plan, &state, &wish.secrets()).await;
+    let report = place.execute(&plan, &state, &specs.secrets()).await;
     assert_eq!(done(&report), [(Verb::Create, "b".into())], "{:?}", texts(&report));
     assert_eq!(report.failed.len(), 1);
 }
@@ -342,14 +342,14 @@ async fn what_fails_under_the_name_of_a_namespace_stops_nothing_in_it() {
 /// The inventory is written last, and what it still names is not forgotten.
 #[tokio::test]
 async fn what_the_target_could_not_settle_is_told_of_what_goes_or_else_of_the_fleet() {
-    for (wish, told) in [
+    for (specs, told) in [
         (TestSpecs::new(&[("b", "eu", "1")]), "cluster acme/a: "),
         (TestSpecs::new(&[("a", "eu", "2"), ("b", "eu", "1")]), "fleet acme/eu: "),
     ] {
         let place = Place::new();
         place.apply(&TestSpecs::new(&[("a", "eu", "1"), ("b", "eu", "1")])).await;
-        let (state, targets, secrets) = (place.state(), place.targets(), wish.secrets());
-        let (plan, recorded, _) = place.plan(&state, &wish).await;
+        let (state, targets, secrets) = (place.state(), place.targets(), specs.secrets());
+        let (plan, recorded, _) = place.plan(&state, &specs).await;
         let inventory = place.output().join("acme/eu/.streamfleet-inventory.json");
         // Something else is where it is to be written.
         let mut progress = |progress: ExecutionProgress<'_>| {

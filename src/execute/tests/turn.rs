@@ -3,16 +3,16 @@ use std::time::Instant;
 use super::*;
 use crate::catalog::Approval;
 
-async fn take_turn(place: &Place, wish: &TestSpecs) -> ExecutionReport {
-    let (state, targets, secrets) = (place.state(), place.targets(), wish.secrets());
-    let (plan, recorded, _) = place.plan(&state, wish).await;
+async fn take_turn(place: &Place, specs: &TestSpecs) -> ExecutionReport {
+    let (state, targets, secrets) = (place.state(), place.targets(), specs.secrets());
+    let (plan, recorded, _) = place.plan(&state, specs).await;
     let (secrets, recorded, actor) = (&secrets, &recorded, "ann@example.com");
-    let desk =
+    let context =
         RunContext { plan: &plan, recorded, targets: &targets, state: &state, secrets, clock: &now, actor };
     let Some(fleet) = plan.fleets.iter().find(|plan| plan.fleet == fleet("eu")) else {
         return ExecutionReport::default();
     };
-    let report = execute_fleet(desk, fleet, Some(Instant::now()), &mut |_| {}).await;
+    let report = execute_fleet(context, fleet, Some(Instant::now()), &mut |_| {}).await;
     assert_eq!(report.failed, []);
     assert_eq!(state.journal_unfinished().unwrap(), [], "nothing is left half done");
     report
@@ -25,11 +25,11 @@ async fn turns_that_are_over_at_once_get_where_one_long_one_does() {
         TestSpecs::new(&[("a", "eu", "1"), ("b", "eu", "1"), ("c", "eu", "1")]),
         TestSpecs::new(&[("a", "eu", "2"), ("c", "eu", "1")]),
     ];
-    for wish in wishes {
-        whole.apply(&wish).await;
+    for specs in wishes {
+        whole.apply(&specs).await;
         let mut turns = 0;
         loop {
-            let report = take_turn(&place, &wish).await;
+            let report = take_turn(&place, &specs).await;
             if report.steps == 0 && report.done.is_empty() {
                 break;
             }

@@ -59,8 +59,8 @@ pub(super) struct ClusterWatch {
     fleet: FleetKey,
     installation: Uuid,
     api: Arc<Api>,
-    gate: Arc<IdentityCheck>,
-    bell: Arc<ChangeNotifier>,
+    identity_check: Arc<IdentityCheck>,
+    notifier: Arc<ChangeNotifier>,
     runtime: Handle,
     feeds: Mutex<BTreeMap<Topic, RunningFeed>>,
     /// Our writes that the watches have yet to deliver.
@@ -105,16 +105,17 @@ impl ClusterWatch {
         runtime: Handle,
         wake: Arc<Notify>,
     ) -> ClusterWatch {
-        let bell = Arc::new(ChangeNotifier::new(wake));
-        let gate = Arc::new(IdentityCheck::new(fleet.clone(), cluster, Arc::clone(&api), Arc::clone(&bell)));
-        let attends = Arc::clone(&gate);
+        let notifier = Arc::new(ChangeNotifier::new(wake));
+        let identity_check =
+            Arc::new(IdentityCheck::new(fleet.clone(), cluster, Arc::clone(&api), Arc::clone(&notifier)));
+        let attends = Arc::clone(&identity_check);
         let attendant = runtime.spawn(async move { attends.probe_until_back().await }).abort_handle();
         let view = ClusterWatch {
             fleet,
             installation,
             api,
-            gate,
-            bell,
+            identity_check,
+            notifier,
             runtime,
             feeds: Mutex::default(),
             unseen: Mutex::default(),
@@ -128,7 +129,7 @@ impl ClusterWatch {
 
     /// Updates which clusters belong to which fleets.
     pub(super) fn renew(&self, cluster: Arc<KubernetesCluster>) {
-        self.gate.renew(cluster);
+        self.identity_check.renew(cluster);
     }
 
     /// Watches the kinds of these objects, too. Returns whether the cache is complete, as
@@ -163,15 +164,20 @@ impl ClusterWatch {
         let Some(running) = feeds.get(&Topic::of(&inventory::namespace_key(""))) else {
             return BTreeSet::new();
         };
-        running.feed.state().shelf.objects.keys().map(|(_, name)| name.clone()).collect()
+        running.feed.state().cache.objects.keys().map(|(_, name)| name.clone()).collect()
     }
 
     fn follow(&self, topics: impl IntoIterator<Item = Topic>) {
         let mut feeds = self.feeds();
         for topic in topics {
             feeds.entry(topic).or_insert_with_key(|topic| {
-                let (api, gate, bell) = (&self.api, &self.gate, &self.bell);
-                let feed = KindWatch::new(topic.clone(), Arc::clone(api), Arc::clone(gate), Arc::clone(bell));
+                let (api, identity_check, notifier) = (&self.api, &self.identity_check, &self.notifier);
+                let feed = KindWatch::new(
+                    topic.clone(),
+                    Arc::clone(api),
+                    Arc::clone(identity_check),
+                    Arc::clone(notifier),
+                );
                 let feed = Arc::new(feed);
                 let task = self.runtime.spawn(Arc::clone(&feed).run()).abort_handle();
                 RunningFeed { feed, task }
@@ -182,13 +188,13 @@ impl ClusterWatch {
     /// A number that changes with everything that a plan may depend on. None when a change could go
     /// unnoticed.
     pub(super) fn revision(&self) -> Option<u64> {
-        let revision = self.bell.revision();
+        let revision = self.notifier.revision();
         (self.sees_all(Purpose::is_planned) && self.has_seen()).then_some(revision)
     }
 
     /// A number that changes with everything that health is judged by. None when a change could go unnoticed.
     pub(super) fn health_revision(&self) -> Option<u64> {
-        let revision = self.bell.health();
+        let revision = self.notifier.health();
         self.sees_all(Purpose::is_judged).then_some(revision)
     }
 
@@ -196,7 +202,8 @@ impl ClusterWatch {
         let sees = |feed: &Arc<KindWatch>| {
             matches!(feed.state().stand, WatchStatus::Current | WatchStatus::NotServed)
         };
-        matches!(self.gate.answer(), IdentityAnswer::Open(_)) && self.feeds_for(serves).iter().all(sees)
+        matches!(self.identity_check.answer(), IdentityAnswer::Open(_))
+            && self.feeds_for(serves).iter().all(sees)
     }
 
     /// Returns the health signs of the objects of a query, which are watched from then on. None when the caller
@@ -209,13 +216,13 @@ impl ClusterWatch {
         self.follow([topic.clone()]);
         let feed = self.feeds().get(&topic).map(|running| Arc::clone(&running.feed));
         let Some(feed) = feed else { return Ok(None) };
-        self.until(|| match self.gate.answer() {
+        self.until(|| match self.identity_check.answer() {
             IdentityAnswer::Pending => false,
             IdentityAnswer::Shut(_) => true,
             IdentityAnswer::Open(cluster) => !feed.state().is_starting(&cluster),
         })
         .await;
-        let cluster = match self.gate.answer() {
+        let cluster = match self.identity_check.answer() {
             IdentityAnswer::Pending => return Err(KubeError::NotListed),
             IdentityAnswer::Shut(error) => return Err(error),
             IdentityAnswer::Open(cluster) => cluster,
@@ -229,7 +236,7 @@ impl ClusterWatch {
             WatchStatus::Starting | WatchStatus::Forbidden | WatchStatus::Failing(_) => Ok(None),
             WatchStatus::NotServed => Ok(Some(Vec::new())),
             WatchStatus::Current => {
-                Ok(Some(state.shelf.objects.values().filter_map(|seen| seen.signs.clone()).collect()))
+                Ok(Some(state.cache.objects.values().filter_map(|seen| seen.signs.clone()).collect()))
             }
         }
     }
@@ -251,7 +258,7 @@ impl ClusterWatch {
     async fn until(&self, is_so: impl Fn() -> bool) -> bool {
         let settled = async {
             loop {
-                let moved = self.bell.moved.notified();
+                let moved = self.notifier.moved.notified();
                 tokio::pin!(moved);
                 moved.as_mut().enable();
                 if is_so() {
@@ -268,7 +275,7 @@ impl ClusterWatch {
 
     /// Whether a kind that a plan depends on has yet to be listed for the first time.
     fn is_starting(&self) -> bool {
-        match self.gate.answer() {
+        match self.identity_check.answer() {
             IdentityAnswer::Pending => true,
             IdentityAnswer::Shut(_) => false,
             IdentityAnswer::Open(cluster) => {
@@ -279,7 +286,7 @@ impl ClusterWatch {
 
     /// Why the cache can't be trusted; none if it can.
     fn trouble(&self) -> Option<KubeError> {
-        let cluster = match self.gate.answer() {
+        let cluster = match self.identity_check.answer() {
             IdentityAnswer::Pending => return Some(KubeError::NotListed),
             IdentityAnswer::Shut(error) => return Some(error),
             IdentityAnswer::Open(cluster) => cluster,
@@ -294,7 +301,9 @@ impl ClusterWatch {
     /// When the server can't be reached, or is not the fleet's.
     pub(super) async fn base(&self) -> Result<Option<(String, Arc<Inventory>)>, KubeError> {
         let complete = self.is_complete().await?;
-        let IdentityAnswer::Open(cluster) = self.gate.answer() else { return Err(KubeError::NotListed) };
+        let IdentityAnswer::Open(cluster) = self.identity_check.answer() else {
+            return Err(KubeError::NotListed);
+        };
         if !complete || self.stand(&Topic::inventory()) == Some(WatchStatus::Forbidden) {
             return Ok(None);
         }
@@ -304,7 +313,7 @@ impl ClusterWatch {
     }
 
     fn inventory(&self) -> Result<Arc<Inventory>, KubeError> {
-        let revision = self.bell.revision();
+        let revision = self.notifier.revision();
         let mut known = locked(&self.inventory);
         if let Some((_, inventory)) = known.as_ref().filter(|(at, _)| *at == revision) {
             return Ok(Arc::clone(inventory));
@@ -312,7 +321,7 @@ impl ClusterWatch {
         let maps: Vec<Json> = match self.feeds().get(&Topic::inventory()) {
             Some(running) => {
                 let state = running.feed.state();
-                state.shelf.objects.values().filter_map(|seen| seen.whole.clone()).collect()
+                state.cache.objects.values().filter_map(|seen| seen.whole.clone()).collect()
             }
             None => Vec::new(),
         };
@@ -330,7 +339,7 @@ impl ClusterWatch {
             WatchStatus::Forbidden => None,
             WatchStatus::NotServed => Some(CachedState::Unseen),
             _ => {
-                let seen = state.shelf.objects.get(&name(key));
+                let seen = state.cache.objects.get(&name(key));
                 let there =
                     seen.and_then(|seen| Some(CachedState::There(seen.live.clone()?, seen.whole.clone())));
                 Some(there.unwrap_or(CachedState::Unseen))
@@ -341,7 +350,7 @@ impl ClusterWatch {
     pub(super) fn keep(&self, key: &ObjectKey, version: &str, whole: &Json) {
         let feeds = self.feeds();
         let Some(running) = feeds.get(&Topic::of(key)) else { return };
-        running.feed.state().shelf.keep(&name(key), version, whole);
+        running.feed.state().cache.keep(&name(key), version, whole);
     }
 
     /// Whether all our writes arrived. Writes that no watch will deliver don't count.
@@ -366,9 +375,9 @@ impl ClusterWatch {
                 running.feed.again.notify_one();
                 true
             }
-            (_, AwaitedEffect::At(version)) => state.shelf.version < *version,
+            (_, AwaitedEffect::At(version)) => state.cache.version < *version,
             (_, AwaitedEffect::Gone(uid)) => {
-                let there = state.shelf.objects.get(&name(key)).and_then(|seen| seen.live.as_ref());
+                let there = state.cache.objects.get(&name(key)).and_then(|seen| seen.live.as_ref());
                 there.is_some_and(|live| live.uid == *uid && !live.is_leaving)
             }
         }

@@ -11,8 +11,8 @@ fn what_is_given_back_or_taken_again_leaves_no_empty_object_behind() {
         ("Cluster/acme/orders", "acme/clusters/orders.yaml", ORDERS),
     ] {
         let record = world.record(key);
-        let wish = wish(key, WriteAction::Replace(record.clone()));
-        let written = world.write(&WriteRequest { record: Some(record), ..wish }).unwrap();
+        let request = request(key, WriteAction::Replace(record.clone()));
+        let written = world.write(&WriteRequest { record: Some(record), ..request }).unwrap();
         assert!(!written.is_new, "{key}");
         assert_eq!(world.file(file), text);
     }
@@ -39,7 +39,7 @@ fn what_is_nested_deeper_than_any_document_is_wrong_with_the_body() {
 #[test]
 fn what_a_caller_may_not_say_is_refused_with_what_they_may_do_instead() {
     let world = World::new();
-    let quotas = wish("Organization/acme/acme", WriteAction::Patch(json!({"quotas": {"clusters": 4}})));
+    let quotas = request("Organization/acme/acme", WriteAction::Patch(json!({"quotas": {"clusters": 4}})));
     let refused = world.write(&WriteRequest { may_limit: false, ..quotas }).unwrap_err();
     assert_eq!(ProblemDocument::from(refused).hint.unwrap(), "send them unchanged, or ask a super user");
     let mut copy = cluster("clicks", 1);

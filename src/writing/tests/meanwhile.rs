@@ -83,10 +83,11 @@ fn what_was_applied_since_the_plan_takes_room_whatever_became_of_its_document() 
     world.plan();
     let create = || WriteAction::Create(cluster("more", 1));
     let author = Author { name: "Ada".to_owned(), email: "ada@example.com".to_owned() };
-    world.writer.propose(&world.made, &wish("Cluster/acme/more", create())).unwrap();
+    world.writer.propose(&world.made, &request("Cluster/acme/more", create())).unwrap();
     let state = world.made.installation.state.as_deref().unwrap();
     state.put_resource(&"Cluster/acme/ledger".to_owned().try_into().unwrap(), &record).unwrap();
-    let refused = world.writer.write(&world.made, &wish("Cluster/acme/more", create()), &author).unwrap_err();
+    let refused =
+        world.writer.write(&world.made, &request("Cluster/acme/more", create()), &author).unwrap_err();
     assert_eq!(
         refused.to_string(),
         "not enough capacity for cluster acme/more: 2 of 2 `max_tenants` of fleet acme/eu are in use, and it needs 1 more"

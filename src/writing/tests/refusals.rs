@@ -55,8 +55,8 @@ fn an_organization_is_limited_by_super_users_and_keeps_an_admin() {
     let text = format!("apiVersion: streamfleet/v1\nkind: Organization\nidentifier: acme\n{members}");
     let world = World::with(&[("organizations.yaml", &text)]);
     let by = |may_limit: bool, patch: Value| {
-        let wish = wish("Organization/acme/acme", WriteAction::Patch(patch));
-        world.write(&WriteRequest { may_limit, ..wish }).map_err(|refused| said(&refused))
+        let request = request("Organization/acme/acme", WriteAction::Patch(patch));
+        world.write(&WriteRequest { may_limit, ..request }).map_err(|refused| said(&refused))
     };
     for (patch, why) in [
         (
@@ -127,11 +127,11 @@ fn whose_a_domain_is_is_told_to_super_users_alone() {
         .call("BaseDomain/globex/a.k.both.com", WriteAction::Create(folder("globex", "a.k.both.com")))
         .unwrap();
     let narrower = |organization: &str, may_limit: bool| {
-        let wish = wish(
+        let request = request(
             &format!("Organization/{organization}/{organization}"),
             WriteAction::Patch(json!({"domains": ["a.k.both.com"]})),
         );
-        said_of(world.write(&WriteRequest { may_limit, ..wish }))
+        said_of(world.write(&WriteRequest { may_limit, ..request }))
     };
     let said = narrower("acme", true);
     assert!(

@@ -23,7 +23,7 @@ const GRACE: Duration = Duration::from_secs(2);
 pub(super) struct IdentityCheck {
     fleet: FleetKey,
     api: Arc<Api>,
-    bell: Arc<ChangeNotifier>,
+    notifier: Arc<ChangeNotifier>,
     cluster: Mutex<Arc<KubernetesCluster>>,
     /// When the last check was made, and the UID that it found. The lock is held during a check.
     asked: tokio::sync::Mutex<Option<(Instant, String)>>,
@@ -45,12 +45,12 @@ impl IdentityCheck {
         fleet: FleetKey,
         cluster: Arc<KubernetesCluster>,
         api: Arc<Api>,
-        bell: Arc<ChangeNotifier>,
+        notifier: Arc<ChangeNotifier>,
     ) -> Self {
         Self {
             fleet,
             api,
-            bell,
+            notifier,
             cluster: Mutex::new(cluster),
             asked: tokio::sync::Mutex::default(),
             answer: Mutex::new(IdentityAnswer::Pending),
@@ -144,7 +144,7 @@ impl IdentityCheck {
         *answer = new;
         drop(answer);
         if !same {
-            self.bell.record_change(ChangeScope::ANYTHING);
+            self.notifier.record_change(ChangeScope::ANYTHING);
         }
     }
 }

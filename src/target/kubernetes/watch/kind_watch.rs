@@ -44,8 +44,8 @@ const TOO_MUCH: Duration = Duration::from_secs(60);
 pub(super) struct KindWatch {
     topic: Topic,
     api: Arc<Api>,
-    gate: Arc<IdentityCheck>,
-    bell: Arc<ChangeNotifier>,
+    identity_check: Arc<IdentityCheck>,
+    notifier: Arc<ChangeNotifier>,
     state: Mutex<FeedState>,
     /// Ends the current pause, because another try is likely to succeed.
     pub(super) again: Notify,
@@ -55,7 +55,7 @@ pub(super) struct FeedState {
     pub(super) stand: WatchStatus,
     /// The UID of the cluster that the objects came from.
     pub(super) cluster: String,
-    pub(super) shelf: ObjectCache,
+    pub(super) cache: ObjectCache,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,12 +92,12 @@ impl KindWatch {
     pub(super) fn new(
         topic: Topic,
         api: Arc<Api>,
-        gate: Arc<IdentityCheck>,
-        bell: Arc<ChangeNotifier>,
+        identity_check: Arc<IdentityCheck>,
+        notifier: Arc<ChangeNotifier>,
     ) -> Self {
-        let shelf = ObjectCache::new(&topic, api.budget());
-        let state = FeedState { stand: WatchStatus::Starting, cluster: String::new(), shelf };
-        Self { topic, api, gate, bell, state: Mutex::new(state), again: Notify::new() }
+        let cache = ObjectCache::new(&topic, api.budget());
+        let state = FeedState { stand: WatchStatus::Starting, cluster: String::new(), cache };
+        Self { topic, api, identity_check, notifier, state: Mutex::new(state), again: Notify::new() }
     }
 
     pub(super) fn purpose(&self) -> Purpose {
@@ -113,7 +113,7 @@ impl KindWatch {
         let (mut pace, mut ask_after) = (pause(), Some(Instant::now()));
         loop {
             if let Some(since) = ask_after {
-                self.drop_other_cluster(self.gate.wait_for_identity(since).await);
+                self.drop_other_cluster(self.identity_check.wait_for_identity(since).await);
             }
             let mut connected = false;
             let end = self.follow(&mut connected).await;
@@ -134,7 +134,7 @@ impl KindWatch {
                     Duration::ZERO
                 }
                 WatchEnd::Expired => {
-                    self.state().shelf.position.clear();
+                    self.state().cache.position.clear();
                     pace.next_pause()
                 }
                 WatchEnd::NotServed => {
@@ -148,7 +148,7 @@ impl KindWatch {
                 // Dropping the kind's objects leaves the budget to the other kinds.
                 WatchEnd::Broken(error @ KubeError::TooMuch { .. }) => {
                     let mut state = self.state();
-                    state.shelf = ObjectCache::new(&self.topic, self.api.budget());
+                    state.cache = ObjectCache::new(&self.topic, self.api.budget());
                     self.changes(state, WatchStatus::Failing(error));
                     TOO_MUCH.mul_f64(jitter(0.5))
                 }
@@ -183,10 +183,10 @@ impl KindWatch {
         let Some(path) = self.api.selected(kind_ref, namespace.as_deref(), query).await? else {
             return Ok(WatchEnd::NotServed);
         };
-        if self.state().shelf.position.is_empty() {
+        if self.state().cache.position.is_empty() {
             self.list(&path).await?;
         }
-        let position = self.state().shelf.position.clone();
+        let position = self.state().cache.position.clone();
         let lasts = Duration::from_secs_f64(LASTS * jitter(0.8));
         let mut events = self.api.watch(kind, &path, &position, lasts.as_secs()).await?;
         *connected = true;
@@ -214,22 +214,22 @@ impl KindWatch {
 
     async fn list(&self, path: &str) -> Result<(), KubeError> {
         let keep = |object: Value| -> Option<((Name, WatchedObject), usize)> {
-            let (name, seen) = self.state().shelf.take(object).filter(|(_, seen)| seen.is_of_use())?;
+            let (name, seen) = self.state().cache.take(object).filter(|(_, seen)| seen.is_of_use())?;
             let weight = weight(&name, &seen);
             Some(((name, seen), weight))
         };
         let ListResult { kept, version, charge } =
             self.api.pages(&self.topic.kind, path, keep, || self.make_room()).await?;
         let listed: BTreeMap<Name, WatchedObject> = kept.into_iter().collect();
-        let happened = self.state().shelf.replace(listed, version, charge);
-        self.bell.record_change(happened);
+        let happened = self.state().cache.replace(listed, version, charge);
+        self.notifier.record_change(happened);
         Ok(())
     }
 
     /// Drops the cached objects to free budget for the new list. Returns false when there were none.
     fn make_room(&self) -> bool {
         let mut state = self.state();
-        let had = state.shelf.clear();
+        let had = state.cache.clear();
         if had {
             self.changes(state, WatchStatus::Starting);
         }
@@ -244,27 +244,27 @@ impl KindWatch {
             return ControlFlow::Break(WatchEnd::Broken(self.broken("an event has no resourceVersion")));
         };
         let mut state = self.state();
-        let shelf = &mut state.shelf;
-        let happened = match (kind, shelf.take(object)) {
-            ("ADDED" | "MODIFIED", Some(seen)) => match shelf.put(seen, position) {
+        let cache = &mut state.cache;
+        let happened = match (kind, cache.take(object)) {
+            ("ADDED" | "MODIFIED", Some(seen)) => match cache.put(seen, position) {
                 Ok(happened) => happened,
                 Err(OverBudget(reason)) => {
                     let attempted = format!("watch objects of kind {}", self.topic.kind);
                     let error = KubeError::too_much(&attempted, reason);
                     // The cached state of the object is outdated as well, so everything is dropped.
-                    state.shelf = ObjectCache::new(&self.topic, self.api.budget());
+                    state.cache = ObjectCache::new(&self.topic, self.api.budget());
                     self.changes(state, WatchStatus::Failing(error.clone()));
                     return ControlFlow::Break(error.into());
                 }
             },
-            ("DELETED", Some((name, _))) => shelf.remove(&name, position),
+            ("DELETED", Some((name, _))) => cache.remove(&name, position),
             _ => {
-                shelf.moved(position);
+                cache.moved(position);
                 ChangeScope::NOTHING
             }
         };
         drop(state);
-        self.bell.record_change(happened);
+        self.notifier.record_change(happened);
         ControlFlow::Continue(())
     }
 
@@ -287,8 +287,8 @@ impl KindWatch {
     fn drop_other_cluster(&self, cluster: String) {
         let mut state = self.state();
         if state.cluster != cluster {
-            let shelf = ObjectCache::new(&self.topic, self.api.budget());
-            *state = FeedState { stand: WatchStatus::Starting, cluster, shelf };
+            let cache = ObjectCache::new(&self.topic, self.api.budget());
+            *state = FeedState { stand: WatchStatus::Starting, cluster, cache };
         }
     }
 
@@ -317,6 +317,6 @@ impl KindWatch {
             stand => tracing::debug!(kind, api_version, ?stand, "watched"),
         }
         let purpose = self.topic.purpose;
-        self.bell.record_change(ChangeScope { plan: purpose.is_planned(), health: purpose.is_judged() });
+        self.notifier.record_change(ChangeScope { plan: purpose.is_planned(), health: purpose.is_judged() });
     }
 }

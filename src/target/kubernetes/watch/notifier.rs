@@ -38,10 +38,11 @@ pub(super) struct ChangeNotifier {
 
 impl ChangeNotifier {
     pub(super) fn new(wake: Arc<Notify>) -> Self {
-        let bell = Self { plan: AtomicU64::new(0), health: AtomicU64::new(0), moved: Notify::new(), wake };
-        renumber(&bell.plan);
-        renumber(&bell.health);
-        bell
+        let notifier =
+            Self { plan: AtomicU64::new(0), health: AtomicU64::new(0), moved: Notify::new(), wake };
+        renumber(&notifier.plan);
+        renumber(&notifier.health);
+        notifier
     }
 
     /// A number that changes with everything that a plan may depend on.

@@ -82,7 +82,7 @@ async fn what_matters_is_told_from_what_does_not() {
     // A change of status, and a bookmark.
     server.tell(THINGS, &event("MODIFIED", object("a", 11, "f:size")));
     server.tell(THINGS, &event("BOOKMARK", json!({"metadata": {"resourceVersion": "12"}})));
-    until("both are taken in", || view.feeds().values().any(|it| it.feed.state().shelf.version == 12)).await;
+    until("both are taken in", || view.feeds().values().any(|it| it.feed.state().cache.version == 12)).await;
     assert_eq!(view.revision(), Some(first));
 
     for (kind, name, version, field) in
@@ -118,7 +118,7 @@ async fn what_clusters_are_judged_by_is_told_and_moves_no_plan() {
 
     let first = view.health_revision();
     server.tell(PODS, &event("MODIFIED", pod(11, "True", "10.0.0.2")));
-    let version = || view.feeds().values().map(|it| it.feed.state().shelf.version).max();
+    let version = || view.feeds().values().map(|it| it.feed.state().cache.version).max();
     until("it is taken in", || version() == Some(11)).await;
     assert_eq!(view.health_revision(), first, "its address says nothing");
     server.tell(PODS, &event("MODIFIED", pod(12, "False", "10.0.0.2")));
