@@ -122,9 +122,10 @@ pub fn kinds() -> impl Iterator<Item = &'static KubernetesKind> {
     kind::OF_KUBERNETES.iter().chain(of_components).copied()
 }
 
-/// The kind by whose objects health is judged, and which the daemon therefore watches.
-pub fn judged_kind(api_version: &str, kind: &str) -> Option<&'static KubernetesKind> {
-    kinds().find(|it| {
+/// The rows of a kind by whose objects health is judged, and which the daemon therefore watches: one for each
+/// component that judges some of them.
+pub fn judged_kinds(api_version: &str, kind: &str) -> impl Iterator<Item = &'static KubernetesKind> {
+    kinds().filter(move |it| {
         (it.api_version, it.kind) == (api_version, kind)
             && it.health.is_some_and(|source| source.is_watched())
     })

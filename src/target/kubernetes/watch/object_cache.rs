@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::health_fields;
 use super::notifier::ChangeScope;
 use super::topic::{Purpose, Topic, is_labelled};
-use crate::component::{KubernetesKind, judged_kind};
+use crate::component::{KubernetesKind, judged_kinds};
 use crate::names::Json;
 use crate::target::kubernetes::budget::{Budget, Charge, OverBudget};
 use crate::target::kubernetes::fields;
@@ -29,8 +29,8 @@ pub(super) struct WatchedObject {
 
 pub(super) struct ObjectCache {
     purpose: Purpose,
-    /// The kind, if health is judged by its objects.
-    judged: Option<&'static KubernetesKind>,
+    /// The rows of the kind by which health is judged. The first one that includes an object reads it.
+    judged: Vec<&'static KubernetesKind>,
     pub(super) objects: BTreeMap<Name, WatchedObject>,
     /// The latest `resourceVersion`, as a number.
     pub(super) version: u64,
@@ -43,7 +43,9 @@ impl ObjectCache {
     pub(super) fn new(topic: &Topic, budget: &Arc<Budget>) -> Self {
         Self {
             purpose: topic.purpose,
-            judged: judged_kind(&topic.api_version, &topic.kind).filter(|_| topic.purpose.is_judged()),
+            judged: judged_kinds(&topic.api_version, &topic.kind)
+                .filter(|_| topic.purpose.is_judged())
+                .collect(),
             objects: BTreeMap::new(),
             version: 0,
             position: String::new(),
@@ -60,7 +62,7 @@ impl ObjectCache {
             Purpose::Health => false,
             Purpose::OursAndHealth => is_labelled(&object),
         };
-        let signs = self.judged.and_then(|kind| health_fields::of(kind, &object));
+        let signs = self.judged.iter().find_map(|kind| health_fields::of(kind, &object));
         let live = is_ours.then(|| Live::of(&object));
         let whole = (self.purpose == Purpose::Inventory).then(|| Json::from(fields::trimmed(object)));
         Some((name, WatchedObject { live: live.map(Box::new), whole, signs: signs.map(Json::from) }))
@@ -97,7 +99,7 @@ impl ObjectCache {
         let mut happened = ChangeScope::NOTHING;
         for (name, seen) in &mut self.objects {
             let known = before.remove(name);
-            happened = happened | differs(self.purpose, self.judged, known.as_ref(), Some(seen));
+            happened = happened | differs(self.purpose, &self.judged, known.as_ref(), Some(seen));
             let known = known.filter(|it| version_of(it) == version_of(seen) && seen.whole.is_none());
             if let Some(whole) = known.and_then(|known| known.whole)
                 && self.charge.add(whole.weight()).is_ok()
@@ -106,7 +108,7 @@ impl ObjectCache {
             }
         }
         for gone in before.values() {
-            happened = happened | differs(self.purpose, self.judged, Some(gone), None);
+            happened = happened | differs(self.purpose, &self.judged, Some(gone), None);
         }
         self.objects.retain(|_, seen| seen.is_of_use());
         self.moved(position);
@@ -118,7 +120,7 @@ impl ObjectCache {
         (name, seen): (Name, WatchedObject),
         position: String,
     ) -> Result<ChangeScope, OverBudget> {
-        let happened = differs(self.purpose, self.judged, self.objects.get(&name), Some(&seen));
+        let happened = differs(self.purpose, &self.judged, self.objects.get(&name), Some(&seen));
         self.take_out(&name);
         if seen.is_of_use() {
             self.charge.add(weight(&name, &seen))?;
@@ -138,7 +140,7 @@ impl ObjectCache {
     pub(super) fn remove(&mut self, name: &Name, position: String) -> ChangeScope {
         self.moved(position);
         let gone = self.take_out(name);
-        differs(self.purpose, self.judged, gone.as_ref(), None)
+        differs(self.purpose, &self.judged, gone.as_ref(), None)
     }
 
     /// Advances the position without a change.
@@ -157,7 +159,7 @@ impl WatchedObject {
 
 fn differs(
     purpose: Purpose,
-    judged: Option<&KubernetesKind>,
+    judged: &[&KubernetesKind],
     before: Option<&WatchedObject>,
     after: Option<&WatchedObject>,
 ) -> ChangeScope {
@@ -166,7 +168,7 @@ fn differs(
         (Some(before), Some(after)) => !before.is_same(after),
         (before, after) => before.is_some() != after.is_some(),
     };
-    let health = judged.is_some_and(health_fields::ring) && signs_of(before) != signs_of(after);
+    let health = judged.iter().any(|kind| health_fields::ring(kind)) && signs_of(before) != signs_of(after);
     ChangeScope { plan, health }
 }
 

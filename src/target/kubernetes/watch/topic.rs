@@ -1,7 +1,7 @@
 //! The topics of watches, one connection each.
 
 use crate::component::health::HealthQuery;
-use crate::component::{KubernetesKind, judged_kind};
+use crate::component::{KubernetesKind, judged_kinds};
 use crate::names::ObjectKey;
 use crate::target::kubernetes::inventory;
 
@@ -48,7 +48,7 @@ impl Topic {
     /// Our objects of a key's kind. Secrets are watched per namespace, as permissions for them are granted.
     pub(super) fn of(key: &ObjectKey) -> Topic {
         let (api_version, kind) = (key.api_version.as_str(), key.kind.as_str());
-        if let Some(judged) = judged_kind(api_version, kind).filter(|judged| judged.is_written()) {
+        if let Some(judged) = judged_kinds(api_version, kind).find(|judged| judged.is_written()) {
             return Topic::both(judged);
         }
         let topic = Topic::everywhere(api_version, kind, labelled(SELECTOR), Purpose::Ours);
