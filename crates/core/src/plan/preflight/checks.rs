@@ -78,8 +78,9 @@ fn role_command(look: &PreflightContext, denied: &BTreeSet<&Permission>) -> &'st
     };
     let (operator, gateway) =
         (Extras { operator: true, gateway: false }, Extras { operator: false, gateway: true });
-    let operator = look.desired("Deployment").next().is_some() || lacks(operator);
-    let gateway = look.desired("Gateway").next().is_some() || lacks(gateway);
+    let installs = look.fleet().map(|fleet| Extras::of(&fleet.spec)).unwrap_or_default();
+    let operator = installs.operator || lacks(operator);
+    let gateway = installs.gateway || lacks(gateway);
     match (operator, gateway) {
         (true, true) => "streamfleet role --operator --gateway",
         (true, false) => "streamfleet role --operator",
@@ -175,7 +176,9 @@ fn second_operator(look: &PreflightContext, others: &[Operator]) -> Option<Prefl
     let why = format!("{other} is on the cluster already, and a second operator would conflict with it");
     let remedy = "set `strimzi: existing` in `advanced_config.components` of the fleet; taking over an operator is not \
                   supported yet";
-    let stopped = look.written("Deployment").map(|(resource, _)| resource);
+    let deployments = look.written("Deployment");
+    let operators = deployments.filter(|(_, it)| Operator::of(&it.body.value()).is_some());
+    let stopped = operators.map(|(resource, _)| resource);
     Some(PreflightFinding::warning("SecondOperator", why, remedy).stops(stopped))
 }
 
