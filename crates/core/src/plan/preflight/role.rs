@@ -7,11 +7,13 @@
 //! RBAC grants rights to Secrets only through a RoleBinding in their namespace, and a
 //! ValidatingAdmissionPolicy refuses that RoleBinding, and all other writes, outside of our namespaces.
 
+use std::fmt::Display;
+
 use serde_json::{Value, json};
 
 use super::needs::{self, NAMESPACE_ROLE};
-use crate::component::Extras;
 use crate::component::kind::BIND;
+use crate::component::{self, Extras, KubernetesKind};
 use crate::component::{GATEWAY_NAMESPACE, OPERATOR_NAMESPACE};
 
 /// The namespace of the inventory.
@@ -147,12 +149,20 @@ impl Role {
     }
 
     fn namespaced(&self) -> String {
+        // Only what the operator creates runs there, and what a component writes for every cluster.
+        let others =
+            [("apps", "deployments"), ("", "serviceaccounts")].into_iter().filter(|(group, plural)| {
+                let is_written =
+                    |it: &KubernetesKind| (it.group(), it.plural) == (*group, *plural) && it.is_written();
+                !component::kinds().any(is_written)
+            });
+        let others: Vec<String> = others.map(|(group, plural)| format!("{group}/{plural}")).collect();
         let mut ours = vec![
-            // Only what the operator creates runs there.
             format!(
                 "(variables.ns.startsWith('{CLUSTER_NAMESPACES}') && namespaceObject != null && {} && \
-                 !(variables.kind in ['apps/deployments', '/serviceaccounts']))",
-                labelled("namespaceObject")
+                 !(variables.kind in {}))",
+                labelled("namespaceObject"),
+                quoted(&others)
             ),
             within(SYSTEM_NAMESPACE, &["/configmaps"]),
         ];
@@ -251,7 +261,7 @@ fn labelled(object: &str) -> String {
     format!("{object}.metadata.?labels[?'app.kubernetes.io/managed-by'].orValue('') == 'streamfleet'")
 }
 
-fn quoted(names: &[&str]) -> String {
+fn quoted(names: &[impl Display]) -> String {
     let names: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
     format!("[{}]", names.join(", "))
 }
