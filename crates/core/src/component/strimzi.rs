@@ -12,13 +12,14 @@ use serde_json::{Value, json};
 use crate::catalog::ResolvedFleet;
 use crate::component::Verdict::{self, InPlace, RollingRestart};
 use crate::component::consequence::*;
-use crate::component::{Component, Manifest, Stage, fleet_manifest};
+use crate::component::{Component, Manifest, ObjectFacts, Size, Stage, fleet_manifest};
 use crate::config::OperatorsConfig;
 
 pub static COMPONENT: Component = Component {
     kinds: &kinds::KINDS,
     is_installed: |extras| extras.operator,
     in_fleet: |fleet, config| operator(fleet, &config.operators),
+    objects: &[ObjectFacts { kind: "Deployment", size: Size::of_deployment, ..ObjectFacts::NONE }],
     definitions: Some("kafka.strimzi.io"),
     consequences: Consequences { rows: ROWS, ..Consequences::NONE },
     ..Component::NONE

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::component;
 use crate::component::Size;
-use crate::names::{Json, ResourceKey};
+use crate::names::{Json, Kind, ResourceKey};
 use crate::plan::model::site::FleetInputs;
 use crate::plan::model::{SizeChange, Sizes};
 use crate::plan::preflight::PreflightFacts;
@@ -13,7 +13,8 @@ use crate::plan::{Change, Step, Verb};
 pub(super) fn of(site: &FleetInputs, changes: &[Change], facts: Option<&PreflightFacts>) -> Option<Sizes> {
     let size =
         |step: &Step, body: Option<&Json>| body.map(|body| (component::facts(&step.object.kind).size)(body));
-    let (deletions, others): (Vec<_>, Vec<_>) = changes.iter().partition(|it| it.verb == Verb::Delete);
+    let of_clusters = changes.iter().filter(|it| it.resource.kind == Kind::Cluster);
+    let (deletions, others): (Vec<_>, Vec<_>) = of_clusters.partition(|it| it.verb == Verb::Delete);
     // Nothing is deleted while a deletion waits. Of a waiting change and its repair, only the change counts.
     let (going, staying): (Vec<_>, Vec<_>) = deletions.into_iter().partition(|it| it.waiting.is_empty());
     let mut counted = BTreeSet::new();
@@ -55,7 +56,8 @@ pub(super) fn of(site: &FleetInputs, changes: &[Change], facts: Option<&Prefligh
 
 fn by_owner<'a>(site: &FleetInputs<'a>) -> BTreeMap<&'a ResourceKey, Size> {
     let mut sizes: BTreeMap<&ResourceKey, Size> = BTreeMap::new();
-    for object in site.desired.into_iter().flat_map(|objects| objects.values()) {
+    let objects = site.desired.into_iter().flat_map(|objects| objects.values());
+    for object in objects.filter(|object| object.owner.kind == Kind::Cluster) {
         let size = (object.facts().size)(&object.body);
         if size != Size::default() {
             let sum = sizes.entry(&object.owner).or_default();

@@ -82,10 +82,7 @@ impl<'a> PreflightContext<'a> {
     }
 
     pub fn desired_sizes(&self) -> impl Iterator<Item = Size> {
-        self.all_desired().map(|object| match object.key.kind.as_str() {
-            "Deployment" => Size::of_deployment(&object.body),
-            _ => (object.facts().size)(&object.body),
-        })
+        self.all_desired().map(|object| (object.facts().size)(&object.body))
     }
 
     pub fn writers(&self, of: &BTreeSet<&'a ResourceKey>) -> BTreeSet<&'a ResourceKey> {
