@@ -247,7 +247,7 @@ fn disagreements(
         findings.push(CatalogFinding::new("/tenancy_mode", format!("must be {theirs}"), problem));
     }
     if let Some(provider) = cluster.cloud_provider.filter(|provider| *provider != fleet.infra_type) {
-        let (ours, theirs) = (word(&provider), word(&fleet.infra_type));
+        let (ours, theirs) = (provider.word(), fleet.infra_type.word());
         let problem = Problem::error(
             "provider-mismatch",
             format!(
@@ -263,15 +263,16 @@ fn disagreements(
         CatalogFinding::new("/advanced_config/private_access", format!("must be {}", !ours), problem)
     }));
     if cluster.advanced_config.auto_upgrade && !fleet.infra_type.capabilities().observes {
+        let word = fleet.infra_type.word();
         let problem = Problem::error(
             "not-supported",
-            format!("`auto_upgrade: true` is not supported on fleet `{name}`, whose infra_type is `directory`"),
+            format!("`auto_upgrade: true` is not supported on fleet `{name}`, whose infra_type is `{word}`"),
         )
         .hint("streamfleet can't see which versions its operator runs: remove `auto_upgrade`, and raise `version` to \
                upgrade");
         findings.push(CatalogFinding::new(
             "/advanced_config/auto_upgrade",
-            "not supported on a directory fleet",
+            format!("not supported on a {word} fleet"),
             problem,
         ));
     }

@@ -66,6 +66,14 @@ pub struct TargetCapabilities {
 }
 
 impl InfraType {
+    /// The word for it in specs.
+    pub fn word(self) -> &'static str {
+        match self {
+            InfraType::Byok => "byok",
+            InfraType::Directory => "directory",
+        }
+    }
+
     pub fn capabilities(self) -> TargetCapabilities {
         match self {
             InfraType::Byok => TargetCapabilities { observes: true, holds_secrets: true },

@@ -32,10 +32,7 @@ pub fn is_told(plan: &FleetPlan, condition: &Condition) -> bool {
 
 /// `byok, Healthy`.
 pub fn kind_and_status(plan: &FleetPlan, infra_type: InfraType) -> String {
-    let kind = match infra_type {
-        InfraType::Byok => "byok",
-        InfraType::Directory => "directory",
-    };
+    let kind = infra_type.word();
     match &plan.reach {
         Reach::Unreachable { refused: true, .. } => format!("{kind}, Failed"),
         Reach::Unreachable { .. } => format!("{kind}, Unreachable"),
