@@ -77,7 +77,8 @@ fn judged(when: ReadWhen) -> usize {
 async fn no_more_is_asked_than_it_takes() {
     let (mut server, mut wanted) = healthy();
     let seen = server.see(&wanted).await.unwrap();
-    assert_eq!(server.asked.borrow().len(), 7, "{:?}", server.asked);
+    let kinds = judged(ReadWhen::Always) + judged(ReadWhen::Clusters);
+    assert_eq!(server.asked.borrow().len(), kinds, "{:?}", server.asked);
     assert_eq!(
         seen.operator,
         OperatorState::Found { name: "ops/strimzi-cluster-operator".into(), wanted: 1, ready: 1 }
@@ -92,14 +93,14 @@ async fn no_more_is_asked_than_it_takes() {
     assert_eq!(seen.gateway.as_deref(), Some("gw.example.net"));
     assert_eq!(seen.unserved, None);
     assert!(seen.clusters[&cluster()].storage_classes.is_some());
-    assert_eq!(server.asked.borrow().len(), 7 + 3, "why a pod isn't ready, and the Gateway");
+    assert_eq!(server.asked.borrow().len(), kinds + 3, "why a pod isn't ready, and the Gateway");
 
     server.objects.remove("Deployment");
     wanted.deleting = true;
     assert_eq!(server.see(&wanted).await.unwrap().operator, OperatorState::Missing);
     assert_eq!(
         server.asked.borrow().len(),
-        7 + 3 + 1 + judged(ReadWhen::Deleting),
+        kinds + 3 + 1 + judged(ReadWhen::Deleting),
         "an operator elsewhere, and what is left"
     );
 }
