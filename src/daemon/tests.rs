@@ -244,6 +244,10 @@ fn a_cluster_goes_when_its_file_has_been_missing_for_long_enough() {
 fn logged(does: impl FnOnce()) -> String {
     let file = tempfile::NamedTempFile::new().unwrap();
     let to = Arc::new(file.reopen().unwrap());
+    // With a single subscriber, another test's thread that comes first to a line of the log would turn it off.
+    static SECOND: std::sync::LazyLock<tracing::Dispatch> =
+        std::sync::LazyLock::new(|| tracing::Dispatch::new(tracing_subscriber::registry()));
+    std::sync::LazyLock::force(&SECOND);
     let log = tracing_subscriber::fmt().with_ansi(false).with_writer(to).finish();
     tracing::subscriber::with_default(log, does);
     std::fs::read_to_string(file.path()).unwrap()
