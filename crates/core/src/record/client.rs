@@ -149,8 +149,7 @@ impl ClientProperties {
         if provider.ca_cert.is_some() {
             self.notes.push(
                 "The identity provider's certificate is not signed by a public authority: set a file with its \
-                    `ca_cert` in \
-                 sasl.jaas.config too: ssl.truststore.type=\"PEM\" ssl.truststore.location=\"FILE\""
+                 `ca_cert` in sasl.jaas.config too: ssl.truststore.type=\"PEM\" ssl.truststore.location=\"FILE\""
                     .to_owned(),
             );
         }
@@ -164,8 +163,7 @@ fn key_of(cluster: &ResolvedCluster, key: &str, secret: &str) -> String {
 fn unknown_issuer(domain: &Domain) -> String {
     format!(
         "The certificate of {domain} doesn't contain the authority that signed it. A public one is trusted by the \
-            client's \
-         system; otherwise add it to the end of the base domain's `tls_cert`, and it appears here."
+         client's system; otherwise add it to the end of the base domain's `tls_cert`, and it appears here."
     )
 }
 

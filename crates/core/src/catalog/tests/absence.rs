@@ -142,10 +142,10 @@ fn a_rename_is_refused_on_both_sides() {
     let refused = |line: u32, held: &str| {
         format!(
             "error renamed acme/orders.yaml:{line} [`acme/orders` was here] cluster acme/orders can't be renamed to \
-             `acme/sales`\n             = restore `acme/orders`, which stays as it was applied; to replace it, describe \
-             the new cluster in a file of its own, move its data there with MirrorMaker 2, then remove the old one\n       \
-                   {held}\n             held cluster acme/sales: invalid (1)\n             absent cluster acme/orders: \
-             renamed to cluster acme/sales"
+             `acme/sales`\n             = restore `acme/orders`, which stays as it was applied; to replace it, \
+             describe the new cluster in a file of its own, move its data there with MirrorMaker 2, then remove the \
+             old one\n       {held}\n             held cluster acme/sales: invalid (1)\n             absent cluster \
+             acme/orders: renamed to cluster acme/sales"
         )
     };
     let held = "held cluster acme/orders: absent, rendered";

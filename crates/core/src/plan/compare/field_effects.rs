@@ -146,8 +146,7 @@ mod tests {
             [
                 recorded,
                 "load balancers become public if the cloud's controller changes existing ones: anyone who can reach \
-                    them \
-                 from outside of the private network can try to log in; their addresses may change"
+                 them from outside of the private network can try to log in; their addresses may change"
             ]
         );
         let inside = change("advanced_config.cluster_access", json!("External"), json!("Internal"));

@@ -78,13 +78,10 @@ impl<'a> NewCluster<'a> {
 fn new_authorities(NewCluster { namespace, cluster }: &NewCluster) -> String {
     format!(
         "the cluster keeps its id and its data. Its certificate authorities were deleted with its Kafka object, and \
-            the \
-         operator creates new ones. The operator can't talk to the running brokers until their pods are recreated: \
-         delete \
-         them one by one, each when the one before is ready again (kubectl get pods -n {namespace} -l \
+         the operator creates new ones. The operator can't talk to the running brokers until their pods are recreated: \
+         delete them one by one, each when the one before is ready again (kubectl get pods -n {namespace} -l \
          strimzi.io/name={cluster}-kafka). Clients that trust the cluster's own authority, or log in by certificate, \
-         then \
-         need the new one"
+         then need the new one"
     )
 }
 
@@ -96,12 +93,10 @@ fn resume(NewCluster { namespace, cluster }: &NewCluster) -> String {
     format!(
         "their data comes back, and brokers crash until the cluster has the same id as the data. Once they crash, read \
          that id: kubectl logs {pods} --tail=-1 | grep 'Invalid cluster.id' (the one after `but read`). Pause the \
-         cluster: \
-         kubectl annotate kafka {kafka} strimzi.io/pause-reconciliation=true; wait until it is paused: kubectl wait \
-         kafka \
-         {kafka} --for=condition=ReconciliationPaused --timeout=15m; write the id: kubectl patch kafka {kafka} \
-         --subresource=status --type=merge -p '{{\"status\":{{\"clusterId\":\"ID\"}}}}'; resume it: kubectl annotate \
-         kafka \
-         {kafka} strimzi.io/pause-reconciliation-; restart the crashed pods: kubectl delete pod {pods}"
+         cluster: kubectl annotate kafka {kafka} strimzi.io/pause-reconciliation=true; wait until it is paused: \
+         kubectl wait kafka {kafka} --for=condition=ReconciliationPaused --timeout=15m; write the id: kubectl patch \
+         kafka {kafka} --subresource=status --type=merge -p '{{\"status\":{{\"clusterId\":\"ID\"}}}}'; resume it: \
+         kubectl annotate kafka {kafka} strimzi.io/pause-reconciliation-; restart the crashed pods: kubectl delete pod \
+         {pods}"
     )
 }

@@ -69,8 +69,7 @@ pub(in crate::plan) fn apply(
                 let why = why.map(|why| match early {
                     Some(Approval { by, at, .. }) => {
                         format!("{why}; the approval by {by} at {at} is not valid, because it lies in the future by \
-                            this \
-                                 host's clock")
+                            this host's clock")
                     }
                     None => why,
                 });
@@ -178,9 +177,8 @@ fn needs_approval(
 ) -> Option<String> {
     if change.verb != Verb::Delete {
         if changes_gateway_class(&change.cause, &change.steps) {
-            let why = "clients outside of Kubernetes are cut off from every cluster of the fleet until the Gateway \
-                of the other \
-                       class has an address";
+            let why = "clients outside of Kubernetes are cut off from every cluster of the fleet until the Gateway of \
+                the other class has an address";
             return Some(why.to_owned());
         }
         if moves_tiered_storage(&change.cause, &change.steps) {
@@ -189,9 +187,8 @@ fn needs_approval(
             return Some(why.to_owned());
         }
         if withdrawn_secrets::leave(world, fleet, change) {
-            let why = "Secrets are removed from the folder, and brokers can't start without them unless you keep \
-                them in \
-                       Kubernetes";
+            let why = "Secrets are removed from the folder, and brokers can't start without them unless you keep them \
+                in Kubernetes";
             return Some(why.to_owned());
         }
         if let Some(object) = change.remarks.iter().find_map(Remark::unknown) {

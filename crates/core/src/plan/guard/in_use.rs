@@ -131,8 +131,7 @@ fn moved(change: &Change) -> Option<RefusedChange> {
         code: "host-in-use",
         why: format!("clients outside find the cluster at {from}, which would become {to}"),
         hint: "restore the fleet's `domain` and its base domain, or first set `cluster_access: Internal` on the \
-            cluster \
-               and apply, which closes it to those clients",
+            cluster and apply, which closes it to those clients",
     })
 }
 
@@ -151,8 +150,7 @@ fn redirected(site: &FleetInputs, change: &Change) -> Option<RefusedChange> {
         code: "host-in-use",
         why: format!("clients outside find {example} under {from}, which would become {to}"),
         hint: "restore the fleet's `domain` and its base domain, or first set `cluster_access: Internal` on its \
-            clusters \
-               and apply, which closes them to clients outside",
+            clusters and apply, which closes them to clients outside",
     })
 }
 

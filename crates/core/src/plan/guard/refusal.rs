@@ -81,8 +81,7 @@ impl Inherited {
         };
         format!(
             "{cluster} has no class of its own, and its disks have {has}: {put_back} `advanced_config.storage_class` \
-                of \
-             {fleet}, and set another class in new clusters"
+             of {fleet}, and set another class in new clusters"
         )
     }
 }

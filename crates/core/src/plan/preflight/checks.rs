@@ -309,8 +309,7 @@ fn image_volumes(look: &PreflightContext) -> Vec<PreflightFinding> {
     }
     let why = format!(
         "the cluster runs Kubernetes {version}, where brokers can mount the image of `tiered_storage.plugin_image` \
-            only with \
-         the feature gate ImageVolume"
+         only with the feature gate ImageVolume"
     );
     let remedy = "turn the feature gate on, or upgrade the Kubernetes cluster to 1.35";
     vec![PreflightFinding::warning("ImageVolumesOff", why, remedy)]

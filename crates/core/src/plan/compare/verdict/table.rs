@@ -16,8 +16,7 @@ pub(super) const TABLE: &[Row] = &[
     // An operator that doesn't know of the stricter level yet would create pods that are refused. So this
     // waits like a restart, behind whatever the operator restarts first.
     row("Namespace", "/metadata/labels/pod-security.kubernetes.io~1enforce", UP, RollingRestart, "new pods must \
-        satisfy \
-         pod security `{after}`"),
+        satisfy pod security `{after}`"),
     row("Namespace", "/metadata/**", CHANGES, InPlace, ""),
     row("*", "/metadata/**", CHANGES, NoOp, ""),
 ];
