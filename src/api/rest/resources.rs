@@ -59,7 +59,7 @@ fn words() -> String {
 
 impl Call {
     pub(super) fn kind(&self) -> Kind {
-        // Only routes with a kind get here.
+        // Routes without a kind that name a resource are below a cluster.
         self.route.kind().unwrap_or(Kind::Cluster)
     }
 
