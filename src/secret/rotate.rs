@@ -34,7 +34,7 @@ fn renew(field: &StringField, file: &SpecPath, keyring: &Keyring) -> Result<Opti
     }
     let plaintext = keyring.open_old(block).map_err(|error| not_opened(file, field.line, error))?;
     let Some(plaintext) = plaintext else { return Ok(None) };
-    if field.is_folded {
+    if field.is_unusual {
         let why = "the block is written in an unusual form";
         return Err(failed(file, field.line, why, "write it as `encrypted: |`"));
     }

@@ -347,7 +347,10 @@ impl DocumentEdits<'_> {
             (false, true) => self.edit(source.slice(0, head.start).trim_end().len()..head.end, ""),
             (false, false) => self.edit(head, new_head),
         }
-        self.edit(body, new_body);
+        // Lines that stay keep their line ends, which may differ from those around.
+        let (first, last) = same_lines(source.slice(body.start, body.end), &new_body);
+        let new_body = new_body.get(first.1..new_body.len() - last.1).unwrap_or_default();
+        self.edit(body.start + first.0..body.end - last.0, new_body);
         Ok(())
     }
 
@@ -393,24 +396,45 @@ impl DocumentEdits<'_> {
                 let has_column = is_block && node.span.start < node.span.end;
                 let own = self.source.column(node.span.start);
                 let column = if has_column && own > place.column { own } else { place.column + house.step };
-                let mut header = lines.header(sign, column - place.column);
                 let old = self.source.header(node, place.from).ok().filter(|_| is_block);
                 let old = old.map(|(start, end)| self.source.slice(start, end)).unwrap_or_default();
                 // An explicit indentation indicator is kept, and a `+` that has nothing to keep.
-                if let Some(digit) = old.chars().find(char::is_ascii_digit)
-                    && !lines.indicator
-                {
-                    header = format!("{sign}{digit}{}", lines.chomping);
-                }
-                if old.contains('+') && lines.chomping.is_empty() {
-                    header.push('+');
-                }
+                let digit = match lines.indicator {
+                    true => Some((column - place.column).to_string()),
+                    false => old.chars().find(char::is_ascii_digit).map(String::from),
+                };
+                let chomping = match lines.chomping {
+                    "" if old.contains('+') => "+",
+                    chomping => chomping,
+                };
+                let header = format!("{sign}{}{chomping}", digit.unwrap_or_default());
+                let is_same = header.len() == old.len() && old.chars().all(|mark| header.contains(mark));
+                let header = if is_same { old.to_owned() } else { header };
                 return (header, lines.block(column, house.line_end), lines.keeps());
             }
         }
         let style = if is_block { Style::Plain } else { node.style };
         (scalar::inline(wanted, style, false), String::new(), false)
     }
+}
+
+/// Returns the lengths of the first and of the last lines that two texts share but for their line ends, in the
+/// old text and in the new one. Both begin with a line end.
+fn same_lines(old: &str, new: &str) -> ((usize, usize), (usize, usize)) {
+    fn lines(text: &str) -> Vec<(&str, usize)> {
+        let parts = text.split('\n').skip(1).map(|line| line.strip_suffix('\r').unwrap_or(line));
+        let ends = text.split('\n').map(|line| if line.ends_with('\r') { 2 } else { 1 });
+        parts.zip(ends).map(|(line, end)| (line, line.len() + end)).collect()
+    }
+    let (old, new) = (lines(old), lines(new));
+    let same = |((old, _), (new, _)): &(&(&str, usize), &(&str, usize))| old == new;
+    let lengths = |sum: (usize, usize), ((_, old), (_, new)): (&(&str, usize), &(&str, usize))| {
+        (sum.0 + old, sum.1 + new)
+    };
+    let first = old.iter().zip(&new).take_while(same).count();
+    let start = old.iter().zip(&new).take(first).fold((0, 0), lengths);
+    let rest = old[first..].iter().rev().zip(new[first..].iter().rev());
+    (start, rest.take_while(same).fold((0, 0), lengths))
 }
 
 fn stays(entries: &[MapEntry<'_>], wanted: &Map<String, Value>) -> bool {

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::pointer::escaped;
 use super::refusal::EditRefusal;
+use super::scalar::BlockLines;
 use super::{change, open};
 use crate::spec::yaml::{Node, Scalar, Style, YamlContent};
 
@@ -17,8 +18,9 @@ pub struct StringField {
     /// The JSON pointer in the document.
     pointer: String,
     pub text: String,
-    /// Whether it is written without quotes or below a `>`, where a line break is a space.
-    pub is_folded: bool,
+    /// Whether several lines like these can't be written in its style: a line break is a space in it, or lines
+    /// below a `|` can't express them.
+    pub is_unusual: bool,
     /// Counted from 1.
     pub line: u32,
 }
@@ -34,9 +36,13 @@ pub fn strings(text: &str, key: &str) -> Result<Vec<StringField>, EditRefusal> {
         let mut add = |pointer: String, node: &Node<'_>, text: &str| {
             let line = source.slice(0, node.span.start).matches('\n').count() + 1;
             let line = u32::try_from(line).unwrap_or(u32::MAX);
-            let is_folded = matches!(node.style, Style::Plain | Style::Folded);
+            let is_unusual = match node.style {
+                Style::Plain | Style::Folded => true,
+                Style::Literal => BlockLines::of(text, false).is_none(),
+                _ => false,
+            };
             let text = text.to_owned();
-            found.push(StringField { document, pointer, text, is_folded, line });
+            found.push(StringField { document, pointer, text, is_unusual, line });
         };
         if let Ok(Some(root)) = &read.root {
             search(root, "", key, &mut add);
