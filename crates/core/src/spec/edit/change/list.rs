@@ -32,8 +32,17 @@ impl DocumentEdits<'_> {
         };
         let moves = steps.iter().any(|step| !matches!(step, Step::Keep(..)));
         let line = self.source.line_start(first);
-        if moves && !self.source.slice(line, first).trim_matches(' ').is_empty() {
-            return Err(self.source.refuse(first, RefusalReason::Unusual));
+        let shares_line = !self.source.slice(line, first).trim_matches(' ').is_empty();
+        if moves && shares_line {
+            let lines = first..ends.last().copied().unwrap_or(first);
+            if self.source.slice(lines.start, lines.end).contains('#') {
+                return Err(self.source.refuse(first, RefusalReason::Unusual));
+            }
+            // Its first item follows the dash of another list, so it has no line of its own to remove or move.
+            let line_end = self.source.line_end(first);
+            let text = IndentStyle { line_end, ..self.house }.items(new, column, order);
+            self.edit(lines, text.trim_start_matches(' '));
+            return Ok(());
         }
         let above = |index: usize| match index {
             0 => from,

@@ -73,12 +73,6 @@ fn each_refusal_says_why_where_and_what_to_do() {
              comment out of the brackets, or make the change in the file",
         ),
         (
-            "a:\n  - - x\n    - z\n",
-            json!({"a": [["z"]]}),
-            "the value to change is written in an unusual form (line 5, column 5); edit-unusual: write this part as `key: \
-             value`, one per line, or make the change in the file",
-        ),
-        (
             "a: [&x b, c]\n",
             json!({"a": ["c"]}),
             "the value to change is written in an unusual form (line 4, column 4); edit-unusual: write this part as `key: \
