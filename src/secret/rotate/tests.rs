@@ -78,9 +78,9 @@ fn the_header_of_a_block_at_the_end_of_a_file_stays() {
 fn lines_around_the_armour_keep_their_line_ends() {
     let (keyring, armour) = rotated();
     let block = armour.trim_end().replace('\n', "\n    ");
-    let before = format!("tls_key:\r\n  encrypted: |+\r\n\n    {block}\n\r\n\nb: 2\n");
+    let before = format!("tls_key:\r\n  encrypted: |+\r\n \n    {block}\n\r\n\nb: 2\n");
     let (after, _) = rotate_text(&before, &file(), &keyring).unwrap();
-    assert!(after.starts_with("tls_key:\r\n  encrypted: |+\r\n\n    -----BEGIN"), "{after:?}");
+    assert!(after.starts_with("tls_key:\r\n  encrypted: |+\r\n \n    -----BEGIN"), "{after:?}");
     assert!(after.ends_with("FILE-----\n\r\n\nb: 2\n"), "{after:?}");
 }
 

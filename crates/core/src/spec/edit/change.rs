@@ -418,8 +418,8 @@ impl DocumentEdits<'_> {
     }
 }
 
-/// Returns the lengths of the first and of the last lines that two texts share but for their line ends, in the
-/// old text and in the new one. Both begin with a line end.
+/// Returns the lengths of the first and of the last lines that two texts share but for their line ends and for
+/// spaces on empty lines, in the old text and in the new one. Both begin with a line end.
 fn same_lines(old: &str, new: &str) -> ((usize, usize), (usize, usize)) {
     fn lines(text: &str) -> Vec<(&str, usize)> {
         let parts = text.split('\n').skip(1).map(|line| line.strip_suffix('\r').unwrap_or(line));
@@ -427,7 +427,13 @@ fn same_lines(old: &str, new: &str) -> ((usize, usize), (usize, usize)) {
         parts.zip(ends).map(|(line, end)| (line, line.len() + end)).collect()
     }
     let (old, new) = (lines(old), lines(new));
-    let same = |((old, _), (new, _)): &(&(&str, usize), &(&str, usize))| old == new;
+    let indentation = |line: &str| line.len() - line.trim_start_matches(' ').len();
+    let filled = new.iter().filter(|(line, _)| !line.is_empty());
+    let indented = filled.map(|(line, _)| indentation(line)).min().unwrap_or_default();
+    let is_empty = |line: &str| indentation(line) == line.len() && line.len() <= indented;
+    let same = |((old, _), (new, _)): &(&(&str, usize), &(&str, usize))| {
+        old == new || (new.is_empty() && is_empty(old))
+    };
     let lengths = |sum: (usize, usize), ((_, old), (_, new)): (&(&str, usize), &(&str, usize))| {
         (sum.0 + old, sum.1 + new)
     };
