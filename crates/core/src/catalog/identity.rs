@@ -10,32 +10,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::catalog::Recorded;
 use crate::catalog::draft::{CatalogDraft, Claim, place};
 use crate::names::{Identifier, Kind, ResourceKey, SpecPath};
-use crate::problem::{Location, Origin, Problem};
+use crate::problem::{Location, Problem};
 use crate::spec::{Document, Documents, ParsedFile, Safeguards};
-
-struct Claimant<'a> {
-    origin: &'a Origin,
-    document: Option<&'a Document>,
-    safeguards: Safeguards,
-    /// The number of problems that reading found in it.
-    faults: u32,
-}
 
 /// Finds the document of each resource, and refuses those in a folder that may not contain them.
 pub(super) fn claim(draft: &mut CatalogDraft) {
     draft.organizations = known_organizations(draft.documents, draft.recorded);
-    for (key, mut claimants) in claimants(draft) {
-        claimants.sort_by_key(|claimant| claimant.origin);
-        let doubles = report_duplicates(draft, &key, &claimants);
-        let Some(first) = claimants.first() else { continue };
-        let claim = Claim {
-            origin: first.origin,
-            document: first.document,
-            safeguards: first.safeguards,
-            faults: first.faults + doubles,
-            waits: None,
-        };
-        draft.claims.insert(key, claim);
+    for (key, mut claims) in permitted_claims(draft) {
+        claims.sort_by_key(|claim| claim.origin);
+        let doubles = report_duplicates(draft, &key, &claims);
+        if let Some(first) = claims.into_iter().next() {
+            draft.claims.insert(key, Claim { faults: first.faults + doubles, ..first });
+        }
     }
     let is_new = |key: &&ResourceKey| !draft.recorded.resources.contains_key(*key);
     draft.new_resources = draft.claims.keys().filter(is_new).cloned().collect();
@@ -82,8 +68,8 @@ fn known_organizations(documents: &Documents, recorded: &Recorded) -> BTreeSet<I
 }
 
 /// Returns the documents in permitted folders, by key, and reports the others.
-fn claimants<'a>(draft: &mut CatalogDraft<'a>) -> BTreeMap<ResourceKey, Vec<Claimant<'a>>> {
-    let mut by_key: BTreeMap<ResourceKey, Vec<Claimant>> = BTreeMap::new();
+fn permitted_claims<'a>(draft: &mut CatalogDraft<'a>) -> BTreeMap<ResourceKey, Vec<Claim<'a>>> {
+    let mut by_key: BTreeMap<ResourceKey, Vec<Claim>> = BTreeMap::new();
     for (path, file) in &draft.documents.files {
         let owner = path.top_folder().and_then(|folder| draft.organizations.get(folder)).cloned();
         for document in &file.documents {
@@ -92,11 +78,12 @@ fn claimants<'a>(draft: &mut CatalogDraft<'a>) -> BTreeMap<ResourceKey, Vec<Clai
                     draft.problems.push(problem);
                     draft.misplaced_documents.insert((document.key.clone(), document.origin.clone()));
                 }
-                None => by_key.entry(document.key.clone()).or_default().push(Claimant {
+                None => by_key.entry(document.key.clone()).or_default().push(Claim {
                     origin: &document.origin,
                     document: Some(document),
                     safeguards: Safeguards::of(&document.spec),
                     faults: 0,
+                    waits: None,
                 }),
             }
         }
@@ -105,11 +92,12 @@ fn claimants<'a>(draft: &mut CatalogDraft<'a>) -> BTreeMap<ResourceKey, Vec<Clai
                 draft.misplaced_documents.insert((invalid.key.clone(), invalid.origin.clone()));
                 continue;
             }
-            by_key.entry(invalid.key.clone()).or_default().push(Claimant {
+            by_key.entry(invalid.key.clone()).or_default().push(Claim {
                 origin: &invalid.origin,
                 document: None,
                 safeguards: invalid.safeguards,
                 faults: problems_within(path, file, invalid.origin.line),
+                waits: None,
             });
         }
     }
@@ -160,15 +148,14 @@ fn problems_within(path: &SpecPath, file: &ParsedFile, line: u32) -> u32 {
 }
 
 /// Reports every document but the first, and returns how many there are.
-fn report_duplicates(draft: &mut CatalogDraft, key: &ResourceKey, claimants: &[Claimant]) -> u32 {
-    let Some((first, others)) = claimants.split_first() else { return 0 };
+fn report_duplicates(draft: &mut CatalogDraft, key: &ResourceKey, claims: &[Claim]) -> u32 {
+    let Some((first, others)) = claims.split_first() else { return 0 };
     let name = match key.kind {
         Kind::BaseDomain => "/domain",
         _ => "/identifier",
     };
-    let locate = |claimant: &Claimant| {
-        claimant.document.map_or_else(|| place(claimant.origin), |found| found.locate(name))
-    };
+    let locate =
+        |claim: &Claim| claim.document.map_or_else(|| place(claim.origin), |found| found.locate(name));
     for other in others {
         draft.problems.push(
             Problem::error("duplicate-resource", format!("{key} is described twice"))
