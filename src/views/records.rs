@@ -1,5 +1,5 @@
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::ops::Deref;
 use std::sync::LazyLock;
 
 use serde_json::Value;
@@ -19,24 +19,6 @@ pub struct ResourceView {
     /// `None` for kinds that nothing runs for.
     pub status: Option<Status>,
     pub record: Value,
-}
-
-pub enum KnownResource<'r> {
-    Wanted(&'r Resource),
-    /// No longer in any document but still there, as last applied.
-    Leaving(Box<Resource>),
-    /// `root` without a document: it always exists.
-    Implied(Box<Resource>),
-}
-
-impl Deref for KnownResource<'_> {
-    type Target = Resource;
-    fn deref(&self) -> &Resource {
-        match self {
-            KnownResource::Wanted(resource) => resource,
-            KnownResource::Leaving(resource) | KnownResource::Implied(resource) => resource,
-        }
-    }
 }
 
 /// The resources of a kind, or the one with a path.
@@ -108,18 +90,15 @@ pub fn root(round: &Round) -> Option<Resource> {
     })
 }
 
-/// `None` if there is no such resource, or its applied spec was lost.
-pub fn find<'r>(round: &'r Round, key: &ResourceKey) -> Option<KnownResource<'r>> {
-    let wanted = round.checked.catalog.resources.get(key).map(KnownResource::Wanted);
-    let left = || {
-        let record = round.checked.recorded.resources.get(key)?;
-        Some(KnownResource::Leaving(Box::new(leaving(key, record)?)))
-    };
-    let implied = || {
-        let root = Some(key).filter(|key| is_root(key)).and_then(|_| root(round))?;
-        Some(KnownResource::Implied(Box::new(root)))
-    };
-    wanted.or_else(left).or_else(implied)
+/// The resource of the catalog; or one that is no longer in any document but still there, as last applied; or
+/// `root`. `None` if there is none, or its applied spec was lost.
+pub fn find<'r>(round: &'r Round, key: &ResourceKey) -> Option<Cow<'r, Resource>> {
+    let left = || leaving(key, round.checked.recorded.resources.get(key)?);
+    let implied = || is_root(key).then(|| root(round)).flatten();
+    match round.checked.catalog.resources.get(key) {
+        Some(wanted) => Some(Cow::Borrowed(wanted)),
+        None => left().or_else(implied).map(Cow::Owned),
+    }
 }
 
 fn leaving(key: &ResourceKey, record: &RecordedResource) -> Option<Resource> {

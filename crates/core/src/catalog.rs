@@ -73,7 +73,7 @@ pub struct Catalog {
     pub problems: Vec<Problem>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Resource {
     pub key: ResourceKey,
     pub id: Uuid,
