@@ -57,10 +57,8 @@ impl TargetBasis {
 /// cache. Its path isn't, but the folder's content is found without it.
 fn recorded_fleet((key, record): (&ResourceKey, &RecordedResource)) -> Option<TargetBasis> {
     let fleet = key.as_fleet()?;
-    let last_good = record.cached.last_good.as_ref();
-    if let Some(Spec::Fleet(fleet)) = last_good.and_then(|good| Spec::from_record(key.kind, &good.spec).ok())
-    {
-        return Some(TargetBasis::of(&fleet));
+    if let Some(Spec::Fleet(fleet)) = record.applied_spec(key.kind) {
+        return Some(TargetBasis::of(fleet));
     }
     let infra_type = serde_json::from_value(record.durable.immutable.get("/infra_type")?.clone()).ok()?;
     Some(TargetBasis { fleet, infra_type, path: None })

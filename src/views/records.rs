@@ -107,7 +107,7 @@ fn leaving(key: &ResourceKey, record: &RecordedResource) -> Option<Resource> {
         key: key.clone(),
         id: record.durable.id,
         origin: last_good.origin.clone(),
-        spec: Spec::from_record(key.kind, &last_good.spec).ok()?,
+        spec: last_good.typed(key.kind)?.clone(),
         fields: Fields::default(),
         hold: None,
         safeguards: Safeguards { protected: record.durable.protected, suspended: record.durable.suspended },

@@ -38,7 +38,7 @@ pub use identity::FolderOwners;
 pub use immutable::{CLUSTER_UID, immutable_fields, immutable_pointers};
 pub use recorded::{
     Approval, CachedRecord, Deletion, DurableRecord, LastGood, MadeFrom, Recorded, RecordedFleet,
-    RecordedObject, RecordedResource, RecordedSpec, Records, SecretMark, TypedSpec,
+    RecordedObject, RecordedResource, RecordedSpec, Records, SecretMark,
 };
 pub use related_organizations::RelatedOrganizations;
 pub use resolve::resolve;

@@ -1,11 +1,10 @@
 //! The catalog under construction: the document of each resource, its problems, and the spec that is used.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::catalog::{Absence, Hold, Recorded, RecordedResource, ResolvedSecret, Secrets, TypedSpec};
+use crate::catalog::{Absence, Hold, Recorded, RecordedResource, ResolvedSecret, Secrets};
 use crate::config::Config;
 use crate::names::{Domain, Identifier, Kind, ResourceKey};
 use crate::parallel;
@@ -30,8 +29,6 @@ pub(super) struct CatalogDraft<'a> {
     /// Secrets of the documents, by resource and field.
     pub marks: BTreeMap<ResourceKey, BTreeMap<String, ResolvedSecret>>,
     pub problems: Vec<Problem>,
-    /// The specs that were last applied, where the record can be read.
-    last_good: BTreeMap<&'a ResourceKey, Arc<TypedSpec>>,
 }
 
 /// The documents' claim to a resource. If several documents claim it, the first one's.
@@ -99,11 +96,9 @@ impl<'a> CatalogDraft<'a> {
         config: &'a Config,
         now: Timestamp,
     ) -> Self {
+        // Parses them on all processors, before the first use would do it on one.
         let resources: Vec<_> = recorded.resources.iter().collect();
-        let last_good = parallel::map(&resources, |(key, record)| {
-            let typed = record.cached.last_good.as_ref()?.typed(key.kind);
-            typed.spec.is_some().then_some((*key, typed))
-        });
+        parallel::map(&resources, |(key, record)| record.applied_spec(key.kind).is_some());
         Self {
             documents,
             recorded,
@@ -118,7 +113,6 @@ impl<'a> CatalogDraft<'a> {
             settled: BTreeMap::new(),
             marks: BTreeMap::new(),
             problems: documents.problems().cloned().collect(),
-            last_good: last_good.into_iter().flatten().collect(),
         }
     }
 
@@ -227,8 +221,8 @@ impl<'a> CatalogDraft<'a> {
 
     /// Returns the spec that was last applied; none if there is none or its record is lost or too old to
     /// read.
-    pub fn last_good(&self, key: &ResourceKey) -> Option<&Spec> {
-        self.last_good.get(key)?.spec.as_ref()
+    pub fn last_good(&self, key: &ResourceKey) -> Option<&'a Spec> {
+        self.record(key)?.applied_spec(key.kind)
     }
 
     /// The order in which resources get capacity and names: applied ones by age, then new ones.

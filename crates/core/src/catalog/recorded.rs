@@ -172,57 +172,48 @@ pub struct MadeFrom {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LastGood {
     /// The spec, with traces in place of secrets.
-    pub spec: Json,
+    spec: Json,
     /// The position of its document.
     pub origin: Origin,
-    /// The parsed spec, cached on first use.
+    // Only right while `spec` stays as it is, so both are private.
     #[serde(skip)]
     #[schemars(skip)]
-    typed: Typed,
+    typed: Arc<TypedSpec>,
 }
 
 impl LastGood {
     pub fn new(spec: Json, origin: Origin) -> Self {
-        Self { spec, origin, typed: Typed::default() }
+        Self { spec, origin, typed: Arc::default() }
     }
 
-    /// Returns the parsed spec. All clones of a record share one parse.
-    pub fn typed(&self, kind: Kind) -> Arc<TypedSpec> {
-        let typed = self.typed.0.get_or_init(|| Arc::new(TypedSpec::read(kind, &self.spec)));
-        // `spec` is public and may have been replaced since the parse.
-        let is_of_this = typed.kind == kind && typed.text == self.spec;
-        if is_of_this { Arc::clone(typed) } else { Arc::new(TypedSpec::read(kind, &self.spec)) }
+    pub fn spec(&self) -> &Json {
+        &self.spec
+    }
+
+    /// Returns the parsed spec of a resource of this kind; none if this version can't read it. All clones of a
+    /// record share one parse.
+    pub fn typed(&self, kind: Kind) -> Option<&Spec> {
+        self.typed.spec.get_or_init(|| Spec::from_record(kind, &self.spec).ok()).as_ref()
     }
 }
 
-#[derive(Clone, Default)]
-struct Typed(Arc<OnceLock<Arc<TypedSpec>>>);
+/// What follows from a recorded spec, computed on first use.
+#[derive(Default)]
+struct TypedSpec {
+    spec: OnceLock<Option<Spec>>,
+    written: OnceLock<RecordedSpec>,
+}
 
 /// It is derived from the other fields.
-impl PartialEq for Typed {
+impl PartialEq for TypedSpec {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl fmt::Debug for Typed {
+impl fmt::Debug for TypedSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("…")
-    }
-}
-
-pub struct TypedSpec {
-    kind: Kind,
-    text: Json,
-    /// None if this version can't read it.
-    pub spec: Option<Spec>,
-    written: OnceLock<RecordedSpec>,
-}
-
-impl TypedSpec {
-    fn read(kind: Kind, text: &Json) -> Self {
-        let (text, spec) = (text.clone(), Spec::from_record(kind, text).ok());
-        Self { kind, text, spec, written: OnceLock::new() }
     }
 }
 
@@ -241,15 +232,14 @@ impl RecordedSpec {
             let value = spec.redacted();
             Self { spec: Json::from(&value), immutable: Arc::new(immutable_fields(key.kind, &value)) }
         };
-        let applied =
-            recorded.and_then(|record| record.cached.last_good.as_ref()).map(|good| good.typed(key.kind));
-        match applied.filter(|applied| applied.spec.as_ref().is_some_and(|applied| applied.is_same(spec))) {
+        let applied = recorded.and_then(|record| record.cached.last_good.as_ref());
+        match applied.filter(|applied| applied.typed(key.kind).is_some_and(|applied| applied.is_same(spec))) {
             Some(applied) => {
-                let written = applied.written.get_or_init(|| {
+                let written = applied.typed.written.get_or_init(|| {
                     let written = write();
                     // Share the recorded text if it is the same, as it usually is.
-                    let is_text = written.spec == applied.text;
-                    if is_text { Self { spec: applied.text.clone(), ..written } } else { written }
+                    let is_text = written.spec == applied.spec;
+                    if is_text { Self { spec: applied.spec.clone(), ..written } } else { written }
                 });
                 written.clone()
             }
@@ -324,6 +314,11 @@ pub struct Deletion {
 }
 
 impl RecordedResource {
+    /// Returns the spec that was last applied; none if the cache was lost or this version can't read it.
+    pub fn applied_spec(&self, kind: Kind) -> Option<&Spec> {
+        self.cached.last_good.as_ref()?.typed(kind)
+    }
+
     pub fn last_known_file(&self) -> Option<&SpecPath> {
         self.durable.path.as_ref().or(self.cached.last_good.as_ref().map(|last_good| &last_good.origin.path))
     }

@@ -8,7 +8,7 @@ use crate::names::{Identifier, Kind, ObjectKey, ResourceKey};
 use crate::plan::change::kept_resource;
 use crate::plan::compare::diff::{Differences, ObjectDiff};
 use crate::plan::model::site::FleetInputs;
-use crate::plan::world::{PlanContext, recorded_spec};
+use crate::plan::world::PlanContext;
 use crate::plan::{
     Change, Verb, Verdict, Waiting, compare::cause, guard::on_target, guard::pause, model::order,
 };
@@ -150,7 +150,7 @@ struct DataRetention {
 impl DataRetention {
     fn of(key: &ResourceKey, record: Option<&RecordedResource>, differences: &Differences) -> Self {
         let claims: Vec<bool> = differences.found.iter().filter_map(delete_claim).collect();
-        let applied = match record.and_then(|record| recorded_spec(record, key.kind)) {
+        let applied = match record.and_then(|record| record.applied_spec(key.kind)) {
             Some(Spec::Cluster(cluster)) => {
                 Some(cluster.advanced_config.storage.on_delete == OnDelete::Delete)
             }
@@ -261,7 +261,7 @@ fn referring(world: &PlanContext, key: &ResourceKey) -> Vec<ResourceKey> {
     let all = world.catalog.resources.keys().chain(absent);
     let all = all.filter(|other| other.organization == key.organization && *other != key);
     let refers = |other: &&ResourceKey| {
-        world.spec(other).is_some_and(|spec| cause::direct_references(world, other, &spec).contains(key))
+        world.spec(other).is_some_and(|spec| cause::direct_references(world, other, spec).contains(key))
     };
     all.filter(refers).cloned().collect()
 }

@@ -128,7 +128,7 @@ fn timeless(record: &RecordedResource) -> impl Serialize + '_ {
     let CachedRecord { updated_at: _, last_good, secrets, made_from } = cached;
     let durable = DurableRecord { created_at: Timestamp::UNIX_EPOCH, ..durable.clone() };
     // As text: parsing the spec would take longer than hashing it.
-    let last_good = last_good.as_ref().map(|good| (good.spec.as_str(), &good.origin));
+    let last_good = last_good.as_ref().map(|good| (good.spec().as_str(), &good.origin));
     (durable, last_good, secrets, made_from)
 }
 

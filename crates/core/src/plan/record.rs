@@ -25,7 +25,7 @@ pub(super) fn of(world: &PlanContext, resource: &Resource, current: &SpecDiff) -
     let is_as_before = || before.is_some_and(|before| is_current(world, resource, current, before));
     let told = announced.changed.filter(|_| !is_as_before());
     // The values applied first stay. A field that became immutable in a later version is added.
-    let mut immutable = BTreeMap::clone(&current.immutable);
+    let mut immutable = BTreeMap::clone(&current.now.immutable);
     immutable.extend(before.into_iter().flat_map(|before| before.durable.immutable.clone()));
     RecordedResource {
         durable: DurableRecord {
@@ -41,7 +41,7 @@ pub(super) fn of(world: &PlanContext, resource: &Resource, current: &SpecDiff) -
         },
         cached: CachedRecord {
             updated_at: told.unwrap_or(changed_at),
-            last_good: Some(LastGood::new(current.spec.clone(), resource.origin.clone())),
+            last_good: Some(LastGood::new(current.now.spec.clone(), resource.origin.clone())),
             secrets: secret_marks(resource).map(|(field, mark)| (field.clone(), mark.clone())).collect(),
             made_from: made_from(world, &resource.key),
         },
@@ -61,7 +61,7 @@ fn is_current(
     before: &RecordedResource,
 ) -> bool {
     let RecordedResource { durable, cached } = before;
-    let is_good = |good: &LastGood| good.spec == current.spec && good.origin == resource.origin;
+    let is_good = |good: &LastGood| *good.spec() == current.now.spec && good.origin == resource.origin;
     current.fields.is_empty()
         && !(durable.creating || durable.deleting)
         && durable.suspicion.is_none()
@@ -69,7 +69,7 @@ fn is_current(
         && durable.suspended == resource.safeguards.suspended
         && durable.path.as_ref() == Some(&resource.origin.path)
         && cached.last_good.as_ref().is_some_and(is_good)
-        && current.immutable.keys().all(|pointer| durable.immutable.contains_key(pointer))
+        && current.now.immutable.keys().all(|pointer| durable.immutable.contains_key(pointer))
         && cached.secrets.iter().eq(secret_marks(resource))
         && cached.made_from == made_from(world, &resource.key)
 }

@@ -1,10 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-
-use serde_json::Value;
 
 use crate::catalog::{Absence, Catalog, Hold, Recorded, RecordedResource, RecordedSpec, Resource};
-use crate::names::{FleetKey, Json, Kind, ResourceKey};
+use crate::names::{FleetKey, ResourceKey};
 use crate::parallel;
 use crate::plan::compare::origins::Origins;
 use crate::plan::{FieldChange, Policy, compare::fields};
@@ -27,9 +24,8 @@ pub(super) struct PlanContext<'a> {
 pub(super) struct SpecDiff {
     /// The fields that changed since it was created; empty while its creation is incomplete.
     pub fields: Vec<FieldChange>,
-    /// Its spec in the form of a record.
-    pub spec: Json,
-    pub immutable: Arc<BTreeMap<String, Value>>,
+    /// Its spec as it would be recorded.
+    pub now: RecordedSpec,
 }
 
 impl<'a> PlanContext<'a> {
@@ -77,10 +73,10 @@ impl<'a> PlanContext<'a> {
     }
 
     /// Returns the resource's current spec, or the one applied last if no document names it any more.
-    pub fn spec(&self, key: &ResourceKey) -> Option<Spec> {
+    pub fn spec(&self, key: &ResourceKey) -> Option<&'a Spec> {
         match self.catalog.resources.get(key) {
-            Some(resource) => Some(resource.spec.clone()),
-            None => recorded_spec(self.recorded(key)?, key.kind),
+            Some(resource) => Some(&resource.spec),
+            None => self.recorded(key)?.applied_spec(key.kind),
         }
     }
 
@@ -108,7 +104,7 @@ impl<'a> PlanContext<'a> {
         let resource = key.resource();
         let resolved = self.catalog.fleets.get(key).map(|fleet| fleet.spec.infra_type);
         let recorded = || self.recorded(&resource);
-        let applied = || match recorded_spec(recorded()?, resource.kind)? {
+        let applied = || match recorded()?.applied_spec(resource.kind)? {
             Spec::Fleet(fleet) => Some(fleet.infra_type),
             _ => None,
         };
@@ -125,10 +121,10 @@ pub(super) fn fields(resource: &Resource, recorded: &Recorded) -> Vec<FieldChang
 
 fn compare(resource: &Resource, recorded: &Recorded) -> SpecDiff {
     let before = recorded.resources.get(&resource.key);
-    let RecordedSpec { spec, immutable } = RecordedSpec::of(&resource.key, &resource.spec, before);
+    let now = RecordedSpec::of(&resource.key, &resource.spec, before);
     let made = before.filter(|before| !before.durable.creating);
-    let fields = made.map(|made| fields::changes(made, &spec, resource)).unwrap_or_default();
-    SpecDiff { fields, spec, immutable }
+    let fields = made.map(|made| fields::changes(made, &now.spec, resource)).unwrap_or_default();
+    SpecDiff { fields, now }
 }
 
 /// Returns the resources on each fleet, by specs and by records.
@@ -145,9 +141,4 @@ fn owners<'a>(catalog: &'a Catalog, recorded: &'a Recorded) -> BTreeMap<FleetKey
         }
     }
     owners
-}
-
-/// Returns the spec in a record; `None` if the cache was lost or this version can't read it.
-pub(super) fn recorded_spec(record: &RecordedResource, kind: Kind) -> Option<Spec> {
-    Spec::from_record(kind, &record.cached.last_good.as_ref()?.spec).ok()
 }

@@ -162,7 +162,9 @@ fn says_the_same(record: &RecordedResource, claim: &Claim) -> bool {
         content
     };
     match (&record.cached.last_good, claim.document) {
-        (Some(applied), Some(document)) => content(applied.spec.value()) == content(document.spec.redacted()),
+        (Some(applied), Some(document)) => {
+            content(applied.spec().value()) == content(document.spec.redacted())
+        }
         _ => true,
     }
 }

@@ -68,11 +68,11 @@ pub(in crate::plan) fn references(world: &PlanContext, key: &ResourceKey) -> Vec
     let Some(spec) = world.spec(key) else {
         return Vec::new();
     };
-    let mut all = direct_references(world, key, &spec);
+    let mut all = direct_references(world, key, spec);
     let further: Vec<ResourceKey> = all
         .iter()
         .filter(|key| key.kind == Kind::Fleet)
-        .filter_map(|fleet| Some(direct_references(world, fleet, &world.spec(fleet)?)))
+        .filter_map(|fleet| Some(direct_references(world, fleet, world.spec(fleet)?)))
         .flatten()
         .collect();
     all.extend(further);

@@ -17,11 +17,10 @@ pub(in crate::plan) fn changes(
         return Vec::new();
     };
     let mut changes = Vec::new();
-    if last_good.spec != *now {
+    if last_good.spec() != now {
         // A record of an older version lacks fields that were added since. Parsing it as a spec fills in
         // their defaults, so that a new version of Streamfleet isn't mistaken for an edit.
-        let was = Spec::from_record(resource.key.kind, &last_good.spec)
-            .map_or_else(|_| last_good.spec.value(), |spec| spec.redacted());
+        let was = last_good.typed(resource.key.kind).map_or_else(|| last_good.spec().value(), Spec::redacted);
         compare(&mut String::new(), &was, &now.value(), &mut changes);
     }
     compare_secrets(before, resource, &mut changes);

@@ -317,7 +317,7 @@ fn id<'a>(changes: impl Iterator<Item = &'a Change>) -> String {
     let change = |change: &Change| {
         let steps: Vec<_> = change.steps.iter().map(step).collect();
         let spec =
-            change.record.as_ref().and_then(|record| Some(record.cached.last_good.as_ref()?.spec.digest()));
+            change.record.as_ref().and_then(|record| Some(record.cached.last_good.as_ref()?.spec().digest()));
         // Changes of recorded secrets are among the fields.
         let new = change.record.as_ref().filter(|_| change.verb == Verb::Create);
         let sealed: Vec<_> =

@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::catalog::{Condition, RecordedResource};
+use crate::catalog::{Condition, LastGood, RecordedResource};
 use crate::plan::{Audience, Cause, Verdict, Waiting, display};
 
 #[test]
@@ -57,13 +57,10 @@ fn a_document_that_moves_is_remembered_and_not_shown() {
 fn a_field_that_a_new_version_adds_is_no_edit() {
     let mut lab = Lab::with(&["orders"]);
     let record = lab.recorded.resources.get_mut(&key("Cluster/acme/orders")).unwrap();
-    record
-        .cached
-        .last_good
-        .as_mut()
-        .unwrap()
-        .spec
-        .edit(|spec| drop(spec.as_object_mut().unwrap().remove("suspend")));
+    let good = record.cached.last_good.as_ref().unwrap();
+    let (mut spec, origin) = (good.spec().clone(), good.origin.clone());
+    spec.edit(|spec| drop(spec.as_object_mut().unwrap().remove("suspend")));
+    record.cached.last_good = Some(LastGood::new(spec, origin));
     assert!(lab.plan().is_empty());
 }
 
