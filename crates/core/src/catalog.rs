@@ -238,8 +238,6 @@ pub struct ResolvedCluster {
     pub domain: Option<ClusterDomain>,
     pub identity_provider: Option<spec::IdentityProvider>,
     pub tiered_storage: Option<TieredStorage>,
-    /// From the spec, or one for the `dev` profile.
-    pub kafka_units: u32,
 }
 
 #[derive(Debug, Clone)]

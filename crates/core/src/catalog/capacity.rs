@@ -7,14 +7,7 @@ use std::collections::BTreeMap;
 use crate::catalog::draft::{CatalogDraft, SpecOrigin};
 use crate::catalog::{Absence, Condition, Gauge, Hold, OrganizationCapacity, RecordedResource};
 use crate::names::{FleetKey, Identifier, Kind, ResourceKey};
-use crate::spec::{Cluster, Profile, Quotas, Spec};
-
-pub(super) fn units(cluster: &Cluster) -> u32 {
-    match cluster.advanced_config.profile {
-        Profile::Dev => 1,
-        Profile::Standard => cluster.kafka_units,
-    }
-}
+use crate::spec::{Quotas, Spec};
 
 /// A limit, as `Hold` and messages name it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -213,7 +206,7 @@ fn applied(draft: &CatalogDraft, key: &ResourceKey, record: &RecordedResource) -
     if let Some(Spec::Cluster(cluster)) = draft.last_good(key) {
         return AppliedShare {
             fleet: Some(place(cluster.infrastructure.clone())),
-            units: Some(units(cluster)),
+            units: Some(cluster.units()),
         };
     }
     // The immutable fields outlive the cache.
@@ -240,7 +233,7 @@ fn growing(
                 Some(place) => Some(place.units?),
                 None => None,
             };
-            let after = units(cluster);
+            let after = cluster.units();
             before.is_none_or(|before| after > before).then(|| (key.clone(), fleet, before, after))
         })
         .collect();
@@ -289,7 +282,7 @@ impl CapacityUsage {
                     organization: key.organization.clone(),
                     fleet: cluster.infrastructure.clone(),
                 };
-                after.add_cluster(&key.organization, Some(&fleet), units(cluster));
+                after.add_cluster(&key.organization, Some(&fleet), cluster.units());
             }
         }
         let counted = |key: &ResourceKey| {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use crate::catalog::RecordedSpec;
 use crate::catalog::draft::{CatalogDraft, CatalogFinding};
-use crate::catalog::{RecordedSpec, capacity};
 use crate::config::UnitCatalogue;
 use crate::names::{Domain, Kind, ResourceKey};
 use crate::problem::Problem;
@@ -148,7 +148,7 @@ fn smaller_disks(before: &Cluster, now: &Cluster, units: &UnitCatalogue) -> Opti
 fn disk_gib(cluster: &Cluster, units: &UnitCatalogue) -> u32 {
     let config = &cluster.advanced_config;
     let sizes = units.sizes(config.profile);
-    config.storage.size_gib.unwrap_or_else(|| sizes.disk_gib(capacity::units(cluster)))
+    config.storage.size_gib.unwrap_or_else(|| sizes.disk_gib(cluster.units()))
 }
 
 fn less_tiering(before: &Cluster, now: &Cluster) -> Option<CatalogFinding> {

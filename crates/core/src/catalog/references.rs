@@ -2,7 +2,7 @@
 //! resource is reported exactly as one that doesn't exist.
 
 use crate::catalog::draft::{CatalogDraft, CatalogFinding, EffectiveSpec, ReferenceTarget};
-use crate::catalog::{Hold, buckets, capacity, hosts, versions};
+use crate::catalog::{Hold, buckets, hosts, versions};
 use crate::config::UnitCatalogue;
 use crate::names::{Identifier, Kind, ResourceKey};
 use crate::problem::Problem;
@@ -166,8 +166,8 @@ fn unfit_layout(
 ) -> Option<CatalogFinding> {
     let config = &cluster.advanced_config;
     let sizes = units.sizes(config.profile);
-    let brokers = sizes.brokers(capacity::units(cluster));
-    let copies = sizes.copies(capacity::units(cluster));
+    let brokers = sizes.brokers(cluster.units());
+    let copies = sizes.copies(cluster.units());
     let zones = config.number_of_zones.get();
     if brokers > MAX_BROKERS {
         let message =
@@ -178,8 +178,7 @@ fn unfit_layout(
     }
     let is_even = |zones: u32| brokers.is_multiple_of(zones);
     let holds_copies = |zones: u32| zones == 1 || zones >= copies;
-    let layout =
-        |cluster: &Cluster| (cluster.advanced_config.number_of_zones.get(), capacity::units(cluster));
+    let layout = |cluster: &Cluster| (cluster.advanced_config.number_of_zones.get(), cluster.units());
     let is_so_already = before.is_some_and(|before| layout(before) == layout(cluster));
     if is_even(zones) && (holds_copies(zones) || is_so_already) {
         return None;
@@ -335,7 +334,7 @@ fn unknown_version(version: &str) -> Option<CatalogFinding> {
 fn too_many_in_sync(cluster: &Cluster, units: &UnitCatalogue) -> Option<CatalogFinding> {
     let config = &cluster.advanced_config;
     let wanted = config.config.number("min.insync.replicas")?;
-    let copies = units.sizes(config.profile).copies(capacity::units(cluster));
+    let copies = units.sizes(config.profile).copies(cluster.units());
     let most = copies.saturating_sub(1).max(1);
     if wanted <= i64::from(most) {
         return None;

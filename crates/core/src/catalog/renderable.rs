@@ -85,7 +85,6 @@ fn cluster(
             Some(bucket) => Some(tiered_storage(draft, spec, bucket)?),
             None => None,
         },
-        kafka_units: capacity::units(spec),
         spec: Arc::clone(spec),
     })
 }

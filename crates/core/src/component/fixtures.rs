@@ -11,7 +11,7 @@ use crate::catalog::{
 use crate::config::{Config, TieredStorageConfig};
 use crate::names::{self, FleetKey, Identifier, Kind, ResourceKey, SecretRef};
 use crate::problem::Origin;
-use crate::spec::{self, DnsProvider, Profile, SourceId};
+use crate::spec::{self, DnsProvider, SourceId};
 
 /// A cluster `acme/orders` on the fleet `acme/eu`, with `overlay` merged into its spec.
 pub fn cluster(overlay: Value) -> ResolvedCluster {
@@ -35,7 +35,6 @@ pub fn cluster(overlay: Value) -> ResolvedCluster {
         "max_kafka_units": 40,
     }))
     .unwrap();
-    let kafka_units = if spec.advanced_config.profile == Profile::Dev { 1 } else { spec.kafka_units };
     ResolvedCluster {
         key: ResourceKey::new(Kind::Cluster, &spec.organization, spec.identifier.as_str()),
         id: Uuid::from_u128(7),
@@ -47,7 +46,6 @@ pub fn cluster(overlay: Value) -> ResolvedCluster {
         domain: None,
         identity_provider: None,
         tiered_storage: None,
-        kafka_units,
     }
 }
 

@@ -157,6 +157,14 @@ pub struct Operations {
 }
 
 impl Cluster {
+    /// Returns the units that it takes and is sized by: one with the `dev` profile.
+    pub fn units(&self) -> u32 {
+        match self.advanced_config.profile {
+            Profile::Dev => 1,
+            Profile::Standard => self.kafka_units,
+        }
+    }
+
     /// Whether the spec confirms the removal of brokers. An old confirmation that was left in the file
     /// matches no other number.
     pub fn may_scale_down(&self) -> bool {

@@ -9,7 +9,7 @@ fn a_sound_tree_has_no_problem_and_renders() {
     let cluster = catalog.clusters.values().next().unwrap();
     assert_eq!(cluster.domain.as_ref().unwrap().bootstrap_host, "orders.k.acme.com");
     assert_eq!(cluster.identity_provider.as_ref().unwrap().identifier.as_str(), "acme-sso");
-    assert_eq!((cluster.namespace.as_str(), cluster.kafka_units), ("kafka-acme--orders", 1));
+    assert_eq!((cluster.namespace.as_str(), cluster.spec.units()), ("kafka-acme--orders", 1));
     world.apply().check("");
 }
 
@@ -24,7 +24,7 @@ fn a_document_in_a_foreign_folder_touches_nothing() {
     // The resource's own document stays valid.
     world.put("acme/evil.yaml", &cluster("globex", "stock", 9, "").replace("eu", "us"));
     world.check(refused);
-    assert_eq!(world.resolve().clusters.values().map(|cluster| cluster.kafka_units).sum::<u32>(), 2);
+    assert_eq!(world.resolve().clusters.values().map(|cluster| cluster.spec.units()).sum::<u32>(), 2);
     // Without it, the refused document may be the misplaced original.
     world.remove("globex/stock.yaml");
     let suspicious = "held cluster globex/stock: absent, rendered
@@ -100,7 +100,7 @@ fn a_resource_described_twice_stays_as_it_was() {
     world.remove("acme/twice.yaml").apply();
     world.put("acme/twice.yaml", &cluster("acme", "orders", 5, ""));
     world.check(&format!("{twice}\nheld cluster acme/orders: invalid (1), rendered"));
-    assert_eq!(world.resolve().clusters.values().next().unwrap().kafka_units, 1);
+    assert_eq!(world.resolve().clusters.values().next().unwrap().spec.units(), 1);
 }
 
 #[test]

@@ -274,7 +274,7 @@ fn suspending_holds_a_cluster_or_a_whole_fleet() {
     world.apply();
     world.edit("acme/orders.yaml", "kafka_units: 1", "kafka_units: 2\nsuspend: true");
     world.check("held cluster acme/orders: suspended by cluster acme/orders, rendered");
-    assert_eq!(world.resolve().clusters.values().next().unwrap().kafka_units, 1);
+    assert_eq!(world.resolve().clusters.values().next().unwrap().spec.units(), 1);
     world.edit("acme/orders.yaml", "suspend: true", "suspend: false");
     world.edit("acme/base.yaml", "max_tenants: 10", "max_tenants: 10\nsuspend: true");
     world.put("acme/new.yaml", &cluster("acme", "new", 1, ""));

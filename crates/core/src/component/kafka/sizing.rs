@@ -41,7 +41,7 @@ impl Sizing {
     pub fn of(cluster: &ResolvedCluster, units: &UnitCatalogue) -> Self {
         let config = &cluster.spec.advanced_config;
         let sizes = units.sizes(config.profile);
-        let mut sizing = Self::by_units(cluster.kafka_units, sizes);
+        let mut sizing = Self::by_units(cluster.spec.units(), sizes);
         if let Some(size_gib) = config.storage.size_gib {
             sizing.storage_gib = size_gib;
         }

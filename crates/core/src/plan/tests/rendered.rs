@@ -33,7 +33,6 @@ impl Lab {
                 domain: Some(used),
                 identity_provider: None,
                 tiered_storage: None,
-                kafka_units: spec.kafka_units,
             })
         };
         let resolved = self.resources.values().filter_map(resolved);
