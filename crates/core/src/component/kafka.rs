@@ -22,7 +22,7 @@ mod user;
 
 use crate::catalog::ResolvedCluster;
 use crate::component::{ClusterPart, Component, Manifest, OperatorTraffic, Traffic, strimzi};
-use crate::config::Config;
+use crate::config::{Config, UnitCatalogue};
 use crate::spec::{
     BrokerConfig, Cluster, ClusterAccess, ClusterAdvancedConfig, ClusterType, Operations, Storage,
     TenancyMode,
@@ -51,7 +51,7 @@ const OPERATOR_PORTS: [u16; 3] = [9090, 9091, 8443];
 
 struct KafkaContext<'a> {
     cluster: &'a ResolvedCluster,
-    sizing: &'a Sizing,
+    sizing: Sizing,
     zones: u32,
     access: ClusterAccess,
     private: bool,
@@ -63,7 +63,7 @@ struct KafkaContext<'a> {
 
 impl<'a> KafkaContext<'a> {
     /// Destructures the whole spec, so that a new field is a compile error here.
-    fn new(cluster: &'a ResolvedCluster, sizing: &'a Sizing) -> Self {
+    fn new(cluster: &'a ResolvedCluster, units: &UnitCatalogue) -> Self {
         let Cluster {
             // Identity, location and type: in the key, the namespace and the choice of the driver.
             organization: _,
@@ -108,7 +108,7 @@ impl<'a> KafkaContext<'a> {
         } = advanced_config;
         Self {
             cluster,
-            sizing,
+            sizing: Sizing::of(cluster, units),
             zones: number_of_zones.get(),
             access: *cluster_access,
             private: *private_access,
@@ -133,11 +133,11 @@ fn in_cluster(cluster: &ResolvedCluster, config: &Config) -> Option<ClusterPart>
     match cluster.spec.cluster_type {
         ClusterType::Kafka => {}
     }
-    let sizing = Sizing::of(cluster, &config.units);
+    let context = KafkaContext::new(cluster, &config.units);
     Some(ClusterPart {
-        objects: objects(cluster, &sizing),
+        objects: objects(&context),
         traffic: traffic(cluster),
-        quota: quota::quota(cluster, &sizing),
+        quota: quota::quota(&context),
         is_restricted: is_restricted(cluster),
     })
 }
@@ -152,14 +152,13 @@ fn is_restricted(cluster: &ResolvedCluster) -> bool {
     cluster.fleet_spec.advanced_config.components.installs().is_some() && !mounts_image
 }
 
-fn objects(cluster: &ResolvedCluster, sizing: &Sizing) -> Vec<Manifest> {
-    let context = KafkaContext::new(cluster, sizing);
-    let mut objects = node_pool::node_pools(&context);
-    objects.extend(tls_secret::tls_secret(cluster));
-    objects.push(cluster::kafka(&context));
-    objects.push(user::admin(&context));
-    objects.extend(oauth::trusted_certificates(&context));
-    objects.extend(tiered_storage::credentials(&context));
+fn objects(context: &KafkaContext) -> Vec<Manifest> {
+    let mut objects = node_pool::node_pools(context);
+    objects.extend(tls_secret::tls_secret(context.cluster));
+    objects.push(cluster::kafka(context));
+    objects.push(user::admin(context));
+    objects.extend(oauth::trusted_certificates(context));
+    objects.extend(tiered_storage::credentials(context));
     objects
 }
 

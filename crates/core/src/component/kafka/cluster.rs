@@ -42,7 +42,7 @@ pub fn kafka(context: &KafkaContext) -> Manifest {
 /// falls below the part that isn't meant for records, because a broker with a full disk can't be repaired
 /// while it runs. If that part would be more than a tenth of the disk, a tenth is kept free instead.
 fn quotas(context: &KafkaContext) -> Value {
-    let sizing = context.sizing;
+    let sizing = &context.sizing;
     let is_little = sizing.reserve_bytes < (u64::from(sizing.storage_gib) << 30) / 10;
     json!({
         "type": "strimzi",
@@ -89,7 +89,7 @@ fn entity_operator(context: &KafkaContext) -> Value {
 /// of each broker: its default assumption of 10 MB/s is far below what our brokers handle, and it refuses to
 /// plan for a cluster whose load exceeds the capacity.
 fn cruise_control(context: &KafkaContext) -> Option<Value> {
-    let sizing = context.sizing;
+    let sizing = &context.sizing;
     sizing.rebalances.then(|| {
         json!({
             "autoRebalance": [{"mode": "add-brokers"}, {"mode": "remove-brokers"}],

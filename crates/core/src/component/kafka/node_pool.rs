@@ -25,7 +25,7 @@ pub fn node_pools(context: &KafkaContext) -> Vec<Manifest> {
 }
 
 fn pools(context: &KafkaContext) -> Vec<Pool> {
-    let sizing = context.sizing;
+    let sizing = &context.sizing;
     let resources = |cpu_millis: u32, memory_mib: u32| Resources {
         cpu_millis: cpu_millis.into(),
         memory_mib: memory_mib.into(),

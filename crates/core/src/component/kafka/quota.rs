@@ -1,8 +1,6 @@
 //! The most that a cluster's pods may take.
 
-use super::resources;
-use super::sizing::Sizing;
-use crate::catalog::ResolvedCluster;
+use super::{KafkaContext, resources};
 use crate::component::{QuotaShare, Resources, load_balancers};
 use crate::spec::Operations;
 
@@ -22,10 +20,11 @@ const REMOVED_BROKER_FACTOR: u64 = 2;
 /// | pods | the same pods, counted |
 /// | volume claims | one per broker, twice, and one per controller |
 /// | load balancers | one per broker, twice, and one for the bootstrap address, if any |
-pub fn quota(cluster: &ResolvedCluster, sizing: &Sizing) -> QuotaShare {
+pub fn quota(context: &KafkaContext) -> QuotaShare {
+    let sizing = &context.sizing;
     let brokers = REMOVED_BROKER_FACTOR * u64::from(sizing.brokers);
     let controllers = u64::from(sizing.controllers);
-    let operators = operators(&cluster.spec.advanced_config.operations, sizing);
+    let operators = operators(context);
     let sum = |broker: u32, controller: u32, of: fn(Resources) -> u64| {
         let operators: u64 = operators.iter().map(|&pod| SURGE * of(pod)).sum();
         brokers * u64::from(broker) + controllers * u64::from(controller) + operators
@@ -37,19 +36,20 @@ pub fn quota(cluster: &ResolvedCluster, sizing: &Sizing) -> QuotaShare {
         },
         pods: brokers + controllers + SURGE * operators.len() as u64,
         volume_claims: brokers + controllers,
-        load_balancers: if load_balancers::has_load_balancers(cluster) { brokers + 1 } else { 0 },
+        load_balancers: if load_balancers::has_load_balancers(context.cluster) { brokers + 1 } else { 0 },
     }
 }
 
 /// The pods of Strimzi's Deployments. The entity operator's pod has a container for users, and optionally one
 /// for topics.
-fn operators(operations: &Operations, sizing: &Sizing) -> Vec<Resources> {
+fn operators(context: &KafkaContext) -> Vec<Resources> {
     // Metrics need no pods of their own.
-    let Operations { metrics: _, kafka_exporter, topic_operator } = *operations;
+    let Operations { metrics: _, kafka_exporter, topic_operator } = context.operations;
     let Resources { cpu_millis, memory_mib } = resources::ENTITY_OPERATOR;
     let containers = 1 + u64::from(topic_operator);
     let entity_operator =
         Resources { cpu_millis: containers * cpu_millis, memory_mib: containers * memory_mib };
+    let sizing = &context.sizing;
     let cruise_control = sizing.rebalances.then(|| resources::cruise_control(sizing));
     let exporter = kafka_exporter.then_some(resources::KAFKA_EXPORTER);
     std::iter::once(entity_operator).chain(cruise_control).chain(exporter).collect()
