@@ -73,16 +73,22 @@ impl StandingInputs<'_> {
     pub fn standing(&self, key: &ResourceKey) -> Standing {
         let host = self.host(key);
         let change = self.index.change(self.plan, key);
-        let conditions = self.conditions(key, host, change);
+        let waits = change.and_then(|change| self.waiting_deletion(change));
+        let mut conditions = self.conditions(key, host);
         let (status, reason) = match self.unplanned {
             Some(UnplannedWrite::Removed) => (Status::Deleting, Some(DELETED_SOON.to_owned())),
-            unplanned => match self.planned(key, host, change, &conditions) {
+            unplanned => match self.planned(key, host, change, &conditions, waits.as_deref()) {
                 (Status::Healthy | Status::Written, _) if unplanned.is_some() => {
                     (Status::Updating, Some(UNAPPLIED.to_owned()))
                 }
                 planned => planned,
             },
         };
+        conditions.extend(waits.map(|message| Condition {
+            kind: "DeletionWaits".to_owned(),
+            degraded: false,
+            message,
+        }));
         let since = self.judged.filter(|judged| judged.status == status).map(|judged| judged.since);
         Standing { status, reason, conditions, since }
     }
@@ -99,6 +105,7 @@ impl StandingInputs<'_> {
         host: Option<&FleetPlan>,
         change: Option<&Change>,
         conditions: &[Condition],
+        waits: Option<&str>,
     ) -> (Status, Option<String>) {
         let record = self.recorded.resources.get(key);
         let unreached = self.unreached(key, host);
@@ -106,17 +113,16 @@ impl StandingInputs<'_> {
         {
             let deleting = self.judged.filter(|judged| judged.status == Status::Deleting);
             let reason = deleting.and_then(|judged| judged.reason.clone());
-            let waits = || change.and_then(|change| self.waiting_deletion(change));
             let reason = match record.durable.deleting {
                 true => reason,
-                false => waits()
-                    .map(|condition| condition.message)
+                false => waits
+                    .map(str::to_owned)
                     .or(unreached.map(|(_, reason)| reason))
                     .or(Some(DELETED_SOON.to_owned())),
             };
             return (Status::Deleting, reason);
         }
-        let (status, reason) = self.staying(key, change, conditions, unreached);
+        let (status, reason) = self.staying(key, change, conditions, unreached, waits);
         // Manifests in a folder are applied by others, so their health is unknown.
         let on = host.or_else(|| self.index.fleet(self.plan, &record?.fleet(key)?));
         let is_unseen = on.and_then(|on| on.observes()) == Some(false);
@@ -136,6 +142,7 @@ impl StandingInputs<'_> {
         change: Option<&Change>,
         conditions: &[Condition],
         unreached: Option<(Status, String)>,
+        waits: Option<&str>,
     ) -> (Status, Option<String>) {
         let record = self.recorded.resources.get(key);
         let hold = self.catalog.resources.get(key).and_then(|resource| resource.hold.as_ref());
@@ -152,7 +159,7 @@ impl StandingInputs<'_> {
             }
             (None, None, _, _) => (Status::Pending, None),
             (Some(_), Some(change), _, _) if change.verb == Verb::Delete => {
-                self.undeletable(change, ailing, conditions)
+                undeletable(change, ailing, conditions, waits)
             }
             // What runs is reported by its health, whatever the spec says.
             (Some(_), _, _, _) if let Some(ailing) = ailing => (ailing.status, ailing.reason.clone()),
@@ -164,24 +171,6 @@ impl StandingInputs<'_> {
             (Some(_), Some(change), _, _) => self.changing(change, conditions),
             (Some(_), None, _, _) => as_applied(conditions),
         }
-    }
-
-    /// The status of what runs on without a document, since it is kept: both what ails it and what keeps it.
-    fn undeletable(
-        &self,
-        change: &Change,
-        ailing: Option<&ResourceStatus>,
-        conditions: &[Condition],
-    ) -> (Status, Option<String>) {
-        let is_suspended = |waiting: &Waiting| matches!(waiting, Waiting::Held(Hold::Suspended { .. }));
-        let (status, ails) = match ailing {
-            Some(ailing) => (ailing.status, ailing.reason.clone()),
-            None if change.waiting.iter().any(is_suspended) => (Status::Suspended, None),
-            None => as_applied(conditions),
-        };
-        let kept = self.waiting_deletion(change).map(|condition| condition.message);
-        let reasons: Vec<String> = ails.into_iter().chain(kept).collect();
-        (status, (!reasons.is_empty()).then(|| reasons.join("; ")))
     }
 
     /// Whether a recorded resource has no document any more and is going to be deleted: its deletion waits
@@ -207,27 +196,21 @@ impl StandingInputs<'_> {
     }
 
     fn changing(&self, change: &Change, conditions: &[Condition]) -> (Status, Option<String>) {
-        match change.verb {
-            Verb::Keep => {
-                let is_foreign = |waiting: &Waiting| {
-                    matches!(waiting, Waiting::ForeignObject { .. } | Waiting::NotAFile { .. })
-                };
-                let is_foreign = change.waiting.iter().any(is_foreign);
-                let status = if is_foreign { Status::Degraded } else { Status::Healthy };
-                (status, self.first_waiting(change))
-            }
-            Verb::Create | Verb::Update | Verb::Recreate | Verb::Delete
-                if let Some(waiting) = change.waiting.iter().find(|waiting| !goes_on(waiting)) =>
-            {
-                let waits = format!("change {}", self.audience.labelled_waiting(waiting));
-                let (status, ails) = as_applied(conditions);
-                (status, Some(ails.unwrap_or(waits)))
-            }
-            Verb::Create | Verb::Update | Verb::Recreate | Verb::Delete => {
-                let reason = self.first_waiting(change).unwrap_or_else(|| UNAPPLIED.to_owned());
-                (Status::Updating, Some(reason))
-            }
+        let mut waiting = change.waiting.iter();
+        if change.verb == Verb::Keep {
+            let is_foreign = |waiting: &Waiting| {
+                matches!(waiting, Waiting::ForeignObject { .. } | Waiting::NotAFile { .. })
+            };
+            let status = if waiting.any(is_foreign) { Status::Degraded } else { Status::Healthy };
+            return (status, self.first_waiting(change));
         }
+        if let Some(waiting) = waiting.find(|waiting| !goes_on(waiting)) {
+            let waits = format!("change {}", self.audience.labelled_waiting(waiting));
+            let (status, ails) = as_applied(conditions);
+            return (status, Some(ails.unwrap_or(waits)));
+        }
+        let reason = self.first_waiting(change).unwrap_or_else(|| UNAPPLIED.to_owned());
+        (Status::Updating, Some(reason))
     }
 
     /// The status and reason of a resource whose fleet can't be reached; `None` if it can. A fleet whose
@@ -243,9 +226,8 @@ impl StandingInputs<'_> {
         change.waiting.first().map(|waiting| self.audience.waiting_reason(waiting))
     }
 
-    /// The condition that lists what a deletion waits for, with the id of a missing approval; `None` if it
-    /// waits for nothing.
-    fn waiting_deletion(&self, change: &Change) -> Option<Condition> {
+    /// Everything that a deletion waits for, with the id of a missing approval; `None` if it waits for nothing.
+    fn waiting_deletion(&self, change: &Change) -> Option<String> {
         let told = |waiting: &Waiting| match waiting {
             Waiting::Approval { id, why } => format!("needs approval {id}: {why}"),
             waiting => self.audience.waiting_reason(waiting),
@@ -253,25 +235,33 @@ impl StandingInputs<'_> {
         // The deletion itself may be what is under way.
         let waits = change.waiting.iter().filter(|waiting| !matches!(waiting, Waiting::UnderWay { .. }));
         let waits: Vec<String> = waits.map(told).collect();
-        (change.verb == Verb::Delete && !waits.is_empty()).then(|| Condition {
-            kind: "DeletionWaits".to_owned(),
-            degraded: false,
-            message: format!("{UNNAMED}: {}", waits.join("; ")),
-        })
+        let is_waiting = change.verb == Verb::Delete && !waits.is_empty();
+        is_waiting.then(|| format!("{UNNAMED}: {}", waits.join("; ")))
     }
 
-    fn conditions(
-        &self,
-        key: &ResourceKey,
-        host: Option<&FleetPlan>,
-        change: Option<&Change>,
-    ) -> Vec<Condition> {
+    fn conditions(&self, key: &ResourceKey, host: Option<&FleetPlan>) -> Vec<Condition> {
         let fleet = host.filter(|_| key.kind == Kind::Fleet);
         let of_fleet = fleet.into_iter().flat_map(|fleet| &fleet.conditions);
         let judged = self.judged.into_iter().flat_map(|judged| &judged.conditions);
-        let waits = change.and_then(|change| self.waiting_deletion(change));
-        of_fleet.chain(judged).cloned().chain(waits).collect()
+        of_fleet.chain(judged).cloned().collect()
     }
+}
+
+/// The status of what runs on without a document, since it is kept: both what ails it and what keeps it.
+fn undeletable(
+    change: &Change,
+    ailing: Option<&ResourceStatus>,
+    conditions: &[Condition],
+    waits: Option<&str>,
+) -> (Status, Option<String>) {
+    let is_suspended = |waiting: &Waiting| matches!(waiting, Waiting::Held(Hold::Suspended { .. }));
+    let (status, ails) = match ailing {
+        Some(ailing) => (ailing.status, ailing.reason.clone()),
+        None if change.waiting.iter().any(is_suspended) => (Status::Suspended, None),
+        None => as_applied(conditions),
+    };
+    let reasons: Vec<&str> = ails.as_deref().into_iter().chain(waits).collect();
+    (status, (!reasons.is_empty()).then(|| reasons.join("; ")))
 }
 
 /// The status of what was applied, if nothing else is wrong.
