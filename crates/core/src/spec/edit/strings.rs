@@ -31,10 +31,11 @@ pub struct StringField {
 /// If the file can't be read.
 pub fn strings(text: &str, key: &str) -> Result<Vec<StringField>, EditRefusal> {
     let (_, source) = open(text);
+    let line_ends: Vec<usize> = source.text.match_indices('\n').map(|(at, _)| at).collect();
     let mut found = Vec::new();
     for (document, read) in source.documents()?.iter().enumerate() {
         let mut add = |pointer: String, node: &Node<'_>, text: &str| {
-            let line = source.slice(0, node.span.start).matches('\n').count() + 1;
+            let line = line_ends.partition_point(|end| *end < node.span.start) + 1;
             let line = u32::try_from(line).unwrap_or(u32::MAX);
             let is_unusual = match node.style {
                 Style::Plain | Style::Folded => true,
