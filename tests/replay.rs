@@ -16,7 +16,8 @@ use serde_json::Value;
 use streamfleet::catalog::{Condition, Status};
 use streamfleet::component::health::timing::DEBOUNCE;
 use streamfleet::component::health::{
-    AppliedCluster, ClusterObservation, HealthMemory, Judgement, OperatorState, Outputs, WantedPool, judge,
+    AppliedCluster, ClusterObservation, HealthMemory, Judgement, OperatorState, Outputs,
+    SCALE_DOWN_PREVENTION, WantedPool, judge,
 };
 use streamfleet::health::{self, FleetMemory};
 
@@ -386,12 +387,15 @@ fn an_armed_scale_down_is_a_pending_destruction_until_it_begins() {
     for name in ["scale-down-refused", "scale-down-allowed"] {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/recordings/{name}.jsonl"));
         replay(&file, |&Moment { judgement, .. }| {
-            armed.push(judgement.pending_destructions.iter().map(|p| p.nodes.clone()).collect::<Vec<_>>());
+            let conditions = judgement.status.conditions.iter();
+            let pending = conditions.filter(|condition| condition.kind == SCALE_DOWN_PREVENTION);
+            armed.push(pending.map(|condition| condition.message.clone()).collect::<Vec<_>>());
         });
     }
     armed.dedup();
-    let (none, broker_3) = (Vec::new(), vec![vec![3]]);
-    assert_eq!(armed, [none.clone(), broker_3, none]);
+    let broker_3 = "the operator will shrink pool `broker` from 4 to 3 nodes as soon as node 3 has no partition; set the \
+                    number back to 4 to keep it";
+    assert_eq!(armed, [vec![], vec![broker_3.to_owned()], vec![]]);
 }
 
 #[test]

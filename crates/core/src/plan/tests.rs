@@ -379,10 +379,8 @@ impl Lab {
         let judgement = Judgement {
             status: is(status),
             in_progress: vec![],
-            pending_destructions: vec![],
             outputs: Outputs::default(),
             unschedulable: None,
-            gone: false,
             clear_certificates: Some(false),
         };
         let cluster = key(&format!("Cluster/acme/{name}"));

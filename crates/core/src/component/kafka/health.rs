@@ -44,13 +44,10 @@ pub use view::ClusterObservation;
 pub struct Judgement {
     pub status: ResourceStatus,
     pub in_progress: Vec<HealthProgress>,
-    pub pending_destructions: Vec<PendingDestruction>,
     /// The last known values; a failed reconciliation of the operator doesn't clear them.
     pub outputs: Outputs,
     /// A pod that fits no node, and why. Set once that has lasted for [`DEBOUNCE`].
     pub unschedulable: Option<String>,
-    /// The cluster is to be deleted, and no object is left that would still be deleted.
-    pub gone: bool,
     /// Whether the certificates of the listeners are ruled out as the cause of trouble. `None` if unknown,
     /// for example after the state was lost.
     pub clear_certificates: Option<bool>,
@@ -96,15 +93,8 @@ pub fn judge(
     let unschedulable =
         unschedulable.map(|trouble| format!("{} {}", words::quoted(&trouble.pod), trouble.why));
     let status = memory.settle_on(decision, conditions, now);
-    let judgement = Judgement {
-        status,
-        in_progress,
-        pending_destructions: scale_down::pending_destructions(seen),
-        outputs: memory.outputs.clone(),
-        unschedulable,
-        gone: wanted.deleting && remains.is_empty(),
-        clear_certificates,
-    };
+    let judgement =
+        Judgement { status, in_progress, outputs: memory.outputs.clone(), unschedulable, clear_certificates };
     (judgement, memory)
 }
 
@@ -120,10 +110,8 @@ pub fn judge_unobserved(
     Judgement {
         status: before.recently_reported_status(wanted, now).cloned().unwrap_or(unknown),
         in_progress: Vec::new(),
-        pending_destructions: Vec::new(),
         outputs: before.outputs().clone(),
         unschedulable: None,
-        gone: false,
         clear_certificates: before.had_clear_certificates(wanted),
     }
 }

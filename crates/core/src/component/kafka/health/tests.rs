@@ -232,9 +232,10 @@ fn a_deletion_waits_for_what_goes_and_not_for_kept_disks() {
     };
     lab.wanted.deleting = true;
     lab.put(claim("true"));
-    assert!(!lab.judge().gone);
+    let waits = lab.judge().status.reason.unwrap();
+    assert!(waits.starts_with("still there: PersistentVolumeClaim"), "{waits}");
     lab.put(claim("false"));
-    assert!(lab.judge().gone);
+    assert_eq!(lab.judge().status.reason.as_deref(), Some("all objects are deleted"));
 }
 
 #[test]
