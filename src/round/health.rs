@@ -256,10 +256,8 @@ impl FleetJudge<'_> {
             return last.kept;
         }
         let Some(state) = self.context.state.filter(|_| self.context.keeps) else { return self.context.now };
-        let fleet = state.put_status(&self.fleet.resource(), &judged.status, &memory.fleet);
-        let clusters = judged.clusters.iter().zip(memory.clusters.values());
-        let clusters =
-            clusters.map(|((key, judgement), memory)| state.put_status(key, &judgement.status, memory));
+        let fleet = state.put_memory(&self.fleet.resource(), &memory.fleet);
+        let clusters = memory.clusters.iter().map(|(key, memory)| state.put_memory(key, memory));
         // Also marks the fleet as reached, even if nothing is applied to it for months.
         let seen = state.record_observation(self.fleet, self.context.now);
         for error in [fleet, seen].into_iter().chain(clusters).filter_map(Result::err) {

@@ -1,13 +1,12 @@
-//! Journal, audit trail, events and status: what happened and what is happening.
+//! Journal, audit trail, events and memories of health: what happened and what is happening.
 
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::cache::Table;
-use super::records::StatusRecord;
 use super::{EventIndexEntry, RecordedEvent, State, StateError, text};
-use crate::catalog::ResourceStatus;
 use crate::names::{FleetKey, ResourceKey};
 use crate::parallel::locked;
 
@@ -71,34 +70,17 @@ impl State {
         Ok(())
     }
 
-    /// Records the status of a resource, with the memory of its judgement. `since` changes with the status
-    /// only.
-    pub fn put_status(
-        &self,
-        key: &ResourceKey,
-        status: &ResourceStatus,
-        memory: &impl Serialize,
-    ) -> Result<(), StateError> {
-        let mut status = status.clone();
-        if let Some(before) = self.status(key)?.filter(|before| before.status == status.status) {
-            status.since = before.since;
-        }
+    /// Records what the judgement of a resource leaves to the next one.
+    pub fn put_memory(&self, key: &ResourceKey, memory: &impl Serialize) -> Result<(), StateError> {
         // A memory that can't be serialized is dropped; losing it does little harm.
-        let record = StatusRecord { status, memory: serde_json::to_value(memory).unwrap_or_default() };
-        self.cache.put(Table::Status, text(key.clone()).as_bytes(), &record)
+        let memory = serde_json::to_value(memory).unwrap_or_default();
+        self.cache.put(Table::Status, text(key.clone()).as_bytes(), &json!({ "memory": memory }))
     }
 
     /// The memory of the last judgement of a resource; none if there was none, or another version wrote it.
     pub fn memory<T: DeserializeOwned>(&self, key: &ResourceKey) -> Result<Option<T>, StateError> {
-        Ok(self.status_record(key)?.and_then(|record| serde_json::from_value(record.memory).ok()))
-    }
-
-    /// The last recorded status of a resource.
-    pub fn status(&self, key: &ResourceKey) -> Result<Option<ResourceStatus>, StateError> {
-        Ok(self.status_record(key)?.map(|record| record.status))
-    }
-
-    fn status_record(&self, key: &ResourceKey) -> Result<Option<StatusRecord>, StateError> {
-        self.cache.get(Table::Status, text(key.clone()).as_bytes())
+        let record: Option<Value> = self.cache.get(Table::Status, text(key.clone()).as_bytes())?;
+        let memory = record.and_then(|mut record| Some(record.get_mut("memory")?.take()));
+        Ok(memory.and_then(|memory| serde_json::from_value(memory).ok()))
     }
 }

@@ -4,10 +4,9 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use uuid::Uuid;
 
-use crate::catalog::{Approval, Deletion, DurableRecord, ResourceStatus};
+use crate::catalog::{Approval, Deletion, DurableRecord};
 use crate::names::{FleetKey, ResourceKey};
 
 /// The version of the records in `registry.jsonl` and `audit.jsonl`, and of the cache.
@@ -61,13 +60,6 @@ pub(super) fn with_version<T: Serialize>(record: &T) -> String {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct TargetRecord {
     pub(super) observed_at: Timestamp,
-}
-
-/// The status of a resource, with the memory for its next judgement.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct StatusRecord {
-    pub(super) status: ResourceStatus,
-    pub(super) memory: Value,
 }
 
 impl From<Approval> for RegistryLine {

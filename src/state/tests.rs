@@ -355,7 +355,7 @@ fn events_are_numbered_bounded_and_followed_by_others() {
 }
 
 #[test]
-fn a_status_keeps_its_beginning_while_its_word_stays() {
+fn the_last_memory_of_health_is_kept() {
     let (_dir, path) = place();
     let state = State::open(&path).unwrap();
     let at = |status, seconds| ResourceStatus {
@@ -365,15 +365,14 @@ fn a_status_keeps_its_beginning_while_its_word_stays() {
         since: time(seconds),
     };
     let key = cluster("orders");
-    for (status, seconds, since) in
-        [(Status::Pending, 1, 1), (Status::Pending, 2, 1), (Status::Healthy, 3, 3), (Status::Pending, 4, 4)]
+    for (status, seconds) in
+        [(Status::Pending, 1), (Status::Pending, 2), (Status::Healthy, 3), (Status::Pending, 4)]
     {
-        state.put_status(&key, &at(status, seconds), &seconds).unwrap();
-        assert_eq!(state.memory(&key).unwrap(), Some(seconds));
-        let expected = ResourceStatus { since: time(since), ..at(status, seconds) };
-        assert_eq!(state.status(&key).unwrap(), Some(expected));
+        state.put_memory(&key, &at(status, seconds)).unwrap();
+        assert_eq!(state.memory(&key).unwrap(), Some(at(status, seconds)));
     }
-    assert_eq!(state.status(&cluster("other")).unwrap(), None);
+    assert_eq!(state.memory::<ResourceStatus>(&cluster("other")).unwrap(), None);
+    assert_eq!(state.memory::<u32>(&key).unwrap(), None, "another version wrote it");
 }
 
 #[test]

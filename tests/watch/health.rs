@@ -7,7 +7,6 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
-use streamfleet::catalog::Status;
 use streamfleet::state::State;
 use tokio::runtime::Runtime;
 
@@ -174,8 +173,9 @@ fn a_broker_that_is_lost_in_a_quiet_fleet_is_told_at_once_and_holds_up_others() 
     assert_eq!(serve.stop(), Some(0));
 
     let folder = camino::Utf8PathBuf::from_path_buf(tree.path().join(".streamfleet/state")).unwrap();
-    let recorded = State::open(&folder).unwrap().status(&"Cluster/acme/dev".to_owned().try_into().unwrap());
-    assert_eq!(recorded.unwrap().unwrap().status, Status::Degraded);
+    let key = "Cluster/acme/dev".to_owned().try_into().unwrap();
+    let recorded: Option<Value> = State::open(&folder).unwrap().memory(&key).unwrap();
+    assert_eq!(recorded.unwrap()["told"]["status"], "Degraded");
 }
 
 /// The operator's status of a Kafka with these versions, after so many reconciliations.

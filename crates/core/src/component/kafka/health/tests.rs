@@ -12,7 +12,9 @@ use std::collections::BTreeMap;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
+use super::memory::Decision;
 use super::*;
+use crate::catalog::Condition;
 use crate::component::health::timing::{DEADLINE, DEBOUNCE, OBSERVATION_GAP, QUIET_PERIOD};
 use crate::component::strimzi::health::OperatorState;
 use crate::names::{Digest, ResourceKey};
@@ -236,6 +238,24 @@ fn a_deletion_waits_for_what_goes_and_not_for_kept_disks() {
     assert!(waits.starts_with("still there: PersistentVolumeClaim"), "{waits}");
     lab.put(claim("false"));
     assert_eq!(lab.judge().status.reason.as_deref(), Some("all objects are deleted"));
+}
+
+#[test]
+fn a_status_keeps_its_beginning_while_its_word_stays() {
+    let mut memory = HealthMemory::default();
+    let at = |seconds| Lab::healthy().now + SignedDuration::from_secs(seconds);
+    let condition = Condition { kind: "OverCommitted".into(), degraded: true, message: "m".into() };
+    for (status, seconds, since) in
+        [(Status::Pending, 1, 1), (Status::Pending, 2, 1), (Status::Healthy, 3, 3), (Status::Pending, 4, 4)]
+    {
+        let reason = Some(format!("looked at {seconds}"));
+        let decision = Decision { status, reason: reason.clone(), reports_pod_loss: false };
+        let conditions = vec![condition.clone()];
+        let told = memory.settle_on(decision, conditions.clone(), at(seconds));
+        assert_eq!(told, ResourceStatus { status, reason, conditions, since: at(since) });
+        // As in the state, between two judgements.
+        memory = serde_json::from_value(serde_json::to_value(&memory).unwrap()).unwrap();
+    }
 }
 
 #[test]
