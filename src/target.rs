@@ -23,13 +23,13 @@ use crate::component::health::AppliedCluster;
 use crate::health::FleetObservation;
 use crate::names::{Digest, FleetKey, ObjectKey, ResourceKey};
 use crate::plan::preflight::PreflightFacts;
-use crate::plan::{Observed, ObservedFleet};
-use crate::render::{Desired, FleetManifests};
+use crate::plan::{Observed, ObservedFleet, Step, Verb};
+use crate::render::{Desired, FleetManifests, Manifest};
 
 pub use crate::plan::ResourceMark;
 pub use directory::DirectoryTarget;
 pub use error::TargetError;
-pub use kubernetes::{DryRunStep, KubeError, KubernetesCluster, KubernetesTarget, calls};
+pub use kubernetes::{KubeError, KubernetesCluster, KubernetesTarget, calls};
 pub use memory::{FleetBasis, PendingObservation, TargetMemory};
 pub use pace::Backoff;
 
@@ -52,8 +52,8 @@ pub struct ObjectWrite {
     pub applied: Digest,
     /// The manifest with the secrets' bytes filled in.
     pub filled: Value,
-    /// Whether the plan found no object there, so that the write creates one.
-    pub new: bool,
+    /// The UID of the object that the plan found there. None when the write creates one.
+    pub uid: Option<String>,
     /// Delete the present object first, because a changed field is immutable.
     pub recreate: bool,
 }
@@ -74,6 +74,20 @@ pub struct Intent {
     pub writes: Vec<ObjectWrite>,
     pub deletes: Vec<ObjectKey>,
     pub marks: BTreeMap<ResourceKey, ResourceMark>,
+}
+
+impl ObjectWrite {
+    /// The write of a step with this manifest, whose secrets were filled in.
+    pub fn of(step: &Step, manifest: &Manifest, filled: Value) -> Self {
+        Self {
+            key: step.object.clone(),
+            owner: manifest.owner.clone(),
+            applied: manifest.digest(),
+            filled,
+            uid: step.uid.clone(),
+            recreate: step.verb == Verb::Recreate,
+        }
+    }
 }
 
 impl Target {

@@ -100,12 +100,7 @@ impl<'a, 'r> FleetRun<'a, 'r> {
         for (change, step) in steps {
             let Some(manifest) = &step.after else { continue };
             match secret::fill(manifest, self.run.secrets) {
-                Ok(filled) => {
-                    let (key, owner) = (step.object.clone(), manifest.owner.clone());
-                    let (applied, new) = (manifest.digest(), step.uid.is_none());
-                    let recreate = step.verb == Verb::Recreate;
-                    writes.push((change, ObjectWrite { key, owner, applied, filled, new, recreate }));
-                }
+                Ok(filled) => writes.push((change, ObjectWrite::of(step, manifest, filled))),
                 Err(fault) => self.fail(change, Some(&step.object), fault.into()),
             }
         }

@@ -10,7 +10,7 @@ use crate::names::{Digest, FleetKey};
 use crate::parallel::locked;
 use crate::plan::{DryRunRequests, DryRuns, FleetPart, Step};
 use crate::secret;
-use crate::target::{DryRunStep, Target};
+use crate::target::{ObjectWrite, Target};
 
 /// How long a result stays valid without a visible change: the reason why a server refuses something may be
 /// out of sight.
@@ -89,12 +89,7 @@ pub(super) async fn ask(target: &Target, part: &FleetPart, secrets: &Secrets) ->
 
 /// A step as it would be sent. Steps whose secrets are missing are left out, since that is reported
 /// elsewhere.
-fn trial(step: &Step, secrets: &Secrets) -> Option<DryRunStep> {
+fn trial(step: &Step, secrets: &Secrets) -> Option<ObjectWrite> {
     let manifest = step.after.as_ref()?;
-    Some(DryRunStep {
-        key: step.object.clone(),
-        uid: step.uid.clone(),
-        applied: manifest.digest(),
-        filled: secret::fill(manifest, secrets).ok()?,
-    })
+    Some(ObjectWrite::of(step, manifest, secret::fill(manifest, secrets).ok()?))
 }

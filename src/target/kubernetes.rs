@@ -47,7 +47,6 @@ use watch::ClusterWatch;
 /// concurrent changes that an API server allows by default (`--max-mutating-requests-inflight`).
 const AT_ONCE: usize = 32;
 
-pub use dry_run::DryRunStep;
 pub use error::KubeError;
 pub(in crate::target) use kept_connection::KeptConnection;
 pub use session::ClusterSession;

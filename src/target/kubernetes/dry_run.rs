@@ -5,13 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt as _};
-use serde_json::Value;
 
 use super::api::{Api, KindRef};
 use super::write::{self, ApplyOutcome};
 use super::{KubeError, KubernetesTarget};
-use crate::names::{Digest, ObjectKey};
 use crate::plan::{DryRun, DryRuns, UNASKED};
+use crate::target::ObjectWrite;
 
 const AT_ONCE: usize = 16;
 
@@ -33,28 +32,19 @@ const RECREATED: [&str; 13] = [
     "ServiceAccount",
 ];
 
-pub struct DryRunStep {
-    pub key: ObjectKey,
-    pub uid: Option<String>,
-    /// The digest of the manifest, with secrets as references.
-    pub applied: Digest,
-    /// The manifest with the secrets' bytes filled in.
-    pub filled: Value,
-}
-
 impl KubernetesTarget {
-    /// Returns the server's verdict on each step. After one step of a kind gets no answer, the other steps of
+    /// Returns the server's verdict on each write. After one write of a kind gets no answer, the other writes of
     /// the kind are not checked, so that a hanging webhook delays a plan only once.
-    pub async fn dry_run(&self, trials: Vec<DryRunStep>) -> DryRuns {
+    pub async fn dry_run(&self, writes: Vec<ObjectWrite>) -> DryRuns {
         let Ok(api) = self.api().await else { return DryRuns::new() };
         let unanswered = RefCell::new(BTreeMap::new());
-        let asked = trials.into_iter().map(async |trial| {
-            let key = trial.key.clone();
+        let asked = writes.into_iter().map(async |write| {
+            let key = write.key.clone();
             let kind = (key.api_version.clone(), key.kind.clone());
             let known = unanswered.borrow().get(&kind).cloned();
             let run = match known {
                 Some(run) => run,
-                None => ask(api, trial).await.unwrap_or_else(|error| {
+                None => ask(api, write).await.unwrap_or_else(|error| {
                     let run = unverified(&error);
                     if is_awaited(&error) {
                         unanswered.borrow_mut().insert(kind, run.clone());
@@ -87,8 +77,8 @@ impl KubernetesTarget {
     }
 }
 
-async fn ask(api: &Api, trial: DryRunStep) -> Result<DryRun, KubeError> {
-    let DryRunStep { key, uid, applied, filled } = trial;
+async fn ask(api: &Api, write: ObjectWrite) -> Result<DryRun, KubeError> {
+    let ObjectWrite { key, uid, applied, filled, .. } = write;
     let body = write::body(filled.clone(), &applied, uid.as_deref());
     match write::apply(api, &key, body, true).await {
         Ok(ApplyOutcome { overwritten, left, .. }) => Ok(DryRun::Accepted { overwritten, left }),

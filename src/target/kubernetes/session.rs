@@ -142,7 +142,7 @@ impl ClusterSession {
         let entry = ObjectEntry {
             owner: write.owner.clone(),
             written: before.and_then(|entry| entry.written),
-            intended: (write.new || write.recreate).then(|| write.applied.clone()),
+            intended: (write.uid.is_none() || write.recreate).then(|| write.applied.clone()),
             deleting: false,
         };
         self.inventory.objects.insert(key.clone(), entry);

@@ -204,7 +204,7 @@ async fn done(target: &KubernetesTarget, uid: Option<&str>, deletes: bool) -> St
         owner: owner(),
         applied: Digest::of("manifest"),
         filled: thing(""),
-        new: uid.is_none(),
+        uid: uid.map(str::to_owned),
         recreate: false,
     };
     let intent = match deletes {

@@ -8,7 +8,8 @@ fn only(uid: &str) -> Value {
 
 fn write(recreate: bool) -> ObjectWrite {
     let filled = json!({"kind": "Thing", "metadata": {"name": "a", "namespace": "ns"}});
-    ObjectWrite { key: key(), owner: owner(), applied: Digest::of("manifest"), filled, new: false, recreate }
+    let (applied, uid) = (Digest::of("manifest"), Some("ours".to_owned()));
+    ObjectWrite { key: key(), owner: owner(), applied, filled, uid, recreate }
 }
 
 async fn run(target: &KubernetesTarget, write: Option<ObjectWrite>, uid: &str) -> String {

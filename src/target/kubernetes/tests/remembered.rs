@@ -18,10 +18,10 @@ fn changes(server: &Server) -> Vec<String> {
     changes.collect()
 }
 
-fn write(new: bool) -> Intent {
+fn write(uid: Option<&str>) -> Intent {
     let filled = json!({"kind": "Thing", "metadata": {"name": "a", "namespace": "ns"}});
-    let applied = Digest::of("manifest");
-    let write = ObjectWrite { key: key(), owner: owner(), applied, filled, new, recreate: false };
+    let (applied, uid) = (Digest::of("manifest"), uid.map(str::to_owned));
+    let write = ObjectWrite { key: key(), owner: owner(), applied, filled, uid, recreate: false };
     Intent { writes: vec![write], ..Intent::default() }
 }
 
@@ -44,7 +44,7 @@ fn remembers_ours(server: &Server) {
 async fn what_is_remembered_is_written_in_an_order_that_can_end_anywhere() {
     let server = Server::new();
     server.says("PATCH", THING, [(201, thing("new"))]);
-    let mut session = server.target().begin(write(true)).await.unwrap();
+    let mut session = server.target().begin(write(None)).await.unwrap();
     session.start(0, Task { object: key(), uid: None, deletes: false });
     session.next().await.unwrap().1.unwrap();
     let mark = ResourceMark { id: Uuid::nil(), protected: false };
@@ -74,7 +74,7 @@ async fn what_is_remembered_is_replaced_only_as_it_was_read() {
     assert!(session.known().contains(&key()) && changes(&server).is_empty());
 
     server.says("PATCH", THING, [(200, thing("ours"))]);
-    let mut session = server.target().begin(write(false)).await.unwrap();
+    let mut session = server.target().begin(write(Some("ours"))).await.unwrap();
     session.start(0, Task { object: key(), uid: Some("ours".to_owned()), deletes: false });
     session.next().await.unwrap().1.unwrap();
     let mark = ResourceMark { id: Uuid::nil(), protected: false };
