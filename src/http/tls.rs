@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{Cursor, ErrorKind};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ use crate::spec::certificate::{Certificate, to_pkcs8_pem};
 
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// How long to wait before checking the files again.
+/// How long to wait before reading the files again. They are small, and read only when a client connects.
 const FRESH: Duration = Duration::from_secs(10);
 
 /// How long a client that speaks plain HTTP may take to read the refusal.
@@ -60,18 +60,9 @@ pub struct Tls {
 #[derive(Debug)]
 struct LoadedCertificate {
     pair: Arc<CertifiedKey>,
-    stamps: [Option<CertificateStamp>; 2],
     looked: Instant,
     /// The error of the last read, already logged; its files aren't used.
     told: Option<UnusableCertificate>,
-}
-
-/// Detects a changed file.
-#[derive(Debug, PartialEq, Eq)]
-struct CertificateStamp {
-    inode: (u64, u64),
-    size: u64,
-    changed: [(i64, i64); 2],
 }
 
 impl Files {
@@ -130,15 +121,10 @@ impl Files {
         Ok((pair.map_err(|error| odd(error.to_string()))?, certificate))
     }
 
-    fn stamps(&self) -> [Option<CertificateStamp>; 2] {
-        [&self.certificate, &self.key].map(|path| {
-            let found = fs::metadata(path).ok()?;
-            Some(CertificateStamp {
-                inode: (found.dev(), found.ino()),
-                size: found.size(),
-                changed: [(found.mtime(), found.mtime_nsec()), (found.ctime(), found.ctime_nsec())],
-            })
-        })
+    fn warn(&self) {
+        for doubt in self.doubts(Timestamp::now()).unwrap_or_default() {
+            tracing::warn!("{doubt}");
+        }
     }
 }
 
@@ -164,19 +150,16 @@ impl Tls {
     /// # Errors
     /// When they can't be used.
     pub fn open(files: Files) -> Result<Arc<Tls>, UnusableCertificate> {
-        let (stamps, looked) = (files.stamps(), Instant::now());
         let (pair, _) = files.read()?;
         files.warn();
-        let held = LoadedCertificate { pair: Arc::new(pair), stamps, looked, told: None };
+        let held = LoadedCertificate { pair: Arc::new(pair), looked: Instant::now(), told: None };
         Ok(Arc::new(Tls { files, held: Mutex::new(held) }))
     }
 
     /// Reloads the files. If they can't be used, logs that once and keeps the active certificate.
     pub fn reload(&self) {
-        let stamps = self.files.stamps();
         let read = self.files.read();
         let mut held = self.held();
-        (held.stamps, held.looked) = (stamps, Instant::now());
         match read {
             Ok((pair, _)) if pair.cert == held.pair.cert => held.told = None,
             Ok((pair, _)) => {
@@ -193,33 +176,19 @@ impl Tls {
         }
     }
 
+    /// Whether it is time to reload the files. Only one handshake at a time is told to.
     fn is_due(&self) -> bool {
-        self.held().looked.elapsed() >= FRESH
-    }
-
-    /// Reloads the files if they changed.
-    fn look(&self) {
-        let stamps = self.files.stamps();
         let mut held = self.held();
-        held.looked = Instant::now();
-        let is_same = held.stamps == stamps;
-        drop(held);
-        if !is_same {
-            self.reload();
+        let is_due = held.looked.elapsed() >= FRESH;
+        if is_due {
+            held.looked = Instant::now();
         }
+        is_due
     }
 
     fn held(&self) -> MutexGuard<'_, LoadedCertificate> {
         // Updates replace whole values, so a poisoned lock is safe to use.
         locked(&self.held)
-    }
-}
-
-impl Files {
-    fn warn(&self) {
-        for doubt in self.doubts(Timestamp::now()).unwrap_or_default() {
-            tracing::warn!("{doubt}");
-        }
     }
 }
 
@@ -268,8 +237,8 @@ impl Handshake {
     ) -> Option<TlsStream<impl AsyncRead + AsyncWrite + Unpin>> {
         if self.tls.is_due() {
             let tls = Arc::clone(&self.tls);
-            // The check logs its own errors.
-            let _ = tokio::task::spawn_blocking(move || tls.look()).await;
+            // It logs its own errors.
+            let _ = tokio::task::spawn_blocking(move || tls.reload()).await;
         }
         // An HTTP method starts with an upper-case letter, a TLS handshake with byte 22.
         let (mut reader, writer) = split(stream);

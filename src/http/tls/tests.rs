@@ -110,20 +110,18 @@ fn a_new_pair_is_shown_and_a_broken_one_is_not() {
     let tls = Tls::open(folder.files()).unwrap();
     let first = shown(&tls);
     folder.renew(&[HOST]);
-    tls.look();
+    tls.reload();
     let second = shown(&tls);
     assert_ne!(first, second);
     // Only the key has been replaced so far.
     folder.write("tls.key", KeyPair::generate().unwrap().serialize_pem());
-    tls.look();
+    tls.reload();
     assert_eq!(shown(&tls), second);
     assert!(tls.held().told.is_some());
-    // Read again after a change, and on request.
-    tls.look();
     tls.reload();
     assert_eq!(shown(&tls), second);
     folder.renew(&[HOST]);
-    tls.look();
+    tls.reload();
     assert_ne!(shown(&tls), second);
     assert!(tls.held().told.is_none());
 }
