@@ -116,6 +116,42 @@ impl Method {
 }
 
 impl Route {
+    /// A quick read without a body, until the methods below say otherwise.
+    const fn new(method: Method, path: &'static str, id: &'static str) -> Route {
+        Route {
+            method,
+            path,
+            id,
+            summary: "",
+            doing: "",
+            needs: RequiredAccess::Read,
+            queue: QueueKind::Light,
+            query: &[],
+            takes: None,
+            gives: &[],
+        }
+    }
+
+    const fn about(self, summary: &'static str, doing: &'static str) -> Route {
+        Route { summary, doing, ..self }
+    }
+
+    const fn needs(self, needs: RequiredAccess, queue: QueueKind) -> Route {
+        Route { needs, queue, ..self }
+    }
+
+    const fn query(self, query: &'static [Query]) -> Route {
+        Route { query, ..self }
+    }
+
+    const fn takes(self, body: RequestBody) -> Route {
+        Route { takes: Some(body), ..self }
+    }
+
+    const fn gives(self, gives: &'static [(u16, ResponseContent)]) -> Route {
+        Route { gives, ..self }
+    }
+
     /// The names of the path parameters, in order.
     pub fn parameters(&self) -> impl Iterator<Item = &'static str> {
         self.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
@@ -148,42 +184,43 @@ pub fn list_path(kind: Kind) -> &'static str {
     ROUTES.iter().find(lists).map_or("/", |route| route.path)
 }
 
-const PAGE_SIZE: Query = Query {
-    name: "page_size",
-    schema: shapes::page_size,
-    text: "The maximal number of items in the answer.",
-};
+impl Query {
+    const fn new(name: &'static str, schema: fn() -> Value, text: &'static str) -> Query {
+        Query { name, schema, text }
+    }
+}
 
-const PAGE_TOKEN: Query = Query {
-    name: "page_token",
-    schema: shapes::text,
-    text: "The `next_page_token` of the previous page. By default the first page.",
-};
-
-const DRY_RUN: Query = Query {
-    name: "dry_run",
-    schema: shapes::boolean,
-    text: "Change nothing, and answer with the plan of the change.",
-};
-
-const OF_ORGANIZATION: Query = Query {
-    name: "organization",
-    schema: shapes::text,
-    text: "The organization, by its id or identifier: only its items.",
-};
-
+const PAGE_SIZE: Query =
+    Query::new("page_size", shapes::page_size, "The maximal number of items in the answer.");
+const PAGE_TOKEN: Query = Query::new(
+    "page_token",
+    shapes::text,
+    "The `next_page_token` of the previous page. By default the first page.",
+);
+const DRY_RUN: Query =
+    Query::new("dry_run", shapes::boolean, "Change nothing, and answer with the plan of the change.");
+const OF_ORGANIZATION: Query =
+    Query::new("organization", shapes::text, "The organization, by its id or identifier: only its items.");
+const OF_FLEET: Query =
+    Query::new("infrastructure", shapes::text, "The fleet, by its identifier: only its clusters.");
 /// For resources that the path names by an identifier alone, which several organizations may use.
-const IN_ORGANIZATION: Query = Query {
-    name: "organization",
-    schema: shapes::text,
-    text: "The organization, by its id or identifier. Required if `id` is an identifier of clusters in several \
-           organizations.",
-};
+const IN_ORGANIZATION: Query = Query::new(
+    "organization",
+    shapes::text,
+    "The organization, by its id or identifier. Required if `id` is an identifier of clusters in several \
+     organizations.",
+);
+const AT: Query = Query::new("at", shapes::time, "Plan as of this time, to see what expires by then.");
+const STATUS: Query = Query::new("status", shapes::status, "Only items with this status.");
+const SINCE: Query = Query::new("since", shapes::time, "Only events since this time.");
+const ORDER: Query = Query::new(
+    "order",
+    shapes::order,
+    "Whether the oldest or the newest events come first. Events that happen between two pages don't shift them.",
+);
 
-const AT: Query =
-    Query { name: "at", schema: shapes::time, text: "Plan as of this time, to see what expires by then." };
-
-const STATUS: Query = Query { name: "status", schema: shapes::status, text: "Only items with this status." };
+/// The answer of a dry run.
+const PLAN: (u16, ResponseContent) = (200, ResponseContent::Schema(crate::plan::schema));
 
 /// Expands to the six routes of each kind, followed by all other routes.
 macro_rules! table {
@@ -194,78 +231,37 @@ macro_rules! table {
     ) => {
         &[
             $(
-                Route {
-                    method: Method::Get,
-                    path: $path,
-                    id: concat!("list_", $many),
-                    summary: concat!("List ", $nouns),
-                    doing: concat!("reading ", $plain),
-                    needs: RequiredAccess::Read,
-                    queue: QueueKind::Light,
-                    query: $filters,
-                    takes: None,
-                    gives: &[(200, ResponseContent::List(Kind::$kind))],
-                },
-                Route {
-                    method: Method::Post,
-                    path: $path,
-                    id: concat!("create_", $one),
-                    summary: concat!("Create ", $noun),
-                    doing: concat!("creating ", $plain),
-                    needs: RequiredAccess::$create,
-                    queue: QueueKind::Turn,
-                    query: &[DRY_RUN],
-                    takes: Some(RequestBody::Create(Kind::$kind)),
-                    gives: &[(201, ResponseContent::Record(Kind::$kind)), (200, ResponseContent::Schema(crate::plan::schema))],
-                },
-                Route {
-                    method: Method::Get,
-                    path: concat!($path, "/", $id),
-                    id: concat!("read_", $one),
-                    summary: concat!("Read ", $noun),
-                    doing: concat!("reading ", $plain),
-                    needs: RequiredAccess::Read,
-                    queue: QueueKind::Light,
-                    query: &[$($finds),*],
-                    takes: None,
-                    gives: &[(200, ResponseContent::Record(Kind::$kind))],
-                },
-                Route {
-                    method: Method::Put,
-                    path: concat!($path, "/", $id),
-                    id: concat!("replace_", $one),
-                    summary: concat!("Replace ", $noun),
-                    doing: concat!("changing ", $plain),
-                    needs: RequiredAccess::$change,
-                    queue: QueueKind::Turn,
-                    query: &[$($finds,)* DRY_RUN],
-                    takes: Some(RequestBody::Replace(Kind::$kind)),
-                    gives: &[(200, ResponseContent::Record(Kind::$kind)), (200, ResponseContent::Schema(crate::plan::schema))],
-                },
-                Route {
-                    method: Method::Patch,
-                    path: concat!($path, "/", $id),
-                    id: concat!("patch_", $one),
-                    summary: concat!("Change fields of ", $noun),
-                    doing: concat!("changing ", $plain),
-                    needs: RequiredAccess::$change,
-                    queue: QueueKind::Turn,
-                    query: &[$($finds,)* DRY_RUN],
-                    takes: Some(RequestBody::Patch(Kind::$kind)),
-                    gives: &[(200, ResponseContent::Record(Kind::$kind)), (200, ResponseContent::Schema(crate::plan::schema))],
-                },
-                Route {
-                    method: Method::Delete,
-                    path: concat!($path, "/", $id),
-                    id: concat!("delete_", $one),
-                    summary: concat!("Delete ", $noun),
-                    doing: concat!("deleting ", $plain),
-                    needs: RequiredAccess::$delete,
-                    queue: QueueKind::Turn,
-                    query: &[$($finds,)* DRY_RUN],
-                    takes: None,
-                    gives: &[(202, ResponseContent::Record(Kind::$kind)), (200, ResponseContent::Schema(crate::plan::schema))],
-                },
+                Route::new(Method::Get, $path, concat!("list_", $many))
+                    .about(concat!("List ", $nouns), concat!("reading ", $plain))
+                    .query($filters)
+                    .gives(&[(200, ResponseContent::List(Kind::$kind))]),
+                Route::new(Method::Post, $path, concat!("create_", $one))
+                    .about(concat!("Create ", $noun), concat!("creating ", $plain))
+                    .needs(RequiredAccess::$create, QueueKind::Turn)
+                    .query(&[DRY_RUN])
+                    .takes(RequestBody::Create(Kind::$kind))
+                    .gives(&[(201, ResponseContent::Record(Kind::$kind)), PLAN]),
+                Route::new(Method::Get, concat!($path, "/", $id), concat!("read_", $one))
+                    .about(concat!("Read ", $noun), concat!("reading ", $plain))
+                    .query(&[$($finds),*])
+                    .gives(&[(200, ResponseContent::Record(Kind::$kind))]),
+                Route::new(Method::Put, concat!($path, "/", $id), concat!("replace_", $one))
+                    .about(concat!("Replace ", $noun), concat!("changing ", $plain))
+                    .needs(RequiredAccess::$change, QueueKind::Turn)
+                    .query(&[$($finds,)* DRY_RUN])
+                    .takes(RequestBody::Replace(Kind::$kind))
+                    .gives(&[(200, ResponseContent::Record(Kind::$kind)), PLAN]),
+                Route::new(Method::Patch, concat!($path, "/", $id), concat!("patch_", $one))
+                    .about(concat!("Change fields of ", $noun), concat!("changing ", $plain))
+                    .needs(RequiredAccess::$change, QueueKind::Turn)
+                    .query(&[$($finds,)* DRY_RUN])
+                    .takes(RequestBody::Patch(Kind::$kind))
+                    .gives(&[(200, ResponseContent::Record(Kind::$kind)), PLAN]),
+                Route::new(Method::Delete, concat!($path, "/", $id), concat!("delete_", $one))
+                    .about(concat!("Delete ", $noun), concat!("deleting ", $plain))
+                    .needs(RequiredAccess::$delete, QueueKind::Turn)
+                    .query(&[$($finds,)* DRY_RUN])
+                    .gives(&[(202, ResponseContent::Record(Kind::$kind)), PLAN]),
             )*
             $($other,)*
         ]
@@ -294,181 +290,82 @@ pub static ROUTES: &[Route] = table! {
         lists by &[PAGE_SIZE, PAGE_TOKEN], finds by [], needs Write Write Write;
     Cluster: "cluster", "clusters", "a cluster", "clusters", "clusters"
         at "/v1/clusters" / "{id}",
-        lists by &[
-            OF_ORGANIZATION,
-            Query {
-                name: "infrastructure",
-                schema: shapes::text,
-                text: "The fleet, by its identifier: only its clusters.",
-            },
-            STATUS,
-            PAGE_SIZE,
-            PAGE_TOKEN,
-        ],
+        lists by &[OF_ORGANIZATION, OF_FLEET, STATUS, PAGE_SIZE, PAGE_TOKEN],
         finds by [IN_ORGANIZATION], needs Write Write Write;
     }
     others: [
-        Route {
-            method: Method::Get,
-            path: "/v1/status",
-            id: "read_status",
-            summary: "Read the status of all fleets and clusters, by the last plan",
-            doing: "reading the status",
-            needs: RequiredAccess::Read,
-            queue: QueueKind::Heavy,
-            query: &[],
-            takes: None,
-            gives: &[(200, ResponseContent::Schema(schema::of::<StatusList>))],
-        },
-        Route {
-            method: Method::Get,
-            path: "/v1/clusters/{id}/why",
-            id: "explain_cluster",
-            summary: "Explain the status of a cluster: what the plan does or waits for, its faulty objects, the last \
-                warnings, and what to do next",
-            doing: "reading clusters",
-            needs: RequiredAccess::Read,
-            queue: QueueKind::Heavy,
-            query: &[IN_ORGANIZATION],
-            takes: None,
-            gives: &[(200, ResponseContent::Schema(schema::of::<WhyReport>))],
-        },
-        Route {
-            method: Method::Get,
-            path: "/v1/clusters/{id}/client-properties",
-            id: "read_client_properties",
-            summary: "Read the properties for clients of a cluster, for each of its listeners",
-            doing: "reading clusters",
-            needs: RequiredAccess::Read,
-            queue: QueueKind::Light,
-            query: &[IN_ORGANIZATION],
-            takes: None,
-            gives: &[(200, ResponseContent::Schema(schema::of::<ClusterListeners>))],
-        },
-        Route {
-            method: Method::Get,
-            path: "/v1/plan",
-            id: "read_plan",
-            summary: "Read the last plan: changes, and what waits. It is at most a minute old (see `created_at`), and \
-                      includes everything that was written through the API before",
-            doing: "reading the plan",
-            needs: RequiredAccess::Read,
-            queue: QueueKind::Heavy,
-            query: &[AT],
-            takes: None,
-            gives: &[(200, ResponseContent::Schema(crate::plan::schema))],
-        },
-        Route {
-            method: Method::Post,
-            path: "/v1/plans",
-            id: "propose_plan",
-            summary: "Plan a tree of specs from the request, and change nothing",
-            doing: "planning a tree from a request",
-            needs: RequiredAccess::Write,
-            queue: QueueKind::Proposal,
-            query: &[AT],
-            takes: Some(RequestBody::Schema(shapes::proposal)),
-            gives: &[(200, ResponseContent::Schema(crate::plan::schema))],
-        },
-        Route {
-            method: Method::Post,
-            path: "/v1/plans/{id}/approve",
-            id: "approve_plan",
-            summary: "Approve, once, the steps that wait for an approval id",
-            doing: "approving",
-            needs: RequiredAccess::Admin,
-            queue: QueueKind::Heavy,
-            query: &[],
-            takes: None,
-            gives: &[(200, ResponseContent::Schema(schema::of::<PlanApproval>))],
-        },
-        Route {
-            method: Method::Get,
-            path: "/v1/events",
-            id: "list_events",
-            summary: "Read recent decisions and their outcomes",
-            doing: "reading events",
-            needs: RequiredAccess::Read,
-            queue: QueueKind::Heavy,
-            query: &[
-                OF_ORGANIZATION,
-                Query {
-                    name: "since",
-                    schema: shapes::time,
-                    text: "Only events since this time.",
-                },
-                Query {
-                    name: "order",
-                    schema: shapes::order,
-                    text: "Whether the oldest or the newest events come first. Events that happen between two pages don't \
-                           shift them.",
-                },
-                PAGE_SIZE,
-                PAGE_TOKEN,
-            ],
-            takes: None,
-            gives: &[(200, ResponseContent::Schema(shapes::events))],
-        },
-        Route {
-            method: Method::Get,
-            path: "/v1/tokens",
-            id: "list_tokens",
-            summary: "List the caller's tokens; for a super user, all tokens",
-            doing: "listing tokens",
-            needs: RequiredAccess::Read,
-            queue: QueueKind::Tokens,
-            query: &[PAGE_SIZE, PAGE_TOKEN],
-            takes: None,
-            gives: &[(200, ResponseContent::Schema(shapes::tokens))],
-        },
-        Route {
-            method: Method::Post,
-            path: "/v1/tokens",
-            id: "create_token",
-            summary: "Create a token with at most the access of the caller's own. It is shown only once",
-            doing: "creating a token",
-            needs: RequiredAccess::Read,
-            queue: QueueKind::Tokens,
-            query: &[],
-            takes: Some(RequestBody::Schema(shapes::new_token)),
-            gives: &[(201, ResponseContent::Schema(shapes::shown_token))],
-        },
-        Route {
-            method: Method::Delete,
-            path: "/v1/tokens/{id}",
-            id: "revoke_token",
-            summary: "Revoke one of the caller's tokens; as a super user, any token",
-            doing: "revoking a token",
-            needs: RequiredAccess::Read,
-            queue: QueueKind::Revoking,
-            query: &[],
-            takes: None,
-            gives: &[(204, ResponseContent::Nothing)],
-        },
-        Route {
-            method: Method::Get,
-            path: "/v1/errors",
-            id: "list_errors",
-            summary: "List the error codes, what they mean and what to do",
-            doing: "listing errors",
-            needs: RequiredAccess::Nobody,
-            queue: QueueKind::Open,
-            query: &[],
-            takes: None,
-            gives: &[(200, ResponseContent::Schema(shapes::errors))],
-        },
-        Route {
-            method: Method::Get,
-            path: "/openapi.json",
-            id: "read_openapi",
-            summary: "Read this description of the API",
-            doing: "reading the description",
-            needs: RequiredAccess::Nobody,
-            queue: QueueKind::Open,
-            query: &[],
-            takes: None,
-            gives: &[(200, ResponseContent::Schema(shapes::openapi))],
-        },
+        Route::new(Method::Get, "/v1/status", "read_status")
+            .about("Read the status of all fleets and clusters, by the last plan", "reading the status")
+            .needs(RequiredAccess::Read, QueueKind::Heavy)
+            .gives(&[(200, ResponseContent::Schema(schema::of::<StatusList>))]),
+        Route::new(Method::Get, "/v1/clusters/{id}/why", "explain_cluster")
+            .about(
+                "Explain the status of a cluster: what the plan does or waits for, its faulty objects, the last \
+                 warnings, and what to do next",
+                "reading clusters",
+            )
+            .needs(RequiredAccess::Read, QueueKind::Heavy)
+            .query(&[IN_ORGANIZATION])
+            .gives(&[(200, ResponseContent::Schema(schema::of::<WhyReport>))]),
+        Route::new(Method::Get, "/v1/clusters/{id}/client-properties", "read_client_properties")
+            .about(
+                "Read the properties for clients of a cluster, for each of its listeners",
+                "reading clusters",
+            )
+            .query(&[IN_ORGANIZATION])
+            .gives(&[(200, ResponseContent::Schema(schema::of::<ClusterListeners>))]),
+        Route::new(Method::Get, "/v1/plan", "read_plan")
+            .about(
+                "Read the last plan: changes, and what waits. It is at most a minute old (see `created_at`), and \
+                 includes everything that was written through the API before",
+                "reading the plan",
+            )
+            .needs(RequiredAccess::Read, QueueKind::Heavy)
+            .query(&[AT])
+            .gives(&[PLAN]),
+        Route::new(Method::Post, "/v1/plans", "propose_plan")
+            .about(
+                "Plan a tree of specs from the request, and change nothing",
+                "planning a tree from a request",
+            )
+            .needs(RequiredAccess::Write, QueueKind::Proposal)
+            .query(&[AT])
+            .takes(RequestBody::Schema(shapes::proposal))
+            .gives(&[PLAN]),
+        Route::new(Method::Post, "/v1/plans/{id}/approve", "approve_plan")
+            .about("Approve, once, the steps that wait for an approval id", "approving")
+            .needs(RequiredAccess::Admin, QueueKind::Heavy)
+            .gives(&[(200, ResponseContent::Schema(schema::of::<PlanApproval>))]),
+        Route::new(Method::Get, "/v1/events", "list_events")
+            .about("Read recent decisions and their outcomes", "reading events")
+            .needs(RequiredAccess::Read, QueueKind::Heavy)
+            .query(&[OF_ORGANIZATION, SINCE, ORDER, PAGE_SIZE, PAGE_TOKEN])
+            .gives(&[(200, ResponseContent::Schema(shapes::events))]),
+        Route::new(Method::Get, "/v1/tokens", "list_tokens")
+            .about("List the caller's tokens; for a super user, all tokens", "listing tokens")
+            .needs(RequiredAccess::Read, QueueKind::Tokens)
+            .query(&[PAGE_SIZE, PAGE_TOKEN])
+            .gives(&[(200, ResponseContent::Schema(shapes::tokens))]),
+        Route::new(Method::Post, "/v1/tokens", "create_token")
+            .about(
+                "Create a token with at most the access of the caller's own. It is shown only once",
+                "creating a token",
+            )
+            .needs(RequiredAccess::Read, QueueKind::Tokens)
+            .takes(RequestBody::Schema(shapes::new_token))
+            .gives(&[(201, ResponseContent::Schema(shapes::shown_token))]),
+        Route::new(Method::Delete, "/v1/tokens/{id}", "revoke_token")
+            .about("Revoke one of the caller's tokens; as a super user, any token", "revoking a token")
+            .needs(RequiredAccess::Read, QueueKind::Revoking)
+            .gives(&[(204, ResponseContent::Nothing)]),
+        Route::new(Method::Get, "/v1/errors", "list_errors")
+            .about("List the error codes, what they mean and what to do", "listing errors")
+            .needs(RequiredAccess::Nobody, QueueKind::Open)
+            .gives(&[(200, ResponseContent::Schema(shapes::errors))]),
+        Route::new(Method::Get, "/openapi.json", "read_openapi")
+            .about("Read this description of the API", "reading the description")
+            .needs(RequiredAccess::Nobody, QueueKind::Open)
+            .gives(&[(200, ResponseContent::Schema(shapes::openapi))]),
     ]
 };
 
