@@ -38,6 +38,13 @@ const OTHERS: [(&str, &str); 4] = [
     ("api", "Error codes, and this description."),
 ];
 
+const CREATE_IF_MATCH: &str =
+    "A list has no `ETag`: only `*` matches, and with any other value nothing is created.";
+
+const CHANGE_IF_MATCH: &str = "The `ETag` of the resource to change. The change is refused if the resource changed since. \
+                               Several tags are separated by commas, and one of them must match; `*` matches any. A \
+                               weak tag never matches.";
+
 /// `server` is an address or a path.
 pub fn document(server: &str) -> Value {
     let mut components = Components::default();
@@ -49,16 +56,7 @@ pub fn document(server: &str) -> Value {
     let tags = Kind::ALL.map(|kind| json!({"name": kind.plural(), "description": about(kind)}));
     let others = OTHERS.map(|(name, description)| json!({"name": name, "description": description}));
     let tags: Vec<Value> = tags.into_iter().chain(others).collect();
-    let responses = refusals(&mut components);
-    let mut components = components.document();
-    components["responses"] = responses;
-    components["securitySchemes"] = json!({
-        "token": {
-            "type": "http",
-            "scheme": "bearer",
-            "description": "A token from `streamfleet token create` or `POST /v1/tokens`.",
-        },
-    });
+    let (schemas, parameters) = components.document();
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -71,8 +69,43 @@ pub fn document(server: &str) -> Value {
         "security": [{"token": []}],
         "tags": tags,
         "paths": paths,
-        "components": components,
+        "components": {
+            "schemas": schemas,
+            "parameters": parameters,
+            "headers": headers(),
+            "responses": refusals(),
+            "securitySchemes": {"token": {
+                "type": "http",
+                "scheme": "bearer",
+                "description": "A token from `streamfleet token create` or `POST /v1/tokens`.",
+            }},
+        },
     })
+}
+
+fn headers() -> Value {
+    let text = json!({"type": "string"});
+    json!({
+        "X-Request-Id": {
+            "description": "The id of the request, which is also in the daemon's log.",
+            "schema": {"type": "string", "format": "uuid"},
+        },
+        "ETag": {"description": "Identifies the current spec, for `If-Match`.", "schema": text},
+        "Location": {
+            "description": "The address of the resource.",
+            "schema": {"type": "string", "format": "uri-reference"},
+        },
+        "WWW-Authenticate": {"description": "`Bearer`, with status 401.", "schema": text},
+        "Retry-After": {
+            "description": "The number of seconds to wait before the next attempt, with status 429 or 503.",
+            "schema": {"type": "integer", "minimum": 1},
+        },
+    })
+}
+
+fn headers_of(names: &[&str]) -> Value {
+    let reference = |name: &str| json!({"$ref": format!("#/components/headers/{name}")});
+    names.iter().map(|name| ((*name).to_owned(), reference(name))).collect()
 }
 
 fn about(kind: Kind) -> String {
@@ -97,38 +130,26 @@ fn path(route: &Route, components: &mut Components) -> Value {
 }
 
 fn operation(route: &Route, components: &mut Components) -> Value {
-    let query = route.query.iter().map(|query| {
-        let schema = (query.schema)();
-        components.parameter(
-            json!({"name": query.name, "in": "query", "description": query.text, "schema": schema}),
-        )
-    });
-    let mut parameters: Vec<Value> = query.collect();
-    if route.is_conditional() {
+    let query = route.query.iter().map(|query| (query.name, "query", query.text, (query.schema)()));
+    let condition = route.is_conditional().then(|| {
         let text = match route.method {
-            Method::Post => {
-                "A list has no `ETag`: only `*` matches, and with any other value nothing is created."
-            }
-            _ => {
-                "The `ETag` of the resource to change. The change is refused if the resource changed since. Several tags \
-                 are separated by commas, and one of them must match; `*` matches any. A weak tag never matches."
-            }
+            Method::Post => CREATE_IF_MATCH,
+            _ => CHANGE_IF_MATCH,
         };
-        parameters.push(components.parameter(json!({
-            "name": "If-Match",
-            "in": "header",
-            "description": text,
-            "schema": {"type": "string", "maxLength": 2000},
-        })));
-    }
+        ("If-Match", "header", text, json!({"type": "string", "maxLength": 2000}))
+    });
+    let parameters = query.chain(condition).map(|(name, place, text, schema)| {
+        components.parameter(json!({"name": name, "in": place, "description": text, "schema": schema}))
+    });
+    let parameters: Vec<Value> = parameters.collect();
     let mut operation = json!({
         "operationId": route.id,
         "summary": route.summary,
         "description": needs(route.needs),
         "parameters": parameters,
         "responses": responses(route, components),
+        "tags": [tag(route)],
     });
-    operation["tags"] = json!([tag(route)]);
     if route.needs == RequiredAccess::Nobody {
         operation["security"] = json!([]);
     }
@@ -180,8 +201,26 @@ fn body(takes: RequestBody, components: &mut Components) -> Value {
 fn responses(route: &Route, components: &mut Components) -> Value {
     let mut responses = Map::new();
     for (status, gives) in route.gives {
-        let response = responses.entry(status.to_string()).or_insert_with(|| json!({}));
-        add(response, route, (*status, *gives), components);
+        let headers: &[&str] = match (gives, status) {
+            (ResponseContent::Record(_), 201) => &["ETag", "Location", "X-Request-Id"],
+            (ResponseContent::Record(_), _) => &["ETag", "X-Request-Id"],
+            _ => &["X-Request-Id"],
+        };
+        // A status may have one of several contents.
+        let new = || json!({"headers": headers_of(headers)});
+        let response = responses.entry(status.to_string()).or_insert_with(new);
+        let (text, schema) = content(route, *status, *gives, components);
+        response["description"] = match response["description"].as_str() {
+            Some(first) => format!("{first} {text}").into(),
+            None => text.into(),
+        };
+        if let Some(schema) = schema {
+            let known = &mut response["content"][JSON]["schema"];
+            *known = match known.take() {
+                Value::Null => schema,
+                first => json!({"anyOf": [first, schema]}),
+            };
+        }
     }
     let refused = refused(route).into_iter().filter(|status| OWN_REFUSALS.contains(status));
     for status in refused.map(|status| status.to_string()).chain(["default".to_owned()]) {
@@ -191,47 +230,26 @@ fn responses(route: &Route, components: &mut Components) -> Value {
     Value::Object(responses)
 }
 
-/// Adds a content to a response, which may already have one.
-fn add(
-    response: &mut Value,
+/// The description and the schema of a content.
+fn content(
     route: &Route,
-    (status, gives): (u16, ResponseContent),
+    status: u16,
+    gives: ResponseContent,
     components: &mut Components,
-) {
-    let (text, schema) = match gives {
+) -> (String, Option<Value>) {
+    match gives {
         ResponseContent::Record(kind) => (told(status, kind), Some(components.record(kind))),
-        ResponseContent::List(kind) => (format!("A page of {}.", plural(kind)), Some(components.list(kind))),
-        ResponseContent::Schema(schema) if route.kind().is_some() => {
-            ("With `dry_run`: the plan of the change.".to_owned(), Some(components.put(schema())))
-        }
+        ResponseContent::List(kind) => (format!("A page of {}s.", kind.noun()), Some(components.list(kind))),
         ResponseContent::Schema(schema) => {
             let schema = schema();
-            let text = schema["description"].as_str().unwrap_or("The result.").to_owned();
-            (text, Some(components.put(schema)))
+            let text = match route.kind() {
+                Some(_) => "With `dry_run`: the plan of the change.",
+                None => schema["description"].as_str().unwrap_or("The result."),
+            };
+            (text.to_owned(), Some(components.put(schema)))
         }
         ResponseContent::Nothing => ("Done.".to_owned(), None),
-    };
-    let text = match response["description"].as_str() {
-        Some(first) => format!("{first} {text}"),
-        None => text,
-    };
-    response["description"] = text.into();
-    response["headers"]["X-Request-Id"] = request_id(components);
-    if matches!(gives, ResponseContent::Record(_)) {
-        let text = "Identifies the current spec, for `If-Match`.";
-        response["headers"]["ETag"] = components.header("ETag", text, json!({"type": "string"}));
     }
-    if status == 201 && matches!(gives, ResponseContent::Record(_)) {
-        let schema = json!({"type": "string", "format": "uri-reference"});
-        response["headers"]["Location"] =
-            components.header("Location", "The address of the resource.", schema);
-    }
-    let Some(schema) = schema else { return };
-    let content = &mut response["content"][JSON]["schema"];
-    *content = match content.take() {
-        Value::Null => schema,
-        first => json!({"anyOf": [first, schema]}),
-    };
 }
 
 fn told(status: u16, kind: Kind) -> String {
@@ -241,10 +259,6 @@ fn told(status: u16, kind: Kind) -> String {
         202 => format!("The {noun}, which is being deleted."),
         _ => format!("The {noun}."),
     }
-}
-
-fn plural(kind: Kind) -> String {
-    format!("{}s", kind.noun())
 }
 
 /// The statuses with which a route may refuse a request.
@@ -280,31 +294,23 @@ fn refusal_name(status: &str) -> String {
     if status == "default" { "Refused".to_owned() } else { format!("Refused{status}") }
 }
 
-fn refusals(components: &mut Components) -> Value {
+fn refusals() -> Value {
     let others: Vec<u16> = ROUTES.iter().flat_map(refused).filter(|it| !OWN_REFUSALS.contains(it)).collect();
-    let own = OWN_REFUSALS.map(|status| (refusal_name(&status.to_string()), refusal(&[status], components)));
-    own.into_iter().chain([(refusal_name("default"), refusal(&others, components))]).collect()
+    let own = OWN_REFUSALS.map(|status| (refusal_name(&status.to_string()), refusal(&[status])));
+    own.into_iter().chain([(refusal_name("default"), refusal(&others))]).collect()
 }
 
-fn refusal(statuses: &[u16], components: &mut Components) -> Value {
+fn refusal(statuses: &[u16]) -> Value {
     let codes = code::ALL.iter().filter(|code| statuses.contains(&code.status));
     let words = codes.clone().map(|code| match statuses {
         [_] => format!("`{}`: {}", code.word, code.title),
         _ => format!("{} `{}`: {}", code.status, code.word, code.title),
     });
     let words: Vec<String> = words.collect();
-    let mut headers = json!({"X-Request-Id": request_id(components)});
-    if statuses.contains(&401) {
-        let (text, schema) = ("`Bearer`, with status 401.", json!({"type": "string"}));
-        headers["WWW-Authenticate"] = components.header("WWW-Authenticate", text, schema);
-    }
-    if statuses.iter().any(|status| [429, 503].contains(status)) {
-        let (text, schema) = (
-            "The number of seconds to wait before the next attempt, with status 429 or 503.",
-            json!({"type": "integer", "minimum": 1}),
-        );
-        headers["Retry-After"] = components.header("Retry-After", text, schema);
-    }
+    let headers: &[&str] = match statuses {
+        [_] => &["X-Request-Id"],
+        _ => &["Retry-After", "WWW-Authenticate", "X-Request-Id"],
+    };
     let example = codes.clone().next().map(|code| {
         let document =
             ProblemDocument::new(code, "the reason of the error, in a sentence").document(None, "");
@@ -312,14 +318,9 @@ fn refusal(statuses: &[u16], components: &mut Components) -> Value {
     });
     json!({
         "description": words.join(" "),
-        "headers": headers,
+        "headers": headers_of(headers),
         "content": {PROBLEM: {"schema": named("Problem"), "example": example}},
     })
-}
-
-fn request_id(components: &mut Components) -> Value {
-    let text = "The id of the request, which is also in the daemon's log.";
-    components.header("X-Request-Id", text, json!({"type": "string", "format": "uuid"}))
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::views::clients::ClusterListeners;
 use crate::views::status::StatusList;
 use crate::views::why::WhyReport;
 
-pub use shapes::{LARGEST_PAGE, USUAL_PAGE, page_of};
+pub use shapes::{LARGEST_PAGE, USUAL_PAGE, page_of, problem};
 
 #[derive(Debug)]
 pub struct Route {

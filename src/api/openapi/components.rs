@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::api::route::page_of;
-use crate::http::problem::code;
+use crate::api::route::{page_of, problem};
 use crate::names::Kind;
 use crate::record;
 use crate::spec::schema::{self, Sent};
@@ -15,7 +14,8 @@ use crate::spec::schema::{self, Sent};
 pub(super) struct Components {
     schemas: Map<String, Value>,
     parameters: Map<String, Value>,
-    headers: Map<String, Value>,
+    /// The names of definitions, by their content. Those that refer to others are left out.
+    definitions: BTreeMap<String, String>,
 }
 
 pub(super) fn named(name: &str) -> Value {
@@ -23,10 +23,10 @@ pub(super) fn named(name: &str) -> Value {
 }
 
 impl Components {
-    /// All components but the responses.
-    pub fn document(mut self) -> Value {
+    /// The schemas and the parameters.
+    pub fn document(mut self) -> (Map<String, Value>, Map<String, Value>) {
         self.schemas.insert("Problem".to_owned(), problem());
-        self.schemas.values_mut().for_each(enumerate);
+        self.schemas.values_mut().for_each(|schema| each_object(schema, &mut enumerate));
         for kind in Kind::ALL {
             let sent = format!("{kind}{:?}", Sent::New);
             let (record, Some(sent_schema)) = (kind.as_str(), self.schemas.get(&sent).cloned()) else {
@@ -37,7 +37,7 @@ impl Components {
             let text = record["description"].as_str().unwrap_or_default();
             record["description"] = format!("{text} `{sent}` describes the other fields.").into();
         }
-        json!({"schemas": shared(self.schemas), "parameters": self.parameters, "headers": self.headers})
+        (shared(self.schemas), self.parameters)
     }
 
     pub fn record(&mut self, kind: Kind) -> Value {
@@ -65,43 +65,52 @@ impl Components {
         if self.schemas.contains_key(&title) {
             return named(&title);
         }
-        let place = |name: &str| match name {
-            "absent" => "Absent".to_owned(),
-            "Secret" => name.to_owned(),
-            name => format!("{title}{name}"),
-        };
         let definitions = schema.as_object_mut().and_then(|schema| schema.remove("definitions"));
-        modern(&mut schema, &place);
-        let is_used = |name: &str| schema.to_string().contains(&format!("schemas/{}\"", place(name)));
-        for (name, definition) in definitions.as_ref().and_then(Value::as_object).into_iter().flatten() {
+        let definitions = definitions.as_ref().and_then(Value::as_object).into_iter().flatten();
+        let names: BTreeMap<String, String> = definitions
+            .clone()
+            .map(|(name, definition)| (name.clone(), self.place(&title, name, definition)))
+            .collect();
+        each_object(&mut schema, &mut |fields| modern(fields, &names));
+        let is_used = |name: &str| schema.to_string().contains(&format!("schemas/{name}\""));
+        for (name, definition) in definitions {
             if name == "Secret" && !is_used(name) {
                 continue;
             }
             let mut definition = definition.clone();
-            modern(&mut definition, &place);
-            self.schemas.insert(place(name), definition);
+            each_object(&mut definition, &mut |fields| modern(fields, &names));
+            self.schemas.insert(names[name].clone(), definition);
         }
         self.schemas.insert(title.clone(), schema);
         named(&title)
+    }
+
+    /// The component of a definition: the one with the same content, if there is one.
+    fn place(&mut self, title: &str, name: &str, definition: &Value) -> String {
+        let text = definition.to_string();
+        match name {
+            "absent" => "Absent".to_owned(),
+            "Secret" => name.to_owned(),
+            name if text.contains("\"$ref\"") => format!("{title}{name}"),
+            name => self.definitions.entry(text).or_insert_with(|| format!("{title}{name}")).clone(),
+        }
     }
 
     /// Returns a reference to a parameter. Different ones of a name are told apart by a number.
     pub fn parameter(&mut self, parameter: Value) -> Value {
         let text = |key: &str| parameter[key].as_str().map(camel).unwrap_or_default();
         let name = format!("{}{}", text("name"), text("in"));
-        let names = (1..).map(|n| if n == 1 { name.clone() } else { format!("{name}{n}") });
-        let is_it = |known: &String| self.parameters.get(known).is_none_or(|known| *known == parameter);
-        let name = names.into_iter().find(is_it).unwrap_or_default();
+        let fits = |known: &str| self.parameters.get(known).is_none_or(|known| *known == parameter);
+        let name = numbered(&name, fits);
         self.parameters.insert(name.clone(), parameter);
         json!({"$ref": format!("#/components/parameters/{name}")})
     }
+}
 
-    /// Returns a reference to the header of a response.
-    pub fn header(&mut self, name: &str, description: &str, schema: Value) -> Value {
-        let header = json!({"description": description, "schema": schema});
-        self.headers.insert(name.to_owned(), header);
-        json!({"$ref": format!("#/components/headers/{name}")})
-    }
+/// The name, or the first of those with a number behind it that fits.
+fn numbered(name: &str, fits: impl Fn(&str) -> bool) -> String {
+    let names = (1..).map(|n| if n == 1 { name.to_owned() } else { format!("{name}{n}") });
+    names.into_iter().find(|name| fits(name)).unwrap_or_default()
 }
 
 /// Removes the descriptions of a record's fields that the schema of what is sent has in the same words.
@@ -131,9 +140,9 @@ const WORTH_SHARING: usize = 120;
 /// document has it once, and client generators make one type of it.
 fn shared(mut schemas: Map<String, Value>) -> Map<String, Value> {
     let mut uses = BTreeMap::new();
-    schemas.values().for_each(|schema| each(schema, &mut |inner| count(inner, &mut uses)));
+    schemas.values_mut().flat_map(inside).for_each(|(_, inner)| count(inner, &mut uses));
     uses.retain(|_, uses| *uses > 1);
-    let mut names = BTreeMap::new();
+    let mut names = schemas.iter().map(|(name, schema)| (schema.to_string(), name.clone())).collect();
     let roots: Vec<String> = schemas.keys().cloned().collect();
     for root in roots {
         let Some(mut schema) = schemas.remove(&root) else { continue };
@@ -145,7 +154,7 @@ fn shared(mut schemas: Map<String, Value>) -> Map<String, Value> {
 }
 
 /// Counts where a schema and those inside are used; inside of one that was counted before, they aren't again.
-fn count(schema: &Value, uses: &mut BTreeMap<String, usize>) {
+fn count(schema: &mut Value, uses: &mut BTreeMap<String, usize>) {
     let text = schema.to_string();
     if text.len() >= WORTH_SHARING {
         let uses = uses.entry(text).or_insert(0);
@@ -154,18 +163,23 @@ fn count(schema: &Value, uses: &mut BTreeMap<String, usize>) {
             return;
         }
     }
-    each(schema, &mut |inner| count(inner, uses));
+    inside(schema).into_iter().for_each(|(_, inner)| count(inner, uses));
 }
 
-/// Calls a function for each schema directly inside of another.
-fn each(schema: &Value, visit: &mut dyn FnMut(&Value)) {
-    schema["properties"].as_object().into_iter().flatten().for_each(|(_, field)| visit(field));
-    for key in ["items", "additionalProperties"] {
-        schema.get(key).filter(|inner| inner.is_object()).into_iter().for_each(&mut *visit);
-    }
-    for key in ["anyOf", "oneOf"] {
-        schema[key].as_array().into_iter().flatten().for_each(&mut *visit);
-    }
+/// The schemas directly inside of another, with what is added to its name for theirs.
+fn inside(schema: &mut Value) -> Vec<(String, &mut Value)> {
+    let fields = schema.as_object_mut().into_iter().flatten();
+    let inside = fields.flat_map(|(key, value)| match (key.as_str(), value) {
+        ("properties", Value::Object(fields)) => {
+            fields.iter_mut().map(|(name, field)| (camel(name), field)).collect()
+        }
+        ("items" | "additionalProperties", inner) if inner.is_object() => vec![("Item".to_owned(), inner)],
+        ("anyOf" | "oneOf", Value::Array(ways)) => {
+            ways.iter_mut().map(|way| ("Value".to_owned(), way)).collect()
+        }
+        _ => Vec::new(),
+    });
+    inside.collect()
 }
 
 fn replace_within(
@@ -175,35 +189,20 @@ fn replace_within(
     names: &mut BTreeMap<String, String>,
     schemas: &mut Map<String, Value>,
 ) {
-    let mut replace = |inner: &mut Value, path: &str| {
-        let text = inner.to_string();
+    for (end, inner) in inside(schema) {
+        let (path, text) = (format!("{path}{end}"), inner.to_string());
         if let Some(name) = names.get(&text) {
             *inner = named(name);
-            return;
-        }
-        if !uses.contains_key(&text) {
-            return replace_within(inner, path, uses, names, schemas);
-        }
-        let is_free =
-            |name: &String| !schemas.contains_key(name) && !names.values().any(|known| known == name);
-        let tries = (1..).map(|n| if n == 1 { path.to_owned() } else { format!("{path}{n}") });
-        let name = tries.into_iter().find(is_free).unwrap_or_default();
-        names.insert(text, name.clone());
-        let mut component = std::mem::replace(inner, named(&name));
-        replace_within(&mut component, path, uses, names, schemas);
-        schemas.insert(name, component);
-    };
-    for (name, field) in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
-        replace(field, &format!("{path}{}", camel(name)));
-    }
-    for key in ["items", "additionalProperties"] {
-        if let Some(inner) = schema.get_mut(key).filter(|inner| inner.is_object()) {
-            replace(inner, &format!("{path}Item"));
-        }
-    }
-    for key in ["anyOf", "oneOf"] {
-        for way in schema.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten() {
-            replace(way, &format!("{path}Value"));
+        } else if !uses.contains_key(&text) {
+            replace_within(inner, &path, uses, names, schemas);
+        } else {
+            let is_free =
+                |name: &str| !schemas.contains_key(name) && !names.values().any(|known| known == name);
+            let name = numbered(&path, is_free);
+            names.insert(text, name.clone());
+            let mut component = std::mem::replace(inner, named(&name));
+            replace_within(&mut component, &path, uses, names, schemas);
+            schemas.insert(name, component);
         }
     }
 }
@@ -214,28 +213,32 @@ fn camel(name: &str) -> String {
     words.map(|word| word[..1].to_ascii_uppercase() + &word[1..]).collect()
 }
 
-/// Turns a `oneOf` of described constants into an `enum`: client generators then make one type of it.
-fn enumerate(schema: &mut Value) {
-    match schema {
+/// Calls a function for each object within a value, the outer ones first.
+fn each_object(value: &mut Value, visit: &mut dyn FnMut(&mut Map<String, Value>)) {
+    match value {
         Value::Object(fields) => {
-            let ways = fields.get("oneOf").and_then(Value::as_array);
-            let words: Option<Vec<(&str, &str)>> = ways.and_then(|ways| ways.iter().map(word).collect());
-            if let Some(words) = words {
-                let told = words.iter().filter(|(_, what)| !what.is_empty());
-                let told = told.map(|(word, what)| format!("- `{word}`: {what}"));
-                let head = fields.get("description").and_then(Value::as_str).map(|text| format!("{text}\n"));
-                let told: Vec<String> = head.into_iter().chain(told).collect();
-                let words: Vec<Value> = words.iter().map(|(word, _)| (*word).into()).collect();
-                fields.remove("oneOf");
-                fields.insert("type".to_owned(), "string".into());
-                fields.insert("enum".to_owned(), words.into());
-                fields.insert("description".to_owned(), told.join("\n").into());
-            }
-            fields.values_mut().for_each(enumerate);
+            visit(fields);
+            fields.values_mut().for_each(|value| each_object(value, visit));
         }
-        Value::Array(items) => items.iter_mut().for_each(enumerate),
+        Value::Array(items) => items.iter_mut().for_each(|item| each_object(item, visit)),
         _ => {}
     }
+}
+
+/// Turns a `oneOf` of described constants into an `enum`: client generators then make one type of it.
+fn enumerate(fields: &mut Map<String, Value>) {
+    let ways = fields.get("oneOf").and_then(Value::as_array);
+    let words: Option<Vec<(&str, &str)>> = ways.and_then(|ways| ways.iter().map(word).collect());
+    let Some(words) = words else { return };
+    let told = words.iter().filter(|(_, what)| !what.is_empty());
+    let told = told.map(|(word, what)| format!("- `{word}`: {what}"));
+    let head = fields.get("description").and_then(Value::as_str).map(|text| format!("{text}\n"));
+    let told: Vec<String> = head.into_iter().chain(told).collect();
+    let words: Vec<Value> = words.iter().map(|(word, _)| (*word).into()).collect();
+    fields.remove("oneOf");
+    fields.insert("type".to_owned(), "string".into());
+    fields.insert("enum".to_owned(), words.into());
+    fields.insert("description".to_owned(), told.join("\n").into());
 }
 
 /// A constant with its description; `None` for any other schema.
@@ -243,70 +246,19 @@ fn word(way: &Value) -> Option<(&str, &str)> {
     Some((way.get("const")?.as_str()?, way["description"].as_str().unwrap_or_default()))
 }
 
-/// Converts draft-07 to draft 2020-12. `place` returns the new name of a definition.
-fn modern(schema: &mut Value, place: &dyn Fn(&str) -> String) {
-    let Value::Object(fields) = schema else { return };
+/// Converts draft-07 to draft 2020-12. `names` has the new names of definitions.
+fn modern(fields: &mut Map<String, Value>, names: &BTreeMap<String, String>) {
     fields.remove("$schema");
     // A keyword that only the YAML language server knows.
     fields.remove("patternErrorMessage");
     if let Some(Value::String(reference)) = fields.get_mut("$ref")
-        && let Some(name) = reference.strip_prefix("#/definitions/")
+        && let Some(name) = reference.strip_prefix("#/definitions/").and_then(|name| names.get(name))
     {
-        *reference = format!("#/components/schemas/{}", place(name));
+        *reference = format!("#/components/schemas/{name}");
     }
     if fields.get("items").is_some_and(Value::is_array)
         && let Some(items) = fields.remove("items")
     {
         fields.insert("prefixItems".to_owned(), items);
     }
-    for (name, value) in fields {
-        match name.as_str() {
-            "items" | "additionalProperties" | "not" => modern(value, place),
-            "prefixItems" | "anyOf" | "oneOf" | "allOf" => {
-                value.as_array_mut().into_iter().flatten().for_each(|schema| modern(schema, place));
-            }
-            "properties" | "patternProperties" => {
-                value.as_object_mut().into_iter().flatten().for_each(|(_, schema)| modern(schema, place));
-            }
-            _ => {}
-        }
-    }
-}
-
-fn problem() -> Value {
-    let words: Vec<&str> = code::ALL.iter().map(|code| code.word).collect();
-    let text = |description: &str| json!({"type": "string", "description": description});
-    let maybe = |description: &str| json!({"type": ["string", "null"], "description": description});
-    json!({
-        "title": "Problem",
-        "description": "Why a request failed (RFC 9457).",
-        "type": "object",
-        "required": ["type", "title", "status", "code", "detail", "request_id"],
-        "properties": {
-            "type": {"type": "string", "format": "uri-reference", "description": "The address of the code's description."},
-            "title": text("The meaning of the code."),
-            "status": {"type": "integer", "minimum": 400, "maximum": 599},
-            "code": {"type": "string", "description": "The code, for programs.", "enum": words},
-            "detail": text("Why."),
-            "hint": text("What to do next."),
-            "request_id": {"type": ["string", "null"], "format": "uuid", "description": "The id of the request."},
-            "errors": {
-                "type": "array",
-                "description": "The wrong field, and what is wrong with it.",
-                "items": {
-                    "type": "object",
-                    "required": ["pointer", "detail", "hint", "file", "line"],
-                    "properties": {
-                        "pointer": maybe("The field, as a JSON pointer into the request's body."),
-                        "detail": text("What is wrong."),
-                        "hint": maybe("What to do next."),
-                        "file": maybe("The file of the spec tree that contains it."),
-                        "line": {
-                            "type": ["integer", "null"], "minimum": 1, "description": "The line, counted from 1.",
-                        },
-                    },
-                },
-            },
-        },
-    })
 }

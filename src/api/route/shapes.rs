@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::api::proposal::LONGEST_REVISION;
 use crate::catalog::Status;
+use crate::http::problem::code;
 use crate::names::Identifier;
 
 pub const LARGEST_PAGE: u32 = 200;
@@ -34,20 +35,22 @@ pub(super) fn status() -> Value {
     json!({"type": "string", "enum": Status::ALL.map(Status::as_str)})
 }
 
+fn words(description: &str) -> Value {
+    json!({"type": "string", "description": description})
+}
+
+fn nullable(kind: &str, description: &str) -> Value {
+    json!({"type": [kind, "null"], "description": description})
+}
+
 pub fn page_of(item: &Value) -> Value {
+    let total = json!({"type": "integer", "minimum": 0, "description": "The number of items on all pages."});
     object(
         "A page of a list.",
         json!({
             "items": {"type": "array", "items": item},
-            "next_page_token": {
-                "type": ["string", "null"],
-                "description": "The token of the next page; null on the last one.",
-            },
-            "total": {
-                "type": "integer",
-                "minimum": 0,
-                "description": "The number of items on all pages.",
-            },
+            "next_page_token": nullable("string", "The token of the next page; null on the last one."),
+            "total": total,
         }),
     )
 }
@@ -64,6 +67,8 @@ fn titled(title: &str, mut schema: Value) -> Value {
 }
 
 pub(super) fn proposal() -> Value {
+    let file = json!({"type": "string", "contentEncoding": "base64"});
+    let text = json!({"type": "string"});
     json!({
         "title": "Proposal",
         "type": "object",
@@ -75,7 +80,7 @@ pub(super) fn proposal() -> Value {
                 "type": "object",
                 "description": "The files by their paths in the tree, such as `acme/clusters/orders.yaml`, each in base64. \
                                 It must be the whole tree: files that are left out count as removed.",
-                "additionalProperties": {"type": "string", "contentEncoding": "base64"},
+                "additionalProperties": file,
             },
             "revision": {
                 "type": ["string", "null"],
@@ -86,17 +91,13 @@ pub(super) fn proposal() -> Value {
                 "type": ["object", "null"],
                 "required": ["id", "author"],
                 "additionalProperties": false,
-                "properties": {
-                    "id": {"type": "string"},
-                    "author": {"type": "string"},
-                    "is_edited": {"type": "boolean"},
-                },
+                "properties": {"id": text, "author": text, "is_edited": {"type": "boolean"}},
                 "description": "The commit of the tree. Secrets that are not sealed are refused, as after the merge.",
             },
             "skipped": {
                 "type": ["object", "null"],
                 "description": "Files that are not specs but may have been, such as copies, in base64.",
-                "additionalProperties": {"type": "string", "contentEncoding": "base64"},
+                "additionalProperties": file,
             },
             "unreadable": {
                 "type": ["object", "null"],
@@ -105,11 +106,7 @@ pub(super) fn proposal() -> Value {
                     "type": "object",
                     "required": ["code", "message", "hint"],
                     "additionalProperties": false,
-                    "properties": {
-                        "code": {"type": "string"},
-                        "message": {"type": "string"},
-                        "hint": {"type": "string"},
-                    },
+                    "properties": {"code": text, "message": text, "hint": text},
                 },
             },
         },
@@ -120,24 +117,21 @@ pub(super) fn events() -> Value {
     let event = object(
         "A decision or an outcome.",
         json!({
-            "id": {"type": "string", "description": "Its id."},
+            "id": words("Its id."),
             "at": time(),
-            "actor": {"type": "string", "description": "Who caused it. Members of an organization see a super user who \
-                                                        changed something over HTTP as `a super user`."},
-            "commit": {
-                "type": ["object", "null"],
-                "description": "The commit of the specs, if they come from a git repository.",
-            },
-            "plan": {"type": ["string", "null"], "description": "The id of the plan."},
-            "fleet": {"type": ["string", "null"], "description": "The fleet, such as `acme/eu`."},
-            "resource": {
-                "type": ["string", "null"],
-                "description": "The resource, such as `Cluster/acme/orders`; null for events of the installation.",
-            },
-            "verb": {"type": ["string", "null"], "description": "The change of the resource, if any."},
+            "actor": words("Who caused it. Members of an organization see a super user who changed something over HTTP \
+                            as `a super user`."),
+            "commit": nullable("object", "The commit of the specs, if they come from a git repository."),
+            "plan": nullable("string", "The id of the plan."),
+            "fleet": nullable("string", "The fleet, such as `acme/eu`."),
+            "resource": nullable(
+                "string",
+                "The resource, such as `Cluster/acme/orders`; null for events of the installation.",
+            ),
+            "verb": nullable("string", "The change of the resource, if any."),
             "outcome": {"type": "string", "enum": ["decided", "waits", "done", "failed"]},
-            "what": {"type": "string", "description": "What happened, in words: `created`."},
-            "why": {"type": "string", "description": "Its cause, what it waits for, or why it failed."},
+            "what": words("What happened, in words: `created`."),
+            "why": words("Its cause, what it waits for, or why it failed."),
         }),
     );
     titled("EventList", page_of(&event))
@@ -149,8 +143,8 @@ fn token() -> Value {
         "A token. Its secret is shown once, when it is created.",
         json!({
             "id": {"type": "string", "format": "uuid"},
-            "name": {"type": "string", "description": "The name that its owner gave it."},
-            "owner": {"type": "string", "description": "The e-mail address of its owner."},
+            "name": words("The name that its owner gave it."),
+            "owner": words("The e-mail address of its owner."),
             "organization": reach(),
             "access": access(),
             "created_at": time(),
@@ -217,8 +211,7 @@ pub(super) fn new_token() -> Value {
 
 pub(super) fn shown_token() -> Value {
     let mut shown = titled("TokenShown", token());
-    shown["properties"]["token"] =
-        json!({"type": "string", "description": "The token itself, which is never shown again."});
+    shown["properties"]["token"] = words("The token itself, which is never shown again.");
     shown["properties"]["warnings"] = json!({
         "type": "array",
         "items": {"type": "string"},
@@ -234,13 +227,48 @@ pub(super) fn errors() -> Value {
     let code = object(
         "An error that may occur.",
         json!({
-            "code": {"type": "string", "description": "The value of `code` in a problem."},
+            "code": words("The value of `code` in a problem."),
             "status": {"type": "integer", "minimum": 400, "maximum": 599},
-            "title": {"type": "string", "description": "Its meaning."},
-            "next": {"type": "string", "description": "What to do about it."},
+            "title": words("Its meaning."),
+            "next": words("What to do about it."),
         }),
     );
     titled("Errors", object("All errors that may occur.", json!({"items": {"type": "array", "items": code}})))
+}
+
+pub fn problem() -> Value {
+    let codes: Vec<&str> = code::ALL.iter().map(|code| code.word).collect();
+    let line = json!({"type": ["integer", "null"], "minimum": 1, "description": "The line, counted from 1."});
+    json!({
+        "title": "Problem",
+        "description": "Why a request failed (RFC 9457).",
+        "type": "object",
+        "required": ["type", "title", "status", "code", "detail", "request_id"],
+        "properties": {
+            "type": {"type": "string", "format": "uri-reference", "description": "The address of the code's description."},
+            "title": words("The meaning of the code."),
+            "status": {"type": "integer", "minimum": 400, "maximum": 599},
+            "code": {"type": "string", "description": "The code, for programs.", "enum": codes},
+            "detail": words("Why."),
+            "hint": words("What to do next."),
+            "request_id": {"type": ["string", "null"], "format": "uuid", "description": "The id of the request."},
+            "errors": {
+                "type": "array",
+                "description": "The wrong field, and what is wrong with it.",
+                "items": {
+                    "type": "object",
+                    "required": ["pointer", "detail", "hint", "file", "line"],
+                    "properties": {
+                        "pointer": nullable("string", "The field, as a JSON pointer into the request's body."),
+                        "detail": words("What is wrong."),
+                        "hint": nullable("string", "What to do next."),
+                        "file": nullable("string", "The file of the spec tree that contains it."),
+                        "line": line,
+                    },
+                },
+            },
+        },
+    })
 }
 
 pub(super) fn openapi() -> Value {
