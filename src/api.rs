@@ -125,12 +125,9 @@ pub fn begin(setup: ServerSetup, runtime: &Handle) -> Result<ListeningSockets, L
     config.doubts().iter().for_each(|doubt| tracing::warn!("{doubt}"));
     let Some(address) = config.listen else { return Ok(ListeningSockets { _socket: socket, tls: None }) };
     let tls = Files::of(&config).map(Tls::open).transpose()?;
-    let handshake = tls
-        .clone()
-        .map(Handshake::new)
-        .transpose()
-        .map_err(|error| ListenError::Address { address, source: io::Error::other(error) })?;
     let closed = |source| ListenError::Address { address, source };
+    let handshake = tls.clone().map(Handshake::new).transpose();
+    let handshake = handshake.map_err(|error| closed(io::Error::other(error)))?;
     let listener = runtime.block_on(TcpListener::bind(address)).map_err(closed)?;
     let address = listener.local_addr().map_err(closed)?;
     tracing::info!(%address, tls = tls.is_some(), "listening for HTTP");
@@ -155,22 +152,17 @@ fn probes(vitals: Arc<Vitals>) -> Router {
 /// Liveness: fails only when the main loop is stuck. An unhealthy cluster or an unreachable git server is no
 /// reason to restart the process.
 async fn healthz(State(vitals): State<Arc<Vitals>>) -> impl IntoResponse {
-    match vitals.stuck() {
-        None => (StatusCode::OK, Extension(Plain), "ok\n".to_owned()),
-        Some(since) => {
-            let text = format!("no progress for {} s\n", since.as_secs());
-            (StatusCode::SERVICE_UNAVAILABLE, Extension(Plain), text)
-        }
-    }
+    probe(vitals.stuck().map(|since| format!("no progress for {} s\n", since.as_secs())))
 }
 
 /// Readiness: the specs have been read.
 async fn readyz(State(vitals): State<Arc<Vitals>>) -> impl IntoResponse {
-    if vitals.is_ready() {
-        (StatusCode::OK, Extension(Plain), "ok\n")
-    } else {
-        (StatusCode::SERVICE_UNAVAILABLE, Extension(Plain), "the specs have not been read yet\n")
-    }
+    probe((!vitals.is_ready()).then(|| "the specs have not been read yet\n".to_owned()))
+}
+
+fn probe(fault: Option<String>) -> impl IntoResponse {
+    let status = if fault.is_some() { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
+    (status, Extension(Plain), fault.unwrap_or_else(|| "ok\n".to_owned()))
 }
 
 async fn metrics(State(vitals): State<Arc<Vitals>>) -> impl IntoResponse {

@@ -218,12 +218,12 @@ impl Process {
         (tell, events): (UnboundedSender<Event>, UnboundedReceiver<Event>),
     ) -> Result<Self, DaemonError> {
         let installation = Arc::new(installation);
-        let memory = request_queue.memory();
+        let memory = Arc::clone(&request_queue.memory);
         let (state, handle) = (installation.state.clone(), runtime.handle().clone());
         let work = FleetWorker::new(state, Arc::clone(&memory), &actor, Arc::clone(&vitals), handle.clone());
         runtime.spawn(forward_target_changes(Arc::clone(&memory), tell.clone()));
         let (feed, specs) =
-            feed::start(source, &runtime, &tell, Arc::clone(&vitals), request_queue.writer().as_deref())?;
+            feed::start(source, &runtime, &tell, Arc::clone(&vitals), request_queue.writer.as_deref())?;
         let look =
             PlanningContext::new(Arc::clone(&request_queue), specs, actor, Arc::clone(&vitals), handle);
         Ok(Process {
@@ -301,7 +301,7 @@ impl Process {
             }
             Event::ReloadRequested => {
                 // SIGHUP requests a check of everything, folders included.
-                self.request_queue.memory().doubt_folders();
+                self.request_queue.memory.doubt_folders();
                 self.reload();
             }
             Event::PlanningFailed(lost) => {

@@ -10,7 +10,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use uuid::Uuid;
 
 use crate::catalog::{Catalog, Recorded, Resource};
 use crate::names::{Identifier, Kind, ResourceKey};
@@ -30,19 +29,8 @@ const THIS_HOST: &str = "localhost";
 /// The hint when the token allows less than its owner's role.
 const ANOTHER_TOKEN: &str = "use a token with more access; `streamfleet token create` creates one";
 
-/// The e-mail addresses that have full access.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SuperUsers(Arc<[String]>);
-
-impl SuperUsers {
-    pub fn of(emails: &[String]) -> SuperUsers {
-        SuperUsers(emails.into())
-    }
-
-    pub fn include(&self, email: &str) -> bool {
-        self.0.iter().any(|known| is_same_email(known, email))
-    }
-}
+/// The writes that the last plan doesn't include yet.
+pub type PendingWrites = BTreeMap<ResourceKey, Arc<WriteResult>>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallerIdentity {
@@ -52,36 +40,16 @@ pub enum CallerIdentity {
         /// The name that the command line gives; `None` for other clients.
         name: Option<String>,
     },
-    Token {
-        id: Uuid,
-        name: String,
-        /// The e-mail address of the token's owner.
-        owner: String,
-    },
+    /// A caller with a valid token.
+    Token(Token),
 }
 
 #[derive(Debug, Clone)]
 pub struct Caller {
     who: CallerIdentity,
-    rights: Rights,
-}
-
-#[derive(Debug, Clone)]
-enum Rights {
-    /// Everything; for callers on the socket.
-    All,
-    /// A super user, limited by the token.
-    Super(TokenScope),
-    /// Any other owner: the token's limits, and the owner's access in each organization that the token
-    /// covers.
-    Member(TokenScope, Arc<BTreeMap<Identifier, Access>>),
-}
-
-#[derive(Debug, Clone)]
-struct TokenScope {
-    organization: Reach,
-    access: Access,
-    expires_at: Timestamp,
+    /// The access of the token's owner in each organization that the token covers; `None` for full access, as
+    /// of super users and of callers on the socket. A token limits it further.
+    roles: Option<Arc<BTreeMap<Identifier, Access>>>,
 }
 
 /// The organizations whose members count: those of the specs that were planned last. A held organization
@@ -91,26 +59,28 @@ pub fn organizations<'c>(catalog: &'c Catalog, token: &'c Token) -> impl Iterato
     let named = catalog.capacity.keys().filter(|organization| token.organization.covers(organization));
     let resources =
         named.filter_map(|organization| catalog.resources.get(&ResourceKey::organization(organization)));
-    resources.filter(|resource| is_good(resource)).filter_map(|resource| match &resource.spec {
-        Spec::Organization(organization) => Some(organization),
-        _ => None,
+    resources.filter(|resource| is_good(resource)).filter_map(as_organization)
+}
+
+/// The organizations of a plan, replaced by their versions in `pending`, the writes since.
+fn organizations_with<'p>(
+    plan: &'p CurrentPlan,
+    token: &'p Token,
+    pending: &'p PendingWrites,
+) -> impl Iterator<Item = &'p Organization> {
+    organizations(&plan.round.checked.catalog, token).filter_map(|organization| {
+        match pending.get(&ResourceKey::organization(&organization.identifier)) {
+            None => Some(organization),
+            Some(written) => as_organization(written.resource.as_ref()?),
+        }
     })
 }
 
-/// Replaces organizations by their versions in `pending`, the writes that aren't planned yet.
-fn with_pending<'o>(
-    organizations: impl Iterator<Item = &'o Organization>,
-    pending: &'o BTreeMap<ResourceKey, Arc<WriteResult>>,
-) -> impl Iterator<Item = &'o Organization> {
-    organizations.filter_map(|organization| {
-        let Some(written) = pending.get(&ResourceKey::organization(&organization.identifier)) else {
-            return Some(organization);
-        };
-        match &written.resource.as_ref()?.spec {
-            Spec::Organization(organization) => Some(organization),
-            _ => None,
-        }
-    })
+fn as_organization(resource: &Resource) -> Option<&Organization> {
+    match &resource.spec {
+        Spec::Organization(organization) => Some(organization),
+        _ => None,
+    }
 }
 
 /// Whether a spec is the last good one. A held resource from the record has no field locations; one from a
@@ -122,66 +92,39 @@ fn is_good(resource: &Resource) -> bool {
 impl Caller {
     /// Has full access: the socket has already checked the user.
     pub fn of_user(uid: u32, name: Option<String>) -> Caller {
-        Caller { who: CallerIdentity::User { uid, name }, rights: Rights::All }
+        Caller { who: CallerIdentity::User { uid, name }, roles: None }
     }
 
-    /// A caller with a valid token, by the given organizations' members.
+    /// A caller with a valid token, by the given organizations' members. Super users have full access.
     pub fn of_token<'o>(
         token: &Token,
-        super_users: &SuperUsers,
+        super_users: &[String],
         organizations: impl Iterator<Item = &'o Organization>,
     ) -> Caller {
-        let Token { id, name, owner, organization, access, expires_at, .. } = token;
-        let scope =
-            TokenScope { organization: organization.clone(), access: *access, expires_at: *expires_at };
-        let rights = match super_users.include(owner) {
-            true => Rights::Super(scope),
-            false => {
-                let roles = roles(owner, organizations, &scope);
-                Rights::Member(scope, Arc::new(roles))
-            }
-        };
-        Caller { who: CallerIdentity::Token { id: *id, name: name.clone(), owner: owner.clone() }, rights }
+        let is_super = super_users.iter().any(|known| is_same_email(known, &token.owner));
+        let roles = (!is_super).then(|| Arc::new(roles(token, organizations)));
+        Caller { who: CallerIdentity::Token(token.clone()), roles }
     }
 
-    /// A caller with a valid token, by the members and settings of a plan.
-    pub fn by_plan(token: &Token, made: &CurrentPlan) -> Caller {
-        Caller::by_plan_and(token, made, &BTreeMap::new())
-    }
-
-    /// Like `by_plan`, with the writes since that plan: a member who was just removed loses access at once.
-    pub fn by_plan_and(
-        token: &Token,
-        CurrentPlan { installation, round, .. }: &CurrentPlan,
-        pending: &BTreeMap<ResourceKey, Arc<WriteResult>>,
-    ) -> Caller {
-        let super_users = SuperUsers::of(&installation.config.api.super_user_emails);
-        let organizations = organizations(&round.checked.catalog, token);
-        Caller::of_token(token, &super_users, with_pending(organizations, pending))
-    }
-
-    pub fn who(&self) -> &CallerIdentity {
-        &self.who
+    /// A caller with a valid token, by the members and settings of a plan and the writes since: a member who
+    /// was just removed loses access at once.
+    pub fn by_plan(token: &Token, plan: &CurrentPlan, pending: &PendingWrites) -> Caller {
+        let super_users = &plan.installation.config.api.super_user_emails;
+        Caller::of_token(token, super_users, organizations_with(plan, token, pending))
     }
 
     /// Whether the caller may do what concerns no single organization, such as creating one.
     pub fn is_super(&self) -> bool {
-        match &self.rights {
-            Rights::All => true,
-            Rights::Super(scope) => scope.organization == Reach::All && scope.access == Access::Admin,
-            Rights::Member(..) => false,
-        }
+        let is_full = |token: &Token| token.organization == Reach::All && token.access == Access::Admin;
+        self.roles.is_none() && self.token().is_none_or(is_full)
     }
 
     pub fn may(&self, organization: &Identifier, access: Access) -> bool {
-        match &self.rights {
-            Rights::All => true,
-            Rights::Super(scope) => scope.allows(organization, access),
-            Rights::Member(scope, roles) => {
-                scope.allows(organization, access)
-                    && roles.get(organization).is_some_and(|role| access <= *role)
-            }
-        }
+        let covers = |token: &Token| token.organization.covers(organization) && access <= token.access;
+        let includes = |roles: &Arc<BTreeMap<Identifier, Access>>| {
+            roles.get(organization).is_some_and(|role| access <= *role)
+        };
+        self.token().is_none_or(covers) && self.roles.as_ref().is_none_or(includes)
     }
 
     /// Whether it is a user of this host, on the socket.
@@ -191,46 +134,28 @@ impl Caller {
 
     /// The organizations that the caller is a member of and the token covers.
     pub fn organizations(&self) -> impl Iterator<Item = &Identifier> {
-        let roles = match &self.rights {
-            Rights::Member(_, roles) => Some(roles),
-            Rights::All | Rights::Super(_) => None,
-        };
-        roles.into_iter().flat_map(|roles| roles.keys())
+        self.roles.iter().flat_map(|roles| roles.keys())
     }
 
     /// The detail (a sentence without a full stop) and hint when the caller may see an organization but lacks
     /// the access for an action. `doing` names the action as in `creating clusters`.
     pub fn lacks(&self, doing: &str, organization: &Identifier, access: Access) -> (String, &'static str) {
-        if let Rights::Member(_, roles) = &self.rights
-            && let Some(role) = roles.get(organization).filter(|role| **role < access)
-        {
+        let role = self.roles.as_ref().and_then(|roles| roles.get(organization));
+        if let Some(role) = role.filter(|role| **role < access) {
             let (needed, has, owner) = (role_for(access), role_for(*role), self.owner());
-            return (
-                format!(
-                    "{doing} requires the role `{needed}` in organization `{organization}`, and {owner} has `{has}` there"
-                ),
-                "ask an administrator of the organization for that role",
+            let why = format!(
+                "{doing} requires the role `{needed}` in organization `{organization}`, and {owner} has `{has}` there"
             );
+            return (why, "ask an administrator of the organization for that role");
         }
-        (
-            format!(
-                "{doing} in organization `{organization}` requires a token for `{access}`, and this one is {}",
-                self.is_for()
-            ),
-            ANOTHER_TOKEN,
-        )
+        let doing = format!("{doing} in organization `{organization}`");
+        (self.lacks_access(&doing, access, ""), ANOTHER_TOKEN)
     }
 
     /// Like `lacks`, for actions that only super users may take.
     pub fn lacks_super(&self, doing: &str) -> (String, &'static str) {
-        match self.rights {
-            Rights::Super(_) => (
-                format!(
-                    "{doing} requires a token for `admin` in all organizations, and this one is {}",
-                    self.is_for()
-                ),
-                ANOTHER_TOKEN,
-            ),
+        match self.roles {
+            None => (self.lacks_access(doing, Access::Admin, " in all organizations"), ANOTHER_TOKEN),
             _ => (
                 format!("{doing} requires a super user, and {} is not one", self.owner()),
                 "ask a super user; `api.super_user_emails` in the settings lists them",
@@ -240,37 +165,29 @@ impl Caller {
 
     /// Like `lacks`, for actions that need a role in any one organization.
     pub fn lacks_everywhere(&self, doing: &str, access: Access) -> (String, &'static str) {
-        if self.scope().is_some_and(|scope| scope.access < access) {
-            return (
-                format!("{doing} requires a token for `{access}`, and this one is {}", self.is_for()),
-                ANOTHER_TOKEN,
-            );
+        if self.token().is_some_and(|token| token.access < access) {
+            return (self.lacks_access(doing, access, ""), ANOTHER_TOKEN);
         }
-        (
-            format!(
-                "{doing} requires the role `{}` in an organization of this token, and {} has it in none",
-                role_for(access),
-                self.owner()
-            ),
-            "ask an administrator of an organization for that role",
-        )
+        let (needed, owner) = (role_for(access), self.owner());
+        let why = format!(
+            "{doing} requires the role `{needed}` in an organization of this token, and {owner} has it in none"
+        );
+        (why, "ask an administrator of an organization for that role")
     }
 
-    fn is_for(&self) -> String {
-        match self.scope() {
-            None => "for all".to_owned(),
-            Some(TokenScope { organization: Reach::All, access, .. }) => format!("for `{access}`"),
-            Some(TokenScope { organization, access, .. }) => {
-                format!("for `{access}` in organization `{organization}`")
+    fn lacks_access(&self, doing: &str, access: Access, place: &str) -> String {
+        let has = match self.token() {
+            None => "all".to_owned(),
+            Some(Token { organization: Reach::All, access, .. }) => format!("`{access}`"),
+            Some(Token { organization, access, .. }) => {
+                format!("`{access}` in organization `{organization}`")
             }
-        }
+        };
+        format!("{doing} requires a token for `{access}`{place}, and this one is for {has}")
     }
 
     fn owner(&self) -> &str {
-        match &self.who {
-            CallerIdentity::Token { owner, .. } => owner,
-            CallerIdentity::User { .. } => "the caller",
-        }
+        self.token().map_or("the caller", |token| &token.owner)
     }
 
     /// Whether the caller may know that an organization, and its resources, exist.
@@ -282,44 +199,36 @@ impl Caller {
     /// Callers other than super users create tokens only for themselves, with no more access than the token
     /// they use and no later expiry, so a stolen token can't be extended.
     pub fn excess(&self, order: &TokenOrder, now: Timestamp) -> Option<(&'static str, String)> {
-        let scope = self.scope().filter(|_| !self.is_super())?;
+        let own = self.token().filter(|_| !self.is_super())?;
         let TokenOrder { owner, organization, access, days, .. } = order;
         if !self.speaks_for(owner) {
             return Some(("/owner", "creating tokens for others requires a super user".to_owned()));
         }
-        if !organization.is_within(&scope.organization) {
-            let why = match organization {
-                Reach::All => format!(
-                    "a token for organization `{}` can't create one for all organizations",
-                    scope.organization
-                ),
-                Reach::Organization(other) => {
-                    format!(
-                        "a token for organization `{}` can't create one for `{other}`",
-                        scope.organization
-                    )
-                }
+        if !organization.is_within(&own.organization) {
+            let wanted = match organization {
+                Reach::All => "all organizations".to_owned(),
+                Reach::Organization(other) => format!("`{other}`"),
             };
+            let scope = &own.organization;
+            let why = format!("a token for organization `{scope}` can't create one for {wanted}");
             return Some(("/organization", why));
         }
-        if *access > scope.access {
-            return Some((
-                "/access",
-                format!("a token for `{}` can't create one for `{access}`", scope.access),
-            ));
+        if *access > own.access {
+            let why = format!("a token for `{}` can't create one for `{access}`", own.access);
+            return Some(("/access", why));
         }
         let lasts = SignedDuration::from_hours(24 * i64::from(*days));
-        let is_later = now.checked_add(lasts).map_or(true, |until| until > scope.expires_at);
+        let is_later = now.checked_add(lasts).map_or(true, |until| until > own.expires_at);
         is_later.then(|| {
-            let ends = record::timestamp(scope.expires_at);
+            let ends = record::timestamp(own.expires_at);
             ("/days", format!("a token can't create one that expires later, and this one expires at {ends}"))
         })
     }
 
     /// The default lifetime, in days, of tokens that the caller creates.
     pub fn usual_days(&self, now: Timestamp) -> u32 {
-        let rest =
-            self.scope().filter(|_| !self.is_super()).map(|scope| scope.expires_at.duration_since(now));
+        let own = self.token().filter(|_| !self.is_super());
+        let rest = own.map(|token| token.expires_at.duration_since(now));
         let days = rest.and_then(|rest| u32::try_from(rest.as_hours() / 24).ok());
         days.map_or(TOKEN_DAYS, |days| days.clamp(1, TOKEN_DAYS))
     }
@@ -331,15 +240,17 @@ impl Caller {
     /// Whether the caller may revoke a token: the one in use, and those of the same owner with no more
     /// access.
     pub fn may_revoke(&self, token: &Token) -> bool {
-        let is_shown = matches!(&self.who, CallerIdentity::Token { id, .. } if *id == token.id);
-        let is_less = || self.scope().is_some_and(|scope| scope.covers(&token.organization, token.access));
-        self.is_super() || is_shown || (self.speaks_for(&token.owner) && is_less())
+        let may = |own: &Token| {
+            let is_less = token.organization.is_within(&own.organization) && token.access <= own.access;
+            own.id == token.id || (is_same_email(&own.owner, &token.owner) && is_less)
+        };
+        self.is_super() || self.token().is_some_and(may)
     }
 
     pub fn author(&self) -> Author {
         let (name, email) = match &self.who {
             CallerIdentity::User { uid, .. } => (format!("uid {uid}"), format!("uid-{uid}@{THIS_HOST}")),
-            CallerIdentity::Token { owner, .. } => {
+            CallerIdentity::Token(Token { owner, .. }) => {
                 let name = owner.split_once('@').map_or(owner.as_str(), |(name, _)| name);
                 (name.to_owned(), owner.clone())
             }
@@ -353,45 +264,34 @@ impl Caller {
         match &self.who {
             CallerIdentity::User { uid, name: Some(name) } => format!("{name} (command line, uid {uid})"),
             CallerIdentity::User { uid, name: None } => format!("uid {uid} (socket)"),
-            CallerIdentity::Token { name, owner, .. } => format!("{owner} (token {name})"),
+            CallerIdentity::Token(Token { name, owner, .. }) => format!("{owner} (token {name})"),
         }
     }
 
-    fn scope(&self) -> Option<&TokenScope> {
-        match &self.rights {
-            Rights::All => None,
-            Rights::Super(scope) | Rights::Member(scope, _) => Some(scope),
+    pub fn token(&self) -> Option<&Token> {
+        match &self.who {
+            CallerIdentity::User { .. } => None,
+            CallerIdentity::Token(token) => Some(token),
         }
     }
 
     fn speaks_for(&self, email: &str) -> bool {
-        matches!(&self.who, CallerIdentity::Token { owner, .. } if is_same_email(owner, email))
-    }
-}
-
-impl TokenScope {
-    fn allows(&self, organization: &Identifier, access: Access) -> bool {
-        self.organization.covers(organization) && access <= self.access
-    }
-
-    fn covers(&self, organization: &Reach, access: Access) -> bool {
-        organization.is_within(&self.organization) && access <= self.access
+        self.token().is_some_and(|token| is_same_email(&token.owner, email))
     }
 }
 
 /// The owner's access in each organization that the token covers. A member listed twice gets the lesser role.
 /// `root` has no members.
 fn roles<'o>(
-    email: &str,
+    token: &Token,
     organizations: impl Iterator<Item = &'o Organization>,
-    scope: &TokenScope,
 ) -> BTreeMap<Identifier, Access> {
     let within = organizations.filter(|organization| {
         let identifier = &organization.identifier;
-        identifier.as_str() != Identifier::ROOT && scope.organization.covers(identifier)
+        identifier.as_str() != Identifier::ROOT && token.organization.covers(identifier)
     });
     let role = |organization: &Organization| {
-        let own = organization.members.iter().filter(|member| is_same_email(&member.email, email));
+        let own = organization.members.iter().filter(|member| is_same_email(&member.email, &token.owner));
         let least = own.map(|member| of_role(member.role)).min()?;
         Some((organization.identifier.clone(), least))
     };
@@ -415,14 +315,9 @@ fn of_role(role: Role) -> Access {
 }
 
 /// Like `shortfall`, by the members and settings of a plan and the writes since.
-pub fn shortfall_by_plan(
-    token: &Token,
-    CurrentPlan { installation, round, .. }: &CurrentPlan,
-    pending: &BTreeMap<ResourceKey, Arc<WriteResult>>,
-) -> Option<String> {
-    let super_users = SuperUsers::of(&installation.config.api.super_user_emails);
-    let organizations = organizations(&round.checked.catalog, token);
-    shortfall(token, &super_users, with_pending(organizations, pending))
+pub fn shortfall_by_plan(token: &Token, plan: &CurrentPlan, pending: &PendingWrites) -> Option<String> {
+    let super_users = &plan.installation.config.api.super_user_emails;
+    shortfall(token, super_users, organizations_with(plan, token, pending))
 }
 
 /// The refusal of a token for an organization that does not exist, as text and hint; `None` if it exists or existed.
@@ -451,30 +346,25 @@ pub fn missing_organization(
     Some((format!("there is no organization `{named}` in the specs"), hint))
 }
 
-/// What somebody should know who made a token that is good for less than it was asked for; none where it is good for all of
-/// that.
+/// Describes what a new token can't do although it was asked for; `None` if it can do everything.
 pub fn shortfall<'o>(
     token: &Token,
-    super_users: &SuperUsers,
+    super_users: &[String],
     organizations: impl Iterator<Item = &'o Organization>,
 ) -> Option<String> {
     let Token { owner, organization, access, .. } = token;
     let organizations: Vec<&Organization> = organizations.collect();
     let caller = Caller::of_token(token, super_users, organizations.iter().copied());
-    let Rights::Member(_, roles) = &caller.rights else {
+    let Some(roles) = &caller.roles else {
         let Reach::Organization(named) = organization else { return None };
         let is_there = named.as_str() == Identifier::ROOT
             || organizations.iter().any(|organization| organization.identifier == *named);
         return (!is_there)
             .then(|| format!("organization {named} is not in the specs; the token is useless until it is"));
     };
-    let most = match organization {
-        Reach::All => roles.values().max(),
-        Reach::Organization(organization) => roles.get(organization),
-    };
-    let place = match organization {
-        Reach::All => "any organization".to_owned(),
-        Reach::Organization(organization) => format!("organization {organization}"),
+    let (most, place) = match organization {
+        Reach::All => (roles.values().max(), "any organization".to_owned()),
+        Reach::Organization(named) => (roles.get(named), format!("organization {named}")),
     };
     match most {
         None => Some(format!(

@@ -12,11 +12,11 @@ use crate::names::Identifier;
 use crate::parallel::fair_queue::FairQueue;
 use crate::parallel::locked;
 
-/// How long a request waits in the queue before it is refused.
-const LONGEST: Duration = Duration::from_secs(30);
+/// How long a request waits for its turn before it is refused.
+pub(super) const LONGEST: Duration = Duration::from_secs(30);
 
 /// The queued requests of one caller at a time, so that other members of their organization get a turn.
-pub(super) const MAX_QUEUED_PER_CALLER: usize = 8;
+const MAX_QUEUED_PER_CALLER: usize = 8;
 
 /// The retry delay for a caller whose requests fill their share of the queue.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -80,10 +80,7 @@ impl OrganizationQueue {
         let longest = if who == QueuedCaller::Host { Duration::MAX } else { LONGEST };
         match timeout(longest, self.enter(party, who)?).await {
             Ok(Ok(turn)) => Ok(turn),
-            _ => Err(ProblemDocument::unavailable(
-                "other requests use all the capacity",
-                Duration::from_secs(5),
-            )),
+            _ => Err(no_capacity()),
         }
     }
 
@@ -92,7 +89,9 @@ impl OrganizationQueue {
         turns.retain(|waiter| !waiter.turn.is_closed());
         let theirs = turns.waiting(&party).filter(|waiter| waiter.who == who).count();
         if who != QueuedCaller::Host && theirs >= MAX_QUEUED_PER_CALLER {
-            return Err(too_many_waiting());
+            let why = format!("too many queued requests (limit {MAX_QUEUED_PER_CALLER} per owner)");
+            let hint = "wait for an answer before you send the next request";
+            return Err(ProblemDocument::too_many(why, PAUSE).hint(hint));
         }
         let (turn, comes) = oneshot::channel();
         turns.enqueue(party, Waiter { who, turn });
@@ -117,9 +116,8 @@ impl Drop for Turn {
     }
 }
 
-fn too_many_waiting() -> ProblemDocument {
-    let why = format!("too many queued requests (limit {MAX_QUEUED_PER_CALLER} per owner)");
-    ProblemDocument::too_many(why, PAUSE).hint("wait for an answer before you send the next request")
+pub(super) fn no_capacity() -> ProblemDocument {
+    ProblemDocument::unavailable("other requests use all the capacity", Duration::from_secs(5))
 }
 
 #[cfg(test)]

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::http::problem::FieldError;
+use crate::http::problem::{FieldError, pointer};
 use crate::names::{Digest, SpecPath};
 use crate::problem::quote_untrusted;
 use crate::spec::{Commit, Snapshot, SnapshotEntry, SourceId};
@@ -64,45 +65,29 @@ pub fn body(snapshot: &Snapshot) -> serde_json::Result<Vec<u8>> {
 /// # Errors
 /// All mistakes in the body, at least one.
 pub fn read(body: Value, source: SourceId) -> Result<Snapshot, Vec<FieldError>> {
-    let Value::Object(mut fields) = body else {
+    let Value::Object(fields) = body else {
         return Err(vec![FieldError::at("", "the body is not an object", "send an object with `files`")]);
     };
-    let mut faults = Vec::new();
-    if !fields.contains_key("files") {
-        faults.push(FieldError::at("/files", "`files` is missing", NAME_FILES));
+    let mut form = Form { fields, faults: Vec::new() };
+    if !form.fields.contains_key("files") {
+        form.refuse(&["files"], "`files` is missing".to_owned(), NAME_FILES);
     }
-    let revision = match fields.remove("revision") {
-        None | Some(Value::Null) => None,
-        Some(Value::String(revision)) if revision.chars().count() <= LONGEST_REVISION => Some(revision),
-        Some(_) => {
-            let why = format!("`revision` is not a text of at most {LONGEST_REVISION} characters");
-            faults.push(FieldError::at("/revision", why, "set it to the commit, or leave it out"));
-            None
-        }
-    };
-    let files = fields.remove("files").map(|files| decoded("files", files, &mut faults));
-    let optional =
-        |name: &str, fields: &mut Map<String, Value>| fields.remove(name).filter(|it| !it.is_null());
-    let skipped = optional("skipped", &mut fields).map(|files| decoded("skipped", files, &mut faults));
-    let commit = optional("commit", &mut fields).and_then(|commit| {
-        let read = serde_json::from_value(commit);
-        let hint = "set `id` and `author`, and `is_edited` if the specs differ from it";
-        read.map_err(|_| faults.push(FieldError::at("/commit", "`commit` is not a commit", hint))).ok()
-    });
-    let unreadable: Option<BTreeMap<SpecPath, UnreadableFile>> = optional("unreadable", &mut fields)
-        .and_then(|files| {
-            let read = serde_json::from_value(files);
-            let why = "`unreadable` is not an object of files";
-            let hint = "set `code`, `message` and `hint` for each path in the tree";
-            read.map_err(|_| faults.push(FieldError::at("/unreadable", why, hint))).ok()
-        });
-    for name in fields.keys() {
+    let is_short = |revision: &String| revision.chars().count() <= LONGEST_REVISION;
+    let what = format!("a text of at most {LONGEST_REVISION} characters");
+    let revision = form.optional("revision", &what, "set it to the commit, or leave it out", is_short);
+    let files = form.files("files");
+    let skipped = form.files("skipped");
+    let hint = "set `id` and `author`, and `is_edited` if the specs differ from it";
+    let commit = form.optional("commit", "a commit", hint, |_: &Commit| true);
+    let hint = "set `code`, `message` and `hint` for each path in the tree";
+    let unreadable = form.optional("unreadable", "an object of files", hint, |_: &UnreadableFiles| true);
+    for name in std::mem::take(&mut form.fields).keys() {
         let why = format!("`{}` is not a field of a proposal", quote_untrusted(name));
         let hint = "its fields are `files`, `revision`, `commit`, `skipped` and `unreadable`";
-        faults.push(FieldError::at(pointer(&[name]), why, hint));
+        form.refuse(&[name], why, hint);
     }
-    if !faults.is_empty() {
-        return Err(faults);
+    if !form.faults.is_empty() {
+        return Err(form.faults);
     }
     let revision = revision.filter(|revision| !revision.is_empty()).unwrap_or_else(|| "proposed".to_owned());
     let file = |(path, bytes): (SpecPath, Arc<[u8]>)| {
@@ -113,41 +98,65 @@ pub fn read(body: Value, source: SourceId) -> Result<Snapshot, Vec<FieldError>> 
     let unreadable = unreadable.map(|(path, UnreadableFile { code, message, hint })| {
         (path, SnapshotEntry::Unreadable { code: code.into(), message, hint })
     });
-    let entries = files.into_iter().flatten().map(file).chain(unreadable).collect();
-    Ok(Snapshot { source, revision, commit, skipped: skipped.unwrap_or_default(), entries })
+    let entries = files.into_iter().map(file).chain(unreadable).collect();
+    Ok(Snapshot { source, revision, commit, skipped, entries })
 }
 
 const NAME_FILES: &str = "list the files of the tree by their paths in it";
 
-/// Decodes files, and adds a mistake for each that isn't one.
-fn decoded(field: &str, files: Value, faults: &mut Vec<FieldError>) -> BTreeMap<SpecPath, Arc<[u8]>> {
-    let Value::Object(files) = files else {
-        faults.push(FieldError::at(pointer(&[field]), format!("`{field}` is not an object"), NAME_FILES));
-        return BTreeMap::new();
-    };
-    let mut decoded = BTreeMap::new();
-    for (name, text) in files {
-        let Ok(path) = name.parse::<SpecPath>() else {
-            let why = format!("`{}` is not a relative path inside a tree", quote_untrusted(&name));
-            let hint = "use a path such as `acme/clusters/orders.yaml`";
-            faults.push(FieldError::at(pointer(&[field, &name]), why, hint));
-            continue;
-        };
-        match text.as_str().map(|text| STANDARD.decode(text)) {
-            Some(Ok(bytes)) => drop(decoded.insert(path, bytes.into())),
-            _ => {
-                let why = format!("`{}` is not base64", quote_untrusted(path.as_str()));
-                let hint = "send the file's bytes as `base64 --wrap=0 FILE` prints them";
-                faults.push(FieldError::at(pointer(&[field, path.as_str()]), why, hint));
-            }
-        }
-    }
-    decoded
+type UnreadableFiles = BTreeMap<SpecPath, UnreadableFile>;
+
+/// The fields that aren't read yet, and the mistakes in the others.
+struct Form {
+    fields: Map<String, Value>,
+    faults: Vec<FieldError>,
 }
 
-/// A JSON pointer (RFC 6901).
-fn pointer(names: &[&str]) -> String {
-    names.iter().map(|name| format!("/{}", name.replace('~', "~0").replace('/', "~1"))).collect()
+impl Form {
+    fn refuse(&mut self, names: &[&str], why: String, hint: &str) {
+        self.faults.push(FieldError::at(pointer(names), why, hint));
+    }
+
+    fn optional<T: DeserializeOwned>(
+        &mut self,
+        name: &str,
+        what: &str,
+        hint: &str,
+        fits: impl FnOnce(&T) -> bool,
+    ) -> Option<T> {
+        let value = self.fields.remove(name).filter(|value| !value.is_null())?;
+        let read = serde_json::from_value(value).ok().filter(fits);
+        if read.is_none() {
+            self.refuse(&[name], format!("`{name}` is not {what}"), hint);
+        }
+        read
+    }
+
+    /// Decodes files, and adds a mistake for each that isn't one.
+    fn files(&mut self, field: &str) -> BTreeMap<SpecPath, Arc<[u8]>> {
+        let files = self.fields.remove(field).filter(|files| field == "files" || !files.is_null());
+        let files = match files.unwrap_or_else(|| Map::new().into()) {
+            Value::Object(files) => files,
+            _ => {
+                self.refuse(&[field], format!("`{field}` is not an object"), NAME_FILES);
+                Map::new()
+            }
+        };
+        let decode = |(name, text): (String, Value)| {
+            let path = name.parse::<SpecPath>().ok();
+            let bytes = text.as_str().and_then(|text| STANDARD.decode(text).ok());
+            let (what, hint) = match (path, bytes) {
+                (Some(path), Some(bytes)) => return Some((path, bytes.into())),
+                (None, _) => {
+                    ("a relative path inside a tree", "use a path such as `acme/clusters/orders.yaml`")
+                }
+                (_, None) => ("base64", "send the file's bytes as `base64 --wrap=0 FILE` prints them"),
+            };
+            self.refuse(&[field, &name], format!("`{}` is not {what}", quote_untrusted(&name)), hint);
+            None
+        };
+        files.into_iter().filter_map(decode).collect()
+    }
 }
 
 #[cfg(test)]

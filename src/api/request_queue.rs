@@ -18,9 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Passes requests to the planning loop, and keeps the last plan.
 pub struct RequestQueue {
     pub(super) state: Option<Arc<State>>,
-    pub(super) memory: Arc<RoundMemory>,
+    pub memory: Arc<RoundMemory>,
     /// Writes specs for API callers; `None` if writes are off.
-    pub(super) writer: Option<Arc<Writer>>,
+    pub writer: Option<Arc<Writer>>,
     last: Mutex<Option<CurrentPlan>>,
     /// `None` once the planning loop has ended.
     questions: Mutex<Option<Vec<PendingRequest>>>,
@@ -70,15 +70,6 @@ impl RequestQueue {
         RequestQueue { writer: Some(writer), ..self }
     }
 
-    /// `None` if writes are off.
-    pub fn writer(&self) -> Option<Arc<Writer>> {
-        self.writer.clone()
-    }
-
-    pub fn memory(&self) -> Arc<RoundMemory> {
-        Arc::clone(&self.memory)
-    }
-
     /// Takes all requests whose callers still wait.
     pub fn take(&self) -> Vec<PendingRequest> {
         let mut questions = locked(&self.questions).as_mut().map(std::mem::take).unwrap_or_default();
@@ -102,8 +93,7 @@ impl RequestQueue {
 
     /// Returns the last plan, or waits for the first one.
     pub(super) async fn last(&self) -> Result<CurrentPlan, NoReply> {
-        let last = locked(&self.last).clone();
-        match last {
+        match self.made() {
             Some(made) => Ok(made),
             None => self.plan().await,
         }
@@ -113,8 +103,7 @@ impl RequestQueue {
     /// one.
     pub(super) async fn current(&self) -> Result<CurrentPlan, NoReply> {
         let writes = self.writer.as_ref().map_or(0, |writer| writer.mark().writes);
-        let is_current = |made: &CurrentPlan| made.is_recent(writes);
-        match self.made().filter(is_current) {
+        match self.made().filter(|made| made.is_recent(writes)) {
             Some(made) => Ok(made),
             None => self.plan().await,
         }

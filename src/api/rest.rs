@@ -14,6 +14,7 @@ mod writes;
 
 use std::collections::BTreeMap;
 use std::future::ready;
+use std::iter;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -26,19 +27,18 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodFilter, on};
-use http_body_util::BodyExt as _;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::runtime::Handle;
-use zeroize::{Zeroize as _, Zeroizing};
+use zeroize::Zeroizing;
 
-use super::caller::{Caller, SuperUsers};
+use super::caller::{Caller, CallerIdentity, PendingWrites};
 use super::local;
-use super::openapi::{self, JSON, MERGE_PATCH};
+use super::openapi;
 use super::organization_queue::QueuedCaller;
 use super::request_queue::{NoReply, RequestQueue};
-use super::route::{Method, QueueKind, ROUTES, RequestBody, RequiredAccess, Route};
+use super::route::{Method, QueueKind, ROUTES, RequiredAccess, Route};
 use crate::config::ApiConfig;
 use crate::http::authenticate::Unauthenticated;
 use crate::http::peer::Peer;
@@ -46,11 +46,11 @@ use crate::http::problem::{ProblemDocument, code};
 use crate::http::query::Query;
 use crate::http::rate_limits::RateLimits;
 use crate::http::tags::{NoTags, Tags};
-use crate::names::{Digest, Identifier, ResourceKey};
+use crate::names::{Digest, Identifier};
+use crate::problem::quote_untrusted;
 use crate::round::Round;
-use crate::state::{Access, State, StateError, Token};
-use crate::writing::CurrentPlan;
-use crate::writing::{WriteResult, Writer};
+use crate::state::{Access, State, StateError};
+use crate::writing::{CurrentPlan, Writer};
 use json::Wiped;
 use request_slots::RequestQueues;
 
@@ -112,7 +112,7 @@ pub(super) struct Call {
     request: CallerRequest,
     made: CurrentPlan,
     /// Writes that the last plan doesn't include yet.
-    pending: BTreeMap<ResourceKey, Arc<WriteResult>>,
+    pending: PendingWrites,
 }
 
 impl Deref for Call {
@@ -197,13 +197,13 @@ async fn answered(
     let (service, base) = at;
     let (mut parts, body) = request.into_parts();
     if let Handler::Open(handler) = handler {
-        service.pass(&parts)?;
+        count_public(&service.rate_limits, &parts, Some(&service.state))?;
         return Ok(handler(&base));
     }
     let who = service.admit(&parts, route)?;
-    let query = Query::strict(&parts.uri, route.query.iter().map(|query| query.name))
-        .map_err(ProblemDocument::malformed)?;
-    if let Some(name) = route.query.iter().map(|query| query.name).find(|name| query.get(name) == Some("")) {
+    let known = route.query.iter().map(|query| query.name);
+    let query = Query::strict(&parts.uri, known.clone())?;
+    if let Some(name) = known.into_iter().find(|name| query.get(name) == Some("")) {
         let why = format!("the query parameter `{name}` has no value");
         return Err(ProblemDocument::malformed(why).hint("add a value, or leave it out"));
     }
@@ -211,12 +211,14 @@ async fn answered(
     let path = path.map_err(|_| ProblemDocument::malformed("the path is not UTF-8 text"))?;
     let path = path.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let body = match &route.takes {
-        Some(takes) => read_body(takes, &parts.headers, body).await?,
+        Some(takes) => json::read_body(takes, &parts.headers, body).await?,
         None => Zeroizing::default(),
     };
     let is_planned_apart = query.get("dry_run") == Some("true") || query.get("at").is_some();
     let queue = if is_planned_apart { QueueKind::Proposal } else { route.queue };
-    let organization = || who.organization(&service.request_queue.made()?);
+    // The first organization that the caller is a member of takes the turn.
+    let last = || who.caller(service.request_queue.made().as_ref(), &BTreeMap::new());
+    let organization = || last().organizations().next().cloned();
     let slot = service.slots.of(queue, who.requester(), organization).await?;
     let (made, pending) = service.plan_for(route, &who, handler).await?;
     who.still_holds(&service.state)?;
@@ -238,16 +240,10 @@ async fn answered(
     answered.unwrap_or_else(|_| Err(ProblemDocument::internal()))
 }
 
-/// An authenticated caller whose permissions aren't known yet.
-enum AuthenticatedCaller {
-    User { uid: u32, name: Option<String> },
-    Token(Token),
-}
-
-impl AuthenticatedCaller {
+impl CallerIdentity {
     /// Checks the token again after the upload and the queue: it may have been revoked meanwhile.
     fn still_holds(&self, state: &State) -> Result<(), ProblemDocument> {
-        let AuthenticatedCaller::Token(token) = self else { return Ok(()) };
+        let CallerIdentity::Token(token) = self else { return Ok(()) };
         state.recheck_token(token.id, Timestamp::now()).map_err(|why| {
             let why = Unauthenticated::from(why);
             why.log(None);
@@ -257,28 +253,17 @@ impl AuthenticatedCaller {
 
     fn requester(&self) -> QueuedCaller {
         match self {
-            AuthenticatedCaller::User { .. } => QueuedCaller::Host,
-            AuthenticatedCaller::Token(token) => QueuedCaller::Owner(token.owner.to_ascii_lowercase()),
+            CallerIdentity::User { .. } => QueuedCaller::Host,
+            CallerIdentity::Token(token) => QueuedCaller::Owner(token.owner.to_ascii_lowercase()),
         }
     }
 
-    /// The organization that takes the turn in the queue: the first that the caller is a member of.
-    fn organization(&self, made: &CurrentPlan) -> Option<Identifier> {
-        self.caller(Some(made), &BTreeMap::new()).organizations().next().cloned()
-    }
-
     /// Without a plan, a token's owner is a member of nothing.
-    fn caller(
-        &self,
-        made: Option<&CurrentPlan>,
-        pending: &BTreeMap<ResourceKey, Arc<WriteResult>>,
-    ) -> Caller {
-        match (self, made) {
-            (AuthenticatedCaller::User { uid, name }, _) => Caller::of_user(*uid, name.clone()),
-            (AuthenticatedCaller::Token(token), Some(made)) => Caller::by_plan_and(token, made, pending),
-            (AuthenticatedCaller::Token(token), None) => {
-                Caller::of_token(token, &SuperUsers::default(), std::iter::empty())
-            }
+    fn caller(&self, plan: Option<&CurrentPlan>, pending: &PendingWrites) -> Caller {
+        match (self, plan) {
+            (CallerIdentity::User { uid, name }, _) => Caller::of_user(*uid, name.clone()),
+            (CallerIdentity::Token(token), Some(plan)) => Caller::by_plan(token, plan, pending),
+            (CallerIdentity::Token(token), None) => Caller::of_token(token, &[], iter::empty()),
         }
     }
 }
@@ -286,32 +271,22 @@ impl AuthenticatedCaller {
 impl Service {
     /// `None` if there is no state, or writes are off.
     pub(super) fn of(request_queue: &Arc<RequestQueue>, rate_limits: Arc<RateLimits>) -> Option<Service> {
-        let (state, writer) = (request_queue.state.clone()?, request_queue.writer()?);
-        Some(Service {
-            request_queue: Arc::clone(request_queue),
-            state,
-            writer,
-            rate_limits,
-            slots: RequestQueues::new(),
-        })
+        let (state, writer) = (request_queue.state.clone()?, request_queue.writer.clone()?);
+        let (request_queue, slots) = (Arc::clone(request_queue), RequestQueues::new());
+        Some(Service { request_queue, state, writer, rate_limits, slots })
     }
 
     /// Admits callers on the socket, which has checked the user already, and callers with a valid token.
-    fn admit(&self, parts: &Parts, route: &Route) -> Result<AuthenticatedCaller, ProblemDocument> {
+    fn admit(&self, parts: &Parts, route: &Route) -> Result<CallerIdentity, ProblemDocument> {
         match Peer::of(&parts.extensions) {
-            Peer::Local { uid } => Ok(AuthenticatedCaller::User { uid, name: local::user(&parts.headers) }),
+            Peer::Local { uid } => Ok(CallerIdentity::User { uid, name: local::user(&parts.headers) }),
             Peer::Remote(from) => {
                 let now = (Timestamp::now(), Instant::now());
                 let revokes = route.queue == QueueKind::Revoking;
                 let asked = (&parts.headers, &parts.uri, from.ip());
-                Ok(AuthenticatedCaller::Token(self.rate_limits.admit(asked, &self.state, now, revokes)?))
+                Ok(CallerIdentity::Token(self.rate_limits.admit(asked, &self.state, now, revokes)?))
             }
         }
-    }
-
-    /// Admits any caller to a public route, within the rate limits.
-    fn pass(&self, parts: &Parts) -> Result<(), ProblemDocument> {
-        count_public(&self.rate_limits, parts, Some(&self.state))
     }
 
     /// The plan to answer from, and the writes since; none for a user of this host who needs none while there
@@ -319,18 +294,18 @@ impl Service {
     async fn plan_for(
         &self,
         route: &Route,
-        who: &AuthenticatedCaller,
+        who: &CallerIdentity,
         handler: Handler,
-    ) -> Result<(Option<CurrentPlan>, BTreeMap<ResourceKey, Arc<WriteResult>>), ProblemDocument> {
+    ) -> Result<(Option<CurrentPlan>, PendingWrites), ProblemDocument> {
         let made = match (who, handler, route.id) {
-            (AuthenticatedCaller::User { .. }, Handler::Unplanned(_), _) => match self.request_queue.made() {
+            (CallerIdentity::User { .. }, Handler::Unplanned(_), _) => match self.request_queue.made() {
                 Some(made) => made,
                 None => return Ok((None, BTreeMap::new())),
             },
             // A command shows what the files say now.
-            (AuthenticatedCaller::User { .. }, _, "read_plan") => self.request_queue.plan().await?,
+            (CallerIdentity::User { .. }, _, "read_plan") => self.request_queue.plan().await?,
             // Frequent polling doesn't cause new plans.
-            (AuthenticatedCaller::Token(_), _, "read_plan") => self.request_queue.current().await?,
+            (CallerIdentity::Token(_), _, "read_plan") => self.request_queue.current().await?,
             // Without any plan the permissions are unknown, so the first one is waited for.
             _ => self.request_queue.last().await?,
         };
@@ -368,43 +343,6 @@ pub(super) fn counted(routes: Router, rate_limits: &Arc<RateLimits>, state: Opti
         .method_not_allowed_fallback(missing(StatusCode::METHOD_NOT_ALLOWED))
 }
 
-/// Reads a whole body with a JSON content type.
-async fn read_body(
-    takes: &RequestBody,
-    headers: &HeaderMap,
-    mut body: Body,
-) -> Result<Zeroizing<Vec<u8>>, ProblemDocument> {
-    let sent = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let sent = sent.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let taken = if matches!(takes, RequestBody::Patch(_)) { MERGE_PATCH } else { JSON };
-    if sent != JSON && sent != taken {
-        return Err(ProblemDocument::unsupported(&sent, taken));
-    }
-    let mut whole = Zeroizing::new(Vec::new());
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| ProblemDocument::malformed("the body is incomplete"))?;
-        if let Ok(part) = frame.into_data() {
-            append(&mut whole, &part);
-            // Wipes the chunk, which has no other owner but the connection's read buffer.
-            if let Ok(mut part) = part.try_into_mut() {
-                part.as_mut().zeroize();
-            }
-        }
-    }
-    Ok(whole)
-}
-
-/// Appends bytes that may contain a secret. A `Vec` that reallocates would leave a copy in freed memory.
-fn append(whole: &mut Zeroizing<Vec<u8>>, part: &[u8]) {
-    let needed = whole.len() + part.len();
-    if needed > whole.capacity() {
-        let mut larger = Zeroizing::new(Vec::with_capacity(needed.max(2 * whole.capacity())));
-        larger.extend_from_slice(whole);
-        *whole = larger;
-    }
-    whole.extend_from_slice(part);
-}
-
 impl CallerRequest {
     fn parameter(&self, name: &str) -> &str {
         let found = self.path.iter().find(|(known, _)| known == name);
@@ -419,7 +357,7 @@ impl CallerRequest {
 
     /// The time to plan for; `None` for now.
     fn at(&self) -> Result<Option<Timestamp>, ProblemDocument> {
-        self.query.parsed("at", A_TIME).map_err(ProblemDocument::malformed)
+        self.query.parsed("at", A_TIME)
     }
 
     /// Refuses a command that names other specs than the daemon's: its user would take the answer for their
@@ -429,7 +367,7 @@ impl CallerRequest {
         match local::source(&self.headers).filter(|_| self.caller.is_user()) {
             Some(named) if named != *own => {
                 let why = format!("the daemon with this state has the specs of `{own}`, not of `{named}`");
-                Err(ProblemDocument::conflict(&code::OTHER_SOURCE, why).hint(
+                Err(ProblemDocument::new(&code::OTHER_SOURCE, why).hint(
                     "use its specs; to plan other specs in their place: streamfleet plan TREE --checkout DIR",
                 ))
             }
@@ -447,9 +385,7 @@ impl CallerRequest {
     }
 
     fn is_dry_run(&self) -> Result<bool, ProblemDocument> {
-        let asked =
-            self.query.parsed::<bool>("dry_run", "`true` or `false`").map_err(ProblemDocument::malformed)?;
-        Ok(asked.unwrap_or_default())
+        Ok(self.query.parsed("dry_run", "`true` or `false`")?.unwrap_or_default())
     }
 
     /// The `If-Match` condition; `None` if there is none.
@@ -469,17 +405,13 @@ impl CallerRequest {
             RequiredAccess::Admin => Access::Admin,
             RequiredAccess::Super => return self.may_as_super(),
         };
-        if self.caller.may(organization, access) {
-            return Ok(());
-        }
-        Err(forbidden(self.caller.lacks(self.route.doing, organization, access)))
+        require(self.caller.may(organization, access), || {
+            self.caller.lacks(self.route.doing, organization, access)
+        })
     }
 
     fn may_as_super(&self) -> Result<(), ProblemDocument> {
-        if self.caller.is_super() {
-            return Ok(());
-        }
-        Err(forbidden(self.caller.lacks_super(self.route.doing)))
+        require(self.caller.is_super(), || self.caller.lacks_super(self.route.doing))
     }
 }
 
@@ -502,8 +434,18 @@ impl Call {
     }
 }
 
-fn forbidden((why, hint): (String, &'static str)) -> ProblemDocument {
-    ProblemDocument::forbidden(why).hint(hint)
+/// Refuses callers without a permission; `lacks` says why and what to do.
+fn require(may: bool, lacks: impl FnOnce() -> (String, &'static str)) -> Result<(), ProblemDocument> {
+    if may {
+        return Ok(());
+    }
+    let (why, hint) = lacks();
+    Err(ProblemDocument::forbidden(why).hint(hint))
+}
+
+fn missing(noun: &str, named: &str) -> ProblemDocument {
+    let named = quote_untrusted(named);
+    ProblemDocument::not_found(format!("there is no {noun} `{named}`, or the caller may not see it"))
 }
 
 fn errors(_: &Base) -> Response {
@@ -536,14 +478,10 @@ fn json_text(text: Bytes) -> Response {
 /// A record, with its `ETag` and `Location`.
 fn record(status: StatusCode, record: &Value, tag: Option<&Digest>, place: Option<&str>) -> Response {
     let mut response = written(status, record);
-    let headers = response.headers_mut();
-    let text = |text: String| HeaderValue::from_str(&text).ok();
-    let tag = tag.and_then(|tag| text(format!("\"{tag}\"")));
-    headers.extend(
-        tag.map(|tag| (ETAG, tag))
-            .into_iter()
-            .chain(place.and_then(|place| Some((LOCATION, text(place.to_owned())?)))),
-    );
+    let tag = tag.map(|tag| (ETAG, format!("\"{tag}\"")));
+    let texts = tag.into_iter().chain(place.map(|place| (LOCATION, place.to_owned())));
+    let headers = texts.filter_map(|(name, text)| Some((name, HeaderValue::from_str(&text).ok()?)));
+    response.headers_mut().extend(headers);
     response
 }
 
@@ -561,17 +499,5 @@ mod tests {
     fn every_route_is_answered() {
         let unanswered = ROUTES.iter().filter(|route| handler(route).is_none()).map(|route| route.id);
         assert_eq!(unanswered.collect::<Vec<_>>(), Vec::<&str>::new());
-    }
-
-    #[tokio::test]
-    async fn a_body_is_taken_whole_however_large_it_is_and_in_however_many_parts_it_comes() {
-        let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(JSON))]);
-        let takes = RequestBody::Schema(|| Value::Null);
-        let parts: Vec<Vec<u8>> = (0..=50).map(|number| vec![number; 100_000]).collect();
-        let sent = parts.concat();
-        let parts = parts.into_iter().map(|part| Ok::<_, std::io::Error>(Bytes::from(part)));
-        let body = Body::from_stream(futures_util::stream::iter(parts));
-        let read = read_body(&takes, &headers, body).await.unwrap();
-        assert!(*read == sent, "{} of {}", read.len(), sent.len());
     }
 }

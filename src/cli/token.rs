@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::api::answer::{CreatedToken, ShownToken};
-use crate::api::caller::{SuperUsers, missing_organization, organizations, shortfall};
+use crate::api::caller::{missing_organization, organizations, shortfall};
 use crate::cli::console::Console;
 use crate::cli::daemon_client::{DaemonRequest, RunningDaemon};
 use crate::cli::exit;
@@ -146,8 +146,8 @@ fn check(installation: &Installation, settings: &Settings) -> Option<(Documents,
 
 /// Describes which rights of a token its owner lacks by the specs.
 fn missing_rights(checked: &Checked, settings: &Settings, token: &Token) -> Option<String> {
-    let super_users = SuperUsers::of(&settings.config.api.super_user_emails);
-    shortfall(token, &super_users, organizations(&checked.catalog, token))
+    let super_users = &settings.config.api.super_user_emails;
+    shortfall(token, super_users, organizations(&checked.catalog, token))
 }
 
 fn list(verb: &List, console: &mut Console) -> Result<u8, Failure> {

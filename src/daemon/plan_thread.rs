@@ -63,7 +63,7 @@ impl PlanningContext {
     ) -> Self {
         let (documents, unreadable, bookkeeping_error, folders) = (None, None, None, None);
         let (log, pauses, waits) = (DecisionLog::default(), BOOKKEEPING_BACKOFF, WaitingChanges::default());
-        let memory = request_queue.memory();
+        let memory = Arc::clone(&request_queue.memory);
         Self {
             request_queue,
             memory,
@@ -111,7 +111,7 @@ impl PlanningContext {
         state.check_not_replaced()?;
         let questions = self.request_queue.take();
         // Before the specs are read: later writes may not be included.
-        let mark = self.request_queue.writer().map(|writer| writer.mark()).unwrap_or_default();
+        let mark = self.request_queue.writer.as_ref().map(|writer| writer.mark()).unwrap_or_default();
         let snapshot = match self.specs.snapshot() {
             Ok(Some(snapshot)) => snapshot,
             Ok(None) => {

@@ -10,7 +10,7 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, HeaderValue, Uri};
 use jiff::Timestamp;
 
-use super::problem::ProblemDocument;
+use super::problem::{ProblemDocument, code};
 use crate::state::{State, Token, TokenRejection, looks_like_token};
 
 /// Query parameters that carry a token (RFC 6750, section 2.3). Proxies write them to their logs.
@@ -112,7 +112,7 @@ impl Unauthenticated {
 impl From<Unauthenticated> for ProblemDocument {
     fn from(why: Unauthenticated) -> ProblemDocument {
         let (detail, hint) = why.told();
-        ProblemDocument::unauthenticated(detail).hint(hint)
+        ProblemDocument::new(&code::UNAUTHENTICATED, detail).hint(hint)
     }
 }
 

@@ -32,7 +32,7 @@ use tower::ServiceExt as _;
 use super::connection_pool::{ConnectionPool, ConnectionSlot, Full, SlotActivity};
 use super::limited_body::{BodyLimitError, LimitedBody};
 use super::peer::Peer;
-use super::problem::{self, ProblemDocument};
+use super::problem::{self, ProblemDocument, code};
 use super::tls::Handshake;
 use crate::config::ApiConfig;
 
@@ -146,10 +146,16 @@ async fn within(
         }
         (Some(BodyLimitError::Late), _) => {
             let seconds = limits.sending.as_secs();
-            ProblemDocument::late(format!("the body did not arrive within {seconds} s")).into_response()
+            let why = format!("the body did not arrive within {seconds} s");
+            ProblemDocument::new(&code::LATE, why).into_response()
         }
         (None, Ok(answer)) => answer,
-        (None, Err(_)) => ProblemDocument::timed_out(limits.answer).into_response(),
+        (None, Err(_)) => {
+            // The work may still complete.
+            let why = format!("timed out after {} s", limits.answer.as_secs());
+            let hint = "check whether it was done before you repeat it";
+            ProblemDocument::new(&code::TIMED_OUT, why).hint(hint).into_response()
+        }
     }
 }
 

@@ -70,6 +70,11 @@ impl FieldError {
     }
 }
 
+/// A JSON pointer (RFC 6901).
+pub fn pointer(names: &[&str]) -> String {
+    names.iter().map(|name| format!("/{}", name.replace('~', "~0").replace('/', "~1"))).collect()
+}
+
 /// The id of a request: in its log line, in the answer's header and in a problem's `request_id`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestId(pub Uuid);
@@ -109,11 +114,6 @@ impl ProblemDocument {
         ProblemDocument::new(&code::MALFORMED, detail)
     }
 
-    pub fn unauthenticated(detail: impl Into<String>) -> ProblemDocument {
-        ProblemDocument::new(&code::UNAUTHENTICATED, detail)
-            .hint("send a valid token, in a header `Authorization: Bearer TOKEN`")
-    }
-
     /// The caller may see the resource, and lacks the permission.
     pub fn forbidden(detail: impl Into<String>) -> ProblemDocument {
         ProblemDocument::new(&code::FORBIDDEN, detail)
@@ -128,15 +128,6 @@ impl ProblemDocument {
         let allow = allow.into();
         let problem = ProblemDocument::new(&code::METHOD_NOT_ALLOWED, "this method is not allowed here");
         ProblemDocument { hint: Some(format!("it allows {allow}")), allow: Some(allow.into()), ..problem }
-    }
-
-    pub fn late(detail: impl Into<String>) -> ProblemDocument {
-        ProblemDocument::new(&code::LATE, detail)
-    }
-
-    /// The current state forbids it. `code` is [`code::DUPLICATE`] or one of those after it.
-    pub fn conflict(code: &'static Code, detail: impl Into<String>) -> ProblemDocument {
-        ProblemDocument::new(code, detail)
     }
 
     /// The resource changed since the caller read it.
@@ -179,8 +170,8 @@ impl ProblemDocument {
         ProblemDocument::malformed("the body is not a JSON object").hint("send the fields as a JSON object")
     }
 
-    pub fn too_many(detail: impl Into<String>, retry_after: Duration) -> ProblemDocument {
-        ProblemDocument { retry_after: Some(retry_after), ..ProblemDocument::new(&code::TOO_MANY, detail) }
+    pub fn too_many(detail: impl Into<String>, pause: Duration) -> ProblemDocument {
+        ProblemDocument::new(&code::TOO_MANY, detail).retry_after(pause)
     }
 
     /// A bug in streamfleet. The log has the details, under the request's id.
@@ -191,22 +182,19 @@ impl ProblemDocument {
 
     /// It was sent on, and whether it arrived is unknown.
     pub fn unsure(detail: impl Into<String>) -> ProblemDocument {
-        let retry_after = Some(Duration::from_secs(30));
-        ProblemDocument { retry_after, ..ProblemDocument::new(&code::UNSURE, detail) }
+        ProblemDocument::new(&code::UNSURE, detail).retry_after(Duration::from_secs(30))
     }
 
-    pub fn unavailable(detail: impl Into<String>, retry_after: Duration) -> ProblemDocument {
-        ProblemDocument { retry_after: Some(retry_after), ..ProblemDocument::new(&code::UNAVAILABLE, detail) }
-    }
-
-    /// The deadline passed. The work may still complete.
-    pub fn timed_out(within: Duration) -> ProblemDocument {
-        ProblemDocument::new(&code::TIMED_OUT, format!("timed out after {} s", within.as_secs()))
-            .hint("check whether it was done before you repeat it")
+    pub fn unavailable(detail: impl Into<String>, pause: Duration) -> ProblemDocument {
+        ProblemDocument::new(&code::UNAVAILABLE, detail).retry_after(pause)
     }
 
     pub fn hint(self, hint: impl Into<String>) -> ProblemDocument {
         ProblemDocument { hint: Some(hint.into()), ..self }
+    }
+
+    fn retry_after(self, pause: Duration) -> ProblemDocument {
+        ProblemDocument { retry_after: Some(pause), ..self }
     }
 
     /// `base` is the path prefix of the API.
@@ -354,7 +342,7 @@ fn refused(mut response: Response, id: RequestId, base: &str) -> Response {
     let problem = match status {
         StatusCode::NOT_FOUND => unknown(base),
         StatusCode::METHOD_NOT_ALLOWED => ProblemDocument::method_not_allowed(allow.unwrap_or_default()),
-        StatusCode::REQUEST_TIMEOUT => ProblemDocument::late("it took too long"),
+        StatusCode::REQUEST_TIMEOUT => ProblemDocument::new(&code::LATE, "it took too long"),
         status => ProblemDocument::new(code::of(status), "the requested form of the answer isn't supported"),
     };
     // Keeps the original status: `code::of` may have returned a more general code.

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use axum::http::Uri;
 
+use super::problem::ProblemDocument;
 use crate::problem::quote_untrusted;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,16 +16,21 @@ impl Query {
     ///
     /// # Errors
     /// With the reason.
-    pub fn strict<'k>(uri: &Uri, known: impl IntoIterator<Item = &'k str> + Clone) -> Result<Query, String> {
+    pub fn strict<'k>(
+        uri: &Uri,
+        known: impl IntoIterator<Item = &'k str> + Clone,
+    ) -> Result<Query, ProblemDocument> {
         let mut words = BTreeMap::new();
         for (name, value) in pairs(uri) {
             if !known.clone().into_iter().any(|known| known == name) {
                 let known: Vec<String> = known.into_iter().map(|name| format!("`{name}`")).collect();
                 let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                return Err(format!("unknown query parameter `{}`; known: {known}", quote_untrusted(&name)));
+                let why = format!("unknown query parameter `{}`; known: {known}", quote_untrusted(&name));
+                return Err(ProblemDocument::malformed(why));
             }
             if words.contains_key(&name) {
-                return Err(format!("the query parameter `{name}` is repeated"));
+                let why = format!("the query parameter `{name}` is repeated");
+                return Err(ProblemDocument::malformed(why));
             }
             words.insert(name, value);
         }
@@ -39,15 +45,28 @@ impl Query {
     ///
     /// # Errors
     /// When the value isn't `expected`.
-    pub fn parsed<T: FromStr>(&self, name: &str, expected: &str) -> Result<Option<T>, String> {
+    pub fn parsed<T: FromStr>(&self, name: &str, expected: &str) -> Result<Option<T>, ProblemDocument> {
+        self.parsed_by(name, expected, |value| value.parse().ok())
+    }
+
+    /// Like `parsed`; `parse` returns `None` for an invalid value.
+    ///
+    /// # Errors
+    /// When the value isn't `expected`.
+    pub fn parsed_by<T>(
+        &self,
+        name: &str,
+        expected: &str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<Option<T>, ProblemDocument> {
         let Some(value) = self.get(name) else { return Ok(None) };
         // A `+` in a query means a space. The hint helps callers who forgot to escape one.
         let plus = if value.contains(' ') { "; a `+` is sent as `%2B`" } else { "" };
-        value.parse().map(Some).map_err(|_| {
-            format!(
-                "the query parameter `{name}` is `{}`, and must be {expected}{plus}",
-                quote_untrusted(value)
-            )
+        parse(value).map(Some).ok_or_else(|| {
+            let value = quote_untrusted(value);
+            ProblemDocument::malformed(format!(
+                "the query parameter `{name}` is `{value}`, and must be {expected}{plus}"
+            ))
         })
     }
 }
@@ -60,7 +79,7 @@ fn pairs(uri: &Uri) -> impl Iterator<Item = (String, String)> {
 mod tests {
     use super::*;
 
-    fn strict(uri: &'static str) -> Result<Query, String> {
+    fn strict(uri: &'static str) -> Result<Query, ProblemDocument> {
         Query::strict(&Uri::from_static(uri), ["page_size", "organization"])
     }
 
@@ -71,22 +90,24 @@ mod tests {
             ("/x?size=5", "unknown query parameter `size`; known: `page_size`, `organization`"),
             ("/x?page_size=5&page_size=6", "the query parameter `page_size` is repeated"),
         ] {
-            assert_eq!(strict(uri).unwrap_err(), why);
+            assert_eq!(strict(uri).unwrap_err().detail, why);
         }
-        let why = Query::strict(&Uri::from_static("/x?a=1"), []).unwrap_err();
+        let why = Query::strict(&Uri::from_static("/x?a=1"), []).unwrap_err().detail;
         assert_eq!(why, "unknown query parameter `a`; known: none");
     }
 
     #[test]
     fn a_value_of_another_kind_is_quoted_with_what_it_has_to_be() {
         let query = strict("/x?page_size=many").unwrap();
-        let why = query.parsed::<u16>("page_size", "a number from 1 to 200").unwrap_err();
+        let why = query.parsed::<u16>("page_size", "a number from 1 to 200").unwrap_err().detail;
         assert_eq!(why, "the query parameter `page_size` is `many`, and must be a number from 1 to 200");
         assert_eq!(query.parsed::<u16>("organization", ""), Ok(None));
         let query =
             Query::strict(&Uri::from_static("/x?since=2026-01-31T12:00:00+02:00"), ["since"]).unwrap();
-        let why =
-            query.parsed::<jiff::Timestamp>("since", "a time such as 2026-01-31T12:00:00Z").unwrap_err();
+        let why = query
+            .parsed::<jiff::Timestamp>("since", "a time such as 2026-01-31T12:00:00Z")
+            .unwrap_err()
+            .detail;
         assert_eq!(
             why,
             "the query parameter `since` is `2026-01-31T12:00:00 02:00`, and must be a time such as 2026-01-31T12:00:00Z; \

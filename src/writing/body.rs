@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::advice::{HOW_NEW_SECRETS, HOW_SECRETS};
 use super::refused::{self, WriteRefusal};
 use super::write_request::{WriteAction, WriteRequest};
-use crate::http::problem::{FieldError, ProblemDocument};
+use crate::http::problem::{FieldError, ProblemDocument, pointer};
 use crate::names::{Domain, Identifier, Kind, ResourceKey};
 use crate::problem::quote_untrusted;
 use crate::record;
@@ -168,9 +168,8 @@ fn too_deep(fields: &Map<String, Value>) -> Vec<FieldError> {
     }
     let deep = fields.iter().filter(|(_, value)| !fits(value, DEEPEST));
     let fault = |(name, _): (&String, &Value)| {
-        let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
         let why = format!("`{}` is nested deeper than {DEEPEST} levels", quote_untrusted(name));
-        FieldError::at(pointer, why, "see `/openapi.json` for its format")
+        FieldError::at(pointer(&[name]), why, "see `/openapi.json` for its format")
     };
     deep.map(fault).collect()
 }

@@ -90,7 +90,7 @@ pub fn unread(error: &SourceError) -> WriteRefusal {
 
 /// Somebody else has to make the change.
 fn read_only(why: impl Into<String>, hint: &str) -> WriteRefusal {
-    ProblemDocument::conflict(&code::READ_ONLY, why).hint(hint).into()
+    ProblemDocument::new(&code::READ_ONLY, why).hint(hint).into()
 }
 
 /// The source of the specs is unavailable. A retry may succeed.

@@ -32,15 +32,14 @@ impl From<WriteRefusal> for ProblemDocument {
         match refusal {
             WriteRefusal::NotThere(key) => ProblemDocument::not_found(format!("there is no {key}"))
                 .hint("see the list of existing resources"),
-            WriteRefusal::Dependency { key, on } => ProblemDocument::conflict(
-                &code::DEPENDENCY,
-                format!("{key} needs {on}, which can't be used yet"),
-            )
-            .hint("fix that first, or wait until it exists"),
+            WriteRefusal::Dependency { key, on } => {
+                ProblemDocument::new(&code::DEPENDENCY, format!("{key} needs {on}, which can't be used yet"))
+                    .hint("fix that first, or wait until it exists")
+            }
             WriteRefusal::Edit(problem) => ProblemDocument {
                 hint: problem.hint.clone(),
                 errors: vec![FieldError::from(&*problem)],
-                ..ProblemDocument::conflict(&code::NOT_EDITABLE, problem.message.clone())
+                ..ProblemDocument::new(&code::NOT_EDITABLE, problem.message.clone())
             },
             WriteRefusal::Final(problem) => *problem,
         }
@@ -82,13 +81,13 @@ pub(super) fn invalid(errors: Vec<FieldError>) -> WriteRefusal {
 }
 
 pub(super) fn exists(key: &ResourceKey) -> WriteRefusal {
-    ProblemDocument::conflict(&code::DUPLICATE, format!("{key} exists already"))
+    ProblemDocument::new(&code::DUPLICATE, format!("{key} exists already"))
         .hint("change it with PUT or PATCH, or choose another name")
         .into()
 }
 
 pub(super) fn still_going(key: &ResourceKey) -> WriteRefusal {
-    ProblemDocument::conflict(&code::DUPLICATE, format!("{key} is being deleted"))
+    ProblemDocument::new(&code::DUPLICATE, format!("{key} is being deleted"))
         .hint("wait until it is deleted, and try again")
         .into()
 }
@@ -132,12 +131,12 @@ pub(super) fn guarded(key: &ResourceKey, by: Guard) -> WriteRefusal {
         ),
         Guard::AppliedSuspension => ("suspended until its current spec is applied", until_applied),
     };
-    ProblemDocument::conflict(&code::PROTECTED, format!("{key} is {why}")).hint(hint).into()
+    ProblemDocument::new(&code::PROTECTED, format!("{key} is {why}")).hint(hint).into()
 }
 
 /// Others need a resource that is to be deleted.
 pub(super) fn needed(key: &ResourceKey, by: &[ResourceKey]) -> WriteRefusal {
-    ProblemDocument::conflict(&code::NOT_EMPTY, format!("{key} can't be deleted: {} it", needing(by)))
+    ProblemDocument::new(&code::NOT_EMPTY, format!("{key} can't be deleted: {} it", needing(by)))
         .hint("delete these first, and wait until they are deleted")
         .into()
 }
@@ -183,7 +182,7 @@ impl From<Shortage> for WriteRefusal {
             0 => "set the limit to at least what is in use, or free capacity first",
             _ => "raise the limit, or free capacity first",
         };
-        ProblemDocument::conflict(&code::CAPACITY, shortage.to_string()).hint(hint).into()
+        ProblemDocument::new(&code::CAPACITY, shortage.to_string()).hint(hint).into()
     }
 }
 

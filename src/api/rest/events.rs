@@ -1,14 +1,11 @@
 //! Recent events: decisions and their outcomes.
 
-use std::str::FromStr;
-
 use axum::http::StatusCode;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::page::ListPage;
 use super::{A_TIME, Answered, Call, written};
-use crate::http::problem::ProblemDocument;
 use crate::record::timestamp;
 use crate::secret::EVENT_ID_LENGTH;
 use crate::state::{EventIndexEntry, RecordedEvent};
@@ -16,10 +13,14 @@ use crate::state::{EventIndexEntry, RecordedEvent};
 /// Lists the events of organizations that the caller may see, the oldest or the newest first. Only the events
 /// on the page are read from disk.
 pub(super) fn list(call: &Call) -> Answered {
-    let organization = call.query.get("organization").map(|named| call.organization(named)).transpose()?;
-    let since: Option<Timestamp> = call.query.parsed("since", A_TIME).map_err(ProblemDocument::malformed)?;
-    let order: Option<EventOrder> =
-        call.query.parsed("order", "`asc` or `desc`").map_err(ProblemDocument::malformed)?;
+    let organization = call.queried_organization()?;
+    let since: Option<Timestamp> = call.query.parsed("since", A_TIME)?;
+    let falls = |order: &str| match order {
+        "asc" => Some(false),
+        "desc" => Some(true),
+        _ => None,
+    };
+    let is_falling = call.query.parsed_by("order", "`asc` or `desc`", falls)?.unwrap_or_default();
     let is_wanted = |event: &EventIndexEntry| {
         let sees = match &event.organization {
             Some(of) => call.caller.sees(of) && organization.as_ref().is_none_or(|wanted| wanted == of),
@@ -30,7 +31,6 @@ pub(super) fn list(call: &Call) -> Answered {
     };
     let state = &call.service.state;
     let mut numbers = state.find_events(is_wanted);
-    let is_falling = matches!(order, Some(EventOrder::Desc));
     if is_falling {
         numbers.reverse();
     }
@@ -56,24 +56,6 @@ pub(super) fn list(call: &Call) -> Answered {
 
 /// Hides the identity of a super user from others.
 const A_SUPER_USER: &str = "a super user";
-
-#[derive(Clone, Copy)]
-enum EventOrder {
-    Asc,
-    Desc,
-}
-
-impl FromStr for EventOrder {
-    type Err = ();
-
-    fn from_str(word: &str) -> Result<Self, Self::Err> {
-        match word {
-            "asc" => Ok(EventOrder::Asc),
-            "desc" => Ok(EventOrder::Desc),
-            _ => Err(()),
-        }
-    }
-}
 
 /// Whether the text has the form of an event's id.
 fn is_id(text: &str) -> bool {

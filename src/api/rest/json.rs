@@ -1,14 +1,21 @@
-//! Parses request bodies like serde_json, but refuses duplicate keys, of which two parsers may pick different
+//! Reads request bodies, and parses them like serde_json, but refuses duplicate keys, of which two parsers may pick different
 //! ones.
 
 use std::fmt;
-use std::ops::{Deref, DerefMut};
 
+use axum::body::Body;
+use axum::http::HeaderMap;
+use axum::http::header::CONTENT_TYPE;
+use http_body_util::BodyExt as _;
 use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
+use zeroize::{Zeroize as _, Zeroizing};
 
+use crate::api::openapi::{JSON, MERGE_PATCH};
+use crate::api::route::RequestBody;
+use crate::http::problem::ProblemDocument;
 use crate::writing::wipe;
 
 /// A request body. Its strings are overwritten when it is dropped, since any of them may be a secret.
@@ -21,23 +28,47 @@ impl Wiped {
     }
 }
 
-impl Deref for Wiped {
-    type Target = Value;
-    fn deref(&self) -> &Value {
-        &self.0
-    }
-}
-
-impl DerefMut for Wiped {
-    fn deref_mut(&mut self) -> &mut Value {
-        &mut self.0
-    }
-}
-
 impl Drop for Wiped {
     fn drop(&mut self) {
         wipe(&mut self.0);
     }
+}
+
+/// Reads a whole body with a JSON content type.
+pub(super) async fn read_body(
+    takes: &RequestBody,
+    headers: &HeaderMap,
+    mut body: Body,
+) -> Result<Zeroizing<Vec<u8>>, ProblemDocument> {
+    let sent = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let sent = sent.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let taken = if matches!(takes, RequestBody::Patch(_)) { MERGE_PATCH } else { JSON };
+    if sent != JSON && sent != taken {
+        return Err(ProblemDocument::unsupported(&sent, taken));
+    }
+    let mut whole = Zeroizing::new(Vec::new());
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| ProblemDocument::malformed("the body is incomplete"))?;
+        if let Ok(part) = frame.into_data() {
+            append(&mut whole, &part);
+            // Wipes the chunk, which has no other owner but the connection's read buffer.
+            if let Ok(mut part) = part.try_into_mut() {
+                part.as_mut().zeroize();
+            }
+        }
+    }
+    Ok(whole)
+}
+
+/// Appends bytes that may contain a secret. A `Vec` that reallocates would leave a copy in freed memory.
+fn append(whole: &mut Zeroizing<Vec<u8>>, part: &[u8]) {
+    let needed = whole.len() + part.len();
+    if needed > whole.capacity() {
+        let mut larger = Zeroizing::new(Vec::with_capacity(needed.max(2 * whole.capacity())));
+        larger.extend_from_slice(whole);
+        *whole = larger;
+    }
+    whole.extend_from_slice(part);
 }
 
 /// Parses a body.
@@ -73,6 +104,14 @@ impl<'de> Deserialize<'de> for Exact {
 
 struct Exactly;
 
+macro_rules! scalars {
+    ($($visit:ident: $type:ty),*) => {
+        $(fn $visit<E: Error>(self, value: $type) -> Result<Value, E> {
+            Ok(value.into())
+        })*
+    };
+}
+
 impl<'de> Visitor<'de> for Exactly {
     type Value = Value;
 
@@ -80,29 +119,7 @@ impl<'de> Visitor<'de> for Exactly {
         f.write_str("JSON")
     }
 
-    fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
-        Ok(Value::Bool(value))
-    }
-
-    fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
-        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
-    }
-
-    fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_string<E: Error>(self, value: String) -> Result<Value, E> {
-        Ok(value.into())
-    }
+    scalars! { visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64, visit_str: &str }
 
     fn visit_unit<E: Error>(self) -> Result<Value, E> {
         Ok(Value::Null)
@@ -132,6 +149,8 @@ impl<'de> Visitor<'de> for Exactly {
 
 #[cfg(test)]
 mod tests {
+    use axum::body::Bytes;
+    use axum::http::HeaderValue;
     use serde_json::json;
 
     use super::*;
@@ -160,5 +179,17 @@ mod tests {
         }
         let deep = "[".repeat(10_000) + &"]".repeat(10_000);
         assert!(read(deep.as_bytes()).is_err());
+    }
+
+    #[tokio::test]
+    async fn a_body_is_taken_whole_however_large_it_is_and_in_however_many_parts_it_comes() {
+        let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(JSON))]);
+        let takes = RequestBody::Schema(|| Value::Null);
+        let parts: Vec<Vec<u8>> = (0..=50).map(|number| vec![number; 100_000]).collect();
+        let sent = parts.concat();
+        let parts = parts.into_iter().map(|part| Ok::<_, std::io::Error>(Bytes::from(part)));
+        let body = Body::from_stream(futures_util::stream::iter(parts));
+        let read = read_body(&takes, &headers, body).await.unwrap();
+        assert!(*read == sent, "{} of {}", read.len(), sent.len());
     }
 }

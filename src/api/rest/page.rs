@@ -47,7 +47,7 @@ impl<T> ListPage<T> {
         text: impl Fn(&T) -> String,
     ) -> Result<ListPage<T>, ProblemDocument> {
         let expected = format!("a number from 1 to {LARGEST_PAGE}");
-        let size: Option<u32> = query.parsed("page_size", &expected).map_err(ProblemDocument::malformed)?;
+        let size: Option<u32> = query.parsed("page_size", &expected)?;
         let size = size.unwrap_or(USUAL_PAGE);
         if !(1..=LARGEST_PAGE).contains(&size) {
             return Err(ProblemDocument::malformed(format!(

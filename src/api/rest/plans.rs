@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use jiff::Timestamp;
 
 use super::proposal_limits::ProposalLimits;
-use super::{Answered, Call, forbidden, json_text, written};
+use super::{Answered, Call, json_text, require, written};
 use crate::api::answer::PlanApproval;
 use crate::api::proposal;
 use crate::http::problem::{FieldError, ProblemDocument, code};
@@ -31,9 +31,8 @@ pub(super) fn read(call: &Call) -> Answered {
 /// Plans a proposal and discards the result.
 pub(super) fn propose(call: &Call) -> Answered {
     let mut organizations = call.made.round.checked.catalog.capacity.keys();
-    if !call.caller.is_super() && !organizations.any(|it| call.caller.may(it, Access::Write)) {
-        return Err(forbidden(call.caller.lacks_everywhere(call.route.doing, Access::Write)));
-    }
+    let may = call.caller.is_super() || organizations.any(|it| call.caller.may(it, Access::Write));
+    require(may, || call.caller.lacks_everywhere(call.route.doing, Access::Write))?;
     let at = call.at()?.unwrap_or_else(Timestamp::now);
     let source = call.made.documents.source.clone();
     let snapshot = proposal::read(call.json()?.into_value(), source).map_err(refused)?;
@@ -61,7 +60,7 @@ fn refused(faults: Vec<FieldError>) -> ProblemDocument {
 pub(super) fn approve(call: &Call) -> Answered {
     let id = call.parameter("id");
     let missing = || {
-        ProblemDocument::conflict(
+        ProblemDocument::new(
             &code::NOT_WAITING,
             format!("nothing waits for approval `{}`, or the caller may not see it", quote_untrusted(id)),
         )

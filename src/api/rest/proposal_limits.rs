@@ -63,22 +63,20 @@ impl ProposalLimits {
             _ => 0,
         });
         let skipped = snapshot.skipped.values().map(|bytes| bytes.len());
-        let (bytes, most) = (files.chain(skipped).sum::<usize>(), self.documents * OF_A_DOCUMENT);
-        if bytes <= most {
-            return Ok(());
-        }
-        Err(self.exceeded(format!("the files that differ from the current tree have {bytes} bytes"), most))
+        self.check(files.chain(skipped).sum(), self.documents * OF_A_DOCUMENT, "bytes")
     }
 
     /// Checks the number of documents in files that differ from the present tree.
     pub fn check_documents(&self, documents: &Documents, present: &Documents) -> Result<(), ProblemDocument> {
         let number = |file: &ParsedFile| file.documents.len() + file.invalid.len() + file.unreadable.len();
-        let documents: usize = documents.changed_since(present).map(number).sum();
-        if documents <= self.documents {
+        self.check(documents.changed_since(present).map(number).sum(), self.documents, "documents")
+    }
+
+    fn check(&self, number: usize, most: usize, unit: &str) -> Result<(), ProblemDocument> {
+        if number <= most {
             return Ok(());
         }
-        let why = format!("the files that differ from the current tree have {documents} documents");
-        Err(self.exceeded(why, self.documents))
+        Err(self.exceeded(format!("the files that differ from the current tree have {number} {unit}"), most))
     }
 
     /// Serializes an answer, unless it is too large.
@@ -99,15 +97,8 @@ impl ProposalLimits {
             several => format!("{} organizations", several.len()),
         };
         let why = format!("{why}, and a member of {whose} may plan {most} at a time");
-        let hint =
-            "propose less at a time, or ask a super user for higher quotas, which set this limit".to_owned();
-        let fault = FieldError {
-            pointer: Some("/files".to_owned()),
-            detail: why.clone(),
-            hint: Some(hint.clone()),
-            ..FieldError::default()
-        };
-        ProblemDocument::invalid(why, vec![fault]).hint(hint)
+        let hint = "propose less at a time, or ask a super user for higher quotas, which set this limit";
+        ProblemDocument::mistakes(vec![FieldError::at("/files", why, hint)]).hint(hint)
     }
 }
 

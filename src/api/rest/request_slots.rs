@@ -4,18 +4,14 @@
 //! proposals wait in fair queues, where no caller can occupy all slots.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use crate::api::organization_queue::{OrganizationQueue, QueuedCaller, Turn};
+use crate::api::organization_queue::{LONGEST, OrganizationQueue, QueuedCaller, no_capacity};
 use crate::api::route::QueueKind;
 use crate::http::problem::ProblemDocument;
 use crate::names::Identifier;
-
-/// How long a request waits for a slot before it is refused.
-const LONGEST: Duration = Duration::from_secs(30);
 
 pub(super) struct RequestQueues {
     /// For local users, so that API callers never keep them waiting.
@@ -29,10 +25,7 @@ pub(super) struct RequestQueues {
 }
 
 /// An occupied slot, which is freed when this is dropped.
-pub(super) enum Taken {
-    Seat { _permit: OwnedSemaphorePermit },
-    Turn { _turn: Turn },
-}
+pub(super) type OccupiedSlot = Box<dyn Send>;
 
 impl RequestQueues {
     pub fn new() -> RequestQueues {
@@ -52,24 +45,20 @@ impl RequestQueues {
         kind: QueueKind,
         who: QueuedCaller,
         of: impl FnOnce() -> Option<Identifier>,
-    ) -> Result<Taken, ProblemDocument> {
+    ) -> Result<OccupiedSlot, ProblemDocument> {
         let slots = match kind {
-            QueueKind::Turn => return Ok(Taken::Turn { _turn: self.turn.pass(who, of()).await? }),
-            QueueKind::Proposal => return Ok(Taken::Turn { _turn: self.proposals.pass(who, of()).await? }),
+            QueueKind::Turn => return Ok(Box::new(self.turn.pass(who, of()).await?)),
+            QueueKind::Proposal => return Ok(Box::new(self.proposals.pass(who, of()).await?)),
             QueueKind::Revoking => &self.revoking,
             _ if who == QueuedCaller::Host => &self.host,
             QueueKind::Open | QueueKind::Light => &self.light,
             QueueKind::Heavy => &self.heavy,
             QueueKind::Tokens => &self.tokens,
         };
-        Ok(Taken::Seat { _permit: free(slots).await? })
-    }
-}
-
-async fn free(slots: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, ProblemDocument> {
-    match timeout(LONGEST, Arc::clone(slots).acquire_owned()).await {
-        Ok(Ok(kind)) => Ok(kind),
-        _ => Err(ProblemDocument::unavailable("other requests use all the capacity", Duration::from_secs(5))),
+        match timeout(LONGEST, Arc::clone(slots).acquire_owned()).await {
+            Ok(Ok(permit)) => Ok(Box::new(permit)),
+            _ => Err(no_capacity()),
+        }
     }
 }
 

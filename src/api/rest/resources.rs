@@ -10,7 +10,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::page::ListPage;
-use super::{Answered, Call, record, written};
+use super::{Answered, Call, missing, record, written};
 use crate::catalog::{Absence, Resource, Status};
 use crate::http::problem::ProblemDocument;
 use crate::names::{Digest, Identifier, Kind, ResourceKey};
@@ -33,13 +33,8 @@ pub(super) fn read(call: &Call) -> Answered {
 /// Lists the resources of a kind that the caller may see, filtered and paginated.
 pub(super) fn list(call: &Call) -> Answered {
     let kind = call.kind();
-    let organization = match kind {
-        Kind::Organization => None,
-        Kind::Cluster => call.query.get("organization").map(|named| call.organization(named)).transpose()?,
-        _ => Some(call.organization(call.parameter("organization"))?),
-    };
-    let status: Option<Status> =
-        call.query.parsed("status", &format!("one of {}", words())).map_err(ProblemDocument::malformed)?;
+    let organization = call.within(kind)?;
+    let status: Option<Status> = call.query.parsed("status", &format!("one of {}", words()))?;
     let fleet = call.query.get("infrastructure");
     let visible = call.keys(kind).into_iter().filter(|key| {
         organization.as_ref().is_none_or(|organization| key.organization == *organization)
@@ -79,12 +74,20 @@ impl Call {
     pub(super) fn organization(&self, named: &str) -> Result<Identifier, ProblemDocument> {
         let found = self.key_of(Kind::Organization, named, None).next();
         let found = found.map(|key| key.organization).filter(|organization| self.caller.sees(organization));
-        found.ok_or_else(|| {
-            ProblemDocument::not_found(format!(
-                "there is no organization `{}`, or the caller may not see it",
-                quote_untrusted(named)
-            ))
-        })
+        found.ok_or_else(|| missing("organization", named))
+    }
+
+    pub(super) fn queried_organization(&self) -> Result<Option<Identifier>, ProblemDocument> {
+        self.query.get("organization").map(|named| self.organization(named)).transpose()
+    }
+
+    /// The organization whose resources are meant; `None` for all.
+    fn within(&self, kind: Kind) -> Result<Option<Identifier>, ProblemDocument> {
+        match kind {
+            Kind::Organization => Ok(None),
+            Kind::Cluster => self.queried_organization(),
+            _ => self.organization(self.parameter("organization")).map(Some),
+        }
     }
 
     pub(super) fn organization_with(&self, id: Uuid) -> Option<Identifier> {
@@ -94,21 +97,14 @@ impl Call {
 
     pub(super) fn found(&self) -> Result<TaggedRecord, ProblemDocument> {
         let (key, named) = self.found_key()?;
-        self.shown(&key).ok_or_else(|| self.unknown(key.kind, named))
+        self.shown(&key).ok_or_else(|| missing(key.kind.noun(), named))
     }
 
     /// The key of the resource that the path names, and how it names it.
     pub(super) fn found_key(&self) -> Result<(ResourceKey, &str), ProblemDocument> {
         let kind = self.kind();
-        let (within, named) = match kind {
-            Kind::Organization => (None, self.parameter("organization")),
-            Kind::Cluster => {
-                let within =
-                    self.query.get("organization").map(|named| self.organization(named)).transpose()?;
-                (within, self.parameter("id"))
-            }
-            _ => (Some(self.organization(self.parameter("organization"))?), self.parameter("id")),
-        };
+        let within = self.within(kind)?;
+        let named = self.parameter(if kind == Kind::Organization { "organization" } else { "id" });
         let mut found =
             self.key_of(kind, named, within.as_ref()).filter(|key| self.caller.sees(&key.organization));
         match (found.next(), found.next()) {
@@ -119,16 +115,8 @@ impl Call {
             ))
             .hint("add `?organization=`, or use the cluster's id")),
             (Some(key), None) => Ok((key, named)),
-            (None, _) => Err(self.unknown(kind, named)),
+            (None, _) => Err(missing(kind.noun(), named)),
         }
-    }
-
-    fn unknown(&self, kind: Kind, named: &str) -> ProblemDocument {
-        ProblemDocument::not_found(format!(
-            "there is no {} `{}`, or the caller may not see it",
-            kind.noun(),
-            quote_untrusted(named)
-        ))
     }
 
     /// Keys by id or name, in one organization or in any.

@@ -8,12 +8,11 @@ use axum::response::Response;
 use jiff::Timestamp;
 
 use super::page::ListPage;
-use super::{Answered, CallerRequest, written};
+use super::{Answered, CallerRequest, missing, written};
 use crate::api::answer::CreatedToken;
-use crate::api::caller::{CallerIdentity, missing_organization, shortfall_by_plan};
+use crate::api::caller::{missing_organization, shortfall_by_plan};
 use crate::http::problem::{FieldError, ProblemDocument};
 use crate::names::ResourceKey;
-use crate::problem::quote_untrusted;
 use crate::state::{AddTokenError, Reach, RevocationOutcome};
 
 /// Lists the tokens that the caller may know of, the oldest first.
@@ -25,13 +24,10 @@ pub(super) fn list(call: &CallerRequest) -> Answered {
 
 /// Creates a token, by default for the caller. Only this answer contains its secret.
 pub(super) fn create(call: &CallerRequest) -> Answered {
-    let owner = match call.caller.who() {
-        CallerIdentity::Token { owner, .. } => Some(owner.as_str()),
-        CallerIdentity::User { .. } => None,
-    };
+    let owner = call.caller.token().map(|token| token.owner.as_str());
     let now = Timestamp::now();
     let body = call.json()?;
-    let order = order::read(&body, owner, call.caller.usual_days(now))?;
+    let order = order::read(&body.0, owner, call.caller.usual_days(now))?;
     if let Some((pointer, why)) = call.caller.excess(&order, now) {
         let hint = "request no more than this token allows, or have somebody with that access create it";
         let errors = vec![FieldError::at(pointer, why.clone(), hint)];
@@ -63,14 +59,8 @@ pub(super) fn create(call: &CallerRequest) -> Answered {
 
 pub(super) fn revoke(call: &CallerRequest) -> Answered {
     let named = call.parameter("id");
-    let missing = || {
-        ProblemDocument::not_found(format!(
-            "there is no token `{}`, or the caller may not see it",
-            quote_untrusted(named)
-        ))
-    };
     let token = named.parse().ok().and_then(|id| call.service.state.token(id));
-    let token = token.filter(|token| call.caller.sees_token(token)).ok_or_else(missing)?;
+    let token = token.filter(|token| call.caller.sees_token(token)).ok_or_else(|| missing("token", named))?;
     if !call.caller.may_revoke(&token) {
         let why = "a token can revoke only tokens with the same or less access, and this one has more";
         return Err(
@@ -78,7 +68,7 @@ pub(super) fn revoke(call: &CallerRequest) -> Answered {
         );
     }
     match call.service.state.revoke_token(token.id, &call.caller.actor(), Timestamp::now()) {
-        Ok(RevocationOutcome::Unknown) => Err(missing()),
+        Ok(RevocationOutcome::Unknown) => Err(missing("token", named)),
         // Revoking is idempotent.
         Ok(RevocationOutcome::Now(_) | RevocationOutcome::Before(_)) => {
             let mut response = Response::new(Body::empty());

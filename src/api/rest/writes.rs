@@ -10,6 +10,7 @@ use tokio::time::timeout;
 use super::json::Wiped;
 use super::resources::TaggedRecord;
 use super::{Answered, Call, record, written};
+use crate::api::route::list_path;
 use crate::catalog::Status;
 use crate::http::problem::{ProblemDocument, code};
 use crate::http::tags::Tags;
@@ -36,10 +37,10 @@ pub(super) fn create(call: &Call) -> Answered {
     let (kind, body) = (call.kind(), call.named()?);
     let organization = match kind {
         Kind::Organization => None,
-        Kind::Cluster => match body.get("organization").and_then(Value::as_str) {
+        Kind::Cluster => match body.0.get("organization").and_then(Value::as_str) {
             Some(named) if !named.is_empty() => Some(call.organization(named)?),
             // Fails, with an error about the missing field.
-            _ => Some(writing::key_of(kind, None, &body)?.organization),
+            _ => Some(writing::key_of(kind, None, &body.0)?.organization),
         },
         _ => Some(call.organization(call.parameter("organization"))?),
     };
@@ -47,9 +48,9 @@ pub(super) fn create(call: &Call) -> Answered {
         Some(organization) => call.may(organization, call.route.needs)?,
         None => call.may_as_super()?,
     }
-    let key = writing::key_of(kind, organization.as_ref(), &body)?;
+    let key = writing::key_of(kind, organization.as_ref(), &body.0)?;
     if kind == Kind::Organization && key.name == Identifier::ROOT {
-        return Err(ProblemDocument::conflict(
+        return Err(ProblemDocument::new(
             &code::DUPLICATE,
             "organization `root` always exists, and has no members",
         ));
@@ -57,20 +58,15 @@ pub(super) fn create(call: &Call) -> Answered {
     let may_limit = call.caller.is_super();
     // `If-Match: *` always matches, since the list exists; other tags never match a list.
     let if_match = call.expected()?.filter(|tags| *tags != Tags::Any);
-    let request = WriteRequest {
-        key,
-        what: WriteAction::Create(Value::clone(&body)),
-        if_match,
-        may_limit,
-        record: None,
-    };
+    let request =
+        WriteRequest { key, what: WriteAction::Create(body.0.clone()), if_match, may_limit, record: None };
     if call.is_dry_run()? {
         return call.proposed(&request);
     }
     let written = call.write(&request)?;
     let mut shown = call.as_written(&written);
     let place = call.base.path.clone() + &place(&written);
-    echo(kind, &mut shown, &body);
+    echo(kind, &mut shown, &body.0);
     Ok(record(StatusCode::CREATED, &shown, written.etag.as_ref(), Some(&place)))
 }
 
@@ -124,7 +120,7 @@ impl Call {
     /// The body, with an organization's id replaced by its identifier.
     fn named(&self) -> Result<Wiped, ProblemDocument> {
         let mut body = self.json()?;
-        let given = body.get_mut("organization").filter(|_| self.kind() != Kind::Organization);
+        let given = body.0.get_mut("organization").filter(|_| self.kind() != Kind::Organization);
         if let Some(given) = given
             && let Some(id) = given.as_str().and_then(|text| text.parse().ok())
             && let Some(organization) = self.organization_with(id)
@@ -152,20 +148,17 @@ impl Call {
             if standing.status != Status::Deleting {
                 let reason = standing.reason.unwrap_or_default();
                 let why = format!("{} can't be changed: {reason}", found.key);
-                return Err(ProblemDocument::conflict(&code::NOT_EDITABLE, why)
+                return Err(ProblemDocument::new(&code::NOT_EDITABLE, why)
                     .hint("create it again, or have its spec file put back"));
             }
             if !matches!(what, WriteAction::Delete) {
-                return Err(ProblemDocument::conflict(
-                    &code::GOING,
-                    format!("{} is being deleted", found.key),
-                ));
+                return Err(ProblemDocument::new(&code::GOING, format!("{} is being deleted", found.key)));
             }
         }
         if is_implied_root(&self.made, &found.key) && !self.pending.contains_key(&found.key) {
             let why = "organization `root` always exists, and no file describes it";
             let hint = "describe it in an administrator's file to give it quotas or domains";
-            return Err(ProblemDocument::conflict(&code::NOT_EDITABLE, why).hint(hint));
+            return Err(ProblemDocument::new(&code::NOT_EDITABLE, why).hint(hint));
         }
         let (key, record) = (found.key.clone(), Some(found.record.clone()));
         let may_limit = self.caller.is_super();
@@ -233,12 +226,8 @@ fn is_being_made(made: &CurrentPlan, key: &ResourceKey) -> bool {
 /// The `Location` of a new resource.
 fn place(WriteResult { key, id, .. }: &WriteResult) -> String {
     let ResourceKey { organization, kind, name } = key;
-    match kind {
-        Kind::Organization => format!("/organizations/{name}"),
-        Kind::Cluster => format!("/v1/clusters/{id}"),
-        Kind::Fleet => format!("/organizations/{organization}/infrastructure/{name}"),
-        kind => format!("/organizations/{organization}/{}/{name}", kind.plural()),
-    }
+    let list = list_path(*kind).replace("{organization}", organization.as_str());
+    if *kind == Kind::Cluster { format!("{list}/{id}") } else { format!("{list}/{name}") }
 }
 
 /// Puts the secrets that the caller sent into the answer, as the interface specification demands for a new

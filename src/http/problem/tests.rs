@@ -55,7 +55,10 @@ async fn what_a_problem_says_in_headers() {
         response
     };
     let pause = Duration::from_millis(1500);
-    assert_eq!(header(&of(ProblemDocument::unauthenticated("x")).await, "www-authenticate"), "Bearer");
+    assert_eq!(
+        header(&of(ProblemDocument::new(&code::UNAUTHENTICATED, "x")).await, "www-authenticate"),
+        "Bearer"
+    );
     assert_eq!(header(&of(ProblemDocument::too_many("x", pause)).await, "retry-after"), "2");
     assert_eq!(header(&of(ProblemDocument::unavailable("x", Duration::ZERO)).await, "retry-after"), "1");
     assert_eq!(header(&of(ProblemDocument::method_not_allowed("GET")).await, "allow"), "GET");

@@ -1,20 +1,36 @@
 //! Parses the request for a token. All mistakes in the body are reported at once, in the wording of mistakes
 //! in specs.
 
+use serde::Deserialize as _;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::http::problem::{FieldError, ProblemDocument};
+use crate::http::problem::{FieldError, ProblemDocument, pointer};
 use crate::names::Identifier;
 use crate::problem::quote_untrusted;
 use crate::spec::describe::nearest;
 use crate::state::{Access, MAX_TOKEN_DAYS, Reach, TokenOrder};
 
-const FIELDS: [(&str, &str); 5] = [
-    ("name", "a string of 1 to 64 characters"),
-    ("owner", "the e-mail address of the token's owner, as a string"),
-    ("organization", "the identifier of an organization, or `*` for all"),
-    ("access", "`read`, `write` or `admin`"),
-    ("days", "an integer from 1 to 365"),
+struct Field {
+    name: &'static str,
+    expected: &'static str,
+    fits: fn(&Value) -> bool,
+}
+
+const FIELDS: [Field; 5] = [
+    Field { name: "name", expected: "a string of 1 to 64 characters", fits: is::<String> },
+    Field {
+        name: "owner",
+        expected: "the e-mail address of the token's owner, as a string",
+        fits: is::<String>,
+    },
+    Field {
+        name: "organization",
+        expected: "the identifier of an organization, or `*` for all",
+        fits: is::<Reach>,
+    },
+    Field { name: "access", expected: "`read`, `write` or `admin`", fits: is::<Access> },
+    Field { name: "days", expected: "an integer from 1 to 365", fits: is_days },
 ];
 
 /// Parses the body; the owner defaults to the caller, and the lifetime to `usual_days`.
@@ -29,116 +45,68 @@ pub(super) fn read(
     let Value::Object(given) = body else {
         return Err(ProblemDocument::no_object());
     };
-    let mut form = Form { given, faults: Vec::new() };
-    form.refuse_unknown();
-    let name = form.needed("name", text);
-    let owner = match caller {
-        Some(caller) => form.optional("owner", caller.to_owned(), text),
-        None => form.needed("owner", text),
-    };
-    let organization = form.needed("organization", organization);
-    let access = form.needed("access", access);
-    let days = form.optional("days", usual_days, days);
-    match (name, owner, organization, access, days) {
-        (Some(name), Some(owner), Some(organization), Some(access), Some(days)) if form.faults.is_empty() => {
-            Ok(TokenOrder { name, owner, organization, access, days })
-        }
-        _ => Err(ProblemDocument::mistakes(form.faults)),
-    }
-}
-
-struct Form<'b> {
-    given: &'b Map<String, Value>,
-    faults: Vec<FieldError>,
-}
-
-/// An explanation and a hint, where they say more than "expected X, found Y".
-type Wrong = Option<(String, String)>;
-
-impl Form<'_> {
-    fn refuse_unknown(&mut self) {
-        let names = || FIELDS.into_iter().map(|(name, _)| name);
-        for name in self.given.keys().filter(|name| names().all(|known| known != name.as_str())) {
-            let hint = match nearest(name, names()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => "the fields are `name`, `owner`, `organization`, `access` and `days`".to_owned(),
-            };
-            let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
-            self.faults.push(FieldError::at(
-                pointer,
-                format!("unknown key `{}`", quote_untrusted(name)),
-                hint,
-            ));
+    let (mut order, mut errors) = (given.clone(), unknown(given));
+    for field in FIELDS {
+        let usual = match field.name {
+            "owner" => caller.map(Value::from),
+            "days" => Some(usual_days.into()),
+            _ => None,
+        };
+        match (given.get(field.name).filter(|value| !value.is_null()), usual) {
+            (Some(value), _) if (field.fits)(value) => {}
+            (None, Some(usual)) => drop(order.insert(field.name.to_owned(), usual)),
+            _ => errors.push(field.refused(given.get(field.name))),
         }
     }
+    if !errors.is_empty() {
+        return Err(ProblemDocument::mistakes(errors));
+    }
+    // Can't fail: each field was checked.
+    TokenOrder::deserialize(Value::Object(order)).map_err(|_| ProblemDocument::internal())
+}
 
-    fn needed<T>(&mut self, name: &str, take: fn(&Value) -> Result<T, Wrong>) -> Option<T> {
-        match self.given.get(name) {
-            None => self.refuse(
-                name,
-                format!("missing key `{name}`"),
-                format!("add `{name}`: {}", expected(name)),
-            ),
-            Some(Value::Null) => {
-                self.refuse(name, format!("`{name}` has no value"), format!("send {}", expected(name)))
+fn unknown(given: &Map<String, Value>) -> Vec<FieldError> {
+    let names = || FIELDS.into_iter().map(|field| field.name);
+    let unknown = given.keys().filter(|name| names().all(|known| known != name.as_str()));
+    let refused = unknown.map(|name| {
+        let hint = match nearest(name, names()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "the fields are `name`, `owner`, `organization`, `access` and `days`".to_owned(),
+        };
+        FieldError::at(pointer(&[name]), format!("unknown key `{}`", quote_untrusted(name)), hint)
+    });
+    refused.collect()
+}
+
+impl Field {
+    /// The mistake in a field with this value, which doesn't fit.
+    fn refused(&self, value: Option<&Value>) -> FieldError {
+        let Field { name, expected, .. } = self;
+        let (why, hint) = match value {
+            None => (format!("missing key `{name}`"), format!("add `{name}`: {expected}")),
+            Some(Value::Null) => (format!("`{name}` has no value"), format!("send {expected}")),
+            Some(Value::String(text)) if *name == "organization" => {
+                let why = format!("`{name}`: `{}` is not {}", quote_untrusted(text), Identifier::EXPECTED);
+                (why, format!("use {expected}"))
             }
-            Some(value) => self.taken(name, value, take),
-        }
-    }
-
-    fn optional<T>(&mut self, name: &str, usual: T, take: fn(&Value) -> Result<T, Wrong>) -> Option<T> {
-        match self.given.get(name) {
-            None | Some(Value::Null) => Some(usual),
-            Some(value) => self.taken(name, value, take),
-        }
-    }
-
-    fn taken<T>(&mut self, name: &str, value: &Value, take: fn(&Value) -> Result<T, Wrong>) -> Option<T> {
-        match take(value) {
-            Ok(taken) => Some(taken),
-            Err(Some((why, hint))) => self.refuse(name, format!("`{name}`: {why}"), hint),
-            Err(None) => {
-                let why = format!("`{name}`: expected {}, found {}", expected(name), found(value));
-                self.refuse(name, why, format!("send {}", expected(name)))
+            Some(value) => {
+                let access = value.as_str().filter(|_| *name == "access");
+                let near = access.and_then(|text| nearest(text, Access::ALL.map(Access::as_str).into_iter()));
+                let hint =
+                    near.map_or_else(|| format!("send {expected}"), |near| format!("did you mean `{near}`?"));
+                (format!("`{name}`: expected {expected}, found {}", found(value)), hint)
             }
-        }
-    }
-
-    fn refuse<T>(&mut self, name: &str, why: String, hint: String) -> Option<T> {
-        self.faults.push(FieldError::at(format!("/{name}"), why, hint));
-        None
+        };
+        FieldError::at(pointer(&[name]), why, hint)
     }
 }
 
-fn text(value: &Value) -> Result<String, Wrong> {
-    value.as_str().map(str::to_owned).ok_or(None)
+fn is<T: DeserializeOwned>(value: &Value) -> bool {
+    value.is_string() && T::deserialize(value).is_ok()
 }
 
-fn organization(value: &Value) -> Result<Reach, Wrong> {
-    let text = value.as_str().ok_or(None)?;
-    Reach::try_from(text.to_owned()).map_err(|_| {
-        let why = format!("`{}` is not {}", quote_untrusted(text), Identifier::EXPECTED);
-        Some((why, "use the identifier of an organization, or `*` for all".to_owned()))
-    })
-}
-
-fn access(value: &Value) -> Result<Access, Wrong> {
-    let text = value.as_str().ok_or(None)?;
-    let named = |name: &str| Access::ALL.into_iter().find(|access| access.as_str() == name);
-    named(text).ok_or_else(|| {
-        let near = nearest(text, Access::ALL.into_iter().map(Access::as_str))?;
-        let why = format!("expected {}, found {}", expected("access"), found(value));
-        Some((why, format!("did you mean `{near}`?")))
-    })
-}
-
-fn days(value: &Value) -> Result<u32, Wrong> {
-    let days = value.as_u64().and_then(|days| u32::try_from(days).ok());
-    days.filter(|days| (1..=MAX_TOKEN_DAYS).contains(days)).ok_or(None)
-}
-
-fn expected(name: &str) -> &'static str {
-    FIELDS.into_iter().find(|(known, _)| *known == name).map_or("a value", |(_, expected)| expected)
+fn is_days(value: &Value) -> bool {
+    u32::deserialize(value).is_ok_and(|days| (1..=MAX_TOKEN_DAYS).contains(&days))
 }
 
 fn found(value: &Value) -> String {
