@@ -41,7 +41,7 @@ use rest::{Base, Service};
 
 pub use crate::http::peer::Peer;
 pub use crate::http::tls::{Files, UnusableCertificate};
-pub use request_queue::{NoReply, PendingRequest, Reply, Request, RequestQueue};
+pub use request_queue::{NoReply, PendingRequest, RequestQueue};
 pub use webhook::Hook;
 
 /// The content type of Prometheus' text format.
@@ -115,13 +115,8 @@ pub fn begin(setup: ServerSetup, runtime: &Handle) -> Result<ListeningSockets, L
     let rest = |base: Base| service.as_ref().map(|service| rest::routes(service, base)).unwrap_or_default();
     let routes = probes(Arc::clone(&vitals)).merge(rest(Base::default()));
     tracing::debug!(socket = %path, "listening for commands");
-    runtime.spawn(connection::accept(
-        listener,
-        local::named(limits.around(routes)),
-        limits,
-        None,
-        move |stream, _| admit(stream),
-    ));
+    let routes = local::named(limits.around(routes));
+    runtime.spawn(connection::accept(listener, routes, limits, None, move |stream, _| admit(stream)));
     config.doubts().iter().for_each(|doubt| tracing::warn!("{doubt}"));
     let Some(address) = config.listen else { return Ok(ListeningSockets { _socket: socket, tls: None }) };
     let tls = Files::of(&config).map(Tls::open).transpose()?;

@@ -7,6 +7,7 @@
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -18,8 +19,7 @@ use crate::source::Author;
 use crate::spec::describe::nearest;
 use crate::spec::{Documents, Organization, Role, Spec};
 use crate::state::{Reach, TOKEN_DAYS, Token, TokenOrder, is_same_email};
-use crate::writing::CurrentPlan;
-use crate::writing::WriteResult;
+use crate::writing::{CurrentPlan, WriteResult};
 
 pub use crate::state::Access;
 
@@ -59,7 +59,9 @@ pub fn organizations<'c>(catalog: &'c Catalog, token: &'c Token) -> impl Iterato
     let named = catalog.capacity.keys().filter(|organization| token.organization.covers(organization));
     let resources =
         named.filter_map(|organization| catalog.resources.get(&ResourceKey::organization(organization)));
-    resources.filter(|resource| is_good(resource)).filter_map(as_organization)
+    // A held resource from the record has no field locations; one from a waiting document has.
+    let good = resources.filter(|resource| resource.hold.is_none() || resource.fields.is_empty());
+    good.filter_map(as_organization)
 }
 
 /// The organizations of a plan, replaced by their versions in `pending`, the writes since.
@@ -83,12 +85,6 @@ fn as_organization(resource: &Resource) -> Option<&Organization> {
     }
 }
 
-/// Whether a spec is the last good one. A held resource from the record has no field locations; one from a
-/// waiting document has.
-fn is_good(resource: &Resource) -> bool {
-    resource.hold.is_none() || resource.fields.is_empty()
-}
-
 impl Caller {
     /// Has full access: the socket has already checked the user.
     pub fn of_user(uid: u32, name: Option<String>) -> Caller {
@@ -106,11 +102,17 @@ impl Caller {
         Caller { who: CallerIdentity::Token(token.clone()), roles }
     }
 
-    /// A caller with a valid token, by the members and settings of a plan and the writes since: a member who
-    /// was just removed loses access at once.
-    pub fn by_plan(token: &Token, plan: &CurrentPlan, pending: &PendingWrites) -> Caller {
-        let super_users = &plan.installation.config.api.super_user_emails;
-        Caller::of_token(token, super_users, organizations_with(plan, token, pending))
+    /// A caller by the members and settings of a plan and the writes since: a member who was just removed loses
+    /// access at once. Without a plan, a token's owner is a member of nothing.
+    pub fn by_plan(who: &CallerIdentity, plan: Option<&CurrentPlan>, pending: &PendingWrites) -> Caller {
+        match (who, plan) {
+            (CallerIdentity::User { uid, name }, _) => Caller::of_user(*uid, name.clone()),
+            (CallerIdentity::Token(token), None) => Caller::of_token(token, &[], iter::empty()),
+            (CallerIdentity::Token(token), Some(plan)) => {
+                let super_users = &plan.installation.config.api.super_user_emails;
+                Caller::of_token(token, super_users, organizations_with(plan, token, pending))
+            }
+        }
     }
 
     /// Whether the caller may do what concerns no single organization, such as creating one.
@@ -121,10 +123,12 @@ impl Caller {
 
     pub fn may(&self, organization: &Identifier, access: Access) -> bool {
         let covers = |token: &Token| token.organization.covers(organization) && access <= token.access;
-        let includes = |roles: &Arc<BTreeMap<Identifier, Access>>| {
-            roles.get(organization).is_some_and(|role| access <= *role)
-        };
-        self.token().is_none_or(covers) && self.roles.as_ref().is_none_or(includes)
+        self.token().is_none_or(covers) && self.role(organization).is_some_and(|role| access <= role)
+    }
+
+    /// The access of the token's owner, which the token limits further.
+    fn role(&self, organization: &Identifier) -> Option<Access> {
+        self.roles.as_ref().map_or(Some(Access::Admin), |roles| roles.get(organization).copied())
     }
 
     /// Whether it is a user of this host, on the socket.
@@ -140,9 +144,8 @@ impl Caller {
     /// The detail (a sentence without a full stop) and hint when the caller may see an organization but lacks
     /// the access for an action. `doing` names the action as in `creating clusters`.
     pub fn lacks(&self, doing: &str, organization: &Identifier, access: Access) -> (String, &'static str) {
-        let role = self.roles.as_ref().and_then(|roles| roles.get(organization));
-        if let Some(role) = role.filter(|role| **role < access) {
-            let (needed, has, owner) = (role_for(access), role_for(*role), self.owner());
+        if let Some(role) = self.role(organization).filter(|role| *role < access) {
+            let (needed, has, owner) = (role_for(access), role_for(role), self.owner());
             let why = format!(
                 "{doing} requires the role `{needed}` in organization `{organization}`, and {owner} has `{has}` there"
             );

@@ -7,9 +7,9 @@ mod examples;
 use serde_json::{Map, Value, json};
 
 use super::route::{Method, ROUTES, RequestBody, RequiredAccess, ResponseContent, Route};
-use crate::http::problem::code;
-use crate::http::problem::{PROBLEM, ProblemDocument};
+use crate::http::problem::{PROBLEM, ProblemDocument, code};
 use crate::names::Kind;
+use crate::record;
 use crate::spec::schema::Sent;
 use components::{Components, named};
 
@@ -238,7 +238,15 @@ fn content(
     components: &mut Components,
 ) -> (String, Option<Value>) {
     match gives {
-        ResponseContent::Record(kind) => (told(status, kind), Some(components.record(kind))),
+        ResponseContent::Record(kind) => {
+            let noun = kind.noun();
+            let text = match status {
+                201 => format!("The {noun}, as created. Its secrets are shown only once."),
+                202 => format!("The {noun}, which is being deleted."),
+                _ => format!("The {noun}."),
+            };
+            (text, Some(components.put(record::schema(kind))))
+        }
         ResponseContent::List(kind) => (format!("A page of {}s.", kind.noun()), Some(components.list(kind))),
         ResponseContent::Schema(schema) => {
             let schema = schema();
@@ -249,15 +257,6 @@ fn content(
             (text.to_owned(), Some(components.put(schema)))
         }
         ResponseContent::Nothing => ("Done.".to_owned(), None),
-    }
-}
-
-fn told(status: u16, kind: Kind) -> String {
-    let noun = kind.noun();
-    match status {
-        201 => format!("The {noun}, as created. Its secrets are shown only once."),
-        202 => format!("The {noun}, which is being deleted."),
-        _ => format!("The {noun}."),
     }
 }
 

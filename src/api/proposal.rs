@@ -78,9 +78,10 @@ pub fn read(body: Value, source: SourceId) -> Result<Snapshot, Vec<FieldError>> 
     let files = form.files("files");
     let skipped = form.files("skipped");
     let hint = "set `id` and `author`, and `is_edited` if the specs differ from it";
-    let commit = form.optional("commit", "a commit", hint, |_: &Commit| true);
+    let commit = form.optional("commit", "a commit", hint, |_| true);
     let hint = "set `code`, `message` and `hint` for each path in the tree";
-    let unreadable = form.optional("unreadable", "an object of files", hint, |_: &UnreadableFiles| true);
+    let unreadable: Option<BTreeMap<SpecPath, UnreadableFile>> =
+        form.optional("unreadable", "an object of files", hint, |_| true);
     for name in std::mem::take(&mut form.fields).keys() {
         let why = format!("`{}` is not a field of a proposal", quote_untrusted(name));
         let hint = "its fields are `files`, `revision`, `commit`, `skipped` and `unreadable`";
@@ -103,8 +104,6 @@ pub fn read(body: Value, source: SourceId) -> Result<Snapshot, Vec<FieldError>> 
 }
 
 const NAME_FILES: &str = "list the files of the tree by their paths in it";
-
-type UnreadableFiles = BTreeMap<SpecPath, UnreadableFile>;
 
 /// The fields that aren't read yet, and the mistakes in the others.
 struct Form {

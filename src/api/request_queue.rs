@@ -9,8 +9,7 @@ use tokio::time::timeout;
 use crate::parallel::locked;
 use crate::round::{Approved, RoundMemory};
 use crate::state::State;
-use crate::writing::CurrentPlan;
-use crate::writing::Writer;
+use crate::writing::{CurrentPlan, Writer};
 
 /// How long a caller waits for a plan: a target that doesn't respond may delay it.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -27,25 +26,17 @@ pub struct RequestQueue {
     wake: Box<dyn Fn() + Send + Sync>,
 }
 
-/// A request with the channel for its reply.
-pub struct PendingRequest {
-    pub wants: Request,
-    answer: oneshot::Sender<Result<Reply, NoReply>>,
-}
+pub type ReplySender<T> = oneshot::Sender<Result<T, NoReply>>;
 
-#[derive(Debug, Clone)]
-pub enum Request {
+/// A request with the channel for its reply. A caller that gave up meanwhile has closed it.
+pub enum PendingRequest {
     /// A plan made after the request came in.
-    Plan,
+    Plan(ReplySender<CurrentPlan>),
     Approve {
         id: String,
         by: String,
+        reply: ReplySender<Approved>,
     },
-}
-
-pub enum Reply {
-    Plan(CurrentPlan),
-    Approved(Approved),
 }
 
 #[derive(Debug, Clone)]
@@ -73,7 +64,10 @@ impl RequestQueue {
     /// Takes all requests whose callers still wait.
     pub fn take(&self) -> Vec<PendingRequest> {
         let mut questions = locked(&self.questions).as_mut().map(std::mem::take).unwrap_or_default();
-        questions.retain(|question| !question.answer.is_closed());
+        questions.retain(|question| match question {
+            PendingRequest::Plan(reply) => !reply.is_closed(),
+            PendingRequest::Approve { reply, .. } => !reply.is_closed(),
+        });
         questions
     }
 
@@ -114,24 +108,18 @@ impl RequestQueue {
     /// # Errors
     /// When the planning loop has ended, or takes longer than a minute.
     pub async fn plan(&self) -> Result<CurrentPlan, NoReply> {
-        match self.ask(Request::Plan).await? {
-            Reply::Plan(made) => Ok(made),
-            Reply::Approved(_) => Err(ending()),
-        }
+        self.ask(PendingRequest::Plan).await
     }
 
     /// Approves guarded steps, checked against a new plan.
     pub(super) async fn approve(&self, id: String, by: String) -> Result<Approved, NoReply> {
-        match self.ask(Request::Approve { id, by }).await? {
-            Reply::Approved(approved) => Ok(approved),
-            Reply::Plan(_) => Err(ending()),
-        }
+        self.ask(|reply| PendingRequest::Approve { id, by, reply }).await
     }
 
-    async fn ask(&self, wants: Request) -> Result<Reply, NoReply> {
-        let (answer, answered) = oneshot::channel();
+    async fn ask<T>(&self, request: impl FnOnce(ReplySender<T>) -> PendingRequest) -> Result<T, NoReply> {
+        let (reply, answered) = oneshot::channel();
         match locked(&self.questions).as_mut() {
-            Some(questions) => questions.push(PendingRequest { wants, answer }),
+            Some(questions) => questions.push(request(reply)),
             None => return Err(ending()),
         }
         (self.wake)();
@@ -144,13 +132,6 @@ impl RequestQueue {
                     .to_owned(),
             }),
         }
-    }
-}
-
-impl PendingRequest {
-    /// Sends the reply. A caller that gave up meanwhile is ignored.
-    pub fn answer(self, answer: Result<Reply, NoReply>) {
-        let _ = self.answer.send(answer);
     }
 }
 

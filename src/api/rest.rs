@@ -14,7 +14,6 @@ mod writes;
 
 use std::collections::BTreeMap;
 use std::future::ready;
-use std::iter;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -94,6 +93,15 @@ pub(super) struct Service {
     slots: RequestQueues,
 }
 
+/// A route with what answers its requests.
+#[derive(Clone)]
+struct Endpoint {
+    service: Arc<Service>,
+    base: Arc<Base>,
+    route: &'static Route,
+    handler: Handler,
+}
+
 /// An authenticated request, admitted as far as the route alone can tell.
 pub(super) struct CallerRequest {
     service: Arc<Service>,
@@ -126,8 +134,9 @@ pub(super) fn routes(service: &Arc<Service>, base: Base) -> Router {
     let base = Arc::new(base);
     let routes = ROUTES.iter().fold(Router::new(), |router, route| {
         let Some(handler) = handler(route) else { return router };
-        let at = (Arc::clone(service), Arc::clone(&base));
-        let answer = move |request: Request| answer(at, route, handler, request);
+        let (service, base) = (Arc::clone(service), Arc::clone(&base));
+        let endpoint = Endpoint { service, base, route, handler };
+        let answer = move |request: Request| answer(endpoint, request);
         let slashed = format!("{}/", route.path);
         router
             .route(route.path, on(filter(route.method), answer.clone()))
@@ -173,14 +182,9 @@ fn handler(route: &Route) -> Option<Handler> {
     Some(Handler::Known(known))
 }
 
-async fn answer(
-    at: (Arc<Service>, Arc<Base>),
-    route: &'static Route,
-    handler: Handler,
-    request: Request,
-) -> Response {
-    let answered = answered(at, route, handler, request).await;
-    let mut response = answered.unwrap_or_else(ProblemDocument::into_response);
+async fn answer(endpoint: Endpoint, request: Request) -> Response {
+    let handler = endpoint.handler;
+    let mut response = answered(endpoint, request).await.unwrap_or_else(ProblemDocument::into_response);
     // The answer is for this caller alone, and may contain a token or a secret.
     if !matches!(handler, Handler::Open(_)) {
         response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -188,13 +192,8 @@ async fn answer(
     response
 }
 
-async fn answered(
-    at: (Arc<Service>, Arc<Base>),
-    route: &'static Route,
-    handler: Handler,
-    request: Request,
-) -> Answered {
-    let (service, base) = at;
+async fn answered(endpoint: Endpoint, request: Request) -> Answered {
+    let Endpoint { service, base, route, handler } = endpoint;
     let (mut parts, body) = request.into_parts();
     if let Handler::Open(handler) = handler {
         count_public(&service.rate_limits, &parts, Some(&service.state))?;
@@ -217,12 +216,12 @@ async fn answered(
     let is_planned_apart = query.get("dry_run") == Some("true") || query.get("at").is_some();
     let queue = if is_planned_apart { QueueKind::Proposal } else { route.queue };
     // The first organization that the caller is a member of takes the turn.
-    let last = || who.caller(service.request_queue.made().as_ref(), &BTreeMap::new());
+    let last = || Caller::by_plan(&who, service.request_queue.made().as_ref(), &BTreeMap::new());
     let organization = || last().organizations().next().cloned();
     let slot = service.slots.of(queue, who.requester(), organization).await?;
     let (made, pending) = service.plan_for(route, &who, handler).await?;
     who.still_holds(&service.state)?;
-    let caller = who.caller(made.as_ref(), &pending);
+    let caller = Caller::by_plan(&who, made.as_ref(), &pending);
     let (runtime, headers) = (Handle::current(), parts.headers);
     let request = CallerRequest { service, base, route, caller, path, query, headers, body, runtime };
     let answer = move || {
@@ -255,15 +254,6 @@ impl CallerIdentity {
         match self {
             CallerIdentity::User { .. } => QueuedCaller::Host,
             CallerIdentity::Token(token) => QueuedCaller::Owner(token.owner.to_ascii_lowercase()),
-        }
-    }
-
-    /// Without a plan, a token's owner is a member of nothing.
-    fn caller(&self, plan: Option<&CurrentPlan>, pending: &PendingWrites) -> Caller {
-        match (self, plan) {
-            (CallerIdentity::User { uid, name }, _) => Caller::of_user(*uid, name.clone()),
-            (CallerIdentity::Token(token), Some(plan)) => Caller::by_plan(token, plan, pending),
-            (CallerIdentity::Token(token), None) => Caller::of_token(token, &[], iter::empty()),
         }
     }
 }
@@ -364,15 +354,11 @@ impl CallerRequest {
     /// own specs.
     fn refuse_other_source(&self, made: &CurrentPlan) -> Result<(), ProblemDocument> {
         let own = &made.round.plan.inputs.source.0;
-        match local::source(&self.headers).filter(|_| self.caller.is_user()) {
-            Some(named) if named != *own => {
-                let why = format!("the daemon with this state has the specs of `{own}`, not of `{named}`");
-                Err(ProblemDocument::new(&code::OTHER_SOURCE, why).hint(
-                    "use its specs; to plan other specs in their place: streamfleet plan TREE --checkout DIR",
-                ))
-            }
-            _ => Ok(()),
-        }
+        let named = local::source(&self.headers).filter(|named| self.caller.is_user() && named != own);
+        let Some(named) = named else { return Ok(()) };
+        let why = format!("the daemon with this state has the specs of `{own}`, not of `{named}`");
+        let hint = "use its specs; to plan other specs in their place: streamfleet plan TREE --checkout DIR";
+        Err(ProblemDocument::new(&code::OTHER_SOURCE, why).hint(hint))
     }
 
     /// Hides paths on this host from all but its users. The log has them.

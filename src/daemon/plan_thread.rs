@@ -10,7 +10,7 @@ use super::feed::SpecReader;
 use super::log::DecisionLog;
 use super::schedule::ReadyFleet;
 use super::{DaemonError, Event, PendingWork, PlannedRound, until};
-use crate::api::{NoReply, PendingRequest, Reply, Request, RequestQueue};
+use crate::api::{NoReply, PendingRequest, RequestQueue};
 use crate::execute::{ExecutionProgress, ExecutionReport};
 use crate::names::FleetKey;
 use crate::plan::{Change, FleetPlan, LONG, Verb, Waiting};
@@ -136,7 +136,7 @@ impl PlanningContext {
         let begun = Instant::now();
         let mut round = plan(now)?;
         let (approvals, questions): (Vec<_>, Vec<_>) =
-            questions.into_iter().partition(|question| matches!(question.wants, Request::Approve { .. }));
+            questions.into_iter().partition(|question| matches!(question, PendingRequest::Approve { .. }));
         if approve(approvals, state, &round) {
             now = Timestamp::now();
             round = plan(now)?;
@@ -175,7 +175,11 @@ impl PlanningContext {
         let made = CurrentPlan::new(Arc::clone(installation), documents, Arc::clone(&round), mark)
             .with_trouble(trouble);
         self.request_queue.publish_plan(made.clone());
-        questions.into_iter().for_each(|question| question.answer(Ok(Reply::Plan(made.clone()))));
+        for question in questions {
+            if let PendingRequest::Plan(reply) = question {
+                let _ = reply.send(Ok(made.clone()));
+            }
+        }
         Ok((PlannedRound { outlook, round: Some(round) }, Some(outcome)))
     }
 
@@ -223,8 +227,8 @@ impl PlanningContext {
 fn approve(questions: Vec<PendingRequest>, state: &State, round: &Round) -> bool {
     let mut is_approved = false;
     for question in questions {
-        let Request::Approve { id, by } = &question.wants else { continue };
-        let approved = round.approve(state, id, by, Timestamp::now());
+        let PendingRequest::Approve { id, by, reply } = question else { continue };
+        let approved = round.approve(state, &id, &by, Timestamp::now());
         if let Ok(Approved::Now { fleet, changes }) = &approved {
             tracing::info!(%fleet, approved = id, by, "approved: {changes}");
             is_approved = true;
@@ -233,7 +237,7 @@ fn approve(questions: Vec<PendingRequest>, state: &State, round: &Round) -> bool
             why: format!("cannot record the approval: {error}"),
             hint: error.hint(),
         };
-        question.answer(approved.map(Reply::Approved).map_err(failed));
+        let _ = reply.send(approved.map_err(failed));
     }
     is_approved
 }
@@ -241,7 +245,12 @@ fn approve(questions: Vec<PendingRequest>, state: &State, round: &Round) -> bool
 fn refuse(questions: Vec<PendingRequest>, why: &str) {
     let hint = "check the log of `streamfleet serve`, and try again when it reads the specs".to_owned();
     let unanswered = NoReply { why: why.to_owned(), hint };
-    questions.into_iter().for_each(|question| question.answer(Err(unanswered.clone())));
+    for question in questions {
+        let _ = match question {
+            PendingRequest::Plan(reply) => reply.send(Err(unanswered.clone())).is_ok(),
+            PendingRequest::Approve { reply, .. } => reply.send(Err(unanswered.clone())).is_ok(),
+        };
+    }
 }
 
 fn outlook(round: &Round, now: Timestamp) -> PendingWork {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
@@ -18,6 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 pub struct ConnectionPool {
     most: usize,
     most_of_one: usize,
+    /// Updates replace whole values, so a poisoned lock is safe to use.
     slots: Mutex<SlotTable>,
     freed: Notify,
 }
@@ -80,7 +81,7 @@ impl ConnectionPool {
 
     fn take(self: &Arc<ConnectionPool>, address: Option<IpAddr>) -> Result<ConnectionSlot, Full> {
         let address = address.map(Address::from);
-        let mut slots = self.slots();
+        let mut slots = locked(&self.slots);
         let of_one = slots.taken.values().filter(|slot| address.is_some() && slot.address == address).count();
         if of_one >= self.most_of_one && !slots.evict_longest_idle(|slot| slot.address == address) {
             return Err(Full::ForAddress);
@@ -94,11 +95,6 @@ impl ConnectionPool {
         let slot = SlotEntry { address, idle: Some(Instant::now()), gone: Arc::clone(&gone) };
         slots.taken.insert(number, slot);
         Ok(ConnectionSlot { activity: SlotActivity { pool: Arc::clone(self), number }, gone })
-    }
-
-    fn slots(&self) -> MutexGuard<'_, SlotTable> {
-        // Updates replace whole values, so a poisoned lock is safe to use.
-        locked(&self.slots)
     }
 }
 
@@ -126,7 +122,7 @@ impl SlotActivity {
     }
 
     fn set(&self, idle: Option<Instant>) {
-        if let Some(slot) = self.pool.slots().taken.get_mut(&self.number) {
+        if let Some(slot) = locked(&self.pool.slots).taken.get_mut(&self.number) {
             slot.idle = idle;
         }
     }
@@ -147,7 +143,7 @@ impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         // The slot may already have been given to another connection.
         let SlotActivity { pool, number } = &self.activity;
-        if pool.slots().taken.remove(number).is_some() {
+        if locked(&pool.slots).taken.remove(number).is_some() {
             pool.freed.notify_one();
         }
     }
@@ -177,10 +173,10 @@ mod tests {
         for place in [&first, &third, &fourth] {
             assert!(!is_sent_away(place).await);
         }
-        assert_eq!(pool.slots().taken.len(), 3);
+        assert_eq!(locked(&pool.slots).taken.len(), 3);
         // It has lost its slot already, and doesn't free another's.
         drop(second);
-        assert_eq!(pool.slots().taken.len(), 3);
+        assert_eq!(locked(&pool.slots).taken.len(), 3);
         first.activity().mark_idle();
         let _fifth = enter().await;
         assert!(is_sent_away(&third).await && !is_sent_away(&first).await);

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use crate::parallel::locked;
@@ -32,12 +32,6 @@ struct RateTable<K> {
     before: HashMap<K, Instant>,
     /// When the newer generation was started.
     since: Option<Instant>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TooMany {
-    /// The value of `Retry-After`: whole seconds, at least 1.
-    pub retry_after: u64,
 }
 
 /// An address as far as it identifies a caller: of IPv6 the first 64 bits, since a customer gets at least a
@@ -88,21 +82,17 @@ impl<K: Hash + Eq> Limiter<K> {
     /// Counts a request.
     ///
     /// # Errors
-    /// When the limit is exceeded. A refused request isn't counted, so retrying doesn't lengthen the wait.
-    pub fn count(&self, who: K, now: Instant) -> Result<(), TooMany> {
-        let mut kept = self.kept();
+    /// When the limit is exceeded, with the time to wait. A refused request isn't counted, so retrying doesn't
+    /// lengthen the wait.
+    pub fn count(&self, who: K, now: Instant) -> Result<(), Duration> {
+        let mut kept = locked(&self.kept);
         let until = kept.until(&who).map_or(now, |until| until.max(now)) + self.each;
         let excess = until.saturating_duration_since(now).saturating_sub(MINUTE);
         if !excess.is_zero() {
-            let seconds = excess.as_secs() + u64::from(excess.subsec_nanos() > 0);
-            return Err(TooMany { retry_after: seconds.max(1) });
+            return Err(excess);
         }
         kept.put(who, until, now);
         Ok(())
-    }
-
-    fn kept(&self) -> MutexGuard<'_, RateTable<K>> {
-        locked(&self.kept)
     }
 }
 
@@ -137,12 +127,12 @@ mod tests {
         let begin = Instant::now();
         let after = |millis| begin + Duration::from_millis(millis);
         assert_eq!((0..30).filter(|_| limiter.count("a", begin).is_ok()).count(), 30);
-        assert_eq!(limiter.count("a", begin), Err(TooMany { retry_after: 2 }));
-        assert_eq!(limiter.count("a", after(1_999)), Err(TooMany { retry_after: 1 }));
+        assert_eq!(limiter.count("a", begin), Err(Duration::from_secs(2)));
+        assert_eq!(limiter.count("a", after(1_999)), Err(Duration::from_millis(1)));
         // A refused try doesn't lengthen the wait, and other keys aren't affected.
         assert_eq!(limiter.count("b", begin), Ok(()));
         assert_eq!(limiter.count("a", after(2_000)), Ok(()));
-        assert_eq!(limiter.count("a", after(2_000)), Err(TooMany { retry_after: 2 }));
+        assert_eq!(limiter.count("a", after(2_000)), Err(Duration::from_secs(2)));
         assert_eq!((0..40).filter(|_| limiter.count("a", after(62_000)).is_ok()).count(), 30);
     }
 
@@ -162,14 +152,14 @@ mod tests {
         let (limiter, begin) = (Limiter::per_minute(1), Instant::now());
         for number in 0..1_000_000_u32 {
             assert_eq!(limiter.count(Address::from(IpAddr::from(number.to_be_bytes())), begin), Ok(()));
-            let kept = limiter.kept();
+            let kept = locked(&limiter.kept);
             assert!(kept.lately.len() + kept.before.len() <= 2 * HALF);
         }
-        let kept = limiter.kept();
+        let kept = locked(&limiter.kept);
         assert!(kept.lately.capacity() + kept.before.capacity() <= 8 * HALF);
         drop(kept);
         let last = Address::from(IpAddr::from(999_999_u32.to_be_bytes()));
-        assert_eq!(limiter.count(last, begin), Err(TooMany { retry_after: 60 }));
+        assert_eq!(limiter.count(last, begin), Err(Duration::from_secs(60)));
         assert_eq!(limiter.count(address("192.0.2.1"), begin), Ok(()));
     }
 
@@ -199,8 +189,8 @@ mod tests {
         for second in 60..400 {
             limiter.count("b", after(second)).unwrap();
         }
-        assert!(limiter.kept().until(&"a").is_none());
-        assert!(limiter.kept().until(&"b").is_some());
+        assert!(locked(&limiter.kept).until(&"a").is_none());
+        assert!(locked(&limiter.kept).until(&"b").is_some());
     }
 
     #[test]

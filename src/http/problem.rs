@@ -16,7 +16,7 @@ use axum::extract::{Request, State};
 use axum::http::header::{
     ALLOW, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt as _;
@@ -74,10 +74,6 @@ impl FieldError {
 pub fn pointer(names: &[&str]) -> String {
     names.iter().map(|name| format!("/{}", name.replace('~', "~0").replace('/', "~1"))).collect()
 }
-
-/// The id of a request: in its log line, in the answer's header and in a problem's `request_id`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RequestId(pub Uuid);
 
 /// Marks an answer whose body already explains the failure, as those of probes do.
 #[derive(Debug, Clone, Copy)]
@@ -141,12 +137,10 @@ impl ProblemDocument {
     }
 
     pub fn unsupported(sent: &str, taken: &str) -> ProblemDocument {
-        let why = match sent {
-            "" => "the body has no `Content-Type`".to_owned(),
-            sent => format!(
-                "the body has the content type `{}`, which isn't supported here",
-                quote_untrusted(sent)
-            ),
+        let sent = quote_untrusted(sent);
+        let why = match sent.is_empty() {
+            true => "the body has no `Content-Type`".to_owned(),
+            false => format!("the body has the content type `{sent}`, which isn't supported here"),
         };
         ProblemDocument::new(&code::UNSUPPORTED, why)
             .hint(format!("send it with a header `Content-Type: {taken}`"))
@@ -198,7 +192,7 @@ impl ProblemDocument {
     }
 
     /// `base` is the path prefix of the API.
-    pub fn document(&self, id: Option<RequestId>, base: &str) -> Vec<u8> {
+    pub fn document(&self, id: Option<Uuid>, base: &str) -> Vec<u8> {
         let document = Document {
             r#type: format!("{base}/v1/errors#{}", self.kind.word),
             title: self.kind.title,
@@ -207,7 +201,7 @@ impl ProblemDocument {
             detail: &self.detail,
             hint: self.hint.as_deref(),
             errors: &self.errors,
-            request_id: id.map(|id| id.0),
+            request_id: id,
         };
         // Can't fail: all keys are strings, and every value serializes.
         serde_json::to_vec(&document).unwrap_or_default()
@@ -226,15 +220,10 @@ impl ProblemDocument {
         [head.into_bytes(), document].concat()
     }
 
-    fn answered(self, id: Option<RequestId>, base: &str) -> Response {
+    fn answered(self, id: Option<Uuid>, base: &str) -> Response {
         let mut response = Response::new(Body::from(self.document(id, base)));
         *response.status_mut() = self.status;
-        self.say_beside(response.headers_mut());
-        response.extensions_mut().insert(self);
-        response
-    }
-
-    fn say_beside(&self, headers: &mut HeaderMap) {
+        let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM));
         if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
@@ -245,6 +234,8 @@ impl ProblemDocument {
         if let Some(allow) = self.allow.as_ref().and_then(|allow| HeaderValue::from_str(allow).ok()) {
             headers.insert(ALLOW, allow);
         }
+        response.extensions_mut().insert(self);
+        response
     }
 }
 
@@ -283,30 +274,30 @@ pub fn identified(routes: Router, base: &'static str) -> Router {
 /// Assigns the request id, logs the answer, and turns refusals into problem documents. The outermost layer.
 async fn identify(
     State((base, told)): State<(&'static str, Arc<LogLimit>)>,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Response {
-    let (id, begin) = (RequestId(Uuid::now_v7()), Instant::now());
+    let (request_id, begin) = (Uuid::now_v7(), Instant::now());
     let from = Peer::of(request.extensions()).address().map(Address::from);
-    request.extensions_mut().insert(id);
     let (method, path) = (request.method().clone(), without_tokens(request.uri().path()));
     let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
     let answered = answered.unwrap_or_else(|_| ProblemDocument::internal().into_response());
-    let mut response = refused(answered, id, base);
+    let mut response = refused(answered, request_id, base);
     let status = response.status();
     let millis = begin.elapsed().as_millis();
-    let request = id.0;
+    // Callers over their rate limit aren't logged.
+    let is_told = || status != StatusCode::TOO_MANY_REQUESTS && told.has_room(from, Instant::now());
     if status == StatusCode::INTERNAL_SERVER_ERROR {
-        tracing::error!(%request, %method, path, status = status.as_u16(), millis, "request failed");
-    } else if !status.is_success() && is_told(status, from, &told) {
-        tracing::info!(%request, %method, path, status = status.as_u16(), millis, "request refused");
+        tracing::error!(request = %request_id, %method, path, status = status.as_u16(), millis, "request failed");
+    } else if !status.is_success() && is_told() {
+        tracing::info!(request = %request_id, %method, path, status = status.as_u16(), millis, "request refused");
     } else if status.is_success() && method != Method::GET && method != Method::HEAD {
-        tracing::info!(%request, %method, path, status = status.as_u16(), millis, "request answered");
+        tracing::info!(request = %request_id, %method, path, status = status.as_u16(), millis, "request answered");
     } else {
-        tracing::debug!(%request, %method, path, status = status.as_u16(), millis, "request finished");
+        tracing::debug!(request = %request_id, %method, path, status = status.as_u16(), millis, "request finished");
     }
     // Can't fail: an id is ASCII.
-    if let Ok(id) = HeaderValue::from_str(&request.to_string()) {
+    if let Ok(id) = HeaderValue::from_str(&request_id.to_string()) {
         response.headers_mut().insert(REQUEST_ID, id);
     }
     response.headers_mut().extend([NOSNIFF]);
@@ -319,13 +310,8 @@ fn without_tokens(path: &str) -> String {
     parts.collect::<Vec<_>>().join("/")
 }
 
-/// Whether a refusal is logged. Callers over their rate limit are not.
-fn is_told(status: StatusCode, from: Option<Address>, told: &LogLimit) -> bool {
-    status != StatusCode::TOO_MANY_REQUESTS && told.has_room(from, Instant::now())
-}
-
 /// Adds the request id to a problem, and turns other refusals into problems.
-fn refused(mut response: Response, id: RequestId, base: &str) -> Response {
+fn refused(mut response: Response, id: Uuid, base: &str) -> Response {
     let status = response.status();
     if let Some(problem) = response.extensions_mut().remove::<ProblemDocument>() {
         let (mut parts, _) = response.into_parts();
@@ -340,18 +326,14 @@ fn refused(mut response: Response, id: RequestId, base: &str) -> Response {
     }
     let allow = response.headers().get(ALLOW).and_then(|allow| allow.to_str().ok()).map(str::to_owned);
     let problem = match status {
-        StatusCode::NOT_FOUND => unknown(base),
+        StatusCode::NOT_FOUND => ProblemDocument::not_found("there is nothing at this path")
+            .hint(format!("`{base}/openapi.json` lists all paths")),
         StatusCode::METHOD_NOT_ALLOWED => ProblemDocument::method_not_allowed(allow.unwrap_or_default()),
         StatusCode::REQUEST_TIMEOUT => ProblemDocument::new(&code::LATE, "it took too long"),
         status => ProblemDocument::new(code::of(status), "the requested form of the answer isn't supported"),
     };
     // Keeps the original status: `code::of` may have returned a more general code.
     ProblemDocument { status, ..problem }.answered(Some(id), base)
-}
-
-fn unknown(base: &str) -> ProblemDocument {
-    ProblemDocument::not_found("there is nothing at this path")
-        .hint(format!("`{base}/openapi.json` lists all paths"))
 }
 
 #[cfg(test)]

@@ -21,7 +21,8 @@ impl Query {
         known: impl IntoIterator<Item = &'k str> + Clone,
     ) -> Result<Query, ProblemDocument> {
         let mut words = BTreeMap::new();
-        for (name, value) in pairs(uri) {
+        let query = uri.query().unwrap_or_default();
+        for (name, value) in form_urlencoded::parse(query.as_bytes()).into_owned() {
             if !known.clone().into_iter().any(|known| known == name) {
                 let known: Vec<String> = known.into_iter().map(|name| format!("`{name}`")).collect();
                 let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
@@ -69,10 +70,6 @@ impl Query {
             ))
         })
     }
-}
-
-fn pairs(uri: &Uri) -> impl Iterator<Item = (String, String)> {
-    form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()).into_owned()
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::authenticate::{Unauthenticated, authenticate};
-use super::limiter::{Address, Limiter, LogLimit, TooMany};
+use super::limiter::{Address, Limiter, LogLimit};
 use super::problem::ProblemDocument;
 use crate::config::ApiConfig;
 use crate::state::{State, Token};
@@ -39,10 +39,10 @@ pub struct RateLimits {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RateLimited {
     Unauthenticated(Unauthenticated),
-    /// No valid token, and too many such requests from the address.
-    Address(TooMany),
+    /// No valid token, and too many such requests from the address: how long to wait.
+    Address(Duration),
     /// Too many requests with the owner's tokens.
-    Owner(TooMany),
+    Owner(Duration),
 }
 
 impl RateLimits {
@@ -118,12 +118,14 @@ impl RateLimits {
 
 impl From<RateLimited> for ProblemDocument {
     fn from(why: RateLimited) -> ProblemDocument {
-        let (TooMany { retry_after }, detail) = match why {
+        let (pause, detail) = match why {
             RateLimited::Unauthenticated(why) => return why.into(),
-            RateLimited::Address(many) => (many, "too many requests without a valid token from this address"),
-            RateLimited::Owner(many) => (many, "too many requests with tokens of this owner"),
+            RateLimited::Address(pause) => {
+                (pause, "too many requests without a valid token from this address")
+            }
+            RateLimited::Owner(pause) => (pause, "too many requests with tokens of this owner"),
         };
-        ProblemDocument::too_many(detail, Duration::from_secs(retry_after))
+        ProblemDocument::too_many(detail, pause)
     }
 }
 
@@ -168,14 +170,14 @@ mod tests {
             assert_eq!(ask(bad, &format!("2001:db8::{last}")).unwrap_err(), unknown);
         }
         let held = ask(bad, "2001:db8::4").unwrap_err();
-        assert_eq!(held, RateLimited::Address(TooMany { retry_after: 20 }));
+        assert_eq!(held, RateLimited::Address(Duration::from_secs(20)));
         // Behind a proxy, others share an attacker's address; their tokens have limits of their own.
         for shown in [good, another, good, another, good] {
             assert_eq!(ask(shown, "2001:db8::5").unwrap().name, "ci");
         }
         assert_eq!(ask(bad, "2001:db8::5").unwrap_err(), held, "nothing of that is made good by them");
         let many = ask(another, "192.0.2.2").unwrap_err();
-        assert_eq!(many, RateLimited::Owner(TooMany { retry_after: 12 }));
+        assert_eq!(many, RateLimited::Owner(Duration::from_secs(12)));
         assert_eq!(ask(good, "2001:db8::5").unwrap_err(), many);
         assert_eq!(ask(others, "2001:db8::5").unwrap(), other.token);
         assert_eq!(ask(bad, "192.0.2.1").unwrap_err(), unknown, "others are heard");
@@ -239,7 +241,7 @@ mod tests {
         assert_eq!(count("sf_no", "192.0.2.1"), 3);
         assert_eq!(count(made.secret.expose_secret(), "192.0.2.1"), 5);
         assert_eq!(count("sf_no", "192.0.2.2"), 3, "others are heard");
-        let held = RateLimited::Address(TooMany { retry_after: 20 });
+        let held = RateLimited::Address(Duration::from_secs(20));
         assert_eq!(rate_limits.count_unauthenticated("192.0.2.1".parse().unwrap(), clock), Err(held));
     }
 }

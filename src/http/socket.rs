@@ -68,10 +68,8 @@ fn remove_stale(place: &SocketPath) -> io::Result<()> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
         Ok(found) if !found.file_type().is_socket() => {
-            return Err(io::Error::new(
-                ErrorKind::AlreadyExists,
-                "another file is there, which is not a socket",
-            ));
+            let why = "another file is there, which is not a socket";
+            return Err(io::Error::new(ErrorKind::AlreadyExists, why));
         }
         Ok(_) => {}
     }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{Cursor, ErrorKind};
 use std::os::unix::fs::PermissionsExt as _;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -54,6 +54,7 @@ pub struct UnusableCertificate {
 #[derive(Debug)]
 pub struct Tls {
     files: Files,
+    /// Updates replace whole values, so a poisoned lock is safe to use.
     held: Mutex<LoadedCertificate>,
 }
 
@@ -129,18 +130,18 @@ impl Files {
 }
 
 fn text(setting: &str, path: &Utf8Path) -> Result<Zeroizing<String>, UnusableCertificate> {
-    fs::read_to_string(path).map(Zeroizing::new).map_err(|error| UnusableCertificate {
-        is_unread: error.kind() != ErrorKind::InvalidData,
-        why: match error.kind() {
-            ErrorKind::InvalidData => format!("`{setting}`, `{path}`, is not PEM: it is not text"),
-            _ => format!("cannot read `{setting}`, `{path}`: {error}"),
-        },
-        hint: match error.kind() {
+    fs::read_to_string(path).map(Zeroizing::new).map_err(|error| {
+        let is_unread = error.kind() != ErrorKind::InvalidData;
+        let why = match is_unread {
+            true => format!("cannot read `{setting}`, `{path}`: {error}"),
+            false => format!("`{setting}`, `{path}`, is not PEM: it is not text"),
+        };
+        let hint = match error.kind() {
             ErrorKind::InvalidData => "convert it with `openssl`, from DER or PKCS#12 to PEM",
             ErrorKind::NotFound => "set the path of the file, or create it",
             _ => "let the user that streamfleet runs as read it",
-        }
-        .to_owned(),
+        };
+        UnusableCertificate { why, hint: hint.to_owned(), is_unread }
     })
 }
 
@@ -159,7 +160,7 @@ impl Tls {
     /// Reloads the files. If they can't be used, logs that once and keeps the active certificate.
     pub fn reload(&self) {
         let read = self.files.read();
-        let mut held = self.held();
+        let mut held = locked(&self.held);
         match read {
             Ok((pair, _)) if pair.cert == held.pair.cert => held.told = None,
             Ok((pair, _)) => {
@@ -178,17 +179,12 @@ impl Tls {
 
     /// Whether it is time to reload the files. Only one handshake at a time is told to.
     fn is_due(&self) -> bool {
-        let mut held = self.held();
+        let mut held = locked(&self.held);
         let is_due = held.looked.elapsed() >= FRESH;
         if is_due {
             held.looked = Instant::now();
         }
         is_due
-    }
-
-    fn held(&self) -> MutexGuard<'_, LoadedCertificate> {
-        // Updates replace whole values, so a poisoned lock is safe to use.
-        locked(&self.held)
     }
 }
 
@@ -197,7 +193,7 @@ struct ActiveCertificate(Arc<Tls>);
 
 impl ResolvesServerCert for ActiveCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(&self.0.held().pair))
+        Some(Arc::clone(&locked(&self.0.held).pair))
     }
 }
 
@@ -227,27 +223,22 @@ impl Handshake {
         stream: impl AsyncRead + AsyncWrite + Unpin,
         base: &str,
     ) -> Option<TlsStream<impl AsyncRead + AsyncWrite + Unpin>> {
-        timeout(HANDSHAKE, self.shaken(stream, base)).await.ok().flatten()
-    }
-
-    async fn shaken(
-        &self,
-        stream: impl AsyncRead + AsyncWrite + Unpin,
-        base: &str,
-    ) -> Option<TlsStream<impl AsyncRead + AsyncWrite + Unpin>> {
-        if self.tls.is_due() {
-            let tls = Arc::clone(&self.tls);
-            // It logs its own errors.
-            let _ = tokio::task::spawn_blocking(move || tls.reload()).await;
-        }
-        // An HTTP method starts with an upper-case letter, a TLS handshake with byte 22.
-        let (mut reader, writer) = split(stream);
-        let first = reader.read_u8().await.ok()?;
-        if first.is_ascii_uppercase() {
-            refuse(reader.unsplit(writer), base).await;
-            return None;
-        }
-        self.acceptor.accept(join(Cursor::new([first]).chain(reader), writer)).await.ok()
+        let shaken = async {
+            if self.tls.is_due() {
+                let tls = Arc::clone(&self.tls);
+                // It logs its own errors.
+                let _ = tokio::task::spawn_blocking(move || tls.reload()).await;
+            }
+            // An HTTP method starts with an upper-case letter, a TLS handshake with byte 22.
+            let (mut reader, writer) = split(stream);
+            let first = reader.read_u8().await.ok()?;
+            if first.is_ascii_uppercase() {
+                refuse(reader.unsplit(writer), base).await;
+                return None;
+            }
+            self.acceptor.accept(join(Cursor::new([first]).chain(reader), writer)).await.ok()
+        };
+        timeout(HANDSHAKE, shaken).await.ok().flatten()
     }
 }
 

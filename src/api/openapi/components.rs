@@ -40,13 +40,9 @@ impl Components {
         (shared(self.schemas), self.parameters)
     }
 
-    pub fn record(&mut self, kind: Kind) -> Value {
-        self.put(record::schema(kind))
-    }
-
     pub fn list(&mut self, kind: Kind) -> Value {
         let name = format!("{kind}List");
-        let page = page_of(&self.record(kind));
+        let page = page_of(&self.put(record::schema(kind)));
         self.schemas.entry(&name).or_insert(page);
         named(&name)
     }

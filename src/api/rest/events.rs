@@ -36,6 +36,7 @@ pub(super) fn list(call: &Call) -> Answered {
     }
     let keyring = call.made.installation.secrets.keyring();
     let id = |number: &u64| keyring.event_id(*number);
+    let is_id = |text: &str| text.len() == EVENT_ID_LENGTH && text.bytes().all(|it| it.is_ascii_hexdigit());
     let page = ListPage::behind(
         &call.query,
         numbers,
@@ -48,19 +49,12 @@ pub(super) fn list(call: &Call) -> Answered {
         id,
     )?;
     let events = state.events(&page.items).map_err(|error| call.of_state(&error))?;
-    Ok(written(
-        StatusCode::OK,
-        &page.answer(events.iter().map(|event| shown(call, event, &id(&event.number))).collect()),
-    ))
+    let items: Vec<Value> = events.iter().map(|event| shown(call, event, &id(&event.number))).collect();
+    Ok(written(StatusCode::OK, &page.answer(items)))
 }
 
 /// Hides the identity of a super user from others.
 const A_SUPER_USER: &str = "a super user";
-
-/// Whether the text has the form of an event's id.
-fn is_id(text: &str) -> bool {
-    text.len() == EVENT_ID_LENGTH && text.bytes().all(|byte| byte.is_ascii_hexdigit())
-}
 
 fn shown(call: &Call, event: &RecordedEvent, id: &str) -> Value {
     // Left out, since its gaps would show how much other organizations do.
@@ -79,10 +73,7 @@ fn shown(call: &Call, event: &RecordedEvent, id: &str) -> Value {
         why,
     } = event;
     // Members of an organization may know that a super user acted, but not which one.
-    let actor = match by_super_user {
-        true if !call.caller.is_super() => A_SUPER_USER,
-        _ => actor,
-    };
+    let actor = if *by_super_user && !call.caller.is_super() { A_SUPER_USER } else { actor };
     // The author may belong to another organization.
     let commit = commit.as_ref().map(|commit| match call.caller.is_super() {
         true => json!(commit),

@@ -1,5 +1,5 @@
-//! Reads request bodies, and parses them like serde_json, but refuses duplicate keys, of which two parsers may pick different
-//! ones.
+//! Reads request bodies, and parses them like serde_json, but refuses duplicate keys, of which two parsers may
+//! pick different ones.
 
 use std::fmt;
 

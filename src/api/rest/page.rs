@@ -47,13 +47,8 @@ impl<T> ListPage<T> {
         text: impl Fn(&T) -> String,
     ) -> Result<ListPage<T>, ProblemDocument> {
         let expected = format!("a number from 1 to {LARGEST_PAGE}");
-        let size: Option<u32> = query.parsed("page_size", &expected)?;
-        let size = size.unwrap_or(USUAL_PAGE);
-        if !(1..=LARGEST_PAGE).contains(&size) {
-            return Err(ProblemDocument::malformed(format!(
-                "the query parameter `page_size` is `{size}`, and must be {expected}"
-            )));
-        }
+        let fitting = |size: &str| size.parse().ok().filter(|size| (1..=LARGEST_PAGE).contains(size));
+        let size = query.parsed_by("page_size", &expected, fitting)?.unwrap_or(USUAL_PAGE);
         let total = all.len();
         let begin = match query.get("page_token") {
             None => 0,

@@ -60,10 +60,9 @@ fn refused(faults: Vec<FieldError>) -> ProblemDocument {
 pub(super) fn approve(call: &Call) -> Answered {
     let id = call.parameter("id");
     let missing = || {
-        ProblemDocument::new(
-            &code::NOT_WAITING,
-            format!("nothing waits for approval `{}`, or the caller may not see it", quote_untrusted(id)),
-        )
+        let id = quote_untrusted(id);
+        let why = format!("nothing waits for approval `{id}`, or the caller may not see it");
+        ProblemDocument::new(&code::NOT_WAITING, why)
     };
     if !call.caller.is_super() {
         let fleets = &call.made.round.plan.fleets;

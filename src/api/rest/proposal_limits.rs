@@ -6,7 +6,7 @@ use std::io;
 use serde::Serialize;
 
 use super::Call;
-use crate::catalog::{Gauge, OrganizationCapacity};
+use crate::catalog::Gauge;
 use crate::http::problem::{FieldError, ProblemDocument};
 use crate::spec::{Documents, ParsedFile, Snapshot, SnapshotEntry};
 use crate::state::Access;
@@ -43,10 +43,8 @@ impl ProposalLimits {
             limit.max(gauge.after as usize)
         };
         let documents = theirs.clone().map(|(_, it)| {
-            let OrganizationCapacity { fleets, clusters, base_domains, .. } = it;
-            let OrganizationCapacity { identity_providers, cloud_accounts, .. } = it;
-            let main = [fleets, clusters].map(|gauge| quota(gauge, WITHOUT_QUOTA));
-            let others = [base_domains, identity_providers, cloud_accounts];
+            let main = [&it.fleets, &it.clusters].map(|gauge| quota(gauge, WITHOUT_QUOTA));
+            let others = [&it.base_domains, &it.identity_providers, &it.cloud_accounts];
             let others = others.map(|gauge| quota(gauge, OF_EACH_OTHER_KIND));
             // One more for the organization's own document.
             main.into_iter().chain(others).sum::<usize>() + 1

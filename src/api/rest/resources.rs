@@ -34,7 +34,8 @@ pub(super) fn read(call: &Call) -> Answered {
 pub(super) fn list(call: &Call) -> Answered {
     let kind = call.kind();
     let organization = call.within(kind)?;
-    let status: Option<Status> = call.query.parsed("status", &format!("one of {}", words()))?;
+    let expected = format!("one of {}", Status::ALL.map(Status::as_str).join(", "));
+    let status: Option<Status> = call.query.parsed("status", &expected)?;
     let fleet = call.query.get("infrastructure");
     let visible = call.keys(kind).into_iter().filter(|key| {
         organization.as_ref().is_none_or(|organization| key.organization == *organization)
@@ -46,10 +47,6 @@ pub(super) fn list(call: &Call) -> Answered {
     let items = page.items.iter().filter_map(|key| Some(call.shown(key)?.record));
     let items: Vec<Value> = items.collect();
     Ok(call.with_current_plan(written(StatusCode::OK, &page.answer(items))))
-}
-
-fn words() -> String {
-    Status::ALL.map(Status::as_str).join(", ")
 }
 
 impl Call {
@@ -82,7 +79,7 @@ impl Call {
     }
 
     /// The organization whose resources are meant; `None` for all.
-    fn within(&self, kind: Kind) -> Result<Option<Identifier>, ProblemDocument> {
+    pub(super) fn within(&self, kind: Kind) -> Result<Option<Identifier>, ProblemDocument> {
         match kind {
             Kind::Organization => Ok(None),
             Kind::Cluster => self.queried_organization(),
@@ -129,20 +126,15 @@ impl Call {
         let by_id = named.parse().ok().and_then(|id| self.key_with(id));
         let by_id = by_id
             .filter(move |key| key.kind == kind && within.is_none_or(|within| key.organization == *within));
-        let everywhere = within.is_none().then(|| self.organizations(named, kind)).into_iter().flatten();
-        let by_name = within
-            .cloned()
-            .into_iter()
-            .chain(everywhere)
-            .map(move |organization| ResourceKey::new(kind, &organization, named));
+        let organizations: BTreeSet<Identifier> = match (within, kind) {
+            (Some(within), _) => BTreeSet::from([within.clone()]),
+            (None, Kind::Organization) => named.parse().into_iter().collect(),
+            (None, _) => {
+                self.keys(Kind::Organization).into_iter().map(|key| key.organization.clone()).collect()
+            }
+        };
+        let by_name = organizations.into_iter().map(move |it| ResourceKey::new(kind, &it, named));
         by_id.into_iter().chain(by_name.filter(|key| self.is_there(key)))
-    }
-
-    fn organizations(&self, named: &str, kind: Kind) -> BTreeSet<Identifier> {
-        if kind == Kind::Organization {
-            return named.parse().into_iter().collect();
-        }
-        self.keys(Kind::Organization).into_iter().map(|key| key.organization.clone()).collect()
     }
 
     fn is_there(&self, key: &ResourceKey) -> bool {
@@ -155,20 +147,16 @@ impl Call {
     }
 
     pub(super) fn shown(&self, key: &ResourceKey) -> Option<TaggedRecord> {
-        let (round, key) = (&self.made.round, key.clone());
-        let resource = records::find(round, &key);
-        let Some(written) = self.pending.get(&key) else {
-            let resource = resource?;
-            let record = self.record(&resource, &self.standing(&key)).to_json();
-            let tag = self.tag(&resource);
-            return Some(TaggedRecord { key, record, tag });
+        let (resource, written) = (records::find(&self.made.round, key), self.pending.get(key));
+        let record = match written.filter(|written| written.resource.is_some()) {
+            Some(written) => self.as_written(written),
+            None => self.record(resource.as_ref()?, &self.standing(key)).to_json(),
         };
-        let record = match (&written.resource, resource) {
-            (Some(_), _) => self.as_written(written),
-            (None, Some(resource)) => self.record(&resource, &self.standing(&key)).to_json(),
-            (None, None) => return None,
+        let tag = match written {
+            Some(written) => written.etag.clone(),
+            None => self.tag(resource.as_ref()?),
         };
-        Some(TaggedRecord { key, record, tag: written.etag.clone() })
+        Some(TaggedRecord { key: key.clone(), record, tag })
     }
 
     /// A complete record. The full path of the manifests is for super users; others get the path relative to

@@ -2,9 +2,8 @@
 
 mod order;
 
-use axum::body::Body;
 use axum::http::StatusCode;
-use axum::response::Response;
+use axum::response::IntoResponse as _;
 use jiff::Timestamp;
 
 use super::page::ListPage;
@@ -71,9 +70,7 @@ pub(super) fn revoke(call: &CallerRequest) -> Answered {
         Ok(RevocationOutcome::Unknown) => Err(missing("token", named)),
         // Revoking is idempotent.
         Ok(RevocationOutcome::Now(_) | RevocationOutcome::Before(_)) => {
-            let mut response = Response::new(Body::empty());
-            *response.status_mut() = StatusCode::NO_CONTENT;
-            Ok(response)
+            Ok(StatusCode::NO_CONTENT.into_response())
         }
         Err(error) => Err(call.of_state(&error)),
     }

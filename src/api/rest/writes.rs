@@ -20,8 +20,7 @@ use crate::round::Installation;
 use crate::spec::{Commit, SECRET_FIELDS};
 use crate::state::RecordedEvent;
 use crate::views::records;
-use crate::writing::CurrentPlan;
-use crate::writing::{self, WriteAction, WriteRefusal, WriteRequest, WriteResult};
+use crate::writing::{self, CurrentPlan, WriteAction, WriteRefusal, WriteRequest, WriteResult};
 
 /// How long a write waits for a resource it refers to that is still being created.
 const MAKING: Duration = Duration::from_secs(5);
@@ -35,14 +34,11 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Creates a resource. Only this answer contains the secrets that were sent.
 pub(super) fn create(call: &Call) -> Answered {
     let (kind, body) = (call.kind(), call.named()?);
-    let organization = match kind {
-        Kind::Organization => None,
-        Kind::Cluster => match body.0.get("organization").and_then(Value::as_str) {
-            Some(named) if !named.is_empty() => Some(call.organization(named)?),
-            // Fails, with an error about the missing field.
-            _ => Some(writing::key_of(kind, None, &body.0)?.organization),
-        },
-        _ => Some(call.organization(call.parameter("organization"))?),
+    let organization = match (kind, body.0["organization"].as_str()) {
+        (Kind::Cluster, Some(named)) if !named.is_empty() => Some(call.organization(named)?),
+        // Fails, with an error about the missing field.
+        (Kind::Cluster, _) => Some(writing::key_of(kind, None, &body.0)?.organization),
+        _ => call.within(kind)?,
     };
     match &organization {
         Some(organization) => call.may(organization, call.route.needs)?,
@@ -50,10 +46,8 @@ pub(super) fn create(call: &Call) -> Answered {
     }
     let key = writing::key_of(kind, organization.as_ref(), &body.0)?;
     if kind == Kind::Organization && key.name == Identifier::ROOT {
-        return Err(ProblemDocument::new(
-            &code::DUPLICATE,
-            "organization `root` always exists, and has no members",
-        ));
+        let why = "organization `root` always exists, and has no members";
+        return Err(ProblemDocument::new(&code::DUPLICATE, why));
     }
     let may_limit = call.caller.is_super();
     // `If-Match: *` always matches, since the list exists; other tags never match a list.
@@ -87,7 +81,10 @@ pub(super) fn delete(call: &Call) -> Answered {
     if call.has_no_spec(&found.key) {
         return match is_dry_run {
             // The deletion is already part of the plan.
-            true => call.current_plan(),
+            true => {
+                let made = call.runtime.block_on(call.service.request_queue.current())?;
+                Ok(written(StatusCode::OK, &call.visible(&made.round)))
+            }
             false => Ok(record(StatusCode::ACCEPTED, &found.record, None, None)),
         };
     }
@@ -155,7 +152,10 @@ impl Call {
                 return Err(ProblemDocument::new(&code::GOING, format!("{} is being deleted", found.key)));
             }
         }
-        if is_implied_root(&self.made, &found.key) && !self.pending.contains_key(&found.key) {
+        // `root` needs no document.
+        let known = &self.made.round.checked.catalog.resources;
+        let is_described = known.contains_key(&found.key) || self.pending.contains_key(&found.key);
+        if records::is_root(&found.key) && !is_described {
             let why = "organization `root` always exists, and no file describes it";
             let hint = "describe it in an administrator's file to give it quotas or domains";
             return Err(ProblemDocument::new(&code::NOT_EDITABLE, why).hint(hint));
@@ -206,17 +206,6 @@ impl Call {
         let installation = Installation { proposed: true, ..Installation::clone(&self.made.installation) };
         self.planned(&documents, installation, Timestamp::now())
     }
-
-    /// The plan with all writes so far.
-    fn current_plan(&self) -> Answered {
-        let made = self.runtime.block_on(self.service.request_queue.current())?;
-        Ok(written(StatusCode::OK, &self.visible(&made.round)))
-    }
-}
-
-/// Whether this is `root` without a document, which it doesn't need.
-fn is_implied_root(made: &CurrentPlan, key: &ResourceKey) -> bool {
-    records::is_root(key) && !made.round.checked.catalog.resources.contains_key(key)
 }
 
 fn is_being_made(made: &CurrentPlan, key: &ResourceKey) -> bool {

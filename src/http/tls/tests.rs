@@ -47,7 +47,7 @@ impl Folder {
 
 /// The certificate that clients get.
 fn shown(tls: &Tls) -> Vec<u8> {
-    tls.held().pair.cert[0].to_vec()
+    locked(&tls.held).pair.cert[0].to_vec()
 }
 
 async fn connect(pem: &str, stream: DuplexStream) -> std::io::Result<()> {
@@ -117,13 +117,13 @@ fn a_new_pair_is_shown_and_a_broken_one_is_not() {
     folder.write("tls.key", KeyPair::generate().unwrap().serialize_pem());
     tls.reload();
     assert_eq!(shown(&tls), second);
-    assert!(tls.held().told.is_some());
+    assert!(locked(&tls.held).told.is_some());
     tls.reload();
     assert_eq!(shown(&tls), second);
     folder.renew(&[HOST]);
     tls.reload();
     assert_ne!(shown(&tls), second);
-    assert!(tls.held().told.is_none());
+    assert!(locked(&tls.held).told.is_none());
 }
 
 #[test]

@@ -17,20 +17,16 @@ struct Field {
     fits: fn(&Value) -> bool,
 }
 
+const fn field(name: &'static str, expected: &'static str, fits: fn(&Value) -> bool) -> Field {
+    Field { name, expected, fits }
+}
+
 const FIELDS: [Field; 5] = [
-    Field { name: "name", expected: "a string of 1 to 64 characters", fits: is::<String> },
-    Field {
-        name: "owner",
-        expected: "the e-mail address of the token's owner, as a string",
-        fits: is::<String>,
-    },
-    Field {
-        name: "organization",
-        expected: "the identifier of an organization, or `*` for all",
-        fits: is::<Reach>,
-    },
-    Field { name: "access", expected: "`read`, `write` or `admin`", fits: is::<Access> },
-    Field { name: "days", expected: "an integer from 1 to 365", fits: is_days },
+    field("name", "a string of 1 to 64 characters", is::<String>),
+    field("owner", "the e-mail address of the token's owner, as a string", is::<String>),
+    field("organization", "the identifier of an organization, or `*` for all", is::<Reach>),
+    field("access", "`read`, `write` or `admin`", is::<Access>),
+    field("days", "an integer from 1 to 365", is_days),
 ];
 
 /// Parses the body; the owner defaults to the caller, and the lifetime to `usual_days`.
