@@ -4,19 +4,19 @@ use serde_json::{Value, json};
 
 use crate::catalog::ResolvedFleet;
 use crate::component::labels::{self, FLEET, ORGANIZATION};
-use crate::component::{Manifest, Stage};
+use crate::component::{Manifest, facts};
 use crate::names::{Json, ObjectKey};
 
 /// A Namespace that enforces this pod security standard.
 pub fn namespace(fleet: &ResolvedFleet, name: &str, pod_security: &str) -> Manifest {
     let labels = json!({"pod-security.kubernetes.io/enforce": pod_security});
     let metadata = json!({"name": name, "labels": labels});
-    object(fleet, Stage::Namespace, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}))
+    object(fleet, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}))
 }
 
 /// Adds the fleet's labels to an object. Its pod template keeps its own labels: a new label would restart the
 /// pods.
-pub fn object(fleet: &ResolvedFleet, stage: Stage, mut object: Value) -> Manifest {
+pub fn object(fleet: &ResolvedFleet, mut object: Value) -> Manifest {
     let ours = labels::map([
         ("app.kubernetes.io/managed-by", "streamfleet"),
         (ORGANIZATION, fleet.key.organization.as_str()),
@@ -25,15 +25,15 @@ pub fn object(fleet: &ResolvedFleet, stage: Stage, mut object: Value) -> Manifes
     for (label, value) in ours {
         object["metadata"]["labels"][label] = value.into();
     }
-    manifest(fleet, stage, &object, Json::from(&object))
+    manifest(fleet, &object, Json::from(&object))
 }
 
 /// An unchanged object, shared by all fleets.
-pub fn shared(fleet: &ResolvedFleet, stage: Stage, body: Json) -> Manifest {
-    manifest(fleet, stage, &body.value(), body)
+pub fn shared(fleet: &ResolvedFleet, body: Json) -> Manifest {
+    manifest(fleet, &body.value(), body)
 }
 
-fn manifest(fleet: &ResolvedFleet, stage: Stage, object: &Value, body: Json) -> Manifest {
+fn manifest(fleet: &ResolvedFleet, object: &Value, body: Json) -> Manifest {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     let key = ObjectKey {
         namespace: text("/metadata/namespace"),
@@ -41,5 +41,5 @@ fn manifest(fleet: &ResolvedFleet, stage: Stage, object: &Value, body: Json) -> 
         name: text("/metadata/name").unwrap_or_default(),
         api_version: text("/apiVersion").unwrap_or_default(),
     };
-    Manifest { key, owner: fleet.key.resource(), stage, body }
+    Manifest { stage: facts(&key.kind).stage, key, owner: fleet.key.resource(), body }
 }

@@ -13,7 +13,7 @@ use crate::catalog::ResolvedFleet;
 use crate::component::Verdict::InPlace;
 use crate::component::consequence::*;
 use crate::component::labels::{CLUSTER, FLEET, ORGANIZATION};
-use crate::component::{Component, Manifest, ObjectFacts, ObjectRole, Stage, fleet_manifest, load_balancers};
+use crate::component::{Component, Manifest, ObjectFacts, ObjectRole, fleet_manifest, load_balancers};
 use crate::names::Json;
 use crate::spec::Exposure;
 use kinds::{API_VERSION, GROUP};
@@ -99,10 +99,7 @@ fn gateway(fleet: &ResolvedFleet) -> Vec<Manifest> {
         "metadata": {"name": NAME, "namespace": NAMESPACE},
         "spec": spec,
     });
-    vec![
-        fleet_manifest::namespace(fleet, NAMESPACE, "baseline"),
-        fleet_manifest::object(fleet, Stage::Configuration, gateway),
-    ]
+    vec![fleet_manifest::namespace(fleet, NAMESPACE, "baseline"), fleet_manifest::object(fleet, gateway)]
 }
 
 /// Selects the namespaces of the fleet's clusters only: a TLSRoute from elsewhere could hijack a broker's

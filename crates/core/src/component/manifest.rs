@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::catalog::ResolvedCluster;
-use crate::component::{KubernetesKind, Manifest, Stage};
+use crate::component::{KubernetesKind, Manifest, Stage, facts};
 use crate::names::{Json, ObjectKey};
 
 /// An object of a built-in Kubernetes kind.
@@ -34,8 +34,8 @@ where
     assemble(cluster, stage, (T::API_VERSION, T::KIND), object.metadata(), &body)
 }
 
-/// A custom resource. Null fields of the spec are left out.
-pub fn custom(
+/// An object of any kind, built from JSON. Null fields of the spec are left out.
+pub fn untyped(
     cluster: &ResolvedCluster,
     kind: &KubernetesKind,
     metadata: &ObjectMeta,
@@ -44,7 +44,7 @@ pub fn custom(
     let KubernetesKind { api_version, kind, .. } = *kind;
     let mut body = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec});
     remove_nulls(&mut body);
-    assemble(cluster, Stage::Custom, (api_version, kind), metadata, &body)
+    assemble(cluster, facts(kind).stage, (api_version, kind), metadata, &body)
 }
 
 fn assemble(

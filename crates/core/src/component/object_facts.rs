@@ -6,15 +6,15 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{COMPONENTS, Manifest, Size};
+use super::{COMPONENTS, Manifest, Size, Stage};
 use crate::names::Json;
 
 /// The answers of one kind. A row names what applies; the rest is in [`ObjectFacts::NONE`].
 pub struct ObjectFacts {
     pub kind: &'static str,
     pub role: ObjectRole,
-    /// Whether an operator acts on it, so that it is applied after all others.
-    pub is_custom: bool,
+    /// When it is applied, and in reverse order deleted. Records don't keep it.
+    pub stage: Stage,
     /// The requests of its pods.
     pub size: fn(&Json) -> Size,
     /// The nodes that its pods need.
@@ -71,11 +71,15 @@ pub struct Disk {
 
 static NONE: ObjectFacts = ObjectFacts::NONE;
 
+/// The kinds of Kubernetes itself that belong to no component.
+static OF_KUBERNETES: [ObjectFacts; 1] =
+    [ObjectFacts { kind: "Namespace", stage: Stage::Namespace, ..ObjectFacts::NONE }];
+
 impl ObjectFacts {
     pub const NONE: ObjectFacts = ObjectFacts {
         kind: "",
         role: ObjectRole::Other,
-        is_custom: false,
+        stage: Stage::Configuration,
         size: |_| Size::default(),
         placement: |_| PlacementNeeds::default(),
         disks: |_| Vec::new(),
@@ -90,6 +94,11 @@ impl ObjectFacts {
         is_private: |_| false,
     };
 
+    /// Whether an operator acts on it, so that it is applied after all others.
+    pub fn is_custom(&self) -> bool {
+        self.stage == Stage::Custom
+    }
+
     /// Whether data is lost with it.
     pub fn holds_data(&self) -> bool {
         matches!(self.role, ObjectRole::Cluster | ObjectRole::Nodes)
@@ -98,11 +107,30 @@ impl ObjectFacts {
 
 /// The facts of a kind, whether a component knows it or not.
 pub fn facts(kind: &str) -> &'static ObjectFacts {
-    COMPONENTS.iter().flat_map(|component| component.objects).find(|it| it.kind == kind).unwrap_or(&NONE)
+    rows().find(|it| it.kind == kind).unwrap_or(&NONE)
+}
+
+fn rows() -> impl Iterator<Item = &'static ObjectFacts> {
+    OF_KUBERNETES.iter().chain(COMPONENTS.iter().flat_map(|component| component.objects))
 }
 
 impl Manifest {
     pub fn facts(&self) -> &'static ObjectFacts {
         facts(&self.key.kind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// Only the first row of a kind is read: a second one would be without effect.
+    #[test]
+    fn a_kind_has_one_row_whichever_components_use_it() {
+        let mut known = BTreeSet::new();
+        let twice: Vec<&str> = rows().map(|row| row.kind).filter(|kind| !known.insert(*kind)).collect();
+        assert!(twice.is_empty(), "give {twice:?} one row, with what each component says of its objects");
     }
 }

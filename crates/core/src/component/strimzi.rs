@@ -19,7 +19,15 @@ pub static COMPONENT: Component = Component {
     kinds: &kinds::KINDS,
     is_installed: |extras| extras.operator,
     in_fleet: |fleet, config| operator(fleet, &config.operators),
-    objects: &[ObjectFacts { kind: "Deployment", size: Size::of_deployment, ..ObjectFacts::NONE }],
+    objects: &[
+        ObjectFacts { kind: "CustomResourceDefinition", stage: Stage::Namespace, ..ObjectFacts::NONE },
+        ObjectFacts {
+            kind: "Deployment",
+            stage: Stage::Operator,
+            size: Size::of_deployment,
+            ..ObjectFacts::NONE
+        },
+    ],
     definitions: Some("kafka.strimzi.io"),
     consequences: Consequences { rows: ROWS, ..Consequences::NONE },
     ..Component::NONE
@@ -57,15 +65,9 @@ fn operator(fleet: &ResolvedFleet, operators: &OperatorsConfig) -> Vec<Manifest>
     let Some(release) = version.and_then(|version| operators.strimzi(version).ok()) else {
         return Vec::new();
     };
-    let definitions = release.definitions.iter().map(|definition| {
-        // Shared unchanged: definitions are large, and the same for all fleets.
-        fleet_manifest::shared(fleet, Stage::Namespace, definition.clone())
-    });
-    let objects = release.objects.iter().map(|object| {
-        let object = adapted(object.clone());
-        let stage = if object["kind"] == "Deployment" { Stage::Operator } else { Stage::Configuration };
-        fleet_manifest::object(fleet, stage, object)
-    });
+    // Shared unchanged: definitions are large, and the same for all fleets.
+    let definitions = release.definitions.iter().map(|it| fleet_manifest::shared(fleet, it.clone()));
+    let objects = release.objects.iter().map(|it| fleet_manifest::object(fleet, adapted(it.clone())));
     std::iter::once(fleet_manifest::namespace(fleet, NAMESPACE, "restricted"))
         .chain(definitions)
         .chain(objects)

@@ -106,7 +106,8 @@ fn foreign_by_namespace(differences: &Differences) -> BTreeMap<String, ObjectKey
 /// Returns a foreign object in the place of one of ours. A person has to decide about the rest.
 fn replaced(site: Option<&FleetInputs>, differences: &Differences) -> Option<ObjectKey> {
     let ours = &site?.recorded?.objects;
-    let is_it = |object: &&ObjectKey| ours.contains_key(*object) || component::facts(&object.kind).is_custom;
+    let is_it =
+        |object: &&ObjectKey| ours.contains_key(*object) || component::facts(&object.kind).is_custom();
     differences.foreign.iter().find(is_it).cloned()
 }
 

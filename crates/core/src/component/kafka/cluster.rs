@@ -35,7 +35,7 @@ pub fn kafka(context: &KafkaContext) -> Manifest {
         "cruiseControl": cruise_control(context),
         "kafkaExporter": kafka_exporter(context),
     });
-    manifest::custom(context.cluster, &KAFKA, &metadata, spec)
+    manifest::untyped(context.cluster, &KAFKA, &metadata, spec)
 }
 
 /// The quotas of all clients together on each broker. Producers are throttled when the free space of a disk

@@ -70,7 +70,7 @@ fn node_pool(context: &KafkaContext, pool: &Pool) -> Manifest {
         "storage": storage(context, pool.storage_gib),
         "template": placement::node_template(context, (pool.name, pool.replicas), is_broker),
     });
-    manifest::custom(context.cluster, &NODE_POOL, &metadata, spec)
+    manifest::untyped(context.cluster, &NODE_POOL, &metadata, spec)
 }
 
 /// One disk per node, as JBOD: only then can disks be added later.

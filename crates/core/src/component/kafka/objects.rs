@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::kinds::{KAFKA, NODE_POOL, USER};
 use crate::component::labels::{DEDICATED, ZONE};
 use crate::component::requests::{amount, requested};
-use crate::component::{Disk, ObjectFacts, ObjectRole, PlacementNeeds, Size, differences};
+use crate::component::{Disk, ObjectFacts, ObjectRole, PlacementNeeds, Size, Stage, differences};
 use crate::names::Json;
 
 pub static OBJECTS: &[ObjectFacts] = &[
@@ -37,7 +37,7 @@ pub static OBJECTS: &[ObjectFacts] = &[
 ];
 
 const fn custom(kind: &'static str) -> ObjectFacts {
-    ObjectFacts { kind, is_custom: true, ..ObjectFacts::NONE }
+    ObjectFacts { kind, stage: Stage::Custom, ..ObjectFacts::NONE }
 }
 
 /// The fields of a KafkaNodePool that determine its size.

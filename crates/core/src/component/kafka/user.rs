@@ -14,5 +14,5 @@ pub fn admin_name(cluster: &ResolvedCluster) -> String {
 pub fn admin(context: &KafkaContext) -> Manifest {
     let metadata = labels::strimzi_metadata(context.cluster, admin_name(context.cluster));
     let spec = json!({"authentication": {"type": "scram-sha-512"}});
-    manifest::custom(context.cluster, &USER, &metadata, spec)
+    manifest::untyped(context.cluster, &USER, &metadata, spec)
 }

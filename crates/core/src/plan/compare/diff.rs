@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::RecordedObject;
-use crate::component::{self, Manifest, Stage};
+use crate::component::{self, Manifest};
 use crate::names::{Json, ObjectKey, ResourceKey};
 use crate::plan::model::site::FleetInputs;
 use crate::plan::{Contest, ObservedObject, Reach, Step, Verb};
@@ -154,7 +154,7 @@ pub(in crate::plan) fn drifted(
             entry.unknown.push((*key).clone());
             continue;
         };
-        let (key, owner, stage) = ((*key).clone(), known.owner.clone(), stage_of(&key.kind));
+        let (key, owner, stage) = ((*key).clone(), known.owner.clone(), component::facts(&key.kind).stage);
         if let Comparison::Differs(found) = compare(&Manifest { key, owner, stage, body }, target) {
             entry.found.extend(Some(*found).filter(|found| found.drift.is_some()));
         }
@@ -256,19 +256,9 @@ fn left_over(
         }
     };
     let uid = object.map(|object| object.uid.clone()).or_else(|| known.uid.clone());
-    let stage = stage_of(&key.kind);
+    let stage = component::facts(&key.kind).stage;
     let step = Step { verb: Verb::Delete, object: key.clone(), stage, uid, before, after: None };
     ObjectDiff { step, drift: None, there: there != Some(None), unreadable: false }
-}
-
-/// Derives the stage of an object that isn't rendered from its kind, since records don't keep it.
-fn stage_of(kind: &str) -> Stage {
-    match kind {
-        "Namespace" | "CustomResourceDefinition" => Stage::Namespace,
-        "Deployment" => Stage::Operator,
-        kind if component::facts(kind).is_custom => Stage::Custom,
-        _ => Stage::Configuration,
-    }
 }
 
 /// The identity of an object in any version of its API: group, kind, namespace, name.

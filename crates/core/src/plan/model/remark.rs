@@ -73,7 +73,7 @@ impl Remark {
     /// Returns the object if it holds a cluster's data and its previous contents are entirely unknown.
     pub(in crate::plan) fn unknown(&self) -> Option<&ObjectKey> {
         match self {
-            Remark::Unreadable { object, known: false } if component::facts(&object.kind).is_custom => {
+            Remark::Unreadable { object, known: false } if component::facts(&object.kind).is_custom() => {
                 Some(object)
             }
             _ => None,
