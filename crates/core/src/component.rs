@@ -48,7 +48,7 @@ pub use strimzi::kinds::{DEPLOYMENT as OPERATOR, SELECTOR as OPERATOR_SELECTOR};
 pub use traffic::{OperatorTraffic, Traffic};
 
 /// Every component, in the order in which their answers are joined.
-pub static COMPONENTS: [&Component; 3] = [&strimzi::COMPONENT, &gateway::COMPONENT, &kafka::COMPONENT];
+pub static COMPONENTS: &[&Component] = &[&strimzi::COMPONENT, &gateway::COMPONENT, &kafka::COMPONENT];
 
 /// What the engines ask of a component. A row names what applies; the rest is in [`Component::NONE`].
 pub struct Component {
@@ -64,7 +64,7 @@ pub struct Component {
     pub services: Option<&'static str>,
     /// The objects that its operator leaves behind of a cluster.
     pub leftovers: Option<&'static Leftovers>,
-    /// What its objects say, by kind.
+    /// What its objects say, by kind. A kind has one row, whichever of the components that write it has that.
     pub objects: &'static [ObjectFacts],
     /// What changes of its objects do.
     pub consequences: Consequences,
@@ -72,7 +72,7 @@ pub struct Component {
     pub definitions: Option<&'static str>,
     /// The labels that only its pods have.
     pub pod_labels: &'static [&'static str],
-    /// What clients of a cluster need to connect to it.
+    /// What Kafka clients of a cluster need to connect to it. The first component that answers is the cluster's.
     pub clients: fn(&ResolvedCluster) -> Option<ClientAccess>,
 }
 
@@ -111,7 +111,7 @@ pub struct QuotaShare {
     pub load_balancers: u64,
 }
 
-/// What clients of a cluster need to connect.
+/// What Kafka clients of a cluster need to connect.
 pub fn clients(cluster: &ResolvedCluster) -> Option<ClientAccess> {
     COMPONENTS.iter().find_map(|component| (component.clients)(cluster))
 }
