@@ -27,7 +27,7 @@ pub(crate) mod fixtures;
 
 use std::collections::BTreeSet;
 
-use crate::catalog::{ResolvedCluster, ResolvedFleet};
+use crate::catalog::{Condition, ResolvedCluster, ResolvedFleet};
 use crate::config::Config;
 pub use clients::{ClientAccess, Endpoint, Login, ServerTrust};
 pub use consequence::{Consequences, Verdict};
@@ -35,6 +35,7 @@ pub use difference::{Difference, differences};
 pub use extras::Extras;
 pub use gateway::NAMESPACE as GATEWAY_NAMESPACE;
 pub use gateway::kinds::GATEWAY_CLASS;
+use health::{AppliedCluster, AppliedClusters, FleetObservation, ReadObjects};
 pub use kafka::requests_of_units;
 pub use kind::KubernetesKind;
 pub use labels::DEDICATED;
@@ -64,6 +65,12 @@ pub struct Component {
     pub services: Option<&'static str>,
     /// The objects that its operator leaves behind of a cluster.
     pub leftovers: Option<&'static Leftovers>,
+    /// Adds its part to the observation of a fleet's health, from the objects that `kinds` says are read for
+    /// that. Parts are added in the order of the components.
+    pub observe: fn(&AppliedClusters, &ReadObjects, &mut FleetObservation),
+    /// What is wrong with it for a cluster at this moment. The judgement of the cluster tells it, and degrades
+    /// the cluster by it once it has lasted.
+    pub troubles: fn(&AppliedCluster, &ReadObjects) -> Vec<Condition>,
     /// What its objects say, by kind. A kind has one row, whichever of the components that write it has that.
     pub objects: &'static [ObjectFacts],
     /// What changes of its objects do.
@@ -84,6 +91,8 @@ impl Component {
         in_cluster: |_, _| None,
         services: None,
         leftovers: None,
+        observe: |_, _, _| {},
+        troubles: |_, _| Vec::new(),
         objects: &[],
         consequences: Consequences::NONE,
         definitions: None,

@@ -11,5 +11,6 @@ mod fleet;
 #[cfg(test)]
 mod tests;
 
+pub use crate::component::health::FleetObservation;
 pub use collection::HealthCollection;
-pub use fleet::{FleetHealth, FleetMemories, FleetMemory, FleetObservation, judge, judge_all};
+pub use fleet::{FleetHealth, FleetMemories, FleetMemory, judge, judge_all};

@@ -22,6 +22,7 @@ pub static COMPONENT: Component = Component {
     kinds: &kinds::KINDS,
     is_installed: |extras| extras.gateway,
     in_fleet: |fleet, _| gateway(fleet),
+    observe: health::observe,
     objects: &[ObjectFacts {
         kind: "Gateway",
         role: ObjectRole::Gateway,

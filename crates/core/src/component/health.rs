@@ -1,19 +1,20 @@
 //! How components say what health they have: what they read of their objects, and the types in which they
 //! answer.
 
+mod observation;
 pub mod read_objects;
 pub mod reading;
 pub mod source;
 pub mod timing;
 pub mod words;
 
-pub use super::gateway::health::{GatewayName, GatewayWithoutAddress, address};
+pub use super::gateway::health::{GatewayName, GatewayWithoutAddress};
 pub use super::kafka::health::{
     AppliedCluster, ClusterObservation, HealthMemory, HealthProgress, Judgement, Outputs, PendingDestruction,
-    SCALE_DOWN_PREVENTION, WantedPool, applied_manifests, is_enough, is_leaving, is_troubled, judge,
-    judge_unobserved, objects, observe,
+    SCALE_DOWN_PREVENTION, WantedPool, applied_manifests, is_leaving, is_troubled, judge, judge_unobserved,
+    objects,
 };
 pub use super::strimzi::health::{OperatorState, lacks_operator};
-pub use super::strimzi::read::Operators;
+pub use observation::{AppliedClusters, FleetObservation, observation};
 pub use read_objects::{HealthQuery, ReadObjects};
 pub use source::{FieldPath, HealthSource, ReadWhen};

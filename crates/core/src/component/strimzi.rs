@@ -19,6 +19,7 @@ pub static COMPONENT: Component = Component {
     kinds: &kinds::KINDS,
     is_installed: |extras| extras.operator,
     in_fleet: |fleet, config| operator(fleet, &config.operators),
+    observe: |wanted, read, seen| seen.operator = read::Operators::of(read).of_any(wanted),
     objects: &[
         ObjectFacts { kind: "CustomResourceDefinition", stage: Stage::Namespace, ..ObjectFacts::NONE },
         ObjectFacts {

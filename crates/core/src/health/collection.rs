@@ -2,27 +2,24 @@
 //!
 //! The caller reads them: with calls to the server, or from the watches of the daemon.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use serde::Deserialize;
-
-use super::fleet::FleetObservation;
 use crate::catalog::Condition;
+use crate::component::health::read_objects::object_namespace;
 use crate::component::health::{
-    self, AppliedCluster, ClusterObservation, GatewayWithoutAddress, HealthQuery, Operators, ReadObjects,
-    ReadWhen,
+    self, AppliedClusters, FleetObservation, HealthQuery, ReadObjects, ReadWhen, observation,
 };
 use crate::component::{self, KubernetesKind};
-use crate::names::{Json, ResourceKey};
+use crate::names::Json;
 
 pub struct HealthCollection<'a> {
-    wanted: &'a BTreeMap<ResourceKey, AppliedCluster>,
+    wanted: &'a AppliedClusters,
     namespaces: BTreeSet<&'a str>,
     read: ReadObjects,
 }
 
 impl<'a> HealthCollection<'a> {
-    pub fn new(wanted: &'a BTreeMap<ResourceKey, AppliedCluster>) -> Self {
+    pub fn new(wanted: &'a AppliedClusters) -> Self {
         let namespaces = wanted.values().map(|wanted| wanted.namespace.as_str()).collect();
         Self { wanted, namespaces, read: ReadObjects::default() }
     }
@@ -54,7 +51,7 @@ impl<'a> HealthCollection<'a> {
     /// for kinds that matter anywhere.
     pub fn add(&mut self, query: HealthQuery, objects: Result<Vec<Json>, Condition>) {
         let anywhere = query.kind.health.is_some_and(|source| source.anywhere);
-        let matters = |object: &Json| anywhere || self.namespaces.contains(namespace(object).as_str());
+        let matters = |object: &Json| anywhere || self.namespaces.contains(object_namespace(object).as_str());
         let objects = objects.map(|mut objects| {
             objects.retain(matters);
             objects
@@ -64,30 +61,7 @@ impl<'a> HealthCollection<'a> {
 
     /// The observation from everything that was read.
     pub fn observation(&self) -> FleetObservation {
-        let operators = Operators::of(&self.read);
-        let any = self.wanted.values().next().map_or("", |wanted| &wanted.namespace);
-        let name = self.wanted.values().find_map(|wanted| wanted.gateway.as_ref());
-        let gateway = name.and_then(|name| name.find(&self.read));
-        FleetObservation {
-            operator: operators.of_namespace(any),
-            clusters: if health::is_enough(&self.read) { self.clusters(&operators) } else { BTreeMap::new() },
-            unobservable: self.read.refusals().cloned().collect(),
-            gateway: gateway.as_ref().and_then(health::address),
-            unserved: gateway.as_ref().and_then(GatewayWithoutAddress::of),
-        }
-    }
-
-    fn clusters(&self, operators: &Operators) -> BTreeMap<ResourceKey, ClusterObservation> {
-        let mut namespaces: BTreeMap<String, Vec<&Json>> = BTreeMap::new();
-        for object in self.read.all() {
-            namespaces.entry(namespace(object)).or_default().push(object);
-        }
-        let cluster = |(key, wanted): (&ResourceKey, &AppliedCluster)| {
-            let objects = namespaces.get(&wanted.namespace).into_iter().flatten().copied();
-            let operator = operators.of_namespace(&wanted.namespace);
-            (key.clone(), health::observe(wanted, operator, objects, &self.read))
-        };
-        self.wanted.iter().map(cluster).collect()
+        observation(self.wanted, &self.read)
     }
 }
 
@@ -100,17 +74,4 @@ fn queries() -> impl Iterator<Item = (ReadWhen, HealthQuery)> {
         Some(std::iter::once(selected).chain(all))
     };
     component::kinds().filter_map(of_kind).flatten()
-}
-
-/// An object's namespace, parsed without the rest of the object.
-fn namespace(object: &Json) -> String {
-    #[derive(Deserialize)]
-    struct Placed {
-        metadata: Metadata,
-    }
-    #[derive(Deserialize)]
-    struct Metadata {
-        namespace: Option<String>,
-    }
-    object.read::<Placed>().ok().and_then(|it| it.metadata.namespace).unwrap_or_default()
 }

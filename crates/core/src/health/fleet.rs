@@ -8,22 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::catalog::{Condition, ResourceStatus, Status};
 use crate::component::health::timing::{DEADLINE, DEBOUNCE, OBSERVATION_GAP, first_after};
 use crate::component::health::{
-    self, AppliedCluster, ClusterObservation, GatewayWithoutAddress, HealthMemory, Judgement, OperatorState,
+    self, AppliedClusters, FleetObservation, HealthMemory, Judgement, OperatorState,
 };
 use crate::names::ResourceKey;
-
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct FleetObservation {
-    pub operator: OperatorState,
-    /// The clusters that could be observed. A missing one is neither healthy nor unhealthy.
-    pub clusters: BTreeMap<ResourceKey, ClusterObservation>,
-    /// One for each kind that can't be observed, with the remedy.
-    pub unobservable: Vec<Condition>,
-    /// The address of the Gateway that clients connect through.
-    pub gateway: Option<String>,
-    /// Set if the Gateway exists and has no address.
-    pub unserved: Option<GatewayWithoutAddress>,
-}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FleetHealth {
@@ -59,7 +46,7 @@ impl FleetMemories {
 /// Judges a fleet and everything on it. May be called after each observed change and every few seconds in
 /// between, or once for a command: see [`health::judge`].
 pub fn judge_all(
-    wanted: &BTreeMap<ResourceKey, AppliedCluster>,
+    wanted: &AppliedClusters,
     seen: &FleetObservation,
     before: &FleetMemories,
     now: Timestamp,

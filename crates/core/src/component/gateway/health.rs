@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use super::kinds::GATEWAY;
 use crate::catalog::Condition;
-use crate::component::health::read_objects::ReadObjects;
 use crate::component::health::reading::{at, items, name, text};
 use crate::component::health::words::brief;
+use crate::component::health::{AppliedClusters, FleetObservation, ReadObjects};
 use crate::names::Json;
 
 /// The name of a Gateway object.
@@ -27,7 +27,7 @@ pub struct GatewayWithoutAddress {
 }
 
 impl GatewayName {
-    pub fn find(&self, read: &ReadObjects) -> Option<Value> {
+    fn find(&self, read: &ReadObjects) -> Option<Value> {
         let is_it = |gateway: &Value| {
             text(gateway, &["metadata", "namespace"]).as_ref() == Some(&self.namespace)
                 && name(gateway).as_ref() == Some(&self.name)
@@ -36,15 +36,23 @@ impl GatewayName {
     }
 }
 
+/// Finds out whether clients reach the Gateway that clusters are reached through.
+pub fn observe(wanted: &AppliedClusters, read: &ReadObjects, seen: &mut FleetObservation) {
+    let name = wanted.values().find_map(|wanted| wanted.gateway.as_ref());
+    let gateway = name.and_then(|name| name.find(read));
+    seen.gateway = gateway.as_ref().and_then(address);
+    seen.unserved = gateway.as_ref().and_then(GatewayWithoutAddress::of);
+}
+
 /// The address of a Gateway, if it has one.
-pub fn address(gateway: &Value) -> Option<String> {
+fn address(gateway: &Value) -> Option<String> {
     let first = at(gateway, &["status", "addresses"])?.get(0)?;
     text(first, &["value"]).filter(|address| !address.is_empty())
 }
 
 impl GatewayWithoutAddress {
     /// Reads a Gateway, with its controller's complaint; `None` if it has an address.
-    pub fn of(gateway: &Value) -> Option<Self> {
+    fn of(gateway: &Value) -> Option<Self> {
         if address(gateway).is_some() {
             return None;
         }

@@ -1,5 +1,7 @@
 //! The objects that were read to judge health.
 
+use serde::Deserialize;
+
 use crate::catalog::Condition;
 use crate::component::kind::KubernetesKind;
 use crate::names::Json;
@@ -49,4 +51,17 @@ impl ReadObjects {
     pub fn refusals(&self) -> impl Iterator<Item = &Condition> {
         self.0.iter().filter_map(|(_, objects)| objects.as_ref().err())
     }
+}
+
+/// An object's namespace, parsed without the rest of the object.
+pub fn object_namespace(object: &Json) -> String {
+    #[derive(Deserialize)]
+    struct Placed {
+        metadata: Metadata,
+    }
+    #[derive(Deserialize)]
+    struct Metadata {
+        namespace: Option<String>,
+    }
+    object.read::<Placed>().ok().and_then(|it| it.metadata.namespace).unwrap_or_default()
 }

@@ -36,7 +36,7 @@ pub use applied_manifests::{AppliedCluster, WantedPool};
 pub use memory::HealthMemory;
 pub use outputs::Outputs;
 pub use progress::HealthProgress;
-pub use read::{is_enough, is_leaving, is_troubled, observe};
+pub use read::{is_leaving, is_troubled, observe};
 pub use scale_down::{PendingDestruction, SCALE_DOWN_PREVENTION};
 pub use view::ClusterObservation;
 

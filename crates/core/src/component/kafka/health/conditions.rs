@@ -55,6 +55,7 @@ pub(super) fn of(
     conditions.extend(users(seen, memory));
     conditions.extend(kept_disks(wanted, seen, memory, now));
     conditions.extend(of_the_operator(seen, memory, now));
+    conditions.extend(of_components(seen, memory, now));
     conditions.sort_by(|a, b| (&a.kind, &a.message).cmp(&(&b.kind, &b.message)));
     conditions.dedup();
     conditions
@@ -183,4 +184,15 @@ fn of_the_operator(
     };
     let message = format!("changes and lost pods wait for the Strimzi operator: {name}");
     Some(Condition { kind: "OperatorDown".to_owned(), degraded: false, message })
+}
+
+/// The troubles of the components beside Kafka. One that degrades does so once it has lasted, as Kafka's own,
+/// and not before the cluster has worked: a new one starts with all of its components.
+fn of_components(seen: &ClusterObservation, memory: &mut HealthMemory, now: Timestamp) -> Vec<Condition> {
+    memory.note_troubles(&seen.troubles, now);
+    let condition = |trouble: &Condition| {
+        let lasted = memory.succeeded.is_some() && memory.trouble_has_lasted(&trouble.kind, now);
+        Condition { degraded: trouble.degraded && lasted, ..trouble.clone() }
+    };
+    seen.troubles.iter().map(condition).collect()
 }

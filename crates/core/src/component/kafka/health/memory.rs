@@ -30,6 +30,9 @@ pub struct HealthMemory {
     pub(super) outputs: Outputs,
     /// Since when each sign has lasted.
     signs: BTreeMap<TroubleSign, Timestamp>,
+    /// Since when each trouble of the components beside Kafka has lasted, by the kind of its condition.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    troubles: BTreeMap<String, Timestamp>,
     /// The digest of the generations of what people can change, and of the pause annotation.
     asked: Option<Digest>,
     /// When that last changed.
@@ -175,6 +178,17 @@ impl HealthMemory {
         }
     }
 
+    /// As [`HealthMemory::note`], for all troubles of the components beside Kafka.
+    pub(super) fn note_troubles(&mut self, troubles: &[Condition], now: Timestamp) {
+        let new = self.long_ago(now);
+        let since = |kind: &String| self.troubles.get(kind).copied().unwrap_or(new);
+        self.troubles = troubles.iter().map(|it| (it.kind.clone(), since(&it.kind))).collect();
+    }
+
+    pub(super) fn trouble_has_lasted(&self, kind: &str, now: Timestamp) -> bool {
+        self.troubles.get(kind).is_some_and(|since| now.duration_since(*since) >= DEBOUNCE)
+    }
+
     /// When a new sign began: now, or [`DEBOUNCE`] ago if the last judgement is too old to distinguish a new
     /// sign from a lasting one.
     fn long_ago(&self, now: Timestamp) -> Timestamp {
@@ -222,7 +236,8 @@ impl HealthMemory {
     pub fn due(&self, now: Timestamp) -> Option<Timestamp> {
         let changes = [self.changed, self.deaf_until, self.moved.as_ref().map(|(_, at)| *at)];
         let update = self.update.iter().flat_map(|update| [update.began, update.last]);
-        let began = self.signs.values().copied().chain(changes.into_iter().flatten()).chain(update);
+        let signs = self.signs.values().chain(self.troubles.values()).copied();
+        let began = signs.chain(changes.into_iter().flatten()).chain(update);
         first_after(began, now)
     }
 

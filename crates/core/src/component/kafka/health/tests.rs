@@ -25,6 +25,8 @@ struct Lab {
     objects: BTreeMap<String, Value>,
     operator: OperatorState,
     classes: Option<Vec<String>>,
+    /// Of other components.
+    troubles: Vec<Condition>,
     memory: HealthMemory,
     now: Timestamp,
 }
@@ -46,6 +48,7 @@ impl Lab {
             objects: BTreeMap::new(),
             operator: OperatorState::Unknown,
             classes: None,
+            troubles: Vec::new(),
             memory: HealthMemory::default(),
             now: "2026-11-21T11:00:00Z".parse().unwrap(),
         };
@@ -113,6 +116,7 @@ impl Lab {
     fn seen(&self) -> ClusterObservation {
         let seen = ClusterObservation::of(NAMESPACE, "orders", self.operator.clone(), self.objects.values())
             .watching_pods();
+        let seen = ClusterObservation { troubles: self.troubles.clone(), ..seen };
         match &self.classes {
             Some(classes) => seen.knowing_storage_classes(classes.clone()),
             None => seen,
@@ -156,6 +160,31 @@ fn what_is_handed_on_survives_a_look_that_fails() {
     );
     let judgement = lab.judge();
     assert_eq!(judgement.outputs, before);
+}
+
+#[test]
+fn trouble_of_another_component_degrades_once_it_has_lasted_and_the_cluster_works() {
+    let trouble = |kind: &str, degraded| {
+        let message = format!("{kind} is down");
+        Condition { kind: kind.to_owned(), degraded, message }
+    };
+    let mut lab = Lab::healthy();
+    let since = lab.judge().status.since;
+    lab.troubles = vec![trouble("Console", true), trouble("News", false)];
+    let new = lab.judge().status;
+    assert_eq!((new.status, new.since), (Status::Healthy, since));
+    assert_eq!(new.conditions, [trouble("Console", false), trouble("News", false)]);
+    assert_eq!(lab.memory.due(lab.now), lab.now.checked_add(DEBOUNCE).ok());
+    assert_eq!(lab.told(), "Degraded: Console is down");
+    let began = lab.now;
+    let lasts = lab.after(DEBOUNCE).status;
+    assert_eq!((lasts.conditions, lasts.since), (lab.troubles.clone(), began));
+    lab.troubles.clear();
+    assert_eq!(lab.status(), Status::Healthy);
+    lab.troubles = vec![trouble("Console", true)];
+    assert_eq!(lab.status(), Status::Healthy, "it begins anew");
+    let mut lab = Lab { troubles: lab.troubles, ..Lab::new_cluster() };
+    assert_eq!(lab.after(DEBOUNCE).status.conditions, [trouble("Console", false)]);
 }
 
 #[test]

@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use crate::catalog::Condition;
 use crate::component::health::reading::{deleting, labelled, name, text};
 use crate::component::strimzi::health::OperatorState;
 pub use claim::VolumeClaimView;
@@ -45,6 +46,8 @@ pub struct ClusterObservation {
     /// Every object of the cluster. Shows what remains when it is deleted.
     pub objects: BTreeSet<RemainingObject>,
     pub operator: OperatorState,
+    /// What is wrong with the components beside Kafka.
+    pub troubles: Vec<Condition>,
 }
 
 /// An object that still exists.
