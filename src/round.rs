@@ -25,7 +25,7 @@ use tokio::runtime::Handle;
 use uuid::Uuid;
 
 use crate::catalog::{self, Catalog, Recorded, Secrets};
-use crate::component::Extras;
+use crate::component::{self, Extras};
 use crate::config::Config;
 use crate::names::{FleetKey, ResourceKey};
 use crate::parallel;
@@ -145,7 +145,8 @@ impl Installation {
         if self.proposed {
             kubeconfigs::keep_from_proposed(&mut secrets, &recorded);
         }
-        let catalog = catalog::resolve(documents, &recorded, &secrets, &self.config, now);
+        let catalog =
+            catalog::resolve(documents, &recorded, &secrets, &self.config, &component::host_names(), now);
         Ok(Checked { recorded, secrets, catalog })
     }
 
@@ -193,7 +194,8 @@ impl Installation {
         let unread = remember_ids(&mut checked, (&targets, &under_way), runtime);
         if !checked.recorded.remembered_ids.is_empty() {
             let Checked { recorded, secrets, .. } = &checked;
-            checked.catalog = catalog::resolve(documents, recorded, secrets, &self.config, now);
+            checked.catalog =
+                catalog::resolve(documents, recorded, secrets, &self.config, &component::host_names(), now);
         }
         let pauses = memory.map(|memory| memory.pauses(&checked, now)).unwrap_or_default();
         let announced = memory.map(|memory| memory.announced(&checked, now)).unwrap_or_default();

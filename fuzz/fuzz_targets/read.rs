@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use libfuzzer_sys::fuzz_target;
 use secrecy::ExposeSecret as _;
 use streamfleet::catalog::{self, Recorded};
+use streamfleet::component;
 use streamfleet::config::Config;
 use streamfleet::names::{Digest, SpecPath};
 use streamfleet::problem::{Problem, render};
@@ -63,7 +64,8 @@ fuzz_target!(|bytes: &[u8]| {
     }
     let store = SecretStore::new("/nowhere".into(), |_| None, Keyring::ephemeral().unwrap());
     let (recorded, config) = (Recorded::default(), Config::default());
-    let catalog = catalog::resolve(&documents, &recorded, &store.open_all(&documents), &config, NOW);
+    let secrets = store.open_all(&documents);
+    let catalog = catalog::resolve(&documents, &recorded, &secrets, &config, &component::host_names(), NOW);
     is_shown_without_secrets(bytes, file, &catalog.problems);
     streamfleet::render::render(&catalog);
 });

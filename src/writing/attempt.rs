@@ -12,6 +12,7 @@ use super::refused::{WriteRefusal, unreadable_state};
 use super::scope::JudgedPart;
 use super::write_request::{WriteAction, WriteRequest, WriteResult};
 use crate::catalog::{self, Recorded, Records, RelatedOrganizations, Secrets};
+use crate::component;
 use crate::names::{Digest, SpecPath};
 use crate::problem::{Location, Origin, Problem};
 use crate::source::FileEdit;
@@ -73,8 +74,10 @@ pub fn attempt(
     let now = Timestamp::now();
     let scope = JudgedPart::of(request, &tree, &recorded);
     let resolve = |documents: &Documents, secrets: &Secrets| {
-        let config = &installation.config;
-        scope.resolve(documents, |part, recorded| catalog::resolve(part, recorded, secrets, config, now))
+        let (config, hosts) = (&installation.config, component::host_names());
+        scope.resolve(documents, |part, recorded| {
+            catalog::resolve(part, recorded, secrets, config, &hosts, now)
+        })
     };
     let is_planned = matches!(recorded, Cow::Borrowed(_)) && tree.has_files_of(&made.documents);
     let is_known = |known: &&ResolvedTree| {

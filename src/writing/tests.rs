@@ -14,6 +14,7 @@ use tokio::runtime::Runtime;
 
 use super::*;
 use crate::catalog::{self, CachedRecord, DurableRecord, LastGood, RecordedResource, Resource};
+use crate::component::host_names;
 use crate::config::Config;
 use crate::http::problem::{FieldError, ProblemDocument, code};
 use crate::http::tags::Tags;
@@ -133,8 +134,14 @@ impl World {
         round.checked.recorded.resources.insert(key.to_owned().try_into().unwrap(), record);
         let checked = &mut round.checked;
         let (documents, config) = (&self.made.documents, &self.made.installation.config);
-        checked.catalog =
-            catalog::resolve(documents, &checked.recorded, &checked.secrets, config, Timestamp::now());
+        checked.catalog = catalog::resolve(
+            documents,
+            &checked.recorded,
+            &checked.secrets,
+            config,
+            &host_names(),
+            Timestamp::now(),
+        );
     }
 
     fn applied_record(&self, key: &str) -> RecordedResource {

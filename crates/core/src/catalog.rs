@@ -34,6 +34,7 @@ use crate::names::{Domain, FleetKey, Identifier, ResourceKey, SecretRef, SpecPat
 use crate::problem::{Origin, Problem};
 use crate::spec::{self, Commit, Safeguards, SourceId};
 
+pub use hosts::HostNames;
 pub use identity::FolderOwners;
 pub use immutable::{CLUSTER_UID, immutable_fields, immutable_pointers};
 pub use recorded::{
@@ -250,14 +251,6 @@ pub struct ClusterDomain {
     /// The certificate chain in PEM.
     pub tls_cert: String,
     pub tls_key: ResolvedSecret,
-}
-
-impl ClusterDomain {
-    /// Returns the host name of a broker, with Strimzi's placeholder `{nodeId}` for its number:
-    /// `broker-{nodeId}--<cluster>.<domain>`. It is one label deep, so one wildcard certificate is enough.
-    pub fn broker_host_template(&self, cluster: &Identifier) -> String {
-        format!("broker-{{nodeId}}--{cluster}.{}", self.domain)
-    }
 }
 
 #[derive(Debug, Clone)]

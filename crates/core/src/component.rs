@@ -27,7 +27,7 @@ pub(crate) mod fixtures;
 
 use std::collections::BTreeSet;
 
-use crate::catalog::{Condition, ResolvedCluster, ResolvedFleet};
+use crate::catalog::{Condition, HostNames, ResolvedCluster, ResolvedFleet};
 use crate::config::Config;
 pub use clients::{ClientAccess, Endpoint, Login, ServerTrust};
 pub use consequence::{Consequences, Verdict};
@@ -61,6 +61,8 @@ pub struct Component {
     pub in_fleet: fn(&ResolvedFleet, &Config) -> Vec<Manifest>,
     /// Its part of a cluster; `None` for a cluster that doesn't use it.
     pub in_cluster: fn(&ResolvedCluster, &Config) -> Option<ClusterPart>,
+    /// Its host names for each cluster that clients outside of Kubernetes reach.
+    pub hosts: &'static [HostNames],
     /// Selects the Services by which clients outside of Kubernetes reach it, as a part of the URL's query.
     pub services: Option<&'static str>,
     /// The objects that its operator leaves behind of a cluster.
@@ -89,6 +91,7 @@ impl Component {
         is_installed: |_| false,
         in_fleet: |_, _| Vec::new(),
         in_cluster: |_, _| None,
+        hosts: &[],
         services: None,
         leftovers: None,
         observe: |_, _, _| {},
@@ -123,6 +126,11 @@ pub struct QuotaShare {
 /// What Kafka clients of a cluster need to connect.
 pub fn clients(cluster: &ResolvedCluster) -> Option<ClientAccess> {
     COMPONENTS.iter().find_map(|component| (component.clients)(cluster))
+}
+
+/// The host names that components give to every cluster, for [`crate::catalog::resolve`], which checks them.
+pub fn host_names() -> Vec<HostNames> {
+    COMPONENTS.iter().flat_map(|component| component.hosts).copied().collect()
 }
 
 /// Every Kubernetes kind that Streamfleet uses, once for each component that does.
@@ -161,4 +169,20 @@ pub fn written_versions(extras: Extras) -> BTreeSet<&'static str> {
 /// Whether the definitions of an API group are installed with a component.
 pub fn has_definitions(group: &str) -> bool {
     COMPONENTS.iter().any(|component| component.definitions == Some(group))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_host_name_of_a_component_can_be_that_of_another_cluster_or_component() {
+        let hosts = host_names();
+        let prefixes: BTreeSet<_> = hosts.iter().map(|names| names.prefix).collect();
+        assert_eq!(prefixes.len(), hosts.len(), "{prefixes:?}");
+        assert!(
+            prefixes.iter().all(|prefix| prefix.ends_with("--") && !prefix.contains('.')),
+            "{prefixes:?}"
+        );
+    }
 }

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use secrecy::ExposeSecret;
 
 use crate::catalog::draft::{CatalogDraft, CatalogFinding};
-use crate::catalog::{Condition, OpenedSecret, hosts};
+use crate::catalog::{Condition, HostNames, OpenedSecret, hosts};
 use crate::names::{Domain, Identifier, Kind, ResourceKey, SecretRef};
 use crate::problem::Problem;
 use crate::spec::certificate::Certificate;
@@ -28,7 +28,10 @@ pub(super) fn check_domains(draft: &mut CatalogDraft) {
             Ok(certificate) if is_changed(draft, &document.key, spec) => {
                 let names = served.get(&document.key).map(Vec::as_slice).unwrap_or_default();
                 let untimely = untimely(&certificate, draft.now);
-                untimely.into_iter().chain(uncovered_domain(&certificate, &document.key, names)).collect()
+                untimely
+                    .into_iter()
+                    .chain(uncovered_domain(&certificate, draft.hosts, &document.key, names))
+                    .collect()
             }
             Ok(_) => Vec::new(),
             Err(findings) => findings,
@@ -109,18 +112,25 @@ fn clusters_by_domain(draft: &CatalogDraft) -> BTreeMap<ResourceKey, Vec<Identif
     by_domain
 }
 
-fn uncovered_host(certificate: &Certificate, cluster: &Identifier, domain: &Domain) -> Option<String> {
-    let hosts = [hosts::bootstrap(cluster, domain), hosts::broker(cluster, domain, 0)];
-    hosts.into_iter().find(|host| !certificate.covers(host))
+fn uncovered_host(
+    certificate: &Certificate,
+    hosts: &[HostNames],
+    cluster: &Identifier,
+    domain: &Domain,
+) -> Option<String> {
+    let of_components = hosts.iter().map(|names| names.first(cluster, domain));
+    let mut hosts = std::iter::once(hosts::bootstrap(cluster, domain)).chain(of_components);
+    hosts.find(|host| !certificate.covers(host))
 }
 
 fn uncovered_domain(
     certificate: &Certificate,
+    hosts: &[HostNames],
     key: &ResourceKey,
     clusters: &[Identifier],
 ) -> Option<CatalogFinding> {
     let domain: Domain = key.name.parse().ok()?;
-    let host = clusters.iter().find_map(|cluster| uncovered_host(certificate, cluster, &domain))?;
+    let host = clusters.iter().find_map(|cluster| uncovered_host(certificate, hosts, cluster, &domain))?;
     Some(CatalogFinding::new(TLS_CERT, covered_names(certificate), uncovered(&host, &domain)))
 }
 
@@ -151,7 +161,7 @@ pub(super) fn check_clusters(draft: &mut CatalogDraft, certificates: &BTreeMap<R
     let finding = |draft: &CatalogDraft, cluster: &Cluster| {
         let (key, domain) = hosts::domain_of(draft, cluster)?;
         let certificate = certificates.get(&key)?;
-        let host = uncovered_host(certificate, &cluster.identifier, &domain)?;
+        let host = uncovered_host(certificate, draft.hosts, &cluster.identifier, &domain)?;
         Some(CatalogFinding::new(
             "/identifier",
             "an address without a certificate",

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use crate::catalog::{Absence, Hold, Recorded, RecordedResource, ResolvedSecret, Secrets};
+use crate::catalog::{Absence, Hold, HostNames, Recorded, RecordedResource, ResolvedSecret, Secrets};
 use crate::config::Config;
 use crate::names::{Domain, Identifier, Kind, ResourceKey};
 use crate::parallel;
@@ -16,6 +16,7 @@ pub(super) struct CatalogDraft<'a> {
     pub recorded: &'a Recorded,
     pub secrets: &'a Secrets,
     pub config: &'a Config,
+    pub hosts: &'a [HostNames],
     pub now: Timestamp,
     /// Every name whose top folder belongs to an organization.
     pub organizations: BTreeSet<Identifier>,
@@ -94,6 +95,7 @@ impl<'a> CatalogDraft<'a> {
         recorded: &'a Recorded,
         secrets: &'a Secrets,
         config: &'a Config,
+        hosts: &'a [HostNames],
         now: Timestamp,
     ) -> Self {
         // Parses them on all processors, before the first use would do it on one.
@@ -104,6 +106,7 @@ impl<'a> CatalogDraft<'a> {
             recorded,
             secrets,
             config,
+            hosts,
             now,
             organizations: BTreeSet::new(),
             claims: BTreeMap::new(),

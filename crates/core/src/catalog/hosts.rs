@@ -1,4 +1,4 @@
-//! Checks that the host names of clusters are valid and unique.
+//! The host names of clusters, and checks that they are valid and unique.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,39 @@ use crate::names::{Domain, Identifier, Kind, ResourceKey};
 use crate::problem::Problem;
 use crate::spec::{Cluster, Spec};
 
-/// The highest broker number. Node pools assign the numbers 0 to 999 to brokers.
-const LAST_BROKER: u32 = 999;
+/// The host names of a component of a cluster, beside the cluster's own. They are one label below the base
+/// domain, so that one wildcard certificate is enough.
+#[derive(Debug, Clone, Copy)]
+pub struct HostNames {
+    /// Whose names they are, as in "the brokers of `orders`".
+    pub owner: &'static str,
+    /// What precedes the cluster's identifier. It ends in `--`, which no identifier contains, so that it makes
+    /// no name of another cluster.
+    pub prefix: &'static str,
+    /// The highest number that replaces [`HostNames::NUMBER`] in the prefix, if it is in there.
+    pub last: u32,
+}
+
+impl HostNames {
+    /// Strimzi's placeholder for the number of a node.
+    pub const NUMBER: &'static str = "{nodeId}";
+
+    /// The host name with the placeholder for its number.
+    pub fn template(&self, cluster: &Identifier, domain: &Domain) -> String {
+        format!("{}{cluster}.{domain}", self.prefix)
+    }
+
+    pub(super) fn first(&self, cluster: &Identifier, domain: &Domain) -> String {
+        self.template(cluster, domain).replace(Self::NUMBER, "0")
+    }
+
+    fn longest(&self, cluster: &Identifier, domain: &Domain) -> String {
+        self.template(cluster, domain).replace(Self::NUMBER, &self.last.to_string())
+    }
+}
 
 pub(super) fn bootstrap(cluster: &Identifier, domain: &Domain) -> String {
     format!("{cluster}.{domain}")
-}
-
-pub(super) fn broker(cluster: &Identifier, domain: &Domain, number: u32) -> String {
-    format!("broker-{number}--{cluster}.{domain}")
 }
 
 /// Returns the base domain of a cluster's addresses; none if the cluster is reachable only from inside, or if
@@ -59,7 +83,7 @@ pub(super) fn check(draft: &mut CatalogDraft) {
         let is_foreign_domain =
             domains.get(&host).is_some_and(|owners| owners.iter().any(|owner| *owner != key.organization));
         let findings = [
-            too_long(&identifier, &domain),
+            too_long(draft.hosts, &identifier, &domain),
             (taken.contains_key(&host) || (is_new && is_foreign_domain)).then(|| host_taken(&host)),
         ];
         let findings: Vec<_> = findings.into_iter().flatten().collect();
@@ -90,14 +114,16 @@ fn host_taken(host: &str) -> CatalogFinding {
     CatalogFinding::new("/identifier", "gives that address", problem)
 }
 
-fn too_long(cluster: &Identifier, domain: &Domain) -> Option<CatalogFinding> {
-    let host = broker(cluster, domain, LAST_BROKER);
+/// The longest name counts. A cluster's own is shorter than those of its components.
+fn too_long(hosts: &[HostNames], cluster: &Identifier, domain: &Domain) -> Option<CatalogFinding> {
+    let names = hosts.iter().map(|names| (names.owner, names.longest(cluster, domain)));
+    let (owner, host) = names.max_by_key(|(_, host)| host.len())?;
     if host.parse::<Domain>().is_ok() {
         return None;
     }
     let problem = Problem::error(
         "host-too-long",
-        format!("the brokers of `{cluster}` would have host names that are too long for DNS"),
+        format!("the {owner} of `{cluster}` would have host names that are too long for DNS"),
     )
     .hint(format!(
         "`{host}` has {} characters; at most {} are allowed, and at most {} between dots; use a shorter identifier or \

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 
 use crate::catalog::draft::{CatalogDraft, EffectiveSpec, SpecOrigin};
 use crate::catalog::{
-    Catalog, Recorded, Resource, Secrets, absence, capacity, certificates, credentials, domains, hosts,
-    identity, immutable, operators, references, renderable,
+    Catalog, HostNames, Recorded, Resource, Secrets, absence, capacity, certificates, credentials, domains,
+    hosts, identity, immutable, operators, references, renderable,
 };
 use crate::config::Config;
 use crate::names::{Kind, ResourceKey};
@@ -22,15 +22,16 @@ const ORDER: [Kind; 6] = [
 ];
 
 /// Resolves documents against the record: what should exist, what is left unchanged and why, and all
-/// problems. The same inputs give the same catalog.
+/// problems. `hosts` are the names that components give to every cluster. The same inputs give the same catalog.
 pub fn resolve(
     documents: &Documents,
     recorded: &Recorded,
     secrets: &Secrets,
     config: &Config,
+    hosts: &[HostNames],
     now: Timestamp,
 ) -> Catalog {
-    let mut draft = CatalogDraft::new(documents, recorded, secrets, config, now);
+    let mut draft = CatalogDraft::new(documents, recorded, secrets, config, hosts, now);
     identity::claim(&mut draft);
     absence::classify(&mut draft);
     credentials::check(&mut draft);

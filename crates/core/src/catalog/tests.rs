@@ -21,6 +21,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
 use super::*;
+use crate::component::host_names;
 use crate::names::{Digest, SpecPath};
 use crate::problem::{Location, Severity};
 use crate::spec::{
@@ -163,7 +164,7 @@ impl World {
     fn resolve(&self) -> Catalog {
         let documents = self.documents();
         let secrets = self.open(&documents);
-        resolve(&documents, &self.recorded, &secrets, &self.config, self.now.parse().unwrap())
+        resolve(&documents, &self.recorded, &secrets, &self.config, &host_names(), self.now.parse().unwrap())
     }
 
     fn open(&self, documents: &Documents) -> Secrets {

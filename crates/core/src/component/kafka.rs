@@ -35,6 +35,7 @@ pub static COMPONENT: Component = Component {
     services: Some("labelSelector=strimzi.io%2Fkind%3DKafka"),
     leftovers: Some(&leftovers::LEFTOVERS),
     in_cluster,
+    hosts: &[endpoints::BROKERS],
     observe: health::observe,
     objects: objects::OBJECTS,
     consequences: consequence::CONSEQUENCES,

@@ -84,7 +84,7 @@ proptest! {
         let documents = world.documents();
         let secrets = world.open(&documents);
         let resolve = |documents: &Documents| {
-            resolve(documents, &world.recorded, &secrets, &world.config, world.now.parse().unwrap())
+            resolve(documents, &world.recorded, &secrets, &world.config, &host_names(), world.now.parse().unwrap())
         };
         let catalog = resolve(&documents);
         let text = format!("{catalog:?}");
@@ -135,7 +135,7 @@ proptest! {
         let documents = world.documents();
         let secrets = world.open(&documents);
         let now = world.now.parse().unwrap();
-        let resolve = |documents: &Documents, recorded: &Recorded| resolve(documents, recorded, &secrets, &world.config, now);
+        let resolve = |documents: &Documents, recorded: &Recorded| resolve(documents, recorded, &secrets, &world.config, &host_names(), now);
         let whole = resolve(&documents, &world.recorded);
         for organization in ["acme", "globex"].map(|name| name.parse().unwrap()) {
             let Some(around) = RelatedOrganizations::of(&organization, &documents, &world.recorded) else { continue };

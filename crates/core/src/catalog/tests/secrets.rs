@@ -96,7 +96,14 @@ fn a_refused_secret_is_reported_where_it_stands() {
     let reference: SecretRef = "CloudAccount/acme/s3#credentials".to_owned().try_into().unwrap();
     let problem = Problem::error("sealed-elsewhere", "the secret was sealed for another field");
     secrets.opened.insert(reference, OpenedSecret::Refused(problem));
-    let catalog = resolve(&documents, &world.recorded, &secrets, &world.config, world.now.parse().unwrap());
+    let catalog = resolve(
+        &documents,
+        &world.recorded,
+        &secrets,
+        &world.config,
+        &host_names(),
+        world.now.parse().unwrap(),
+    );
     assert_eq!(
         describe(&catalog),
         "error sealed-elsewhere acme/s3.yaml:5 [] the secret was sealed for another field\n\

@@ -4,7 +4,7 @@
 use super::kinds::USER;
 use super::listeners::{ADMIN_PORT, EXTERNAL_PORT, INTERNAL_PORT};
 use super::user;
-use crate::catalog::ResolvedCluster;
+use crate::catalog::{HostNames, ResolvedCluster};
 use crate::component::{ClientAccess, Endpoint, Login, ServerTrust};
 use crate::component::{gateway, load_balancers};
 use crate::spec::{Authentication, Exposure};
@@ -12,6 +12,9 @@ use crate::spec::{Authentication, Exposure};
 pub const INTERNAL: &str = "tls";
 pub const EXTERNAL: &str = "external";
 pub const ADMIN: &str = "admin";
+
+/// Node pools assign the numbers 0 to 999 to brokers.
+pub const BROKERS: HostNames = HostNames { owner: "brokers", prefix: "broker-{nodeId}--", last: 999 };
 
 /// Returns the same listeners, in the same order, as are rendered.
 pub fn clients(cluster: &ResolvedCluster) -> ClientAccess {

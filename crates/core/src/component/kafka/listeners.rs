@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::endpoints::{self, ADMIN, EXTERNAL, INTERNAL};
+use super::endpoints::{self, ADMIN, BROKERS, EXTERNAL, INTERNAL};
 use super::{KafkaContext, oauth, tls_secret};
 use crate::catalog::{ClusterDomain, ResolvedCluster};
 use crate::component::Login;
@@ -52,7 +52,7 @@ fn external(context: &KafkaContext, domain: &ClusterDomain) -> Value {
 
 /// A load balancer for the bootstrap address and one for each broker.
 fn load_balancers(context: &KafkaContext, domain: &ClusterDomain) -> Map<String, Value> {
-    let brokers = domain.broker_host_template(&context.cluster.spec.identifier);
+    let brokers = broker_hosts(context, domain);
     let annotations = |host: &str| load_balancers::annotations(domain, host, context.private);
     object([
         (
@@ -77,8 +77,12 @@ fn tls_routes(context: &KafkaContext, domain: &ClusterDomain) -> Map<String, Val
             json!({"host": domain.bootstrap_host, "annotations": load_balancers::route_annotations(domain)}),
         ),
         ("perBrokerAnnotationsTemplate", json!(load_balancers::route_annotations(domain))),
-        ("hostTemplate", json!(domain.broker_host_template(&context.cluster.spec.identifier))),
+        ("hostTemplate", json!(broker_hosts(context, domain))),
     ])
+}
+
+fn broker_hosts(context: &KafkaContext, domain: &ClusterDomain) -> String {
+    BROKERS.template(&context.cluster.spec.identifier, &domain.domain)
 }
 
 /// The administrator has its own listener, however clients log in: neither an identity provider that is down
