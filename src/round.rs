@@ -37,7 +37,7 @@ use crate::render::Renderer;
 use crate::secret::SecretStore;
 use crate::spec::Documents;
 use crate::state::{State, StateError};
-use crate::target::{FleetBasis, Target, TargetError, TargetMarks, Targets};
+use crate::target::{FleetBasis, InventoryPlace, TargetError, TargetMarks, Targets};
 
 pub use approval::{Approved, waiting_approvals};
 pub use health::Health;
@@ -150,23 +150,22 @@ impl Installation {
         Ok(Checked { recorded, secrets, catalog })
     }
 
-    /// Where a fleet's Kubernetes cluster keeps its inventory; `None` if it has none or can't be reached, or
-    /// if the fleet has no Kubernetes cluster. It blocks, like [`Installation::plan`].
+    /// Where a fleet's target keeps its inventory; `None` if it has none or can't be reached. It blocks, like [`Installation::plan`].
     ///
     /// # Errors
     /// Like [`Installation::check`].
-    pub fn cluster_inventory(
+    pub fn inventory(
         &self,
         documents: &Documents,
         fleet: &FleetKey,
         now: Timestamp,
         runtime: &Handle,
-    ) -> Result<Option<String>, StateError> {
+    ) -> Result<Option<InventoryPlace>, StateError> {
         let checked = self.check(documents, now)?;
         let kept = kubeconfigs::open(self.state.as_deref(), &self.secrets.keyring(), &checked)?;
         let targets = targets::of(&self.output_dir, &self.config, &checked, &kept);
-        let Some(Target::Kubernetes(cluster)) = targets.get(fleet) else { return Ok(None) };
-        let found = runtime.block_on(cluster.inventory());
+        let Some(target) = targets.get(fleet) else { return Ok(None) };
+        let found = runtime.block_on(target.inventory());
         Ok(found.inspect_err(|error| tracing::debug!(%fleet, %error, "unreachable")).unwrap_or_default())
     }
 

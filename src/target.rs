@@ -25,6 +25,7 @@ use crate::names::{Digest, FleetKey, ObjectKey, ResourceKey};
 use crate::plan::preflight::PreflightFacts;
 use crate::plan::{Observed, ObservedFleet, Step, Verb};
 use crate::render::{Desired, FleetManifests, Manifest};
+use crate::spec::{InfraType, TargetCapabilities};
 
 pub use crate::plan::ResourceMark;
 pub use directory::DirectoryTarget;
@@ -90,7 +91,42 @@ impl ObjectWrite {
     }
 }
 
+/// Where a target keeps its inventory.
+pub struct InventoryPlace {
+    /// A path, or the name of an object.
+    pub name: String,
+    /// How to leave there the objects that it lists.
+    pub abandon: &'static str,
+}
+
 impl Target {
+    pub fn capabilities(&self) -> TargetCapabilities {
+        let infra_type = match self {
+            Target::Directory(_) => InfraType::Directory,
+            Target::Kubernetes(_) => InfraType::Byok,
+        };
+        infra_type.capabilities()
+    }
+
+    /// Where the target keeps its inventory, or none when it has none. While there is one, a later round may
+    /// take up the objects that it lists.
+    ///
+    /// # Errors
+    /// When the target can't be read.
+    pub async fn inventory(&self) -> Result<Option<InventoryPlace>, TargetError> {
+        let (name, abandon) = match self {
+            Target::Directory(directory) => (
+                directory.inventory()?.map(Utf8PathBuf::into_string),
+                "move the fleet's folder away and forget it then",
+            ),
+            Target::Kubernetes(cluster) => (
+                cluster.inventory().await?,
+                "delete the namespace of that ConfigMap on the Kubernetes cluster and forget it then",
+            ),
+        };
+        Ok(name.map(|name| InventoryPlace { name, abandon }))
+    }
+
     /// Reads all our objects on the target, and foreign objects in places where ours should be. For a
     /// resource in `there` that is no longer desired, it also finds what deleting it would leave behind.
     pub async fn observe(

@@ -13,7 +13,7 @@ use crate::cli::settings::{Settings, TreeArgs};
 use crate::names::{FleetKey, Kind};
 use crate::round::Installation;
 use crate::state::RecordedEvent;
-use crate::target::DirectoryTarget;
+use crate::target::{DirectoryTarget, InventoryPlace, Target};
 
 /// Forget what was applied to a fleet's target, because the target is gone for good. No target is touched.
 ///
@@ -47,8 +47,7 @@ pub fn run(verb: &Forget, console: &mut Console) -> Result<u8, Failure> {
             _ => failure.hint(format!("recorded: {}", known.join(", "))),
         });
     }
-    refuse_folder(&settings, &fleet, recorded.installation)?;
-    refuse_cluster(&settings, &installation, &fleet)?;
+    refuse_existing(&settings, &installation, &fleet, recorded.installation)?;
     let objects = recorded.fleets.get(&fleet).map_or(0, |fleet| fleet.objects.len());
     console.tell(&format!(
         "Forgetting fleet {fleet} and its clusters: streamfleet will no longer manage {objects} objects on its target, and \
@@ -71,45 +70,37 @@ pub fn run(verb: &Forget, console: &mut Console) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// Refuses a fleet whose folder still has an inventory: the next round would take its objects up again.
-fn refuse_folder(settings: &Settings, fleet: &FleetKey, installation: Uuid) -> Result<(), Failure> {
-    let target =
-        DirectoryTarget::new(settings.output_dir.clone(), fleet.clone(), Utf8PathBuf::new(), installation);
-    let inventory = target
-        .inventory()
+/// Refuses a fleet whose target still has an inventory: the next round would take its objects up again. A
+/// target that can't be reached may be gone. A folder is looked for whatever the records say of the fleet.
+fn refuse_existing(
+    settings: &Settings,
+    installation: &Installation,
+    fleet: &FleetKey,
+    id: Uuid,
+) -> Result<(), Failure> {
+    let runtime = round::runtime()?;
+    let folder = DirectoryTarget::new(settings.output_dir.clone(), fleet.clone(), Utf8PathBuf::new(), id);
+    let of_folder = runtime
+        .block_on(Target::Directory(folder).inventory())
         .map_err(|error| Failure::during(attempt(fleet), &error).hint(error.hint().to_owned()))?;
-    match inventory {
-        None => Ok(()),
-        Some(inventory) => {
-            Err(still_there(fleet, inventory.as_str(), "move the fleet's folder away and forget it then"))
-        }
+    if let Some(inventory) = of_folder {
+        return Err(still_there(fleet, &inventory));
     }
-}
-
-/// As [`refuse_folder`], for a Kubernetes cluster. One that can't be reached may be gone.
-fn refuse_cluster(settings: &Settings, installation: &Installation, fleet: &FleetKey) -> Result<(), Failure> {
-    let (documents, runtime) = (round::read(settings)?, round::runtime()?);
-    let inventory = installation
-        .cluster_inventory(&documents, fleet, Timestamp::now(), runtime.handle())
+    let documents = round::read(settings)?;
+    let of_target = installation
+        .inventory(&documents, fleet, Timestamp::now(), runtime.handle())
         .map_err(round::unreadable_state)?;
-    match inventory {
-        None => Ok(()),
-        Some(inventory) => Err(still_there(
-            fleet,
-            &inventory,
-            "delete the namespace of that ConfigMap on the Kubernetes cluster and forget it then",
-        )),
-    }
+    of_target.map_or(Ok(()), |inventory| Err(still_there(fleet, &inventory)))
 }
 
 fn attempt(fleet: &FleetKey) -> String {
     format!("cannot forget fleet {fleet}")
 }
 
-fn still_there(fleet: &FleetKey, inventory: &str, give_up: &str) -> Failure {
-    let attempt = attempt(fleet);
-    Failure::new(format!("{attempt}: its target still exists, and `{inventory}` lists streamfleet's objects"))
+fn still_there(fleet: &FleetKey, inventory: &InventoryPlace) -> Failure {
+    let (attempt, InventoryPlace { name, abandon }) = (attempt(fleet), inventory);
+    Failure::new(format!("{attempt}: its target still exists, and `{name}` lists streamfleet's objects"))
         .hint(format!(
-            "to delete its clusters, remove their specs and apply; to leave the objects there, {give_up}"
+            "to delete its clusters, remove their specs and apply; to leave the objects there, {abandon}"
         ))
 }

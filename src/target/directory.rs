@@ -60,7 +60,7 @@ impl DirectoryTarget {
     ///
     /// # Errors
     /// When the path can't be read.
-    pub fn inventory(&self) -> Result<Option<Utf8PathBuf>, TargetError> {
+    pub(in crate::target) fn inventory(&self) -> Result<Option<Utf8PathBuf>, TargetError> {
         let path = self.full(Utf8Path::new(inventory::FILE));
         match path.symlink_metadata() {
             Ok(_) => Ok(Some(path)),

@@ -121,7 +121,7 @@ impl KubernetesTarget {
     ///
     /// # Errors
     /// When the cluster can't be reached, or isn't the fleet's.
-    pub async fn inventory(&self) -> Result<Option<String>, KubeError> {
+    pub(in crate::target) async fn inventory(&self) -> Result<Option<String>, KubeError> {
         match self.load().await {
             Ok((_, inventory)) if inventory.is_absent() => Ok(None),
             // An inventory that can't be read still exists.

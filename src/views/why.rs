@@ -13,7 +13,6 @@ use crate::plan::{self, Cause, Change, Reach, Verb, Waiting};
 use crate::problem::Origin;
 use crate::record::{self, Audience, Standing};
 use crate::round::Round;
-use crate::target::Target;
 
 /// Why a cluster is as it is.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -128,7 +127,7 @@ fn last_known(cluster: &ResourceKey, status: Status, round: &Round) -> Option<La
 fn unseen(fleet: Option<&FleetKey>, status: Status, round: &Round) -> String {
     let target = fleet.and_then(|fleet| round.targets.get(fleet));
     match (target, fleet, status) {
-        (Some(Target::Directory(_)), Some(fleet), _) => {
+        (Some(target), Some(fleet), _) if !target.capabilities().observes => {
             format!("unknown: fleet {fleet} is a folder, and streamfleet doesn't see its objects run")
         }
         (_, _, Status::Unreachable) => "unknown, because the target can't be reached".to_owned(),
