@@ -328,7 +328,7 @@ impl Process {
         if let Some(hook) = &self.hook
             && webhook_secret.is_some_and(|secret| hook.renew(secret))
         {
-            tracing::info!("secret of webhooks reloaded");
+            tracing::info!("webhook secret reloaded");
         }
         if let Some(config) = config {
             self.schedule.set_at_once(at_once(&config));

@@ -166,7 +166,8 @@ impl Installation {
         let targets = targets::of(&self.output_dir, &self.config, &checked, &kept);
         let Some(target) = targets.get(fleet) else { return Ok(None) };
         let found = runtime.block_on(target.inventory());
-        Ok(found.inspect_err(|error| tracing::debug!(%fleet, %error, "unreachable")).unwrap_or_default())
+        let found = found.inspect_err(|error| tracing::debug!(%fleet, %error, "fleet {fleet} is unreachable"));
+        Ok(found.unwrap_or_default())
     }
 
     /// Checks a tree, observes the targets and plans. It blocks, so it must not be called from async code.

@@ -54,7 +54,7 @@ impl SourceError {
             },
             SourceError::NotUtf8 { .. } => "rename the folders on its path to UTF-8 names",
             SourceError::Git(error) => error.hint(),
-            SourceError::Changing { .. } => "wait until nothing writes to it any more, and try again",
+            SourceError::Changing { .. } => "wait until no program writes to it, and try again",
         }
     }
 }

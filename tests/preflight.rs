@@ -72,7 +72,8 @@ fn a_fleet_waits_for_what_its_cluster_lacks() {
         .says_nothing_of(&["StorageClassMissing", "cluster sandbox"]);
     given(&plane, &operator("*", &["4.2.0", "4.2.1"]));
     tree.run(APPLY).expect(3).says(&[
-        "! KafkaVersionUnsupported: Kafka 4.3.1 is not run by Strimzi 1.2.0 in default/kafka-operator, which runs 4.2.0 and 4.2.1",
+        "! KafkaVersionUnsupported: Kafka 4.3.1 is not supported by Strimzi 1.2.0 in default/kafka-operator, which \
+         supports 4.2.0 and 4.2.1",
     ]);
     is_untouched(&plane, "orders");
 

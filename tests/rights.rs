@@ -57,7 +57,7 @@ fn cluster_binding(name: &str, role: &str, subject: &str) -> String {
 const OURS: &str = "app.kubernetes.io/managed-by: streamfleet, pod-security.kubernetes.io/enforce: baseline";
 
 const MAY_NOT_WRITE: &str = "streamfleet may only write in namespaces of its own";
-const MAY_NOT_BIND: &str = "streamfleet may only give itself the ClusterRole streamfleet-namespace";
+const MAY_NOT_BIND: &str = "streamfleet may only bind itself to the ClusterRole streamfleet-namespace";
 
 #[test]
 fn the_rights_that_are_printed_lead_to_no_secret_outside_of_our_namespaces() {
@@ -81,7 +81,7 @@ fn the_rights_that_are_printed_lead_to_no_secret_outside_of_our_namespaces() {
         with(&plane, &kubeconfig, "create", object).expect(1).says(&[words]);
     };
     let me = "{kind: ServiceAccount, namespace: default, name: tenant}";
-    let may_not = "streamfleet may not write this object of the whole cluster";
+    let may_not = "streamfleet may not write this cluster-scoped object";
     refused(&cluster_binding("strimzi-kafka-client", "strimzi-kafka-client", me), may_not);
     refused(&cluster_binding("strimzi-kafka-client", "cluster-admin", me), "attempting to grant");
     let operator = "{kind: ServiceAccount, namespace: strimzi-operator, name: strimzi-cluster-operator}";

@@ -257,7 +257,8 @@ impl FetchLoop {
                 tracing::warn!(
                     source,
                     commit,
-                    "the branch was rewritten, and its new commits are used; deletions of what is missing need approval"
+                    "the branch was rewritten; its new commits are used, and deletions of missing resources need \
+                     approval"
                 )
             }
             (false, true) => tracing::info!(source, commit, "fetched"),

@@ -79,8 +79,10 @@ impl<'a, 'r> FleetRun<'a, 'r> {
             for batch in steps.chunk_by(|(_, a), (_, b)| together(a) == together(b)) {
                 if self.is_over() {
                     let (fleet, left) = (&self.plan.fleet, steps.len() - self.begun);
-                    tracing::info!(%fleet, left, plan = self.run.plan.id, "its turn has ended, and the rest follows in its \
-                         next turn");
+                    tracing::info!(
+                        %fleet, left, plan = self.run.plan.id,
+                        "the turn of fleet {fleet} has ended; its remaining steps follow in the next turn"
+                    );
                     break;
                 }
                 self.take_batch(session, first, batch).await;

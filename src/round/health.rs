@@ -261,7 +261,10 @@ impl FleetJudge<'_> {
         // Also marks the fleet as reached, even if nothing is applied to it for months.
         let seen = state.record_observation(self.fleet, self.context.now);
         for error in [fleet, seen].into_iter().chain(clusters).filter_map(Result::err) {
-            tracing::warn!(fleet = %self.fleet, %error, "cannot record health");
+            tracing::warn!(
+                fleet = %self.fleet, %error, hint = error.hint(),
+                "cannot record the health of fleet {} or of its clusters", self.fleet
+            );
         }
         self.context.now
     }

@@ -398,7 +398,7 @@ fn stable_bytes(place: &Utf8Path) -> io::Result<Option<Vec<u8>>> {
 
 fn failed(code: &'static str, what: &str, error: &io::Error) -> SnapshotEntry {
     let hint = match error.kind() {
-        ErrorKind::PermissionDenied => "let the user that runs this read it",
+        ErrorKind::PermissionDenied => "make it readable for the user that runs streamfleet",
         _ => "check the disk, and try again",
     };
     unreadable(code, format!("{what}: {error}"), hint)

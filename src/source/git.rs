@@ -262,7 +262,7 @@ impl Mirror {
         if let Some(found) = found.filter(|_| !self.place.exists())
             && let Err(error) = fs::rename(&found, &self.place)
         {
-            tracing::debug!(%error, clone = %found, "cannot move it into place");
+            tracing::debug!(%error, clone = %found, "cannot restore the clone; everything is fetched again");
         }
     }
 

@@ -74,7 +74,7 @@ pub(super) fn file(bytes: Arc<[u8]>) -> SnapshotEntry {
         return too_large();
     }
     if bytes.starts_with(LFS_POINTER) {
-        let message = "this is a pointer of Git LFS, and the spec itself is elsewhere".to_owned();
+        let message = "this is a Git LFS pointer and not the spec itself".to_owned();
         let hint = "move specs out of Git LFS with `git lfs migrate export`; in a folder, `git lfs pull` fetches them";
         return unreadable("lfs-pointer", message, hint);
     }

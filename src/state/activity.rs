@@ -42,7 +42,7 @@ impl State {
     /// Records events. A failure is logged and stops nothing.
     pub fn record_events(&self, events: Vec<RecordedEvent>) {
         if let Err(error) = locked(&self.events).add(events) {
-            tracing::warn!(%error, "cannot record activity");
+            tracing::warn!(%error, hint = error.hint(), "cannot record events");
         }
     }
 

@@ -166,7 +166,9 @@ impl Cache {
         let replaced = self.with_locked_sled(&mut turn, "read", |sled| {
             Ok(place.replace(self.installation, registry_lines, |to| sled.copy_to(to)))
         });
-        let failed = |why: &dyn std::fmt::Display| tracing::debug!(path = %self.path, %why, "the cache left no snapshot");
+        let failed = |why: &dyn std::fmt::Display| {
+            tracing::debug!(path = %self.path, %why, "cannot write the snapshot of the cache");
+        };
         match replaced {
             Ok(Ok(())) => turn.is_ahead = false,
             Ok(Err(error)) => failed(&error),

@@ -119,8 +119,8 @@ impl StateError {
                 "wait until it is done; only one streamfleet at a time may change a state folder".to_owned()
             }
             StateError::CutShort { path, .. } => format!(
-                "since it holds ids and protection, {}; if that one is older, or to go on with what is left of it, move `{}` \
-                 out of the folder",
+                "the registry holds ids and protection: {}; if the backup is older, or to continue with the remaining \
+                 lines, move `{}` out of the folder",
                 from_backup(path),
                 path.with_file_name(cache::FOLDER)
             ),
@@ -132,26 +132,30 @@ impl StateError {
                  backup: streamfleet restore FILE TREE".to_owned()
             }
             StateError::Damaged { path, .. } if path.file_name() == Some(kubeconfigs::FILE) => format!(
-                "move `{path}` out of the folder and {}; without a backup it is made anew for the fleets that have a spec",
+                "move `{path}` out of the folder and {}; without a backup, it is recreated for the fleets that have a \
+                 spec",
                 from_backup(path)
             ),
             StateError::Damaged { path, .. } if path.file_name() == Some(tokens::FILE) => format!(
-                "move `{path}` out of the folder and {}; without a backup no token holds any more, and new ones are made by `streamfleet token create`",
+                "move `{path}` out of the folder and {}; without a backup, all tokens become invalid: create new ones \
+                 with `streamfleet token create`",
                 from_backup(path)
             ),
             StateError::Damaged { path, .. } if path.file_name() == Some(last_used::FILE) => {
                 "remove it: streamfleet recreates it; until then the last `policy.mode` is unknown, so pass the settings".to_owned()
             }
             StateError::Damaged { path, line: 1, .. } => format!(
-                "move `{path}` out of the folder and {}; to start anew without ids and protection, move the whole folder away",
+                "move `{path}` out of the folder and {}; to start without ids and protection, move the whole folder \
+                 away",
                 from_backup(path)
             ),
             StateError::Damaged { path, line, .. } => format!(
-                "move `{path}` out of the folder and {}; without a backup, copy the folder, remove line {line} and look at what `streamfleet plan` says before anything is applied",
+                "move `{path}` out of the folder and {}; without a backup, copy the folder, remove line {line} and \
+                 check the output of `streamfleet plan` before you apply",
                 from_backup(path)
             ),
             StateError::NoRegistry { path } => format!(
-                "since it holds ids and protection, {}; to start anew without them, move the folder away",
+                "the registry holds ids and protection: {}; to start without them, move the folder away",
                 from_backup(path)
             ),
             StateError::WrongFileType { found: "a link", .. } => {
@@ -162,7 +166,7 @@ impl StateError {
                 "move it away, or set another folder with `state_dir`".to_owned()
             }
             StateError::WrongFileType { path, .. } if path.file_name() == Some(events::FILE) => {
-                "move it away: streamfleet starts the file again, and only recent events are lost".to_owned()
+                "move it away: streamfleet creates a new file, and only recent events are lost".to_owned()
             }
             StateError::WrongFileType { path, .. } => format!("move it away and {}", from_backup(path)),
             StateError::Cache { .. } => {

@@ -42,7 +42,8 @@ pub(super) fn audit(dir: &Utf8Path, is_used: bool) -> Result<(EventLog, Vec<Stri
     let path = dir.join(AUDIT);
     let missing = (is_used && folder::plain_file(&path)?.is_none()).then(|| {
         format!(
-            "the audit trail `{path}` is missing and is begun anew; to have it back, move the new one away and {}",
+            "the audit trail `{path}` is missing, so a new one was started; to restore it, move the new one away and \
+             {}",
             from_backup(&path)
         )
     });

@@ -89,7 +89,11 @@ impl DirectoryTarget {
         static TOLD: Mutex<BTreeMap<Utf8PathBuf, String>> = Mutex::new(BTreeMap::new());
         let (folder, why) = (self.full(Utf8Path::new("")), error.to_string());
         if locked(&TOLD).insert(folder, why.clone()).as_ref() != Some(&why) {
-            tracing::info!(fleet = %self.fleet, output_dir = %self.output, error = why, "cannot use the output folder");
+            let hint = error.hint();
+            tracing::warn!(
+                fleet = %self.fleet, output_dir = %self.output, error = why, hint,
+                "cannot use the output folder of fleet {}", self.fleet
+            );
         }
         error.below(&self.output)
     }

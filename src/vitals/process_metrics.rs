@@ -221,7 +221,7 @@ impl ProcessMetrics {
             "Waiting resources by reason. A resource with several reasons counts for each.",
             Waiting::KINDS.map(|kind| (kind, count(&self.waiting, kind))),
         );
-        page.value("streamfleet_spec_errors", "Problems of the specs that block something.", self.errors);
+        page.value("streamfleet_spec_errors", "Problems in the specs that block a resource.", self.errors);
         page.value(
             "streamfleet_source_last_success_timestamp_seconds",
             "When the specs were last read, or a fetch of them completed, in seconds since 1970; 0 before the first time.",
@@ -276,7 +276,7 @@ impl ProcessMetrics {
         page.by(
             "verb",
             "streamfleet_changes_total",
-            "Resources that were made equal to their specs.",
+            "Resources that were changed to match their specs.",
             VERBS.map(|(verb, word)| (word, count(&self.changes, verb))),
         );
         page.value("streamfleet_failures_total", "Failures while plans were executed.", self.failures);

@@ -124,7 +124,7 @@ fn another_secret_holds_after_a_hangup_and_one_that_cannot_be_read_does_not() {
     fs::write(&file, "two\n").unwrap();
     assert_eq!(["one", "two"].map(heard), [true, false], "until it is asked to look");
     serve.signal("HUP");
-    serve.says(&["secret of webhooks reloaded"]);
+    serve.says(&["webhook secret reloaded"]);
     assert_eq!(["one", "two"].map(heard), [false, true]);
 
     fs::write(&file, "").unwrap();
@@ -132,7 +132,7 @@ fn another_secret_holds_after_a_hangup_and_one_that_cannot_be_read_does_not() {
     serve.says(&["cannot reload the secret of webhooks; the previous one stays active", "it is empty"]);
     assert_eq!(["", "two"].map(heard), [false, true]);
     let log = serve.log();
-    assert_eq!(log.matches("secret of webhooks reloaded").count(), 1, "{log}");
+    assert_eq!(log.matches("webhook secret reloaded").count(), 1, "{log}");
     assert_eq!(serve.stop(), Some(0));
 }
 

@@ -18,7 +18,7 @@ fn what_a_new_version_would_restart_waits_for_approval_and_says_why() {
     let before = tree.read(POOL);
 
     let serve = Serve::start(&tree, SERVE);
-    let why = "on hold for approval: streamfleet 0.1.0 causes it, not an edit of a spec";
+    let why = "on hold for approval: the cause is streamfleet 0.1.0, not an edit of a spec";
     serve.says(&["cluster acme/orders", "verb=update", "cause=\"software\"", why]);
     let rounds = serve.rounds();
     serve.signal("HUP");

@@ -41,7 +41,12 @@ impl DriftCorrections {
         self.made.remove(&object);
         let field = step.changed_field().unwrap_or_else(|| "the existence".to_owned());
         let until = now.checked_add(WINDOW).unwrap_or(now);
-        tracing::warn!(%fleet, object = %step.object, by, field, %until, "something keeps changing it back");
+        tracing::warn!(
+            %fleet, object = %step.object, by, field, %until,
+            "{} keeps changing {field} of {} back; streamfleet leaves the object unchanged until {until:.0}",
+            by.unwrap_or("an unknown program"),
+            step.object
+        );
         self.flapping.insert(object, Flapping { by: by.map(str::to_owned), field, until });
     }
 

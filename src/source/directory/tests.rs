@@ -104,7 +104,7 @@ fn the_systems_answers_come_with_a_hint() {
         panic!("a failure is unreadable");
     };
     assert_eq!(message, "cannot list the folder: permission denied");
-    assert_eq!(hint, "let the user that runs this read it");
+    assert_eq!(hint, "make it readable for the user that runs streamfleet");
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn what_keeps_changing_is_unreadable_and_the_rest_is_read() {
     let error = SourceError::Changing { path: "tree".into() };
     assert_eq!(
         format!("{error} ({})", error.hint()),
-        "cannot read the spec tree tree: its files keep changing (wait until nothing writes to it any more, and try again)"
+        "cannot read the spec tree tree: its files keep changing (wait until no program writes to it, and try again)"
     );
 }
 

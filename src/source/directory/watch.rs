@@ -80,8 +80,8 @@ const REMOTE: [(u32, &str); 16] = [
     (0x7461_636f, "OCFS2"),
     (0x0bd0_0bd0, "Lustre"),
     (0x4750_4653, "GPFS"),
-    (0x786f_4256, "a folder of VirtualBox"),
-    (0xbacb_acbc, "a folder of VMware"),
+    (0x786f_4256, "a shared folder of VirtualBox"),
+    (0xbacb_acbc, "a shared folder of VMware"),
 ];
 
 pub struct Watch {
@@ -248,7 +248,7 @@ impl Watch {
                 Err(Errno::INTR) => continue,
                 Err(Errno::AGAIN) => break,
                 Err(error) => {
-                    tracing::debug!(%error, "cannot watch the specs");
+                    tracing::debug!(specs = %self.root, %error, "cannot read inotify events; watching starts again");
                     (self.inotify, self.is_stale) = (None, true);
                     self.unfinished.forget();
                     matters = true;
@@ -285,7 +285,7 @@ impl Watch {
             ear.count_change();
         }
         if self.is_stale {
-            // Events in new folders are missed until these are watched.
+            // A new folder reports no events until it is watched.
             ear.mark_incomplete();
         }
         matters
@@ -309,7 +309,7 @@ impl Watch {
             ),
             (Some(PollReason::Remote { path, kind }), _) => tracing::warn!(
                 folder = %path.display(),
-                "this is {kind}, where changes by others go unnoticed, so streamfleet also checks the specs once a second"
+                "{kind} doesn't report changes by other hosts, so streamfleet also checks the specs once a second"
             ),
         }
         self.logged_polls.clone_from(&self.polls);

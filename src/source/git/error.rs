@@ -47,7 +47,8 @@ fn no_repository(is_folder: bool) -> &'static str {
     if is_folder { "that folder is not a git repository" } else { "there is no such folder on this machine" }
 }
 
-const OWNER: &str = "let its owner run this, or list it as `safe.directory` with git config";
+const OWNER: &str = "run streamfleet as the owner of the repository, or add the repository to `safe.directory` with \
+                     git config";
 
 impl GitError {
     pub fn hint(&self) -> &'static str {
@@ -81,7 +82,7 @@ impl GitError {
             GitError::Late { .. } => "check the network, or raise `source.timeout_seconds`",
             GitError::NoBranch { .. } => "push the branch, or set another one in `source.branch`",
             GitError::NoFolder { .. } => "push the folder, or set another one in `source.folder`",
-            GitError::Damaged { .. } => "check the repository with git fsck, and push what is missing",
+            GitError::Damaged { .. } => "check the repository with git fsck, and push the missing objects",
             GitError::File { setting: "source.ssh_key", .. } => {
                 "set a private key file that the user that runs streamfleet can read"
             }

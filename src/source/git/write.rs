@@ -135,7 +135,10 @@ impl Mirror {
                 PushOutcome::Done => {
                     // It is on the remote. If the clone can't be updated now, a later fetch does it.
                     if let Err(error) = self.activate_pushed(&repository, commit) {
-                        tracing::warn!(%error, hint = error.hint(), "the change takes effect with the next fetch");
+                        tracing::warn!(
+                            %commit, %error, hint = error.hint(),
+                            "cannot update the clone after a push; the change takes effect with the next fetch"
+                        );
                     }
                     return Ok(written);
                 }

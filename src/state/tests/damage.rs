@@ -164,9 +164,10 @@ fn a_registry_that_lacks_more_than_its_last_line_is_refused_and_left_as_it_is() 
         assert_eq!(
             both(&error.unwrap(), &path),
             format!(
-                "cannot use `DIR/registry.jsonl`: its end is missing; it has {lines} lines, and had {known} or more\nsince \
-                 it holds ids and protection, take it from a backup: tar -xf FILE -C DIR registry.jsonl; if that one is \
-                 older, or to go on with what is left of it, move `DIR/cache-v1` out of the folder"
+                "cannot use `DIR/registry.jsonl`: its end is missing; it has {lines} lines, and had {known} or \
+                 more\nthe registry holds ids and protection: take it from a backup: tar -xf FILE -C DIR \
+                 registry.jsonl; if the backup is older, or to continue with the remaining lines, move `DIR/cache-v1` \
+                 out of the folder"
             )
         );
         assert_eq!(fs::read(&file).unwrap(), half);
@@ -253,8 +254,8 @@ fn a_missing_or_empty_registry_beside_other_records_is_refused_and_nothing_chang
             assert_eq!(
                 both(&error.unwrap(), &path),
                 "cannot use the state in `DIR`: `DIR/registry.jsonl` is missing or empty, but other files of the state \
-                 exist\nsince it holds ids and protection, take it from a backup: tar -xf FILE -C DIR registry.jsonl; to \
-                 start anew without them, move the folder away"
+                 exist\nthe registry holds ids and protection: take it from a backup: tar -xf FILE -C DIR \
+                 registry.jsonl; to start without them, move the folder away"
             );
             assert_eq!(names(), before);
         }
@@ -283,7 +284,7 @@ fn errors_say_what_was_attempted_why_it_failed_and_what_to_do() {
             &damaged,
             "cannot read `DIR/registry.jsonl:2`: it is damaged (EOF while parsing a value)\n\
              move `DIR/registry.jsonl` out of the folder and take it from a backup: tar -xf FILE -C DIR registry.jsonl; without a \
-             backup, copy the folder, remove line 2 and look at what `streamfleet plan` says before anything is applied",
+             backup, copy the folder, remove line 2 and check the output of `streamfleet plan` before you apply",
         ),
         (
             &newer,
@@ -296,7 +297,7 @@ fn errors_say_what_was_attempted_why_it_failed_and_what_to_do() {
             "cannot read `DIR/registry.jsonl:2`: it is damaged (unknown variant `dream`, expected one of \
              `installation`, `source`, `resource`, `removed`, `deletion`, `approval`, `approval-used`, `tokens-made`)\n\
              move `DIR/registry.jsonl` out of the folder and take it from a backup: tar -xf FILE -C DIR registry.jsonl; without a \
-             backup, copy the folder, remove line 2 and look at what `streamfleet plan` says before anything is applied",
+             backup, copy the folder, remove line 2 and check the output of `streamfleet plan` before you apply",
         ),
         (
             &folder,

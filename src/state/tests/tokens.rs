@@ -244,8 +244,8 @@ fn a_damaged_file_is_refused_and_left_as_it_is() {
             assert_eq!(
                 told,
                 [
-                    "`DIR/tokens.jsonl` is missing or empty though tokens were made, and none of them holds; take it from a \
-                     backup: tar -xf FILE -C DIR tokens.jsonl, or make new ones: streamfleet token create"
+                    "`DIR/tokens.jsonl` is missing or empty, so all existing tokens are invalid; take it from a \
+                     backup: tar -xf FILE -C DIR tokens.jsonl, or create new ones: streamfleet token create"
                 ]
             );
         }

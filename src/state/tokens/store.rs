@@ -92,8 +92,8 @@ impl TokenStore {
     pub(in crate::state) fn lost(&self) -> Option<String> {
         self.facts().tokens.is_empty().then(|| {
             format!(
-                "`{}` is missing or empty though tokens were made, and none of them holds; {}, or make new ones: \
-                 streamfleet token create",
+                "`{}` is missing or empty, so all existing tokens are invalid; {}, or create new ones: streamfleet \
+                 token create",
                 self.path,
                 from_backup(&self.path)
             )

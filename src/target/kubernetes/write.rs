@@ -79,13 +79,13 @@ const TOLD: usize = 20;
 
 fn tell(key: &ObjectKey, overwritten: &[Contest], left: &[Contest], dry: bool) {
     for Contest { manager, field } in overwritten.iter().filter(|_| !dry).take(TOLD) {
-        tracing::info!(object = %key, manager, field, "took over a field again");
+        tracing::info!(object = %key, manager, field, "streamfleet took `{field}` of {key} back from {manager}");
     }
     for Contest { manager, field } in left.iter().filter(|_| !dry).take(TOLD) {
-        tracing::info!(object = %key, manager, field, "left a field to its manager");
+        tracing::info!(object = %key, manager, field, "streamfleet leaves `{field}` of {key} to {manager}");
     }
     let untold = overwritten.len().saturating_sub(TOLD) + left.len().saturating_sub(TOLD);
     if untold > 0 && !dry {
-        tracing::info!(object = %key, fields = untold, "took over or left more fields");
+        tracing::info!(object = %key, fields = untold, "streamfleet took back or left {untold} more fields of {key}");
     }
 }

@@ -46,7 +46,7 @@ fn check_secret(draft: &mut CatalogDraft, document: &Document, field: &'static s
             draft.fault(&document.key);
             (UNKNOWN, Some("it was refused".to_owned()))
         }
-        None => (UNKNOWN, Some("it was not opened".to_owned())),
+        None => (UNKNOWN, Some("the secret was not opened".to_owned())),
     };
     if draft.documents.commit.is_some()
         && !draft.config.secrets.allow_plain_in_git

@@ -67,7 +67,7 @@ impl ManifestsFile {
     pub fn of(bytes: Result<Vec<u8>, String>) -> Self {
         let digest = Digest::of(bytes.as_deref().unwrap_or_default());
         let text =
-            bytes.and_then(|bytes| String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned()));
+            bytes.and_then(|bytes| String::from_utf8(bytes).map_err(|_| "the file is not UTF-8 text".to_owned()));
         Self(Some(Arc::new(Read { text, digest, release: OnceLock::new() })))
     }
 
@@ -99,7 +99,7 @@ impl OperatorsConfig {
     pub fn strimzi(&self, version: &str) -> Result<&Release, OperatorFault> {
         let release = self.strimzi.get(version).ok_or_else(|| self.unknown(version))?;
         let Some(read) = &release.content.0 else {
-            return Err(unreadable(version, release, "it has not been read yet"));
+            return Err(unreadable(version, release, "the file has not been read yet"));
         };
         let checked = read.release.get_or_init(|| match &read.text {
             Ok(text) => release::check(version, release, text, &read.digest),

@@ -111,7 +111,7 @@ impl Transport {
         match scheme {
             "file" => Ok(Transport::Local),
             "https" if login.is_some() => refused(
-                "contains a user or a password, which everybody sees who sees the settings; set a token in \
+                "contains a user or a password, which everyone who can read the settings sees; set a token in \
                  `source.token_file` or STREAMFLEET_GIT_TOKEN, and a user in `source.username`",
             ),
             "https" => Ok(Transport::Https),
@@ -230,8 +230,8 @@ mod tests {
             ("timeout_seconds = 0", "`source.timeout_seconds` is 0, and must be from 1 to 3600"),
             (
                 "git = \"https://ann:hunter2@git.example.com/specs.git\"",
-                "`source.git` contains a user or a password, which everybody sees who sees the settings; set a token in \
-                 `source.token_file` or STREAMFLEET_GIT_TOKEN, and a user in `source.username`",
+                "`source.git` contains a user or a password, which everyone who can read the settings sees; set a \
+                 token in `source.token_file` or STREAMFLEET_GIT_TOKEN, and a user in `source.username`",
             ),
             (
                 "git = \"ssh://ann:hunter2@git.example.com/specs.git\"",

@@ -123,7 +123,7 @@ pub struct Summary {
     pub waiting: u32,
     /// Resources that are as their specs say.
     pub unchanged: u32,
-    /// Problems that block something.
+    /// Problems that block a resource.
     pub errors: u32,
     /// Problems that block nothing.
     pub warnings: u32,

@@ -58,7 +58,7 @@ fn as_sent(schema: &mut Value, sent: Sent) {
         let value = json!({"type": "string", "minLength": 1, "description": "The value itself."});
         let shown = json!({
             "type": "object",
-            "description": "The value as it is shown: it stays unchanged.",
+            "description": "The redacted form of the value, which keeps the stored value.",
             "properties": {"redacted": {"const": true}},
             "required": ["redacted"],
             "additionalProperties": false,

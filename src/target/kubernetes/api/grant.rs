@@ -45,7 +45,10 @@ impl Api {
         match everywhere.await {
             Ok(false) => drop(self.grant(namespace).await),
             Ok(true) => {}
-            Err(error) => tracing::debug!(%error, namespace, "permission to read Secrets is unknown"),
+            Err(error) => tracing::debug!(
+                %error, namespace,
+                "cannot find out whether we may read Secrets in namespace {namespace}"
+            ),
         }
     }
 
@@ -101,7 +104,7 @@ impl Api {
             Err(KubeError::connection(GIVE_RIGHTS, reason))
         });
         made.unwrap_or_else(|error| {
-            tracing::debug!(%error, namespace, "no permission for Secrets");
+            tracing::debug!(%error, namespace, "cannot get permission for Secrets in namespace {namespace}");
             // Refusals are quick, so asking again costs little.
             if matches!(error, KubeError::Connection { .. }) {
                 self.start_grant_cooldown(namespace);

@@ -201,7 +201,7 @@ fn conflicts(status: &Status) -> Vec<Contest> {
     let causes = causes.filter(|cause| cause.field.len() <= LONGEST_FIELD).take(MAX_CONFLICTS);
     // Only the message has the manager's name: `conflict with "kubectl-edit" using v1`.
     let manager = |message: &str| {
-        let name = message.split('"').nth(1).unwrap_or("something");
+        let name = message.split('"').nth(1).unwrap_or("an unknown program");
         one_line(name, LONGEST_FIELD).into_owned()
     };
     causes.map(|it| Contest { manager: manager(&it.message), field: it.field.clone() }).collect()

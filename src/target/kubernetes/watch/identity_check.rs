@@ -135,9 +135,9 @@ impl IdentityCheck {
             let fleet = &self.fleet;
             match &new {
                 IdentityAnswer::Shut(error) => {
-                    tracing::warn!(%fleet, %error, hint = error.hint(), "fleet {fleet} unreachable")
+                    tracing::warn!(%fleet, %error, hint = error.hint(), "fleet {fleet} is unreachable")
                 }
-                IdentityAnswer::Open(cluster) => tracing::info!(%fleet, cluster, "fleet {fleet} reached"),
+                IdentityAnswer::Open(cluster) => tracing::info!(%fleet, cluster, "fleet {fleet} is reachable"),
                 IdentityAnswer::Pending => {}
             }
         }

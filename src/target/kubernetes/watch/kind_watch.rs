@@ -155,7 +155,7 @@ impl KindWatch {
                 // The cached objects stay valid until the server is known to be unreachable, which is checked
                 // next.
                 WatchEnd::Broken(error) if connected => {
-                    tracing::debug!(kind = self.topic.kind, %error, "watch failed");
+                    tracing::debug!(kind = self.topic.kind, %error, "the watch of {} objects failed", self.topic.kind);
                     pace.next_pause()
                 }
                 WatchEnd::Broken(error) => {
@@ -312,7 +312,7 @@ impl KindWatch {
             }
             WatchStatus::Forbidden => tracing::warn!(
                 kind,
-                "cannot list or watch this kind in all namespaces: each round reads its objects instead"
+                "cannot list or watch {kind} objects in all namespaces; each round reads them instead"
             ),
             stand => tracing::debug!(kind, api_version, ?stand, "watched"),
         }

@@ -126,8 +126,8 @@ fn side_effect(change: &ObjectChange, difference: &Difference) -> Option<SideEff
     let copies = |number| count_of(number, "copy", "copies");
     let words = match option {
         "min.insync.replicas" if is < was => format!(
-            "a write with `acks=all` is acknowledged with {} instead of {was}: it is lost, though acknowledged, if \
-                {} lost before there are more; topics with a `min.insync.replicas` of their own keep theirs",
+            "a write with `acks=all` is acknowledged with {} instead of {was}: it is lost, though acknowledged, if {} \
+             lost before others have it; topics with a `min.insync.replicas` of their own keep theirs",
             copies(is),
             if is == 1 { "that one is".to_owned() } else { format!("these {is} are") },
         ),

@@ -17,7 +17,7 @@ pub fn reason(change: &Change) -> String {
         Cause::Settings => "the settings of the installation changed".to_owned(),
         Cause::Upgrade { version, .. } => format!("the upgrade to Kafka {version} continues"),
         Cause::Drift { by: Some(by) } => format!("{by} changed it on the target"),
-        Cause::Drift { by: None } => "something changed it on the target".to_owned(),
+        Cause::Drift { by: None } => "it was changed on the target".to_owned(),
         Cause::Software { version } => format!("streamfleet {version} renders it differently"),
     }
 }
@@ -71,7 +71,7 @@ mod tests {
                 caused(Cause::Drift { by: Some("kubectl-edit".into()) }),
                 "kubectl-edit changed it on the target",
             ),
-            (caused(Cause::Drift { by: None }), "something changed it on the target"),
+            (caused(Cause::Drift { by: None }), "it was changed on the target"),
             (caused(Cause::Software { version: "0.2.0".into() }), "streamfleet 0.2.0 renders it differently"),
             (
                 caused(Cause::Upgrade { version: "4.3.1".into(), unseen: false }),

@@ -203,7 +203,7 @@ fn waiting(waiting: &Waiting) -> String {
             format!("spec file missing; counts as removed at {until:.0} unless it returns")
         }
         Waiting::Flapping { object, by, field, until } => {
-            let by = by.as_deref().unwrap_or("something");
+            let by = by.as_deref().unwrap_or("an unknown program");
             format!(
                 "{by} keeps changing {field} of {object} back; the object is left unchanged until {until:.0}"
             )
@@ -301,10 +301,11 @@ pub fn wait_remedy(change: &Change, waiting: &Waiting, tree: &str) -> Option<Str
             )
         }
         Waiting::Repeated { .. } => {
-            "to resolve it: see what undoes the change in `streamfleet events`, or report it if nothing does".to_owned()
+            "to resolve it: find out in `streamfleet events` what undoes the change; if nothing does, report \
+             it".to_owned()
         }
         Waiting::Flapping { .. } => {
-            "to resolve it: stop what changes it, or set that value in the spec".to_owned()
+            "to resolve it: stop the program that changes it, or set its value in the spec".to_owned()
         }
         Waiting::Absence { until } if change.verb == Verb::Delete && change.waiting.len() == 1 => {
             format!("to keep it: restore its spec file; otherwise it is deleted at {until:.0}")

@@ -203,7 +203,7 @@ fn needs_approval(
         }
         return match &change.cause {
             Cause::Software { version } => {
-                Some(format!("streamfleet {version} causes it, not an edit of a spec"))
+                Some(format!("the cause is streamfleet {version}, not an edit of a spec"))
             }
             Cause::Upgrade { version, unseen: true } => Some(format!(
                 "streamfleet can't see whether all brokers run Kafka {version}, and the metadata version can't go back"

@@ -104,10 +104,10 @@ impl Role {
             ),
             rule(
                 self.namespaced(),
-                "streamfleet may only write in namespaces of its own, and there what it makes",
+                "streamfleet may only write in namespaces of its own, and only kinds of objects that it creates",
             ),
-            rule(self.bindings(), "streamfleet may only give itself the ClusterRole streamfleet-namespace"),
-            rule(self.cluster_scoped(), "streamfleet may not write this object of the whole cluster"),
+            rule(self.bindings(), "streamfleet may only bind itself to the ClusterRole streamfleet-namespace"),
+            rule(self.cluster_scoped(), "streamfleet may not write this cluster-scoped object"),
         ];
         json!({
             "apiVersion": ADMISSION,

@@ -211,8 +211,8 @@ fn what_acts_on_nothing_that_was_made_is_told_though_nothing_changes() {
     facts.operators = Some(vec![operator("1.2.0")]);
     facts.operators.as_mut().unwrap()[0].kafka_versions = set(&["4.2.0"]);
     assert!(told(&planned(&lab, &facts, |_, _| {})).starts_with(
-        "[warning] KafkaVersionUnsupported: Kafka 4.3.1 is not run by Strimzi 1.2.0 in \
-         strimzi/strimzi-cluster-operator, which runs 4.2.0; "
+        "[warning] KafkaVersionUnsupported: Kafka 4.3.1 is not supported by Strimzi 1.2.0 in \
+         strimzi/strimzi-cluster-operator, which supports 4.2.0; "
     ));
 }
 

@@ -385,7 +385,7 @@ fn a_new_version_of_the_software_disrupts_nothing_unasked() {
     let id = plan.fleets[0].guard.as_ref().unwrap().id.clone();
     let a = change(&plan, "Cluster/acme/a");
     assert_eq!((&a.cause, a.guarded), (&Cause::Software { version: "0.2.0".into() }, true));
-    let why = "streamfleet 0.2.0 causes it, not an edit of a spec".to_owned();
+    let why = "the cause is streamfleet 0.2.0, not an edit of a spec".to_owned();
     assert_eq!(a.waiting, [Waiting::Approval { id: id.clone(), why }]);
     assert_eq!(
         change(&plan, "Cluster/acme/b").waiting,

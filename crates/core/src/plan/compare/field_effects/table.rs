@@ -78,8 +78,8 @@ pub const FIELD_EFFECTS: &[FieldEffect] = &[
     row(Cluster, "deletion_protection", Off, NoOp, UNPROTECTED),
     told(row(Cluster, "advanced_config.number_of_zones", Up, RollingRestart, MORE_ZONES)),
     told(row(Cluster, "advanced_config.number_of_zones", Down, RollingRestart, FEWER_ZONES)),
-    told(row(Cluster, "advanced_config.cluster_access", Becomes("Internal & External"), RollingRestart, "clients inside \
-         and outside of Kubernetes can reach the brokers, so more people can")),
+    told(row(Cluster, "advanced_config.cluster_access", Becomes("Internal & External"), RollingRestart, "clients \
+         outside of Kubernetes can reach the brokers too")),
     row(Cluster, "advanced_config.cluster_access", Becomes("Internal"), ClientsReconnect, "brokers restart one by one, and clients outside of Kubernetes can't reach them any more"),
     row(Cluster, "advanced_config.cluster_access", Becomes("External"), ClientsReconnect, "brokers restart one by one and \
          can be reached only from outside of Kubernetes; clients inside need the external address"),

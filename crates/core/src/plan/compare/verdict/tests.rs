@@ -248,10 +248,10 @@ fn what_an_option_of_brokers_does_to_records_is_said() {
     rolling restart, beside it rolling restart: producers that request a transaction timeout above 30 seconds can't \
     start transactions; by default they request 1 minute; brokers restart one by one
     in place, beside it in place: a write with `acks=all` is acknowledged with 1 copy instead of 2: it is lost, \
-    though acknowledged, if that one is lost before there are more; topics with a `min.insync.replicas` of their own \
+    though acknowledged, if that one is lost before others have it; topics with a `min.insync.replicas` of their own \
     keep theirs; brokers use new options without a restart
     in place, beside it in place: a write with `acks=all` is acknowledged with 2 copies instead of 3: it is lost, \
-    though acknowledged, if these 2 are lost before there are more; topics with a `min.insync.replicas` of their own \
+    though acknowledged, if these 2 are lost before others have it; topics with a `min.insync.replicas` of their own \
     keep theirs; brokers use new options without a restart
     in place, beside it in place: topics of no more than 3 copies can't be written with `acks=all` while one of \
     their brokers is away; brokers use new options without a restart

@@ -176,9 +176,9 @@ fn every_wait_says_for_what_and_the_way_out() {
     the target can't be used: fleet acme/eu is on it; give it another one
     an earlier plan has been running there since 2026-11-21T12:00:30Z
     the change was applied once without lasting effect; next attempt at 2026-11-21T12:00:30Z
-      to resolve it: see what undoes the change in `streamfleet events`, or report it if nothing does
+      to resolve it: find out in `streamfleet events` what undoes the change; if nothing does, report it
     the change was applied 7 times without lasting effect; next attempt at 2026-11-21T12:00:30Z
-      to resolve it: see what undoes the change in `streamfleet events`, or report it if nothing does
+      to resolve it: find out in `streamfleet events` what undoes the change; if nothing does, report it
     the settings allow no changes: `policy.mode` is `plan-only`
     `kubeconfig` of fleet acme/eu can't be opened here: no file
     Secret ns/tls exists and isn't managed by streamfleet
@@ -196,7 +196,7 @@ fn every_wait_says_for_what_and_the_way_out() {
       to continue: set `spec.kafka.metadataVersion` of the Kafka object to the version that its brokers have, or let the operator write it into the object's status
     spec file missing; counts as removed at 2026-11-21T12:00:30Z unless it returns
     kubectl-edit keeps changing /spec/hard/pods of ResourceQuota ns/quota back; the object is left unchanged until 2026-11-21T12:00:30Z
-      to resolve it: stop what changes it, or set that value in the spec
+      to resolve it: stop the program that changes it, or set its value in the spec
     cannot write it; next attempt at 2026-11-21T12:00:30Z
     refused: disks only grow
     the target would refuse Namespace kafka-acme--orders: 403 Forbidden: no
