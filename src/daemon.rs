@@ -104,7 +104,7 @@ pub struct Setup {
 
 #[derive(Default)]
 pub struct Reloaded {
-    /// The new settings; `None` if nothing that can change did.
+    /// The new settings; `None` if none of those that can be reloaded changed.
     pub config: Option<Config>,
     /// The new secret of webhooks; `None` if it stays the same.
     pub webhook_secret: Option<SecretString>,
@@ -193,7 +193,7 @@ struct Process {
     tell: UnboundedSender<Event>,
     events: UnboundedReceiver<Event>,
     schedule: Schedule,
-    /// With the active settings. Running work finishes with the settings that it began with.
+    /// Has the active settings. Running work finishes with the settings that it began with.
     installation: Arc<Installation>,
     /// The inputs of plans, used by one thread at a time.
     look: Arc<Mutex<PlanningContext>>,

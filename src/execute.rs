@@ -44,7 +44,7 @@ pub struct RunContext<'a> {
     pub actor: &'a str,
 }
 
-/// Executes a whole plan. A failure stops what depends on it and nothing else.
+/// Executes a whole plan. A failure stops only the changes that depend on the failed one.
 pub async fn execute(
     context: RunContext<'_>,
     progress: &mut dyn FnMut(ExecutionProgress<'_>),
@@ -81,7 +81,7 @@ pub async fn execute_beside_fleets(
     }
     run.change_organizations(&mut report, |verb| verb != Verb::Delete).await;
     if under_way.is_empty() {
-        // By the plan, nothing that is ready for deletion here has anything left on a fleet.
+        // By the plan, resources that are ready for deletion here have no objects left on a fleet.
         run.change_organizations(&mut report, |verb| verb == Verb::Delete).await;
         run.record_source(&mut report);
     }

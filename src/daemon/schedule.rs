@@ -52,11 +52,11 @@ pub(super) enum Action {
 #[derive(Debug)]
 pub(super) struct Schedule {
     is_planning: bool,
-    /// Whether something happened since the current plan began, so that another one has to follow.
+    /// Whether an event arrived since the current plan began, so that another plan has to follow.
     is_outdated: bool,
     /// Whether the specs may have changed since then, so that the current plan has to be discarded.
     is_superseded: bool,
-    /// The number of plans in a row that were discarded for that.
+    /// The number of plans in a row that were discarded because of changed specs.
     discarded_plans: u32,
     running: BTreeSet<FleetKey>,
     /// The fleets that wait for their turn, by organization.
@@ -179,7 +179,7 @@ impl Schedule {
         let ready = outlook.fleets.iter().filter(|ready| ready.is_harmless || !is_superseded);
         let ready = ready.map(|ready| &ready.fleet).filter(|fleet| !self.running.contains(*fleet));
         let mut ready: Vec<&FleetKey> = ready.collect();
-        // Within an organization, the fleet whose last turn is longest ago comes first.
+        // Within an organization, the fleet that has waited longest for a turn comes first.
         ready.sort_by_key(|fleet| self.begun.get(*fleet).copied());
         ready.into_iter().for_each(|fleet| self.turns.enqueue(fleet.organization.clone(), fleet.clone()));
         let mut orders = self.start();

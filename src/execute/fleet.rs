@@ -205,8 +205,7 @@ impl<'a, 'r> FleetRun<'a, 'r> {
             at: (self.run.clock)(),
         })?;
         if first == 0 {
-            // Makes it known that this run began, should it be killed. Later entries reach the disk by
-            // themselves a moment later.
+            // Records durably that this run began, in case it is killed. Later entries reach the disk without a sync.
             self.run.state.flush()?;
         }
         cancellation_point().await;
@@ -333,8 +332,8 @@ impl<'a, 'r> FleetRun<'a, 'r> {
         Ok(())
     }
 
-    /// Uses up the fleet's approval as soon as anything that needed it is done, except for what has to wait
-    /// for a later turn.
+    /// Uses up the fleet's approval as soon as a step that needed it is done, except for steps that wait for
+    /// a later turn.
     fn use_approval(&self, change: &Change) -> Result<(), StepFault> {
         let guard = self.plan.guard.as_ref().filter(|guard| change.guarded && guard.approved_by.is_some());
         match guard {

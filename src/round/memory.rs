@@ -1,4 +1,4 @@
-//! Memory between rounds. It can be lost at any time: a restarted process observes everything anew.
+//! Memory between rounds. It can be lost at any time: a restarted process observes all targets again.
 
 mod corrections;
 mod repeats;
@@ -38,7 +38,7 @@ const MISSING: SignedDuration = SignedDuration::from_mins(10);
 
 #[derive(Default)]
 pub struct RoundMemory {
-    /// The fleets that are as they should be, and the connections to clusters.
+    /// The fleets that match their specs, and the connections to clusters.
     pub(super) targets: target::TargetMemory,
     pub(super) judged: JudgementCache,
     pub(super) asked: DryRunCache,
@@ -123,7 +123,7 @@ impl RoundMemory {
         }
     }
 
-    /// Waits until something changes on a watched target.
+    /// Waits until a watched target changes.
     pub async fn changed(&self) {
         self.targets.changed().await;
     }
@@ -299,8 +299,8 @@ impl RoundMemory {
         done(changes, report).for_each(|change| state.repeats.done(None, change, Moment::now(now)));
     }
 
-    /// Takes note of a plan that will be carried out. Earlier changes to resources that it leaves alone had
-    /// their effect; of fleets with an execution it knows nothing.
+    /// Records a plan that will be carried out. If it leaves a resource unchanged, earlier changes of that
+    /// resource had their effect, except on fleets with an execution, which it doesn't cover.
     pub fn planned(&self, round: &Round) {
         let changed = round.plan.changes().filter(|change| change.verb != Verb::Keep);
         let changed: BTreeSet<&ResourceKey> = changed.map(|change| &change.resource).collect();

@@ -32,8 +32,8 @@ impl<T> Default for WaitingChanges<T> {
 
 /// Differences between a plan and the previous one.
 pub struct WaitingDiff<'p> {
-    /// Changes that wait, and didn't or had another report; each with its fleet, and with the number of
-    /// reports that the rate limit left out.
+    /// Changes that newly wait or wait for another reason, each with its fleet and the number of reports that
+    /// the rate limit left out.
     pub begun: Vec<(Option<&'p FleetKey>, &'p Change, u32)>,
     /// Changes that no longer wait, without having been done.
     pub over: Vec<(Option<FleetKey>, ResourceKey)>,
@@ -74,7 +74,7 @@ impl<T: PartialEq> WaitingChanges<T> {
 }
 
 impl WaitingChanges<String> {
-    /// Records as events what newly waits in a plan, or waits for another reason, and what no longer waits.
+    /// Records an event for each change that newly waits, waits for another reason, or no longer waits.
     pub fn record(&mut self, round: &Round, state: &State, actor: &str, now: Timestamp) {
         let plan = &round.plan;
         let WaitingDiff { begun, over } = self.turn(plan, Instant::now(), told);

@@ -39,7 +39,7 @@ use crate::spec::{Snapshot, SourceId};
 
 const SIGNED_BY: &str = "source.signed_by";
 
-/// The number of pack files from which on a new clone is made. Each fetch with new objects leaves one, every
+/// The number of pack files at which a new clone is made. Each fetch with new objects leaves one, every
 /// object access may open all of them, and a new clone has one.
 const MAX_PACKS: usize = 200;
 

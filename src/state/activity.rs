@@ -10,7 +10,7 @@ use super::{EventIndexEntry, RecordedEvent, State, StateError, text};
 use crate::names::{FleetKey, ResourceKey};
 use crate::parallel::locked;
 
-/// A step that was begun and not finished: it is running, or was interrupted.
+/// A step that began and hasn't finished: it is running, or was interrupted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JournalEntry {
     pub plan: String,

@@ -102,7 +102,7 @@ impl Sled {
 
 /// Why a cache can't be used.
 enum CacheFault {
-    /// The disk refused, so another cache would fail too.
+    /// The disk refused a write, so another cache would fail too.
     Refused(io::Error),
     InUse,
     /// It is damaged or from another installation or version. The reason is the end of a sentence.
@@ -360,11 +360,11 @@ impl Cache {
     /// Reopens sled's file after the disk refused something. Unsynced writes are lost, as in a power cut.
     fn open_again(&self, turn: &mut CacheState) -> Result<(), StateError> {
         if turn.sled.is_some() || turn.copy.is_some() {
-            // While the disk still refuses, keep what is open: it can be read.
+            // While the disk still refuses writes, keep the open cache: it can be read.
             check_free_space(&self.path).map_err(StateError::io("write the cache", &self.path))?;
         }
         let before = turn.sled.take();
-        // sled may panic on what it can't write.
+        // sled may panic when a write fails.
         drop(catch_sled_panic(|| {
             drop(before);
             Ok(())

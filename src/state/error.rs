@@ -10,7 +10,7 @@ use super::{cache, events, kubeconfigs, last_used, tokens};
 /// [`StateError::hint`] says what to do next.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
-    /// The operating system refused something.
+    /// The operating system refused an operation.
     #[error("cannot {attempted} `{path}`: {source}")]
     Io {
         /// A verb, with its object if that is not the path: `write`, `create the state folder`.
@@ -18,7 +18,7 @@ pub enum StateError {
         path: Utf8PathBuf,
         source: io::Error,
     },
-    /// Something else is where a file or the folder should be.
+    /// A path has an unexpected type, such as a link in place of a file.
     #[error("cannot use `{path}`: it is {found}, not {expected}")]
     WrongFileType {
         path: Utf8PathBuf,

@@ -129,10 +129,10 @@ pub struct EventIndexEntry {
     place: (u64, usize),
 }
 
-/// What is kept of a log.
+/// How long the events of a log are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Retention {
-    /// Everything, on disk before the writer goes on: the audit trail.
+    /// All events, each on disk before the writer continues: the audit trail.
     Forever,
     /// The latest [`BYTES_KEPT`]. Writes don't wait for the disk.
     Recent,

@@ -22,7 +22,7 @@ impl LastUsed {
     /// Reads the record; none if the state was never used.
     ///
     /// # Errors
-    /// When the file can't be read. Ignoring that would forget that everything had to be approved.
+    /// When the file can't be read. Without the record, a mode that requires approvals would be lost.
     pub fn read(dir: &Utf8Path) -> Result<Option<LastUsed>, StateError> {
         let path = dir.join(FILE);
         let Some(bytes) = read_whole(&path)? else { return Ok(None) };

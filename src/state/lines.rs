@@ -1,4 +1,4 @@
-//! An append-only file of lines. Each line is on disk before its writer goes on.
+//! An append-only file of lines. Each line is on disk before its writer continues.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -41,7 +41,7 @@ impl AppendFile {
         Ok((AppendFile { path, file: Some(file), whole, synced: true }, bytes, exposed))
     }
 
-    /// Represents a file that is only read elsewhere: writing fails, and nothing is repaired.
+    /// A file that only another process writes: writing fails, and nothing is repaired.
     pub(super) fn unopened(path: Utf8PathBuf) -> AppendFile {
         AppendFile { path, file: None, whole: 0, synced: true }
     }

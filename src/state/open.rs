@@ -11,7 +11,7 @@ use super::{StateError, cache, folder, tokens};
 
 pub(super) const AUDIT: &str = "audit.jsonl";
 
-/// Refuses a used folder without a registry: a new registry would forget what is protected. Keys alone are no
+/// Refuses a used folder without a registry: a new registry would not know what is protected. Keys alone are no
 /// sign of use, since the first encrypted secret creates them.
 pub(super) fn refuse_without_registry(dir: &Utf8Path) -> Result<(), StateError> {
     let path = dir.join(registry::FILE);

@@ -35,7 +35,7 @@ impl State {
         if State::exists(dir) { State::open_after(dir, wait).map(Some) } else { Ok(None) }
     }
 
-    /// Reads a state folder without locking it: other processes go on, and the folder may be read-only.
+    /// Reads a state folder without locking it: other processes continue, and the folder may be read-only.
     /// Writes to the returned state stay in memory. None if nothing was ever recorded.
     ///
     /// # Errors

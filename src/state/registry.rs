@@ -50,7 +50,7 @@ pub(super) struct Registry {
 
 impl Registry {
     /// Opens the registry of a state folder, and creates it if it is missing. A last line that a crash cut
-    /// short is repaired. Returns warnings too.
+    /// short is repaired. Also returns warnings.
     pub(super) fn open(dir: &Utf8Path) -> Result<(Registry, Vec<String>), StateError> {
         let path = dir.join(FILE);
         let (mut lines, bytes, exposed) = AppendFile::open(path.clone())?;
@@ -119,8 +119,8 @@ impl Registry {
     }
 }
 
-/// Refuses a registry that lost lines. A crash damages at most the last line; going on without the others
-/// would forget what is protected. `known` is the count in the snapshot.
+/// Refuses a registry that lost lines. A crash damages at most the last line; continuing without the others
+/// would lose the record of what is protected. `known` is the count in the snapshot.
 fn refuse_cut_short(
     dir: &Utf8Path,
     known: Option<(Uuid, usize)>,

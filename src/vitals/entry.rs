@@ -90,7 +90,7 @@ impl LogEntry {
     }
 }
 
-/// Whether a value would not be read as one without quotes. One that brings its own is left as it is.
+/// Whether a value needs quotes to be read as one value. A value with quotes of its own needs none.
 fn is_several_words(value: &str) -> bool {
     value.contains(char::is_whitespace) && !value.starts_with('"')
 }

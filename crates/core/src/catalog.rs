@@ -150,13 +150,13 @@ pub enum Hold {
 /// A recorded resource that the specs no longer name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Absence {
-    /// Its file was removed or no longer contains it, every file that could contain it is readable, and
-    /// nothing hints at a mistake, now or when it was first missing.
+    /// Its file was removed or no longer contains it, every file that could contain it is readable, and the
+    /// absence doesn't look like a mistake, now or when it began.
     Removed,
     /// It may be in a file that can't be read; or its document can't be typed and the record has no spec.
     Unknown { unreadable: Origin },
-    /// Something hints at a mistake, or did when it was first missing: its file is empty, a new resource may
-    /// be what it became, or an error may be about it. Deleting it needs approval.
+    /// The absence may be a mistake, now or when it began: its file is empty, a new resource may be its new
+    /// name, or an error may concern it. Deleting it needs approval.
     Suspicious {
         /// As shown to users: `acme/clusters/orders.yaml was emptied`.
         why: String,

@@ -48,10 +48,10 @@ pub use strimzi::NAMESPACE as OPERATOR_NAMESPACE;
 pub use strimzi::kinds::{DEPLOYMENT as OPERATOR, SELECTOR as OPERATOR_SELECTOR};
 pub use traffic::{OperatorTraffic, Traffic};
 
-/// Every component, in the order in which their answers are joined.
+/// Every component, in the order in which their results are joined.
 pub static COMPONENTS: &[&Component] = &[&strimzi::COMPONENT, &gateway::COMPONENT, &kafka::COMPONENT];
 
-/// What the engines ask of a component. A row names what applies; the rest is in [`Component::NONE`].
+/// The interface of a component. A row sets the parts that apply; [`Component::NONE`] has the others.
 pub struct Component {
     /// Its Kubernetes kinds, each with what the engines do with it.
     pub kinds: &'static [&'static KubernetesKind],
@@ -75,7 +75,7 @@ pub struct Component {
     pub troubles: fn(&AppliedCluster, &ReadObjects) -> Vec<Condition>,
     /// What its objects say, by kind. A kind has one row, whichever of the components that write it has that.
     pub objects: &'static [ObjectFacts],
-    /// What changes of its objects do.
+    /// The effects of changes of its objects.
     pub consequences: Consequences,
     /// The API group whose resource definitions are installed with it.
     pub definitions: Option<&'static str>,

@@ -1,5 +1,5 @@
 //! Finds specs in files that are not read: copies, disabled files, mistyped names. They have no effect, but
-//! when a spec is gone, one of them may be what it became.
+//! one of them may be the new name of a missing spec.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -62,7 +62,7 @@ pub(super) struct TokenWriter<'t> {
 }
 
 impl TokenStore {
-    /// Reads the tokens of a state folder and repairs what a crash left. Returns warnings too. A damaged file
+    /// Reads the tokens of a state folder and repairs the damage of a crash. Also returns warnings. A damaged file
     /// is refused: without it, lockouts would go unnoticed, and a revoked token might become valid again.
     pub(in crate::state) fn open(dir: &Utf8Path) -> Result<(TokenStore, Vec<String>), StateError> {
         let path = dir.join(FILE);

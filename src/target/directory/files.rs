@@ -186,7 +186,7 @@ pub(super) fn remove_folder(folder: &Utf8Path) -> Result<bool, TargetError> {
         Ok(()) => sync(folder.parent().unwrap_or(folder)).map(|()| true),
         Err(error) => match error.kind() {
             io::ErrorKind::NotFound => Ok(true),
-            // Somebody else's content, or no folder of ours.
+            // Foreign content, or a folder that we didn't create.
             io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory => Ok(false),
             _ => Err(failed()(error)),
         },

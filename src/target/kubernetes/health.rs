@@ -44,7 +44,7 @@ fn kept(query: HealthQuery, object: &Value) -> Option<Json> {
     health_fields::of(query.kind, object).map(Json::from)
 }
 
-/// Reads what is asked for, until nothing more is. A kind that the server refuses to list is only unknown; an
+/// Reads the requested objects until no query is left. A kind that the server refuses to list is only unknown; an
 /// authentication failure (401) fails the whole collection.
 async fn see<R: Future<Output = KindObjects>>(
     list: impl Fn(HealthQuery) -> R,

@@ -147,7 +147,7 @@ fn uses_disks(key: &ObjectKey) -> bool {
     component::leftovers().any(|leftovers| leftovers.uses_disks(key))
 }
 
-/// Whether objects of this key are made by an operator.
+/// Whether an operator creates the objects of this key.
 pub(super) fn is_operators(key: &ObjectKey) -> bool {
     key.kind == CLAIM || component::leftovers().any(|leftovers| (leftovers.is_binding)(key))
 }

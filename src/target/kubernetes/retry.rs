@@ -52,7 +52,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) enum Repeatability {
     /// Repeating has no further effect: reads, dry runs, server-side apply, and deletion by UID.
     Repeatable,
-    /// Repeating is refused or does something else: creating, and replacing at a `resourceVersion`. The
+    /// Repeating the call is refused or has another effect: creating, and replacing at a `resourceVersion`. The
     /// caller reads the object before it repeats the call.
     Once,
 }

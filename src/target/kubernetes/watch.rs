@@ -230,7 +230,7 @@ impl ClusterWatch {
         let state = feed.state();
         match &state.stand {
             _ if state.is_starting(&cluster) => Ok(None),
-            // Asking the server would return as much.
+            // The server's answer would contain no more.
             WatchStatus::Failing(error @ KubeError::TooMuch { .. }) => Err(error.clone()),
             // Asking the server returns the reason.
             WatchStatus::Starting | WatchStatus::Forbidden | WatchStatus::Failing(_) => Ok(None),

@@ -190,7 +190,7 @@ fn sound_documents<'a>(draft: &CatalogDraft<'a>) -> Vec<&'a Document> {
     draft.documents_of(Kind::BaseDomain).into_iter().filter(is_sound).collect()
 }
 
-/// Base domains without a sound document stay as they were applied.
+/// Base domains without a valid document stay as they were applied.
 fn kept<'a>(draft: &CatalogDraft<'a>, sound: &[&Document]) -> Vec<&'a ResourceKey> {
     let judged = |key: &ResourceKey| sound.iter().any(|document| document.key == *key);
     let recorded = draft.recorded;

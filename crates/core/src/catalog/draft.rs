@@ -151,7 +151,7 @@ impl<'a> CatalogDraft<'a> {
         self.settle_again(key);
     }
 
-    /// Makes a sound document wait. The first reason stays.
+    /// Makes a valid document wait. The first reason is kept.
     pub fn wait(&mut self, key: &ResourceKey, hold: Hold) {
         if let Some(claim) = self.claims.get_mut(key) {
             claim.waits.get_or_insert(hold);
@@ -187,7 +187,7 @@ impl<'a> CatalogDraft<'a> {
         };
         match settled {
             Some(settled) => drop(self.settled.insert(key.clone(), settled)),
-            // Neither document nor record has its spec. A document names it, so it isn't gone either.
+            // Neither a document nor the record has its spec. It isn't removed, since a document names it.
             None if self.recorded.resources.contains_key(key) => {
                 self.absent.insert(key.clone(), Absence::Unknown { unreadable: origin.clone() });
             }

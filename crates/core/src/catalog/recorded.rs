@@ -112,7 +112,7 @@ impl fmt::Debug for Records {
 /// A resource as it was last applied.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RecordedResource {
-    /// What can't be read back from anywhere.
+    /// The data that no other source has.
     pub durable: DurableRecord,
     /// What can be rebuilt when it is lost.
     pub cached: CachedRecord,
@@ -331,7 +331,7 @@ impl RecordedResource {
 }
 
 impl DurableRecord {
-    /// The record of a resource of which nothing else is known.
+    /// A record with only an id and a creation time, for a resource about which nothing else is known.
     pub fn new(id: Uuid, created_at: Timestamp) -> Self {
         Self {
             id,

@@ -67,8 +67,7 @@ impl RelatedOrganizations {
         Recorded { resources: resources.into(), ..recorded.clone() }
     }
 
-    /// Returns whether a file is in an unrelated organization's folder and has only sound clusters of that
-    /// one.
+    /// Returns whether a file is in an unrelated organization's folder and has only valid clusters of that one.
     fn is_anothers(&self, path: &SpecPath, file: &ParsedFile) -> bool {
         let Some(folder) = path.top_folder().filter(|folder| !self.0.contains(*folder)) else {
             return false;

@@ -9,10 +9,11 @@ use serde_json::Value;
 use super::{Difference, Manifest};
 use crate::names::{Json, ObjectKey};
 
-/// A component's answers about changes of its objects.
+/// The consequences that a component knows for changes of its objects.
 pub struct Consequences {
     pub rows: &'static [Row],
-    /// An outcome that no row can express. It goes before all rows. A whole object has no difference.
+    /// An outcome that no row can express. It takes precedence over all rows. A change of a whole object has
+    /// no difference.
     pub special: fn(&ObjectChange, Option<&Difference>) -> Option<RowVerdict>,
     /// What a changed field does beside its outcome.
     pub side_effect: fn(&ObjectChange, &Difference) -> Option<SideEffect>,
@@ -22,7 +23,7 @@ pub struct Consequences {
     pub keeps_certificate: fn(&ObjectChange) -> bool,
     /// A sentence about objects that are created.
     pub created: fn(&[&Manifest]) -> Option<String>,
-    /// What else rows may contain beside `{object}`, `{before}` and `{after}`.
+    /// Further placeholders of rows, beside `{object}`, `{before}` and `{after}`.
     pub placeholders: &'static [(&'static str, Placeholder)],
     /// General sentences, dropped where the plan names the clients that are cut off.
     pub general: &'static [&'static str],
@@ -56,7 +57,7 @@ pub struct ObjectChange<'a> {
 pub struct SideEffect {
     pub verdict: Verdict,
     pub words: String,
-    /// Whether clients are rejected that were accepted before, so that not all clients go on.
+    /// Whether brokers reject clients that they accepted before, so that some clients can't continue.
     pub turns_away: bool,
 }
 
@@ -73,9 +74,9 @@ pub enum Verdict {
     InPlace,
     /// Disks grow; brokers may restart one by one.
     StorageGrowth,
-    /// Brokers restart one by one; clients reconnect and go on.
+    /// Brokers restart one by one; clients reconnect and continue.
     RollingRestart,
-    /// Brokers are emptied and then removed; clients go on with the others.
+    /// Brokers are emptied and then removed; clients continue with the others.
     BrokerRemoval,
     /// Brokers restart one by one, and some clients need another address, port or login to connect.
     ClientsReconnect,
@@ -108,9 +109,9 @@ pub enum ObjectFilter {
 
 #[derive(Clone)]
 pub enum RowVerdict {
-    /// The change is made, with this sentence, in which placeholders are filled. Empty ones aren't shown.
+    /// The change is made and described by this sentence, with placeholders filled. An empty sentence isn't shown.
     Does(Verdict, Cow<'static, str>),
-    /// The change is made, with this sentence, if the spec confirms fewer brokers, and refused otherwise.
+    /// The change is made and described by this sentence if the spec confirms fewer brokers, and refused otherwise.
     RemovesBrokers(&'static str, Refusal),
     /// The change is never made: a stable code for programs, the reason, and a hint.
     Refuses(Refusal),

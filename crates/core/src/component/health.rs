@@ -1,5 +1,4 @@
-//! How components say what health they have: what they read of their objects, and the types in which they
-//! answer.
+//! How components report health: the objects that they read, and the types of their results.
 
 mod observation;
 pub mod read_objects;

@@ -1,5 +1,4 @@
-//! What the engines ask of single objects, by kind. Bodies may be anybody's: what can't be read counts as
-//! absent.
+//! Facts about single objects, by kind. Anybody may have written a body, so an unreadable value counts as absent.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +8,7 @@ use serde_json::{Map, Value};
 use super::{COMPONENTS, Manifest, Size, Stage};
 use crate::names::Json;
 
-/// The answers of one kind. A row names what applies; the rest is in [`ObjectFacts::NONE`].
+/// The facts of one kind. A row sets those that apply; [`ObjectFacts::NONE`] has the others.
 pub struct ObjectFacts {
     pub kind: &'static str,
     pub role: ObjectRole,

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 const REMEMBERED: usize = 1024;
 
 /// A limited number of slots, and the items that wait for one. The next slot is given to a party that has
-/// priority, then to the one with the fewest slots, then to the one whose last slot is the longest ago.
+/// priority, then to the one with the fewest slots, then to the one that has had none for the longest time.
 #[derive(Debug)]
 pub struct FairQueue<P, T> {
     places: usize,

@@ -113,7 +113,7 @@ fn wanted(
     waits.extend(stage.and_then(UpgradeStage::unknown));
     remarks.extend(heard.remarks);
     for (object, contest) in contested {
-        // A field that is left alone must not keep the rest from being done.
+        // A field that is left unchanged must not block the rest of the change.
         match verb {
             Verb::Keep => waits.push(Waiting::Contested { object, contest }),
             _ => remarks.push(Remark::Leaves { object, contest }),
@@ -153,8 +153,8 @@ fn permits(resource: &Resource, current: &SpecDiff, cause: &Cause) -> Permits {
     Permits { fewer_brokers: confirmed && lowered && *cause == Cause::Spec }
 }
 
-/// A new version of Streamfleet disrupts nothing by itself. What can't be undone isn't done while the
-/// cluster's health is unseen. Records are deleted only after approval.
+/// A new version of Streamfleet disrupts nothing by itself. Irreversible changes wait while the cluster's
+/// health is unknown. Records are deleted only after approval.
 fn requires_approval(cause: &Cause, verdict: Verdict) -> bool {
     if verdict == Verdict::DataLoss || matches!(cause, Cause::Upgrade { unseen: true, .. }) {
         return true;

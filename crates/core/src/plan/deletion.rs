@@ -256,7 +256,7 @@ fn children(world: &PlanContext, key: &ResourceKey) -> Option<Waiting> {
     Some(Waiting::Children { count: u32::try_from(left.len()).unwrap_or(u32::MAX), example })
 }
 
-/// Returns the resources that refer to this one, by spec or by the record of something not yet deleted.
+/// Returns the resources that refer to this one, by their spec or by the record of one that isn't deleted yet.
 fn referring(world: &PlanContext, key: &ResourceKey) -> Vec<ResourceKey> {
     let absent = world.absent().map(|(other, _)| other);
     let all = world.catalog.resources.keys().chain(absent);

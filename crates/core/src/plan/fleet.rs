@@ -146,14 +146,14 @@ fn known<'a>(
     world.owners.get(fleet).into_iter().flatten().copied().cloned().chain(here.cloned()).collect()
 }
 
-/// Whether specs name all of these. The deletion of others depends on more than the differences.
+/// Whether specs name all of these resources. Deleting a resource depends on more than the differences.
 fn all_are_named(world: &PlanContext, owners: &BTreeSet<ResourceKey>) -> bool {
     let is_named =
         |owner: &ResourceKey| world.catalog.resources.contains_key(owner) && world.absence(owner).is_none();
     owners.iter().all(is_named)
 }
 
-/// The source of what is known about a fleet's target.
+/// The source of the facts about a fleet's target.
 #[derive(Clone, Copy)]
 enum ObservationSource<'a> {
     /// It was observed now, with preflight facts if there are any.
@@ -287,7 +287,7 @@ fn record_cluster_uid(site: &FleetInputs, changes: &mut [Change]) {
     }
 }
 
-/// Mentions that a fleet is unreachable if no change says so: whether it is as it should be is unknown.
+/// Mentions that a fleet is unreachable if no change says so: it may differ from its spec.
 fn mention_unreachable(world: &PlanContext, key: &FleetKey, reach: &Reach, changes: &mut Vec<Change>) {
     let Some(waiting @ Waiting::Unreachable { .. }) = reach.waiting() else { return };
     let says_so = |change: &Change| change.waiting.iter().any(|it| matches!(it, Waiting::Unreachable { .. }));

@@ -171,7 +171,7 @@ pub struct FleetPlan {
     pub changes: Vec<Change>,
     /// The approval that its guarded steps need or have; null if nothing is guarded.
     pub guard: Option<Guard>,
-    /// Ids of approvals that were given for something else than what would be done now. They are revoked.
+    /// Ids of approvals whose steps are no longer planned. They are revoked.
     #[serde(default)]
     pub void_approvals: Vec<String>,
     /// Foreign objects in the place of ours. They are left alone and reported.
@@ -227,13 +227,13 @@ pub struct Change {
     pub remarks: Vec<Remark>,
     /// The record to keep when all steps are done; null if the record is then deleted.
     pub record: Option<RecordedResource>,
-    /// Whether it only restores what was applied last, while another change of the resource waits.
+    /// Whether it only restores what was applied last while another change of the resource waits.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repair: bool,
 }
 
 impl Change {
-    /// Whether the change runs now: it does something, and waits for nothing.
+    /// Whether the change runs now: it changes something and has no reason to wait.
     pub fn is_ready(&self) -> bool {
         self.waiting.is_empty() && self.verb != Verb::Keep
     }
@@ -249,7 +249,7 @@ pub enum Verb {
     Update,
     /// It is deleted.
     Delete,
-    /// It stays as it is, and is listed only because something waits.
+    /// It stays unchanged, and is listed only because a change of it waits.
     Keep,
     /// An object is deleted and created again, since an immutable field changes.
     Recreate,
@@ -269,7 +269,7 @@ pub enum Cause {
     /// The settings of the installation changed: the size of a Kafka unit, or which Secrets are written. The
     /// operator of the installation did that on purpose, so like an edit of a spec it needs no approval.
     Settings,
-    /// An upgrade of Kafka goes on: its second stage, or a patch release that it follows by itself.
+    /// An upgrade of Kafka continues: with its second stage, or a patch release that it follows by itself.
     Upgrade {
         /// The version of Kafka.
         version: String,

@@ -1,7 +1,7 @@
 //! Checks whether a fleet's Kubernetes cluster has what its Kafka clusters need, before any of it is created.
 //!
-//! A finding becomes a condition of the fleet. If going on would leave something half made or never working,
-//! the changes concerned wait. What is as it should be is left alone in any case.
+//! A finding becomes a condition of the fleet. Changes wait if they would leave a cluster incomplete or
+//! never working. Objects that match their specs stay unchanged in any case.
 
 mod checks;
 mod context;

@@ -31,7 +31,7 @@ use crate::plan::{
 /// The first effect of every repair.
 const WHILE_IT_WAITS: &str = "restores what was applied last, while the other change waits";
 
-/// Returns the possible repairs, and conditions for objects that something else keeps changing.
+/// Returns the possible repairs, and conditions for objects that other programs keep changing.
 pub(super) fn of_fleet(
     world: &PlanContext,
     site: &FleetInputs,

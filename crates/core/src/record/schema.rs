@@ -64,8 +64,8 @@ fn schema_of<T: JsonSchema>() -> Value {
     answered(settings.into_generator().into_root_schema_for::<T>().to_value())
 }
 
-/// Puts the fields of an object's schema over those of another, at every depth. Which of them an answer
-/// always has, the schema above says of its own fields.
+/// Puts the fields of an object's schema over those of another, at every depth. For its own fields, the
+/// schema on top also says which of them every answer has.
 fn overlay(under: &mut Value, over: Value) {
     let Value::Object(mut over) = over else { return };
     let (fields, required) = (over.remove("properties"), over.remove("required"));

@@ -56,7 +56,7 @@ const DELETED_SOON: &str = "deletion scheduled";
 
 const UNAPPLIED: &str = "the current spec is not applied yet";
 
-/// Everything that decides a standing.
+/// The inputs of a standing.
 #[derive(Clone, Copy)]
 pub struct StandingInputs<'a> {
     pub catalog: &'a Catalog,
@@ -93,7 +93,7 @@ impl StandingInputs<'_> {
         Standing { status, reason, conditions, since }
     }
 
-    /// The plan of the fleet that a resource is, or is on by its spec.
+    /// The plan of a fleet, or of the fleet that a resource's spec names.
     fn host(&self, key: &ResourceKey) -> Option<&FleetPlan> {
         let fleet = key.as_fleet().or_else(|| self.catalog.resources.get(key)?.fleet())?;
         self.index.fleet(self.plan, &fleet)
@@ -163,7 +163,7 @@ impl StandingInputs<'_> {
             }
             // What runs is reported by its health, whatever the spec says.
             (Some(_), _, _, _) if let Some(ailing) = ailing => (ailing.status, ailing.reason.clone()),
-            // A blocked or refused change: the cluster runs on as it was applied.
+            // A blocked or refused change: the cluster keeps running as it was last applied.
             (Some(_), _, Some(hold @ (Hold::Invalid { .. } | Hold::Dependency { .. })), _) => {
                 let (status, ails) = as_applied(conditions);
                 (status, Some(ails.unwrap_or_else(|| hold.to_string())))
@@ -191,7 +191,7 @@ impl StandingInputs<'_> {
             )
         };
         let is_deleted = |change: &Change| change.verb == Verb::Delete && !change.waiting.iter().any(keeps);
-        // A write that isn't planned yet may have made it again.
+        // A write that isn't planned yet may have recreated it.
         self.unplanned.is_none() && is_removed && change.is_none_or(is_deleted)
     }
 

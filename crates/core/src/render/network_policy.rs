@@ -96,7 +96,7 @@ fn metrics(port: u16) -> NetworkPolicyIngressRule {
     NetworkPolicyIngressRule { from: Some(vec![pods]), ports: Some(ports(&[port])) }
 }
 
-/// To the other pods of the cluster, DNS, the API server, and the URLs in the spec that brokers call.
+/// Egress to the other pods of the cluster, DNS, the API server, and the URLs in the spec that brokers call.
 fn egress<'a>(traffic: impl Iterator<Item = &'a Traffic>) -> Vec<NetworkPolicyEgressRule> {
     let names = DNS_PORTS.iter().flat_map(|&number| ["UDP", "TCP"].map(|protocol| port(number, protocol)));
     let mut rules = vec![

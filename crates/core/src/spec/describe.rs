@@ -63,7 +63,7 @@ impl Description {
         }
     }
 
-    /// The field that somebody means who leaves out what it is in, and names it to the letter.
+    /// The field that was probably meant if its name is exact and only the fields around it were left out.
     pub fn meant_by(&self, names: &[&str]) -> Option<Description> {
         let (first, rest) = names.split_first()?;
         self.below(first)?.find(rest).ok()

@@ -69,7 +69,7 @@ impl RedactionState {
         }
     }
 
-    /// Returns the byte from which on the line is hidden, and the context for the next line.
+    /// Returns the first hidden byte of the line, and the context for the next line.
     fn judge(self, line: &str) -> (Option<usize>, RedactionState) {
         let ends = line.contains("-----END");
         match self {

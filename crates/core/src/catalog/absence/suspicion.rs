@@ -1,4 +1,4 @@
-//! Reasons to take an absence for a mistake, as the end of a sentence shown to the approver. They are in the
+//! Reasons to consider an absence a mistake, as the end of a sentence shown to the approver. They are in the
 //! past tense since they are recorded and may be read long after the cause has disappeared.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,7 +54,7 @@ pub(super) fn of(
         .or_else(|| record.durable.suspicion.clone().filter(|_| lives_on_a_fleet(key)))
 }
 
-/// Returns the tree that was last applied, if it is another than this one.
+/// Returns the tree that was last applied, if it isn't this one.
 pub(super) fn changed_source<'a>(draft: &CatalogDraft<'a>) -> Option<&'a str> {
     let last = draft.recorded.source.as_ref()?;
     (*last != draft.documents.source).then_some(last.0.as_str())
@@ -217,7 +217,7 @@ impl<'d> MissingClusters<'d> {
     }
 }
 
-/// More clusters are gone at once than the policy allows in an hour: taken as a whole for a mistake.
+/// More clusters disappeared at once than the policy allows in an hour, so all of them count as a mistake.
 fn too_many(draft: &CatalogDraft, key: &ResourceKey, gone: &MissingClusters) -> Option<String> {
     let allowed = draft.config.policy.cluster_deletions_per_hour;
     let are_too_many = |gone: usize| gone > 1 && u32::try_from(gone).is_ok_and(|gone| gone > allowed);

@@ -1,4 +1,4 @@
-//! What Kafka's objects say of themselves, whoever wrote them.
+//! Facts that are read from Kafka's objects, whoever wrote these.
 
 use std::collections::BTreeMap;
 
@@ -164,7 +164,7 @@ fn former_disk_class(before: &Json, after: &Json) -> Option<Option<String>> {
     of_class.find(|it| it.pointer.ends_with("/class")).map(|it| it.before.as_str().map(str::to_owned))
 }
 
-/// Where brokers look for the data that they moved to a bucket.
+/// The place where brokers look for the data that they moved to a bucket.
 fn remote_data(kafka: &Json) -> Option<Map<String, Value>> {
     let config = kafka.value().pointer("/spec/kafka/tieredStorage/remoteStorageManager/config").cloned()?;
     let mut config = config.as_object()?.clone();

@@ -48,7 +48,7 @@ impl OperatorState {
         kind.and_then(Value::as_str).map_or_else(named, |kind| kind == "cluster-operator")
     }
 
-    /// Whether it is known to do nothing at present.
+    /// Whether the operator is known to be inactive.
     pub fn is_down(&self) -> bool {
         self.trouble().is_some()
     }

@@ -8,7 +8,7 @@ use crate::spec::Spec;
 /// Returns why a resource changes.
 ///
 /// A changed spec explains everything. Without one, a difference that only the target has is drift. If the
-/// rendered manifest differs, something that it was made from changed.
+/// rendered manifest differs, one of its inputs changed.
 pub(in crate::plan) fn change_cause(world: &PlanContext, key: &ResourceKey, found: &[ObjectDiff]) -> Cause {
     let edited = world.current.get(key).is_some_and(|current| !current.fields.is_empty());
     if edited || !world.is_made(key) || found.is_empty() {

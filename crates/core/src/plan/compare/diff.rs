@@ -41,7 +41,7 @@ pub(in crate::plan) struct Drift {
 pub(in crate::plan) struct Differences {
     pub found: Vec<ObjectDiff>,
     pub foreign: Vec<ObjectKey>,
-    /// Objects that can't be written because something other than a file is in their place, with its path.
+    /// Objects that can't be written because their path is a folder or a link, with that path.
     pub obstacles: Vec<(ObjectKey, String)>,
     /// Fields that other controllers own, of objects that are otherwise as they should be.
     pub contested: Vec<(ObjectKey, Contest)>,
@@ -130,7 +130,7 @@ pub(in crate::plan) struct Drifted {
     pub unknown: Vec<ObjectKey>,
 }
 
-/// Returns what differs from what was applied last, by owning resource, whatever the specs say now.
+/// Returns the differences from what was last applied, by owning resource, independent of the present specs.
 pub(in crate::plan) fn drifted(
     target: &TargetContents,
     desired: Option<&FleetManifests>,
@@ -166,7 +166,7 @@ enum Comparison<'a> {
     Equal,
     Contested(&'a [Contest]),
     Foreign,
-    /// Something other than a file is in its place.
+    /// Its path is a folder or a link.
     Obstacle(&'a str),
     Differs(Box<ObjectDiff>),
 }
@@ -176,7 +176,7 @@ fn compare<'a>(manifest: &Manifest, target: &TargetContents<'a>) -> Comparison<'
     let known = target.inventory.get(&id).map(|(_, known)| *known);
     let as_applied = known.is_some_and(|known| known.applied == manifest.digest());
     let applied = known.and_then(|known| target.applied(&id, known));
-    // The target's own memory may be older than the state's, as after somebody restored a copy of it.
+    // The target's inventory may be older than the state, for example after a copy of it was restored.
     let is_it = |object: &&RecordedObject| object.applied == manifest.digest();
     let was_applied = as_applied || target.remembered.get(&id).is_some_and(is_it);
     let Some(objects) = &target.objects else {
@@ -191,7 +191,7 @@ fn compare<'a>(manifest: &Manifest, target: &TargetContents<'a>) -> Comparison<'
             // An object without a UID was only intended: it is missing because we never made it.
             let made = known.is_some_and(|known| known.uid.is_some());
             let drift = (was_applied && made).then_some(Drift { by: None });
-            // Its data, such as disks and records, outlives it: what it was decides what it may become.
+            // Its data, such as disks and records, outlives it, so its last manifest limits the allowed changes.
             let before = applied.filter(|_| made).cloned();
             differs(manifest, Verb::Create, None, before, drift)
         }

@@ -33,7 +33,7 @@ const METADATA: &str = "/spec/kafka/metadataVersion";
 pub(in crate::plan) struct Upgrades {
     /// The objects that the fleet should have now, if they differ from the rendered ones.
     objects: Option<FleetManifests>,
-    /// Clusters whose upgrade isn't complete, or that go further than their specs say.
+    /// Clusters whose upgrade isn't complete, or whose versions are newer than in their specs.
     stages: BTreeMap<ResourceKey, UpgradeStage>,
     /// The newest version that each cluster could have, if newer than its final one.
     pub newer: NewerVersions,
@@ -59,7 +59,7 @@ enum MetadataReadiness {
     Seen,
     /// It can't be observed.
     Unseen,
-    /// The metadata version is unknown, so whatever is written might raise it.
+    /// The metadata version is unknown, so any write might raise it.
     Unknown,
 }
 
@@ -130,7 +130,7 @@ struct UpgradeContext<'a> {
 }
 
 impl Upgrades {
-    /// Decides how far each cluster goes, without raising any metadata yet.
+    /// Decides how far each cluster is upgraded, without raising any metadata yet.
     pub fn of(world: &PlanContext, site: &FleetInputs, facts: Option<&PreflightFacts>) -> Self {
         let scene = UpgradeContext { world, site, running: SupportedVersions::on(site, facts) };
         let mut upgrades = Self::default();
@@ -228,12 +228,12 @@ impl Upgrades {
         FleetInputs { desired: self.objects.as_ref().or(rendered.desired), ..*rendered }
     }
 
-    /// Returns how far a cluster goes now; `None` if it is as its spec says.
+    /// Returns how far a cluster is upgraded now; `None` if it matches its spec.
     pub fn stage(&self, cluster: &ResourceKey) -> Option<&UpgradeStage> {
         self.stages.get(cluster)
     }
 
-    /// Whether all upgrades are complete, so that nothing has to be observed until something else changes.
+    /// Whether all upgrades are complete, so that the fleet isn't observed until it changes.
     pub fn are_over(&self) -> bool {
         self.stages.values().all(|stage| stage.ready == MetadataReadiness::Nothing)
     }
@@ -249,7 +249,7 @@ impl UpgradeStage {
         })
     }
 
-    /// Returns what the cluster waits for if there is nothing else to do.
+    /// Returns the wait of a cluster without other changes.
     pub fn waiting(&self) -> Option<Waiting> {
         let UpgradeStage { version, metadata: (from, to), .. } = self;
         (self.ready == MetadataReadiness::NotYet).then(|| Waiting::Upgrade {
@@ -259,7 +259,7 @@ impl UpgradeStage {
         })
     }
 
-    /// Returns what every change of the cluster waits for if it might raise an unknown metadata version.
+    /// Returns the wait of every change of the cluster that might raise an unknown metadata version.
     pub fn unknown(&self) -> Option<Waiting> {
         let to = self.metadata.1.clone();
         (self.ready == MetadataReadiness::Unknown).then_some(Waiting::MetadataUnknown { to })

@@ -62,7 +62,7 @@ pub(in crate::plan) struct ChangeJudgement {
     /// The worst effect except for deleted records, which disrupt nothing by themselves.
     disruption: Option<Verdict>,
     permits: Permits,
-    /// Whether brokers reject clients that they accepted before, so that not all clients go on.
+    /// Whether brokers reject clients that they accepted before, so that some clients can't continue.
     turns_away: bool,
 }
 
@@ -166,7 +166,7 @@ impl ChangeJudgement {
     }
 
     /// Adds the effects of changed fields. If they name the clients that are cut off, general sentences about
-    /// listeners and about clients that go on would only raise doubts, and are removed.
+    /// listeners and about clients that continue would contradict that, and are removed.
     pub(in crate::plan) fn tell(&mut self, told: &[&FieldEffect]) {
         if told.iter().any(|row| row.verdict == Verdict::ClientsReconnect) {
             let general = || COMPONENTS.iter().flat_map(|component| component.consequences.general);

@@ -4,7 +4,7 @@ use crate::plan::{Cause, Change, Contest, Remark};
 
 pub(super) fn remark(change: &Change, remark: &Remark) -> String {
     match remark {
-        // The spec may ask for something else now than what was there before.
+        // The spec's value may differ from the value before the manual change.
         Remark::Overwrites { contest: Contest { manager, field }, .. } if change.cause == Cause::Spec => {
             format!("{manager} changed `{field}`: it is set to the spec's value")
         }

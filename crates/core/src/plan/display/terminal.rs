@@ -203,7 +203,8 @@ fn unreached(plan: &FleetPlan) -> Option<&Waiting> {
     waits.find(|waiting| matches!(waiting, Waiting::Unreachable { .. }))
 }
 
-/// Whether that wait is printed once before all changes: several have it, and not first the fleet's own.
+/// Whether the wait for an unreachable fleet is printed once, before all changes: several changes have it,
+/// and the first of them isn't the fleet's own.
 fn says_once(plan: &FleetPlan) -> bool {
     let mut waiting = plan.changes.iter().filter(|change| waits_for_reach(change));
     let first = waiting.next();

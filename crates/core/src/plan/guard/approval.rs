@@ -22,7 +22,7 @@ const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_mins(5);
 /// The length of a guard's id in hex digits: 48 bits, short enough to copy.
 const ID_LENGTH: usize = 12;
 
-/// Whether a text has the form of what a person gives to approve something.
+/// Whether a text has the form of an id that can be approved.
 pub fn is_approval_id(text: &str) -> bool {
     text.len() == ID_LENGTH && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
@@ -128,7 +128,7 @@ pub(in crate::plan) fn keep_approvals(parts: &mut [FleetPart]) {
 pub(in crate::plan) struct FleetApprovals {
     pub guard: Option<Guard>,
     pub approved: BTreeSet<ResourceKey>,
-    /// Approvals for something else than what would be done now.
+    /// Approvals of steps that are no longer planned.
     pub void: Vec<String>,
 }
 
@@ -252,7 +252,7 @@ fn needs_approval(
 }
 
 /// Whether a Gateway changes to another implementation, which cuts off clients in whatever order it is done.
-/// Restoring a class that somebody changed by hand doesn't count: the spec says so already.
+/// Undoing a manual change of the class doesn't count: the spec already has it.
 pub(in crate::plan) fn changes_gateway_class(cause: &Cause, steps: &[Step]) -> bool {
     let class = |gateway: &Json| gateway.value().pointer("/spec/gatewayClassName").cloned();
     let changes = |step: &Step| {
@@ -263,8 +263,8 @@ pub(in crate::plan) fn changes_gateway_class(cause: &Cause, steps: &[Step]) -> b
     !drifted && steps.iter().any(|step| step.object.kind == "Gateway" && changes(step))
 }
 
-/// Whether brokers will look in another place for the data that they moved to a bucket, whose contents are
-/// unknown here. Restoring what somebody changed by hand doesn't count: the spec says so already.
+/// Whether brokers will look for their data in another bucket, whose content is unknown here. Undoing a
+/// manual change doesn't count: the spec already has that value.
 pub(in crate::plan) fn moves_tiered_storage(cause: &Cause, steps: &[Step]) -> bool {
     let changes = |step: &Step| {
         let place = component::facts(&step.object.kind).remote_data;

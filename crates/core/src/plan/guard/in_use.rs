@@ -4,7 +4,7 @@
 //! A fleet's Gateway stays until no cluster is reached through it: clusters change how they are reached one
 //! at a time, and a cluster whose document is gone runs until its deletion is approved. A Gateway doesn't
 //! become public while a cluster behind it has an unknown spec. Host names stay while clients use them, and
-//! so does the domain of the Gateway. And kept disks contain somebody's data.
+//! so does the domain of the Gateway. Kept disks contain data of an earlier cluster.
 
 use std::collections::BTreeSet;
 

@@ -54,7 +54,7 @@ pub(in crate::plan) fn of_mode(world: &PlanContext, changes: &mut [Change]) {
     }
 }
 
-/// Leaves objects alone that something else keeps changing back, and reports them. Other drift is corrected.
+/// Leaves objects unchanged that another program keeps changing back, and reports them. Other drift is corrected.
 pub(in crate::plan) fn of_flapping(
     world: &PlanContext,
     fleet: &FleetKey,

@@ -80,7 +80,7 @@ pub enum Reach {
         /// Whether the target may not be used at all, so that retries won't help.
         #[serde(default)]
         refused: bool,
-        /// Whether it may be gone for good: nothing answers, or something else does.
+        /// Whether the target may be gone for good: no server answers, or another one does.
         #[serde(default)]
         lost: bool,
         /// Whether `reason` and `hint` describe the network, and so are only for administrators.

@@ -34,7 +34,7 @@ pub struct FleetPart {
 }
 
 impl FleetPart {
-    /// Returns the comparison to remember; `None` if there was something to do or to report.
+    /// Returns the comparison to remember; `None` if it found a change or a remark.
     pub fn quiet(&self) -> Option<&UnchangedFleet> {
         self.quiet.as_ref()
     }
@@ -44,7 +44,7 @@ impl FleetPart {
         &self.newer
     }
 
-    /// Whether planning needs preflight facts: something is to change there, or was missing.
+    /// Whether planning needs preflight facts: a change is planned there, or the cluster lacked something before.
     pub fn needs_facts(&self) -> bool {
         let changes = self.plan.iter().flat_map(|plan| &plan.changes);
         changes.flat_map(|change| &change.steps).any(|step| step.after.is_some())
@@ -77,7 +77,7 @@ impl UnchangedFleet {
 #[derive(Debug)]
 pub(in crate::plan) struct Repair {
     pub whole: Change,
-    /// The part of it that disrupts nothing; `None` if that is all or nothing.
+    /// The part of the plan that disrupts nothing; `None` if it would be the whole plan or empty.
     pub undisruptive: Option<Change>,
     pub left: Vec<String>,
 }

@@ -9,9 +9,9 @@ use crate::names::ResourceKey;
 
 #[derive(Debug, Default)]
 pub(in crate::plan) struct TroubleCauses {
-    /// Clusters in trouble that isn't from their certificates.
+    /// Clusters in trouble that their certificates didn't cause.
     pub other_cause: BTreeSet<ResourceKey>,
-    /// Clusters whose trouble may be from their certificates, for example because the state was lost.
+    /// Clusters whose certificates may have caused their trouble, for example because the state was lost.
     pub unknown_cause: BTreeSet<ResourceKey>,
     pub healthy: BTreeSet<ResourceKey>,
 }
@@ -31,7 +31,7 @@ impl TroubleCauses {
         }
     }
 
-    /// Whether a cluster's trouble isn't known to be from its certificates.
+    /// Whether a cluster's certificates aren't known to have caused its trouble.
     pub fn may_be_otherwise(&self, cluster: &ResourceKey) -> bool {
         self.other_cause.contains(cluster) || self.unknown_cause.contains(cluster)
     }

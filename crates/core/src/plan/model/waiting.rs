@@ -93,7 +93,7 @@ pub enum Waiting {
         /// The foreign object.
         object: ObjectKey,
     },
-    /// Its manifest can't be written, since something other than a file is in its place.
+    /// Its manifest can't be written, because its path is a folder or a link.
     NotAFile {
         /// The object.
         object: ObjectKey,
@@ -130,7 +130,7 @@ pub enum Waiting {
         /// One of them.
         example: ObjectKey,
     },
-    /// An object that no spec asks for any more is deleted only when nothing uses it.
+    /// An object that is no longer in any spec is deleted only when nothing uses it.
     InUse {
         /// The object.
         object: ObjectKey,
@@ -143,7 +143,7 @@ pub enum Waiting {
     Preflight {
         /// The name of the condition.
         condition: String,
-        /// The missing thing, in one sentence.
+        /// What the cluster lacks, in one sentence.
         why: String,
     },
     /// The second stage of an upgrade of Kafka, which can't be undone, waits for the first.
@@ -165,7 +165,7 @@ pub enum Waiting {
         /// When the absence counts.
         until: Timestamp,
     },
-    /// Something else keeps changing an object back.
+    /// Another program keeps changing an object back.
     Flapping {
         /// The object.
         object: ObjectKey,
@@ -173,10 +173,10 @@ pub enum Waiting {
         by: Option<String>,
         /// One of the fields, as a JSON pointer.
         field: String,
-        /// Until when the object is left as it is.
+        /// The time until which the object is left unchanged.
         until: Timestamp,
     },
-    /// Something failed on the fleet a moment ago.
+    /// A step on the fleet failed recently.
     Retry {
         /// The failure.
         failed: String,

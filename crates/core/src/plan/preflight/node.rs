@@ -1,4 +1,4 @@
-//! What nodes offer, parsed from the server's answers.
+//! The capacity of nodes, parsed from the server's answers.
 
 use std::collections::BTreeSet;
 
@@ -39,7 +39,7 @@ impl NodeCapacity {
         room
     }
 
-    /// Describes what the nodes have, rounded down, so that it really exists.
+    /// Describes the capacity of the nodes, rounded down, so that it really exists.
     pub(in crate::plan) fn words(&self, and: &str) -> String {
         let &NodeCapacity { nodes, cpu_millis, memory_mib } = self;
         if nodes == 0 {

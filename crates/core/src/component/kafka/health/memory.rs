@@ -28,7 +28,7 @@ pub struct HealthMemory {
     /// The digest of the applied cluster at that time.
     wanted: Option<Digest>,
     pub(super) outputs: Outputs,
-    /// Since when each sign has lasted.
+    /// When each symptom began.
     signs: BTreeMap<TroubleSign, Timestamp>,
     /// Since when each trouble of the components beside Kafka has lasted, by the kind of its condition.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -86,7 +86,7 @@ pub(super) struct Voters {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct OngoingChange {
     pub began: Timestamp,
-    /// When something was last under way.
+    /// When a change was last under way.
     pub last: Timestamp,
     /// Whether the operator will announce the end: its status was behind, or not `Ready`.
     pub announced: bool,
@@ -101,7 +101,7 @@ pub(super) struct Decision {
     pub reports_pod_loss: bool,
 }
 
-/// A sign whose duration decides.
+/// A symptom that counts only once it has lasted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(super) enum TroubleSign {
     /// A pod that was ready isn't.
@@ -117,7 +117,7 @@ pub(super) enum TroubleSign {
     PodSetError,
     /// Some pods have an older revision. Also true for a moment while a pod is recreated.
     OldRevision,
-    /// The operator warns of something that needs a person.
+    /// The operator reports a warning that needs a person.
     Warned,
     NoEntityOperator,
     /// A pod that isn't Kafka itself, such as the entity operator, can't start, and waiting won't help.
@@ -146,7 +146,7 @@ impl HealthMemory {
         }
     }
 
-    /// Takes in everything that needs no judgement.
+    /// Records the observations that need no judgement.
     pub(super) fn absorb_observation(&mut self, seen: &ClusterObservation, now: Timestamp) {
         if seen.kafka.as_ref().is_some_and(|kafka| kafka.last_success.is_some()) {
             self.succeeded.get_or_insert(now);

@@ -16,7 +16,7 @@ use crate::names::ObjectKey;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ObjectFindings {
-    /// Those that are not as they should be, the likeliest cause first.
+    /// The objects that are not as they should be, the likeliest cause first.
     pub amiss: Vec<FaultyObject>,
     pub fine: usize,
     /// The warnings of Kubernetes, the latest first.

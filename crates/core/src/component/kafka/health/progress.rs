@@ -8,7 +8,7 @@ use super::pods::PodCount;
 use super::view::{ClusterObservation, Counts, KafkaView};
 use crate::component::health::words::quoted;
 
-/// Something that is under way. The printed form follows a comma or stands alone.
+/// A process that is under way. The printed form follows a comma or stands alone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HealthProgress {
     /// Another version is wanted than runs.

@@ -32,8 +32,8 @@ const RULES: [Rule; 16] = [
     healthy,
 ];
 
-/// Applies the rules. If none applies, something is wrong that hasn't lasted long enough to be reported, so
-/// the last reported status stays.
+/// Applies the rules. If none applies, the trouble hasn't lasted long enough to be reported, so the last
+/// reported status stays.
 pub(super) fn decide(facts: &HealthInputs) -> Decision {
     let decided = RULES.iter().find_map(|rule| rule(facts));
     decided.or_else(|| facts.memory.told()).unwrap_or_else(|| not_healthy(facts))
@@ -86,7 +86,7 @@ fn refused(facts: &HealthInputs) -> Option<Decision> {
     ))
 }
 
-/// Created paused, as clusters over kept disks are.
+/// The cluster was created paused, as clusters over kept disks are.
 fn paused_at_birth(facts: &HealthInputs) -> Option<Decision> {
     facts.memory.succeeded.is_none().then(|| suspended(facts)).flatten()
 }
@@ -104,7 +104,7 @@ fn out_of_touch(facts: &HealthInputs) -> Option<Decision> {
     })
 }
 
-/// It has never worked: it is being created, or that has failed.
+/// The cluster has never worked: it is being created, or its creation failed.
 fn never_worked(facts: &HealthInputs) -> Option<Decision> {
     if facts.memory.succeeded.is_some() {
         return None;
@@ -199,7 +199,7 @@ fn suspended(facts: &HealthInputs) -> Option<Decision> {
     is_paused(facts).then(|| decide_status(Status::Suspended, why))
 }
 
-/// Pods are well, but something needs a person's decision or repair.
+/// The pods are ready, but a person has to decide or repair something.
 fn needs_a_person(facts: &HealthInputs) -> Option<Decision> {
     if let Some(condition) = facts.conditions.iter().find(|condition| condition.degraded) {
         return Some(decide_status(Status::Degraded, condition.message.clone()));

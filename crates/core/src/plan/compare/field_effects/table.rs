@@ -19,12 +19,12 @@ const fn row(
     verdict: Verdict,
     why: &'static str,
 ) -> FieldEffect {
-    // Objects show how they change, but not which clients are cut off, and nothing if no object changes.
+    // Changed objects don't show which clients are cut off, and some changes change no object.
     let told = matches!(verdict, NoOp | ClientsReconnect);
     FieldEffect { kind, field, when, verdict, why, told }
 }
 
-/// Makes plans print a row, too: who gains access or has to connect differently, which objects don't show.
+/// Makes plans print a row, too: objects don't show which clients gain access or have to connect differently.
 const fn told(row: FieldEffect) -> FieldEffect {
     FieldEffect { told: true, ..row }
 }

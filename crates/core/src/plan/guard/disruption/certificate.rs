@@ -82,9 +82,9 @@ fn turns(parts: &[FleetPart]) -> BTreeMap<ResourceKey, RenewalCandidates> {
 /// The clusters that already have the certificate and aren't Healthy.
 #[derive(Default)]
 struct RenewedClusters {
-    /// One whose trouble may be from the certificate.
+    /// A cluster whose trouble the certificate may have caused.
     holds: Option<ResourceKey>,
-    /// One whose cause of trouble is unknown, if no cluster with the certificate is Healthy.
+    /// A cluster whose trouble has an unknown cause, if no cluster with the certificate is Healthy.
     doubtful: Option<ResourceKey>,
     /// Those whose trouble has another cause.
     passed_over: Vec<ResourceKey>,
@@ -172,7 +172,7 @@ pub(in crate::plan) fn announce_renewals(organizations: &mut [OrganizationPlan],
     }
     for change in organizations.iter_mut().flat_map(|plan| &mut plan.changes) {
         let Some(takers) = domains.get(&change.resource) else { continue };
-        // The change of a single cluster already says everything.
+        // With a single cluster, its change already says so.
         if takers.seen + takers.unseen > 1 {
             change.effects.extend(takers.sentences());
         }
@@ -186,7 +186,7 @@ pub(in crate::plan) fn announce_renewals(organizations: &mut [OrganizationPlan],
     }
 }
 
-/// True of any cluster on a directory fleet, whatever it waited for before it was written.
+/// Applies to every cluster on a directory fleet, whatever it waited for before it was written.
 const UNSEEN: &str = "the tool that applies the files decides when brokers restart, and streamfleet can't see whether \
     they are healthy: the next cluster doesn't wait for this one";
 

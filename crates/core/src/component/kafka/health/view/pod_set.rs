@@ -18,7 +18,7 @@ pub struct PodSet {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Counts {
-    /// Pods that it wants or still has.
+    /// Pods that the set should have or still has.
     pub pods: u32,
     pub ready: u32,
     /// Pods of the present revision.
