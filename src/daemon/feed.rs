@@ -106,7 +106,7 @@ pub(super) fn start(
     let feed = SourceFeed { fetch_now: Arc::clone(&hurry) };
     match source {
         SpecSource::Folder(tree) => {
-            // Before the first scan, so that later changes are reported.
+            // The watch starts before the first scan, so that later changes are reported.
             let mut watch = Watch::new(&tree);
             let scanner = Arc::new(Mutex::new(Scanner::of(watch.unfinished())));
             if let Some(writer) = writer {

@@ -47,7 +47,7 @@ impl DecisionLog {
                 let (told, more) = unknown.split_at(unknown.len().min(MOST_UNKNOWN));
                 told.iter().for_each(|unknown| tracing::warn!("{unknown}{}", left_out(untold)));
                 if !more.is_empty() {
-                    tracing::warn!(%fleet, "objects of {} more unknown resources on this fleet", more.len());
+                    tracing::warn!(%fleet, "fleet {fleet} has objects of {} more unknown resources", more.len());
                 }
             }
             self.unknown = unknown;

@@ -110,7 +110,7 @@ impl PlanningContext {
         let Some(state) = &installation.state else { return Ok((nothing, None)) };
         state.check_not_replaced()?;
         let questions = self.request_queue.take();
-        // Before the specs are read: later writes may not be included.
+        // Taken before the specs are read: later writes may not be included.
         let mark = self.request_queue.writer.as_ref().map(|writer| writer.mark()).unwrap_or_default();
         let snapshot = match self.specs.snapshot() {
             Ok(Some(snapshot)) => snapshot,

@@ -320,7 +320,7 @@ impl<'a, 'r> FleetRun<'a, 'r> {
                 "plan again to see why it waits now",
             ));
         }
-        // Before anything is deleted: the audit trail must list every deletion.
+        // This comes before any deletion: the audit trail must list every one.
         self.run.audit([format!("deleting {cluster}")])?;
         let (fleet, at) = (self.plan.fleet.clone(), (self.run.clock)());
         match cluster.kind {
@@ -366,8 +366,8 @@ impl<'a, 'r> FleetRun<'a, 'r> {
                 state.put_object(fleet, key, &object)?;
             }
         }
-        // Last, so that the next run repeats this if it is killed before, and before any step adds a journal
-        // entry.
+        // The entry is removed last, so that the next run repeats the work if this one is killed, and before
+        // any step adds another entry.
         Ok(state.journal_done(fleet)?)
     }
 

@@ -37,7 +37,7 @@ impl Round {
             return Ok(Approved::Before { by: by.clone() });
         }
         let (fleet, changes) = (fleet.fleet.clone(), guarded_changes(fleet, id));
-        // First, since no approval may be missing from the audit trail.
+        // The audit trail comes first, since no approval may be missing from it.
         state.audit_person(RecordedEvent {
             plan: Some(self.plan.id.clone()),
             commit: self.plan.inputs.commit.clone(),

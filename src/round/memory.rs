@@ -287,7 +287,7 @@ impl RoundMemory {
         let wanted = wanted(&round.checked.catalog, &plan.fleet);
         let until = state.tried(&plan.fleet, wanted, report.failed.first(), Moment::now(now));
         drop(state);
-        // Last, so that the fleet's next plan includes all of the above.
+        // This comes last, so that the fleet's next plan includes all of the above.
         self.ended(&plan.fleet);
         until
     }

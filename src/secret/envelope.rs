@@ -45,11 +45,11 @@ impl Binding {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotOpened {
-    /// It was sealed to an identity that is not in the keyring.
+    /// The block was sealed to an identity that is not in the keyring.
     NoIdentity,
-    /// It was sealed for another field or resource, which is not disclosed: it may be another organization's.
+    /// The block was sealed for another field or resource, which is not disclosed: it may be another organization's.
     WrongField,
-    /// It is not a whole block of armour, or not in the format of `streamfleet secret encrypt`: the reason,
+    /// The text is not a whole block of armour, or not in the format of `streamfleet secret encrypt`: the reason,
     /// as the end of a sentence.
     Damaged(&'static str),
 }

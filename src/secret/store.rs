@@ -29,7 +29,7 @@ pub struct SecretStore {
     environment: Environment,
     /// Replaced when another process adds keys.
     keyring: Mutex<Arc<Keyring>>,
-    /// Whether files and variables are off limits.
+    /// Whether files and variables must not be read.
     is_closed: bool,
 }
 

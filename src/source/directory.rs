@@ -226,7 +226,7 @@ impl<'a> Scan<'a> {
             Ok(real) => real,
             // A file removed since the folder was listed is ignored; a broken link is an error.
             Err(UnreadableEntry::Gone) => return,
-            // It may be a folder full of specs, whatever its name is.
+            // The entry may be a folder full of specs, whatever its name is.
             Err(UnreadableEntry::Because(entry)) => {
                 self.seen.insert(path.clone(), None);
                 self.found.add(path, *entry);

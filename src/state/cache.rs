@@ -105,7 +105,7 @@ enum CacheFault {
     /// The disk refused a write, so another cache would fail too.
     Refused(io::Error),
     InUse,
-    /// It is damaged or from another installation or version. The reason is the end of a sentence.
+    /// The cache is damaged or from another installation or version. The reason is the end of a sentence.
     SetAside(String),
 }
 

@@ -41,7 +41,7 @@ impl LastUsed {
         if LastUsed::read(dir)?.as_ref() == Some(self) {
             return Ok(());
         }
-        // Only strings, so this can't fail.
+        // The record contains only strings, so serializing can't fail.
         folder::replace_file(&dir.join(FILE), &serde_json::to_vec_pretty(self).unwrap_or_default())
     }
 }

@@ -94,7 +94,7 @@ impl AppendFile {
     }
 
     fn write_locked(&mut self, bytes: &[u8]) -> io::Result<()> {
-        // Appending to the rest of a failed write, as on a full disk, would make a damaged line.
+        // Appending to the rest of a failed write, as on a full disk, would damage a line.
         let mut file = self.file()?;
         if file.metadata()?.len() != self.whole {
             file.set_len(self.whole)?;
@@ -103,7 +103,7 @@ impl AppendFile {
         let written = file.write_all(bytes).and_then(sync);
         match written {
             Ok(()) => self.whole += bytes.len() as u64,
-            // Truncating may fail too, as the disk is in trouble; the next write tries again.
+            // Truncating may fail too, since the disk has errors; the next write tries again.
             Err(_) => drop(file.set_len(self.whole)),
         }
         written

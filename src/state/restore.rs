@@ -49,7 +49,7 @@ pub fn restore(dir: &Utf8Path, archive: &Archive) -> Result<(), RestoreError> {
     let lock = folder::lock(&staged)?;
     lock.still_there()?;
     if let Err(error) = write(&staged, archive).and_then(|()| fs::rename(&staged, dir)) {
-        // It holds keys. If it can't be removed, the next restore replaces it.
+        // The folder holds keys. If it can't be removed, the next restore replaces it.
         drop(fs::remove_dir_all(&staged));
         refuse_used(dir)?;
         return Err(failed()(error).into());

@@ -122,7 +122,7 @@ pub enum Hold {
         /// The file that can't be read.
         origin: Origin,
     },
-    /// It would exceed a limit. What is applied keeps its capacity; only new or growing resources wait.
+    /// The resource would exceed a limit. Applied resources keep their capacity; only new or growing ones wait.
     OverCapacity {
         /// The fleet or organization that has the limit.
         limited_by: ResourceKey,
@@ -150,10 +150,10 @@ pub enum Hold {
 /// A recorded resource that the specs no longer name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Absence {
-    /// Its file was removed or no longer contains it, every file that could contain it is readable, and the
+    /// The file was removed or no longer contains the resource, every file that could contain it is readable, and the
     /// absence doesn't look like a mistake, now or when it began.
     Removed,
-    /// It may be in a file that can't be read; or its document can't be typed and the record has no spec.
+    /// A file that can't be read may contain the resource; or its document can't be typed and the record has no spec.
     Unknown { unreadable: Origin },
     /// The absence may be a mistake, now or when it began: its file is empty, a new resource may be its new
     /// name, or an error may concern it. Deleting it needs approval.

@@ -73,7 +73,7 @@ pub struct Component {
     /// What is wrong with it for a cluster at this moment. The judgement of the cluster tells it, and degrades
     /// the cluster by it once it has lasted.
     pub troubles: fn(&AppliedCluster, &ReadObjects) -> Vec<Condition>,
-    /// What its objects say, by kind. A kind has one row, whichever of the components that write it has that.
+    /// The facts that its objects contain, by kind. A kind has one row, even if several components write it.
     pub objects: &'static [ObjectFacts],
     /// The effects of changes of its objects.
     pub consequences: Consequences,

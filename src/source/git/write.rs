@@ -95,7 +95,7 @@ enum PushOutcome {
     /// The remote refused it, perhaps since another push came first.
     Rejected(String),
     NotSent(GitError),
-    /// It failed after the commit was sent.
+    /// The push failed after the commit was sent.
     Cut(GitError),
 }
 
@@ -133,7 +133,7 @@ impl Mirror {
             let written = CommitResult { commit: commit.to_string(), is_new: true };
             match self.push(&repository, tip, commit, until) {
                 PushOutcome::Done => {
-                    // It is on the remote. If the clone can't be updated now, a later fetch does it.
+                    // The commit is on the remote. If the clone can't be updated now, a later fetch does it.
                     if let Err(error) = self.activate_pushed(&repository, commit) {
                         tracing::warn!(
                             %commit, %error, hint = error.hint(),

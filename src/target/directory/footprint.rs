@@ -68,7 +68,7 @@ impl DirectoryTarget {
             }
             Some(())
         };
-        // Before the inventory is read, so that a later version of it is noticed.
+        // Taken before the inventory is read, so that a later version of it is noticed.
         add(&self.folder().join(inventory::FILE))?;
         let inventory = self.load().ok()?;
         inventory.paths().try_for_each(|path| add(&self.folder().join(path)))?;

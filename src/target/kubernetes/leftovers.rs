@@ -37,7 +37,7 @@ const OTHERS: [KindRef; 5] = [
 /// ConfigMaps that controllers create in every namespace.
 const EVERYWHERE: [&str; 2] = ["kube-root-ca.crt", "openshift-service-ca.crt"];
 
-/// Adds the operator's objects of the clusters that are `going` to an observation. Claims of others in
+/// Adds the operator's objects of the clusters in `going` to an observation. Claims of others in
 /// their namespaces are added as foreign.
 pub(super) async fn add(
     api: &Api,

@@ -90,7 +90,7 @@ impl Drop for RunningFeed {
 }
 
 pub(super) enum CachedState {
-    /// It exists, as the server last reported it. The whole object is there only if somebody read it.
+    /// The object exists, as the server last reported it. It is complete only if it was read before.
     There(Box<Live>, Option<Json>),
     /// No object of this key has our label. It may be gone, have lost its label, or be foreign.
     Unseen,

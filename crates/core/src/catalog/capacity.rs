@@ -1,5 +1,5 @@
 //! Capacity limits of fleets and organizations. Applied resources keep their capacity. New and growing ones
-//! get some in order of age while the limits allow, and wait otherwise. A resource that is being deleted
+//! get capacity in order of age while the limits allow, and wait otherwise. A resource that is being deleted
 //! counts until it is gone.
 
 use std::collections::BTreeMap;

@@ -55,7 +55,7 @@ pub(super) fn check(draft: &mut CatalogDraft) {
             owned.insert(key.clone());
             continue;
         };
-        // It stays as it was applied, with its host names, so others may not have it or anything below it.
+        // The domain stays as it was applied, with its host names, so others may have neither it nor a part of it.
         if draft.record(key).is_some() {
             held.push(key.clone());
         }

@@ -114,7 +114,7 @@ impl fmt::Debug for Records {
 pub struct RecordedResource {
     /// The data that no other source has.
     pub durable: DurableRecord,
-    /// What can be rebuilt when it is lost.
+    /// The data that can be rebuilt when it is lost.
     pub cached: CachedRecord,
 }
 
@@ -204,7 +204,7 @@ struct TypedSpec {
     written: OnceLock<RecordedSpec>,
 }
 
-/// It is derived from the other fields.
+/// It is derived from the other fields, so it isn't compared.
 impl PartialEq for TypedSpec {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -220,7 +220,7 @@ impl fmt::Debug for TypedSpec {
 /// A spec as this version records it.
 #[derive(Clone)]
 pub struct RecordedSpec {
-    /// With traces in place of secrets.
+    /// The spec, with traces in place of secrets.
     pub spec: Json,
     pub immutable: Arc<BTreeMap<String, Value>>,
 }
@@ -372,7 +372,7 @@ impl DurableRecord {
 }
 
 impl CachedRecord {
-    /// What is known when the cache was lost.
+    /// The record after the loss of the cache.
     pub fn lost(updated_at: Timestamp) -> Self {
         Self { updated_at, last_good: None, secrets: BTreeMap::new(), made_from: None }
     }

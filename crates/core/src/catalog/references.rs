@@ -66,7 +66,7 @@ impl ReferenceCheck {
         match draft.target(&key) {
             ReferenceTarget::Found(_) => {}
             ReferenceTarget::NotUsable(hold) => self.wait(hold),
-            // It was described in a file that may not contain it, which is reported there.
+            // The resource is described in a file that may not contain it, which is reported there.
             ReferenceTarget::Missing
                 if draft.misplaced_documents.iter().any(|(displaced, _)| *displaced == key) =>
             {

@@ -22,14 +22,14 @@ pub enum OpenedSecret {
         value: SecretString,
         mark: SecretMark,
     },
-    /// It can't be opened here, for example in the check of a pull request: the file, variable or identity is
+    /// The secret can't be opened here, for example in the check of a pull request: the file, variable or identity is
     /// missing. It is compared by the trace of its sealed form and can't be applied from here.
     Unavailable {
         mark: SecretMark,
         /// The reason, as the end of a sentence: `no identity here opens it`.
         reason: String,
     },
-    /// It was opened and must not be used here: it was sealed for another field, or its link leaves the
+    /// The secret was opened and must not be used here: it was sealed for another field, or its link leaves the
     /// folder.
     Refused(Problem),
 }

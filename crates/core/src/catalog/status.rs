@@ -11,27 +11,27 @@ use crate::names::InvalidName;
 /// The status of a fleet or a cluster, in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Status {
-    /// Its document is known and nothing of it was created yet.
+    /// The document is known, and none of its objects was created yet.
     Pending,
-    /// It is being created.
+    /// The resource is being created.
     Provisioning,
-    /// Its manifests are written to a folder. Its health can't be observed from here.
+    /// The manifests are written to a folder. Health can't be observed there.
     Written,
-    /// It works.
+    /// The resource works.
     Healthy,
-    /// It works and is being changed.
+    /// The resource works and is being changed.
     Updating,
-    /// It works and is being moved to another version.
+    /// The resource works and is changing to another version.
     Upgrading,
-    /// It works in part, or needs attention.
+    /// The resource works in part, or needs attention.
     Degraded,
-    /// Its target can't be reached, so its state is unknown.
+    /// The target can't be reached, so the resource's state is unknown.
     Unreachable,
-    /// It is left unchanged because its document asks for that.
+    /// The resource is left unchanged because its document says `suspend: true`.
     Suspended,
-    /// It doesn't work.
+    /// The resource doesn't work.
     Failed,
-    /// It is being deleted.
+    /// The resource is being deleted.
     Deleting,
 }
 

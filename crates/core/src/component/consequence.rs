@@ -1,4 +1,4 @@
-//! What a change of an object does to a cluster's clients and data, by rows of which the first match decides.
+//! The effect of a change of an object on a cluster's clients and data, by rows: the first match decides.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ pub struct Consequences {
     /// An outcome that no row can express. It takes precedence over all rows. A change of a whole object has
     /// no difference.
     pub special: fn(&ObjectChange, Option<&Difference>) -> Option<RowVerdict>,
-    /// What a changed field does beside its outcome.
+    /// Further effects of a changed field, beside its outcome.
     pub side_effect: fn(&ObjectChange, &Difference) -> Option<SideEffect>,
     /// The records that a change of an object's body deletes, one sentence each.
     pub deleted_records: fn(&ObjectChange, &Value, &Value) -> Vec<String>,

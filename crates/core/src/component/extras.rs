@@ -1,4 +1,4 @@
-//! The components that not every fleet has.
+//! The components that only some fleets have.
 
 use crate::spec::{Exposure, Fleet};
 

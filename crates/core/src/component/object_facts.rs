@@ -41,7 +41,7 @@ pub struct ObjectFacts {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObjectRole {
-    /// It stands for a cluster as a whole.
+    /// The object of a cluster as a whole.
     Cluster,
     /// A group of a cluster's nodes, with their disks.
     Nodes,

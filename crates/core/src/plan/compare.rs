@@ -1,4 +1,4 @@
-//! What differs from the specs, why, and what changing it does.
+//! The differences from the specs, their causes, and the effects of the changes.
 
 pub(super) mod cause;
 pub(super) mod diff;

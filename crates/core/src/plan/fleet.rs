@@ -156,9 +156,9 @@ fn all_are_named(world: &PlanContext, owners: &BTreeSet<ResourceKey>) -> bool {
 /// The source of the facts about a fleet's target.
 #[derive(Clone, Copy)]
 enum ObservationSource<'a> {
-    /// It was observed now, with preflight facts if there are any.
+    /// The target was observed now, with preflight facts if there are any.
     Now(&'a FleetInputs<'a>, Option<&'a PreflightFacts>, &'a Upgrades),
-    /// It was observed before, with these conditions.
+    /// The target was observed before, with these conditions.
     Before(&'a [Condition]),
 }
 

@@ -1,4 +1,4 @@
-//! What keeps a change from being made now.
+//! The reasons that keep a change from being made now.
 
 pub(super) mod approval;
 pub(super) mod awaited;

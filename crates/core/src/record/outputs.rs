@@ -33,7 +33,7 @@ pub struct StandingOutputs {
     status: Status,
     /// The reason, if the status alone is ambiguous.
     status_reason: Option<String>,
-    /// What a person should know.
+    /// Warnings and facts for people.
     conditions: Vec<Condition>,
 }
 

@@ -56,7 +56,7 @@ pub enum InfraType {
     Directory,
 }
 
-/// What the kinds of targets differ in, beside how they are reached.
+/// The differences between the kinds of targets, beside how they are reached.
 #[derive(Debug, Clone, Copy)]
 pub struct TargetCapabilities {
     /// Whether pods, disks and health are observed. Where they aren't, others apply what is written.

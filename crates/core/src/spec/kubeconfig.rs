@@ -94,9 +94,9 @@ impl KubeAccess {
 }
 
 enum Use {
-    /// It is copied, or it makes no difference.
+    /// The field is copied, or has no effect.
     Accepted,
-    /// It is refused: the reason, as the end of a sentence, and the way out.
+    /// The field is refused: the reason, as the end of a sentence, and the remedy.
     Refused(&'static str, &'static str),
 }
 

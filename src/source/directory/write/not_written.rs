@@ -18,7 +18,7 @@ pub enum FileWriteError {
         path: SpecPath,
         error: io::Error,
     },
-    /// It was changed, but not durably, and the old file could not be restored.
+    /// The file was changed, but not durably, and the old one could not be restored.
     #[error("`{path}` was changed, but the change may not survive a power cut: {error}")]
     Unsure { path: SpecPath, error: io::Error },
     /// A version saved meanwhile was put aside and could not be restored.

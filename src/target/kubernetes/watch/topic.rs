@@ -12,7 +12,7 @@ pub(in crate::target::kubernetes) const SELECTOR: &str = "app.kubernetes.io%2Fma
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Purpose {
-    /// They should be as we applied them.
+    /// The objects should be as we applied them.
     Ours,
     Inventory,
     /// Health is judged by them.

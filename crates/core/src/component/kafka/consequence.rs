@@ -1,4 +1,4 @@
-//! What changes of Kafka's objects do to clients and data.
+//! The effects of changes of Kafka's objects on clients and data.
 
 mod certificate;
 mod login;

@@ -54,7 +54,7 @@ pub(in crate::plan) struct UpgradeStage {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MetadataReadiness {
     Nothing,
-    /// They don't, or it hasn't been observed yet.
+    /// The brokers don't run it, or haven't been observed yet.
     NotYet,
     Seen,
     /// It can't be observed.

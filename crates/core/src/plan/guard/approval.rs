@@ -27,7 +27,7 @@ pub fn is_approval_id(text: &str) -> bool {
     text.len() == ID_LENGTH && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Makes the guarded changes that are more than the policy allows wait for approval, and says which.
+/// Makes the guarded changes beyond the policy's limit wait for approval, and returns which.
 ///
 /// Changes that wait for something else are not included: an approval covers exactly what then runs. An
 /// approval for anything else is void: it must not approve the next deletion after the resource was restored.

@@ -70,7 +70,7 @@ pub struct ResourceMark {
 pub enum Reach {
     /// It was observed.
     Reached,
-    /// It can't be reached. The plan is made against the last known state.
+    /// The target can't be reached. The plan is made against the last known state.
     Unreachable {
         /// The attempt and why it failed.
         reason: String,

@@ -11,7 +11,7 @@ use crate::plan::Contest;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Remark {
-    /// Somebody changed a field by hand, and it is changed back.
+    /// A person changed a field by hand, and it is changed back.
     Overwrites {
         /// The object.
         object: ObjectKey,

@@ -22,7 +22,7 @@ pub enum Waiting {
     },
     /// `deletion_protection` is on.
     Protected,
-    /// It needs approval.
+    /// The change needs approval.
     Approval {
         /// The fleet's plan id, as `streamfleet approve` takes it.
         id: String,
@@ -41,7 +41,7 @@ pub enum Waiting {
         /// The base domain.
         domain: ResourceKey,
     },
-    /// It repairs nothing, so it begins only when its cluster is Healthy.
+    /// The change repairs nothing, so it begins only when its cluster is Healthy.
     Unsettled,
     /// The health of a cluster on the fleet is unknown, so nothing is disrupted.
     Unseen {
@@ -116,14 +116,14 @@ pub enum Waiting {
         /// The field, and the controller that owns it.
         contest: Contest,
     },
-    /// It is deleted only after the resources that belong to it.
+    /// The resource is deleted only after the resources that belong to it.
     Children {
         /// How many resources are left.
         count: u32,
         /// One of them.
         example: ResourceKey,
     },
-    /// It is deleted only when its target has no objects of ours left, and some are kept for their data.
+    /// The resource is deleted only when its target has no objects of ours left, and some are kept for their data.
     Leftovers {
         /// How many objects are left.
         count: u32,

@@ -8,7 +8,7 @@ pub enum Scalar<'a> {
     Integer(Option<i64>),
     /// A number that is not an integer. Its value is never needed.
     Float,
-    /// Anything else, and everything in quotes.
+    /// All other texts, and everything in quotes.
     String(&'a str),
 }
 

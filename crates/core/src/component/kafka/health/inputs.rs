@@ -1,4 +1,4 @@
-//! Everything that the rules judge by.
+//! The inputs of the rules.
 
 use jiff::Timestamp;
 

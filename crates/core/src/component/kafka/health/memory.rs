@@ -303,7 +303,7 @@ impl HealthMemory {
         clear
     }
 
-    /// The same, as of the last judgement. Certificates that were applied since then aren't ruled out.
+    /// The same information, as of the last judgement. Certificates that were applied since then aren't ruled out.
     pub(super) fn had_clear_certificates(&self, wanted: &AppliedCluster) -> Option<bool> {
         let (known, clear) = self.certificates.as_ref()?;
         if *known == digest(&wanted.certificates) { *clear } else { Some(false) }

@@ -17,7 +17,7 @@ pub(super) struct PodCount {
     pub lost: u32,
     /// Why pods aren't ready, the worst first. Empty if pods aren't watched.
     pub troubles: Vec<PodTrouble>,
-    /// The same for pods that aren't Kafka itself: entity operator, Cruise Control, Kafka Exporter.
+    /// Why other pods aren't ready: those of the entity operator, Cruise Control and Kafka Exporter.
     pub helpers: Vec<PodTrouble>,
 }
 

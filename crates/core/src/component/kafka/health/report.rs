@@ -10,11 +10,11 @@ pub(super) enum ReportMeaning {
     Ready,
     Creating,
     Paused,
-    /// It refuses the spec. Nothing changes until the spec is corrected.
+    /// The operator refuses the spec. Nothing changes until the spec is corrected.
     Refused,
-    /// Its wait for a pod timed out.
+    /// The operator's wait for a pod timed out.
     GaveUp,
-    /// It failed in another way, and will retry.
+    /// The operator failed in another way, and will retry.
     Failed,
 }
 

@@ -10,7 +10,7 @@ pub(super) enum TroubleKind {
     Crash,
     Image,
     Container,
-    /// It fits no node, or has no volume.
+    /// The pod fits no node, or has no volume.
     Unschedulable,
     Missing,
     Ending,

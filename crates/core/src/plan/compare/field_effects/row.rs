@@ -23,7 +23,7 @@ pub struct FieldEffect {
 /// Which changes of a field a row covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldCondition {
-    /// All that no earlier row covers.
+    /// All changes that no earlier row covers.
     Changes,
     /// A number, size or version grows.
     Up,

@@ -26,9 +26,9 @@ struct RenewalCandidates {
     others: Vec<ResourceKey>,
 }
 
-/// Lets one cluster of a base domain take its new certificate, and the next one when that is Healthy.
-/// Degraded clusters come first, since they can only improve. While the certificate may be what makes a
-/// cluster unhealthy, no other cluster gets it.
+/// Lets one cluster of a base domain take its new certificate, and the next one when the first is Healthy.
+/// Degraded clusters come first, since they can only improve. While the certificate may be the cause of a
+/// cluster's trouble, no other cluster gets it.
 ///
 /// The cause of a cluster's trouble may be forgotten, for example with the state. Then another cluster that
 /// is Healthy with the certificate proves that it works, or a person approves the next one.
@@ -69,7 +69,7 @@ fn turns(parts: &[FleetPart]) -> BTreeMap<ResourceKey, RenewalCandidates> {
         for (change, domain) in plan.changes.iter().filter_map(renewed).filter(|(it, _)| disrupts(it)) {
             let turns = turns.entry(domain).or_default();
             match plan.unwell.get(&change.resource).map(|it| it.status) {
-                // It has never worked, so there is nothing to disrupt.
+                // The cluster has never worked, so there is nothing to disrupt.
                 Some(Status::Failed) => {}
                 Some(Status::Degraded) => turns.degraded.push(change.resource.clone()),
                 _ => turns.others.push(change.resource.clone()),
@@ -86,7 +86,7 @@ struct RenewedClusters {
     holds: Option<ResourceKey>,
     /// A cluster whose trouble has an unknown cause, if no cluster with the certificate is Healthy.
     doubtful: Option<ResourceKey>,
-    /// Those whose trouble has another cause.
+    /// Clusters whose trouble has another cause.
     passed_over: Vec<ResourceKey>,
 }
 
