@@ -52,8 +52,7 @@ pub async fn execute(
     let mut report = ExecutionReport::default();
     let run = PlanExecution::begin(context, progress, &mut report);
     if let Err(error) = run.remember(&BTreeSet::new()) {
-        // A suspicion that is not recorded may be invisible in the next round, so nothing may change before
-        // it is.
+        // An unrecorded suspicion may be lost in the next round, so it is recorded before anything changes.
         run.fail(&mut report, failure(None, error.into()));
         return report;
     }
@@ -150,7 +149,7 @@ impl<'a> PlanExecution<'a> {
 }
 
 impl PlanExecution<'_> {
-    /// Stores what the plan found out. The record of a resource on a fleet that is under way may have changed
+    /// Stores the findings of the plan. The record of a resource on a fleet that is under way may have changed
     /// since the plan was made, so only what guards the resource against deletion is added to it.
     fn remember(&self, under_way: &BTreeSet<FleetKey>) -> Result<(), StateError> {
         let is_under_way = |(key, record): &(&ResourceKey, &RecordedResource)| {

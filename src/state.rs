@@ -142,7 +142,7 @@ impl State {
         }
     }
 
-    /// Sentences about the folder itself: what was repaired, set aside or is unreadable.
+    /// Sentences about the folder itself: repairs, files that were set aside, and unreadable files.
     pub fn warnings(&self) -> Vec<String> {
         locked(&self.warnings).clone()
     }

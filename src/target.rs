@@ -185,7 +185,7 @@ impl Target {
         }
     }
 
-    /// Reads everything that the health of the fleet's clusters is judged by. Returns none for a folder.
+    /// Reads the objects by which the health of the fleet's clusters is judged. Returns none for a folder.
     /// `wanted` follows from the result of [`Target::observe`].
     ///
     /// # Errors
@@ -290,7 +290,7 @@ impl Session {
     /// [`Session::sync`] to make the outcome durable.
     ///
     /// An object other than the planned one is left alone and is an error, and so is a refused change.
-    /// Deletion waits until the object is gone; an object that was gone before is no error.
+    /// A deletion ends when the object is gone; an object that was gone before is no error.
     pub async fn next(&mut self) -> Option<(usize, TaskResult)> {
         match self {
             Session::Directory(session) => {

@@ -155,7 +155,7 @@ impl PlanningContext {
         let is_kept =
             if needs_bookkeeping(&round, &outlook) { self.do_bookkeeping(&round, state) } else { Some(0) };
         match is_kept {
-            // Nothing may change before the bookkeeping is stored.
+            // The bookkeeping is stored before anything changes.
             None => {
                 outcome = RoundOutcome::Failed;
                 outlook = PendingWork { fleets: Vec::new(), next: Some(self.pauses.next_pause()) };

@@ -410,7 +410,7 @@ impl<'a, 'r> FleetRun<'a, 'r> {
         }
     }
 
-    /// The resources that this run deletes, keeps or failed to change. Their protection marks stay.
+    /// The resources that this run deletes, leaves unchanged or failed to change. Their protection marks stay.
     fn unsettled(&self) -> BTreeSet<ResourceKey> {
         let done: BTreeSet<&ResourceKey> = self.report.done.iter().map(|done| &done.resource).collect();
         let is_done = |change: &Change| change.is_ready() && done.contains(&change.resource);

@@ -40,7 +40,7 @@ pub struct ExecutionFailure {
     pub origin: Option<Origin>,
     /// The object that failed, if any.
     pub object: Option<ObjectKey>,
-    /// What was attempted and why it failed, in one sentence without a full stop.
+    /// The attempt and why it failed, in one sentence without a full stop.
     pub message: String,
     pub hint: String,
     /// Whether `message` contains network details that only operators may see.

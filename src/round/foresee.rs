@@ -1,4 +1,4 @@
-//! Predicts what plans would refuse of a tree that isn't planned yet.
+//! Predicts the refusals of plans for a tree that isn't planned yet.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::render::{self, Renderer};
 use crate::state::{State, StateError};
 
 impl Installation {
-    /// Returns what a plan would refuse, by the last applied state and its health. No target is contacted.
+    /// Returns the refusals of a plan, by the last applied state and its health. No target is contacted.
     ///
     /// # Errors
     /// When the state can't be read.

@@ -70,7 +70,7 @@ impl JudgementCache {
 }
 
 impl Last {
-    /// Whether judging again would have the same result.
+    /// Whether another judgement would have the same result.
     fn is_unchanged_since(
         &self,
         revision: Option<u64>,

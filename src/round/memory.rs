@@ -310,7 +310,7 @@ impl RoundMemory {
     }
 
     fn state(&self) -> MutexGuard<'_, MemoryState> {
-        // A panic halfway loses entries at worst, and the next round plans more.
+        // A panic halfway loses at most some entries, and the next round plans more.
         locked(&self.state)
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 /// The burst of changes that are reported.
 const AT_ONCE: u32 = 20;
 
-/// How long until one more change may be reported.
+/// The time until one more change may be reported.
 const EVERY: Duration = Duration::from_secs(30);
 
 /// Limits how often changes are reported, for each subject. A change that was left out can be reported later,

@@ -10,7 +10,7 @@ use crate::names::{FleetKey, ResourceKey};
 use crate::plan::{Change, Plan, Verb};
 use crate::state::{EventOutcome, RecordedEvent, State};
 
-/// The changes that waited in the previous round, with what was reported of them.
+/// The changes that waited in the previous round, with their last report.
 #[derive(Debug)]
 pub struct WaitingChanges<T> {
     waiting: BTreeMap<ResourceKey, Wait<T>>,

@@ -50,7 +50,8 @@ pub(super) fn set_aside(path: &Utf8Path) -> Result<Utf8PathBuf, StateError> {
     let aside = path.with_extension(format!("damaged-{number}"));
     for result in [fs::rename(path, &aside), fs::remove_file(damage_mark(path))] {
         match result {
-            // A person may have removed the cache, and damage found while opening leaves no mark.
+            // Either may be missing: a person may have removed the cache, and damage found while opening leaves
+            // no mark.
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed()(error)),
             _ => {}
         }

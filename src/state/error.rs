@@ -142,7 +142,8 @@ impl StateError {
                 from_backup(path)
             ),
             StateError::Damaged { path, .. } if path.file_name() == Some(last_used::FILE) => {
-                "remove it: streamfleet recreates it; until then the last `policy.mode` is unknown, so pass the settings".to_owned()
+                "remove it: streamfleet recreates it; until then the last `policy.mode` is unknown, so pass the \
+                 settings with `--config`".to_owned()
             }
             StateError::Damaged { path, line: 1, .. } => format!(
                 "move `{path}` out of the folder and {}; to start without ids and protection, move the whole folder \

@@ -16,7 +16,7 @@ use super::entry::LogEntry;
 const SOCKET: &str = "/run/systemd/journal/socket";
 
 /// The most bytes of a field, so that all fields fit into one datagram. Larger messages would need a memfd,
-/// which no line of ours is worth.
+/// which our log lines don't justify.
 const LONGEST: usize = 16 * 1024;
 
 pub struct Journal {

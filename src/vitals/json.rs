@@ -25,7 +25,7 @@ impl<S: Subscriber, W: Write + Send + 'static> Layer<S> for JsonLines<W> {
         let mut entry = LogEntry::default();
         event.record(&mut entry);
         let line = line(entry, Timestamp::now(), event) + "\n";
-        // A log that can't be written any more is no reason to stop.
+        // The process continues even if its log can't be written.
         let _ = locked(&self.0).write_all(line.as_bytes());
     }
 }

@@ -17,7 +17,7 @@ use crate::target;
 /// The outcome of a round: reading specs, observing what may have changed, and planning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RoundOutcome {
-    /// Nothing to do, or everything waits.
+    /// No change was made: there was none, or all of them wait.
     Idle,
     /// Changes on fleets begin.
     Begun,
@@ -67,7 +67,7 @@ pub(super) struct ProcessMetrics {
     rounds: Counts<RoundOutcome>,
     durations: Histogram,
     looked: u64,
-    /// Executions of fleets, by whether everything succeeded.
+    /// Executions of fleets, by outcome.
     runs: Counts<bool>,
     steps: Counts<(Verb, bool)>,
     changes: Counts<Verb>,

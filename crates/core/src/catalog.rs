@@ -65,7 +65,7 @@ pub struct Catalog {
     /// applied. It is missing here if nothing of it was applied or the record of that is lost; then its hold
     /// alone keeps its objects. Each cluster's fleet is in `fleets`.
     pub clusters: BTreeMap<ResourceKey, ResolvedCluster>,
-    /// Recorded resources that the specs no longer name, or name without telling their content. Only
+    /// Recorded resources that the specs no longer name, or whose content in the specs is unknown. Only
     /// [`Absence::Removed`] ones are deleted without approval. The others are also in `resources`, held, if
     /// the record still has their spec; if not, this entry is all that keeps their objects.
     pub absent: BTreeMap<ResourceKey, Absence>,

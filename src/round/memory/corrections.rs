@@ -8,7 +8,7 @@ use crate::names::{FleetKey, ObjectKey};
 use crate::plan::{Cause, Change, Flapping, Step};
 
 /// The most corrections of an object within [`WINDOW`]. A person who experiments on a running cluster edits
-/// an object a few times. Whatever reverts it five times is a program, and every turn may restart brokers.
+/// an object a few times. Only a program reverts it five times, and each time may restart brokers.
 const CORRECTIONS: usize = 5;
 
 /// The period in which corrections are counted, and for which the object is then left alone.

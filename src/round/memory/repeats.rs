@@ -12,7 +12,7 @@ use super::timer::{Moment, Timer};
 /// The backoff before the same change of a resource: from a second to five minutes.
 const PAUSES: Backoff = Backoff::around(Duration::from_secs(1), Duration::from_secs(300));
 
-/// The last change of each resource that wasn't as it should be afterwards.
+/// The last change of each resource that still differed from its spec afterwards.
 #[derive(Default)]
 pub(super) struct RepeatedChanges(BTreeMap<ResourceKey, Last>);
 
@@ -34,7 +34,7 @@ impl RepeatedChanges {
         self.0.insert(change.resource.clone(), last);
     }
 
-    /// Forgets resources on which the change had its effect.
+    /// Forgets resources whose change had its effect.
     pub(super) fn forget(&mut self, is_settled: impl Fn(&ResourceKey, Option<&FleetKey>) -> bool) {
         self.0.retain(|resource, last| !is_settled(resource, last.fleet.as_ref()));
     }

@@ -72,7 +72,7 @@ pub(super) fn changed_by(object: &Value) -> Option<String> {
     Some(text(last, "manager").to_owned()).filter(|manager| !manager.is_empty())
 }
 
-/// How much of an object or field that others wrote is shown in a plan, in bytes of memory. That is about 100
+/// The limit on an object or field of others that a plan shows, in bytes of memory. That is about 100
 /// KiB of text.
 const LONGEST_SHOWN: usize = 1024 * 1024;
 

@@ -1,4 +1,4 @@
-//! Reads what the health of clusters is judged by: all objects of a few kinds, with one call per kind for the
+//! Reads the objects by which the health of clusters is judged: all of a few kinds, with one call per kind for the
 //! whole fleet.
 //!
 //! The caller decides where the objects come from: calls to the server, or the watches of the daemon.
@@ -17,7 +17,7 @@ use crate::names::{Json, ResourceKey};
 use crate::plan::UNREACHED;
 
 impl KubernetesTarget {
-    /// Collects everything that the health of the fleet's clusters is judged by. The daemon has it from its
+    /// Collects the objects by which the health of the fleet's clusters is judged. The daemon has them from its
     /// watches, except for the remains of clusters that are being deleted.
     pub(in crate::target) async fn observe_health(
         &self,

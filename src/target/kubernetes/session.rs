@@ -124,7 +124,7 @@ impl ClusterSession {
         mut self,
         mark: impl Fn(&ResourceKey) -> Option<ResourceMark>,
     ) -> Result<(), KubeError> {
-        // Entries of forgotten resources go once their objects were removed by hand.
+        // Entries of forgotten resources are dropped once their objects were removed by hand.
         let orphans = self.inventory.objects.iter().filter(|(_, entry)| mark(&entry.owner).is_none());
         let orphans: Vec<ObjectKey> = orphans.map(|(key, _)| key.clone()).collect();
         self.settle(BTreeSet::new(), &orphans).await?;

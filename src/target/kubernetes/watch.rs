@@ -232,7 +232,7 @@ impl ClusterWatch {
             _ if state.is_starting(&cluster) => Ok(None),
             // The server's answer would contain no more.
             WatchStatus::Failing(error @ KubeError::TooMuch { .. }) => Err(error.clone()),
-            // Asking the server returns the reason.
+            // The server's answer contains the reason.
             WatchStatus::Starting | WatchStatus::Forbidden | WatchStatus::Failing(_) => Ok(None),
             WatchStatus::NotServed => Ok(Some(Vec::new())),
             WatchStatus::Current => {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// The most parties whose last turn is remembered.
+/// The maximum number of parties whose last turn is remembered.
 const REMEMBERED: usize = 1024;
 
 /// A limited number of slots, and the items that wait for one. The next slot is given to a party that has

@@ -159,12 +159,12 @@ impl DataRetention {
             _ if key.kind == Kind::Fleet => Some(true),
             _ => None,
         };
-        // Anybody may have edited a node pool, so it can't permit a deletion that it doesn't cause itself.
+        // Anybody may have edited a node pool, so its settings alone can't permit the deletion of data.
         let deletes_everything = applied == Some(true) && claims.iter().all(|claim| *claim);
         Self { deletes_everything, deletes_data: deletes_everything || claims.contains(&true) }
     }
 
-    /// Definitions always stay: deleting them would delete every Kafka on the Kubernetes cluster.
+    /// Definitions are never deleted: that would delete every Kafka on the Kubernetes cluster.
     fn keeps(&self, kind: &str) -> bool {
         match kind {
             "CustomResourceDefinition" => true,

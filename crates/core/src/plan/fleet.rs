@@ -227,11 +227,11 @@ fn plan(
     mention_unreachable(world, key, &reach, &mut changes);
     disruption::serialize_software_disruptions(&mut changes);
     if world.policy.mode == Mode::Approve {
-        // In this mode every change asks, so the approval may include only what would run at once.
+        // In this mode every change needs approval, so the approval includes only changes that would run at once.
         disruption::serialize_disruptions(&mut changes, &unwell, &troubles);
     }
     let guarded = approval::apply(world, key, &mut changes);
-    // Without an observation, or after a recent failure, it is unknown what would be done.
+    // Without an observation, or after a recent failure, the steps are unknown.
     let is_known = reach == Reach::Reached && !pause::is_paused(world, key);
     let void_approvals = if is_known { guarded.void } else { Vec::new() };
     pause::of_repetition(world, &mut changes);

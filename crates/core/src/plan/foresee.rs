@@ -1,4 +1,4 @@
-//! Predicts what a plan would refuse before specs are edited, by all of its rules and the records alone.
+//! Predicts the refusals of a plan before specs are edited, by all of its rules and the records alone.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ pub struct PossibleRefusal {
     pub pointer: Option<String>,
 }
 
-/// Returns what a plan may refuse about a resource's current spec, beside what it refuses in any tree. While
+/// Returns the refusals that a plan may add for a resource's current spec, beside those of any tree. While
 /// `is_changing`, some of its objects may already differ from its record.
 pub fn possible_refusal(
     catalog: &Catalog,
@@ -65,7 +65,7 @@ fn is_refused(kind: Kind, change: &FieldChange) -> bool {
     effect_of(kind, change).is_some_and(|row| is_refused(row.verdict))
 }
 
-/// Returns what a plan of one fleet refuses, or of one resource if `site` has only that resource's objects.
+/// Returns the refusals in a plan of one fleet, or of one resource if `site` has only that resource's objects.
 pub fn refused(
     catalog: &Catalog,
     recorded: &Recorded,

@@ -38,7 +38,8 @@ pub(super) fn of_fleet(
     facts: Option<&PreflightFacts>,
     changes: &[Change],
 ) -> (Vec<Repair>, Vec<Condition>) {
-    // A half-made resource was never applied as a whole, and one that is being deleted isn't restored.
+    // A resource whose creation is incomplete was never applied as a whole, and one that is being deleted
+    // isn't restored.
     let is_applied = |key: &ResourceKey| {
         world.recorded(key).is_some_and(|record| !record.durable.creating && !record.durable.deleting)
     };

@@ -69,7 +69,7 @@ struct PinnedVersions {
     metadata: String,
 }
 
-/// The versions in a Kafka object, either of which somebody may have removed.
+/// The versions in a Kafka object, either of which a person may have removed.
 #[derive(Debug, Clone, Default, Deserialize)]
 struct Said {
     version: Option<String>,

@@ -28,7 +28,7 @@ impl PlanText<'_> {
         self.line(6, style, &format!("{mark} {}{anew}", step.object));
         let about = change.remarks.iter().filter(|remark| remark.object() == Some(&step.object));
         about.clone().for_each(|remark| self.line(10, WAITS, &remarks::remark(change, remark)));
-        // The thousands of lines of a schema are not worth showing.
+        // A schema of thousands of lines isn't shown.
         let is_read = step.object.kind != "CustomResourceDefinition";
         if is_read && matches!(step.verb, Verb::Update | Verb::Recreate) {
             let left = about.filter_map(Remark::left).map(|contest| contest.field.as_str());
@@ -96,7 +96,7 @@ fn slots(value: &Value) -> Value {
     }
 }
 
-/// Hides the contents of a Secret except for slots and fingerprints; only whether they changed is shown.
+/// Hides the contents of a Secret except for slots and fingerprints, which only show that a value changed.
 fn hide(section: &str, shown: &mut Value, this: &Value, other: &Value, changed: &str) {
     let Some(content) = shown.get_mut(section) else {
         return;

@@ -53,7 +53,7 @@ fn status_word(plan: &FleetPlan) -> Option<Status> {
     }
 }
 
-/// Returns the clusters that need attention, or that lose brokers without another change.
+/// Returns the clusters that need attention, or that will lose brokers without a further change.
 pub fn in_trouble(plan: &FleetPlan) -> impl Iterator<Item = (&ResourceKey, &ResourceStatus)> {
     let is_bad = |status: &ResourceStatus| [Status::Degraded, Status::Failed].contains(&status.status);
     plan.unwell.iter().filter(move |(_, status)| is_bad(status) || armed(status).next().is_some())

@@ -124,7 +124,7 @@ impl PlanText<'_> {
         }
     }
 
-    /// Writes one line for each cluster that needs attention, and what its operator is about to destroy.
+    /// Writes one line for each cluster that needs attention, with the data that its operator is about to destroy.
     fn unwell(&mut self, plan: &FleetPlan) {
         let unwell: Vec<_> = in_trouble(plan).collect();
         for (cluster, status) in unwell.iter().take(UNWELL) {
@@ -170,7 +170,7 @@ impl PlanText<'_> {
         change.effects.iter().for_each(|effect| self.line(6, NORMAL, effect));
         let size = size.filter(|_| change.verb != Verb::Delete).and_then(size::of_cluster);
         size.iter().for_each(|size| self.line(6, NORMAL, size));
-        // A protected resource is far from being deleted, so its objects aren't listed.
+        // A protected resource isn't deleted soon, so its objects aren't listed.
         if !change.waiting.contains(&Waiting::Protected) {
             change.steps.iter().for_each(|step| self.step(change, step));
             let others = change.remarks.iter().filter(|remark| !is_of_a_step(change, remark));

@@ -7,7 +7,7 @@ use crate::names::{Digest, FleetKey, ObjectKey, ResourceKey};
 /// Postponements. A process that plans once remembers nothing and postpones nothing.
 #[derive(Debug, Clone, Default)]
 pub struct Pauses {
-    /// Resources that went missing from the specs, with the time at which the absence counts.
+    /// Resources that disappeared from the specs, with the time at which the absence counts.
     pub absent: BTreeMap<ResourceKey, Timestamp>,
     pub flapping: BTreeMap<(FleetKey, ObjectKey), Flapping>,
     pub failed: BTreeMap<FleetKey, Retry>,

@@ -160,7 +160,7 @@ pub enum Waiting {
         /// The metadata version that it would get.
         to: String,
     },
-    /// Its spec file went missing a moment ago. The deletion waits in case it returns.
+    /// The spec file disappeared recently. The deletion waits in case it returns.
     Absence {
         /// When the absence counts.
         until: Timestamp,

@@ -358,7 +358,7 @@ fn missing_gateway(look: &PreflightContext) -> Vec<PreflightFinding> {
         ),
         _ => return Vec::new(),
     };
-    // Without a Gateway API, clusters would stay half made.
+    // Without a Gateway API, clusters would stay incomplete.
     let routed = look.written_as(ObjectRole::Cluster).filter(|(_, it)| (it.facts().is_routed)(&it.body));
     let stopped = routed.chain(look.written("Gateway")).map(|(resource, _)| resource);
     vec![PreflightFinding::warning("GatewayMissing", why, remedy).stops(stopped)]

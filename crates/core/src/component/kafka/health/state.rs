@@ -176,9 +176,9 @@ fn gave_up(facts: &HealthInputs) -> Option<Decision> {
     given_up.then(|| decide_status(Status::Degraded, reason::pods_and_report(facts)))
 }
 
-/// A change is under way and nothing has moved for too long. A change of which only partition movement is
-/// left never counts as stalled: it may take hours without a sign in any observed object, and Cruise Control
-/// reports if it gives up.
+/// A change is under way and nothing has moved for too long. A change with only partition movement left never
+/// counts as stalled: it may take hours without a sign in any observed object, and Cruise Control reports if
+/// it gives up.
 fn stalled(facts: &HealthInputs) -> Option<Decision> {
     let mut active = facts.progress.iter().filter(|progress| progress.is_active(facts.pods)).peekable();
     if active.peek().is_some() && active.all(|progress| *progress == HealthProgress::Rebalance) {

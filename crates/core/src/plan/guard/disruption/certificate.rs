@@ -18,7 +18,7 @@ use crate::plan::world::PlanContext;
 use crate::plan::{Change, FleetPlan, OrganizationPlan, Reach, Verb, Waiting, compare::effects};
 use crate::render::SecretSlot;
 
-/// The clusters that are ready to take a domain's certificate.
+/// The clusters that are ready to take a domain's new certificate.
 #[derive(Default)]
 struct RenewalCandidates {
     /// Degraded clusters. They can only improve, so they come first.
