@@ -78,7 +78,7 @@ impl Task {
         let recorder = Recorder { state, clock: &Timestamp::now, actor };
         let mut progress = |progress: ExecutionProgress<'_>| vitals.progress(&progress);
         let run = self.round.execute_fleet(plan, Instant::now() + TURN, recorder, &mut progress);
-        // Unfinished steps are in the journal, as after a kill.
+        // The journal keeps unfinished steps, as after a kill.
         let ended = runtime.block_on(async { timeout(FLEET_WORK_TIMEOUT, run).await });
         ended.unwrap_or_else(|_| overdue(&self.fleet))
     }

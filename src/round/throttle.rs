@@ -59,7 +59,7 @@ impl<K: Ord + Clone> Throttle<K> {
     }
 }
 
-/// The suffix of a report before which others were left out.
+/// The suffix of a report that says how many others were left out before it.
 pub fn left_out(untold: u32) -> String {
     match untold {
         0 => String::new(),

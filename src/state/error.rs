@@ -171,7 +171,7 @@ impl StateError {
             }
             StateError::WrongFileType { path, .. } => format!("move it away and {}", from_backup(path)),
             StateError::Cache { .. } => {
-                "run the command again: the cache is set aside and rebuilt, and nothing in it is needed"
+                "run the command again: the cache is set aside and rebuilt, and nothing is lost"
                     .to_owned()
             }
         }

@@ -134,7 +134,7 @@ impl FileLocation {
                 }
             }
         }
-        Err(in_the_way("it has no name"))
+        Err(in_the_way("the path has no file name"))
     }
 }
 

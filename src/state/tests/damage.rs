@@ -343,8 +343,8 @@ fn a_cache_that_fails_in_use_is_set_aside_at_the_next_start() {
     let error = state.cache.with_sled::<()>("read", |_| panic!("as sled does")).unwrap_err();
     assert_eq!(
         both(&error, &path),
-        "cannot read the cache in `DIR/cache-v1`: it is damaged (sled stopped using it)\nrun the command again: the cache \
-         is set aside and rebuilt, and nothing in it is needed"
+        "cannot read the cache in `DIR/cache-v1`: it is damaged (sled stopped using it)\nrun the command again: the \
+         cache is set aside and rebuilt, and nothing is lost"
     );
     drop(state);
     let state = State::open(&path).unwrap();

@@ -137,7 +137,8 @@ impl OperatorsConfig {
             } else if sha256.len() != 64 || !sha256.bytes().all(hex) {
                 Some(format!("{} must be 64 hexadecimal digits in lower case, as sha256sum prints them", at("sha256")))
             } else if images.is_empty() || !images.iter().all(|prefix| prefix.len() > 1 && prefix.ends_with('/')) {
-                Some(format!("{} must list the allowed beginnings of image names, each up to a slash: `quay.io/strimzi/`", at("images")))
+                Some(format!("{} must list the allowed prefixes of image names, each up to a slash: \
+                              `quay.io/strimzi/`", at("images")))
             } else {
                 None
             }

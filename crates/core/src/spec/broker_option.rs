@@ -121,7 +121,7 @@ const DERIVED_OPTIONS: &[(&[&str], &str)] = &[
     (&["listener", "advertised.", "inter.broker.", "early.start.listeners"], "listeners follow from `cluster_access`, `private_access` and the fleet's `exposure`"),
     (&["sasl.", "principal.builder.class", "connections.max.reauth.ms"], "how clients log in follows from `oauth`"),
     (&["ssl.", "security.", "password."], "certificates follow from the fleet's `domain`"),
-    (&["authorizer.", "super.user"], "access rights are kept by Kafka's own authorizer, whose administrator is created \
+    (&["authorizer.", "super.user"], "Kafka's own authorizer keeps the access rights, whose administrator is created \
                                       with the cluster"),
     (&["broker.", "node.id", "process.roles", "controller.", "reserved.broker", "metadata.log"], "the operator decides how \
          nodes find each other"),

@@ -1,4 +1,4 @@
-//! Existing objects in use, which changes must not take away whatever the specs say now. A lost cache changes
+//! Protects existing objects that are in use, independent of the present specs. A lost cache changes
 //! nothing, since use is derived from the objects themselves.
 //!
 //! A fleet's Gateway stays until no cluster is reached through it: clusters change how they are reached one

@@ -213,8 +213,8 @@ fn a_gateway_gets_another_load_balancer_by_itself_only_when_a_person_says_so() {
     let plan = super::preflight::planned(&lab, &facts, marked);
     let fleet = plan.changes.iter().find(|change| change.resource == key("Fleet/acme/eu")).unwrap();
     assert!(
-        matches!(fleet.waiting.as_slice(), [Waiting::Approval { why, .. }] if why == "the cause is streamfleet 0.1.0, \
-                                                                                      not an edit of a spec"),
+        matches!(fleet.waiting.as_slice(), [Waiting::Approval { why, .. }] if why == "the cause is streamfleet 0.1.0, not \
+             an edit of a spec"),
         "{:?}",
         fleet.waiting
     );

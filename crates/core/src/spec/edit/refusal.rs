@@ -94,7 +94,7 @@ impl EditRefusal {
         match &self.reason {
             RefusalReason::Unreadable { hint, .. } => hint,
             RefusalReason::DocumentMissing(_) => {
-                "check whether somebody has moved it to another file, and try again"
+                "check whether it was moved to another file, and try again"
             }
             RefusalReason::DuplicateDocument(_) => "remove one of the two",
             RefusalReason::Anchor => "replace its aliases by the value, or make the change in the file",

@@ -13,8 +13,8 @@ pub(super) const TABLE: &[Row] = &[
     refused("PersistentVolumeClaim", ObjectFilter::Any, "", DELETED, NEVER_DELETED),
     refused("CustomResourceDefinition", ObjectFilter::Any, "", DELETED, NEVER_DELETED),
     row("Namespace", "/metadata/annotations/**", CHANGES, NoOp, ""),
-    // An operator that doesn't know of the stricter level yet would create pods that are refused. So this
-    // waits like a restart, behind whatever the operator restarts first.
+    // An operator without the stricter level would create pods that are refused. So this waits like a
+    // restart, after a restart of the operator.
     row("Namespace", "/metadata/labels/pod-security.kubernetes.io~1enforce", UP, RollingRestart, "new pods must \
         satisfy pod security `{after}`"),
     row("Namespace", "/metadata/**", CHANGES, InPlace, ""),

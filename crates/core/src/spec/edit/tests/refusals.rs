@@ -96,8 +96,8 @@ fn each_refusal_says_why_where_and_what_to_do() {
         (
             "kind: Fleet\norganization: acme\nidentifier: orders\n",
             json!({"a": 2}),
-            "it has no document of cluster acme/orders; edit-not-there: check whether somebody has moved it to another \
-             file, and try again",
+            "it has no document of cluster acme/orders; edit-not-there: check whether it was moved to another file, \
+             and try again",
         ),
         (
             "kind: Cluster\norganization: acme\nidentifier: orders\n---\nkind: Cluster\norganization: acme\nidentifier: orders\n",
