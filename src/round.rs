@@ -166,7 +166,8 @@ impl Installation {
         let targets = targets::of(&self.output_dir, &self.config, &checked, &kept);
         let Some(target) = targets.get(fleet) else { return Ok(None) };
         let found = runtime.block_on(target.inventory());
-        let found = found.inspect_err(|error| tracing::debug!(%fleet, %error, "fleet {fleet} is unreachable"));
+        let found =
+            found.inspect_err(|error| tracing::debug!(%fleet, %error, "fleet {fleet} is unreachable"));
         Ok(found.unwrap_or_default())
     }
 

@@ -117,11 +117,11 @@ impl Target {
         let (name, abandon) = match self {
             Target::Directory(directory) => (
                 directory.inventory()?.map(Utf8PathBuf::into_string),
-                "move the fleet's folder away and forget it then",
+                "move the fleet's folder away, then forget the fleet",
             ),
             Target::Kubernetes(cluster) => (
                 cluster.inventory().await?,
-                "delete the namespace of that ConfigMap on the Kubernetes cluster and forget it then",
+                "delete the namespace of that ConfigMap on the Kubernetes cluster, then forget the fleet",
             ),
         };
         Ok(name.map(|name| InventoryPlace { name, abandon }))

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use crate::names::{Kind, ResourceKey};
 
-/// Why something can't be shown.
+/// Why a resource can't be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotFound {
     /// A sentence without a full stop.

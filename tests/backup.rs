@@ -38,8 +38,8 @@ fn a_backup_is_its_owners_alone_holds_all_that_is_kept_and_says_that_keys_are_in
     let tree = applied();
     let run = tree.run("backup FILE.tar tree").expect(0).says(&[
         "Backed up the state in ",
-        "It contains the installation's private keys, which open every sealed secret. Keep it where nobody else can read \
-         it, or encrypt it with --recipient.\nTo restore it: streamfleet restore FILE.tar tree\n",
+        "It contains the installation's private keys, which open every sealed secret. Restrict its permissions to \
+            yourself, or encrypt it with --recipient.\nTo restore it: streamfleet restore FILE.tar tree\n",
     ]);
     assert!(!run.out.contains("AGE-SECRET-KEY"));
     let file = tree.beside("FILE.tar");

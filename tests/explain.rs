@@ -29,7 +29,7 @@ fn fields_are_explained() {
 #[test]
 fn what_is_not_there_is_said_with_what_was_likely_meant() {
     for (words, message, hint) in [
-        ("explain clustre", "nothing to explain has the name `clustre`", "did you mean `cluster`?"),
+        ("explain clustre", "there is no kind, field or setting `clustre`", "did you mean `cluster`?"),
         (
             "explain kafka_units",
             "`kafka_units` doesn't say what it is a field of",
@@ -42,7 +42,7 @@ fn what_is_not_there_is_said_with_what_was_likely_meant() {
         ),
         (
             "explain topic",
-            "nothing to explain has the name `topic`",
+            "there is no kind, field or setting `topic`",
             "known: organization, base-domain, identity-provider, cloud-account, fleet, cluster, config",
         ),
         (
@@ -76,10 +76,10 @@ fn what_is_not_there_is_said_with_what_was_likely_meant() {
             "it has no fields: streamfleet explain cluster.kafka_units",
         ),
         ("explain cluster.", "`cluster` has no field ``", "its fields are"),
-        ("schema fleat", "there is no schema of `fleat`", "did you mean `fleet`?"),
+        ("schema fleat", "there is no schema for `fleat`", "did you mean `fleet`?"),
         (
             "schema topic",
-            "there is no schema of `topic`",
+            "there is no schema for `topic`",
             "known: organization, base-domain, identity-provider, cloud-account, fleet, cluster, config, plan",
         ),
     ] {

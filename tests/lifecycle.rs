@@ -138,9 +138,9 @@ fn a_second_deletion_within_the_hour_waits_for_approval() {
         tree.write(
             &format!("acme/clusters/{name}.yaml"),
             format!(
-                "apiVersion: streamfleet/v1\nkind: Cluster\norganization: acme\ninfrastructure: main\nidentifier: {name}\n\
-                 cluster_type: kafka\ntenancy_mode: Shared\nkafka_units: 1\ndeletion_protection: false\n\
-                 advanced_config:\n  version: 4.3.1\n  profile: dev\n"
+                "apiVersion: streamfleet/v1\nkind: Cluster\norganization: acme\ninfrastructure: main\nidentifier: \
+                    {name}\ncluster_type: kafka\ntenancy_mode: Shared\nkafka_units: 1\ndeletion_protection: \
+                    false\nadvanced_config:\n  version: 4.3.1\n  profile: dev\n"
             ),
         );
     }
@@ -221,8 +221,8 @@ fn a_fleet_is_forgotten_only_by_name_and_only_when_its_target_is_gone() {
     tree.run("forget acme/eu tree --yes").expect(1).says(&[
         "cannot forget fleet acme/eu: its target still exists, and `",
         ".streamfleet-inventory.json` lists streamfleet's objects",
-        "to delete its clusters, remove their specs and apply; to leave the objects there, move the fleet's folder away \
-         and forget it then",
+        "to delete its clusters, remove their specs and apply; to leave the objects there, move the fleet's folder \
+            away, then forget the fleet",
     ]);
     assert_eq!(tree.output(), before);
     tree.run("plan tree").expect(0);

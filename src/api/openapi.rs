@@ -19,18 +19,17 @@ pub const JSON: &str = "application/json";
 /// The content type of merge patches (RFC 7396).
 pub const MERGE_PATCH: &str = "application/merge-patch+json";
 
-const ABOUT: &str = "The REST API of a Streamfleet installation. A write becomes an edit of the spec tree, and the daemon \
-                     applies it.\n\n- A slash at the end of a path is optional, and `HEAD` works wherever `GET` does.\n- \
-                     `null`, `\"\"` and `{}` in an optional field are the same as leaving it out. Answers have every \
-                     field.\n- Times are in UTC and end in `Z`, with microseconds; times in a plan may be more precise.\n- \
-                     Lists have pages: `next_page_token` of one page is the `page_token` of the next, and is null on the \
-                     last one.\n- `ETag` identifies the current spec. `If-Match` is supported; `If-None-Match` is not, \
-                     because the status of a resource changes without its tag.\n- An error is a problem document (RFC \
-                     9457). Its `code` is for programs; `/v1/errors` lists all codes.\n- Each answer has an id in \
-                     `X-Request-Id`, which is also in the daemon's log.\n- A resource that the caller may not see is \
-                     answered like a missing one.";
+const ABOUT: &str = "The REST API of a Streamfleet installation. A write becomes an edit of the spec tree, and the \
+    daemon applies it.\n\n- A slash at the end of a path is optional, and `HEAD` works wherever `GET` does.\n- `null`, \
+    `\"\"` and `{}` in an optional field are the same as leaving it out. Answers have every field.\n- Times are in UTC \
+    and end in `Z`, with microseconds; times in a plan may be more precise.\n- Lists have pages: `next_page_token` of \
+    one page is the `page_token` of the next, and is null on the last one.\n- `ETag` identifies the current spec. \
+    `If-Match` is supported; `If-None-Match` is not, because the status of a resource changes without its tag.\n- An \
+    error is a problem document (RFC 9457). Its `code` is for programs; `/v1/errors` lists all codes.\n- Each answer \
+    has an id in `X-Request-Id`, which is also in the daemon's log.\n- A resource that the caller may not see is \
+    answered like a missing one.";
 
-/// Tags other than the kinds of resources.
+/// The tags of routes that belong to no kind of resource, with their descriptions.
 const OTHERS: [(&str, &str); 4] = [
     ("plans", "Plans, proposals and approvals."),
     ("events", "Decisions and their outcomes."),
@@ -41,9 +40,9 @@ const OTHERS: [(&str, &str); 4] = [
 const CREATE_IF_MATCH: &str =
     "A list has no `ETag`: only `*` matches, and with any other value nothing is created.";
 
-const CHANGE_IF_MATCH: &str = "The `ETag` of the resource to change. The change is refused if the resource changed since. \
-                               Several tags are separated by commas, and one of them must match; `*` matches any. A \
-                               weak tag never matches.";
+const CHANGE_IF_MATCH: &str = "The `ETag` of the resource to change. The change is refused if the resource changed \
+    since. Several tags are separated by commas, and one of them must match; `*` matches any. A weak tag never \
+    matches.";
 
 /// `server` is an address or a path.
 pub fn document(server: &str) -> Value {

@@ -128,7 +128,7 @@ impl RequestQueue {
             Ok(Err(_)) => Err(ending()),
             Err(_) => Err(NoReply {
                 why: format!("no plan within {} s", PATIENCE.as_secs()),
-                hint: "a cluster or a disk may be slow; check the log of `streamfleet serve`, and try again"
+                hint: "a cluster or a disk may be slow: check the log of `streamfleet serve`, and try again"
                     .to_owned(),
             }),
         }

@@ -82,7 +82,7 @@ pub enum QueueKind {
 pub struct Query {
     pub name: &'static str,
     pub schema: fn() -> Value,
-    /// What it does, as a sentence.
+    /// The effect of the route, as a sentence.
     pub text: &'static str,
 }
 

@@ -77,7 +77,7 @@ fn is_empty(settings: &Settings) -> bool {
     !settings.from_git && round::read(settings).is_ok_and(|documents| documents.files.is_empty())
 }
 
-/// A running `serve` has the state and applies by itself: its plan is shown, and nothing is done beside it.
+/// A running `serve` holds the state and applies by itself, so this command only shows its plan.
 fn leave_to(daemon: &mut RunningDaemon, settings: &Settings, console: &mut Console) -> Result<u8, Failure> {
     let plan: Plan = daemon.ask(DaemonRequest::get("/v1/plan"), console)?;
     let arguments = &settings.arguments;
@@ -89,8 +89,8 @@ fn leave_to(daemon: &mut RunningDaemon, settings: &Settings, console: &mut Conso
         "this command changed nothing: the running daemon applies such a plan itself, immediately",
     );
     Err(failure.hint(format!(
-        "follow its progress with `streamfleet status {arguments}` or `streamfleet events {arguments}`; to apply by hand, \
-         stop the daemon first"
+        "follow its progress with `streamfleet status {arguments}` or `streamfleet events {arguments}`; to apply by \
+            hand, stop the daemon first"
     )))
 }
 
@@ -124,7 +124,7 @@ fn begin(seen: &CommandRound, console: &mut Console) -> Result<CommandRound, Fai
     if look.round.plan.id == seen.round.plan.id {
         return Ok(look);
     }
-    let message = format!("something changed while you read plan {}", seen.round.plan.id);
+    let message = format!("the inputs of plan {} changed while you read it", seen.round.plan.id);
     Err(Failure::new(message)
         .hint(format!("nothing was changed; plan again with: streamfleet plan {}", seen.settings.arguments)))
 }

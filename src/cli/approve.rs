@@ -29,10 +29,10 @@ pub struct Approve {
 
 pub fn run(verb: &Approve, console: &mut Console) -> Result<u8, Failure> {
     if !is_approval_id(&verb.id) {
-        let failure = Failure::usage(format!("`{}` is no id of steps that wait for approval", verb.id));
+        let failure = Failure::usage(format!("`{}` is not the id of an approval", verb.id));
         return Err(failure.hint(
-            "give the 12 hexadecimal digits that the plan prints after `streamfleet approve`, then the tree: streamfleet plan \
-             shows what waits",
+            "give the 12 hexadecimal digits that the plan prints after `streamfleet approve`, then the tree: \
+                streamfleet plan shows what waits",
         ));
     }
     let settings = Settings::settle(&verb.tree)?;

@@ -81,8 +81,8 @@ fn report(archive: &Archive, verb: &Backup, settings: &Settings) -> String {
             "It is encrypted; to restore it: streamfleet restore {shown} {tree} --identity IDENTITY_FILE\n"
         ),
         None if archive.holds_keys() => format!(
-            "It contains the installation's private keys, which open every sealed secret. Keep it where nobody else can \
-             read it, or encrypt it with --recipient.\nTo restore it: streamfleet restore {shown} {tree}\n"
+            "It contains the installation's private keys, which open every sealed secret. Restrict its permissions to \
+                yourself, or encrypt it with --recipient.\nTo restore it: streamfleet restore {shown} {tree}\n"
         ),
         None => format!("To restore it: streamfleet restore {shown} {tree}\n"),
     });
@@ -102,8 +102,8 @@ fn refuse_inside(file: &Utf8Path, settings: &Settings) -> Result<(), Failure> {
     if in_tree || holds(&settings.home.join(OWN_FOLDER)) || holds(&state) {
         return Err(Failure::new(format!("{}: it would be inside the tree or the state that it saves", attempt()))
             .hint(format!(
-                "choose a file elsewhere, best on another disk: files in `{OWN_FOLDER}` would be lost together with the \
-                 state, and files in the tree may be committed"
+                "choose a file elsewhere, best on another disk: files in `{OWN_FOLDER}` would be lost together with \
+                    the state, and files in the tree may be committed"
             )));
     }
     Ok(())

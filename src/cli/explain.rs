@@ -41,7 +41,7 @@ fn unknown_root(asked: &str) -> Failure {
     let documents = Kind::ALL.map(|kind| describe::document(kind, kind.singular()));
     let described = documents.into_iter().chain([crate::config::describe(schema::CONFIG)]);
     let meant: Vec<Description> = described.filter_map(|root| root.meant_by(&names)).collect();
-    // Deeper fields of the same name are parts of something else, such as a quota.
+    // Deeper fields of the same name belong to another object, such as a quota.
     let nearest = meant.iter().map(|field| field.path.len()).min();
     let meant: Vec<String> = meant
         .iter()
@@ -49,11 +49,11 @@ fn unknown_root(asked: &str) -> Failure {
         .map(|field| format!("`{}`", field.path.join(".")))
         .collect();
     if !meant.is_empty() {
-        let failure = Failure::usage(format!("`{asked}` doesn't say what it is a field of"));
+        let failure = Failure::usage(format!("`{asked}` is a field of several kinds or objects"));
         return failure.hint(format!("did you mean {}?", meant.join(" or ")));
     }
     let roots = Kind::ALL.into_iter().map(Kind::singular).chain([schema::CONFIG]);
-    schema::unknown_name("nothing to explain has the name", name, roots)
+    schema::unknown_name("there is no kind, field or setting", name, roots)
 }
 
 fn unknown_field(unknown: &UnknownField) -> Failure {
@@ -115,7 +115,7 @@ fn change(field: &Description, kind: Kind) -> Option<String> {
         return None;
     }
     if identity_fields(kind).contains(&field.name()) && field.path.len() == 2 {
-        return Some(format!("no: with another one it would be another {}", kind.noun()));
+        return Some(format!("no: another value would make it another {}", kind.noun()));
     }
     if immutable_pointers(kind).contains(&pointer.as_str()) {
         return Some("no, once it is applied".to_owned());

@@ -37,7 +37,7 @@ fn changed(before: &Settings, after: Settings) -> Option<Settings> {
         let settings = fixed.join(", ");
         tracing::warn!(
             settings,
-            "some changed settings need a restart; until then the previous ones stay active"
+            "restart the service to use some of the changed settings; until then the previous values stay active"
         );
     }
     // The manifests of an operator may have changed under the same file name.

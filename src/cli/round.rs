@@ -145,7 +145,7 @@ fn fetch(settings: &Settings) -> Result<Documents, Failure> {
         Ok(_) => {}
         Err(error) if mirror.commit().is_none() => return Err(failed(error)),
         Err(error) => {
-            tracing::warn!(%error, hint = error.hint(), "using the last fetched commit")
+            tracing::warn!(%error, hint = error.hint(), "cannot fetch the specs; using the last fetched commit")
         }
     }
     let snapshot = mirror.snapshot().map_err(failed)?;
@@ -183,12 +183,16 @@ pub fn unreadable_state(error: StateError) -> Failure {
 pub fn prepare(settings: &Settings, access: StateAccess) -> Result<(), Failure> {
     match access {
         StateAccess::ReadOnly | StateAccess::Existing => Ok(()),
-        StateAccess::Write | StateAccess::Serve => settings
-            .ignore_own_folder()
-            .map_err(|error| {
-                Failure::during(format!("cannot write `.streamfleet` in the tree `{}`", settings.tree_as_given), &error)
-                    .hint("make the tree writable, or use folders elsewhere: --state-dir, --output-dir and --secrets-dir")
-            }),
+        StateAccess::Write | StateAccess::Serve => settings.ignore_own_folder().map_err(|error| {
+            Failure::during(
+                format!("cannot write `.streamfleet` in the tree `{}`", settings.tree_as_given),
+                &error,
+            )
+            .hint(
+                "make the tree writable, or use folders elsewhere: --state-dir, --output-dir and \
+                        --secrets-dir",
+            )
+        }),
     }
 }
 

@@ -46,7 +46,7 @@ fn find(name: &str) -> Result<Value, Failure> {
         (None, CONFIG) => Ok(crate::config::schema()),
         (None, PLAN) => Ok(crate::plan::schema()),
         (None, OPENAPI) => Ok(crate::api::openapi::document("/")),
-        _ => Err(unknown_name("there is no schema of", name, names())),
+        _ => Err(unknown_name("there is no schema for", name, names())),
     }
 }
 

@@ -98,15 +98,15 @@ fn source(settings: &Settings) -> SpecSource {
 fn webhook_secret(settings: &Settings) -> Result<Option<SecretString>, Failure> {
     let secret = settings.mirror().map(|mirror| mirror.webhook_secret()).transpose();
     let failed =
-        |error: GitError| Failure::during("cannot read the secret of webhooks", &error).hint(error.hint());
+        |error: GitError| Failure::during("cannot read the webhook secret", &error).hint(error.hint());
     Ok(secret.map_err(failed)?.flatten())
 }
 
-/// Reloads the secret of webhooks. When it can't be read, the former one stays valid.
+/// Reloads the webhook secret. If it can't be read, the previous one stays valid.
 fn webhook_secret_anew(settings: &Settings) -> Option<SecretString> {
     webhook_secret(settings).unwrap_or_else(|Failure { chain, hint, .. }| {
         let error = chain.join(": ");
-        tracing::error!(error, hint, "cannot reload the secret of webhooks; the previous one stays active");
+        tracing::error!(error, hint, "cannot reload the webhook secret; the previous one stays active");
         None
     })
 }

@@ -292,7 +292,7 @@ pub fn read_config(path: &Utf8Path) -> Result<(toml::Table, Config), Failure> {
         let failure = Failure::during(format!("cannot read the config file `{path}`"), &error);
         match error.kind() {
             ErrorKind::NotFound => failure.hint("`streamfleet config sample` prints one to start from"),
-            _ => failure.hint("let the user that runs this read it"),
+            _ => failure.hint("make it readable for the user that runs streamfleet"),
         }
     };
     let text = std::fs::read_to_string(path).map_err(unread)?;

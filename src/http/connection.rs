@@ -44,7 +44,7 @@ const LARGEST_HEAD: usize = 16 << 10;
 
 const MOST_HEADERS: usize = 100;
 
-/// How long a client may take nothing of what is sent to it.
+/// How long a client may leave an answer unread.
 const STALL: Duration = Duration::from_secs(10);
 
 /// How many refusals are sent at a time, and how long each client gets to read its refusal.

@@ -26,7 +26,7 @@ pub struct Limiter<K> {
     kept: Mutex<RateTable<K>>,
 }
 
-/// The instant for each key at which its requests are made up for, in two generations.
+/// For each key, the instant at which its used requests are restored, in two generations.
 struct RateTable<K> {
     lately: HashMap<K, Instant>,
     before: HashMap<K, Instant>,

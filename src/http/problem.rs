@@ -174,7 +174,7 @@ impl ProblemDocument {
             .hint("report it, with the log of `streamfleet serve` for this `request_id`")
     }
 
-    /// It was sent on, and whether it arrived is unknown.
+    /// The change was sent to the git repository, and whether it arrived is unknown.
     pub fn unsure(detail: impl Into<String>) -> ProblemDocument {
         ProblemDocument::new(&code::UNSURE, detail).retry_after(Duration::from_secs(30))
     }
@@ -212,7 +212,8 @@ impl ProblemDocument {
         let document = self.document(None, base);
         let retry = self.retry_after.map(|pause| format!("Retry-After: {}\r\n", seconds(pause)));
         let head = format!(
-            "HTTP/1.1 {}\r\nContent-Type: {PROBLEM}\r\nX-Content-Type-Options: nosniff\r\nContent-Length: {}\r\n{}Connection: close\r\n\r\n",
+            "HTTP/1.1 {}\r\nContent-Type: {PROBLEM}\r\nX-Content-Type-Options: nosniff\r\nContent-Length: \
+                {}\r\n{}Connection: close\r\n\r\n",
             self.status,
             document.len(),
             retry.unwrap_or_default(),
@@ -329,7 +330,7 @@ fn refused(mut response: Response, id: Uuid, base: &str) -> Response {
         StatusCode::NOT_FOUND => ProblemDocument::not_found("there is nothing at this path")
             .hint(format!("`{base}/openapi.json` lists all paths")),
         StatusCode::METHOD_NOT_ALLOWED => ProblemDocument::method_not_allowed(allow.unwrap_or_default()),
-        StatusCode::REQUEST_TIMEOUT => ProblemDocument::new(&code::LATE, "it took too long"),
+        StatusCode::REQUEST_TIMEOUT => ProblemDocument::new(&code::LATE, "the request took too long"),
         status => ProblemDocument::new(code::of(status), "the requested form of the answer isn't supported"),
     };
     // Keeps the original status: `code::of` may have returned a more general code.

@@ -98,7 +98,8 @@ impl Files {
         let key = text("api.tls_key_file", &self.key)?;
         let unusable = |why: &str, hint: &str| UnusableCertificate {
             why: format!(
-                "the certificate and key in `api.tls_cert_file`, `{}`, and `api.tls_key_file`, `{}`, can't be used: {why}",
+                "the certificate and key in `api.tls_cert_file`, `{}`, and `api.tls_key_file`, `{}`, can't be used: \
+                    {why}",
                 self.certificate, self.key
             ),
             hint: hint.to_owned(),
@@ -139,7 +140,7 @@ fn text(setting: &str, path: &Utf8Path) -> Result<Zeroizing<String>, UnusableCer
         let hint = match error.kind() {
             ErrorKind::InvalidData => "convert it with `openssl`, from DER or PKCS#12 to PEM",
             ErrorKind::NotFound => "set the path of the file, or create it",
-            _ => "let the user that streamfleet runs as read it",
+            _ => "make it readable for the user that runs streamfleet",
         };
         UnusableCertificate { why, hint: hint.to_owned(), is_unread }
     })
@@ -171,7 +172,8 @@ impl Tls {
             }
             Err(why) if held.told.as_ref() == Some(&why) => {}
             Err(why) => {
-                tracing::error!(error = %why, hint = why.hint, "the previous certificate stays active");
+                tracing::error!(error = %why, hint = why.hint, "cannot reload the certificate; the previous one stays \
+                    active");
                 held.told = Some(why);
             }
         }

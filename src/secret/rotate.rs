@@ -59,7 +59,9 @@ fn not_opened(file: &SpecPath, line: u32, error: NotOpened) -> SecretError {
             let hint = format!("run this on a host with the identity, or {seal_anew}");
             failed(file, line, "no identity here opens the block", &hint)
         }
-        NotOpened::WrongField => failed(file, line, "the block was sealed for another field or resource", seal_anew),
+        NotOpened::WrongField => {
+            failed(file, line, "the block was sealed for another field or resource", seal_anew)
+        }
         NotOpened::Damaged(why) => failed(file, line, &format!("the block is damaged: {why}"), seal_anew),
     }
 }

@@ -68,7 +68,7 @@ pub fn is_root(key: &ResourceKey) -> bool {
 static ROOT: LazyLock<Option<ResourceKey>> =
     LazyLock::new(|| Some(ResourceKey::organization(&Identifier::ROOT.parse().ok()?)));
 
-/// `root`, as it is without a document.
+/// The record of `root` if it has no document.
 pub fn root(round: &Round) -> Option<Resource> {
     let key = ROOT.clone()?;
     Some(Resource {

@@ -128,7 +128,7 @@ fn unseen(fleet: Option<&FleetKey>, status: Status, round: &Round) -> String {
     let target = fleet.and_then(|fleet| round.targets.get(fleet));
     match (target, fleet, status) {
         (Some(target), Some(fleet), _) if !target.capabilities().observes => {
-            format!("unknown: fleet {fleet} is a folder, and streamfleet doesn't see its objects run")
+            format!("unknown: fleet {fleet} is a folder, so streamfleet can't observe its objects")
         }
         (_, _, Status::Unreachable) => "unknown, because the target can't be reached".to_owned(),
         _ => "none created yet".to_owned(),
@@ -169,9 +169,7 @@ fn next(page: &WhyReport, change: Option<&Change>, round: &Round, audience: Audi
         next.push(
             match page.status {
                 Status::Healthy => "nothing",
-                Status::Written => {
-                    "nothing here; the tool that applies the folder's manifests shows their health"
-                }
+                Status::Written => "ask the tool that applies the folder's manifests",
                 _ => "wait, and check again",
             }
             .to_owned(),

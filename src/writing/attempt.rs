@@ -132,8 +132,7 @@ pub fn attempt(
     Ok(CheckedEdit { written, edit, before, records, documents, around: scope.around, known_problems })
 }
 
-/// The current record. The plan's copy is used if it is equal; anything applied since, on whatever resource,
-/// may have used up capacity.
+/// The current record. The plan's copy is used if it is equal; any change applied since may have used up capacity.
 fn recorded(made: &CurrentPlan) -> Result<Cow<'_, Recorded>, WriteRefusal> {
     let of_plan = &made.round.checked.recorded;
     let Some(state) = made.installation.state.as_deref() else { return Ok(Cow::Borrowed(of_plan)) };

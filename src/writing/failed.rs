@@ -35,12 +35,13 @@ impl From<FileWriteError> for WriteRefusal {
             }
             FileWriteError::Unsure { .. } => {
                 let why = error.to_string();
-                tracing::error!(%error, hint, "a write may not survive a power cut");
+                tracing::error!(%error, hint, "cannot make a write to the specs durable; a power cut may undo it");
                 ProblemDocument::unsure(why).hint(hint).into()
             }
             FileWriteError::Kept { .. } => {
                 let why = error.to_string();
-                tracing::error!(%error, hint, "a file that was saved during a write was moved beside its place");
+                tracing::error!(%error, hint, "cannot restore a file that another program saved during a write; it was \
+                    renamed");
                 ProblemDocument::unsure(why).hint(hint).into()
             }
             FileWriteError::System { error: cause, .. } if is_closed(cause) => {
@@ -88,7 +89,7 @@ pub fn unread(error: &SourceError) -> WriteRefusal {
     }
 }
 
-/// Somebody else has to make the change.
+/// The change has to be made outside of the API.
 fn read_only(why: impl Into<String>, hint: &str) -> WriteRefusal {
     ProblemDocument::new(&code::READ_ONLY, why).hint(hint).into()
 }
@@ -98,7 +99,7 @@ fn away_for(pause: Duration, why: &str, hint: &str) -> WriteRefusal {
     ProblemDocument::unavailable(why, pause).hint(hint).into()
 }
 
-const SEE_LOG: &str = "try again in a moment; the log of `streamfleet serve` has the cause";
+const SEE_LOG: &str = "try again in a moment; look for the cause in the log of `streamfleet serve`";
 
 /// The spec folder, or its disk, is unavailable.
 fn unusable(why: &str) -> WriteRefusal {
@@ -144,7 +145,7 @@ pub fn not_pushed(error: WriteError<WriteRefusal>) -> WriteRefusal {
             )
         }
         error @ WriteError::Unsure { .. } => {
-            tracing::error!(%error, hint = told, "whether the git repository received a write is unknown");
+            tracing::error!(%error, hint = told, "cannot confirm that the git repository received a write");
             let why = "the connection to the git repository of the specs was lost, and it is unknown whether it \
                        received the change";
             let hint = "read the resource again in a minute, and repeat the change if it is missing; with the earlier \
@@ -155,14 +156,14 @@ pub fn not_pushed(error: WriteError<WriteRefusal>) -> WriteRefusal {
             tracing::warn!(%error, hint = told, "cannot write to the git repository");
             read_only(
                 "commits must be signed, and `source.signing_key` has no key for it, so the API can't change anything",
-                "make the change in the repository with a signed commit, or have the administrators of this installation \
-                 set `source.signing_key`",
+                "make the change in the repository with a signed commit, or have the administrators of this \
+                    installation set `source.signing_key`",
             )
         }
         error @ WriteError::Commit(_) => {
             tracing::error!(%error, hint = told, "cannot write to the git repository");
             ProblemDocument::new(&code::INTERNAL, "cannot create a commit; nothing was written")
-                .hint("the log of `streamfleet serve` has the cause")
+                .hint("look for the cause in the log of `streamfleet serve`")
                 .into()
         }
     }
@@ -182,7 +183,7 @@ mod tests {
         let path: SpecPath = "acme.yaml".parse().unwrap();
         let system = |error| FileWriteError::System { attempted: "write", path: path.clone(), error };
         let denied = io::Error::new(ErrorKind::PermissionDenied, "denied at path /srv/specs/x");
-        let again = "try again in a moment; the log of `streamfleet serve` has the cause";
+        let again = "try again in a moment; look for the cause in the log of `streamfleet serve`";
         let cases = [
             (
                 unread(&SourceError::Root { path: "/srv/specs".into(), error: ErrorKind::NotFound.into() }),
@@ -192,8 +193,8 @@ mod tests {
             (
                 unread(&SourceError::Changing { path: "/srv/specs".into() }),
                 (503, "unavailable"),
-                "other programs keep changing the specs; nothing was written; try again when no other program writes to \
-                 them"
+                "other programs keep changing the specs; nothing was written; try again when no other program writes \
+                    to them"
                     .to_owned(),
             ),
             (
@@ -212,8 +213,8 @@ mod tests {
                 not_pushed(WriteError::Unsigned),
                 (409, "read_only"),
                 "commits must be signed, and `source.signing_key` has no key for it, so the API can't change anything; \
-                 make the change in the repository with a signed commit, or have the administrators of this installation \
-                 set `source.signing_key`"
+                    make the change in the repository with a signed commit, or have the administrators of this \
+                    installation set `source.signing_key`"
                     .to_owned(),
             ),
         ];

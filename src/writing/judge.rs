@@ -277,7 +277,7 @@ impl Edited<'_> {
         })
     }
 
-    /// Refuses an edit after which the resource would newly wait for something.
+    /// Refuses an edit that would make the resource wait.
     fn is_held(&self, key: &ResourceKey) -> Result<(), WriteRefusal> {
         let hold = self.catalog.resources.get(key).and_then(|resource| resource.hold.as_ref());
         if hold == self.before.holds.get(key) {

@@ -28,7 +28,7 @@ pub fn message(
     let changed: Vec<&String> =
         names.into_iter().filter(|name| before.get(*name) != after.get(*name)).collect();
     match changed.as_slice() {
-        [] => format!("Change nothing of {key}"),
+        [] => format!("Rewrite {key} without a change"),
         [name] => match after.get(*name) {
             None => format!("Remove {} of {key}", quote_untrusted(name)),
             Some(value) => match shown(key, name, value) {

@@ -34,7 +34,7 @@ impl From<WriteRefusal> for ProblemDocument {
                 .hint("see the list of existing resources"),
             WriteRefusal::Dependency { key, on } => {
                 ProblemDocument::new(&code::DEPENDENCY, format!("{key} needs {on}, which can't be used yet"))
-                    .hint("fix that first, or wait until it exists")
+                    .hint("fix the named resource first, or wait until it exists")
             }
             WriteRefusal::Edit(problem) => ProblemDocument {
                 hint: problem.hint.clone(),
@@ -75,7 +75,7 @@ pub(super) fn unreadable_state(error: StateError) -> WriteRefusal {
         .into()
 }
 
-/// The result would be invalid, or make something else invalid.
+/// The edited resource would be invalid, or make another one invalid.
 pub(super) fn invalid(errors: Vec<FieldError>) -> WriteRefusal {
     ProblemDocument::mistakes(errors).into()
 }
@@ -92,7 +92,7 @@ pub(super) fn still_going(key: &ResourceKey) -> WriteRefusal {
         .into()
 }
 
-/// A limit of an organization is changed by somebody else than a super user.
+/// A caller who isn't a super user changes a limit of an organization.
 pub(super) fn limited(field: &str) -> WriteRefusal {
     ProblemDocument::forbidden(format!("only super users may change the `{field}` of an organization"))
         .hint("send them unchanged, or ask a super user")
@@ -108,10 +108,10 @@ pub(super) fn stale() -> WriteRefusal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Guard {
     Protection,
-    /// It is false in the spec, and was true when it was last applied.
+    /// The field is false in the spec, and was true when it was last applied.
     AppliedProtection,
     Suspension,
-    /// It is false in the spec, and was true when it was last applied.
+    /// The field is false in the spec, and was true when it was last applied.
     AppliedSuspension,
 }
 
@@ -141,7 +141,7 @@ pub(super) fn needed(key: &ResourceKey, by: &[ResourceKey]) -> WriteRefusal {
         .into()
 }
 
-/// The resources that need something, as subject and verb of a sentence.
+/// The dependent resources, as subject and verb of a sentence.
 fn needing(by: &[ResourceKey]) -> String {
     const NAMED: usize = 5;
     let named: Vec<String> = by.iter().take(NAMED).map(ToString::to_string).collect();

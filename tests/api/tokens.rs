@@ -105,15 +105,15 @@ fn who_makes_a_token_is_told_what_it_is_good_for() {
     assert_eq!(
         make("bob@example.com", "acme", "read"),
         json!([
-            "bob@example.com is neither a member of organization acme in the specs nor a super user; the token is useless \
-             until that changes"
+            "bob@example.com is neither a member of organization acme in the specs nor a super user; the token is \
+                useless until that changes"
         ])
     );
     assert_eq!(
         make("platform@acme.example.com", "acne", "read"),
         json!([
-            "platform@acme.example.com is neither a member of organization acne in the specs nor a super user; the token \
-             is useless until that changes"
+            "platform@acme.example.com is neither a member of organization acne in the specs nor a super user; the \
+                token is useless until that changes"
         ])
     );
     let none = "organization acne is not in the specs; the token is useless until it is";
@@ -199,7 +199,7 @@ fn what_is_wrong_with_a_token_that_is_asked_for_is_told_by_its_fields() {
     );
     let excess = |field: &str, value: Value, detail: &str| {
         let pointer = format!("/{field}");
-        let hint = "request no more than this token allows, or have somebody with that access create it";
+        let hint = "request no more than this token allows, or have a person with that access create it";
         let error = json!({"pointer": pointer, "detail": detail, "hint": hint});
         ask(order(field, value), 403, "forbidden", error);
     };

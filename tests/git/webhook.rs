@@ -129,7 +129,7 @@ fn another_secret_holds_after_a_hangup_and_one_that_cannot_be_read_does_not() {
 
     fs::write(&file, "").unwrap();
     serve.signal("HUP");
-    serve.says(&["cannot reload the secret of webhooks; the previous one stays active", "it is empty"]);
+    serve.says(&["cannot reload the webhook secret; the previous one stays active", "it is empty"]);
     assert_eq!(["", "two"].map(heard), [false, true]);
     let log = serve.log();
     assert_eq!(log.matches("webhook secret reloaded").count(), 1, "{log}");
@@ -145,7 +145,7 @@ fn a_secret_that_is_missing_or_empty_is_told_at_the_start() {
     let start = || specs.tree.run_with(SERVE, &[("CREDENTIALS_DIRECTORY", place)], "").expect(1).err;
     let expected = |why: &str| {
         format!(
-            "error: cannot read the secret of webhooks\n  because: cannot use {place}/webhook from \
+            "error: cannot read the webhook secret\n  because: cannot use {place}/webhook from \
              `source.webhook_secret_file`: {why}\n  help: set a file that the user that runs streamfleet can read\n"
         )
     };

@@ -34,8 +34,8 @@ fn a_fleet_is_not_forgotten_while_its_cluster_can_be_reached_and_remembers_it() 
     let refused = [
         "cannot forget fleet acme/eu: its target still exists, and `ConfigMap streamfleet-system/inventory` lists \
          streamfleet's objects",
-        "to delete its clusters, remove their specs and apply; to leave the objects there, delete the namespace of that \
-         ConfigMap on the Kubernetes cluster and forget it then",
+        "to delete its clusters, remove their specs and apply; to leave the objects there, delete the namespace of \
+            that ConfigMap on the Kubernetes cluster, then forget the fleet",
     ];
     tree.run(forget).expect(1).says(&refused);
     tree.run("plan tree --config config.toml").expect(0).says(&["Nothing to do"]);

@@ -25,7 +25,7 @@ fn what_can_change_holds_after_a_hangup_and_what_cannot_is_told() {
     anew(
         &serve,
         &[
-            "some changed settings need a restart; until then the previous ones stay active",
+            "restart the service to use some of the changed settings; until then the previous values stay active",
             "settings=\"source.branch\"",
         ],
     );

@@ -86,8 +86,13 @@ fn a_certificate_is_renewed_while_the_daemon_runs_and_a_broken_one_is_not_taken(
     assert!(is_shown(&second) && !is_shown(&first));
 
     write(&tree, "tls.key", &KeyPair::generate().unwrap().serialize_pem());
-    let told =
-        || serve.log().lines().filter(|line| line.contains("the previous certificate stays active")).count();
+    let told = || {
+        serve
+            .log()
+            .lines()
+            .filter(|line| line.contains("cannot reload the certificate; the previous one stays active"))
+            .count()
+    };
     let anew = "settings reloaded";
     let reloads = || serve.log().lines().filter(|line| line.contains(anew)).count();
     for _ in 0..3 {

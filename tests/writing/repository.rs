@@ -126,8 +126,8 @@ fn no_secret_is_in_any_object() {
 fn a_secret_that_stands_in_the_clear_is_sealed_by_sending_it() {
     let repository = Repository::new();
     let path = "acme/cloud-accounts/s3.yaml";
-    let stands = "# Ours.\napiVersion: streamfleet/v1\nkind: CloudAccount\norganization: acme\nidentifier: s3\nprovider: aws\n\
-                  credentials: plain-as-day # to be replaced\nregion: eu\n";
+    let stands = "# Ours.\napiVersion: streamfleet/v1\nkind: CloudAccount\norganization: acme\nidentifier: \
+        s3\nprovider: aws\ncredentials: plain-as-day # to be replaced\nregion: eu\n";
     repository.tree.write(path, stands);
     repository.push("theirs");
     let (_world, writer, _mirror, made) = repository.start("one");
@@ -144,8 +144,8 @@ fn a_secret_that_stands_in_the_clear_is_sealed_by_sending_it() {
             Some("/credentials"),
             "`credentials` is a plain-text secret in a git repository",
             Some(
-                "send `credentials` with the change, even if unchanged, to store it encrypted; replace the secret itself \
-                 if others can read the repository"
+                "send `credentials` with the change, even if unchanged, to store it encrypted; replace the secret \
+                    itself if others can read the repository"
             )
         )
     );
@@ -240,7 +240,7 @@ fn a_remote_that_is_away_keeps_nothing_and_takes_the_call_once_later() {
     assert_eq!(refused.to_string(), "the git repository of the specs can't be reached; nothing was written");
     assert_eq!(
         refused.hint().unwrap(),
-        "try again in a moment; the log of `streamfleet serve` has the cause"
+        "try again in a moment; look for the cause in the log of `streamfleet serve`"
     );
     assert!(
         mirror.commit() == Some(tip.clone()) && writer.mark().writes == 0 && writer.pending(&made).is_empty()

@@ -1,5 +1,5 @@
-//! Reads request bodies, and parses them like serde_json, but refuses duplicate keys, of which two parsers may
-//! pick different ones.
+//! Reads request bodies, and parses them like serde_json, but refuses duplicate keys, because parsers differ in
+//! which one they use.
 
 use std::fmt;
 
@@ -85,7 +85,7 @@ pub fn read(body: &[u8]) -> Result<Value, String> {
         let what = match error.classify() {
             // Our own error about a duplicate key, which quotes no value.
             Category::Data => error.to_string().split(" at line ").next().unwrap_or_default().to_owned(),
-            _ => "it is not JSON".to_owned(),
+            _ => "the body is not JSON".to_owned(),
         };
         format!("{what}, at line {}, column {}", error.line(), error.column())
     };
@@ -169,11 +169,11 @@ mod tests {
             (r#"{"x": {"a": 1, "a": 2}}"#, "`a` is repeated, at line 1, column 18"),
             ("", "it is empty"),
             (" \n", "it is empty"),
-            ("{\"secret\": \n\"s3cr3t", "it is not JSON, at line 2, column 7"),
-            ("{} {}", "it is not JSON, at line 1, column 4"),
-            ("\u{feff}{}", "it is not JSON, at line 1, column 1"),
-            ("{\"a\": NaN}", "it is not JSON, at line 1, column 7"),
-            ("{\"a\": 1e999}", "it is not JSON, at line 1, column 11"),
+            ("{\"secret\": \n\"s3cr3t", "the body is not JSON, at line 2, column 7"),
+            ("{} {}", "the body is not JSON, at line 1, column 4"),
+            ("\u{feff}{}", "the body is not JSON, at line 1, column 1"),
+            ("{\"a\": NaN}", "the body is not JSON, at line 1, column 7"),
+            ("{\"a\": 1e999}", "the body is not JSON, at line 1, column 11"),
         ] {
             assert_eq!(read(text.as_bytes()).unwrap_err(), why, "{text}");
         }

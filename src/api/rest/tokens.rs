@@ -28,7 +28,7 @@ pub(super) fn create(call: &CallerRequest) -> Answered {
     let body = call.json()?;
     let order = order::read(&body.0, owner, call.caller.usual_days(now))?;
     if let Some((pointer, why)) = call.caller.excess(&order, now) {
-        let hint = "request no more than this token allows, or have somebody with that access create it";
+        let hint = "request no more than this token allows, or have a person with that access create it";
         let errors = vec![FieldError::at(pointer, why.clone(), hint)];
         return Err(ProblemDocument { errors, ..ProblemDocument::forbidden(why).hint(hint) });
     }

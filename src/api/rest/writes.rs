@@ -146,7 +146,7 @@ impl Call {
                 let reason = standing.reason.unwrap_or_default();
                 let why = format!("{} can't be changed: {reason}", found.key);
                 return Err(ProblemDocument::new(&code::NOT_EDITABLE, why)
-                    .hint("create it again, or have its spec file put back"));
+                    .hint("create it again, or have its spec file restored"));
             }
             if !matches!(what, WriteAction::Delete) {
                 return Err(ProblemDocument::new(&code::GOING, format!("{} is being deleted", found.key)));
@@ -197,7 +197,7 @@ impl Call {
         let event =
             RecordedEvent { commit, resource, by_super_user, ..RecordedEvent::done(*at, &who, &what) };
         if let Err(error) = self.service.state.audit_person(event) {
-            tracing::error!(%error, hint = error.hint(), by = who, "could not record in the audit trail: {what}");
+            tracing::error!(%error, hint = error.hint(), by = who, "cannot record in the audit trail: {what}");
         }
     }
 

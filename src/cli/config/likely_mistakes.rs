@@ -50,7 +50,7 @@ pub fn homeless(config: &Config, folder: &Utf8Path) -> Option<String> {
         unnamed.iter().filter(|(_, path)| path.is_none()).map(|(name, _)| format!("`{name}`")).collect();
     (source.git.is_some() && state_dir.is_none()).then(|| {
         format!(
-            "with `source.git`, the default of {} is in `{}`, beside this file, unless a flag or a variable sets it",
+            "with `source.git` and without a flag or variable, the default of {} is in `{}`, beside this file",
             unnamed.join(", "),
             folder.join(OWN_FOLDER)
         )
@@ -76,7 +76,8 @@ fn forgotten_scheme(git: &str) -> Option<String> {
     let is_local = Transport::of(git) == Ok(Transport::Local) && !git.contains("://");
     (is_host && is_local && is_missing(Utf8Path::new(git))).then(|| {
         format!(
-            "`source.git` is `{git}`, a path on this machine that doesn't exist; for the host {host}, use `https://{git}`"
+            "`source.git` is `{git}`, a path on this machine that doesn't exist; for the host {host}, use \
+                `https://{git}`"
         )
     })
 }
@@ -89,14 +90,15 @@ mod tests {
         of(&Config::parse(text).unwrap(), &toml::from_str(text).unwrap())
     }
 
-    const UNSIGNED: &str = "`source.signed_by` is set and `source.signing_key` isn't: the API is read-only, on the socket \
-                            and on `api.listen`, because its commits could not be signed";
+    const UNSIGNED: &str = "`source.signed_by` is set and `source.signing_key` isn't: the API is read-only, on the \
+        socket and on `api.listen`, because its commits could not be signed";
 
     #[test]
     fn what_is_likely_not_meant_is_told() {
         let cases = [
             (
-                "[source]\ngit = \"https://h.example.com/x.git\"\ntoken_file = \"/nowhere/token\"\nsigned_by = \"/nowhere/signers\"\n",
+                "[source]\ngit = \"https://h.example.com/x.git\"\ntoken_file = \"/nowhere/token\"\nsigned_by = \
+                    \"/nowhere/signers\"\n",
                 vec![
                     "`source.token_file` is `/nowhere/token`, and there is no such file",
                     "`source.signed_by` is `/nowhere/signers`, and there is no such file",
@@ -125,7 +127,8 @@ mod tests {
             ("[source]\ngit = \"../x.git\"\n", vec![]),
             ("[source]\ngit = \"../x.git\"\nsigned_by = \"$CREDENTIALS_DIRECTORY/a\"\n", vec![UNSIGNED]),
             (
-                "[source]\ngit = \"../x.git\"\nsigned_by = \"$CREDENTIALS_DIRECTORY/a\"\nsigning_key = \"$CREDENTIALS_DIRECTORY/b\"\n",
+                "[source]\ngit = \"../x.git\"\nsigned_by = \"$CREDENTIALS_DIRECTORY/a\"\nsigning_key = \
+                    \"$CREDENTIALS_DIRECTORY/b\"\n",
                 vec![],
             ),
             ("", vec![]),

@@ -66,8 +66,8 @@ impl ManifestsFile {
     /// Takes the bytes of the file, or why they could not be read, as the end of a sentence.
     pub fn of(bytes: Result<Vec<u8>, String>) -> Self {
         let digest = Digest::of(bytes.as_deref().unwrap_or_default());
-        let text =
-            bytes.and_then(|bytes| String::from_utf8(bytes).map_err(|_| "the file is not UTF-8 text".to_owned()));
+        let text = bytes
+            .and_then(|bytes| String::from_utf8(bytes).map_err(|_| "the file is not UTF-8 text".to_owned()));
         Self(Some(Arc::new(Read { text, digest, release: OnceLock::new() })))
     }
 
@@ -118,8 +118,8 @@ impl OperatorsConfig {
             code: "unknown-operator-version",
             message: format!("the settings of the installation have no manifests of Strimzi {version}"),
             hint: format!(
-                "{choose}have the administrators of the installation add it under `[operators.strimzi.\"{version}\"]`, or \
-                 install the operator yourself and set `strimzi: existing`"
+                "{choose}have the administrators of the installation add it under `[operators.strimzi.\"{version}\"]`, \
+                    or install the operator yourself and set `strimzi: existing`"
             ),
         }
     }
@@ -127,18 +127,30 @@ impl OperatorsConfig {
     pub(super) fn out_of_bounds(&self) -> Option<String> {
         self.strimzi.iter().find_map(|(version, release)| {
             let at = |key: &str| format!("`operators.strimzi.\"{version}\".{key}`");
-            let is_version = version.split('.').count() == 3 && version.split('.').all(|it| it.parse::<u32>().is_ok());
+            let is_version =
+                version.split('.').count() == 3 && version.split('.').all(|it| it.parse::<u32>().is_ok());
             let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
             let OperatorRelease { manifests, sha256, images, .. } = release;
             if !is_version {
                 Some(format!("the name of `operators.strimzi.\"{version}\"` must be a version such as 1.2.0"))
             } else if manifests.contains("://") {
-                Some(format!("{} is a URL, and only files are supported: download it and set the file", at("manifests")))
+                Some(format!(
+                    "{} is a URL, and only files are supported: download it and set the file",
+                    at("manifests")
+                ))
             } else if sha256.len() != 64 || !sha256.bytes().all(hex) {
-                Some(format!("{} must be 64 hexadecimal digits in lower case, as sha256sum prints them", at("sha256")))
-            } else if images.is_empty() || !images.iter().all(|prefix| prefix.len() > 1 && prefix.ends_with('/')) {
-                Some(format!("{} must list the allowed prefixes of image names, each up to a slash: \
-                              `quay.io/strimzi/`", at("images")))
+                Some(format!(
+                    "{} must be 64 hexadecimal digits in lower case, as sha256sum prints them",
+                    at("sha256")
+                ))
+            } else if images.is_empty()
+                || !images.iter().all(|prefix| prefix.len() > 1 && prefix.ends_with('/'))
+            {
+                Some(format!(
+                    "{} must list the allowed prefixes of image names, each up to a slash: \
+                              `quay.io/strimzi/`",
+                    at("images")
+                ))
             } else {
                 None
             }

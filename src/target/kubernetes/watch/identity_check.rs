@@ -137,7 +137,9 @@ impl IdentityCheck {
                 IdentityAnswer::Shut(error) => {
                     tracing::warn!(%fleet, %error, hint = error.hint(), "fleet {fleet} is unreachable")
                 }
-                IdentityAnswer::Open(cluster) => tracing::info!(%fleet, cluster, "fleet {fleet} is reachable"),
+                IdentityAnswer::Open(cluster) => {
+                    tracing::info!(%fleet, cluster, "fleet {fleet} is reachable")
+                }
                 IdentityAnswer::Pending => {}
             }
         }

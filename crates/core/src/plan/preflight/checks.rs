@@ -219,7 +219,11 @@ fn unsupported_kafka(look: &PreflightContext) -> Vec<PreflightFinding> {
     let known: BTreeSet<&String> = operators.iter().flat_map(|operator| &operator.kafka_versions).collect();
     let known: Vec<String> = known.into_iter().cloned().collect();
     let finding = |(version, owners): (String, BTreeSet<&ResourceKey>)| {
-        let why = format!("Kafka {version} is not supported by {}, which supports {}", listed(&names), listed(&known));
+        let why = format!(
+            "Kafka {version} is not supported by {}, which supports {}",
+            listed(&names),
+            listed(&known)
+        );
         let remedy =
             "write one of those versions in the cluster's `advanced_config.version`, or upgrade the operator";
         PreflightFinding::warning("KafkaVersionUnsupported", why, remedy).stops(look.writers(&owners))

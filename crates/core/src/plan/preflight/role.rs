@@ -106,7 +106,10 @@ impl Role {
                 self.namespaced(),
                 "streamfleet may only write in namespaces of its own, and only kinds of objects that it creates",
             ),
-            rule(self.bindings(), "streamfleet may only bind itself to the ClusterRole streamfleet-namespace"),
+            rule(
+                self.bindings(),
+                "streamfleet may only bind itself to the ClusterRole streamfleet-namespace",
+            ),
             rule(self.cluster_scoped(), "streamfleet may not write this cluster-scoped object"),
         ];
         json!({
@@ -173,9 +176,9 @@ impl Role {
     /// Permits RoleBindings: ours in the namespaces of clusters, the operator's in its own.
     fn bindings(&self) -> String {
         let mut allowed = vec![format!(
-            "(request.operation == 'CREATE' && variables.ns.startsWith('{CLUSTER_NAMESPACES}') && \
-             object.roleRef.kind == 'ClusterRole' && object.roleRef.name == '{NAMESPACE_ROLE}' && \
-             has(object.subjects) && object.subjects.all(it, it.kind == 'User' && it.name == request.userInfo.username))"
+            "(request.operation == 'CREATE' && variables.ns.startsWith('{CLUSTER_NAMESPACES}') && object.roleRef.kind \
+                == 'ClusterRole' && object.roleRef.name == '{NAMESPACE_ROLE}' && has(object.subjects) && \
+                object.subjects.all(it, it.kind == 'User' && it.name == request.userInfo.username))"
         )];
         if self.extras.operator {
             allowed.push(format!(

@@ -93,9 +93,7 @@ impl EditRefusal {
     pub fn hint(&self) -> &'static str {
         match &self.reason {
             RefusalReason::Unreadable { hint, .. } => hint,
-            RefusalReason::DocumentMissing(_) => {
-                "check whether it was moved to another file, and try again"
-            }
+            RefusalReason::DocumentMissing(_) => "check whether it was moved to another file, and try again",
             RefusalReason::DuplicateDocument(_) => "remove one of the two",
             RefusalReason::Anchor => "replace its aliases by the value, or make the change in the file",
             RefusalReason::Alias => "replace the alias by the value, or make the change in the file",
