@@ -20,7 +20,7 @@ fn usage_mistakes_exit_with_64() {
 #[test]
 fn what_is_no_approval_id_is_told_where_ids_are() {
     let run = Tree::empty().run("approve k").expect(64);
-    let expected = "error: `k` is no id of steps that wait for approval\n  help: give the 12 hexadecimal digits that the plan \
+    let expected = "error: `k` is not the id of an approval\n  help: give the 12 hexadecimal digits that the plan \
                     prints after `streamfleet approve`, then the tree: streamfleet plan shows what waits\n";
     assert_eq!((run.out.as_str(), run.err.as_str()), ("", expected));
 }

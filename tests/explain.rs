@@ -32,12 +32,12 @@ fn what_is_not_there_is_said_with_what_was_likely_meant() {
         ("explain clustre", "there is no kind, field or setting `clustre`", "did you mean `cluster`?"),
         (
             "explain kafka_units",
-            "`kafka_units` doesn't say what it is a field of",
+            "`kafka_units` doesn't say of which kind it is a field",
             "did you mean `cluster.kafka_units`?",
         ),
         (
             "explain storage.size_gib",
-            "`storage.size_gib` doesn't say what it is a field of",
+            "`storage.size_gib` doesn't say of which kind it is a field",
             "did you mean `cluster.advanced_config.storage.size_gib`?",
         ),
         (

@@ -86,7 +86,7 @@ fn commands_that_are_proposed_name_the_installation_and_can_be_pasted() {
     tree.run(&format!("{apply} --yes")).expect(0);
     let variables = [("STREAMFLEET_STATE_DIR", "state"), ("STREAMFLEET_CONFIG", "my.toml")];
     let why = tree.run_with("why orders tree", &variables, "").expect(0);
-    assert!(why.out.contains("next      nothing"), "{}", why.out);
+    assert!(why.out.contains("next      ask the tool that applies"), "{}", why.out);
     tree.edit("acme/clusters/orders.yaml", "kafka_units: 1", "kafka_units: 2");
     let why = tree.run_with("why orders tree", &variables, "").expect(0);
     assert_eq!(pasted(&why, "apply"), format!("apply {named}"));

@@ -188,8 +188,8 @@ fn what_is_likely_not_meant_is_warned_of_and_a_tree_that_is_not_used_is_not_show
              `h.example.com/x.git`, a path on this machine that doesn't exist; for the host h.example.com, use \
              `https://h.example.com/x.git`\nwarning: `source.signed_by` is set and `source.signing_key` isn't: the API is \
              read-only, on the socket and on `api.listen`, because its commits could not be signed\nwarning: with \
-             `source.git`, the default of `state_dir`, `output_dir`, `secrets_dir` is in `{}`, beside this file, unless a \
-             flag or a variable sets it\n",
+             `source.git` and without a flag or variable, the default of `state_dir`, `output_dir`, `secrets_dir` is in \
+             `{}`, beside this file\n",
             signers.display(),
             tree.beside(".streamfleet").display()
         )

@@ -44,7 +44,9 @@ fuzz_target!(|template: &str| {
     match rotate_text(&before, &FILE, &KEYS.keyring) {
         Ok((after, 0)) => assert_eq!(after, before, "nothing was sealed again, so nothing changed"),
         Ok((after, count)) => {
-            only_blocks_changed(&before, &after, count);
+            if !events(&before).iter().any(is_folded) {
+                only_blocks_changed(&before, &after, count);
+            }
             let again = rotate_text(&after, &FILE, &KEYS.keyring).unwrap();
             assert!(again == (after, 0), "there is nothing left to seal again");
         }
@@ -92,6 +94,12 @@ fn only_blocks_changed(before: &str, after: &str, count: usize) {
 
 fn events(text: &str) -> Vec<(Event<'_>, Span)> {
     Parser::new_from_str(text).collect::<Result<_, _>>().unwrap()
+}
+
+/// Whether a block's line breaks are lost, as between double quotes. It is written anew as lines, and so are the
+/// brackets around it.
+fn is_folded((event, _): &(Event<'_>, Span)) -> bool {
+    event.scalar().is_some_and(|(text, _)| text.contains(BEGIN) && !text.contains('\n'))
 }
 
 fn opened(event: &Event<'_>) -> String {

@@ -49,7 +49,7 @@ fn unknown_root(asked: &str) -> Failure {
         .map(|field| format!("`{}`", field.path.join(".")))
         .collect();
     if !meant.is_empty() {
-        let failure = Failure::usage(format!("`{asked}` is a field of several kinds or objects"));
+        let failure = Failure::usage(format!("`{asked}` doesn't say of which kind it is a field"));
         return failure.hint(format!("did you mean {}?", meant.join(" or ")));
     }
     let roots = Kind::ALL.into_iter().map(Kind::singular).chain([schema::CONFIG]);

@@ -15,8 +15,8 @@ fn without_a_state_folder_everything_is_beside_the_settings_wherever_a_command_r
     fs::write(&settings, git).unwrap();
     let own = folder.join("etc/.streamfleet");
     specs.tree.run("config check etc/config.toml").expect(0).says(&[&format!(
-        "with `source.git`, the default of `state_dir`, `output_dir`, `secrets_dir` is in `{}`, beside this file, unless a \
-         flag or a variable sets it",
+        "with `source.git` and without a flag or variable, the default of `state_dir`, `output_dir`, `secrets_dir` is \
+         in `{}`, beside this file",
         own.display()
     )]);
     specs.tree.run("apply --yes --config etc/config.toml").expect(0);
