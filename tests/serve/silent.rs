@@ -54,7 +54,7 @@ fn a_cluster_that_falls_silent_is_asked_beside_the_plans_until_it_answers() {
 
     // The process keeps probing, and the waiting work is done once the server answers, without another event.
     proxy.reset();
-    serve.says(&["reached", "fleet=acme/far"]);
+    serve.says(&["is reachable", "fleet=acme/far"]);
     let log = || serve.log();
     serve.until("what was wanted is done", || {
         let done = log()
