@@ -30,7 +30,7 @@ use camino::Utf8PathBuf;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 
-use crate::config::ApiConfig;
+use crate::config::{ApiConfig, ListenAddress};
 use crate::http::connection::{self, Limits};
 use crate::http::problem::Plain;
 use crate::http::rate_limits::RateLimits;
@@ -46,6 +46,10 @@ pub use webhook::Hook;
 
 /// The content type of Prometheus' text format.
 const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// The hint where the address can't be had.
+const ANOTHER_ADDRESS: &str = "choose another address with `--listen`, the variable STREAMFLEET_LISTEN or `api.listen` \
+    in the config file, or stop the program that listens there";
 
 pub struct ServerSetup {
     /// Whether a port is opened, which one, and its TLS and limits.
@@ -73,9 +77,7 @@ impl ListenError {
     pub fn hint(&self) -> &str {
         match self {
             ListenError::Certificate(unusable) => &unusable.hint,
-            ListenError::Address { .. } => {
-                "set another address in `api.listen` in the config file, or stop the program that listens there"
-            }
+            ListenError::Address { .. } => ANOTHER_ADDRESS,
             ListenError::Socket { .. } => {
                 "set another path in `api.socket` in the config file, in a folder that streamfleet may write to"
             }
@@ -97,17 +99,26 @@ impl ListeningSockets {
     }
 }
 
+/// The open port.
+struct Port {
+    listener: TcpListener,
+    tls: Option<Arc<Tls>>,
+    handshake: Option<Handshake>,
+}
+
 /// Listens on the configured addresses, and answers as long as the runtime runs, which includes the time
 /// between a signal to stop and the end of the current work.
 ///
 /// # Errors
-/// When an address is in use or doesn't belong to this host, the socket can't be created, or the certificate
-/// can't be used.
+/// When a configured address is in use or doesn't belong to this host, the socket can't be created, or the
+/// certificate can't be used.
 pub fn begin(setup: ServerSetup, runtime: &Handle) -> Result<ListeningSockets, ListenError> {
     let ServerSetup { config, socket: path, vitals, request_queue, hook } = setup;
     let _inside = runtime.enter();
     let closed = |source| ListenError::Socket { path: path.clone(), source };
     let (socket, listener) = crate::http::socket::listen(&path).map_err(closed)?;
+    config.doubts().iter().for_each(|doubt| tracing::warn!("{doubt}"));
+    let port = open_port(&config, runtime)?;
     let admit = socket.admits();
     let limits = Limits::of_socket(proposal::LARGEST);
     let (rate_limits, state) = (Arc::new(RateLimits::of(&config)), request_queue.state.clone());
@@ -117,15 +128,8 @@ pub fn begin(setup: ServerSetup, runtime: &Handle) -> Result<ListeningSockets, L
     tracing::debug!(socket = %path, "listening for commands");
     let routes = local::named(limits.around(routes));
     runtime.spawn(connection::accept(listener, routes, limits, None, move |stream, _| admit(stream)));
-    config.doubts().iter().for_each(|doubt| tracing::warn!("{doubt}"));
-    let Some(address) = config.listen else { return Ok(ListeningSockets { _socket: socket, tls: None }) };
-    let tls = Files::of(&config).map(Tls::open).transpose()?;
-    let closed = |source| ListenError::Address { address, source };
-    let handshake = tls.clone().map(Handshake::new).transpose();
-    let handshake = handshake.map_err(|error| closed(io::Error::other(error)))?;
-    let listener = runtime.block_on(TcpListener::bind(address)).map_err(closed)?;
-    let address = listener.local_addr().map_err(closed)?;
-    tracing::info!(%address, tls = tls.is_some(), "listening for HTTP");
+    let Some(port) = port else { return Ok(ListeningSockets { _socket: socket, tls: None }) };
+    let Port { listener, tls, handshake } = port;
     let hook = hook.map(|hook| webhook::routes(hook, Arc::clone(&rate_limits))).unwrap_or_default();
     let routes = probes(vitals).merge(hook).merge(rest(Base::of(&config)));
     let routes = rest::counted(routes, &rate_limits, state.as_ref());
@@ -134,6 +138,29 @@ pub fn begin(setup: ServerSetup, runtime: &Handle) -> Result<ListeningSockets, L
         Some(Peer::Remote(*address))
     }));
     Ok(ListeningSockets { _socket: socket, tls })
+}
+
+/// Opens the port; `None` if there is none to open, or another program has the default one.
+fn open_port(config: &ApiConfig, runtime: &Handle) -> Result<Option<Port>, ListenError> {
+    let Some(ListenAddress { address, is_default }) = config.address() else { return Ok(None) };
+    let tls = Files::of(config).map(Tls::open).transpose()?;
+    let closed = |source| ListenError::Address { address, source };
+    let handshake = tls.clone().map(Handshake::new).transpose();
+    let handshake = handshake.map_err(|error| closed(io::Error::other(error)))?;
+    let listener = match runtime.block_on(TcpListener::bind(address)) {
+        Ok(listener) => listener,
+        // Nobody chose this port, so another one may need it, such as a second daemon on this host.
+        Err(error) if is_default => {
+            let why = format!("cannot listen on {address}, the default address of the web UI and the API");
+            tracing::warn!(%error, hint = ANOTHER_ADDRESS, "{why}; the daemon goes on without a port");
+            return Ok(None);
+        }
+        Err(error) => return Err(closed(error)),
+    };
+    let address = listener.local_addr().map_err(closed)?;
+    tracing::info!(%address, tls = tls.is_some(), "listening for HTTP");
+    tracing::info!("the web UI is at {}", config.ui_link(address));
+    Ok(Some(Port { listener, tls, handshake }))
 }
 
 fn probes(vitals: Arc<Vitals>) -> Router {

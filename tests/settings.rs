@@ -47,6 +47,29 @@ fn each_setting_is_shown_with_what_says_so() {
         let said = setting["value"].as_str().map_or_else(|| setting["value"].to_string(), str::to_owned);
         assert_eq!((said.as_str(), setting["from"].as_str().unwrap()), (value, from), "{name}");
     }
+    let listen = |variable: &str| -> Vec<String> {
+        let variables = [
+            ("STREAMFLEET_LISTEN", variable),
+            ("STREAMFLEET_SUPER_USER_EMAILS", if variable == "default" { "ada@example.com" } else { "" }),
+        ];
+        let variables = if variable == "default" { &variables[1..] } else { &variables[..] };
+        let words = "config show tree --config settings.toml --format json";
+        let shown = tree.run_with(words, variables, "").expect(0).out;
+        let shown: Vec<serde_json::Value> = serde_json::from_str(&shown).unwrap();
+        let setting = shown.iter().find(|setting| setting["name"] == "api.listen").unwrap();
+        vec![setting["value"].to_string(), setting["from"].as_str().unwrap().to_owned()]
+    };
+    assert_eq!(listen(""), ["null", "default"]);
+    assert_eq!(listen("default"), ["\"127.0.0.1:3000\"", "default"]);
+    assert_eq!(listen("[::1]:80"), ["\"[::1]:80\"", "variable STREAMFLEET_LISTEN"]);
+    fs::write(tree.beside("settings.toml"), format!("{file}[api]\nlisten = \"127.0.0.1:80\"\n")).unwrap();
+    assert_eq!(listen(""), ["\"127.0.0.1:80\"", "file settings.toml"]);
+    assert_eq!(listen("none"), ["\"none\"", "variable STREAMFLEET_LISTEN"]);
+    assert_eq!(
+        tree.run_with("plan tree", &[("STREAMFLEET_LISTEN", "3000")], "").expect(1).err,
+        "error: the variable STREAMFLEET_LISTEN is `3000`, which is not an address and a port\n  help: use an address of \
+         this host and a port, such as `127.0.0.1:3000` or `[::1]:3000`, or `none` to open no port\n"
+    );
     let super_users = |variable: &str| -> Vec<String> {
         let shown = tree.run_with(
             "config show tree --config settings.toml --format json",
@@ -114,7 +137,7 @@ fn settings_that_are_not_sound_are_refused_with_what_to_do() {
             "[api]\nlisten = \"localhost\"\n",
             "error: cannot parse the config file `settings.toml`\nTOML parse error at line 2, column 10\n  |\n2 | listen = \
              \"localhost\"\n  |          ^^^^^^^^^^^\ninvalid socket address syntax\n  help: use an address of this host \
-             and a port, such as `127.0.0.1:3000` or `[::1]:3000`\n",
+             and a port, such as `127.0.0.1:3000` or `[::1]:3000`, or `none` to open no port\n",
         ),
         (
             "state_dir = \"made\"\noutput_dir = \"./made/\"\n",
@@ -130,7 +153,7 @@ fn settings_that_are_not_sound_are_refused_with_what_to_do() {
             "[api]\nlisten = \"localhost:3000\"\n",
             "error: cannot parse the config file `settings.toml`\nTOML parse error at line 2, column 10\n  |\n2 | listen = \
              \"localhost:3000\"\n  |          ^^^^^^^^^^^^^^^^\ninvalid socket address syntax\n  help: use an address of \
-             this host and a port, such as `127.0.0.1:3000` or `[::1]:3000`\n",
+             this host and a port, such as `127.0.0.1:3000` or `[::1]:3000`, or `none` to open no port\n",
         ),
         (
             half.as_str(),

@@ -350,7 +350,10 @@ fn who_makes_a_token_that_is_good_for_less_is_told() {
     let serve = Serve::start_with(
         &tree,
         SERVE,
-        &[("STREAMFLEET_SUPER_USER_EMAILS", "grace@example.com,joan@example.com")],
+        &[
+            ("STREAMFLEET_SUPER_USER_EMAILS", "grace@example.com,joan@example.com"),
+            ("STREAMFLEET_LISTEN", "none"),
+        ],
     );
     serve.says(&["looked="]);
     check();

@@ -16,7 +16,7 @@ use crate::cli::failure::Failure;
 use crate::cli::format::OutputFormat;
 use crate::cli::paths::absolute_path;
 use crate::cli::settings::{self, Settings, TreeArgs};
-use crate::config::{self, OperatorFault};
+use crate::config::{self, Listen, OperatorFault};
 
 /// The settings of an installation: check a file of settings, show the active ones, or print a sample.
 #[derive(Debug, Subcommand)]
@@ -113,14 +113,19 @@ fn all(settings: &Settings, verb: &Show, arguments: &ArgMatches) -> Result<Vec<S
         Some(path) => settings::read_config(path)?,
         None => (toml::Table::new(), settings.config.clone()),
     };
-    let by_variable = settings::super_users_by_variable()?;
-    let is_by_variable = by_variable.is_some();
-    config.api.super_user_emails = by_variable.unwrap_or(config.api.super_user_emails);
-    let by_file = |name: &str| match file {
-        _ if name == "api.super_user_emails" && is_by_variable => {
-            format!("variable {}", settings::SUPER_USERS)
-        }
-        Some(path) if is_in(&table, name) => format!("file {path}"),
+    let (super_users, listen) = (settings::super_users_by_variable()?, settings::listen_by_variable()?);
+    let by_variable = [
+        ("api.super_user_emails", settings::SUPER_USERS, super_users.is_some()),
+        ("api.listen", settings::LISTEN, listen.is_some()),
+    ];
+    config.api.super_user_emails = super_users.unwrap_or(config.api.super_user_emails);
+    config.api.listen = listen.or(config.api.listen);
+    // The default depends on the super users.
+    config.api.listen = config.api.address().map(|listen| Listen::On(listen.address)).or(config.api.listen);
+    let variable = |name: &str| by_variable.iter().find(|(setting, _, is_set)| *setting == name && *is_set);
+    let by_file = |name: &str| match (variable(name), file) {
+        (Some((_, variable, _)), _) => format!("variable {variable}"),
+        (None, Some(path)) if is_in(&table, name) => format!("file {path}"),
         _ => "default".to_owned(),
     };
     let argument = |id: &str, name: &str, value: Option<&Utf8PathBuf>| Setting {

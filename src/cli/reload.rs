@@ -6,16 +6,16 @@ use serde_json::Value;
 
 use crate::cli::config::flatten_values;
 use crate::cli::failure::Failure;
-use crate::cli::settings::{Settings, TreeArgs};
+use crate::cli::settings::Settings;
 use crate::config::Config;
 
 /// Settings that take a restart: they say where the state, the source and the address are.
 const FIXED: [&str; 5] = ["state_dir", "output_dir", "secrets_dir", "source", "api"];
 
-/// Reads the settings again and returns the new ones; none when nothing that can be reloaded changed. Logs
+/// Returns the new settings, which were just read; none when nothing that can be reloaded changed. Logs
 /// errors, and changes that take a restart.
-pub fn reload(args: &TreeArgs, before: &Settings) -> Option<Settings> {
-    match Settings::settle(args) {
+pub fn reload(read: Result<Settings, Failure>, before: &Settings) -> Option<Settings> {
+    match read {
         Ok(after) => changed(before, after),
         Err(Failure { chain, hint, .. }) => {
             let error = chain.join(": ");

@@ -15,6 +15,7 @@ use crate::cli::last_used::SettingsComparison;
 use crate::cli::reload::reload;
 use crate::cli::round::{self, StateAccess};
 use crate::cli::settings::{InstallationArgs, Settings, TreeArgs};
+use crate::config::Listen;
 use crate::daemon::{self, DaemonError, Reloaded, Setup, SpecSource};
 use crate::source::git::GitError;
 use crate::state::StateError;
@@ -35,6 +36,11 @@ pub struct Serve {
     specs: Option<Utf8PathBuf>,
     #[command(flatten)]
     installation: InstallationArgs,
+    /// The address and port of the web UI and the API: 127.0.0.1:3000, or `none` to open no port. Without this, the
+    /// variable STREAMFLEET_LISTEN or `api.listen` in the settings says it. [default: 127.0.0.1:3000 if there are
+    /// super users, otherwise none]
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<Listen>,
     /// Log plain lines, or a JSON object on each line. Without this, a systemd service logs to the journal.
     #[arg(long, value_enum)]
     pub log_format: Option<LogFormat>,
@@ -51,7 +57,13 @@ pub enum LogFormat {
 
 pub fn run(verb: &Serve, console: &mut Console) -> Result<u8, Failure> {
     let tree = TreeArgs { tree: verb.specs.clone(), installation: verb.installation.clone() };
-    let settings = Settings::settle(&tree)?;
+    let listen = verb.listen;
+    let settle = move || {
+        let mut settings = Settings::settle(&tree)?;
+        settings.config.api.listen = listen.or(settings.config.api.listen);
+        Ok(settings)
+    };
+    let settings = settle()?;
     let mut used = SettingsComparison::of(&settings)?;
     used.refuse()?;
     let installation = round::open(&settings, StateAccess::Serve, console)?;
@@ -66,7 +78,7 @@ pub fn run(verb: &Serve, console: &mut Console) -> Result<u8, Failure> {
     let vitals = Arc::new(Vitals::begin(Timestamp::now()));
     let (socket, mut settings) = (settings.socket.clone(), settings);
     let reload = Box::new(move || {
-        let config = reload(&tree, &settings).map(|anew| {
+        let config = reload(settle(), &settings).map(|anew| {
             settings = anew;
             let remembered = SettingsComparison::of(&settings).and_then(|used| used.remember(true));
             if let Err(Failure { chain, hint, .. }) = remembered {

@@ -8,7 +8,8 @@ use secrecy::SecretString;
 
 use crate::cli::failure::Failure;
 use crate::cli::{command, credentials, paths};
-use crate::config::{Config, GIVEN_TOGETHER, ManifestsFile, not_emails};
+use crate::config::{Config, GIVEN_TOGETHER, Listen, ManifestsFile, not_emails};
+use crate::problem::quote_untrusted;
 use crate::source::git::Mirror;
 use crate::spec::SourceId;
 use crate::spec::describe::nearest;
@@ -25,6 +26,12 @@ const GIT_TOKEN: &str = "STREAMFLEET_GIT_TOKEN";
 
 /// The variable with the e-mail addresses of super users, separated by commas.
 pub const SUPER_USERS: &str = "STREAMFLEET_SUPER_USER_EMAILS";
+
+/// The variable with the address that `serve` listens on.
+pub const LISTEN: &str = "STREAMFLEET_LISTEN";
+
+const ADDRESSES: &str = "use an address of this host and a port, such as `127.0.0.1:3000` or `[::1]:3000`, or `none` \
+    to open no port";
 
 /// The largest manifests file of an operator, in bytes. Strimzi's has less than 1 MiB.
 const MAX_MANIFESTS: u64 = 16 << 20;
@@ -102,6 +109,7 @@ impl Settings {
         if let Some(named) = super_users_by_variable()? {
             config.api.super_user_emails = named;
         }
+        config.api.listen = listen_by_variable()?.or(config.api.listen);
         let by_file = file.filter(|_| args.tree.is_none() && config.source.git.is_some());
         let home = by_file.map_or_else(|| real_tree.clone(), folder_of);
         let choose = |flag: &Option<Utf8PathBuf>, file: &Option<Utf8PathBuf>, name: &str| {
@@ -236,6 +244,20 @@ pub fn super_users_by_variable() -> Result<Option<Vec<String>>, Failure> {
     }
 }
 
+/// The address in the environment; none if the variable is empty or not set.
+///
+/// # Errors
+/// When it is no address.
+pub fn listen_by_variable() -> Result<Option<Listen>, Failure> {
+    let Ok(text) = std::env::var(LISTEN) else { return Ok(None) };
+    let listen = (!text.is_empty()).then(|| text.parse()).transpose();
+    listen.map_err(|_| {
+        let shown = quote_untrusted(&text);
+        Failure::new(format!("the variable {LISTEN} is `{shown}`, which is not an address and a port"))
+            .hint(ADDRESSES)
+    })
+}
+
 pub fn folder_of(file: &Utf8Path) -> Utf8PathBuf {
     let file = paths::absolute_path(file);
     file.parent().map_or_else(|| file.clone(), Utf8Path::to_owned)
@@ -319,7 +341,7 @@ fn hint(message: &str) -> String {
         return "copy the missing keys from `streamfleet config sample`, or remove the table".to_owned();
     }
     if message.contains("socket address") {
-        return "use an address of this host and a port, such as `127.0.0.1:3000` or `[::1]:3000`".to_owned();
+        return ADDRESSES.to_owned();
     }
     let mut names = message.split('`').skip(1).step_by(2);
     let lists_names = ["unknown field", "unknown variant"].iter().any(|words| message.starts_with(words));

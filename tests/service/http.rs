@@ -240,8 +240,9 @@ fn no_port_is_opened_unasked_and_one_that_is_taken_is_told() {
     fs::write(tree.beside("settings.toml"), format!("[api]\nlisten = \"{address}\"\n")).unwrap();
     let refused = tree.run(SERVE).expect(1);
     let expected = format!(
-        "error: cannot listen on {address}\n  because: Address already in use (os error 98)\n  help: set another address \
-         in `api.listen` in the config file, or stop the program that listens there\n"
+        "error: cannot listen on {address}\n  because: Address already in use (os error 98)\n  help: choose another \
+         address with `--listen`, the variable STREAMFLEET_LISTEN or `api.listen` in the config file, or stop the program \
+         that listens there\n"
     );
     assert!(refused.err.ends_with(&expected), "{}", refused.err);
 
@@ -253,4 +254,64 @@ fn no_port_is_opened_unasked_and_one_that_is_taken_is_told() {
     let serve = Serve::start(&tree, "serve --specs tree");
     serve.says(&["looked="]);
     assert!(!serve.log().contains("listening for HTTP"));
+}
+
+const WITH_SUPER_USER: &str =
+    "state_dir = \"state\"\noutput_dir = \"output\"\n[api]\nsuper_user_emails = [\"ada@example.com\"]\n";
+
+#[test]
+fn where_a_super_user_is_named_a_port_of_this_host_opens_and_the_log_has_the_link() {
+    let tree = quiet();
+    fs::write(tree.beside("settings.toml"), WITH_SUPER_USER).unwrap();
+    let Some(serve) = Serve::start_in_own_network(&tree, SERVE) else { return };
+    serve.says(&["listening for HTTP", "address=127.0.0.1:3000", "tls=false"]);
+    serve.says(&["the web UI is at http://127.0.0.1:3000/ui/"]);
+    assert_eq!(serve.stop(), Some(0));
+}
+
+#[test]
+fn a_second_daemon_says_that_the_default_port_is_taken_and_goes_on() {
+    let tree = quiet();
+    fs::write(tree.beside("settings.toml"), WITH_SUPER_USER).unwrap();
+    // If this fails, another program has the port, which is the same to the daemon.
+    let _taken = TcpListener::bind("127.0.0.1:3000");
+    let serve = Serve::start(&tree, SERVE);
+    serve.says(&[
+        "WARN",
+        "cannot listen on 127.0.0.1:3000, the default address of the web UI and the API; the daemon goes on without a port",
+        "error=\"Address already in use (os error 98)\"",
+        "choose another address with `--listen`, the variable STREAMFLEET_LISTEN or `api.listen` in the config file, or",
+    ]);
+    serve.says(&["looked="]);
+    tree.run("status tree --config settings.toml").expect(0);
+    assert!(!serve.log().contains("listening for HTTP"));
+    assert_eq!(serve.stop(), Some(0));
+}
+
+#[test]
+fn the_address_comes_from_the_flag_then_the_variable_then_the_settings() {
+    let tree = quiet();
+    fs::write(tree.beside("settings.toml"), format!("{WITH_SUPER_USER}listen = \"none\"\n")).unwrap();
+    let serve = Serve::start(&tree, SERVE);
+    serve.says(&["looked="]);
+    assert!(!serve.log().contains("listening for HTTP"));
+    assert_eq!(serve.stop(), Some(0));
+    let variable = [("STREAMFLEET_LISTEN", "127.0.0.2:0")];
+    for (flag, ip) in [("", "127.0.0.2:"), (" --listen 127.0.0.3:0", "127.0.0.3:")] {
+        let serve = Serve::start_with(&tree, &format!("{SERVE}{flag}"), &variable);
+        let address = address(&serve);
+        assert!(address.starts_with(ip), "{address}");
+        // Reading the settings again isn't reading of another address.
+        serve.signal("HUP");
+        serve.says(&["settings reloaded; no setting changed that can change without a restart"]);
+        assert!(!serve.log().contains("restart the service"), "{}", serve.log());
+        assert_eq!(serve.stop(), Some(0));
+    }
+    let serve = Serve::start_with(&tree, &format!("{SERVE} --listen none"), &variable);
+    serve.says(&["looked="]);
+    assert!(!serve.log().contains("listening for HTTP"));
+    assert_eq!(serve.stop(), Some(0));
+    let refused = tree.run(&format!("{SERVE} --listen 3000")).expect(64).err;
+    let expected = "error: invalid value '3000' for '--listen <ADDR>': invalid socket address syntax\n";
+    assert!(refused.starts_with(expected), "{refused}");
 }

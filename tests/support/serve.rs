@@ -31,8 +31,23 @@ impl<'t> Serve<'t> {
 
     /// Starts it in a namespace of its own with this kernel limit; `None` where users may not create one.
     pub fn start_limited(tree: &'t Tree, words: &str, limit: &str, number: u32) -> Option<Self> {
+        Self::start_apart(tree, words, ("--user", limit), number)
+    }
+
+    /// Starts it in a network of its own, in which every port is free and nobody else can be reached.
+    pub fn start_in_own_network(tree: &'t Tree, words: &str) -> Option<Self> {
+        // The network has no addresses. This setting allows listening on them nevertheless.
+        Self::start_apart(tree, words, ("--net", "net/ipv4/ip_nonlocal_bind"), 1)
+    }
+
+    fn start_apart(
+        tree: &'t Tree,
+        words: &str,
+        (namespace, limit): (&str, &str),
+        number: u32,
+    ) -> Option<Self> {
         let set = format!("echo {number} > /proc/sys/{limit}");
-        let own = ["unshare", "--user", "--map-root-user", "sh", "-c"];
+        let own = ["unshare", "--user", "--map-root-user", namespace, "sh", "-c"];
         let may = Command::new(own[0]).args(&own[1..]).arg(&set).stderr(Stdio::null()).status();
         if !may.is_ok_and(|status| status.success()) {
             skipped(&format!("a user namespace with a limit of its own ({limit}) can't be had here"));

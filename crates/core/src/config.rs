@@ -3,6 +3,7 @@
 mod addresses;
 mod api;
 mod base_url;
+mod listen;
 mod operators;
 mod release;
 mod sample;
@@ -19,6 +20,7 @@ use crate::spec::describe::Description;
 
 pub use addresses::AddressRange;
 pub use api::{ApiConfig, is_email, not_emails};
+pub use listen::{Listen, ListenAddress};
 pub use operators::{ManifestsFile, OperatorFault, OperatorRelease, OperatorsConfig};
 pub use release::Release;
 pub use sample::sample;
@@ -198,12 +200,15 @@ impl Config {
     /// Returns an error when a webhook secret is set but no webhook could arrive or have an effect.
     fn unusable_webhook_secret(&self) -> Option<String> {
         self.source.webhook_secret_file.as_ref()?;
-        let missing = match (&self.source.git, self.api.listen) {
-            (None, _) => "`source.git`, the repository that is pushed to",
-            (_, None) => "`api.listen`, the address that the git server calls",
-            (Some(_), Some(_)) => return None,
+        let address = "`api.listen`, the address that the git server calls";
+        let (missing, is) = match (&self.source.git, self.api.listen) {
+            (None, _) => ("`source.git`, the repository that is pushed to", "not set"),
+            // The default address is on this host, and is given up if it is taken.
+            (_, None) => (address, "not set"),
+            (_, Some(Listen::Nowhere)) => (address, "`none`"),
+            (Some(_), Some(Listen::On(_))) => return None,
         };
-        Some(format!("`source.webhook_secret_file` needs {missing}, which is not set"))
+        Some(format!("`source.webhook_secret_file` needs {missing}, which is {is}"))
     }
 }
 
@@ -270,6 +275,10 @@ mod tests {
             (
                 "[source]\ngit = \"a\"\nwebhook_secret_file = \"a\"\n".to_owned(),
                 "`source.webhook_secret_file` needs `api.listen`, the address that the git server calls, which is not set",
+            ),
+            (
+                "[api]\nlisten = \"none\"\n[source]\ngit = \"a\"\nwebhook_secret_file = \"a\"\n".to_owned(),
+                "`source.webhook_secret_file` needs `api.listen`, the address that the git server calls, which is `none`",
             ),
             (
                 "[api]\nrequests_per_owner = 0\n".to_owned(),

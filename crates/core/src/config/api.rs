@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::base_url;
+use super::listen::{self, Listen, ListenAddress};
 
 /// The longest e-mail address, in bytes (RFC 5321, section 4.5.3.1.3, without its brackets).
 const LONGEST_EMAIL: usize = 254;
@@ -18,12 +19,14 @@ const LONGEST_SHOWN: usize = 200;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ApiConfig {
-    /// The address and port that `serve` listens on: the API, which needs a token, and `/healthz`, `/readyz`,
-    /// `/metrics` and, with `source.webhook_secret_file`, `/webhook`. By default it opens no port. Without a
-    /// token, callers that reach the address can read how many fleets and clusters there are and their
-    /// statuses, but no names.
+    /// The address and port that `serve` listens on: the API, which needs a token, the web UI, and `/healthz`,
+    /// `/readyz`, `/metrics` and, with `source.webhook_secret_file`, `/webhook`. `none` opens no port. The flag
+    /// `--listen` and the variable `STREAMFLEET_LISTEN` take precedence. By default it is `127.0.0.1:3000` if
+    /// there are super users, and otherwise no port is opened. If another program has that default port, `serve`
+    /// goes on without it. Without a token, callers that reach the address can read how many fleets and clusters
+    /// there are and their statuses, but no names.
     #[schemars(with = "Option<String>", example = &"127.0.0.1:3000")]
-    pub listen: Option<SocketAddr>,
+    pub listen: Option<Listen>,
     /// The base URL of the API where that isn't the root of `listen`, for example behind a proxy: a full URL,
     /// or only its path. The API is answered below that path only, so the proxy must not strip the path;
     /// `/healthz`, `/readyz`, `/metrics`, `/webhook` and the socket are not moved.
@@ -158,6 +161,22 @@ impl ApiConfig {
         Some(format!("`api.{}` needs {}, which is not set", half.0, half.1))
     }
 
+    /// Returns the address to listen on; none to open no port.
+    pub fn address(&self) -> Option<ListenAddress> {
+        ListenAddress::of(self.listen, !self.super_user_emails.is_empty())
+    }
+
+    /// Returns the link of the web UI, with a slash at the end. `address` is the one that was opened.
+    pub fn ui_link(&self, address: SocketAddr) -> String {
+        let base = self.base_url.as_deref().filter(|base_url| base_url::has_host(base_url));
+        let base = base.map(|base_url| base_url.trim_end_matches('/').to_owned());
+        let base = base.unwrap_or_else(|| {
+            let scheme = if self.tls_cert_file.is_some() { "https" } else { "http" };
+            format!("{scheme}://{}{}", listen::reachable(address), self.base_path())
+        });
+        format!("{base}/ui/")
+    }
+
     /// Returns the path prefix of the API, without a trailing slash; empty for the root.
     pub fn base_path(&self) -> &str {
         self.base_url.as_deref().and_then(base_url::path).unwrap_or_default()
@@ -165,17 +184,20 @@ impl ApiConfig {
 
     /// Returns warnings about settings that are valid but probably unintended, a sentence each.
     pub fn doubts(&self) -> Vec<String> {
+        let address = self.address().map(|listen| listen.address);
         let clear =
-            self.listen.filter(|it| self.tls_cert_file.is_none() && !it.ip().to_canonical().is_loopback());
+            address.filter(|it| self.tls_cert_file.is_none() && !it.ip().to_canonical().is_loopback());
         let clear = clear.map(|address| {
             format!(
                 "`api.listen` is {address}, which other machines may reach, and TLS is off: tokens and secrets are sent in \
                  plain text; set `api.tls_cert_file` and `api.tls_key_file`"
             )
         });
-        let unheard = (self.listen.is_none() && self.tls_cert_file.is_some()).then(|| {
-            "`api.tls_cert_file` and `api.tls_key_file` have no effect, because `api.listen` is not set"
-                .to_owned()
+        let unheard = (address.is_none() && self.tls_cert_file.is_some()).then(|| {
+            let why = if self.listen.is_some() { "`none`" } else { "not set" };
+            format!(
+                "`api.tls_cert_file` and `api.tls_key_file` have no effect, because `api.listen` is {why}"
+            )
         });
         clear.into_iter().chain(unheard).collect()
     }
@@ -228,6 +250,22 @@ mod tests {
     }
 
     #[test]
+    fn the_web_ui_is_below_the_base_address_or_the_port() {
+        let tls = "tls_cert_file = \"a\"\ntls_key_file = \"b\"";
+        for (text, address, expected) in [
+            ("", "127.0.0.1:3000", "http://127.0.0.1:3000/ui/"),
+            (tls, "[::1]:3000", "https://[::1]:3000/ui/"),
+            ("", "0.0.0.0:3000", "http://127.0.0.1:3000/ui/"),
+            ("", "[::]:3000", "http://[::1]:3000/ui/"),
+            ("base_url = \"/streamfleet/\"", "127.0.0.1:80", "http://127.0.0.1:80/streamfleet/ui/"),
+            ("base_url = \"https://k.example.com/x/\"", "127.0.0.1:80", "https://k.example.com/x/ui/"),
+            ("base_url = \"https://k.example.com\"", "127.0.0.1:80", "https://k.example.com/ui/"),
+        ] {
+            assert_eq!(parsed(text).unwrap().ui_link(address.parse().unwrap()), expected, "{text}");
+        }
+    }
+
+    #[test]
     fn a_port_that_others_reach_wants_tls() {
         let tls = "tls_cert_file = \"a\"\ntls_key_file = \"b\"";
         let doubts = |text: &str| parsed(text).unwrap().doubts();
@@ -238,8 +276,13 @@ mod tests {
             assert_eq!(doubts(sound), [""; 0], "{sound}");
         }
         assert_eq!(doubts(&format!("listen = \"0.0.0.0:3000\"\n{tls}")), [""; 0]);
-        let expected =
-            "`api.tls_cert_file` and `api.tls_key_file` have no effect, because `api.listen` is not set";
-        assert_eq!(doubts(tls), [expected]);
+        let expected = |why| {
+            [format!(
+                "`api.tls_cert_file` and `api.tls_key_file` have no effect, because `api.listen` is {why}"
+            )]
+        };
+        assert_eq!(doubts(tls), expected("not set"));
+        assert_eq!(doubts(&format!("listen = \"none\"\n{tls}")), expected("`none`"));
+        assert_eq!(doubts(&format!("super_user_emails = [\"ada@example.com\"]\n{tls}")), [""; 0]);
     }
 }

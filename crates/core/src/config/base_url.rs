@@ -6,8 +6,7 @@ const LONGEST: usize = 2000;
 /// Returns the path of a base URL without a trailing slash, so an empty path for the root; `None` if the URL
 /// is invalid.
 pub fn path(base_url: &str) -> Option<&str> {
-    let has_scheme = ["https://", "http://"].into_iter().find_map(|scheme| base_url.strip_prefix(scheme));
-    let path = match has_scheme {
+    let path = match after_scheme(base_url) {
         Some(rest) => {
             let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
             if !is_authority(authority) {
@@ -21,6 +20,15 @@ pub fn path(base_url: &str) -> Option<&str> {
     let path = path.strip_suffix('/').unwrap_or(path);
     let mut parts = path.split('/').skip(1);
     (base_url.len() <= LONGEST && parts.all(is_part)).then_some(path)
+}
+
+/// Whether a valid base URL is a full URL, and not only a path.
+pub fn has_host(base_url: &str) -> bool {
+    after_scheme(base_url).is_some()
+}
+
+fn after_scheme(base_url: &str) -> Option<&str> {
+    ["https://", "http://"].into_iter().find_map(|scheme| base_url.strip_prefix(scheme))
 }
 
 /// Accepts a host with an optional port, and no user.
