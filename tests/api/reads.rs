@@ -53,6 +53,19 @@ fn lists_come_in_pages_and_by_what_is_asked_for() {
 }
 
 #[test]
+fn which_cluster_is_meant_has_to_be_said_where_several_have_the_identifier() {
+    let tree = Tree::example("two-organizations");
+    let api = Api::start(&tree);
+    api.settle();
+    let unclear = api.get("/v1/clusters/events");
+    unclear.refused(400, "malformed", "clusters of several organizations have the identifier `events`");
+    assert_eq!(unclear.body["hint"], "add `?organization=`, or use the cluster's id");
+    let one = api.get("/v1/clusters/events?organization=globex").expect(200).body;
+    assert_eq!(one["organization"], "globex");
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+#[test]
 fn root_is_there_without_a_document() {
     let tree = Tree::example("quickstart");
     let api = Api::start(&tree);

@@ -106,9 +106,8 @@ impl Call {
             self.key_of(kind, named, within.as_ref()).filter(|key| self.caller.sees(&key.organization));
         match (found.next(), found.next()) {
             (Some(_), Some(_)) => Err(ProblemDocument::malformed(format!(
-                "clusters of several organizations have the identifier of {} `{}`",
-                quote_untrusted(named),
-                kind.plural()
+                "clusters of several organizations have the identifier `{}`",
+                quote_untrusted(named)
             ))
             .hint("add `?organization=`, or use the cluster's id")),
             (Some(key), None) => Ok((key, named)),
