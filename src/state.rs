@@ -64,7 +64,7 @@ pub use activity::JournalEntry;
 pub use archive::{Archive, ArchiveError, Manifest, SavedFile};
 pub use backup::back_up;
 pub use error::StateError;
-pub use events::{EventIndexEntry, EventOutcome, Follower, RecordedEvent};
+pub use events::{EVENT_BYTES_KEPT, EventIndexEntry, EventOutcome, Follower, RecordedEvent};
 pub use folder::LockWait;
 pub use kubeconfigs::KeptKubeconfig;
 pub use last_used::LastUsed;

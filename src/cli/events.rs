@@ -24,7 +24,7 @@ const TICK: Duration = Duration::from_millis(200);
 
 /// Show recent decisions and outcomes: who did what, why, by which plan and commit, or what it waits for.
 ///
-/// At least the latest 10,000 events are kept. The audit trail keeps what was done for ever.
+/// At least the latest 8 MiB of events are kept. The audit trail keeps what was done for ever.
 #[derive(Debug, Args)]
 pub struct EventsVerb {
     #[command(flatten)]
@@ -182,6 +182,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::state::EVENT_BYTES_KEPT;
+
+    #[test]
+    fn the_help_says_how_much_is_kept() {
+        let help = EventsVerb::augment_args(clap::Command::new("events")).render_long_help().to_string();
+        let kept = format!("At least the latest {} MiB of events are kept.", EVENT_BYTES_KEPT >> 20);
+        assert!(help.contains(&kept), "{help}");
+    }
 
     #[test]
     fn an_event_is_one_line_and_commands_no_terminal() {

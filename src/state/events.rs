@@ -20,7 +20,7 @@ use crate::problem::truncate_bytes;
 use crate::spec::Commit;
 
 /// The most bytes of recent events kept. The oldest are dropped when the file is twice as large.
-const BYTES_KEPT: u64 = 8 << 20;
+pub const EVENT_BYTES_KEPT: u64 = 8 << 20;
 
 /// The longest text of an event, in bytes. Messages from servers may be of any length.
 const LONGEST: usize = 4 << 10;
@@ -134,7 +134,7 @@ pub struct EventIndexEntry {
 pub(super) enum Retention {
     /// All events, each on disk before the writer continues: the audit trail.
     Forever,
-    /// The latest [`BYTES_KEPT`]. Writes don't wait for the disk.
+    /// The latest [`EVENT_BYTES_KEPT`]. Writes don't wait for the disk.
     Recent,
 }
 
@@ -203,7 +203,7 @@ impl EventLog {
         let events: Vec<RecordedEvent> = (self.next..).zip(events).map(number).collect();
         let texts: Vec<String> = events.iter().map(records::with_version).collect();
         let bytes: u64 = texts.iter().map(|text| text.len() as u64 + 1).sum();
-        if self.lines.length() + bytes > 2 * BYTES_KEPT {
+        if self.lines.length() + bytes > 2 * EVENT_BYTES_KEPT {
             self.drop_oldest()?;
         }
         let mut begin = self.lines.length();
@@ -219,7 +219,7 @@ impl EventLog {
     /// Replaces the file by one with the latest events. Open readers keep the old file.
     fn drop_oldest(&mut self) -> Result<(), StateError> {
         let path = self.lines.path().to_owned();
-        let kept_from = self.lines.length().saturating_sub(BYTES_KEPT);
+        let kept_from = self.lines.length().saturating_sub(EVENT_BYTES_KEPT);
         let first = self.marks.partition_point(|mark| mark.place.0 < kept_from);
         let begin = self.marks.get(first).map_or(self.lines.length(), |mark| mark.place.0);
         let mut bytes = read_whole(&path)?.unwrap_or_default();
