@@ -6,7 +6,7 @@ mod examples;
 
 use serde_json::{Map, Value, json};
 
-use super::route::{Method, ROUTES, RequestBody, RequiredAccess, ResponseContent, Route};
+use super::route::{Method, ROUTES, RequestBody, RequiredAccess, ResponseContent, Route, list_path};
 use crate::http::problem::{PROBLEM, ProblemDocument, code};
 use crate::names::Kind;
 use crate::record;
@@ -29,7 +29,7 @@ const ABOUT: &str = "The REST API of a Streamfleet installation. A write becomes
     has an id in `X-Request-Id`, which is also in the daemon's log.\n- A resource that the caller may not see is \
     answered like a missing one.";
 
-/// The tags of routes that belong to no kind of resource, with their descriptions.
+/// The tags of routes about no kind of resource, with their descriptions.
 const OTHERS: [(&str, &str); 4] = [
     ("plans", "Plans, proposals and approvals."),
     ("events", "Decisions and their outcomes."),
@@ -161,7 +161,9 @@ fn operation(route: &Route, components: &mut Components) -> Value {
 fn tag(route: &Route) -> &'static str {
     let of_path = |name: &str| route.path.starts_with(&format!("/v1/{}", name.trim_end_matches('s')));
     let other = OTHERS.iter().map(|(name, _)| *name).find(|name| of_path(name));
-    route.kind().map(Kind::plural).or(other).unwrap_or("api")
+    let of_clusters = || route.path == "/v1/status" || route.path.starts_with(list_path(Kind::Cluster));
+    let kind = route.kind().or_else(|| of_clusters().then_some(Kind::Cluster));
+    kind.map(Kind::plural).or(other).unwrap_or("api")
 }
 
 /// The permission that a route needs, as a sentence.

@@ -197,6 +197,27 @@ fn words_are_enumerations() {
     assert!(text.ends_with("\n- `External`: Those outside only.\n- `Internal & External`: Both."), "{text}");
 }
 
+#[test]
+fn routes_are_listed_with_their_topic() {
+    let others = ROUTES.iter().filter(|route| route.kind().is_none());
+    let told: Vec<(&str, &str)> = others.map(|route| (route.id, tag(route))).collect();
+    let expected = [
+        ("read_status", "clusters"),
+        ("explain_cluster", "clusters"),
+        ("read_client_properties", "clusters"),
+        ("read_plan", "plans"),
+        ("propose_plan", "plans"),
+        ("approve_plan", "plans"),
+        ("list_events", "events"),
+        ("list_tokens", "tokens"),
+        ("create_token", "tokens"),
+        ("revoke_token", "tokens"),
+        ("list_errors", "api"),
+        ("read_openapi", "api"),
+    ];
+    assert_eq!(told, expected);
+}
+
 /// Which routes may answer with an error code. A new code needs a row here.
 fn may_be_heard(word: &str, route: &Route) -> bool {
     let writes = route.kind().is_some() && route.method != Method::Get;
