@@ -210,7 +210,12 @@ const IN_ORGANIZATION: Query = Query::new(
     "The organization, by its id or identifier. Required if `id` is an identifier of clusters in several \
      organizations.",
 );
-const AT: Query = Query::new("at", shapes::time, "Plan as of this time, to see what expires by then.");
+const AT: Query = Query::new(
+    "at",
+    shapes::time,
+    "Plan as of this time, to see what expires by then. Requires a token that may write, of an editor or an \
+     administrator of an organization.",
+);
 const STATUS: Query = Query::new("status", shapes::status, "Only items with this status.");
 const SINCE: Query = Query::new("since", shapes::time, "Only events since this time.");
 const ORDER: Query = Query::new(

@@ -441,19 +441,19 @@ fn who_may_not_do_something_is_told_what_it_takes() {
         "creating organizations requires a token for `admin` in all organizations, and this one is for `admin` in \
          organization `acme`",
     );
-    ask(
-        (admin, "*", "read"),
-        "POST /v1/plans",
-        json!({"files": {}}),
-        "planning a tree from a request requires a token for `write`, and this one is for `read`",
-    );
-    ask(
-        (viewer, "*", "admin"),
-        "POST /v1/plans",
-        json!({"files": {}}),
-        "planning a tree from a request requires the role `editor` in an organization of this token, and viewer@x.example \
-         has it in none",
-    );
+    let later = "GET /v1/plan?at=2030-01-01T00:00:00Z";
+    for (what, body, doing) in [
+        ("POST /v1/plans", json!({"files": {}}), "planning a tree from a request"),
+        (later, Value::Null, "planning for another time"),
+    ] {
+        let detail = format!("{doing} requires a token for `write`, and this one is for `read`");
+        ask((admin, "*", "read"), what, body.clone(), &detail);
+        let place = "an organization of this token, and viewer@x.example has it in none";
+        let detail = format!("{doing} requires the role `editor` in {place}");
+        ask((viewer, "*", "admin"), what, body, &detail);
+    }
+    let plans = new_token(&tree, editor, "acme", "write");
+    api.call_as(&plans, later, &[], Value::Null).expect(200);
     // Readers of the fleet see what waits, administrators approve it.
     tree.edit("acme/clusters/orders.yaml", "kafka_units: 1", "kafka_units: 1\ndeletion_protection: false");
     api.serve.until("that is applied", || {

@@ -23,16 +23,17 @@ const MOST_FAULTS: usize = 100;
 /// Answers with the current plan, or plans the present specs as of another time.
 pub(super) fn read(call: &Call) -> Answered {
     match call.at()? {
-        Some(at) => call.planned(&call.made.documents, Installation::clone(&call.made.installation), at),
+        Some(at) => {
+            call.may_plan("planning for another time")?;
+            call.planned(&call.made.documents, Installation::clone(&call.made.installation), at)
+        }
         None => Ok(call.with_current_plan(written(StatusCode::OK, &call.visible(&call.made.round)))),
     }
 }
 
 /// Plans a proposal and discards the result.
 pub(super) fn propose(call: &Call) -> Answered {
-    let mut organizations = call.made.round.checked.catalog.capacity.keys();
-    let may = call.caller.is_super() || organizations.any(|it| call.caller.may(it, Access::Write));
-    require(may, || call.caller.lacks_everywhere(call.route.doing, Access::Write))?;
+    call.may_plan(call.route.doing)?;
     let at = call.at()?.unwrap_or_else(Timestamp::now);
     let source = call.made.documents.source.clone();
     let snapshot = proposal::read(call.json()?.into_value(), source).map_err(refused)?;
@@ -82,6 +83,13 @@ pub(super) fn approve(call: &Call) -> Answered {
 }
 
 impl Call {
+    /// Checks the permission to have a plan made, which takes time that others wait for.
+    fn may_plan(&self, doing: &str) -> Result<(), ProblemDocument> {
+        let mut organizations = self.made.round.checked.catalog.capacity.keys();
+        let may = self.caller.is_super() || organizations.any(|it| self.caller.may(it, Access::Write));
+        require(may, || self.caller.lacks_everywhere(doing, Access::Write))
+    }
+
     /// Makes a plan that isn't carried out.
     pub(super) fn planned(
         &self,
