@@ -12,7 +12,7 @@ use crate::support::Tree;
 const FLEET: &str = "acme/fleets/eu.yaml";
 const MEMBER: &str = "platform@acme.example.com";
 
-fn kubeconfig(port: u16) -> String {
+pub fn kubeconfig(port: u16) -> String {
     let kubeconfig = json!({
         "apiVersion": "v1",
         "kind": "Config",
@@ -43,7 +43,11 @@ fn a_tenant_hears_the_same_of_every_address_that_is_not_reached() {
 /// A member's view of the fleet while the port has no API server.
 fn told_of(port: u16) -> Value {
     let tree = Tree::example("quickstart");
-    tree.remove("acme/clusters/orders.yaml");
+    tree.edit(
+        "acme/clusters/orders.yaml",
+        "cluster_type: kafka",
+        "cluster_type: kafka\ncloud_provider: byok",
+    );
     tree.remove("acme/clusters/sandbox.yaml");
     tree.edit(FLEET, "infra_type: directory", "infra_type: byok");
     let text = tree.read(FLEET);
@@ -75,7 +79,13 @@ fn told_of(port: u16) -> Value {
     assert_eq!(whys[0], format!("waiting: {sentence}"), "{events:#?}");
     let plan = get(&member, "/v1/plan");
     let fleet = &plan["fleets"][0];
-    let told = json!([reason, whys[0], fleet["reach"], fleet["changes"][0]["waiting"]]);
+    let mut status = get(&member, "/v1/status");
+    assert_eq!(status["items"][0]["reason"], sentence, "{status:#}");
+    let why = get(&member, "/v1/clusters/orders/why");
+    assert!(why["plan"].to_string().contains(sentence), "{why:#}");
+    // The time since which it is so.
+    status["items"].as_array_mut().unwrap().iter_mut().for_each(|line| line["since"] = Value::Null);
+    let told = json!([reason, whys[0], fleet["reach"], fleet["changes"][0]["waiting"], status, why]);
     for word in ["127.0.0.1", "os error", "TLS", "tls", "connection", "handshake", "kube-system"] {
         assert!(!told.to_string().contains(word), "{word}: {told:#}");
     }
@@ -84,6 +94,10 @@ fn told_of(port: u16) -> Value {
     let all =
         get(&own, "/organizations/acme/infrastructure/eu")["status_reason"].as_str().unwrap().to_owned();
     assert!(all.starts_with("the target can't be reached: cannot read the namespace kube-system: "), "{all}");
+    let all = get(&own, "/v1/status");
+    assert!(all.to_string().contains("cannot read the namespace kube-system: "), "{all:#}");
+    let all = get(&own, "/v1/clusters/orders/why");
+    assert!(all.to_string().contains("cannot read the namespace kube-system: "), "{all:#}");
     tree.run("status tree --config settings.toml").says(&["cannot read the namespace kube-system: "]);
     api.serve.says(&["unreachable", "cannot read the namespace kube-system: "]);
     assert_eq!(api.serve.stop(), Some(0));
