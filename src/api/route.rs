@@ -300,7 +300,7 @@ pub static ROUTES: &[Route] = table! {
     }
     others: [
         Route::new(Method::Get, "/v1/status", "read_status")
-            .about("Read the status of all fleets and clusters, by the last plan", "reading the status")
+            .about("Read the status of all fleets and clusters, by the last plan and the writes since", "reading the status")
             .needs(RequiredAccess::Read, QueueKind::Heavy)
             .gives(&[(200, ResponseContent::Schema(schema::of::<StatusList>))]),
         Route::new(Method::Get, "/v1/clusters/{id}/why", "explain_cluster")

@@ -11,7 +11,6 @@ use crate::cli::format::OutputFormat;
 use crate::cli::round::{self, CommandRound, StateAccess};
 use crate::cli::settings::{Settings, TreeArgs};
 use crate::plan::plain;
-use crate::record::Audience;
 use crate::state::JournalEntry;
 use crate::views::status::{self, StatusLine, StatusList};
 
@@ -35,7 +34,7 @@ pub fn run(verb: &Status, console: &mut Console) -> Result<u8, Failure> {
         }
         None => {
             let look = round::plan_tree(settings, StateAccess::ReadOnly, round::time(None), console)?;
-            (status::list(&look.round, Audience::Host, |_| true).items, left(&look)?)
+            (status::list(&look.round, &[], |key| look.round.standing(key), |_| true).items, left(&look)?)
         }
     };
     match verb.format.data(&lines)? {

@@ -15,7 +15,7 @@ use crate::component::health::objects::ObjectFindings;
 use crate::plan;
 use crate::record::Audience;
 use crate::views::find_cluster;
-use crate::views::why::{self, LastKnown, WhyReport};
+use crate::views::why::{self, LastKnown, WhyReport, WhySubject};
 
 /// Show why a cluster is as it is: its spec, its status, what the plan does or waits for, the objects that
 /// are not as they should be, the last warnings, and what to do next.
@@ -39,7 +39,8 @@ pub fn run(verb: &Why, console: &mut Console) -> Result<u8, Failure> {
         None => {
             let look = round::plan_tree(settings, StateAccess::ReadOnly, now, console)?;
             let cluster = find_cluster(&look.round.clusters(), &verb.cluster)?;
-            why::report(&look.round, cluster, Audience::Host, look.runtime())
+            let subject = WhySubject { cluster, unplanned: None, written: None };
+            why::report(&look.round, subject, Audience::Host, look.runtime())
         }
     };
     page.name_tree(&tree);

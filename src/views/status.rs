@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::{Gauge, Status};
+use crate::catalog::{Gauge, Resource, Status};
 use crate::names::{FleetKey, Kind, ResourceKey};
 use crate::plan::Reach;
-use crate::record::{self, Audience, Standing};
+use crate::record::{self, Standing};
 use crate::round::Round;
 use crate::spec::Spec;
 
-/// The status of all fleets and clusters, by the last plan.
+/// The status of all fleets and clusters, by the last plan and the writes since.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct StatusList {
     /// The fleets in order, each followed by its clusters.
@@ -34,20 +34,25 @@ pub struct StatusLine {
     pub clusters: Option<Gauge>,
 }
 
-/// The fleets and clusters of the tree, and those that still exist, as far as `sees` allows.
-pub fn list(round: &Round, audience: Audience, sees: impl Fn(&ResourceKey) -> bool) -> StatusList {
-    let catalog = &round.checked.catalog;
-    let mut clusters = clusters(round);
+/// The fleets and clusters of the tree, those that still exist, and those that were `written` since the plan,
+/// as far as `sees` allows.
+pub fn list(
+    round: &Round,
+    written: &[&Resource],
+    standing: impl Fn(&ResourceKey) -> Standing,
+    sees: impl Fn(&ResourceKey) -> bool,
+) -> StatusList {
+    let mut clusters = clusters(round, written);
     let mut items = Vec::new();
-    let planned = round.plan.fleets.iter().map(|plan| &plan.fleet);
-    let fleets: BTreeSet<&FleetKey> = catalog.fleets.keys().chain(planned).collect();
-    for key in fleets.into_iter().filter(|key| sees(&key.resource())) {
-        let (units, of_clusters) =
-            catalog.fleets.get(key).map(|fleet| (fleet.kafka_units, fleet.clusters)).unwrap_or_default();
-        items.push(line(round, key.resource(), (Some(units), Some(of_clusters)), audience));
-        let clusters = clusters.remove(key).unwrap_or_default();
-        let unreached = unreached(round, key);
-        let clusters = clusters.into_iter().map(|cluster| line(round, cluster, (None, None), audience));
+    for (key, (units, of_clusters)) in fleets(round, written) {
+        let fleet = key.resource();
+        if !sees(&fleet) {
+            continue;
+        }
+        items.push(line(fleet, (Some(units), Some(of_clusters)), &standing));
+        let clusters = clusters.remove(&key).unwrap_or_default();
+        let unreached = unreached(round, &key);
+        let clusters = clusters.into_iter().map(|cluster| line(cluster, (None, None), &standing));
         items.extend(clusters.map(|line| match (&unreached, line.status) {
             (Some(why), Status::Unreachable) => StatusLine { reason: Some(why.clone()), ..line },
             _ => line,
@@ -56,15 +61,31 @@ pub fn list(round: &Round, audience: Audience, sees: impl Fn(&ResourceKey) -> bo
     StatusList { items }
 }
 
+/// The fleets, with their use of Kafka units and number of clusters.
+fn fleets(round: &Round, written: &[&Resource]) -> BTreeMap<FleetKey, (Gauge, Gauge)> {
+    let gauges = |resource: &Resource| match &resource.spec {
+        Spec::Fleet(fleet) => {
+            let unused = |limit: u32| Gauge { limit: Some(limit), ..Gauge::default() };
+            Some((resource.fleet()?, (unused(fleet.max_kafka_units), unused(fleet.max_tenants))))
+        }
+        _ => None,
+    };
+    let mut fleets: BTreeMap<_, _> = written.iter().filter_map(|resource| gauges(resource)).collect();
+    fleets.extend(round.plan.fleets.iter().map(|plan| (plan.fleet.clone(), Default::default())));
+    let known = round.checked.catalog.fleets.iter();
+    fleets.extend(known.map(|(key, fleet)| (key.clone(), (fleet.kafka_units, fleet.clusters))));
+    fleets
+}
+
 /// The reason for each cluster of an unreachable fleet. The fleet's own line has the details.
 fn unreached(round: &Round, fleet: &FleetKey) -> Option<String> {
     let plan = round.fleet_plan(fleet)?;
     matches!(plan.reach, Reach::Unreachable { .. }).then(|| format!("fleet {fleet} can't be reached"))
 }
 
-fn clusters(round: &Round) -> BTreeMap<FleetKey, BTreeSet<ResourceKey>> {
+fn clusters(round: &Round, written: &[&Resource]) -> BTreeMap<FleetKey, BTreeSet<ResourceKey>> {
     let mut clusters: BTreeMap<FleetKey, BTreeSet<ResourceKey>> = BTreeMap::new();
-    for resource in round.checked.catalog.resources.values() {
+    for resource in round.checked.catalog.resources.values().chain(written.iter().copied()) {
         if let Spec::Cluster(cluster) = &resource.spec {
             let fleet = FleetKey {
                 organization: cluster.organization.clone(),
@@ -82,11 +103,10 @@ fn clusters(round: &Round) -> BTreeMap<FleetKey, BTreeSet<ResourceKey>> {
 }
 
 fn line(
-    round: &Round,
     resource: ResourceKey,
     (kafka_units, clusters): (Option<Gauge>, Option<Gauge>),
-    audience: Audience,
+    standing: impl Fn(&ResourceKey) -> Standing,
 ) -> StatusLine {
-    let Standing { status, reason, since, .. } = round.standing_for(&resource, None, audience);
+    let Standing { status, reason, since, .. } = standing(&resource);
     StatusLine { resource, status, reason, since: since.map(record::timestamp), kafka_units, clusters }
 }

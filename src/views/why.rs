@@ -6,12 +6,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 
-use crate::catalog::{Absence, Hold, Status};
+use crate::catalog::{Absence, Hold, Resource, Status};
 use crate::component::health::objects::{self, DriftedObject, ObjectFindings};
 use crate::names::{FleetKey, ResourceKey};
 use crate::plan::{self, Cause, Change, Reach, Verb, Waiting};
 use crate::problem::Origin;
-use crate::record::{self, Audience, Standing};
+use crate::record::{self, Audience, Standing, UnplannedWrite};
 use crate::round::Round;
 
 /// Why a cluster is as it is.
@@ -50,20 +50,38 @@ pub struct LastKnown {
 /// What suggested commands call the tree; [`WhyReport::name_tree`] puts the user's own words in its place.
 const TREE: &str = "TREE";
 
+/// The cluster to explain, with what the plan doesn't include yet.
+pub struct WhySubject<'a> {
+    pub cluster: ResourceKey,
+    pub unplanned: Option<UnplannedWrite>,
+    /// The cluster as it was written last, if the plan doesn't include that.
+    pub written: Option<&'a Resource>,
+}
+
+const UNPLANNED: &str = "its last write through the API is not planned yet";
+
 /// Explains the status of a cluster. It blocks, as planning does.
-pub fn report(round: &Round, cluster: ResourceKey, audience: Audience, runtime: &Handle) -> WhyReport {
+pub fn report(round: &Round, subject: WhySubject, audience: Audience, runtime: &Handle) -> WhyReport {
+    let WhySubject { cluster, unplanned, written } = subject;
     let checked = &round.checked;
-    let resource = checked.catalog.resources.get(&cluster);
+    let resource = written.or_else(|| checked.catalog.resources.get(&cluster));
     let recorded = checked.recorded.resources.get(&cluster);
-    let change = round.change(&cluster);
+    // What was planned before the write may no longer be so.
+    let change = round.change(&cluster).filter(|_| unplanned.is_none());
     let good = || recorded?.cached.last_good.as_ref().map(|good| good.origin.clone());
-    let Standing { status, reason, since, .. } = round.standing_for(&cluster, None, audience);
-    let fleet = round.fleet_of(&cluster);
-    let drifted = drifted(change);
+    let Standing { status, reason, since, .. } = round.standing_for(&cluster, unplanned, audience);
+    let fleet = round.fleet_of(&cluster).or_else(|| written?.fleet());
+    let drifted = drifted(round.change(&cluster));
     let objects =
         round.observe_cluster(&cluster, runtime).map(|(wanted, seen)| objects::of(wanted, &seen, &drifted));
-    let absence = checked.catalog.absent.get(&cluster);
-    let is_named = !matches!(absence, Some(Absence::Removed | Absence::Suspicious { .. }));
+    let is_named = match unplanned {
+        Some(UnplannedWrite::Removed) => false,
+        Some(UnplannedWrite::Changed) => true,
+        None => {
+            let absence = checked.catalog.absent.get(&cluster);
+            !matches!(absence, Some(Absence::Removed | Absence::Suspicious { .. }))
+        }
+    };
     let spec = change.and_then(|it| it.origin.clone()).or(resource.map(|it| it.origin.clone())).or_else(good);
     let mut page = WhyReport {
         spec: spec.filter(|_| is_named),
@@ -71,10 +89,12 @@ pub fn report(round: &Round, cluster: ResourceKey, audience: Audience, runtime: 
         reason,
         since: since.map(record::timestamp),
         last_known: last_known(&cluster, status, round),
-        plan: change.map_or_else(
-            || vec![if recorded.is_some() { "nothing to do" } else { "not applied yet" }.to_owned()],
-            |change| lines_of(change, audience),
-        ),
+        plan: match change {
+            Some(change) => lines_of(change, audience),
+            None if unplanned.is_some() => vec![UNPLANNED.to_owned()],
+            None if recorded.is_some() => vec!["nothing to do".to_owned()],
+            None => vec!["not applied yet".to_owned()],
+        },
         unseen: objects.is_none().then(|| unseen(fleet.as_ref(), status, round)),
         objects: objects.unwrap_or_else(|| ObjectFindings::drifted(&drifted)),
         next: Vec::new(),

@@ -1,9 +1,13 @@
 //! Deletions through the API begin at once within the deletion budget, and the answer says what they wait
 //! for.
 
+use std::net::TcpListener;
+
 use serde_json::{Value, json};
 
 use super::Api;
+use super::exchanges::{cluster, fleet};
+use super::unreached::kubeconfig;
 use crate::support::Tree;
 
 fn unprotected() -> Tree {
@@ -101,6 +105,68 @@ fn what_is_made_again_and_vanishes_is_waited_for() {
     });
     missing_for_a_moment(&tree, &api);
     assert_eq!(api.serve.stop(), Some(0));
+}
+
+/// `/v1/status` and `why` agree with the record also before a plan includes the write.
+#[test]
+fn what_is_written_is_told_alike_everywhere_before_it_is_planned() {
+    let tree = unprotected();
+    let targets = "[targets]\nallow_addresses = [\"127.0.0.0/8\"]\n";
+    let api = Api::start_with(&tree, "serve --specs tree --config settings.toml", targets);
+    api.settle();
+    tree.edit("organizations.yaml", "fleets: 2", "fleets: 3");
+    // Planning waits for an API server that accepts a connection and says nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    silent.set_nonblocking(true).unwrap();
+    let kubeconfig = kubeconfig(silent.local_addr().unwrap().port());
+    // The ids of new clusters are read from their fleet's target before anything is planned.
+    let far = tree.read("acme/clusters/sandbox.yaml").replace("identifier: sandbox", "identifier: far");
+    let far = far.replace("infrastructure: eu", "infrastructure: us\ncloud_provider: byok");
+    tree.write("acme/clusters/far.yaml", far);
+    let us = tree.read("acme/fleets/eu.yaml").replace("identifier: eu", "identifier: us");
+    let us = us.replace("infra_type: directory", "infra_type: byok");
+    tree.write("acme/fleets/us.yaml", format!("{us}advanced_config:\n  kubeconfig: '{kubeconfig}'\n"));
+    let _connection = api.serve.until("the server is asked", || silent.accept().ok());
+
+    let mut body = fleet();
+    body["identifier"] = json!("asia");
+    api.call("POST /organizations/acme/infrastructure", body).expect(201);
+    let asia = api.get("/organizations/acme/infrastructure/asia").expect(200).body;
+    let told = line(&api, "Fleet/acme/asia");
+    assert_eq!(told["status"], asia["status"]);
+    assert_eq!(told["kafka_units"], json!({"before": 0, "after": 0, "limit": asia["max_kafka_units"]}));
+    assert_eq!(told["clusters"], json!({"before": 0, "after": 0, "limit": asia["max_tenants"]}));
+
+    api.call("POST /v1/clusters", cluster()).expect(201);
+    told_alike(&api, "payments", "Pending");
+    api.call("PATCH /v1/clusters/orders", json!({"kafka_units": 2})).expect(200);
+    told_alike(&api, "orders", "Updating");
+    api.call("DELETE /v1/clusters/sandbox", Value::Null).expect(202);
+    told_alike(&api, "sandbox", "Deleting");
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+/// The line of a resource in `/v1/status`; null if there is none.
+fn line(api: &Api<'_>, resource: &str) -> Value {
+    let status = api.get("/v1/status").expect(200).body;
+    let mut lines = status["items"].as_array().unwrap().iter();
+    lines.find(|line| line["resource"] == resource).cloned().unwrap_or_default()
+}
+
+#[track_caller]
+fn told_alike(api: &Api<'_>, name: &str, status: &str) {
+    let record = api.get(&format!("/v1/clusters/{name}")).expect(200).body;
+    let line = line(api, &format!("Cluster/acme/{name}"));
+    let why = api.get(&format!("/v1/clusters/{name}/why")).expect(200).body;
+    assert_eq!(record["status"], status, "{record:#}");
+    for told in [&line, &why] {
+        let told = (&told["status"], &told["reason"]);
+        assert_eq!(told, (&record["status"], &record["status_reason"]), "{name}");
+    }
+    assert_eq!(why["plan"], json!(["its last write through the API is not planned yet"]), "{why:#}");
+    assert_eq!(why["next"], json!(["wait, and check again"]), "{why:#}");
+    assert_eq!(why["spec"].is_null(), status == "Deleting", "{why:#}");
+    assert_eq!(why["fleet"], "acme/eu", "{why:#}");
 }
 
 fn missing_for_a_moment(tree: &Tree, api: &Api) {

@@ -4,19 +4,25 @@
 use axum::http::StatusCode;
 
 use super::{Answered, Call, written};
+use crate::catalog::Resource;
 use crate::names::ResourceKey;
-use crate::views::{clients, status, why};
+use crate::views::why::{self, WhySubject};
+use crate::views::{clients, status};
 
 /// Lists the status of all fleets and clusters that the caller may see.
 pub(super) fn status(call: &Call) -> Answered {
     let sees = |key: &ResourceKey| call.caller.sees(&key.organization);
-    let list = status::list(&call.made.round, call.audience(), sees);
+    let resources: Vec<&Resource> =
+        call.pending.keys().filter_map(|key| call.resource_written(key)).collect();
+    let list = status::list(&call.made.round, &resources, |key| call.standing(key), sees);
     Ok(call.with_current_plan(written(StatusCode::OK, &list)))
 }
 
 pub(super) fn why(call: &Call) -> Answered {
     let (cluster, _) = call.found_key()?;
-    let report = why::report(&call.made.round, cluster, call.audience(), &call.runtime);
+    let (unplanned, resource) = (call.unplanned(&cluster), call.resource_written(&cluster));
+    let subject = WhySubject { cluster, unplanned, written: resource };
+    let report = why::report(&call.made.round, subject, call.audience(), &call.runtime);
     Ok(call.with_current_plan(written(StatusCode::OK, &report)))
 }
 

@@ -2,7 +2,6 @@
 //! same work as any other and answers "not found".
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use axum::http::StatusCode;
 use camino::Utf8Path;
@@ -210,15 +209,21 @@ impl Call {
     }
 
     pub(super) fn standing(&self, key: &ResourceKey) -> Standing {
-        self.standing_with(key, self.pending.get(key).map(Arc::as_ref))
+        self.made.round.standing_for(key, self.unplanned(key), self.audience())
     }
 
     fn standing_with(&self, key: &ResourceKey, written: Option<&WriteResult>) -> Standing {
-        let unplanned = written.and_then(|written| match written.resource {
-            None => Some(UnplannedWrite::Removed),
-            Some(_) => written.is_new.then_some(UnplannedWrite::Changed),
-        });
-        self.made.round.standing_for(key, unplanned, self.audience())
+        self.made.round.standing_for(key, written.and_then(unplanned), self.audience())
+    }
+
+    /// What a write that the plan doesn't include does to a resource.
+    pub(super) fn unplanned(&self, key: &ResourceKey) -> Option<UnplannedWrite> {
+        unplanned(self.pending.get(key)?)
+    }
+
+    /// A resource as written, if the plan doesn't include that and it wasn't deleted.
+    pub(super) fn resource_written(&self, key: &ResourceKey) -> Option<&Resource> {
+        self.pending.get(key)?.resource.as_deref()
     }
 
     pub(super) fn audience(&self) -> Audience {
@@ -226,8 +231,15 @@ impl Call {
     }
 
     fn is_on(&self, cluster: &ResourceKey, fleet: &str) -> bool {
-        let written = self.pending.get(cluster).and_then(|written| written.resource.as_ref()?.fleet());
+        let written = self.resource_written(cluster).and_then(Resource::fleet);
         let found = written.or_else(|| self.made.round.fleet_of(cluster));
         found.is_some_and(|found| found.fleet.as_str() == fleet)
+    }
+}
+
+fn unplanned(written: &WriteResult) -> Option<UnplannedWrite> {
+    match written.resource {
+        None => Some(UnplannedWrite::Removed),
+        Some(_) => written.is_new.then_some(UnplannedWrite::Changed),
     }
 }
