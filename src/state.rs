@@ -71,8 +71,8 @@ pub use last_used::LastUsed;
 pub use restore::{RestoreError, restore};
 pub use tokens::{
     Access, AddTokenError, FILE as TOKENS, InvalidTokenRequest, MAX_TOKEN_DAYS, NewToken, Reach,
-    RevocationOutcome, TOKEN_DAYS, TOKEN_PREFIX, TOKENS_KEPT_DAYS, Token, TokenOrder, TokenRejection,
-    is_same_email, looks_like_token,
+    RevocationOutcome, TOKEN_DAYS, TOKEN_PREFIX, TOKENS_KEPT_DAYS, Token, TokenGrant, TokenOrder,
+    TokenRejection, is_same_email, looks_like_token,
 };
 
 /// An open state folder. This process holds the folder's lock until `State` is dropped, unless it was only

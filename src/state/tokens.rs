@@ -116,6 +116,17 @@ pub struct TokenOrder {
     pub days: u32,
 }
 
+/// A request for a new token with any lifetime. Callers of the API send a [`TokenOrder`], in days.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenGrant {
+    pub name: String,
+    /// The e-mail address of the person that the token acts for.
+    pub owner: String,
+    pub organization: Reach,
+    pub access: Access,
+    pub lasts: SignedDuration,
+}
+
 /// A token that was just created. Its secret exists nowhere else.
 #[derive(Debug)]
 pub struct NewToken {
@@ -192,19 +203,33 @@ impl State {
         holding(self.tokens.facts().get(id), now).map(drop)
     }
 
+    /// Whether a token was ever created, even if it is no longer stored.
+    pub fn has_made_tokens(&self) -> bool {
+        locked(&self.registry).facts.tokens_made
+    }
+
     /// Creates a token, and records who created it.
     ///
     /// # Errors
     /// When the request is invalid, or the token can't be recorded. No token exists then.
     pub fn add_token(&self, order: TokenOrder, by: &str, now: Timestamp) -> Result<NewToken, AddTokenError> {
+        self.grant_token(order.grant()?, by, now)
+    }
+
+    /// As [`State::add_token`], for any lifetime.
+    pub fn grant_token(
+        &self,
+        grant: TokenGrant,
+        by: &str,
+        now: Timestamp,
+    ) -> Result<NewToken, AddTokenError> {
         let mut tokens = self.tokens.writing();
         let known = tokens.facts();
-        let of_owner: Vec<&Token> = known.all().filter(|token| token.is_owned_by(&order.owner)).collect();
-        order.fault(&of_owner, now).map_or(Ok(()), Err)?;
+        let of_owner: Vec<&Token> = known.all().filter(|token| token.is_owned_by(&grant.owner)).collect();
+        grant.fault(&of_owner, now).map_or(Ok(()), Err)?;
         let secret =
             secret().map_err(|error| StateError::io("create a token for", self.tokens.path())(error))?;
-        let TokenOrder { name, owner, organization, access, days } = order;
-        let lasts = SignedDuration::from_hours(24 * i64::from(days));
+        let TokenGrant { name, owner, organization, access, lasts } = grant;
         let expires_at = now.checked_add(lasts).unwrap_or(Timestamp::MAX);
         let (id, revoked_at) = (Uuid::now_v7(), None);
         let token = Token { id, name, owner, organization, access, created_at: now, expires_at, revoked_at };
@@ -302,6 +327,19 @@ impl fmt::Display for Token {
 }
 
 impl TokenOrder {
+    fn grant(self) -> Result<TokenGrant, InvalidTokenRequest> {
+        let TokenOrder { name, owner, organization, access, days } = self;
+        if !(1..=MAX_TOKEN_DAYS).contains(&days) {
+            let why = format!("a token is valid for 1 to {MAX_TOKEN_DAYS} days, not {days}");
+            let hint = "create another one when it expires";
+            return Err(InvalidTokenRequest { pointer: "/days", why, hint });
+        }
+        let lasts = SignedDuration::from_hours(24 * i64::from(days));
+        Ok(TokenGrant { name, owner, organization, access, lasts })
+    }
+}
+
+impl TokenGrant {
     /// Validates the request against the existing tokens of the owner.
     fn fault(&self, of_owner: &[&Token], now: Timestamp) -> Option<InvalidTokenRequest> {
         let fault = |pointer, why, hint| Some(InvalidTokenRequest { pointer, why, hint });
@@ -324,13 +362,6 @@ impl TokenOrder {
                 "/owner",
                 format!("`{}` is not an e-mail address", shortened(&self.owner)),
                 "use the address of a person, as listed among the super users or the members of an organization",
-            );
-        }
-        if !(1..=MAX_TOKEN_DAYS).contains(&self.days) {
-            return fault(
-                "/days",
-                format!("a token is valid for 1 to {MAX_TOKEN_DAYS} days, not {}", self.days),
-                "create another one when it expires",
             );
         }
         let (holding, kept) = (

@@ -60,6 +60,23 @@ fn a_token_holds_from_when_it_is_made_until_it_ends_or_is_revoked_also_after_a_r
 }
 
 #[test]
+fn a_token_may_be_granted_for_less_than_a_day() {
+    let (_dir, path) = place();
+    let state = State::open(&path).unwrap();
+    assert!(!state.has_made_tokens());
+    let TokenOrder { name, owner, organization, access, .. } = order("short");
+    let lasts = SignedDuration::from_mins(15);
+    let grant = TokenGrant { name, owner, organization, access, lasts };
+    let made = state.grant_token(grant, "ann", time(0)).unwrap();
+    let secret = made.secret.expose_secret();
+    assert!(state.authenticate_token(secret, time(15 * 60 - 1)).is_ok());
+    let expired = TokenRejection::Expired(made.token.clone().into());
+    assert_eq!(state.authenticate_token(secret, time(15 * 60)), Err(expired));
+    state.revoke_token(made.token.id, "ann", time(0)).unwrap();
+    assert!(state.has_made_tokens());
+}
+
+#[test]
 fn of_a_token_only_its_digest_is_kept_and_only_in_its_file() {
     let (_dir, path) = place();
     let state = State::open(&path).unwrap();
