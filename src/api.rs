@@ -14,6 +14,7 @@ pub mod proposal;
 mod request_queue;
 mod rest;
 pub mod route;
+mod sign_in;
 mod webhook;
 
 use std::io;
@@ -38,6 +39,7 @@ use crate::http::socket::Socket;
 use crate::http::tls::{Handshake, Tls};
 use crate::vitals::Vitals;
 use rest::{Base, Service};
+use sign_in::SignInSettings;
 
 pub use crate::http::peer::Peer;
 pub use crate::http::tls::{Files, UnusableCertificate};
@@ -55,6 +57,8 @@ pub struct ServerSetup {
     /// Whether a port is opened, which one, and its TLS and limits.
     pub config: ApiConfig,
     pub socket: Utf8PathBuf,
+    /// The actor of the process's own decisions, for the audit trail.
+    pub actor: String,
     pub vitals: Arc<Vitals>,
     pub request_queue: Arc<RequestQueue>,
     /// Receives pushes; `None` when the settings have no webhook secret.
@@ -104,6 +108,8 @@ struct Port {
     listener: TcpListener,
     tls: Option<Arc<Tls>>,
     handshake: Option<Handshake>,
+    /// The link of the web UI.
+    ui: String,
 }
 
 /// Listens on the configured addresses, and answers as long as the runtime runs, which includes the time
@@ -113,7 +119,7 @@ struct Port {
 /// When a configured address is in use or doesn't belong to this host, the socket can't be created, or the
 /// certificate can't be used.
 pub fn begin(setup: ServerSetup, runtime: &Handle) -> Result<ListeningSockets, ListenError> {
-    let ServerSetup { config, socket: path, vitals, request_queue, hook } = setup;
+    let ServerSetup { config, socket: path, actor, vitals, request_queue, hook } = setup;
     let _inside = runtime.enter();
     let closed = |source| ListenError::Socket { path: path.clone(), source };
     let (socket, listener) = crate::http::socket::listen(&path).map_err(closed)?;
@@ -122,14 +128,19 @@ pub fn begin(setup: ServerSetup, runtime: &Handle) -> Result<ListeningSockets, L
     let admit = socket.admits();
     let limits = Limits::of_socket(proposal::LARGEST);
     let (rate_limits, state) = (Arc::new(RateLimits::of(&config)), request_queue.state.clone());
-    let service = Service::of(&request_queue, Arc::clone(&rate_limits)).map(Arc::new);
+    let ui = port.as_ref().map(|port| port.ui.clone());
+    let sign_in = SignInSettings { ui, super_users: config.super_user_emails.clone() };
+    if let Some(state) = &state {
+        sign_in::log_first_link(state, &sign_in, &actor);
+    }
+    let service = Service::of(&request_queue, Arc::clone(&rate_limits), sign_in).map(Arc::new);
     let rest = |base: Base| service.as_ref().map(|service| rest::routes(service, base)).unwrap_or_default();
     let routes = probes(Arc::clone(&vitals)).merge(rest(Base::default()));
     tracing::debug!(socket = %path, "listening for commands");
     let routes = local::named(limits.around(routes));
     runtime.spawn(connection::accept(listener, routes, limits, None, move |stream, _| admit(stream)));
     let Some(port) = port else { return Ok(ListeningSockets { _socket: socket, tls: None }) };
-    let Port { listener, tls, handshake } = port;
+    let Port { listener, tls, handshake, .. } = port;
     let hook = hook.map(|hook| webhook::routes(hook, Arc::clone(&rate_limits))).unwrap_or_default();
     let routes = probes(vitals).merge(hook).merge(rest(Base::of(&config)));
     let routes = rest::counted(routes, &rate_limits, state.as_ref());
@@ -158,9 +169,10 @@ fn open_port(config: &ApiConfig, runtime: &Handle) -> Result<Option<Port>, Liste
         Err(error) => return Err(closed(error)),
     };
     let address = listener.local_addr().map_err(closed)?;
+    let ui = config.ui_link(address);
     tracing::info!(%address, tls = tls.is_some(), "listening for HTTP");
-    tracing::info!("the web UI is at {}", config.ui_link(address));
-    Ok(Some(Port { listener, tls, handshake }))
+    tracing::info!("the web UI is at {ui}");
+    Ok(Some(Port { listener, tls, handshake, ui }))
 }
 
 fn probes(vitals: Arc<Vitals>) -> Router {

@@ -33,6 +33,7 @@ mod schema;
 mod secret;
 mod serve;
 mod settings;
+mod sign_in;
 mod status;
 mod token;
 mod validate;
@@ -102,6 +103,7 @@ enum Verb {
     Secret(secret::Secret),
     #[command(subcommand)]
     Token(token::TokenVerb),
+    SignIn(sign_in::SignIn),
     #[command(subcommand)]
     Config(config::Config),
     Completions(completions::Completions),
@@ -146,6 +148,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Role(verb) => role::run(&verb, &mut console),
         Verb::Secret(verb) => secret::run(&verb, &mut console),
         Verb::Token(verb) => token::run(&verb, &mut console),
+        Verb::SignIn(verb) => sign_in::run(&verb, &mut console),
         Verb::Config(verb) => config::run(&verb, innermost(&arguments), &mut console),
         Verb::Completions(verb) => completions::run(&verb, &mut console),
         Verb::Manual(_) => manual::run(&mut console),

@@ -161,13 +161,14 @@ fn new_webhook_receiver(
 }
 
 fn start_api(
-    Setup { installation, socket, vitals, .. }: &Setup,
+    Setup { installation, socket, actor, vitals, .. }: &Setup,
     request_queue: Arc<RequestQueue>,
     hook: Option<Arc<Hook>>,
     runtime: &Runtime,
 ) -> Result<ListeningSockets, DaemonError> {
     let (config, socket, vitals) = (installation.config.api.clone(), socket.clone(), Arc::clone(vitals));
-    Ok(api::begin(ServerSetup { config, socket, vitals, request_queue, hook }, runtime.handle())?)
+    let setup = ServerSetup { config, socket, actor: actor.clone(), vitals, request_queue, hook };
+    Ok(api::begin(setup, runtime.handle())?)
 }
 
 /// Converts signals to events: SIGINT, as from a terminal, and SIGTERM, as from a service manager, request a

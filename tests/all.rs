@@ -47,6 +47,7 @@ mod secrets;
 mod serve;
 mod service;
 mod settings;
+mod sign_in;
 mod state_faults;
 mod support;
 mod targets;

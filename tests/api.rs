@@ -11,6 +11,7 @@ mod reads;
 mod removed;
 mod roles;
 mod shared;
+mod sign_in;
 mod tokens;
 mod trace;
 mod unreached;

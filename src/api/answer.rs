@@ -3,9 +3,12 @@
 use schemars::JsonSchema;
 use secrecy::ExposeSecret as _;
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
-use crate::names::FleetKey;
-use crate::state::{NewToken, Token};
+use crate::names::{FleetKey, Identifier};
+use crate::problem::Origin;
+use crate::spec::Role;
+use crate::state::{Access, NewToken, Reach, Token};
 
 /// A page of a list.
 #[derive(Debug, Serialize, Deserialize)]
@@ -43,6 +46,56 @@ pub struct CreatedToken {
     #[serde(flatten)]
     pub shown: ShownToken,
     pub warnings: Vec<String>,
+}
+
+/// A link that signs in to the web UI, once. Whoever has it acts as the person that it is for.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub struct CreatedSignInLink {
+    /// The link, which is never shown again.
+    pub link: String,
+    /// The time until which it works.
+    #[schemars(extend("format" = "date-time"))]
+    pub expires_at: String,
+    /// The organization that it signs in for; `*` for all.
+    pub organization: Reach,
+    /// A warning, such as that the person has no role in the organization and the link is useless.
+    pub warnings: Vec<String>,
+}
+
+/// Who the caller is.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CallerDescription {
+    /// The e-mail address of the token's owner; null on the socket.
+    pub email: Option<String>,
+    /// The name of the token. On the socket, the name of the user, or null if the client sends none.
+    pub name: Option<String>,
+    /// The id of the token; null on the socket.
+    pub token_id: Option<Uuid>,
+    /// The organization that the token is valid for; `*` for all.
+    pub organization: Reach,
+    /// The most that the token may be used for. The role of its owner limits it further.
+    pub access: Access,
+    /// The time of the token's expiry; null on the socket.
+    #[schemars(extend("format" = "date-time"))]
+    pub expires_at: Option<String>,
+    /// Whether the owner is a super user, who has full rights wherever the token is valid.
+    pub is_super_user: bool,
+    /// The organizations that the owner is a member of and the token is valid for.
+    pub organizations: Vec<CallerOrganization>,
+}
+
+/// A membership of the caller.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CallerOrganization {
+    /// The organization.
+    pub identifier: Identifier,
+    /// The role in the organization's spec.
+    pub role: Role,
+    /// What the caller may do there: what the role and the token both allow.
+    pub access: Access,
+    /// The place of the member's entry in the spec; null if the organization is as it was last applied and its
+    /// document can't be used.
+    pub source: Option<Origin>,
 }
 
 impl From<NewToken> for ShownToken {

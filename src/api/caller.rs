@@ -14,6 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::catalog::{Catalog, Recorded, Resource};
 use crate::names::{Identifier, Kind, ResourceKey};
+use crate::problem::Origin;
 use crate::record;
 use crate::source::Author;
 use crate::spec::describe::nearest;
@@ -54,28 +55,73 @@ pub struct Caller {
 
 /// The organizations whose members count: those of the specs that were planned last. A held organization
 /// counts as it was last applied; one that was never applied is left out.
-pub fn organizations<'c>(catalog: &'c Catalog, token: &'c Token) -> impl Iterator<Item = &'c Organization> {
+pub fn organizations<'c>(catalog: &'c Catalog, reach: &'c Reach) -> impl Iterator<Item = &'c Organization> {
+    resources(catalog, reach).filter_map(as_organization)
+}
+
+fn resources<'c>(catalog: &'c Catalog, reach: &'c Reach) -> impl Iterator<Item = &'c Resource> {
     // Doesn't scan all resources: there may be many, and this runs for each call.
-    let named = catalog.capacity.keys().filter(|organization| token.organization.covers(organization));
+    let named = catalog.capacity.keys().filter(|organization| reach.covers(organization));
     let resources =
         named.filter_map(|organization| catalog.resources.get(&ResourceKey::organization(organization)));
     // A held resource from the record has no field locations; one from a waiting document has.
-    let good = resources.filter(|resource| resource.hold.is_none() || resource.fields.is_empty());
-    good.filter_map(as_organization)
+    resources.filter(|resource| resource.hold.is_none() || resource.fields.is_empty())
 }
 
 /// The organizations of a plan, replaced by their versions in `pending`, the writes since.
+fn resources_with<'p>(
+    plan: &'p CurrentPlan,
+    reach: &'p Reach,
+    pending: &'p PendingWrites,
+) -> impl Iterator<Item = &'p Resource> {
+    resources(&plan.round.checked.catalog, reach).filter_map(|resource| match pending.get(&resource.key) {
+        None => Some(resource),
+        Some(written) => written.resource.as_deref(),
+    })
+}
+
 fn organizations_with<'p>(
     plan: &'p CurrentPlan,
-    token: &'p Token,
+    reach: &'p Reach,
     pending: &'p PendingWrites,
 ) -> impl Iterator<Item = &'p Organization> {
-    organizations(&plan.round.checked.catalog, token).filter_map(|organization| {
-        match pending.get(&ResourceKey::organization(&organization.identifier)) {
-            None => Some(organization),
-            Some(written) => as_organization(written.resource.as_ref()?),
-        }
-    })
+    resources_with(plan, reach, pending).filter_map(as_organization)
+}
+
+/// What a person is in an organization.
+#[derive(Debug)]
+pub struct Membership<'p> {
+    pub organization: &'p Identifier,
+    pub role: Role,
+    /// The place of the member's entry; `None` for an organization from the record.
+    pub source: Option<Origin>,
+}
+
+/// The organizations within `reach` that a person is a member of, by a plan and the writes since.
+pub fn memberships<'p>(
+    email: &str,
+    reach: &'p Reach,
+    plan: &'p CurrentPlan,
+    pending: &'p PendingWrites,
+) -> Vec<Membership<'p>> {
+    let of = |resource: &'p Resource| {
+        let organization = as_organization(resource)?;
+        let (at, role) = membership(organization, email)?;
+        let place = || resource.fields.locate(&format!("/members/{at}"), &resource.origin.path).origin();
+        let source = (!resource.fields.is_empty()).then(place);
+        Some(Membership { organization: &organization.identifier, role, source })
+    };
+    resources_with(plan, reach, pending).filter_map(of).collect()
+}
+
+/// The index and role of a member. One listed twice has the lesser role. `root` has no members.
+fn membership(organization: &Organization, email: &str) -> Option<(usize, Role)> {
+    if organization.identifier.as_str() == Identifier::ROOT {
+        return None;
+    }
+    let members = organization.members.iter().enumerate();
+    let own = members.filter(|(_, member)| is_same_email(&member.email, email));
+    own.map(|(at, member)| (at, member.role)).min_by_key(|(_, role)| access_of(*role))
 }
 
 fn as_organization(resource: &Resource) -> Option<&Organization> {
@@ -110,7 +156,8 @@ impl Caller {
             (CallerIdentity::Token(token), None) => Caller::of_token(token, &[], iter::empty()),
             (CallerIdentity::Token(token), Some(plan)) => {
                 let super_users = &plan.installation.config.api.super_user_emails;
-                Caller::of_token(token, super_users, organizations_with(plan, token, pending))
+                let organizations = organizations_with(plan, &token.organization, pending);
+                Caller::of_token(token, super_users, organizations)
             }
         }
     }
@@ -129,6 +176,19 @@ impl Caller {
     /// The access of the token's owner, which the token limits further.
     fn role(&self, organization: &Identifier) -> Option<Access> {
         self.roles.as_ref().map_or(Some(Access::Admin), |roles| roles.get(organization).copied())
+    }
+
+    /// Whether no role limits the caller: a super user's token, or a user of this host.
+    pub fn has_full_role(&self) -> bool {
+        self.roles.is_none()
+    }
+
+    /// The name that a user of this host gives.
+    pub fn user_name(&self) -> Option<&str> {
+        match &self.who {
+            CallerIdentity::User { name, .. } => name.as_deref(),
+            CallerIdentity::Token(_) => None,
+        }
     }
 
     /// Whether it is a user of this host, on the socket.
@@ -283,20 +343,15 @@ impl Caller {
     }
 }
 
-/// The owner's access in each organization that the token covers. A member listed twice gets the lesser role.
-/// `root` has no members.
+/// The owner's access in each organization that the token covers.
 fn roles<'o>(
     token: &Token,
     organizations: impl Iterator<Item = &'o Organization>,
 ) -> BTreeMap<Identifier, Access> {
-    let within = organizations.filter(|organization| {
-        let identifier = &organization.identifier;
-        identifier.as_str() != Identifier::ROOT && token.organization.covers(identifier)
-    });
+    let within = organizations.filter(|organization| token.organization.covers(&organization.identifier));
     let role = |organization: &Organization| {
-        let own = organization.members.iter().filter(|member| is_same_email(&member.email, &token.owner));
-        let least = own.map(|member| of_role(member.role)).min()?;
-        Some((organization.identifier.clone(), least))
+        let (_, role) = membership(organization, &token.owner)?;
+        Some((organization.identifier.clone(), access_of(role)))
     };
     within.filter_map(role).collect()
 }
@@ -309,7 +364,8 @@ fn role_for(access: Access) -> &'static str {
     }
 }
 
-fn of_role(role: Role) -> Access {
+/// What a role allows.
+pub fn access_of(role: Role) -> Access {
     match role {
         Role::Admin => Access::Admin,
         Role::Editor => Access::Write,
@@ -318,9 +374,14 @@ fn of_role(role: Role) -> Access {
 }
 
 /// Like `shortfall`, by the members and settings of a plan and the writes since.
-pub fn shortfall_by_plan(token: &Token, plan: &CurrentPlan, pending: &PendingWrites) -> Option<String> {
+pub fn shortfall_by_plan(
+    what: &str,
+    token: &Token,
+    plan: &CurrentPlan,
+    pending: &PendingWrites,
+) -> Option<String> {
     let super_users = &plan.installation.config.api.super_user_emails;
-    shortfall(token, super_users, organizations_with(plan, token, pending))
+    shortfall(what, token, super_users, organizations_with(plan, &token.organization, pending))
 }
 
 /// The refusal of a token for an organization that does not exist, as text and hint; `None` if it exists or existed.
@@ -349,8 +410,10 @@ pub fn missing_organization(
     Some((format!("there is no organization `{named}` in the specs"), hint))
 }
 
-/// Describes what a new token can't do although it was asked for; `None` if it can do everything.
+/// Describes what a new token can't do although it was asked for; `None` if it can do everything. `what` names what
+/// was created: a token, or something that contains one.
 pub fn shortfall<'o>(
+    what: &str,
     token: &Token,
     super_users: &[String],
     organizations: impl Iterator<Item = &'o Organization>,
@@ -363,7 +426,7 @@ pub fn shortfall<'o>(
         let is_there = named.as_str() == Identifier::ROOT
             || organizations.iter().any(|organization| organization.identifier == *named);
         return (!is_there)
-            .then(|| format!("organization {named} is not in the specs; the token is useless until it is"));
+            .then(|| format!("organization {named} is not in the specs; the {what} is useless until it is"));
     };
     let (most, place) = match organization {
         Reach::All => (roles.values().max(), "any organization".to_owned()),
@@ -371,10 +434,10 @@ pub fn shortfall<'o>(
     };
     match most {
         None => Some(format!(
-            "{owner} is neither a member of {place} in the specs nor a super user; the token is useless until that changes"
+            "{owner} is neither a member of {place} in the specs nor a super user; the {what} is useless until that changes"
         )),
         Some(role) if role < access => {
-            Some(format!("{owner} may only {role} in {place}; the token can't do more until that changes"))
+            Some(format!("{owner} may only {role} in {place}; the {what} can't do more until that changes"))
         }
         Some(_) => None,
     }

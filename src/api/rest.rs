@@ -3,12 +3,16 @@
 
 mod clusters;
 mod events;
+mod fields;
 mod json;
+mod me;
+mod open;
 mod page;
 mod plans;
 mod proposal_limits;
 mod request_slots;
 mod resources;
+mod sign_in_links;
 mod tokens;
 mod writes;
 
@@ -34,10 +38,10 @@ use zeroize::Zeroizing;
 
 use super::caller::{Caller, CallerIdentity, PendingWrites};
 use super::local;
-use super::openapi;
 use super::organization_queue::QueuedCaller;
 use super::request_queue::{NoReply, RequestQueue};
 use super::route::{Method, QueueKind, ROUTES, RequiredAccess, Route};
+use super::sign_in::SignInSettings;
 use crate::config::ApiConfig;
 use crate::http::authenticate::Unauthenticated;
 use crate::http::peer::Peer;
@@ -89,6 +93,7 @@ pub(super) struct Service {
     state: Arc<State>,
     writer: Arc<Writer>,
     rate_limits: Arc<RateLimits>,
+    sign_in: SignInSettings,
     /// Limits the requests that are answered at a time.
     slots: RequestQueues,
 }
@@ -172,11 +177,13 @@ fn handler(route: &Route) -> Option<Handler> {
         (None, _, "read_status") => clusters::status,
         (None, _, "explain_cluster") => clusters::why,
         (None, _, "read_client_properties") => clusters::client_properties,
+        (None, _, "read_me") => me::read,
+        (None, _, "create_sign_in_link") => return Some(Handler::Unplanned(sign_in_links::create)),
         (None, _, "list_tokens") => return Some(Handler::Unplanned(tokens::list)),
         (None, _, "create_token") => return Some(Handler::Unplanned(tokens::create)),
         (None, _, "revoke_token") => return Some(Handler::Unplanned(tokens::revoke)),
-        (None, _, "list_errors") => return Some(Handler::Open(errors)),
-        (None, _, "read_openapi") => return Some(Handler::Open(document)),
+        (None, _, "list_errors") => return Some(Handler::Open(open::errors)),
+        (None, _, "read_openapi") => return Some(Handler::Open(open::document)),
         (None, ..) => return None,
     };
     Some(Handler::Known(known))
@@ -260,10 +267,14 @@ impl CallerIdentity {
 
 impl Service {
     /// `None` if there is no state, or writes are off.
-    pub(super) fn of(request_queue: &Arc<RequestQueue>, rate_limits: Arc<RateLimits>) -> Option<Service> {
+    pub(super) fn of(
+        request_queue: &Arc<RequestQueue>,
+        rate_limits: Arc<RateLimits>,
+        sign_in: SignInSettings,
+    ) -> Option<Service> {
         let (state, writer) = (request_queue.state.clone()?, request_queue.writer.clone()?);
         let (request_queue, slots) = (Arc::clone(request_queue), RequestQueues::new());
-        Some(Service { request_queue, state, writer, rate_limits, slots })
+        Some(Service { request_queue, state, writer, rate_limits, sign_in, slots })
     }
 
     /// Admits callers on the socket, which has checked the user already, and callers with a valid token.
@@ -432,16 +443,6 @@ fn require(may: bool, lacks: impl FnOnce() -> (String, &'static str)) -> Result<
 fn missing(noun: &str, named: &str) -> ProblemDocument {
     let named = quote_untrusted(named);
     ProblemDocument::not_found(format!("there is no {noun} `{named}`, or the caller may not see it"))
-}
-
-fn errors(_: &Base) -> Response {
-    static TEXT: OnceLock<Bytes> = OnceLock::new();
-    json_text(TEXT.get_or_init(|| bytes(&serde_json::json!({"items": code::ALL}))).clone())
-}
-
-fn document(base: &Base) -> Response {
-    let server = if base.url.is_empty() { "/" } else { &base.url };
-    json_text(base.document.get_or_init(|| bytes(&openapi::document(server))).clone())
 }
 
 fn written(status: StatusCode, data: &impl Serialize) -> Response {

@@ -8,7 +8,7 @@ mod shapes;
 use axum::http;
 use serde_json::Value;
 
-use super::answer::PlanApproval;
+use super::answer::{CallerDescription, CreatedSignInLink, PlanApproval};
 use crate::names::Kind;
 use crate::spec::schema;
 use crate::views::clients::ClusterListeners;
@@ -363,6 +363,17 @@ pub static ROUTES: &[Route] = table! {
             .about("Revoke one of the caller's tokens; as a super user, any token", "revoking a token")
             .needs(RequiredAccess::Read, QueueKind::Revoking)
             .gives(&[(204, ResponseContent::Nothing)]),
+        Route::new(Method::Post, "/v1/sign-in-links", "create_sign_in_link")
+            .about(
+                "Create a link that signs a person in to the web UI, once and within 15 minutes",
+                "creating sign-in links",
+            )
+            .needs(RequiredAccess::Super, QueueKind::Tokens)
+            .takes(RequestBody::Schema(shapes::new_sign_in_link))
+            .gives(&[(201, ResponseContent::Schema(schema::of::<CreatedSignInLink>))]),
+        Route::new(Method::Get, "/v1/me", "read_me")
+            .about("Read who the caller is: the token, and its owner's roles", "reading about the caller")
+            .gives(&[(200, ResponseContent::Schema(schema::of::<CallerDescription>))]),
         Route::new(Method::Get, "/v1/errors", "list_errors")
             .about("List the error codes, what they mean and what to do", "listing errors")
             .needs(RequiredAccess::Nobody, QueueKind::Open)

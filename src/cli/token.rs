@@ -147,7 +147,7 @@ fn check(installation: &Installation, settings: &Settings) -> Option<(Documents,
 /// Describes which rights of a token its owner lacks by the specs.
 fn missing_rights(checked: &Checked, settings: &Settings, token: &Token) -> Option<String> {
     let super_users = &settings.config.api.super_user_emails;
-    shortfall(token, super_users, organizations(&checked.catalog, token))
+    shortfall("token", token, super_users, organizations(&checked.catalog, &token.organization))
 }
 
 fn list(verb: &List, console: &mut Console) -> Result<u8, Failure> {

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::{Read, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 
 use super::quiet;
 use crate::kubernetes::on;
@@ -57,7 +59,16 @@ pub fn announce(address: &str, what: &str, headers: &[(&str, &str)], length: usi
     answered(stream)
 }
 
-fn answered(mut stream: TcpStream) -> Answer {
+/// Asks on a socket, as a user of this host.
+pub fn socket(path: &Path, what: &str, headers: &[(&str, &str)]) -> Answer {
+    let mut stream = UnixStream::connect(path).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    write!(stream, "{what} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n{headers}\r\n").unwrap();
+    answered(stream)
+}
+
+fn answered(mut stream: impl Read) -> Answer {
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").unwrap();

@@ -306,7 +306,7 @@ fn what_a_token_lacks_is_told_when_it_is_made() {
     let acme = [organization("acme", &[("ada@example.com", "viewer")])];
     let of = |token: Token, super_users: &[&str]| {
         let super_users: Vec<String> = super_users.iter().map(|email| (*email).to_owned()).collect();
-        shortfall(&token, &super_users, acme.iter()).unwrap_or_default()
+        shortfall("token", &token, &super_users, acme.iter()).unwrap_or_default()
     };
     assert_eq!(of(token("ada@example.com", "acme", Access::Read), &[]), "");
     assert_eq!(of(token("ada@example.com", "acme", Access::Write), &["ada@example.com"]), "");

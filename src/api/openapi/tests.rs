@@ -212,6 +212,8 @@ fn routes_are_listed_with_their_topic() {
         ("list_tokens", "tokens"),
         ("create_token", "tokens"),
         ("revoke_token", "tokens"),
+        ("create_sign_in_link", "sign-in-links"),
+        ("read_me", "me"),
         ("list_errors", "api"),
         ("read_openapi", "api"),
     ];
@@ -232,10 +234,10 @@ fn may_be_heard(word: &str, route: &Route) -> bool {
         "duplicate" | "capacity" | "protected" | "going" | "not_empty" | "not_editable" | "dependency"
         | "read_only" | "stale" | "unsure" | "disk_full" => writes,
         "not_waiting" => route.id == "approve_plan",
-        "invalid" => writes || ["propose_plan", "create_token"].contains(&route.id),
-        // This is sent on the socket alone, and the others before the route is known.
-        "other_source" | "method_not_allowed" | "not_acceptable" | "uri_too_long" | "expectation_failed"
-        | "head_too_large" => false,
+        "invalid" => writes || ["propose_plan", "create_token", "create_sign_in_link"].contains(&route.id),
+        // These are sent on the socket alone, and the others before the route is known.
+        "other_source" | "no_port" | "method_not_allowed" | "not_acceptable" | "uri_too_long"
+        | "expectation_failed" | "head_too_large" => false,
         word => panic!("where may `{word}` be heard?"),
     }
 }

@@ -9,10 +9,11 @@ use jiff::Timestamp;
 use super::page::ListPage;
 use super::{Answered, CallerRequest, missing, written};
 use crate::api::answer::CreatedToken;
-use crate::api::caller::{missing_organization, shortfall_by_plan};
+use crate::api::caller::{PendingWrites, missing_organization, shortfall_by_plan};
 use crate::http::problem::{FieldError, ProblemDocument};
 use crate::names::ResourceKey;
 use crate::state::{AddTokenError, Reach, RevocationOutcome};
+use crate::writing::CurrentPlan;
 
 /// Lists the tokens that the caller may know of, the oldest first.
 pub(super) fn list(call: &CallerRequest) -> Answered {
@@ -32,28 +33,62 @@ pub(super) fn create(call: &CallerRequest) -> Answered {
         let errors = vec![FieldError::at(pointer, why.clone(), hint)];
         return Err(ProblemDocument { errors, ..ProblemDocument::forbidden(why).hint(hint) });
     }
-    // Members and organizations are unknown before the first plan.
-    let planned = call.service.request_queue.made().map(|made| call.service.writer.newest(|| made));
-    if let Some((plan, pending)) = planned.as_ref().filter(|_| call.caller.is_user()) {
-        let (documents, recorded) = (&plan.documents, &plan.round.checked.recorded);
+    let planned = Planned::newest(call);
+    planned.as_ref().map_or(Ok(()), |planned| planned.refuse_missing(call, &order.organization))?;
+    let made = call.service.state.add_token(order, &call.caller.actor(), now);
+    let made = made.map_err(|why| not_added(call, why, None))?;
+    let lacks = |Planned { plan, pending }| shortfall_by_plan("token", &made.token, &plan, &pending);
+    let warnings = planned.and_then(lacks).into_iter().collect();
+    Ok(written(StatusCode::CREATED, &CreatedToken { shown: made.into(), warnings }))
+}
+
+/// The newest plan, for a request that is answered without one, too.
+pub(super) struct Planned {
+    pub plan: CurrentPlan,
+    /// The writes that the plan doesn't include yet.
+    pub pending: PendingWrites,
+}
+
+impl Planned {
+    /// `None` before the first plan: members and organizations are unknown then.
+    pub fn newest(call: &CallerRequest) -> Option<Planned> {
+        let made = call.service.request_queue.made()?;
+        let (plan, pending) = call.service.writer.newest(|| made);
+        Some(Planned { plan, pending })
+    }
+
+    /// Refuses an organization that doesn't exist, which a user of this host likely misspelled. Other callers get
+    /// a warning, since some may not know which organizations exist.
+    pub fn refuse_missing(&self, call: &CallerRequest, reach: &Reach) -> Result<(), ProblemDocument> {
+        let Planned { plan, pending } = self;
         let is_written = |named| pending.contains_key(&ResourceKey::organization(named));
-        let missing = match &order.organization {
+        let missing = match reach {
+            _ if !call.caller.is_user() => None,
             Reach::Organization(named) if is_written(named) => None,
-            reach => missing_organization(reach, documents, recorded),
+            reach => missing_organization(reach, &plan.documents, &plan.round.checked.recorded),
         };
-        if let Some((why, hint)) = missing {
-            return Err(ProblemDocument::mistakes(vec![FieldError::at("/organization", why, hint)]));
+        match missing {
+            None => Ok(()),
+            Some((why, hint)) => {
+                Err(ProblemDocument::mistakes(vec![FieldError::at("/organization", why, hint)]))
+            }
         }
     }
-    let made = call.service.state.add_token(order, &call.caller.actor(), now).map_err(|why| match why {
+}
+
+/// The refusal of a token. `pointer` is the field at fault where the body isn't an order for a token.
+pub(super) fn not_added(
+    call: &CallerRequest,
+    why: AddTokenError,
+    pointer: Option<&'static str>,
+) -> ProblemDocument {
+    match why {
         AddTokenError::Order(fault) => {
-            ProblemDocument::mistakes(vec![FieldError::at(fault.pointer, fault.why, fault.hint)])
+            let pointer = pointer.unwrap_or(fault.pointer);
+            ProblemDocument::mistakes(vec![FieldError::at(pointer, fault.why, fault.hint)])
         }
         AddTokenError::State(error) => call.of_state(&error),
-    })?;
-    let lacks = planned.and_then(|(plan, pending)| shortfall_by_plan(&made.token, &plan, &pending));
-    let warnings = lacks.into_iter().collect();
-    Ok(written(StatusCode::CREATED, &CreatedToken { shown: made.into(), warnings }))
+    }
 }
 
 pub(super) fn revoke(call: &CallerRequest) -> Answered {

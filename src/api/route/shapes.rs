@@ -209,6 +209,26 @@ pub(super) fn new_token() -> Value {
     })
 }
 
+pub(super) fn new_sign_in_link() -> Value {
+    json!({
+        "title": "SignInLinkNew",
+        "type": "object",
+        "description": "Who signs in, and where.",
+        "required": ["email"],
+        "additionalProperties": false,
+        "properties": {
+            "email": {"type": "string", "maxLength": 254, "description": "The person's e-mail address."},
+            "organization": {
+                "type": ["string", "null"],
+                "pattern": Identifier::PATTERN,
+                "maxLength": Identifier::MAX_LENGTH,
+                "description": "The organization to sign in for, by its identifier; `root` for all. By default `root` for a \
+                                super user, and otherwise the only organization that the person is a member of.",
+            },
+        },
+    })
+}
+
 pub(super) fn shown_token() -> Value {
     let mut shown = titled("TokenShown", token());
     shown["properties"]["token"] = words("The token itself, which is never shown again.");

@@ -1,25 +1,11 @@
-//! Parses the request for a token. All mistakes in the body are reported at once, in the wording of mistakes
-//! in specs.
+//! Parses the request for a token.
 
 use serde::Deserialize as _;
-use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::http::problem::{FieldError, ProblemDocument, pointer};
-use crate::names::Identifier;
-use crate::problem::quote_untrusted;
-use crate::spec::describe::nearest;
+use crate::api::rest::fields::{self, Field, field, is};
+use crate::http::problem::ProblemDocument;
 use crate::state::{Access, MAX_TOKEN_DAYS, Reach, TokenOrder};
-
-struct Field {
-    name: &'static str,
-    expected: &'static str,
-    fits: fn(&Value) -> bool,
-}
-
-const fn field(name: &'static str, expected: &'static str, fits: fn(&Value) -> bool) -> Field {
-    Field { name, expected, fits }
-}
 
 const FIELDS: [Field; 5] = [
     field("name", "a string of 1 to 64 characters", is::<String>),
@@ -38,83 +24,15 @@ pub(super) fn read(
     caller: Option<&str>,
     usual_days: u32,
 ) -> Result<TokenOrder, ProblemDocument> {
-    let Value::Object(given) = body else {
-        return Err(ProblemDocument::no_object());
-    };
-    let (mut order, mut errors) = (given.clone(), unknown(given));
-    for field in FIELDS {
-        let usual = match field.name {
-            "owner" => caller.map(Value::from),
-            "days" => Some(usual_days.into()),
-            _ => None,
-        };
-        match (given.get(field.name).filter(|value| !value.is_null()), usual) {
-            (Some(value), _) if (field.fits)(value) => {}
-            (None, Some(usual)) => drop(order.insert(field.name.to_owned(), usual)),
-            _ => errors.push(field.refused(given.get(field.name))),
-        }
-    }
-    if !errors.is_empty() {
-        return Err(ProblemDocument::mistakes(errors));
-    }
-    // Can't fail: each field was checked.
-    TokenOrder::deserialize(Value::Object(order)).map_err(|_| ProblemDocument::internal())
-}
-
-fn unknown(given: &Map<String, Value>) -> Vec<FieldError> {
-    let names = || FIELDS.into_iter().map(|field| field.name);
-    let unknown = given.keys().filter(|name| names().all(|known| known != name.as_str()));
-    let refused = unknown.map(|name| {
-        let hint = match nearest(name, names()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => "the fields are `name`, `owner`, `organization`, `access` and `days`".to_owned(),
-        };
-        FieldError::at(pointer(&[name]), format!("unknown key `{}`", quote_untrusted(name)), hint)
-    });
-    refused.collect()
-}
-
-impl Field {
-    /// The mistake in a field with this value, which doesn't fit.
-    fn refused(&self, value: Option<&Value>) -> FieldError {
-        let Field { name, expected, .. } = self;
-        let (why, hint) = match value {
-            None => (format!("missing key `{name}`"), format!("add `{name}`: {expected}")),
-            Some(Value::Null) => (format!("`{name}` has no value"), format!("send {expected}")),
-            Some(Value::String(text)) if *name == "organization" => {
-                let why = format!("`{name}`: `{}` is not {}", quote_untrusted(text), Identifier::EXPECTED);
-                (why, format!("use {expected}"))
-            }
-            Some(value) => {
-                let access = value.as_str().filter(|_| *name == "access");
-                let near = access.and_then(|text| nearest(text, Access::ALL.map(Access::as_str).into_iter()));
-                let hint =
-                    near.map_or_else(|| format!("send {expected}"), |near| format!("did you mean `{near}`?"));
-                (format!("`{name}`: expected {expected}, found {}", found(value)), hint)
-            }
-        };
-        FieldError::at(pointer(&[name]), why, hint)
-    }
-}
-
-fn is<T: DeserializeOwned>(value: &Value) -> bool {
-    value.is_string() && T::deserialize(value).is_ok()
+    fields::parse(body, &FIELDS, |name| match name {
+        "owner" => caller.map(Value::from),
+        "days" => Some(usual_days.into()),
+        _ => None,
+    })
 }
 
 fn is_days(value: &Value) -> bool {
     u32::deserialize(value).is_ok_and(|days| (1..=MAX_TOKEN_DAYS).contains(&days))
-}
-
-fn found(value: &Value) -> String {
-    match value {
-        Value::Null => "nothing".to_owned(),
-        Value::Bool(value) => format!("the boolean `{value}`"),
-        Value::Number(number) => format!("the number `{}`", quote_untrusted(&number.to_string())),
-        Value::String(text) if text.is_empty() => "an empty string".to_owned(),
-        Value::String(text) => format!("the string `{}`", quote_untrusted(text)),
-        Value::Array(_) => "a list".to_owned(),
-        Value::Object(_) => "an object".to_owned(),
-    }
 }
 
 #[cfg(test)]
@@ -122,6 +40,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::http::problem::FieldError;
 
     /// The pointer, detail and hint of each mistake in a body.
     fn wrong(body: Value) -> Vec<(String, String, String)> {
