@@ -226,10 +226,6 @@ fn nobody_may_do_more_than_the_table_says() {
             let Caller { rank, owner, sees, token, .. } = caller;
             let answer = api.call_as(token, &what, &[], body.clone());
             let told = format!("{what} by {rank:?} {owner} {sees:?}: {} {:#}", answer.status, answer.body);
-            eprintln!(
-                "ROLES {} {rank:?} {owner} {sees:?} {} {}",
-                route.id, answer.status, answer.body["code"]
-            );
             assert_eq!(answer.status, expected(route, caller), "{told}");
             if rank_for(route.needs) > Rank::Nobody {
                 let text = format!("{}{}", answer.head, answer.body);
