@@ -176,7 +176,7 @@ impl Target {
         }
     }
 
-    /// A number that changes whenever the result of [`Target::see`] would. None when a change could go
+    /// A number that changes whenever the result of [`Target::observe_health`] would. None when a change could go
     /// unnoticed.
     pub fn health_revision(&self) -> Option<u64> {
         match self {

@@ -91,7 +91,7 @@ impl Vitals {
         }
     }
 
-    /// The settings are being reloaded. [`Vitals::is_up`] ends this.
+    /// The settings are being reloaded. [`Vitals::notify_ready`] ends this.
     pub fn reloading(&self) {
         if let Some(manager) = &self.manager {
             manager.reloading();

@@ -57,7 +57,7 @@ pub(super) struct Task {
 }
 
 impl Task {
-    /// Does the work. `Event::Ended` has to be sent afterwards.
+    /// Does the work. `Event::FleetWorkEnded` has to be sent afterwards.
     pub(super) fn run(self) {
         let Some(plan) = self.round.fleet_plan(&self.fleet) else { return };
         // A panic on one fleet must not affect the others.

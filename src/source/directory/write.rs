@@ -52,7 +52,7 @@ pub fn read(root: &Utf8Path, path: &SpecPath) -> Result<Option<Vec<u8>>, FileWri
 ///
 /// # Errors
 /// If the file was changed since, or the system refuses the edit. Then the file is unchanged, except with
-/// [`NotWritten::Unsure`] and [`NotWritten::Kept`].
+/// [`FileWriteError::Unsure`] and [`FileWriteError::Kept`].
 pub fn write(root: &Utf8Path, edit: &FileEdit, before: Option<&[u8]>) -> Result<(), FileWriteError> {
     write_with(root, edit, before, &sync)
 }

@@ -12,7 +12,7 @@ use super::answer::CallError;
 pub(super) const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The time limit while the daemon plans, because a silent server delays all other fleets for that long.
-/// Meanwhile `watch::View` keeps probing the server. It is shorter than the limit of any group of calls, so
+/// Meanwhile `ClusterWatch` keeps probing the server. It is shorter than the limit of any group of calls, so
 /// that silence is noticed.
 const HASTE: Duration = Duration::from_secs(8);
 

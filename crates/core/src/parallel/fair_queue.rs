@@ -71,7 +71,7 @@ impl<P: Ord + Clone, T> FairQueue<P, T> {
     }
 
     /// Assigns a slot to the next item and returns it with its party. The slot is taken until the party
-    /// [leaves](Turns::leave) it.
+    /// [frees](FairQueue::release_slot) it.
     pub fn assign_slot(&mut self) -> Option<(P, T)> {
         let taken = |party: &P| self.taken.get(party).copied().unwrap_or_default();
         let all: usize = self.taken.values().sum();

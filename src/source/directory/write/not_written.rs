@@ -2,7 +2,8 @@ use std::io::{self, ErrorKind};
 
 use crate::names::SpecPath;
 
-/// Why a file was not written. It is unchanged, except after [`NotWritten::Unsure`] and [`NotWritten::Kept`].
+/// Why a file was not written. It is unchanged, except after [`FileWriteError::Unsure`] and
+/// [`FileWriteError::Kept`].
 #[derive(Debug, thiserror::Error)]
 pub enum FileWriteError {
     #[error("cannot change `{path}`: {why}")]
