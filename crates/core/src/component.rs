@@ -29,6 +29,7 @@ use std::collections::BTreeSet;
 
 use crate::catalog::{Condition, HostNames, ResolvedCluster, ResolvedFleet};
 use crate::config::Config;
+use crate::names::ObjectKey;
 pub use clients::{ClientAccess, Endpoint, Login, ServerTrust};
 pub use consequence::{Consequences, Verdict};
 pub use difference::{Difference, differences};
@@ -137,6 +138,12 @@ pub fn host_names() -> Vec<HostNames> {
 pub fn kinds() -> impl Iterator<Item = &'static KubernetesKind> {
     let of_components = COMPONENTS.iter().flat_map(|component| component.kinds);
     kind::OF_KUBERNETES.iter().chain(of_components).copied()
+}
+
+/// Whether an object is of an API group that only components define. Their operators act on its objects,
+/// whether Streamfleet writes the kind or not.
+pub fn is_custom(object: &ObjectKey) -> bool {
+    kinds().any(|kind| kind.custom && kind.group() == object.group())
 }
 
 /// The rows of a kind by whose objects health is judged, and which the daemon therefore watches: one for each

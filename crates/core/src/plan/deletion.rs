@@ -103,11 +103,11 @@ fn foreign_by_namespace(differences: &Differences) -> BTreeMap<String, ObjectKey
     others.into_iter().filter_map(|other| Some((other.namespace.clone()?, other.clone()))).collect()
 }
 
-/// Returns a foreign object in the place of one of ours. A person has to decide about the rest.
+/// Returns a foreign object in the place of one of ours, or one that an operator combines with ours. A person
+/// has to decide about the rest: it may be in use.
 fn replaced(site: Option<&FleetInputs>, differences: &Differences) -> Option<ObjectKey> {
     let ours = &site?.recorded?.objects;
-    let is_it =
-        |object: &&ObjectKey| ours.contains_key(*object) || component::facts(&object.kind).is_custom();
+    let is_it = |object: &&ObjectKey| ours.contains_key(*object) || component::is_custom(object);
     differences.foreign.iter().find(is_it).cloned()
 }
 

@@ -3,6 +3,8 @@
 use serde_json::json;
 
 use super::*;
+use crate::component;
+use crate::names::Digest;
 use crate::plan::{Cause, Verdict, Waiting};
 
 fn unreadable() -> Origin {
@@ -112,6 +114,41 @@ fn what_replaced_ours_is_not_deleted_in_its_place() {
     let plan = lab.plan();
     assert!(plan.fleets[0].ordered_steps().all(|(_, step)| step.object != replaced));
     assert_eq!(plan.fleets[0].foreign, [replaced]);
+}
+
+/// What only lies in the namespace keeps the namespace. What an operator acts on may belong to a cluster in
+/// use, and the kinds that say so are the components' own.
+#[test]
+fn a_foreign_object_that_an_operator_acts_on_holds_up_a_deletion_whatever_its_kind() {
+    let mut removed = Lab::with(&["orders"]);
+    removed.unprotected("orders");
+    removed.settle();
+    removed.remove("Cluster/acme/orders");
+    let waits_for = |lab: &Lab, object: &ObjectKey| {
+        let waiting = Waiting::ForeignObject { object: object.clone() };
+        change(&lab.plan(), "Cluster/acme/orders").waiting.contains(&waiting)
+    };
+    let known = component::kinds().map(|kind| (kind.api_version, kind.kind, kind.custom));
+    for (api_version, kind, is_custom) in known.chain([("kafka.strimzi.io/v1", "KafkaConnect", true)]) {
+        let theirs = ObjectKey {
+            namespace: Some("kafka-acme--orders".to_owned()),
+            kind: kind.to_owned(),
+            name: "theirs".to_owned(),
+            api_version: api_version.to_owned(),
+        };
+        let before = removed.target().clone();
+        let known = RecordedObject {
+            owner: key("Cluster/acme/orders"),
+            uid: Some("theirs".to_owned()),
+            applied: Digest::of("theirs"),
+            manifest: None,
+        };
+        let foreign = ObservedObject { ours: false, ..there("theirs".to_owned(), json!({}).into()) };
+        removed.target().inventory.insert(theirs.clone(), known);
+        removed.target().objects.insert(theirs.clone(), foreign);
+        assert_eq!(waits_for(&removed, &theirs), is_custom, "{theirs}");
+        *removed.target() = before;
+    }
 }
 
 #[test]
