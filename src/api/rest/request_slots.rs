@@ -20,6 +20,7 @@ pub(super) struct RequestQueues {
     heavy: Arc<Semaphore>,
     tokens: Arc<Semaphore>,
     revoking: Arc<Semaphore>,
+    host_revoking: Arc<Semaphore>,
     turn: OrganizationQueue,
     proposals: OrganizationQueue,
 }
@@ -29,10 +30,10 @@ pub(super) type OccupiedSlot = Box<dyn Send>;
 
 impl RequestQueues {
     pub fn new() -> RequestQueues {
-        let [host, light, heavy, tokens, revoking] =
-            [32, 32, 8, 4, 4].map(|slots| Arc::new(Semaphore::new(slots)));
+        let [host, light, heavy, tokens, revoking, host_revoking] =
+            [32, 32, 8, 4, 4, 4].map(|slots| Arc::new(Semaphore::new(slots)));
         let [turn, proposals] = [(); 2].map(|()| OrganizationQueue::new(1));
-        RequestQueues { host, light, heavy, tokens, revoking, turn, proposals }
+        RequestQueues { host, light, heavy, tokens, revoking, host_revoking, turn, proposals }
     }
 
     /// Waits for a slot. The slot is occupied until the work ends, even if the client disconnects. `of`
@@ -49,11 +50,12 @@ impl RequestQueues {
         let slots = match kind {
             QueueKind::Turn => return Ok(Box::new(self.turn.pass(who, of()).await?)),
             QueueKind::Proposal => return Ok(Box::new(self.proposals.pass(who, of()).await?)),
-            QueueKind::Revoking => &self.revoking,
+            QueueKind::Revoking if who == QueuedCaller::Host => &self.host_revoking,
             _ if who == QueuedCaller::Host => &self.host,
             QueueKind::Open | QueueKind::Light => &self.light,
             QueueKind::Heavy => &self.heavy,
             QueueKind::Tokens => &self.tokens,
+            QueueKind::Revoking => &self.revoking,
         };
         match timeout(LONGEST, Arc::clone(slots).acquire_owned()).await {
             Ok(Ok(permit)) => Ok(Box::new(permit)),
@@ -85,5 +87,21 @@ mod tests {
         }
         assert!(kept.len() > 40, "{}", kept.len());
         assert!(ask(QueueKind::Revoking).unwrap().is_ok());
+    }
+
+    #[tokio::test]
+    async fn the_host_revokes_a_token_whatever_callers_and_its_other_commands_do() {
+        let slots = RequestQueues::new();
+        let ada = || QueuedCaller::Owner("ada@example.com".to_owned());
+        let ask = |kind, who| slots.of(kind, who, || None).now_or_never();
+        let mut kept = Vec::new();
+        while let Some(taken) = ask(QueueKind::Revoking, ada()) {
+            kept.push(taken.ok().unwrap());
+        }
+        while let Some(taken) = ask(QueueKind::Heavy, QueuedCaller::Host) {
+            kept.push(taken.ok().unwrap());
+        }
+        assert!(kept.len() > 32, "{}", kept.len());
+        assert!(ask(QueueKind::Revoking, QueuedCaller::Host).expect("it doesn't wait").is_ok());
     }
 }
