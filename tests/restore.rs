@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use crate::support::serve::Serve;
 use crate::support::{Tree, approval_id, copy, files};
 
 const ORDERS: &str = "acme/clusters/orders.yaml";
@@ -88,6 +89,26 @@ fn a_restored_state_says_that_a_deletion_may_take_more_than_it_knows() {
         "{}",
         run.out
     );
+}
+
+/// A daemon answers in the place of the command, which shows the same warning.
+#[test]
+fn commands_that_ask_a_daemon_say_that_a_deletion_may_take_more_than_it_knows() {
+    let tree = backed_up();
+    lose(&tree, STATE);
+    tree.run("restore FILE.tar tree").expect(0);
+    // It is protected, so the daemon keeps it.
+    tree.remove(ORDERS);
+    let serve = Serve::start(&tree, "serve --specs tree");
+    serve.says(&["looked="]);
+    let warning = "warning: the applied spec of cluster acme/orders is lost, because the state was restored from a backup or \
+                   lost its cache: a deletion may remove more than this plan shows, including Namespaces and data\n";
+    for words in ["plan tree", "apply tree --yes", "status tree"] {
+        let run = tree.run(words);
+        assert!(run.err.starts_with("the running daemon (pid "), "{words}: {}", run.err);
+        assert_eq!(run.err.matches(warning).count(), 1, "{words}: {}", run.err);
+    }
+    assert_eq!(serve.stop(), Some(0));
 }
 
 #[test]

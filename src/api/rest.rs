@@ -418,8 +418,7 @@ impl Call {
         if self.caller.is_user() {
             let trouble = trouble
                 .map(|why| format!("no command is accepted while the audit trail can't be written: {why}"));
-            let warnings: Vec<String> =
-                round.unknown.iter().map(ToString::to_string).chain(trouble).collect();
+            let warnings: Vec<String> = round.warnings().chain(trouble).collect();
             local::add_plan(response.headers_mut(), &round.plan, &warnings);
         }
         response

@@ -29,7 +29,7 @@ pub enum StateAccess {
     Existing,
     /// Creates the state where it is missing.
     Write,
-    /// As `Access::Write`, for a daemon: it waits longer for another process that uses the state.
+    /// As `StateAccess::Write`, for a daemon: it waits longer for another process that uses the state.
     Serve,
 }
 
@@ -100,8 +100,7 @@ fn look_with(
 ) -> Result<CommandRound, Failure> {
     let runtime = runtime()?;
     let round = installation.plan(documents, now, runtime.handle(), None).map_err(unreadable_state)?;
-    round.unknown.iter().for_each(|unknown| console.warn(&unknown.to_string()));
-    round.unknown_deletion_warning().iter().for_each(|warning| console.warn(warning));
+    round.warnings().for_each(|warning| console.warn(&warning));
     let plan::Summary { create, change, delete, waiting, unchanged, errors, .. } = round.plan.summary;
     tracing::debug!(plan = round.plan.id, create, change, delete, waiting, unchanged, errors, "planned");
     Ok(CommandRound { settings, installation, round, runtime })
@@ -242,7 +241,7 @@ pub fn secret_store(settings: &Settings, access: StateAccess) -> Result<SecretSt
     Ok(SecretStore::new(settings.secrets_dir.clone(), variable, keyring(settings, access)?))
 }
 
-/// Loads the keys of the installation. `Access::ReadOnly` and `Access::Existing` create none: without
+/// Loads the keys of the installation. `StateAccess::ReadOnly` and `StateAccess::Existing` create none: without
 /// keys they use temporary ones, so that a dry run can still compare what it can't open.
 pub fn keyring(settings: &Settings, access: StateAccess) -> Result<Keyring, Failure> {
     prepare(settings, access)?;

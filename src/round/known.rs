@@ -43,8 +43,14 @@ impl Round {
         self.health_of(key)?.judged.as_ref()?.status_of(key)
     }
 
+    /// What a person has to know beside the plan, as sentences: every command shows them, whether it planned
+    /// itself or asked a daemon.
+    pub fn warnings(&self) -> impl Iterator<Item = String> {
+        self.unknown.iter().map(ToString::to_string).chain(self.unknown_deletion_warning())
+    }
+
     /// Warning for deletions whose applied spec was lost with the cache.
-    pub fn unknown_deletion_warning(&self) -> Option<String> {
+    fn unknown_deletion_warning(&self) -> Option<String> {
         let recorded = &self.checked.recorded.resources;
         let is_unknown = |key: &ResourceKey| {
             recorded
