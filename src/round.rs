@@ -40,7 +40,7 @@ use crate::state::{State, StateError};
 use crate::target::{FleetBasis, InventoryPlace, TargetError, TargetMarks, Targets};
 
 pub use approval::{Approved, waiting_approvals};
-pub use health::Health;
+pub use health::{Health, ObservationError};
 pub use memory::RoundMemory;
 pub use throttle::{Throttle, left_out};
 pub use waits::{WaitingChanges, WaitingDiff};

@@ -58,7 +58,14 @@ pub(super) struct Turn {
 impl OrganizationQueue {
     /// `places` is how many requests run at a time.
     pub fn new(places: usize) -> OrganizationQueue {
-        let turns = FairQueue::new(places).with_priority(|party| *party == Party::Host);
+        OrganizationQueue::with_reserve_slots(places, 0)
+    }
+
+    /// Like [`OrganizationQueue::new`], with `more` slots for organizations that have none. A few slow requests
+    /// of one organization then keep no other waiting.
+    pub fn with_reserve_slots(places: usize, more: usize) -> OrganizationQueue {
+        let turns = FairQueue::new(places).with_reserve_slots(more);
+        let turns = turns.with_priority(|party| *party == Party::Host);
         OrganizationQueue { places: Arc::new(Mutex::new(turns)) }
     }
 

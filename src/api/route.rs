@@ -69,6 +69,10 @@ pub enum QueueKind {
     Light,
     /// Reads that need planning or a search, which may take a minute.
     Heavy,
+    /// Reads that ask the fleet's own API server, which may be silent. Organizations take turns.
+    Observation,
+    /// Approvals, which wait for a plan. Organizations take turns.
+    Approval,
     Tokens,
     /// Revoking tokens, which is urgent.
     Revoking,
@@ -309,7 +313,7 @@ pub static ROUTES: &[Route] = table! {
                  warnings, and what to do next",
                 "reading clusters",
             )
-            .needs(RequiredAccess::Read, QueueKind::Heavy)
+            .needs(RequiredAccess::Read, QueueKind::Observation)
             .query(&[IN_ORGANIZATION])
             .gives(&[(200, ResponseContent::Schema(schema::of::<WhyReport>))]),
         Route::new(Method::Get, "/v1/clusters/{id}/client-properties", "read_client_properties")
@@ -339,7 +343,7 @@ pub static ROUTES: &[Route] = table! {
             .gives(&[PLAN]),
         Route::new(Method::Post, "/v1/plans/{id}/approve", "approve_plan")
             .about("Approve, once, the steps that wait for an approval id", "approving")
-            .needs(RequiredAccess::Admin, QueueKind::Heavy)
+            .needs(RequiredAccess::Admin, QueueKind::Approval)
             .gives(&[(200, ResponseContent::Schema(schema::of::<PlanApproval>))]),
         Route::new(Method::Get, "/v1/events", "list_events")
             .about("Read recent decisions and their outcomes", "reading events")
@@ -426,6 +430,8 @@ mod tests {
             assert_eq!(route.queue == QueueKind::Turn, changes, "{}", route.id);
             assert_eq!(route.queue == QueueKind::Open, route.needs == RequiredAccess::Nobody, "{}", route.id);
             assert_eq!(route.queue == QueueKind::Revoking, route.id == "revoke_token");
+            assert_eq!(route.queue == QueueKind::Approval, route.id == "approve_plan");
+            assert_eq!(route.queue == QueueKind::Observation, route.id == "explain_cluster");
             assert!(route.kind().is_none_or(|kind| route.doing.ends_with(&format!(" {}s", kind.noun()))));
         }
     }

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::runtime::Handle;
+use tokio::time::timeout;
 
 use super::{Checked, Round};
 use crate::catalog::RecordedFleet;
@@ -16,9 +18,14 @@ use crate::plan::{ObservedFleet, Reach};
 use crate::state::{State, StateError};
 use crate::target::{Target, TargetError};
 
-/// The longest time between judgements of a fleet: half of [`health::GAP`], so that observation counts as
+/// The longest time between judgements of a fleet: half of
+/// [`timing::OBSERVATION_GAP`](crate::component::health::timing::OBSERVATION_GAP), so that observation counts as
 /// continuous.
 const MAX_JUDGEMENT_AGE: SignedDuration = SignedDuration::from_secs(30);
+
+/// The time limit for observing a cluster on request. It consists of many calls, each with its own limit, so a
+/// slow API server could take minutes.
+const OBSERVATION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How old a stored judgement may become if only its times change.
 const KEPT: SignedDuration = SignedDuration::from_secs(60);
@@ -35,6 +42,15 @@ pub struct Health {
     pub seen: Option<FleetObservation>,
     /// When to judge again without any visible change; `None` if time alone changes nothing.
     pub again: Option<Timestamp>,
+}
+
+/// Why a cluster could not be observed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ObservationError {
+    /// The answers did not all come within the time limit.
+    Timeout(Duration),
+    /// The target can't be read. Tenants may not learn why, since a kubeconfig could be used to scan the network.
+    Unreadable,
 }
 
 /// The last judgements, in a running process.
@@ -88,18 +104,42 @@ impl Last {
 
 impl Round {
     /// A cluster as last applied, and its observation: the judged one or, if nothing changed since an earlier
-    /// judgement, a new one. `None` if it can't be observed. It blocks, like [`super::Installation::plan`].
+    /// judgement, a new one. `None` if there is nothing to observe, or its fleet was unreachable in this round.
+    /// It blocks, like [`super::Installation::plan`].
+    ///
+    /// # Errors
+    /// When the target can't be read, or not in time.
     pub fn observe_cluster(
         &self,
         cluster: &ResourceKey,
         runtime: &Handle,
-    ) -> Option<(&AppliedCluster, ClusterObservation)> {
+    ) -> Result<Option<(&AppliedCluster, ClusterObservation)>, ObservationError> {
         let of_cluster = |(_, health): &(_, &Health)| health.wanted.contains_key(cluster);
-        let (fleet, health) = self.health.iter().find(of_cluster)?;
-        health.judged.as_ref()?;
-        let now = || runtime.block_on(self.targets.get(fleet)?.observe_health(&health.wanted)).ok().flatten();
-        let seen = health.seen.clone().or_else(now)?;
-        health.wanted.get(cluster).zip(seen.clusters.get(cluster).cloned())
+        let Some((fleet, health)) = self.health.iter().find(of_cluster) else { return Ok(None) };
+        let seen = match (&health.judged, &health.seen, self.targets.get(fleet)) {
+            (None, ..) => None,
+            (Some(_), Some(seen), _) => Some(seen.clone()),
+            (Some(_), None, None) => None,
+            (Some(_), None, Some(target)) => {
+                runtime.block_on(in_time(fleet, target.observe_health(&health.wanted)))?
+            }
+        };
+        let seen = seen.and_then(|seen| seen.clusters.get(cluster).cloned());
+        Ok(health.wanted.get(cluster).zip(seen))
+    }
+}
+
+async fn in_time<T>(
+    fleet: &FleetKey,
+    observation: impl Future<Output = Result<T, TargetError>>,
+) -> Result<T, ObservationError> {
+    match timeout(OBSERVATION_TIMEOUT, observation).await {
+        Ok(Ok(seen)) => Ok(seen),
+        Ok(Err(error)) => {
+            tracing::debug!(%fleet, %error, hint = error.hint(), "cannot observe a cluster of fleet {fleet}");
+            Err(ObservationError::Unreadable)
+        }
+        Err(_) => Err(ObservationError::Timeout(OBSERVATION_TIMEOUT)),
     }
 }
 
@@ -267,5 +307,20 @@ impl FleetJudge<'_> {
             );
         }
         self.context.now
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_observation_without_an_end_is_given_up() {
+        let fleet: FleetKey = "acme/far".to_owned().try_into().unwrap();
+        let error = in_time(&fleet, pending::<Result<(), TargetError>>()).await.unwrap_err();
+        assert_eq!(error, ObservationError::Timeout(Duration::from_secs(10)));
+        assert_eq!(in_time(&fleet, ready(Ok(1))).await, Ok(1));
     }
 }

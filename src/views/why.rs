@@ -12,7 +12,7 @@ use crate::names::{FleetKey, ResourceKey};
 use crate::plan::{self, Cause, Change, Reach, Verb, Waiting};
 use crate::problem::Origin;
 use crate::record::{self, Audience, Standing, UnplannedWrite};
-use crate::round::Round;
+use crate::round::{ObservationError, Round};
 
 /// Why a cluster is as it is.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -59,6 +59,8 @@ pub struct WhySubject<'a> {
 }
 
 const UNPLANNED: &str = "its last write through the API is not planned yet";
+const NOTHING: &str = "nothing";
+const CHECK_AGAIN: &str = "wait, and check again";
 
 /// Explains the status of a cluster. It blocks, as planning does.
 pub fn report(round: &Round, subject: WhySubject, audience: Audience, runtime: &Handle) -> WhyReport {
@@ -72,8 +74,9 @@ pub fn report(round: &Round, subject: WhySubject, audience: Audience, runtime: &
     let Standing { status, reason, since, .. } = round.standing_for(&cluster, unplanned, audience);
     let fleet = round.fleet_of(&cluster).or_else(|| written?.fleet());
     let drifted = drifted(round.change(&cluster));
-    let objects =
-        round.observe_cluster(&cluster, runtime).map(|(wanted, seen)| objects::of(wanted, &seen, &drifted));
+    let observed = round.observe_cluster(&cluster, runtime);
+    let failed = observed.as_ref().err().copied();
+    let objects = observed.ok().flatten().map(|(wanted, seen)| objects::of(wanted, &seen, &drifted));
     let is_named = match unplanned {
         Some(UnplannedWrite::Removed) => false,
         Some(UnplannedWrite::Changed) => true,
@@ -95,7 +98,7 @@ pub fn report(round: &Round, subject: WhySubject, audience: Audience, runtime: &
             None if recorded.is_some() => vec!["nothing to do".to_owned()],
             None => vec!["not applied yet".to_owned()],
         },
-        unseen: objects.is_none().then(|| unseen(fleet.as_ref(), status, round)),
+        unseen: objects.is_none().then(|| unseen(fleet.as_ref(), status, failed, round)),
         objects: objects.unwrap_or_else(|| ObjectFindings::drifted(&drifted)),
         next: Vec::new(),
         of_fleet: of_fleet(fleet.as_ref(), round),
@@ -103,6 +106,9 @@ pub fn report(round: &Round, subject: WhySubject, audience: Audience, runtime: &
         cluster,
     };
     page.next = next(&page, change, round, audience);
+    if failed.is_some() && page.next == [NOTHING] {
+        page.next = vec![CHECK_AGAIN.to_owned()];
+    }
     page
 }
 
@@ -144,8 +150,25 @@ fn last_known(cluster: &ResourceKey, status: Status, round: &Round) -> Option<La
     Some(LastKnown { status, reason, at: record::timestamp(at) })
 }
 
-fn unseen(fleet: Option<&FleetKey>, status: Status, round: &Round) -> String {
+fn unseen(
+    fleet: Option<&FleetKey>,
+    status: Status,
+    failed: Option<ObservationError>,
+    round: &Round,
+) -> String {
     let target = fleet.and_then(|fleet| round.targets.get(fleet));
+    match failed {
+        Some(ObservationError::Timeout(limit)) => {
+            let limit = limit.as_secs();
+            return format!(
+                "unknown, because the fleet's Kubernetes cluster did not answer within {limit} s"
+            );
+        }
+        Some(ObservationError::Unreadable) => {
+            return "unknown, because the fleet's Kubernetes cluster can't be read now".to_owned();
+        }
+        None => {}
+    }
     match (target, fleet, status) {
         (Some(target), Some(fleet), _) if !target.capabilities().observes => {
             format!("unknown: fleet {fleet} is a folder, so streamfleet can't observe its objects")
@@ -188,9 +211,9 @@ fn next(page: &WhyReport, change: Option<&Change>, round: &Round, audience: Audi
     if next.is_empty() {
         next.push(
             match page.status {
-                Status::Healthy => "nothing",
+                Status::Healthy => NOTHING,
                 Status::Written => "ask the tool that applies the folder's manifests",
-                _ => "wait, and check again",
+                _ => CHECK_AGAIN,
             }
             .to_owned(),
         );

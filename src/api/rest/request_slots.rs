@@ -1,7 +1,7 @@
 //! Concurrency limits: how many requests are answered at a time, each on a thread of its own.
 //!
-//! Reads don't queue behind slow requests, and revocations don't queue behind anything else. Writes and
-//! proposals wait in fair queues, where no caller can occupy all slots.
+//! Reads don't queue behind slow requests, and revocations don't queue behind anything else. Writes, proposals,
+//! observations and approvals wait in fair queues, where no caller can occupy all slots.
 
 use std::sync::Arc;
 
@@ -23,7 +23,13 @@ pub(super) struct RequestQueues {
     host_revoking: Arc<Semaphore>,
     turn: OrganizationQueue,
     proposals: OrganizationQueue,
+    observations: OrganizationQueue,
+    approvals: OrganizationQueue,
 }
+
+/// The slots of a queue whose requests may each take long, and the slots beside them for organizations that
+/// have none.
+const SLOW: (usize, usize) = (4, 12);
 
 /// An occupied slot, which is freed when this is dropped.
 pub(super) type OccupiedSlot = Box<dyn Send>;
@@ -33,7 +39,20 @@ impl RequestQueues {
         let [host, light, heavy, tokens, revoking, host_revoking] =
             [32, 32, 8, 4, 4, 4].map(|slots| Arc::new(Semaphore::new(slots)));
         let [turn, proposals] = [(); 2].map(|()| OrganizationQueue::new(1));
-        RequestQueues { host, light, heavy, tokens, revoking, host_revoking, turn, proposals }
+        let (slots, more) = SLOW;
+        let [observations, approvals] = [(); 2].map(|()| OrganizationQueue::with_reserve_slots(slots, more));
+        RequestQueues {
+            host,
+            light,
+            heavy,
+            tokens,
+            revoking,
+            host_revoking,
+            turn,
+            proposals,
+            observations,
+            approvals,
+        }
     }
 
     /// Waits for a slot. The slot is occupied until the work ends, even if the client disconnects. `of`
@@ -52,6 +71,8 @@ impl RequestQueues {
             QueueKind::Proposal => return Ok(Box::new(self.proposals.pass(who, of()).await?)),
             QueueKind::Revoking if who == QueuedCaller::Host => &self.host_revoking,
             _ if who == QueuedCaller::Host => &self.host,
+            QueueKind::Observation => return Ok(Box::new(self.observations.pass(who, of()).await?)),
+            QueueKind::Approval => return Ok(Box::new(self.approvals.pass(who, of()).await?)),
             QueueKind::Open | QueueKind::Light => &self.light,
             QueueKind::Heavy => &self.heavy,
             QueueKind::Tokens => &self.tokens,
@@ -78,9 +99,15 @@ mod tests {
             slots.of(kind, ada, || None).now_or_never()
         };
         let mut kept = Vec::new();
-        for kind in
-            [QueueKind::Light, QueueKind::Heavy, QueueKind::Tokens, QueueKind::Turn, QueueKind::Proposal]
-        {
+        for kind in [
+            QueueKind::Light,
+            QueueKind::Heavy,
+            QueueKind::Tokens,
+            QueueKind::Turn,
+            QueueKind::Proposal,
+            QueueKind::Observation,
+            QueueKind::Approval,
+        ] {
             while let Some(taken) = ask(kind) {
                 kept.push(taken.ok().unwrap());
             }
@@ -103,5 +130,29 @@ mod tests {
         }
         assert!(kept.len() > 32, "{}", kept.len());
         assert!(ask(QueueKind::Revoking, QueuedCaller::Host).expect("it doesn't wait").is_ok());
+    }
+
+    #[tokio::test]
+    async fn slow_reads_of_one_organization_hold_up_no_other_and_no_read_holds_up_an_approval() {
+        let slots = RequestQueues::new();
+        let ask = |kind, of: &str| {
+            let who = QueuedCaller::Owner(format!("ada@{of}.example.com"));
+            let of: Option<Identifier> = Some(of.parse().unwrap());
+            slots.of(kind, who, || of).now_or_never()
+        };
+        let explain = crate::api::route::ROUTES.iter().find(|route| route.id == "explain_cluster").unwrap();
+        let approve = crate::api::route::ROUTES.iter().find(|route| route.id == "approve_plan").unwrap();
+        let mut kept = Vec::new();
+        for kind in [explain.queue, QueueKind::Heavy, QueueKind::Light] {
+            while let Some(taken) = ask(kind, "acme") {
+                kept.push(taken.ok().unwrap());
+            }
+        }
+        assert!(ask(explain.queue, "globex").expect("it doesn't wait").is_ok());
+        while let Some(taken) = ask(approve.queue, "acme") {
+            kept.push(taken.expect("reads keep no approval waiting"));
+            assert!(kept.len() < 100);
+        }
+        assert!(ask(approve.queue, "globex").expect("it doesn't wait").is_ok());
     }
 }
