@@ -5,6 +5,7 @@ mod clusters;
 mod events;
 mod fields;
 mod json;
+mod list;
 mod me;
 mod open;
 mod page;
@@ -165,7 +166,7 @@ fn handler(route: &Route) -> Option<Handler> {
     let is_one = route.path.ends_with('}');
     let known: fn(&Call) -> Answered = match (route.kind(), route.method, route.id) {
         (Some(_), Method::Get, _) if is_one => resources::read,
-        (Some(_), Method::Get, _) => resources::list,
+        (Some(_), Method::Get, _) => list::list,
         (Some(_), Method::Post, _) => writes::create,
         (Some(_), Method::Put, _) => writes::replace,
         (Some(_), Method::Patch, _) => writes::patch,

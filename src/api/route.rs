@@ -221,6 +221,18 @@ const AT: Query = Query::new(
      administrator of an organization.",
 );
 const STATUS: Query = Query::new("status", shapes::status, "Only items with this status.");
+const SEARCH: Query = Query::new(
+    "q",
+    shapes::text,
+    "Only items whose identifier, display name, domain or fleet contains this text. Upper and lower case are the \
+     same.",
+);
+const TAG: Query = Query::new("tag", shapes::text, "Only clusters with this tag: its key, or `key=value`.");
+const SORT: Query = Query::new("sort", shapes::sort, SORT_TEXT);
+const SORT_OR_STATUS: Query = Query::new("sort", shapes::sort_or_status, SORT_TEXT);
+const SORT_TEXT: &str = "The order: by this field, with `-` in front from the last to the first. By default by \
+    organization and identifier. A page token is valid in its own order only. An item whose value changes between two \
+    pages may be on both or on neither.";
 const SINCE: Query = Query::new("since", shapes::time, "Only events since this time.");
 const ORDER: Query = Query::new(
     "order",
@@ -281,25 +293,25 @@ pub static ROUTES: &[Route] = table! {
     kinds: {
     Organization: "organization", "organizations", "an organization", "organizations", "organizations"
         at "/organizations" / "{organization}",
-        lists by &[PAGE_SIZE, PAGE_TOKEN], finds by [], needs Super Admin Super;
+        lists by &[SEARCH, SORT, PAGE_SIZE, PAGE_TOKEN], finds by [], needs Super Admin Super;
     Fleet: "fleet", "fleets", "a fleet", "the fleets of an organization", "fleets"
         at "/organizations/{organization}/infrastructure" / "{id}",
-        lists by &[STATUS, PAGE_SIZE, PAGE_TOKEN], finds by [], needs Write Write Write;
+        lists by &[STATUS, SEARCH, SORT_OR_STATUS, PAGE_SIZE, PAGE_TOKEN], finds by [], needs Write Write Write;
     BaseDomain: "base_domain", "base_domains", "a base domain", "the base domains of an organization",
         "base domains"
         at "/organizations/{organization}/base-domains" / "{id}",
-        lists by &[PAGE_SIZE, PAGE_TOKEN], finds by [], needs Write Write Write;
+        lists by &[SEARCH, SORT, PAGE_SIZE, PAGE_TOKEN], finds by [], needs Write Write Write;
     IdentityProvider: "identity_provider", "identity_providers", "an identity provider",
         "the identity providers of an organization", "identity providers"
         at "/organizations/{organization}/identity-providers" / "{id}",
-        lists by &[PAGE_SIZE, PAGE_TOKEN], finds by [], needs Write Write Write;
+        lists by &[SEARCH, SORT, PAGE_SIZE, PAGE_TOKEN], finds by [], needs Write Write Write;
     CloudAccount: "cloud_account", "cloud_accounts", "a cloud account", "the cloud accounts of an organization",
         "cloud accounts"
         at "/organizations/{organization}/cloud-accounts" / "{id}",
-        lists by &[PAGE_SIZE, PAGE_TOKEN], finds by [], needs Write Write Write;
+        lists by &[SEARCH, SORT, PAGE_SIZE, PAGE_TOKEN], finds by [], needs Write Write Write;
     Cluster: "cluster", "clusters", "a cluster", "clusters", "clusters"
         at "/v1/clusters" / "{id}",
-        lists by &[OF_ORGANIZATION, OF_FLEET, STATUS, PAGE_SIZE, PAGE_TOKEN],
+        lists by &[OF_ORGANIZATION, OF_FLEET, STATUS, SEARCH, TAG, SORT_OR_STATUS, PAGE_SIZE, PAGE_TOKEN],
         finds by [IN_ORGANIZATION], needs Write Write Write;
     }
     others: [

@@ -2,6 +2,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::NotFound;
@@ -143,15 +144,22 @@ pub fn record(round: &Round, resource: &Resource, standing: &Standing) -> Record
         new_version: round.newer.get(key).copied(),
     };
     let mut record = Record::new(resource, standing, &round.checked.recorded, sources);
-    if let Some(announced) = round.announced.get(key) {
-        if record.outputs.created_at.is_none()
-            && let Some(at) = announced.made
-        {
-            (record.outputs.created_at, record.outputs.updated_at) = (Some(at), Some(at));
-        }
-        record.outputs.updated_at = announced.changed.or(record.outputs.updated_at);
-    }
+    record.outputs.created_at = created_at(round, key);
+    record.outputs.updated_at = updated_at(round, key);
     record
+}
+
+/// When a resource was created, as its record says.
+pub fn created_at(round: &Round, key: &ResourceKey) -> Option<Timestamp> {
+    let recorded = round.checked.recorded.resources.get(key).map(|record| record.durable.created_at);
+    recorded.or_else(|| round.announced.get(key)?.made)
+}
+
+/// When a resource was last changed, as its record says.
+pub fn updated_at(round: &Round, key: &ResourceKey) -> Option<Timestamp> {
+    let announced = round.announced.get(key);
+    let recorded = || Some(round.checked.recorded.resources.get(key)?.cached.updated_at);
+    announced.and_then(|it| it.changed).or_else(recorded).or_else(|| announced?.made)
 }
 
 /// The folder with a cluster's manifests.

@@ -37,7 +37,8 @@ fn lists_come_in_pages_and_by_what_is_asked_for() {
         ),
         (
             "/v1/clusters?size=2",
-            "unknown query parameter `size`; known: `organization`, `infrastructure`, `status`, `page_size`, `page_token`",
+            "unknown query parameter `size`; known: `organization`, `infrastructure`, `status`, `q`, `tag`, `sort`, \
+             `page_size`, `page_token`",
         ),
         (
             "/v1/clusters?status=Well",
@@ -62,6 +63,72 @@ fn which_cluster_is_meant_has_to_be_said_where_several_have_the_identifier() {
     assert_eq!(unclear.body["hint"], "add `?organization=`, or use the cluster's id");
     let one = api.get("/v1/clusters/events?organization=globex").expect(200).body;
     assert_eq!(one["organization"], "globex");
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+#[test]
+fn a_list_is_searched_and_sorted_on_the_server() {
+    let tree = Tree::example("quickstart");
+    let api = Api::start(&tree);
+    api.settle();
+    for (name, stage) in [("zulu", "prod"), ("mike", "test")] {
+        let mut one = cluster();
+        one["identifier"] = json!(name);
+        one["tags"] = json!([{"key": "stage", "value": stage}]);
+        api.call("POST /v1/clusters", one).expect(201);
+    }
+    let found = |path: &str, field: &str| -> String {
+        let page = api.get(path).expect(200).body;
+        let items = page["items"].as_array().unwrap();
+        let names: Vec<&str> = items.iter().map(|item| item[field].as_str().unwrap()).collect();
+        names.join(" ")
+    };
+    let clusters = |words: &str| found(&format!("/v1/clusters?{words}"), "identifier");
+    // Those that were just written are found and sorted like those that are planned.
+    for _ in ["before the next plan", "and after it"] {
+        for (words, expected) in [
+            ("q=ORD", "orders"),
+            ("q=eu", "mike orders sandbox zulu"),
+            ("q=none", ""),
+            ("tag=stage", "mike zulu"),
+            ("tag=stage=prod", "zulu"),
+            ("tag=stage&q=mi", "mike"),
+            ("sort=-identifier", "zulu sandbox orders mike"),
+            ("sort=-created_at&tag=stage", "mike zulu"),
+            ("sort=created_at&tag=stage", "zulu mike"),
+            ("sort=-updated_at&page_size=1", "mike"),
+        ] {
+            assert_eq!(clusters(words), expected, "{words}");
+        }
+        let first = api.get("/v1/clusters?sort=-identifier&page_size=3").expect(200).body;
+        assert_eq!(first["total"], 4);
+        let token = first["next_page_token"].as_str().unwrap();
+        assert_eq!(clusters(&format!("sort=-identifier&page_token={token}")), "mike");
+        api.get(&format!("/v1/clusters?page_token={token}")).refused(
+            400,
+            "malformed",
+            "`page_token` is not a value of `next_page_token`",
+        );
+        api.settle();
+    }
+    assert_eq!(found("/organizations?q=corporation", "identifier"), "acme");
+    assert_eq!(found("/organizations?sort=-identifier", "identifier"), "root acme");
+    assert_eq!(found("/organizations/acme/base-domains?q=KAFKA.acme", "domain"), "kafka.acme.example.com");
+    assert_eq!(found("/organizations/acme/infrastructure?sort=-status&q=e", "identifier"), "eu");
+    for (path, detail) in [
+        (
+            "/organizations?sort=status",
+            "the query parameter `sort` is `status`, and must be `identifier`, `created_at` or `updated_at`, with or \
+             without a `-` in front",
+        ),
+        (
+            "/v1/clusters?sort=kafka_units",
+            "the query parameter `sort` is `kafka_units`, and must be `identifier`, `created_at`, `updated_at` or \
+             `status`, with or without a `-` in front",
+        ),
+    ] {
+        api.get(path).refused(400, "malformed", detail);
+    }
     assert_eq!(api.serve.stop(), Some(0));
 }
 

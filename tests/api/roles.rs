@@ -242,6 +242,7 @@ fn nobody_may_do_more_than_the_table_says() {
     for (hidden, absent) in [
         ("GET /v1/clusters/orders", "GET /v1/clusters/absent"),
         ("GET /v1/clusters?organization=orders", "GET /v1/clusters?organization=absent"),
+        ("GET /v1/clusters?q=orders", "GET /v1/clusters?q=absent"),
         ("GET /v1/events?organization=acme", "GET /v1/events?organization=absent"),
         ("GET /organizations/acme/infrastructure", "GET /organizations/absent/infrastructure"),
         ("DELETE /organizations/acme/infrastructure/eu", "DELETE /organizations/absent/infrastructure/eu"),

@@ -9,7 +9,6 @@ use crate::api::answer::ListAnswer;
 use crate::api::route::{LARGEST_PAGE, USUAL_PAGE};
 use crate::http::problem::ProblemDocument;
 use crate::http::query::Query;
-use crate::names::ResourceKey;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ListPage<T> {
@@ -81,16 +80,6 @@ impl ListPosition for u64 {
     }
     fn read(text: &str) -> Option<Self> {
         text.parse().ok()
-    }
-}
-
-/// Resources of one kind sort by organization, then by name.
-impl ListPosition for ResourceKey {
-    fn text(&self) -> String {
-        self.clone().into()
-    }
-    fn read(text: &str) -> Option<Self> {
-        text.to_owned().try_into().ok()
     }
 }
 

@@ -1,16 +1,16 @@
-//! Reading resources, one or a page of a kind. The lookup of a resource that the caller may not see does the
+//! Looking up and reading resources. The lookup of a resource that the caller may not see does the
 //! same work as any other and answers "not found".
 
 use std::collections::BTreeSet;
 
 use axum::http::StatusCode;
 use camino::Utf8Path;
+use jiff::Timestamp;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::page::ListPage;
-use super::{Answered, Call, missing, record, written};
-use crate::catalog::{Absence, Resource, Status};
+use super::{Answered, Call, missing, record};
+use crate::catalog::{Absence, Resource};
 use crate::http::problem::ProblemDocument;
 use crate::names::{Digest, Identifier, Kind, ResourceKey};
 use crate::problem::quote_untrusted;
@@ -29,25 +29,6 @@ pub(super) fn read(call: &Call) -> Answered {
     Ok(call.with_current_plan(record(StatusCode::OK, &found, tag.as_ref(), None)))
 }
 
-/// Lists the resources of a kind that the caller may see, filtered and paginated.
-pub(super) fn list(call: &Call) -> Answered {
-    let kind = call.kind();
-    let organization = call.within(kind)?;
-    let expected = format!("one of {}", Status::ALL.map(Status::as_str).join(", "));
-    let status: Option<Status> = call.query.parsed("status", &expected)?;
-    let fleet = call.query.get("infrastructure");
-    let visible = call.keys(kind).into_iter().filter(|key| {
-        organization.as_ref().is_none_or(|organization| key.organization == *organization)
-            && call.caller.sees(&key.organization)
-            && fleet.is_none_or(|fleet| call.is_on(key, fleet))
-            && status.is_none_or(|status| call.standing(key).status == status)
-    });
-    let page = ListPage::of(&call.query, visible.collect(), |key| ResourceKey::clone(key))?;
-    let items = page.items.iter().filter_map(|key| Some(call.shown(key)?.record));
-    let items: Vec<Value> = items.collect();
-    Ok(call.with_current_plan(written(StatusCode::OK, &page.answer(items))))
-}
-
 impl Call {
     pub(super) fn kind(&self) -> Kind {
         // Routes without a kind that name a resource are below a cluster.
@@ -55,7 +36,7 @@ impl Call {
     }
 
     /// The sorted keys of a kind, including writes since the last plan.
-    fn keys(&self, kind: Kind) -> Vec<&ResourceKey> {
+    pub(super) fn keys(&self, kind: Kind) -> Vec<&ResourceKey> {
         let mut keys = records::all(&self.made.round, kind);
         let known = keys.len();
         let written = self.pending.iter().filter(|(_, written)| written.resource.is_some());
@@ -187,10 +168,8 @@ impl Call {
         let mut record = self.record(resource, &standing);
         let outputs = &mut record.outputs;
         outputs.id = Some(written.id);
-        outputs.created_at = outputs.created_at.or(Some(written.at));
-        if written.is_new || outputs.updated_at.is_none() {
-            outputs.updated_at = Some(written.at);
-        }
+        outputs.created_at = self.created_at(&written.key, Some(written));
+        outputs.updated_at = self.updated_at(&written.key, Some(written));
         record.to_json()
     }
 
@@ -230,10 +209,15 @@ impl Call {
         if self.caller.is_super() { Audience::Host } else { Audience::Tenants }
     }
 
-    fn is_on(&self, cluster: &ResourceKey, fleet: &str) -> bool {
-        let written = self.resource_written(cluster).and_then(Resource::fleet);
-        let found = written.or_else(|| self.made.round.fleet_of(cluster));
-        found.is_some_and(|found| found.fleet.as_str() == fleet)
+    /// When a resource was created; `written` is the write that isn't planned yet.
+    pub(super) fn created_at(&self, key: &ResourceKey, written: Option<&WriteResult>) -> Option<Timestamp> {
+        records::created_at(&self.made.round, key).or_else(|| written.map(|written| written.at))
+    }
+
+    pub(super) fn updated_at(&self, key: &ResourceKey, written: Option<&WriteResult>) -> Option<Timestamp> {
+        let changed = written.filter(|written| written.is_new).map(|written| written.at);
+        let planned = || records::updated_at(&self.made.round, key);
+        changed.or_else(planned).or_else(|| written.map(|written| written.at))
     }
 }
 

@@ -31,6 +31,20 @@ pub(super) fn order() -> Value {
     json!({"type": "string", "enum": ["asc", "desc"], "default": "asc"})
 }
 
+pub(super) fn sort() -> Value {
+    sorted_by(&["identifier", "created_at", "updated_at"])
+}
+
+pub(super) fn sort_or_status() -> Value {
+    sorted_by(&["identifier", "created_at", "updated_at", "status"])
+}
+
+fn sorted_by(fields: &[&str]) -> Value {
+    let orders: Vec<String> =
+        fields.iter().flat_map(|field| [(*field).to_owned(), format!("-{field}")]).collect();
+    json!({"type": "string", "enum": orders})
+}
+
 pub(super) fn status() -> Value {
     json!({"type": "string", "enum": Status::ALL.map(Status::as_str)})
 }
