@@ -6,6 +6,7 @@ mod base_path;
 mod changes;
 mod disconnected_writers;
 mod exchanges;
+mod files;
 mod foreseen;
 mod reads;
 mod removed;

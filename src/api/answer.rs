@@ -5,7 +5,7 @@ use secrecy::ExposeSecret as _;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::names::{FleetKey, Identifier};
+use crate::names::{FleetKey, Identifier, SpecPath};
 use crate::problem::Origin;
 use crate::spec::Role;
 use crate::state::{Access, NewToken, Reach, Token};
@@ -29,6 +29,24 @@ pub struct PlanApproval {
     pub changes: Option<String>,
     /// Who approved it, now or before.
     pub approved_by: String,
+}
+
+/// The document of a resource, as its file has it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SpecFile {
+    /// The file, relative to the folder of the specs; null if there is no document.
+    pub path: Option<SpecPath>,
+    /// The first line of the document in its file, counted from 1.
+    pub first_line: Option<u32>,
+    /// The last line of the document in its file.
+    pub last_line: Option<u32>,
+    /// The document with its comments. In place of a secret it says `‹sealed›` or `‹hidden›`, in one line; a comment that looks
+    /// like a secret is hidden, too.
+    pub text: Option<String>,
+    /// The specs that the document is from: the commit, or a digest of all of them; null if it was just written to a folder.
+    pub revision: Option<String>,
+    /// Why there is no document; null if there is one.
+    pub reason: Option<String>,
 }
 
 /// A new token with its secret, which is shown once.

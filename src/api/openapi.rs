@@ -251,11 +251,12 @@ fn content(
             (text, Some(components.put(record::schema(kind))))
         }
         ResponseContent::List(kind) => (format!("A page of {}s.", kind.noun()), Some(components.list(kind))),
-        ResponseContent::Schema(schema) => {
+        ResponseContent::Schema(schema) | ResponseContent::Of(_, schema) => {
             let schema = schema();
-            let text = match route.kind() {
-                Some(_) => "With `dry_run`: the plan of the change.",
-                None => schema["description"].as_str().unwrap_or("The result."),
+            let is_plan = route.kind().is_some() && !matches!(gives, ResponseContent::Of(..));
+            let text = match is_plan {
+                true => "With `dry_run`: the plan of the change.",
+                false => schema["description"].as_str().unwrap_or("The result."),
             };
             (text.to_owned(), Some(components.put(schema)))
         }

@@ -8,7 +8,7 @@ mod shapes;
 use axum::http;
 use serde_json::Value;
 
-use super::answer::{CallerDescription, CreatedSignInLink, PlanApproval};
+use super::answer::{CallerDescription, CreatedSignInLink, PlanApproval, SpecFile};
 use crate::names::Kind;
 use crate::spec::schema;
 use crate::views::clients::ClusterListeners;
@@ -103,6 +103,8 @@ pub enum RequestBody {
 pub enum ResponseContent {
     Record(Kind),
     List(Kind),
+    /// Something else about a resource of a kind.
+    Of(Kind, fn() -> Value),
     Schema(fn() -> Value),
     Nothing,
 }
@@ -164,7 +166,9 @@ impl Route {
     /// The kind of resource concerned; `None` for none or several.
     pub fn kind(&self) -> Option<Kind> {
         self.gives.iter().find_map(|(_, gives)| match gives {
-            ResponseContent::Record(kind) | ResponseContent::List(kind) => Some(*kind),
+            ResponseContent::Record(kind) | ResponseContent::List(kind) | ResponseContent::Of(kind, _) => {
+                Some(*kind)
+            }
             ResponseContent::Schema(_) | ResponseContent::Nothing => None,
         })
     }
@@ -243,7 +247,7 @@ const ORDER: Query = Query::new(
 /// The answer of a dry run.
 const PLAN: (u16, ResponseContent) = (200, ResponseContent::Schema(crate::plan::schema));
 
-/// Expands to the six routes of each kind, followed by all other routes.
+/// Expands to the routes of each kind, followed by all other routes.
 macro_rules! table {
     (
         kinds: { $($kind:ident: $one:literal, $many:literal, $noun:literal, $nouns:literal, $plain:literal at $path:literal / $id:literal,
@@ -283,6 +287,10 @@ macro_rules! table {
                     .needs(RequiredAccess::$delete, QueueKind::Turn)
                     .query(&[$($finds,)* DRY_RUN])
                     .gives(&[(202, ResponseContent::Record(Kind::$kind)), PLAN]),
+                Route::new(Method::Get, concat!($path, "/", $id, "/file"), concat!("read_", $one, "_file"))
+                    .about(concat!("Read the document of ", $noun, " as its file has it"), concat!("reading ", $plain))
+                    .query(&[$($finds),*])
+                    .gives(&[(200, ResponseContent::Of(Kind::$kind, schema::of::<SpecFile>))]),
             )*
             $($other,)*
         ]
@@ -453,9 +461,9 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_has_its_six_routes() {
+    fn every_kind_has_its_routes() {
         for kind in Kind::ALL {
-            assert_eq!(ROUTES.iter().filter(|route| route.kind() == Some(kind)).count(), 6, "{kind}");
+            assert_eq!(ROUTES.iter().filter(|route| route.kind() == Some(kind)).count(), 7, "{kind}");
         }
     }
 }

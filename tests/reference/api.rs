@@ -152,7 +152,7 @@ fn given(gives: ResponseContent, route: &Route) -> String {
             format!("`items`, the records of {}s, with `next_page_token` and `total`", kind.noun())
         }
         ResponseContent::Schema(_) if route.kind().is_some() => "the plan, with `?dry_run=true`".to_owned(),
-        ResponseContent::Schema(schema) => fields(&schema()),
+        ResponseContent::Schema(schema) | ResponseContent::Of(_, schema) => fields(&schema()),
         ResponseContent::Nothing => "nothing".to_owned(),
     }
 }

@@ -51,6 +51,7 @@ pub use read::read;
 pub use remnants::Remnants;
 pub use secret_value::SecretValue;
 pub use snapshot::{Commit, Snapshot, SnapshotEntry, SourceId};
+pub use text::{DocumentPlace, DocumentText};
 
 pub const API_VERSION: &str = "streamfleet/v1";
 

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer};
 
-use crate::names::{Digest, Json, Kind, ResourceKey, SpecPath};
+use crate::names::{Digest, Identifier, Json, Kind, ResourceKey, SpecPath};
 use crate::problem::{Location, Origin, Problem};
 use crate::spec::remnants::Remnants;
+use crate::spec::text::{DocumentPlace, DocumentText, MaskedText};
 use crate::spec::{
     BaseDomain, CloudAccount, Cluster, Commit, Fields, Fleet, IdentityProvider, Organization, SecretValue,
     SourceId,
@@ -183,9 +184,27 @@ pub struct ParsedFile {
     pub unreadable: Vec<Unreadable>,
     pub remnants: Remnants,
     pub problems: Vec<Problem>,
+    /// Its text with secrets masked; `None` if it can't be decoded.
+    pub text: Option<Arc<MaskedText>>,
 }
 
 impl ParsedFile {
+    /// The text of the document of a resource, valid or not; `None` if the file has none.
+    pub fn text_of(&self, key: &ResourceKey) -> Option<DocumentText> {
+        let valid = self.documents.iter().map(|document| (&document.key, &document.origin, true));
+        let invalid = self.invalid.iter().map(|document| (&document.key, &document.origin, false));
+        let (_, origin, is_valid) = valid.chain(invalid).find(|(other, ..)| *other == key)?;
+        let is_of_one = self.is_of_one(&key.organization);
+        Some(self.text.as_ref()?.document(DocumentPlace { line: origin.line, is_valid, is_of_one }))
+    }
+
+    /// Whether all of its documents are known to belong to an organization.
+    pub fn is_of_one(&self, organization: &Identifier) -> bool {
+        let valid = self.documents.iter().map(|document| &document.key);
+        let mut known = valid.chain(self.invalid.iter().map(|document| &document.key));
+        self.unreadable.is_empty() && known.all(|key| key.organization == *organization)
+    }
+
     fn is(self: &Arc<Self>, other: &Arc<Self>) -> bool {
         Arc::ptr_eq(self, other) || (self.digest.is_some() && self.digest == other.digest)
     }

@@ -32,6 +32,14 @@ impl Fields {
         self.0.is_none()
     }
 
+    /// The text that the locations are in; `None` if there is none.
+    pub fn text(&self) -> Option<&MaskedText> {
+        match &**self.0.as_ref()? {
+            Places::InText(text, _) => Some(text),
+            Places::Given(_) => None,
+        }
+    }
+
     pub fn get(&self, pointer: &str) -> Option<Location> {
         match &**self.0.as_ref()? {
             Places::InText(text, spans) => {

@@ -99,7 +99,9 @@ fn read_file(path: &SpecPath, bytes: &[u8], digest: &Digest) -> ParsedFile {
     let remnants = Remnants::of(text, &documents);
     let drafts: Vec<DocumentDraft> = documents.into_iter().filter_map(read_document).collect();
     let masked = MaskedText::new(path.clone(), text, secrets(text, &drafts));
-    let mut file = ParsedFile { digest: Some(digest.clone()), remnants, ..ParsedFile::default() };
+    let shown = Some(Arc::clone(&masked));
+    let mut file =
+        ParsedFile { digest: Some(digest.clone()), remnants, text: shown, ..ParsedFile::default() };
     if drafts.is_empty() {
         let problem = Problem::warning("no-document", "the file contains no document").at(masked.whole(), "");
         file.problems.push(problem.hint("restore its document, or remove the file"));

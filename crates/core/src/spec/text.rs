@@ -1,5 +1,7 @@
 //! A file's text as it may be shown: with secrets masked, split into lines.
 
+mod document;
+
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,6 +9,8 @@ use std::sync::Arc;
 use crate::names::SpecPath;
 use crate::problem::Location;
 use crate::spec::yaml::Span;
+
+pub use document::{DocumentPlace, DocumentText};
 
 /// Replaces each byte of a secret. No parsed file contains it, since control characters are refused.
 const MASK: char = '\u{7f}';
@@ -28,14 +32,7 @@ impl fmt::Debug for MaskedText {
 impl MaskedText {
     /// Masks the secrets of a text. Line breaks are kept, and so are the positions of everything else.
     pub fn new(path: SpecPath, text: &str, secrets: impl IntoIterator<Item = Span>) -> Arc<Self> {
-        let mut bytes = text.as_bytes().to_vec();
-        for span in secrets {
-            for range in whole_characters(text, span) {
-                bytes[range].fill(MASK as u8);
-            }
-        }
-        // Whole characters were replaced by ASCII, so nothing is lost here.
-        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let text = mask(text, secrets);
         let lines = line_starts(&text);
         Arc::new(Self { path, text, lines })
     }
@@ -64,6 +61,17 @@ impl MaskedText {
         let room = u32::try_from(text.chars().count()).unwrap_or(u32::MAX).saturating_sub(column - 1);
         Location { path: self.path.clone(), line: number, column, width: width.min(room).max(1), text }
     }
+}
+
+fn mask(text: &str, secrets: impl IntoIterator<Item = Span>) -> String {
+    let mut bytes = text.as_bytes().to_vec();
+    for span in secrets {
+        for range in whole_characters(text, span) {
+            bytes[range].fill(MASK as u8);
+        }
+    }
+    // Whole characters were replaced by ASCII, so nothing is lost here.
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn characters(text: &str, range: Range<usize>) -> u32 {

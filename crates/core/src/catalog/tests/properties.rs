@@ -60,6 +60,7 @@ fn reversed(documents: &Documents) -> Documents {
             invalid,
             unreadable: file.unreadable.clone(),
             problems: file.problems.clone(),
+            text: file.text.clone(),
         }
     };
     let files = documents.files.iter().map(|(path, file)| (path.clone(), Arc::new(reverse(file))));

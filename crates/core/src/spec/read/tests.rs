@@ -230,6 +230,11 @@ fn secrets_are_never_shown() {
         for text in fields {
             assert!(!text.contains("hunter2"), "{text}");
         }
+        let valid = file.documents.iter().map(|document| &document.key);
+        let keys = valid.chain(file.invalid.iter().map(|document| &document.key));
+        for text in keys.filter_map(|key| Some(file.text_of(key)?.text)) {
+            assert!(!text.contains("hunter2") && !text.contains("hunter\\n"), "{text}");
+        }
     }
     // Every line of a block is hidden, wherever a location points.
     let text = fleet(block);
