@@ -121,6 +121,14 @@ impl Writer {
         let _ = self.watched.set(watched);
     }
 
+    /// The git repository with the specs; `None` for a folder.
+    pub fn mirror(&self) -> Option<&Mirror> {
+        match &self.place {
+            SpecStore::Folder(_) => None,
+            SpecStore::Git(mirror) => Some(mirror),
+        }
+    }
+
     /// The present point in time. A scan that starts later sees all earlier writes.
     pub fn mark(&self) -> WriteMark {
         let heard = self.watched.get().and_then(|watched| watched.heard.mark());

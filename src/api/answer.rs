@@ -49,6 +49,40 @@ pub struct SpecFile {
     pub reason: Option<String>,
 }
 
+/// The git commits that changed the file of a resource, the newest first.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ResourceHistory {
+    /// At most 50. There may be fewer, or none, although there are older ones.
+    pub items: Vec<ResourceCommit>,
+    /// The token for older commits; null if there are none.
+    pub next_page_token: Option<String>,
+    /// Why there is no history; null if there is one.
+    pub reason: Option<String>,
+}
+
+/// A commit that changed the file of a resource.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ResourceCommit {
+    /// Its id, in hexadecimal.
+    pub id: String,
+    /// When it was committed.
+    pub at: String,
+    /// Its author; null if that is no member of the organization, and the caller no super user.
+    pub author: Option<CommitAuthor>,
+    /// The first line of its message; null if it also changed something outside of the organization's folder, and the
+    /// caller is no super user.
+    pub subject: Option<String>,
+    /// The file, relative to the folder of the specs.
+    pub path: SpecPath,
+}
+
+/// The author of a commit, as the commit says.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CommitAuthor {
+    pub name: String,
+    pub email: String,
+}
+
 /// A new token with its secret, which is shown once.
 #[derive(Serialize, Deserialize)]
 pub struct ShownToken {

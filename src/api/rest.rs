@@ -5,6 +5,7 @@ mod clusters;
 mod events;
 mod fields;
 mod file;
+mod history;
 mod json;
 mod list;
 mod me;
@@ -167,6 +168,7 @@ fn handler(route: &Route) -> Option<Handler> {
     let is_one = route.path.ends_with('}');
     let known: fn(&Call) -> Answered = match (route.kind(), route.method, route.id) {
         (Some(_), Method::Get, _) if route.path.ends_with("/file") => file::read,
+        (Some(_), Method::Get, _) if route.path.ends_with("/history") => history::list,
         (Some(_), Method::Get, _) if is_one => resources::read,
         (Some(_), Method::Get, _) => list::list,
         (Some(_), Method::Post, _) => writes::create,

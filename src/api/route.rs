@@ -8,7 +8,7 @@ mod shapes;
 use axum::http;
 use serde_json::Value;
 
-use super::answer::{CallerDescription, CreatedSignInLink, PlanApproval, SpecFile};
+use super::answer::{CallerDescription, CreatedSignInLink, PlanApproval, ResourceHistory, SpecFile};
 use crate::names::Kind;
 use crate::spec::schema;
 use crate::views::clients::ClusterListeners;
@@ -291,6 +291,11 @@ macro_rules! table {
                     .about(concat!("Read the document of ", $noun, " as its file has it"), concat!("reading ", $plain))
                     .query(&[$($finds),*])
                     .gives(&[(200, ResponseContent::Of(Kind::$kind, schema::of::<SpecFile>))]),
+                Route::new(Method::Get, concat!($path, "/", $id, "/history"), concat!("read_", $one, "_history"))
+                    .about(concat!("List the git commits that changed the file of ", $noun), concat!("reading ", $plain))
+                    .needs(RequiredAccess::Read, QueueKind::Heavy)
+                    .query(&[$($finds,)* PAGE_TOKEN])
+                    .gives(&[(200, ResponseContent::Of(Kind::$kind, schema::of::<ResourceHistory>))]),
             )*
             $($other,)*
         ]
@@ -463,7 +468,7 @@ mod tests {
     #[test]
     fn every_kind_has_its_routes() {
         for kind in Kind::ALL {
-            assert_eq!(ROUTES.iter().filter(|route| route.kind() == Some(kind)).count(), 7, "{kind}");
+            assert_eq!(ROUTES.iter().filter(|route| route.kind() == Some(kind)).count(), 8, "{kind}");
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod branch_memory;
 mod error;
+pub mod history;
 mod known_hosts;
 mod locks;
 mod login;

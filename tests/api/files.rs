@@ -1,11 +1,12 @@
-//! The documents of resources.
+//! The documents of resources and who changed them.
 
 use serde_json::{Value, json};
 
 use super::exchanges::{KUBECONFIG, fleet};
-use super::{Api, new_token};
+use super::{Api, git, new_token, push};
 use crate::support::Tree;
 
+const ADMIN: &str = "platform@acme.example.com";
 const VIEWER: &str = "v@x.example";
 
 fn with_viewer() -> Tree {
@@ -70,11 +71,16 @@ fn a_document_is_shown_as_its_file_has_it_and_secrets_are_not() {
         root,
         json!({"path": null, "first_line": null, "last_line": null, "text": null, "revision": null, "reason": reason})
     );
-    api.get("/v1/clusters/none/file").refused(
-        404,
-        "not_found",
-        "there is no cluster `none`, or the caller may not see it",
-    );
+    let history = api.get("/v1/clusters/orders/history").expect(200).body;
+    let reason = "the specs are in a folder and not in a git repository";
+    assert_eq!(history, json!({"items": [], "next_page_token": null, "reason": reason}));
+    for what in ["file", "history"] {
+        api.get(&format!("/v1/clusters/none/{what}")).refused(
+            404,
+            "not_found",
+            "there is no cluster `none`, or the caller may not see it",
+        );
+    }
     assert_eq!(api.serve.stop(), Some(0));
 }
 
@@ -84,11 +90,69 @@ fn what_a_shared_file_says_of_others_is_not_shown() {
     let organizations = tree.read("organizations.yaml");
     let other = "---\n# hotel is acme's worst rival\napiVersion: streamfleet/v1\nkind: Organization\nidentifier: hotel\nquotas: {fleets: 1}\n";
     tree.write("organizations.yaml", format!("# acme and hotel\n{organizations}# and now hotel\n{other}"));
-    let api = Api::start(&tree);
+    let api = Api::start_git(&tree);
     api.settle();
     let viewer = new_token(&tree, VIEWER, "acme", "read");
     let get = |path: &str| api.call_as(&viewer, &format!("GET {path}"), &[], Value::Null).expect(200).body;
     let file = get("/organizations/acme/file");
     assert!(text(&file).starts_with("apiVersion:") && !text(&file).contains("hotel"), "{file:#}");
+    let history = get("/organizations/acme/history");
+    let reason = "the file of the resource may also describe resources of other organizations";
+    assert_eq!(history, json!({"items": [], "next_page_token": null, "reason": reason}));
+    assert_eq!(api.get("/organizations/acme/history").expect(200).body["items"][0]["subject"], "first");
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+#[test]
+fn who_changed_a_file_is_told_as_far_as_the_caller_knows_them() {
+    let tree = with_viewer();
+    let api = Api::start_git(&tree);
+    api.settle();
+    let [viewer, admin] =
+        [(VIEWER, "read"), (ADMIN, "admin")].map(|(owner, access)| new_token(&tree, owner, "acme", access));
+    let history = |token: &str| {
+        let answer = api.call_as(token, "GET /v1/clusters/orders/history", &[], Value::Null).expect(200).body;
+        assert_eq!((&answer["next_page_token"], &answer["reason"]), (&Value::Null, &Value::Null));
+        answer["items"].as_array().unwrap().clone()
+    };
+    let region = |token: &str, region: &str| {
+        let region = json!({"region": region});
+        api.call_as(token, "PATCH /v1/clusters/orders", &[], region).expect(200);
+    };
+    region(&admin, "there");
+    region(&api.token, "here");
+    let seen = history(&viewer);
+    let head = git(&tree.beside("specs.git"), "rev-parse main");
+    assert_eq!(
+        (seen.len(), &seen[0]["id"], &seen[0]["path"]),
+        (3, &json!(head), &json!("acme/clusters/orders.yaml"))
+    );
+    let file = api.get("/v1/clusters/orders/file").expect(200).body;
+    assert_eq!(file["revision"], json!(head));
+    let authors = |items: &[Value]| -> Vec<Value> {
+        items.iter().map(|item| item["author"]["email"].clone()).collect()
+    };
+    let subjects =
+        |items: &[Value]| -> Vec<bool> { items.iter().map(|item| item["subject"].is_string()).collect() };
+    // A super user and Bob are no members, and the first commit is not only about acme.
+    assert_eq!(authors(&seen), [Value::Null, json!(ADMIN), Value::Null]);
+    assert_eq!(subjects(&seen), [true, true, false]);
+    let all = history(&api.token);
+    assert_eq!(authors(&all), [json!(super::ROOT), json!(ADMIN), json!("bob@example.com")]);
+    assert_eq!((&all[2]["subject"], &all[2]["author"]["name"]), (&json!("first"), &json!("Bob")));
+    for token in ["!", "bm9uZQ", ""] {
+        let path = format!("/v1/clusters/orders/history?page_token={token}");
+        assert_eq!(api.get(&path).status, 400, "{token}");
+    }
+    // A removed file has a history, too.
+    git(&tree.path(), "pull --quiet ../specs.git main");
+    tree.remove("acme/clusters/orders.yaml");
+    push(&tree, "gone");
+    // A write fetches.
+    api.call("PATCH /v1/clusters/sandbox", json!({"region": "there"})).expect(200);
+    api.serve.until("the removal is known", || {
+        (api.get("/v1/clusters/orders/file").expect(200).body["text"] == Value::Null).then_some(())
+    });
+    assert_eq!(history(&api.token)[0]["subject"], "gone");
     assert_eq!(api.serve.stop(), Some(0));
 }

@@ -152,7 +152,7 @@ impl Call {
     }
 
     /// A resource as its record shows it.
-    fn resource(&self, key: &ResourceKey) -> Option<Cow<'_, Resource>> {
+    pub(super) fn resource(&self, key: &ResourceKey) -> Option<Cow<'_, Resource>> {
         let written = self.resource_written(key).map(Cow::Borrowed);
         written.or_else(|| records::find(&self.made.round, key))
     }

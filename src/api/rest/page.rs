@@ -51,16 +51,13 @@ impl<T> ListPage<T> {
         let total = all.len();
         let begin = match query.get("page_token") {
             None => 0,
-            Some(token) => read(token).and_then(|last| begin(&all, &last)).ok_or_else(|| {
-                ProblemDocument::malformed("`page_token` is not a value of `next_page_token`")
-                    .hint("leave it out for the first page")
-            })?,
+            Some(given) => read(given).and_then(|last| begin(&all, &last)).ok_or_else(invalid_token)?,
         };
         let mut items = all.split_off(begin.min(total));
         let more = items.len() > size as usize;
         items.truncate(size as usize);
         let last = items.last().filter(|_| more);
-        let next = last.map(|last| URL_SAFE_NO_PAD.encode(text(last)));
+        let next = last.map(|last| token(&text(last)));
         Ok(ListPage { items, next, total })
     }
 
@@ -69,7 +66,16 @@ impl<T> ListPage<T> {
     }
 }
 
-fn read(token: &str) -> Option<String> {
+pub(super) fn invalid_token() -> ProblemDocument {
+    ProblemDocument::malformed("`page_token` is not a value of `next_page_token`")
+        .hint("leave it out for the first page")
+}
+
+pub(super) fn token(text: &str) -> String {
+    URL_SAFE_NO_PAD.encode(text)
+}
+
+pub(super) fn read(token: &str) -> Option<String> {
     String::from_utf8(URL_SAFE_NO_PAD.decode(token).ok()?).ok()
 }
 

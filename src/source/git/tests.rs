@@ -1,4 +1,5 @@
 mod doubt;
+mod history;
 mod signatures;
 
 use std::fs;
