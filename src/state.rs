@@ -45,6 +45,7 @@ use std::sync::{Mutex, MutexGuard};
 use camino::Utf8Path;
 use jiff::Timestamp;
 use serde::de::IgnoredAny;
+use tokio::sync::watch;
 use uuid::Uuid;
 
 use crate::catalog::{Approval, CachedRecord, Deletion, DurableRecord, RecordedObject, RecordedResource};
@@ -87,6 +88,8 @@ pub struct State {
     writes: Mutex<BTreeMap<FleetKey, u64>>,
     recalled: Mutex<ResourceRecordCache>,
     events: Mutex<EventLog>,
+    /// Told whenever events were added.
+    heard: watch::Sender<()>,
     warnings: Mutex<Vec<String>>,
     /// None for a state that is only read.
     lock: Option<FolderLock>,
@@ -122,6 +125,7 @@ impl State {
             writes: Mutex::default(),
             recalled: Mutex::default(),
             events: Mutex::new(events),
+            heard: watch::Sender::new(()),
             warnings: Mutex::new(warnings),
             lock: Some(lock),
         })

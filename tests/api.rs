@@ -13,6 +13,7 @@ mod removed;
 mod roles;
 mod shared;
 mod sign_in;
+mod streams;
 mod tokens;
 mod trace;
 mod unreached;

@@ -338,6 +338,10 @@ impl Caller {
         }
     }
 
+    pub fn identity(&self) -> &CallerIdentity {
+        &self.who
+    }
+
     fn speaks_for(&self, email: &str) -> bool {
         self.token().is_some_and(|token| is_same_email(&token.owner, email))
     }

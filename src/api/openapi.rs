@@ -6,6 +6,7 @@ mod examples;
 
 use serde_json::{Map, Value, json};
 
+use super::rest::EVENT_STREAM;
 use super::route::{Method, ROUTES, RequestBody, RequiredAccess, ResponseContent, Route, list_path};
 use crate::http::problem::{PROBLEM, ProblemDocument, code};
 use crate::names::Kind;
@@ -218,7 +219,8 @@ fn responses(route: &Route, components: &mut Components) -> Value {
             None => text.into(),
         };
         if let Some(schema) = schema {
-            let known = &mut response["content"][JSON]["schema"];
+            let media = if matches!(gives, ResponseContent::Stream(_)) { EVENT_STREAM } else { JSON };
+            let known = &mut response["content"][media]["schema"];
             *known = match known.take() {
                 Value::Null => schema,
                 first => json!({"anyOf": [first, schema]}),
@@ -251,7 +253,9 @@ fn content(
             (text, Some(components.put(record::schema(kind))))
         }
         ResponseContent::List(kind) => (format!("A page of {}s.", kind.noun()), Some(components.list(kind))),
-        ResponseContent::Schema(schema) | ResponseContent::Of(_, schema) => {
+        ResponseContent::Schema(schema)
+        | ResponseContent::Of(_, schema)
+        | ResponseContent::Stream(schema) => {
             let schema = schema();
             let is_plan = route.kind().is_some() && !matches!(gives, ResponseContent::Of(..));
             let text = match is_plan {

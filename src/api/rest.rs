@@ -2,6 +2,7 @@
 //! routes.
 
 mod clusters;
+mod event_stream;
 mod events;
 mod fields;
 mod file;
@@ -57,8 +58,11 @@ use crate::problem::quote_untrusted;
 use crate::round::Round;
 use crate::state::{Access, State, StateError};
 use crate::writing::{CurrentPlan, Writer};
+use event_stream::StreamSlots;
 use json::Wiped;
 use request_slots::RequestQueues;
+
+pub(super) use event_stream::EVENT_STREAM;
 
 type Answered = Result<Response, ProblemDocument>;
 
@@ -99,6 +103,7 @@ pub(super) struct Service {
     sign_in: SignInSettings,
     /// Limits the requests that are answered at a time.
     slots: RequestQueues,
+    streams: StreamSlots,
 }
 
 /// A route with what answers its requests.
@@ -179,6 +184,7 @@ fn handler(route: &Route) -> Option<Handler> {
         (None, _, "propose_plan") => plans::propose,
         (None, _, "approve_plan") => plans::approve,
         (None, _, "list_events") => events::list,
+        (None, _, "stream_events") => event_stream::stream,
         (None, _, "read_status") => clusters::status,
         (None, _, "explain_cluster") => clusters::why,
         (None, _, "read_client_properties") => clusters::client_properties,
@@ -279,7 +285,8 @@ impl Service {
     ) -> Option<Service> {
         let (state, writer) = (request_queue.state.clone()?, request_queue.writer.clone()?);
         let (request_queue, slots) = (Arc::clone(request_queue), RequestQueues::new());
-        Some(Service { request_queue, state, writer, rate_limits, sign_in, slots })
+        let streams = StreamSlots::default();
+        Some(Service { request_queue, state, writer, rate_limits, sign_in, slots, streams })
     }
 
     /// Admits callers on the socket, which has checked the user already, and callers with a valid token.

@@ -106,6 +106,8 @@ pub enum ResponseContent {
     /// Something else about a resource of a kind.
     Of(Kind, fn() -> Value),
     Schema(fn() -> Value),
+    /// A stream of such items, as server-sent events.
+    Stream(fn() -> Value),
     Nothing,
 }
 
@@ -169,7 +171,7 @@ impl Route {
             ResponseContent::Record(kind) | ResponseContent::List(kind) | ResponseContent::Of(kind, _) => {
                 Some(*kind)
             }
-            ResponseContent::Schema(_) | ResponseContent::Nothing => None,
+            ResponseContent::Schema(_) | ResponseContent::Stream(_) | ResponseContent::Nothing => None,
         })
     }
 
@@ -238,6 +240,12 @@ const SORT_TEXT: &str = "The order: by this field, with `-` in front from the la
     organization and identifier. A page token is valid in its own order only. An item whose value changes between two \
     pages may be on both or on neither.";
 const SINCE: Query = Query::new("since", shapes::time, "Only events since this time.");
+const AFTER: Query = Query::new(
+    "after",
+    shapes::text,
+    "The id of an event: the stream begins after it. By default with the next event that happens. The header \
+     `Last-Event-ID`, which browsers send, comes first.",
+);
 const ORDER: Query = Query::new(
     "order",
     shapes::order,
@@ -375,6 +383,11 @@ pub static ROUTES: &[Route] = table! {
             .needs(RequiredAccess::Read, QueueKind::Heavy)
             .query(&[OF_ORGANIZATION, SINCE, ORDER, PAGE_SIZE, PAGE_TOKEN])
             .gives(&[(200, ResponseContent::Schema(shapes::events))]),
+        Route::new(Method::Get, "/v1/events/stream", "stream_events")
+            .about("Follow events as they happen, as server-sent events", "reading events")
+            .needs(RequiredAccess::Read, QueueKind::Heavy)
+            .query(&[OF_ORGANIZATION, AFTER])
+            .gives(&[(200, ResponseContent::Stream(shapes::event))]),
         Route::new(Method::Get, "/v1/tokens", "list_tokens")
             .about("List the caller's tokens; for a super user, all tokens", "listing tokens")
             .needs(RequiredAccess::Read, QueueKind::Tokens)

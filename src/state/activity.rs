@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use super::cache::Table;
 use super::{EventIndexEntry, RecordedEvent, State, StateError, text};
@@ -44,6 +45,35 @@ impl State {
         if let Err(error) = locked(&self.events).add(events) {
             tracing::warn!(%error, hint = error.hint(), "cannot record events");
         }
+        self.heard.send_replace(());
+    }
+
+    /// Tells of each addition of events from now on.
+    pub fn hear_events(&self) -> watch::Receiver<()> {
+        self.heard.subscribe()
+    }
+
+    /// The numbers of the first events from a number on that match, the oldest first, and the number from which
+    /// to continue.
+    pub fn find_events_from(
+        &self,
+        number: u64,
+        most: usize,
+        wanted: impl Fn(&EventIndexEntry) -> bool,
+    ) -> (Vec<u64>, u64) {
+        let events = locked(&self.events);
+        let begin = events.marks().partition_point(|mark| mark.number < number);
+        let (mut found, mut next) = (Vec::new(), number);
+        for mark in &events.marks()[begin..] {
+            if found.len() == most {
+                break;
+            }
+            next = mark.number + 1;
+            if wanted(mark) {
+                found.push(mark.number);
+            }
+        }
+        (found, next)
     }
 
     /// The numbers of the events that match, the oldest first. It needs no access to the disk.

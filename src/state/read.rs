@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
+use tokio::sync::watch;
 
 use super::cache::Cache;
 use super::events::{self, EventLog, Retention};
@@ -60,6 +61,7 @@ impl State {
             writes: Mutex::new(BTreeMap::new()),
             recalled: Mutex::new(ResourceRecordCache::default()),
             events: Mutex::new(EventLog::unopened(dir.join(events::FILE), Retention::Recent)),
+            heard: watch::Sender::new(()),
             warnings: Mutex::new(warnings),
             lock: None,
         }))

@@ -91,9 +91,11 @@ fn call(route: &Route) -> (String, Value) {
         Method::Post | Method::Put | Method::Patch => json!({}),
         Method::Get | Method::Delete => Value::Null,
     };
+    // The answer to `GET` would take a minute.
+    let method = if route.id == "stream_events" { "HEAD" } else { route.method.as_str() };
     // No request may change anything, whoever sends it.
     let dry = if route.query.iter().any(|query| query.name == "dry_run") { "?dry_run=true" } else { "" };
-    (format!("{} {path}{dry}", route.method.as_str()), body)
+    (format!("{method} {path}{dry}"), body)
 }
 
 fn expected(route: &Route, caller: &Caller) -> u16 {
@@ -102,7 +104,7 @@ fn expected(route: &Route, caller: &Caller) -> u16 {
     match route.id {
         _ if needed == Rank::Nobody => 200,
         "list_organizations" | "list_clusters" | "read_status" | "read_plan" | "list_events"
-        | "list_tokens" | "read_me" => 200,
+        | "stream_events" | "list_tokens" | "read_me" => 200,
         // A token can't have more rights than its creator.
         "create_token" if is_stranger && caller.sees == ["other"] && caller.owner == ROOT => 403,
         "create_token" if is_stranger && caller.owner == "admin@x.example" => 403,

@@ -153,6 +153,9 @@ fn given(gives: ResponseContent, route: &Route) -> String {
         }
         ResponseContent::Schema(_) if route.kind().is_some() => "the plan, with `?dry_run=true`".to_owned(),
         ResponseContent::Schema(schema) | ResponseContent::Of(_, schema) => fields(&schema()),
+        ResponseContent::Stream(schema) => {
+            format!("a stream of events (`text/event-stream`) with {}", fields(&schema()))
+        }
         ResponseContent::Nothing => "nothing".to_owned(),
     }
 }

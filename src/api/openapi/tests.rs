@@ -209,6 +209,7 @@ fn routes_are_listed_with_their_topic() {
         ("propose_plan", "plans"),
         ("approve_plan", "plans"),
         ("list_events", "events"),
+        ("stream_events", "events"),
         ("list_tokens", "tokens"),
         ("create_token", "tokens"),
         ("revoke_token", "tokens"),

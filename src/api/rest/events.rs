@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 
 use super::page::ListPage;
 use super::{A_TIME, Answered, Call, written};
+use crate::api::caller::Caller;
+use crate::names::Identifier;
 use crate::record::timestamp;
 use crate::secret::EVENT_ID_LENGTH;
 use crate::state::{EventIndexEntry, RecordedEvent};
@@ -22,12 +24,7 @@ pub(super) fn list(call: &Call) -> Answered {
     };
     let is_falling = call.query.parsed_by("order", "`asc` or `desc`", falls)?.unwrap_or_default();
     let is_wanted = |event: &EventIndexEntry| {
-        let sees = match &event.organization {
-            Some(of) => call.caller.sees(of) && organization.as_ref().is_none_or(|wanted| wanted == of),
-            // Events about the whole installation are for super users only.
-            None => call.caller.is_super() && organization.is_none(),
-        };
-        sees && since.is_none_or(|since| event.at >= since)
+        sees(&call.caller, organization.as_ref(), event) && since.is_none_or(|since| event.at >= since)
     };
     let state = &call.service.state;
     let mut numbers = state.find_events(is_wanted);
@@ -36,7 +33,6 @@ pub(super) fn list(call: &Call) -> Answered {
     }
     let keyring = call.made.installation.secrets.keyring();
     let id = |number: &u64| keyring.event_id(*number);
-    let is_id = |text: &str| text.len() == EVENT_ID_LENGTH && text.bytes().all(|it| it.is_ascii_hexdigit());
     let page = ListPage::behind(
         &call.query,
         numbers,
@@ -49,14 +45,28 @@ pub(super) fn list(call: &Call) -> Answered {
         id,
     )?;
     let events = state.events(&page.items).map_err(|error| call.of_state(&error))?;
-    let items: Vec<Value> = events.iter().map(|event| shown(call, event, &id(&event.number))).collect();
+    let items: Vec<Value> =
+        events.iter().map(|event| shown(call.caller.is_super(), event, &id(&event.number))).collect();
     Ok(written(StatusCode::OK, &page.answer(items)))
+}
+
+/// Whether a caller may see an event, and asked for it.
+pub(super) fn sees(caller: &Caller, organization: Option<&Identifier>, event: &EventIndexEntry) -> bool {
+    match &event.organization {
+        Some(of) => caller.sees(of) && organization.is_none_or(|wanted| wanted == of),
+        // Events about the whole installation are for super users only.
+        None => caller.is_super() && organization.is_none(),
+    }
+}
+
+pub(super) fn is_id(text: &str) -> bool {
+    text.len() == EVENT_ID_LENGTH && text.bytes().all(|it| it.is_ascii_hexdigit())
 }
 
 /// Hides the identity of a super user from others.
 const A_SUPER_USER: &str = "a super user";
 
-fn shown(call: &Call, event: &RecordedEvent, id: &str) -> Value {
+pub(super) fn shown(is_super: bool, event: &RecordedEvent, id: &str) -> Value {
     // Left out, since its gaps would show how much other organizations do.
     let RecordedEvent {
         number: _,
@@ -73,9 +83,9 @@ fn shown(call: &Call, event: &RecordedEvent, id: &str) -> Value {
         why,
     } = event;
     // Members of an organization may know that a super user acted, but not which one.
-    let actor = if *by_super_user && !call.caller.is_super() { A_SUPER_USER } else { actor };
+    let actor = if *by_super_user && !is_super { A_SUPER_USER } else { actor };
     // The author may belong to another organization.
-    let commit = commit.as_ref().map(|commit| match call.caller.is_super() {
+    let commit = commit.as_ref().map(|commit| match is_super {
         true => json!(commit),
         false => json!({"id": commit.id}),
     });

@@ -127,8 +127,20 @@ pub(super) fn proposal() -> Value {
     })
 }
 
+pub(super) fn event() -> Value {
+    let mut event = titled("Event", an_event());
+    let about = "Events, each in the field `data` and with its id. The stream ends after 50 s, or when the caller loses \
+                 access; then it is resumed with the last id. A comment comes at least every 15 s.";
+    event["description"] = about.into();
+    event
+}
+
 pub(super) fn events() -> Value {
-    let event = object(
+    titled("EventList", page_of(&an_event()))
+}
+
+fn an_event() -> Value {
+    object(
         "A decision or an outcome.",
         json!({
             "id": words("Its id."),
@@ -147,8 +159,7 @@ pub(super) fn events() -> Value {
             "what": words("What happened, in words: `created`."),
             "why": words("Its cause, what it waits for, or why it failed."),
         }),
-    );
-    titled("EventList", page_of(&event))
+    )
 }
 
 /// A token without its secret.
