@@ -29,7 +29,10 @@ use crate::render::Desired;
 
 pub use crate::component::Size;
 pub use compare::field_effects;
-pub use display::{Audience, display, markdown, plain, plain_lines, reason, wait_remedy};
+pub use display::{
+    Audience, Outline, OutlineItem, OutlineSection, display, markdown, outline, plain, plain_lines, reason,
+    wait_remedy,
+};
 pub use dry_run::DryRunRequests;
 pub use guard::approval::{DELETIONS_WINDOW, is_approval_id};
 pub use guard::awaited::LONG;

@@ -2,6 +2,7 @@
 
 mod markdown;
 mod objects;
+mod outline;
 mod parts;
 mod reason;
 mod remarks;
@@ -11,6 +12,7 @@ mod text;
 mod words;
 
 pub use markdown::markdown;
+pub use outline::{Outline, OutlineItem, OutlineSection, outline};
 pub use reason::reason;
 pub use terminal::{Audience, display};
 pub use text::{plain, plain_lines};

@@ -132,7 +132,7 @@ fn change(change: &Change, size: Option<String>, tree: &str) -> String {
     let place = words::place(change);
     let place = if place.is_empty() { String::new() } else { format!(" ({})", code(&place)) };
     let name = format!("{} {}", change.resource.kind.noun(), code(&change.resource.name));
-    let mut block = format!("- **{}** {name}{place}\n", what(change));
+    let mut block = format!("- **{}** {name}{place}\n", words::action(change));
     let mut item = |line: String| block.push_str(&format!("  - {line}\n"));
     change.fields.iter().for_each(|field| item(code(&field.to_string())));
     change.waiting.iter().for_each(|waiting| item(text(&waiting.labelled())));
@@ -150,20 +150,6 @@ fn change(change: &Change, size: Option<String>, tree: &str) -> String {
         change.remarks.iter().for_each(|remark| item(text(&super::remarks::remark_alone(change, remark))));
     }
     block
-}
-
-fn what(change: &Change) -> &'static str {
-    match (change.verb, change.waiting.is_empty()) {
-        (Verb::Create, true) => "create",
-        (Verb::Update, true) => "change",
-        (Verb::Delete, true) => "delete",
-        (Verb::Recreate, true) => "delete and recreate",
-        (Verb::Create, false) => "waiting to create",
-        (Verb::Update, false) => "waiting to change",
-        (Verb::Delete, false) => "waiting to delete",
-        (Verb::Recreate, false) => "waiting to delete and recreate",
-        (Verb::Keep, _) => "unchanged:",
-    }
 }
 
 fn details(plan: &Plan, tree: &str, room: usize) -> String {

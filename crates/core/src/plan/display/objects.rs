@@ -3,7 +3,7 @@ use serde_json::{Map, Value};
 use similar::{ChangeTag, TextDiff};
 
 use super::remarks;
-use super::terminal::{CHANGED, CREATED, DELETED, FAINT, NORMAL, PlanText, WAITS};
+use super::terminal::{CHANGED, CREATED, DELETED, FAINT, NORMAL, PlanText, STEP_INDENT, WAITS};
 use crate::plan::compare::fields::short_fingerprint;
 use crate::plan::{Change, Remark, Step, Verb, take_out};
 use crate::render::SecretSlot;
@@ -25,7 +25,7 @@ impl PlanText<'_> {
         } else {
             ""
         };
-        self.line(6, style, &format!("{mark} {}{anew}", step.object));
+        self.line(STEP_INDENT, style, &format!("{mark} {}{anew}", step.object));
         let about = change.remarks.iter().filter(|remark| remark.object() == Some(&step.object));
         about.clone().for_each(|remark| self.line(10, WAITS, &remarks::remark(change, remark)));
         // A schema of thousands of lines isn't shown.

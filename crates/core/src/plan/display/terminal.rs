@@ -10,7 +10,7 @@ use super::text::plain;
 use super::{remarks, size, words};
 use crate::catalog::Condition;
 use crate::plan::{
-    Cause, Change, FleetPlan, OrganizationPlan, Plan, Reach, Remark, SizeChange, Verb, Waiting,
+    Cause, Change, FleetPlan, OrganizationPlan, Plan, Reach, Remark, SizeChange, Step, Verb, Waiting,
 };
 
 #[derive(Debug, Clone, Copy)]
@@ -41,6 +41,16 @@ pub const WAITS: Style = AnsiColor::Magenta.on_default().bold();
 const HEADER: Style = Style::new().bold();
 pub const FAINT: Style = Style::new().dimmed();
 pub const NORMAL: Style = Style::new();
+
+/// Formats a step of a change: its object, and the lines that differ.
+pub(super) fn step_lines(change: &Change, step: &Step, reader: Audience<'_>, now: Timestamp) -> Vec<String> {
+    let mut page = PlanText { text: String::new(), reader, now, unreached: None };
+    page.step(change, step);
+    page.text.lines().map(|line| line.get(STEP_INDENT..).unwrap_or(line).to_owned()).collect()
+}
+
+/// The indentation of a step's first line.
+pub(super) const STEP_INDENT: usize = 6;
 
 /// How many clusters in trouble are shown per fleet.
 const UNWELL: usize = 10;
@@ -231,6 +241,6 @@ fn mark(change: &Change) -> (&'static str, Style) {
 }
 
 /// Whether a remark is shown below a step.
-fn is_of_a_step(change: &Change, remark: &Remark) -> bool {
+pub(super) fn is_of_a_step(change: &Change, remark: &Remark) -> bool {
     change.steps.iter().any(|step| remark.object() == Some(&step.object))
 }

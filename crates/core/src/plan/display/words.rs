@@ -31,6 +31,20 @@ fn value(value: &Value) -> Option<String> {
     (text.chars().count() <= LONGEST_VALUE && !text.contains('\n')).then_some(text)
 }
 
+pub(super) fn action(change: &Change) -> &'static str {
+    match (change.verb, change.waiting.is_empty()) {
+        (Verb::Create, true) => "create",
+        (Verb::Update, true) => "change",
+        (Verb::Delete, true) => "delete",
+        (Verb::Recreate, true) => "delete and recreate",
+        (Verb::Create, false) => "waiting to create",
+        (Verb::Update, false) => "waiting to change",
+        (Verb::Delete, false) => "waiting to delete",
+        (Verb::Recreate, false) => "waiting to delete and recreate",
+        (Verb::Keep, _) => "unchanged:",
+    }
+}
+
 pub(super) fn place(change: &Change) -> String {
     match (&change.origin, change.verb) {
         (Some(origin), Verb::Delete) => format!("was {origin}"),

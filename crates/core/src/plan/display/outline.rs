@@ -1,0 +1,124 @@
+//! The plan as structured text, for pages. It has the sentences of the other forms, in parts that a page arranges.
+
+use super::parts::{
+    gauge, gauges, has_news, in_trouble, is_told, kind_and_status, summary_sentence, ways_out,
+};
+use super::terminal::{Audience, is_of_a_step, step_lines};
+use super::{remarks, size, words};
+use crate::plan::{Cause, Change, FleetPlan, OrganizationPlan, Plan, Sizes, Verb, Waiting};
+
+pub struct Outline {
+    pub summary: String,
+    /// Organizations and fleets with changes or news.
+    pub sections: Vec<OutlineSection>,
+}
+
+pub struct OutlineSection {
+    /// `fleet` or `organization`.
+    pub noun: &'static str,
+    /// `acme/eu` or `acme`.
+    pub name: String,
+    /// The kind and status of a fleet: `byok, Healthy`.
+    pub state: String,
+    pub gauges: Vec<String>,
+    /// Sentences about the whole.
+    pub lines: Vec<String>,
+    pub items: Vec<OutlineItem>,
+}
+
+/// A change of one resource.
+pub struct OutlineItem {
+    pub verb: Verb,
+    /// The action in words: `change`, `waiting to delete`.
+    pub action: &'static str,
+    pub noun: &'static str,
+    pub name: String,
+    /// The file and line; empty if unknown.
+    pub place: String,
+    pub fields: Vec<String>,
+    /// The reasons to wait, with their labels.
+    pub waiting: Vec<String>,
+    /// What resolves each wait. Ways that are commands are left out where an approval is asked for.
+    pub ways_out: Vec<String>,
+    /// The cause if it isn't the spec, the consequences, and remarks.
+    pub effects: Vec<String>,
+    /// The id by which the change may be approved.
+    pub approval: Option<String>,
+    /// The objects with their differences, as lines of text.
+    pub objects: Vec<String>,
+}
+
+/// `tree` is what commands in the text name.
+pub fn outline(plan: &Plan, tree: &str) -> Outline {
+    let organizations = plan.organizations.iter().filter(|plan| !plan.changes.is_empty());
+    let fleets = plan.fleets.iter().filter(|plan| has_news(plan));
+    let sections = organizations
+        .map(|of| organization(of, plan, tree))
+        .chain(fleets.map(|of| fleet(of, plan, tree)))
+        .collect();
+    Outline { summary: summary_sentence(plan.summary), sections }
+}
+
+fn organization(of: &OrganizationPlan, plan: &Plan, tree: &str) -> OutlineSection {
+    OutlineSection {
+        noun: "organization",
+        name: of.organization.to_string(),
+        state: String::new(),
+        gauges: gauges(&of.capacity),
+        lines: Vec::new(),
+        items: of.changes.iter().map(|change| item(change, None, plan, tree)).collect(),
+    }
+}
+
+fn fleet(of: &FleetPlan, plan: &Plan, tree: &str) -> OutlineSection {
+    let mut lines: Vec<String> = of.status.iter().filter_map(|status| status.reason.clone()).collect();
+    let conditions = of.conditions.iter().filter(|condition| !is_told(of, condition));
+    lines.extend(conditions.map(|condition| format!("{}: {}", condition.kind, condition.message)));
+    lines.extend(in_trouble(of).map(|(cluster, status)| {
+        let reason = status.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        format!("cluster {} is {}{reason}", cluster.name, status.status)
+    }));
+    lines.extend(of.sizes.as_ref().and_then(size::of_fleet));
+    OutlineSection {
+        noun: "fleet",
+        name: of.fleet.to_string(),
+        state: of.infra_type.map_or_else(|| "no such fleet".to_owned(), |it| kind_and_status(of, it)),
+        gauges: vec![gauge("units", &of.kafka_units), gauge("clusters", &of.clusters)],
+        lines,
+        items: of.changes.iter().map(|change| item(change, of.sizes.as_ref(), plan, tree)).collect(),
+    }
+}
+
+fn item(change: &Change, sizes: Option<&Sizes>, plan: &Plan, tree: &str) -> OutlineItem {
+    let size = sizes.and_then(|sizes| sizes.clusters.get(&change.resource));
+    let size = size.filter(|_| change.verb != Verb::Delete).and_then(size::of_cluster);
+    let approval = change.waiting.iter().find_map(|waiting| match waiting {
+        Waiting::Approval { id, .. } => Some(id.clone()),
+        _ => None,
+    });
+    let cause = (change.cause != Cause::Spec).then(|| words::cause(&change.cause));
+    let is_protected = change.waiting.contains(&Waiting::Protected);
+    let remarks = change.remarks.iter().filter(|remark| !is_protected && !is_of_a_step(change, remark));
+    let remarks = remarks.map(|remark| remarks::remark_alone(change, remark));
+    let steps = change.steps.iter().filter(|_| !is_protected);
+    OutlineItem {
+        verb: change.verb,
+        action: words::action(change),
+        noun: change.resource.kind.noun(),
+        name: change.resource.name.to_string(),
+        place: words::place(change),
+        fields: change.fields.iter().map(ToString::to_string).collect(),
+        waiting: change.waiting.iter().map(Waiting::labelled).collect(),
+        ways_out: ways_out(change, tree).into_iter().filter(|_| approval.is_none()).collect(),
+        effects: cause.into_iter().chain(change.effects.iter().cloned()).chain(size).chain(remarks).collect(),
+        approval,
+        objects: steps
+            .flat_map(|step| {
+                step_lines(change, step, Audience { color: false, width: WIDTH, tree }, plan.created_at)
+            })
+            .collect(),
+    }
+}
+
+/// In characters.
+const WIDTH: usize = 120;
