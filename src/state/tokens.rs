@@ -22,7 +22,6 @@ use crate::parallel::locked;
 use crate::record;
 
 pub use store::FILE;
-use store::long_before;
 pub(super) use store::{TokenStore, whole_records};
 
 /// The prefix of a token, by which people and secret scanners recognize one.
@@ -179,7 +178,7 @@ pub struct InvalidTokenRequest {
 
 impl State {
     /// All stored tokens, the oldest first: valid ones, and those that expired or were revoked less than
-    /// [this many days](TOKENS_KEPT_DAYS) ago.
+    /// [this many days](TOKENS_KEPT_DAYS) ago; of tokens for a day at most, less than a day ago.
     pub fn tokens(&self) -> Vec<Token> {
         self.tokens.facts().all().cloned().collect()
     }
@@ -306,6 +305,16 @@ impl Token {
         self.revoked_at.map_or(self.expires_at, |at| at.min(self.expires_at))
     }
 
+    /// Whether it must be kept: it is valid, or became invalid not long ago. Sessions and links live for a day at
+    /// most, and many are made.
+    fn is_kept_at(&self, at: Timestamp) -> bool {
+        const DAY: SignedDuration = SignedDuration::from_hours(24);
+        let is_brief = self.expires_at.duration_since(self.created_at) <= DAY;
+        let days = if is_brief { 1 } else { TOKENS_KEPT_DAYS };
+        let kept = SignedDuration::from_hours(24 * days);
+        self.over_at().checked_add(kept).is_ok_and(|dropped| at < dropped)
+    }
+
     pub fn is_owned_by(&self, email: &str) -> bool {
         is_same_email(&self.owner, email)
     }
@@ -366,7 +375,7 @@ impl TokenGrant {
         }
         let (holding, kept) = (
             of_owner.iter().filter(|token| token.is_valid_at(now)).count(),
-            of_owner.iter().filter(|token| token.over_at() > long_before(now)).count(),
+            of_owner.iter().filter(|token| token.is_kept_at(now)).count(),
         );
         let (why, hint) = if holding >= MAX_VALID_TOKENS_PER_OWNER {
             (

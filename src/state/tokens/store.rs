@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{TOKENS_KEPT_DAYS, Token};
+use super::Token;
 use crate::names::Digest;
 use crate::parallel::locked;
 use crate::state::error::from_backup;
@@ -145,13 +145,12 @@ impl TokenWriter<'_> {
 
     /// Drops tokens that became invalid long ago, if they are many. Replaces the file atomically.
     pub(super) fn shorten(&mut self, at: Timestamp) -> Result<(), StateError> {
-        let before = long_before(at);
         let facts = self.facts();
-        let over = facts.tokens.values().filter(|kept| kept.token.over_at() <= before).count();
+        let over = facts.tokens.values().filter(|kept| !kept.token.is_kept_at(at)).count();
         if over < WORTH.max(facts.tokens.len() / 4) {
             return Ok(());
         }
-        let shorter = facts.without(before);
+        let shorter = facts.kept_at(at);
         // The next line must not be appended to the replaced file.
         *self.lines = None;
         entries::replace(&self.tokens.path, shorter.entries())?;
@@ -162,12 +161,6 @@ impl TokenWriter<'_> {
     fn replace(&self, facts: TokenContents) {
         *locked(&self.tokens.facts) = Arc::new(facts);
     }
-}
-
-/// Tokens that became invalid before this time may be dropped.
-pub(super) fn long_before(at: Timestamp) -> Timestamp {
-    let kept = SignedDuration::from_hours(24 * TOKENS_KEPT_DAYS);
-    at.checked_sub(kept).unwrap_or(Timestamp::MIN)
 }
 
 /// The bytes up to the end of the last complete line.
@@ -195,10 +188,10 @@ impl TokenContents {
         self.get(*self.by_digest.get(digest)?)
     }
 
-    /// Returns a copy without the tokens that had become invalid by then.
-    fn without(&self, before: Timestamp) -> TokenContents {
+    /// Returns a copy without the tokens that may be dropped.
+    fn kept_at(&self, at: Timestamp) -> TokenContents {
         let mut facts = self.clone();
-        facts.tokens.retain(|_, kept| kept.token.over_at() > before);
+        facts.tokens.retain(|_, kept| kept.token.is_kept_at(at));
         facts.by_digest.retain(|_, id| facts.tokens.contains_key(id));
         facts
     }
