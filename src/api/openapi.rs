@@ -31,10 +31,11 @@ const ABOUT: &str = "The REST API of a Streamfleet installation. A write becomes
     answered like a missing one.";
 
 /// The tags of routes about no kind of resource, with their descriptions.
-const OTHERS: [(&str, &str); 6] = [
+const OTHERS: [(&str, &str); 7] = [
     ("plans", "Plans, proposals and approvals."),
     ("events", "Decisions and their outcomes."),
     ("tokens", "Tokens of callers."),
+    ("sessions", "Sessions of the web UI."),
     ("sign-in-links", "Links that sign in to the web UI."),
     ("me", "Who the caller is."),
     ("api", "Error codes, and this description."),

@@ -16,6 +16,7 @@ mod plans;
 mod proposal_limits;
 mod request_slots;
 mod resources;
+mod sessions;
 mod sign_in_links;
 mod tokens;
 mod writes;
@@ -191,6 +192,7 @@ fn handler(route: &Route) -> Option<Handler> {
         (None, _, "read_me") => me::read,
         (None, _, "create_sign_in_link") => return Some(Handler::Unplanned(sign_in_links::create)),
         (None, _, "list_tokens") => return Some(Handler::Unplanned(tokens::list)),
+        (None, _, "create_session") => return Some(Handler::Unplanned(sessions::create)),
         (None, _, "create_token") => return Some(Handler::Unplanned(tokens::create)),
         (None, _, "revoke_token") => return Some(Handler::Unplanned(tokens::revoke)),
         (None, _, "list_errors") => return Some(Handler::Open(open::errors)),

@@ -393,6 +393,14 @@ pub static ROUTES: &[Route] = table! {
             .needs(RequiredAccess::Read, QueueKind::Tokens)
             .query(&[PAGE_SIZE, PAGE_TOKEN])
             .gives(&[(200, ResponseContent::Schema(shapes::tokens))]),
+        Route::new(Method::Post, "/v1/sessions", "create_session")
+            .about(
+                "Begin a session of the web UI: a token with at most the access of the caller's own, for a day at most",
+                "beginning a session",
+            )
+            .needs(RequiredAccess::Read, QueueKind::Tokens)
+            .takes(RequestBody::Schema(shapes::session))
+            .gives(&[(201, ResponseContent::Schema(shapes::shown_token))]),
         Route::new(Method::Post, "/v1/tokens", "create_token")
             .about(
                 "Create a token with at most the access of the caller's own. It is shown only once",
@@ -446,7 +454,7 @@ mod tests {
     fn a_route_that_changes_something_needs_more_than_to_look() {
         for route in ROUTES {
             // Any token may create a lesser one.
-            let is_of_tokens = route.path.starts_with("/v1/tokens");
+            let is_of_tokens = ["/v1/tokens", "/v1/sessions"].iter().any(|path| route.path.starts_with(path));
             let needs_less = route.needs <= RequiredAccess::Read;
             assert_eq!(route.method == Method::Get || is_of_tokens, needs_less, "{}", route.id);
             assert_eq!(

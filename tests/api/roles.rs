@@ -108,7 +108,7 @@ fn expected(route: &Route, caller: &Caller) -> u16 {
         // A token can't have more rights than its creator.
         "create_token" if is_stranger && caller.sees == ["other"] && caller.owner == ROOT => 403,
         "create_token" if is_stranger && caller.owner == "admin@x.example" => 403,
-        "create_token" => 201,
+        "create_token" | "create_session" => 201,
         // Not an id.
         "revoke_token" => 404,
         // No plan waits for approval; callers without the right to approve get the same answer.

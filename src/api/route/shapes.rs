@@ -162,6 +162,25 @@ fn an_event() -> Value {
     )
 }
 
+/// The request for a session.
+pub(super) fn session() -> Value {
+    titled(
+        "SessionOrder",
+        json!({
+            "type": "object",
+            "description": "A session of the web UI.",
+            "additionalProperties": false,
+            "properties": {
+                "organization": {
+                    "type": ["string", "null"],
+                    "description": "The organization that the session is for; `root` for all. By default all that the \
+                                    caller's token is for.",
+                },
+            },
+        }),
+    )
+}
+
 /// A token without its secret.
 fn token() -> Value {
     object(

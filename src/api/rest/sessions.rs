@@ -1,0 +1,74 @@
+//! Sessions of the web UI. A session is a token that lasts a day at most.
+
+use axum::http::StatusCode;
+use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::fields::{self, Field, field, is};
+use super::tokens::not_added;
+use super::{Answered, CallerRequest, written};
+use crate::api::answer::CreatedToken;
+use crate::api::sign_in;
+use crate::http::problem::{FieldError, ProblemDocument, code};
+use crate::names::Identifier;
+use crate::state::{Reach, RevocationOutcome, Token, TokenGrant};
+
+/// The name of tokens that are sessions.
+const NAME: &str = "web session";
+
+const LIFETIME: SignedDuration = SignedDuration::from_hours(24);
+
+const FIELDS: [Field; 1] =
+    [field("organization", "the identifier of an organization, or `root` for all", is::<Identifier>)];
+
+#[derive(Debug, Deserialize)]
+struct Order {
+    organization: Option<Identifier>,
+}
+
+/// Begins a session by the caller's token, with the same access.
+pub(super) fn create(call: &CallerRequest) -> Answered {
+    let Some(own) = call.caller.token() else {
+        let why = "a session begins with a token, and users of this host have none";
+        return Err(ProblemDocument::forbidden(why)
+            .hint("run `streamfleet sign-in EMAIL`, and open its link in a browser"));
+    };
+    let usual = |name: &str| (name == "organization").then_some(Value::Null);
+    let Order { organization } = fields::parse(&call.json()?.0, &FIELDS, usual)?;
+    let organization = match organization {
+        None => own.organization.clone(),
+        Some(root) if root.as_str() == Identifier::ROOT => Reach::All,
+        Some(organization) => Reach::Organization(organization),
+    };
+    if !organization.is_within(&own.organization) {
+        let why = format!("this token is for organization `{}` alone", own.organization);
+        let hint = "enter that organization, or sign in with another token";
+        return Err(ProblemDocument::mistakes(vec![FieldError::at("/organization", why, hint)]));
+    }
+    let now = Timestamp::now();
+    // A link works once: it ends before its session begins. The session then lasts as long as any.
+    let rest = match own.name == sign_in::TOKEN_NAME {
+        true => {
+            end_link(call, own, now)?;
+            LIFETIME
+        }
+        false => own.expires_at.duration_since(now),
+    };
+    let (owner, access, lasts) = (own.owner.clone(), own.access, LIFETIME.min(rest));
+    let grant = TokenGrant { name: NAME.to_owned(), owner, organization, access, lasts };
+    let made = call.service.state.grant_token(grant, &call.caller.actor(), now);
+    let made = made.map_err(|why| not_added(call, why, None))?;
+    Ok(written(StatusCode::CREATED, &CreatedToken { shown: made.into(), warnings: Vec::new() }))
+}
+
+/// Revokes the token of a sign-in link. Of several requests with it at a time, one succeeds.
+fn end_link(call: &CallerRequest, link: &Token, now: Timestamp) -> Result<(), ProblemDocument> {
+    match call.service.state.revoke_token(link.id, &call.caller.actor(), now) {
+        Ok(RevocationOutcome::Now(_)) => Ok(()),
+        Ok(RevocationOutcome::Before(_) | RevocationOutcome::Unknown) => {
+            Err(ProblemDocument::new(&code::UNAUTHENTICATED, "the token is unknown, expired or revoked"))
+        }
+        Err(error) => Err(call.of_state(&error)),
+    }
+}
