@@ -63,6 +63,8 @@ pub struct ServerSetup {
     pub request_queue: Arc<RequestQueue>,
     /// Receives pushes; `None` when the settings have no webhook secret.
     pub hook: Option<Arc<Hook>>,
+    /// Adds the pages of the web UI, which call the given routes of the API.
+    pub pages: fn(Router, &ApiConfig) -> Router,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -119,7 +121,7 @@ struct Port {
 /// When a configured address is in use or doesn't belong to this host, the socket can't be created, or the
 /// certificate can't be used.
 pub fn begin(setup: ServerSetup, runtime: &Handle) -> Result<ListeningSockets, ListenError> {
-    let ServerSetup { config, socket: path, actor, vitals, request_queue, hook } = setup;
+    let ServerSetup { config, socket: path, actor, vitals, request_queue, hook, pages } = setup;
     let _inside = runtime.enter();
     let closed = |source| ListenError::Socket { path: path.clone(), source };
     let (socket, listener) = crate::http::socket::listen(&path).map_err(closed)?;
@@ -142,7 +144,8 @@ pub fn begin(setup: ServerSetup, runtime: &Handle) -> Result<ListeningSockets, L
     let Some(port) = port else { return Ok(ListeningSockets { _socket: socket, tls: None }) };
     let Port { listener, tls, handshake, .. } = port;
     let hook = hook.map(|hook| webhook::routes(hook, Arc::clone(&rate_limits))).unwrap_or_default();
-    let routes = probes(vitals).merge(hook).merge(rest(Base::of(&config)));
+    let rest = rest(Base::of(&config));
+    let routes = probes(vitals).merge(hook).merge(pages(rest.clone(), &config)).merge(rest);
     let routes = rest::counted(routes, &rate_limits, state.as_ref());
     let limits = Limits::of_network(&config, route::is_proposal);
     runtime.spawn(connection::accept(listener, limits.around(routes), limits, handshake, |_, address| {

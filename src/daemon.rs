@@ -167,7 +167,8 @@ fn start_api(
     runtime: &Runtime,
 ) -> Result<ListeningSockets, DaemonError> {
     let (config, socket, vitals) = (installation.config.api.clone(), socket.clone(), Arc::clone(vitals));
-    let setup = ServerSetup { config, socket, actor: actor.clone(), vitals, request_queue, hook };
+    let pages = crate::ui::routes;
+    let setup = ServerSetup { config, socket, actor: actor.clone(), vitals, request_queue, hook, pages };
     Ok(api::begin(setup, runtime.handle())?)
 }
 

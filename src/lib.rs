@@ -26,6 +26,7 @@ pub mod cli;
 pub mod daemon;
 pub mod http;
 pub mod round;
+pub mod ui;
 pub mod views;
 pub mod vitals;
 pub mod writing;

@@ -54,6 +54,7 @@ mod targets;
 mod tenants;
 mod tokens;
 mod turmoil;
+mod ui;
 mod watch;
 mod why;
 mod writing;

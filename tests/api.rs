@@ -28,23 +28,23 @@ use crate::service::http::{address, send};
 use crate::support::Tree;
 use crate::support::serve::Serve;
 
-const ROOT: &str = "root@streamfleet.example.com";
+pub const ROOT: &str = "root@streamfleet.example.com";
 
-struct Api<'t> {
-    serve: Serve<'t>,
-    address: String,
-    token: String,
+pub struct Api<'t> {
+    pub serve: Serve<'t>,
+    pub address: String,
+    pub token: String,
 }
 
 #[derive(Debug)]
-struct Reply {
-    status: u16,
-    head: String,
-    body: Value,
+pub struct Reply {
+    pub status: u16,
+    pub head: String,
+    pub body: Value,
 }
 
 impl<'t> Api<'t> {
-    fn start(tree: &'t Tree) -> Self {
+    pub fn start(tree: &'t Tree) -> Self {
         Self::start_with(tree, "serve --specs tree --config settings.toml", "")
     }
 
@@ -58,7 +58,7 @@ impl<'t> Api<'t> {
         Self::start_with(tree, "serve --config settings.toml", source)
     }
 
-    fn start_with(tree: &'t Tree, words: &str, more: &str) -> Self {
+    pub fn start_with(tree: &'t Tree, words: &str, more: &str) -> Self {
         let api = format!("[api]\nlisten = \"127.0.0.1:0\"\nsuper_user_emails = [\"{ROOT}\"]\n");
         let settings = format!("state_dir = \"state\"\noutput_dir = \"output\"\n{api}{more}");
         fs::write(tree.beside("settings.toml"), settings).unwrap();
@@ -74,7 +74,7 @@ impl<'t> Api<'t> {
     }
 
     #[track_caller]
-    fn get(&self, path: &str) -> Reply {
+    pub fn get(&self, path: &str) -> Reply {
         self.call(&format!("GET {path}"), Value::Null)
     }
 
@@ -92,7 +92,7 @@ impl<'t> Api<'t> {
         Reply::of(send(&self.address, what, &all, &body))
     }
 
-    fn settle(&self) {
+    pub fn settle(&self) {
         self.serve.until("all is made", || {
             let clusters = self.get("/v1/clusters");
             let items = clusters.body["items"].as_array()?.clone();
@@ -110,7 +110,7 @@ impl Reply {
     }
 
     #[track_caller]
-    fn expect(self, status: u16) -> Self {
+    pub fn expect(self, status: u16) -> Self {
         assert_eq!(self.status, status, "{}{:#}", self.head, self.body);
         self
     }
@@ -136,7 +136,7 @@ impl Reply {
 }
 
 #[track_caller]
-fn new_token(tree: &Tree, owner: &str, organization: &str, access: &str) -> String {
+pub fn new_token(tree: &Tree, owner: &str, organization: &str, access: &str) -> String {
     let whole = if organization == "*" {
         "--all-organizations".to_owned()
     } else {

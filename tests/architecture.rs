@@ -24,7 +24,7 @@ const CORE: [&str; 11] = [
 const EFFECTS: [&str; 4] = ["source", "secret", "state", "target"];
 const EXECUTE: &str = "execute";
 /// Each may use all before it.
-const SHELL: [&str; 8] = ["round", "views", "vitals", "http", "writing", "api", "daemon", "cli"];
+const SHELL: [&str; 9] = ["round", "views", "vitals", "http", "writing", "api", "ui", "daemon", "cli"];
 /// Names that only components may use, beside those of their kinds in [`of_components`].
 const OF_COMPONENTS: [&str; 3] = ["KafkaRebalance", "cruiseControl", "entityOperator"];
 /// Custom kinds with names that other modules need: Kafka is our subject, and the plan has rules about the

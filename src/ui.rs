@@ -1,0 +1,177 @@
+//! The web UI below `/ui/`: pages that the server renders from the API's answers.
+//!
+//! A page is a client of the API in the same process ([`client`]): it calls the API's routes with the session's
+//! token, so it shows nothing that the API lacks, and all limits and permissions apply. Pages work without
+//! script; the script only refreshes them.
+
+mod assets;
+mod client;
+mod guard;
+mod pages;
+mod session;
+mod sign_in;
+mod view;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequestParts as _, RawPathParams, Request};
+use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, LOCATION};
+use axum::http::{HeaderValue, StatusCode};
+use axum::middleware::{from_fn, map_response};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{MethodFilter, get, on};
+use axum::{Extension, Router};
+use http_body_util::{BodyExt as _, Limited};
+
+use crate::config::ApiConfig;
+use crate::http::peer::Peer;
+use crate::http::problem::Plain;
+use client::{ApiClient, Refusal};
+use session::Session;
+use view::{Frame, failure};
+
+/// The largest form, in bytes. The body limit of the port is larger.
+const LARGEST_FORM: usize = 256 << 10;
+
+const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
+
+/// What all pages share.
+pub struct Ui {
+    api: Router,
+    /// The path prefix of the API and the pages, without a trailing slash.
+    base: String,
+    /// Whether browsers reach it by TLS.
+    is_secure: bool,
+}
+
+/// A request for a page by somebody who is signed in.
+pub struct Visit {
+    ui: Arc<Ui>,
+    api: ApiClient,
+    session: Session,
+    path: Vec<String>,
+    query: Vec<(String, String)>,
+    form: Vec<(String, String)>,
+}
+
+type Shown = Result<Response, Refusal>;
+type Answer<'v> = Pin<Box<dyn Future<Output = Shown> + Send + 'v>>;
+
+/// A page, or an action that a form on one requests.
+pub struct Page {
+    method: MethodFilter,
+    /// The path below `/ui`, with parameters in braces.
+    path: &'static str,
+    answer: for<'v> fn(&'v Visit) -> Answer<'v>,
+}
+
+/// The pages below `/ui/` and the redirect from `/`.
+pub fn routes(api: Router, config: &ApiConfig) -> Router {
+    let base = config.base_path().to_owned();
+    let is_secure = config.tls_cert_file.is_some()
+        || config.base_url.as_deref().is_some_and(|url| url.starts_with("https://"));
+    let ui = Arc::new(Ui { api, base: base.clone(), is_secure });
+    let pages = pages::PAGES.iter().fold(sign_in::routes(&ui), |router, page| {
+        let ui = Arc::clone(&ui);
+        router.route(
+            &format!("/ui{}", page.path),
+            on(page.method, move |request: Request| visit(ui, page, request)),
+        )
+    });
+    let guarded =
+        pages.layer(from_fn(guard::same_origin)).merge(assets::routes()).layer(map_response(guard::headers));
+    let home = format!("{base}/ui/");
+    let to = move |request: Request| std::future::ready(start(&request, &home));
+    let inner = guarded.route("/", get(to.clone())).route("/ui", get(to));
+    if base.is_empty() { inner } else { Router::new().nest(&base, inner) }
+}
+
+/// Leads browsers to the first page; programs look for the API and get "not found".
+fn start(request: &Request, home: &str) -> Response {
+    let accept = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok());
+    match accept.is_some_and(|accept| accept.contains("text/html")) {
+        true => see_other(home),
+        false => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+async fn visit(ui: Arc<Ui>, page: &'static Page, request: Request) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let Some(session) = Session::of(&parts.headers) else { return sign_in::ask(&ui, &parts.uri) };
+    let path = RawPathParams::from_request_parts(&mut parts, &()).await;
+    let path = path.map(|path| path.iter().map(|(_, value)| value.to_owned()).collect()).unwrap_or_default();
+    let api = ApiClient::new(&ui, Peer::of(&parts.extensions), session.bearer());
+    let form = match form(body).await {
+        Ok(form) => form,
+        Err(refusal) => return failure(&Frame::outside(&ui), &refusal),
+    };
+    let query = pairs(parts.uri.query().unwrap_or_default().as_bytes());
+    let visit = Visit { ui, api, session, path, query, form };
+    if page.method != MethodFilter::GET && visit.field("csrf") != visit.session.form_token() {
+        return failure(&visit.frame(""), &Refusal::forged());
+    }
+    match (page.answer)(&visit).await {
+        Ok(response) => response,
+        Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => sign_in::ask(&visit.ui, &parts.uri),
+        Err(refusal) => failure(&visit.frame(""), &refusal),
+    }
+}
+
+/// Reads the fields of a form; empty for a request without a body.
+async fn form(body: Body) -> Result<Vec<(String, String)>, Refusal> {
+    let body =
+        Limited::new(body, LARGEST_FORM).collect().await.map_err(|_| Refusal::too_large(LARGEST_FORM))?;
+    Ok(pairs(&body.to_bytes()))
+}
+
+fn pairs(text: &[u8]) -> Vec<(String, String)> {
+    form_urlencoded::parse(text).into_owned().collect()
+}
+
+fn see_other(path: &str) -> Response {
+    // A path is percent-encoded, so it is a valid header.
+    let to = HeaderValue::from_str(path).unwrap_or(HeaderValue::from_static("/ui/"));
+    (StatusCode::SEE_OTHER, [(LOCATION, to)]).into_response()
+}
+
+fn html(status: StatusCode, page: String) -> Response {
+    let headers = [(CONTENT_TYPE, HTML), (CACHE_CONTROL, HeaderValue::from_static("no-store"))];
+    // Without the mark, a refusal would become a problem document.
+    (status, headers, Extension(Plain), Bytes::from(page)).into_response()
+}
+
+impl Ui {
+    /// The address of a page, by its path below `/ui`.
+    fn address(&self, path: &str) -> String {
+        format!("{}/ui{path}", self.base)
+    }
+}
+
+impl Visit {
+    /// A field of the form, trimmed; empty if it is missing.
+    fn field(&self, name: &str) -> &str {
+        let found = self.form.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.trim()).unwrap_or_default()
+    }
+
+    /// A parameter of the query; empty if it is missing.
+    fn parameter(&self, name: &str) -> &str {
+        let found = self.query.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.trim()).unwrap_or_default()
+    }
+
+    fn segment(&self, index: usize) -> &str {
+        self.path.get(index).map(String::as_str).unwrap_or_default()
+    }
+
+    fn frame(&self, active: &'static str) -> Frame {
+        Frame::of(&self.ui, &self.session, active)
+    }
+
+    fn go(&self, path: &str) -> Response {
+        see_other(&self.ui.address(path))
+    }
+}

@@ -1,0 +1,108 @@
+//! The client of the API: calls its routes in this process.
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use axum::http::{Method, Request, StatusCode};
+use axum::response::Response;
+use http_body_util::BodyExt as _;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tower::ServiceExt as _;
+
+use super::Ui;
+use crate::http::peer::Peer;
+use crate::http::problem::{FieldError, ProblemDocument};
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+pub struct ApiClient {
+    api: Router,
+    base: String,
+    peer: Peer,
+    bearer: HeaderValue,
+}
+
+/// Why the API refused a request, in its own words.
+#[derive(Debug)]
+pub struct Refusal {
+    pub status: StatusCode,
+    pub title: &'static str,
+    pub detail: String,
+    pub hint: Option<String>,
+    pub errors: Vec<FieldError>,
+}
+
+impl ApiClient {
+    pub fn new(ui: &Ui, peer: Peer, bearer: HeaderValue) -> ApiClient {
+        ApiClient { api: ui.api.clone(), base: ui.base.clone(), peer, bearer }
+    }
+
+    pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Refusal> {
+        let answer = self.send(Method::GET, path, None).await?;
+        T::deserialize(answer).map_err(|error| {
+            tracing::error!(%error, path, "the answer of the API has another form than the page expects");
+            Refusal::from(ProblemDocument::internal())
+        })
+    }
+
+    /// Sends a request; the answer is null if it has no body.
+    pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Refusal> {
+        let mut request = Request::new(match body {
+            Some(body) => Body::from(body.to_string()),
+            None => Body::empty(),
+        });
+        *request.uri_mut() = format!("{}{path}", self.base).parse().map_err(|_| Refusal::no_page())?;
+        *request.method_mut() = method;
+        request.extensions_mut().insert(self.peer);
+        request.headers_mut().insert(AUTHORIZATION, self.bearer.clone());
+        if body.is_some() {
+            request.headers_mut().insert(CONTENT_TYPE, JSON);
+        }
+        let response: Response = match self.api.clone().oneshot(request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        };
+        let (mut parts, body) = response.into_parts();
+        if let Some(problem) = parts.extensions.remove::<ProblemDocument>() {
+            return Err(problem.into());
+        }
+        let is_refused = !parts.status.is_success();
+        if is_refused {
+            return Err(Refusal { status: parts.status, ..Refusal::no_page() });
+        }
+        let body = body.collect().await.map_err(|_| ProblemDocument::internal())?.to_bytes();
+        if body.is_empty() {
+            return Ok(Value::Null);
+        }
+        serde_json::from_slice(&body).map_err(|_| ProblemDocument::internal().into())
+    }
+}
+
+impl From<ProblemDocument> for Refusal {
+    fn from(problem: ProblemDocument) -> Refusal {
+        let ProblemDocument { status, kind, detail, hint, errors, .. } = problem;
+        Refusal { status, title: kind.title, detail, hint, errors }
+    }
+}
+
+impl Refusal {
+    pub fn no_page() -> Refusal {
+        ProblemDocument::not_found("there is no such page").into()
+    }
+
+    pub fn too_large(limit: usize) -> Refusal {
+        ProblemDocument::too_large(limit).into()
+    }
+
+    /// A form without the token of the session.
+    pub fn forged() -> Refusal {
+        let why = "the form was not sent from a page of this session";
+        ProblemDocument::forbidden(why).hint("open the page again, and repeat it").into()
+    }
+}
+
+/// Encodes a text as one segment of a path or as one value in a query; it may be anything.
+pub fn encoded(text: &str) -> String {
+    form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>().replace('+', "%20")
+}

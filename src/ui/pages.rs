@@ -1,0 +1,158 @@
+//! The table of pages. Each answers from the API.
+
+mod events;
+mod overview;
+mod plan;
+mod resource;
+mod resource_list;
+mod tokens;
+mod you;
+
+use axum::routing::MethodFilter;
+
+use super::client::encoded;
+use super::{Answer, Page, Visit};
+use crate::names::Kind;
+
+macro_rules! page {
+    ($method:ident $path:literal => $answer:path) => {
+        Page {
+            method: MethodFilter::$method,
+            path: $path,
+            answer: |visit: &Visit| -> Answer<'_> { Box::pin($answer(visit)) },
+        }
+    };
+}
+
+pub static PAGES: &[Page] = &[
+    page!(GET "/" => overview::show),
+    page!(GET "/plan" => plan::show),
+    page!(POST "/plan/approve" => plan::approve),
+    page!(GET "/events" => events::show),
+    page!(GET "/tokens" => tokens::show),
+    page!(POST "/tokens" => tokens::create),
+    page!(POST "/tokens/{id}/revoke" => tokens::revoke),
+    page!(GET "/you" => you::show),
+    page!(GET "/{kind}" => resource_list::show),
+    page!(GET "/{kind}/{organization}/{name}" => resource::show),
+    page!(GET "/{kind}/{organization}/{name}/{tab}" => resource::tab),
+];
+
+/// A kind of resource as pages show it.
+pub struct KindPages {
+    pub kind: Kind,
+    /// The first segment of its pages' paths.
+    pub slug: &'static str,
+    pub title: &'static str,
+    /// The field that names a resource.
+    pub name: &'static str,
+    /// The columns of the list after the name, each with the JSON pointer of its value.
+    pub columns: &'static [(&'static str, &'static str)],
+    /// What a list without any says.
+    pub empty: &'static str,
+}
+
+pub static KINDS: [KindPages; 6] = [
+    KindPages {
+        kind: Kind::Fleet,
+        slug: "fleets",
+        title: "Fleets",
+        name: "identifier",
+        columns: &[
+            ("Status", "/status"),
+            ("Provider", "/infra_type"),
+            ("Base domain", "/domain"),
+            ("Max Kafka units", "/max_kafka_units"),
+            ("Max clusters", "/max_tenants"),
+            ("Changed", "/updated_at"),
+        ],
+        empty: "A fleet is a Kubernetes cluster that hosts Kafka clusters. Describe one in a file of the specs.",
+    },
+    KindPages {
+        kind: Kind::Cluster,
+        slug: "clusters",
+        title: "Clusters",
+        name: "identifier",
+        columns: &[
+            ("Status", "/status"),
+            ("Fleet", "/infrastructure"),
+            ("Kafka units", "/kafka_units"),
+            ("Version", "/advanced_config/version"),
+            ("Region", "/region"),
+            ("Changed", "/updated_at"),
+        ],
+        empty: "A cluster is an Apache Kafka cluster on a fleet. Describe one in a file of the specs.",
+    },
+    KindPages {
+        kind: Kind::BaseDomain,
+        slug: "base-domains",
+        title: "Base domains",
+        name: "domain",
+        columns: &[("DNS", "/dns_provider"), ("Changed", "/updated_at")],
+        empty: "Clusters are reached at subdomains of a base domain, with its certificate.",
+    },
+    KindPages {
+        kind: Kind::IdentityProvider,
+        slug: "identity-providers",
+        title: "Identity providers",
+        name: "identifier",
+        columns: &[("Issuer", "/issuer"), ("Changed", "/updated_at")],
+        empty: "An identity provider lets clients sign in to a cluster with OAuth.",
+    },
+    KindPages {
+        kind: Kind::CloudAccount,
+        slug: "cloud-accounts",
+        title: "Cloud accounts",
+        name: "identifier",
+        columns: &[("Provider", "/provider"), ("Region", "/region"), ("Changed", "/updated_at")],
+        empty: "A cloud account has the credentials for tiered storage and managed DNS.",
+    },
+    KindPages {
+        kind: Kind::Organization,
+        slug: "organizations",
+        title: "Organizations",
+        name: "identifier",
+        columns: &[("Name", "/display_name"), ("Changed", "/updated_at")],
+        empty: "An organization owns fleets and clusters, and has members with roles.",
+    },
+];
+
+impl KindPages {
+    pub fn of_slug(slug: &str) -> Option<&'static KindPages> {
+        KINDS.iter().find(|pages| pages.slug == slug)
+    }
+
+    /// The path of the list in the API.
+    pub fn list_path(&self, organization: &str) -> String {
+        let organization = encoded(organization);
+        let below = match self.kind {
+            Kind::Organization => return "/organizations".to_owned(),
+            Kind::Cluster => return "/v1/clusters".to_owned(),
+            Kind::Fleet => "infrastructure",
+            Kind::BaseDomain => "base-domains",
+            Kind::IdentityProvider => "identity-providers",
+            Kind::CloudAccount => "cloud-accounts",
+        };
+        format!("/organizations/{organization}/{below}")
+    }
+
+    /// The path of a resource in the API, with the query that its organization needs.
+    pub fn record_path(&self, organization: &str, name: &str, below: &str) -> String {
+        let of = match self.kind {
+            Kind::Cluster => format!("?organization={}", encoded(organization)),
+            _ => String::new(),
+        };
+        format!("{}/{}{below}{of}", self.list_path(organization), encoded(name))
+    }
+
+    /// The path of a resource's page, below `/ui`.
+    pub fn page_path(&self, organization: &str, name: &str) -> String {
+        format!("/{}/{}/{}", self.slug, encoded(organization), encoded(name))
+    }
+}
+
+/// The path of the page of a resource, as API answers name it: `Cluster/acme/orders`.
+pub fn page_of(key: &crate::names::ResourceKey) -> String {
+    let pages = KINDS.iter().find(|pages| pages.kind == key.kind);
+    pages.map(|pages| pages.page_path(key.organization.as_str(), &key.name)).unwrap_or_default()
+}

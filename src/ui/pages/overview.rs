@@ -1,0 +1,70 @@
+//! The first page: what waits for a person, what isn't well, and what happened last.
+
+use askama::Template;
+use axum::http::StatusCode;
+use serde_json::Value;
+
+use crate::api::answer::ListAnswer;
+use crate::catalog::Status;
+use crate::plan::{Outline, OutlineItem, OutlineSection, Plan, outline};
+use crate::problem::Severity;
+use crate::ui::view::{self, Frame, filters, shown};
+use crate::ui::{Shown, Visit};
+use crate::views::status::{StatusLine, StatusList};
+
+/// How many fleets and clusters that aren't well are listed.
+const MOST: usize = 50;
+
+#[derive(Template)]
+#[template(path = "overview.html")]
+struct Overview {
+    frame: Frame,
+    plan: Plan,
+    outline: Outline,
+    /// Changes that wait for an approval, with the fleet or organization that they belong to.
+    waiting: Vec<Waiting>,
+    unwell: Vec<StatusLine>,
+    more_unwell: usize,
+    fleets: usize,
+    clusters: usize,
+    events: Vec<Value>,
+    errors: usize,
+}
+
+struct Waiting {
+    section: String,
+    text: String,
+    why: String,
+}
+
+pub async fn show(visit: &Visit) -> Shown {
+    let (plan, status, events) = futures_util::try_join!(
+        visit.api.get::<Plan>("/v1/plan"),
+        visit.api.get::<StatusList>("/v1/status"),
+        visit.api.get::<ListAnswer<Value>>("/v1/events?order=desc&page_size=10"),
+    )?;
+    let outline = outline(&plan, "TREE");
+    let waiting = outline.sections.iter().flat_map(waiting_in).collect();
+    let is_fleet = |line: &&StatusLine| line.kafka_units.is_some();
+    let fleets = status.items.iter().filter(is_fleet).count();
+    let clusters = status.items.len() - fleets;
+    let well = [Status::Healthy, Status::Written];
+    let mut unwell: Vec<StatusLine> =
+        status.items.into_iter().filter(|line| !well.contains(&line.status)).collect();
+    let more_unwell = unwell.len().saturating_sub(MOST);
+    unwell.truncate(MOST);
+    let errors = plan.problems.iter().filter(|problem| problem.severity == Severity::Error).count();
+    let (frame, events) = (visit.frame("/"), events.items);
+    let page =
+        Overview { frame, plan, outline, waiting, unwell, more_unwell, fleets, clusters, events, errors };
+    Ok(shown(StatusCode::OK, &page))
+}
+
+fn waiting_in(section: &OutlineSection) -> impl Iterator<Item = Waiting> {
+    let waits = section.items.iter().filter(|item| item.approval.is_some());
+    waits.map(|item: &OutlineItem| Waiting {
+        section: format!("{} {}", section.noun, section.name),
+        text: format!("{} {} {}", item.action, item.noun, item.name),
+        why: item.waiting.join("; "),
+    })
+}

@@ -1,0 +1,207 @@
+//! One resource: its record, and for a cluster why it is as it is and how clients connect.
+
+use askama::Template;
+use axum::http::StatusCode;
+use serde_json::Value;
+
+use super::{KindPages, resource_list};
+use crate::names::Kind;
+use crate::ui::client::{Refusal, encoded};
+use crate::ui::view::{self, Cell, Frame, filters, shown};
+use crate::ui::{Shown, Visit};
+use crate::views::clients::ClusterListeners;
+use crate::views::why::WhyReport;
+
+/// The tabs of a resource's pages, with their paths below its own, and whether only clusters have them.
+const TABS: [(&str, &str, bool); 5] = [
+    ("Overview", "", false),
+    ("Why", "why", true),
+    ("File", "file", false),
+    ("History", "history", false),
+    ("Connect", "connect", true),
+];
+
+struct Head {
+    pages: &'static KindPages,
+    organization: String,
+    name: String,
+    path: String,
+    tab: &'static str,
+}
+
+impl Head {
+    fn of(visit: &Visit, tab: &'static str) -> Result<Head, Refusal> {
+        let pages = KindPages::of_slug(visit.segment(0)).ok_or_else(Refusal::no_page)?;
+        let (organization, name) = (visit.segment(1).to_owned(), visit.segment(2).to_owned());
+        let path = pages.page_path(&organization, &name);
+        Ok(Head { pages, organization, name, path, tab })
+    }
+
+    fn frame(&self, visit: &Visit) -> Frame {
+        visit.frame(resource_list::section(self.pages))
+    }
+
+    fn tabs(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let is_cluster = self.pages.kind == Kind::Cluster;
+        TABS.iter()
+            .filter(move |(.., of_cluster)| is_cluster || !of_cluster)
+            .map(|(title, tab, _)| (*title, *tab))
+    }
+
+    fn api_path(&self, below: &str) -> String {
+        self.pages.record_path(&self.organization, &self.name, below)
+    }
+}
+
+#[derive(Template)]
+#[template(path = "resource.html")]
+struct Resource {
+    frame: Frame,
+    head: Head,
+    record: Value,
+    /// Its fields: those of the record itself, and those of each of its objects.
+    groups: Vec<Group>,
+}
+
+struct Group {
+    /// The name of the object; empty for the record itself.
+    title: String,
+    rows: Vec<(String, Cell)>,
+}
+
+/// Fields that are elsewhere on the pages.
+const ELSEWHERE: [&str; 4] = ["client_properties", "conditions", "status", "status_reason"];
+
+impl Resource {
+    fn conditions(&self) -> &[Value] {
+        self.record["conditions"].as_array().map(Vec::as_slice).unwrap_or_default()
+    }
+}
+
+pub async fn show(visit: &Visit) -> Shown {
+    let head = Head::of(visit, "")?;
+    let record: Value = visit.api.get(&head.api_path("")).await?;
+    let fields = record.as_object().into_iter().flatten();
+    let mut groups = vec![Group { title: String::new(), rows: Vec::new() }];
+    for (name, value) in fields.filter(|(name, _)| !ELSEWHERE.contains(&name.as_str())) {
+        let is_group = value.is_object() && !is_redacted(value)
+            || value.as_array().is_some_and(|items| items.iter().any(Value::is_object));
+        if is_group {
+            let mut rows = Vec::new();
+            flatten("", value, &mut rows);
+            groups.push(Group { title: name.clone(), rows });
+        } else {
+            flatten(name, value, &mut groups[0].rows);
+        }
+    }
+    groups.retain(|group| !group.rows.is_empty());
+    Ok(shown(StatusCode::OK, &Resource { frame: head.frame(visit), head, record, groups }))
+}
+
+fn is_redacted(value: &Value) -> bool {
+    value.get("redacted") == Some(&Value::Bool(true))
+}
+
+/// The fields below a value as rows, without those that have no value.
+fn flatten(prefix: &str, value: &Value, rows: &mut Vec<(String, Cell)>) {
+    let below = |name: &str| if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
+    match value {
+        Value::Null => {}
+        Value::String(text) if text.is_empty() => {}
+        Value::Object(_) if is_redacted(value) => {
+            rows.push((prefix.to_owned(), Cell::Text("a secret, which isn't shown".to_owned())));
+        }
+        // Tags.
+        Value::Object(fields)
+            if fields.len() == 2 && fields.contains_key("key") && fields.contains_key("value") =>
+        {
+            rows.push((text(fields, "key"), Cell::of("", &fields["value"])));
+        }
+        Value::Object(fields) => fields.iter().for_each(|(name, value)| flatten(&below(name), value, rows)),
+        Value::Array(items) if items.iter().any(Value::is_object) => {
+            let items = items.iter().enumerate();
+            items.for_each(|(index, value)| {
+                let is_tag = value.get("key").is_some();
+                flatten(
+                    &if is_tag { prefix.to_owned() } else { below(&(index + 1).to_string()) },
+                    value,
+                    rows,
+                );
+            });
+        }
+        Value::Array(items) if items.is_empty() => {}
+        value => rows.push((prefix.to_owned(), Cell::of(prefix, value))),
+    }
+}
+
+fn text(fields: &serde_json::Map<String, Value>, name: &str) -> String {
+    fields[name].as_str().unwrap_or_default().to_owned()
+}
+
+#[derive(Template)]
+#[template(path = "why.html")]
+struct Why {
+    frame: Frame,
+    head: Head,
+    report: WhyReport,
+}
+
+#[derive(Template)]
+#[template(path = "connect.html")]
+struct Connect {
+    frame: Frame,
+    head: Head,
+    clients: ClusterListeners,
+}
+
+#[derive(Template)]
+#[template(path = "file.html")]
+struct File {
+    frame: Frame,
+    head: Head,
+    file: Value,
+}
+
+#[derive(Template)]
+#[template(path = "history.html")]
+struct History {
+    frame: Frame,
+    head: Head,
+    history: Value,
+}
+
+impl History {
+    fn commits(&self) -> &[Value] {
+        self.history["items"].as_array().map(Vec::as_slice).unwrap_or_default()
+    }
+}
+
+pub async fn tab(visit: &Visit) -> Shown {
+    let (_, tab, _) =
+        *TABS.iter().find(|(_, tab, _)| *tab == visit.segment(3)).ok_or_else(Refusal::no_page)?;
+    let head = Head::of(visit, tab)?;
+    if tab.is_empty() || !head.tabs().any(|(_, known)| known == tab) {
+        return Err(Refusal::no_page());
+    }
+    let frame = head.frame(visit);
+    let answer = |below: &str| head.api_path(below);
+    let page = match tab {
+        "why" => shown(StatusCode::OK, &Why { report: visit.api.get(&answer("/why")).await?, frame, head }),
+        "connect" => {
+            let clients = visit.api.get(&answer("/client-properties")).await?;
+            shown(StatusCode::OK, &Connect { clients, frame, head })
+        }
+        "file" => shown(StatusCode::OK, &File { file: visit.api.get(&answer("/file")).await?, frame, head }),
+        _ => {
+            let after = match visit.parameter("page") {
+                "" => String::new(),
+                page => format!("page_token={}", encoded(page)),
+            };
+            let path = answer("/history");
+            let separator = if path.contains('?') { '&' } else { '?' };
+            let path = if after.is_empty() { path } else { format!("{path}{separator}{after}") };
+            shown(StatusCode::OK, &History { history: visit.api.get(&path).await?, frame, head })
+        }
+    };
+    Ok(page)
+}

@@ -1,0 +1,124 @@
+//! Lists of resources, filtered and paged by the server.
+
+use askama::Template;
+use axum::http::StatusCode;
+use serde_json::Value;
+
+use super::KindPages;
+use crate::api::answer::ListAnswer;
+use crate::api::route::LARGEST_PAGE;
+use crate::catalog::Status;
+use crate::names::{Identifier, Kind};
+use crate::ui::client::{Refusal, encoded};
+use crate::ui::view::{self, Cell, Frame, SECTIONS, filters, shown};
+use crate::ui::{Shown, Visit};
+
+const PAGE: usize = 50;
+
+#[derive(Template)]
+#[template(path = "resource_list.html")]
+struct ResourceList {
+    frame: Frame,
+    pages: &'static KindPages,
+    /// Organizations to choose from; empty if there is no choice.
+    organizations: Vec<String>,
+    organization: String,
+    /// The text that was searched for.
+    text: String,
+    status: String,
+    rows: Vec<Row>,
+    total: usize,
+    /// The address of the next page; empty on the last.
+    next: String,
+}
+
+struct Row {
+    /// Its page, as a path below `/ui`.
+    path: String,
+    organization: String,
+    name: String,
+    cells: Vec<Cell>,
+}
+
+impl ResourceList {
+    fn has_status(&self) -> bool {
+        matches!(self.pages.kind, Kind::Fleet | Kind::Cluster)
+    }
+
+    /// Whether it lists the resources of all organizations unless one is chosen.
+    fn is_of_all(&self) -> bool {
+        self.pages.kind == Kind::Cluster
+    }
+
+    fn statuses(&self) -> Vec<String> {
+        Status::ALL.iter().map(ToString::to_string).collect()
+    }
+}
+
+pub async fn show(visit: &Visit) -> Shown {
+    let pages = KindPages::of_slug(visit.segment(0)).ok_or_else(Refusal::no_page)?;
+    let organizations = organizations(visit).await?;
+    let wanted = visit.parameter("organization");
+    let is_global = matches!(pages.kind, Kind::Cluster | Kind::Organization);
+    let organization = match organizations.first() {
+        Some(first) if wanted.is_empty() && !is_global => first.as_str(),
+        _ => wanted,
+    };
+    let (text, status) = (visit.parameter("q"), visit.parameter("status"));
+    let mut filters = vec![("page_size", PAGE.to_string())];
+    if pages.kind == Kind::Cluster {
+        filters.push(("organization", organization.to_owned()));
+    }
+    filters.extend([("q", text.to_owned()), ("status", status.to_owned())]);
+    filters.push(("page_token", visit.parameter("page").to_owned()));
+    let query = query(&filters);
+    let path = format!("{}?{query}", pages.list_path(organization));
+    let list: ListAnswer<Value> = visit.api.get(&path).await?;
+    let rows = list.items.iter().map(|record| row(pages, record)).collect();
+    let next = list.next_page_token.map(|token| {
+        let shown =
+            [("organization", organization), ("q", text), ("status", status), ("page", token.as_str())];
+        let shown = shown.map(|(name, value)| (name, value.to_owned()));
+        format!("/{}?{}", pages.slug, self::query(&shown))
+    });
+    let page = ResourceList {
+        frame: visit.frame(section(pages)),
+        pages,
+        organization: organization.to_owned(),
+        organizations: if pages.kind == Kind::Organization { Vec::new() } else { organizations },
+        text: text.to_owned(),
+        status: status.to_owned(),
+        rows,
+        total: list.total,
+        next: next.unwrap_or_default(),
+    };
+    Ok(shown(StatusCode::OK, &page))
+}
+
+/// The section of the navigation that a kind belongs to.
+pub fn section(pages: &KindPages) -> &'static str {
+    let found = SECTIONS.iter().find(|(_, path)| path.trim_start_matches('/') == pages.slug);
+    found.map(|(_, path)| *path).unwrap_or_default()
+}
+
+/// Organizations that the session may see, without `root`, which owns nothing.
+async fn organizations(visit: &Visit) -> Result<Vec<String>, Refusal> {
+    let list: ListAnswer<Value> = visit.api.get(&format!("/organizations?page_size={LARGEST_PAGE}")).await?;
+    let names = list.items.iter().filter_map(|record| record["identifier"].as_str());
+    Ok(names.filter(|name| *name != Identifier::ROOT).map(str::to_owned).collect())
+}
+
+/// Leaves out parameters without a value.
+fn query(parameters: &[(&str, String)]) -> String {
+    let given = parameters.iter().filter(|(_, value)| !value.is_empty());
+    given.map(|(name, value)| format!("{name}={}", encoded(value))).collect::<Vec<_>>().join("&")
+}
+
+fn row(pages: &'static KindPages, record: &Value) -> Row {
+    let text = |field: &str| record[field].as_str().unwrap_or_default().to_owned();
+    let name = text(pages.name);
+    let organization = if pages.kind == Kind::Organization { name.clone() } else { text("organization") };
+    let value = |pointer: &str| record.pointer(pointer).unwrap_or(&Value::Null);
+    let cells = pages.columns.iter().map(|(title, pointer)| Cell::of(title, value(pointer))).collect();
+    Row { path: pages.page_path(&organization, &name), organization, name, cells }
+}

@@ -1,0 +1,172 @@
+//! Signing in, by a link that works once or by a token of the API. Either way the session gets a token of its own.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::Router;
+use axum::extract::Request;
+use axum::http::header::SET_COOKIE;
+use axum::http::{Method, StatusCode, Uri};
+use axum::response::Response;
+use axum::routing::get;
+use serde_json::{Value, json};
+
+use super::client::{ApiClient, Refusal, encoded};
+use super::session::{Session, bearer, cookie};
+use super::view::{Frame, failure, filters, shown};
+use super::{Ui, form, pairs, see_other};
+use crate::http::peer::Peer;
+use crate::http::problem::{ProblemDocument, code};
+use crate::state::{TOKEN_PREFIX, looks_like_token};
+
+#[derive(Template)]
+#[template(path = "sign_in.html")]
+struct SignIn {
+    frame: Frame,
+    /// The secret of a link, which the form sends back.
+    link: String,
+    organization: String,
+    /// The page to return to, as a path below `/ui`.
+    next: String,
+    error: Option<Refusal>,
+}
+
+pub fn routes(ui: &Arc<Ui>) -> Router {
+    let (shows, signs_in, ends) = (Arc::clone(ui), Arc::clone(ui), Arc::clone(ui));
+    let sign_in = get(move |request: Request| std::future::ready(show(&shows, request.uri())))
+        .post(move |request: Request| sign_in(signs_in, request));
+    let sign_out = axum::routing::post(move |request: Request| sign_out(ends, request));
+    Router::new().route("/ui/sign-in", sign_in).route("/ui/sign-out", sign_out)
+}
+
+/// Leads to the form, and from there back to the page.
+pub fn ask(ui: &Ui, page: &Uri) -> Response {
+    let here = page.path_and_query().map_or("/", |path| path.as_str());
+    see_other(&format!("{}?next={}", ui.address("/sign-in"), encoded(here)))
+}
+
+fn show(ui: &Ui, uri: &Uri) -> Response {
+    let query = pairs(uri.query().unwrap_or_default().as_bytes());
+    let value = |name: &str| query.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+    let page = SignIn {
+        frame: Frame::outside(ui),
+        link: value("link").unwrap_or_default(),
+        organization: String::new(),
+        next: value("next").unwrap_or_default(),
+        error: None,
+    };
+    shown(StatusCode::OK, &page)
+}
+
+async fn sign_in(ui: Arc<Ui>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let fields = match form(body).await {
+        Ok(fields) => fields,
+        Err(refusal) => return failure(&Frame::outside(&ui), &refusal),
+    };
+    let value = |name: &str| {
+        let found = fields.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.trim().to_owned()).unwrap_or_default()
+    };
+    let (link, organization, next) = (value("link"), value("organization"), value("next"));
+    let secret = if link.is_empty() { value("token") } else { format!("{TOKEN_PREFIX}{link}") };
+    match exchange(&ui, Peer::of(&parts.extensions), &secret, !link.is_empty(), &organization).await {
+        Ok(session) => {
+            let mut response = see_other(&next_page(&ui, &next));
+            response.headers_mut().insert(SET_COOKIE, cookie(&ui, Some(&session)));
+            response
+        }
+        Err(error) => {
+            let status = error.status;
+            let frame = Frame::outside(&ui);
+            shown(status, &SignIn { frame, link: String::new(), organization, next, error: Some(error) })
+        }
+    }
+}
+
+/// Only pages of the UI are returned to, never another site.
+fn next_page(ui: &Ui, next: &str) -> String {
+    let home = ui.address("/");
+    let is_own = next.starts_with(&home) && !next.contains(['\\', '\r', '\n']) && !next.contains("//");
+    if is_own { next.to_owned() } else { home }
+}
+
+/// Begins a session by a token; a link's token ends with that.
+async fn exchange(
+    ui: &Ui,
+    peer: Peer,
+    secret: &str,
+    is_link: bool,
+    organization: &str,
+) -> Result<String, Refusal> {
+    if !looks_like_token(secret) {
+        return Err(refused(is_link));
+    }
+    let api = ApiClient::new(ui, peer, bearer(secret));
+    let order = match organization {
+        "" => json!({}),
+        organization => json!({ "organization": organization }),
+    };
+    let made = api.send(Method::POST, "/v1/sessions", Some(&order)).await;
+    let made = made.map_err(|refusal| match refusal.status {
+        StatusCode::UNAUTHORIZED => refused(is_link),
+        _ => refusal,
+    })?;
+    Ok(made["token"].as_str().unwrap_or_default().to_owned())
+}
+
+fn refused(is_link: bool) -> Refusal {
+    let (why, hint) = match is_link {
+        true => (
+            "this link was used already, or it has expired",
+            "get a new one with `streamfleet sign-in` on the host of the daemon",
+        ),
+        false => (
+            "this is not a valid token",
+            "check that it was copied whole; `streamfleet token list` shows whether it expired or was revoked",
+        ),
+    };
+    Refusal::from(ProblemDocument::new(&code::UNAUTHENTICATED, why).hint(hint))
+}
+
+async fn sign_out(ui: Arc<Ui>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let session = Session::of(&parts.headers);
+    let fields = form(body).await.unwrap_or_default();
+    let is_own = |session: &Session| fields.contains(&("csrf".to_owned(), session.form_token()));
+    if let Some(session) = session.filter(is_own) {
+        let api = ApiClient::new(&ui, Peer::of(&parts.extensions), session.bearer());
+        if let Ok(me) = api.get::<Value>("/v1/me").await {
+            let id = me["token_id"].as_str().unwrap_or_default();
+            // Without this the session ends with its cookie, and with its token at the latest in a day.
+            let _ = api.send(Method::DELETE, &format!("/v1/tokens/{id}"), None).await;
+        }
+    }
+    let mut response = see_other(&ui.address("/sign-in"));
+    response.headers_mut().insert(SET_COOKIE, cookie(&ui, None));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_page_of_this_ui_is_returned_to() {
+        let ui = Ui { api: Router::new(), base: "/base".to_owned(), is_secure: false };
+        for own in ["/base/ui/", "/base/ui/clusters?status=Healthy"] {
+            assert_eq!(next_page(&ui, own), own);
+        }
+        for other in [
+            "",
+            "/",
+            "/ui/",
+            "https://evil.example.com/",
+            "//evil.example.com",
+            "/base/ui//evil",
+            "/base/ui/\\x",
+        ] {
+            assert_eq!(next_page(&ui, other), "/base/ui/", "{other}");
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! What all pages share: the frame with its navigation, and the forms of times, states and errors.
+
+use askama::Template;
+use axum::http::StatusCode;
+use axum::response::Response;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::client::Refusal;
+pub use super::client::encoded;
+pub use super::pages::page_of;
+use super::session::Session;
+use super::{Ui, html};
+use crate::names::ResourceKey;
+
+/// The parts of the navigation, with their paths below `/ui`.
+pub const SECTIONS: [(&str, &str); 11] = [
+    ("Overview", "/"),
+    ("Plan", "/plan"),
+    ("Fleets", "/fleets"),
+    ("Clusters", "/clusters"),
+    ("Base domains", "/base-domains"),
+    ("Identity providers", "/identity-providers"),
+    ("Cloud accounts", "/cloud-accounts"),
+    ("Organizations", "/organizations"),
+    ("Events", "/events"),
+    ("Tokens", "/tokens"),
+    ("You", "/you"),
+];
+
+/// What surrounds the content of a page.
+pub struct Frame {
+    /// The address of the first page, without its trailing slash.
+    pub root: String,
+    /// The path of the active section; empty if none is.
+    pub active: &'static str,
+    /// The hidden field of forms; `None` without a session.
+    pub csrf: Option<String>,
+    pub version: &'static str,
+}
+
+impl Frame {
+    pub fn of(ui: &Ui, session: &Session, active: &'static str) -> Frame {
+        Frame { active, csrf: Some(session.form_token()), ..Frame::outside(ui) }
+    }
+
+    /// Of pages without a session.
+    pub fn outside(ui: &Ui) -> Frame {
+        Frame { root: ui.address(""), active: "", csrf: None, version: env!("CARGO_PKG_VERSION") }
+    }
+
+    pub fn sections(&self) -> &'static [(&'static str, &'static str)] {
+        if self.csrf.is_some() { &SECTIONS } else { &[] }
+    }
+
+    pub fn form_token(&self) -> &str {
+        self.csrf.as_deref().unwrap_or_default()
+    }
+}
+
+#[derive(Template)]
+#[template(path = "failure.html")]
+struct Failure<'f> {
+    frame: &'f Frame,
+    refusal: &'f Refusal,
+}
+
+/// The page of a refusal.
+pub fn failure(frame: &Frame, refusal: &Refusal) -> Response {
+    shown(refusal.status, &Failure { frame, refusal })
+}
+
+pub fn shown(status: StatusCode, page: &impl Template) -> Response {
+    match page.render() {
+        Ok(text) => html(status, text),
+        Err(error) => {
+            tracing::error!(%error, "cannot render a page");
+            html(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "The page can't be shown. The log has the details.".to_owned(),
+            )
+        }
+    }
+}
+
+/// A time as people read it, in UTC; the script replaces it by the time of the reader. Empty for no time.
+pub fn time(text: &str) -> String {
+    match text.parse::<Timestamp>() {
+        Ok(time) => time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
+        Err(_) => text.to_owned(),
+    }
+}
+
+/// A text of a record's field; empty for any other value.
+pub fn field<'v>(value: &'v Value, name: &str) -> &'v str {
+    value[name].as_str().unwrap_or_default()
+}
+
+/// The beginning of a commit's id.
+pub fn short(id: &str) -> &str {
+    id.get(..12).unwrap_or(id)
+}
+
+/// A value in a table.
+pub enum Cell {
+    Text(String),
+    Status(String),
+    Time(String),
+    /// A text of several lines.
+    Lines(String),
+}
+
+impl Cell {
+    pub fn of(name: &str, value: &Value) -> Cell {
+        match value {
+            Value::String(text) if name.eq_ignore_ascii_case("status") => Cell::Status(text.clone()),
+            Value::String(text) if text.contains('\n') => Cell::Lines(text.clone()),
+            Value::String(text) if is_time(text) => Cell::Time(text.clone()),
+            Value::String(text) => Cell::Text(text.clone()),
+            Value::Null => Cell::Text(String::new()),
+            Value::Array(items) => {
+                let texts =
+                    items.iter().map(|item| item.as_str().map_or_else(|| item.to_string(), str::to_owned));
+                Cell::Text(texts.collect::<Vec<_>>().join(", "))
+            }
+            other => Cell::Text(other.to_string()),
+        }
+    }
+}
+
+/// The times of records end with `Z`; other texts may parse as times, too.
+fn is_time(text: &str) -> bool {
+    text.ends_with('Z') && text.parse::<Timestamp>().is_ok()
+}
+
+/// The page of the resource that an event is about, as a path below `/ui`; empty if there is none.
+pub fn event_page(event: &Value) -> String {
+    let key = event["resource"].as_str().and_then(|key| ResourceKey::try_from(key.to_owned()).ok());
+    key.as_ref().map(page_of).unwrap_or_default()
+}
+
+pub mod filters {
+    use askama::Values;
+
+    /// Shows characters that would hide or reorder text.
+    #[askama::filter_fn]
+    pub fn plain(text: impl ToString, _: &dyn Values) -> askama::Result<String> {
+        Ok(crate::plan::plain(&text.to_string()))
+    }
+
+    /// As `plain`, but keeps line breaks and tabs.
+    #[askama::filter_fn]
+    pub fn plain_lines(text: impl ToString, _: &dyn Values) -> askama::Result<String> {
+        Ok(crate::plan::plain_lines(&text.to_string()))
+    }
+}
+
+/// The class of a status, for its colour.
+pub fn tone(status: &str) -> &'static str {
+    match status {
+        "Healthy" | "done" => "good",
+        "Provisioning" | "Updating" | "Upgrading" | "Pending" | "Deleting" | "decided" => "busy",
+        "Degraded" | "Unreachable" | "waits" => "warn",
+        "Failed" | "failed" => "bad",
+        _ => "plain",
+    }
+}
+
+/// The class of a line of a difference.
+pub fn line_class(line: &str) -> &'static str {
+    const DEEPEST: usize = 4;
+    let rest = line.trim_start_matches(' ');
+    match rest.as_bytes() {
+        [mark, b' ', ..] if line.len() - rest.len() <= DEEPEST => match mark {
+            b'+' => "added",
+            b'-' => "removed",
+            b'~' | b'!' => "object",
+            _ => "same",
+        },
+        _ => "same",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_by_people() {
+        assert_eq!(time("2026-11-23T13:47:13.042157Z"), "2026-11-23 13:47:13 UTC");
+        assert_eq!(time("soon"), "soon");
+    }
+
+    #[test]
+    fn lines_of_a_difference_are_told_apart() {
+        let classes =
+            ["~ Kafka orders", "  + a: 1", "  - a: 2", "    a: 3", "        - an item"].map(line_class);
+        assert_eq!(classes, ["object", "added", "removed", "same", "same"]);
+    }
+}

@@ -1,0 +1,191 @@
+// The web UI in a real browser. Needs the variables CHROMIUM (the browser's path) and STREAMFLEET (the binary's path), and
+// runs the daemon itself.
+import assert from "node:assert/strict";
+import { execFileSync, spawn } from "node:child_process";
+import { cpSync, mkdtempSync, readFileSync, rmSync, unlinkSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { chromium } from "playwright-core";
+
+const { CHROMIUM, STREAMFLEET, EXAMPLE, WORK } = process.env;
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+const PAGES = [
+    "/", "/plan", "/fleets", "/clusters", "/clusters?status=Failed", "/base-domains", "/identity-providers", "/cloud-accounts",
+    "/organizations", "/events", "/tokens", "/you", "/fleets/acme/eu", "/clusters/acme/orders", "/clusters/acme/orders/why",
+    "/clusters/acme/orders/connect", "/clusters/acme/orders/file", "/fleets/acme/eu/history", "/base-domains/acme/kafka.acme.example.com", "/organizations/acme/acme",
+];
+
+let work, specs, daemon, origin, browser;
+
+/** Waits until a condition holds. */
+async function until(what, holds) {
+    for (let tries = 0; tries < 600; tries += 1) {
+        const found = await holds();
+        if (found) {
+            return found;
+        }
+        await sleep(100);
+    }
+    throw new Error(`it is still not so that ${what}\n${readFileSync(join(work, "log"), "utf8")}`);
+}
+
+function streamfleet(...words) {
+    const settings = ["--config", join(work, "settings.toml")];
+    return execFileSync(STREAMFLEET, [...words, ...settings], { encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+}
+
+function token(organization, owner, access) {
+    const whole = organization === "root" ? ["--all-organizations"] : ["--organization", organization];
+    const words = ["token", "create", specs, "--name", "test", "--owner", owner, "--access", access, ...whole];
+    return streamfleet(...words).trim();
+}
+
+/** A page of somebody who signed in. Every message in its console and every request elsewhere is a failure. */
+async function signIn(options = {}, secret = token("root", "ada@example.com", "admin"), organization = "root") {
+    const context = await browser.newContext(options);
+    const page = await context.newPage();
+    page.complaints = [];
+    page.on("console", (message) => page.complaints.push(`${page.url()}: ${message.text()}`));
+    page.on("pageerror", (error) => page.complaints.push(`${page.url()}: ${error.message}`));
+    page.on("request", (request) => {
+        if (!request.url().startsWith(origin)) {
+            page.complaints.push(`${page.url()} requests ${request.url()}`);
+        }
+    });
+    await page.goto(`${origin}/ui/clusters?status=Written`);
+    await page.getByLabel("Organization").fill(organization);
+    await page.getByLabel("API token").fill(secret);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.waitForURL("**/ui/clusters?status=Written");
+    return page;
+}
+
+before(async () => {
+    work = mkdtempSync(join(WORK, "ui-"));
+    specs = join(work, "specs");
+    cpSync(EXAMPLE, specs, { recursive: true });
+    writeFileSync(join(work, "settings.toml"), '[api]\nlisten = "127.0.0.1:0"\nsuper_user_emails = ["ada@example.com"]\n');
+    daemon = spawn("sh", ["-c", `exec "$0" serve --specs "$1" --config "$2" 2>"$3"`, STREAMFLEET, specs,
+        join(work, "settings.toml"), join(work, "log")]);
+    const address = await until("it listens", () => {
+        try {
+            return readFileSync(join(work, "log"), "utf8").match(/listening for HTTP.*address=(\S+)/)?.[1];
+        } catch {
+            return undefined;
+        }
+    });
+    origin = `http://${address}`;
+    await until("the clusters are there", () => streamfleet("status", specs).match(/Written/g)?.length === 2);
+    browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
+});
+
+after(async () => {
+    await browser?.close();
+    daemon?.kill();
+    rmSync(work, { recursive: true, force: true });
+});
+
+for (const colorScheme of ["light", "dark"]) {
+    for (const width of [320, 768, 1280]) {
+        test(`every page is accessible in ${colorScheme}, ${width} pixels wide`, async () => {
+            const page = await signIn({ colorScheme, viewport: { width, height: 900 }, bypassCSP: true });
+            for (const path of PAGES) {
+                await page.goto(`${origin}/ui${path}`);
+                await page.evaluate(axe);
+                const { violations } = await page.evaluate(() => axe.run());
+                const told = violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" ")}`);
+                assert.deepEqual(told, [], path);
+                const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+                assert.ok(overflow <= 0, `${path} scrolls sideways by ${overflow} pixels`);
+            }
+            assert.deepEqual(page.complaints, []);
+            await page.context().close();
+        });
+    }
+}
+
+test("all pages work under their own content security policy and without script", async () => {
+    for (const javaScriptEnabled of [true, false]) {
+        const page = await signIn({ javaScriptEnabled });
+        for (const path of PAGES) {
+            const answer = await page.goto(`${origin}/ui${path}`);
+            assert.equal(answer.status(), 200, path);
+            assert.equal(await page.locator("h1").count(), 1, path);
+        }
+        assert.deepEqual(page.complaints, []);
+        await page.context().close();
+    }
+});
+
+test("somebody signs in and reads the plan with the keyboard alone", async () => {
+    const page = await browser.newPage();
+    await page.goto(`${origin}/ui/plan`);
+    const press = async (key, times = 1) => {
+        for (let count = 0; count < times; count += 1) {
+            await page.keyboard.press(key);
+        }
+    };
+    const focused = () => page.evaluate(() => document.activeElement?.id || document.activeElement?.textContent);
+    // The link to the content, the name of the product, and the first field.
+    await press("Tab", 3);
+    assert.equal(await focused(), "organization");
+    await page.keyboard.type("root");
+    await press("Tab");
+    assert.equal(await focused(), "token");
+    await page.keyboard.type(token("root", "ada@example.com", "admin"));
+    await press("Enter");
+    await page.waitForURL("**/ui/plan");
+    await page.getByRole("heading", { name: "Plan", exact: true }).waitFor();
+    await page.context().close();
+});
+
+test("a page shows what changed without a reload, and keeps open what was opened", async () => {
+    const page = await signIn();
+    await page.goto(`${origin}/ui/plan`);
+    await page.evaluate(() => { window.isSame = true; });
+    const file = join(specs, "acme/clusters/wrong.yaml");
+    writeFileSync(file, "apiVersion: streamfleet/v1\nkind: Cluster\norganization: acme\nidentifier: wrong\nkafka_unit: 1\n");
+    await page.getByText("did you mean `kafka_units`?").waitFor();
+    await page.getByText("acme/clusters/wrong.yaml:5:1").waitFor();
+    unlinkSync(file);
+    await page.getByText("did you mean `kafka_units`?").waitFor({ state: "detached" });
+    assert.ok(await page.evaluate(() => window.isSame), "the page was not loaded again");
+    assert.deepEqual(page.complaints, []);
+    await page.context().close();
+});
+
+test("a deletion is read, and approved by who may", async () => {
+    const [admin, viewer] = [await signIn(), await signIn({}, token("acme", "platform@acme.example.com", "read"), "acme")];
+    writeFileSync(join(specs, "acme/clusters/sandbox.yaml"), "");
+    for (const page of [viewer, admin]) {
+        await page.goto(`${origin}/ui/`);
+        // A file counts as removed once it has been gone for 30 s.
+        await page.getByText("waiting to delete cluster sandbox").waitFor({ timeout: 120_000 });
+        await page.getByRole("link", { name: "Read the plan to approve" }).click();
+        await page.getByText("the cluster is deleted with all data on its disks").waitFor();
+        await page.getByRole("button", { name: /^Approve/ }).first().click();
+        const told = page === admin ? "Approved." : "requires a token for `admin`";
+        await page.getByText(told).waitFor();
+    }
+    await until("the cluster is deleted", () => !streamfleet("status", specs).includes("sandbox"));
+    assert.deepEqual(admin.complaints, []);
+    await Promise.all([admin, viewer].map((page) => page.context().close()));
+});
+
+test("a session that ends leads to the form and back", async () => {
+    const page = await signIn();
+    await page.goto(`${origin}/ui/events`);
+    await page.context().clearCookies();
+    await page.getByRole("link", { name: "Plan" }).click();
+    await page.getByLabel("API token").fill(token("root", "ada@example.com", "admin"));
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.waitForURL("**/ui/plan");
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByRole("heading", { name: "Sign in" }).waitFor();
+    await page.goto(`${origin}/ui/`);
+    await page.getByRole("heading", { name: "Sign in" }).waitFor();
+    await page.context().close();
+});

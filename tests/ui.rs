@@ -1,0 +1,283 @@
+//! The pages of the web UI, as a browser without script requests them.
+
+use serde_json::Value;
+
+use crate::api::{Api, new_token};
+use crate::service::http::{Answer, send};
+use crate::support::Tree;
+
+const PAGES: [&str; 18] = [
+    "/",
+    "/plan",
+    "/fleets",
+    "/clusters",
+    "/base-domains",
+    "/identity-providers",
+    "/cloud-accounts",
+    "/organizations",
+    "/events",
+    "/tokens",
+    "/you",
+    "/fleets/acme/eu",
+    "/clusters/acme/orders",
+    "/clusters/acme/orders/why",
+    "/clusters/acme/orders/connect",
+    "/clusters/acme/orders/file",
+    "/fleets/acme/eu/history",
+    "/organizations/acme/acme",
+];
+
+/// A browser that is signed in.
+struct Browser {
+    address: String,
+    cookie: String,
+}
+
+impl Browser {
+    #[track_caller]
+    fn sign_in(api: &Api<'_>, token: &str, organization: &str) -> Browser {
+        let fields = [("token", token), ("organization", organization)];
+        let answer = post(&api.address, "/ui/sign-in", "", &fields);
+        assert_eq!(answer.status, 303, "{}{}", answer.head, answer.body);
+        let cookie = header(&answer, "set-cookie").unwrap();
+        let (cookie, attributes) = cookie.split_once("; ").unwrap();
+        assert_eq!(attributes, "path=/ui/; max-age=86400; httponly; samesite=lax");
+        Browser { address: api.address.clone(), cookie: cookie.to_owned() }
+    }
+
+    fn get(&self, path: &str) -> Answer {
+        send(&self.address, &format!("GET /ui{path}"), &[("Cookie", &self.cookie)], "")
+    }
+
+    #[track_caller]
+    fn page(&self, path: &str) -> String {
+        let answer = self.get(path);
+        assert_eq!(answer.status, 200, "{path}: {}{}", answer.head, answer.body);
+        answer.body
+    }
+
+    /// Submits a form with the hidden field of a page.
+    fn submit(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
+        let page = self.page("/");
+        let hidden =
+            page.split("name=\"csrf\" value=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+        let fields: Vec<_> = fields.iter().copied().chain([("csrf", hidden)]).collect();
+        post(&self.address, &format!("/ui{path}"), &self.cookie, &fields)
+    }
+}
+
+fn post(address: &str, path: &str, cookie: &str, fields: &[(&str, &str)]) -> Answer {
+    let origin = format!("http://{address}");
+    let headers = [("Origin", origin.as_str()), ("Cookie", cookie)];
+    post_with(address, path, &headers, fields)
+}
+
+fn post_with(address: &str, path: &str, headers: &[(&str, &str)], fields: &[(&str, &str)]) -> Answer {
+    let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+    let form = [("Content-Type", "application/x-www-form-urlencoded")];
+    let headers: Vec<_> = form.into_iter().chain(headers.iter().copied()).collect();
+    send(address, &format!("POST {path}"), &headers, &body)
+}
+
+fn header(answer: &Answer, name: &str) -> Option<String> {
+    let mut lines = answer.head.lines().filter_map(|line| line.split_once(": "));
+    lines.find(|(known, _)| *known == name).map(|(_, value)| value.to_owned())
+}
+
+#[test]
+fn every_page_is_shown_and_takes_nothing_from_elsewhere() {
+    let tree = Tree::example("quickstart");
+    let api = Api::start(&tree);
+    api.settle();
+    let browser = Browser::sign_in(&api, &api.token, "root");
+    for path in PAGES {
+        let answer = browser.get(path);
+        assert_eq!(answer.status, 200, "{path}: {}{}", answer.head, answer.body);
+        let policy = header(&answer, "content-security-policy").unwrap();
+        assert!(policy.starts_with("default-src 'none'; script-src 'self'; "), "{policy}");
+        for (name, value) in [
+            ("cache-control", "no-store"),
+            ("content-type", "text/html; charset=utf-8"),
+            ("referrer-policy", "same-origin"),
+            ("x-content-type-options", "nosniff"),
+            ("x-frame-options", "deny"),
+        ] {
+            assert_eq!(header(&answer, name).as_deref(), Some(value), "{path}: {name}");
+        }
+        assert!(!answer.body.contains("sf_"), "{path} shows a token");
+        let links = answer.body.split(['"', '\'']).filter(|text| text.contains("://"));
+        assert_eq!(links.collect::<Vec<_>>(), [""; 0], "{path} refers to another site");
+    }
+    let none = browser.get("/clusters/acme/none");
+    assert_eq!(none.status, 404);
+    assert!(none.body.contains("<h1>"), "{}", none.body);
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+#[test]
+fn nobody_sees_a_page_without_a_session() {
+    let tree = Tree::example("quickstart");
+    let api = Api::start(&tree);
+    for path in PAGES {
+        let answer = send(&api.address, &format!("GET /ui{path}?a=b"), &[], "");
+        assert_eq!(answer.status, 303, "{path}");
+        let place = header(&answer, "location").unwrap();
+        assert!(place.starts_with("/ui/sign-in?next=%2fui%2f"), "{place}");
+    }
+    let html = [("Accept", "text/html,*/*")];
+    assert_eq!(header(&send(&api.address, "GET /", &html, ""), "location").as_deref(), Some("/ui/"));
+    assert_eq!(send(&api.address, "GET /", &[], "").status, 404, "programs look for the API");
+    let unknown = format!("sf_{}", "0".repeat(64));
+    for token in [unknown.as_str(), "sf_short", ""] {
+        let answer = post(&api.address, "/ui/sign-in", "", &[("token", token), ("organization", "root")]);
+        assert_eq!(answer.status, 401, "{}", answer.body);
+        assert!(answer.body.contains("this is not a valid token"), "{}", answer.body);
+        assert!(header(&answer, "set-cookie").is_none());
+        assert!(token.is_empty() || !answer.body.contains(token), "the token is shown");
+    }
+    let acme = new_token(&tree, "platform@acme.example.com", "acme", "read");
+    let answer = post(&api.address, "/ui/sign-in", "", &[("token", &acme), ("organization", "root")]);
+    assert_eq!(answer.status, 422);
+    assert!(answer.body.contains("this token is for organization `acme` alone"), "{}", answer.body);
+
+    // The cookie is for pages alone, and ends when somebody signs out.
+    let browser = Browser::sign_in(&api, &api.token, "");
+    let cookie = [("Cookie", browser.cookie.as_str())];
+    assert_eq!(send(&api.address, "GET /v1/clusters", &cookie, "").status, 401);
+    let out = browser.submit("/sign-out", &[]);
+    assert_eq!((out.status, header(&out, "location").as_deref()), (303, Some("/ui/sign-in")));
+    assert!(header(&out, "set-cookie").unwrap().starts_with("streamfleet_session=; "));
+    assert_eq!(browser.get("/").status, 303);
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+#[test]
+fn another_site_changes_nothing() {
+    let tree = Tree::example("quickstart");
+    let api = Api::start(&tree);
+    api.settle();
+    let browser = Browser::sign_in(&api, &api.token, "root");
+    let known = || api.get("/v1/tokens").expect(200).body["total"].clone();
+    let before = known();
+    let own = format!("http://{}", api.address);
+    let order = [("name", "evil"), ("organization", "acme"), ("access", "read")];
+    for (path, fields) in
+        [("/tokens", &order[..]), ("/plan/approve", &[("id", "0123456789ab")]), ("/sign-out", &[])]
+    {
+        for headers in [
+            vec![],
+            vec![("Origin", "https://evil.example.com")],
+            vec![("Origin", own.as_str()), ("Sec-Fetch-Site", "same-site")],
+            vec![("Sec-Fetch-Site", "cross-site")],
+        ] {
+            let headers: Vec<_> = headers.into_iter().chain([("Cookie", browser.cookie.as_str())]).collect();
+            let answer = post_with(&api.address, &format!("/ui{path}"), &headers, fields);
+            assert_eq!(answer.status, 403, "{path} {headers:?}: {}", answer.body);
+        }
+    }
+    // The form's own field counts, too.
+    let answer = post(&api.address, "/ui/tokens", &browser.cookie, &order);
+    assert_eq!(answer.status, 403);
+    assert!(answer.body.contains("the form was not sent from a page of this session"), "{}", answer.body);
+    assert_eq!(known(), before);
+    let made = browser.submit("/tokens", &order);
+    assert_eq!(made.status, 200, "{}", made.body);
+    assert_eq!(made.body.matches("sf_").count(), 1, "the secret is shown once");
+    let wrong = browser.submit("/tokens", &[("name", "ci"), ("organization", "Nö"), ("access", "read")]);
+    assert_eq!(wrong.status, 422);
+    assert!(
+        wrong.body.contains("value=\"ci\"") && wrong.body.contains("is not an identifier"),
+        "{}",
+        wrong.body
+    );
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+#[test]
+fn a_deletion_is_read_and_approved_by_who_may() {
+    let tree = Tree::example("quickstart");
+    let api = Api::start(&tree);
+    api.settle();
+    tree.write("acme/clusters/sandbox.yaml", "");
+    let browser = Browser::sign_in(&api, &api.token, "root");
+    let id = api.serve.until("the deletion waits for an approval", || {
+        let page = browser.page("/plan");
+        let id = page.split("name=\"id\" value=\"").nth(1)?.split('"').next()?.to_owned();
+        assert!(page.contains("waiting to delete cluster <strong>sandbox</strong>"), "{page}");
+        Some(id)
+    });
+    let overview = browser.page("/");
+    assert!(overview.contains("waiting to delete cluster sandbox"), "{overview}");
+    let refused = browser.submit("/plan/approve", &[("id", "0123456789ab")]);
+    assert_eq!(refused.status, 409, "{}", refused.body);
+    let member = new_token(&tree, "platform@acme.example.com", "acme", "read");
+    let viewer = Browser::sign_in(&api, &member, "acme");
+    assert_eq!(viewer.submit("/plan/approve", &[("id", &id)]).status, 403);
+    let approved = browser.submit("/plan/approve", &[("id", &id)]);
+    assert_eq!(approved.status, 303, "{}", approved.body);
+    api.serve.until("the cluster is deleted", || {
+        (browser.get("/clusters/acme/sandbox").status == 404).then_some(())
+    });
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+#[test]
+fn what_people_write_is_text() {
+    let tree = Tree::example("quickstart");
+    tree.edit(
+        "acme/clusters/orders.yaml",
+        "kafka_units: 1",
+        "kafka_units: 1\nregion: <img src=x onerror=alert(1)>",
+    );
+    let api = Api::start(&tree);
+    api.settle();
+    let browser = Browser::sign_in(&api, &api.token, "");
+    for path in PAGES {
+        let page = browser.page(path);
+        assert!(!page.contains("<img"), "{path}");
+    }
+    let page = browser.page("/clusters/acme/orders");
+    assert!(page.contains("img src=x onerror=alert(1)"), "{page}");
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+#[test]
+fn pages_are_below_the_path_that_the_settings_name() {
+    let tree = Tree::example("quickstart");
+    let base = "base_url = \"https://kafka.example.com/streamfleet/\"\n";
+    let api = Api::start_with(&tree, "serve --specs tree --config settings.toml", base);
+    let headers = [("Sec-Fetch-Site", "same-origin")];
+    let fields = [("token", api.token.as_str()), ("organization", "root")];
+    let answer = post_with(&api.address, "/streamfleet/ui/sign-in", &headers, &fields);
+    assert_eq!((answer.status, header(&answer, "location").as_deref()), (303, Some("/streamfleet/ui/")));
+    let cookie = header(&answer, "set-cookie").unwrap();
+    let (cookie, attributes) = cookie.split_once("; ").unwrap();
+    assert_eq!(attributes, "path=/streamfleet/ui/; max-age=86400; httponly; samesite=lax; secure");
+    let page = send(&api.address, "GET /streamfleet/ui/clusters", &[("Cookie", cookie)], "");
+    assert_eq!(page.status, 200);
+    let links = page.body.split("=\"/").skip(1).filter(|rest| !rest.starts_with("streamfleet/ui/"));
+    assert_eq!(links.collect::<Vec<_>>(), [""; 0]);
+    assert_eq!(send(&api.address, "GET /ui/", &[], "").status, 404);
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+#[test]
+fn a_member_sees_nothing_of_other_organizations() {
+    let tree = Tree::example("quickstart");
+    tree.write("organizations/other.yaml", "apiVersion: streamfleet/v1\nkind: Organization\nidentifier: globex\nmembers:\n  - {email: gus@globex.example.com, role: viewer}\n");
+    let api = Api::start(&tree);
+    api.settle();
+    let token = new_token(&tree, "gus@globex.example.com", "globex", "admin");
+    let browser = Browser::sign_in(&api, &token, "globex");
+    for path in PAGES {
+        let answer = browser.get(path);
+        let is_theirs = path.matches('/').count() > 1;
+        assert_eq!(answer.status, if is_theirs { 404 } else { 200 }, "{path}: {}", answer.body);
+        let told = answer.body.replace(path, "");
+        assert!(is_theirs || !told.contains("acme"), "{path}: {}", answer.body);
+        assert!(!told.contains("sandbox"), "{path}: {}", answer.body);
+    }
+    let me: Value = api.get("/v1/tokens").expect(200).body;
+    assert!(me.to_string().contains("web session"));
+    assert_eq!(api.serve.stop(), Some(0));
+}
