@@ -6,7 +6,6 @@ mod examples;
 
 use serde_json::{Map, Value, json};
 
-use super::rest::EVENT_STREAM;
 use super::route::{Method, ROUTES, RequestBody, RequiredAccess, ResponseContent, Route, list_path};
 use crate::http::problem::{PROBLEM, ProblemDocument, code};
 use crate::names::Kind;
@@ -19,6 +18,9 @@ pub const JSON: &str = "application/json";
 
 /// The content type of merge patches (RFC 7396).
 pub const MERGE_PATCH: &str = "application/merge-patch+json";
+
+/// The content type of server-sent events.
+pub const EVENT_STREAM: &str = "text/event-stream";
 
 const ABOUT: &str = "The REST API of a Streamfleet installation. A write becomes an edit of the spec tree, and the \
     daemon applies it.\n\n- A slash at the end of a path is optional, and `HEAD` works wherever `GET` does.\n- `null`, \

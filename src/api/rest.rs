@@ -63,8 +63,6 @@ use event_stream::StreamSlots;
 use json::Wiped;
 use request_slots::RequestQueues;
 
-pub(super) use event_stream::EVENT_STREAM;
-
 type Answered = Result<Response, ProblemDocument>;
 
 const A_TIME: &str = "a time such as 2026-01-31T12:00:00Z";

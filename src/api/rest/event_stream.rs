@@ -21,12 +21,10 @@ use tokio::time::{Instant, timeout};
 use super::events::{self, sees};
 use super::{Answered, Call, Service};
 use crate::api::caller::{Caller, CallerIdentity};
+use crate::api::openapi::EVENT_STREAM;
 use crate::http::problem::ProblemDocument;
 use crate::names::Identifier;
 use crate::parallel::locked;
-
-/// The content type of server-sent events.
-pub(in crate::api) const EVENT_STREAM: &str = "text/event-stream";
 
 /// The header with which browsers resume a stream.
 const LAST_EVENT_ID: &str = "last-event-id";
