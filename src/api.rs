@@ -146,7 +146,7 @@ pub fn begin(setup: ServerSetup, runtime: &Handle) -> Result<ListeningSockets, L
     let hook = hook.map(|hook| webhook::routes(hook, Arc::clone(&rate_limits))).unwrap_or_default();
     let rest = rest(Base::of(&config));
     let routes = probes(vitals).merge(hook).merge(pages(rest.clone(), &config)).merge(rest);
-    let routes = rest::counted(routes, &rate_limits, state.as_ref());
+    let routes = rest::open::counted(routes, &rate_limits, state.as_ref());
     let limits = Limits::of_network(&config, route::is_proposal);
     runtime.spawn(connection::accept(listener, limits.around(routes), limits, handshake, |_, address| {
         Some(Peer::Remote(*address))

@@ -73,7 +73,7 @@ pub use restore::{RestoreError, restore};
 pub use tokens::{
     Access, AddTokenError, FILE as TOKENS, InvalidTokenRequest, MAX_TOKEN_DAYS, NewToken, Reach,
     RevocationOutcome, TOKEN_DAYS, TOKEN_PREFIX, TOKENS_KEPT_DAYS, Token, TokenGrant, TokenOrder,
-    TokenRejection, is_same_email, looks_like_token,
+    TokenPurpose, TokenRejection, is_same_email, looks_like_token,
 };
 
 /// An open state folder. This process holds the folder's lock until `State` is dropped, unless it was only

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::service::http::{address, send, socket};
@@ -18,15 +19,31 @@ fn tree(listen: &str) -> Tree {
     tree
 }
 
-/// Whom a link signs in, asked with the token in it.
+/// Whom a link signs in. It does that once, and nothing else.
 #[track_caller]
 fn signed_in(address: &str, link: &str) -> Value {
     let digits = link.strip_prefix(&format!("http://{address}/ui/sign-in?link=")).expect(link);
-    let bearer = format!("Bearer sf_{digits}");
-    let answer = send(address, "GET /v1/me", &[("Authorization", &bearer)], "");
-    assert_eq!(answer.status, 200, "{}", answer.body);
-    let me: Value = serde_json::from_str(&answer.body).unwrap();
-    json!([me["email"], me["organization"], me["access"], me["name"], me["is_super_user"]])
+    let call = |what: &str, secret: &str| {
+        let bearer = format!("Bearer {secret}");
+        let body = if what.starts_with("POST") { "{}" } else { "" };
+        send(address, what, &[("Authorization", &bearer), ("Content-Type", "application/json")], body)
+    };
+    let secret = format!("sf_{digits}");
+    for what in ["GET /v1/me", "GET /v1/clusters", "POST /v1/tokens", "POST /v1/sign-in-links"] {
+        assert_eq!(call(what, &secret).status, 401, "{what}");
+    }
+    let session = call("POST /v1/sessions", &secret);
+    assert_eq!(session.status, 201, "{}", session.body);
+    assert_eq!(call("POST /v1/sessions", &secret).status, 401, "a link works once");
+    let session: Value = serde_json::from_str(&session.body).unwrap();
+    assert_eq!((&session["name"], &session["purpose"]), (&json!("web session"), &json!("session")));
+    let [from, until] = ["created_at", "expires_at"]
+        .map(|name| session[name].as_str().unwrap().parse::<Timestamp>().unwrap());
+    assert_eq!(until.duration_since(from).as_hours(), 24);
+    let me = call("GET /v1/me", session["token"].as_str().unwrap());
+    assert_eq!(me.status, 200, "{}", me.body);
+    let me: Value = serde_json::from_str(&me.body).unwrap();
+    json!([me["email"], me["organization"], me["access"], me["is_super_user"]])
 }
 
 /// The links in a log.
@@ -43,7 +60,7 @@ fn the_log_of_a_first_start_has_a_link_for_the_first_super_user_and_later_ones_h
     serve.says(&["INFO", "sign in to the web UI as ada@example.com, once and until 20", "Z: http://"]);
     let logged = links(&serve.log());
     assert_eq!(logged.len(), 1, "{}", serve.log());
-    let ada = json!(["ada@example.com", "*", "admin", "sign-in link", true]);
+    let ada = json!(["ada@example.com", "*", "admin", true]);
     assert_eq!(signed_in(&address, &logged[0]), ada);
     assert_eq!(serve.stop(), Some(0));
     let serve = Serve::start(&tree, SERVE);
@@ -79,7 +96,7 @@ fn a_person_gets_a_link_from_the_running_daemon() {
     let sign_in = |words: &str| tree.run(&format!("sign-in {words} tree --config settings.toml"));
     let run = sign_in("bob@example.com").expect(0);
     let link = run.out.strip_suffix('\n').unwrap();
-    let bob = json!(["bob@example.com", "*", "admin", "sign-in link", true]);
+    let bob = json!(["bob@example.com", "*", "admin", true]);
     assert_eq!(signed_in(&address, link), bob);
     let told = "This link signs in as bob@example.com for all organizations, once and until 20";
     assert!(run.err.lines().nth(1).unwrap().starts_with(told), "{}", run.err);
@@ -87,7 +104,7 @@ fn a_person_gets_a_link_from_the_running_daemon() {
     let member = "platform@acme.example.com";
     for words in [member.to_owned(), format!("{member} --organization acme")] {
         let run = sign_in(&words).expect(0);
-        let of_acme = json!([member, "acme", "admin", "sign-in link", false]);
+        let of_acme = json!([member, "acme", "admin", false]);
         assert_eq!(signed_in(&address, run.out.trim()), of_acme);
         run.says(&[&format!("signs in as {member} for organization acme, once and until 20")]);
     }

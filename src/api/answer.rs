@@ -32,7 +32,7 @@ pub struct PlanApproval {
 }
 
 /// The document of a resource, as its file has it.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SpecFile {
     /// The file, relative to the folder of the specs; null if there is no document.
     pub path: Option<SpecPath>,
@@ -50,7 +50,7 @@ pub struct SpecFile {
 }
 
 /// The git commits that changed the file of a resource, the newest first.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ResourceHistory {
     /// At most 50. There may be fewer, or none, although there are older ones.
     pub items: Vec<ResourceCommit>,
@@ -61,7 +61,7 @@ pub struct ResourceHistory {
 }
 
 /// A commit that changed the file of a resource.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ResourceCommit {
     /// Its id, in hexadecimal.
     pub id: String,
@@ -77,7 +77,7 @@ pub struct ResourceCommit {
 }
 
 /// The author of a commit, as the commit says.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CommitAuthor {
     pub name: String,
     pub email: String,
@@ -115,7 +115,7 @@ pub struct CreatedSignInLink {
 }
 
 /// Who the caller is.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CallerDescription {
     /// The e-mail address of the token's owner; null on the socket.
     pub email: Option<String>,
@@ -137,7 +137,7 @@ pub struct CallerDescription {
 }
 
 /// A membership of the caller.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CallerOrganization {
     /// The organization.
     pub identifier: Identifier,

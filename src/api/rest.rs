@@ -10,7 +10,7 @@ mod history;
 mod json;
 mod list;
 mod me;
-mod open;
+pub(super) mod open;
 mod page;
 mod plans;
 mod proposal_limits;
@@ -22,7 +22,6 @@ mod tokens;
 mod writes;
 
 use std::collections::BTreeMap;
-use std::future::ready;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -57,7 +56,7 @@ use crate::http::tags::{NoTags, Tags};
 use crate::names::{Digest, Identifier};
 use crate::problem::quote_untrusted;
 use crate::round::Round;
-use crate::state::{Access, State, StateError};
+use crate::state::{Access, State, StateError, TokenPurpose, TokenRejection};
 use crate::writing::{CurrentPlan, Writer};
 use event_stream::StreamSlots;
 use json::Wiped;
@@ -169,11 +168,10 @@ fn filter(method: Method) -> MethodFilter {
 
 /// The handler of a route. A test finds routes without one.
 fn handler(route: &Route) -> Option<Handler> {
-    let is_one = route.path.ends_with('}');
     let known: fn(&Call) -> Answered = match (route.kind(), route.method, route.id) {
         (Some(_), Method::Get, _) if route.path.ends_with("/file") => file::read,
         (Some(_), Method::Get, _) if route.path.ends_with("/history") => history::list,
-        (Some(_), Method::Get, _) if is_one => resources::read,
+        (Some(_), Method::Get, _) if route.path.ends_with('}') => resources::read,
         (Some(_), Method::Get, _) => list::list,
         (Some(_), Method::Post, _) => writes::create,
         (Some(_), Method::Put, _) => writes::replace,
@@ -214,7 +212,7 @@ async fn answered(endpoint: Endpoint, request: Request) -> Answered {
     let Endpoint { service, base, route, handler } = endpoint;
     let (mut parts, body) = request.into_parts();
     if let Handler::Open(handler) = handler {
-        count_public(&service.rate_limits, &parts, Some(&service.state))?;
+        open::count_public(&service.rate_limits, &parts, Some(&service.state))?;
         return Ok(handler(&base));
     }
     let who = service.admit(&parts, route)?;
@@ -297,7 +295,12 @@ impl Service {
                 let now = (Timestamp::now(), Instant::now());
                 let revokes = route.queue == QueueKind::Revoking;
                 let asked = (&parts.headers, &parts.uri, from.ip());
-                Ok(CallerIdentity::Token(self.rate_limits.admit(asked, &self.state, now, revokes)?))
+                let token = self.rate_limits.admit(asked, &self.state, now, revokes)?;
+                // A link signs in once and does nothing else.
+                match token.purpose == TokenPurpose::Link && route.id != "create_session" {
+                    true => Err(Unauthenticated::NotHolding(TokenRejection::Unknown).into()),
+                    false => Ok(CallerIdentity::Token(token)),
+                }
             }
         }
     }
@@ -326,34 +329,6 @@ impl Service {
         let (made, pending) = self.writer.newest(|| self.request_queue.made().unwrap_or(made));
         Ok((Some(made), pending))
     }
-}
-
-/// Counts a request that needs no token; users of this host aren't counted.
-fn count_public(
-    rate_limits: &RateLimits,
-    parts: &Parts,
-    state: Option<&State>,
-) -> Result<(), ProblemDocument> {
-    let Some(from) = Peer::of(&parts.extensions).address() else { return Ok(()) };
-    let now = (Timestamp::now(), Instant::now());
-    Ok(rate_limits.admit_public((&parts.headers, &parts.uri, from), state, now)?)
-}
-
-/// Counts requests for unknown paths and methods, too.
-pub(super) fn counted(routes: Router, rate_limits: &Arc<RateLimits>, state: Option<&Arc<State>>) -> Router {
-    let missing = |status: StatusCode| {
-        let (rate_limits, state) = (Arc::clone(rate_limits), state.cloned());
-        move |request: Request| {
-            let (parts, _) = request.into_parts();
-            ready(match count_public(&rate_limits, &parts, state.as_deref()) {
-                Ok(()) => status.into_response(),
-                Err(refused) => refused.into_response(),
-            })
-        }
-    };
-    routes
-        .fallback(missing(StatusCode::NOT_FOUND))
-        .method_not_allowed_fallback(missing(StatusCode::METHOD_NOT_ALLOWED))
 }
 
 impl CallerRequest {

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::record;
-use crate::state::{Access, AddTokenError, Reach, State, TOKEN_PREFIX, Token, TokenGrant};
+use crate::state::{Access, AddTokenError, Reach, State, TOKEN_PREFIX, Token, TokenGrant, TokenPurpose};
 
 /// The name of a link's token.
 pub const TOKEN_NAME: &str = "sign-in link";
@@ -49,7 +49,14 @@ impl SignInLink {
     ) -> Result<SignInLink, AddTokenError> {
         let SignInRequest { owner, organization } = request;
         let name = TOKEN_NAME.to_owned();
-        let grant = TokenGrant { name, owner, organization, access: Access::Admin, lasts: LIFETIME };
+        let grant = TokenGrant {
+            name,
+            owner,
+            organization,
+            access: Access::Admin,
+            purpose: TokenPurpose::Link,
+            lasts: LIFETIME,
+        };
         let made = state.grant_token(grant, by, now)?;
         // The digits alone, so that nobody takes the link for one that contains an API token.
         let digits = made.secret.expose_secret().trim_start_matches(TOKEN_PREFIX);

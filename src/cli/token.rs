@@ -69,7 +69,7 @@ pub struct Create {
 pub struct List {
     #[command(flatten)]
     tree: TreeArgs,
-    /// Also list tokens that expired or were revoked in the last 90 days.
+    /// Also list tokens that expired or were revoked in the last 90 days; those for a day, in the last day.
     #[arg(long)]
     all: bool,
     /// Print a table, JSON or YAML.

@@ -71,6 +71,18 @@ pub enum Reach {
     Organization(Identifier),
 }
 
+/// What a token is for. Callers can't choose it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum TokenPurpose {
+    /// Calls of the API.
+    Api,
+    /// A link that signs in to the web UI: it begins one session, and nothing else.
+    Link,
+    /// A session of the web UI.
+    Session,
+}
+
 /// A token, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Token {
@@ -84,6 +96,7 @@ pub struct Token {
     pub organization: Reach,
     /// The most that the token may be used for there. The present access of its owner limits it further.
     pub access: Access,
+    pub purpose: TokenPurpose,
     /// The time of its creation.
     #[serde(serialize_with = "in_full")]
     pub created_at: Timestamp,
@@ -123,6 +136,7 @@ pub struct TokenGrant {
     pub owner: String,
     pub organization: Reach,
     pub access: Access,
+    pub purpose: TokenPurpose,
     pub lasts: SignedDuration,
 }
 
@@ -228,10 +242,12 @@ impl State {
         grant.fault(&of_owner, now).map_or(Ok(()), Err)?;
         let secret =
             secret().map_err(|error| StateError::io("create a token for", self.tokens.path())(error))?;
-        let TokenGrant { name, owner, organization, access, lasts } = grant;
+        let TokenGrant { name, owner, organization, access, purpose, lasts } = grant;
         let expires_at = now.checked_add(lasts).unwrap_or(Timestamp::MAX);
         let (id, revoked_at) = (Uuid::now_v7(), None);
-        let token = Token { id, name, owner, organization, access, created_at: now, expires_at, revoked_at };
+        let created_at = now;
+        let token =
+            Token { id, name, owner, organization, access, purpose, created_at, expires_at, revoked_at };
         // The audit trail first: no valid token may be missing from it.
         let until = record::timestamp(expires_at);
         self.audit_token(format!("created {token}: {}, until {until}", token.scope()), by, now)?;
@@ -344,7 +360,7 @@ impl TokenOrder {
             return Err(InvalidTokenRequest { pointer: "/days", why, hint });
         }
         let lasts = SignedDuration::from_hours(24 * i64::from(days));
-        Ok(TokenGrant { name, owner, organization, access, lasts })
+        Ok(TokenGrant { name, owner, organization, access, purpose: TokenPurpose::Api, lasts })
     }
 }
 
@@ -384,8 +400,7 @@ impl TokenGrant {
             )
         } else if kept >= MAX_STORED_TOKENS_PER_OWNER {
             let why = format!(
-                "{} has {kept} tokens, including those that expired or were revoked in the last {TOKENS_KEPT_DAYS} days, \
-                 which is the limit",
+                "{} has {kept} tokens, including those that expired or were revoked lately, which is the limit",
                 self.owner
             );
             (

@@ -11,6 +11,7 @@ fn name(text: &str) -> Identifier {
 
 fn token(owner: &str, organization: &str, access: Access) -> Token {
     Token {
+        purpose: crate::state::TokenPurpose::Api,
         id: Uuid::from_u128(1),
         name: "ci".to_owned(),
         owner: owner.to_owned(),

@@ -9,10 +9,9 @@ use super::fields::{self, Field, field, is};
 use super::tokens::not_added;
 use super::{Answered, CallerRequest, written};
 use crate::api::answer::CreatedToken;
-use crate::api::sign_in;
 use crate::http::problem::{FieldError, ProblemDocument, code};
 use crate::names::Identifier;
-use crate::state::{Reach, RevocationOutcome, Token, TokenGrant};
+use crate::state::{Reach, RevocationOutcome, Token, TokenGrant, TokenPurpose};
 
 /// The name of tokens that are sessions.
 const NAME: &str = "web session";
@@ -48,7 +47,7 @@ pub(super) fn create(call: &CallerRequest) -> Answered {
     }
     let now = Timestamp::now();
     // A link works once: it ends before its session begins. The session then lasts as long as any.
-    let rest = match own.name == sign_in::TOKEN_NAME {
+    let rest = match own.purpose == TokenPurpose::Link {
         true => {
             end_link(call, own, now)?;
             LIFETIME
@@ -56,7 +55,14 @@ pub(super) fn create(call: &CallerRequest) -> Answered {
         false => own.expires_at.duration_since(now),
     };
     let (owner, access, lasts) = (own.owner.clone(), own.access, LIFETIME.min(rest));
-    let grant = TokenGrant { name: NAME.to_owned(), owner, organization, access, lasts };
+    let grant = TokenGrant {
+        name: NAME.to_owned(),
+        owner,
+        organization,
+        access,
+        purpose: TokenPurpose::Session,
+        lasts,
+    };
     let made = call.service.state.grant_token(grant, &call.caller.actor(), now);
     let made = made.map_err(|why| not_added(call, why, None))?;
     Ok(written(StatusCode::CREATED, &CreatedToken { shown: made.into(), warnings: Vec::new() }))

@@ -191,6 +191,11 @@ fn token() -> Value {
             "owner": words("The e-mail address of its owner."),
             "organization": reach(),
             "access": access(),
+            "purpose": {
+                "type": "string",
+                "enum": ["api", "link", "session"],
+                "description": "What it is for: calls of the API, a link that signs in to the web UI, or a session there.",
+            },
             "created_at": time(),
             "expires_at": time(),
             "revoked_at": {
