@@ -287,12 +287,13 @@ async fn identify(
     let status = response.status();
     let millis = begin.elapsed().as_millis();
     // Callers over their rate limit aren't logged.
+    let is_refusal = status.is_client_error() || status.is_server_error();
     let is_told = || status != StatusCode::TOO_MANY_REQUESTS && told.has_room(from, Instant::now());
     if status == StatusCode::INTERNAL_SERVER_ERROR {
         tracing::error!(request = %request_id, %method, path, status = status.as_u16(), millis, "request failed");
-    } else if !status.is_success() && is_told() {
+    } else if is_refusal && is_told() {
         tracing::info!(request = %request_id, %method, path, status = status.as_u16(), millis, "request refused");
-    } else if status.is_success() && method != Method::GET && method != Method::HEAD {
+    } else if !is_refusal && method != Method::GET && method != Method::HEAD {
         tracing::info!(request = %request_id, %method, path, status = status.as_u16(), millis, "request answered");
     } else {
         tracing::debug!(request = %request_id, %method, path, status = status.as_u16(), millis, "request finished");
