@@ -100,7 +100,9 @@ fn start(request: &Request, home: &str) -> Response {
 
 async fn visit(ui: Arc<Ui>, page: &'static Page, request: Request) -> Response {
     let (mut parts, body) = request.into_parts();
-    let Some(session) = Session::of(&parts.headers) else { return sign_in::ask(&ui, &parts.uri) };
+    let is_read = page.method == MethodFilter::GET;
+    let here = is_read.then(|| parts.uri.clone());
+    let Some(session) = Session::of(&parts.headers) else { return sign_in::ask(&ui, here.as_ref()) };
     let path = RawPathParams::from_request_parts(&mut parts, &()).await;
     let path = path.map(|path| path.iter().map(|(_, value)| value.to_owned()).collect()).unwrap_or_default();
     let api = ApiClient::new(&ui, Peer::of(&parts.extensions), session.bearer());
@@ -110,12 +112,12 @@ async fn visit(ui: Arc<Ui>, page: &'static Page, request: Request) -> Response {
     };
     let query = pairs(parts.uri.query().unwrap_or_default().as_bytes());
     let visit = Visit { ui, api, session, path, query, form };
-    if page.method != MethodFilter::GET && visit.field("csrf") != visit.session.form_token() {
+    if !is_read && visit.field("csrf") != visit.session.form_token() {
         return failure(&visit.frame(""), &Refusal::forged());
     }
     match (page.answer)(&visit).await {
         Ok(response) => response,
-        Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => sign_in::ask(&visit.ui, &parts.uri),
+        Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => sign_in::ask(&visit.ui, here.as_ref()),
         Err(refusal) => failure(&visit.frame(""), &refusal),
     }
 }

@@ -152,6 +152,54 @@ fn nobody_sees_a_page_without_a_session() {
 }
 
 #[test]
+fn a_link_signs_in_once_and_others_sign_nobody_in() {
+    let tree = Tree::example("quickstart");
+    let api = Api::start(&tree);
+    api.settle();
+    let run = tree.run("sign-in platform@acme.example.com tree --config settings.toml").expect(0);
+    let digits = run.out.trim().split("?link=").nth(1).unwrap().to_owned();
+    let page = send(&api.address, &format!("GET /ui/sign-in?link={digits}"), &[], "");
+    assert!(page.body.contains("This link signs you in once."), "{}", page.body);
+    let follow = |link: &str| post(&api.address, "/ui/sign-in", "", &[("link", link)]);
+    let first = follow(&digits);
+    assert_eq!(first.status, 303, "{}", first.body);
+    let cookie = header(&first, "set-cookie").unwrap();
+    let browser =
+        Browser { address: api.address.clone(), cookie: cookie.split("; ").next().unwrap().to_owned() };
+    let you = browser.page("/you");
+    assert!(you.contains("platform@acme.example.com") && you.contains("organizations.yaml:"), "{you}");
+    let tokens = browser.page("/tokens");
+    assert!(tokens.contains("outlive the session") && tokens.contains("(this session)"), "{tokens}");
+    // Neither the same link, nor a token of the API in its place.
+    let attacker = api.token.trim_start_matches("sf_");
+    for link in [digits.as_str(), attacker, "none"] {
+        let again = follow(link);
+        assert_eq!(again.status, 401, "{}", again.body);
+        assert!(again.body.contains("this link was used already, or it has expired"), "{}", again.body);
+        assert!(header(&again, "set-cookie").is_none());
+    }
+    // A session that is replaced ends.
+    let fields = [("token", api.token.as_str()), ("organization", "root")];
+    assert_eq!(post(&api.address, "/ui/sign-in", &browser.cookie, &fields).status, 303);
+    assert_eq!(browser.get("/").status, 303);
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+#[test]
+fn an_empty_installation_says_what_to_do() {
+    let tree = Tree::empty();
+    tree.write("README.md", "nothing yet");
+    let api = Api::start(&tree);
+    let browser = Browser::sign_in(&api, &api.token, "root");
+    for path in &PAGES[..11] {
+        browser.page(path);
+    }
+    assert!(browser.page("/fleets").contains("There are none yet. A fleet is a Kubernetes cluster"));
+    assert!(browser.page("/").contains("There are no fleets and no clusters yet."));
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+#[test]
 fn another_site_changes_nothing() {
     let tree = Tree::example("quickstart");
     let api = Api::start(&tree);
@@ -209,9 +257,11 @@ fn a_deletion_is_read_and_approved_by_who_may() {
     let overview = browser.page("/");
     assert!(overview.contains("waiting to delete cluster sandbox"), "{overview}");
     let refused = browser.submit("/plan/approve", &[("id", "0123456789ab")]);
-    assert_eq!(refused.status, 409, "{}", refused.body);
+    assert_eq!((refused.status, header(&refused, "location").as_deref()), (303, Some("/ui/plan?other")));
+    assert!(browser.page("/plan?other").contains("Nothing was approved: the plan has changed"));
     let member = new_token(&tree, "platform@acme.example.com", "acme", "read");
     let viewer = Browser::sign_in(&api, &member, "acme");
+    assert!(viewer.page("/plan").contains("An administrator of the organization may approve it."));
     assert_eq!(viewer.submit("/plan/approve", &[("id", &id)]).status, 403);
     let approved = browser.submit("/plan/approve", &[("id", &id)]);
     assert_eq!(approved.status, 303, "{}", approved.body);

@@ -1,13 +1,15 @@
 //! The client of the API: calls its routes in this process.
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use axum::http::{Method, Request, StatusCode};
 use axum::response::Response;
 use http_body_util::BodyExt as _;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
 use tower::ServiceExt as _;
 
 use super::Ui;
@@ -21,6 +23,15 @@ pub struct ApiClient {
     base: String,
     peer: Peer,
     bearer: HeaderValue,
+}
+
+/// How many pages are parsed and rendered at a time: it takes a processor, and memory for a whole plan.
+static PAGES: Semaphore = Semaphore::const_new(4);
+
+/// Does what takes a while outside of the threads that serve connections.
+pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refusal> {
+    let _turn = PAGES.acquire().await.map_err(|_| ProblemDocument::internal())?;
+    Ok(spawn_blocking(work).await.map_err(|_| ProblemDocument::internal())?)
 }
 
 /// Why the API refused a request, in its own words.
@@ -38,9 +49,11 @@ impl ApiClient {
         ApiClient { api: ui.api.clone(), base: ui.base.clone(), peer, bearer }
     }
 
-    pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Refusal> {
-        let answer = self.send(Method::GET, path, None).await?;
-        T::deserialize(answer).map_err(|error| {
+    pub async fn get<T: DeserializeOwned + Send + 'static>(&self, path: &str) -> Result<T, Refusal> {
+        let answer = self.answer(Method::GET, path, None).await?;
+        // A plan may be large.
+        let parsed = blocking(move || serde_json::from_slice(&answer)).await?;
+        parsed.map_err(|error| {
             tracing::error!(%error, path, "the answer of the API has another form than the page expects");
             Refusal::from(ProblemDocument::internal())
         })
@@ -48,6 +61,14 @@ impl ApiClient {
 
     /// Sends a request; the answer is null if it has no body.
     pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Refusal> {
+        let answer = self.answer(method, path, body).await?;
+        if answer.is_empty() {
+            return Ok(Value::Null);
+        }
+        serde_json::from_slice(&answer).map_err(|_| ProblemDocument::internal().into())
+    }
+
+    async fn answer(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Bytes, Refusal> {
         let mut request = Request::new(match body {
             Some(body) => Body::from(body.to_string()),
             None => Body::empty(),
@@ -71,18 +92,15 @@ impl ApiClient {
         if is_refused {
             return Err(Refusal { status: parts.status, ..Refusal::no_page() });
         }
-        let body = body.collect().await.map_err(|_| ProblemDocument::internal())?.to_bytes();
-        if body.is_empty() {
-            return Ok(Value::Null);
-        }
-        serde_json::from_slice(&body).map_err(|_| ProblemDocument::internal().into())
+        Ok(body.collect().await.map_err(|_| ProblemDocument::internal())?.to_bytes())
     }
 }
 
 impl From<ProblemDocument> for Refusal {
     fn from(problem: ProblemDocument) -> Refusal {
         let ProblemDocument { status, kind, detail, hint, errors, .. } = problem;
-        Refusal { status, title: kind.title, detail, hint, errors }
+        let title = if status == StatusCode::NOT_FOUND { "Not found" } else { kind.title };
+        Refusal { status, title, detail, hint, errors }
     }
 }
 

@@ -15,6 +15,7 @@ use super::client::{ApiClient, Refusal, encoded};
 use super::session::{Session, bearer, cookie};
 use super::view::{Frame, failure, filters, shown};
 use super::{Ui, form, pairs, see_other};
+use crate::api::answer::CallerDescription;
 use crate::http::peer::Peer;
 use crate::http::problem::{ProblemDocument, code};
 use crate::state::{TOKEN_PREFIX, looks_like_token};
@@ -40,8 +41,9 @@ pub fn routes(ui: &Arc<Ui>) -> Router {
 }
 
 /// Leads to the form, and from there back to the page.
-pub fn ask(ui: &Ui, page: &Uri) -> Response {
-    let here = page.path_and_query().map_or("/", |path| path.as_str());
+/// `page` is the one to return to; `None` where that is no page, but what a form requests.
+pub fn ask(ui: &Ui, page: Option<&Uri>) -> Response {
+    let here = page.and_then(Uri::path_and_query).map_or("", |path| path.as_str());
     see_other(&format!("{}?next={}", ui.address("/sign-in"), encoded(here)))
 }
 
@@ -72,6 +74,9 @@ async fn sign_in(ui: Arc<Ui>, request: Request) -> Response {
     let secret = if link.is_empty() { value("token") } else { format!("{TOKEN_PREFIX}{link}") };
     match exchange(&ui, Peer::of(&parts.extensions), &secret, !link.is_empty(), &organization).await {
         Ok(session) => {
+            if let Some(before) = Session::of(&parts.headers) {
+                end(&ui, Peer::of(&parts.extensions), &before).await;
+            }
             let mut response = see_other(&next_page(&ui, &next));
             response.headers_mut().insert(SET_COOKIE, cookie(&ui, Some(&session)));
             response
@@ -103,6 +108,10 @@ async fn exchange(
         return Err(refused(is_link));
     }
     let api = ApiClient::new(ui, peer, bearer(secret));
+    // A link can't do anything else. Somebody's API token in a link would sign its reader in as that person.
+    if is_link && api.get::<Value>("/v1/me").await.is_ok() {
+        return Err(refused(is_link));
+    }
     let order = match organization {
         "" => json!({}),
         organization => json!({ "organization": organization }),
@@ -119,7 +128,7 @@ fn refused(is_link: bool) -> Refusal {
     let (why, hint) = match is_link {
         true => (
             "this link was used already, or it has expired",
-            "get a new one with `streamfleet sign-in` on the host of the daemon",
+            "get a new one on the host of the daemon: streamfleet sign-in EMAIL TREE",
         ),
         false => (
             "this is not a valid token",
@@ -135,16 +144,19 @@ async fn sign_out(ui: Arc<Ui>, request: Request) -> Response {
     let fields = form(body).await.unwrap_or_default();
     let is_own = |session: &Session| fields.contains(&("csrf".to_owned(), session.form_token()));
     if let Some(session) = session.filter(is_own) {
-        let api = ApiClient::new(&ui, Peer::of(&parts.extensions), session.bearer());
-        if let Ok(me) = api.get::<Value>("/v1/me").await {
-            let id = me["token_id"].as_str().unwrap_or_default();
-            // Without this the session ends with its cookie, and with its token at the latest in a day.
-            let _ = api.send(Method::DELETE, &format!("/v1/tokens/{id}"), None).await;
-        }
+        end(&ui, Peer::of(&parts.extensions), &session).await;
     }
     let mut response = see_other(&ui.address("/sign-in"));
     response.headers_mut().insert(SET_COOKIE, cookie(&ui, None));
     response
+}
+
+/// Revokes the token of a session. If that fails, the session ends with its cookie, and its token in a day.
+async fn end(ui: &Ui, peer: Peer, session: &Session) {
+    let api = ApiClient::new(ui, peer, session.bearer());
+    if let Ok(CallerDescription { token_id: Some(id), .. }) = api.get("/v1/me").await {
+        let _ = api.send(Method::DELETE, &format!("/v1/tokens/{id}"), None).await;
+    }
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use outputs::{BaseDomainOutputs, ClusterOutputs, FleetOutputs, ResourceOutputs};
 
 pub use client::{ClientProperties, client_properties};
 pub use schema::{output_fields, schema};
-pub use standing::{Audience, Standing, StandingInputs, UnplannedWrite};
+pub use standing::{Audience, Standing, StandingInputs, UnplannedWrite, WRITTEN};
 
 /// A timestamp as the interface specification writes it: UTC, microseconds, `Z`.
 pub fn timestamp(time: Timestamp) -> String {

@@ -1,8 +1,9 @@
 // Pages work without this script. It shows times as they are where the reader is, and keeps marked pages current.
 "use strict";
 
-/** Every two seconds while the page is visible; a slower server is asked less often. */
+/** In milliseconds. A page that takes long is asked for less often, so that it takes a twentieth of the time at most. */
 const PAUSE = 2000;
+const SHARE = 20;
 
 const policy = window.trustedTypes
     ? window.trustedTypes.createPolicy("streamfleet", { createHTML: (/** @type {string} */ text) => text })
@@ -42,18 +43,39 @@ function isBusy() {
         || [...document.querySelectorAll("main details[open]")].some((details) => details.id === "");
 }
 
+/** When the content was current. */
+let current = new Date().toLocaleTimeString();
+
+/** Shows that the page is no longer current; nothing without a text. @param {string} text */
+function tell(text) {
+    const notice = document.querySelector("#stale");
+    if (notice) {
+        notice.textContent = text;
+        notice.toggleAttribute("hidden", text === "");
+    }
+}
+
 async function follow() {
+    const start = performance.now();
     if (!isBusy()) {
         try {
-            const answer = await fetch(location.href, { headers: { Accept: "text/html" }, redirect: "error" });
+            const answer = await fetch(location.href, { headers: { Accept: "text/html" }, redirect: "manual" });
+            if (answer.type === "opaqueredirect" || answer.status === 404) {
+                // The session ended, or what the page is about is gone: the server says which.
+                location.reload();
+                return;
+            }
+            const text = await answer.text();
+            tell(answer.ok ? "" : `This page is as it was at ${current}: the server answers with an error.`);
             if (answer.ok && !isBusy()) {
-                refresh(await answer.text());
+                refresh(text);
+                current = new Date().toLocaleTimeString();
             }
         } catch {
-            // The daemon is away, or the session ended. The next click tells.
+            tell(`This page is as it was at ${current}: the server can't be reached.`);
         }
     }
-    setTimeout(follow, PAUSE);
+    setTimeout(follow, Math.max(PAUSE, SHARE * (performance.now() - start)));
 }
 
 localize(document);

@@ -8,6 +8,8 @@ use crate::api::answer::ListAnswer;
 use crate::catalog::Status;
 use crate::plan::{Outline, OutlineItem, OutlineSection, Plan, outline};
 use crate::problem::Severity;
+use crate::record::WRITTEN;
+use crate::ui::client::blocking;
 use crate::ui::view::{self, Frame, filters, shown};
 use crate::ui::{Shown, Visit};
 use crate::views::status::{StatusLine, StatusList};
@@ -27,8 +29,19 @@ struct Overview {
     more_unwell: usize,
     fleets: usize,
     clusters: usize,
+    healthy: usize,
     events: Vec<Value>,
     errors: usize,
+}
+
+/// Whether a person should look at it: it isn't well, or there is a reason to tell. Of a folder nothing is known but
+/// that it was written.
+fn is_unwell(line: &StatusLine) -> bool {
+    match line.status {
+        Status::Healthy => line.reason.is_some(),
+        Status::Written => line.reason.as_deref().is_some_and(|reason| reason != WRITTEN),
+        _ => true,
+    }
 }
 
 struct Waiting {
@@ -43,21 +56,34 @@ pub async fn show(visit: &Visit) -> Shown {
         visit.api.get::<StatusList>("/v1/status"),
         visit.api.get::<ListAnswer<Value>>("/v1/events?order=desc&page_size=10"),
     )?;
-    let outline = outline(&plan, "TREE");
-    let waiting = outline.sections.iter().flat_map(waiting_in).collect();
     let is_fleet = |line: &&StatusLine| line.kafka_units.is_some();
     let fleets = status.items.iter().filter(is_fleet).count();
     let clusters = status.items.len() - fleets;
-    let well = [Status::Healthy, Status::Written];
-    let mut unwell: Vec<StatusLine> =
-        status.items.into_iter().filter(|line| !well.contains(&line.status)).collect();
+    let healthy = status.items.iter().filter(|line| line.status == Status::Healthy).count();
+    let mut unwell: Vec<StatusLine> = status.items.into_iter().filter(is_unwell).collect();
     let more_unwell = unwell.len().saturating_sub(MOST);
     unwell.truncate(MOST);
     let errors = plan.problems.iter().filter(|problem| problem.severity == Severity::Error).count();
     let (frame, events) = (visit.frame("/"), events.items);
-    let page =
-        Overview { frame, plan, outline, waiting, unwell, more_unwell, fleets, clusters, events, errors };
-    Ok(shown(StatusCode::OK, &page))
+    blocking(move || {
+        let outline = outline(&plan, "TREE", false);
+        let waiting = outline.sections.iter().flat_map(waiting_in).collect();
+        let page = Overview {
+            frame,
+            plan,
+            outline,
+            waiting,
+            unwell,
+            more_unwell,
+            fleets,
+            clusters,
+            healthy,
+            events,
+            errors,
+        };
+        shown(StatusCode::OK, &page)
+    })
+    .await
 }
 
 fn waiting_in(section: &OutlineSection) -> impl Iterator<Item = Waiting> {

@@ -3,9 +3,11 @@
 use askama::Template;
 use axum::http::{Method, StatusCode};
 
-use crate::plan::{Outline, Plan, outline};
+use crate::api::answer::{CallerDescription, CallerOrganization};
+use crate::plan::{Outline, OutlineSection, Plan, Verb, outline};
 use crate::problem::Severity;
-use crate::ui::client::encoded;
+use crate::state::{Access, Reach};
+use crate::ui::client::{blocking, encoded};
 use crate::ui::view::{self, Frame, filters, shown};
 use crate::ui::{Shown, Visit};
 
@@ -15,20 +17,75 @@ struct PlanPage {
     frame: Frame,
     plan: Plan,
     outline: Outline,
+    me: CallerDescription,
     /// Whether something was approved just now.
     approved: bool,
+    /// Whether an approval was for another plan than this one.
+    other: bool,
+}
+
+/// What one approval allows.
+struct Approval {
+    id: String,
+    /// `delete cluster sandbox`.
+    changes: Vec<String>,
+    deletes: bool,
+}
+
+impl PlanPage {
+    /// The approvals that a part of the plan waits for. One id may stand for several changes.
+    fn approvals(&self, section: &OutlineSection) -> Vec<Approval> {
+        let mut approvals: Vec<Approval> = Vec::new();
+        for item in &section.items {
+            let Some(id) = &item.approval else { continue };
+            let action = item.action.trim_start_matches("waiting to ");
+            let change = format!("{action} {} {}", item.noun, item.name);
+            let deletes = matches!(item.verb, Verb::Delete | Verb::Recreate);
+            match approvals.iter_mut().find(|known| known.id == *id) {
+                Some(known) => {
+                    known.changes.push(change);
+                    known.deletes |= deletes;
+                }
+                None => approvals.push(Approval { id: id.clone(), changes: vec![change], deletes }),
+            }
+        }
+        approvals
+    }
+
+    /// Whether the caller may approve what waits in a part of the plan.
+    fn may_approve(&self, section: &OutlineSection) -> bool {
+        may_administer(&self.me, section.name.split('/').next().unwrap_or_default())
+    }
+}
+
+/// Whether a caller is an administrator of an organization.
+pub fn may_administer(me: &CallerDescription, organization: &str) -> bool {
+    let has = |of: &CallerOrganization| of.identifier.as_str() == organization && of.access == Access::Admin;
+    let is_within = match &me.organization {
+        Reach::All => true,
+        Reach::Organization(own) => own.as_str() == organization,
+    };
+    is_within && (me.is_super_user && me.access == Access::Admin || me.organizations.iter().any(has))
 }
 
 pub async fn show(visit: &Visit) -> Shown {
     let plan: Plan = visit.api.get("/v1/plan").await?;
-    let outline = outline(&plan, "TREE");
-    let approved = visit.query.iter().any(|(name, _)| name == "approved");
-    Ok(shown(StatusCode::OK, &PlanPage { frame: visit.frame("/plan"), plan, outline, approved }))
+    let me: CallerDescription = visit.api.get("/v1/me").await?;
+    let has = |word: &str| visit.query.iter().any(|(name, _)| name == word);
+    let (approved, other) = (has("approved"), has("other"));
+    let frame = visit.frame("/plan");
+    blocking(move || {
+        let outline = outline(&plan, "TREE", true);
+        shown(StatusCode::OK, &PlanPage { frame, plan, outline, me, approved, other })
+    })
+    .await
 }
 
 /// Approves the steps of an approval id. It is bound to what the plan said, so what changed since is refused.
 pub async fn approve(visit: &Visit) -> Shown {
     let path = format!("/v1/plans/{}/approve", encoded(visit.field("id")));
-    visit.api.send(Method::POST, &path, None).await?;
-    Ok(visit.go("/plan?approved"))
+    match visit.api.send(Method::POST, &path, None).await {
+        Err(refusal) if refusal.status == StatusCode::CONFLICT => Ok(visit.go("/plan?other")),
+        answer => answer.map(|_| visit.go("/plan?approved")),
+    }
 }

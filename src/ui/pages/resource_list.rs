@@ -73,7 +73,11 @@ pub async fn show(visit: &Visit) -> Shown {
     filters.push(("page_token", visit.parameter("page").to_owned()));
     let query = query(&filters);
     let path = format!("{}?{query}", pages.list_path(organization));
-    let list: ListAnswer<Value> = visit.api.get(&path).await?;
+    // A fresh installation has no organization, and so nothing in one.
+    let list = match organization.is_empty() && !is_global {
+        true => ListAnswer { items: Vec::new(), next_page_token: None, total: 0 },
+        false => visit.api.get::<ListAnswer<Value>>(&path).await?,
+    };
     let rows = list.items.iter().map(|record| row(pages, record)).collect();
     let next = list.next_page_token.map(|token| {
         let shown =

@@ -5,9 +5,9 @@ use axum::http::{Method, StatusCode};
 use axum::response::Response;
 use serde_json::{Value, json};
 
-use crate::api::answer::ListAnswer;
+use crate::api::answer::{CallerDescription, ListAnswer};
 use crate::api::route::LARGEST_PAGE;
-use crate::state::Token;
+use crate::state::{Access, Reach, Token};
 use crate::ui::client::{Refusal, encoded};
 use crate::ui::view::{self, Frame, filters, shown};
 use crate::ui::{Shown, Visit};
@@ -23,6 +23,10 @@ struct Tokens {
     created: Option<String>,
     error: Option<Refusal>,
     form: NewToken,
+    /// Others could create only tokens that end before their session.
+    may_create: bool,
+    /// The id of this session's token.
+    current: String,
 }
 
 /// What was typed.
@@ -38,10 +42,11 @@ pub async fn show(visit: &Visit) -> Shown {
 }
 
 async fn page(visit: &Visit, status: StatusCode, created: Option<String>, error: Option<Refusal>) -> Shown {
-    let list: ListAnswer<Token> = visit.api.get(&format!("/v1/tokens?page_size={LARGEST_PAGE}")).await?;
+    let me: CallerDescription = visit.api.get("/v1/me").await?;
+    let tokens = all(visit).await?;
     let now = jiff::Timestamp::now();
-    let all = list.items.len();
-    let mut valid: Vec<Token> = list.items.into_iter().filter(|token| token.is_valid_at(now)).collect();
+    let known = tokens.len();
+    let mut valid: Vec<Token> = tokens.into_iter().filter(|token| token.is_valid_at(now)).collect();
     valid.reverse();
     let typed = |name: &str| visit.field(name).to_owned();
     let form = NewToken {
@@ -50,8 +55,28 @@ async fn page(visit: &Visit, status: StatusCode, created: Option<String>, error:
         access: typed("access"),
         days: typed("days"),
     };
-    let (frame, ended) = (visit.frame("/tokens"), all - valid.len());
-    Ok(shown(status, &Tokens { frame, valid, ended, created, error, form }))
+    let may_create = me.is_super_user && me.organization == Reach::All && me.access == Access::Admin;
+    let current = me.token_id.map(|id| id.to_string()).unwrap_or_default();
+    let (frame, ended) = (visit.frame("/tokens"), known - valid.len());
+    Ok(shown(status, &Tokens { frame, valid, ended, created, error, form, may_create, current }))
+}
+
+/// How many pages of tokens are read.
+const MOST_PAGES: usize = 25;
+
+/// The tokens that the session may see, the oldest first.
+async fn all(visit: &Visit) -> Result<Vec<Token>, Refusal> {
+    let (mut tokens, mut after) = (Vec::new(), String::new());
+    for _ in 0..MOST_PAGES {
+        let path = format!("/v1/tokens?page_size={LARGEST_PAGE}{after}");
+        let list: ListAnswer<Token> = visit.api.get(&path).await?;
+        tokens.extend(list.items);
+        match list.next_page_token {
+            Some(next) => after = format!("&page_token={}", encoded(&next)),
+            None => break,
+        }
+    }
+    Ok(tokens)
 }
 
 pub async fn create(visit: &Visit) -> Shown {

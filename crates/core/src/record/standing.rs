@@ -7,6 +7,9 @@ use crate::catalog::{Absence, Catalog, Condition, Hold, Recorded, ResourceStatus
 use crate::names::{Kind, ResourceKey};
 use crate::plan::{Change, FleetPlan, Index, Plan, Verb, Waiting};
 
+/// The reason of a cluster on a folder, of which no more is known.
+pub const WRITTEN: &str = "manifests written; health unknown for directory fleets";
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct Standing {
     pub status: Status,
@@ -128,7 +131,7 @@ impl StandingInputs<'_> {
         let is_unseen = on.and_then(|on| on.observes()) == Some(false);
         match status {
             Status::Healthy if key.kind == Kind::Cluster && is_unseen => {
-                let unseen = || "manifests written; health unknown for directory fleets".to_owned();
+                let unseen = || WRITTEN.to_owned();
                 (Status::Written, Some(reason.unwrap_or_else(unseen)))
             }
             status => (status, reason),

@@ -26,6 +26,14 @@ pub struct OutlineSection {
     pub items: Vec<OutlineItem>,
 }
 
+/// What the text of an outline depends on.
+#[derive(Clone, Copy)]
+struct OutlineText<'a> {
+    plan: &'a Plan,
+    tree: &'a str,
+    objects: bool,
+}
+
 /// A change of one resource.
 pub struct OutlineItem {
     pub verb: Verb,
@@ -48,29 +56,29 @@ pub struct OutlineItem {
     pub objects: Vec<String>,
 }
 
-/// `tree` is what commands in the text name.
-pub fn outline(plan: &Plan, tree: &str) -> Outline {
+/// `tree` is what commands in the text name. Without `objects`, the differences of objects are left out, which take
+/// most of the time.
+pub fn outline(plan: &Plan, tree: &str, objects: bool) -> Outline {
+    let text = OutlineText { plan, tree, objects };
     let organizations = plan.organizations.iter().filter(|plan| !plan.changes.is_empty());
     let fleets = plan.fleets.iter().filter(|plan| has_news(plan));
-    let sections = organizations
-        .map(|of| organization(of, plan, tree))
-        .chain(fleets.map(|of| fleet(of, plan, tree)))
-        .collect();
+    let sections =
+        organizations.map(|of| organization(of, text)).chain(fleets.map(|of| fleet(of, text))).collect();
     Outline { summary: summary_sentence(plan.summary), sections }
 }
 
-fn organization(of: &OrganizationPlan, plan: &Plan, tree: &str) -> OutlineSection {
+fn organization(of: &OrganizationPlan, text: OutlineText<'_>) -> OutlineSection {
     OutlineSection {
         noun: "organization",
         name: of.organization.to_string(),
         state: String::new(),
         gauges: gauges(&of.capacity),
         lines: Vec::new(),
-        items: of.changes.iter().map(|change| item(change, None, plan, tree)).collect(),
+        items: of.changes.iter().map(|change| item(change, None, text)).collect(),
     }
 }
 
-fn fleet(of: &FleetPlan, plan: &Plan, tree: &str) -> OutlineSection {
+fn fleet(of: &FleetPlan, text: OutlineText<'_>) -> OutlineSection {
     let mut lines: Vec<String> = of.status.iter().filter_map(|status| status.reason.clone()).collect();
     let conditions = of.conditions.iter().filter(|condition| !is_told(of, condition));
     lines.extend(conditions.map(|condition| format!("{}: {}", condition.kind, condition.message)));
@@ -85,11 +93,12 @@ fn fleet(of: &FleetPlan, plan: &Plan, tree: &str) -> OutlineSection {
         state: of.infra_type.map_or_else(|| "no such fleet".to_owned(), |it| kind_and_status(of, it)),
         gauges: vec![gauge("units", &of.kafka_units), gauge("clusters", &of.clusters)],
         lines,
-        items: of.changes.iter().map(|change| item(change, of.sizes.as_ref(), plan, tree)).collect(),
+        items: of.changes.iter().map(|change| item(change, of.sizes.as_ref(), text)).collect(),
     }
 }
 
-fn item(change: &Change, sizes: Option<&Sizes>, plan: &Plan, tree: &str) -> OutlineItem {
+fn item(change: &Change, sizes: Option<&Sizes>, text: OutlineText<'_>) -> OutlineItem {
+    let OutlineText { plan, tree, objects } = text;
     let size = sizes.and_then(|sizes| sizes.clusters.get(&change.resource));
     let size = size.filter(|_| change.verb != Verb::Delete).and_then(size::of_cluster);
     let approval = change.waiting.iter().find_map(|waiting| match waiting {
@@ -100,7 +109,7 @@ fn item(change: &Change, sizes: Option<&Sizes>, plan: &Plan, tree: &str) -> Outl
     let is_protected = change.waiting.contains(&Waiting::Protected);
     let remarks = change.remarks.iter().filter(|remark| !is_protected && !is_of_a_step(change, remark));
     let remarks = remarks.map(|remark| remarks::remark_alone(change, remark));
-    let steps = change.steps.iter().filter(|_| !is_protected);
+    let steps = change.steps.iter().filter(|_| objects && !is_protected);
     OutlineItem {
         verb: change.verb,
         action: words::action(change),
