@@ -69,12 +69,24 @@ fn is_marker(line: &str) -> bool {
 }
 
 /// Masks what may be a secret in comments, such as a secret that was replaced and left as a comment. The comments
-/// of neighbouring lines are searched together.
+/// of neighbouring lines are searched together. Beside a secret and on the lines after it, a comment is masked
+/// whole: it may say what the secret was before.
 fn with_safe_comments(text: &str) -> String {
     let (mut safe, mut block, mut lines) = (String::with_capacity(text.len()), String::new(), Vec::new());
-    // The empty line ends the last block.
+    let mut follows_secret = false;
+    // The empty text ends the last block.
     for line in text.split_inclusive('\n').chain(iter::once("")) {
-        if let Some(from) = comment(line) {
+        let from = comment(line);
+        let is_more = line.trim_start().starts_with('#') || (!line.is_empty() && line.trim().is_empty());
+        follows_secret = line.contains(MASK) || (follows_secret && is_more);
+        if let Some(from) = from.filter(|_| follows_secret) {
+            safe.push_str(&line[..from]);
+            safe.push(' ');
+            safe.push(MASK);
+            safe.push_str(&line[line.trim_end().len().max(from)..]);
+            continue;
+        }
+        if let Some(from) = from {
             block.extend(iter::repeat_n(' ', from));
             block.push_str(&line[from..]);
             lines.push((line, from));
@@ -194,6 +206,13 @@ mod tests {
         ] {
             assert_eq!(valid(text, &[]), expected);
         }
+    }
+
+    #[test]
+    fn a_comment_beside_a_secret_is_hidden() {
+        let text = "key: hunter2 # was hunter1\r\n\r\n  # and hunter0\r\nb: 2 # two\r\n# three\r\n";
+        let expected = "key: ‹hidden› # ‹hidden›\r\n\r\n  # ‹hidden›\r\nb: 2 # two\r\n# three\r\n";
+        assert_eq!(valid(text, &["hunter2"]), expected);
     }
 
     #[test]
