@@ -28,7 +28,7 @@ const GROWTH: f64 = 10.0 * 1024.0 * 1024.0;
 const PROMPT: Duration = Duration::from_secs(2);
 
 /// Minimum number of the other organization's edits, and full duration of each attack.
-const EDITS: usize = 4;
+const EDITS: usize = 5;
 const LASTS: Duration = Duration::from_secs(10);
 
 /// Two organizations: one with a fleet behind a proxy, one with a directory.
@@ -127,13 +127,12 @@ fn a_server_that_is_out_to_harm_costs_nobody_else_anything() {
         let (began, before, harmed) = (Instant::now(), size(&tree.beside("state")), proxy.harmed());
         let serve = Serve::start(&tree, SERVE);
         serve.until(&format!("{attack:?} is under way"), || (proxy.harmed() > harmed).then_some(()));
-        let mut slowest = Duration::ZERO;
-        for edit in 0.. {
-            if edit >= EDITS && began.elapsed() > LASTS / lasts_one_in {
-                break;
-            }
-            slowest = slowest.max(edits.edit(&serve));
+        let mut took = Vec::new();
+        while took.len() < EDITS || began.elapsed() < LASTS / lasts_one_in {
+            took.push(edits.edit(&serve));
         }
+        took.sort();
+        let (usual, slowest) = (took[took.len() / 2], took[took.len() - 1]);
         serve.says(&[says]);
         let lasted = began.elapsed();
         // Each process starts a new log.
@@ -141,14 +140,16 @@ fn a_server_that_is_out_to_harm_costs_nobody_else_anything() {
         let growth = grown as f64 / lasted.as_secs_f64().max(30.0) * 60.0;
         let memory = serve.most_memory();
         let told = format!(
-            "{attack:?}: {} answers in {lasted:?}, {} MiB of memory, {} KiB written a minute, the slowest edit took {slowest:?} \
-             ({undisturbed:?} without)",
+            "{attack:?}: {} answers in {lasted:?}, {} MiB of memory, {} KiB written a minute, edits took {usual:?}, the slowest \
+             {slowest:?} ({undisturbed:?} without)",
             proxy.harmed() - harmed,
             memory >> 20,
             growth as u64 >> 10
         );
         eprintln!("{told}");
-        if memory > MEMORY || growth > GROWTH || slowest > PROMPT + 10 * undisturbed {
+        // One edit may wait for a processor that other tests use.
+        let prompt = PROMPT + 10 * undisturbed;
+        if memory > MEMORY || growth > GROWTH || usual > prompt || slowest > 5 * prompt {
             harms.push(told);
         }
         harmless(&serve.log());
