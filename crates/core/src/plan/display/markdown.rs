@@ -2,12 +2,10 @@
 
 mod escape;
 
-use super::parts::{
-    gauge, gauges, has_news, in_trouble, is_told, kind_and_status, summary_sentence, ways_out,
-};
+use super::outline::{OutlineItem, OutlineSection, outline};
+use super::parts::summary_sentence;
 use super::terminal::{Audience, display};
-use super::{size, words};
-use crate::plan::{Cause, Change, FleetPlan, OrganizationPlan, Plan, Summary, Verb, Waiting};
+use crate::plan::{Plan, Summary};
 use crate::problem::{Problem, Severity};
 use escape::{code, text};
 
@@ -29,9 +27,8 @@ pub fn markdown(plan: &Plan, tree: &str) -> String {
     page.push_str(&origin(plan));
     let problems = plan.problems.iter().map(problem).collect();
     page.push_str(&section("\n#### Problems\n\n", problems, "more problems", MAX_PROBLEMS));
-    let organizations = plan.organizations.iter().filter(|plan| !plan.changes.is_empty());
-    let mut changes: Vec<String> = organizations.flat_map(|plan| organization(plan, tree)).collect();
-    changes.extend(plan.fleets.iter().filter(|plan| has_news(plan)).flat_map(|plan| fleet(plan, tree)));
+    let parts = outline(plan, tree, false).sections;
+    let changes = parts.iter().flat_map(blocks).collect();
     page.push_str(&section("", changes, "more lines of this list", MAX_CHANGES));
     if plan.changes().next().is_some() {
         page.push_str(&details(plan, tree, MAX.saturating_sub(page.len())));
@@ -92,63 +89,32 @@ fn problem(problem: &Problem) -> String {
     block
 }
 
-fn organization(plan: &OrganizationPlan, tree: &str) -> Vec<String> {
-    let title = heading(&format!("organization {}", plan.organization), &gauges(&plan.capacity).join(", "));
-    [title].into_iter().chain(plan.changes.iter().map(|it| change(it, None, tree))).collect()
-}
-
-fn fleet(plan: &FleetPlan, tree: &str) -> Vec<String> {
-    let name = format!("fleet {}", plan.fleet);
-    let Some(infra_type) = plan.infra_type else {
-        let title = heading(&name, "no such fleet");
-        return [title].into_iter().chain(plan.changes.iter().map(|it| change(it, None, tree))).collect();
-    };
-    let gauges = [gauge("units", &plan.kafka_units), gauge("clusters", &plan.clusters)].join(", ");
-    let mut blocks = vec![heading(&name, &format!("{}; {gauges}", kind_and_status(plan, infra_type)))];
-    let mut item = |line: &str| blocks.push(format!("- {}\n", text(line)));
-    plan.status.iter().filter_map(|status| status.reason.as_ref()).for_each(|reason| item(reason));
-    for condition in plan.conditions.iter().filter(|condition| !is_told(plan, condition)) {
-        item(&format!("{}: {}", condition.kind, condition.message));
-    }
-    for (cluster, status) in in_trouble(plan) {
-        let reason = status.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-        item(&format!("cluster {} is {}{reason}", cluster.name, status.status));
-    }
-    let sizes = plan.sizes.as_ref();
-    sizes.and_then(size::of_fleet).iter().for_each(|line| item(line));
-    for it in &plan.changes {
-        let size = sizes.and_then(|sizes| sizes.clusters.get(&it.resource));
-        let size = size.filter(|_| it.verb != Verb::Delete).and_then(size::of_cluster);
-        blocks.push(change(it, size, tree));
-    }
-    blocks
+/// The heading of an organization or a fleet, and one block for each of its lines and changes.
+fn blocks(part: &OutlineSection) -> impl Iterator<Item = String> {
+    let OutlineSection { noun, name, state, gauges, lines, items } = part;
+    let gauges = gauges.join(", ");
+    let rest: Vec<&str> = [state.as_str(), &gauges].into_iter().filter(|text| !text.is_empty()).collect();
+    let title = heading(&format!("{noun} {name}"), &rest.join("; "));
+    let lines = lines.iter().map(|line| format!("- {}\n", text(line)));
+    [title].into_iter().chain(lines).chain(items.iter().map(change)).collect::<Vec<_>>().into_iter()
 }
 
 fn heading(name: &str, rest: &str) -> String {
     format!("\n#### {}\n\n{}\n\n", text(name), text(rest))
 }
 
-fn change(change: &Change, size: Option<String>, tree: &str) -> String {
-    let place = words::place(change);
-    let place = if place.is_empty() { String::new() } else { format!(" ({})", code(&place)) };
-    let name = format!("{} {}", change.resource.kind.noun(), code(&change.resource.name));
-    let mut block = format!("- **{}** {name}{place}\n", words::action(change));
+fn change(change: &OutlineItem) -> String {
+    let OutlineItem { action, noun, name, place, fields, waiting, ways_out, effects, approval, .. } = change;
+    let place = if place.is_empty() { String::new() } else { format!(" ({})", code(place)) };
+    let mut block = format!("- **{action}** {noun} {}{place}\n", code(name));
     let mut item = |line: String| block.push_str(&format!("  - {line}\n"));
-    change.fields.iter().for_each(|field| item(code(&field.to_string())));
-    change.waiting.iter().for_each(|waiting| item(text(&waiting.labelled())));
-    ways_out(change, tree).iter().for_each(|way_out| item(text(way_out)));
+    fields.iter().for_each(|field| item(code(field)));
+    waiting.iter().chain(ways_out).for_each(|line| item(text(line)));
     // Approvals are for a plan of the applied specs, and a proposal isn't applied yet.
-    if change.waiting.iter().any(|waiting| matches!(waiting, Waiting::Approval { .. })) {
+    if approval.is_some() {
         item("the approval can be given once this is merged".to_owned());
     }
-    if change.cause != Cause::Spec {
-        item(text(&words::cause(&change.cause)));
-    }
-    change.effects.iter().for_each(|effect| item(text(effect)));
-    size.iter().for_each(|size| item(text(size)));
-    if !change.waiting.contains(&Waiting::Protected) {
-        change.remarks.iter().for_each(|remark| item(text(&super::remarks::remark_alone(change, remark))));
-    }
+    effects.iter().for_each(|effect| item(text(effect)));
     block
 }
 

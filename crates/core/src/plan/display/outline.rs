@@ -1,11 +1,11 @@
-//! The plan as structured text, for pages. It has the sentences of the other forms, in parts that a page arranges.
+//! The plan as structured text: the sentences of a page or a comment, in parts that it arranges.
 
 use super::parts::{
     gauge, gauges, has_news, in_trouble, is_told, kind_and_status, summary_sentence, ways_out,
 };
 use super::terminal::{Audience, is_of_a_step, step_lines};
 use super::{remarks, size, words};
-use crate::plan::{Cause, Change, FleetPlan, OrganizationPlan, Plan, Sizes, Verb, Waiting};
+use crate::plan::{Cause, Change, FleetPlan, OrganizationPlan, Plan, Remark, Sizes, Verb, Waiting};
 
 pub struct Outline {
     pub summary: String,
@@ -46,7 +46,7 @@ pub struct OutlineItem {
     pub fields: Vec<String>,
     /// The reasons to wait, with their labels.
     pub waiting: Vec<String>,
-    /// What resolves each wait. Ways that are commands are left out where an approval is asked for.
+    /// What resolves each wait.
     pub ways_out: Vec<String>,
     /// The cause if it isn't the spec, the consequences, and remarks.
     pub effects: Vec<String>,
@@ -79,6 +79,15 @@ fn organization(of: &OrganizationPlan, text: OutlineText<'_>) -> OutlineSection 
 }
 
 fn fleet(of: &FleetPlan, text: OutlineText<'_>) -> OutlineSection {
+    let section = OutlineSection {
+        noun: "fleet",
+        name: of.fleet.to_string(),
+        state: "no such fleet".to_owned(),
+        gauges: Vec::new(),
+        lines: Vec::new(),
+        items: of.changes.iter().map(|change| item(change, of.sizes.as_ref(), text)).collect(),
+    };
+    let Some(infra_type) = of.infra_type else { return section };
     let mut lines: Vec<String> = of.status.iter().filter_map(|status| status.reason.clone()).collect();
     let conditions = of.conditions.iter().filter(|condition| !is_told(of, condition));
     lines.extend(conditions.map(|condition| format!("{}: {}", condition.kind, condition.message)));
@@ -88,12 +97,10 @@ fn fleet(of: &FleetPlan, text: OutlineText<'_>) -> OutlineSection {
     }));
     lines.extend(of.sizes.as_ref().and_then(size::of_fleet));
     OutlineSection {
-        noun: "fleet",
-        name: of.fleet.to_string(),
-        state: of.infra_type.map_or_else(|| "no such fleet".to_owned(), |it| kind_and_status(of, it)),
+        state: kind_and_status(of, infra_type),
         gauges: vec![gauge("units", &of.kafka_units), gauge("clusters", &of.clusters)],
         lines,
-        items: of.changes.iter().map(|change| item(change, of.sizes.as_ref(), text)).collect(),
+        ..section
     }
 }
 
@@ -107,7 +114,9 @@ fn item(change: &Change, sizes: Option<&Sizes>, text: OutlineText<'_>) -> Outlin
     });
     let cause = (change.cause != Cause::Spec).then(|| words::cause(&change.cause));
     let is_protected = change.waiting.contains(&Waiting::Protected);
-    let remarks = change.remarks.iter().filter(|remark| !is_protected && !is_of_a_step(change, remark));
+    // With the objects, a remark about one is there.
+    let is_there = |remark: &Remark| objects && is_of_a_step(change, remark);
+    let remarks = change.remarks.iter().filter(|remark| !is_protected && !is_there(remark));
     let remarks = remarks.map(|remark| remarks::remark_alone(change, remark));
     let steps = change.steps.iter().filter(|_| objects && !is_protected);
     OutlineItem {
@@ -118,7 +127,7 @@ fn item(change: &Change, sizes: Option<&Sizes>, text: OutlineText<'_>) -> Outlin
         place: words::place(change),
         fields: change.fields.iter().map(ToString::to_string).collect(),
         waiting: change.waiting.iter().map(Waiting::labelled).collect(),
-        ways_out: ways_out(change, tree).into_iter().filter(|_| approval.is_none()).collect(),
+        ways_out: ways_out(change, tree),
         effects: cause.into_iter().chain(change.effects.iter().cloned()).chain(size).chain(remarks).collect(),
         approval,
         objects: steps
