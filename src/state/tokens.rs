@@ -4,6 +4,7 @@
 //! A token is 256 random bits, so no two tokens share a digest. Lookups compare digests, so their timing
 //! reveals nothing about a token.
 
+mod grant;
 mod store;
 
 use std::fmt;
@@ -16,7 +17,6 @@ use uuid::Uuid;
 
 use super::records::RegistryLine;
 use super::{RecordedEvent, State, StateError};
-use crate::config::is_email;
 use crate::names::{Digest, Identifier, InvalidName};
 use crate::parallel::locked;
 use crate::record;
@@ -38,15 +38,6 @@ pub const MAX_TOKEN_DAYS: u32 = 365;
 /// How many days expired and revoked tokens are kept at least. The audit trail records for ever who created
 /// and revoked them.
 pub const TOKENS_KEPT_DAYS: i64 = 90;
-
-/// How many valid tokens one owner may have: they are kept in memory.
-const MAX_VALID_TOKENS_PER_OWNER: usize = 100;
-
-/// The same, including expired and revoked tokens that are still kept.
-const MAX_STORED_TOKENS_PER_OWNER: usize = 1000;
-
-/// In characters.
-const LONGEST_NAME: usize = 64;
 
 /// The access of a caller in an organization, from least to most: each level includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -351,77 +342,9 @@ impl fmt::Display for Token {
     }
 }
 
-impl TokenOrder {
-    fn grant(self) -> Result<TokenGrant, InvalidTokenRequest> {
-        let TokenOrder { name, owner, organization, access, days } = self;
-        if !(1..=MAX_TOKEN_DAYS).contains(&days) {
-            let why = format!("a token is valid for 1 to {MAX_TOKEN_DAYS} days, not {days}");
-            let hint = "create another one when it expires";
-            return Err(InvalidTokenRequest { pointer: "/days", why, hint });
-        }
-        let lasts = SignedDuration::from_hours(24 * i64::from(days));
-        Ok(TokenGrant { name, owner, organization, access, purpose: TokenPurpose::Api, lasts })
-    }
-}
-
-impl TokenGrant {
-    /// Validates the request against the existing tokens of the owner.
-    fn fault(&self, of_owner: &[&Token], now: Timestamp) -> Option<InvalidTokenRequest> {
-        let fault = |pointer, why, hint| Some(InvalidTokenRequest { pointer, why, hint });
-        let length = self.name.chars().count();
-        if !(1..=LONGEST_NAME).contains(&length)
-            || self.name.trim() != self.name
-            || self.name.chars().any(char::is_control)
-        {
-            return fault(
-                "/name",
-                format!(
-                    "the name of a token must have 1 to {LONGEST_NAME} characters, without control characters and spaces \
-                     at its ends"
-                ),
-                "choose another name",
-            );
-        }
-        if !is_email(&self.owner) {
-            return fault(
-                "/owner",
-                format!("`{}` is not an e-mail address", shortened(&self.owner)),
-                "use the address of a person, as listed among the super users or the members of an organization",
-            );
-        }
-        let (holding, kept) = (
-            of_owner.iter().filter(|token| token.is_valid_at(now)).count(),
-            of_owner.iter().filter(|token| token.is_kept_at(now)).count(),
-        );
-        let (why, hint) = if holding >= MAX_VALID_TOKENS_PER_OWNER {
-            (
-                format!("{} has {holding} valid tokens, which is the limit", self.owner),
-                "revoke tokens that aren't needed",
-            )
-        } else if kept >= MAX_STORED_TOKENS_PER_OWNER {
-            let why = format!(
-                "{} has {kept} tokens, including those that expired or were revoked lately, which is the limit",
-                self.owner
-            );
-            (
-                why,
-                "reuse a token until it expires, instead of creating a new one each time; old tokens are dropped over time",
-            )
-        } else {
-            return None;
-        };
-        fault("/owner", why, hint)
-    }
-}
-
 /// Compares e-mail addresses, ignoring the case of ASCII letters only: other letters may merely look alike.
 pub fn is_same_email(one: &str, other: &str) -> bool {
     one.eq_ignore_ascii_case(other)
-}
-
-/// Shortens user input for an error message.
-fn shortened(text: &str) -> String {
-    text.chars().filter(|letter| !letter.is_control()).take(LONGEST_NAME).collect()
 }
 
 fn token_days() -> u32 {
