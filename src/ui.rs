@@ -133,6 +133,12 @@ fn pairs(text: &[u8]) -> Vec<(String, String)> {
     form_urlencoded::parse(text).into_owned().collect()
 }
 
+/// Returns the value with a name, trimmed; empty if it is missing.
+fn value_of<'p>(pairs: &'p [(String, String)], name: &str) -> &'p str {
+    let found = pairs.iter().find(|(known, _)| known == name);
+    found.map(|(_, value)| value.trim()).unwrap_or_default()
+}
+
 fn see_other(path: &str) -> Response {
     // A path is percent-encoded, so it is a valid header.
     let to = HeaderValue::from_str(path).unwrap_or(HeaderValue::from_static("/ui/"));
@@ -153,16 +159,14 @@ impl Ui {
 }
 
 impl Visit {
-    /// A field of the form, trimmed; empty if it is missing.
+    /// A field of the form.
     fn field(&self, name: &str) -> &str {
-        let found = self.form.iter().find(|(known, _)| known == name);
-        found.map(|(_, value)| value.trim()).unwrap_or_default()
+        value_of(&self.form, name)
     }
 
-    /// A parameter of the query; empty if it is missing.
+    /// A parameter of the query.
     fn parameter(&self, name: &str) -> &str {
-        let found = self.query.iter().find(|(known, _)| known == name);
-        found.map(|(_, value)| value.trim()).unwrap_or_default()
+        value_of(&self.query, name)
     }
 
     fn segment(&self, index: usize) -> &str {

@@ -5,12 +5,13 @@ use jiff::Timestamp;
 
 use crate::api::answer::PlanApproval;
 use crate::cli::console::Console;
-use crate::cli::daemon_client::{DaemonRequest, RunningDaemon, segment};
+use crate::cli::daemon_client::{DaemonRequest, RunningDaemon};
 use crate::cli::exit;
 use crate::cli::failure::Failure;
 use crate::cli::round::{self, StateAccess};
 use crate::cli::settings::{Settings, TreeArgs};
 use crate::http::problem::code;
+use crate::http::query::encoded;
 use crate::plan::{Plan, is_approval_id};
 use crate::round::{Approved, waiting_approvals};
 
@@ -66,7 +67,7 @@ fn approve(verb: &Approve, settings: Settings, console: &mut Console) -> Result<
 }
 
 fn ask(daemon: &mut RunningDaemon, id: &str, console: &mut Console) -> Result<Approved, Failure> {
-    let request = DaemonRequest::post(format!("/v1/plans/{}/approve", segment(id)), None);
+    let request = DaemonRequest::post(format!("/v1/plans/{}/approve", encoded(id)), None);
     match daemon.ask(request, console) {
         Ok(PlanApproval { fleet: Some(fleet), changes: Some(changes), .. }) => {
             Ok(Approved::Now { fleet, changes })

@@ -79,11 +79,6 @@ impl DaemonRequest {
     }
 }
 
-/// Encodes a text as one segment of a path; it may be anything.
-pub fn segment(text: &str) -> String {
-    form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>().replace('+', "%20")
-}
-
 /// Why a request got no answer.
 pub enum DaemonError {
     /// The daemon's refusal, in its own words.

@@ -6,13 +6,14 @@ use serde_json::Value;
 
 use crate::api::route;
 use crate::cli::console::Console;
-use crate::cli::daemon_client::{DaemonRequest, RunningDaemon, segment};
+use crate::cli::daemon_client::{DaemonRequest, RunningDaemon};
 use crate::cli::exit;
 use crate::cli::failure::Failure;
 use crate::cli::format::{self, OutputFormat};
 use crate::cli::round::{self, StateAccess};
 use crate::cli::settings::{Settings, TreeArgs};
 use crate::http::problem::code;
+use crate::http::query::encoded;
 use crate::names::{Kind, ResourceKey};
 use crate::views::records::{self, ResourceView};
 
@@ -67,7 +68,7 @@ fn all(daemon: &mut RunningDaemon, kind: Kind, console: &mut Console) -> Result<
     };
     let mut views = Vec::new();
     for organization in organizations {
-        let path = path.replace("{organization}", &segment(&organization));
+        let path = path.replace("{organization}", &encoded(&organization));
         let records: Vec<Value> = daemon.list(&path, console)?;
         views.extend(records.into_iter().map(|record| view(kind, record)));
     }
@@ -82,7 +83,7 @@ fn one(
     console: &mut Console,
 ) -> Result<ResourceView, Failure> {
     if let Some(key) = ResourceKey::at(kind, path) {
-        let (organization, name) = (segment(key.organization.as_str()), segment(&key.name));
+        let (organization, name) = (encoded(key.organization.as_str()), encoded(&key.name));
         let below = route::list_path(kind).replace("{organization}", &organization);
         // The path of a cluster has no organization.
         let within = (kind == Kind::Cluster).then_some(&key.organization);

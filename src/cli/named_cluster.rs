@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use serde::de::DeserializeOwned;
 
 use crate::cli::console::Console;
-use crate::cli::daemon_client::{DaemonRequest, RunningDaemon, segment};
+use crate::cli::daemon_client::{DaemonRequest, RunningDaemon};
 use crate::cli::failure::Failure;
 use crate::http::problem::code;
+use crate::http::query::encoded;
 use crate::names::{Kind, ResourceKey};
 use crate::views::status::StatusList;
 use crate::views::{find_cluster, split_cluster};
@@ -23,7 +24,7 @@ pub fn ask<T: DeserializeOwned>(
     console: &mut Console,
 ) -> Result<T, Failure> {
     let (organization, name) = split_cluster(named);
-    let request = DaemonRequest::get(format!("/v1/clusters/{}/{what}", segment(name)));
+    let request = DaemonRequest::get(format!("/v1/clusters/{}/{what}", encoded(name)));
     let error = match daemon.ask(request.with("organization", organization), console) {
         Ok(answer) => return Ok(answer),
         Err(error) => error,

@@ -8,6 +8,11 @@ use axum::http::Uri;
 use super::problem::ProblemDocument;
 use crate::problem::quote_untrusted;
 
+/// Encodes a text as one segment of a path or as one value in a query; it may be anything.
+pub fn encoded(text: &str) -> String {
+    form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>().replace('+', "%20")
+}
+
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Query(BTreeMap<String, String>);
 

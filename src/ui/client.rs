@@ -119,8 +119,3 @@ impl Refusal {
         ProblemDocument::forbidden(why).hint("open the page again, and repeat it").into()
     }
 }
-
-/// Encodes a text as one segment of a path or as one value in a query; it may be anything.
-pub fn encoded(text: &str) -> String {
-    form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>().replace('+', "%20")
-}

@@ -10,9 +10,9 @@ mod you;
 
 use axum::routing::MethodFilter;
 
-use super::client::encoded;
 use super::{Answer, Page, Visit};
-use crate::names::Kind;
+use crate::http::query::encoded;
+use crate::names::{Kind, ResourceKey};
 
 macro_rules! page {
     ($method:ident $path:literal => $answer:path) => {
@@ -136,13 +136,11 @@ impl KindPages {
         format!("/organizations/{organization}/{below}")
     }
 
-    /// The path of a resource in the API, with the query that its organization needs.
-    pub fn record_path(&self, organization: &str, name: &str, below: &str) -> String {
-        let of = match self.kind {
-            Kind::Cluster => format!("?organization={}", encoded(organization)),
-            _ => String::new(),
-        };
-        format!("{}/{}{below}{of}", self.list_path(organization), encoded(name))
+    /// The path of a resource in the API, with the query that its organization needs and one for a page.
+    pub fn record_path(&self, organization: &str, name: &str, below: &str, page: &str) -> String {
+        let of = if self.kind == Kind::Cluster { organization } else { "" };
+        let path = format!("{}/{}{below}", self.list_path(organization), encoded(name));
+        with_query(path, &[("organization", of), ("page_token", page)])
     }
 
     /// The path of a resource's page, below `/ui`.
@@ -152,7 +150,14 @@ impl KindPages {
 }
 
 /// The path of the page of a resource, as API answers name it: `Cluster/acme/orders`.
-pub fn page_of(key: &crate::names::ResourceKey) -> String {
+pub fn page_of(key: &ResourceKey) -> String {
     let pages = KINDS.iter().find(|pages| pages.kind == key.kind);
     pages.map(|pages| pages.page_path(key.organization.as_str(), &key.name)).unwrap_or_default()
+}
+
+/// Adds parameters to a path, but for those without a value.
+pub fn with_query(path: String, parameters: &[(&str, &str)]) -> String {
+    let given = parameters.iter().filter(|(_, value)| !value.is_empty());
+    let query: Vec<String> = given.map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+    if query.is_empty() { path } else { format!("{path}?{}", query.join("&")) }
 }

@@ -11,13 +11,14 @@ use axum::response::Response;
 use axum::routing::get;
 use serde_json::{Value, json};
 
-use super::client::{ApiClient, Refusal, encoded};
+use super::client::{ApiClient, Refusal};
 use super::session::{Session, bearer, cookie};
 use super::view::{Frame, failure, filters, shown};
-use super::{Ui, form, pairs, see_other};
+use super::{Ui, form, pairs, see_other, value_of};
 use crate::api::answer::CallerDescription;
 use crate::http::peer::Peer;
 use crate::http::problem::{ProblemDocument, code};
+use crate::http::query::encoded;
 use crate::state::{TOKEN_PREFIX, looks_like_token};
 
 #[derive(Template)]
@@ -49,12 +50,12 @@ pub fn ask(ui: &Ui, page: Option<&Uri>) -> Response {
 
 fn show(ui: &Ui, uri: &Uri) -> Response {
     let query = pairs(uri.query().unwrap_or_default().as_bytes());
-    let value = |name: &str| query.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+    let value = |name: &str| value_of(&query, name).to_owned();
     let page = SignIn {
         frame: Frame::outside(ui),
-        link: value("link").unwrap_or_default(),
+        link: value("link"),
         organization: String::new(),
-        next: value("next").unwrap_or_default(),
+        next: value("next"),
         error: None,
     };
     shown(StatusCode::OK, &page)
@@ -66,10 +67,7 @@ async fn sign_in(ui: Arc<Ui>, request: Request) -> Response {
         Ok(fields) => fields,
         Err(refusal) => return failure(&Frame::outside(&ui), &refusal),
     };
-    let value = |name: &str| {
-        let found = fields.iter().find(|(known, _)| known == name);
-        found.map(|(_, value)| value.trim().to_owned()).unwrap_or_default()
-    };
+    let value = |name: &str| value_of(&fields, name).to_owned();
     let (link, organization, next) = (value("link"), value("organization"), value("next"));
     let secret = if link.is_empty() { value("token") } else { format!("{TOKEN_PREFIX}{link}") };
     match exchange(&ui, Peer::of(&parts.extensions), &secret, !link.is_empty(), &organization).await {

@@ -7,10 +7,10 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::client::Refusal;
-pub use super::client::encoded;
 pub use super::pages::page_of;
 use super::session::Session;
 use super::{Ui, html};
+pub use crate::http::query::encoded;
 use crate::names::ResourceKey;
 
 /// The parts of the navigation, with their paths below `/ui`.

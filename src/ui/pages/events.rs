@@ -4,8 +4,8 @@ use askama::Template;
 use axum::http::StatusCode;
 use serde_json::Value;
 
+use super::with_query;
 use crate::api::answer::ListAnswer;
-use crate::ui::client::encoded;
 use crate::ui::view::{self, Frame, filters, shown};
 use crate::ui::{Shown, Visit};
 
@@ -17,8 +17,7 @@ struct Events {
 }
 
 pub async fn show(visit: &Visit) -> Shown {
-    let page = encoded(visit.parameter("page"));
-    let after = if page.is_empty() { String::new() } else { format!("&page_token={page}") };
-    let list = visit.api.get(&format!("/v1/events?order=desc&page_size=50{after}")).await?;
+    let page = [("order", "desc"), ("page_size", "50"), ("page_token", visit.parameter("page"))];
+    let list = visit.api.get(&with_query("/v1/events".to_owned(), &page)).await?;
     Ok(shown(StatusCode::OK, &Events { frame: visit.frame("/events"), list }))
 }

@@ -4,10 +4,11 @@ use askama::Template;
 use axum::http::{Method, StatusCode};
 
 use crate::api::answer::{CallerDescription, CallerOrganization};
+use crate::http::query::encoded;
 use crate::plan::{Outline, OutlineSection, Plan, Verb, outline};
 use crate::problem::Severity;
 use crate::state::{Access, Reach};
-use crate::ui::client::{blocking, encoded};
+use crate::ui::client::blocking;
 use crate::ui::view::{self, Frame, filters, shown};
 use crate::ui::{Shown, Visit};
 

@@ -5,8 +5,9 @@ use axum::http::StatusCode;
 use serde_json::Value;
 
 use super::{KindPages, resource_list};
+use crate::api::answer::{ResourceHistory, SpecFile};
 use crate::names::Kind;
-use crate::ui::client::{Refusal, encoded};
+use crate::ui::client::Refusal;
 use crate::ui::view::{self, Cell, Frame, filters, shown};
 use crate::ui::{Shown, Visit};
 use crate::views::clients::ClusterListeners;
@@ -49,7 +50,12 @@ impl Head {
     }
 
     fn api_path(&self, below: &str) -> String {
-        self.pages.record_path(&self.organization, &self.name, below)
+        self.api_page(below, "")
+    }
+
+    /// The path of a page of a list.
+    fn api_page(&self, below: &str, page: &str) -> String {
+        self.pages.record_path(&self.organization, &self.name, below, page)
     }
 }
 
@@ -115,7 +121,7 @@ fn flatten(prefix: &str, value: &Value, rows: &mut Vec<(String, Cell)>) {
         Value::Object(fields)
             if fields.len() == 2 && fields.contains_key("key") && fields.contains_key("value") =>
         {
-            rows.push((text(fields, "key"), Cell::of("", &fields["value"])));
+            rows.push((view::field(value, "key").to_owned(), Cell::of("", &fields["value"])));
         }
         Value::Object(fields) => fields.iter().for_each(|(name, value)| flatten(&below(name), value, rows)),
         Value::Array(items) if items.iter().any(Value::is_object) => {
@@ -132,10 +138,6 @@ fn flatten(prefix: &str, value: &Value, rows: &mut Vec<(String, Cell)>) {
         Value::Array(items) if items.is_empty() => {}
         value => rows.push((prefix.to_owned(), Cell::of(prefix, value))),
     }
-}
-
-fn text(fields: &serde_json::Map<String, Value>, name: &str) -> String {
-    fields[name].as_str().unwrap_or_default().to_owned()
 }
 
 #[derive(Template)]
@@ -159,7 +161,7 @@ struct Connect {
 struct File {
     frame: Frame,
     head: Head,
-    file: Value,
+    file: SpecFile,
 }
 
 #[derive(Template)]
@@ -167,13 +169,7 @@ struct File {
 struct History {
     frame: Frame,
     head: Head,
-    history: Value,
-}
-
-impl History {
-    fn commits(&self) -> &[Value] {
-        self.history["items"].as_array().map(Vec::as_slice).unwrap_or_default()
-    }
+    history: ResourceHistory,
 }
 
 pub async fn tab(visit: &Visit) -> Shown {
@@ -193,14 +189,8 @@ pub async fn tab(visit: &Visit) -> Shown {
         }
         "file" => shown(StatusCode::OK, &File { file: visit.api.get(&answer("/file")).await?, frame, head }),
         _ => {
-            let after = match visit.parameter("page") {
-                "" => String::new(),
-                page => format!("page_token={}", encoded(page)),
-            };
-            let path = answer("/history");
-            let separator = if path.contains('?') { '&' } else { '?' };
-            let path = if after.is_empty() { path } else { format!("{path}{separator}{after}") };
-            shown(StatusCode::OK, &History { history: visit.api.get(&path).await?, frame, head })
+            let history = visit.api.get(&head.api_page("/history", visit.parameter("page"))).await?;
+            shown(StatusCode::OK, &History { history, frame, head })
         }
     };
     Ok(page)

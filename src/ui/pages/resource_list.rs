@@ -4,16 +4,16 @@ use askama::Template;
 use axum::http::StatusCode;
 use serde_json::Value;
 
-use super::KindPages;
+use super::{KindPages, with_query};
 use crate::api::answer::ListAnswer;
 use crate::api::route::LARGEST_PAGE;
 use crate::catalog::Status;
 use crate::names::{Identifier, Kind};
-use crate::ui::client::{Refusal, encoded};
+use crate::ui::client::Refusal;
 use crate::ui::view::{self, Cell, Frame, SECTIONS, filters, shown};
 use crate::ui::{Shown, Visit};
 
-const PAGE: usize = 50;
+const PAGE: &str = "50";
 
 #[derive(Template)]
 #[template(path = "resource_list.html")]
@@ -65,14 +65,10 @@ pub async fn show(visit: &Visit) -> Shown {
         _ => wanted,
     };
     let (text, status) = (visit.parameter("q"), visit.parameter("status"));
-    let mut filters = vec![("page_size", PAGE.to_string())];
-    if pages.kind == Kind::Cluster {
-        filters.push(("organization", organization.to_owned()));
-    }
-    filters.extend([("q", text.to_owned()), ("status", status.to_owned())]);
-    filters.push(("page_token", visit.parameter("page").to_owned()));
-    let query = query(&filters);
-    let path = format!("{}?{query}", pages.list_path(organization));
+    let of = if pages.kind == Kind::Cluster { organization } else { "" };
+    let filters = [("q", text), ("status", status), ("organization", of)];
+    let page = [("page_size", PAGE), ("page_token", visit.parameter("page"))];
+    let path = with_query(pages.list_path(organization), &[filters.as_slice(), &page].concat());
     // A fresh installation has no organization, and so nothing in one.
     let list = match organization.is_empty() && !is_global {
         true => ListAnswer { items: Vec::new(), next_page_token: None, total: 0 },
@@ -80,10 +76,8 @@ pub async fn show(visit: &Visit) -> Shown {
     };
     let rows = list.items.iter().map(|record| row(pages, record)).collect();
     let next = list.next_page_token.map(|token| {
-        let shown =
-            [("organization", organization), ("q", text), ("status", status), ("page", token.as_str())];
-        let shown = shown.map(|(name, value)| (name, value.to_owned()));
-        format!("/{}?{}", pages.slug, self::query(&shown))
+        let shown = [("organization", organization), ("q", text), ("status", status), ("page", &token)];
+        with_query(format!("/{}", pages.slug), &shown)
     });
     let page = ResourceList {
         frame: visit.frame(section(pages)),
@@ -112,14 +106,8 @@ async fn organizations(visit: &Visit) -> Result<Vec<String>, Refusal> {
     Ok(names.filter(|name| *name != Identifier::ROOT).map(str::to_owned).collect())
 }
 
-/// Leaves out parameters without a value.
-fn query(parameters: &[(&str, String)]) -> String {
-    let given = parameters.iter().filter(|(_, value)| !value.is_empty());
-    given.map(|(name, value)| format!("{name}={}", encoded(value))).collect::<Vec<_>>().join("&")
-}
-
 fn row(pages: &'static KindPages, record: &Value) -> Row {
-    let text = |field: &str| record[field].as_str().unwrap_or_default().to_owned();
+    let text = |name: &str| view::field(record, name).to_owned();
     let name = text(pages.name);
     let organization = if pages.kind == Kind::Organization { name.clone() } else { text("organization") };
     let value = |pointer: &str| record.pointer(pointer).unwrap_or(&Value::Null);

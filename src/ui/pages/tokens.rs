@@ -5,10 +5,12 @@ use axum::http::{Method, StatusCode};
 use axum::response::Response;
 use serde_json::{Value, json};
 
+use super::with_query;
 use crate::api::answer::{CallerDescription, ListAnswer};
 use crate::api::route::LARGEST_PAGE;
+use crate::http::query::encoded;
 use crate::state::{Access, Reach, Token};
-use crate::ui::client::{Refusal, encoded};
+use crate::ui::client::Refusal;
 use crate::ui::view::{self, Frame, filters, shown};
 use crate::ui::{Shown, Visit};
 
@@ -66,13 +68,14 @@ const MOST_PAGES: usize = 25;
 
 /// The tokens that the session may see, the oldest first.
 async fn all(visit: &Visit) -> Result<Vec<Token>, Refusal> {
-    let (mut tokens, mut after) = (Vec::new(), String::new());
+    let (mut tokens, mut next) = (Vec::new(), String::new());
+    let size = LARGEST_PAGE.to_string();
     for _ in 0..MOST_PAGES {
-        let path = format!("/v1/tokens?page_size={LARGEST_PAGE}{after}");
+        let path = with_query("/v1/tokens".to_owned(), &[("page_size", &size), ("page_token", &next)]);
         let list: ListAnswer<Token> = visit.api.get(&path).await?;
         tokens.extend(list.items);
         match list.next_page_token {
-            Some(next) => after = format!("&page_token={}", encoded(&next)),
+            Some(token) => next = token,
             None => break,
         }
     }

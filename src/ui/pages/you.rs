@@ -2,8 +2,10 @@
 
 use askama::Template;
 use axum::http::StatusCode;
-use serde_json::Value;
 
+use crate::api::answer::CallerDescription;
+use crate::spec::Role;
+use crate::state::Reach;
 use crate::ui::view::{self, Frame, filters, shown};
 use crate::ui::{Shown, Visit};
 
@@ -11,13 +13,7 @@ use crate::ui::{Shown, Visit};
 #[template(path = "you.html")]
 struct You {
     frame: Frame,
-    me: Value,
-}
-
-impl You {
-    fn organizations(&self) -> &[Value] {
-        self.me["organizations"].as_array().map(Vec::as_slice).unwrap_or_default()
-    }
+    me: CallerDescription,
 }
 
 pub async fn show(visit: &Visit) -> Shown {
