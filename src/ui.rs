@@ -6,6 +6,7 @@
 
 mod assets;
 mod client;
+mod form;
 mod guard;
 mod pages;
 mod session;
@@ -18,18 +19,21 @@ use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts as _, RawPathParams, Request};
-use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, LOCATION};
-use axum::http::{HeaderValue, StatusCode};
-use axum::middleware::{from_fn, map_response};
+use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HOST, LOCATION, REFERER};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodFilter, get, on};
 use axum::{Extension, Router};
 use http_body_util::{BodyExt as _, Limited};
+use zeroize::Zeroize as _;
 
+use crate::api::answer::CallerDescription;
 use crate::config::ApiConfig;
 use crate::http::peer::Peer;
 use crate::http::problem::Plain;
 use client::{ApiClient, Refusal};
+use form::{Drafts, Typed};
 use session::Session;
 use view::{Frame, failure};
 
@@ -45,6 +49,7 @@ pub struct Ui {
     base: String,
     /// Whether browsers reach it by TLS.
     is_secure: bool,
+    drafts: Drafts,
 }
 
 /// A request for a page by somebody who is signed in.
@@ -52,6 +57,9 @@ pub struct Visit {
     ui: Arc<Ui>,
     api: ApiClient,
     session: Session,
+    me: CallerDescription,
+    /// The name and port by which the browser reaches this server.
+    host: String,
     path: Vec<String>,
     query: Vec<(String, String)>,
     form: Vec<(String, String)>,
@@ -73,16 +81,27 @@ pub fn routes(api: Router, config: &ApiConfig) -> Router {
     let base = config.base_path().to_owned();
     let is_secure = config.tls_cert_file.is_some()
         || config.base_url.as_deref().is_some_and(|url| url.starts_with("https://"));
-    let ui = Arc::new(Ui { api, base: base.clone(), is_secure });
+    let ui = Arc::new(Ui { api, base: base.clone(), is_secure, drafts: Drafts::default() });
     let pages = pages::PAGES.iter().fold(sign_in::routes(&ui), |router, page| {
-        let ui = Arc::clone(&ui);
-        router.route(
-            &format!("/ui{}", page.path),
-            on(page.method, move |request: Request| visit(ui, page, request)),
-        )
+        let (ui, slashed) = (Arc::clone(&ui), Arc::clone(&ui));
+        let path = format!("/ui{}", page.path);
+        let router = match page.method == MethodFilter::GET && page.path != "/" {
+            true => router.route(
+                &format!("{path}/"),
+                get(move |uri: Uri| std::future::ready(without_slash(&slashed, &uri))),
+            ),
+            false => router,
+        };
+        router.route(&path, on(page.method, move |request: Request| visit(ui, page, request)))
     });
-    let guarded =
-        pages.layer(from_fn(guard::same_origin)).merge(assets::routes()).layer(map_response(guard::headers));
+    let refused = Arc::clone(&ui);
+    let pages = pages.method_not_allowed_fallback(move || {
+        std::future::ready(failure(&Frame::outside(&refused), &Refusal::no_page()))
+    });
+    let guarded = pages
+        .layer(from_fn_with_state(ui, guard::same_origin))
+        .merge(assets::routes())
+        .layer(map_response(guard::headers));
     let home = format!("{base}/ui/");
     let to = move |request: Request| std::future::ready(start(&request, &home));
     let inner = guarded.route("/", get(to.clone())).route("/ui", get(to));
@@ -98,11 +117,17 @@ fn start(request: &Request, home: &str) -> Response {
     }
 }
 
+/// Leads from an address with a slash at its end to the page.
+fn without_slash(ui: &Ui, uri: &Uri) -> Response {
+    see_other(&format!("{}{}", ui.base, uri.path().trim_end_matches('/')))
+}
+
 async fn visit(ui: Arc<Ui>, page: &'static Page, request: Request) -> Response {
     let (mut parts, body) = request.into_parts();
     let is_read = page.method == MethodFilter::GET;
-    let here = is_read.then(|| parts.uri.clone());
-    let Some(session) = Session::of(&parts.headers) else { return sign_in::ask(&ui, here.as_ref()) };
+    let here = if is_read { path_of(&ui.base, &parts.uri) } else { page_before(&parts.headers) };
+    let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default().to_owned();
+    let Some(session) = Session::of(&parts.headers) else { return sign_in::ask(&ui, &here) };
     let path = RawPathParams::from_request_parts(&mut parts, &()).await;
     let path = path.map(|path| path.iter().map(|(_, value)| value.to_owned()).collect()).unwrap_or_default();
     let api = ApiClient::new(&ui, Peer::of(&parts.extensions), session.bearer());
@@ -111,22 +136,50 @@ async fn visit(ui: Arc<Ui>, page: &'static Page, request: Request) -> Response {
         Err(refusal) => return failure(&Frame::outside(&ui), &refusal),
     };
     let query = pairs(parts.uri.query().unwrap_or_default().as_bytes());
-    let visit = Visit { ui, api, session, path, query, form };
+    let me = match api.get("/v1/me").await {
+        Ok(me) => me,
+        Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => return sign_in::ask(&ui, &here),
+        Err(refusal) => return failure(&Frame::outside(&ui), &refusal),
+    };
+    let visit = Visit { ui, api, session, me, host, path, query, form };
     if !is_read && visit.field("csrf") != visit.session.form_token() {
         return failure(&visit.frame(""), &Refusal::forged());
     }
     match (page.answer)(&visit).await {
         Ok(response) => response,
-        Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => sign_in::ask(&visit.ui, here.as_ref()),
+        Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => sign_in::ask(&visit.ui, &here),
         Err(refusal) => failure(&visit.frame(""), &refusal),
     }
+}
+
+/// The page with the form that was sent; empty if the browser doesn't say. Whoever leads there checks that it is one
+/// of ours.
+fn page_before(headers: &HeaderMap) -> String {
+    let referer = headers.get(REFERER).and_then(|referer| referer.to_str().ok()).unwrap_or_default();
+    referer.parse().map(|before: Uri| path_of("", &before)).unwrap_or_default()
+}
+
+fn path_of(base: &str, uri: &Uri) -> String {
+    format!("{base}{}", uri.path_and_query().map_or("", |path| path.as_str()))
 }
 
 /// Reads the fields of a form; empty for a request without a body.
 async fn form(body: Body) -> Result<Vec<(String, String)>, Refusal> {
     let body =
         Limited::new(body, LARGEST_FORM).collect().await.map_err(|_| Refusal::too_large(LARGEST_FORM))?;
-    Ok(pairs(&body.to_bytes()))
+    let body = body.to_bytes();
+    let fields = pairs(&body);
+    // It may contain a secret. The buffer has no other owner but the connection's.
+    if let Ok(mut body) = body.try_into_mut() {
+        body.as_mut().zeroize();
+    }
+    Ok(fields)
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        self.form.iter_mut().for_each(|(_, value)| value.zeroize());
+    }
 }
 
 fn pairs(text: &[u8]) -> Vec<(String, String)> {
@@ -164,6 +217,17 @@ impl Visit {
         value_of(&self.form, name)
     }
 
+    /// What was typed into a form, on a page or in the query.
+    fn typed(&self) -> Typed {
+        Typed::of(if self.form.is_empty() { &self.query } else { &self.form })
+    }
+
+    /// The address of the API as the browser would use it.
+    fn api_address(&self) -> String {
+        let scheme = if self.ui.is_secure { "https" } else { "http" };
+        format!("{scheme}://{}{}", self.host, self.ui.base)
+    }
+
     /// A parameter of the query.
     fn parameter(&self, name: &str) -> &str {
         value_of(&self.query, name)
@@ -174,7 +238,7 @@ impl Visit {
     }
 
     fn frame(&self, active: &'static str) -> Frame {
-        Frame::of(&self.ui, &self.session, active)
+        Frame::of(self, active)
     }
 
     fn go(&self, path: &str) -> Response {

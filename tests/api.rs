@@ -5,7 +5,7 @@ mod away;
 mod base_path;
 mod changes;
 mod disconnected_writers;
-mod exchanges;
+pub mod exchanges;
 mod files;
 mod foreseen;
 mod reads;
@@ -49,7 +49,7 @@ impl<'t> Api<'t> {
     }
 
     /// Starts with the specs in a repository beside the tree, `specs.git`, to which the tree is pushed.
-    fn start_git(tree: &'t Tree) -> Self {
+    pub fn start_git(tree: &'t Tree) -> Self {
         git(&tree.beside(""), "init --quiet --bare --initial-branch=main specs.git");
         git(&tree.path(), "init --quiet --initial-branch=main");
         push(tree, "first");
@@ -69,7 +69,7 @@ impl<'t> Api<'t> {
     }
 
     #[track_caller]
-    fn call(&self, what: &str, body: impl Into<Value>) -> Reply {
+    pub fn call(&self, what: &str, body: impl Into<Value>) -> Reply {
         self.call_as(&self.token, what, &[], body)
     }
 
@@ -152,7 +152,7 @@ pub fn new_token(tree: &Tree, owner: &str, organization: &str, access: &str) -> 
 }
 
 #[track_caller]
-fn git(folder: &Path, words: &str) -> String {
+pub fn git(folder: &Path, words: &str) -> String {
     let mut git = Command::new("git");
     git.args(["-c", "user.name=Bob", "-c", "user.email=bob@example.com", "-c", "commit.gpgsign=false"]);
     git.args(words.split_whitespace()).current_dir(folder);

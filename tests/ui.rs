@@ -1,12 +1,14 @@
 //! The pages of the web UI, as a browser without script requests them.
 
+mod forms;
+
 use serde_json::Value;
 
 use crate::api::{Api, new_token};
 use crate::service::http::{Answer, send};
 use crate::support::Tree;
 
-const PAGES: [&str; 18] = [
+const PAGES: [&str; 24] = [
     "/",
     "/plan",
     "/fleets",
@@ -25,6 +27,12 @@ const PAGES: [&str; 18] = [
     "/clusters/acme/orders/file",
     "/fleets/acme/eu/history",
     "/organizations/acme/acme",
+    "/new/fleets",
+    "/new/clusters",
+    "/new/base-domains",
+    "/clusters/acme/orders/edit",
+    "/clusters/acme/orders/delete",
+    "/clusters/acme/sandbox/delete",
 ];
 
 /// A browser that is signed in.
@@ -108,6 +116,10 @@ fn every_page_is_shown_and_takes_nothing_from_elsewhere() {
         let links = answer.body.split(['"', '\'']).filter(|text| text.contains("://"));
         assert_eq!(links.collect::<Vec<_>>(), [""; 0], "{path} refers to another site");
     }
+    let slashed = browser.get("/clusters/");
+    assert_eq!((slashed.status, header(&slashed, "location").as_deref()), (303, Some("/ui/clusters")));
+    let refused = post(&api.address, "/ui/plan", &browser.cookie, &[]);
+    assert!(refused.body.starts_with("<!doctype html>"), "{}", refused.body);
     let none = browser.get("/clusters/acme/none");
     assert_eq!(none.status, 404);
     assert!(none.body.contains("<h1>"), "{}", none.body);
@@ -229,8 +241,10 @@ fn another_site_changes_nothing() {
     assert!(answer.body.contains("the form was not sent from a page of this session"), "{}", answer.body);
     assert_eq!(known(), before);
     let made = browser.submit("/tokens", &order);
-    assert_eq!(made.status, 200, "{}", made.body);
-    assert_eq!(made.body.matches("sf_").count(), 1, "the secret is shown once");
+    let place = header(&made, "location").unwrap();
+    let place = place.strip_prefix("/ui").unwrap();
+    assert_eq!(browser.page(place).matches("sf_").count(), 1, "the secret is shown");
+    assert_eq!(browser.page(place).matches("sf_").count(), 0, "and only once");
     let wrong = browser.submit("/tokens", &[("name", "ci"), ("organization", "Nö"), ("access", "read")]);
     assert_eq!(wrong.status, 422);
     assert!(
@@ -308,6 +322,16 @@ fn pages_are_below_the_path_that_the_settings_name() {
     let links = page.body.split("=\"/").skip(1).filter(|rest| !rest.starts_with("streamfleet/ui/"));
     assert_eq!(links.collect::<Vec<_>>(), [""; 0]);
     assert_eq!(send(&api.address, "GET /ui/", &[], "").status, 404);
+    // Whoever signs in again comes back to the page, or to the one with the form.
+    let asked = send(&api.address, "GET /streamfleet/ui/clusters?q=a", &[], "");
+    let expected = "/streamfleet/ui/sign-in?next=%2fstreamfleet%2fui%2fclusters%3fq%3da";
+    assert_eq!(header(&asked, "location").unwrap().to_ascii_lowercase(), expected);
+    let before = [
+        ("Sec-Fetch-Site", "same-origin"),
+        ("Referer", "https://kafka.example.com/streamfleet/ui/clusters?q=a"),
+    ];
+    let asked = post_with(&api.address, "/streamfleet/ui/new/clusters", &before, &[]);
+    assert_eq!(header(&asked, "location").unwrap().to_ascii_lowercase(), expected);
     assert_eq!(api.serve.stop(), Some(0));
 }
 
@@ -321,7 +345,7 @@ fn a_member_sees_nothing_of_other_organizations() {
     let browser = Browser::sign_in(&api, &token, "globex");
     for path in PAGES {
         let answer = browser.get(path);
-        let is_theirs = path.matches('/').count() > 1;
+        let is_theirs = path.contains("/acme");
         assert_eq!(answer.status, if is_theirs { 404 } else { 200 }, "{path}: {}", answer.body);
         let told = answer.body.replace(path, "");
         assert!(is_theirs || !told.contains("acme"), "{path}: {}", answer.body);

@@ -49,6 +49,20 @@ pub struct SpecFile {
     pub reason: Option<String>,
 }
 
+/// What a change would write.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ProposedEdit {
+    /// The file, relative to the folder of the specs.
+    pub path: SpecPath,
+    /// The message of its commit: `Create cluster acme/orders`.
+    pub message: String,
+    /// The document as the last plan read it, with secrets hidden; null if there is none.
+    pub before: Option<String>,
+    /// The document after the change, with secrets hidden; null if it is deleted.
+    pub after: Option<String>,
+    pub warnings: Vec<String>,
+}
+
 /// The git commits that changed the file of a resource, the newest first.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ResourceHistory {
@@ -115,7 +129,7 @@ pub struct CreatedSignInLink {
 }
 
 /// Who the caller is.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct CallerDescription {
     /// The e-mail address of the token's owner; null on the socket.
     pub email: Option<String>,
@@ -136,8 +150,25 @@ pub struct CallerDescription {
     pub organizations: Vec<CallerOrganization>,
 }
 
+impl CallerDescription {
+    /// Whether the caller has an access in an organization.
+    pub fn may(&self, organization: &str, access: Access) -> bool {
+        let is_within = match &self.organization {
+            Reach::All => true,
+            Reach::Organization(own) => own.as_str() == organization,
+        };
+        let has = |of: &CallerOrganization| of.identifier.as_str() == organization && of.access >= access;
+        is_within && (self.is_super_user && self.access >= access || self.organizations.iter().any(has))
+    }
+
+    /// Whether the caller has an access in any organization.
+    pub fn may_somewhere(&self, access: Access) -> bool {
+        self.is_super_user && self.access >= access || self.organizations.iter().any(|of| of.access >= access)
+    }
+}
+
 /// A membership of the caller.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct CallerOrganization {
     /// The organization.
     pub identifier: Identifier,

@@ -260,10 +260,11 @@ fn content(
         | ResponseContent::Of(_, schema)
         | ResponseContent::Stream(schema) => {
             let schema = schema();
-            let is_plan = route.kind().is_some() && !matches!(gives, ResponseContent::Of(..));
-            let text = match is_plan {
-                true => "With `dry_run`: the plan of the change.",
-                false => schema["description"].as_str().unwrap_or("The result."),
+            let is_dry_run = route.kind().is_some() && !matches!(gives, ResponseContent::Of(..));
+            let text = match (is_dry_run, schema["title"] == "ProposedEdit") {
+                (true, false) => "With `dry_run=true`: the plan of the change.",
+                (true, true) => "With `dry_run=file`: what the change would write.",
+                (false, _) => schema["description"].as_str().unwrap_or("The result."),
             };
             (text.to_owned(), Some(components.put(schema)))
         }

@@ -104,6 +104,13 @@ pub(super) struct Service {
     streams: StreamSlots,
 }
 
+/// What the answer to a dry run says of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DryRun {
+    Plan,
+    File,
+}
+
 /// A route with what answers its requests.
 #[derive(Clone)]
 struct Endpoint {
@@ -229,7 +236,8 @@ async fn answered(endpoint: Endpoint, request: Request) -> Answered {
         Some(takes) => json::read_body(takes, &parts.headers, body).await?,
         None => Zeroizing::default(),
     };
-    let is_planned_apart = query.get("dry_run") == Some("true") || query.get("at").is_some();
+    let is_dry_run = query.get("dry_run").is_some_and(|wanted| wanted != "false");
+    let is_planned_apart = is_dry_run || query.get("at").is_some();
     let queue = if is_planned_apart { QueueKind::Proposal } else { route.queue };
     // The first organization that the caller is a member of takes the turn.
     let last = || Caller::by_plan(&who, service.request_queue.made().as_ref(), &BTreeMap::new());
@@ -368,8 +376,15 @@ impl CallerRequest {
         }
     }
 
-    fn is_dry_run(&self) -> Result<bool, ProblemDocument> {
-        Ok(self.query.parsed("dry_run", "`true` or `false`")?.unwrap_or_default())
+    /// What to answer instead of writing; `None` to write.
+    fn dry_run(&self) -> Result<Option<DryRun>, ProblemDocument> {
+        let wanted = |text: &str| match text {
+            "true" => Some(Some(DryRun::Plan)),
+            "file" => Some(Some(DryRun::File)),
+            "false" => Some(None),
+            _ => None,
+        };
+        Ok(self.query.parsed_by("dry_run", "`true`, `file` or `false`", wanted)?.flatten())
     }
 
     /// The `If-Match` condition; `None` if there is none.

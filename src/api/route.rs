@@ -8,7 +8,9 @@ mod shapes;
 use axum::http;
 use serde_json::Value;
 
-use super::answer::{CallerDescription, CreatedSignInLink, PlanApproval, ResourceHistory, SpecFile};
+use super::answer::{
+    CallerDescription, CreatedSignInLink, PlanApproval, ProposedEdit, ResourceHistory, SpecFile,
+};
 use crate::names::Kind;
 use crate::spec::schema;
 use crate::views::clients::ClusterListeners;
@@ -207,8 +209,11 @@ const PAGE_TOKEN: Query = Query::new(
     shapes::text,
     "The `next_page_token` of the previous page. By default the first page.",
 );
-const DRY_RUN: Query =
-    Query::new("dry_run", shapes::boolean, "Change nothing, and answer with the plan of the change.");
+const DRY_RUN: Query = Query::new(
+    "dry_run",
+    shapes::dry_run,
+    "Change nothing, and answer with the plan of the change, or its file.",
+);
 const OF_ORGANIZATION: Query =
     Query::new("organization", shapes::text, "The organization, by its id or identifier: only its items.");
 const OF_FLEET: Query =
@@ -252,8 +257,9 @@ const ORDER: Query = Query::new(
     "Whether the oldest or the newest events come first. Events that happen between two pages don't shift them.",
 );
 
-/// The answer of a dry run.
+/// The answers of a dry run.
 const PLAN: (u16, ResponseContent) = (200, ResponseContent::Schema(crate::plan::schema));
+const EDIT: (u16, ResponseContent) = (200, ResponseContent::Schema(schema::of::<ProposedEdit>));
 
 /// Expands to the routes of each kind, followed by all other routes.
 macro_rules! table {
@@ -273,7 +279,7 @@ macro_rules! table {
                     .needs(RequiredAccess::$create, QueueKind::Turn)
                     .query(&[DRY_RUN])
                     .takes(RequestBody::Create(Kind::$kind))
-                    .gives(&[(201, ResponseContent::Record(Kind::$kind)), PLAN]),
+                    .gives(&[(201, ResponseContent::Record(Kind::$kind)), PLAN, EDIT]),
                 Route::new(Method::Get, concat!($path, "/", $id), concat!("read_", $one))
                     .about(concat!("Read ", $noun), concat!("reading ", $plain))
                     .query(&[$($finds),*])
@@ -283,18 +289,18 @@ macro_rules! table {
                     .needs(RequiredAccess::$change, QueueKind::Turn)
                     .query(&[$($finds,)* DRY_RUN])
                     .takes(RequestBody::Replace(Kind::$kind))
-                    .gives(&[(200, ResponseContent::Record(Kind::$kind)), PLAN]),
+                    .gives(&[(200, ResponseContent::Record(Kind::$kind)), PLAN, EDIT]),
                 Route::new(Method::Patch, concat!($path, "/", $id), concat!("patch_", $one))
                     .about(concat!("Change fields of ", $noun), concat!("changing ", $plain))
                     .needs(RequiredAccess::$change, QueueKind::Turn)
                     .query(&[$($finds,)* DRY_RUN])
                     .takes(RequestBody::Patch(Kind::$kind))
-                    .gives(&[(200, ResponseContent::Record(Kind::$kind)), PLAN]),
+                    .gives(&[(200, ResponseContent::Record(Kind::$kind)), PLAN, EDIT]),
                 Route::new(Method::Delete, concat!($path, "/", $id), concat!("delete_", $one))
                     .about(concat!("Delete ", $noun), concat!("deleting ", $plain))
                     .needs(RequiredAccess::$delete, QueueKind::Turn)
                     .query(&[$($finds,)* DRY_RUN])
-                    .gives(&[(202, ResponseContent::Record(Kind::$kind)), PLAN]),
+                    .gives(&[(202, ResponseContent::Record(Kind::$kind)), PLAN, EDIT]),
                 Route::new(Method::Get, concat!($path, "/", $id, "/file"), concat!("read_", $one, "_file"))
                     .about(concat!("Read the document of ", $noun, " as its file has it"), concat!("reading ", $plain))
                     .query(&[$($finds),*])

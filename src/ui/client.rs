@@ -2,7 +2,7 @@
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderValue, IF_MATCH};
 use axum::http::{Method, Request, StatusCode};
 use axum::response::Response;
 use http_body_util::BodyExt as _;
@@ -50,7 +50,7 @@ impl ApiClient {
     }
 
     pub async fn get<T: DeserializeOwned + Send + 'static>(&self, path: &str) -> Result<T, Refusal> {
-        let answer = self.answer(Method::GET, path, None).await?;
+        let (answer, _) = self.answer(Method::GET, path, None, "").await?;
         // A plan may be large.
         let parsed = blocking(move || serde_json::from_slice(&answer)).await?;
         parsed.map_err(|error| {
@@ -59,16 +59,37 @@ impl ApiClient {
         })
     }
 
-    /// Sends a request; the answer is null if it has no body.
-    pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Refusal> {
-        let answer = self.answer(method, path, body).await?;
-        if answer.is_empty() {
-            return Ok(Value::Null);
-        }
-        serde_json::from_slice(&answer).map_err(|_| ProblemDocument::internal().into())
+    /// Returns a record with the tag of its spec, which is empty if there is no spec.
+    pub async fn tagged(&self, path: &str) -> Result<(Value, String), Refusal> {
+        let (answer, tag) = self.answer(Method::GET, path, None, "").await?;
+        Ok((parsed(&answer)?, tag))
     }
 
-    async fn answer(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Bytes, Refusal> {
+    /// Sends a request; the answer is null if it has no body.
+    pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Refusal> {
+        self.send_if(method, path, body, "").await
+    }
+
+    /// Sends a request that is refused if the spec has another tag by now.
+    pub async fn send_if(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+        tag: &str,
+    ) -> Result<Value, Refusal> {
+        let (answer, _) = self.answer(method, path, body, tag).await?;
+        if answer.is_empty() { Ok(Value::Null) } else { parsed(&answer) }
+    }
+
+    /// The body of an answer, and the tag that it has.
+    async fn answer(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+        tag: &str,
+    ) -> Result<(Bytes, String), Refusal> {
         let mut request = Request::new(match body {
             Some(body) => Body::from(body.to_string()),
             None => Body::empty(),
@@ -79,6 +100,9 @@ impl ApiClient {
         request.headers_mut().insert(AUTHORIZATION, self.bearer.clone());
         if body.is_some() {
             request.headers_mut().insert(CONTENT_TYPE, JSON);
+        }
+        if let (false, Ok(tag)) = (tag.is_empty(), tag.parse()) {
+            request.headers_mut().insert(IF_MATCH, tag);
         }
         let response: Response = match self.api.clone().oneshot(request).await {
             Ok(response) => response,
@@ -92,8 +116,13 @@ impl ApiClient {
         if is_refused {
             return Err(Refusal { status: parts.status, ..Refusal::no_page() });
         }
-        Ok(body.collect().await.map_err(|_| ProblemDocument::internal())?.to_bytes())
+        let tag = parts.headers.get(ETAG).and_then(|tag| tag.to_str().ok()).unwrap_or_default();
+        Ok((body.collect().await.map_err(|_| ProblemDocument::internal())?.to_bytes(), tag.to_owned()))
     }
+}
+
+fn parsed(answer: &[u8]) -> Result<Value, Refusal> {
+    serde_json::from_slice(answer).map_err(|_| ProblemDocument::internal().into())
 }
 
 impl From<ProblemDocument> for Refusal {
@@ -107,6 +136,28 @@ impl From<ProblemDocument> for Refusal {
 impl Refusal {
     pub fn no_page() -> Refusal {
         ProblemDocument::not_found("there is no such page").into()
+    }
+
+    /// Whether the sender can do something about it with what was typed.
+    pub fn is_correctable(&self) -> bool {
+        !matches!(self.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::NOT_FOUND)
+    }
+
+    /// A form with the values of the record.
+    pub fn no_change() -> Refusal {
+        let why = "nothing would change: all fields are as they were";
+        ProblemDocument::invalid(why, Vec::new()).hint("change a field first").into()
+    }
+
+    /// A click on a page whose draft is gone.
+    pub fn no_draft() -> Refusal {
+        let why = "what was typed is no longer kept";
+        ProblemDocument::malformed(why).hint("go back to the form, and review it again").into()
+    }
+
+    /// Refuses what was typed, before it is sent.
+    pub fn mistakes(errors: Vec<FieldError>) -> Refusal {
+        ProblemDocument::mistakes(errors).into()
     }
 
     pub fn too_large(limit: usize) -> Refusal {

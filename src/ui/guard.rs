@@ -1,13 +1,17 @@
 //! What every answer of the pages has: headers that keep other sites and injected scripts out.
 
-use axum::extract::Request;
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
 use axum::http::header::{
     CONTENT_SECURITY_POLICY, HOST, HeaderName, HeaderValue, ORIGIN, REFERRER_POLICY, X_FRAME_OPTIONS,
 };
 use axum::http::{HeaderMap, Method};
 use axum::middleware::Next;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 
+use super::Ui;
+use super::view::{Frame, failure};
 use crate::http::problem::ProblemDocument;
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
@@ -29,13 +33,14 @@ pub async fn headers(mut response: Response) -> Response {
 }
 
 /// Refuses changes that another site's page requests.
-pub async fn same_origin(request: Request, next: Next) -> Response {
+pub async fn same_origin(State(ui): State<Arc<Ui>>, request: Request, next: Next) -> Response {
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
     if is_read || is_same_origin(request.headers()) {
         return next.run(request).await;
     }
     let why = "the request comes from a page of another site";
-    ProblemDocument::forbidden(why).hint("use the form on the page itself").into_response()
+    let problem = ProblemDocument::forbidden(why).hint("use the form on the page itself");
+    failure(&Frame::outside(&ui), &problem.into())
 }
 
 /// Browsers send at least one of the two headers with every form.

@@ -1,10 +1,14 @@
 //! The table of pages. Each answers from the API.
 
+mod change;
+mod create;
+mod delete;
 mod events;
 mod overview;
 mod plan;
 mod resource;
 mod resource_list;
+mod review;
 mod tokens;
 mod you;
 
@@ -33,8 +37,15 @@ pub static PAGES: &[Page] = &[
     page!(POST "/tokens" => tokens::create),
     page!(POST "/tokens/{id}/revoke" => tokens::revoke),
     page!(GET "/you" => you::show),
+    page!(GET "/new/{kind}" => create::show),
+    page!(POST "/new/{kind}" => create::review),
+    page!(POST "/carry-out" => change::carry_out),
     page!(GET "/{kind}" => resource_list::show),
     page!(GET "/{kind}/{organization}/{name}" => resource::show),
+    page!(GET "/{kind}/{organization}/{name}/edit" => change::show),
+    page!(POST "/{kind}/{organization}/{name}/edit" => change::review),
+    page!(GET "/{kind}/{organization}/{name}/delete" => delete::show),
+    page!(POST "/{kind}/{organization}/{name}/delete" => delete::carry_out),
     page!(GET "/{kind}/{organization}/{name}/{tab}" => resource::tab),
 ];
 
@@ -112,7 +123,7 @@ pub static KINDS: [KindPages; 6] = [
         slug: "organizations",
         title: "Organizations",
         name: "identifier",
-        columns: &[("Name", "/display_name"), ("Changed", "/updated_at")],
+        columns: &[("Display name", "/display_name"), ("Changed", "/updated_at")],
         empty: "An organization owns fleets and clusters, and has members with roles.",
     },
 ];

@@ -42,9 +42,7 @@ pub fn routes(ui: &Arc<Ui>) -> Router {
 }
 
 /// Leads to the form, and from there back to the page.
-/// `page` is the one to return to; `None` where that is no page, but what a form requests.
-pub fn ask(ui: &Ui, page: Option<&Uri>) -> Response {
-    let here = page.and_then(Uri::path_and_query).map_or("", |path| path.as_str());
+pub fn ask(ui: &Ui, here: &str) -> Response {
     see_other(&format!("{}?next={}", ui.address("/sign-in"), encoded(here)))
 }
 
@@ -160,10 +158,12 @@ async fn end(ui: &Ui, peer: Peer, session: &Session) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ui::form::Drafts;
 
     #[test]
     fn only_a_page_of_this_ui_is_returned_to() {
-        let ui = Ui { api: Router::new(), base: "/base".to_owned(), is_secure: false };
+        let ui =
+            Ui { api: Router::new(), base: "/base".to_owned(), is_secure: false, drafts: Drafts::default() };
         for own in ["/base/ui/", "/base/ui/clusters?status=Healthy"] {
             assert_eq!(next_page(&ui, own), own);
         }

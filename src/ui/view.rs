@@ -8,13 +8,12 @@ use serde_json::Value;
 
 use super::client::Refusal;
 pub use super::pages::page_of;
-use super::session::Session;
-use super::{Ui, html};
+use super::{Ui, Visit, html};
 pub use crate::http::query::encoded;
 use crate::names::ResourceKey;
 
 /// The parts of the navigation, with their paths below `/ui`.
-pub const SECTIONS: [(&str, &str); 11] = [
+pub const SECTIONS: [(&str, &str); 10] = [
     ("Overview", "/"),
     ("Plan", "/plan"),
     ("Fleets", "/fleets"),
@@ -25,7 +24,6 @@ pub const SECTIONS: [(&str, &str); 11] = [
     ("Organizations", "/organizations"),
     ("Events", "/events"),
     ("Tokens", "/tokens"),
-    ("You", "/you"),
 ];
 
 /// What surrounds the content of a page.
@@ -36,17 +34,26 @@ pub struct Frame {
     pub active: &'static str,
     /// The hidden field of forms; `None` without a session.
     pub csrf: Option<String>,
+    /// The e-mail address of the person.
+    pub who: String,
     pub version: &'static str,
 }
 
 impl Frame {
-    pub fn of(ui: &Ui, session: &Session, active: &'static str) -> Frame {
-        Frame { active, csrf: Some(session.form_token()), ..Frame::outside(ui) }
+    pub fn of(visit: &Visit, active: &'static str) -> Frame {
+        let who = visit.me.email.clone().unwrap_or_default();
+        Frame { active, csrf: Some(visit.session.form_token()), who, ..Frame::outside(&visit.ui) }
     }
 
     /// Of pages without a session.
     pub fn outside(ui: &Ui) -> Frame {
-        Frame { root: ui.address(""), active: "", csrf: None, version: env!("CARGO_PKG_VERSION") }
+        Frame {
+            root: ui.address(""),
+            active: "",
+            csrf: None,
+            who: String::new(),
+            version: env!("CARGO_PKG_VERSION"),
+        }
     }
 
     pub fn sections(&self) -> &'static [(&'static str, &'static str)] {
@@ -94,6 +101,12 @@ pub fn time(text: &str) -> String {
 /// A text of a record's field; empty for any other value.
 pub fn field<'v>(value: &'v Value, name: &str) -> &'v str {
     value[name].as_str().unwrap_or_default()
+}
+
+/// The parts of a message, each with whether it is code, which messages have in backticks.
+pub fn parts(text: &str) -> Vec<(bool, String)> {
+    let parts = text.split('`').enumerate().filter(|(_, part)| !part.is_empty());
+    parts.map(|(index, part)| (index % 2 == 1, crate::plan::plain(part))).collect()
 }
 
 /// The beginning of a commit's id.

@@ -220,6 +220,23 @@ fn a_dry_run_answers_with_the_plan_and_leaves_nothing() {
     assert_eq!(patch.body["fleets"][0]["changes"][0]["resource"], "Cluster/acme/orders");
     let create = api.call("POST /v1/clusters?dry_run=true", cluster()).expect(200);
     assert_eq!(create.body["summary"]["create"], 1, "{:#}", create.body);
+    let edit = api.call("PATCH /v1/clusters/orders?dry_run=file", json!({"kafka_units": 2})).expect(200).body;
+    assert_eq!(
+        (&edit["path"], &edit["message"]),
+        (&json!("acme/clusters/orders.yaml"), &json!("Set kafka_units of cluster acme/orders to 2"))
+    );
+    let [then, now] = ["before", "after"].map(|text| edit[text].as_str().unwrap());
+    assert_eq!(then.replace("kafka_units: 1", "kafka_units: 2"), now);
+    let gone = api.call("DELETE /v1/clusters/sandbox?dry_run=file", Value::Null).expect(200).body;
+    assert!(gone["before"].is_string() && gone["after"].is_null(), "{gone:#}");
+    let secret = api.call("POST /organizations/acme/infrastructure?dry_run=file", super::exchanges::fleet());
+    let text = secret.expect(200).body.to_string();
+    assert!(text.contains("sealed") && !text.contains("kubeconfig-token"), "{text}");
+    api.call("POST /v1/clusters?dry_run=maybe", cluster()).refused(
+        400,
+        "malformed",
+        "the query parameter `dry_run` is `maybe`, and must be `true`, `file` or `false`",
+    );
     assert_eq!(crate::support::files(&tree.path()), before);
     api.get("/v1/clusters/payments").refused(
         404,

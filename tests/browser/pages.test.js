@@ -16,6 +16,8 @@ const PAGES = [
     "/", "/plan", "/fleets", "/clusters", "/clusters?status=Failed", "/base-domains", "/identity-providers", "/cloud-accounts",
     "/organizations", "/events", "/tokens", "/you", "/fleets/acme/eu", "/clusters/acme/orders", "/clusters/acme/orders/why",
     "/clusters/acme/orders/connect", "/clusters/acme/orders/file", "/fleets/acme/eu/history", "/base-domains/acme/kafka.acme.example.com", "/organizations/acme/acme",
+    "/new/fleets", "/new/clusters", "/new/clusters?step=3&%2Fcluster_type=kafka&%2Forganization=acme&%2Fidentifier=new&%2Ftenancy_mode=Shared&%2Fkafka_units=1",
+    "/new/organizations", "/new/base-domains", "/new/identity-providers", "/new/cloud-accounts", "/clusters/acme/orders/edit", "/clusters/acme/orders/delete",
 ];
 
 let work, specs, daemon, origin, browser;
@@ -177,6 +179,69 @@ test("a deletion is read, and approved by who may", async () => {
     await until("the cluster is deleted", () => !streamfleet("status", specs).includes("sandbox"));
     assert.deepEqual(admin.complaints, []);
     await Promise.all([admin, viewer].map((page) => page.context().close()));
+});
+
+/** Creates a cluster by the four steps, with a mistake in the second and the last. */
+async function createCluster(page, name) {
+    const press = (button) => page.getByRole("main").getByRole("button", { name: button }).click();
+    await page.goto(`${origin}/ui/clusters`);
+    await page.getByRole("link", { name: "New cluster" }).click();
+    await page.getByText("Step 1 of 4").waitFor();
+    await page.getByLabel("Redpanda").isDisabled();
+    await page.getByLabel("Organization").selectOption("acme");
+    await page.getByLabel("Name").fill(name);
+    await press("Next");
+    await page.getByText("Step 2 of 4").waitFor();
+    await page.getByRole("radio", { name: /^Shared/ }).check();
+    await page.getByLabel("Kafka units").fill("many");
+    await press("Next");
+    await page.getByRole("alert").waitFor();
+    assert.match(await page.locator("#f-kafka_units-help").textContent(), /expected an integer/);
+    await page.getByLabel("Kafka units").fill("1");
+    await press("Next");
+    await page.getByText("Step 3 of 4").waitFor();
+    await page.getByRole("radio", { name: /^eu/ }).check();
+    await press("Next");
+    await page.getByText("Step 4 of 4").waitFor();
+    await page.getByLabel("Disk of each broker, in GiB").fill("none");
+    await press("Review");
+    await page.getByRole("alert").waitFor();
+    assert.equal(await page.getByLabel("Name").inputValue(), name, "what was typed is kept");
+    await page.getByLabel("Disk of each broker, in GiB").fill("20");
+    if (await page.getByRole("textbox", { name: "Kafka version" }).count() === 1) {
+        await page.getByLabel("Kafka version").fill("4.3.1");
+    } else {
+        await page.getByLabel("Kafka version").selectOption("4.3.1");
+    }
+    await press("Review");
+    await page.getByRole("heading", { name: `File acme/clusters/${name}.yaml` }).waitFor();
+    await page.getByText("1 to create").waitFor();
+    await press("Deploy");
+    await page.waitForURL(`**/ui/clusters/acme/${name}`);
+}
+
+test("a cluster is created in four steps, with mistakes, and deleted in two", async () => {
+    for (const javaScriptEnabled of [true, false]) {
+        const name = javaScriptEnabled ? "payments" : "billing";
+        const page = await signIn({ javaScriptEnabled });
+        await createCluster(page, name);
+        await until("it is written", () => streamfleet("status", specs).includes(name));
+        await page.goto(`${origin}/ui/clusters/acme/${name}/delete`);
+        await page.getByRole("button", { name: "Review taking the protection away" }).click();
+        await page.getByText("- deletion_protection: true").or(page.getByText("+ deletion_protection: false")).first().waitFor();
+        await page.getByRole("button", { name: "Save" }).click();
+        await page.waitForURL(`**/ui/clusters/acme/${name}`);
+        await until("the protection is gone", async () => {
+            await page.goto(`${origin}/ui/clusters/acme/${name}/delete`);
+            return await page.getByLabel(`Type its name, ${name}, to delete it`).count() === 1;
+        });
+        await page.getByLabel(`Type its name, ${name}, to delete it`).fill(name);
+        await page.getByRole("button", { name: "Delete" }).click();
+        await page.waitForURL(`**/ui/clusters/acme/${name}`);
+        // A refused form has a status of its own, which Chromium reports.
+        assert.deepEqual(page.complaints.filter((text) => !text.includes("status of 422")), []);
+        await page.context().close();
+    }
 });
 
 test("a session that ends leads to the form and back", async () => {

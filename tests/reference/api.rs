@@ -17,7 +17,7 @@ const HEAD: &str = "The REST API of `serve`, at `api.listen`, in JSON. [`schemas
 - A path names a resource by id or identifier, a base domain by id or domain.
 - What is created, replaced or changed has the fields of its document, without `apiVersion` and `kind`. Secrets are sent as strings, and shown only in the answer to the call that created them.
 - A patch is a merge patch (RFC 7396) with the fields that change.
-- With `?dry_run=true`, nothing is changed, and the answer is the plan of the change.
+- With `?dry_run=true`, nothing is changed, and the answer is the plan of the change; with `?dry_run=file`, it is the file that would be written.
 - `ETag` identifies the current spec; with `If-Match`, a change is refused if the spec changed since. `If-Match` may list several tags, and one of them must match; `*` matches any. `If-None-Match` is not supported, because the status of a resource changes without its tag.
 - Lists have pages: `next_page_token` of one page is the `page_token` of the next, and is null on the last one. Resources that are created or deleted meanwhile don't shift the others.
 - A body is at most 1 MiB, and a proposal at most `api.max_proposal_mib`.
@@ -151,7 +151,12 @@ fn given(gives: ResponseContent, route: &Route) -> String {
         ResponseContent::List(kind) => {
             format!("`items`, the records of {}s, with `next_page_token` and `total`", kind.noun())
         }
-        ResponseContent::Schema(_) if route.kind().is_some() => "the plan, with `?dry_run=true`".to_owned(),
+        ResponseContent::Schema(schema) if route.kind().is_some() => {
+            match schema()["title"] == "ProposedEdit" {
+                true => format!("with `?dry_run=file`, {}", fields(&schema())),
+                false => "the plan, with `?dry_run=true`".to_owned(),
+            }
+        }
         ResponseContent::Schema(schema) | ResponseContent::Of(_, schema) => fields(&schema()),
         ResponseContent::Stream(schema) => {
             format!("a stream of events (`text/event-stream`) with {}", fields(&schema()))

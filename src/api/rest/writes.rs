@@ -9,7 +9,8 @@ use tokio::time::timeout;
 
 use super::json::Wiped;
 use super::resources::TaggedRecord;
-use super::{Answered, Call, record, written};
+use super::{Answered, Call, DryRun, record, written};
+use crate::api::answer::ProposedEdit;
 use crate::api::route::list_path;
 use crate::catalog::Status;
 use crate::http::problem::{ProblemDocument, code};
@@ -17,7 +18,7 @@ use crate::http::tags::Tags;
 use crate::names::{Identifier, Kind, ResourceKey};
 use crate::record::{Standing, UnplannedWrite};
 use crate::round::Installation;
-use crate::spec::{Commit, SECRET_FIELDS};
+use crate::spec::{Commit, Documents, SECRET_FIELDS};
 use crate::state::RecordedEvent;
 use crate::views::records;
 use crate::writing::{self, CurrentPlan, WriteAction, WriteRefusal, WriteRequest, WriteResult};
@@ -54,8 +55,8 @@ pub(super) fn create(call: &Call) -> Answered {
     let if_match = call.expected()?.filter(|tags| *tags != Tags::Any);
     let request =
         WriteRequest { key, what: WriteAction::Create(body.0.clone()), if_match, may_limit, record: None };
-    if call.is_dry_run()? {
-        return call.proposed(&request);
+    if let Some(wanted) = call.dry_run()? {
+        return call.proposed(&request, wanted);
     }
     let written = call.write(&request)?;
     let mut shown = call.as_written(&written);
@@ -77,19 +78,23 @@ pub(super) fn patch(call: &Call) -> Answered {
 /// Deletes a resource. It stays visible, as being deleted, until all of it is gone.
 pub(super) fn delete(call: &Call) -> Answered {
     let (found, request) = call.request(WriteAction::Delete)?;
-    let is_dry_run = call.is_dry_run()?;
+    let dry_run = call.dry_run()?;
     if call.has_no_spec(&found.key) {
-        return match is_dry_run {
+        return match dry_run {
             // The deletion is already part of the plan.
-            true => {
+            Some(DryRun::Plan) => {
                 let made = call.runtime.block_on(call.service.request_queue.current())?;
                 Ok(written(StatusCode::OK, &call.visible(&made.round)))
             }
-            false => Ok(record(StatusCode::ACCEPTED, &found.record, None, None)),
+            Some(DryRun::File) => {
+                let why = format!("no file describes {} any more", found.key);
+                Err(ProblemDocument::new(&code::GOING, why))
+            }
+            None => Ok(record(StatusCode::ACCEPTED, &found.record, None, None)),
         };
     }
-    if is_dry_run {
-        return call.proposed(&request);
+    if let Some(wanted) = dry_run {
+        return call.proposed(&request, wanted);
     }
     call.write(&request)?;
     let mut shown = found.record;
@@ -129,8 +134,8 @@ impl Call {
 
     fn change(&self, what: WriteAction) -> Answered {
         let (_, request) = self.request(what)?;
-        if self.is_dry_run()? {
-            return self.proposed(&request);
+        if let Some(wanted) = self.dry_run()? {
+            return self.proposed(&request, wanted);
         }
         let written = self.write(&request)?;
         Ok(record(StatusCode::OK, &self.as_written(&written), written.etag.as_ref(), None))
@@ -201,8 +206,17 @@ impl Call {
         }
     }
 
-    fn proposed(&self, request: &WriteRequest) -> Answered {
-        let (documents, _) = self.service.writer.propose(&self.made, request)?;
+    fn proposed(&self, request: &WriteRequest, wanted: DryRun) -> Answered {
+        let (documents, edit) = self.service.writer.propose(&self.made, request)?;
+        if wanted == DryRun::File {
+            let text_in = |documents: &Documents| {
+                documents.files.get(&edit.path)?.text_of(&edit.key).map(|found| found.text)
+            };
+            let (before, after) = (text_in(&self.made.documents), text_in(&documents));
+            let warnings = edit.warnings.iter().map(|warning| warning.message.clone()).collect();
+            let WriteResult { path, message, .. } = edit;
+            return Ok(written(StatusCode::OK, &ProposedEdit { path, message, before, after, warnings }));
+        }
         let installation = Installation { proposed: true, ..Installation::clone(&self.made.installation) };
         self.planned(&documents, installation, Timestamp::now())
     }

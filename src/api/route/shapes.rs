@@ -15,8 +15,8 @@ pub(super) fn text() -> Value {
     json!({"type": "string", "minLength": 1, "maxLength": 500})
 }
 
-pub(super) fn boolean() -> Value {
-    json!({"type": "boolean", "default": false})
+pub(super) fn dry_run() -> Value {
+    json!({"type": "string", "enum": ["true", "file", "false"], "default": "false"})
 }
 
 pub(super) fn time() -> Value {

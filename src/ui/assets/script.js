@@ -78,6 +78,18 @@ async function follow() {
     setTimeout(follow, Math.max(PAUSE, SHARE * (performance.now() - start)));
 }
 
+/** A file's content goes into the field, as if it was pasted. */
+for (const input of document.querySelectorAll("input[type=file][data-into]")) {
+    input.closest("label")?.removeAttribute("hidden");
+    input.addEventListener("change", async () => {
+        const [file] = /** @type {HTMLInputElement} */ (input).files ?? [];
+        const field = /** @type {HTMLTextAreaElement | null} */ (document.getElementById(input.getAttribute("data-into") ?? ""));
+        if (file && field) {
+            field.value = await file.text();
+        }
+    });
+}
+
 localize(document);
 if (document.querySelector("main[data-live]")) {
     setTimeout(follow, PAUSE);

@@ -3,11 +3,11 @@
 use askama::Template;
 use axum::http::{Method, StatusCode};
 
-use crate::api::answer::{CallerDescription, CallerOrganization};
+use crate::api::answer::CallerDescription;
 use crate::http::query::encoded;
 use crate::plan::{Outline, OutlineSection, Plan, Verb, outline};
 use crate::problem::Severity;
-use crate::state::{Access, Reach};
+use crate::state::Access;
 use crate::ui::client::blocking;
 use crate::ui::view::{self, Frame, filters, shown};
 use crate::ui::{Shown, Visit};
@@ -55,23 +55,13 @@ impl PlanPage {
 
     /// Whether the caller may approve what waits in a part of the plan.
     fn may_approve(&self, section: &OutlineSection) -> bool {
-        may_administer(&self.me, section.name.split('/').next().unwrap_or_default())
+        self.me.may(section.name.split('/').next().unwrap_or_default(), Access::Admin)
     }
-}
-
-/// Whether a caller is an administrator of an organization.
-pub fn may_administer(me: &CallerDescription, organization: &str) -> bool {
-    let has = |of: &CallerOrganization| of.identifier.as_str() == organization && of.access == Access::Admin;
-    let is_within = match &me.organization {
-        Reach::All => true,
-        Reach::Organization(own) => own.as_str() == organization,
-    };
-    is_within && (me.is_super_user && me.access == Access::Admin || me.organizations.iter().any(has))
 }
 
 pub async fn show(visit: &Visit) -> Shown {
     let plan: Plan = visit.api.get("/v1/plan").await?;
-    let me: CallerDescription = visit.api.get("/v1/me").await?;
+    let me = visit.me.clone();
     let has = |word: &str| visit.query.iter().any(|(name, _)| name == word);
     let (approved, other) = (has("approved"), has("other"));
     let frame = visit.frame("/plan");

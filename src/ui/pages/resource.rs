@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::{KindPages, resource_list};
 use crate::api::answer::{ResourceHistory, SpecFile};
 use crate::names::Kind;
+use crate::state::Access;
 use crate::ui::client::Refusal;
 use crate::ui::view::{self, Cell, Frame, filters, shown};
 use crate::ui::{Shown, Visit};
@@ -67,6 +68,8 @@ struct Resource {
     record: Value,
     /// Its fields: those of the record itself, and those of each of its objects.
     groups: Vec<Group>,
+    may_change: bool,
+    may_delete: bool,
 }
 
 struct Group {
@@ -101,7 +104,12 @@ pub async fn show(visit: &Visit) -> Shown {
         }
     }
     groups.retain(|group| !group.rows.is_empty());
-    Ok(shown(StatusCode::OK, &Resource { frame: head.frame(visit), head, record, groups }))
+    let is_organization = head.pages.kind == Kind::Organization;
+    let may_change =
+        visit.me.may(&head.organization, if is_organization { Access::Admin } else { Access::Write });
+    let may_delete = may_change && (!is_organization || visit.me.is_super_user);
+    let frame = head.frame(visit);
+    Ok(shown(StatusCode::OK, &Resource { frame, head, record, groups, may_change, may_delete }))
 }
 
 fn is_redacted(value: &Value) -> bool {

@@ -9,6 +9,7 @@ use crate::api::answer::ListAnswer;
 use crate::api::route::LARGEST_PAGE;
 use crate::catalog::Status;
 use crate::names::{Identifier, Kind};
+use crate::state::Access;
 use crate::ui::client::Refusal;
 use crate::ui::view::{self, Cell, Frame, SECTIONS, filters, shown};
 use crate::ui::{Shown, Visit};
@@ -26,10 +27,14 @@ struct ResourceList {
     /// The text that was searched for.
     text: String,
     status: String,
+    /// The tag that clusters have: `key` or `key=value`.
+    tag: String,
+    sort: String,
     rows: Vec<Row>,
     total: usize,
     /// The address of the next page; empty on the last.
     next: String,
+    may_create: bool,
 }
 
 struct Row {
@@ -50,6 +55,39 @@ impl ResourceList {
         self.pages.kind == Kind::Cluster
     }
 
+    /// The address with the list sorted by a column: once more, and it is in the other direction. Empty if the API can't
+    /// sort by it.
+    fn sorted_by(&self, pointer: &str) -> String {
+        let field = pointer.trim_start_matches('/');
+        if !(matches!(field, "identifier" | "updated_at") || field == "status" && self.has_status()) {
+            return String::new();
+        }
+        let order = if self.sort == field { format!("-{field}") } else { field.to_owned() };
+        self.address(&order, "")
+    }
+
+    fn direction(&self, pointer: &str) -> &'static str {
+        let field = pointer.trim_start_matches('/');
+        match self.sort.strip_prefix('-') {
+            Some(sort) if sort == field => "descending",
+            None if self.sort == field => "ascending",
+            _ => "none",
+        }
+    }
+
+    /// The address of the list with another order, or another page.
+    fn address(&self, sort: &str, page: &str) -> String {
+        let shown = [
+            ("organization", self.organization.as_str()),
+            ("q", &self.text),
+            ("status", &self.status),
+            ("tag", &self.tag),
+            ("sort", sort),
+            ("page", page),
+        ];
+        with_query(format!("/{}", self.pages.slug), &shown)
+    }
+
     fn statuses(&self) -> Vec<String> {
         Status::ALL.iter().map(ToString::to_string).collect()
     }
@@ -64,9 +102,10 @@ pub async fn show(visit: &Visit) -> Shown {
         Some(first) if wanted.is_empty() && !is_global => first.as_str(),
         _ => wanted,
     };
-    let (text, status) = (visit.parameter("q"), visit.parameter("status"));
+    let (text, status, sort) = (visit.parameter("q"), visit.parameter("status"), visit.parameter("sort"));
+    let tag = if pages.kind == Kind::Cluster { visit.parameter("tag") } else { "" };
     let of = if pages.kind == Kind::Cluster { organization } else { "" };
-    let filters = [("q", text), ("status", status), ("organization", of)];
+    let filters = [("q", text), ("status", status), ("tag", tag), ("sort", sort), ("organization", of)];
     let page = [("page_size", PAGE), ("page_token", visit.parameter("page"))];
     let path = with_query(pages.list_path(organization), &[filters.as_slice(), &page].concat());
     // A fresh installation has no organization, and so nothing in one.
@@ -75,21 +114,26 @@ pub async fn show(visit: &Visit) -> Shown {
         false => visit.api.get::<ListAnswer<Value>>(&path).await?,
     };
     let rows = list.items.iter().map(|record| row(pages, record)).collect();
-    let next = list.next_page_token.map(|token| {
-        let shown = [("organization", organization), ("q", text), ("status", status), ("page", &token)];
-        with_query(format!("/{}", pages.slug), &shown)
-    });
-    let page = ResourceList {
+    let mut page = ResourceList {
         frame: visit.frame(section(pages)),
         pages,
         organization: organization.to_owned(),
         organizations: if pages.kind == Kind::Organization { Vec::new() } else { organizations },
         text: text.to_owned(),
         status: status.to_owned(),
+        tag: tag.to_owned(),
+        sort: sort.to_owned(),
         rows,
         total: list.total,
-        next: next.unwrap_or_default(),
+        next: String::new(),
+        may_create: match pages.kind {
+            Kind::Organization => visit.me.is_super_user && visit.me.may_somewhere(Access::Admin),
+            _ => visit.me.may_somewhere(Access::Write),
+        },
     };
+    if let Some(token) = list.next_page_token {
+        page.next = page.address(sort, &token);
+    }
     Ok(shown(StatusCode::OK, &page))
 }
 
@@ -100,7 +144,7 @@ pub fn section(pages: &KindPages) -> &'static str {
 }
 
 /// Organizations that the session may see, without `root`, which owns nothing.
-async fn organizations(visit: &Visit) -> Result<Vec<String>, Refusal> {
+pub async fn organizations(visit: &Visit) -> Result<Vec<String>, Refusal> {
     let list: ListAnswer<Value> = visit.api.get(&format!("/organizations?page_size={LARGEST_PAGE}")).await?;
     let names = list.items.iter().filter_map(|record| record["identifier"].as_str());
     Ok(names.filter(|name| *name != Identifier::ROOT).map(str::to_owned).collect())

@@ -6,11 +6,12 @@ use axum::response::Response;
 use serde_json::{Value, json};
 
 use super::with_query;
-use crate::api::answer::{CallerDescription, ListAnswer};
+use crate::api::answer::ListAnswer;
 use crate::api::route::LARGEST_PAGE;
 use crate::http::query::encoded;
 use crate::state::{Access, Reach, Token};
 use crate::ui::client::Refusal;
+use crate::ui::form::{Target, Typed};
 use crate::ui::view::{self, Frame, filters, shown};
 use crate::ui::{Shown, Visit};
 
@@ -39,12 +40,20 @@ struct NewToken {
     days: String,
 }
 
+/// The name of a new token's secret between its creation and the page that shows it.
+const SECRET: &str = "/token";
+
 pub async fn show(visit: &Visit) -> Shown {
-    page(visit, StatusCode::OK, None, None).await
+    let found = visit.ui.drafts.find(&visit.session.form_token(), visit.parameter("created"));
+    let created = found.map(|draft| {
+        visit.ui.drafts.forget(draft.id);
+        draft.typed.text(SECRET).to_owned()
+    });
+    page(visit, StatusCode::OK, created, None).await
 }
 
 async fn page(visit: &Visit, status: StatusCode, created: Option<String>, error: Option<Refusal>) -> Shown {
-    let me: CallerDescription = visit.api.get("/v1/me").await?;
+    let me = &visit.me;
     let tokens = all(visit).await?;
     let now = jiff::Timestamp::now();
     let known = tokens.len();
@@ -58,7 +67,7 @@ async fn page(visit: &Visit, status: StatusCode, created: Option<String>, error:
         days: typed("days"),
     };
     let may_create = me.is_super_user && me.organization == Reach::All && me.access == Access::Admin;
-    let current = me.token_id.map(|id| id.to_string()).unwrap_or_default();
+    let current = me.token_id.as_ref().map(|id| id.to_string()).unwrap_or_default();
     let (frame, ended) = (visit.frame("/tokens"), known - valid.len());
     Ok(shown(status, &Tokens { frame, valid, ended, created, error, form, may_create, current }))
 }
@@ -93,8 +102,13 @@ pub async fn create(visit: &Visit) -> Shown {
         order["days"] = days.parse::<u32>().map_or_else(|_| Value::from(days), Value::from);
     }
     match visit.api.send(Method::POST, "/v1/tokens", Some(&order)).await {
-        // The secret is in this answer alone, so it isn't a redirect.
-        Ok(made) => page(visit, StatusCode::OK, made["token"].as_str().map(str::to_owned), None).await,
+        // The page that follows shows the secret once. Loading it again creates no second token.
+        Ok(made) => {
+            let mut secret = Typed::default();
+            secret.set(SECRET, made["token"].as_str().unwrap_or_default());
+            let id = visit.ui.drafts.keep(&visit.session.form_token(), None, Target::New, secret);
+            Ok(visit.go(&format!("/tokens?created={id}")))
+        }
         Err(error) => page(visit, error.status, None, Some(error)).await,
     }
 }

@@ -17,6 +17,5 @@ struct You {
 }
 
 pub async fn show(visit: &Visit) -> Shown {
-    let me = visit.api.get("/v1/me").await?;
-    Ok(shown(StatusCode::OK, &You { frame: visit.frame("/you"), me }))
+    Ok(shown(StatusCode::OK, &You { frame: visit.frame("/you"), me: visit.me.clone() }))
 }

@@ -17,6 +17,25 @@ pub struct Description {
     schema: Value,
 }
 
+/// What a form offers for a field without inner fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InputKind {
+    Line,
+    /// A text of several lines, such as a certificate.
+    Lines,
+    Integer {
+        min: i64,
+        max: i64,
+    },
+    Boolean,
+    /// One of the values of the choice.
+    Choice,
+    /// A text that is never shown.
+    Secret,
+    /// A list or a mapping.
+    Yaml,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownField {
     /// The part of the path that exists.
@@ -133,6 +152,29 @@ impl Description {
             Rule::Choice { any_case: true, .. } => format!("{}, in upper or lower case", shape.expected),
             _ => shape.expected,
         }
+    }
+
+    pub fn input(&self) -> InputKind {
+        let shape = shape::compile(&self.schema);
+        match shape.rule {
+            _ if shape.holds_secret() => InputKind::Secret,
+            Rule::Text { lines: true, .. } => InputKind::Lines,
+            // One of its forms is a text.
+            Rule::Text { .. } | Rule::AnyOf(_) => InputKind::Line,
+            Rule::Integer { min, max } => InputKind::Integer { min, max },
+            Rule::Boolean => InputKind::Boolean,
+            Rule::Choice { .. } => InputKind::Choice,
+            Rule::Object(_) | Rule::Map(_) | Rule::List { .. } | Rule::Anything => InputKind::Yaml,
+        }
+    }
+
+    /// The values of a choice, each with its description, which may be empty.
+    pub fn options(&self) -> Vec<(String, String)> {
+        let described = self.choices();
+        let text = |value: &str| described.iter().find(|(known, _)| known == value);
+        let values = shape::choices(&self.schema).unwrap_or_default();
+        let option = |value: String| (text(&value).map(|(_, text)| text.clone()).unwrap_or_default(), value);
+        values.into_iter().map(option).map(|(text, value)| (value, text)).collect()
     }
 
     /// Returns the default; `None` if there is none, or if it follows from the defaults of inner fields.

@@ -63,6 +63,18 @@ pub fn read(text: &str, key: &ResourceKey) -> Result<Value, EditRefusal> {
     source.value(documents::find(&source.documents()?, key)?.1)
 }
 
+/// Returns a text that is one YAML value.
+///
+/// # Errors
+/// If it is none, or contains what documents may not: tags, complex keys or several documents.
+pub fn value(text: &str) -> Result<Value, EditRefusal> {
+    let (_, source) = open(text);
+    match source.documents()?.as_slice() {
+        [YamlDocument { root: Ok(Some(root)), .. }] => source.value(root),
+        _ => Ok(Value::Null),
+    }
+}
+
 /// Returns the text with the document of a resource changed to this value, header included.
 ///
 /// # Errors

@@ -1,0 +1,261 @@
+//! Forms of resources. Their fields are those of the schemas that check the spec files, and a form checks nothing
+//! itself: the API says at which field what is wrong.
+//!
+//! A field's name in a form is its JSON pointer in the body of the API.
+
+mod draft;
+mod steps;
+
+use serde_json::{Map, Value, json};
+
+use crate::http::problem::FieldError;
+use crate::names::Kind;
+use crate::spec::describe::{self, Description, InputKind};
+use crate::spec::edit;
+
+pub use draft::{Draft, Drafts, Target, Typed};
+pub use steps::{Step, steps};
+
+pub struct FormField {
+    pub pointer: String,
+    pub label: String,
+    pub help: String,
+    /// What is accepted, as `streamfleet explain` says it.
+    pub values: String,
+    pub is_required: bool,
+    pub input: InputKind,
+    /// What can be chosen; empty for a free text.
+    pub options: Vec<FormOption>,
+    /// What is used when the field is empty.
+    pub default: String,
+    pub value: String,
+    /// Whether a secret was given before, so that it may be left empty.
+    pub is_kept: bool,
+    /// Whether it can only be shown: it never changes.
+    pub is_fixed: bool,
+    pub errors: Vec<FieldError>,
+}
+
+pub struct FormOption {
+    pub value: String,
+    pub label: String,
+    pub text: String,
+    /// Why it can't be chosen; empty if it can.
+    pub why_not: String,
+}
+
+impl FormOption {
+    pub fn of(value: impl Into<String>, text: impl Into<String>) -> FormOption {
+        let value = value.into();
+        FormOption { label: value.clone(), value, text: text.into(), why_not: String::new() }
+    }
+
+    pub fn is_offered(&self) -> bool {
+        self.why_not.is_empty()
+    }
+}
+
+impl FormField {
+    /// The element's id, which has no slashes and dots.
+    pub fn id(&self) -> String {
+        format!("f{}", self.pointer.replace(['/', '.', ' '], "-"))
+    }
+
+    /// Whether its options are shown with their descriptions.
+    pub fn is_radio(&self) -> bool {
+        let is_told = |option: &FormOption| !option.text.is_empty() || !option.is_offered();
+        self.options.len() < 12 && self.options.iter().any(is_told)
+    }
+
+    fn of(field: &Description, is_required: bool) -> FormField {
+        let names = field.path.get(1..).unwrap_or_default();
+        // A group's own name says nothing where its fields' names do.
+        let told = names.iter().filter(|name| !matches!(name.as_str(), "advanced_config" | "config"));
+        let label = told.map(|name| name.replace('_', " ")).collect::<Vec<_>>().join(", ");
+        let input = field.input();
+        let booleans = || vec![named("true", "yes"), named("false", "no")];
+        FormField {
+            pointer: field.pointer(),
+            label: steps::label(&field.pointer()).map_or_else(|| capitalized(&label), str::to_owned),
+            help: field.text(),
+            values: field.values(),
+            is_required,
+            input,
+            options: match input {
+                InputKind::Boolean => booleans(),
+                _ => field.options().into_iter().map(|(value, text)| FormOption::of(value, text)).collect(),
+            },
+            default: match field.default().unwrap_or_default().as_str() {
+                "true" => "yes".to_owned(),
+                "false" => "no".to_owned(),
+                default => default.to_owned(),
+            },
+            value: String::new(),
+            is_kept: false,
+            is_fixed: false,
+            errors: Vec::new(),
+        }
+    }
+
+    /// A field below a mapping whose keys are free.
+    fn within(pointer: &str) -> FormField {
+        let label = pointer.rsplit('/').next().unwrap_or_default();
+        FormField {
+            pointer: pointer.to_owned(),
+            label: capitalized(label),
+            help: String::new(),
+            values: String::new(),
+            is_required: false,
+            input: InputKind::Line,
+            options: Vec::new(),
+            default: String::new(),
+            value: String::new(),
+            is_kept: false,
+            is_fixed: false,
+            errors: Vec::new(),
+        }
+    }
+
+    /// The value that a typed text stands for. A text that is none is sent as it is, for the API to refuse.
+    fn parse(&self, text: &str) -> Result<Value, FieldError> {
+        Ok(match self.input {
+            InputKind::Boolean => text.parse::<bool>().map_or_else(|_| json!(text), Value::from),
+            InputKind::Integer { .. } => text.parse::<i64>().map_or_else(|_| json!(text), Value::from),
+            InputKind::Yaml => edit::value(text).map_err(|refusal| {
+                let why = format!("`{}` is not YAML: {}", self.label, refusal.message());
+                FieldError::at(self.pointer.clone(), why, refusal.hint())
+            })?,
+            InputKind::Line | InputKind::Lines | InputKind::Choice | InputKind::Secret => json!(text),
+        })
+    }
+}
+
+fn named(value: &str, label: &str) -> FormOption {
+    FormOption { label: label.to_owned(), ..FormOption::of(value, "") }
+}
+
+fn capitalized(text: &str) -> String {
+    let mut rest = text.chars();
+    rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
+}
+
+/// All fields of a kind: those of its steps in their order, and then the others.
+pub fn fields(kind: Kind, is_new: bool) -> Vec<FormField> {
+    let mut all = Vec::new();
+    for field in describe::document(kind, kind.singular()).fields() {
+        collect(&field, true, &mut all);
+    }
+    let mut ordered = Vec::new();
+    for pointer in steps(kind).iter().flat_map(|step| step.fields) {
+        match all.iter().position(|field: &FormField| field.pointer == *pointer) {
+            Some(at) => ordered.push(all.remove(at)),
+            None if is_new => {
+                all.retain(|field| !pointer.starts_with(&format!("{}/", field.pointer)));
+                ordered.push(FormField::within(pointer));
+            }
+            None => {}
+        }
+    }
+    ordered.append(&mut all);
+    ordered
+}
+
+fn collect(field: &Description, is_needed: bool, all: &mut Vec<FormField>) {
+    let is_needed = is_needed && field.required;
+    if field.is_group() {
+        field.fields().iter().for_each(|inner| collect(inner, is_needed, all));
+    } else if !crate::spec::HEADER.contains(&field.name()) {
+        all.push(FormField::of(field, is_needed));
+    }
+}
+
+/// The text in a form for a value of a record.
+pub fn text_of(value: Option<&Value>) -> String {
+    match value {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(items)) => items.iter().map(|item| format!("- {item}\n")).collect(),
+        Some(Value::Object(fields)) => {
+            fields.iter().map(|(name, value)| format!("{name}: {value}\n")).collect()
+        }
+        Some(other) => other.to_string(),
+    }
+}
+
+/// The body of a new resource: the fields that were filled in.
+///
+/// # Errors
+/// With the lists and mappings that aren't YAML.
+pub fn new_body(fields: &[FormField], typed: &Typed) -> Result<Value, Vec<FieldError>> {
+    let filled = fields.iter().filter(|field| !typed.text(&field.pointer).is_empty());
+    body(filled.map(|field| (field, field.parse(typed.text(&field.pointer)))))
+}
+
+/// The patch of a record: the fields in the form that differ from it. An empty secret is kept.
+///
+/// # Errors
+/// With the lists and mappings that aren't YAML.
+pub fn patch(fields: &[FormField], typed: &Typed, record: &Value) -> Result<Value, Vec<FieldError>> {
+    let shown = |field: &FormField| match field.input {
+        InputKind::Secret => String::new(),
+        _ => text_of(record.pointer(&field.pointer)),
+    };
+    let changed = fields
+        .iter()
+        .filter(|field| typed.has(&field.pointer) && typed.text(&field.pointer) != shown(field).trim());
+    body(changed.map(|field| match typed.text(&field.pointer) {
+        "" => (field, Ok(Value::Null)),
+        text => (field, field.parse(text)),
+    }))
+}
+
+fn body<'f>(
+    values: impl Iterator<Item = (&'f FormField, Result<Value, FieldError>)>,
+) -> Result<Value, Vec<FieldError>> {
+    let (mut body, mut errors) = (json!({}), Vec::new());
+    for (field, value) in values {
+        match value {
+            Ok(value) => put(&mut body, &field.pointer, value),
+            Err(error) => errors.push(error),
+        }
+    }
+    if errors.is_empty() { Ok(body) } else { Err(errors) }
+}
+
+fn put(body: &mut Value, pointer: &str, value: Value) {
+    let mut names: Vec<&str> = pointer.split('/').skip(1).collect();
+    let Some(last) = names.pop() else { return };
+    let within = names.into_iter().fold(body, |within, name| {
+        let Value::Object(fields) = within else { return within };
+        fields.entry(name).or_insert_with(|| Value::Object(Map::new()))
+    });
+    if let Value::Object(fields) = within {
+        fields.insert(last.to_owned(), value);
+    }
+}
+
+/// The field that a message about the whole document names: ``a `byok` fleet needs `advanced_config.kubeconfig` ``.
+fn named_field(fields: &[FormField], message: &str) -> Option<String> {
+    let named = message.split('`').skip(1).step_by(2).map(|name| format!("/{}", name.replace('.', "/")));
+    named.into_iter().find(|pointer| fields.iter().any(|field| field.pointer == *pointer))
+}
+
+/// Puts each error at its field, and returns whether one is within the first `count` fields.
+pub fn attach(fields: &mut [FormField], errors: &[FieldError], count: usize) -> bool {
+    let mut is_within = false;
+    for error in errors {
+        let Some(at) = error.pointer.clone().or_else(|| named_field(fields, &error.detail)) else { continue };
+        let at = at.as_str();
+        let is_below = |one: &str, other: &str| one.starts_with(&format!("{other}/"));
+        let exact = fields.iter().position(|field| field.pointer == at || is_below(at, &field.pointer));
+        let found = exact.or_else(|| fields.iter().position(|field| is_below(&field.pointer, at)));
+        if let Some(index) = found {
+            // Hints for programs would mislead a person.
+            let is_for_people = |hint: &String| !hint.contains("/openapi.json") && !hint.starts_with("send ");
+            let hint = error.hint.clone().filter(is_for_people);
+            fields[index].errors.push(FieldError { hint, ..error.clone() });
+            is_within |= index < count;
+        }
+    }
+    is_within
+}

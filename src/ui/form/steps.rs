@@ -1,0 +1,125 @@
+//! The steps of each kind's form. Two kinds have four; the others have one.
+
+use crate::names::Kind;
+
+pub struct Step {
+    pub title: &'static str,
+    pub lead: &'static str,
+    /// The JSON pointers of its fields. What no step names is below the last one, folded.
+    pub fields: &'static [&'static str],
+}
+
+/// The steps in which a resource of a kind is created.
+pub fn steps(kind: Kind) -> &'static [Step] {
+    match kind {
+        Kind::Fleet => &FLEET,
+        Kind::Cluster => &CLUSTER,
+        Kind::BaseDomain => &BASE_DOMAIN,
+        Kind::Organization => &ORGANIZATION,
+        Kind::IdentityProvider => &IDENTITY_PROVIDER,
+        Kind::CloudAccount => &CLOUD_ACCOUNT,
+    }
+}
+
+static FLEET: [Step; 4] = [
+    Step {
+        title: "Provider",
+        lead: "Where its Kubernetes cluster comes from.",
+        fields: &["/infra_type", "/organization", "/identifier"],
+    },
+    Step {
+        title: "Tenancy and size",
+        lead: "How its clusters are isolated, where clients reach them, and how many fit.",
+        fields: &["/tenancy_mode", "/domain", "/max_tenants", "/max_kafka_units"],
+    },
+    Step {
+        title: "Placement",
+        lead: "Optional. Where the fleet is, in your own words; it is recorded and changes nothing.",
+        fields: &["/placement_config/provider", "/placement_config/region"],
+    },
+    Step {
+        title: "Access",
+        lead: "The kubeconfig with which Streamfleet reaches the Kubernetes cluster.",
+        fields: &["/advanced_config/kubeconfig"],
+    },
+];
+
+static CLUSTER: [Step; 4] = [
+    Step {
+        title: "Cluster type",
+        lead: "What runs, whose it is and what it is called.",
+        fields: &["/cluster_type", "/organization", "/identifier"],
+    },
+    Step {
+        title: "Provider and size",
+        lead: "The tenancy mode must be the fleet's.",
+        fields: &["/cloud_provider", "/tenancy_mode", "/kafka_units"],
+    },
+    Step { title: "Fleet", lead: "The fleet that hosts it.", fields: &["/infrastructure", "/region"] },
+    Step {
+        title: "Options",
+        lead: "How clients sign in, its disks and its version.",
+        fields: &[
+            "/advanced_config/oauth",
+            "/advanced_config/version",
+            "/advanced_config/auto_upgrade",
+            "/advanced_config/storage/size_gib",
+            "/advanced_config/storage/class",
+            "/advanced_config/storage/on_delete",
+            "/advanced_config/cluster_access",
+            "/tags",
+        ],
+    },
+];
+
+static BASE_DOMAIN: [Step; 1] = [Step {
+    title: "Base domain",
+    lead: "Clusters are reached at its subdomains, with its certificate.",
+    fields: &[
+        "/organization",
+        "/domain",
+        "/tls_cert",
+        "/tls_key",
+        "/dns_provider",
+        "/cloud_account",
+        "/dns_base_domain",
+    ],
+}];
+
+static ORGANIZATION: [Step; 1] = [Step {
+    title: "Organization",
+    lead: "It owns fleets and clusters, and has members with roles.",
+    fields: &["/identifier", "/display_name", "/domains", "/members"],
+}];
+
+static IDENTITY_PROVIDER: [Step; 1] = [Step {
+    title: "Identity provider",
+    lead: "Clients sign in to clusters with its tokens (OAuth).",
+    fields: &["/organization", "/identifier", "/issuer", "/jwks_uri", "/audience"],
+}];
+
+static CLOUD_ACCOUNT: [Step; 1] = [Step {
+    title: "Cloud account",
+    lead: "Credentials for tiered storage and managed DNS.",
+    fields: &["/organization", "/identifier", "/provider", "/region", "/endpoint", "/credentials"],
+}];
+
+/// The names of fields whose JSON name says little to a person.
+static LABELS: [(&str, &str); 12] = [
+    ("/identifier", "Name"),
+    ("/infrastructure", "Fleet"),
+    ("/infra_type", "Provider"),
+    ("/cloud_provider", "Provider"),
+    ("/domain", "Base domain"),
+    ("/max_tenants", "Max clusters"),
+    ("/advanced_config/oauth", "Identity provider"),
+    ("/advanced_config/version", "Kafka version"),
+    ("/advanced_config/storage/size_gib", "Disk of each broker, in GiB"),
+    ("/advanced_config/storage/class", "Storage class"),
+    ("/advanced_config/storage/on_delete", "Disks of a deleted cluster"),
+    ("/advanced_config/storage_class", "Storage class"),
+];
+
+pub fn label(pointer: &str) -> Option<&'static str> {
+    LABELS.iter().find(|(known, _)| *known == pointer).map(|(_, label)| *label)
+}

@@ -1,0 +1,137 @@
+//! The form of a resource that exists, and the click that carries a reviewed form out.
+
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde_json::Value;
+
+use super::KindPages;
+use super::create::{self, FormPage, fill, offer, sections};
+use super::{resource_list::section, review};
+use crate::catalog::immutable_pointers;
+use crate::names::Kind;
+use crate::spec::describe::InputKind;
+use crate::spec::identity_fields;
+use crate::ui::client::Refusal;
+use crate::ui::form::{self, Draft, Target, Typed, attach, text_of};
+use crate::ui::view::{field, shown};
+use crate::ui::{Shown, Visit};
+
+/// What the path names.
+struct Named {
+    pages: &'static KindPages,
+    organization: String,
+    name: String,
+}
+
+fn named(visit: &Visit) -> Result<Named, Refusal> {
+    let pages = KindPages::of_slug(visit.segment(0)).ok_or_else(Refusal::no_page)?;
+    Ok(Named { pages, organization: visit.segment(1).to_owned(), name: visit.segment(2).to_owned() })
+}
+
+pub async fn show(visit: &Visit) -> Shown {
+    let Named { pages, organization, name } = named(visit)?;
+    form_page(visit, pages, &organization, &name, None, None).await
+}
+
+/// The form with the values of the record, or with what was typed.
+async fn form_page(
+    visit: &Visit,
+    pages: &'static KindPages,
+    organization: &str,
+    name: &str,
+    typed: Option<&Typed>,
+    error: Option<Refusal>,
+) -> Result<Response, Refusal> {
+    let (record, etag) = visit.api.tagged(&pages.record_path(organization, name, "", "")).await?;
+    let mut fields = form::fields(pages.kind, false);
+    if let Some(error) = &error {
+        attach(&mut fields, &error.errors, 0);
+    }
+    let mut shown_values = Typed::default();
+    shown_values.set("/organization", organization);
+    offer(visit, pages.kind, &mut fields, &shown_values).await?;
+    for field in &mut fields {
+        let is_identity = identity_fields(pages.kind).contains(&field.pointer.trim_start_matches('/'));
+        field.is_fixed = is_identity || immutable_pointers(pages.kind).contains(&field.pointer.as_str());
+        match field.input {
+            InputKind::Secret => {
+                field.is_kept = record.pointer(&field.pointer).is_some_and(|value| !value.is_null())
+            }
+            _ => field.value = text_of(record.pointer(&field.pointer)),
+        }
+    }
+    let mut hidden = vec![("etag".to_owned(), etag)];
+    if let Some(typed) = typed {
+        let before: Vec<bool> = fields.iter().map(|field| field.is_kept).collect();
+        let own = fields.iter_mut().filter(|field| typed.has(&field.pointer));
+        own.for_each(|field| fill(std::slice::from_mut(field), typed));
+        fields.iter_mut().zip(before).for_each(|(field, was_kept)| field.is_kept |= was_kept);
+        let target = Target::Known {
+            organization: organization.to_owned(),
+            name: name.to_owned(),
+            etag: String::new(),
+        };
+        let id = visit.ui.drafts.keep(&visit.session.form_token(), pages.kind, target, typed.clone());
+        hidden.push(("draft".to_owned(), id.to_string()));
+    }
+    let page = FormPage {
+        frame: visit.frame(section(pages)),
+        title: format!("Change {name}"),
+        action: format!("{}/edit", pages.page_path(organization, name)),
+        is_step: false,
+        step: None,
+        sections: sections(pages.kind, fields),
+        hidden,
+        missing: Vec::new(),
+        back: String::new(),
+        error,
+    };
+    Ok(shown(page.error.as_ref().map_or(StatusCode::OK, |error| error.status), &page))
+}
+
+pub async fn review(visit: &Visit) -> Shown {
+    let Named { pages, organization, name } = named(visit)?;
+    let (typed, _) = review::typed(visit, pages.kind);
+    if !visit.field("change").is_empty() {
+        return form_page(visit, pages, &organization, &name, Some(&typed), None).await;
+    }
+    let target = Target::Known {
+        organization: organization.clone(),
+        name: name.clone(),
+        etag: visit.field("etag").to_owned(),
+    };
+    match review::show(visit, pages.kind, target, &typed).await {
+        Err(refusal) if refusal.is_correctable() => {
+            form_page(visit, pages, &organization, &name, Some(&typed), Some(refusal)).await
+        }
+        shown => shown,
+    }
+}
+
+/// Carries out what was reviewed. If the API refuses it, what was typed is kept.
+pub async fn carry_out(visit: &Visit) -> Shown {
+    let Draft { id, kind, target, typed, .. } = review::draft(visit)?;
+    let kind = kind.ok_or_else(Refusal::no_draft)?;
+    let pages = review::pages_of(kind);
+    let sent = async {
+        let review::Order { method, path, body, tag } = review::order(visit, kind, &target, &typed).await?;
+        visit.api.send_if(method, &path, Some(&body), &tag).await
+    };
+    match (sent.await, target) {
+        (Ok(record), _) => {
+            visit.ui.drafts.forget(id);
+            Ok(visit.go(&page_of(kind, pages, &record)))
+        }
+        (Err(refusal), _) if refusal.status == StatusCode::UNAUTHORIZED => Err(refusal),
+        (Err(refusal), Target::New) => create::whole(visit, pages, &typed, true, Some(refusal)).await,
+        (Err(refusal), Target::Known { organization, name, .. }) => {
+            form_page(visit, pages, &organization, &name, Some(&typed), Some(refusal)).await
+        }
+    }
+}
+
+fn page_of(kind: Kind, pages: &KindPages, record: &Value) -> String {
+    let name = field(record, pages.name);
+    let organization = if kind == Kind::Organization { name } else { field(record, "organization") };
+    pages.page_path(organization, name)
+}

@@ -1,0 +1,355 @@
+//! The form of a new resource: for fleets and clusters in four steps, each a page of its own.
+//!
+//! The values of the other steps are in the query, so that a step can be returned to. Secrets are asked for in the last
+//! step, whose form isn't part of an address.
+
+use askama::Template;
+use axum::http::{Method, StatusCode};
+use axum::response::Response;
+use serde_json::{Value, json};
+
+use super::KindPages;
+use super::resource_list::{organizations, section};
+use super::review;
+use crate::api::answer::ListAnswer;
+use crate::api::route::LARGEST_PAGE;
+use crate::http::problem::FieldError;
+use crate::names::Kind;
+use crate::spec::describe::InputKind;
+use crate::ui::client::Refusal;
+use crate::ui::form::{self, FormField, FormOption, Step, Target, Typed, attach, steps};
+use crate::ui::view::{self, Frame, field, filters, shown};
+use crate::ui::{Shown, Visit};
+
+#[derive(Template)]
+#[template(path = "form.html")]
+pub struct FormPage {
+    pub frame: Frame,
+    pub title: String,
+    /// The address that the form is sent to, below `/ui`.
+    pub action: String,
+    /// Whether it leads to a further step, and not to the review.
+    pub is_step: bool,
+    /// The number of the step, and of all; `None` if all steps are on the page.
+    pub step: Option<(usize, usize)>,
+    pub sections: Vec<FormSection>,
+    pub hidden: Vec<(String, String)>,
+    pub error: Option<Refusal>,
+    /// What has to be created first: a sentence, and the page for it.
+    pub missing: Vec<(&'static str, &'static str)>,
+    /// The address of the step before; empty on the first.
+    pub back: String,
+}
+
+pub struct FormSection {
+    pub title: &'static str,
+    pub lead: &'static str,
+    pub fields: Vec<FormField>,
+    /// Fields that are shown when somebody asks for them.
+    pub more: Vec<FormField>,
+}
+
+impl FormPage {
+    fn form_method(&self) -> &'static str {
+        if self.is_step { "get" } else { "post" }
+    }
+
+    /// Whether the value of a choice isn't one that is offered.
+    fn is_other(&self, field: &FormField) -> bool {
+        !field.value.is_empty() && !field.options.iter().any(|option| option.value == field.value)
+    }
+
+    fn is_right(&self) -> bool {
+        self.wrong().next().is_none()
+    }
+
+    /// The mistakes that are at no field.
+    fn elsewhere(&self) -> Vec<&FieldError> {
+        let all = self.error.iter().flat_map(|error| &error.errors);
+        let detail = self.error.as_ref().map(|error| error.detail.as_str());
+        all.filter(|error| !self.is_at_field(&error.detail) && Some(error.detail.as_str()) != detail)
+            .collect()
+    }
+
+    /// Whether a field shows this mistake.
+    fn is_at_field(&self, detail: &str) -> bool {
+        self.wrong().flat_map(|field| &field.errors).any(|error| error.detail == detail)
+    }
+
+    /// The fields with mistakes, for the summary.
+    fn wrong(&self) -> impl Iterator<Item = &FormField> {
+        let all = self.sections.iter().flat_map(|section| section.fields.iter().chain(&section.more));
+        all.filter(|field| !field.errors.is_empty())
+    }
+}
+
+impl FormSection {
+    fn is_more_open(&self) -> bool {
+        self.more.iter().any(|field| !field.errors.is_empty() || !field.value.is_empty())
+    }
+}
+
+/// The pages of the kind that the path names.
+fn kind_of(visit: &Visit) -> Result<&'static KindPages, Refusal> {
+    KindPages::of_slug(visit.segment(0)).ok_or_else(Refusal::no_page)
+}
+
+pub async fn show(visit: &Visit) -> Shown {
+    let pages = kind_of(visit)?;
+    let (steps, typed) = (steps(pages.kind), visit.typed());
+    let wanted = visit.parameter("step").parse().unwrap_or(1).clamp(1, steps.len());
+    let mut fields = form::fields(pages.kind, true);
+    let before = steps[..wanted - 1].iter().map(|step| step.fields.len()).sum();
+    let mut step = wanted;
+    // The steps before are complete when the API finds nothing wrong in them.
+    if wanted > 1
+        && let Err(refusal) = proposed(visit, pages, &fields, &typed).await
+    {
+        match attach(&mut fields, &refusal.errors, before) {
+            true => step = first_wrong(&fields, steps),
+            // The steps that follow aren't filled in yet.
+            false if refusal.status == StatusCode::UNPROCESSABLE_ENTITY => {}
+            false => return whole(visit, pages, &typed, false, Some(refusal)).await,
+        }
+    }
+    let own = steps[..step].iter().map(|step| step.fields.len()).sum::<usize>();
+    let first = own - steps[step - 1].fields.len();
+    let is_last = step == steps.len();
+    fields.iter_mut().skip(own).for_each(|field| field.errors.clear());
+    let missing = offer(visit, pages.kind, &mut fields, &typed).await?;
+    fill(&mut fields, &typed);
+    // What has no alternative is chosen.
+    for field in fields.iter_mut().filter(|field| field.is_required && field.value.is_empty()) {
+        let mut offered = field.options.iter().filter(|option| option.is_offered());
+        if let (Some(only), None) = (offered.next(), offered.next()) {
+            field.value.clone_from(&only.value);
+        }
+    }
+    let more = if is_last { fields.split_off(own) } else { Vec::new() };
+    let hidden = typed.iter().filter(|(name, _)| !steps[step - 1].fields.contains(name));
+    let mut hidden: Vec<_> = hidden.map(|(name, text)| (name.to_owned(), text.to_owned())).collect();
+    if !is_last {
+        hidden.push(("step".to_owned(), (step + 1).to_string()));
+    }
+    let own_fields = fields.drain(first..own).collect();
+    let Step { title, lead, .. } = steps[step - 1];
+    let page = FormPage {
+        frame: visit.frame(section(pages)),
+        title: format!("New {}", pages.kind.noun()),
+        action: format!("/new/{}", pages.slug),
+        is_step: !is_last,
+        step: (steps.len() > 1).then_some((step, steps.len())),
+        sections: vec![FormSection { title, lead, fields: own_fields, more }],
+        hidden,
+        error: None,
+        missing,
+        back: if step > 1 { address(pages, step - 1, &typed) } else { String::new() },
+    };
+    Ok(shown(StatusCode::OK, &page))
+}
+
+/// The address of a step, with what was typed.
+fn address(pages: &KindPages, step: usize, typed: &Typed) -> String {
+    let step = step.to_string();
+    let all: Vec<(&str, &str)> = [("step", step.as_str())].into_iter().chain(typed.iter()).collect();
+    super::with_query(format!("/new/{}", pages.slug), &all)
+}
+
+fn first_wrong(fields: &[FormField], steps: &[Step]) -> usize {
+    let wrong = fields.iter().position(|field| !field.errors.is_empty()).unwrap_or_default();
+    let mut end = 0;
+    let is_reached = |step: &Step| {
+        end += step.fields.len();
+        wrong < end
+    };
+    steps.iter().position(is_reached).unwrap_or_default() + 1
+}
+
+/// Asks the API what a new resource would write.
+async fn proposed(
+    visit: &Visit,
+    pages: &KindPages,
+    fields: &[FormField],
+    typed: &Typed,
+) -> Result<Value, Refusal> {
+    let body = form::new_body(fields, typed).map_err(Refusal::mistakes)?;
+    let path = format!("{}?dry_run=file", pages.list_path(typed.text("/organization")));
+    visit.api.send(Method::POST, &path, Some(&body)).await.map_err(of_organization)
+}
+
+/// Puts the refusal of an unknown organization, which is a part of the path, at its field.
+fn of_organization(mut refusal: Refusal) -> Refusal {
+    if refusal.status == StatusCode::NOT_FOUND {
+        refusal.status = StatusCode::UNPROCESSABLE_ENTITY;
+        refusal.errors = vec![FieldError {
+            pointer: Some("/organization".to_owned()),
+            detail: refusal.detail.clone(),
+            hint: refusal.hint.clone(),
+            ..FieldError::default()
+        }];
+    }
+    refusal
+}
+
+/// Shows what a new resource would write and do; with mistakes, the whole form with each at its field.
+pub async fn review(visit: &Visit) -> Shown {
+    let pages = kind_of(visit)?;
+    let (typed, is_kept) = review::typed(visit, pages.kind);
+    if !visit.field("change").is_empty() {
+        return whole(visit, pages, &typed, is_kept, None).await;
+    }
+    match review::show(visit, pages.kind, Target::New, &typed).await.map_err(of_organization) {
+        Err(refusal) if refusal.is_correctable() => whole(visit, pages, &typed, is_kept, Some(refusal)).await,
+        shown => shown,
+    }
+}
+
+/// The form with all its steps on one page.
+pub async fn whole(
+    visit: &Visit,
+    pages: &'static KindPages,
+    typed: &Typed,
+    is_kept: bool,
+    error: Option<Refusal>,
+) -> Result<Response, Refusal> {
+    let mut fields = form::fields(pages.kind, true);
+    if let Some(error) = &error {
+        attach(&mut fields, &error.errors, 0);
+    }
+    let missing = offer(visit, pages.kind, &mut fields, typed).await?;
+    fill(&mut fields, typed);
+    let mut hidden = Vec::new();
+    if is_kept || fields.iter().any(|field| field.is_kept) {
+        let id = visit.ui.drafts.keep(&visit.session.form_token(), pages.kind, Target::New, typed.clone());
+        hidden.push(("draft".to_owned(), id.to_string()));
+    }
+    let page = FormPage {
+        frame: visit.frame(section(pages)),
+        title: format!("New {}", pages.kind.noun()),
+        action: format!("/new/{}", pages.slug),
+        is_step: false,
+        step: None,
+        sections: sections(pages.kind, fields),
+        hidden,
+        missing,
+        back: String::new(),
+        error,
+    };
+    Ok(shown(page.error.as_ref().map_or(StatusCode::OK, |error| error.status), &page))
+}
+
+/// All fields by their steps; the others are below the last one.
+pub fn sections(kind: Kind, mut fields: Vec<FormField>) -> Vec<FormSection> {
+    let steps = steps(kind);
+    let mut sections: Vec<FormSection> = steps
+        .iter()
+        .map(|step| {
+            let own = |field: &mut FormField| step.fields.contains(&field.pointer.as_str());
+            let own = fields.extract_if(.., own).collect();
+            FormSection { title: step.title, lead: step.lead, fields: own, more: Vec::new() }
+        })
+        .collect();
+    if let Some(last) = sections.last_mut() {
+        last.more = fields;
+    }
+    sections
+}
+
+/// Puts what was typed into the fields, but for secrets.
+pub fn fill(fields: &mut [FormField], typed: &Typed) {
+    for field in fields {
+        let text = typed.text(&field.pointer);
+        match field.input {
+            InputKind::Secret => field.is_kept = !text.is_empty(),
+            _ => text.clone_into(&mut field.value),
+        }
+    }
+}
+
+/// Fills in what fields that name other resources can be, and returns what has to be created first.
+pub async fn offer(
+    visit: &Visit,
+    kind: Kind,
+    fields: &mut [FormField],
+    typed: &Typed,
+) -> Result<Vec<(&'static str, &'static str)>, Refusal> {
+    let mut missing = Vec::new();
+    let known = organizations(visit).await?;
+    let organization = match (typed.text("/organization"), known.as_slice()) {
+        ("", [only, ..]) => only.clone(),
+        (named, _) => named.to_owned(),
+    };
+    if kind != Kind::Organization && known.is_empty() {
+        missing.push(("There is no organization yet, which has to own it.", "/new/organizations"));
+    }
+    for field in fields {
+        let (of, name) = match (kind, field.pointer.as_str()) {
+            (Kind::Organization, _) => continue,
+            (_, "/organization") => {
+                field.options = known.iter().map(|name| FormOption::of(name.as_str(), "")).collect();
+                continue;
+            }
+            (Kind::Fleet, "/domain") => ("base-domains", "domain"),
+            (Kind::Cluster, "/infrastructure") => ("infrastructure", "identifier"),
+            (Kind::Cluster, "/advanced_config/oauth") => ("identity-providers", "identifier"),
+            (_, "/cloud_account" | "/advanced_config/tiered_storage_provider/cloud_account") => {
+                ("cloud-accounts", "identifier")
+            }
+            _ => continue,
+        };
+        if organization.is_empty() {
+            continue;
+        }
+        let path = format!("/organizations/{}/{of}?page_size={LARGEST_PAGE}", super::encoded(&organization));
+        // An organization that doesn't exist is told at its own field.
+        let Ok(list) = visit.api.get::<ListAnswer<Value>>(&path).await else { continue };
+        field.options = list.items.iter().map(|record| option(kind, record, name)).collect();
+        match (kind, of) {
+            (Kind::Fleet, "base-domains") if field.options.is_empty() => {
+                missing.push((
+                    "The organization has no base domain yet, below which clients reach its clusters.",
+                    "/new/base-domains",
+                ));
+            }
+            (Kind::Cluster, "infrastructure") if field.options.is_empty() => {
+                missing.push(("The organization has no fleet yet, which has to host it.", "/new/fleets"));
+            }
+            _ => {}
+        }
+    }
+    Ok(missing)
+}
+
+fn option(kind: Kind, record: &Value, name: &str) -> FormOption {
+    let text = match (kind, name) {
+        (Kind::Cluster, "identifier") if record.get("max_kafka_units").is_some() => {
+            let of = |name: &str| record[name].as_u64().unwrap_or_default();
+            format!(
+                "{}, {}: at most {} Kafka units and {} clusters",
+                field(record, "tenancy_mode"),
+                field(record, "status"),
+                of("max_kafka_units"),
+                of("max_tenants")
+            )
+        }
+        _ => String::new(),
+    };
+    FormOption::of(self::field(record, name), text)
+}
+
+/// The text of a call that does the same, with secrets left out.
+pub fn curl(visit: &Visit, method: &Method, path: &str, body: &Value, fields: &[FormField]) -> String {
+    let mut body = body.clone();
+    for secret in fields.iter().filter(|field| field.input == InputKind::Secret) {
+        if let Some(value) = body.pointer_mut(&secret.pointer).filter(|value| !value.is_null()) {
+            *value = json!("…");
+        }
+    }
+    let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
+    let address = quoted(&format!("{}{path}", visit.api_address()));
+    let mut text = format!("curl --fail-with-body --request {method} {address}");
+    text += " \\\n  --header \"Authorization: Bearer $TOKEN\"";
+    text += " \\\n  --header 'Content-Type: application/json'";
+    let body = serde_json::to_string_pretty(&body).unwrap_or_default();
+    text + " \\\n  --data " + &quoted(&body)
+}
