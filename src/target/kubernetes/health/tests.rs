@@ -124,10 +124,19 @@ async fn a_gateway_without_an_address_is_seen_with_what_its_controller_says() {
 }
 
 #[test]
-fn every_kind_may_be_listed_with_the_role_that_is_printed() {
-    for kind in component::kinds().filter(|kind| kind.health.is_some()) {
-        let list = Permission { group: kind.group(), resource: kind.plural, verb: "list" };
-        assert!(permissions(Extras::default()).contains(&list), "{}", kind.kind);
+fn every_kind_may_be_listed_and_watched_with_the_role_that_is_printed() {
+    for kind in component::kinds() {
+        let Some(health) = &kind.health else { continue };
+        // Only a fleet with a Gateway reads those, and its administrator prints the role with the option.
+        let gateway = health.when == ReadWhen::Routed;
+        let with_options = Extras { gateway, ..Extras::default() };
+        for (verb, extras) in [("list", Extras::default()), ("watch", with_options)] {
+            if verb == "watch" && !health.is_watched() {
+                continue;
+            }
+            let permission = Permission { group: kind.group(), resource: kind.plural, verb };
+            assert!(permissions(extras).contains(&permission), "{permission}");
+        }
     }
 }
 

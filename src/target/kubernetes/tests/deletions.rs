@@ -77,3 +77,27 @@ async fn only_the_object_that_was_planned_for_is_changed_or_made_anew() {
         assert_eq!(server.bodies(&format!("DELETE {THING}")), deleted);
     }
 }
+
+/// The inventory names another object by now, or none: nothing is sent, whatever the server would say to it.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_sent_for_an_object_that_is_not_the_planned_one() {
+    for known in [Some("another"), None] {
+        let server = Server::new();
+        if let Some(uid) = known {
+            server.remembers(&[(key(), written(uid))].into());
+        }
+        for recreate in [false, true] {
+            server.says("PATCH", THING, [(201, thing("ours"))]);
+            server.says("GET", THING, [(200, thing("ours"))]);
+            let told = run(&server.target(), Some(write(recreate)), "ours").await;
+            assert_eq!(
+                told,
+                "cannot apply Thing ns/a: the object with this name was replaced since the plan was made"
+            );
+            assert_eq!(
+                (server.count(&format!("PATCH {THING}")), server.count(&format!("DELETE {THING}"))),
+                (0, 0)
+            );
+        }
+    }
+}

@@ -1,5 +1,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use futures_util::StreamExt as _;
+use tokio::time::Instant;
+
 use super::*;
 
 const LIST: &str = "cannot list objects of kind Thing";
@@ -141,4 +144,69 @@ async fn a_fleet_of_which_there_is_too_much_is_out_of_reach_with_the_reason() {
     assert_eq!((error.as_str(), view.revision()), (reason, None));
     let asked = lists.load(Ordering::SeqCst);
     assert!((1_001..2_002).contains(&asked), "it is left alone for a while, and was asked {asked} times");
+}
+
+const WATCHED: &str = "/apis/example.org/v1/things?";
+
+async fn first_event(answer: String) -> Result<Value, String> {
+    let (api, _) = server(move |_| answer.clone());
+    let mut events = api.watch("Thing", WATCHED, "1", 10).await.unwrap();
+    let event = events.next().await.unwrap();
+    event.map(|(_, object)| object).map_err(|error| error.to_string())
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_and_pages_without_end_are_read_at_a_bounded_rate() {
+    let event = r#"{"type":"MODIFIED","object":{"metadata":{"name":"a"}}}"#;
+    let (api, _) = server(move |call| match call {
+        0 => format!("{event}\n").repeat(20_000),
+        1 => page("", "next") + &" ".repeat(1600 << 10),
+        _ => page("", ""),
+    });
+    let (began, mut number) = (Instant::now(), 0);
+    let mut events = api.watch("Thing", WATCHED, "1", 10).await.unwrap();
+    while let Some(event) = events.next().await {
+        event.unwrap();
+        number += 1;
+    }
+    // 16,384 of them in a burst, and then 1,024 a second.
+    assert_eq!((number, began.elapsed().as_secs()), (20_000, 3));
+    // The same budget: 16 MiB a second.
+    let began = Instant::now();
+    api.list(THING_KIND, None, "", |_| None::<Value>).await.unwrap();
+    let milliseconds = began.elapsed().as_millis();
+    assert!((80..120).contains(&milliseconds), "{milliseconds}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_without_end_is_not_read_to_its_end() {
+    assert_eq!(
+        first_event("a".repeat(6 << 20)).await.unwrap_err(),
+        "cannot watch objects of kind Thing: the server sends more than the limit for a fleet: a part of the answer is \
+         longer than 4096 KiB, the limit"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_words_of_an_event_are_short_lines() {
+    let object = |message: &str| json!({"metadata": {"name": "a"}, "message": message});
+    let event = json!({"type": "ADDED", "object": object("\u{1b}[2J\r\nred\u{202e}")});
+    assert_eq!(first_event(format!("{event}\n")).await, Ok(object("\\u{1b}[2J red\\u{202e}")));
+}
+
+/// A process that watched the Secrets of a cluster would hold all of them.
+#[tokio::test(start_paused = true)]
+async fn of_secrets_nothing_but_metadata_is_watched() {
+    let accepted: Arc<Mutex<Vec<String>>> = Arc::default();
+    let heard = Arc::clone(&accepted);
+    let service = tower::service_fn(move |request: Request<Body>| {
+        locked(&heard).push(request.headers()["accept"].to_str().unwrap().to_owned());
+        async move { Ok::<_, kube::Error>(Response::new(Full::<Bytes>::default())) }
+    });
+    let api = Api::new(Client::new(service, "default"));
+    for kind in ["Pod", "Secret"] {
+        drop(api.watch(kind, "/api/v1/things?", "1", 10).await.unwrap());
+    }
+    let metadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+    assert_eq!(*locked(&accepted), ["application/json", metadata]);
 }
