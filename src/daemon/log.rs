@@ -252,3 +252,26 @@ fn cause_label(cause: &Cause) -> (&'static str, Option<&str>) {
         Cause::Software { .. } => ("software", None),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::daemon::tests::logged;
+
+    #[test]
+    fn a_status_whose_words_keep_changing_is_logged_at_a_bounded_rate() {
+        let fleet: FleetKey = "acme/eu".to_owned().try_into().unwrap();
+        let mut log = DecisionLog::default();
+        let lines = logged(|| {
+            for number in 0..100 {
+                let (since, conditions) = (Timestamp::UNIX_EPOCH, Vec::new());
+                let reason = Some(format!("pod-{number} is in a crash loop"));
+                let status = ResourceStatus { status: Status::Degraded, reason, since, conditions };
+                log.health(&fleet, fleet.resource(), &status);
+            }
+        });
+        assert_eq!(lines.lines().count(), 20, "{lines}");
+    }
+}

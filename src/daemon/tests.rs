@@ -4,7 +4,8 @@ use camino::Utf8PathBuf;
 use tempfile::TempDir;
 
 use super::*;
-use crate::plan::Verb;
+use crate::plan::{Verb, Waiting};
+use crate::round::WaitingChanges;
 use crate::secret::{Keyring, SecretStore};
 use crate::state::State;
 
@@ -192,6 +193,42 @@ fn a_slow_organization_holds_up_no_other() {
     slow.run();
 }
 
+/// Another fleet comes next where the turn is over, whatever is left to do.
+#[test]
+fn a_fleet_is_worked_on_for_a_turn_and_the_rest_is_done_in_the_next_ones() {
+    let place = Place::new();
+    let mut process = place.process(Duration::ZERO);
+    process.work.turn = Duration::ZERO;
+    process.actions_for(Event::TimerElapsed);
+    let (mut turns, mut next) = (0, process.planned());
+    while let Some(action) = next.pop() {
+        next = match action {
+            Action::Start(begun) => process.work_on(begun.fleet.as_str()),
+            _ => process.planned(),
+        };
+        turns += 1;
+        assert!(turns < 200);
+    }
+    // Each fleet has a namespace and several objects in it, and each turn is a single step.
+    assert!(turns > 20, "{turns}");
+    assert!(place.has("eu", "orders") && place.has("us", "events"));
+}
+
+#[test]
+fn a_wait_whose_words_keep_changing_is_told_at_a_bounded_rate() {
+    let place = Place::new();
+    let mut process = place.process(Duration::ZERO);
+    process.actions_for(Event::TimerElapsed);
+    process.planned();
+    let mut plan = process.round.as_ref().unwrap().plan.clone();
+    let (mut waits, now) = (WaitingChanges::default(), Instant::now());
+    let told = (0..100).map(|number| {
+        plan.fleets[0].changes[0].waiting = vec![Waiting::Refused { why: format!("by rule {number}") }];
+        waits.turn(&plan, now, |change| change.waiting.clone()).begun.len()
+    });
+    assert_eq!(told.sum::<usize>(), 20);
+}
+
 fn audited(place: &Place) -> usize {
     std::fs::read_to_string(place.root.join("state/audit.jsonl")).unwrap_or_default().lines().count()
 }
@@ -241,7 +278,7 @@ fn a_cluster_goes_when_its_file_has_been_missing_for_long_enough() {
     while process.step().unwrap() {}
 }
 
-fn logged(does: impl FnOnce()) -> String {
+pub(super) fn logged(does: impl FnOnce()) -> String {
     let file = tempfile::NamedTempFile::new().unwrap();
     let to = Arc::new(file.reopen().unwrap());
     // With a single subscriber, another test's thread that comes first to a line of the log would turn it off.

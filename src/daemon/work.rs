@@ -29,6 +29,8 @@ pub(super) struct FleetWorker {
     actor: Arc<str>,
     vitals: Arc<Vitals>,
     runtime: Handle,
+    /// How long a fleet is worked on at a time.
+    pub(super) turn: Duration,
 }
 
 impl FleetWorker {
@@ -39,7 +41,7 @@ impl FleetWorker {
         vitals: Arc<Vitals>,
         runtime: Handle,
     ) -> Self {
-        Self { state, memory, actor: actor.into(), vitals, runtime }
+        Self { state, memory, actor: actor.into(), vitals, runtime, turn: TURN }
     }
 
     /// Accepts the work of a plan on a fleet. Until it is done, plans leave the fleet out.
@@ -73,15 +75,18 @@ impl Task {
     }
 
     fn execute(&self, plan: &FleetPlan) -> ExecutionReport {
-        let FleetWorker { state, actor, vitals, runtime, .. } = &self.work;
+        let FleetWorker { state, actor, vitals, runtime, turn, .. } = &self.work;
         let Some(state) = state else { return ExecutionReport::default() };
         let recorder = Recorder { state, clock: &Timestamp::now, actor };
         let mut progress = |progress: ExecutionProgress<'_>| vitals.progress(&progress);
-        let run = self.round.execute_fleet(plan, Instant::now() + TURN, recorder, &mut progress);
-        // The journal keeps unfinished steps, as after a kill.
-        let ended = runtime.block_on(async { timeout(FLEET_WORK_TIMEOUT, run).await });
-        ended.unwrap_or_else(|_| overdue(&self.fleet))
+        let run = self.round.execute_fleet(plan, Instant::now() + *turn, recorder, &mut progress);
+        runtime.block_on(in_time(&self.fleet, run))
     }
+}
+
+/// Aborts work that takes too long. The journal keeps unfinished steps, as after a kill.
+async fn in_time(fleet: &FleetKey, work: impl Future<Output = ExecutionReport>) -> ExecutionReport {
+    timeout(FLEET_WORK_TIMEOUT, work).await.unwrap_or_else(|_| overdue(fleet))
 }
 
 impl Drop for Task {
@@ -109,4 +114,19 @@ fn failed(fleet: &FleetKey, message: String, hint: &str) -> ExecutionReport {
     let (fleet, hint) = (Some(fleet.clone()), hint.to_owned());
     let failed = ExecutionFailure { fleet, resource, origin, object, message, hint, concealed: false };
     ExecutionReport { failed: vec![failed], ..ExecutionReport::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn work_without_an_end_is_aborted_and_the_fleet_is_told() {
+        let (fleet, began) = ("acme/eu".to_owned().try_into().unwrap(), tokio::time::Instant::now());
+        let report = in_time(&fleet, std::future::pending()).await;
+        assert_eq!(began.elapsed(), FLEET_WORK_TIMEOUT);
+        let [failed] = report.failed.as_slice() else { panic!("{report:?}") };
+        assert_eq!(failed.message, "the work took longer than 240 s, and was aborted");
+        assert_eq!(failed.fleet, Some(fleet));
+    }
 }
