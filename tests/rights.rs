@@ -228,6 +228,20 @@ fn rights_in_a_namespace_that_were_taken_away_are_given_again() {
     tree.run("plan tree --config config.toml").says(&["cannot get resource \"secrets\""]);
 }
 
+/// An account that may install the operator can do whatever the operator can.
+#[test]
+fn rights_to_install_what_clusters_share_are_printed_only_where_they_are_asked_for() {
+    for (options, operator, gateway) in
+        [("", false, false), ("--operator", true, false), ("--gateway", false, true)]
+    {
+        let role = Tree::empty().run(&format!("role {options}")).expect(0).out;
+        for word in ["- escalate", "variables.ns == 'strimzi-operator'"] {
+            assert_eq!(role.contains(word), operator, "`role {options}`: {word}");
+        }
+        assert_eq!(role.contains("variables.ns == 'streamfleet-gateway'"), gateway, "`role {options}`");
+    }
+}
+
 #[test]
 fn a_service_account_that_is_none_is_refused() {
     let tree = Tree::empty();

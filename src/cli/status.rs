@@ -87,3 +87,25 @@ fn used(gauge: Gauge) -> String {
         None => gauge.before.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::Status;
+    use crate::names::is_deceptive;
+
+    #[test]
+    fn what_a_server_says_commands_no_terminal() {
+        let line = StatusLine {
+            resource: "Cluster/acme/orders".to_owned().try_into().unwrap(),
+            status: Status::Degraded,
+            reason: Some("pod\r\u{1b}[2J\u{202e}\u{200b}\u{9b}31m".to_owned()),
+            since: None,
+            kafka_units: None,
+            clusters: None,
+        };
+        let table = table(&[line], "", "tree");
+        assert!(table.contains("cluster acme/orders  Degraded      pod"), "{table:?}");
+        assert_eq!(table.find(|it: char| it != '\n' && is_deceptive(it)), None, "{table:?}");
+    }
+}

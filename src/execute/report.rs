@@ -113,3 +113,25 @@ impl From<TargetError> for StepFault {
         StepFault { concealed: error.is_unreached(), ..StepFault::new(error.to_string(), error.hint()) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tenant_hears_nothing_of_an_address_that_is_not_reached() {
+        let message = "cannot apply Kafka ns/a: 10.0.0.1:6443: connection refused (os error 111)";
+        for (concealed, told) in [(true, UNREACHED), (false, message)] {
+            let failed = ExecutionFailure {
+                fleet: Some("acme/eu".to_owned().try_into().unwrap()),
+                resource: None,
+                origin: None,
+                object: None,
+                message: message.to_owned(),
+                hint: "check it".to_owned(),
+                concealed,
+            };
+            assert_eq!(failed.for_tenants(), ExecutionFailure { message: told.to_owned(), ..failed });
+        }
+    }
+}

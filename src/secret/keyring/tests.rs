@@ -215,6 +215,18 @@ fn a_fingerprint_tells_values_fields_and_installations_apart() {
     assert_ne!(fingerprint(&other, "tls_key", "hunter2"), first);
 }
 
+/// The numbers of two events that a caller sees would tell how many happened between them elsewhere.
+#[test]
+fn the_id_of_an_event_tells_neither_its_number_nor_its_order() {
+    let (keyring, other) = (Keyring::ephemeral().unwrap(), Keyring::ephemeral().unwrap());
+    let ids: Vec<String> = (0..100).map(|number| keyring.event_id(number)).collect();
+    assert_eq!(ids, (0..100).map(|number| keyring.event_id(number)).collect::<Vec<_>>());
+    assert!(ids.iter().all(|id| id.len() == EVENT_ID_LENGTH), "{ids:?}");
+    assert!(!ids.is_sorted());
+    let theirs: Vec<String> = (0..100).map(|number| other.event_id(number)).collect();
+    assert!(!ids.iter().any(|id| theirs.contains(id)), "only the keys of the installation lead to an id");
+}
+
 #[test]
 fn debug_output_holds_no_key() {
     let keyring = Keyring::ephemeral().unwrap();

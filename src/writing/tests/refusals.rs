@@ -140,6 +140,35 @@ fn whose_a_domain_is_is_told_to_super_users_alone() {
     );
 }
 
+/// Of two base domains that are written and not applied, the organization that comes first has it.
+#[test]
+fn what_would_break_another_organization_is_told_to_super_users_alone() {
+    let mut world = World::new();
+    let domain = || {
+        let pair = rcgen::generate_simple_self_signed(["k.both.com".to_owned(), "*.k.both.com".to_owned()]);
+        let pair = pair.unwrap();
+        let (chain, key) = (pair.cert.pem(), pair.signing_key.serialize_pem());
+        json!({"domain": "k.both.com", "tls_cert": chain, "tls_key": key})
+    };
+    for organization in ["acme", "globex"] {
+        let key = format!("Organization/{organization}/{organization}");
+        world.call(&key, WriteAction::Patch(json!({"domains": ["both.com"]}))).unwrap();
+    }
+    let create = |organization: &str, may_limit: bool| {
+        let mut body = domain();
+        body["organization"] = organization.into();
+        let request = request(&format!("BaseDomain/{organization}/k.both.com"), WriteAction::Create(body));
+        WriteRequest { may_limit, ..request }
+    };
+    world.write(&create("globex", true)).unwrap();
+    world.plan();
+    let told = said(&world.write(&create("acme", true)).unwrap_err());
+    assert!(told.contains("globex"), "{told}");
+    let told = said(&world.write(&create("acme", false)).unwrap_err());
+    assert!(told.contains("the change would break resources of another organization"), "{told}");
+    assert!(!told.contains("globex"), "{told}");
+}
+
 #[test]
 fn documents_beyond_a_quota_are_refused_with_the_numbers() {
     let world = World::new();
