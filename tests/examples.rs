@@ -62,6 +62,11 @@ fn what_init_writes_works() {
     let tree = Tree::empty();
     tree.run("init tree/new --organization globex").expect(0).says(&["streamfleet plan tree/new"]);
     tree.run("validate tree/new").expect(0).says(&["checked, no problems found."]);
+    // What an administrator needs for base domains is there to be uncommented.
+    let written = tree.read("new/organizations.yaml");
+    tree.edit("new/organizations.yaml", "# domains:\n#   - kafka", "domains:\n  - kafka");
+    tree.run("validate tree/new").expect(0).says(&["checked, no problems found."]);
+    tree.write("new/organizations.yaml", written);
     tree.run("plan tree/new").expect(2);
     tree.run("apply tree/new --yes").expect(0);
     tree.run("init tree/new --organization globex")

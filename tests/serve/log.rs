@@ -26,6 +26,9 @@ fn problems_of_specs_are_lines_with_level_and_time_told_once_and_bounded() {
         tree.write(&format!("acme/clusters/n{number}.yaml"), "nothing: of this\n");
     }
     serve.says(&["more problems in the specs: `streamfleet validate` shows them"]);
+    let log = serve.log();
+    let told = (0..40).filter(|number| log.contains(&format!("acme/clusters/n{number}.yaml"))).count();
+    assert!((1..40).contains(&told), "{told} of 40 files: {log}");
     assert!(serve.log().lines().all(|line| line.starts_with("20")), "{}", serve.log());
     for number in 0..40 {
         tree.remove(&format!("acme/clusters/n{number}.yaml"));
