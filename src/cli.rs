@@ -23,6 +23,7 @@ mod manual;
 mod named_cluster;
 mod paths;
 mod plan;
+mod ready;
 mod reload;
 mod report;
 mod restore;
@@ -87,6 +88,7 @@ enum Verb {
     Plan(plan::Plan),
     Apply(apply::Apply),
     Serve(serve::Serve),
+    Ready(ready::Ready),
     Status(status::Status),
     Get(get::Get),
     ClientProperties(client_properties::ClientProperties),
@@ -134,6 +136,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Plan(verb) => plan::run(&verb, &mut console),
         Verb::Apply(verb) => apply::run(&verb, &mut console),
         Verb::Serve(verb) => serve::run(&verb, &mut console),
+        Verb::Ready(verb) => ready::run(&verb, &mut console),
         Verb::Status(verb) => status::run(&verb, &mut console),
         Verb::Get(verb) => get::run(&verb, &mut console),
         Verb::ClientProperties(verb) => client_properties::run(&verb, &mut console),

@@ -33,6 +33,7 @@ mod missing_by_mistake;
 mod mistaken_deletions;
 mod mistakes;
 mod operator;
+mod packages;
 mod pipeline;
 mod preflight;
 mod proposals;

@@ -60,6 +60,7 @@ fn every_verb_explains_itself() {
         "token create",
         "token list",
         "token revoke",
+        "ready",
         "sign-in",
         "explain",
         "schema",

@@ -11,6 +11,7 @@ mod software;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use crate::support::Tree;
 use crate::support::control_plane::ControlPlane;
@@ -86,6 +87,21 @@ fn a_cluster_that_hangs_while_it_is_changed_holds_up_no_other_fleet() {
     proxy.reset();
     serve.says(&["execute: done", "cluster acme/sandbox"]);
     assert_eq!(serve.stop(), Some(0));
+}
+
+/// Kubernetes gives a pod 30 s by default, and systemd's unit 40 s.
+#[test]
+fn a_signal_ends_it_within_the_grace_of_a_pod_though_a_cluster_hangs() {
+    let plane = ControlPlane::lease();
+    let proxy = Proxy::before(&plane);
+    let tree = Tree::example("quickstart");
+    far(&tree, &proxy);
+    proxy.inject(Rule::always(Fault::Silence).changing(true));
+    let serve = Serve::start(&tree, &format!("{SERVE} --config config.toml"));
+    serve.says(&["waiting: ", "fleet=\"acme/far\"", "an earlier plan has been running there since"]);
+    let began = Instant::now();
+    assert_eq!(serve.stop(), Some(0));
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
 }
 
 #[test]

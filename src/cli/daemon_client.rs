@@ -20,6 +20,7 @@ use crate::api::answer::ListAnswer;
 use crate::api::local::{self, Daemon};
 use crate::api::openapi::JSON;
 use crate::api::route::LARGEST_PAGE;
+use crate::cli::command;
 use crate::cli::console::Console;
 use crate::cli::exit;
 use crate::cli::failure::Failure;
@@ -32,6 +33,9 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The timeout of an answer. The daemon gives up before that.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(200);
+
+/// The timeout of a probe. Less than what service managers and container engines wait for a health check.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The largest answer, in bytes: the same as for a saved plan.
 const LARGEST: usize = 1 << 30;
@@ -161,6 +165,25 @@ impl RunningDaemon {
         Ok(Some(RunningDaemon { runtime, sender, socket, headers, is_named: false }))
     }
 
+    /// Like `of`, for a command that only a running daemon can carry out. `attempted` begins the message
+    /// when none runs.
+    ///
+    /// # Errors
+    /// As `of`, and when no daemon runs.
+    pub fn required(settings: &Settings, attempted: &str) -> Result<RunningDaemon, Failure> {
+        RunningDaemon::of(settings)?.ok_or_else(|| not_running(settings, attempted))
+    }
+
+    /// Asks a probe. Returns why the daemon fails it; none if it passes.
+    ///
+    /// # Errors
+    /// When the daemon doesn't answer in time.
+    pub fn probe(&mut self, path: &str) -> Result<Option<String>, Failure> {
+        let (status, _, body) = self.answer(DaemonRequest::get(path), PROBE_TIMEOUT)?;
+        let fault = || String::from_utf8_lossy(&body).trim().to_owned();
+        Ok((!status.is_success()).then(fault))
+    }
+
     /// Sends a request, and prints on standard error which daemon answered the first one.
     ///
     /// # Errors
@@ -225,14 +248,7 @@ impl RunningDaemon {
     }
 
     fn send(&mut self, request: DaemonRequest) -> Result<(HeaderMap, Bytes), DaemonError> {
-        let exchange = exchange(&mut self.sender, self.headers.clone(), request);
-        let late = || {
-            io::Error::new(ErrorKind::TimedOut, format!("no answer within {} s", ANSWER_TIMEOUT.as_secs()))
-        };
-        let answered = self.runtime.block_on(async {
-            tokio::time::timeout(ANSWER_TIMEOUT, exchange).await.unwrap_or_else(|_| Err(late()))
-        });
-        let (status, headers, body) = answered.map_err(|error| unanswered(&self.socket, &error))?;
+        let (status, headers, body) = self.answer(request, ANSWER_TIMEOUT)?;
         if status.is_success() {
             return Ok((headers, body));
         }
@@ -246,6 +262,31 @@ impl RunningDaemon {
         }
         Err(DaemonError::Refused(refused))
     }
+
+    fn answer(
+        &mut self,
+        request: DaemonRequest,
+        timeout: Duration,
+    ) -> Result<(StatusCode, HeaderMap, Bytes), Failure> {
+        let exchange = exchange(&mut self.sender, self.headers.clone(), request);
+        let late =
+            || io::Error::new(ErrorKind::TimedOut, format!("no answer within {} s", timeout.as_secs()));
+        let answered = self.runtime.block_on(async {
+            tokio::time::timeout(timeout, exchange).await.unwrap_or_else(|_| Err(late()))
+        });
+        answered.map_err(|error| unanswered(&self.socket, &error))
+    }
+}
+
+fn not_running(settings: &Settings, attempted: &str) -> Failure {
+    let specs = match settings.from_git {
+        true => String::new(),
+        false => format!("--specs {}", command::quoted(&settings.tree_as_given)),
+    };
+    let start = command::line(&["serve", &specs, &settings.flags]);
+    let state = &settings.state_dir;
+    Failure::new(format!("{attempted}: no `serve` runs with the state in `{state}`"))
+        .hint(format!("start it, and try again: {start}"))
 }
 
 async fn handshake(stream: UnixStream) -> io::Result<SendRequest<Full<Bytes>>> {

@@ -4,7 +4,6 @@ use clap::Args;
 use serde_json::json;
 
 use crate::api::answer::CreatedSignInLink;
-use crate::cli::command;
 use crate::cli::console::Console;
 use crate::cli::daemon_client::{DaemonRequest, RunningDaemon};
 use crate::cli::exit;
@@ -31,7 +30,7 @@ pub struct SignIn {
 
 pub fn run(verb: &SignIn, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
-    let Some(mut daemon) = RunningDaemon::of(&settings)? else { return Err(not_running(&settings)) };
+    let mut daemon = RunningDaemon::required(&settings, "cannot create a sign-in link")?;
     let body = json!({"email": verb.email, "organization": verb.organization}).to_string().into_bytes();
     let CreatedSignInLink { link, expires_at, organization, warnings } =
         daemon.ask(DaemonRequest::post("/v1/sign-in-links", Some(body)), console)?;
@@ -44,15 +43,4 @@ pub fn run(verb: &SignIn, console: &mut Console) -> Result<u8, Failure> {
     console.print(&format!("{link}\n"))?;
     warnings.iter().for_each(|warning| console.warn(warning));
     Ok(exit::OK)
-}
-
-fn not_running(settings: &Settings) -> Failure {
-    let specs = match settings.from_git {
-        true => String::new(),
-        false => format!("--specs {}", command::quoted(&settings.tree_as_given)),
-    };
-    let start = command::line(&["serve", &specs, &settings.flags]);
-    let state = &settings.state_dir;
-    Failure::new(format!("cannot create a sign-in link: no `serve` runs with the state in `{state}`"))
-        .hint(format!("start it, and try again: {start}"))
 }

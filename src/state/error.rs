@@ -4,7 +4,7 @@ use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::{cache, events, kubeconfigs, last_used, tokens};
+use super::{cache, events, folder, kubeconfigs, last_used, tokens};
 
 /// An error of the state that a person has to fix. The message says what was attempted and why it failed;
 /// [`StateError::hint`] says what to do next.
@@ -94,6 +94,15 @@ impl StateError {
     /// The suggested next step.
     pub fn hint(&self) -> String {
         match self {
+            StateError::Io { attempted: folder::CLOSE, path, source }
+                if source.kind() == io::ErrorKind::PermissionDenied =>
+            {
+                let inner = path.join("state");
+                format!(
+                    "it belongs to another user: name a folder in it that streamfleet creates, such as `{inner}`, with \
+                     `state_dir`"
+                )
+            }
             StateError::Io { source, .. } => match source.kind() {
                 io::ErrorKind::PermissionDenied => {
                     "let the user that runs streamfleet write there, or set another folder with `state_dir`"

@@ -13,6 +13,9 @@ use super::StateError;
 /// The lock file. It contains the id of the process that holds the lock.
 const LOCK: &str = "lock";
 
+/// What is attempted when the permissions of other users are removed.
+pub(super) const CLOSE: &str = "close to other users";
+
 /// Creates the folder if it is missing, closes it to other users and makes git ignore it. Returns a warning
 /// if other users could access it.
 pub(super) fn prepare(dir: &Utf8Path) -> Result<Option<String>, StateError> {
@@ -72,8 +75,7 @@ pub(super) fn close_to_others(path: &Utf8Path, found: &Metadata) -> Result<Optio
         }
         false => (0o600, ""),
     };
-    fs::set_permissions(path, Permissions::from_mode(mode))
-        .map_err(StateError::io("close to other users", path))?;
+    fs::set_permissions(path, Permissions::from_mode(mode)).map_err(StateError::io(CLOSE, path))?;
     Ok(Some(format!(
         "`{path}` was readable or writable by other users of this host; it no longer is{advice}"
     )))

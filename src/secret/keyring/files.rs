@@ -1,6 +1,6 @@
 //! Private files, written atomically.
 
-use std::fs::{DirBuilder, File, Metadata, OpenOptions};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, BufRead as _, ErrorKind, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 
@@ -77,9 +77,17 @@ pub(super) fn require_private(dir: &Utf8Path) -> Result<bool, SecretError> {
 
 /// Returns whether a key file exists. Refuses one that other users can read or write, and anything but a
 /// regular file. A link is refused too: adding keys would replace it, and its target would lack them.
+///
+/// The folder was found private, so a permission of the group alone exposed nothing and is removed: Kubernetes
+/// gives it to the `fsGroup` of a pod.
 fn require_private_file(path: &Utf8Path) -> Result<bool, SecretError> {
     let Some(metadata) = found(path, std::fs::symlink_metadata(path))? else { return Ok(false) };
     if metadata.is_file() {
+        let is_open_to_group_only =
+            metadata.permissions().mode() & 0o077 != 0 && metadata.permissions().mode() & 0o007 == 0;
+        if is_open_to_group_only && std::fs::set_permissions(path, Permissions::from_mode(0o600)).is_ok() {
+            return Ok(true);
+        }
         return require_mode(path, &metadata, "key file", "600").map(|()| true);
     }
     let (what, hint) = match metadata.is_symlink() {

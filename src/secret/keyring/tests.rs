@@ -87,7 +87,7 @@ fn an_identity_that_cannot_be_kept_is_not_used() {
 fn what_others_can_read_is_refused_with_the_command_that_mends_it() {
     let folder = Folder::new();
     Keyring::load_or_create(folder.path()).unwrap();
-    folder.set_mode(IDENTITIES, 0o640);
+    folder.set_mode(IDENTITIES, 0o604);
     assert_eq!(
         folder.refusal(),
         "other users of this host can read or write the key file DIR/identity.age-keys (run `chmod 600 \
@@ -99,6 +99,17 @@ fn what_others_can_read_is_refused_with_the_command_that_mends_it() {
         "other users of this host can read or write the state folder DIR (run `chmod 700 DIR`, and rotate the keys if \
          other users may have read them)"
     );
+}
+
+#[test]
+fn keys_that_the_group_of_a_pod_can_read_in_a_private_folder_are_closed_and_used() {
+    let folder = Folder::new();
+    let recipient = Keyring::load_or_create(folder.path()).unwrap().recipient();
+    [IDENTITIES, FINGERPRINT].into_iter().for_each(|file| folder.set_mode(file, 0o660));
+    assert_eq!(Keyring::load_or_create(folder.path()).unwrap().recipient(), recipient);
+    for file in [IDENTITIES, FINGERPRINT] {
+        assert_eq!(folder.mode(file), 0o600);
+    }
 }
 
 #[test]
