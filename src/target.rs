@@ -30,7 +30,7 @@ use crate::spec::{InfraType, TargetCapabilities};
 pub use crate::plan::ResourceMark;
 pub use directory::DirectoryTarget;
 pub use error::TargetError;
-pub use kubernetes::{KubeError, KubernetesCluster, KubernetesTarget, calls};
+pub use kubernetes::{AccessField, KubeError, KubernetesCluster, KubernetesTarget, calls, service_account};
 pub use memory::{FleetBasis, PendingObservation, TargetMemory};
 pub use pace::Backoff;
 

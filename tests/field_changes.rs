@@ -95,6 +95,12 @@ const NEEDS_KUBERNETES: &[(Kind, &str, &str, &str)] = &[
         include_str!("kubernetes/access.rs"),
         "fn a_client_certificate_does_as_well_as_a_token",
     ),
+    (
+        Kind::Fleet,
+        "advanced_config.in_cluster",
+        include_str!("packages/in_cluster.rs"),
+        "fn a_fleet_on_the_own_cluster_is_applied_by_the_pods_account",
+    ),
     (Kind::Cluster, AUTO_UPGRADE, UPGRADE, "fn patch_releases_are_followed_as_far_as_the_operator_runs_them"),
     (Kind::Cluster, AUTO_UPGRADE, UPGRADE, "fn a_cluster_that_no_longer_follows_patch_releases"),
 ];

@@ -163,8 +163,8 @@ fn two_new_fleets_on_one_cluster_are_both_refused_in_the_plan() {
     let second = tree.read(FLEET).replace("identifier: eu", "identifier: us");
     tree.write("acme/fleets/us.yaml", second);
     let said = [
-        "cannot use the Kubernetes cluster: the kubeconfig of fleet acme/us leads to it too",
-        "cannot use the Kubernetes cluster: the kubeconfig of fleet acme/eu leads to it too",
+        "cannot use the Kubernetes cluster: the specs of fleet acme/us lead to it too",
+        "cannot use the Kubernetes cluster: the specs of fleet acme/eu lead to it too",
         "4 waiting",
     ];
     for verb in ["plan tree", "apply tree --yes"] {

@@ -1,4 +1,5 @@
 //! What the image, the composition file and the chart rely on.
 
+mod in_cluster;
 mod ready;
 mod volume;

@@ -42,6 +42,7 @@ fn each_setting_is_shown_with_what_says_so() {
         ("policy.approval_hours", "12", "file settings.toml"),
         ("policy.cluster_deletions_per_hour", "1", "default"),
         ("targets.allow_addresses", "[]", "default"),
+        ("targets.in_cluster", "[]", "default"),
     ] {
         let setting = shown.iter().find(|setting| setting["name"] == name).unwrap();
         let said = setting["value"].as_str().map_or_else(|| setting["value"].to_string(), str::to_owned);

@@ -68,6 +68,11 @@ pub(super) fn keep(round: &Round, state: &State) -> Result<(), NotKept> {
     kept.retain(|fleet, _| is_known(fleet) || round.under_way.contains(fleet));
     for plan in round.plan.fleets.iter().filter(|plan| plan.reach == Reach::Reached) {
         let reference = field(&plan.fleet);
+        // A kubeconfig from before would be kept for nothing.
+        let resource = round.checked.catalog.fleets.get(&plan.fleet);
+        if resource.is_some_and(|fleet| fleet.spec.advanced_config.in_cluster) {
+            kept.remove(&plan.fleet);
+        }
         let opened = round.checked.secrets.opened.get(&reference);
         let Some(OpenedSecret::Value { value, mark: SecretMark { fingerprint: Some(fingerprint), .. } }) =
             opened

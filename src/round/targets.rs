@@ -11,27 +11,37 @@ use serde_json::Value;
 use super::Checked;
 use super::kubeconfigs::{self, Kept};
 use crate::catalog::{CLUSTER_UID, Hold, OpenedSecret, RecordedResource};
-use crate::config::Config;
+use crate::config::{AddressRange, Config};
 use crate::names::{FleetKey, ResourceKey};
 use crate::spec::kubeconfig::KubeAccess;
 use crate::spec::material::MaterialFault;
-use crate::spec::{Fleet, InfraType, Spec};
-use crate::target::{KubernetesCluster, TargetLocation, Targets};
+use crate::spec::{Fleet, FleetAdvancedConfig, InfraType, Spec};
+use crate::target::{AccessField, KubernetesCluster, TargetLocation, Targets, service_account};
 
 pub(super) fn of(output_dir: &Utf8Path, config: &Config, checked: &Checked, kept: &Kept) -> Targets {
     let recorded = checked.recorded.resources.iter().filter_map(recorded_fleet);
     let planned = checked.catalog.fleets.values().map(|fleet| TargetBasis::of(&fleet.spec));
     let taken = Arc::new(bound_kubernetes_clusters(checked));
-    let place = |TargetBasis { fleet, infra_type, path }| {
-        let place = match infra_type {
-            InfraType::Directory => TargetLocation::Folder(path),
-            InfraType::Byok => TargetLocation::Kubernetes(KubernetesCluster {
-                access: access(checked, kept, &fleet),
-                described: is_described(checked, &fleet),
-                bound: checked.recorded.resources.get(&fleet.resource()).and_then(bound).map(str::to_owned),
-                taken: Arc::clone(&taken),
-                allowed: config.targets.allow_addresses.clone(),
-            }),
+    let place = |basis: TargetBasis| {
+        let fleet = basis.fleet.clone();
+        let place = match basis.infra_type {
+            InfraType::Directory => TargetLocation::Folder(basis.path),
+            InfraType::Byok => {
+                let Access { field, access, allowed } = access(config, checked, kept, &basis);
+                TargetLocation::Kubernetes(KubernetesCluster {
+                    field,
+                    access,
+                    described: is_described(checked, &fleet),
+                    bound: checked
+                        .recorded
+                        .resources
+                        .get(&fleet.resource())
+                        .and_then(bound)
+                        .map(str::to_owned),
+                    taken: Arc::clone(&taken),
+                    allowed,
+                })
+            }
         };
         (fleet, place)
     };
@@ -44,12 +54,20 @@ struct TargetBasis {
     infra_type: InfraType,
     /// The `path` of a directory fleet, if known.
     path: Option<String>,
+    /// Whether it is the Kubernetes cluster that Streamfleet runs in, if known.
+    in_cluster: Option<bool>,
 }
 
 impl TargetBasis {
     fn of(fleet: &Fleet) -> TargetBasis {
         let key = FleetKey { organization: fleet.organization.clone(), fleet: fleet.identifier.clone() };
-        TargetBasis { fleet: key, infra_type: fleet.infra_type, path: fleet.advanced_config.path.clone() }
+        let FleetAdvancedConfig { path, in_cluster, .. } = &fleet.advanced_config;
+        TargetBasis {
+            fleet: key,
+            infra_type: fleet.infra_type,
+            path: path.clone(),
+            in_cluster: Some(*in_cluster),
+        }
     }
 }
 
@@ -61,7 +79,7 @@ fn recorded_fleet((key, record): (&ResourceKey, &RecordedResource)) -> Option<Ta
         return Some(TargetBasis::of(fleet));
     }
     let infra_type = serde_json::from_value(record.durable.immutable.get("/infra_type")?.clone()).ok()?;
-    Some(TargetBasis { fleet, infra_type, path: None })
+    Some(TargetBasis { fleet, infra_type, path: None, in_cluster: None })
 }
 
 fn bound_kubernetes_clusters(checked: &Checked) -> BTreeMap<String, FleetKey> {
@@ -74,8 +92,35 @@ fn bound(record: &RecordedResource) -> Option<&str> {
     record.durable.immutable.get(CLUSTER_UID).and_then(Value::as_str)
 }
 
+/// How a fleet is reached.
+struct Access {
+    field: AccessField,
+    access: Result<KubeAccess, String>,
+    allowed: Vec<AddressRange>,
+}
+
+/// Returns the connection settings of a fleet. Without its spec and a kept kubeconfig, only the settings tell that it
+/// was `in_cluster`. They have to name such a fleet in any case: its spec may have been applied before they changed.
+fn access(config: &Config, checked: &Checked, kept: &Kept, basis: &TargetBasis) -> Access {
+    let is_named = config.targets.in_cluster.contains(&basis.fleet);
+    if basis.in_cluster.unwrap_or_else(|| is_named && !kept.contains_key(&basis.fleet)) {
+        let unnamed = || "the settings don't name the fleet".to_owned();
+        return Access {
+            field: AccessField::InCluster,
+            access: is_named.then(service_account).unwrap_or_else(|| Err(unnamed())),
+            // The address is the administrator's.
+            allowed: AddressRange::ALL.to_vec(),
+        };
+    }
+    Access {
+        field: AccessField::Kubeconfig,
+        access: by_kubeconfig(checked, kept, &basis.fleet),
+        allowed: config.targets.allow_addresses.clone(),
+    }
+}
+
 /// The connection settings from a fleet's kubeconfig; the error is the end of a sentence.
-fn access(checked: &Checked, kept: &Kept, fleet: &FleetKey) -> Result<KubeAccess, String> {
+fn by_kubeconfig(checked: &Checked, kept: &Kept, fleet: &FleetKey) -> Result<KubeAccess, String> {
     match checked.secrets.opened.get(&kubeconfigs::field(fleet)) {
         Some(OpenedSecret::Value { value, .. }) => parsed(value),
         Some(OpenedSecret::Unavailable { reason, .. }) => Err(reason.clone()),

@@ -1,4 +1,4 @@
-//! A Kubernetes cluster, reached with the kubeconfig of its fleet.
+//! A Kubernetes cluster, reached with the kubeconfig of its fleet, or as the service account of our own pod.
 
 mod access;
 mod answer;
@@ -10,6 +10,7 @@ mod error;
 mod facts;
 mod fields;
 mod health;
+mod in_cluster;
 mod inventory;
 mod items;
 mod kept_connection;
@@ -48,13 +49,23 @@ use watch::ClusterWatch;
 const AT_ONCE: usize = 32;
 
 pub use error::KubeError;
+pub use in_cluster::service_account;
 pub(in crate::target) use kept_connection::KeptConnection;
 pub use session::ClusterSession;
 pub use tally::calls;
 
+/// The field of a fleet that says how to reach its Kubernetes cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AccessField {
+    Kubeconfig,
+    /// Streamfleet's own Kubernetes cluster, as its pod's service account.
+    InCluster,
+}
+
 /// How to reach a fleet's Kubernetes cluster, and how to recognize it.
 pub struct KubernetesCluster {
-    /// The used fields of the kubeconfig, or why there is none, as the end of a sentence.
+    pub field: AccessField,
+    /// What is used of that field, or why it can't be used, as the end of a sentence.
     pub access: Result<KubeAccess, String>,
     pub described: bool,
     /// The cluster that the fleet is bound to, as the UID of its `kube-system`. None before the fleet was
@@ -63,6 +74,16 @@ pub struct KubernetesCluster {
     pub taken: Arc<BTreeMap<String, FleetKey>>,
     /// Exceptions to the addresses that a kubeconfig may not lead to by default.
     pub allowed: Vec<AddressRange>,
+}
+
+impl AccessField {
+    /// The name of the field in `advanced_config`.
+    pub fn name(self) -> &'static str {
+        match self {
+            AccessField::Kubeconfig => "kubeconfig",
+            AccessField::InCluster => "in_cluster",
+        }
+    }
 }
 
 impl KubernetesCluster {
@@ -171,9 +192,12 @@ impl KubernetesTarget {
 
     async fn api(&self) -> Result<&Api, KubeError> {
         let connect = || async {
-            let KubernetesCluster { access, described, allowed, .. } = &*self.cluster;
-            let no_access =
-                |reason: &String| KubeError::NoAccess { reason: reason.clone(), described: *described };
+            let KubernetesCluster { field, access, described, allowed, .. } = &*self.cluster;
+            let no_access = |reason: &String| KubeError::NoAccess {
+                field: *field,
+                reason: reason.clone(),
+                described: *described,
+            };
             let access = access.as_ref().map_err(no_access)?;
             access::client(access, allowed).map(|client| Arc::new(Api::new(client)))
         };

@@ -209,6 +209,7 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
     ("fleet advanced_config.kubeconfig.from_file", "a way to give a secret"),
     ("fleet advanced_config.kubeconfig.from_env", "a way to give a secret"),
     ("fleet advanced_config.kubeconfig.encrypted", "a way to give a secret"),
+    ("fleet advanced_config.in_cluster", "it leads to a byok fleet"),
     ("base-domain tls_key.from_file", "a way to give a secret"),
     ("base-domain tls_key.from_env", "a way to give a secret"),
     ("base-domain tls_key.encrypted", "a way to give a secret"),

@@ -12,7 +12,7 @@ use streamfleet::component::health::{AppliedCluster, ClusterObservation, Operato
 use streamfleet::config::AddressRange;
 use streamfleet::names::ResourceKey;
 use streamfleet::spec::kubeconfig::KubeAccess;
-use streamfleet::target::{KubernetesCluster as Reached, KubernetesTarget, Target};
+use streamfleet::target::{AccessField, KubernetesCluster as Reached, KubernetesTarget, Target};
 use tokio::runtime::Runtime;
 
 use super::{Moment, World, recordings, replay, text};
@@ -106,6 +106,7 @@ fn every_recording_is_read_the_same_from_a_real_api_server() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let writer = runtime.block_on(Writer::to(&plane));
     let reached = Reached {
+        field: AccessField::Kubeconfig,
         access: Ok(KubeAccess::parse(&plane.kubeconfig()).unwrap()),
         described: true,
         bound: None,

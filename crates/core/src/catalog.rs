@@ -10,6 +10,7 @@ mod draft;
 mod hosts;
 mod identity;
 mod immutable;
+mod in_cluster;
 mod operators;
 mod recorded;
 mod references;

@@ -16,6 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::names::FleetKey;
 use crate::spec::describe::Description;
 
 pub use addresses::AddressRange;
@@ -93,6 +94,12 @@ pub struct TargetsConfig {
     /// metadata addresses: `["127.0.0.0/8"]`. The author of a fleet's kubeconfig can then reach any service
     /// that listens there.
     pub allow_addresses: Vec<AddressRange>,
+    /// The fleets that may set `advanced_config.in_cluster`, to be the Kubernetes cluster that Streamfleet itself
+    /// runs in. They are reached as the service account of its pod, whose token and authority are in
+    /// `/var/run/secrets/kubernetes.io/serviceaccount`, or in the folder that the variable
+    /// `STREAMFLEET_SERVICE_ACCOUNT_DIR` names. Whoever writes such a fleet's specs uses the rights of the pod.
+    #[schemars(example = &["acme/eu"])]
+    pub in_cluster: Vec<FleetKey>,
 }
 
 /// Limits on what is done without approval.
@@ -329,6 +336,20 @@ mod tests {
             assert_eq!(error.trim_end(), expected);
         }
         assert!(Config::parse("[policy]\napproval_hours = 168\n").is_ok());
+    }
+
+    #[test]
+    fn a_fleet_is_named_with_its_organization() {
+        for (text, expected) in [
+            ("in_cluster = [\"eu\"]", "a fleet: ORGANIZATION/FLEET"),
+            ("in_cluster = [\"acme/EU\"]", "EU"),
+            ("in_cluster = \"acme/eu\"", "expected a sequence"),
+            ("in_cluster = true", "expected a sequence"),
+        ] {
+            let error = Config::parse(&format!("[targets]\n{text}\n")).unwrap_err().to_string();
+            assert!(error.contains("line 2") && error.contains(expected), "{error}");
+        }
+        assert!(Config::parse("[targets]\nin_cluster = [\"acme/eu\", \"acme/us\"]\n").is_ok());
     }
 
     #[test]

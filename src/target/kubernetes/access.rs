@@ -1,5 +1,5 @@
-//! The client of a fleet's Kubernetes cluster. The kubeconfig comes from a tenant: it decides only the
-//! address and the user, and never runs anything here.
+//! The client of a fleet's Kubernetes cluster. A kubeconfig comes from a tenant: it decides only the address and the
+//! user, and never runs anything here.
 
 use std::error::Error;
 use std::fmt;
@@ -23,6 +23,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use tower::{BoxError, ServiceBuilder, ServiceExt as _};
 
 use super::error::KubeError;
+use super::{AccessField, in_cluster};
 use crate::config::AddressRange;
 use crate::spec::kubeconfig::{KubeAccess, KubeAuth, denied_range};
 
@@ -54,6 +55,7 @@ pub(super) fn client(access: &KubeAccess, allowed: &[AddressRange]) -> Result<Cl
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer().map_err(unusable)?)
+        .option_layer(in_cluster::token_layer(access))
         .map_err(BoxError::from)
         .service(http.map_response(|answer| answer.map(|body| Limited::new(body, MAX_ANSWER))));
     Ok(Client::new(service, "default"))
@@ -71,6 +73,8 @@ fn config(access: &KubeAccess) -> Result<Config, KubeError> {
     config.tls_server_name.clone_from(&access.tls_server_name);
     config.auth_info = match &access.auth {
         KubeAuth::Token(token) => AuthInfo { token: Some(token.clone()), ..AuthInfo::default() },
+        // Each request reads it anew.
+        KubeAuth::TokenFile(_) => AuthInfo::default(),
         KubeAuth::ClientCertificate { certificate, key } => AuthInfo {
             client_certificate_data: Some(STANDARD.encode(certificate)),
             client_key_data: Some(SecretString::from(STANDARD.encode(key.expose_secret()))),
@@ -81,7 +85,7 @@ fn config(access: &KubeAccess) -> Result<Config, KubeError> {
 }
 
 fn unusable(error: impl fmt::Display) -> KubeError {
-    KubeError::NoAccess { reason: error.to_string(), described: true }
+    KubeError::NoAccess { field: AccessField::Kubeconfig, reason: error.to_string(), described: true }
 }
 
 fn install_cryptography() {

@@ -2,6 +2,7 @@
 
 use kube::core::Status;
 
+use super::AccessField;
 use super::access::Denied;
 use crate::names::{ObjectKey, one_line};
 
@@ -10,8 +11,8 @@ const MAX_TEXT: usize = 400;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KubeError {
-    #[error("cannot use the fleet's `kubeconfig`: {reason}")]
-    NoAccess { reason: String, described: bool },
+    #[error("cannot use the fleet's `{}`: {reason}", field.name())]
+    NoAccess { field: AccessField, reason: String, described: bool },
     /// The kubeconfig leads to an address that is not allowed.
     #[error("cannot connect to the `server` of the fleet's `kubeconfig`: {0}")]
     Denied(Denied),
@@ -112,6 +113,10 @@ impl KubeError {
 
     pub fn hint(&self) -> &'static str {
         match self {
+            KubeError::NoAccess { field: AccessField::InCluster, .. } => {
+                "name the fleet in the settings, in `in_cluster` under `[targets]`, and run streamfleet in a pod with a \
+                 service account whose token is mounted"
+            }
             KubeError::NoAccess { described: true, .. } => {
                 "set a `kubeconfig` in the fleet's spec that can be opened here"
             }
@@ -133,13 +138,14 @@ impl KubeError {
                  streamfleet tries again by itself"
             }
             KubeError::Refused { code: 401, .. } => {
-                "put a valid token or certificate in the fleet's `kubeconfig`"
+                "put a valid token or certificate in the fleet's `kubeconfig`; with `in_cluster`, check the service account \
+                 of streamfleet's pod"
             }
             KubeError::Refused { code: 403, reason, .. } if !reason.contains("User \"") => {
                 "check the policy, webhook or quota of the cluster that refuses it, or change the spec, then try again"
             }
             KubeError::Refused { code: 403, .. } => {
-                "grant it to the user of the fleet's `kubeconfig` with a ClusterRole, then try again"
+                "grant it to that user with a ClusterRole, then try again: `streamfleet role` prints the rights that it needs"
             }
             KubeError::Refused { code: 422, .. } => {
                 "change the spec to one that the server accepts, then try again"
@@ -274,9 +280,15 @@ mod tests {
             reason: "Why: words".to_owned(),
         };
         let name = "inventory".to_owned();
+        let no_access = |field, reason: &str, described| KubeError::NoAccess {
+            field,
+            reason: reason.to_owned(),
+            described,
+        };
         let errors = [
-            KubeError::NoAccess { reason: "its token is in no form".to_owned(), described: true },
-            KubeError::NoAccess { reason: "no spec contains it any more".to_owned(), described: false },
+            no_access(AccessField::Kubeconfig, "its token is in no form", true),
+            no_access(AccessField::Kubeconfig, "no spec contains it any more", false),
+            no_access(AccessField::InCluster, "streamfleet doesn't run in a pod", true),
             KubeError::Denied(Denied { address: [127, 0, 0, 1].into(), range: "a loopback address" }),
             KubeError::Untrusted { attempted: "read x".to_owned(), reason: "UnknownIssuer".to_owned() },
             KubeError::connection("read x", "Connection\n refused"),

@@ -95,6 +95,7 @@ fn same_access(a: &KubeAccess, b: &KubeAccess) -> bool {
             KubeAuth::ClientCertificate { certificate: a, key: a_key },
             KubeAuth::ClientCertificate { certificate: b, key: b_key },
         ) => a == b && a_key.expose_secret() == b_key.expose_secret(),
+        (KubeAuth::TokenFile(a), KubeAuth::TokenFile(b)) => a == b,
         _ => false,
     };
     same_auth

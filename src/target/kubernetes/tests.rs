@@ -144,6 +144,7 @@ fn target(api: Arc<Api>, bound: Option<&str>, view: Option<Arc<ClusterWatch>>) -
 
 fn cluster(bound: Option<&str>) -> Arc<KubernetesCluster> {
     Arc::new(KubernetesCluster {
+        field: AccessField::Kubeconfig,
         access: Err("a scripted server needs none".to_owned()),
         bound: bound.map(str::to_owned),
         taken: Arc::default(),

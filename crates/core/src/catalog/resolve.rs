@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use crate::catalog::draft::{CatalogDraft, EffectiveSpec, SpecOrigin};
 use crate::catalog::{
     Catalog, HostNames, Recorded, Resource, Secrets, absence, capacity, certificates, credentials, domains,
-    hosts, identity, immutable, operators, references, renderable,
+    hosts, identity, immutable, in_cluster, operators, references, renderable,
 };
 use crate::config::Config;
 use crate::names::{Kind, ResourceKey};
@@ -36,6 +36,7 @@ pub fn resolve(
     absence::classify(&mut draft);
     credentials::check(&mut draft);
     immutable::check(&mut draft);
+    in_cluster::check(&mut draft);
     operators::check(&mut draft);
     for kind in ORDER {
         references::check(&mut draft, kind);

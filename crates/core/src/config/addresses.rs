@@ -1,7 +1,7 @@
 //! Ranges of IP addresses in settings.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,6 +17,12 @@ pub struct AddressRange {
 }
 
 impl AddressRange {
+    /// Every address of both versions.
+    pub const ALL: [AddressRange; 2] = [
+        AddressRange { start: IpAddr::V4(Ipv4Addr::UNSPECIFIED), prefix: 0 },
+        AddressRange { start: IpAddr::V6(Ipv6Addr::UNSPECIFIED), prefix: 0 },
+    ];
+
     /// Whether the range contains an address. An IPv4-mapped IPv6 address is treated as IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
         let ((start, width), (address, other)) = (bits(self.start), bits(address.to_canonical()));

@@ -102,6 +102,10 @@ pub struct FleetAdvancedConfig {
     /// The kubeconfig of a `byok` fleet, with a static, long-lived token or a client certificate.
     #[serde(default)]
     pub kubeconfig: Option<SecretValue>,
+    /// Instead of a kubeconfig: the fleet is the Kubernetes cluster that Streamfleet itself runs in, reached as
+    /// the service account of its pod. The settings have to name the fleet, in `targets.in_cluster`.
+    #[serde(default)]
+    pub in_cluster: bool,
     /// How clients outside Kubernetes reach the brokers. By default a load balancer for each broker.
     #[serde(default)]
     pub exposure: Exposure,

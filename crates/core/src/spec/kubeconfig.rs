@@ -9,6 +9,7 @@ mod tests;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use camino::Utf8PathBuf;
 use secrecy::{ExposeSecret as _, SecretString};
 use zeroize::Zeroizing;
 
@@ -20,7 +21,8 @@ use server::Server;
 
 pub use server::denied_range;
 
-/// The server and the credentials of a Kubernetes cluster: everything that is ever used of a kubeconfig.
+/// The server and the credentials of a Kubernetes cluster: everything that is ever used of a kubeconfig, or of a
+/// pod's service account.
 #[derive(Debug, Clone)]
 pub struct KubeAccess {
     pub server: String,
@@ -43,6 +45,8 @@ pub enum KubeAuth {
         /// Its private key, PKCS#8 in PEM.
         key: SecretString,
     },
+    /// The file of a token that another program renews: that of a pod's service account. No kubeconfig has it.
+    TokenFile(Utf8PathBuf),
 }
 
 impl KubeAccess {

@@ -35,6 +35,7 @@ fn event(kind: &str, object: Value) -> Value {
 
 fn cluster(bound: Option<&str>) -> Arc<KubernetesCluster> {
     Arc::new(KubernetesCluster {
+        field: crate::target::AccessField::Kubeconfig,
         access: Err("a scripted server needs none".to_owned()),
         described: true,
         bound: bound.map(str::to_owned),

@@ -6,7 +6,7 @@ use crate::names::FleetKey;
 use crate::plan::model::part::FleetPart;
 use crate::plan::{Reach, guard::waiting};
 
-/// Refuses all fleets whose kubeconfigs lead to one Kubernetes cluster, since it is unknown which of them
+/// Refuses all fleets whose specs lead to one Kubernetes cluster, since it is unknown which of them
 /// should have it. If one was applied there before, its target refuses the others itself.
 pub(in crate::plan) fn refuse(parts: &mut [FleetPart]) {
     let mut fleets: BTreeMap<String, Vec<FleetKey>> = BTreeMap::new();
@@ -27,7 +27,7 @@ pub(in crate::plan) fn refuse(parts: &mut [FleetPart]) {
         others.dedup();
         let (Some(plan), false) = (&mut part.plan, others.is_empty()) else { continue };
         let reason = format!(
-            "cannot use the Kubernetes cluster: the kubeconfig of {} leads to it too",
+            "cannot use the Kubernetes cluster: the specs of {} lead to it too",
             others.join(" and ")
         );
         let hint = "give each fleet a Kubernetes cluster of its own".to_owned();

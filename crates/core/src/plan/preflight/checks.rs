@@ -66,7 +66,12 @@ fn missing_permissions(look: &PreflightContext) -> Vec<PreflightFinding> {
         more => format!(", and {more} more: `{}` prints the whole role", role_command(look, &denied)),
     };
     let names: Vec<String> = denied.iter().map(ToString::to_string).collect();
-    let why = format!("the user of the fleet's `kubeconfig` may not {}", listed(&names));
+    let is_in_cluster = look.fleet().is_some_and(|fleet| fleet.spec.advanced_config.in_cluster);
+    let user = match is_in_cluster {
+        true => "the service account of streamfleet's pod",
+        false => "the user of the fleet's `kubeconfig`",
+    };
+    let why = format!("{user} may not {}", listed(&names));
     let remedy = format!("add to the `rules` of its ClusterRole: {}{more}", shown.join(", "));
     vec![PreflightFinding::warning("PermissionsMissing", why, remedy).stops(stopped)]
 }

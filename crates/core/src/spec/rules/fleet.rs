@@ -6,7 +6,15 @@ impl Rules<'_> {
         let config = &fleet.advanced_config;
         match fleet.infra_type {
             InfraType::Byok => {
-                if config.kubeconfig.is_none() {
+                if config.kubeconfig.is_some() && config.in_cluster {
+                    self.refuse(
+                        "/advanced_config/in_cluster",
+                        "no-effect",
+                        "`in_cluster` takes the place of `kubeconfig`, and both are set",
+                        "remove one of them",
+                    );
+                }
+                if config.kubeconfig.is_none() && !config.in_cluster {
                     self.refuse(
                         "/advanced_config",
                         "missing-key",
@@ -28,6 +36,12 @@ impl Rules<'_> {
                 "no-effect",
                 "a `directory` fleet can't have a kubeconfig",
                 "remove `kubeconfig`, or use `infra_type: byok`",
+            ),
+            InfraType::Directory if config.in_cluster => self.refuse(
+                "/advanced_config/in_cluster",
+                "no-effect",
+                "a `directory` fleet can't have `in_cluster`",
+                "remove `in_cluster`, or use `infra_type: byok`",
             ),
             InfraType::Directory => {}
         }

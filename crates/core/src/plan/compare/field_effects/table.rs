@@ -160,6 +160,9 @@ pub const FIELD_EFFECTS: &[FieldEffect] = &[
     row(Fleet, "advanced_config.kubeconfig", Changes, NoOp, "streamfleet connects to the fleet with it from now on; it \
                                                              must lead to the same Kubernetes cluster, or nothing is \
                                                              applied"),
+    row(Fleet, "advanced_config.in_cluster", Changes, NoOp, "streamfleet connects to the fleet as the service account of its \
+                                                             own pod, or no longer; it must be the same Kubernetes \
+                                                             cluster, or nothing is applied"),
     row(Fleet, "advanced_config.exposure", Becomes("tlsroute"), ClientsReconnect, "a Gateway is created, and brokers of \
          clusters that can be reached from outside restart one by one behind it; clients need another port"),
     row(Fleet, "advanced_config.exposure", Becomes("loadbalancer"), ClientsReconnect, "brokers of clusters that can be \
