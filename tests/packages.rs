@@ -1,5 +1,7 @@
 //! What the image, the composition file and the chart rely on.
 
+mod chart;
+mod image;
 mod in_cluster;
 mod ready;
 mod volume;

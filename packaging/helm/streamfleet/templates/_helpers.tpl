@@ -1,0 +1,59 @@
+{{- define "streamfleet.name" -}}
+{{- if contains "streamfleet" .Release.Name }}{{ .Release.Name | trunc 52 | trimSuffix "-" }}
+{{- else }}{{ printf "%s-streamfleet" .Release.Name | trunc 52 | trimSuffix "-" }}{{ end }}
+{{- end }}
+
+{{- define "streamfleet.selector" -}}
+app.kubernetes.io/name: streamfleet
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "streamfleet.labels" -}}
+{{ include "streamfleet.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end }}
+
+{{- define "streamfleet.account" -}}
+{{- .Values.serviceAccount.name | default (ternary (include "streamfleet.name" .) "default" .Values.serviceAccount.create) }}
+{{- end }}
+
+{{- define "streamfleet.specs" -}}
+{{- with .Values.source.configMap }}{{ .name | default (printf "%s-specs" (include "streamfleet.name" $)) }}{{ end }}
+{{- end }}
+
+{{- define "streamfleet.fromGit" -}}
+{{- $configMap := or .Values.source.configMap.name .Values.source.configMap.files }}
+{{- if and .Values.source.git.url $configMap }}
+{{- fail "source: set `git.url` or `configMap`, not both" }}
+{{- else if not (or .Values.source.git.url $configMap) }}
+{{- fail "source: set `git.url`, or `configMap.name`, or `configMap.files`" }}
+{{- end }}
+{{- if .Values.source.git.url }}yes{{ end }}
+{{- end }}
+
+{{- /* The settings of the chart, under those of the user. Numbers stay whole. */}}
+{{- define "streamfleet.settings" -}}
+{{- $api := dict "listen" (printf "[::]:%d" 3000) }}
+{{- with .Values.superUserEmails }}{{ $_ := set $api "super_user_emails" . }}{{ end }}
+{{- with .Values.baseUrl }}{{ $_ := set $api "base_url" . }}{{ end }}
+{{- if .Values.tls.existingSecret }}
+{{- $_ := set $api "tls_cert_file" "/etc/streamfleet/tls/tls.crt" }}
+{{- $_ := set $api "tls_key_file" "/etc/streamfleet/tls/tls.key" }}
+{{- end }}
+{{- $all := dict "api" $api }}
+{{- if include "streamfleet.fromGit" . }}
+{{- $git := dict "git" .Values.source.git.url "branch" .Values.source.git.branch "interval_seconds" (int .Values.source.git.intervalSeconds) }}
+{{- with .Values.source.git.folder }}{{ $_ := set $git "folder" . }}{{ end }}
+{{- range .Values.source.git.secretKeys }}
+{{- $setting := get (dict "token" "token_file" "ssh-key" "ssh_key" "known-hosts" "known_hosts" "signed-by" "signed_by" "signing-key" "signing_key" "webhook-secret" "webhook_secret_file") . }}
+{{- $_ := set $git $setting (printf "/etc/streamfleet/git/%s" .) }}
+{{- end }}
+{{- $_ := set $all "source" $git }}
+{{- end }}
+{{- if .Values.inCluster.enabled }}{{ $_ := set $all "targets" (dict "in_cluster" .Values.inCluster.fleets) }}{{ end }}
+{{- /* Helm reads every number as a fraction, and settings have none. */}}
+{{- $toml := mustMergeOverwrite $all (deepCopy .Values.settings) | toToml }}
+{{- mustRegexReplaceAll "(?m)= (-?[0-9]+)\\.0$" $toml "= ${1}" }}
+{{- end }}
