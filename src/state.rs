@@ -3,7 +3,7 @@
 //! | file | content | when lost |
 //! |---|---|---|
 //! | `lock` | the process that uses the folder | recreated |
-//! | `registry.jsonl` | ids, protection, deletions, approvals, the source | restore a backup |
+//! | `registry.jsonl` | ids, protection, deletions, approvals, the source, accounts at the issuer | restore a backup |
 //! | `audit.jsonl` | who did what, for ever | restore a backup |
 //! | `tokens.jsonl` | the tokens of API callers, as digests | restore a backup, or create new tokens |
 //! | `kubeconfigs.json` | the last working kubeconfig of each fleet, sealed | rewritten by the next apply |
@@ -15,6 +15,7 @@
 //! them too. The clone of the specs' repository is also there and is not saved. The folder itself may be a
 //! link, the files in it may not.
 
+mod accounts;
 mod activity;
 mod archive;
 mod backup;
@@ -61,6 +62,7 @@ use records::{RegistryLine, TargetRecord};
 use registry::Registry;
 use tokens::TokenStore;
 
+pub use accounts::{BindError, BoundAccount};
 pub use activity::JournalEntry;
 pub use archive::{Archive, ArchiveError, Manifest, SavedFile};
 pub use backup::back_up;

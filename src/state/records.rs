@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::accounts::BoundAccount;
 use crate::catalog::{Approval, Deletion, DurableRecord};
 use crate::names::{FleetKey, ResourceKey};
 
@@ -30,6 +31,8 @@ pub(super) enum RegistryLine {
     Approval { fleet: FleetKey, id: String, by: String, at: Timestamp },
     ApprovalUsed { id: String, at: Timestamp },
     TokensMade,
+    AccountBound(BoundAccount),
+    AccountsReleased { email: String, at: Timestamp },
 }
 
 impl RegistryLine {
@@ -42,7 +45,9 @@ impl RegistryLine {
             | RegistryLine::Source { .. }
             | RegistryLine::Approval { .. }
             | RegistryLine::ApprovalUsed { .. }
-            | RegistryLine::TokensMade => None,
+            | RegistryLine::TokensMade
+            | RegistryLine::AccountBound(_)
+            | RegistryLine::AccountsReleased { .. } => None,
         }
     }
 }

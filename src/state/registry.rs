@@ -8,9 +8,10 @@ use camino::Utf8Path;
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
+use super::accounts::BoundAccount;
 use super::lines::{AppendFile, read_whole};
 use super::records::RegistryLine;
-use super::{StateError, entries, snapshot};
+use super::{StateError, entries, is_same_email, snapshot};
 use crate::catalog::{Approval, Deletion, DurableRecord};
 use crate::names::ResourceKey;
 
@@ -37,6 +38,8 @@ pub(super) struct RegistryContents {
     pub(super) approvals: Vec<Approval>,
     /// Whether any token was ever created.
     pub(super) tokens_made: bool,
+    /// The accounts of people at issuers, the first bound first.
+    pub(super) accounts: Vec<BoundAccount>,
     /// The time of each resource's last deletion, so that compaction loses nothing.
     removed_at: BTreeMap<ResourceKey, Timestamp>,
 }
@@ -193,6 +196,12 @@ impl RegistryContents {
             }
             RegistryLine::ApprovalUsed { id, at: _ } => self.approvals.retain(|approval| approval.id != id),
             RegistryLine::TokensMade => self.tokens_made = true,
+            // A copied file may have the same line twice; that is one binding.
+            RegistryLine::AccountBound(account) if self.accounts.contains(&account) => {}
+            RegistryLine::AccountBound(account) => self.accounts.push(account),
+            RegistryLine::AccountsReleased { email, at: _ } => {
+                self.accounts.retain(|bound| !is_same_email(&bound.email, &email));
+            }
         }
     }
 
@@ -221,7 +230,8 @@ impl RegistryContents {
         // A deletion marks its resource as being deleted, and a removal removes it: so the resources come
         // last, in their final form.
         let tokens = self.tokens_made.then_some(RegistryLine::TokensMade);
-        (installation.chain(source).chain(removed).chain(tokens))
+        let accounts = self.accounts.iter().cloned().map(RegistryLine::AccountBound);
+        (installation.chain(source).chain(removed).chain(tokens).chain(accounts))
             .chain(deletions.cloned().map(RegistryLine::from))
             .chain(approvals.cloned().map(RegistryLine::from))
             .chain(self.resources.iter().map(resource))

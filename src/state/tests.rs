@@ -1,5 +1,6 @@
 //! Tests of the state folder as its users see it, and after crashes and manual changes to its files.
 
+mod accounts;
 mod damage;
 mod events;
 mod read;

@@ -295,7 +295,7 @@ fn errors_say_what_was_attempted_why_it_failed_and_what_to_do() {
         (
             &unknown,
             "cannot read `DIR/registry.jsonl:2`: it is damaged (unknown variant `dream`, expected one of \
-             `installation`, `source`, `resource`, `removed`, `deletion`, `approval`, `approval-used`, `tokens-made`)\n\
+             `installation`, `source`, `resource`, `removed`, `deletion`, `approval`, `approval-used`, `tokens-made`, `account-bound`, `accounts-released`)\n\
              move `DIR/registry.jsonl` out of the folder and take it from a backup: tar -xf FILE -C DIR registry.jsonl; without a \
              backup, copy the folder, remove line 2 and check the output of `streamfleet plan` before you apply",
         ),
