@@ -8,6 +8,7 @@
 pub mod answer;
 pub mod caller;
 pub mod local;
+pub mod oidc;
 pub mod openapi;
 mod organization_queue;
 pub mod proposal;
@@ -38,6 +39,7 @@ use crate::http::rate_limits::RateLimits;
 use crate::http::socket::Socket;
 use crate::http::tls::{Handshake, Tls};
 use crate::vitals::Vitals;
+use oidc::OpenIdConnect;
 use rest::{Base, Service};
 use sign_in::SignInSettings;
 
@@ -64,7 +66,7 @@ pub struct ServerSetup {
     /// Receives pushes; `None` when the settings have no webhook secret.
     pub hook: Option<Arc<Hook>>,
     /// Adds the pages of the web UI, which call the given routes of the API.
-    pub pages: fn(Router, &ApiConfig) -> Router,
+    pub pages: fn(Router, &ApiConfig, Option<Arc<OpenIdConnect>>) -> Router,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -74,6 +76,9 @@ pub enum ListenError {
     Address { address: SocketAddr, source: io::Error },
     #[error(transparent)]
     Certificate(#[from] UnusableCertificate),
+    /// Nobody could sign in by OpenID Connect.
+    #[error("cannot offer sign-in by OpenID Connect: {0}")]
+    SignIn(String),
     /// Another process listens on the socket, or it can't be created.
     #[error("cannot listen on the socket `{path}`")]
     Socket { path: Utf8PathBuf, source: io::Error },
@@ -83,6 +88,10 @@ impl ListenError {
     pub fn hint(&self) -> &str {
         match self {
             ListenError::Certificate(unusable) => &unusable.hint,
+            ListenError::SignIn(_) => {
+                "correct `api.oidc` in the config file; the user of the daemon needs to be able to read the file of the \
+                 secret"
+            }
             ListenError::Address { .. } => ANOTHER_ADDRESS,
             ListenError::Socket { .. } => {
                 "set another path in `api.socket` in the config file, in a folder that streamfleet may write to"
@@ -142,10 +151,12 @@ pub fn begin(setup: ServerSetup, runtime: &Handle) -> Result<ListeningSockets, L
     let routes = local::named(limits.around(routes));
     runtime.spawn(connection::accept(listener, routes, limits, None, move |stream, _| admit(stream)));
     let Some(port) = port else { return Ok(ListeningSockets { _socket: socket, tls: None }) };
-    let Port { listener, tls, handshake, .. } = port;
+    let Port { listener, tls, handshake, ui } = port;
+    let oidc = service.as_ref().map(|service| OpenIdConnect::of(&config.oidc, &ui, service)).transpose();
+    let oidc = oidc.map_err(ListenError::SignIn)?.flatten().map(Arc::new);
     let hook = hook.map(|hook| webhook::routes(hook, Arc::clone(&rate_limits))).unwrap_or_default();
     let rest = rest(Base::of(&config));
-    let routes = probes(vitals).merge(hook).merge(pages(rest.clone(), &config)).merge(rest);
+    let routes = probes(vitals).merge(hook).merge(pages(rest.clone(), &config, oidc)).merge(rest);
     let routes = rest::open::counted(routes, &rate_limits, state.as_ref());
     let limits = Limits::of_network(&config, route::is_proposal);
     runtime.spawn(connection::accept(listener, limits.around(routes), limits, handshake, |_, address| {

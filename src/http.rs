@@ -1,6 +1,7 @@
 //! Connections, TLS, limits and authentication, whatever is served.
 
 pub mod authenticate;
+pub mod client;
 pub mod connection;
 pub mod connection_pool;
 pub mod limited_body;

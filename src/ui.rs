@@ -8,6 +8,7 @@ mod assets;
 mod client;
 mod form;
 mod guard;
+mod oidc;
 mod pages;
 mod session;
 mod sign_in;
@@ -29,6 +30,7 @@ use http_body_util::{BodyExt as _, Limited};
 use zeroize::Zeroize as _;
 
 use crate::api::answer::CallerDescription;
+use crate::api::oidc::OpenIdConnect;
 use crate::config::ApiConfig;
 use crate::http::peer::Peer;
 use crate::http::problem::Plain;
@@ -50,6 +52,10 @@ pub struct Ui {
     /// Whether browsers reach it by TLS.
     is_secure: bool,
     drafts: Drafts,
+    /// Sign-in by OpenID Connect; `None` if the settings don't have it.
+    oidc: Option<Arc<OpenIdConnect>>,
+    /// Whether pages lead to the issuer instead of to the form.
+    auto_redirect: bool,
 }
 
 /// A request for a page by somebody who is signed in.
@@ -77,12 +83,15 @@ pub struct Page {
 }
 
 /// The pages below `/ui/` and the redirect from `/`.
-pub fn routes(api: Router, config: &ApiConfig) -> Router {
+pub fn routes(api: Router, config: &ApiConfig, oidc: Option<Arc<OpenIdConnect>>) -> Router {
     let base = config.base_path().to_owned();
     let is_secure = config.tls_cert_file.is_some()
         || config.base_url.as_deref().is_some_and(|url| url.starts_with("https://"));
-    let ui = Arc::new(Ui { api, base: base.clone(), is_secure, drafts: Drafts::default() });
-    let pages = pages::PAGES.iter().fold(sign_in::routes(&ui), |router, page| {
+    let auto_redirect = oidc.is_some() && config.oidc.auto_redirect;
+    let drafts = Drafts::default();
+    let ui = Arc::new(Ui { api, base: base.clone(), is_secure, drafts, oidc, auto_redirect });
+    let sign_in = sign_in::routes(&ui).merge(oidc::routes(&ui));
+    let pages = pages::PAGES.iter().fold(sign_in, |router, page| {
         let (ui, slashed) = (Arc::clone(&ui), Arc::clone(&ui));
         let path = format!("/ui{}", page.path);
         let router = match page.method == MethodFilter::GET && page.path != "/" {

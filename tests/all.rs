@@ -32,6 +32,7 @@ mod lifecycle;
 mod missing_by_mistake;
 mod mistaken_deletions;
 mod mistakes;
+mod oidc;
 mod operator;
 mod packages;
 mod pipeline;

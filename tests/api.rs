@@ -104,7 +104,7 @@ impl<'t> Api<'t> {
 impl Reply {
     #[track_caller]
     fn of(answer: crate::service::http::Answer) -> Reply {
-        let crate::service::http::Answer { status, head, body } = answer;
+        let crate::service::http::Answer { status, head, body, .. } = answer;
         let body = if body.is_empty() { Value::Null } else { serde_json::from_str(&body).expect(&body) };
         Reply { status, head, body }
     }

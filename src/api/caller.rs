@@ -80,7 +80,7 @@ fn resources_with<'p>(
     })
 }
 
-fn organizations_with<'p>(
+pub(super) fn organizations_with<'p>(
     plan: &'p CurrentPlan,
     reach: &'p Reach,
     pending: &'p PendingWrites,

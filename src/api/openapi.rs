@@ -33,12 +33,13 @@ const ABOUT: &str = "The REST API of a Streamfleet installation. A write becomes
     answered like a missing one.";
 
 /// The tags of routes about no kind of resource, with their descriptions.
-const OTHERS: [(&str, &str); 7] = [
+const OTHERS: [(&str, &str); 8] = [
     ("plans", "Plans, proposals and approvals."),
     ("events", "Decisions and their outcomes."),
     ("tokens", "Tokens of callers."),
     ("sessions", "Sessions of the web UI."),
     ("sign-in-links", "Links that sign in to the web UI."),
+    ("sign-in-accounts", "Accounts at the OpenID Connect issuer, which people sign in to the web UI with."),
     ("me", "Who the caller is."),
     ("api", "Error codes, and this description."),
 ];
@@ -121,11 +122,13 @@ fn path(route: &Route, components: &mut Components) -> Value {
     let parameter = |name: &str| {
         let text = match (name, route.path) {
             ("organization", _) => "The organization, by its id or identifier.",
+            ("email", _) => "The e-mail address.",
             (_, path) if path.contains("base-domains") => "Its id, or the domain.",
             (_, path) if path.contains("/plans/") || path.contains("/tokens/") => "Its id.",
             _ => "Its id, or its identifier.",
         };
-        let schema = json!({"type": "string", "minLength": 1, "maxLength": 253});
+        let longest = if name == "email" { 254 } else { 253 };
+        let schema = json!({"type": "string", "minLength": 1, "maxLength": longest});
         components.parameter(
             json!({"name": name, "in": "path", "required": true, "description": text, "schema": schema}),
         )

@@ -16,7 +16,8 @@ mod plans;
 mod proposal_limits;
 mod request_slots;
 mod resources;
-mod sessions;
+pub(super) mod sessions;
+mod sign_in_accounts;
 mod sign_in_links;
 mod tokens;
 mod writes;
@@ -94,10 +95,10 @@ impl Base {
 }
 
 pub(super) struct Service {
-    request_queue: Arc<RequestQueue>,
-    state: Arc<State>,
-    writer: Arc<Writer>,
-    rate_limits: Arc<RateLimits>,
+    pub(super) request_queue: Arc<RequestQueue>,
+    pub(super) state: Arc<State>,
+    pub(super) writer: Arc<Writer>,
+    pub(super) rate_limits: Arc<RateLimits>,
     sign_in: SignInSettings,
     /// Limits the requests that are answered at a time.
     slots: RequestQueues,
@@ -194,6 +195,7 @@ fn handler(route: &Route) -> Option<Handler> {
         (None, _, "read_client_properties") => clusters::client_properties,
         (None, _, "read_me") => me::read,
         (None, _, "create_sign_in_link") => return Some(Handler::Unplanned(sign_in_links::create)),
+        (None, _, "release_account") => return Some(Handler::Unplanned(sign_in_accounts::release)),
         (None, _, "list_tokens") => return Some(Handler::Unplanned(tokens::list)),
         (None, _, "create_session") => return Some(Handler::Unplanned(sessions::create)),
         (None, _, "create_token") => return Some(Handler::Unplanned(tokens::create)),

@@ -4,6 +4,8 @@
 //! Paths use the router's syntax. A trailing slash is always optional.
 
 mod shapes;
+#[cfg(test)]
+mod tests;
 
 use axum::http;
 use serde_json::Value;
@@ -427,6 +429,14 @@ pub static ROUTES: &[Route] = table! {
             .needs(RequiredAccess::Super, QueueKind::Tokens)
             .takes(RequestBody::Schema(shapes::new_sign_in_link))
             .gives(&[(201, ResponseContent::Schema(schema::of::<CreatedSignInLink>))]),
+        Route::new(Method::Delete, "/v1/sign-in-accounts/{email}", "release_account")
+            .about(
+                "Release an e-mail address from the account at the OpenID Connect issuer that it is bound to, so that \
+                 another account may sign in with it",
+                "releasing an e-mail address from its account",
+            )
+            .needs(RequiredAccess::Super, QueueKind::Tokens)
+            .gives(&[(204, ResponseContent::Nothing)]),
         Route::new(Method::Get, "/v1/me", "read_me")
             .about("Read who the caller is: the token, and its owner's roles", "reading about the caller")
             .gives(&[(200, ResponseContent::Schema(schema::of::<CallerDescription>))]),
@@ -440,62 +450,3 @@ pub static ROUTES: &[Route] = table! {
             .gives(&[(200, ResponseContent::Schema(shapes::openapi))]),
     ]
 };
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    #[test]
-    fn every_route_has_a_name_and_a_place_of_its_own() {
-        let ids: BTreeSet<&str> = ROUTES.iter().map(|route| route.id).collect();
-        let places: BTreeSet<(Method, &str)> =
-            ROUTES.iter().map(|route| (route.method, route.path)).collect();
-        assert_eq!((ids.len(), places.len()), (ROUTES.len(), ROUTES.len()));
-        assert!(ids.iter().all(|id| id.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')), "{ids:?}");
-    }
-
-    #[test]
-    fn a_route_that_changes_something_needs_more_than_to_look() {
-        for route in ROUTES {
-            // Any token may create a lesser one.
-            let is_of_tokens = ["/v1/tokens", "/v1/sessions"].iter().any(|path| route.path.starts_with(path));
-            let needs_less = route.needs <= RequiredAccess::Read;
-            assert_eq!(route.method == Method::Get || is_of_tokens, needs_less, "{}", route.id);
-            assert_eq!(
-                route.takes.is_some(),
-                route.method != Method::Get && takes_a_body(route),
-                "{}",
-                route.id
-            );
-            assert!(
-                !route.gives.is_empty() && route.gives.iter().all(|(status, _)| (200..300).contains(status))
-            );
-        }
-    }
-
-    #[test]
-    fn a_route_waits_where_those_wait_who_ask_for_the_like() {
-        for route in ROUTES {
-            let changes = route.kind().is_some() && route.method != Method::Get;
-            assert_eq!(route.queue == QueueKind::Turn, changes, "{}", route.id);
-            assert_eq!(route.queue == QueueKind::Open, route.needs == RequiredAccess::Nobody, "{}", route.id);
-            assert_eq!(route.queue == QueueKind::Revoking, route.id == "revoke_token");
-            assert_eq!(route.queue == QueueKind::Approval, route.id == "approve_plan");
-            assert_eq!(route.queue == QueueKind::Observation, route.id == "explain_cluster");
-            assert!(route.kind().is_none_or(|kind| route.doing.ends_with(&format!(" {}s", kind.noun()))));
-        }
-    }
-
-    fn takes_a_body(route: &Route) -> bool {
-        !matches!(route.id, "approve_plan") && route.method != Method::Delete
-    }
-
-    #[test]
-    fn every_kind_has_its_routes() {
-        for kind in Kind::ALL {
-            assert_eq!(ROUTES.iter().filter(|route| route.kind() == Some(kind)).count(), 8, "{kind}");
-        }
-    }
-}

@@ -12,7 +12,7 @@ use crate::config::{ApiConfig, Config};
 pub fn settle(config: &mut Config, file: &Utf8Path) -> Result<(), (String, String)> {
     let folder = file.parent().unwrap_or(Utf8Path::new(""));
     let Config { state_dir, output_dir, secrets_dir, source, api, .. } = config;
-    let ApiConfig { socket, tls_cert_file, tls_key_file, .. } = api;
+    let ApiConfig { socket, tls_cert_file, tls_key_file, oidc, .. } = api;
     let own = [
         ("state_dir", state_dir),
         ("output_dir", output_dir),
@@ -20,6 +20,7 @@ pub fn settle(config: &mut Config, file: &Utf8Path) -> Result<(), (String, Strin
         ("api.socket", socket),
         ("api.tls_cert_file", tls_cert_file),
         ("api.tls_key_file", tls_key_file),
+        ("api.oidc.client_secret_file", &mut oidc.client_secret_file),
     ];
     let home = std::env::var("HOME").ok();
     for (name, path) in own.into_iter().chain(source.files()) {

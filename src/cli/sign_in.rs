@@ -9,6 +9,7 @@ use crate::cli::daemon_client::{DaemonRequest, RunningDaemon};
 use crate::cli::exit;
 use crate::cli::failure::Failure;
 use crate::cli::settings::{Settings, TreeArgs};
+use crate::http::query::encoded;
 use crate::names::Identifier;
 use crate::state::Reach;
 
@@ -26,11 +27,25 @@ pub struct SignIn {
     /// the only organization that the person is a member of]
     #[arg(long, value_name = "ORGANIZATION")]
     organization: Option<Identifier>,
+    /// Create no link, but let another account at the OpenID Connect issuer sign in with this address: at its first
+    /// sign-in, an account is bound to its address.
+    #[arg(long, conflicts_with = "organization")]
+    forget_account: bool,
 }
 
 pub fn run(verb: &SignIn, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
-    let mut daemon = RunningDaemon::required(&settings, "cannot create a sign-in link")?;
+    let what = if verb.forget_account { "cannot forget the account" } else { "cannot create a sign-in link" };
+    let mut daemon = RunningDaemon::required(&settings, what)?;
+    if verb.forget_account {
+        let path = format!("/v1/sign-in-accounts/{}", encoded(&verb.email));
+        daemon.order(DaemonRequest::delete(path), console)?;
+        console.print(&format!(
+            "{} is bound to no account; the next one that signs in with it is\n",
+            verb.email
+        ))?;
+        return Ok(exit::OK);
+    }
     let body = json!({"email": verb.email, "organization": verb.organization}).to_string().into_bytes();
     let CreatedSignInLink { link, expires_at, organization, warnings } =
         daemon.ask(DaemonRequest::post("/v1/sign-in-links", Some(body)), console)?;

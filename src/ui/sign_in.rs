@@ -6,6 +6,7 @@ use askama::Template;
 use axum::Router;
 use axum::extract::Request;
 use axum::http::header::SET_COOKIE;
+use axum::http::request::Parts;
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::Response;
 use axum::routing::get;
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 use super::client::{ApiClient, Refusal};
 use super::session::{Session, bearer, cookie};
 use super::view::{Frame, failure, filters, shown};
-use super::{Ui, form, pairs, see_other, value_of};
+use super::{Ui, form, oidc, pairs, see_other, value_of};
 use crate::api::answer::CallerDescription;
 use crate::http::peer::Peer;
 use crate::http::problem::{ProblemDocument, code};
@@ -23,8 +24,10 @@ use crate::state::{TOKEN_PREFIX, looks_like_token};
 
 #[derive(Template)]
 #[template(path = "sign_in.html")]
-struct SignIn {
+pub struct SignIn {
     frame: Frame,
+    /// The issuer's host, if one can sign in there.
+    issuer: String,
     /// The secret of a link, which the form sends back.
     link: String,
     organization: String,
@@ -43,20 +46,37 @@ pub fn routes(ui: &Arc<Ui>) -> Router {
 
 /// Leads to the form, and from there back to the page.
 pub fn ask(ui: &Ui, here: &str) -> Response {
-    see_other(&format!("{}?next={}", ui.address("/sign-in"), encoded(here)))
+    let form = if ui.auto_redirect { oidc::LEAVE } else { "/sign-in" };
+    see_other(&format!("{}?next={}", ui.address(form), encoded(here)))
 }
 
 fn show(ui: &Ui, uri: &Uri) -> Response {
     let query = pairs(uri.query().unwrap_or_default().as_bytes());
     let value = |name: &str| value_of(&query, name).to_owned();
-    let page = SignIn {
-        frame: Frame::outside(ui),
-        link: value("link"),
-        organization: String::new(),
-        next: value("next"),
-        error: None,
-    };
-    shown(StatusCode::OK, &page)
+    shown(StatusCode::OK, &SignIn { link: value("link"), ..SignIn::form(ui, String::new(), value("next")) })
+}
+
+impl SignIn {
+    pub fn form(ui: &Ui, organization: String, next: String) -> SignIn {
+        let issuer = ui.oidc.as_ref().map(|oidc| oidc.host().to_owned()).unwrap_or_default();
+        SignIn { frame: Frame::outside(ui), issuer, link: String::new(), organization, next, error: None }
+    }
+
+    /// The form with the reason why it is shown again.
+    pub fn again(self, error: Refusal) -> Response {
+        let (status, error) = (error.status, Some(error));
+        shown(status, &SignIn { error, ..self })
+    }
+}
+
+/// Begins a session in the browser, in place of the one that it had.
+pub async fn begin(ui: &Ui, parts: &Parts, session: &str, next: &str) -> Response {
+    if let Some(before) = Session::of(&parts.headers) {
+        end(ui, Peer::of(&parts.extensions), &before).await;
+    }
+    let mut response = see_other(&next_page(ui, next));
+    response.headers_mut().insert(SET_COOKIE, cookie(ui, Some(session)));
+    response
 }
 
 async fn sign_in(ui: Arc<Ui>, request: Request) -> Response {
@@ -69,19 +89,8 @@ async fn sign_in(ui: Arc<Ui>, request: Request) -> Response {
     let (link, organization, next) = (value("link"), value("organization"), value("next"));
     let secret = if link.is_empty() { value("token") } else { format!("{TOKEN_PREFIX}{link}") };
     match exchange(&ui, Peer::of(&parts.extensions), &secret, !link.is_empty(), &organization).await {
-        Ok(session) => {
-            if let Some(before) = Session::of(&parts.headers) {
-                end(&ui, Peer::of(&parts.extensions), &before).await;
-            }
-            let mut response = see_other(&next_page(&ui, &next));
-            response.headers_mut().insert(SET_COOKIE, cookie(&ui, Some(&session)));
-            response
-        }
-        Err(error) => {
-            let status = error.status;
-            let frame = Frame::outside(&ui);
-            shown(status, &SignIn { frame, link: String::new(), organization, next, error: Some(error) })
-        }
+        Ok(session) => begin(&ui, &parts, &session, &next).await,
+        Err(error) => SignIn::form(&ui, organization, next).again(error),
     }
 }
 
@@ -162,8 +171,14 @@ mod tests {
 
     #[test]
     fn only_a_page_of_this_ui_is_returned_to() {
-        let ui =
-            Ui { api: Router::new(), base: "/base".to_owned(), is_secure: false, drafts: Drafts::default() };
+        let ui = Ui {
+            api: Router::new(),
+            base: "/base".to_owned(),
+            is_secure: false,
+            drafts: Drafts::default(),
+            oidc: None,
+            auto_redirect: false,
+        };
         for own in ["/base/ui/", "/base/ui/clusters?status=Healthy"] {
             assert_eq!(next_page(&ui, own), own);
         }

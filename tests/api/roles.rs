@@ -69,7 +69,7 @@ fn call(route: &Route) -> (String, Value) {
             path.replace("{organization}", "acme").replace("{id}", "kafka.acme.example.com")
         }
         path if path.starts_with("/v1/clusters/{id}") => path.replace("{id}", "orders"),
-        _ => path.replace("{id}", "none"),
+        _ => path.replace("{id}", "none").replace("{email}", "nobody@x.example"),
     };
     let body = match route.method {
         Method::Post if route.id == "create_cluster" => cluster(),
@@ -115,8 +115,10 @@ fn expected(route: &Route, caller: &Caller) -> u16 {
         "approve_plan" => 409,
         "propose_plan" if caller.most < Rank::Editor => 403,
         "propose_plan" => 422,
-        "create_organization" | "create_sign_in_link" if caller.rank < Rank::Super => 403,
+        "create_organization" | "create_sign_in_link" | "release_account" if caller.rank < Rank::Super => 403,
         "create_sign_in_link" => 201,
+        // Nothing is bound to it.
+        "release_account" => 404,
         _ if is_stranger => 404,
         _ if caller.rank < needed => 403,
         _ => permitted(route),

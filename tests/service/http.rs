@@ -30,8 +30,10 @@ pub fn address(serve: &Serve<'_>) -> String {
 
 pub struct Answer {
     pub status: u16,
+    /// In lower case.
     pub head: String,
     pub body: String,
+    pub head_as_sent: String,
 }
 
 pub fn ask(address: &str, what: &str) -> Answer {
@@ -73,7 +75,7 @@ fn answered(mut stream: impl Read) -> Answer {
     stream.read_to_string(&mut text).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").unwrap();
     let status = head.split_whitespace().nth(1).unwrap().parse().unwrap();
-    Answer { status, head: head.to_ascii_lowercase(), body: body.to_owned() }
+    Answer { status, head: head.to_ascii_lowercase(), body: body.to_owned(), head_as_sent: head.to_owned() }
 }
 
 /// The samples of a page by name and labels, after the page was checked against the text format.

@@ -11,12 +11,12 @@ use super::{Answered, CallerRequest, written};
 use crate::api::answer::CreatedToken;
 use crate::http::problem::{FieldError, ProblemDocument, code};
 use crate::names::Identifier;
-use crate::state::{Reach, RevocationOutcome, Token, TokenGrant, TokenPurpose};
+use crate::state::{Access, Reach, RevocationOutcome, Token, TokenGrant, TokenPurpose};
 
 /// The name of tokens that are sessions.
 const NAME: &str = "web session";
 
-const LIFETIME: SignedDuration = SignedDuration::from_hours(24);
+pub(in crate::api) const LIFETIME: SignedDuration = SignedDuration::from_hours(24);
 
 const FIELDS: [Field; 1] =
     [field("organization", "the identifier of an organization, or `root` for all", is::<Identifier>)];
@@ -54,18 +54,22 @@ pub(super) fn create(call: &CallerRequest) -> Answered {
         }
         false => own.expires_at.duration_since(now),
     };
-    let (owner, access, lasts) = (own.owner.clone(), own.access, LIFETIME.min(rest));
-    let grant = TokenGrant {
-        name: NAME.to_owned(),
-        owner,
-        organization,
-        access,
-        purpose: TokenPurpose::Session,
-        lasts,
-    };
-    let made = call.service.state.grant_token(grant, &call.caller.actor(), now);
+    let (owner, access) = (own.owner.clone(), own.access);
+    let made =
+        call.service.state.grant_token(grant(owner, organization, access, rest), &call.caller.actor(), now);
     let made = made.map_err(|why| not_added(call, why, None))?;
     Ok(written(StatusCode::CREATED, &CreatedToken { shown: made.into(), warnings: Vec::new() }))
+}
+
+/// The token of a session, which lasts a day at most, and no longer than `rest`.
+pub(in crate::api) fn grant(
+    owner: String,
+    organization: Reach,
+    access: Access,
+    rest: SignedDuration,
+) -> TokenGrant {
+    let (name, purpose, lasts) = (NAME.to_owned(), TokenPurpose::Session, rest.min(LIFETIME));
+    TokenGrant { name, owner, organization, access, purpose, lasts }
 }
 
 /// Revokes the token of a sign-in link. Of several requests with it at a time, one succeeds.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::base_url;
 use super::listen::{self, Listen, ListenAddress};
+use super::oidc::OidcConfig;
 
 /// The longest e-mail address, in bytes (RFC 5321, section 4.5.3.1.3, without its brackets).
 const LONGEST_EMAIL: usize = 254;
@@ -73,12 +74,19 @@ pub struct ApiConfig {
     /// a wrong signature count; probes do not. Requests with a valid token are not limited by this.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub requests_per_address: u32,
+    /// Sign-in to the web UI by OpenID Connect, with the authorization code flow and PKCE. Register a client at the
+    /// identity provider, with the address of the web UI and `/ui/sign-in/callback` as its redirect URI.
+    pub oidc: OidcConfig,
 }
 
 impl ApiConfig {
     /// Returns the settings that name files to read, with their keys.
-    pub fn files(&mut self) -> [(&'static str, &mut Option<Utf8PathBuf>); 2] {
-        [("api.tls_cert_file", &mut self.tls_cert_file), ("api.tls_key_file", &mut self.tls_key_file)]
+    pub fn files(&mut self) -> [(&'static str, &mut Option<Utf8PathBuf>); 3] {
+        [
+            ("api.tls_cert_file", &mut self.tls_cert_file),
+            ("api.tls_key_file", &mut self.tls_key_file),
+            ("api.oidc.client_secret_file", &mut self.oidc.client_secret_file),
+        ]
     }
 
     /// Checks the settings about callers; returns an error for the first one outside the bounds of its
@@ -127,6 +135,7 @@ impl Default for ApiConfig {
             super_user_emails: Vec::new(),
             requests_per_owner: 6000,
             requests_per_address: 600,
+            oidc: OidcConfig::default(),
         }
     }
 }
@@ -156,7 +165,7 @@ impl ApiConfig {
         let half = match (&self.tls_cert_file, &self.tls_key_file) {
             (Some(_), None) => ("tls_cert_file", "`api.tls_key_file`, the certificate's private key"),
             (None, Some(_)) => ("tls_key_file", "`api.tls_cert_file`, the certificate of that key"),
-            _ => return self.callers_out_of_bounds(),
+            _ => return self.callers_out_of_bounds().or_else(|| self.oidc.out_of_bounds(self)),
         };
         Some(format!("`api.{}` needs {}, which is not set", half.0, half.1))
     }

@@ -32,7 +32,7 @@ fn after_scheme(base_url: &str) -> Option<&str> {
 }
 
 /// Accepts a host with an optional port, and no user.
-fn is_authority(text: &str) -> bool {
+pub(super) fn is_authority(text: &str) -> bool {
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
         _ => (text, None),
