@@ -90,6 +90,25 @@ impl RedactionState {
     }
 }
 
+/// Returns whether a value that is hidden may go on after a text: one that follows a colon or an equals sign, or
+/// the part between `-----BEGIN` and `-----END`. A mere mention of a secret opens nothing.
+pub fn is_open(text: &str) -> bool {
+    let mut inside = RedactionState::Nothing;
+    let mut is_given = false;
+    for line in text.split_inclusive(['\n', '\r']) {
+        let before = inside.before(line);
+        if matches!(before, RedactionState::Nothing) {
+            is_given = after_word(line).is_some_and(|from| line[..from].ends_with([':', '=']));
+        }
+        inside = before.judge(line).1;
+    }
+    match inside {
+        RedactionState::Nothing => false,
+        RedactionState::Armour => true,
+        RedactionState::Value(_) => is_given,
+    }
+}
+
 fn indentation(line: &str) -> usize {
     line.len() - line.trim_start_matches([' ', '\t', '-']).len()
 }

@@ -86,13 +86,15 @@ fn with_safe_comments(text: &str) -> String {
             safe.push_str(&line[line.trim_end().len().max(from)..]);
             continue;
         }
-        if let Some(from) = from {
+        // An empty line doesn't end a secret that was begun.
+        let goes_on = is_more && redact::is_open(&block);
+        if let Some(from) = from.or(goes_on.then_some(line.len())) {
             block.extend(iter::repeat_n(' ', from));
             block.push_str(&line[from..]);
             lines.push((line, from));
             continue;
         }
-        let masked = mask(&block, redact::suspects(&block));
+        let masked = mask(&block, redact::suspects(&without_commands(&block)));
         let mut at = 0;
         for (line, from) in lines.drain(..) {
             safe.push_str(&line[..from]);
@@ -103,6 +105,23 @@ fn with_safe_comments(text: &str) -> String {
         safe.push_str(line);
     }
     safe
+}
+
+/// The words of our own commands, none of which is a secret.
+const COMMAND_WORDS: [&str; 10] =
+    ["streamfleet", "secret", "token", "encrypt", "seal", "rotate", "recipient", "create", "list", "--help"];
+
+/// Replaces each command of ours that is quoted whole, such as `streamfleet secret encrypt --help`, by dots: the
+/// word in it introduces no secret.
+fn without_commands(block: &str) -> String {
+    let is_command = |quoted: &str| {
+        quoted.starts_with("streamfleet ") && quoted.split(' ').all(|word| COMMAND_WORDS.contains(&word))
+    };
+    let parts = block.split('`').map(|part| match is_command(part) {
+        true => ".".repeat(part.len()),
+        false => part.to_owned(),
+    });
+    parts.collect::<Vec<_>>().join("`")
 }
 
 /// Returns the byte after the `#` at which the comment of a line begins. It may be part of a string instead.
@@ -201,6 +220,19 @@ mod tests {
             ),
             ("# tls_key: |\r\n#  hunter2\r\nb: 2\r\n", "# tls_key: ‹hidden›\r\n#  ‹hidden›\r\nb: 2\r\n"),
             ("# token\n\n# x\n", "# token\n\n# x\n"),
+            (
+                "# see `streamfleet secret encrypt --help`, so\n# that\n",
+                "# see `streamfleet secret encrypt --help`, so\n# that\n",
+            ),
+            ("# see `streamfleet secret hunter2`\n", "# see `streamfleet secret ‹hidden›\n"),
+            (
+                "# `streamfleet token list`, password: hunter2\n",
+                "# `streamfleet token list`, password: ‹hidden›\n",
+            ),
+            (
+                "# tls_key: |\n#  hunter2\n\n#  more\n\nb: 2\n",
+                "# tls_key: ‹hidden›\n#  ‹hidden›\n\n#  ‹hidden›\n\nb: 2\n",
+            ),
             ("ä: ö # AAAAAAAAAAAAAAAAAAAAAAAA\n", "ä: ö # ‹hidden›\n"),
             ("tls_key: {from_file: eu.key}\n", "tls_key: {from_file: eu.key}\n"),
         ] {
