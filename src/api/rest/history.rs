@@ -25,6 +25,8 @@ const LONGEST: Duration = Duration::from_millis(150);
 
 const IN_FOLDER: &str = "the specs are in a folder and not in a git repository";
 
+const CUT: &str = "older commits can't be read: the repository is incomplete or damaged";
+
 const SHARED_FILE: &str = "the file of the resource may also describe resources of other organizations";
 
 pub(super) fn list(call: &Call) -> Answered {
@@ -60,7 +62,8 @@ impl Call {
         let found = found.ok_or_else(page::invalid_token)?;
         let items = found.commits.into_iter().map(|commit| self.commit(key, path, commit)).collect();
         let next_page_token = (!found.next.is_empty()).then(|| page::token(&found.next.join(" ")));
-        Ok(ResourceHistory { items, next_page_token, reason: None })
+        let reason = found.is_cut.then(|| CUT.to_owned());
+        Ok(ResourceHistory { items, next_page_token, reason })
     }
 
     /// The file with the document of a resource, or the last file that had it.

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 use std::time::Instant;
 
-use git2::{Commit, Oid, Repository, Tree};
+use git2::{Commit, ObjectType, Oid, Repository, Tree};
 use jiff::Timestamp;
 
 use super::{GitError, Mirror};
@@ -33,6 +33,8 @@ pub struct FileHistory {
     pub commits: Vec<FileCommit>,
     /// The commits from which to continue; empty at the end.
     pub next: Vec<String>,
+    /// Whether there are older commits that can't be read, or that can't be compared.
+    pub is_cut: bool,
 }
 
 /// What is asked for.
@@ -108,15 +110,25 @@ impl<'r> FileWalk<'r> {
             waiting.pop();
             let tree = commit.tree()?;
             let mut parents = Vec::new();
-            let mut same = None;
-            for parent in commit.parents() {
-                if self.is_same(&tree, &parent.tree()?) {
-                    same = Some(parent);
-                    break;
+            let (mut same, mut is_unsure) = (None, false);
+            for id in commit.parent_ids() {
+                let compared = self.repository.find_commit(id).and_then(|parent| {
+                    let is_same = self.is_same(&tree, &parent.tree()?)?;
+                    Ok((parent, is_same))
+                });
+                match compared {
+                    Ok((parent, true)) => {
+                        same = Some(parent);
+                        break;
+                    }
+                    Ok((parent, false)) => parents.push(parent),
+                    Err(_) => is_unsure = true,
                 }
-                parents.push(parent);
             }
-            let changes = same.is_none() && (!parents.is_empty() || self.has(&tree)?);
+            // It may have taken the file from a parent that can't be read.
+            is_unsure = is_unsure && same.is_none();
+            history.is_cut = history.is_cut || is_unsure;
+            let changes = same.is_none() && !is_unsure && (!parents.is_empty() || self.has(&tree)?);
             if changes {
                 history.commits.push(self.shown(&commit, &tree, &parents)?);
             }
@@ -130,22 +142,23 @@ impl<'r> FileWalk<'r> {
     }
 
     /// Whether two trees have the same file. It reads no more folders than those that differ.
-    fn is_same(&self, one: &Tree<'r>, other: &Tree<'r>) -> bool {
+    fn is_same(&self, one: &Tree<'r>, other: &Tree<'r>) -> Result<bool, git2::Error> {
         let (mut one, mut other) = (Some(one.clone()), Some(other.clone()));
         for part in &self.parts {
             let id = |tree: &Option<Tree<'_>>| tree.as_ref()?.get_name(part).map(|entry| entry.id());
-            let (here, there) = (id(&one), id(&other));
-            if here == there {
-                return true;
+            if id(&one) == id(&other) {
+                return Ok(true);
             }
-            (one, other) = (self.tree(here), self.tree(there));
+            (one, other) = (self.inner(one.as_ref(), part)?, self.inner(other.as_ref(), part)?);
         }
-        false
+        Ok(false)
     }
 
-    /// The tree with an id; `None` if it is something else.
-    fn tree(&self, id: Option<Oid>) -> Option<Tree<'r>> {
-        self.repository.find_tree(id?).ok()
+    /// A folder in a tree; `None` if there is none, or something else has its name.
+    fn inner(&self, tree: Option<&Tree<'_>>, name: &str) -> Result<Option<Tree<'r>>, git2::Error> {
+        let Some(tree) = tree else { return Ok(None) };
+        let entry = tree.get_name(name).filter(|entry| entry.kind() == Some(ObjectType::Tree));
+        entry.map(|entry| self.repository.find_tree(entry.id())).transpose()
     }
 
     fn has(&self, tree: &Tree<'_>) -> Result<bool, git2::Error> {
@@ -192,11 +205,10 @@ impl<'r> FileWalk<'r> {
             if others(&one) != others(&other) {
                 return false;
             }
-            let inner = |tree: Option<Tree<'r>>| {
-                let id = tree.as_ref()?.get_name(part).map(|entry| entry.id());
-                self.tree(id)
-            };
-            (one, other) = (inner(one), inner(other));
+            // A folder that can't be read may have changed.
+            let inner = |tree: &Option<Tree<'r>>| self.inner(tree.as_ref(), part);
+            let (Ok(here), Ok(there)) = (inner(&one), inner(&other)) else { return false };
+            (one, other) = (here, there);
         }
         true
     }

@@ -127,3 +127,52 @@ fn a_commit_that_is_not_there_is_no_beginning() {
         assert_eq!(mirror.history(&query).unwrap(), None, "{id}");
     }
 }
+
+/// Removes an object from a mirror's files.
+fn lose(mirror: &Mirror, id: Oid) {
+    let (folder, file) = (id.to_string()[..2].to_owned(), id.to_string()[2..].to_owned());
+    let loose = mirror.place.join("objects").join(folder).join(file);
+    fs::remove_file(&loose).unwrap_or_else(|error| panic!("{loose}: {error}"));
+}
+
+/// Writes all objects of a mirror as files of their own.
+fn unpack(mirror: &Mirror) {
+    let packs = mirror.place.join("objects/pack");
+    let away = mirror.place.join("away");
+    fs::rename(&packs, &away).unwrap();
+    fs::create_dir(&packs).unwrap();
+    for entry in fs::read_dir(&away).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "pack") {
+            let unpack = std::process::Command::new("git")
+                .args(["-C", mirror.place.as_str(), "unpack-objects", "-q"])
+                .stdin(fs::File::open(&path).unwrap())
+                .status();
+            assert!(unpack.unwrap().success());
+        }
+    }
+}
+
+#[test]
+fn a_history_that_ends_at_a_commit_that_cannot_be_read_says_so() {
+    for is_commit in [true, false] {
+        let place = Place::new();
+        let first = place.commit(None, &[(FILE, Put::File("1"))]);
+        let second = place.commit(Some(first), &[("other.yaml", Put::File("a"))]);
+        let third = place.commit(Some(second), &[(FILE, Put::File("2"))]);
+        place.push(third);
+        let mirror = place.mirror(None);
+        mirror.fetch().unwrap();
+        let whole = history(&mirror, &[], 50);
+        assert_eq!((ids(&whole).len(), whole.is_cut), (2, false));
+        unpack(&mirror);
+        // The commit itself, or the folder of the file in it.
+        let tree = place.repository.find_commit(first).unwrap().tree().unwrap();
+        let folder = tree.get_name("acme").unwrap().id();
+        lose(&mirror, if is_commit { first } else { folder });
+        let cut = history(&mirror, &[], 50);
+        assert!(cut.is_cut, "{cut:?}");
+        let kept = if is_commit { vec![third.to_string()] } else { Vec::new() };
+        assert_eq!(ids(&cut), kept, "{cut:?}");
+    }
+}
