@@ -14,6 +14,8 @@ use crate::support::{Run, Tree, copy, examples, skipped};
 /// Kinds that the tests' API server doesn't serve.
 const NOT_SERVED: [&str; 3] = ["HTTPRoute", "PrometheusRule", "ServiceMonitor"];
 
+const GUIDE: &str = include_str!("../../docs/guide/operations.md");
+
 const DOMAIN: &str = "acme/base-domains/kafka.acme.example.com.yaml";
 
 /// The names in the chart's roles that a release replaces.
@@ -143,6 +145,16 @@ fn what_it_renders_is_sound_and_an_api_server_takes_it() {
         assert_eq!(template["spec"]["enableServiceLinks"], false);
         let account = file.contains("in-cluster");
         assert_eq!(template["spec"]["automountServiceAccountToken"], account);
+        // The alerts are those of the guide.
+        for rule in documents.iter().filter(|document| document["kind"] == "PrometheusRule") {
+            let rules = rule["spec"]["groups"][0]["rules"].as_array().unwrap();
+            let told = |expression: &str| GUIDE.contains(&format!("| `{expression}` |"));
+            assert!(rules.iter().all(|rule| told(rule["expr"].as_str().unwrap())), "{rules:?}");
+            assert_eq!(
+                rules.len(),
+                GUIDE.matches("| `streamfleet_").count() + GUIDE.matches("| `time() - ").count()
+            );
+        }
         let roles = documents.iter().filter(|document| document["kind"] == "ClusterRole").count();
         assert_eq!(roles > 0, account, "{file}");
     }
@@ -164,6 +176,8 @@ fn wrong_values_are_refused_with_their_path() {
         ("source.git.intervalSeconds=0", "/source/git/intervalSeconds"),
         ("source.git.secretKeys={password}", "/source/git/secretKeys/0"),
         ("source.git.token=hunter2", "token"),
+        ("source.git.existingSecret=git", "/source/git/secretKeys"),
+        ("source.git.secretKeys={token}", "/source/git/existingSecret"),
         ("source.configMap.items[0].key=a", "/source/configMap/items/0"),
         ("source.configMap.files.a=1", "/source/configMap/files/a"),
         ("inCluster.enabled=true", "/inCluster/fleets"),
