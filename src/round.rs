@@ -29,6 +29,7 @@ use crate::component::{self, Extras};
 use crate::config::Config;
 use crate::names::{FleetKey, ResourceKey};
 use crate::parallel;
+use crate::plan::preflight::FleetSupport;
 use crate::plan::{
     Announced, FleetInputs, FleetPart, Index, NewerVersions, ObservedFleet, Pauses, Plan, Planner, Policy,
     Reach,
@@ -77,6 +78,8 @@ pub struct Round {
     pub health: BTreeMap<FleetKey, Health>,
     /// Kafka versions that clusters could upgrade to.
     pub newer: NewerVersions,
+    /// What each fleet has for its clusters, as far as known.
+    pub support: BTreeMap<FleetKey, FleetSupport>,
     /// The number of fleets that were observed: all but those known to be unchanged since a round in which
     /// nothing was to be done.
     pub looked: usize,
@@ -96,6 +99,7 @@ struct PlannedFleets {
     unknown: Vec<Unknown>,
     health: BTreeMap<FleetKey, Health>,
     newer: NewerVersions,
+    support: BTreeMap<FleetKey, FleetSupport>,
     looked: usize,
 }
 
@@ -201,7 +205,7 @@ impl Installation {
         let pauses = memory.map(|memory| memory.pauses(&checked, now)).unwrap_or_default();
         let announced = memory.map(|memory| memory.announced(&checked, now)).unwrap_or_default();
         let policy = Policy { announced, ..self.policy(now, pauses) };
-        let PlannedFleets { plan, unknown, health, newer, looked } =
+        let PlannedFleets { plan, unknown, health, newer, support, looked } =
             self.plan_fleets(&checked, (&targets, &unread, &under_way), &policy, runtime, (memory, begun))?;
         under_way.extend(plan.fleets.iter().filter_map(|fleet| match fleet.reach {
             Reach::UnderWay { since } => Some((fleet.fleet.clone(), since)),
@@ -218,6 +222,7 @@ impl Installation {
             unknown,
             health,
             newer,
+            support,
             looked,
             under_way,
             announced,
@@ -334,15 +339,17 @@ impl Installation {
             }
         };
         let (mut parts, mut unknown, mut health) = (Vec::new(), Vec::new(), BTreeMap::new());
-        let mut newer = NewerVersions::new();
+        let (mut newer, mut support) = (NewerVersions::new(), BTreeMap::new());
         for (fleet, done) in fleets.iter().zip(parallel::map(&fleets, part)) {
             let (part, of_nobody, of_fleet) = done?;
             newer.extend(part.newer().clone());
+            support.insert(fleet.clone(), part.support().clone());
             parts.push(part);
             unknown.extend(of_nobody);
             health.insert(fleet.clone(), of_fleet);
         }
-        Ok(PlannedFleets { plan: planner.finish(parts), unknown, health, newer, looked: looked.into_inner() })
+        let (plan, looked) = (planner.finish(parts), looked.into_inner());
+        Ok(PlannedFleets { plan, unknown, health, newer, support, looked })
     }
 
     fn policy(&self, now: Timestamp, pauses: Pauses) -> Policy {

@@ -11,6 +11,7 @@ mod advice;
 mod attempt;
 mod body;
 mod current_plan;
+mod described;
 mod draft;
 mod failed;
 mod foreseen;
@@ -43,8 +44,10 @@ use attempt::{CheckedEdit, attempt};
 use failed::{away, left, not_pushed, unread};
 use judge::KnownProblems;
 
+pub use advice::{detail, hint};
 pub use body::key_of;
 pub use current_plan::{CurrentPlan, WriteMark};
+pub use described::{described_cluster, refusal_of};
 pub use draft::{etag, find};
 pub use refused::WriteRefusal;
 pub use write_request::{WriteAction, WriteRequest, WriteResult, wipe};

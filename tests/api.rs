@@ -8,6 +8,7 @@ mod disconnected_writers;
 pub mod exchanges;
 mod files;
 mod foreseen;
+mod offers;
 mod reads;
 mod removed;
 mod roles;

@@ -351,7 +351,7 @@ fn a_member_sees_nothing_of_other_organizations() {
         assert!(is_theirs || !told.contains("acme"), "{path}: {}", answer.body);
         assert!(!told.contains("sandbox"), "{path}: {}", answer.body);
     }
-    let me: Value = api.get("/v1/tokens").expect(200).body;
+    let me: Value = api.get("/v1/sessions").expect(200).body;
     assert!(me.to_string().contains("web session"));
     assert_eq!(api.serve.stop(), Some(0));
 }

@@ -1,5 +1,8 @@
 //! Answers of the API that the command line reads, too.
 
+mod fit;
+mod offers;
+
 use schemars::JsonSchema;
 use secrecy::ExposeSecret as _;
 use serde::{Deserialize, Serialize};
@@ -9,6 +12,9 @@ use crate::names::{FleetKey, Identifier, SpecPath};
 use crate::problem::Origin;
 use crate::spec::Role;
 use crate::state::{Access, NewToken, Reach, Token};
+
+pub use fit::{ClusterFitList, FitReason, FleetFit, Room};
+pub use offers::{FleetOffers, Offer, OfferedFeature, Offers, StorageOffers};
 
 /// A page of a list.
 #[derive(Debug, Serialize, Deserialize)]
@@ -70,7 +76,7 @@ pub struct ResourceHistory {
     pub items: Vec<ResourceCommit>,
     /// The token for older commits; null if there are none.
     pub next_page_token: Option<String>,
-    /// Why there is no history; null if there is one.
+    /// Why there is no history, or why it ends too early; null if it is whole.
     pub reason: Option<String>,
 }
 

@@ -33,7 +33,9 @@ const ABOUT: &str = "The REST API of a Streamfleet installation. A write becomes
     answered like a missing one.";
 
 /// The tags of routes about no kind of resource, with their descriptions.
-const OTHERS: [(&str, &str); 8] = [
+const OTHERS: [(&str, &str); 10] = [
+    ("offers", "What this installation offers."),
+    ("fit", "Where a new cluster fits."),
     ("plans", "Plans, proposals and approvals."),
     ("events", "Decisions and their outcomes."),
     ("tokens", "Tokens of callers."),
@@ -124,7 +126,9 @@ fn path(route: &Route, components: &mut Components) -> Value {
             ("organization", _) => "The organization, by its id or identifier.",
             ("email", _) => "The e-mail address.",
             (_, path) if path.contains("base-domains") => "Its id, or the domain.",
-            (_, path) if path.contains("/plans/") || path.contains("/tokens/") => "Its id.",
+            (_, path) if ["/plans/", "/tokens/", "/sessions/"].iter().any(|it| path.contains(it)) => {
+                "Its id."
+            }
             _ => "Its id, or its identifier.",
         };
         let longest = if name == "email" { 254 } else { 253 };

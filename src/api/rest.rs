@@ -6,10 +6,12 @@ mod event_stream;
 mod events;
 mod fields;
 mod file;
+mod fit;
 mod history;
 mod json;
 mod list;
 mod me;
+mod offers;
 pub(super) mod open;
 mod page;
 mod plans;
@@ -194,9 +196,13 @@ fn handler(route: &Route) -> Option<Handler> {
         (None, _, "explain_cluster") => clusters::why,
         (None, _, "read_client_properties") => clusters::client_properties,
         (None, _, "read_me") => me::read,
+        (None, _, "read_offers") => offers::read,
+        (None, _, "fit_cluster") => fit::read,
         (None, _, "create_sign_in_link") => return Some(Handler::Unplanned(sign_in_links::create)),
         (None, _, "release_account") => return Some(Handler::Unplanned(sign_in_accounts::release)),
         (None, _, "list_tokens") => return Some(Handler::Unplanned(tokens::list)),
+        (None, _, "list_sessions") => return Some(Handler::Unplanned(sessions::list)),
+        (None, _, "end_session") => return Some(Handler::Unplanned(sessions::end)),
         (None, _, "create_session") => return Some(Handler::Unplanned(sessions::create)),
         (None, _, "create_token") => return Some(Handler::Unplanned(tokens::create)),
         (None, _, "revoke_token") => return Some(Handler::Unplanned(tokens::revoke)),

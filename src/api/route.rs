@@ -3,6 +3,7 @@
 //!
 //! Paths use the router's syntax. A trailing slash is always optional.
 
+mod queries;
 mod shapes;
 #[cfg(test)]
 mod tests;
@@ -11,13 +12,19 @@ use axum::http;
 use serde_json::Value;
 
 use super::answer::{
-    CallerDescription, CreatedSignInLink, PlanApproval, ProposedEdit, ResourceHistory, SpecFile,
+    CallerDescription, ClusterFitList, CreatedSignInLink, Offers, PlanApproval, ProposedEdit,
+    ResourceHistory, SpecFile,
 };
 use crate::names::Kind;
 use crate::spec::schema;
 use crate::views::clients::ClusterListeners;
 use crate::views::status::StatusList;
 use crate::views::why::WhyReport;
+
+use queries::{
+    ABOUT, AFTER, AT, DRY_RUN, IN_ORGANIZATION, OF_FLEET, OF_ORGANIZATION, OF_RESOURCE, OFFERED_TO, ORDER,
+    PAGE_SIZE, PAGE_TOKEN, SEARCH, SINCE, SORT, SORT_OR_STATUS, STATUS, TAG, VERB,
+};
 
 pub use shapes::{LARGEST_PAGE, USUAL_PAGE, page_of, problem};
 
@@ -198,67 +205,6 @@ pub fn list_path(kind: Kind) -> &'static str {
     ROUTES.iter().find(lists).map_or("/", |route| route.path)
 }
 
-impl Query {
-    const fn new(name: &'static str, schema: fn() -> Value, text: &'static str) -> Query {
-        Query { name, schema, text }
-    }
-}
-
-const PAGE_SIZE: Query =
-    Query::new("page_size", shapes::page_size, "The maximal number of items in the answer.");
-const PAGE_TOKEN: Query = Query::new(
-    "page_token",
-    shapes::text,
-    "The `next_page_token` of the previous page. By default the first page.",
-);
-const DRY_RUN: Query = Query::new(
-    "dry_run",
-    shapes::dry_run,
-    "Change nothing, and answer with the plan of the change, or its file.",
-);
-const OF_ORGANIZATION: Query =
-    Query::new("organization", shapes::text, "The organization, by its id or identifier: only its items.");
-const OF_FLEET: Query =
-    Query::new("infrastructure", shapes::text, "The fleet, by its identifier: only its clusters.");
-/// For resources that the path names by an identifier alone, which several organizations may use.
-const IN_ORGANIZATION: Query = Query::new(
-    "organization",
-    shapes::text,
-    "The organization, by its id or identifier. Required if `id` is an identifier of clusters in several \
-     organizations.",
-);
-const AT: Query = Query::new(
-    "at",
-    shapes::time,
-    "Plan as of this time, to see what expires by then. Requires a token that may write, of an editor or an \
-     administrator of an organization.",
-);
-const STATUS: Query = Query::new("status", shapes::status, "Only items with this status.");
-const SEARCH: Query = Query::new(
-    "q",
-    shapes::text,
-    "Only items whose identifier, display name, domain or fleet contains this text. Upper and lower case are the \
-     same.",
-);
-const TAG: Query = Query::new("tag", shapes::text, "Only clusters with this tag: its key, or `key=value`.");
-const SORT: Query = Query::new("sort", shapes::sort, SORT_TEXT);
-const SORT_OR_STATUS: Query = Query::new("sort", shapes::sort_or_status, SORT_TEXT);
-const SORT_TEXT: &str = "The order: by this field, with `-` in front from the last to the first. By default by \
-    organization and identifier. A page token is valid in its own order only. An item whose value changes between two \
-    pages may be on both or on neither.";
-const SINCE: Query = Query::new("since", shapes::time, "Only events since this time.");
-const AFTER: Query = Query::new(
-    "after",
-    shapes::text,
-    "The id of an event: the stream begins after it. By default with the next event that happens. The header \
-     `Last-Event-ID`, which browsers send, comes first.",
-);
-const ORDER: Query = Query::new(
-    "order",
-    shapes::order,
-    "Whether the oldest or the newest events come first. Events that happen between two pages don't shift them.",
-);
-
 /// The answers of a dry run.
 const PLAN: (u16, ResponseContent) = (200, ResponseContent::Schema(crate::plan::schema));
 const EDIT: (u16, ResponseContent) = (200, ResponseContent::Schema(schema::of::<ProposedEdit>));
@@ -364,6 +310,22 @@ pub static ROUTES: &[Route] = table! {
             )
             .query(&[IN_ORGANIZATION])
             .gives(&[(200, ResponseContent::Schema(schema::of::<ClusterListeners>))]),
+        Route::new(Method::Get, "/v1/offers", "read_offers")
+            .about(
+                "Read what specs may choose here, and what each fleet offers to its clusters; what isn't offered is \
+                 listed with the reason",
+                "reading the offers",
+            )
+            .query(&[OFFERED_TO])
+            .gives(&[(200, ResponseContent::Schema(schema::of::<Offers>))]),
+        Route::new(Method::Post, "/v1/fit", "fit_cluster")
+            .about(
+                "Check which fleets of an organization a new cluster fits on, and what is missing on the others. Nothing is \
+                 changed or reserved",
+                "checking where a cluster fits",
+            )
+            .takes(RequestBody::Schema(shapes::cluster_to_fit))
+            .gives(&[(200, ResponseContent::Schema(schema::of::<ClusterFitList>))]),
         Route::new(Method::Get, "/v1/plan", "read_plan")
             .about(
                 "Read the last plan: changes, and what waits. It is at most a minute old (see `created_at`), and \
@@ -389,7 +351,7 @@ pub static ROUTES: &[Route] = table! {
         Route::new(Method::Get, "/v1/events", "list_events")
             .about("Read recent decisions and their outcomes", "reading events")
             .needs(RequiredAccess::Read, QueueKind::Heavy)
-            .query(&[OF_ORGANIZATION, SINCE, ORDER, PAGE_SIZE, PAGE_TOKEN])
+            .query(&[OF_ORGANIZATION, OF_RESOURCE, VERB, ABOUT, SINCE, ORDER, PAGE_SIZE, PAGE_TOKEN])
             .gives(&[(200, ResponseContent::Schema(shapes::events))]),
         Route::new(Method::Get, "/v1/events/stream", "stream_events")
             .about("Follow events as they happen, as server-sent events", "reading events")
@@ -397,10 +359,25 @@ pub static ROUTES: &[Route] = table! {
             .query(&[OF_ORGANIZATION, AFTER])
             .gives(&[(200, ResponseContent::Stream(shapes::event))]),
         Route::new(Method::Get, "/v1/tokens", "list_tokens")
-            .about("List the caller's tokens; for a super user, all tokens", "listing tokens")
+            .about(
+                "List the caller's tokens, without sessions; for a super user, all tokens",
+                "listing tokens",
+            )
             .needs(RequiredAccess::Read, QueueKind::Tokens)
             .query(&[PAGE_SIZE, PAGE_TOKEN])
             .gives(&[(200, ResponseContent::Schema(shapes::tokens))]),
+        Route::new(Method::Get, "/v1/sessions", "list_sessions")
+            .about(
+                "List the caller's sessions of the web UI; for a super user, all sessions",
+                "listing sessions",
+            )
+            .needs(RequiredAccess::Read, QueueKind::Tokens)
+            .query(&[PAGE_SIZE, PAGE_TOKEN])
+            .gives(&[(200, ResponseContent::Schema(shapes::sessions))]),
+        Route::new(Method::Delete, "/v1/sessions/{id}", "end_session")
+            .about("End one of the caller's sessions; as a super user, any session", "ending a session")
+            .needs(RequiredAccess::Read, QueueKind::Revoking)
+            .gives(&[(204, ResponseContent::Nothing)]),
         Route::new(Method::Post, "/v1/sessions", "create_session")
             .about(
                 "Begin a session of the web UI: a token with at most the access of the caller's own, for a day at most",

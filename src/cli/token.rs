@@ -154,7 +154,7 @@ fn list(verb: &List, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
     let now = Timestamp::now();
     let mut tokens = match RunningDaemon::of(&settings)? {
-        Some(mut daemon) => daemon.list("/v1/tokens", console)?,
+        Some(mut daemon) => known(&mut daemon, console)?,
         None => recorded(&settings, console)?,
     };
     tokens.retain(|token: &Token| verb.all || token.is_valid_at(now));
@@ -170,6 +170,14 @@ fn list(verb: &List, console: &mut Console) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
+/// All tokens, those of sessions included, the oldest first.
+fn known(daemon: &mut RunningDaemon, console: &mut Console) -> Result<Vec<Token>, Failure> {
+    let mut tokens: Vec<Token> = daemon.list("/v1/tokens", console)?;
+    tokens.extend(daemon.list::<Token>("/v1/sessions", console)?);
+    tokens.sort_by_key(|token| token.created_at);
+    Ok(tokens)
+}
+
 fn recorded(settings: &Settings, console: &mut Console) -> Result<Vec<Token>, Failure> {
     let state = round::open_state(settings, round::StateAccess::ReadOnly, console)?;
     Ok(state.as_ref().map(State::tokens).unwrap_or_default())
@@ -180,7 +188,7 @@ fn revoke(verb: &Revoke, console: &mut Console) -> Result<u8, Failure> {
     let now = Timestamp::now();
     let revoked = match RunningDaemon::of(&settings)? {
         Some(mut daemon) => {
-            let known = daemon.list("/v1/tokens", console)?;
+            let known = known(&mut daemon, console)?;
             let token = meant(&verb.token, &known, now, &settings)?;
             let path = format!("/v1/tokens/{}", token.id);
             match token.revoked_at {

@@ -125,6 +125,9 @@ pub struct EventIndexEntry {
     pub at: Timestamp,
     /// The organization that it happened in; none for the installation.
     pub organization: Option<Identifier>,
+    /// The resource that it is about; none for the installation.
+    pub resource: Option<ResourceKey>,
+    pub verb: Option<Verb>,
     /// The offset and the length of its line.
     place: (u64, usize),
 }
@@ -273,8 +276,8 @@ fn marks(bytes: &[u8]) -> Vec<EventIndexEntry> {
 }
 
 fn mark(event: &RecordedEvent, place: (u64, usize)) -> EventIndexEntry {
-    let organization = event.organization().cloned();
-    EventIndexEntry { number: event.number, at: event.at, organization, place }
+    let (organization, resource) = (event.organization().cloned(), event.resource.clone());
+    EventIndexEntry { number: event.number, at: event.at, organization, resource, verb: event.verb, place }
 }
 
 /// Follows the events of a state folder that another process may use.

@@ -153,6 +153,18 @@ fn new_file(key: &ResourceKey) -> Result<SpecPath, WriteRefusal> {
     path.parse().map_err(|_| misnamed("identifier", Identifier::EXPECTED))
 }
 
+/// The refusal of a new document that no file can have.
+pub(super) fn unwritable(refusal: &EditRefusal) -> WriteRefusal {
+    let (why, hint) = match refusal.reason {
+        RefusalReason::TooLong => ("the file would become larger than 1 MiB", "shorten it"),
+        _ => (
+            "this can't be written as an equivalent YAML file",
+            "remove numbers and characters that other programs can't read",
+        ),
+    };
+    invalid(vec![FieldError::at("", why, hint)])
+}
+
 impl EditBasis<'_> {
     /// Computes the edit of a file with this text; `None` as text stands for a missing file.
     ///
@@ -174,16 +186,7 @@ impl EditBasis<'_> {
         }
         let refused = |refusal: EditRefusal| match text {
             Some(text) => WriteRefusal::Edit(Box::new(refusal.problem(path, text))),
-            None => {
-                let (why, hint) = match refusal.reason {
-                    RefusalReason::TooLong => ("the file would become larger than 1 MiB", "shorten it"),
-                    _ => (
-                        "this can't be written as an equivalent YAML file",
-                        "remove numbers and characters that other programs can't read",
-                    ),
-                };
-                invalid(vec![FieldError::at("", why, hint)])
-            }
+            None => unwritable(&refusal),
         };
         if matches!(what, WriteAction::Delete) {
             let text = text.ok_or_else(|| WriteRefusal::NotThere(key.clone()))?;

@@ -41,6 +41,24 @@ impl KnownProblems {
     }
 }
 
+/// A problem of a document with this text, for the caller who sent what is in it.
+pub(super) fn fault(text: Option<&str>, what: &WriteAction, problem: &Problem) -> FieldError {
+    let place = problem.location.as_ref();
+    let pointer = place.and_then(|place| pointer_at(text?, place.line, place.column));
+    let pointer = pointer.filter(|pointer| pointer != "/kind");
+    let missing = problem.message.strip_prefix("missing key `").and_then(|rest| rest.strip_suffix('`'));
+    let pointer = match missing {
+        Some(name) => Some(format!("{}/{name}", pointer.unwrap_or_default())),
+        None => pointer,
+    };
+    let is_secret = SECRET_FIELDS.iter().any(|(_, _, secret)| pointer.as_deref() == Some(*secret));
+    let hint = match missing {
+        Some(_) if is_secret => Some(how_secrets(what).to_owned()),
+        _ => advice::hint(problem, pointer.as_deref()),
+    };
+    FieldError { pointer, detail: advice::detail(problem), hint, file: None, line: None }
+}
+
 pub struct Edited<'a> {
     pub before: &'a KnownProblems,
     /// The resource's spec before the edit; `None` if there was no valid one.
@@ -124,20 +142,7 @@ impl Edited<'_> {
     }
 
     pub(super) fn own_fault(&self, request: &WriteRequest, problem: &Problem) -> FieldError {
-        let place = problem.location.as_ref();
-        let pointer = place.and_then(|place| pointer_at(self.text?, place.line, place.column));
-        let pointer = pointer.filter(|pointer| pointer != "/kind");
-        let missing = problem.message.strip_prefix("missing key `").and_then(|rest| rest.strip_suffix('`'));
-        let pointer = match missing {
-            Some(name) => Some(format!("{}/{name}", pointer.unwrap_or_default())),
-            None => pointer,
-        };
-        let is_secret = SECRET_FIELDS.iter().any(|(_, _, secret)| pointer.as_deref() == Some(*secret));
-        let hint = match missing {
-            Some(_) if is_secret => Some(how_secrets(&request.what).to_owned()),
-            _ => advice::hint(problem, pointer.as_deref()),
-        };
-        FieldError { pointer, detail: advice::detail(problem), hint, file: None, line: None }
+        fault(self.text, &request.what, problem)
     }
 
     /// A mistake outside of the resource's document. Only super users learn about other organizations'

@@ -281,6 +281,10 @@ fn a_base_domain_without_managed_dns_is_created_with_every_field_of_its_table() 
             "dns_base_domain",
             "created_at",
             "updated_at",
+            // Beside the specification.
+            "not_before",
+            "not_after",
+            "covered_names",
         ],
     );
     is_new(record);
@@ -288,6 +292,9 @@ fn a_base_domain_without_managed_dns_is_created_with_every_field_of_its_table() 
         assert_eq!(&record[field], value, "{field}");
     }
     assert_eq!(record["dns_base_domain"], record["domain"]);
+    assert_eq!(record["covered_names"], json!(["streams.acme.example.com", "*.streams.acme.example.com"]));
+    let time = |field: &str| record[field].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
+    assert!(time("not_before") < time("created_at") && time("created_at") < time("not_after"), "{record:#}");
     let read = api.get("/organizations/acme/base-domains/streams.acme.example.com").expect(200).body;
     assert_eq!((&read["id"], &read["tls_cert"]), (&record["id"], &record["tls_cert"]));
     assert_eq!(read["tls_key"], json!({"redacted": true}));
@@ -333,6 +340,9 @@ fn a_base_domain_with_managed_dns_is_created_with_every_field_of_its_table() {
             "cloud_account",
             "created_at",
             "updated_at",
+            "not_before",
+            "not_after",
+            "covered_names",
         ],
     );
     is_new(record);

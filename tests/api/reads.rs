@@ -283,6 +283,28 @@ fn events_come_in_either_order_page_by_page_while_others_happen() {
     }
     newest_first.reverse();
     assert_eq!(page("page_size=200&order=asc").0[..newest_first.len()], newest_first);
+    let found = |words: &str| api.get(&format!("/v1/events?page_size=200&{words}")).expect(200).body;
+    let of_orders = found("resource=Cluster/acme/orders");
+    assert!(of_orders["total"].as_u64().unwrap() > 0);
+    let all_of = |events: &Value, field: &str, is: &Value| {
+        events["items"].as_array().unwrap().iter().all(|event| event[field] == *is)
+    };
+    assert!(all_of(&of_orders, "resource", &json!("Cluster/acme/orders")), "{of_orders:#}");
+    let created = found("verb=create");
+    assert!(created["total"].as_u64().unwrap() > 1 && all_of(&created, "verb", &json!("create")));
+    let (of_resources, others) = (found("about=resources"), found("about=installation"));
+    assert!(all_of(&others, "resource", &Value::Null) && others.to_string().contains("created token"));
+    assert!(!of_resources.to_string().contains("created token"), "{of_resources:#}");
+    api.get("/v1/events?resource=orders").refused(
+        400,
+        "malformed",
+        "the query parameter `resource` is `orders`, and must be a resource such as `Cluster/acme/orders`",
+    );
+    api.get("/v1/events?verb=up").refused(
+        400,
+        "malformed",
+        "the query parameter `verb` is `up`, and must be `create`, `update`, `delete`, `keep` or `recreate`",
+    );
     api.get("/v1/events?order=up").refused(
         400,
         "malformed",

@@ -29,8 +29,7 @@ struct Caller {
     token: String,
 }
 
-/// Rank in acme, owner, organizations and scope of the token, visible organizations, and the highest rank in
-/// any.
+/// Rank in acme, owner, organizations and scope of the token, visible organizations, and highest rank in any.
 type CallerRow = (Rank, &'static str, &'static str, &'static str, &'static [&'static str], Rank);
 
 const CALLERS: &[CallerRow] = &[
@@ -74,6 +73,9 @@ fn call(route: &Route) -> (String, Value) {
     let body = match route.method {
         Method::Post if route.id == "create_cluster" => cluster(),
         Method::Post if route.id == "create_fleet" => fleet(),
+        Method::Post if route.id == "fit_cluster" => {
+            json!({"organization": "acme", "kafka_units": 1, "tenancy_mode": "Shared"})
+        }
         Method::Post if route.id == "create_token" => {
             json!({"name": "more", "organization": "acme", "access": "read", "days": 1})
         }
@@ -104,14 +106,14 @@ fn expected(route: &Route, caller: &Caller) -> u16 {
     match route.id {
         _ if needed == Rank::Nobody => 200,
         "list_organizations" | "list_clusters" | "read_status" | "read_plan" | "list_events"
-        | "stream_events" | "list_tokens" | "read_me" => 200,
+        | "stream_events" | "list_tokens" | "list_sessions" | "read_me" | "read_offers" => 200,
         // A token can't have more rights than its creator.
         "create_token" if is_stranger && caller.sees == ["other"] && caller.owner == ROOT => 403,
         "create_token" if is_stranger && caller.owner == "admin@x.example" => 403,
         "create_token" | "create_session" => 201,
         // Not an id.
-        "revoke_token" => 404,
-        // No plan waits for approval; callers without the right to approve get the same answer.
+        "revoke_token" | "end_session" => 404,
+        // Nothing waits; callers without the right to approve get the same answer.
         "approve_plan" => 409,
         "propose_plan" if caller.most < Rank::Editor => 403,
         "propose_plan" => 422,
@@ -129,7 +131,7 @@ fn expected(route: &Route, caller: &Caller) -> u16 {
 fn permitted(route: &Route) -> u16 {
     match (route.method, route.id) {
         (Method::Get | Method::Patch, _) => 200,
-        (_, "create_cluster" | "create_fleet" | "replace_organization") => 200,
+        (_, "create_cluster" | "create_fleet" | "replace_organization" | "fit_cluster") => 200,
         // Empty body.
         (Method::Post | Method::Put, _) => 422,
         (Method::Delete, "delete_identity_provider" | "delete_cloud_account") => 200,
@@ -248,6 +250,7 @@ fn nobody_may_do_more_than_the_table_says() {
         ("GET /v1/clusters?organization=orders", "GET /v1/clusters?organization=absent"),
         ("GET /v1/clusters?q=orders", "GET /v1/clusters?q=absent"),
         ("GET /v1/events?organization=acme", "GET /v1/events?organization=absent"),
+        ("GET /v1/offers?organization=acme", "GET /v1/offers?organization=absent"),
         ("GET /organizations/acme/infrastructure", "GET /organizations/absent/infrastructure"),
         ("DELETE /organizations/acme/infrastructure/eu", "DELETE /organizations/absent/infrastructure/eu"),
     ] {

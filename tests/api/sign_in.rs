@@ -209,3 +209,41 @@ fn a_caller_is_told_who_they_are_and_which_line_says_so() {
     assert_eq!(organizations("editor@x.example", "*", "admin"), json!([]));
     assert_eq!(api.serve.stop(), Some(0));
 }
+
+#[test]
+fn sessions_are_listed_and_ended_by_those_whose_they_are_and_by_super_users() {
+    let tree = two_organizations();
+    let api = Api::start(&tree);
+    api.settle();
+    let [editor, viewer] =
+        ["editor@x.example", "viewer@x.example"].map(|owner| new_token(&tree, owner, "acme", "admin"));
+    let begin = |token: &str| api.call_as(token, "POST /v1/sessions", &[], json!({})).expect(201).body;
+    let (of_editor, of_viewer) = (begin(&editor), begin(&viewer));
+    let ids = |token: &str, list: &str| -> Vec<String> {
+        let items = api.call_as(token, &format!("GET {list}"), &[], Value::Null).expect(200).body;
+        let items = items["items"].as_array().unwrap().clone();
+        items.iter().map(|item| item["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let id = |session: &Value| session["id"].as_str().unwrap().to_owned();
+    assert_eq!(ids(&editor, "/v1/sessions"), [id(&of_editor)]);
+    assert_eq!(ids(&api.token, "/v1/sessions"), [id(&of_editor), id(&of_viewer)]);
+    for list in [ids(&editor, "/v1/tokens"), ids(&api.token, "/v1/tokens?page_size=200")] {
+        assert!(!list.contains(&id(&of_editor)), "tokens are listed without sessions");
+    }
+    let end =
+        |token: &str, id: &str| api.call_as(token, &format!("DELETE /v1/sessions/{id}"), &[], Value::Null);
+    let missing = |id: &str| format!("there is no session `{id}`, or the caller may not see it");
+    end(&viewer, &id(&of_editor)).refused(404, "not_found", &missing(&id(&of_editor)));
+    // A token of the API is no session.
+    let own = ids(&editor, "/v1/tokens").remove(0);
+    end(&editor, &own).refused(404, "not_found", &missing(&own));
+    let uses = |session: &Value| {
+        api.call_as(session["token"].as_str().unwrap(), "GET /v1/me", &[], Value::Null).status
+    };
+    assert_eq!((uses(&of_editor), uses(&of_viewer)), (200, 200));
+    end(&editor, &id(&of_editor)).expect(204);
+    end(&editor, &id(&of_editor)).expect(204);
+    end(&api.token, &id(&of_viewer)).expect(204);
+    assert_eq!((uses(&of_editor), uses(&of_viewer)), (401, 401));
+    assert_eq!(api.serve.stop(), Some(0));
+}

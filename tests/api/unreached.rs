@@ -83,9 +83,15 @@ fn told_of(port: u16) -> Value {
     assert_eq!(status["items"][0]["reason"], sentence, "{status:#}");
     let why = get(&member, "/v1/clusters/orders/why");
     assert!(why["plan"].to_string().contains(sentence), "{why:#}");
+    let order = json!({"organization": "acme", "kafka_units": 1, "tenancy_mode": "Shared"});
+    let fit = api.call_as(&member, "POST /v1/fit", &[], order).expect(200).body;
+    let unfit = &fit["items"][0]["reasons"][0];
+    assert_eq!((&unfit["code"], &unfit["detail"]), (&json!("unreachable"), &json!(sentence)), "{fit:#}");
+    let offers = get(&member, "/v1/offers");
+    assert_eq!(offers["fleets"][0]["is_operator_known"], false, "{offers:#}");
     // The time since which it is so.
     status["items"].as_array_mut().unwrap().iter_mut().for_each(|line| line["since"] = Value::Null);
-    let told = json!([reason, whys[0], fleet["reach"], fleet["changes"][0]["waiting"], status, why]);
+    let told = json!([reason, whys[0], fleet["reach"], fleet["changes"][0]["waiting"], status, why, fit]);
     for word in ["127.0.0.1", "os error", "TLS", "tls", "connection", "handshake", "kube-system"] {
         assert!(!told.to_string().contains(word), "{word}: {told:#}");
     }

@@ -7,6 +7,7 @@ mod certificates;
 mod credentials;
 mod domains;
 mod draft;
+mod fit;
 mod hosts;
 mod identity;
 mod immutable;
@@ -35,6 +36,8 @@ use crate::names::{Domain, FleetKey, Identifier, ResourceKey, SecretRef, SpecPat
 use crate::problem::{Origin, Problem};
 use crate::spec::{self, Commit, Safeguards, SourceId};
 
+pub use capacity::{CapacityNeed, GrantedCapacity};
+pub use fit::ClusterFit;
 pub use hosts::HostNames;
 pub use identity::FolderOwners;
 pub use immutable::{CLUSTER_UID, immutable_fields, immutable_pointers};
@@ -71,6 +74,8 @@ pub struct Catalog {
     /// the record still has their spec; if not, this entry is all that keeps their objects.
     pub absent: BTreeMap<ResourceKey, Absence>,
     pub capacity: BTreeMap<Identifier, OrganizationCapacity>,
+    /// What further clusters are judged by, see [`Catalog::fit`].
+    pub granted: GrantedCapacity,
     /// All problems, including those found while reading.
     pub problems: Vec<Problem>,
 }

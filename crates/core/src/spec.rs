@@ -4,6 +4,7 @@ mod base_domain;
 pub mod broker_option;
 pub mod certificate;
 mod check;
+mod choices;
 mod cloud_account;
 mod cluster;
 pub mod describe;
@@ -30,6 +31,7 @@ mod yaml;
 
 pub use base_domain::{BaseDomain, DnsProvider};
 pub use broker_option::BrokerConfig;
+pub use choices::{Choice, choices};
 pub use cloud_account::{CloudAccount, CloudProvider};
 pub use cluster::{
     Authentication, Cluster, ClusterAccess, ClusterAdvancedConfig, ClusterType, OnDelete, Operations,

@@ -45,6 +45,10 @@ const MOST_AT_ONCE: usize = 100;
 const STREAMS: usize = 256;
 const STREAMS_OF_ONE: usize = 20;
 
+/// How many of the streams are for users of this host and super users alone: whoever runs the installation gets a
+/// place, however many tenants watch.
+const RESERVED: usize = 16;
+
 /// How long a client waits before it resumes the stream, in milliseconds.
 const RETRY: &str = "retry: 1000\n\n";
 
@@ -56,7 +60,7 @@ pub(super) fn stream(call: &Call) -> Answered {
     let last = call.headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok());
     let next = begin(call, last.or_else(|| call.query.get("after")))?;
     let owner = call.caller.token().map(|token| token.owner.to_ascii_lowercase());
-    let slot = service.streams.take(owner).ok_or_else(|| {
+    let slot = service.streams.take(owner, call.caller.is_super()).ok_or_else(|| {
         ProblemDocument::too_many("too many streams of events are open", Duration::from_secs(10))
             .hint("close one of them, or read `/v1/events` from time to time")
     })?;
@@ -210,10 +214,11 @@ struct StreamSlot {
 
 impl StreamSlots {
     /// `None` if too many streams are open, in all or of the owner.
-    fn take(&self, owner: Option<String>) -> Option<StreamSlot> {
+    fn take(&self, owner: Option<String>, is_super: bool) -> Option<StreamSlot> {
+        let most = if is_super { STREAMS } else { STREAMS - RESERVED };
         let mut open = locked(&self.0);
         let of_one = open.get(&owner).copied().unwrap_or_default();
-        if of_one >= STREAMS_OF_ONE || open.values().sum::<usize>() >= STREAMS {
+        if of_one >= STREAMS_OF_ONE || open.values().sum::<usize>() >= most {
             return None;
         }
         open.insert(owner.clone(), of_one + 1);
@@ -258,7 +263,7 @@ mod tests {
     #[test]
     fn streams_are_limited_for_each_owner_and_in_all() {
         let slots = StreamSlots::default();
-        let take = |owner: &str| slots.take(Some(owner.to_owned()));
+        let take = |owner: &str| slots.take(Some(owner.to_owned()), false);
         let mut kept: Vec<_> = std::iter::from_fn(|| take("ada")).collect();
         assert_eq!(kept.len(), STREAMS_OF_ONE);
         drop(kept.pop());
@@ -270,8 +275,11 @@ mod tests {
                 None => break,
             }
         }
-        assert_eq!(kept.len(), STREAMS);
-        assert!(slots.take(None).is_none());
+        assert_eq!(kept.len(), STREAMS - RESERVED);
+        // The last ones are for those who run the installation.
+        assert!(slots.take(None, false).is_none());
+        kept.extend((0..RESERVED).map(|_| slots.take(None, true).unwrap()));
+        assert!(kept.len() == STREAMS && slots.take(Some("root".to_owned()), true).is_none());
         kept.clear();
         assert!(locked(&slots.0).is_empty());
     }

@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use super::page::ListPage;
 use super::{A_TIME, Answered, Call, written};
 use crate::api::caller::Caller;
-use crate::names::Identifier;
+use crate::http::problem::ProblemDocument;
+use crate::names::{Identifier, ResourceKey};
+use crate::plan::Verb;
 use crate::record::timestamp;
 use crate::secret::EVENT_ID_LENGTH;
 use crate::state::{EventIndexEntry, RecordedEvent};
@@ -23,8 +25,11 @@ pub(super) fn list(call: &Call) -> Answered {
         _ => None,
     };
     let is_falling = call.query.parsed_by("order", "`asc` or `desc`", falls)?.unwrap_or_default();
+    let filter = EventFilter::of(call)?;
     let is_wanted = |event: &EventIndexEntry| {
-        sees(&call.caller, organization.as_ref(), event) && since.is_none_or(|since| event.at >= since)
+        sees(&call.caller, organization.as_ref(), event)
+            && since.is_none_or(|since| event.at >= since)
+            && filter.takes(event)
     };
     let state = &call.service.state;
     let mut numbers = state.find_events(is_wanted);
@@ -48,6 +53,44 @@ pub(super) fn list(call: &Call) -> Answered {
     let items: Vec<Value> =
         events.iter().map(|event| shown(call.caller.is_super(), event, &id(&event.number))).collect();
     Ok(written(StatusCode::OK, &page.answer(items)))
+}
+
+/// What the events are about that a caller asks for.
+struct EventFilter {
+    resource: Option<ResourceKey>,
+    verb: Option<Verb>,
+    /// Whether they are about a resource or a fleet.
+    is_of_resources: Option<bool>,
+}
+
+impl EventFilter {
+    fn of(call: &Call) -> Result<EventFilter, ProblemDocument> {
+        let resource = |text: &str| ResourceKey::try_from(text.to_owned()).ok();
+        let verb = |text: &str| Verb::ALL.into_iter().find(|verb| verb.to_string() == text);
+        let about = |text: &str| match text {
+            "resources" => Some(true),
+            "installation" => Some(false),
+            _ => None,
+        };
+        let verbs: Vec<String> = Verb::ALL.iter().map(|verb| format!("`{verb}`")).collect();
+        let (last, first) = verbs.split_last().map_or(("", &[][..]), |(last, first)| (last, first));
+        Ok(EventFilter {
+            resource: call.query.parsed_by(
+                "resource",
+                "a resource such as `Cluster/acme/orders`",
+                resource,
+            )?,
+            verb: call.query.parsed_by("verb", &format!("{} or {last}", first.join(", ")), verb)?,
+            is_of_resources: call.query.parsed_by("about", "`resources` or `installation`", about)?,
+        })
+    }
+
+    fn takes(&self, event: &EventIndexEntry) -> bool {
+        let EventFilter { resource, verb, is_of_resources } = self;
+        resource.as_ref().is_none_or(|wanted| event.resource.as_ref() == Some(wanted))
+            && verb.is_none_or(|wanted| event.verb == Some(wanted))
+            && is_of_resources.is_none_or(|wanted| event.organization.is_some() == wanted)
+    }
 }
 
 /// Whether a caller may see an event, and asked for it.

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::fields::{self, Field, field, is};
-use super::tokens::not_added;
+use super::tokens::{listed, not_added, revoked};
 use super::{Answered, CallerRequest, written};
 use crate::api::answer::CreatedToken;
 use crate::http::problem::{FieldError, ProblemDocument, code};
@@ -24,6 +24,16 @@ const FIELDS: [Field; 1] =
 #[derive(Debug, Deserialize)]
 struct Order {
     organization: Option<Identifier>,
+}
+
+/// Lists the sessions that the caller may know of, the oldest first.
+pub(super) fn list(call: &CallerRequest) -> Answered {
+    listed(call, |purpose| purpose == TokenPurpose::Session)
+}
+
+/// Ends a session at once.
+pub(super) fn end(call: &CallerRequest) -> Answered {
+    revoked(call, "session", |purpose| purpose == TokenPurpose::Session)
 }
 
 /// Begins a session by the caller's token, with the same access.

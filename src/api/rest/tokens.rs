@@ -12,12 +12,18 @@ use crate::api::answer::CreatedToken;
 use crate::api::caller::{PendingWrites, missing_organization, shortfall_by_plan};
 use crate::http::problem::{FieldError, ProblemDocument};
 use crate::names::ResourceKey;
-use crate::state::{AddTokenError, Reach, RevocationOutcome};
+use crate::state::{AddTokenError, Reach, RevocationOutcome, TokenPurpose};
 use crate::writing::CurrentPlan;
 
-/// Lists the tokens that the caller may know of, the oldest first.
+/// Lists the tokens that the caller may know of, the oldest first. Sessions have a list of their own.
 pub(super) fn list(call: &CallerRequest) -> Answered {
-    let tokens = call.service.state.tokens().into_iter().filter(|token| call.caller.sees_token(token));
+    listed(call, |purpose| purpose != TokenPurpose::Session)
+}
+
+/// The tokens for some purposes, as a page.
+pub(super) fn listed(call: &CallerRequest, is_wanted: impl Fn(TokenPurpose) -> bool) -> Answered {
+    let tokens = call.service.state.tokens().into_iter();
+    let tokens = tokens.filter(|token| is_wanted(token.purpose) && call.caller.sees_token(token));
     let page = ListPage::of(&call.query, tokens.collect(), |token| token.id)?;
     Ok(written(StatusCode::OK, &page.answer(page.items.iter().collect())))
 }
@@ -91,10 +97,21 @@ pub(super) fn not_added(
     }
 }
 
+/// Revokes a token, which may be a session's.
 pub(super) fn revoke(call: &CallerRequest) -> Answered {
+    revoked(call, "token", |_| true)
+}
+
+/// Revokes the token that the path names, if it is for one of some purposes.
+pub(super) fn revoked(
+    call: &CallerRequest,
+    noun: &'static str,
+    is_wanted: impl Fn(TokenPurpose) -> bool,
+) -> Answered {
     let named = call.parameter("id");
     let token = named.parse().ok().and_then(|id| call.service.state.token(id));
-    let token = token.filter(|token| call.caller.sees_token(token)).ok_or_else(|| missing("token", named))?;
+    let token = token.filter(|token| is_wanted(token.purpose) && call.caller.sees_token(token));
+    let token = token.ok_or_else(|| missing(noun, named))?;
     if !call.caller.may_revoke(&token) {
         let why = "a token can revoke only tokens with the same or less access, and this one has more";
         return Err(
@@ -102,7 +119,7 @@ pub(super) fn revoke(call: &CallerRequest) -> Answered {
         );
     }
     match call.service.state.revoke_token(token.id, &call.caller.actor(), Timestamp::now()) {
-        Ok(RevocationOutcome::Unknown) => Err(missing("token", named)),
+        Ok(RevocationOutcome::Unknown) => Err(missing(noun, named)),
         // Revoking is idempotent.
         Ok(RevocationOutcome::Now(_) | RevocationOutcome::Before(_)) => {
             Ok(StatusCode::NO_CONTENT.into_response())

@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 use crate::api::proposal::LONGEST_REVISION;
 use crate::catalog::Status;
 use crate::http::problem::code;
-use crate::names::Identifier;
+use crate::names::{Identifier, Kind};
+use crate::plan::Verb;
+use crate::spec::schema::Sent;
 
 pub const LARGEST_PAGE: u32 = 200;
 
@@ -29,6 +31,14 @@ pub(super) fn page_size() -> Value {
 
 pub(super) fn order() -> Value {
     json!({"type": "string", "enum": ["asc", "desc"], "default": "asc"})
+}
+
+pub(super) fn verb() -> Value {
+    json!({"type": "string", "enum": Verb::ALL})
+}
+
+pub(super) fn about() -> Value {
+    json!({"type": "string", "enum": ["resources", "installation"]})
 }
 
 pub(super) fn sort() -> Value {
@@ -124,6 +134,19 @@ pub(super) fn proposal() -> Value {
                 },
             },
         },
+    })
+}
+
+pub(super) fn cluster_to_fit() -> Value {
+    // A change of a cluster has the same fields, all optional.
+    let fields = format!("#/components/schemas/{}{:?}", Kind::Cluster, Sent::Patch);
+    json!({
+        "title": "ClusterToFit",
+        "description": "The fields of a new cluster, as far as they are known: at least `organization`, `kafka_units` and \
+                        `tenancy_mode`. Its references and its name aren't judged. With `infrastructure`, only that fleet is.",
+        "type": "object",
+        "allOf": [{"$ref": fields}],
+        "required": ["organization", "kafka_units", "tenancy_mode"],
     })
 }
 
@@ -227,6 +250,10 @@ fn access() -> Value {
 
 pub(super) fn tokens() -> Value {
     titled("TokenList", page_of(&token()))
+}
+
+pub(super) fn sessions() -> Value {
+    titled("SessionList", page_of(&token()))
 }
 
 pub(super) fn new_token() -> Value {

@@ -54,7 +54,9 @@ pub async fn show(visit: &Visit) -> Shown {
 
 async fn page(visit: &Visit, status: StatusCode, created: Option<String>, error: Option<Refusal>) -> Shown {
     let me = &visit.me;
-    let tokens = all(visit).await?;
+    let mut tokens = all(visit, "/v1/tokens").await?;
+    tokens.extend(all(visit, "/v1/sessions").await?);
+    tokens.sort_by_key(|token| token.created_at);
     let now = jiff::Timestamp::now();
     let known = tokens.len();
     let mut valid: Vec<Token> = tokens.into_iter().filter(|token| token.is_valid_at(now)).collect();
@@ -75,12 +77,12 @@ async fn page(visit: &Visit, status: StatusCode, created: Option<String>, error:
 /// How many pages of tokens are read.
 const MOST_PAGES: usize = 25;
 
-/// The tokens that the session may see, the oldest first.
-async fn all(visit: &Visit) -> Result<Vec<Token>, Refusal> {
+/// The tokens of a list that the session may see, the oldest first.
+async fn all(visit: &Visit, list: &str) -> Result<Vec<Token>, Refusal> {
     let (mut tokens, mut next) = (Vec::new(), String::new());
     let size = LARGEST_PAGE.to_string();
     for _ in 0..MOST_PAGES {
-        let path = with_query("/v1/tokens".to_owned(), &[("page_size", &size), ("page_token", &next)]);
+        let path = with_query(list.to_owned(), &[("page_size", &size), ("page_token", &next)]);
         let list: ListAnswer<Token> = visit.api.get(&path).await?;
         tokens.extend(list.items);
         match list.next_page_token {

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use crate::catalog::draft::{CatalogDraft, SpecOrigin};
 use crate::catalog::{Absence, Condition, Gauge, Hold, OrganizationCapacity, RecordedResource};
 use crate::names::{FleetKey, Identifier, Kind, ResourceKey};
-use crate::spec::{Quotas, Spec};
+use crate::spec::{Fleet, Quotas, Spec};
 
 /// A limit, as `Hold` and messages name it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum CapacityLimit {
     Tenants,
     FleetUnits,
@@ -62,13 +62,14 @@ impl CapacityLimit {
     }
 }
 
+#[derive(Debug)]
 struct AppliedShare {
     fleet: Option<FleetKey>,
     /// None if the record of its units is lost.
     units: Option<u32>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Ledger(BTreeMap<ResourceKey, BTreeMap<CapacityLimit, u32>>);
 
 impl Ledger {
@@ -80,6 +81,16 @@ impl Ledger {
         };
         let used = used.entry(what).or_default();
         *used = used.saturating_add(amount);
+    }
+
+    fn need(&self, Demand { limiter, what, wanted, limit }: &Demand) -> CapacityNeed {
+        CapacityNeed {
+            limited_by: limiter.clone(),
+            what: what.as_str(),
+            used: self.used(limiter, *what),
+            wanted: *wanted,
+            limit: *limit,
+        }
     }
 
     fn used(&self, limiter: &ResourceKey, what: CapacityLimit) -> u32 {
@@ -114,23 +125,101 @@ pub(super) fn place_new(draft: &mut CatalogDraft, kind: Kind) {
     }
 }
 
-/// Holds new and growing clusters that exceed a limit.
-pub(super) fn place_clusters(draft: &mut CatalogDraft) {
-    let applied = applied_clusters(draft);
-    let mut ledger = Ledger::default();
-    for (key, place) in &applied {
-        ledger.add_cluster(&key.organization, place.fleet.as_ref(), place.units.unwrap_or(0));
+/// The capacity that applied clusters have, and that new and growing ones got.
+#[derive(Debug, Default)]
+pub struct GrantedCapacity {
+    ledger: Ledger,
+    /// The clusters whose units are unknown.
+    unknown: Vec<(ResourceKey, AppliedShare)>,
+}
+
+/// A cluster that needs capacity.
+pub(super) struct CapacityRequest<'r> {
+    pub fleet: &'r FleetKey,
+    /// None if the fleet can't be used; then it has no limits either.
+    pub spec: Option<&'r Fleet>,
+    pub quotas: &'r Quotas,
+    /// Whether it is a new cluster.
+    pub is_new: bool,
+    /// The units that it needs beside those that it has.
+    pub units: u32,
+}
+
+/// A limit, with what a resource would add to its use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CapacityNeed {
+    /// The fleet or organization that has the limit.
+    pub limited_by: ResourceKey,
+    /// The name of the limit's field.
+    pub what: &'static str,
+    pub used: u32,
+    pub wanted: u32,
+    /// None if there is none.
+    pub limit: Option<u32>,
+}
+
+impl CapacityNeed {
+    /// Returns how much is missing.
+    pub fn missing(&self) -> u32 {
+        let wanted = self.used.saturating_add(self.wanted);
+        self.limit.filter(|_| self.wanted > 0).map_or(0, |limit| wanted.saturating_sub(limit))
     }
-    let unknown: Vec<_> = applied.iter().filter(|(_, place)| place.units.is_none()).collect();
-    for (key, fleet, before, after) in growing(draft, &applied) {
-        if let Some(unknown) = unknown_neighbour(draft, &unknown, &key, &fleet) {
-            draft.wait(&key, Hold::Dependency { on: unknown });
+
+    pub(super) fn hold(self) -> Hold {
+        let CapacityNeed { limited_by, what, used, wanted, limit } = self;
+        Hold::OverCapacity {
+            limited_by,
+            what: what.to_owned(),
+            used,
+            wanted,
+            limit: limit.unwrap_or(u32::MAX),
+        }
+    }
+}
+
+impl GrantedCapacity {
+    /// Returns the limits that concern a cluster, the fleet's first.
+    pub(super) fn needs(&self, request: &CapacityRequest) -> [CapacityNeed; 4] {
+        request.demands().map(|demand| self.ledger.need(&demand))
+    }
+
+    /// Returns a cluster of unknown units under the same limits. Until they are known, nothing may grow there.
+    pub(super) fn unknown_neighbour(&self, request: &CapacityRequest) -> Option<&ResourceKey> {
+        let CapacityRequest { fleet, quotas, .. } = request;
+        let shares = |(other, place): &&(ResourceKey, AppliedShare)| {
+            let on_fleet = place.fleet.as_ref().is_none_or(|other| other == *fleet);
+            other.organization == fleet.organization && (on_fleet || quotas.kafka_units.is_some())
+        };
+        self.unknown.iter().find(shares).map(|(other, _)| other)
+    }
+}
+
+/// Holds new and growing clusters that exceed a limit.
+pub(super) fn place_clusters(draft: &mut CatalogDraft) -> GrantedCapacity {
+    let applied = applied_clusters(draft);
+    let mut granted = GrantedCapacity::default();
+    for (key, place) in &applied {
+        granted.ledger.add_cluster(&key.organization, place.fleet.as_ref(), place.units.unwrap_or(0));
+    }
+    let growing = growing(draft, &applied);
+    granted.unknown = applied.into_iter().filter(|(_, place)| place.units.is_none()).collect();
+    for (key, fleet, before, after) in growing {
+        let quotas = quotas(draft, &key.organization);
+        let request = CapacityRequest {
+            fleet: &fleet,
+            spec: draft.fleet(&fleet.resource()),
+            quotas: &quotas,
+            is_new: before.is_none(),
+            units: after.saturating_sub(before.unwrap_or(0)),
+        };
+        if let Some(unknown) = granted.unknown_neighbour(&request) {
+            draft.wait(&key, Hold::Dependency { on: unknown.clone() });
             continue;
         }
-        let wanted = after.saturating_sub(before.unwrap_or(0));
-        let demands = demands(draft, &key, &fleet, u32::from(before.is_none()), wanted);
-        grant(draft, &mut ledger, &key, demands);
+        let demands = request.demands();
+        grant(draft, &mut granted.ledger, &key, demands);
     }
+    granted
 }
 
 struct Demand {
@@ -140,29 +229,29 @@ struct Demand {
     limit: Option<u32>,
 }
 
-fn demands(
-    draft: &CatalogDraft,
-    key: &ResourceKey,
-    fleet: &FleetKey,
-    clusters: u32,
-    units: u32,
-) -> [Demand; 4] {
-    let (owner, fleet_key) = (ResourceKey::organization(&key.organization), fleet.resource());
-    let quotas = quotas(draft, &key.organization);
-    let spec = draft.fleet(&fleet_key);
-    let demand =
-        |limiter: &ResourceKey, what, wanted, limit| Demand { limiter: limiter.clone(), what, wanted, limit };
-    [
-        demand(&fleet_key, CapacityLimit::Tenants, clusters, spec.map(|spec| spec.max_tenants)),
-        demand(&fleet_key, CapacityLimit::FleetUnits, units, spec.map(|spec| spec.max_kafka_units)),
-        demand(&owner, CapacityLimit::Clusters, clusters, CapacityLimit::Clusters.limit(&quotas)),
-        demand(
-            &owner,
-            CapacityLimit::OrganizationUnits,
-            units,
-            CapacityLimit::OrganizationUnits.limit(&quotas),
-        ),
-    ]
+impl CapacityRequest<'_> {
+    fn demands(&self) -> [Demand; 4] {
+        let CapacityRequest { fleet, spec, quotas, is_new, units } = *self;
+        let (owner, fleet_key) = (ResourceKey::organization(&fleet.organization), fleet.resource());
+        let clusters = u32::from(is_new);
+        let demand = |limiter: &ResourceKey, what, wanted, limit| Demand {
+            limiter: limiter.clone(),
+            what,
+            wanted,
+            limit,
+        };
+        [
+            demand(&fleet_key, CapacityLimit::Tenants, clusters, spec.map(|spec| spec.max_tenants)),
+            demand(&fleet_key, CapacityLimit::FleetUnits, units, spec.map(|spec| spec.max_kafka_units)),
+            demand(&owner, CapacityLimit::Clusters, clusters, CapacityLimit::Clusters.limit(quotas)),
+            demand(
+                &owner,
+                CapacityLimit::OrganizationUnits,
+                units,
+                CapacityLimit::OrganizationUnits.limit(quotas),
+            ),
+        ]
+    }
 }
 
 /// Reserves what is demanded, or holds the resource for the first limit that it would exceed.
@@ -172,19 +261,9 @@ fn grant<const N: usize>(
     key: &ResourceKey,
     demands: [Demand; N],
 ) {
-    let is_over = |demand: &&Demand| {
-        let used = ledger.used(&demand.limiter, demand.what);
-        demand.wanted > 0 && demand.limit.is_some_and(|limit| used.saturating_add(demand.wanted) > limit)
-    };
-    if let Some(over) = demands.iter().find(is_over) {
-        let hold = Hold::OverCapacity {
-            limited_by: over.limiter.clone(),
-            what: over.what.as_str().to_owned(),
-            used: ledger.used(&over.limiter, over.what),
-            wanted: over.wanted,
-            limit: over.limit.unwrap_or(u32::MAX),
-        };
-        draft.wait(key, hold);
+    let mut needs = demands.iter().map(|demand| ledger.need(demand));
+    if let Some(over) = needs.find(|need| need.missing() > 0) {
+        draft.wait(key, over.hold());
         return;
     }
     for demand in &demands {
@@ -239,23 +318,6 @@ fn growing(
         .collect();
     growing.sort_by_cached_key(|(key, ..)| (draft.seniority(key), key.clone()));
     growing
-}
-
-/// Returns a cluster of unknown units under the same limits. Until they are known, nothing may grow there.
-fn unknown_neighbour(
-    draft: &CatalogDraft,
-    unknown: &[(&ResourceKey, &AppliedShare)],
-    key: &ResourceKey,
-    fleet: &FleetKey,
-) -> Option<ResourceKey> {
-    let quota = quotas(draft, &key.organization).kafka_units.is_some();
-    unknown
-        .iter()
-        .find(|(other, place)| {
-            let on_fleet = place.fleet.as_ref().is_none_or(|other| other == fleet);
-            other.organization == key.organization && (on_fleet || quota)
-        })
-        .map(|(other, _)| (*other).clone())
 }
 
 pub(super) struct CapacityUsage {

@@ -126,7 +126,8 @@ impl ReferenceCheck {
                 self.wait(hold.clone());
             }
             if let Spec::Fleet(fleet) = &settled.spec {
-                self.findings.extend(disagreements(draft, cluster, fleet, &fleet_key));
+                let document = draft.claims.get(&fleet_key).and_then(|claim| claim.document);
+                self.findings.extend(disagreements(cluster, fleet, document));
                 self.domain_of_fleet(draft, cluster, fleet);
             }
         }
@@ -142,14 +143,23 @@ impl ReferenceCheck {
             _ => None,
         });
         self.findings.extend(buckets::check(cluster, account));
-        self.findings.extend(unknown_version(&config.version));
         let before = match draft.last_good(&document.key) {
             Some(Spec::Cluster(before)) => Some(&**before),
             _ => None,
         };
-        self.findings.extend(unfit_layout(cluster, before, &draft.config.units));
-        self.findings.extend(too_many_in_sync(cluster, &draft.config.units));
+        self.findings.extend(unfit(cluster, before, &draft.config.units));
     }
+}
+
+/// Returns what is wrong with a cluster wherever it is. `before` is its spec as it was last applied.
+pub(super) fn unfit(
+    cluster: &Cluster,
+    before: Option<&Cluster>,
+    units: &UnitCatalogue,
+) -> impl Iterator<Item = CatalogFinding> {
+    let version = unknown_version(&cluster.advanced_config.version);
+    let layout = unfit_layout(cluster, before, units);
+    version.into_iter().chain(layout).chain(too_many_in_sync(cluster, units))
 }
 
 /// The number of broker ids that node pools reserve: 0 to 999.
@@ -219,18 +229,14 @@ fn last_admin_gone(
     })
 }
 
-fn disagreements(
-    draft: &CatalogDraft,
+/// Returns what keeps a cluster from being on a fleet. `document` is the fleet's, for the positions in it.
+pub(super) fn disagreements(
     cluster: &Cluster,
     fleet: &Fleet,
-    fleet_key: &ResourceKey,
+    document: Option<&Document>,
 ) -> Vec<CatalogFinding> {
     let name = &fleet.identifier;
-    let elsewhere = |problem: Problem, pointer: &str, label: String| match draft
-        .claims
-        .get(fleet_key)
-        .and_then(|claim| claim.document)
-    {
+    let elsewhere = |problem: Problem, pointer: &str, label: String| match document {
         Some(document) => problem.related(document.locate(pointer), label),
         None => problem,
     };

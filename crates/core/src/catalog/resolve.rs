@@ -4,8 +4,8 @@ use jiff::Timestamp;
 
 use crate::catalog::draft::{CatalogDraft, EffectiveSpec, SpecOrigin};
 use crate::catalog::{
-    Catalog, HostNames, Recorded, Resource, Secrets, absence, capacity, certificates, credentials, domains,
-    hosts, identity, immutable, in_cluster, operators, references, renderable,
+    Catalog, GrantedCapacity, HostNames, Recorded, Resource, Secrets, absence, capacity, certificates,
+    credentials, domains, hosts, identity, immutable, in_cluster, operators, references, renderable,
 };
 use crate::config::Config;
 use crate::names::{Kind, ResourceKey};
@@ -51,12 +51,16 @@ pub fn resolve(
     certificates::check_clusters(&mut draft, &certificates);
     hosts::check(&mut draft);
     absence::reconsider(&mut draft);
-    capacity::place_clusters(&mut draft);
+    let granted = capacity::place_clusters(&mut draft);
     certificates::warn(&mut draft, &certificates);
-    finish(draft, &certificates)
+    finish(draft, &certificates, granted)
 }
 
-fn finish(mut draft: CatalogDraft, certificates: &renderable::Certificates) -> Catalog {
+fn finish(
+    mut draft: CatalogDraft,
+    certificates: &renderable::Certificates,
+    granted: GrantedCapacity,
+) -> Catalog {
     let usage = capacity::CapacityUsage::count(&draft);
     let mut problems = std::mem::take(&mut draft.problems);
     problems.sort();
@@ -70,6 +74,7 @@ fn finish(mut draft: CatalogDraft, certificates: &renderable::Certificates) -> C
         clusters: renderable::clusters(&draft, &fleets),
         fleets,
         capacity: usage.of_organizations(&draft),
+        granted,
         resources: resources(&draft),
         absent: draft.absent,
         problems,

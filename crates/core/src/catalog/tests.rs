@@ -5,6 +5,7 @@ mod capacity;
 mod certificates;
 mod changes;
 mod domains;
+mod fit;
 mod identity;
 mod neighbours;
 mod operators;

@@ -39,9 +39,14 @@ pub fn is_patch_from(version: &str, from: &str) -> bool {
     release(version) == release(from) && compare(version, from) != Ordering::Less
 }
 
+/// Returns the newest version among those that are run.
+pub fn newest(is_run: impl Fn(&str) -> bool) -> Option<&'static str> {
+    SUPPORTED.iter().rev().map(|it| it.version).find(|version| is_run(version))
+}
+
 /// Returns the newest version among those that are run, if it is newer than `version`.
 pub fn newer(version: &str, is_run: impl Fn(&str) -> bool) -> Option<&'static str> {
-    let newest = SUPPORTED.iter().rev().map(|it| it.version).find(|version| is_run(version))?;
+    let newest = newest(is_run)?;
     (compare(newest, version) == Ordering::Greater).then_some(newest)
 }
 

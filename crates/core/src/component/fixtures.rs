@@ -107,6 +107,7 @@ pub fn catalog(clusters: impl IntoIterator<Item = ResolvedCluster>) -> Catalog {
         clusters: Default::default(),
         absent: Default::default(),
         capacity: Default::default(),
+        granted: Default::default(),
         problems: Vec::new(),
     };
     let empty = FleetKey { organization: identifier("acme"), fleet: identifier("empty") };

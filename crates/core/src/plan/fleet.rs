@@ -9,7 +9,7 @@ use crate::plan::compare::upgrade::Upgrades;
 use crate::plan::model::part::{FleetPart, Repair, UnchangedFleet};
 use crate::plan::model::site::FleetInputs;
 use crate::plan::model::troubles::TroubleCauses;
-use crate::plan::preflight::{self, PreflightFacts};
+use crate::plan::preflight::{self, FleetSupport, PreflightFacts};
 use crate::plan::repair;
 use crate::plan::world::PlanContext;
 use crate::plan::{
@@ -91,17 +91,32 @@ pub(super) fn plan_one_fleet(
         plan(world, site.fleet, look, &owners, ObservationSource::Now(site, facts, &upgrades));
     let here = here.into_iter().cloned().collect();
     let Upgrades { newer, awaits_operator, .. } = &upgrades;
+    let support = FleetSupport::of(rendered, facts);
     let quiet = is_quiet.then(|| UnchangedFleet {
         observed: observed.clone(),
         owners: here,
         lacks,
         newer: newer.clone(),
+        support: support.clone(),
         awaits_operator: *awaits_operator,
     });
     let newer = newer.clone();
     let cluster = site.observed.and_then(|observed| observed.cluster.clone());
     let fleet = site.fleet.clone();
-    FleetPart { fleet, plan, problems, observed, owners, cluster, newer, troubles, approved, repairs, quiet }
+    FleetPart {
+        fleet,
+        plan,
+        problems,
+        observed,
+        owners,
+        cluster,
+        newer,
+        support,
+        troubles,
+        approved,
+        repairs,
+        quiet,
+    }
 }
 
 /// Plans one fleet from a remembered comparison; `None` if the spec of a resource with objects there is gone.
@@ -119,6 +134,7 @@ pub(super) fn plan_unchanged_fleet(
     let FleetOutcome { plan, problems, troubles, approved, repairs, .. } =
         plan(world, fleet, look, &owners, ObservationSource::Before(&quiet.lacks));
     let (observed, newer) = (quiet.observed.clone(), quiet.newer.clone());
+    let support = quiet.support.clone();
     let quiet = Some(quiet.clone());
     let fleet = fleet.clone();
     let cluster = None;
@@ -130,6 +146,7 @@ pub(super) fn plan_unchanged_fleet(
         owners,
         cluster,
         newer,
+        support,
         troubles,
         approved,
         repairs,

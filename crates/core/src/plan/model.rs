@@ -255,6 +255,10 @@ pub enum Verb {
     Recreate,
 }
 
+impl Verb {
+    pub const ALL: [Verb; 5] = [Verb::Create, Verb::Update, Verb::Delete, Verb::Keep, Verb::Recreate];
+}
+
 /// The cause of a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]

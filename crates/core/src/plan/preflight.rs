@@ -28,6 +28,7 @@ pub use needs::{NAMESPACE_ROLE, Permission, missing, permissions};
 pub use node::{NodeCapacity, NodeConstraints};
 pub use operator::{Operator, Watches};
 pub(super) use operators::SupportedVersions;
+pub use operators::{FleetSupport, StorageSupport};
 pub use requests::{PodRequest, Requests};
 pub use role::{CLUSTER_NAMESPACES, Role, SYSTEM_NAMESPACE};
 

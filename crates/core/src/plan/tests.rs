@@ -265,6 +265,7 @@ impl Lab {
             clusters: self.resolved_clusters(),
             absent: absent.map(|key| (key.clone(), why(key))).collect(),
             capacity: BTreeMap::new(),
+            granted: Default::default(),
             problems: Vec::new(),
         }
     }

@@ -11,6 +11,7 @@ use uuid::Uuid;
 use super::{Standing, timestamp};
 use crate::catalog::{Condition, Status};
 use crate::names::{Domain, Identifier};
+use crate::spec::certificate::Certificate;
 use crate::spec::{BaseDomain, Cluster, DnsProvider, Fleet};
 
 // The output fields of every kind.
@@ -122,6 +123,16 @@ pub struct BaseDomainOutputs {
     /// The cloud account of the managed DNS. Without managed DNS there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     cloud_account: Option<Identifier>,
+    /// The time from which the certificate is valid. Null if it can't be read.
+    #[serde(serialize_with = "optional_time")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
+    not_before: Option<Timestamp>,
+    /// The time at which the first certificate of the chain expires. Null if it can't be read.
+    #[serde(serialize_with = "optional_time")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
+    not_after: Option<Timestamp>,
+    /// The host names that the certificate covers. Empty if it can't be read.
+    covered_names: Vec<String>,
 }
 
 impl From<&Standing> for StandingOutputs {
@@ -185,10 +196,14 @@ impl ClusterOutputs {
 
 impl BaseDomainOutputs {
     pub fn of(domain: &BaseDomain) -> Self {
+        let certificate = Certificate::read(&domain.tls_cert);
         Self {
             domain: domain.derived_domain().unwrap_or_else(|| domain.domain.clone()),
             dns_base_domain: domain.dns_base_domain.as_ref().unwrap_or(&domain.domain).clone(),
             cloud_account: domain.cloud_account.clone().filter(|_| domain.dns_provider != DnsProvider::None),
+            not_before: certificate.as_ref().map(|certificate| certificate.not_before),
+            not_after: certificate.as_ref().map(|certificate| certificate.not_after),
+            covered_names: certificate.map(|certificate| certificate.names).unwrap_or_default(),
         }
     }
 }

@@ -29,7 +29,7 @@ pub enum Audience {
 }
 
 impl Audience {
-    fn waiting_reason(self, waiting: &Waiting) -> String {
+    pub fn waiting_reason(self, waiting: &Waiting) -> String {
         match self {
             Audience::Host => waiting.to_string(),
             Audience::Tenants => waiting.redacted_for_tenants().to_string(),

@@ -56,6 +56,15 @@ impl Certificate {
         }
     }
 
+    /// Returns what a chain says, without judging it. `None` if it can't be read.
+    pub fn read(tls_cert: &str) -> Option<Certificate> {
+        let ders = read_ders(tls_cert).ok()?;
+        let chain = read_chain(&ders).ok()?;
+        let names = host_names(chain.first()?).ok()?;
+        let (not_before, not_after) = validity(&chain).ok().flatten()?;
+        Some(Certificate { not_before, not_after, names })
+    }
+
     /// Whether a client that connects to this host accepts the certificate: by an equal name, or by a
     /// wildcard, which replaces exactly the left-most label (RFC 6125, section 6.4.3).
     pub fn covers(&self, host: &str) -> bool {

@@ -6,6 +6,7 @@ use crate::catalog::Condition;
 use crate::names::{Digest, FleetKey, ResourceKey};
 use crate::plan::model::troubles::TroubleCauses;
 use crate::plan::model::{Change, FleetPlan};
+use crate::plan::preflight::FleetSupport;
 use crate::problem::Problem;
 
 /// The newest version of Kafka that each cluster could have, if newer than its own.
@@ -24,6 +25,7 @@ pub struct FleetPart {
     /// The Kubernetes cluster of the target; `None` if unknown or planned from a remembered comparison.
     pub(in crate::plan) cluster: Option<String>,
     pub(in crate::plan) newer: NewerVersions,
+    pub(in crate::plan) support: FleetSupport,
     /// The known causes of its clusters' trouble.
     pub(in crate::plan) troubles: TroubleCauses,
     /// Resources with approved changes, including those that still wait for their turn.
@@ -44,6 +46,11 @@ impl FleetPart {
         &self.newer
     }
 
+    /// Returns what the fleet has for its clusters.
+    pub fn support(&self) -> &FleetSupport {
+        &self.support
+    }
+
     /// Whether planning needs preflight facts: a change is planned there, or the cluster lacked something before.
     pub fn needs_facts(&self) -> bool {
         let changes = self.plan.iter().flat_map(|plan| &plan.changes);
@@ -62,6 +69,7 @@ pub struct UnchangedFleet {
     /// The conditions of its Kubernetes cluster when it was planned.
     pub(in crate::plan) lacks: Vec<Condition>,
     pub(in crate::plan) newer: NewerVersions,
+    pub(in crate::plan) support: FleetSupport,
     /// Whether one of its clusters waits for an operator that supports a newer version of Kafka.
     pub(in crate::plan) awaits_operator: bool,
 }
