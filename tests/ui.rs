@@ -8,7 +8,7 @@ use crate::api::{Api, new_token};
 use crate::service::http::{Answer, send};
 use crate::support::Tree;
 
-const PAGES: [&str; 24] = [
+const PAGES: [&str; 25] = [
     "/",
     "/plan",
     "/fleets",
@@ -30,6 +30,7 @@ const PAGES: [&str; 24] = [
     "/new/fleets",
     "/new/clusters",
     "/new/base-domains",
+    "/clusters/acme/orders/events",
     "/clusters/acme/orders/edit",
     "/clusters/acme/orders/delete",
     "/clusters/acme/sandbox/delete",

@@ -8,6 +8,7 @@ mod steps;
 
 use serde_json::{Map, Value, json};
 
+use crate::api::answer::Offer;
 use crate::http::problem::FieldError;
 use crate::names::Kind;
 use crate::spec::describe::{self, Description, InputKind};
@@ -52,6 +53,19 @@ impl FormOption {
 
     pub fn is_offered(&self) -> bool {
         self.why_not.is_empty()
+    }
+}
+
+impl From<&Offer> for FormOption {
+    fn from(offer: &Offer) -> FormOption {
+        let Offer { name, value, is_offered, is_default: _, description, reason } = offer;
+        FormOption {
+            // What isn't offered may have no spelling.
+            value: value.clone().unwrap_or_else(|| name.clone()),
+            label: name.clone(),
+            text: description.clone(),
+            why_not: reason.clone().filter(|_| !is_offered).unwrap_or_default(),
+        }
     }
 }
 
@@ -251,7 +265,9 @@ pub fn attach(fields: &mut [FormField], errors: &[FieldError], count: usize) -> 
         let found = exact.or_else(|| fields.iter().position(|field| is_below(&field.pointer, at)));
         if let Some(index) = found {
             // Hints for programs would mislead a person.
-            let is_for_people = |hint: &String| !hint.contains("/openapi.json") && !hint.starts_with("send ");
+            let is_for_people = |hint: &String| {
+                !hint.contains("/openapi.json") && !hint.starts_with("send ") && !hint.starts_with("add `")
+            };
             let hint = error.hint.clone().filter(is_for_people);
             fields[index].errors.push(FieldError { hint, ..error.clone() });
             is_within |= index < count;

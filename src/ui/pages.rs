@@ -63,6 +63,10 @@ pub struct KindPages {
     pub empty: &'static str,
 }
 
+/// The columns of fleets that show how much of a limit is in use.
+const KAFKA_UNITS: &str = "/max_kafka_units";
+const CLUSTERS: &str = "/max_tenants";
+
 pub static KINDS: [KindPages; 6] = [
     KindPages {
         kind: Kind::Fleet,
@@ -73,8 +77,8 @@ pub static KINDS: [KindPages; 6] = [
             ("Status", "/status"),
             ("Provider", "/infra_type"),
             ("Base domain", "/domain"),
-            ("Max Kafka units", "/max_kafka_units"),
-            ("Max clusters", "/max_tenants"),
+            ("Kafka units", KAFKA_UNITS),
+            ("Clusters", CLUSTERS),
             ("Changed", "/updated_at"),
         ],
         empty: "A fleet is a Kubernetes cluster that hosts Kafka clusters. Describe one in a file of the specs.",
@@ -99,7 +103,7 @@ pub static KINDS: [KindPages; 6] = [
         slug: "base-domains",
         title: "Base domains",
         name: "domain",
-        columns: &[("DNS", "/dns_provider"), ("Changed", "/updated_at")],
+        columns: &[("DNS", "/dns_provider"), ("Certificate until", "/not_after"), ("Changed", "/updated_at")],
         empty: "Clusters are reached at subdomains of a base domain, with its certificate.",
     },
     KindPages {

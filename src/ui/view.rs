@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::client::Refusal;
 pub use super::pages::page_of;
 use super::{Ui, Visit, html};
+use crate::api::answer::Room;
 pub use crate::http::query::encoded;
 use crate::names::ResourceKey;
 
@@ -109,6 +110,12 @@ pub fn parts(text: &str) -> Vec<(bool, String)> {
     parts.map(|(index, part)| (index % 2 == 1, crate::plan::plain(part))).collect()
 }
 
+/// The used part of a limit, at most 100.
+pub fn percent(used: &u32, limit: &u32) -> u32 {
+    let part = u64::from(*used) * 100 / u64::from(*limit).max(1);
+    u32::try_from(part.min(100)).unwrap_or(100)
+}
+
 /// The beginning of a commit's id.
 pub fn short(id: &str) -> &str {
     id.get(..12).unwrap_or(id)
@@ -121,9 +128,22 @@ pub enum Cell {
     Time(String),
     /// A text of several lines.
     Lines(String),
+    /// How much of a limit is in use.
+    Gauge {
+        used: u32,
+        limit: u32,
+    },
 }
 
 impl Cell {
+    /// The room that is in use.
+    pub fn gauge(room: &Room) -> Cell {
+        match room.limit {
+            Some(limit) => Cell::Gauge { used: room.used, limit },
+            None => Cell::Text(room.used.to_string()),
+        }
+    }
+
     pub fn of(name: &str, value: &Value) -> Cell {
         match value {
             Value::String(text) if name.eq_ignore_ascii_case("status") => Cell::Status(text.clone()),

@@ -289,7 +289,7 @@ fn a_mistake_is_told_at_its_field_as_the_api_tells_it_and_the_rest_is_kept() {
                 ("/members", "- {email: gus, role: admin}"),
                 ("/members", "- {email: g@x.example, role: boss}"),
                 ("/quotas/fleets", "-1"),
-                ("/domains", "- co.uk"),
+                ("/domains", "- [a]"),
             ],
         ),
     ];

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::KindPages;
 use super::resource_list::{organizations, section};
 use super::review;
-use crate::api::answer::ListAnswer;
+use crate::api::answer::{ClusterFitList, FleetFit, ListAnswer, Offers, Room};
 use crate::api::route::LARGEST_PAGE;
 use crate::http::problem::FieldError;
 use crate::names::Kind;
@@ -107,17 +107,17 @@ pub async fn show(visit: &Visit) -> Shown {
     {
         match attach(&mut fields, &refusal.errors, before) {
             true => step = first_wrong(&fields, steps),
-            // The steps that follow aren't filled in yet.
             false if refusal.status == StatusCode::UNPROCESSABLE_ENTITY => {}
             false => return whole(visit, pages, &typed, false, Some(refusal)).await,
         }
     }
+    // The steps that follow aren't filled in yet.
+    fields.iter_mut().skip(before).for_each(|field| field.errors.clear());
     let own = steps[..step].iter().map(|step| step.fields.len()).sum::<usize>();
     let first = own - steps[step - 1].fields.len();
     let is_last = step == steps.len();
-    fields.iter_mut().skip(own).for_each(|field| field.errors.clear());
-    let missing = offer(visit, pages.kind, &mut fields, &typed).await?;
     fill(&mut fields, &typed);
+    let missing = offer(visit, pages.kind, &mut fields, &typed).await?;
     // What has no alternative is chosen.
     for field in fields.iter_mut().filter(|field| field.is_required && field.value.is_empty()) {
         let mut offered = field.options.iter().filter(|option| option.is_offered());
@@ -216,8 +216,8 @@ pub async fn whole(
     if let Some(error) = &error {
         attach(&mut fields, &error.errors, 0);
     }
-    let missing = offer(visit, pages.kind, &mut fields, typed).await?;
     fill(&mut fields, typed);
+    let missing = offer(visit, pages.kind, &mut fields, typed).await?;
     let mut hidden = Vec::new();
     if is_kept || fields.iter().any(|field| field.is_kept) {
         let id = visit.ui.drafts.keep(&visit.session.form_token(), pages.kind, Target::New, typed.clone());
@@ -266,7 +266,7 @@ pub fn fill(fields: &mut [FormField], typed: &Typed) {
     }
 }
 
-/// Fills in what fields that name other resources can be, and returns what has to be created first.
+/// Fills in what fields can be here, and returns what has to be created first.
 pub async fn offer(
     visit: &Visit,
     kind: Kind,
@@ -274,23 +274,73 @@ pub async fn offer(
     typed: &Typed,
 ) -> Result<Vec<(&'static str, &'static str)>, Refusal> {
     let mut missing = Vec::new();
+    if kind == Kind::Organization {
+        return Ok(missing);
+    }
     let known = organizations(visit).await?;
     let organization = match (typed.text("/organization"), known.as_slice()) {
-        ("", [only, ..]) => only.clone(),
+        ("", [only]) => only.clone(),
         (named, _) => named.to_owned(),
     };
-    if kind != Kind::Organization && known.is_empty() {
+    if known.is_empty() {
         missing.push(("There is no organization yet, which has to own it.", "/new/organizations"));
     }
+    let offers: Offers = visit.api.get("/v1/offers").await?;
+    let fleet = offers.fleets.iter().find(|offers| {
+        offers.fleet.organization.as_str() == organization
+            && offers.fleet.fleet.as_str() == typed.text("/infrastructure")
+    });
     for field in fields {
         let (of, name) = match (kind, field.pointer.as_str()) {
-            (Kind::Organization, _) => continue,
             (_, "/organization") => {
                 field.options = known.iter().map(|name| FormOption::of(name.as_str(), "")).collect();
                 continue;
             }
+            (Kind::Fleet, "/infra_type") => {
+                field.options = offers.infra_types.iter().map(FormOption::from).collect();
+                continue;
+            }
+            (Kind::Cluster, "/cluster_type") => {
+                field.options = offers.cluster_types.iter().map(FormOption::from).collect();
+                continue;
+            }
+            (Kind::Cluster, "/advanced_config/version") => {
+                let versions = fleet.map_or(&offers.kafka_versions, |fleet| &fleet.kafka_versions);
+                field.options = versions.iter().map(FormOption::from).collect();
+                if let (true, Some(usual)) =
+                    (field.value.is_empty(), versions.iter().find(|offer| offer.is_default))
+                {
+                    field.value.clone_from(&usual.name);
+                }
+                continue;
+            }
+            (Kind::Cluster, "/advanced_config/cluster_access") if let Some(fleet) = fleet => {
+                field.options = fleet.cluster_access.iter().map(FormOption::from).collect();
+                continue;
+            }
+            (Kind::Cluster, "/advanced_config/auto_upgrade") if let Some(fleet) = fleet => {
+                let why = fleet.auto_upgrade.reason.clone().unwrap_or_default();
+                field
+                    .options
+                    .iter_mut()
+                    .filter(|option| option.value == "true")
+                    .for_each(|option| option.why_not.clone_from(&why));
+                continue;
+            }
+            (Kind::Cluster, "/advanced_config/storage/class") if let Some(fleet) = fleet => {
+                let known = fleet.storage.classes.iter().flatten();
+                field.options = known.map(|name| FormOption::of(name.as_str(), "")).collect();
+                field.default = fleet.storage.default_class.clone().unwrap_or_default();
+                continue;
+            }
+            (Kind::Cluster, "/infrastructure") if !organization.is_empty() => {
+                field.options = fits(visit, &organization, typed).await;
+                if field.options.is_empty() {
+                    missing.push(("The organization has no fleet yet, which has to host it.", "/new/fleets"));
+                }
+                continue;
+            }
             (Kind::Fleet, "/domain") => ("base-domains", "domain"),
-            (Kind::Cluster, "/infrastructure") => ("infrastructure", "identifier"),
             (Kind::Cluster, "/advanced_config/oauth") => ("identity-providers", "identifier"),
             (_, "/cloud_account" | "/advanced_config/tiered_storage_provider/cloud_account") => {
                 ("cloud-accounts", "identifier")
@@ -303,38 +353,40 @@ pub async fn offer(
         let path = format!("/organizations/{}/{of}?page_size={LARGEST_PAGE}", super::encoded(&organization));
         // An organization that doesn't exist is told at its own field.
         let Ok(list) = visit.api.get::<ListAnswer<Value>>(&path).await else { continue };
-        field.options = list.items.iter().map(|record| option(kind, record, name)).collect();
-        match (kind, of) {
-            (Kind::Fleet, "base-domains") if field.options.is_empty() => {
-                missing.push((
-                    "The organization has no base domain yet, below which clients reach its clusters.",
-                    "/new/base-domains",
-                ));
-            }
-            (Kind::Cluster, "infrastructure") if field.options.is_empty() => {
-                missing.push(("The organization has no fleet yet, which has to host it.", "/new/fleets"));
-            }
-            _ => {}
+        field.options =
+            list.items.iter().map(|record| FormOption::of(self::field(record, name), "")).collect();
+        if kind == Kind::Fleet && field.options.is_empty() {
+            let why = "The organization has no base domain yet, below which clients reach its clusters.";
+            missing.push((why, "/new/base-domains"));
         }
     }
     Ok(missing)
 }
 
-fn option(kind: Kind, record: &Value, name: &str) -> FormOption {
-    let text = match (kind, name) {
-        (Kind::Cluster, "identifier") if record.get("max_kafka_units").is_some() => {
-            let of = |name: &str| record[name].as_u64().unwrap_or_default();
-            format!(
-                "{}, {}: at most {} Kafka units and {} clusters",
-                field(record, "tenancy_mode"),
-                field(record, "status"),
-                of("max_kafka_units"),
-                of("max_tenants")
-            )
-        }
-        _ => String::new(),
+/// The fleets of an organization, each with whether the cluster fits on it. Empty while the fields before are wrong,
+/// which they say themselves.
+async fn fits(visit: &Visit, organization: &str, typed: &Typed) -> Vec<FormOption> {
+    let mut cluster = json!({
+        "organization": organization,
+        "kafka_units": typed.text("/kafka_units").parse::<u32>().unwrap_or(1),
+        "cloud_provider": typed.text("/cloud_provider"),
+    });
+    // Before the mode is chosen, each fleet is judged by its own.
+    let mode = typed.text("/tenancy_mode");
+    cluster["tenancy_mode"] = json!(if mode.is_empty() { "Shared" } else { mode });
+    let Ok(answer) = visit.api.send(Method::POST, "/v1/fit", Some(&cluster)).await else { return Vec::new() };
+    let Ok(list) = serde_json::from_value::<ClusterFitList>(answer) else { return Vec::new() };
+    let option = |fit: FleetFit| {
+        let room = |room: &Room| {
+            room.limit.map_or_else(|| room.used.to_string(), |limit| format!("{} of {limit}", room.used))
+        };
+        let (units, clusters) = (room(&fit.kafka_units), room(&fit.clusters));
+        let FleetFit { tenancy_mode, status, .. } = &fit;
+        let text = format!("{tenancy_mode:?}, {status}: {units} Kafka units and {clusters} clusters in use");
+        let why_not = fit.reasons.iter().map(|reason| reason.detail.as_str()).collect::<Vec<_>>().join("; ");
+        FormOption { why_not, ..FormOption::of(fit.fleet.fleet.as_str(), text) }
     };
-    FormOption::of(self::field(record, name), text)
+    list.items.into_iter().map(option).collect()
 }
 
 /// The text of a call that does the same, with secrets left out.

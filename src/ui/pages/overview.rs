@@ -4,7 +4,10 @@ use askama::Template;
 use axum::http::StatusCode;
 use serde_json::Value;
 
+use super::KindPages;
+use super::resource_list::organizations;
 use crate::api::answer::ListAnswer;
+use crate::api::route::LARGEST_PAGE;
 use crate::catalog::Status;
 use crate::plan::{Outline, OutlineItem, OutlineSection, Plan, outline};
 use crate::problem::Severity;
@@ -30,6 +33,8 @@ struct Overview {
     fleets: usize,
     clusters: usize,
     healthy: usize,
+    /// The certificates that expire first: the base domain's page, its name and the time.
+    certificates: Vec<(String, String, String)>,
     events: Vec<Value>,
     errors: usize,
 }
@@ -64,6 +69,7 @@ pub async fn show(visit: &Visit) -> Shown {
     let more_unwell = unwell.len().saturating_sub(MOST);
     unwell.truncate(MOST);
     let errors = plan.problems.iter().filter(|problem| problem.severity == Severity::Error).count();
+    let certificates = certificates(visit).await;
     let (frame, events) = (visit.frame("/"), events.items);
     blocking(move || {
         let outline = outline(&plan, "TREE", false);
@@ -78,12 +84,34 @@ pub async fn show(visit: &Visit) -> Shown {
             fleets,
             clusters,
             healthy,
+            certificates,
             events,
             errors,
         };
         shown(StatusCode::OK, &page)
     })
     .await
+}
+
+/// How many certificates are listed, and of how many organizations they are looked up.
+const CERTIFICATES: usize = 5;
+const ORGANIZATIONS: usize = 20;
+
+/// The certificates that expire first. Without those of an organization that can't be read now.
+async fn certificates(visit: &Visit) -> Vec<(String, String, String)> {
+    let Some(pages) = KindPages::of_slug("base-domains") else { return Vec::new() };
+    let mut found = Vec::new();
+    for organization in organizations(visit).await.unwrap_or_default().iter().take(ORGANIZATIONS) {
+        let path = format!("{}?page_size={LARGEST_PAGE}", pages.list_path(organization));
+        let Ok(list) = visit.api.get::<ListAnswer<Value>>(&path).await else { continue };
+        found.extend(list.items.iter().filter_map(|record| {
+            let (name, until) = (record["domain"].as_str()?, record["not_after"].as_str()?);
+            Some((until.to_owned(), pages.page_path(organization, name), name.to_owned()))
+        }));
+    }
+    found.sort();
+    found.truncate(CERTIFICATES);
+    found.into_iter().map(|(until, page, name)| (page, name, until)).collect()
 }
 
 fn waiting_in(section: &OutlineSection) -> impl Iterator<Item = Waiting> {

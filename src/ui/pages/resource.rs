@@ -4,9 +4,9 @@ use askama::Template;
 use axum::http::StatusCode;
 use serde_json::Value;
 
-use super::{KindPages, resource_list};
-use crate::api::answer::{ResourceHistory, SpecFile};
-use crate::names::Kind;
+use super::{KindPages, resource_list, with_query};
+use crate::api::answer::{FleetFit, ListAnswer, ResourceHistory, SpecFile};
+use crate::names::{Identifier, Kind, ResourceKey};
 use crate::state::Access;
 use crate::ui::client::Refusal;
 use crate::ui::view::{self, Cell, Frame, filters, shown};
@@ -15,11 +15,12 @@ use crate::views::clients::ClusterListeners;
 use crate::views::why::WhyReport;
 
 /// The tabs of a resource's pages, with their paths below its own, and whether only clusters have them.
-const TABS: [(&str, &str, bool); 5] = [
+const TABS: [(&str, &str, bool); 6] = [
     ("Overview", "", false),
     ("Why", "why", true),
     ("File", "file", false),
     ("History", "history", false),
+    ("Events", "events", false),
     ("Connect", "connect", true),
 ];
 
@@ -68,6 +69,11 @@ struct Resource {
     record: Value,
     /// Its fields: those of the record itself, and those of each of its objects.
     groups: Vec<Group>,
+    /// How full a fleet is; empty for other kinds.
+    room: Vec<(&'static str, Cell)>,
+    /// The first clusters of a fleet, and the number of all.
+    clusters: Vec<Value>,
+    all_clusters: usize,
     may_change: bool,
     may_delete: bool,
 }
@@ -108,8 +114,26 @@ pub async fn show(visit: &Visit) -> Shown {
     let may_change =
         visit.me.may(&head.organization, if is_organization { Access::Admin } else { Access::Write });
     let may_delete = may_change && (!is_organization || visit.me.is_super_user);
+    let (mut room, mut clusters, mut all_clusters) = (Vec::new(), Vec::new(), 0);
+    if head.pages.kind == Kind::Fleet {
+        let fits = resource_list::room(visit, &head.organization).await;
+        let own = fits.into_iter().find(|fit| fit.fleet.fleet.as_str() == head.name);
+        room = own.iter().flat_map(of_limits).collect();
+        let of = [
+            ("organization", head.organization.as_str()),
+            ("infrastructure", &head.name),
+            ("page_size", "20"),
+        ];
+        let list: ListAnswer<Value> = visit.api.get(&with_query("/v1/clusters".to_owned(), &of)).await?;
+        (clusters, all_clusters) = (list.items, list.total);
+    }
     let frame = head.frame(visit);
-    Ok(shown(StatusCode::OK, &Resource { frame, head, record, groups, may_change, may_delete }))
+    let page = Resource { frame, head, record, groups, room, clusters, all_clusters, may_change, may_delete };
+    Ok(shown(StatusCode::OK, &page))
+}
+
+fn of_limits(fit: &FleetFit) -> [(&'static str, Cell); 2] {
+    [("Kafka units", Cell::gauge(&fit.kafka_units)), ("clusters", Cell::gauge(&fit.clusters))]
 }
 
 fn is_redacted(value: &Value) -> bool {
@@ -180,6 +204,18 @@ struct History {
     history: ResourceHistory,
 }
 
+#[derive(Template)]
+#[template(path = "resource_events.html")]
+struct ResourceEvents {
+    frame: Frame,
+    head: Head,
+    list: ListAnswer<Value>,
+}
+
+fn organization_of(head: &Head) -> Result<Identifier, Refusal> {
+    head.organization.parse().map_err(|_| Refusal::no_page())
+}
+
 pub async fn tab(visit: &Visit) -> Shown {
     let (_, tab, _) =
         *TABS.iter().find(|(_, tab, _)| *tab == visit.segment(3)).ok_or_else(Refusal::no_page)?;
@@ -194,6 +230,17 @@ pub async fn tab(visit: &Visit) -> Shown {
         "connect" => {
             let clients = visit.api.get(&answer("/client-properties")).await?;
             shown(StatusCode::OK, &Connect { clients, frame, head })
+        }
+        "events" => {
+            let key = ResourceKey::new(head.pages.kind, &organization_of(&head)?, &head.name).to_string();
+            let query = [
+                ("resource", key.as_str()),
+                ("order", "desc"),
+                ("page_size", "50"),
+                ("page_token", visit.parameter("page")),
+            ];
+            let list = visit.api.get(&with_query("/v1/events".to_owned(), &query)).await?;
+            shown(StatusCode::OK, &ResourceEvents { list, frame, head })
         }
         "file" => shown(StatusCode::OK, &File { file: visit.api.get(&answer("/file")).await?, frame, head }),
         _ => {

@@ -1,11 +1,11 @@
 //! Lists of resources, filtered and paged by the server.
 
 use askama::Template;
-use axum::http::StatusCode;
-use serde_json::Value;
+use axum::http::{Method, StatusCode};
+use serde_json::{Value, json};
 
-use super::{KindPages, with_query};
-use crate::api::answer::ListAnswer;
+use super::{CLUSTERS, KAFKA_UNITS, KindPages, with_query};
+use crate::api::answer::{ClusterFitList, FleetFit, ListAnswer};
 use crate::api::route::LARGEST_PAGE;
 use crate::catalog::Status;
 use crate::names::{Identifier, Kind};
@@ -29,6 +29,8 @@ struct ResourceList {
     status: String,
     /// The tag that clusters have: `key` or `key=value`.
     tag: String,
+    /// The fleet that clusters are on.
+    fleet: String,
     sort: String,
     rows: Vec<Row>,
     total: usize,
@@ -82,6 +84,7 @@ impl ResourceList {
             ("q", &self.text),
             ("status", &self.status),
             ("tag", &self.tag),
+            ("fleet", &self.fleet),
             ("sort", sort),
             ("page", page),
         ];
@@ -103,9 +106,17 @@ pub async fn show(visit: &Visit) -> Shown {
         _ => wanted,
     };
     let (text, status, sort) = (visit.parameter("q"), visit.parameter("status"), visit.parameter("sort"));
-    let tag = if pages.kind == Kind::Cluster { visit.parameter("tag") } else { "" };
+    let of_cluster = |name: &str| if pages.kind == Kind::Cluster { visit.parameter(name) } else { "" };
+    let (tag, fleet) = (of_cluster("tag"), of_cluster("fleet"));
     let of = if pages.kind == Kind::Cluster { organization } else { "" };
-    let filters = [("q", text), ("status", status), ("tag", tag), ("sort", sort), ("organization", of)];
+    let filters = [
+        ("q", text),
+        ("status", status),
+        ("tag", tag),
+        ("infrastructure", fleet),
+        ("sort", sort),
+        ("organization", of),
+    ];
     let page = [("page_size", PAGE), ("page_token", visit.parameter("page"))];
     let path = with_query(pages.list_path(organization), &[filters.as_slice(), &page].concat());
     // A fresh installation has no organization, and so nothing in one.
@@ -113,7 +124,8 @@ pub async fn show(visit: &Visit) -> Shown {
         true => ListAnswer { items: Vec::new(), next_page_token: None, total: 0 },
         false => visit.api.get::<ListAnswer<Value>>(&path).await?,
     };
-    let rows = list.items.iter().map(|record| row(pages, record)).collect();
+    let fits = if pages.kind == Kind::Fleet { room(visit, organization).await } else { Vec::new() };
+    let rows = list.items.iter().map(|record| row(pages, record, &fits)).collect();
     let mut page = ResourceList {
         frame: visit.frame(section(pages)),
         pages,
@@ -122,6 +134,7 @@ pub async fn show(visit: &Visit) -> Shown {
         text: text.to_owned(),
         status: status.to_owned(),
         tag: tag.to_owned(),
+        fleet: fleet.to_owned(),
         sort: sort.to_owned(),
         rows,
         total: list.total,
@@ -150,11 +163,25 @@ pub async fn organizations(visit: &Visit) -> Result<Vec<String>, Refusal> {
     Ok(names.filter(|name| *name != Identifier::ROOT).map(str::to_owned).collect())
 }
 
-fn row(pages: &'static KindPages, record: &Value) -> Row {
+/// How full the fleets of an organization are; empty if nobody knows.
+pub async fn room(visit: &Visit, organization: &str) -> Vec<FleetFit> {
+    let smallest = json!({"organization": organization, "kafka_units": 1, "tenancy_mode": "Shared"});
+    let answer = visit.api.send(Method::POST, "/v1/fit", Some(&smallest)).await;
+    let list = answer.ok().and_then(|answer| serde_json::from_value::<ClusterFitList>(answer).ok());
+    list.map(|list| list.items).unwrap_or_default()
+}
+
+fn row(pages: &'static KindPages, record: &Value, fits: &[FleetFit]) -> Row {
     let text = |name: &str| view::field(record, name).to_owned();
     let name = text(pages.name);
     let organization = if pages.kind == Kind::Organization { name.clone() } else { text("organization") };
     let value = |pointer: &str| record.pointer(pointer).unwrap_or(&Value::Null);
-    let cells = pages.columns.iter().map(|(title, pointer)| Cell::of(title, value(pointer))).collect();
+    let fit = fits.iter().find(|fit| fit.fleet.fleet.as_str() == name);
+    let cell = |(title, pointer): &(&str, &'static str)| match (fit, *pointer) {
+        (Some(fit), KAFKA_UNITS) => Cell::gauge(&fit.kafka_units),
+        (Some(fit), CLUSTERS) => Cell::gauge(&fit.clusters),
+        (_, pointer) => Cell::of(title, value(pointer)),
+    };
+    let cells = pages.columns.iter().map(cell).collect();
     Row { path: pages.page_path(&organization, &name), organization, name, cells }
 }
