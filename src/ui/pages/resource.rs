@@ -232,7 +232,9 @@ pub async fn tab(visit: &Visit) -> Shown {
             shown(StatusCode::OK, &Connect { clients, frame, head })
         }
         "events" => {
-            let key = ResourceKey::new(head.pages.kind, &organization_of(&head)?, &head.name).to_string();
+            // Of what the caller may not see there are no events, either.
+            visit.api.get::<Value>(&head.api_path("")).await?;
+            let key = String::from(ResourceKey::new(head.pages.kind, &organization_of(&head)?, &head.name));
             let query = [
                 ("resource", key.as_str()),
                 ("order", "desc"),
