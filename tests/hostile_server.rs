@@ -18,7 +18,8 @@ const SERVE: &str = "serve --specs tree --state-dir state --output-dir output --
 
 const THEIRS: &str = "globex/clusters/events.yaml";
 
-const MEMORY: usize = 300 * 1024 * 1024;
+/// In bytes, of a build without optimizations.
+const MEMORY: usize = 300_000_000;
 
 /// Upper bound for the growth of log and state, in bytes per minute.
 const GROWTH: f64 = 10.0 * 1024.0 * 1024.0;

@@ -34,7 +34,7 @@ const LASTS_WHILE_PLANNING: Duration = Duration::from_secs(60);
 /// Bytes kept of one cluster. The largest fleet takes about 160 MiB: by the recordings 35,000 pods of 1.8 KiB
 /// and 33,000 claims of 0.8 KiB, 30,000 objects of ours of 0.8 KiB, and 1.5 KiB each for their inventory
 /// entries.
-const KEPT: usize = 192 * 1024 * 1024;
+const KEPT: usize = 176 * 1024 * 1024;
 
 /// Bytes that may be read in a burst; more is read at [`RATE`]. The largest fleet has about 1 GiB with all
 /// kinds, which takes a minute.
@@ -204,7 +204,7 @@ mod tests {
         let budget = Arc::default();
         let (mut first, mut second) = (Charge::new(&budget), Charge::new(&budget));
         first.add(KEPT).unwrap();
-        let expected = OverBudget("keeping it would take more than 192 MiB".to_owned());
+        let expected = OverBudget("keeping it would take more than 176 MiB".to_owned());
         assert_eq!(second.add(1), Err(expected));
         drop(first);
         second.add(KEPT - 1).unwrap();
