@@ -36,6 +36,8 @@ async fn page(visit: &Visit, error: Option<Refusal>) -> Shown {
     let path = pages.record_path(&organization, &name, "", "");
     let (record, etag) = visit.api.tagged(&path).await?;
     let is_protected = record["deletion_protection"] == true;
+    // That it can't be deleted now is what the page says.
+    let status = error.as_ref().map_or(StatusCode::OK, |error| error.status);
     let mut error = error;
     let planned =
         if is_protected { Ok(Value::Null) } else { visit.api.send(Method::DELETE, &dry(&path), None).await };
@@ -49,7 +51,6 @@ async fn page(visit: &Visit, error: Option<Refusal>) -> Shown {
             None
         }
     };
-    let status = error.as_ref().map_or(StatusCode::OK, |error| error.status);
     let frame = visit.frame(resource_list::section(pages));
     Ok(shown(status, &Delete { frame, pages, organization, name, is_protected, etag, outline, error }))
 }
