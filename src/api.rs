@@ -76,7 +76,7 @@ pub enum ListenError {
     Address { address: SocketAddr, source: io::Error },
     #[error(transparent)]
     Certificate(#[from] UnusableCertificate),
-    /// Nobody could sign in by OpenID Connect.
+    /// Sign-in by OpenID Connect could not work.
     #[error("cannot offer sign-in by OpenID Connect: {0}")]
     SignIn(String),
     /// Another process listens on the socket, or it can't be created.

@@ -78,7 +78,7 @@ pub struct Round {
     pub health: BTreeMap<FleetKey, Health>,
     /// Kafka versions that clusters could upgrade to.
     pub newer: NewerVersions,
-    /// What each fleet has for its clusters, as far as known.
+    /// The versions and disks that each fleet has for its clusters, as far as known.
     pub support: BTreeMap<FleetKey, FleetSupport>,
     /// The number of fleets that were observed: all but those known to be unchanged since a round in which
     /// nothing was to be done.

@@ -226,7 +226,7 @@ impl Visit {
         value_of(&self.form, name)
     }
 
-    /// What was typed into a form, on a page or in the query.
+    /// The values that were typed into a form, on a page or in the query.
     fn typed(&self) -> Typed {
         Typed::of(if self.form.is_empty() { &self.query } else { &self.form })
     }

@@ -55,7 +55,7 @@ pub struct SpecFile {
     pub reason: Option<String>,
 }
 
-/// What a change would write.
+/// The file that a change would write.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ProposedEdit {
     /// The file, relative to the folder of the specs.

@@ -48,7 +48,7 @@ const MAX_USED: usize = 10_000;
 /// The longest code, in bytes. Those of Entra ID have some 1,500.
 const LONGEST_CODE: usize = 8 << 10;
 
-/// What the browser is told.
+/// The answer to the browser.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SignInRefusal {
     /// Anything that is wrong. The log says what.
@@ -75,7 +75,7 @@ pub struct Departure {
     pub cookie: String,
 }
 
-/// What the browser came back with.
+/// The parameters that the browser came back with.
 pub struct Arrival<'a> {
     pub cookie: Option<&'a str>,
     /// The decoded query.
@@ -282,7 +282,7 @@ fn begin_session(
             return Err(why.to_string());
         }
         Err(why) => {
-            // Whoever is refused is not the person whose address it is.
+            // The person who is refused doesn't own the address.
             let stranger = format!("account {} of {issuer}", quote_untrusted(subject));
             let refused = RecordedEvent::done(*now, stranger, format!("refused to sign in {email}"));
             let refused = RecordedEvent { outcome: EventOutcome::Failed, why: why.to_string(), ..refused };
@@ -306,7 +306,7 @@ impl Rejection {
         Rejection { why, told: SignInRefusal::Unreachable }
     }
 
-    /// Logs the reason, and returns what the browser is told.
+    /// Logs the reason, and returns the answer to the browser.
     fn logged(self, peer: Peer) -> SignInRefusal {
         let from = peer.address().map(tracing::field::display);
         tracing::warn!(from, "sign-in by OpenID Connect refused: {self}");

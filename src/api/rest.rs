@@ -107,7 +107,7 @@ pub(super) struct Service {
     streams: StreamSlots,
 }
 
-/// What the answer to a dry run says of a change.
+/// The content of the answer to a dry run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DryRun {
     Plan,
@@ -384,7 +384,7 @@ impl CallerRequest {
         }
     }
 
-    /// What to answer instead of writing; `None` to write.
+    /// The answer that is wanted instead of a write; `None` to write.
     fn dry_run(&self) -> Result<Option<DryRun>, ProblemDocument> {
         let wanted = |text: &str| match text {
             "true" => Some(Some(DryRun::Plan)),

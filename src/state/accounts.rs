@@ -1,5 +1,5 @@
 //! The accounts that people sign in with at an OpenID Connect issuer. At the first sign-in, an account is bound
-//! to its e-mail address: later, nobody else signs in with that address, and the account with no other one.
+//! to its e-mail address: later, no other account signs in with that address, and the account with no other one.
 //! Issuers may let people change their addresses, and may give an address that became free to somebody else.
 //!
 //! Each issuer has bindings of its own: who names another issuer in the settings trusts it anew.

@@ -13,7 +13,7 @@ use super::StateError;
 /// The lock file. It contains the id of the process that holds the lock.
 const LOCK: &str = "lock";
 
-/// What is attempted when the permissions of other users are removed.
+/// The words for removing the permissions of other users.
 pub(super) const CLOSE: &str = "close to other users";
 
 /// Creates the folder if it is missing, closes it to other users and makes git ignore it. Returns a warning

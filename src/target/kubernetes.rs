@@ -65,7 +65,7 @@ pub enum AccessField {
 /// How to reach a fleet's Kubernetes cluster, and how to recognize it.
 pub struct KubernetesCluster {
     pub field: AccessField,
-    /// What is used of that field, or why it can't be used, as the end of a sentence.
+    /// The used part of that field, or why it can't be used, as the end of a sentence.
     pub access: Result<KubeAccess, String>,
     pub described: bool,
     /// The cluster that the fleet is bound to, as the UID of its `kube-system`. None before the fleet was

@@ -15,19 +15,19 @@ use crate::spec::describe::{self, Description, InputKind};
 use crate::spec::edit;
 
 pub use draft::{Draft, Drafts, Target, Typed};
-pub use steps::{Step, steps};
+pub use steps::{FormStep, steps};
 
 pub struct FormField {
     pub pointer: String,
     pub label: String,
     pub help: String,
-    /// What is accepted, as `streamfleet explain` says it.
+    /// The accepted values, as `streamfleet explain` says them.
     pub values: String,
     pub is_required: bool,
     pub input: InputKind,
-    /// What can be chosen; empty for a free text.
+    /// The choices; empty for a free text.
     pub options: Vec<FormOption>,
-    /// What is used when the field is empty.
+    /// The value of an empty field.
     pub default: String,
     pub value: String,
     /// Whether a secret was given before, so that it may be left empty.
@@ -60,7 +60,7 @@ impl From<&Offer> for FormOption {
     fn from(offer: &Offer) -> FormOption {
         let Offer { name, value, is_offered, is_default: _, description, reason } = offer;
         FormOption {
-            // What isn't offered may have no spelling.
+            // A value that isn't offered may have no spelling.
             value: value.clone().unwrap_or_else(|| name.clone()),
             label: name.clone(),
             text: description.clone(),

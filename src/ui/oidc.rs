@@ -78,7 +78,7 @@ async fn come_back(ui: Arc<Ui>, oidc: Arc<OpenIdConnect>, request: Request) -> R
     response
 }
 
-/// What somebody who is refused reads. Whatever was wrong, it is the same.
+/// The page of a refusal. It is the same for every reason.
 fn told(issuer: &str, refusal: SignInRefusal) -> Refusal {
     let (why, hint) = match refusal {
         SignInRefusal::Refused => (

@@ -74,7 +74,7 @@ pub struct Catalog {
     /// the record still has their spec; if not, this entry is all that keeps their objects.
     pub absent: BTreeMap<ResourceKey, Absence>,
     pub capacity: BTreeMap<Identifier, OrganizationCapacity>,
-    /// What further clusters are judged by, see [`Catalog::fit`].
+    /// The rules for further clusters, see [`Catalog::fit`].
     pub granted: GrantedCapacity,
     /// All problems, including those found while reading.
     pub problems: Vec<Problem>,

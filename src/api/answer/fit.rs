@@ -20,7 +20,7 @@ pub struct ClusterFitList {
 pub struct FleetFit {
     /// The fleet, such as `acme/eu`.
     pub fleet: FleetKey,
-    /// Where it runs.
+    /// The kind of target.
     pub infra_type: InfraType,
     /// How its clusters are isolated.
     pub tenancy_mode: TenancyMode,
@@ -48,7 +48,7 @@ pub struct FitReason {
     pub code: String,
     /// A sentence without a full stop.
     pub detail: String,
-    /// What to do next; null if there is nothing to add.
+    /// The next step; null if there is nothing to add.
     pub hint: Option<String>,
 }
 
@@ -57,12 +57,12 @@ pub struct FitReason {
 pub struct Room {
     /// The limit; null if there is none.
     pub limit: Option<u32>,
-    /// What is in use.
+    /// The amount in use.
     pub used: u32,
-    /// What is left; null without a limit.
+    /// The amount that is left; null without a limit.
     pub free: Option<u32>,
-    /// What the cluster needs.
+    /// The amount that the cluster needs.
     pub needed: u32,
-    /// What is missing; 0 if there is enough.
+    /// The amount that is missing; 0 if there is enough.
     pub missing: u32,
 }

@@ -1,4 +1,4 @@
-//! What an installation offers.
+//! The offers of an installation.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use crate::names::FleetKey;
 use crate::spec::{InfraType, TenancyMode};
 
-/// What specs may choose here. What isn't offered is listed, too, with the reason.
+/// The values that specs may choose here. Those that aren't offered are listed, too, with the reason.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Offers {
-    /// Where a fleet may run: its `infra_type`, and a cluster's `cloud_provider`.
+    /// The targets of fleets: a fleet's `infra_type`, and a cluster's `cloud_provider`.
     pub infra_types: Vec<Offer>,
     /// A cluster's `cluster_type`.
     pub cluster_types: Vec<Offer>,
@@ -21,7 +21,7 @@ pub struct Offers {
     pub profiles: Vec<Offer>,
     /// A cluster's `advanced_config.authentication`.
     pub authentication: Vec<Offer>,
-    /// What becomes of a cluster's disks: `advanced_config.storage.on_delete`.
+    /// The fate of a deleted cluster's disks: `advanced_config.storage.on_delete`.
     pub storage_on_delete: Vec<Offer>,
     /// A fleet's `advanced_config.exposure`.
     pub exposures: Vec<Offer>,
@@ -46,18 +46,18 @@ pub struct Offer {
     pub is_offered: bool,
     /// Whether it applies where a spec leaves the field out. Versions: whether it is the one to suggest.
     pub is_default: bool,
-    /// What it means. May be empty.
+    /// The meaning. May be empty.
     pub description: String,
     /// Why it isn't offered; null if it is.
     pub reason: Option<String>,
 }
 
-/// What a fleet offers to its clusters.
+/// The offers of a fleet to its clusters.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct FleetOffers {
     /// The fleet, such as `acme/eu`.
     pub fleet: FleetKey,
-    /// Where it runs.
+    /// The kind of target.
     pub infra_type: InfraType,
     /// How its clusters are isolated.
     pub tenancy_mode: TenancyMode,

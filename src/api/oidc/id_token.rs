@@ -15,7 +15,7 @@ const LEEWAY: f64 = 30.0;
 /// The longest id of an account, in bytes (OpenID Connect Core 1.0, section 2).
 const LONGEST_SUBJECT: usize = 255;
 
-/// What signs with a private key. With a shared one, whoever knows a published key could sign.
+/// The algorithms with a private key. With a shared one, whoever knows a published key could sign.
 const ALGORITHMS: [Algorithm; 9] = [
     Algorithm::RS256,
     Algorithm::RS384,
@@ -28,7 +28,7 @@ const ALGORITHMS: [Algorithm; 9] = [
     Algorithm::EdDSA,
 ];
 
-/// What a token has to say.
+/// The claims that a token must have.
 pub struct Expected<'e> {
     pub issuer: &'e str,
     pub client_id: &'e str,
@@ -83,7 +83,7 @@ pub enum IdTokenFault {
 struct Claims {
     iss: String,
     sub: String,
-    aud: Audience,
+    aud: TokenAudience,
     azp: Option<String>,
     exp: f64,
     iat: f64,
@@ -95,7 +95,7 @@ struct Claims {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Audience {
+enum TokenAudience {
     One(String),
     Several(Vec<String>),
 }
@@ -144,8 +144,8 @@ impl Claims {
             return Err(IdTokenFault::Issuer(quote_untrusted(&self.iss)));
         }
         let others = match &self.aud {
-            Audience::One(one) => std::slice::from_ref(one),
-            Audience::Several(several) => several,
+            TokenAudience::One(one) => std::slice::from_ref(one),
+            TokenAudience::Several(several) => several,
         };
         let is_ours = |client: &String| client == expected.client_id;
         // With several audiences, the token must say for which client it was made.

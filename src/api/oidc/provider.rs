@@ -1,4 +1,4 @@
-//! What the issuer publishes, and the exchange of a code for an ID token.
+//! The issuer's metadata and keys, and the exchange of a code for an ID token.
 
 use std::time::{Duration, Instant};
 
@@ -39,7 +39,7 @@ pub struct Provider {
     client: Client,
     pub issuer: String,
     client_id: String,
-    /// Where the issuer sends browsers back to.
+    /// The address to which the issuer sends browsers back.
     redirect_uri: String,
     secret_file: Option<Utf8PathBuf>,
     scopes: String,
@@ -56,7 +56,7 @@ struct Published {
     looked_again: Option<Instant>,
 }
 
-/// What of the issuer's metadata is used (OpenID Connect Discovery 1.0, section 3).
+/// The used part of the issuer's metadata (OpenID Connect Discovery 1.0, section 3).
 #[derive(Clone, Deserialize)]
 struct Endpoints {
     issuer: String,

@@ -55,7 +55,7 @@ pub(super) fn list(call: &Call) -> Answered {
     Ok(written(StatusCode::OK, &page.answer(items)))
 }
 
-/// What the events are about that a caller asks for.
+/// The subject of the events that a caller asks for.
 struct EventFilter {
     resource: Option<ResourceKey>,
     verb: Option<Verb>,

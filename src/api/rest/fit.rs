@@ -105,7 +105,7 @@ fn of_problem(problem: &Problem) -> FitReason {
     FitReason { code: problem.code.to_string(), detail, hint }
 }
 
-/// What a write of the cluster would be refused with, or what it would wait for.
+/// The refusal of a write of the cluster, or the reason why it would wait.
 fn of_hold(cluster: &ResourceKey, hold: &Hold) -> FitReason {
     match writing::refusal_of(cluster, hold).map(ProblemDocument::from) {
         Some(refused) => {

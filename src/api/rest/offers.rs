@@ -1,4 +1,4 @@
-//! What this installation offers, and why it doesn't offer the rest of what the interface specification names.
+//! The offers of this installation, and why it doesn't offer the rest of what the interface specification names.
 
 use std::borrow::Cow;
 
@@ -68,7 +68,7 @@ impl Call {
         found.collect()
     }
 
-    /// What a fleet has for its clusters, as far as known.
+    /// The versions and disks that a fleet has for its clusters, as far as known.
     pub(super) fn support(&self, fleet: &FleetKey) -> Cow<'_, FleetSupport> {
         self.made.round.support.get(fleet).map_or_else(Cow::default, Cow::Borrowed)
     }

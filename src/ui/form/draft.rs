@@ -1,5 +1,5 @@
-//! What was typed into forms, between their last step and the click that carries it out. It may contain secrets,
-//! which no page shows, so it stays in the daemon's memory: for a while, and for its session alone.
+//! The values of forms, between their last step and the click that carries it out. They may contain secrets,
+//! which no page shows, so they stay in the daemon's memory: for a while, and for its session alone.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -34,7 +34,7 @@ pub struct Draft {
     pub typed: Typed,
 }
 
-/// What a form changes.
+/// The resource that a form changes.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Target {
     New,

@@ -2,7 +2,7 @@
 
 use crate::names::Kind;
 
-pub struct Step {
+pub struct FormStep {
     pub title: &'static str,
     pub lead: &'static str,
     /// The JSON pointers of its fields. What no step names is below the last one, folded.
@@ -10,7 +10,7 @@ pub struct Step {
 }
 
 /// The steps in which a resource of a kind is created.
-pub fn steps(kind: Kind) -> &'static [Step] {
+pub fn steps(kind: Kind) -> &'static [FormStep] {
     match kind {
         Kind::Fleet => &FLEET,
         Kind::Cluster => &CLUSTER,
@@ -21,42 +21,42 @@ pub fn steps(kind: Kind) -> &'static [Step] {
     }
 }
 
-static FLEET: [Step; 4] = [
-    Step {
+static FLEET: [FormStep; 4] = [
+    FormStep {
         title: "Provider",
         lead: "Where its Kubernetes cluster comes from.",
         fields: &["/infra_type", "/organization", "/identifier"],
     },
-    Step {
+    FormStep {
         title: "Tenancy and size",
         lead: "How its clusters are isolated, where clients reach them, and how many fit.",
         fields: &["/tenancy_mode", "/domain", "/max_tenants", "/max_kafka_units"],
     },
-    Step {
+    FormStep {
         title: "Placement",
         lead: "Optional. Where the fleet is, in your own words; it is recorded and changes nothing.",
         fields: &["/placement_config/provider", "/placement_config/region"],
     },
-    Step {
+    FormStep {
         title: "Access",
         lead: "The kubeconfig with which Streamfleet reaches the Kubernetes cluster.",
         fields: &["/advanced_config/kubeconfig"],
     },
 ];
 
-static CLUSTER: [Step; 4] = [
-    Step {
+static CLUSTER: [FormStep; 4] = [
+    FormStep {
         title: "Cluster type",
         lead: "What runs, whose it is and what it is called.",
         fields: &["/cluster_type", "/organization", "/identifier"],
     },
-    Step {
+    FormStep {
         title: "Provider and size",
         lead: "The tenancy mode must be the fleet's.",
         fields: &["/cloud_provider", "/tenancy_mode", "/kafka_units"],
     },
-    Step { title: "Fleet", lead: "The fleet that hosts it.", fields: &["/infrastructure", "/region"] },
-    Step {
+    FormStep { title: "Fleet", lead: "The fleet that hosts it.", fields: &["/infrastructure", "/region"] },
+    FormStep {
         title: "Options",
         lead: "How clients sign in, its disks and its version.",
         fields: &[
@@ -72,7 +72,7 @@ static CLUSTER: [Step; 4] = [
     },
 ];
 
-static BASE_DOMAIN: [Step; 1] = [Step {
+static BASE_DOMAIN: [FormStep; 1] = [FormStep {
     title: "Base domain",
     lead: "Clusters are reached at its subdomains, with its certificate.",
     fields: &[
@@ -86,19 +86,19 @@ static BASE_DOMAIN: [Step; 1] = [Step {
     ],
 }];
 
-static ORGANIZATION: [Step; 1] = [Step {
+static ORGANIZATION: [FormStep; 1] = [FormStep {
     title: "Organization",
     lead: "It owns fleets and clusters, and has members with roles.",
     fields: &["/identifier", "/display_name", "/domains", "/members"],
 }];
 
-static IDENTITY_PROVIDER: [Step; 1] = [Step {
+static IDENTITY_PROVIDER: [FormStep; 1] = [FormStep {
     title: "Identity provider",
     lead: "Clients sign in to clusters with its tokens (OAuth).",
     fields: &["/organization", "/identifier", "/issuer", "/jwks_uri", "/audience"],
 }];
 
-static CLOUD_ACCOUNT: [Step; 1] = [Step {
+static CLOUD_ACCOUNT: [FormStep; 1] = [FormStep {
     title: "Cloud account",
     lead: "Credentials for tiered storage and managed DNS.",
     fields: &["/organization", "/identifier", "/provider", "/region", "/endpoint", "/credentials"],

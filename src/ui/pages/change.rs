@@ -16,7 +16,7 @@ use crate::ui::form::{self, Draft, Target, Typed, attach, text_of};
 use crate::ui::view::{field, shown};
 use crate::ui::{Shown, Visit};
 
-/// What the path names.
+/// The resource that the path names.
 struct Named {
     pages: &'static KindPages,
     organization: String,
@@ -114,7 +114,7 @@ pub async fn carry_out(visit: &Visit) -> Shown {
     let kind = kind.ok_or_else(Refusal::no_draft)?;
     let pages = review::pages_of(kind);
     let sent = async {
-        let review::Order { method, path, body, tag } = review::order(visit, kind, &target, &typed).await?;
+        let review::ApiCall { method, path, body, tag } = review::order(visit, kind, &target, &typed).await?;
         visit.api.send_if(method, &path, Some(&body), &tag).await
     };
     match (sent.await, target) {

@@ -17,7 +17,7 @@ use crate::http::problem::FieldError;
 use crate::names::Kind;
 use crate::spec::describe::InputKind;
 use crate::ui::client::Refusal;
-use crate::ui::form::{self, FormField, FormOption, Step, Target, Typed, attach, steps};
+use crate::ui::form::{self, FormField, FormOption, FormStep, Target, Typed, attach, steps};
 use crate::ui::view::{self, Frame, field, filters, shown};
 use crate::ui::{Shown, Visit};
 
@@ -35,7 +35,7 @@ pub struct FormPage {
     pub sections: Vec<FormSection>,
     pub hidden: Vec<(String, String)>,
     pub error: Option<Refusal>,
-    /// What has to be created first: a sentence, and the page for it.
+    /// The resources to create first: a sentence, and the page for it.
     pub missing: Vec<(&'static str, &'static str)>,
     /// The address of the step before; empty on the first.
     pub back: String,
@@ -118,7 +118,7 @@ pub async fn show(visit: &Visit) -> Shown {
     let is_last = step == steps.len();
     fill(&mut fields, &typed);
     let missing = offer(visit, pages.kind, &mut fields, &typed).await?;
-    // What has no alternative is chosen.
+    // The only choice is chosen.
     for field in fields.iter_mut().filter(|field| field.is_required && field.value.is_empty()) {
         let mut offered = field.options.iter().filter(|option| option.is_offered());
         if let (Some(only), None) = (offered.next(), offered.next()) {
@@ -132,7 +132,7 @@ pub async fn show(visit: &Visit) -> Shown {
         hidden.push(("step".to_owned(), (step + 1).to_string()));
     }
     let own_fields = fields.drain(first..own).collect();
-    let Step { title, lead, .. } = steps[step - 1];
+    let FormStep { title, lead, .. } = steps[step - 1];
     let page = FormPage {
         frame: visit.frame(section(pages)),
         title: format!("New {}", pages.kind.noun()),
@@ -155,10 +155,10 @@ fn address(pages: &KindPages, step: usize, typed: &Typed) -> String {
     super::with_query(format!("/new/{}", pages.slug), &all)
 }
 
-fn first_wrong(fields: &[FormField], steps: &[Step]) -> usize {
+fn first_wrong(fields: &[FormField], steps: &[FormStep]) -> usize {
     let wrong = fields.iter().position(|field| !field.errors.is_empty()).unwrap_or_default();
     let mut end = 0;
-    let is_reached = |step: &Step| {
+    let is_reached = |step: &FormStep| {
         end += step.fields.len();
         wrong < end
     };
@@ -351,7 +351,7 @@ pub async fn offer(
             continue;
         }
         let path = format!("/organizations/{}/{of}?page_size={LARGEST_PAGE}", super::encoded(&organization));
-        // An organization that doesn't exist is told at its own field.
+        // The field of the organization says that it doesn't exist.
         let Ok(list) = visit.api.get::<ListAnswer<Value>>(&path).await else { continue };
         field.options =
             list.items.iter().map(|record| FormOption::of(self::field(record, name), "")).collect();

@@ -163,7 +163,7 @@ pub async fn organizations(visit: &Visit) -> Result<Vec<String>, Refusal> {
     Ok(names.filter(|name| *name != Identifier::ROOT).map(str::to_owned).collect())
 }
 
-/// How full the fleets of an organization are; empty if nobody knows.
+/// How full the fleets of an organization are; empty if that is unknown.
 pub async fn room(visit: &Visit, organization: &str) -> Vec<FleetFit> {
     let smallest = json!({"organization": organization, "kafka_units": 1, "tenancy_mode": "Shared"});
     let answer = visit.api.send(Method::POST, "/v1/fit", Some(&smallest)).await;

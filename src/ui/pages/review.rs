@@ -35,7 +35,7 @@ struct Review {
 }
 
 /// A call of the API.
-pub struct Order {
+pub struct ApiCall {
     pub method: Method,
     pub path: String,
     pub body: Value,
@@ -46,7 +46,7 @@ pub fn pages_of(kind: Kind) -> &'static KindPages {
     KINDS.iter().find(|pages| pages.kind == kind).unwrap_or(&KINDS[0])
 }
 
-/// What was typed, with the secrets of the draft that the form continues, and whether there is such a draft.
+/// The typed values, with the secrets of the draft that the form continues, and whether there is such a draft.
 pub fn typed(visit: &Visit, kind: Kind) -> (Typed, bool) {
     let mut typed = visit.typed();
     let Some(draft) = visit.ui.drafts.find(&visit.session.form_token(), visit.field("draft")) else {
@@ -66,13 +66,13 @@ pub fn typed(visit: &Visit, kind: Kind) -> (Typed, bool) {
 ///
 /// # Errors
 /// With what was typed and is no YAML, or if the record is gone.
-pub async fn order(visit: &Visit, kind: Kind, target: &Target, typed: &Typed) -> Result<Order, Refusal> {
+pub async fn order(visit: &Visit, kind: Kind, target: &Target, typed: &Typed) -> Result<ApiCall, Refusal> {
     let pages = pages_of(kind);
     match target {
         Target::New => {
             let body = form::new_body(&form::fields(kind, true), typed).map_err(Refusal::mistakes)?;
             let path = pages.list_path(typed.text("/organization"));
-            Ok(Order { method: Method::POST, path, body, tag: String::new() })
+            Ok(ApiCall { method: Method::POST, path, body, tag: String::new() })
         }
         Target::Known { organization, name, etag } => {
             let path = pages.record_path(organization, name, "", "");
@@ -81,14 +81,14 @@ pub async fn order(visit: &Visit, kind: Kind, target: &Target, typed: &Typed) ->
             if body.as_object().is_some_and(Map::is_empty) {
                 return Err(Refusal::no_change());
             }
-            Ok(Order { method: Method::PATCH, path, body, tag: etag.clone() })
+            Ok(ApiCall { method: Method::PATCH, path, body, tag: etag.clone() })
         }
     }
 }
 
 /// Shows what would happen, and keeps what was typed for the click that carries it out.
 pub async fn show(visit: &Visit, kind: Kind, target: Target, typed: &Typed) -> Shown {
-    let Order { method, path, body, tag } = order(visit, kind, &target, typed).await?;
+    let ApiCall { method, path, body, tag } = order(visit, kind, &target, typed).await?;
     let mark = if path.contains('?') { '&' } else { '?' };
     let send = async |wanted: &str| {
         let path = format!("{path}{mark}dry_run={wanted}");

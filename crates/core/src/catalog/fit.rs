@@ -7,7 +7,7 @@ use crate::names::{FleetKey, Kind, ResourceKey};
 use crate::problem::Problem;
 use crate::spec::{Cluster, Fleet, Quotas, Spec};
 
-/// What keeps a new cluster from being on a fleet. It fits if there are neither problems nor holds.
+/// The obstacles to a new cluster on a fleet. It fits if there are neither problems nor holds.
 #[derive(Debug)]
 pub struct ClusterFit {
     /// The limits that concern it: the fleet's, then the organization's.

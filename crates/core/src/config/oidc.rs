@@ -37,7 +37,7 @@ pub struct OidcConfig {
     /// tokens.
     pub scopes: Vec<String>,
     /// Accept e-mail addresses that the identity provider doesn't call verified (`email_verified`). Only for one
-    /// whose administrators alone set addresses: elsewhere, users could enter the address of somebody else.
+    /// whose administrators alone set addresses: elsewhere, users could enter the address of another person.
     pub trust_unverified_emails: bool,
     /// Lead to the identity provider at once where a page needs somebody to sign in, and sign in for all their
     /// organizations. The form stays at `/ui/sign-in`.
@@ -149,7 +149,7 @@ impl<'a> Server<'a> {
         is_sound.then_some(Server { is_tls, host, path })
     }
 
-    /// Whether nobody on the network can read or change what is sent.
+    /// Whether the connection is encrypted, or stays on this host.
     fn is_private(&self) -> bool {
         let host = self.host.trim_start_matches('[').trim_end_matches(']');
         self.is_tls || host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
@@ -163,7 +163,7 @@ pub fn is_private_address(address: &str) -> bool {
     is_plain && Server::of(place).is_some_and(|server| server.is_private())
 }
 
-/// What is wrong with the address that browsers are sent back to.
+/// The mistake in the address that browsers are sent back to.
 fn wrong_return(api: &ApiConfig) -> Option<String> {
     let is_remote =
         matches!(api.listen, Some(Listen::On(address)) if !address.ip().to_canonical().is_loopback());

@@ -9,7 +9,7 @@ use crate::spec::shape;
 pub struct Choice {
     /// As specs spell it.
     pub value: String,
-    /// What it means, in sentences.
+    /// The meaning, in sentences.
     pub description: String,
     /// Whether it applies where the field is left out.
     pub is_default: bool,

@@ -17,7 +17,7 @@ pub struct Description {
     schema: Value,
 }
 
-/// What a form offers for a field without inner fields.
+/// The way in which a form asks for a field without inner fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputKind {
     Line,

@@ -1,4 +1,4 @@
-//! What `fit` says of a cluster is what happens to its document.
+//! `fit` says of a cluster what then happens to its document.
 
 use super::*;
 use crate::names::Kind;

@@ -22,7 +22,7 @@ fn ours(site: &FleetInputs) -> Option<Operator> {
     deployments.find_map(|it| Operator::of(&it.body.value()))
 }
 
-/// What a fleet has for its clusters; `None` where that is unknown.
+/// The versions and disks that a fleet has for its clusters; `None` if unknown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FleetSupport {
     /// The versions of Kafka that its operators run.
