@@ -112,16 +112,21 @@ const COMMAND_WORDS: [&str; 10] =
     ["streamfleet", "secret", "token", "encrypt", "seal", "rotate", "recipient", "create", "list", "--help"];
 
 /// Replaces each command of ours that is quoted whole, such as `streamfleet secret encrypt --help`, by dots: the
-/// word in it introduces no secret.
+/// word in it introduces no secret, unless a value follows.
 fn without_commands(block: &str) -> String {
     let is_command = |quoted: &str| {
         quoted.starts_with("streamfleet ") && quoted.split(' ').all(|word| COMMAND_WORDS.contains(&word))
     };
-    let parts = block.split('`').map(|part| match is_command(part) {
+    let parts: Vec<&str> = block.split('`').collect();
+    let introduces = |index: usize| {
+        let next = parts.get(index + 1).map(|next| next.trim_start());
+        next.is_some_and(|next| next.starts_with([':', '=']))
+    };
+    let part = |(index, part): (usize, &&str)| match is_command(part) && !introduces(index) {
         true => ".".repeat(part.len()),
-        false => part.to_owned(),
-    });
-    parts.collect::<Vec<_>>().join("`")
+        false => (*part).to_owned(),
+    };
+    parts.iter().enumerate().map(part).collect::<Vec<_>>().join("`")
 }
 
 /// Returns the byte after the `#` at which the comment of a line begins. It may be part of a string instead.
@@ -224,6 +229,7 @@ mod tests {
                 "# see `streamfleet secret encrypt --help`, so\n# that\n",
                 "# see `streamfleet secret encrypt --help`, so\n# that\n",
             ),
+            ("# `streamfleet secret encrypt`: hunter2\n", "# `streamfleet secret encrypt`: ‹hidden›\n"),
             ("# see `streamfleet secret hunter2`\n", "# see `streamfleet secret ‹hidden›\n"),
             (
                 "# `streamfleet token list`, password: hunter2\n",
