@@ -100,7 +100,7 @@ pub struct TargetsConfig {
     /// runs in. They are reached as the service account of its pod, whose token and authority are in
     /// `/var/run/secrets/kubernetes.io/serviceaccount`, or in the folder that the variable
     /// `STREAMFLEET_SERVICE_ACCOUNT_DIR` names. Whoever writes such a fleet's specs uses the rights of the pod.
-    #[schemars(example = &["acme/eu"])]
+    #[schemars(extend("examples" = [["acme/eu"]]))]
     pub in_cluster: Vec<FleetKey>,
 }
 
