@@ -199,6 +199,9 @@ fn wrong_values_are_refused_with_their_path() {
         let refused = helm.run(&format!("template kafka . {git} --set={wrong}")).expect(1);
         assert!(refused.err.contains(path) && refused.err.contains("schema"), "{wrong}: {}", refused.err);
     }
+    let shared = "--set=inCluster.enabled=true,inCluster.fleets={acme/eu},serviceAccount.create=false";
+    let shared = helm.run(&format!("template kafka . {git} {shared}")).expect(1);
+    assert!(shared.err.contains("needs `create: true` or a `name`"), "{}", shared.err);
     let neither = helm.run("template kafka .").expect(1);
     assert!(neither.err.contains("source: set `git.url`, or `configMap.name`, or `configMap.files`"));
     let both = helm.run(&format!("template kafka . {git} --set=source.configMap.name=a")).expect(1);

@@ -16,6 +16,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end }}
 
 {{- define "streamfleet.account" -}}
+{{- if and .Values.inCluster.enabled (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) }}
+{{- fail "serviceAccount: `inCluster.enabled` needs `create: true` or a `name`; else every pod of the namespace had its rights" }}
+{{- end }}
 {{- .Values.serviceAccount.name | default (ternary (include "streamfleet.name" .) "default" .Values.serviceAccount.create) }}
 {{- end }}
 
