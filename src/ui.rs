@@ -27,6 +27,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodFilter, get, on};
 use axum::{Extension, Router};
 use http_body_util::{BodyExt as _, Limited};
+use uuid::Uuid;
 use zeroize::Zeroize as _;
 
 use crate::api::answer::CallerDescription;
@@ -34,8 +35,9 @@ use crate::api::oidc::OpenIdConnect;
 use crate::config::ApiConfig;
 use crate::http::peer::Peer;
 use crate::http::problem::Plain;
+use crate::names::Kind;
 use client::{ApiClient, Refusal};
-use form::{Drafts, Typed};
+use form::{Drafts, KEPT, Target, Typed};
 use session::Session;
 use view::{Frame, failure};
 
@@ -229,6 +231,18 @@ impl Visit {
     /// The values that were typed into a form, on a page or in the query.
     fn typed(&self) -> Typed {
         Typed::of(if self.form.is_empty() { &self.query } else { &self.form })
+    }
+
+    /// Keeps what was typed for this session, and returns the id of the draft. It is forgotten after a while.
+    fn keep(&self, kind: impl Into<Option<Kind>>, target: Target, typed: Typed) -> Uuid {
+        let owner = self.me.email.as_deref().unwrap_or_default();
+        let id = self.ui.drafts.keep((&self.session.form_token(), owner), kind, target, typed);
+        let ui = Arc::clone(&self.ui);
+        tokio::spawn(async move {
+            tokio::time::sleep(KEPT).await;
+            ui.drafts.end_old();
+        });
+        id
     }
 
     /// The address of the API as the browser would use it.

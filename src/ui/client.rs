@@ -101,7 +101,8 @@ impl ApiClient {
         if body.is_some() {
             request.headers_mut().insert(CONTENT_TYPE, JSON);
         }
-        if let (false, Ok(tag)) = (tag.is_empty(), tag.parse()) {
+        if !tag.is_empty() {
+            let tag = tag.parse().map_err(|_| Refusal::no_draft())?;
             request.headers_mut().insert(IF_MATCH, tag);
         }
         let response: Response = match self.api.clone().oneshot(request).await {

@@ -14,7 +14,7 @@ use crate::names::Kind;
 use crate::spec::describe::{self, Description, InputKind};
 use crate::spec::edit;
 
-pub use draft::{Draft, Drafts, Target, Typed};
+pub use draft::{Draft, Drafts, KEPT, Target, Typed};
 pub use steps::{FormStep, steps};
 
 pub struct FormField {
@@ -30,6 +30,8 @@ pub struct FormField {
     /// The value of an empty field.
     pub default: String,
     pub value: String,
+    /// The value that the record has; `None` for a new resource.
+    pub shown: Option<String>,
     /// Whether a secret was given before, so that it may be left empty.
     pub is_kept: bool,
     /// Whether it can only be shown: it never changes.
@@ -70,6 +72,14 @@ impl From<&Offer> for FormOption {
 }
 
 impl FormField {
+    /// The name of the hidden field with the value that the record has; empty where nothing is compared.
+    pub fn before(&self) -> String {
+        match (self.is_fixed, self.input) {
+            (true, _) | (_, InputKind::Secret) => String::new(),
+            _ => Typed::before(&self.pointer),
+        }
+    }
+
     /// The element's id, which has no slashes and dots.
     pub fn id(&self) -> String {
         format!("f{}", self.pointer.replace(['/', '.', ' '], "-"))
@@ -105,6 +115,7 @@ impl FormField {
                 default => default.to_owned(),
             },
             value: String::new(),
+            shown: None,
             is_kept: false,
             is_fixed: false,
             errors: Vec::new(),
@@ -124,6 +135,7 @@ impl FormField {
             options: Vec::new(),
             default: String::new(),
             value: String::new(),
+            shown: None,
             is_kept: false,
             is_fixed: false,
             errors: Vec::new(),
@@ -205,7 +217,7 @@ pub fn new_body(fields: &[FormField], typed: &Typed) -> Result<Value, Vec<FieldE
     body(filled.map(|field| (field, field.parse(typed.text(&field.pointer)))))
 }
 
-/// The patch of a record: the fields in the form that differ from it. An empty secret is kept.
+/// The patch of a record: the fields that the person changed. An empty secret is kept.
 ///
 /// # Errors
 /// With the lists and mappings that aren't YAML.
@@ -214,9 +226,11 @@ pub fn patch(fields: &[FormField], typed: &Typed, record: &Value) -> Result<Valu
         InputKind::Secret => String::new(),
         _ => text_of(record.pointer(&field.pointer)),
     };
-    let changed = fields
-        .iter()
-        .filter(|field| typed.has(&field.pointer) && typed.text(&field.pointer) != shown(field).trim());
+    let is_changed = |field: &&FormField| {
+        let differs = || typed.text(&field.pointer) != shown(field).trim();
+        typed.has(&field.pointer) && typed.is_changed(&field.pointer).unwrap_or_else(differs)
+    };
+    let changed = fields.iter().filter(is_changed);
     body(changed.map(|field| match typed.text(&field.pointer) {
         "" => (field, Ok(Value::Null)),
         text => (field, field.parse(text)),

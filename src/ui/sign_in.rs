@@ -158,6 +158,7 @@ async fn sign_out(ui: Arc<Ui>, request: Request) -> Response {
 
 /// Revokes the token of a session. If that fails, the session ends with its cookie, and its token in a day.
 async fn end(ui: &Ui, peer: Peer, session: &Session) {
+    ui.drafts.end_session(&session.form_token());
     let api = ApiClient::new(ui, peer, session.bearer());
     if let Ok(CallerDescription { token_id: Some(id), .. }) = api.get("/v1/me").await {
         let _ = api.send(Method::DELETE, &format!("/v1/tokens/{id}"), None).await;

@@ -414,7 +414,8 @@ fn a_change_is_reviewed_and_refused_if_somebody_else_was_faster() {
     assert_eq!(header(&done, "location").as_deref(), Some("/ui/clusters/acme/orders"));
     let now = api.get("/v1/clusters/orders").expect(200).body;
     assert_eq!((&now["kafka_units"], &now["region"]), (&json!(2), &json!("elsewhere")));
-    let same = browser.submit(path, &[("/kafka_units", "2")]);
+    let etag = hidden(&browser.page(path), "etag").unwrap().replace("&#34;", "\"");
+    let same = browser.submit(path, &[("etag", etag.as_str()), ("/kafka_units", "2")]);
     assert!(text(&same.body).contains("nothing would change"), "{}", text(&same.body));
 
     // Deletion: the protection goes by a change of its own.
@@ -422,7 +423,7 @@ fn a_change_is_reviewed_and_refused_if_somebody_else_was_faster() {
     let page = browser.page(path);
     assert!(page.contains("It is protected from deletion.") && !page.contains("name=\"confirm\""), "{page}");
     let etag = hidden(&page, "etag").unwrap().replace("&#34;", "\"");
-    let refused = browser.submit(path, &[("confirm", "orders")]);
+    let refused = browser.submit(path, &[("etag", etag.as_str()), ("confirm", "orders")]);
     assert!(refused.status == 409 && refused.body.contains("protect"), "{} {}", refused.status, refused.body);
     let review = browser
         .submit("/clusters/acme/orders/edit", &[("etag", etag.as_str()), ("/deletion_protection", "false")]);
@@ -431,13 +432,16 @@ fn a_change_is_reviewed_and_refused_if_somebody_else_was_faster() {
         let page = browser.get(path).body;
         (page.contains("name=\"confirm\"") && page.contains("the cluster is deleted")).then_some(())
     });
+    let etag = hidden(&browser.page(path), "etag").unwrap().replace("&#34;", "\"");
+    let unread = browser.submit(path, &[("confirm", "orders")]);
+    assert!(unread.body.contains("what was typed is no longer kept"), "{}", unread.body);
     let wrong = browser.submit(path, &[("confirm", "order")]);
     assert!(
         wrong.status == 422 && wrong.body.contains("is not the one of what would be deleted"),
         "{}",
         wrong.body
     );
-    let done = browser.submit(path, &[("confirm", "orders")]);
+    let done = browser.submit(path, &[("etag", etag.as_str()), ("confirm", "orders")]);
     assert_eq!(header(&done, "location").as_deref(), Some("/ui/clusters/acme/orders"), "{}", done.body);
     assert!(browser.page("/clusters/acme/orders").contains("Deleting"));
     assert_eq!(api.serve.stop(), Some(0));
@@ -515,9 +519,93 @@ fn readers_have_no_forms_that_work() {
     assert!(!page.contains("/edit") && !page.contains("/delete"), "{page}");
     let refused = browser.submit("/new/clusters", &cluster());
     assert_eq!(refused.status, 403, "{}", refused.body);
-    let refused = browser.submit("/clusters/acme/orders/edit", &[("/kafka_units", "2")]);
+    let changed = [("etag", "\"1\""), ("/kafka_units", "2")];
+    let refused = browser.submit("/clusters/acme/orders/edit", &changed);
     assert_eq!(refused.status, 403, "{}", refused.body);
-    let refused = browser.submit("/clusters/acme/orders/delete", &[("confirm", "orders")]);
+    let refused = browser.submit("/clusters/acme/orders/delete", &[("etag", "\"1\""), ("confirm", "orders")]);
     assert_eq!(refused.status, 403, "{}", refused.body);
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+/// The fields of a page's form, as a browser without script sends them.
+fn sent(page: &str) -> Vec<(String, String)> {
+    let plain = |text: &str| {
+        ["&#60;", "&#62;", "&#34;", "&#39;", "&#38;"]
+            .iter()
+            .zip(["<", ">", "\"", "'", "&"])
+            .fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+    };
+    let form = page.split("class=\"sheet\">").nth(1).unwrap().split("</form>").next().unwrap();
+    let attribute = |tag: &str, name: &str| {
+        let found = tag.split(&format!("{name}=\"")).nth(1)?.split('"').next()?;
+        Some(plain(found))
+    };
+    let mut fields = Vec::new();
+    for tag in form.split('<').skip(1) {
+        let name = attribute(tag.split('>').next().unwrap(), " name");
+        match name {
+            Some(name) if tag.starts_with("input") => {
+                let is_radio = tag.contains("type=\"radio\"");
+                if !is_radio || tag.contains(" checked") {
+                    fields.push((name, attribute(tag, " value").unwrap_or_default()));
+                }
+            }
+            Some(name) if tag.starts_with("textarea") => {
+                fields.push((name, plain(tag.split_once('>').unwrap().1)));
+            }
+            Some(name) if tag.starts_with("select") => fields.push((name, String::new())),
+            _ => {}
+        }
+        if tag.starts_with("option") && tag.contains(" selected") {
+            fields.last_mut().unwrap().1 = attribute(tag, " value").unwrap_or_default();
+        }
+    }
+    fields.retain(|(name, _)| name != "csrf");
+    fields
+}
+
+/// Types a value into a field.
+fn typed<'f>(fields: &'f [(String, String)], name: &str, value: &'f str) -> Fields<'f> {
+    let fields = fields
+        .iter()
+        .map(|(known, text)| (known.as_str(), if known == name { value } else { text.as_str() }));
+    fields.collect()
+}
+
+#[test]
+fn what_somebody_else_changed_meanwhile_is_not_put_back() {
+    let tree = Tree::example("quickstart");
+    let api = Api::start(&tree);
+    api.settle();
+    let browser = Browser::sign_in(&api, &api.token, "root");
+    let path = "/clusters/acme/orders/edit";
+    let opened = sent(&browser.page(path));
+    let other =
+        json!({"deletion_protection": true, "region": "theirs", "tags": [{"key": "a", "value": "b"}]});
+    api.call("PATCH /v1/clusters/orders", other.clone()).expect(200);
+    let keeps_theirs = |context: &str| {
+        let now = api.get("/v1/clusters/orders").expect(200).body;
+        for (name, value) in other.as_object().unwrap() {
+            assert_eq!(now[name], *value, "{context}: {now:#}");
+        }
+    };
+    // The whole form is sent again after the refusal, as it came back.
+    let refused = browser.submit(path, &typed(&opened, "/kafka_units", "2"));
+    assert_eq!(refused.status, 412, "{}", text(&refused.body));
+    let again = sent(&refused.body);
+    assert!(again.contains(&("/kafka_units".to_owned(), "2".to_owned())), "{again:?}");
+    let review = browser.submit(path, &typed(&again, "", ""));
+    let told = text(&review.body);
+    assert!(told.contains("+ kafka_units: 2\n") && !told.contains("- region"), "{told}");
+    let draft = reviewed(&review);
+    // And so it is when the review leads back to the form, and somebody else is faster once more.
+    api.call("PATCH /v1/clusters/orders", json!({"provisioner_name": "them"})).expect(200);
+    let back = browser.submit(path, &[("draft", &draft), ("change", "yes")]);
+    let again = sent(&back.body);
+    let review = browser.submit(path, &typed(&again, "", ""));
+    assert_eq!(browser.submit("/carry-out", &[("draft", &reviewed(&review))]).status, 303);
+    keeps_theirs("after the change");
+    let now = api.get("/v1/clusters/orders").expect(200).body;
+    assert_eq!((&now["provisioner_name"], &now["kafka_units"]), (&json!("them"), &json!(2)));
     assert_eq!(api.serve.stop(), Some(0));
 }

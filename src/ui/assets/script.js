@@ -90,6 +90,12 @@ for (const input of document.querySelectorAll("input[type=file][data-into]")) {
     });
 }
 
+/** A second click before the answer would send a form twice. */
+for (const form of document.querySelectorAll("form[method=post]")) {
+    form.addEventListener("submit", (event) => form.hasAttribute("data-sent") ? event.preventDefault() : form.setAttribute("data-sent", ""));
+    window.addEventListener("pageshow", () => form.removeAttribute("data-sent"));
+}
+
 localize(document);
 if (document.querySelector("main[data-live]")) {
     setTimeout(follow, PAUSE);

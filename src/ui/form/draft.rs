@@ -12,11 +12,18 @@ use crate::names::Kind;
 use crate::parallel::locked;
 
 /// How long a draft is kept.
-const KEPT: Duration = Duration::from_mins(30);
+pub const KEPT: Duration = Duration::from_mins(30);
 
-/// The number of drafts in all and of one session. The oldest ones go first.
+/// The number of drafts in all and of one person, and their size in bytes together. The oldest ones go first.
 const DRAFTS: usize = 200;
 const DRAFTS_OF_ONE: usize = 5;
+const BYTES: usize = 16 << 20;
+
+/// The most fields of a form. The largest has 70, each with the value that the record had.
+const FIELDS: usize = 300;
+
+/// In front of a field's name: the value that the record had when the form was shown.
+const BEFORE: &str = "before:";
 
 /// The values of a form's fields by name.
 #[derive(Clone, Default)]
@@ -27,6 +34,8 @@ pub struct Draft {
     pub id: Uuid,
     /// The form token of its session.
     session: String,
+    /// The e-mail address of its person.
+    owner: String,
     at: Instant,
     /// `None` if it is no form of a resource.
     pub kind: Option<Kind>,
@@ -52,8 +61,9 @@ pub struct Drafts(Mutex<VecDeque<Draft>>);
 impl Typed {
     /// The fields of a form whose names are JSON pointers, trimmed, with plain line ends.
     pub fn of(pairs: &[(String, String)]) -> Typed {
-        let own = pairs.iter().filter(|(name, _)| name.starts_with('/'));
-        Typed(own.map(|(name, text)| (name.clone(), text.trim().replace("\r\n", "\n"))).collect())
+        let own = pairs.iter().filter(|(name, _)| name.trim_start_matches(BEFORE).starts_with('/'));
+        let own = own.map(|(name, text)| (name.clone(), text.trim().replace("\r\n", "\n")));
+        Typed(own.take(FIELDS).collect())
     }
 
     /// Empty if there is no such field.
@@ -66,8 +76,29 @@ impl Typed {
         self.0.iter().any(|(name, _)| name == pointer)
     }
 
-    pub fn set(&mut self, pointer: &str, text: &str) {
+    /// The name of the hidden field with the value that the record had.
+    pub fn before(pointer: &str) -> String {
+        format!("{BEFORE}{pointer}")
+    }
+
+    /// Whether the person changed a field since the form was shown; `None` if the form doesn't say what it was.
+    pub fn is_changed(&self, pointer: &str) -> Option<bool> {
+        let before = Typed::before(pointer);
+        self.has(&before).then(|| self.text(&before) != self.text(pointer))
+    }
+
+    /// Leaves out a field, whose text is wiped.
+    pub fn remove(&mut self, pointer: &str) {
+        self.0.iter_mut().filter(|(name, _)| name == pointer).for_each(|(_, text)| text.zeroize());
         self.0.retain(|(name, _)| name != pointer);
+    }
+
+    fn size(&self) -> usize {
+        self.0.iter().map(|(name, text)| name.len() + text.len()).sum()
+    }
+
+    pub fn set(&mut self, pointer: &str, text: &str) {
+        self.remove(pointer);
         self.0.push((pointer.to_owned(), text.to_owned()));
     }
 
@@ -84,20 +115,39 @@ impl Drop for Typed {
 
 impl Drafts {
     /// Keeps what was typed, and returns the id of the draft.
-    pub fn keep(&self, session: &str, kind: impl Into<Option<Kind>>, target: Target, typed: Typed) -> Uuid {
-        let (id, session, at, kind) = (Uuid::now_v7(), session.to_owned(), Instant::now(), kind.into());
+    pub fn keep(
+        &self,
+        (session, owner): (&str, &str),
+        kind: impl Into<Option<Kind>>,
+        target: Target,
+        typed: Typed,
+    ) -> Uuid {
+        let (id, at, kind) = (Uuid::now_v7(), Instant::now(), kind.into());
+        let (session, owner) = (session.to_owned(), owner.to_ascii_lowercase());
+        self.end_old();
         let mut drafts = locked(&self.0);
-        drafts.retain(|draft| draft.at.elapsed() < KEPT);
         let own: Vec<Uuid> =
-            drafts.iter().filter(|draft| draft.session == session).map(|draft| draft.id).collect();
+            drafts.iter().filter(|draft| draft.owner == owner).map(|draft| draft.id).collect();
         if own.len() >= DRAFTS_OF_ONE {
             drafts.retain(|draft| draft.id != own[0]);
         }
-        if drafts.len() >= DRAFTS {
-            drafts.pop_front();
+        let mut size = typed.size() + drafts.iter().map(|draft| draft.typed.size()).sum::<usize>();
+        while drafts.len() >= DRAFTS || size > BYTES {
+            let Some(oldest) = drafts.pop_front() else { break };
+            size -= oldest.typed.size();
         }
-        drafts.push_back(Draft { id, session, at, kind, target, typed });
+        drafts.push_back(Draft { id, session, owner, at, kind, target, typed });
         id
+    }
+
+    /// Forgets drafts that are too old.
+    pub fn end_old(&self) {
+        locked(&self.0).retain(|draft| draft.at.elapsed() < KEPT);
+    }
+
+    /// Forgets the drafts of a session that ends.
+    pub fn end_session(&self, session: &str) {
+        locked(&self.0).retain(|draft| draft.session != session);
     }
 
     /// A draft of this session; `None` if it is too old, or somebody else's.
@@ -125,21 +175,43 @@ mod tests {
     #[test]
     fn a_draft_is_of_its_session_alone_and_the_oldest_go_first() {
         let drafts = Drafts::default();
-        let first = drafts.keep("ada", Kind::Cluster, Target::New, typed(" a\r\nb "));
+        let first = drafts.keep(("ada", "ada@x.example"), Kind::Cluster, Target::New, typed(" a\r\nb "));
         let found = drafts.find("ada", &first.to_string()).unwrap();
         assert_eq!(found.typed.iter().collect::<Vec<_>>(), [("/identifier", "a\nb")]);
         assert!(drafts.find("eve", &first.to_string()).is_none());
         for _ in 0..DRAFTS_OF_ONE {
-            drafts.keep("ada", Kind::Cluster, Target::New, typed("b"));
+            drafts.keep(("ada", "ada@x.example"), Kind::Cluster, Target::New, typed("b"));
         }
         assert!(drafts.find("ada", &first.to_string()).is_none());
         assert_eq!(locked(&drafts.0).len(), DRAFTS_OF_ONE);
         for other in 0..DRAFTS {
-            drafts.keep(&other.to_string(), Kind::Cluster, Target::New, typed("b"));
+            drafts.keep((&other.to_string(), &other.to_string()), Kind::Cluster, Target::New, typed("b"));
         }
         assert_eq!(locked(&drafts.0).len(), DRAFTS);
         let last = locked(&drafts.0).back().unwrap().id;
         drafts.forget(last);
         assert!(drafts.find(&(DRAFTS - 1).to_string(), &last.to_string()).is_none());
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded_and_ends_with_its_session() {
+        let drafts = Drafts::default();
+        let large = "x".repeat(BYTES / 3);
+        let ids: Vec<_> = (0..4)
+            .map(|one| drafts.keep(("s", &one.to_string()), None, Target::New, typed(&large)))
+            .collect();
+        let kept = |id: &Uuid| drafts.find("s", &id.to_string()).is_some();
+        assert_eq!(ids.iter().map(kept).collect::<Vec<_>>(), [false, false, true, true]);
+        drafts.end_session("s");
+        assert!(!ids.iter().any(kept));
+        let many: Vec<_> = (0..9_999).map(|one| (format!("/{one}"), String::new())).collect();
+        assert_eq!(Typed::of(&many).0.len(), FIELDS);
+    }
+
+    #[test]
+    fn a_form_knows_what_its_person_changed() {
+        let pairs = [("before:/a", "1"), ("/a", "2"), ("before:/b", "1"), ("/b", "1\r\n"), ("/c", "1")];
+        let typed = Typed::of(&pairs.map(|(name, text)| (name.to_owned(), text.to_owned())));
+        assert_eq!(["/a", "/b", "/c"].map(|name| typed.is_changed(name)), [Some(true), Some(false), None]);
     }
 }

@@ -12,7 +12,7 @@ use crate::names::Kind;
 use crate::spec::describe::InputKind;
 use crate::spec::identity_fields;
 use crate::ui::client::Refusal;
-use crate::ui::form::{self, Draft, Target, Typed, attach, text_of};
+use crate::ui::form::{self, Draft, FormField, Target, Typed, attach, text_of};
 use crate::ui::view::{field, shown};
 use crate::ui::{Shown, Visit};
 
@@ -55,24 +55,29 @@ async fn form_page(
         field.is_fixed = is_identity || immutable_pointers(pages.kind).contains(&field.pointer.as_str());
         match field.input {
             InputKind::Secret => {
-                field.is_kept = record.pointer(&field.pointer).is_some_and(|value| !value.is_null())
+                field.is_kept = record.pointer(&field.pointer).is_some_and(|value| !value.is_null());
             }
-            _ => field.value = text_of(record.pointer(&field.pointer)),
+            _ => {
+                field.value = text_of(record.pointer(&field.pointer));
+                field.shown = Some(field.value.clone());
+            }
         }
     }
     let mut hidden = vec![("etag".to_owned(), etag)];
     if let Some(typed) = typed {
-        let before: Vec<bool> = fields.iter().map(|field| field.is_kept).collect();
-        let own = fields.iter_mut().filter(|field| typed.has(&field.pointer));
-        own.for_each(|field| fill(std::slice::from_mut(field), typed));
-        fields.iter_mut().zip(before).for_each(|(field, was_kept)| field.is_kept |= was_kept);
-        let target = Target::Known {
-            organization: organization.to_owned(),
-            name: name.to_owned(),
-            etag: String::new(),
+        // Somebody else may have changed the other fields since: they are shown as they are now.
+        let is_own = |field: &&mut FormField| {
+            typed.has(&field.pointer) && typed.is_changed(&field.pointer).unwrap_or(true)
         };
-        let id = visit.ui.drafts.keep(&visit.session.form_token(), pages.kind, target, typed.clone());
-        hidden.push(("draft".to_owned(), id.to_string()));
+        for field in fields.iter_mut().filter(is_own) {
+            let was_kept = field.is_kept;
+            fill(std::slice::from_mut(field), typed);
+            field.is_kept |= was_kept;
+        }
+        let (organization, name) = (organization.to_owned(), name.to_owned());
+        // Without a tag, it can't be carried out, only reviewed again.
+        let target = Target::Known { organization, name, etag: String::new() };
+        hidden.push(("draft".to_owned(), visit.keep(pages.kind, target, typed.clone()).to_string()));
     }
     let page = FormPage {
         frame: visit.frame(section(pages)),
@@ -91,9 +96,9 @@ async fn form_page(
 
 pub async fn review(visit: &Visit) -> Shown {
     let Named { pages, organization, name } = named(visit)?;
-    let (typed, _) = review::typed(visit, pages.kind);
+    let (typed, is_kept) = review::typed(visit, pages.kind);
     if !visit.field("change").is_empty() {
-        return form_page(visit, pages, &organization, &name, Some(&typed), None).await;
+        return form_page(visit, pages, &organization, &name, is_kept.then_some(&typed), None).await;
     }
     let target = Target::Known {
         organization: organization.clone(),

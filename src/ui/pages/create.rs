@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::KindPages;
 use super::resource_list::{organizations, section};
-use super::review;
+use super::review::{self, ApiCall};
 use crate::api::answer::{ClusterFitList, FleetFit, ListAnswer, Offers, Room};
 use crate::api::route::LARGEST_PAGE;
 use crate::http::problem::FieldError;
@@ -96,9 +96,14 @@ fn kind_of(visit: &Visit) -> Result<&'static KindPages, Refusal> {
 
 pub async fn show(visit: &Visit) -> Shown {
     let pages = kind_of(visit)?;
-    let (steps, typed) = (steps(pages.kind), visit.typed());
+    let (steps, mut typed) = (steps(pages.kind), visit.typed());
     let wanted = visit.parameter("step").parse().unwrap_or(1).clamp(1, steps.len());
     let mut fields = form::fields(pages.kind, true);
+    // A secret has no place in an address.
+    fields
+        .iter()
+        .filter(|field| field.input == InputKind::Secret)
+        .for_each(|field| typed.remove(&field.pointer));
     let before = steps[..wanted - 1].iter().map(|step| step.fields.len()).sum();
     let mut step = wanted;
     // The steps before are complete when the API finds nothing wrong in them.
@@ -220,7 +225,7 @@ pub async fn whole(
     let missing = offer(visit, pages.kind, &mut fields, typed).await?;
     let mut hidden = Vec::new();
     if is_kept || fields.iter().any(|field| field.is_kept) {
-        let id = visit.ui.drafts.keep(&visit.session.form_token(), pages.kind, Target::New, typed.clone());
+        let id = visit.keep(pages.kind, Target::New, typed.clone());
         hidden.push(("draft".to_owned(), id.to_string()));
     }
     let page = FormPage {
@@ -334,8 +339,10 @@ pub async fn offer(
                 continue;
             }
             (Kind::Cluster, "/infrastructure") if !organization.is_empty() => {
-                field.options = fits(visit, &organization, typed).await;
-                if field.options.is_empty() {
+                let fits = fits(visit, &organization, typed).await;
+                let is_known = fits.is_some();
+                field.options = fits.unwrap_or_default();
+                if is_known && field.options.is_empty() {
                     missing.push(("The organization has no fleet yet, which has to host it.", "/new/fleets"));
                 }
                 continue;
@@ -363,9 +370,9 @@ pub async fn offer(
     Ok(missing)
 }
 
-/// The fleets of an organization, each with whether the cluster fits on it. Empty while the fields before are wrong,
+/// The fleets of an organization, each with whether the cluster fits on it. `None` while the fields before are wrong,
 /// which they say themselves.
-async fn fits(visit: &Visit, organization: &str, typed: &Typed) -> Vec<FormOption> {
+async fn fits(visit: &Visit, organization: &str, typed: &Typed) -> Option<Vec<FormOption>> {
     let mut cluster = json!({
         "organization": organization,
         "kafka_units": typed.text("/kafka_units").parse::<u32>().unwrap_or(1),
@@ -374,8 +381,8 @@ async fn fits(visit: &Visit, organization: &str, typed: &Typed) -> Vec<FormOptio
     // Before the mode is chosen, each fleet is judged by its own.
     let mode = typed.text("/tenancy_mode");
     cluster["tenancy_mode"] = json!(if mode.is_empty() { "Shared" } else { mode });
-    let Ok(answer) = visit.api.send(Method::POST, "/v1/fit", Some(&cluster)).await else { return Vec::new() };
-    let Ok(list) = serde_json::from_value::<ClusterFitList>(answer) else { return Vec::new() };
+    let answer = visit.api.send(Method::POST, "/v1/fit", Some(&cluster)).await.ok()?;
+    let list = serde_json::from_value::<ClusterFitList>(answer).ok()?;
     let option = |fit: FleetFit| {
         let room = |room: &Room| {
             room.limit.map_or_else(|| room.used.to_string(), |limit| format!("{} of {limit}", room.used))
@@ -386,11 +393,12 @@ async fn fits(visit: &Visit, organization: &str, typed: &Typed) -> Vec<FormOptio
         let why_not = fit.reasons.iter().map(|reason| reason.detail.as_str()).collect::<Vec<_>>().join("; ");
         FormOption { why_not, ..FormOption::of(fit.fleet.fleet.as_str(), text) }
     };
-    list.items.into_iter().map(option).collect()
+    Some(list.items.into_iter().map(option).collect())
 }
 
 /// The text of a call that does the same, with secrets left out.
-pub fn curl(visit: &Visit, method: &Method, path: &str, body: &Value, fields: &[FormField]) -> String {
+pub fn curl(visit: &Visit, call: &ApiCall, fields: &[FormField]) -> String {
+    let ApiCall { method, path, body, tag } = call;
     let mut body = body.clone();
     for secret in fields.iter().filter(|field| field.input == InputKind::Secret) {
         if let Some(value) = body.pointer_mut(&secret.pointer).filter(|value| !value.is_null()) {
@@ -402,6 +410,9 @@ pub fn curl(visit: &Visit, method: &Method, path: &str, body: &Value, fields: &[
     let mut text = format!("curl --fail-with-body --request {method} {address}");
     text += " \\\n  --header \"Authorization: Bearer $TOKEN\"";
     text += " \\\n  --header 'Content-Type: application/json'";
+    if !tag.is_empty() {
+        text += &format!(" \\\n  --header {}", quoted(&format!("If-Match: {tag}")));
+    }
     let body = serde_json::to_string_pretty(&body).unwrap_or_default();
     text + " \\\n  --data " + &quoted(&body)
 }

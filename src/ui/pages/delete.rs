@@ -68,6 +68,9 @@ pub async fn carry_out(visit: &Visit) -> Shown {
         let error = FieldError::at("/confirm", why, "type its name exactly");
         return page(visit, Some(Refusal::mistakes(vec![error]))).await;
     }
+    if visit.field("etag").is_empty() {
+        return Err(Refusal::no_draft());
+    }
     let path = pages.record_path(organization, name, "", "");
     match visit.api.send_if(Method::DELETE, &path, None, visit.field("etag")).await {
         // It stays until all of it is gone, unless nothing was made of it.

@@ -75,6 +75,9 @@ pub async fn order(visit: &Visit, kind: Kind, target: &Target, typed: &Typed) ->
             Ok(ApiCall { method: Method::POST, path, body, tag: String::new() })
         }
         Target::Known { organization, name, etag } => {
+            if etag.is_empty() {
+                return Err(Refusal::no_draft());
+            }
             let path = pages.record_path(organization, name, "", "");
             let record: Value = visit.api.get(&path).await?;
             let body = form::patch(&form::fields(kind, false), typed, &record).map_err(Refusal::mistakes)?;
@@ -88,14 +91,15 @@ pub async fn order(visit: &Visit, kind: Kind, target: &Target, typed: &Typed) ->
 
 /// Shows what would happen, and keeps what was typed for the click that carries it out.
 pub async fn show(visit: &Visit, kind: Kind, target: Target, typed: &Typed) -> Shown {
-    let ApiCall { method, path, body, tag } = order(visit, kind, &target, typed).await?;
+    let call = order(visit, kind, &target, typed).await?;
+    let ApiCall { method, path, body, tag } = &call;
     let mark = if path.contains('?') { '&' } else { '?' };
     let send = async |wanted: &str| {
         let path = format!("{path}{mark}dry_run={wanted}");
-        visit.api.send_if(method.clone(), &path, Some(&body), &tag).await
+        visit.api.send_if(method.clone(), &path, Some(body), tag).await
     };
     let (edit, plan) = (send("file").await?, send("true").await?);
-    let curl = curl(visit, &method, &path, &body, &form::fields(kind, true));
+    let curl = curl(visit, &call, &form::fields(kind, true));
     let frame = visit.frame(resource_list::section(pages_of(kind)));
     let (title, form, button) = match &target {
         Target::New => {
@@ -107,7 +111,7 @@ pub async fn show(visit: &Visit, kind: Kind, target: Target, typed: &Typed) -> S
             (format!("Change {name}: review"), form, "Save")
         }
     };
-    let draft = visit.ui.drafts.keep(&visit.session.form_token(), kind, target, typed.clone()).to_string();
+    let draft = visit.keep(kind, target, typed.clone()).to_string();
     let page = blocking(move || -> Result<Review, serde_json::Error> {
         let (edit, plan): (ProposedEdit, Plan) =
             (serde_json::from_value(edit)?, serde_json::from_value(plan)?);
