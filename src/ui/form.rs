@@ -12,7 +12,7 @@ use crate::api::answer::Offer;
 use crate::http::problem::FieldError;
 use crate::names::Kind;
 use crate::spec::describe::{self, Description, InputKind};
-use crate::spec::edit;
+use crate::spec::{SECRET_FIELDS, edit};
 
 pub use draft::{Draft, Drafts, KEPT, Target, Typed};
 pub use steps::{FormStep, steps};
@@ -193,6 +193,11 @@ fn collect(field: &Description, is_needed: bool, all: &mut Vec<FormField>) {
     } else if !crate::spec::HEADER.contains(&field.name()) {
         all.push(FormField::of(field, is_needed));
     }
+}
+
+/// The JSON pointers of a kind's secrets.
+pub fn secrets(kind: Kind) -> impl Iterator<Item = &'static str> {
+    SECRET_FIELDS.into_iter().filter(move |(of, ..)| *of == kind).map(|(.., pointer)| pointer)
 }
 
 /// The text in a form for a value of a record.

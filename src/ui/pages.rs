@@ -170,6 +170,13 @@ pub fn page_of(key: &ResourceKey) -> String {
     pages.map(|pages| pages.page_path(key.organization.as_str(), &key.name)).unwrap_or_default()
 }
 
+/// The path of a call that changes nothing, and answers with what would follow: `true` for the plan, `file` for the
+/// file.
+pub fn dry_run(path: &str, answer: &str) -> String {
+    let mark = if path.contains('?') { '&' } else { '?' };
+    format!("{path}{mark}dry_run={answer}")
+}
+
 /// Adds parameters to a path, but for those without a value.
 pub fn with_query(path: String, parameters: &[(&str, &str)]) -> String {
     let given = parameters.iter().filter(|(_, value)| !value.is_empty());

@@ -100,10 +100,7 @@ pub async fn show(visit: &Visit) -> Shown {
     let wanted = visit.parameter("step").parse().unwrap_or(1).clamp(1, steps.len());
     let mut fields = form::fields(pages.kind, true);
     // A secret has no place in an address.
-    fields
-        .iter()
-        .filter(|field| field.input == InputKind::Secret)
-        .for_each(|field| typed.remove(&field.pointer));
+    form::secrets(pages.kind).for_each(|pointer| typed.remove(pointer));
     let before = steps[..wanted - 1].iter().map(|step| step.fields.len()).sum();
     let mut step = wanted;
     // The steps before are complete when the API finds nothing wrong in them.
@@ -397,11 +394,11 @@ async fn fits(visit: &Visit, organization: &str, typed: &Typed) -> Option<Vec<Fo
 }
 
 /// The text of a call that does the same, with secrets left out.
-pub fn curl(visit: &Visit, call: &ApiCall, fields: &[FormField]) -> String {
+pub fn curl(visit: &Visit, kind: Kind, call: &ApiCall) -> String {
     let ApiCall { method, path, body, tag } = call;
     let mut body = body.clone();
-    for secret in fields.iter().filter(|field| field.input == InputKind::Secret) {
-        if let Some(value) = body.pointer_mut(&secret.pointer).filter(|value| !value.is_null()) {
+    for pointer in form::secrets(kind) {
+        if let Some(value) = body.pointer_mut(pointer).filter(|value| !value.is_null()) {
             *value = json!("…");
         }
     }

@@ -4,7 +4,7 @@ use askama::Template;
 use axum::http::{Method, StatusCode};
 use serde_json::Value;
 
-use super::{KindPages, resource_list};
+use super::{KindPages, dry_run, resource_list};
 use crate::http::problem::FieldError;
 use crate::plan::{Outline, Plan, outline};
 use crate::problem::Severity;
@@ -39,8 +39,11 @@ async fn page(visit: &Visit, error: Option<Refusal>) -> Shown {
     // That it can't be deleted now is what the page says.
     let status = error.as_ref().map_or(StatusCode::OK, |error| error.status);
     let mut error = error;
-    let planned =
-        if is_protected { Ok(Value::Null) } else { visit.api.send(Method::DELETE, &dry(&path), None).await };
+    let planned = if is_protected {
+        Ok(Value::Null)
+    } else {
+        visit.api.send(Method::DELETE, &dry_run(&path, "true"), None).await
+    };
     let outline = match planned {
         Ok(plan) => serde_json::from_value::<Plan>(plan).ok().map(|plan| {
             let outline = outline(&plan, "TREE", true);
@@ -53,11 +56,6 @@ async fn page(visit: &Visit, error: Option<Refusal>) -> Shown {
     };
     let frame = visit.frame(resource_list::section(pages));
     Ok(shown(status, &Delete { frame, pages, organization, name, is_protected, etag, outline, error }))
-}
-
-fn dry(path: &str) -> String {
-    let mark = if path.contains('?') { '&' } else { '?' };
-    format!("{path}{mark}dry_run=true")
 }
 
 pub async fn carry_out(visit: &Visit) -> Shown {

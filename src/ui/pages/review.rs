@@ -6,12 +6,11 @@ use serde_json::{Map, Value};
 use similar::{ChangeTag, TextDiff};
 
 use super::create::curl;
-use super::{KINDS, KindPages, resource_list};
+use super::{KINDS, KindPages, dry_run, resource_list};
 use crate::api::answer::ProposedEdit;
 use crate::names::Kind;
 use crate::plan::{Outline, Plan, outline};
 use crate::problem::Severity;
-use crate::spec::describe::InputKind;
 use crate::ui::client::{Refusal, blocking};
 use crate::ui::form::{self, Draft, Target, Typed};
 use crate::ui::view::{self, Frame, filters, shown};
@@ -55,9 +54,10 @@ pub fn typed(visit: &Visit, kind: Kind) -> (Typed, bool) {
     if !visit.field("change").is_empty() {
         return (draft.typed.clone(), true);
     }
-    let secrets = form::fields(kind, true).into_iter().filter(|field| field.input == InputKind::Secret);
-    for secret in secrets.filter(|secret| typed.text(&secret.pointer).is_empty()).collect::<Vec<_>>() {
-        typed.set(&secret.pointer, draft.typed.text(&secret.pointer));
+    for pointer in form::secrets(kind) {
+        if typed.text(pointer).is_empty() {
+            typed.set(pointer, draft.typed.text(pointer));
+        }
     }
     (typed, true)
 }
@@ -93,13 +93,12 @@ pub async fn order(visit: &Visit, kind: Kind, target: &Target, typed: &Typed) ->
 pub async fn show(visit: &Visit, kind: Kind, target: Target, typed: &Typed) -> Shown {
     let call = order(visit, kind, &target, typed).await?;
     let ApiCall { method, path, body, tag } = &call;
-    let mark = if path.contains('?') { '&' } else { '?' };
     let send = async |wanted: &str| {
-        let path = format!("{path}{mark}dry_run={wanted}");
+        let path = dry_run(path, wanted);
         visit.api.send_if(method.clone(), &path, Some(body), tag).await
     };
     let (edit, plan) = (send("file").await?, send("true").await?);
-    let curl = curl(visit, &call, &form::fields(kind, true));
+    let curl = curl(visit, kind, &call);
     let frame = visit.frame(resource_list::section(pages_of(kind)));
     let (title, form, button) = match &target {
         Target::New => {

@@ -1,8 +1,7 @@
 //! The values that a field may have, as documents are checked by.
 
 use crate::names::Kind;
-use crate::spec::schema::fields_of;
-use crate::spec::shape;
+use crate::spec::describe;
 
 /// One of a field's values.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,22 +16,18 @@ pub struct Choice {
 
 /// Returns the values of a field, which a JSON pointer names; none if it isn't a field with a fixed set of them.
 pub fn choices(kind: Kind, pointer: &str) -> Vec<Choice> {
-    let mut schema = fields_of(kind);
-    for name in pointer.split('/').skip(1) {
-        schema = shape::without_null(&schema["properties"][name]);
-    }
-    let usual = schema["default"].as_str();
-    let described = |value: String| {
-        let own = schema["oneOf"].as_array().into_iter().flatten();
-        let own = own.filter(|one| shape::choices(one).is_some_and(|values| values.contains(&value)));
-        let text = own.filter_map(|one| one["description"].as_str()).next().unwrap_or_default();
-        let is_default = usual == Some(&*value);
-        Choice { description: one_line(text), is_default, value }
+    let names: Vec<&str> = pointer.split('/').skip(1).collect();
+    let Ok(field) = describe::document(kind, kind.singular()).find(&names) else { return Vec::new() };
+    let usual = field.default();
+    let choice = |(value, text): (String, String)| Choice {
+        description: one_line(&text),
+        is_default: usual.as_ref() == Some(&value),
+        value,
     };
-    shape::choices(&schema).into_iter().flatten().map(described).collect()
+    field.options().into_iter().map(choice).collect()
 }
 
-/// Doc comments are wrapped.
+/// A description may have several paragraphs.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

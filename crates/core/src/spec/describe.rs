@@ -170,11 +170,14 @@ impl Description {
 
     /// The values of a choice, each with its description, which may be empty.
     pub fn options(&self) -> Vec<(String, String)> {
-        let described = self.choices();
-        let text = |value: &str| described.iter().find(|(known, _)| known == value);
-        let values = shape::choices(&self.schema).unwrap_or_default();
-        let option = |value: String| (text(&value).map(|(_, text)| text.clone()).unwrap_or_default(), value);
-        values.into_iter().map(option).map(|(text, value)| (value, text)).collect()
+        let ways = || self.schema["oneOf"].as_array().into_iter().flatten();
+        let option = |value: String| {
+            let mut own =
+                ways().filter(|way| shape::choices(way).is_some_and(|values| values.contains(&value)));
+            (own.next().map(text).unwrap_or_default(), value)
+        };
+        let values = shape::choices(&self.schema).into_iter().flatten();
+        values.map(option).map(|(text, value)| (value, text)).collect()
     }
 
     /// Returns the default; `None` if there is none, or if it follows from the defaults of inner fields.
