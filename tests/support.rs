@@ -215,6 +215,21 @@ pub fn without_own(text: &str) -> String {
     text.lines().map(shown).collect::<Vec<_>>().join("\n")
 }
 
+/// Installs a program in a process of its own. A program that this process wrote may be "Text file busy": what another
+/// thread starts meanwhile inherits the open file.
+pub fn install(from: impl AsRef<Path>, to: &Path) {
+    let installed =
+        Command::new("install").args(["-D", "-m", "755"]).arg(from.as_ref()).arg(to).status().unwrap();
+    assert!(installed.success());
+}
+
+/// A script for the shell, such as a hook of git.
+pub fn install_script(path: &Path, text: &str) {
+    let mut written = tempfile::NamedTempFile::new().unwrap();
+    written.write_all(format!("#!/bin/sh\n{text}\n").as_bytes()).unwrap();
+    install(written.path(), path);
+}
+
 pub fn copy(from: &Path, to: &Path) {
     copy_if(from, to, &|_| true);
 }

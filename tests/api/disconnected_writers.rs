@@ -2,7 +2,6 @@
 
 use std::io::Write as _;
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::os::unix::fs::PermissionsExt as _;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
@@ -11,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{Api, Reply, git, push};
 use crate::support::ssh::{Server, make_key};
-use crate::support::{Tree, files};
+use crate::support::{Tree, files, install_script};
 
 const ORDERS: &str = "/v1/clusters/orders";
 
@@ -198,9 +197,7 @@ fn where_nobody_knows_whether_it_was_written_that_is_said_and_asking_again_write
     api.settle();
     let repository = tree.beside("specs.git");
     let hook = repository.join("hooks/pre-receive");
-    fs::create_dir_all(hook.parent().unwrap()).unwrap();
-    fs::write(&hook, "#!/bin/sh\ntouch ../received\nuntil [ -e ../go ]; do sleep 0.01; done\n").unwrap();
-    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    install_script(&hook, "touch ../received\nuntil [ -e ../go ]; do sleep 0.01; done");
     let tip = git(&repository, "rev-parse main");
     let read = api.get(ORDERS).expect(200);
     let tag = read.header("etag").unwrap();

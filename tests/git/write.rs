@@ -14,6 +14,7 @@ use streamfleet::source::{Author, FileEdit, SourceChange};
 use streamfleet::spec::{Snapshot, SnapshotEntry};
 use tempfile::TempDir;
 
+use crate::support::install_script;
 use crate::support::ssh::{Server, make_key};
 
 /// A bare repository with a few files in the folder `specs`, and its parent folder.
@@ -112,9 +113,7 @@ impl BareRepository {
 
     pub fn hook(&self, name: &str, text: &str) {
         let hook = self.path().join("remote.git/hooks").join(name);
-        fs::create_dir_all(hook.parent().unwrap()).unwrap();
-        fs::write(&hook, format!("#!/bin/sh\n{text}\n")).unwrap();
-        fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+        install_script(&hook, text);
     }
 }
 

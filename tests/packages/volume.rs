@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{Run, Tree, skipped};
+use crate::support::{Run, Tree, install, skipped};
 
 /// The user of the image, and the `fsGroup` of the chart.
 const USER: u32 = 65532;
@@ -25,10 +25,10 @@ impl Volume {
             return None;
         }
         let tree = Tree::example("quickstart");
-        fs::copy(env!("CARGO_BIN_EXE_streamfleet"), tree.beside("streamfleet")).unwrap();
+        install(env!("CARGO_BIN_EXE_streamfleet"), &tree.beside("streamfleet"));
         fs::create_dir(tree.beside("volume")).unwrap();
         chown(tree.beside("volume"), Some(0), Some(group)).unwrap();
-        for (path, mode) in [("", 0o755), ("streamfleet", 0o755), ("volume", mode)] {
+        for (path, mode) in [("", 0o755), ("volume", mode)] {
             fs::set_permissions(tree.beside(path), Permissions::from_mode(mode)).unwrap();
         }
         Some(Volume { tree })

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::quiet;
 use crate::support::serve::Serve;
-use crate::support::{Run, Tree, skipped};
+use crate::support::{Run, Tree, install, skipped};
 
 const SERVE: &str = "serve --specs tree";
 const SOCKET: &str = "tree/.streamfleet/state/socket";
@@ -301,11 +301,10 @@ fn nobody_else_may_ask() {
     let serve = Serve::start(&tree, &format!("{SERVE} --state-dir state --output-dir output"));
     serve.has_made(&MADE);
     let binary = tree.beside("streamfleet");
-    fs::copy(env!("CARGO_BIN_EXE_streamfleet"), &binary).unwrap();
+    install(env!("CARGO_BIN_EXE_streamfleet"), &binary);
     let open =
         |path: &str, mode| fs::set_permissions(tree.beside(path), Permissions::from_mode(mode)).unwrap();
     open("", 0o755);
-    open("streamfleet", 0o755);
     let status = || -> Run {
         let mut command = Command::new("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&binary);

@@ -7,7 +7,7 @@ use streamfleet::http::problem::ProblemDocument;
 use streamfleet::source::git::Mirror;
 
 use super::*;
-use crate::support::Tree;
+use crate::support::{Tree, install_script};
 
 /// A bare repository with an example in it.
 struct Repository {
@@ -255,13 +255,10 @@ fn a_remote_that_is_away_keeps_nothing_and_takes_the_call_once_later() {
 
 #[test]
 fn a_protected_branch_is_read_only() {
-    use std::os::unix::fs::PermissionsExt as _;
     let repository = Repository::new();
     let (_world, writer, mirror, made) = repository.start("one");
     let hook = repository.tree.beside("remote.git/hooks/pre-receive");
-    fs::create_dir_all(hook.parent().unwrap()).unwrap();
-    fs::write(&hook, "#!/bin/sh\nexit 1\n").unwrap();
-    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    install_script(&hook, "exit 1");
     let tip = repository.tip();
     let refused = call(&writer, &made, "Cluster/acme/orders", units(2)).unwrap_err();
     assert_eq!((refused.status(), refused.code()), (409, "read_only"));
