@@ -20,7 +20,7 @@ use serde_json::Value;
 use crate::names::FleetKey;
 use crate::spec::describe::Description;
 
-pub use addresses::AddressRange;
+pub use addresses::{AddressRange, DeniedAddress, judge_address};
 pub use api::{ApiConfig, is_email, not_emails};
 pub use listen::{Listen, ListenAddress};
 pub use oidc::{OidcConfig, is_private_address};

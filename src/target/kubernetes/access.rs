@@ -1,7 +1,6 @@
 //! The client of a fleet's Kubernetes cluster. A kubeconfig comes from a tenant: it decides only the address and the
 //! user, and never runs anything here.
 
-use std::error::Error;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -24,8 +23,8 @@ use tower::{BoxError, ServiceBuilder, ServiceExt as _};
 
 use super::error::KubeError;
 use super::{AccessField, in_cluster};
-use crate::config::AddressRange;
-use crate::spec::kubeconfig::{KubeAccess, KubeAuth, denied_range};
+use crate::config::{AddressRange, judge_address};
+use crate::spec::kubeconfig::{KubeAccess, KubeAuth};
 
 /// The time limit for connecting, from DNS resolution to the end of the TLS handshake.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -40,7 +39,7 @@ pub(super) const MAX_ANSWER: usize = 64 * 1024 * 1024;
 pub(super) fn client(access: &KubeAccess, allowed: &[AddressRange]) -> Result<Client, KubeError> {
     // The resolver is not asked about a host that is an IP address.
     if let Ok(address) = access.host.parse::<IpAddr>() {
-        judge(address, allowed).map_err(KubeError::Denied)?;
+        judge_address(address, allowed).map_err(KubeError::Denied)?;
     }
     install_cryptography();
     let allowed: Arc<[AddressRange]> = allowed.into();
@@ -102,7 +101,7 @@ async fn resolve(
 ) -> Result<std::vec::IntoIter<SocketAddr>, BoxError> {
     let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
     let (may, denied): (Vec<_>, Vec<_>) =
-        found.into_iter().map(|it| judge(it.ip(), &allowed).map(|()| it)).partition(Result::is_ok);
+        found.into_iter().map(|it| judge_address(it.ip(), &allowed).map(|()| it)).partition(Result::is_ok);
     match denied.into_iter().find_map(Result::err) {
         Some(denied) if may.is_empty() => Err(denied.into()),
         _ => Ok(may.into_iter().flatten().collect::<Vec<_>>().into_iter()),
@@ -117,56 +116,14 @@ async fn in_time<C>(connection: impl Future<Output = Result<C, BoxError>>) -> Re
 #[error("timed out")]
 pub(super) struct TookTooLong;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Denied {
-    pub(super) address: IpAddr,
-    /// The kind of address, as the end of a sentence.
-    pub(super) range: &'static str,
-}
-
-impl fmt::Display for Denied {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is {}", self.address, self.range)
-    }
-}
-
-impl Error for Denied {}
-
-fn judge(address: IpAddr, allowed: &[AddressRange]) -> Result<(), Denied> {
-    match denied_range(address) {
-        Some(range) if !allowed.iter().any(|allowed| allowed.contains(address)) => {
-            Err(Denied { address, range })
-        }
-        _ => Ok(()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_what_the_settings_allow_is_let_through() {
-        let allowed = [AddressRange::try_from("127.0.0.0/8".to_owned()).unwrap()];
-        for (address, may) in [
-            ("127.0.0.1", true),
-            ("::ffff:127.0.0.1", true),
-            ("::1", false),
-            ("169.254.169.254", false),
-            ("203.0.113.7", true),
-        ] {
-            assert_eq!(judge(address.parse().unwrap(), &allowed).is_ok(), may, "{address}");
-        }
-        let denied = judge("127.0.0.1".parse().unwrap(), &[]).unwrap_err();
-        assert_eq!(
-            denied.to_string(),
-            "127.0.0.1 is a loopback address of the host that Streamfleet runs on"
-        );
-    }
+    use crate::config::DeniedAddress;
 
     #[tokio::test]
     async fn a_name_is_judged_by_what_it_resolves_to() {
         let denied = resolve("localhost".parse().unwrap(), [].into()).await.unwrap_err();
-        assert!(denied.downcast_ref::<Denied>().is_some(), "{denied}");
+        assert!(denied.downcast_ref::<DeniedAddress>().is_some(), "{denied}");
     }
 }

@@ -16,11 +16,12 @@ use kube::client::Body;
 use kube::core::Status;
 use serde_json::Value;
 
-use super::access::{CONNECT_TIMEOUT, Denied, MAX_ANSWER, TookTooLong};
+use super::access::{CONNECT_TIMEOUT, MAX_ANSWER, TookTooLong};
 use super::budget::{Budget, Charge, OverBudget};
 use super::error::KubeError;
 use super::items::{ListSplitError, ListSplitter};
 use super::untrusted::{self, MAX_OBJECT, ParseFailure};
+use crate::config::DeniedAddress;
 use crate::names::one_line;
 
 /// Why a call failed. All texts are ends of sentences.
@@ -55,7 +56,7 @@ pub(super) enum CallError {
 
 #[derive(Debug)]
 pub(super) enum Barred {
-    Address(Denied),
+    Address(DeniedAddress),
     /// The kubeconfig doesn't trust the server's certificate.
     Stranger(String),
 }
@@ -214,7 +215,7 @@ fn header(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
 }
 
 fn unanswered(error: &(dyn Error + 'static)) -> CallError {
-    if let Some(denied) = causes(error).find_map(|cause| cause.downcast_ref::<Denied>()) {
+    if let Some(denied) = causes(error).find_map(|cause| cause.downcast_ref::<DeniedAddress>()) {
         return CallError::Barred(Barred::Address(denied.clone()));
     }
     if let Some(error) = causes(error).find_map(|cause| cause.downcast_ref::<rustls::Error>())

@@ -3,7 +3,7 @@
 use kube::core::Status;
 
 use super::AccessField;
-use super::access::Denied;
+use crate::config::DeniedAddress;
 use crate::names::{ObjectKey, one_line};
 
 /// The longest text of a server that is passed on, in characters.
@@ -15,7 +15,7 @@ pub enum KubeError {
     NoAccess { field: AccessField, reason: String, described: bool },
     /// The kubeconfig leads to an address that is not allowed.
     #[error("cannot connect to the `server` of the fleet's `kubeconfig`: {0}")]
-    Denied(Denied),
+    Denied(DeniedAddress),
     #[error("cannot {attempted}: the server is not the one that the fleet's `kubeconfig` trusts: {reason}")]
     Untrusted { attempted: String, reason: String },
     #[error("cannot {attempted}: {reason}")]
@@ -289,7 +289,7 @@ mod tests {
             no_access(AccessField::Kubeconfig, "its token is in no form", true),
             no_access(AccessField::Kubeconfig, "no spec contains it any more", false),
             no_access(AccessField::InCluster, "streamfleet doesn't run in a pod", true),
-            KubeError::Denied(Denied { address: [127, 0, 0, 1].into(), range: "a loopback address" }),
+            KubeError::Denied(DeniedAddress { address: [127, 0, 0, 1].into(), range: "a loopback address" }),
             KubeError::Untrusted { attempted: "read x".to_owned(), reason: "UnknownIssuer".to_owned() },
             KubeError::connection("read x", "Connection\n refused"),
             KubeError::TooMuch {

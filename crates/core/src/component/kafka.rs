@@ -13,6 +13,7 @@ mod node_pool;
 mod oauth;
 mod objects;
 mod placement;
+pub mod probe;
 mod quota;
 mod resources;
 mod sizing;

@@ -1,10 +1,13 @@
-//! Ranges of IP addresses in settings.
+//! Ranges of IP addresses in settings, and which addresses of tenants may be connected to.
 
+use std::error::Error;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::spec::kubeconfig::denied_range;
 
 /// A range of IP addresses: `127.0.0.0/8`, `fd00::/8`, or a single address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -28,6 +31,35 @@ impl AddressRange {
         let ((start, width), (address, other)) = (bits(self.start), bits(address.to_canonical()));
         let ignored = width - self.prefix;
         width == other && (ignored == 128 || start >> ignored == address >> ignored)
+    }
+}
+
+/// An address that a tenant's name or kubeconfig leads to, and that must not be connected to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeniedAddress {
+    pub address: IpAddr,
+    /// The kind of address, as the end of a sentence.
+    pub range: &'static str,
+}
+
+impl fmt::Display for DeniedAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is {}", self.address, self.range)
+    }
+}
+
+impl Error for DeniedAddress {}
+
+/// Judges an address that comes from a tenant. `allowed` is `targets.allow_addresses` of the settings.
+///
+/// # Errors
+/// If it is in a denied range, and the settings don't allow it.
+pub fn judge_address(address: IpAddr, allowed: &[AddressRange]) -> Result<(), DeniedAddress> {
+    match denied_range(address) {
+        Some(range) if !allowed.iter().any(|allowed| allowed.contains(address)) => {
+            Err(DeniedAddress { address, range })
+        }
+        _ => Ok(()),
     }
 }
 
@@ -92,6 +124,25 @@ mod tests {
         ] {
             assert_eq!(range(of).unwrap().contains(address.parse().unwrap()), within, "{of} {address}");
         }
+    }
+
+    #[test]
+    fn only_what_the_settings_allow_is_let_through() {
+        let allowed = [range("127.0.0.0/8").unwrap()];
+        for (address, may) in [
+            ("127.0.0.1", true),
+            ("::ffff:127.0.0.1", true),
+            ("::1", false),
+            ("169.254.169.254", false),
+            ("203.0.113.7", true),
+        ] {
+            assert_eq!(judge_address(address.parse().unwrap(), &allowed).is_ok(), may, "{address}");
+        }
+        let denied = judge_address("127.0.0.1".parse().unwrap(), &[]).unwrap_err();
+        assert_eq!(
+            denied.to_string(),
+            "127.0.0.1 is a loopback address of the host that Streamfleet runs on"
+        );
     }
 
     #[test]

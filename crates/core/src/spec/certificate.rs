@@ -89,6 +89,12 @@ pub fn root(tls_cert: &str) -> Option<String> {
     Some(format!("{}\n", pem_blocks(tls_cert).ok()?.last()?.text.trim_end()))
 }
 
+/// Returns the issuer of a chain's last certificate. `None` if the chain can't be read.
+pub fn issuer(tls_cert: &str) -> Option<String> {
+    let ders = read_ders(tls_cert).ok()?;
+    read_chain(&ders).ok()?.last().map(|last| last.issuer().to_string())
+}
+
 /// Whether clients that trust only the authority of the first chain refuse the second: the authority at the
 /// top of the first signed no certificate of the second. False if a chain can't be read, since nothing is
 /// known then.
