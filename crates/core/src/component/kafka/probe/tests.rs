@@ -102,7 +102,10 @@ fn every_failure_has_its_sentence() {
         (Some(identity), ProbeFailure::Lost { partition: 2 }),
     ]
     .into_iter()
-    .map(|(reached, failure)| verdict(reached, Some(failure)).to_string())
+    .map(|(reached, failure)| {
+        let verdict = verdict(reached, Some(failure));
+        format!("{verdict}\n    {}", verdict.hint().unwrap())
+    })
     .collect();
     insta::assert_snapshot!(said.join("\n"));
 }
@@ -110,7 +113,7 @@ fn every_failure_has_its_sentence() {
 #[test]
 fn what_is_fine_is_told_with_what_is_worth_knowing() {
     let mut fine = verdict(Some(ProbeLevel::Write), None);
-    assert_eq!(fine.failed_at(), None);
+    assert_eq!((fine.failed_at(), fine.hint()), (None, None));
     assert_eq!(
         fine.to_string(),
         "broker 2: broker-2--orders.example.com:9094 is reachable (from 203.0.113.7)"

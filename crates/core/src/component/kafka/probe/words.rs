@@ -125,6 +125,88 @@ impl NameVerdict {
     }
 }
 
+impl NameVerdict {
+    /// What to do about the failure.
+    pub fn hint(&self) -> Option<&'static str> {
+        let failure = self.failure.as_ref()?;
+        Some(match failure {
+            ProbeFailure::Lookup(LookupFault::Missing) => {
+                "create its record in DNS; a new one may take as long as the zone's negative answers are kept"
+            }
+            ProbeFailure::Lookup(LookupFault::Failed(_)) => {
+                "check the resolver of the host that Streamfleet runs on"
+            }
+            ProbeFailure::Denied(_) => {
+                "lead the name to another address, or allow this one in the settings: `allow_addresses` under \
+                 `[targets]`"
+            }
+            ProbeFailure::Certificate(fault) => fault.hint(),
+            ProbeFailure::Handshake(_) => {
+                "find out which server answers at this address, and lead the name to the broker"
+            }
+            ProbeFailure::LoginRefused { .. } => {
+                "find out whether the operator has set this user up on the brokers, and read the broker's log"
+            }
+            ProbeFailure::Mechanism { .. } => "find out who changed the listener; Streamfleet puts it back",
+            ProbeFailure::Unproven => {
+                "another server answers in the broker's place: lead the name to the broker"
+            }
+            ProbeFailure::NoToken(_) => {
+                "check the identity provider, and the client that the probe has there; clients without a token are \
+                 as affected"
+            }
+            ProbeFailure::Unusable(_) => "put the named value in order",
+            ProbeFailure::Version { .. } => "use a newer version of Streamfleet",
+            ProbeFailure::Advertised { .. } => {
+                "find out who changed the listener's advertised host; Streamfleet puts it back"
+            }
+            ProbeFailure::AnotherBroker { .. } | ProbeFailure::AnotherCluster { .. } => {
+                "correct the name's record in DNS, or the load balancer that it leads to"
+            }
+            ProbeFailure::Unlisted => {
+                "read the broker's log: it isn't a member of the cluster yet, or no more"
+            }
+            ProbeFailure::Topic { .. }
+            | ProbeFailure::WriteRefused { .. }
+            | ProbeFailure::ReadRefused { .. } => {
+                "check the probe's rights and the topic's options; if nobody changed them, read the broker's log"
+            }
+            ProbeFailure::Leaderless { .. } => "bring back the brokers that have its replicas",
+            ProbeFailure::Lost { .. } => "find out whether another program writes to the topic",
+            _ if self.failed_at() == Some(ProbeLevel::Resolve) => {
+                "check the resolver of the host that Streamfleet runs on"
+            }
+            _ if self.failed_at() == Some(ProbeLevel::Connect) => {
+                "check the load balancer, firewalls and network policies; one that leaves out only the host of \
+                 Streamfleet looks the same"
+            }
+            _ => "read the broker's log; a load balancer or proxy in between may end connections, too",
+        })
+    }
+}
+
+impl CertificateFault {
+    fn hint(&self) -> &'static str {
+        match self {
+            CertificateFault::Names(_) => {
+                "give the base domain a certificate that covers the name, or lead the name to this cluster"
+            }
+            CertificateFault::Expired(_) => {
+                "renew the base domain's `tls_cert`; brokers load it when they restart"
+            }
+            CertificateFault::Early(_) => "compare the clocks, or use a certificate that is valid now",
+            CertificateFault::Issuer(_) => {
+                "add the issuer's own certificate to the end of the base domain's `tls_cert`"
+            }
+            CertificateFault::NotGiven { .. } => {
+                "wait until the operator has restarted the broker, which then loads the new one; if it has, the \
+                 name leads elsewhere"
+            }
+            CertificateFault::Unusable(_) => "use another certificate for the base domain",
+        }
+    }
+}
+
 /// What is done at a level.
 struct Step(ProbeLevel);
 
