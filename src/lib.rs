@@ -14,6 +14,7 @@ pub use streamfleet_core::{
 
 // Effects. They use the core but not each other, except for `execute`.
 pub mod execute;
+pub mod probe;
 pub mod secret;
 pub mod source;
 pub mod state;

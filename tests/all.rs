@@ -37,6 +37,7 @@ mod operator;
 mod packages;
 mod pipeline;
 mod preflight;
+mod probe;
 mod proposals;
 mod reference;
 mod remembered;

@@ -21,7 +21,7 @@ const CORE: [&str; 11] = [
     "record",
 ];
 /// Each may use the core and itself, never another effect.
-const EFFECTS: [&str; 4] = ["source", "secret", "state", "target"];
+const EFFECTS: [&str; 5] = ["source", "secret", "state", "target", "probe"];
 const EXECUTE: &str = "execute";
 /// Each may use all before it.
 const SHELL: [&str; 9] = ["round", "views", "vitals", "http", "writing", "api", "ui", "daemon", "cli"];

@@ -1,7 +1,7 @@
 //! A real Kafka broker accepts the rendered configuration, and real clients connect with the files that
 //! `client-properties` prints.
 
-mod identity_provider;
+pub mod identity_provider;
 
 use std::collections::BTreeMap;
 

@@ -3,7 +3,7 @@
 
 mod credentials;
 mod lease;
-pub(super) mod process;
+pub mod process;
 pub(super) mod programs;
 mod writer;
 

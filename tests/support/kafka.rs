@@ -1,7 +1,7 @@
 //! A real Kafka broker, run with the rendered configuration as Strimzi would, and Kafka's own tools as its
 //! clients.
 
-mod jars;
+pub mod jars;
 mod node;
 mod objects;
 mod properties;
@@ -69,9 +69,7 @@ impl Broker {
     /// user operator would create them from a KafkaUser. `hosts` are names of this host beside the node's
     /// own. Returns when it serves.
     pub fn start(plane: &ControlPlane, namespace: &str, users: &[(&str, &str)], hosts: &[&str]) -> Broker {
-        static TURN: Mutex<()> = Mutex::new(());
-        // A failed test leaves nothing behind that could be in the way.
-        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = turn();
         let objects = Objects::read(plane, namespace);
         let node = Node::from_objects(&objects);
         let (folder, disk) = (Folder::new(), memory_folder());
@@ -194,6 +192,13 @@ impl Client {
     }
 }
 
+/// Waits until no other test runs a broker.
+pub fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    // A failed test leaves nothing behind that could be in the way.
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Writes the files a node needs at its start.
 fn lay_out(folder: &Path, objects: &Objects, node: &Node, users: &[(&str, &str)], hosts: &[&str]) {
     for ((kind, name), files) in &objects.files {
@@ -222,7 +227,7 @@ fn format(folder: &Path, objects: &Objects, users: &[(&str, &str)]) {
     finish(Process::start(command, folder.join("format.log"))).succeeds();
 }
 
-fn finish(mut process: Process) -> Outcome {
+pub fn finish(mut process: Process) -> Outcome {
     let status = until("a tool has ended", || process.ended());
     Outcome { succeeded: status.success(), said: process.said() }
 }
