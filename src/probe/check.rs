@@ -410,3 +410,6 @@ async fn write_one(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

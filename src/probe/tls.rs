@@ -252,8 +252,10 @@ struct Presented<'p> {
 }
 
 impl Presented<'_> {
+    /// The names of the first certificate, and the validity of the whole chain.
     fn read(&self) -> Option<Certificate> {
-        Certificate::read(&pem(self.leaf))
+        let whole: String = std::iter::once(self.leaf).chain(self.chain).map(|it| pem(it)).collect();
+        Certificate::read(&whole).or_else(|| Certificate::read(&pem(self.leaf)))
     }
 
     fn names(&self) -> Vec<ServerText> {

@@ -84,7 +84,7 @@ fn serve(own: &Pair, server: impl Fn(&mut Tls) -> std::io::Result<()> + Send + S
         .unwrap()
         .with_no_client_auth()
         .with_single_cert(
-            vec![CertificateDer::from_pem_slice(own.certificate.as_bytes()).unwrap()],
+            CertificateDer::pem_slice_iter(own.certificate.as_bytes()).map(Result::unwrap).collect(),
             PrivateKeyDer::from_pem_slice(own.key.as_bytes()).unwrap(),
         )
         .unwrap();
@@ -121,6 +121,24 @@ fn a_certificate_that_is_its_own_authority_is_judged_as_clients_judge_it() {
     assert_eq!(quiet(&other), expected);
     let said = quiet(&Authority::own(&[HOST], true));
     assert!(said.starts_with("broker 0: TLS ends with a certificate that expired at "), "{said}");
+}
+
+#[test]
+fn an_issuer_that_has_expired_is_told_with_its_own_time() {
+    let authority = Authority::new("an authority");
+    let below = authority.expired_below();
+    let own = below.server(&[HOST]);
+    let chain = Pair { certificate: own.chain(&below), key: own.key };
+    let port = serve(&chain, |stream| {
+        stay(stream);
+        Ok(())
+    });
+    let (level, said) = checked(SHORT, &order(port, &authority));
+    let now = jiff::Timestamp::now().as_second();
+    let begin = "broker 0: TLS ends with a certificate that expired at ";
+    let end = said.strip_prefix(begin).and_then(|rest| rest.strip_suffix(" (from 127.0.0.1)"));
+    let end: jiff::Timestamp = end.unwrap_or_else(|| panic!("{said}")).parse().unwrap();
+    assert!(level == ProbeLevel::Tls && end.as_second() < now, "{said}");
 }
 
 /// Reads a request, and returns its correlation id.

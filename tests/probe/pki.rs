@@ -54,6 +54,15 @@ impl Authority {
         Pair { certificate, key: key.serialize_pem() }
     }
 
+    /// An authority below this one whose certificate has ended an hour ago.
+    pub fn expired_below(&self) -> Authority {
+        let mut params = ended(params(&[], "an authority below"));
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let pem = params.signed_by(&key, &self.issuer).unwrap().pem();
+        Authority { pem, issuer: Issuer::new(params, key) }
+    }
+
     /// A certificate for a user.
     pub fn user(&self, name: &str) -> Pair {
         self.sign(self::params(&[], name))
