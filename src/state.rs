@@ -7,6 +7,7 @@
 //! | `audit.jsonl` | who did what, for ever | restore a backup |
 //! | `tokens.jsonl` | the tokens of API callers, as digests | restore a backup, or create new tokens |
 //! | `kubeconfigs.json` | the last working kubeconfig of each fleet, sealed | rewritten by the next apply |
+//! | `sizes.jsonl` | the sizes of clusters over time, for their costs | restore a backup; costs start anew |
 //! | `cache-v1/` | applied specs and objects, status, a snapshot for readers | rebuilt by the next rounds |
 //! | `events.jsonl` | recent events | starts empty |
 //! | `settings.json` | mode, settings and output folder of the last use | recreated |
@@ -35,6 +36,7 @@ mod recall;
 mod records;
 mod registry;
 mod restore;
+mod sizes;
 mod snapshot;
 #[cfg(test)]
 mod tests;
@@ -60,6 +62,7 @@ use kubeconfigs::Kubeconfigs;
 use recall::ResourceRecordCache;
 use records::{RegistryLine, TargetRecord};
 use registry::Registry;
+use sizes::SizeLog;
 use tokens::TokenStore;
 
 pub use accounts::{BindError, BoundAccount};
@@ -72,6 +75,7 @@ pub use folder::LockWait;
 pub use kubeconfigs::KeptKubeconfig;
 pub use last_used::LastUsed;
 pub use restore::{RestoreError, restore};
+pub use sizes::{ClusterSizes, ObjectSize};
 pub use tokens::{
     Access, AddTokenError, FILE as TOKENS, InvalidTokenRequest, MAX_TOKEN_DAYS, NewToken, Reach,
     RevocationOutcome, TOKEN_DAYS, TOKEN_PREFIX, TOKENS_KEPT_DAYS, Token, TokenGrant, TokenOrder,
@@ -85,6 +89,7 @@ pub struct State {
     kubeconfigs: Mutex<Kubeconfigs>,
     tokens: TokenStore,
     audit: Mutex<EventLog>,
+    sizes: Mutex<SizeLog>,
     cache: Cache,
     /// The number of writes to each fleet's objects since the folder was opened.
     writes: Mutex<BTreeMap<FleetKey, u64>>,
@@ -110,19 +115,21 @@ impl State {
         let is_used = registry.is_used();
         let installation = open::installation(&mut registry)?;
         let (tokens, of_tokens) = TokenStore::open(dir)?;
+        let (sizes, of_sizes) = SizeLog::open(dir)?;
         let (cache, of_cache) = Cache::open(dir, installation, registry.count)?;
         let (audit, of_audit) = open::audit(dir, is_used)?;
         let (events, of_events) = EventLog::open(dir.join(events::FILE), Retention::Recent)?;
         let lost = tokens.lost().filter(|_| registry.facts.tokens_made);
         let of_tokens = of_tokens.into_iter().chain(lost);
         let told = exposed.into_iter().chain(of_registry).chain(of_tokens).chain(of_cache);
-        let warnings: Vec<String> = told.chain(of_audit).chain(of_events).collect();
+        let warnings: Vec<String> = told.chain(of_audit).chain(of_events).chain(of_sizes).collect();
         warnings.iter().for_each(|warning| tracing::debug!(%dir, warning, "repaired the state"));
         Ok(State {
             registry: Mutex::new(registry),
             kubeconfigs: Mutex::new(Kubeconfigs::of(dir)),
             tokens,
             audit: Mutex::new(audit),
+            sizes: Mutex::new(sizes),
             cache,
             writes: Mutex::default(),
             recalled: Mutex::default(),
@@ -275,6 +282,7 @@ impl State {
         if let Some(fleet) = key.as_fleet() {
             locked(&self.kubeconfigs).forget(&fleet)?;
         }
+        self.end_sizes(key, now)?;
         self.forget_details(key)
     }
 
@@ -349,6 +357,7 @@ impl State {
         drop(registry);
         locked(&self.kubeconfigs).forget(fleet)?;
         for key in &gone {
+            self.end_sizes(key, now)?;
             self.forget_details(key)?;
         }
         Ok(gone)
@@ -402,9 +411,10 @@ impl State {
         self.add(&mut registry, [used].into_iter().chain(goes_on).collect())
     }
 
-    /// Waits until all writes to the cache are on disk.
+    /// Waits until all writes to the cache, and all sizes, are on disk.
     pub fn flush(&self) -> Result<(), StateError> {
-        self.cache.flush()
+        self.cache.flush()?;
+        locked(&self.sizes).sync()
     }
 }
 

@@ -2,6 +2,7 @@
 //! itself.
 
 pub mod clients;
+pub mod cost;
 pub mod records;
 pub mod status;
 pub mod why;

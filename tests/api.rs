@@ -4,6 +4,7 @@ mod allowance;
 mod away;
 mod base_path;
 mod changes;
+mod cost;
 mod disconnected_writers;
 pub mod exchanges;
 mod files;

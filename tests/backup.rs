@@ -48,7 +48,14 @@ fn a_backup_is_its_owners_alone_holds_all_that_is_kept_and_says_that_keys_are_in
     let names: Vec<&str> = entries.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(
         names,
-        ["manifest.json", "registry.jsonl", "audit.jsonl", "identity.age-keys", "fingerprint.key"]
+        [
+            "manifest.json",
+            "registry.jsonl",
+            "audit.jsonl",
+            "sizes.jsonl",
+            "identity.age-keys",
+            "fingerprint.key"
+        ]
     );
     let bytes: Vec<Vec<u8>> = entries.into_iter().skip(1).map(|(_, bytes)| bytes).collect();
     assert_eq!(bytes, kept(&tree));
@@ -132,7 +139,7 @@ fn an_archive_that_is_not_as_it_was_made_is_refused_before_anything_is_written()
     type Harm = fn(&mut Vec<(String, Vec<u8>)>);
     let cases: [(&str, Harm); 8] = [
         ("it is damaged: `registry.jsonl` differs from what was saved", |entries| entries[1].1[5] ^= 1),
-        ("it is damaged: `identity.age-keys` is missing from it", |entries| drop(entries.remove(3))),
+        ("it is damaged: `identity.age-keys` is missing from it", |entries| drop(entries.remove(4))),
         ("it contains `../../evil`, which no backup contains", |entries| entries[2].0 = "../../evil".into()),
         ("it contains `/etc/passwd`, which no backup contains", |entries| {
             entries[2].0 = "/etc/passwd".into()

@@ -19,6 +19,10 @@ fn fields_are_explained() {
         "fleet.kind",
         "fleet.advanced_config.kubeconfig",
         "config.policy.approval_hours",
+        "fleet.network",
+        "fleet.logs_endpoint",
+        "cluster.console_url",
+        "cluster.client_properties",
     ] {
         let page = Tree::empty().run(&format!("explain {field}")).expect(0).out;
         all += &format!("$ streamfleet explain {field}\n{page}\n");
@@ -96,8 +100,8 @@ fn every_field_has_a_meaning() {
         let page = tree.run(&format!("explain {field}")).expect(0).out;
         assert!(page.lines().nth(2).is_some_and(|text| text.ends_with('.')), "{page}");
         *seen += 1;
-        let fields = page.split("\nFields").nth(1).unwrap_or_default();
-        for line in fields.lines().skip(1) {
+        let lists = page.split("\nFields").skip(1).flat_map(|fields| fields.lines().skip(1));
+        for line in lists.filter(|line| !line.is_empty()) {
             let name = line.split_whitespace().next().unwrap().trim_end_matches('*');
             walk(tree, &format!("{field}.{name}"), seen);
         }

@@ -15,7 +15,8 @@ pub const REGISTRY: &str = ".streamfleet/state/registry.jsonl";
 const AUDIT: &str = ".streamfleet/state/audit.jsonl";
 pub const IDENTITIES: &str = ".streamfleet/state/identity.age-keys";
 pub const FINGERPRINT: &str = ".streamfleet/state/fingerprint.key";
-const KEPT: [&str; 4] = [REGISTRY, AUDIT, IDENTITIES, FINGERPRINT];
+const SIZES: &str = ".streamfleet/state/sizes.jsonl";
+const KEPT: [&str; 5] = [REGISTRY, AUDIT, SIZES, IDENTITIES, FINGERPRINT];
 
 pub fn applied() -> Tree {
     let tree = Tree::example("quickstart");
@@ -166,7 +167,7 @@ fn a_state_that_is_lost_as_a_whole_is_restored_with_its_ids_and_protection() {
     lose(&tree, STATE);
     tree.run("restore FILE.tar tree").expect(0).says(&[
         "Restored from the backup of ",
-        "  registry.jsonl\n  audit.jsonl\n  identity.age-keys\n  fingerprint.key\n",
+        "  registry.jsonl\n  audit.jsonl\n  sizes.jsonl\n  identity.age-keys\n  fingerprint.key\n",
         "Check the plan before you apply it, because the backup may be older than the targets: streamfleet plan tree\n",
     ]);
     assert_eq!(mode(&tree.path().join(STATE)), 0o700);
@@ -175,7 +176,9 @@ fn a_state_that_is_lost_as_a_whole_is_restored_with_its_ids_and_protection() {
         assert!(tree.read_bytes(file).starts_with(before), "{file}");
     }
     assert!(
-        tree.read(AUDIT).contains("restored registry.jsonl, audit.jsonl, identity.age-keys, fingerprint.key")
+        tree.read(AUDIT).contains(
+            "restored registry.jsonl, audit.jsonl, sizes.jsonl, identity.age-keys, fingerprint.key"
+        )
     );
     tree.run("plan tree").expect(0).says(&["Nothing to do"]);
     assert_eq!(tree.output(), output);

@@ -1,6 +1,6 @@
 //! `serve` on directory fleets: every way to save specs, and failures of everything it depends on.
 
-mod clock;
+pub mod clock;
 mod disk;
 mod files;
 mod log;

@@ -50,7 +50,7 @@ use Fault::{
 };
 
 /// Each file or folder of the state, with its possible faults and their names.
-const TABLE: [(&str, &[(Fault, &str)]); 8] = [
+const TABLE: [(&str, &[(Fault, &str)]); 9] = [
     (
         "cache-v1",
         &[
@@ -97,6 +97,22 @@ const TABLE: [(&str, &[(Fault, &str)]); 8] = [
     ),
     (
         TOKENS,
+        &[
+            (Corrupt, "corrupt"),
+            (CorruptLine, "a corrupt line in the middle"),
+            (TornLine, "a torn last line"),
+            (Zeros, "zeros at its end"),
+            (DuplicatedTail, "a duplicated tail"),
+            (Empty, "empty"),
+            (Missing, "missing"),
+            (Newer, "of a newer version"),
+            (AnotherSort, "a folder in its place"),
+            (Link, "a link in its place"),
+            (TooOpen, "open to others"),
+        ],
+    ),
+    (
+        "sizes.jsonl",
         &[
             (Corrupt, "corrupt"),
             (CorruptLine, "a corrupt line in the middle"),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
+use crate::http::problem::ProblemDocument;
 use crate::parallel::locked;
 use crate::round::{Approved, RoundMemory};
 use crate::state::State;
@@ -44,6 +45,12 @@ pub struct NoReply {
     /// A sentence without a full stop.
     pub why: String,
     pub hint: String,
+}
+
+impl From<NoReply> for ProblemDocument {
+    fn from(NoReply { why, hint }: NoReply) -> ProblemDocument {
+        ProblemDocument::unavailable(why, Duration::from_secs(10)).hint(hint)
+    }
 }
 
 impl RequestQueue {

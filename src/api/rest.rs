@@ -2,6 +2,7 @@
 //! routes.
 
 mod clusters;
+mod cost;
 mod event_stream;
 mod events;
 mod fields;
@@ -27,7 +28,7 @@ mod writes;
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -46,7 +47,7 @@ use zeroize::Zeroizing;
 use super::caller::{Caller, CallerIdentity, PendingWrites};
 use super::local;
 use super::organization_queue::QueuedCaller;
-use super::request_queue::{NoReply, RequestQueue};
+use super::request_queue::RequestQueue;
 use super::route::{Method, QueueKind, ROUTES, RequiredAccess, Route};
 use super::sign_in::SignInSettings;
 use crate::config::ApiConfig;
@@ -181,6 +182,7 @@ fn handler(route: &Route) -> Option<Handler> {
     let known: fn(&Call) -> Answered = match (route.kind(), route.method, route.id) {
         (Some(_), Method::Get, _) if route.path.ends_with("/file") => file::read,
         (Some(_), Method::Get, _) if route.path.ends_with("/history") => history::list,
+        (Some(_), Method::Get, _) if route.path.ends_with("/cost") => cost::read,
         (Some(_), Method::Get, _) if route.path.ends_with('}') => resources::read,
         (Some(_), Method::Get, _) => list::list,
         (Some(_), Method::Post, _) => writes::create,
@@ -479,12 +481,6 @@ fn record(status: StatusCode, record: &Value, tag: Option<&Digest>, place: Optio
     let headers = texts.filter_map(|(name, text)| Some((name, HeaderValue::from_str(&text).ok()?)));
     response.headers_mut().extend(headers);
     response
-}
-
-impl From<NoReply> for ProblemDocument {
-    fn from(NoReply { why, hint }: NoReply) -> ProblemDocument {
-        ProblemDocument::unavailable(why, Duration::from_secs(10)).hint(hint)
-    }
 }
 
 #[cfg(test)]

@@ -18,12 +18,13 @@ use super::answer::{
 use crate::names::Kind;
 use crate::spec::schema;
 use crate::views::clients::ClusterListeners;
+use crate::views::cost::CostReport;
 use crate::views::status::StatusList;
 use crate::views::why::WhyReport;
 
 use queries::{
-    ABOUT, AFTER, AT, DRY_RUN, IN_ORGANIZATION, OF_FLEET, OF_ORGANIZATION, OF_RESOURCE, OFFERED_TO, ORDER,
-    PAGE_SIZE, PAGE_TOKEN, SEARCH, SINCE, SORT, SORT_OR_STATUS, STATUS, TAG, VERB,
+    ABOUT, AFTER, AT, DRY_RUN, FROM, IN_ORGANIZATION, OF_FLEET, OF_ORGANIZATION, OF_RESOURCE, OFFERED_TO,
+    ORDER, PAGE_SIZE, PAGE_TOKEN, SEARCH, SINCE, SORT, SORT_OR_STATUS, STATUS, TAG, TO, VERB,
 };
 
 pub use shapes::{LARGEST_PAGE, USUAL_PAGE, page_of, problem};
@@ -310,6 +311,22 @@ pub static ROUTES: &[Route] = table! {
             )
             .query(&[IN_ORGANIZATION])
             .gives(&[(200, ResponseContent::Schema(schema::of::<ClusterListeners>))]),
+        Route::new(Method::Get, "/v1/clusters/{id}/cost", "read_cluster_cost")
+            .about(
+                "Read what a cluster cost between two times, by its recorded sizes and the prices of the settings",
+                "reading clusters",
+            )
+            .needs(RequiredAccess::Read, QueueKind::Heavy)
+            .query(&[IN_ORGANIZATION, FROM, TO])
+            .gives(&[(200, ResponseContent::Of(Kind::Cluster, schema::of::<CostReport>))]),
+        Route::new(Method::Get, "/organizations/{organization}/infrastructure/{id}/cost", "read_fleet_cost")
+            .about(
+                "Read what the clusters of a fleet cost between two times, deleted ones too: the fleet's `cost_endpoint`",
+                "reading fleets",
+            )
+            .needs(RequiredAccess::Read, QueueKind::Heavy)
+            .query(&[FROM, TO])
+            .gives(&[(200, ResponseContent::Of(Kind::Fleet, schema::of::<CostReport>))]),
         Route::new(Method::Get, "/v1/offers", "read_offers")
             .about(
                 "Read what specs may choose here, and what each fleet offers to its clusters; what isn't offered is \

@@ -8,10 +8,12 @@ use crate::cli::failure::Failure;
 use crate::cli::{exit, schema};
 use crate::names::Kind;
 use crate::plan::field_effects::field_effects;
+use crate::record;
 use crate::spec::describe::{self, Description, UnknownField};
 use crate::spec::{HEADER, identity_fields};
 
-/// Explain a field of a document or of the config file: its meaning, its values, and whether it can change.
+/// Explain a field of a document, of a record or of the config file: its meaning, its values, and whether it can
+/// change.
 #[derive(Debug, Args)]
 pub struct Explain {
     /// The path of a field: `cluster.advanced_config.storage`, `config.policy`. A kind lists its fields.
@@ -29,9 +31,23 @@ pub fn run(verb: &Explain, console: &mut Console) -> Result<u8, Failure> {
         None => return Err(unknown_root(&verb.field)),
     };
     let names: Vec<&str> = names.collect();
-    let field = root.find(&names).map_err(|unknown| unknown_field(&unknown))?;
-    console.print(&page(&field, kind))?;
+    let page = match root.find(&names) {
+        Ok(field) => page(&field, kind),
+        Err(unknown) => output(kind, &names).ok_or_else(|| unknown_field(&unknown))?,
+    };
+    console.print(&page)?;
     Ok(exit::OK)
+}
+
+/// The page of a field that only records have: what `get` and the API answer, and no document sets.
+fn output(kind: Option<Kind>, names: &[&str]) -> Option<String> {
+    let (kind, (first, inner)) = (kind?, names.split_first()?);
+    let first = record::output_fields(kind).iter().find(|field| field == first)?;
+    let field = record::describe(kind).find(&[&[first.as_str()], inner].concat()).ok()?;
+    let facts =
+        [("value", field.values()), ("set by", "Streamfleet: `get` and the API answer it".to_owned())];
+    let facts = facts.map(|(name, fact)| (name.to_owned(), fact));
+    Some(format!("{}\n\n{}\n\n{}", field.path.join("."), field.text(), table(&facts)))
 }
 
 /// Plans are generated, not written by people, so their fields are only in their schema.
@@ -87,6 +103,14 @@ fn page(field: &Description, kind: Option<Kind>) -> String {
         let rows: Vec<(String, String)> = fields.iter().map(row).collect();
         let note = if fields.iter().any(|field| field.required) { " (* required)" } else { "" };
         page += &format!("\nFields{note}:\n{}", table(&rows));
+    }
+    if let (Some(kind), 1) = (kind, field.path.len()) {
+        let outputs = record::output_fields(kind).iter();
+        let described = record::describe(kind);
+        let rows =
+            outputs.filter_map(|name| Some((name.clone(), described.find(&[name.as_str()]).ok()?.text())));
+        page +=
+            &format!("\nFields of its record, which no document sets:\n{}", table(&rows.collect::<Vec<_>>()));
     }
     page
 }

@@ -66,10 +66,14 @@ impl<'a, 'r> FleetRun<'a, 'r> {
             Ok(session) => session,
             Err(fault) => return self.fail_all(&fault),
         };
-        if let Some(session) = &session
-            && let Err(fault) = self.restore_object_records(session).await
-        {
-            self.run.fail(&mut self.report, failure(Some(&self.plan.fleet), fault));
+        if let Some(session) = &session {
+            let restored = self.restore_object_records(session).await;
+            let completed = restored.and_then(|is_restored| {
+                Ok(self.run.state.complete_sizes(&self.plan.fleet, is_restored, (self.run.clock)())?)
+            });
+            if let Err(fault) = completed {
+                self.run.fail(&mut self.report, failure(Some(&self.plan.fleet), fault));
+            }
         }
         cancellation_point().await;
         self.commit_stepless();
@@ -289,8 +293,15 @@ impl<'a, 'r> FleetRun<'a, 'r> {
     async fn record_step(&self, change: &Change, step: &Step, taken: TaskResult) -> Result<(), StepFault> {
         let (state, fleet, key) = (self.run.state, &self.plan.fleet, &step.object);
         match (taken?, &step.after) {
-            (Some(uid), Some(manifest)) => state.put_object(fleet, key, &recorded(manifest, uid))?,
-            _ => state.remove_object(fleet, key)?,
+            (Some(uid), Some(manifest)) => {
+                let object = recorded(manifest, uid);
+                state.put_object(fleet, key, &object)?;
+                state.record_size(fleet, key, &object, (self.run.clock)())?;
+            }
+            _ => {
+                state.remove_object(fleet, key)?;
+                state.record_no_size(fleet, key, (self.run.clock)())?;
+            }
         }
         cancellation_point().await;
         self.use_approval(change)?;
@@ -346,13 +357,13 @@ impl<'a, 'r> FleetRun<'a, 'r> {
     }
 
     /// Updates the records of objects from the target's inventory, after an interrupted run or the loss of
-    /// the cache.
-    async fn restore_object_records(&self, session: &Session) -> Result<(), StepFault> {
+    /// the cache. Returns whether that was necessary.
+    async fn restore_object_records(&self, session: &Session) -> Result<bool, StepFault> {
         let (state, fleet) = (self.run.state, &self.plan.fleet);
         let interrupted = self.run.interrupted.contains(fleet);
         let known = session.known();
         if !interrupted && (known.is_empty() || state.has_objects(fleet)?) {
-            return Ok(());
+            return Ok(false);
         }
         let recorded = state.objects(fleet)?;
         for key in recorded.keys().filter(|key| !known.contains(*key)) {
@@ -368,7 +379,8 @@ impl<'a, 'r> FleetRun<'a, 'r> {
         }
         // The entry is removed last, so that the next run repeats the work if this one is killed, and before
         // any step adds another entry.
-        Ok(state.journal_done(fleet)?)
+        state.journal_done(fleet)?;
+        Ok(true)
     }
 
     /// Finishes the session, and only then removes the records of deleted resources: the target's inventory

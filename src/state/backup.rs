@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 use super::archive::{Archive, BACKUP_FILES};
 use super::lines::{read_whole, whole_length};
 use super::registry::{self, whole_records};
-use super::{StateError, open, tokens};
+use super::{StateError, open, sizes, tokens};
 
 /// Makes a backup of a state folder; none if there is nothing to save.
 ///
@@ -31,6 +31,7 @@ pub fn back_up(dir: &Utf8Path, software: &str, now: Timestamp) -> Result<Option<
                 bytes = whole;
             }
             tokens::FILE => bytes = tokens::whole_records(&path, bytes)?,
+            sizes::FILE => bytes = sizes::whole_records(bytes),
             open::AUDIT => bytes.truncate(whole_length(&bytes)),
             _ => {}
         }

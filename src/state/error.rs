@@ -4,7 +4,7 @@ use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::{cache, events, folder, kubeconfigs, last_used, tokens};
+use super::{cache, events, folder, kubeconfigs, last_used, sizes, tokens};
 
 /// An error of the state that a person has to fix. The message says what was attempted and why it failed;
 /// [`StateError::hint`] says what to do next.
@@ -148,6 +148,10 @@ impl StateError {
             StateError::Damaged { path, .. } if path.file_name() == Some(tokens::FILE) => format!(
                 "move `{path}` out of the folder and {}; without a backup, all tokens become invalid: create new ones \
                  with `streamfleet token create`",
+                from_backup(path)
+            ),
+            StateError::Damaged { path, .. } if path.file_name() == Some(sizes::FILE) => format!(
+                "move `{path}` out of the folder and {}; without a backup, the costs of clusters start anew",
                 from_backup(path)
             ),
             StateError::Damaged { path, .. } if path.file_name() == Some(last_used::FILE) => {

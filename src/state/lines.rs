@@ -79,6 +79,11 @@ impl AppendFile {
         Ok(())
     }
 
+    /// Waits until everything that was written is on disk.
+    pub(super) fn sync(&self) -> Result<(), StateError> {
+        self.file().and_then(File::sync_data).map_err(StateError::io("write to disk", &self.path))
+    }
+
     /// Appends lines, and waits for the disk unless the file is unsynced. On an error, none is added.
     pub(super) fn append(&mut self, lines: &[String]) -> Result<(), StateError> {
         let mut text = lines.join("\n");

@@ -13,6 +13,7 @@ use super::folder::{self, FolderUse, LockWait};
 use super::kubeconfigs::Kubeconfigs;
 use super::recall::ResourceRecordCache;
 use super::registry::Registry;
+use super::sizes::SizeLog;
 use super::snapshot::SnapshotFreshness;
 use super::tokens::TokenStore;
 use super::{State, StateError, open};
@@ -57,6 +58,7 @@ impl State {
             kubeconfigs: Mutex::new(Kubeconfigs::of(dir)),
             tokens: TokenStore::read(dir)?,
             audit: Mutex::new(EventLog::unopened(dir.join(open::AUDIT), Retention::Forever)),
+            sizes: Mutex::new(SizeLog::read(dir)?),
             cache: Cache::read(dir, installation)?,
             writes: Mutex::new(BTreeMap::new()),
             recalled: Mutex::new(ResourceRecordCache::default()),

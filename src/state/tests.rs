@@ -4,6 +4,7 @@ mod accounts;
 mod damage;
 mod events;
 mod read;
+mod sizes;
 mod tokens;
 mod tokens_kept;
 

@@ -141,6 +141,7 @@ pub fn record(round: &Round, resource: &Resource, standing: &Standing) -> Record
         manifests: manifests_of(round, key),
         cluster: round.applied_cluster(key),
         loadbalancer_dns: round.loadbalancer_dns(key),
+        config: Some(&round.checked.catalog.config),
         new_version: round.newer.get(key).copied(),
     };
     let mut record = Record::new(resource, standing, &round.checked.recorded, sources);

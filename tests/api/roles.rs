@@ -218,7 +218,8 @@ fn names(reply: &Reply, field: &str) -> Vec<String> {
 #[test]
 fn nobody_may_do_more_than_the_table_says() {
     let tree = two_organizations();
-    let api = Api::start(&tree);
+    let prices = "[prices]\ncurrency = \"EUR\"\ncpu_hour = 1\n";
+    let api = Api::start_with(&tree, "serve --specs tree --config settings.toml", prices);
     api.settle();
     let marks = ["acme", "other"].map(|organization| (organization, marks(&api, organization)));
     assert!(marks.iter().all(|(_, marks)| marks.len() >= 7), "{marks:?}");

@@ -8,7 +8,8 @@ use super::{ORDERS, SANDBOX, SERVE, brokers, units};
 use crate::support::Tree;
 use crate::support::serve::Serve;
 
-fn library(tree: &Tree) -> String {
+/// The library that sets the clock of a process, to be preloaded.
+pub fn library(tree: &Tree) -> String {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/serve/clock.c");
     let library = tree.beside("clock.so");
     let mut compiler = Command::new("cc");

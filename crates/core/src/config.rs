@@ -3,9 +3,11 @@
 mod addresses;
 mod api;
 mod base_url;
+mod console_url;
 mod listen;
 mod oidc;
 mod operators;
+mod prices;
 mod release;
 mod sample;
 mod source;
@@ -22,9 +24,11 @@ use crate::spec::describe::Description;
 
 pub use addresses::{AddressRange, DeniedAddress, judge_address};
 pub use api::{ApiConfig, is_email, not_emails};
+pub use console_url::ConsoleUrlTemplate;
 pub use listen::{Listen, ListenAddress};
 pub use oidc::{OidcConfig, is_private_address};
 pub use operators::{ManifestsFile, OperatorFault, OperatorRelease, OperatorsConfig};
+pub use prices::{Amount, Currency, PriceTable, PricesConfig};
 pub use release::Release;
 pub use sample::sample;
 pub use source::{SourceConfig, Transport};
@@ -50,6 +54,9 @@ pub struct Config {
     /// `$CREDENTIALS_DIRECTORY/secrets`.
     #[schemars(with = "Option<String>", example = &"/etc/streamfleet/secrets")]
     pub secrets_dir: Option<Utf8PathBuf>,
+    /// The address of the console of each cluster, such as a Kafka UI that you run: the `console_url` of its record.
+    /// `{organization}`, `{fleet}` and `{cluster}` stand for the identifiers. Nothing is deployed for it.
+    pub console_url_template: Option<ConsoleUrlTemplate>,
     /// The source of specs for commands that name no spec folder.
     pub source: SourceConfig,
     /// Whether and where `serve` answers over HTTP.
@@ -66,6 +73,9 @@ pub struct Config {
     pub operators: OperatorsConfig,
     /// The source of the tiered storage plugin, which moves older log segments to a bucket.
     pub tiered_storage: TieredStorageConfig,
+    /// What a cluster's resources cost, for the cost of a month in plans and the `cost_endpoint` of fleets. Without a
+    /// currency there are no costs; a resource without a price is free.
+    pub prices: PricesConfig,
     /// The size of a Kafka unit.
     pub units: UnitCatalogue,
 }
@@ -193,10 +203,10 @@ impl Config {
     /// bounds.
     pub fn parse(text: &str) -> Result<Config, toml::de::Error> {
         let config: Config = toml::from_str(text).map_err(|error| whole(text, error))?;
-        let Config { policy, daemon, units, operators, source, api, tiered_storage, .. } = &config;
+        let Config { policy, daemon, units, operators, source, api, tiered_storage, prices, .. } = &config;
         let wrong = policy.out_of_bounds().or_else(|| daemon.out_of_bounds());
         let wrong = wrong.or_else(|| units.out_of_bounds()).or_else(|| api.out_of_bounds());
-        let wrong = wrong.or_else(|| tiered_storage.out_of_bounds());
+        let wrong = wrong.or_else(|| tiered_storage.out_of_bounds()).or_else(|| prices.out_of_bounds());
         let wrong = wrong.or_else(|| operators.out_of_bounds()).or_else(|| source.out_of_bounds());
         match wrong.or_else(|| config.unusable_webhook_secret()) {
             Some(why) => Err(serde::de::Error::custom(why)),

@@ -2,6 +2,7 @@
 
 mod change;
 mod compare;
+pub mod cost;
 mod deletion;
 mod display;
 mod dry_run;

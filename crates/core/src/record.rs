@@ -2,6 +2,7 @@
 //! the resource's redacted spec with its output fields. The answer, its schema and the fields that no client may
 //! set all follow from the types of the output fields.
 
+mod addresses;
 mod client;
 mod outputs;
 mod schema;
@@ -13,12 +14,14 @@ use serde_json::{Value, json};
 
 use crate::catalog::{Hold, Recorded, ResolvedCluster, Resource};
 use crate::component::health::Outputs;
+use crate::config::Config;
 use crate::names::Kind;
 use crate::spec::Spec;
+use addresses::{AddressInputs, noted};
 use outputs::{BaseDomainOutputs, ClusterOutputs, FleetOutputs, ResourceOutputs};
 
 pub use client::{ClientProperties, client_properties};
-pub use schema::{output_fields, schema};
+pub use schema::{describe, output_fields, schema};
 pub use standing::{Audience, Standing, StandingInputs, UnplannedWrite, WRITTEN};
 
 /// A timestamp as the interface specification writes it: UTC, microseconds, `Z`.
@@ -35,6 +38,8 @@ pub struct RecordSources<'a> {
     pub cluster: Option<(&'a ResolvedCluster, Option<&'a Outputs>)>,
     /// The address at which clients reach a fleet.
     pub loadbalancer_dns: Option<String>,
+    /// The settings. `None` if they are unknown.
+    pub config: Option<&'a Config>,
     /// The newest Kafka version available to a cluster, if newer than its own.
     pub new_version: Option<&'a str>,
 }
@@ -69,15 +74,26 @@ impl Record {
         record.outputs.id = (!recorded.installation.is_nil()).then_some(resource.id);
         record.outputs.created_at = known.map(|known| known.durable.created_at);
         record.outputs.updated_at = known.map(|known| known.cached.updated_at);
+        let is_applied = known.is_some_and(|known| !known.durable.creating);
         match &mut record.of_kind {
             KindOutputs::Fleet(fleet) => {
                 fleet.standing = standing.into();
                 fleet.loadbalancer_dns = sources.loadbalancer_dns;
+                if let Some(config) = sources.config {
+                    let inputs = AddressInputs { config, resource: &resource.key, is_applied };
+                    let reasons = &mut fleet.null_reasons;
+                    fleet.cost_endpoint = noted("cost_endpoint", inputs.cost(), reasons);
+                }
             }
             KindOutputs::Cluster(cluster) => {
                 cluster.standing = standing.into();
                 cluster.storage_manifests_file_path = sources.manifests;
                 cluster.new_version = sources.new_version.map(str::to_owned);
+                if let (Some(config), Spec::Cluster(spec)) = (sources.config, &resource.spec) {
+                    let inputs = AddressInputs { config, resource: &resource.key, is_applied };
+                    let console = inputs.console(&spec.infrastructure);
+                    cluster.console_url = noted("console_url", console, &mut cluster.null_reasons);
+                }
                 cluster.client_properties =
                     sources.cluster.map(|(cluster, known)| client::field(cluster, known));
             }

@@ -54,6 +54,16 @@ const SORT_TEXT: &str = "The order: by this field, with `-` in front from the la
     organization and identifier. A page token is valid in its own order only. An item whose value changes between two \
     pages may be on both or on neither.";
 pub(super) const SINCE: Query = Query::new("since", shapes::time, "Only events since this time.");
+pub(super) const FROM: Query = Query::new(
+    "from",
+    shapes::time,
+    "The beginning of the time that is counted. By default that of the month of `to`, in UTC.",
+);
+pub(super) const TO: Query = Query::new(
+    "to",
+    shapes::time,
+    "The end of the time that is counted. By default, and at most, the present.",
+);
 pub(super) const OF_RESOURCE: Query = Query::new(
     "resource",
     shapes::text,

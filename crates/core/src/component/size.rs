@@ -23,6 +23,10 @@ pub struct Size {
     pub memory_mib: u64,
     /// The disks of brokers and controllers, in GiB.
     pub disk_gib: u64,
+    /// The listeners that clients reach through load balancers: one for the bootstrap address, and one for each
+    /// broker.
+    #[serde(default)]
+    pub balanced_listeners: u64,
 }
 
 impl Size {
@@ -41,7 +45,18 @@ impl Size {
             cpu_millis: join(self.cpu_millis, other.cpu_millis),
             memory_mib: join(self.memory_mib, other.memory_mib),
             disk_gib: join(self.disk_gib, other.disk_gib),
+            balanced_listeners: join(self.balanced_listeners, other.balanced_listeners),
         }
+    }
+
+    /// The size without load balancers.
+    pub fn of_pods(self) -> Size {
+        Size { balanced_listeners: 0, ..self }
+    }
+
+    /// The number of load balancers, of the size of one cluster.
+    pub fn load_balancers(self) -> u64 {
+        self.balanced_listeners.saturating_mul(self.brokers.saturating_add(1))
     }
 
     pub fn plus(self, other: Size) -> Size {

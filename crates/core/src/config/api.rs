@@ -177,13 +177,17 @@ impl ApiConfig {
 
     /// Returns the link of the web UI, with a slash at the end. `address` is the one that was opened.
     pub fn ui_link(&self, address: SocketAddr) -> String {
-        let base = self.base_url.as_deref().filter(|base_url| base_url::has_host(base_url));
-        let base = base.map(|base_url| base_url.trim_end_matches('/').to_owned());
-        let base = base.unwrap_or_else(|| {
+        let base = self.full_base_url().map(str::to_owned).unwrap_or_else(|| {
             let scheme = if self.tls_cert_file.is_some() { "https" } else { "http" };
             format!("{scheme}://{}{}", listen::reachable(address), self.base_path())
         });
         format!("{base}/ui/")
+    }
+
+    /// Returns the base URL without a trailing slash; `None` if it isn't set, or is only a path.
+    pub fn full_base_url(&self) -> Option<&str> {
+        let base = self.base_url.as_deref().filter(|base_url| base_url::has_host(base_url));
+        base.map(|base_url| base_url.trim_end_matches('/'))
     }
 
     /// Returns the path prefix of the API, without a trailing slash; empty for the root.

@@ -101,7 +101,10 @@ mod tests {
         let sample = sample();
         assert_eq!(Config::parse(&sample).unwrap(), Config::default());
         let all = Config::parse(&uncommented(&sample)).unwrap();
-        let Config { state_dir, output_dir, secrets_dir, operators, source, api, tiered_storage, .. } = &all;
+        let Config {
+            state_dir, output_dir, secrets_dir, operators, source, api, tiered_storage, prices, ..
+        } = &all;
+        assert!(prices.table().is_some() && all.console_url_template.is_some());
         assert!([state_dir, output_dir, secrets_dir].iter().all(|folder| folder.is_some()));
         assert!(source.git.is_some() && source.known_hosts.is_some());
         assert!(api.listen.is_some() && api.tls_key_file.is_some());
@@ -115,6 +118,8 @@ mod tests {
             source: Config::default().source,
             api: Config::default().api,
             tiered_storage: Config::default().tiered_storage,
+            prices: Config::default().prices,
+            console_url_template: None,
             ..all
         };
         assert_eq!(rest, Config::default());

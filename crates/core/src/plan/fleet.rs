@@ -275,7 +275,8 @@ fn plan(
         conditions,
         status,
         unwell,
-        sizes: site.and_then(|site| size::of(site, &changes, facts)),
+        sizes: site
+            .and_then(|site| size::of(site, &changes, facts, world.catalog.config.prices.table().as_ref())),
         changes,
         guard: guarded.guard,
         void_approvals,

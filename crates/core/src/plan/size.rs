@@ -4,13 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::component;
 use crate::component::Size;
+use crate::config::{Amount, PriceTable};
 use crate::names::{Json, Kind, ResourceKey};
+use crate::plan::cost::{CostChange, a_month};
 use crate::plan::model::site::FleetInputs;
 use crate::plan::model::{SizeChange, Sizes};
 use crate::plan::preflight::PreflightFacts;
 use crate::plan::{Change, Step, Verb};
 
-pub(super) fn of(site: &FleetInputs, changes: &[Change], facts: Option<&PreflightFacts>) -> Option<Sizes> {
+pub(super) fn of(
+    site: &FleetInputs,
+    changes: &[Change],
+    facts: Option<&PreflightFacts>,
+    prices: Option<&PriceTable>,
+) -> Option<Sizes> {
     let size =
         |step: &Step, body: Option<&Json>| body.map(|body| (component::facts(&step.object.kind).size)(body));
     let of_clusters = changes.iter().filter(|it| it.resource.kind == Kind::Cluster);
@@ -19,11 +26,15 @@ pub(super) fn of(site: &FleetInputs, changes: &[Change], facts: Option<&Prefligh
     let (going, staying): (Vec<_>, Vec<_>) = deletions.into_iter().partition(|it| it.waiting.is_empty());
     let mut counted = BTreeSet::new();
     let once = going.iter().chain(&others).copied().filter(|change| counted.insert(&change.resource));
+    // Load balancers are shown by their cost alone.
+    let is_resized = |before: Size, after: Size| {
+        before.of_pods() != after.of_pods() || prices.is_some() && before != after
+    };
     let resized = once.filter_map(|change| {
         let steps = || change.steps.iter();
         let before = steps().filter_map(|step| size(step, step.before.as_ref())).sum();
         let after = steps().filter_map(|step| size(step, step.after.as_ref().map(|it| &it.body))).sum();
-        (before != after).then_some((change, SizeChange { before, after }))
+        is_resized(before, after).then_some((change, SizeChange { before, after, cost: None }))
     });
     let resized: Vec<(&Change, SizeChange)> = resized.collect();
     if resized.is_empty() {
@@ -42,15 +53,36 @@ pub(super) fn of(site: &FleetInputs, changes: &[Change], facts: Option<&Prefligh
     let cluster = |(change, part): &(&Change, SizeChange)| {
         let wanted = desired.get(&change.resource).copied().unwrap_or_default();
         let before = wanted.less(part.after).plus(part.before);
-        (change.resource.clone(), SizeChange { before, after: wanted })
+        let cost = prices.map(|prices| CostChange {
+            currency: prices.currency,
+            before: a_month(prices, before),
+            after: a_month(prices, wanted),
+        });
+        (change.resource.clone(), SizeChange { before, after: wanted, cost })
     };
     let all: Size = desired.values().copied().sum();
-    let fleet = resized.iter().fold(SizeChange { before: all, after: all }, |sum, (change, part)| {
+    let unchanged = SizeChange { before: all, after: all, cost: None };
+    let mut fleet = resized.iter().fold(unchanged, |sum, (change, part)| {
         let back = |size: Size| size.less(part.after).plus(part.before);
         let after = if change.waiting.is_empty() { sum.after } else { back(sum.after) };
-        SizeChange { before: back(sum.before), after }
+        SizeChange { before: back(sum.before), after, cost: None }
     });
-    let clusters = resized.iter().map(cluster).collect();
+    let clusters: BTreeMap<ResourceKey, SizeChange> = resized.iter().map(cluster).collect();
+    fleet.cost = prices.map(|prices| {
+        // Each cluster has load balancers of its own, so the cost of a sum of sizes would be another one.
+        let all = desired.values().map(|size| a_month(prices, *size)).sum();
+        let start = CostChange { currency: prices.currency, before: all, after: all };
+        resized.iter().fold(start, |sum, (change, _)| {
+            let Some(CostChange { before, after, .. }) =
+                clusters.get(&change.resource).and_then(|it| it.cost)
+            else {
+                return sum;
+            };
+            let back = |all: Amount| all.plus(before).less(after);
+            let after = if change.waiting.is_empty() { sum.after } else { back(sum.after) };
+            CostChange { before: back(sum.before), after, ..sum }
+        })
+    });
     Some(Sizes { fleet, clusters, room: facts.and_then(|facts| facts.room_beside(&site.namespaces())) })
 }
 

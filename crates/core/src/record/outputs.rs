@@ -2,6 +2,8 @@
 //! specification wants a string or an object, it is empty and never null. Doc comments are descriptions in the
 //! OpenAPI document.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -17,7 +19,7 @@ use crate::spec::{BaseDomain, Cluster, DnsProvider, Fleet};
 // The output fields of every kind.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct ResourceOutputs {
-    /// Its id. None before the first apply.
+    /// Its id. Null before the first apply.
     pub id: Option<Uuid>,
     /// The time of its creation.
     #[serde(serialize_with = "optional_time")]
@@ -44,26 +46,35 @@ pub struct FleetOutputs {
     pub standing: StandingOutputs,
     /// The base domain of its clusters. Empty if unset.
     domain: String,
-    /// The address of the fleet for clients.
+    /// The address of the fleet for clients: that of its Gateway. Null with other exposures, whose clusters have
+    /// addresses of their own, and until the Gateway has one.
     pub loadbalancer_dns: Option<String>,
+    /// Always empty: no fleet has advanced properties.
     advanced_properties: Map<String, Value>,
+    /// Always empty: no fleet has metadata.
     metadata: Map<String, Value>,
-    /// Unknown.
+    /// The network of the fleet. Always null: its Kubernetes cluster has its own, and Streamfleet makes none.
     network: Option<Value>,
-    /// Unknown.
+    /// The job that made the fleet. Always null: no job of its own makes a fleet, the daemon does.
     provisioner_name: Option<String>,
-    /// Unknown.
+    /// The job that deletes the fleet. Always null: no job of its own deletes a fleet, the daemon does.
     destroyer_name: Option<String>,
-    /// Unknown.
+    /// The kubeconfig. Always null, since it is a secret: only the answer to the call that creates a fleet has it,
+    /// in `advanced_config`.
     kubeconfig: Option<String>,
-    /// Unknown.
+    /// The kubeconfig as text. Always null, as `kubeconfig` is.
     kubeconfig_str: Option<String>,
-    /// Unknown.
+    /// The address of the fleet's metrics. Always null: Streamfleet doesn't collect the metrics of brokers. A
+    /// Prometheus on the fleet reads them from the pods, if the clusters' `advanced_config.operations.metrics` is
+    /// true.
     metrics_endpoint: Option<String>,
-    /// Unknown.
-    cost_endpoint: Option<String>,
-    /// Unknown.
+    /// The address of the fleet's cost: `GET` it with `from` and `to`. Null before the fleet is applied, and unless
+    /// the settings have `[prices]` and a full URL as `api.base_url`.
+    pub cost_endpoint: Option<String>,
+    /// The address of the fleet's logs. Always null: Streamfleet reads no logs.
     logs_endpoint: Option<String>,
+    /// Why addresses are null, by field, where it depends on this installation.
+    pub null_reasons: NullReasons,
 }
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -85,13 +96,19 @@ pub struct ClusterOutputs {
     /// The path of its manifests, if they are files: for super users the folder on the daemon's host, for others
     /// the same below the folder of all manifests.
     pub storage_manifests_file_path: Option<String>,
-    /// Unknown.
+    /// The job that deletes the cluster. Always null: no job of its own deletes a cluster, the daemon does.
     destroyer_name: Option<String>,
-    /// Unknown.
+    /// The job that updates the version. Always null: no job of its own updates a version, the daemon does.
     version_updater_name: Option<String>,
-    /// Unknown.
-    console_url: Option<String>,
+    /// The address of the cluster's console. Null before the cluster is applied, and unless the settings have a
+    /// `console_url_template`.
+    pub console_url: Option<String>,
+    /// Why addresses are null, by field, where it depends on this installation.
+    pub null_reasons: NullReasons,
 }
+
+/// Why fields are null, by their names.
+pub type NullReasons = BTreeMap<&'static str, String>;
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 struct ClusterConfigOutputs {
@@ -163,6 +180,7 @@ impl FleetOutputs {
             metrics_endpoint: None,
             cost_endpoint: None,
             logs_endpoint: None,
+            null_reasons: NullReasons::new(),
         }
     }
 }
@@ -190,6 +208,7 @@ impl ClusterOutputs {
             destroyer_name: None,
             version_updater_name: None,
             console_url: None,
+            null_reasons: NullReasons::new(),
         }
     }
 }

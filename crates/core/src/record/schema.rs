@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::outputs::{BaseDomainOutputs, ClusterOutputs, FleetOutputs, ResourceOutputs};
 use crate::names::Kind;
+use crate::spec::describe::{self, Description};
 use crate::spec::schema::fields_of;
 
 /// The schema of a kind's records, in draft-07. A secret in it is a reference to `#/definitions/Secret`.
@@ -31,6 +32,11 @@ pub fn schema(kind: Kind) -> Value {
         ],
     }});
     schema
+}
+
+/// The fields of a kind's records, described for people.
+pub fn describe(kind: Kind) -> Description {
+    describe::described(kind.singular(), schema(kind))
 }
 
 /// The fields of a kind's records that no spec can set.

@@ -1,4 +1,6 @@
+use super::outputs::NullReasons;
 use super::*;
+use crate::names::ResourceKey;
 use crate::spec::schema::fields_of;
 
 fn record(kind: Kind, spec: Value) -> Value {
@@ -58,5 +60,39 @@ fn a_base_domain_names_a_cloud_account_only_with_managed_dns() {
     assert_eq!(
         (&managed["domain"], &managed["cloud_account"]),
         (&json!("acme.k.example.com"), &json!("dns"))
+    );
+}
+
+#[test]
+fn the_console_of_a_cluster_follows_from_the_settings_once_it_is_applied() {
+    let told = |settings: &str, is_applied: bool| {
+        let config = Config::parse(settings).unwrap();
+        let key = ResourceKey::new(Kind::Cluster, &"acme".parse().unwrap(), "orders");
+        let inputs = AddressInputs { config: &config, resource: &key, is_applied };
+        let mut reasons = NullReasons::new();
+        let url = noted("console_url", inputs.console(&"eu".parse().unwrap()), &mut reasons);
+        url.or_else(|| reasons.remove("console_url")).unwrap()
+    };
+    let template = "console_url_template = \"https://c.example.com/{organization}/{fleet}/{cluster}\"";
+    assert_eq!(told(template, true), "https://c.example.com/acme/eu/orders");
+    assert_eq!(told(template, false), "it was not applied yet");
+    assert_eq!(told("", true), "the settings have no `console_url_template`");
+}
+
+#[test]
+fn the_cost_of_a_fleet_has_an_address_with_prices_and_a_full_base_url() {
+    let told = |settings: &str, is_applied: bool| {
+        let config = Config::parse(settings).unwrap();
+        let key = ResourceKey::new(Kind::Fleet, &"acme".parse().unwrap(), "eu");
+        AddressInputs { config: &config, resource: &key, is_applied }.cost().unwrap_or_else(|why| why)
+    };
+    let prices = "[prices]\ncurrency = \"EUR\"\ncpu_hour = 1\n";
+    let whole = format!("{prices}[api]\nbase_url = \"https://k.example.com/x/\"\n");
+    assert_eq!(told(&whole, true), "https://k.example.com/x/organizations/acme/infrastructure/eu/cost");
+    assert_eq!(told(&whole, false), "it was not applied yet");
+    assert_eq!(told(prices, true), "`api.base_url` of the settings is not a full URL");
+    assert_eq!(
+        told("[api]\nbase_url = \"https://k.example.com\"\n", true),
+        "the settings have no `[prices]`"
     );
 }

@@ -14,7 +14,7 @@ use crate::names::Json;
 pub static OBJECTS: &[ObjectFacts] = &[
     ObjectFacts {
         role: ObjectRole::Cluster,
-        size: of_operators,
+        size: of_kafka,
         remote_data,
         left_behind: left_in_bucket,
         version,
@@ -89,12 +89,17 @@ fn of_pool(pool: &Json) -> Size {
         memory_mib: each(node.memory_mib),
         // The value is whole GiB, far below the limit of exact floating-point integers.
         disk_gib: each((disk / f64::from(1 << 30)).round() as u64),
+        balanced_listeners: 0,
     }
 }
 
-fn of_operators(kafka: &Json) -> Size {
+fn of_kafka(kafka: &Json) -> Size {
     let kafka = kafka.value();
-    OPERATORS.iter().filter_map(|part| kafka.pointer(part)).map(|part| Size::from(requested(part))).sum()
+    let operators = OPERATORS.iter().filter_map(|part| kafka.pointer(part));
+    let operators: Size = operators.map(|part| Size::from(requested(part))).sum();
+    let listeners = kafka.pointer("/spec/kafka/listeners").and_then(Value::as_array).into_iter().flatten();
+    let balanced = listeners.filter(|listener| listener["type"] == "loadbalancer").count() as u64;
+    Size { balanced_listeners: balanced, ..operators }
 }
 
 /// The zones and nodes that the pods of a node pool need.

@@ -1,4 +1,6 @@
+use crate::config::Amount;
 use crate::names::tenths;
+use crate::plan::cost::CostChange;
 use crate::plan::{SizeChange, Sizes, compare::effects};
 
 /// Formats a cluster's change of size. The node count of a new cluster is among its effects already.
@@ -13,14 +15,14 @@ pub(super) fn of_fleet(sizes: &Sizes) -> Option<String> {
         return None;
     }
     let has = sizes.room.as_ref().map_or_else(String::new, |room| format!("; {}", room.words(", ")));
-    let SizeChange { before, after } = &sizes.fleet;
+    let SizeChange { before, after, cost: _ } = &sizes.fleet;
     let is_one = after.brokers.max(before.brokers) + after.controllers.max(before.controllers) == 1;
     let verb = if is_one { "takes" } else { "take" };
     Some(format!("{} {verb} {}{has}", nodes(&sizes.fleet), taken(&sizes.fleet)?))
 }
 
 /// `3 → 6 brokers and 3 controllers`.
-fn nodes(SizeChange { before, after }: &SizeChange) -> String {
+fn nodes(SizeChange { before, after, cost: _ }: &SizeChange) -> String {
     let kinds =
         [(before.brokers, after.brokers, "broker"), (before.controllers, after.controllers, "controller")];
     let kinds = kinds.into_iter().filter(|(before, after, _)| before + after > 0);
@@ -32,7 +34,7 @@ fn nodes(SizeChange { before, after }: &SizeChange) -> String {
 }
 
 /// `9 → 13.5 CPUs, 48 → 72 GiB of memory, 600 → 900 GiB of disk`; `None` if it is nothing.
-fn taken(SizeChange { before, after }: &SizeChange) -> Option<String> {
+fn taken(SizeChange { before, after, cost }: &SizeChange) -> Option<String> {
     let amounts = [
         (before.cpu_millis, after.cpu_millis, 1000, "CPUs"),
         (before.memory_mib, after.memory_mib, 1024, "GiB of memory"),
@@ -44,8 +46,20 @@ fn taken(SizeChange { before, after }: &SizeChange) -> Option<String> {
             (before, after) if before == after || before == "0" => format!("{after} {noun}"),
             (before, after) => format!("{before} → {after} {noun}"),
         });
-    let words: Vec<String> = words.collect();
+    let words: Vec<String> = words.chain(cost.as_ref().and_then(a_month)).collect();
     (!words.is_empty()).then(|| words.join(", "))
+}
+
+/// `EUR 412.38 → 618.57 a month`; `None` if it is nothing.
+fn a_month(CostChange { currency, before, after }: &CostChange) -> Option<String> {
+    let shown = |amount: &Amount| amount.rounded(currency.decimals());
+    let free = Amount::default();
+    match (shown(before), shown(after)) {
+        _ if *before == free && *after == free => None,
+        (before, after) if before == after => Some(format!("{currency} {after} a month")),
+        (_, after) if *before == free => Some(format!("{currency} {after} a month")),
+        (before, after) => Some(format!("{currency} {before} → {after} a month")),
+    }
 }
 
 #[cfg(test)]
@@ -57,7 +71,7 @@ mod tests {
     fn one_broker_takes_and_several_take() {
         let of = |brokers| Size { brokers, cpu_millis: brokers * 600, ..Size::default() };
         let line = |before, after| {
-            let fleet = SizeChange { before: of(before), after: of(after) };
+            let fleet = SizeChange { before: of(before), after: of(after), cost: None };
             of_fleet(&Sizes { fleet, clusters: Default::default(), room: None }).unwrap()
         };
         assert_eq!(line(0, 1), "1 broker takes 0.6 CPUs");

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::component::Size;
 use crate::names::ResourceKey;
+use crate::plan::cost::CostChange;
 use crate::plan::preflight::NodeCapacity;
 
 /// A change of size.
@@ -15,6 +16,9 @@ pub struct SizeChange {
     pub before: Size,
     /// The new size.
     pub after: Size,
+    /// The cost of a month; absent if the settings have no prices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<CostChange>,
 }
 
 /// The sizes on a fleet on which some change.
