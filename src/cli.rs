@@ -19,6 +19,7 @@ mod format;
 mod get;
 mod init;
 mod last_used;
+mod logs;
 mod manual;
 mod named_cluster;
 mod paths;
@@ -93,6 +94,7 @@ enum Verb {
     Get(get::Get),
     ClientProperties(client_properties::ClientProperties),
     Why(why::Why),
+    Logs(logs::Logs),
     Events(events::EventsVerb),
     Explain(explain::Explain),
     Schema(schema::Schema),
@@ -141,6 +143,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Get(verb) => get::run(&verb, &mut console),
         Verb::ClientProperties(verb) => client_properties::run(&verb, &mut console),
         Verb::Why(verb) => why::run(&verb, &mut console),
+        Verb::Logs(verb) => logs::run(&verb, &mut console),
         Verb::Events(verb) => events::run(&verb, &mut console),
         Verb::Explain(verb) => explain::run(&verb, &mut console),
         Verb::Schema(verb) => schema::run(&verb, &mut console),

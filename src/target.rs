@@ -30,7 +30,10 @@ use crate::spec::{InfraType, TargetCapabilities};
 pub use crate::plan::ResourceMark;
 pub use directory::DirectoryTarget;
 pub use error::TargetError;
-pub use kubernetes::{AccessField, KubeError, KubernetesCluster, KubernetesTarget, calls, service_account};
+pub use kubernetes::{
+    AccessField, KubeError, KubernetesCluster, KubernetesTarget, LogEntry, LogError, LogReader, LogRequest,
+    calls, service_account,
+};
 pub use memory::{FleetBasis, PendingObservation, TargetMemory};
 pub use pace::Backoff;
 

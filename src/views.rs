@@ -3,6 +3,7 @@
 
 pub mod clients;
 pub mod cost;
+pub mod logs;
 pub mod records;
 pub mod status;
 pub mod why;

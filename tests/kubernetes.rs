@@ -2,6 +2,7 @@
 
 mod access;
 mod foreign_objects;
+mod logs;
 mod memory;
 mod recreated_kafka;
 mod refusals;

@@ -11,7 +11,7 @@ use crate::watch::no_round_asks_anything;
 const USER: &str = "system:serviceaccount:default:tenant";
 
 /// Applies the tenant's roles as printed with these options, as an administrator does.
-fn give(plane: &ControlPlane, options: &str) {
+pub fn give(plane: &ControlPlane, options: &str) {
     let rights = Tree::empty().run(&format!("role --service-account default/tenant {options}")).expect(0).out;
     plane.kubectl("apply --server-side --force-conflicts -f -", &rights).expect(0);
 }

@@ -2,6 +2,7 @@
 
 pub mod control_plane;
 pub mod kafka;
+pub mod kubelet;
 pub mod proxy;
 pub mod serve;
 pub mod ssh;

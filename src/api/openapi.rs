@@ -21,6 +21,7 @@ pub const MERGE_PATCH: &str = "application/merge-patch+json";
 
 /// The content type of server-sent events.
 pub const EVENT_STREAM: &str = "text/event-stream";
+pub const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 
 const ABOUT: &str = "The REST API of a Streamfleet installation. A write becomes an edit of the spec tree, and the \
     daemon applies it.\n\n- A slash at the end of a path is optional, and `HEAD` works wherever `GET` does.\n- `null`, \
@@ -229,7 +230,11 @@ fn responses(route: &Route, components: &mut Components) -> Value {
             None => text.into(),
         };
         if let Some(schema) = schema {
-            let media = if matches!(gives, ResponseContent::Stream(_)) { EVENT_STREAM } else { JSON };
+            let media = match gives {
+                ResponseContent::Stream(_) => EVENT_STREAM,
+                ResponseContent::Text(_) => PLAIN_TEXT,
+                _ => JSON,
+            };
             let known = &mut response["content"][media]["schema"];
             *known = match known.take() {
                 Value::Null => schema,
@@ -274,6 +279,11 @@ fn content(
                 (false, _) => schema["description"].as_str().unwrap_or("The result."),
             };
             (text.to_owned(), Some(components.put(schema)))
+        }
+        ResponseContent::Text(_) => {
+            let text = "Lines of text. Each begins with its time and, for several pods, the pod; one that begins with `#` \
+                        is Streamfleet's own.";
+            (text.to_owned(), Some(json!({"type": "string"})))
         }
         ResponseContent::Nothing => ("Done.".to_owned(), None),
     }

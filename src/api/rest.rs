@@ -11,6 +11,7 @@ mod fit;
 mod history;
 mod json;
 mod list;
+mod logs;
 mod me;
 mod offers;
 pub(super) mod open;
@@ -182,6 +183,7 @@ fn handler(route: &Route) -> Option<Handler> {
     let known: fn(&Call) -> Answered = match (route.kind(), route.method, route.id) {
         (Some(_), Method::Get, _) if route.path.ends_with("/file") => file::read,
         (Some(_), Method::Get, _) if route.path.ends_with("/history") => history::list,
+        (Some(_), Method::Get, _) if route.path.ends_with("/logs") => logs::read,
         (Some(_), Method::Get, _) if route.path.ends_with("/cost") => cost::read,
         (Some(_), Method::Get, _) if route.path.ends_with('}') => resources::read,
         (Some(_), Method::Get, _) => list::list,

@@ -23,8 +23,9 @@ use crate::views::status::StatusList;
 use crate::views::why::WhyReport;
 
 use queries::{
-    ABOUT, AFTER, AT, DRY_RUN, FROM, IN_ORGANIZATION, OF_FLEET, OF_ORGANIZATION, OF_RESOURCE, OFFERED_TO,
-    ORDER, PAGE_SIZE, PAGE_TOKEN, SEARCH, SINCE, SORT, SORT_OR_STATUS, STATUS, TAG, TO, VERB,
+    ABOUT, AFTER, AT, BROKER, DRY_RUN, FOLLOW, FROM, IN_ORGANIZATION, LOG_SINCE, OF_FLEET, OF_ORGANIZATION,
+    OF_RESOURCE, OFFERED_TO, ORDER, PAGE_SIZE, PAGE_TOKEN, SEARCH, SINCE, SORT, SORT_OR_STATUS, STATUS, TAG,
+    TO, VERB,
 };
 
 pub use shapes::{LARGEST_PAGE, USUAL_PAGE, page_of, problem};
@@ -118,6 +119,8 @@ pub enum ResponseContent {
     /// Something else about a resource of a kind.
     Of(Kind, fn() -> Value),
     Schema(fn() -> Value),
+    /// Lines of plain text about a resource of a kind.
+    Text(Kind),
     /// A stream of such items, as server-sent events.
     Stream(fn() -> Value),
     Nothing,
@@ -180,9 +183,10 @@ impl Route {
     /// The kind of resource concerned; `None` for none or several.
     pub fn kind(&self) -> Option<Kind> {
         self.gives.iter().find_map(|(_, gives)| match gives {
-            ResponseContent::Record(kind) | ResponseContent::List(kind) | ResponseContent::Of(kind, _) => {
-                Some(*kind)
-            }
+            ResponseContent::Record(kind)
+            | ResponseContent::List(kind)
+            | ResponseContent::Of(kind, _)
+            | ResponseContent::Text(kind) => Some(*kind),
             ResponseContent::Schema(_) | ResponseContent::Stream(_) | ResponseContent::Nothing => None,
         })
     }
@@ -311,6 +315,22 @@ pub static ROUTES: &[Route] = table! {
             )
             .query(&[IN_ORGANIZATION])
             .gives(&[(200, ResponseContent::Schema(schema::of::<ClusterListeners>))]),
+        Route::new(Method::Get, "/v1/clusters/{id}/logs", "read_cluster_logs")
+            .about(
+                "Read the logs of a cluster's brokers, the oldest line first, and follow them",
+                "reading clusters",
+            )
+            .needs(RequiredAccess::Read, QueueKind::Observation)
+            .query(&[IN_ORGANIZATION, BROKER, LOG_SINCE, FOLLOW])
+            .gives(&[(200, ResponseContent::Text(Kind::Cluster))]),
+        Route::new(Method::Get, "/organizations/{organization}/infrastructure/{id}/logs", "read_fleet_logs")
+            .about(
+                "Read the logs of the brokers of all clusters of a fleet: the fleet's `logs_endpoint`",
+                "reading fleets",
+            )
+            .needs(RequiredAccess::Read, QueueKind::Observation)
+            .query(&[BROKER, LOG_SINCE, FOLLOW])
+            .gives(&[(200, ResponseContent::Text(Kind::Fleet))]),
         Route::new(Method::Get, "/v1/clusters/{id}/cost", "read_cluster_cost")
             .about(
                 "Read what a cluster cost between two times, by its recorded sizes and the prices of the settings",

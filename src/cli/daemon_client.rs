@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::body::Bytes;
+use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{CONTENT_TYPE, HOST, HeaderMap};
-use hyper::{Method, Request, StatusCode};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -135,6 +135,11 @@ impl From<DaemonError> for Failure {
 }
 
 impl RunningDaemon {
+    /// Leaves out which daemon answers.
+    pub fn unnamed(self) -> RunningDaemon {
+        RunningDaemon { is_named: true, ..self }
+    }
+
     /// Connects to the daemon that has the state; none if no daemon runs.
     ///
     /// # Errors
@@ -224,6 +229,37 @@ impl RunningDaemon {
         }
     }
 
+    /// Sends a request, and passes on each line of the answer as it arrives.
+    ///
+    /// # Errors
+    /// As `ask`, and those of `take`.
+    pub fn read_lines(
+        &mut self,
+        request: DaemonRequest,
+        console: &mut Console,
+        take: &mut dyn FnMut(&str, &mut Console) -> Result<(), Failure>,
+    ) -> Result<(), DaemonError> {
+        let opening = begin(&mut self.sender, self.headers.clone(), request);
+        let opened = self.runtime.block_on(opening).map_err(|error| unanswered(&self.socket, &error))?;
+        let (head, mut body) = opened.into_parts();
+        if !head.status.is_success() {
+            let whole = self.runtime.block_on(Limited::new(body, LARGEST).collect());
+            let whole = whole.map_err(|error| unanswered(&self.socket, &*error))?;
+            return Err(DaemonError::Refused(self.read(&head.headers, &whole.to_bytes())?));
+        }
+        self.name(&head.headers, console);
+        let mut held: Vec<u8> = Vec::new();
+        while let Some(frame) = self.runtime.block_on(body.frame()) {
+            let frame = frame.map_err(|error| unanswered(&self.socket, &error))?;
+            held.extend(frame.into_data().unwrap_or_default());
+            while let Some(end) = held.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = held.drain(..=end).collect();
+                take(&String::from_utf8_lossy(&line), console)?;
+            }
+        }
+        Ok(())
+    }
+
     fn name(&mut self, headers: &HeaderMap, console: &mut Console) {
         if std::mem::replace(&mut self.is_named, true) {
             return;
@@ -297,11 +333,11 @@ async fn handshake(stream: UnixStream) -> io::Result<SendRequest<Full<Bytes>>> {
     Ok(sender)
 }
 
-async fn exchange(
+async fn begin(
     sender: &mut SendRequest<Full<Bytes>>,
     headers: HeaderMap,
     request: DaemonRequest,
-) -> io::Result<(StatusCode, HeaderMap, Bytes)> {
+) -> io::Result<Response<Incoming>> {
     let mut sent = Request::builder().method(&request.method).uri(request.uri());
     if let Some(all) = sent.headers_mut() {
         *all = headers;
@@ -309,7 +345,15 @@ async fn exchange(
     let body = Full::new(Bytes::from(request.body.unwrap_or_default()));
     let sent = sent.body(body).map_err(io::Error::other)?;
     sender.ready().await.map_err(io::Error::other)?;
-    let answer = sender.send_request(sent).await.map_err(io::Error::other)?;
+    sender.send_request(sent).await.map_err(io::Error::other)
+}
+
+async fn exchange(
+    sender: &mut SendRequest<Full<Bytes>>,
+    headers: HeaderMap,
+    request: DaemonRequest,
+) -> io::Result<(StatusCode, HeaderMap, Bytes)> {
+    let answer = begin(sender, headers, request).await?;
     let (status, headers) = (answer.status(), answer.headers().clone());
     let body = Limited::new(answer.into_body(), LARGEST).collect().await.map_err(io::Error::other)?;
     Ok((status, headers, body.to_bytes()))

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::de::DeserializeOwned;
 
 use crate::cli::console::Console;
-use crate::cli::daemon_client::{DaemonRequest, RunningDaemon};
+use crate::cli::daemon_client::{DaemonError, DaemonRequest, RunningDaemon};
 use crate::cli::failure::Failure;
 use crate::http::problem::code;
 use crate::http::query::encoded;
@@ -23,17 +23,33 @@ pub fn ask<T: DeserializeOwned>(
     what: &str,
     console: &mut Console,
 ) -> Result<T, Failure> {
+    match daemon.ask(request(named, what), console) {
+        Ok(answer) => Ok(answer),
+        Err(error) => Err(explained(daemon, named, error, console)?),
+    }
+}
+
+/// The request for a route of the cluster.
+pub fn request(named: &str, what: &str) -> DaemonRequest {
     let (organization, name) = split_cluster(named);
-    let request = DaemonRequest::get(format!("/v1/clusters/{}/{what}", encoded(name)));
-    let error = match daemon.ask(request.with("organization", organization), console) {
-        Ok(answer) => return Ok(answer),
-        Err(error) => error,
-    };
+    DaemonRequest::get(format!("/v1/clusters/{}/{what}", encoded(name))).with("organization", organization)
+}
+
+/// The error of such a request.
+///
+/// # Errors
+/// When there is no such cluster, or several; the error lists those that there are.
+pub fn explained(
+    daemon: &mut RunningDaemon,
+    named: &str,
+    error: DaemonError,
+    console: &mut Console,
+) -> Result<Failure, Failure> {
     if error.is(&code::NOT_FOUND) || error.is(&code::MALFORMED) {
         let list: StatusList = daemon.ask(DaemonRequest::get("/v1/status"), console)?;
         let keys = list.items.iter().map(|line| &line.resource);
         let known: BTreeSet<&ResourceKey> = keys.filter(|key| key.kind == Kind::Cluster).collect();
         find_cluster(&known, named)?;
     }
-    Err(error.into())
+    Ok(error.into())
 }

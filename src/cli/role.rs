@@ -30,6 +30,9 @@ pub struct Role {
     /// Add the rights to create the Gateway of a fleet with `exposure: tlsroute`.
     #[arg(long)]
     gateway: bool,
+    /// Add the right to read the logs of pods in the namespaces of clusters, for `streamfleet logs`.
+    #[arg(long)]
+    logs: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -55,7 +58,7 @@ fn account(text: &str) -> Result<Account, String> {
 pub fn run(verb: &Role, console: &mut Console) -> Result<u8, Failure> {
     let Account { namespace, name: account } = verb.service_account.clone();
     let extras = Extras { operator: verb.operator, gateway: verb.gateway };
-    let role = preflight::Role { name: verb.name.clone(), namespace, account, extras };
+    let role = preflight::Role { name: verb.name.clone(), namespace, account, extras, logs: verb.logs };
     let objects: Vec<String> = role.objects().iter().map(to_yaml).collect();
     console.print(&objects.join("---\n"))?;
     Ok(exit::OK)

@@ -16,6 +16,7 @@ mod items;
 mod kept_connection;
 mod leftovers;
 mod live;
+mod logs;
 mod observe;
 mod preflight;
 mod retry;
@@ -51,6 +52,7 @@ const AT_ONCE: usize = 32;
 pub use error::KubeError;
 pub use in_cluster::service_account;
 pub(in crate::target) use kept_connection::KeptConnection;
+pub use logs::{LogEntry, LogError, LogReader, LogRequest};
 pub use session::ClusterSession;
 pub use tally::calls;
 

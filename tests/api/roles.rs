@@ -123,6 +123,8 @@ fn expected(route: &Route, caller: &Caller) -> u16 {
         "release_account" => 404,
         _ if is_stranger => 404,
         _ if caller.rank < needed => 403,
+        // The fleet is a folder.
+        "read_cluster_logs" | "read_fleet_logs" => 404,
         _ => permitted(route),
     }
 }

@@ -161,6 +161,7 @@ fn given(gives: ResponseContent, route: &Route) -> String {
         ResponseContent::Stream(schema) => {
             format!("a stream of events (`text/event-stream`) with {}", fields(&schema()))
         }
+        ResponseContent::Text(_) => "lines of text (`text/plain`)".to_owned(),
         ResponseContent::Nothing => "nothing".to_owned(),
     }
 }

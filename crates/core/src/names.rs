@@ -18,7 +18,7 @@ use smol_str::SmolStr;
 pub use digest::Digest;
 pub use json::Json;
 pub use keys::{FleetKey, ObjectKey, ResourceKey, SecretRef, SpecPath};
-pub use line::{count, is_deceptive, one_line, tenths};
+pub use line::{count, is_deceptive, log_line, one_line, tenths};
 pub use quantity::{QUANTITY_SUFFIXES, quantity};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

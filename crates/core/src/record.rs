@@ -79,10 +79,11 @@ impl Record {
             KindOutputs::Fleet(fleet) => {
                 fleet.standing = standing.into();
                 fleet.loadbalancer_dns = sources.loadbalancer_dns;
-                if let Some(config) = sources.config {
+                if let (Some(config), Spec::Fleet(spec)) = (sources.config, &resource.spec) {
                     let inputs = AddressInputs { config, resource: &resource.key, is_applied };
                     let reasons = &mut fleet.null_reasons;
                     fleet.cost_endpoint = noted("cost_endpoint", inputs.cost(), reasons);
+                    fleet.logs_endpoint = noted("logs_endpoint", inputs.logs(spec), reasons);
                 }
             }
             KindOutputs::Cluster(cluster) => {

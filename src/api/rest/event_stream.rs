@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use super::events::{self, sees};
-use super::{Answered, Call, Service};
+use super::{Answered, Call, CallerRequest, Service};
 use crate::api::caller::{Caller, CallerIdentity};
 use crate::api::openapi::EVENT_STREAM;
 use crate::http::problem::ProblemDocument;
@@ -59,11 +59,7 @@ pub(super) fn stream(call: &Call) -> Answered {
     let heard = service.state.hear_events();
     let last = call.headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok());
     let next = begin(call, last.or_else(|| call.query.get("after")))?;
-    let owner = call.caller.token().map(|token| token.owner.to_ascii_lowercase());
-    let slot = service.streams.take(owner, call.caller.is_super()).ok_or_else(|| {
-        ProblemDocument::too_many("too many streams of events are open", Duration::from_secs(10))
-            .hint("close one of them, or read `/v1/events` from time to time")
-    })?;
+    let slot = call.stream_slot()?;
     let reader =
         EventReader { service: Arc::clone(service), who: call.caller.identity().clone(), organization, next };
     let now = Instant::now();
@@ -75,6 +71,17 @@ pub(super) fn stream(call: &Call) -> Answered {
     // nginx would hold events back.
     response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
     Ok(response)
+}
+
+impl CallerRequest {
+    /// Takes one of the caller's places among the open streams.
+    pub(super) fn stream_slot(&self) -> Result<StreamSlot, ProblemDocument> {
+        let owner = self.caller.token().map(|token| token.owner.to_ascii_lowercase());
+        self.service.streams.take(owner, self.caller.is_super()).ok_or_else(|| {
+            ProblemDocument::too_many("too many streams are open", Duration::from_secs(10))
+                .hint("close one of them, or ask from time to time without following")
+        })
+    }
 }
 
 /// The number of the first event after the one with an id; `None` for the next that happens.
@@ -207,7 +214,7 @@ impl StreamClock {
 pub(super) struct StreamSlots(Arc<Mutex<BTreeMap<Option<String>, usize>>>);
 
 /// A place among the open streams, which is freed when this is dropped.
-struct StreamSlot {
+pub(super) struct StreamSlot {
     open: Arc<Mutex<BTreeMap<Option<String>, usize>>>,
     owner: Option<String>,
 }

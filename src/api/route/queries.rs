@@ -54,6 +54,17 @@ const SORT_TEXT: &str = "The order: by this field, with `-` in front from the la
     organization and identifier. A page token is valid in its own order only. An item whose value changes between two \
     pages may be on both or on neither.";
 pub(super) const SINCE: Query = Query::new("since", shapes::time, "Only events since this time.");
+pub(super) const BROKER: Query = Query::new("broker", shapes::broker, "Only the broker with this number.");
+pub(super) const LOG_SINCE: Query = Query::new(
+    "since",
+    shapes::time,
+    "Only lines after this time, such as that of the last line received. By default the last 500 lines of each broker.",
+);
+pub(super) const FOLLOW: Query = Query::new(
+    "follow",
+    shapes::truth,
+    "Go on with what is logged from now on. The answer ends after 50 s; go on with `since`.",
+);
 pub(super) const FROM: Query = Query::new(
     "from",
     shapes::time,

@@ -21,6 +21,14 @@ pub(super) fn dry_run() -> Value {
     json!({"type": "string", "enum": ["true", "file", "false"], "default": "false"})
 }
 
+pub(super) fn broker() -> Value {
+    json!({"type": "integer", "minimum": 0, "maximum": u32::MAX})
+}
+
+pub(super) fn truth() -> Value {
+    json!({"type": "string", "enum": ["true", "false"], "default": "false"})
+}
+
 pub(super) fn time() -> Value {
     json!({"type": "string", "format": "date-time"})
 }

@@ -3,6 +3,7 @@
 
 mod grant;
 mod lists;
+mod logs;
 mod writes;
 
 use std::collections::BTreeMap;
@@ -28,6 +29,7 @@ use crate::names::ObjectKey;
 use crate::parallel::locked;
 
 pub(super) use lists::ListResult;
+pub(super) use logs::LogPart;
 pub(super) use writes::{ApplyAnswer, ApplyError, Mode};
 
 /// Our field manager.

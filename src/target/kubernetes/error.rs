@@ -225,7 +225,8 @@ impl KubeError {
         text(words)
     }
 
-    pub(super) fn is_code(&self, expected: u16) -> bool {
+    /// Whether the server refused with this HTTP status.
+    pub fn is_code(&self, expected: u16) -> bool {
         matches!(self, KubeError::Refused { code, .. } if *code == expected)
     }
 }

@@ -14,7 +14,7 @@ pub(super) const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// The time limit while the daemon plans, because a silent server delays all other fleets for that long.
 /// Meanwhile `ClusterWatch` keeps probing the server. It is shorter than the limit of any group of calls, so
 /// that silence is noticed.
-const HASTE: Duration = Duration::from_secs(8);
+pub(super) const HASTE: Duration = Duration::from_secs(8);
 
 tokio::task_local! {
     static PATIENCE_OF_TASK: Duration;

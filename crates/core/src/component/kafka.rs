@@ -9,6 +9,7 @@ mod jaas;
 pub mod kinds;
 mod leftovers;
 mod listeners;
+mod logs;
 mod node_pool;
 mod oauth;
 mod objects;
@@ -28,6 +29,7 @@ use crate::spec::{
     BrokerConfig, Cluster, ClusterAccess, ClusterAdvancedConfig, ClusterType, Operations, Storage,
     TenancyMode,
 };
+pub use logs::{BROKER_CONTAINER, broker_of, broker_selector};
 pub use resources::requests_of_units;
 use sizing::Sizing;
 

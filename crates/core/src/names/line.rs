@@ -39,6 +39,27 @@ pub fn one_line(text: &str, longest: usize) -> Cow<'_, str> {
     Cow::Owned(line)
 }
 
+/// Fits a line of a log on one line: cut after `longest` characters, each tab replaced with spaces, each other deceptive
+/// character with its visible escape. Indentation stays, as stack traces have it.
+pub fn log_line(text: &str, longest: usize) -> String {
+    let (mut line, mut length) = (String::with_capacity(text.len().min(longest)), 0);
+    for character in text.chars() {
+        let before = line.len();
+        match character {
+            '\t' => line.push_str("    "),
+            character if is_deceptive(character) => line.extend(character.escape_unicode()),
+            character => line.push(character),
+        }
+        length += line[before..].chars().count();
+        if length > longest {
+            line.truncate(before);
+            line.push('…');
+            break;
+        }
+    }
+    line
+}
+
 /// Formats an amount in a larger unit, rounded up to a tenth.
 pub fn tenths(amount: u64, unit: u64) -> String {
     let tenths = amount.saturating_mul(10).div_ceil(unit);

@@ -3,6 +3,7 @@
 use super::outputs::NullReasons;
 use crate::config::Config;
 use crate::names::{Identifier, ResourceKey};
+use crate::spec::Fleet;
 
 /// An address, or why there is none: a sentence without a full stop.
 type Address = Result<String, String>;
@@ -28,6 +29,14 @@ impl AddressInputs<'_> {
         self.applied()?;
         self.config.prices.table().ok_or("the settings have no `[prices]`")?;
         self.of_fleet("cost")
+    }
+
+    pub fn logs(&self, fleet: &Fleet) -> Address {
+        self.applied()?;
+        if !fleet.infra_type.capabilities().observes {
+            return Err("the fleet is a folder, and nothing runs there".to_owned());
+        }
+        self.of_fleet("logs")
     }
 
     fn of_fleet(&self, what: &str) -> Address {

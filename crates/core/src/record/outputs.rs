@@ -71,8 +71,9 @@ pub struct FleetOutputs {
     /// The address of the fleet's cost: `GET` it with `from` and `to`. Null before the fleet is applied, and unless
     /// the settings have `[prices]` and a full URL as `api.base_url`.
     pub cost_endpoint: Option<String>,
-    /// The address of the fleet's logs. Always null: Streamfleet reads no logs.
-    logs_endpoint: Option<String>,
+    /// The address of the logs of the fleet's brokers. Null before the fleet is applied, unless the settings have a
+    /// full URL as `api.base_url`, and for a fleet that is a folder, where nothing runs that could be read.
+    pub logs_endpoint: Option<String>,
     /// Why addresses are null, by field, where it depends on this installation.
     pub null_reasons: NullReasons,
 }
@@ -88,13 +89,13 @@ pub struct ClusterOutputs {
     region: String,
     /// The `infra_type` of its fleet. Empty if unset.
     cloud_provider: String,
-    /// The properties that clients need to connect, without secrets.
+    /// The properties that clients need to connect, without secrets. Null before the cluster is applied.
     #[schemars(with = "Option<Map<String, Value>>")]
     pub client_properties: Option<Value>,
-    /// The newest supported version of Kafka, if it is newer.
+    /// The newest supported version of Kafka, if it is newer; otherwise null.
     pub new_version: Option<String>,
     /// The path of its manifests, if they are files: for super users the folder on the daemon's host, for others
-    /// the same below the folder of all manifests.
+    /// the same below the folder of all manifests. Null on a Kubernetes cluster.
     pub storage_manifests_file_path: Option<String>,
     /// The job that deletes the cluster. Always null: no job of its own deletes a cluster, the daemon does.
     destroyer_name: Option<String>,

@@ -43,11 +43,16 @@ pub struct Role {
     pub namespace: String,
     pub account: String,
     pub extras: Extras,
+    /// Whether the logs of pods may be read in the namespaces of clusters.
+    pub logs: bool,
 }
 
 impl Role {
     pub fn objects(&self) -> Vec<Value> {
-        let (mut everywhere, within) = needs::cluster_and_namespace(self.extras);
+        let (mut everywhere, mut within) = needs::cluster_and_namespace(self.extras);
+        if self.logs {
+            within.push(json!({"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]}));
+        }
         if self.extras.operator {
             // The operator gets rights that we don't have, so we need these verbs for its roles and bindings.
             everywhere.push(json!({

@@ -1,0 +1,365 @@
+//! Logs of brokers, merged by time, and followed over restarts of their pods.
+//!
+//! A log is written by programs that a tenant runs, and passed on by an API server that a tenant owns: it is bounded in
+//! the length of a line, in bytes and in time, and its lines are escaped.
+
+mod lines;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::future::join_all;
+use futures_util::stream::{self, BoxStream, SelectAll};
+use jiff::Timestamp;
+use serde_json::Value;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use super::KubernetesTarget;
+use super::api::{KindRef, LogPart};
+use super::error::KubeError;
+use super::untrusted::Weigh;
+use crate::component::{broker_of, broker_selector};
+use lines::{LogLines, ReadLine};
+
+/// The most pods whose logs are read at a time.
+const MAX_PODS: usize = 50;
+
+/// How many of the last lines of each pod are read if no time is given.
+const LAST_LINES: u32 = 500;
+
+/// The most bytes of one reading.
+const MAX_BYTES: usize = 8 * 1024 * 1024;
+
+/// How often the pods are listed while logs are followed.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// Which logs to read.
+#[derive(Debug, Clone)]
+pub struct LogRequest {
+    /// The namespaces of the clusters.
+    pub namespaces: BTreeSet<String>,
+    /// The cluster's identifier, if it is only one.
+    pub cluster: Option<String>,
+    /// The only broker to read.
+    pub broker: Option<u32>,
+    /// Only lines after this time. Without it, the last lines of each pod.
+    pub since: Option<Timestamp>,
+    /// Go on with what is logged from now on.
+    pub follows: bool,
+    /// When to end; none to end with the logs.
+    pub ends: Option<Instant>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LogEntry {
+    /// A line of a pod's log, escaped.
+    Line { at: Timestamp, pod: Arc<str>, text: String },
+    /// Something that is said about the logs, not by them.
+    Note(String),
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    #[error(transparent)]
+    Kubernetes(#[from] KubeError),
+    #[error("there is no broker {broker}")]
+    NoBroker { broker: u32, known: Vec<u32> },
+    #[error("{pods} brokers run, and at most {MAX_PODS} logs are read at a time")]
+    TooManyPods { pods: usize },
+}
+
+/// A pod of a broker, as it was listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct ListedPod {
+    namespace: String,
+    name: Arc<str>,
+}
+
+impl Weigh for ListedPod {
+    fn weight(&self) -> usize {
+        size_of::<Self>() + self.namespace.len() + self.name.len()
+    }
+}
+
+#[derive(Debug)]
+struct KnownPod {
+    namespace: String,
+    /// The time of its last line.
+    last: Option<Timestamp>,
+    /// Whether its log is being read.
+    is_open: bool,
+    /// Whether it was told that the pod is gone.
+    is_gone: bool,
+}
+
+/// A log that is read up to the present, with its next line.
+struct PastLog {
+    pod: Arc<str>,
+    lines: LogLines,
+    next: Option<(Timestamp, String)>,
+}
+
+/// An event of a log that is followed.
+struct Followed {
+    pod: Arc<str>,
+    /// None at its end.
+    line: Option<ReadLine>,
+}
+
+/// Reads logs, one entry at a time.
+pub struct LogReader {
+    target: KubernetesTarget,
+    request: LogRequest,
+    pods: BTreeMap<Arc<str>, KnownPod>,
+    notes: VecDeque<String>,
+    past: Vec<PastLog>,
+    followed: SelectAll<BoxStream<'static, Followed>>,
+    looks_at: Instant,
+    bytes: usize,
+    is_over: bool,
+}
+
+impl KubernetesTarget {
+    /// Opens the logs of brokers.
+    ///
+    /// # Errors
+    /// When the server can't be read or refuses logs, there is no such broker, or there are too many.
+    pub async fn logs(&self, request: LogRequest) -> Result<LogReader, LogError> {
+        let listed = self.broker_pods(&request).await?;
+        let mut known: Vec<u32> = listed.iter().filter_map(|pod| broker_of(&pod.name)).collect();
+        let is_wanted =
+            |pod: &ListedPod| request.broker.is_none_or(|broker| broker_of(&pod.name) == Some(broker));
+        let wanted: Vec<ListedPod> = listed.into_iter().filter(is_wanted).collect();
+        if let (Some(broker), true) = (request.broker, wanted.is_empty()) {
+            known.sort_unstable();
+            return Err(LogError::NoBroker { broker, known });
+        }
+        if wanted.len() > MAX_PODS {
+            return Err(LogError::TooManyPods { pods: wanted.len() });
+        }
+        let mut reader = LogReader {
+            target: self.clone(),
+            request,
+            pods: BTreeMap::new(),
+            notes: VecDeque::new(),
+            past: Vec::new(),
+            followed: SelectAll::new(),
+            looks_at: Instant::now(),
+            bytes: 0,
+            is_over: false,
+        };
+        reader.open_past(wanted).await?;
+        Ok(reader)
+    }
+
+    async fn broker_pods(&self, request: &LogRequest) -> Result<Vec<ListedPod>, KubeError> {
+        let namespace = match (request.namespaces.len(), request.namespaces.first()) {
+            (1, only) => only.map(String::as_str),
+            _ => None,
+        };
+        let text =
+            |pod: &Value, pointer: &str| pod.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+        let keep = |pod: Value| {
+            let namespace = text(&pod, "/metadata/namespace")?;
+            let name = text(&pod, "/metadata/name")?.into();
+            request.namespaces.contains(&namespace).then_some(ListedPod { namespace, name })
+        };
+        let selector = broker_selector(request.cluster.as_deref());
+        self.api().await?.list(KindRef::core("Pod"), namespace, &selector, keep).await
+    }
+}
+
+impl LogReader {
+    /// Whether lines of several pods are read.
+    pub fn has_several(&self) -> bool {
+        self.request.broker.is_none() && self.pods.len() > 1
+    }
+
+    async fn open_past(&mut self, pods: Vec<ListedPod>) -> Result<(), LogError> {
+        let part = self.request.since.map_or(LogPart::Last(LAST_LINES), LogPart::Since);
+        let api = self.target.api().await?;
+        let opened = join_all(pods.iter().map(|pod| api.log(&pod.namespace, &pod.name, part, false))).await;
+        let mut past = Vec::new();
+        if pods.is_empty() {
+            self.notes.push_back("no broker runs".to_owned());
+        }
+        for (pod, opened) in pods.into_iter().zip(opened) {
+            let ListedPod { namespace, name } = pod;
+            match opened {
+                Ok(log) => {
+                    let lines = LogLines::new(log, Arc::clone(api.budget()));
+                    past.push(PastLog { pod: Arc::clone(&name), lines, next: None });
+                }
+                // Without the right, no log can be read.
+                Err(error) if error.is_code(401) || error.is_code(403) => return Err(error.into()),
+                Err(error) => self.notes.push_back(unread(&name, &error)),
+            }
+            let known = KnownPod { namespace, last: self.request.since, is_open: false, is_gone: false };
+            self.pods.insert(name, known);
+        }
+        for log in &mut past {
+            log.advance(self.request.since).await;
+        }
+        self.past = past;
+        Ok(())
+    }
+
+    /// The next entry; none at the end. Dropping the future before it is ready may lose an entry.
+    pub async fn next(&mut self) -> Option<LogEntry> {
+        loop {
+            if let Some(note) = self.notes.pop_front() {
+                return Some(LogEntry::Note(note));
+            }
+            if self.is_over {
+                return None;
+            }
+            let ends = self.request.ends;
+            let step = Box::pin(self.step());
+            let entry = match ends {
+                Some(ends) => timeout_at(ends, step).await.unwrap_or(Step::End),
+                None => step.await,
+            };
+            match entry {
+                Step::Entry(entry) => return Some(self.counted(entry)),
+                Step::Nothing => {}
+                Step::End => self.is_over = true,
+            }
+        }
+    }
+
+    /// Counts an entry, and ends the reading after too many bytes.
+    fn counted(&mut self, entry: LogEntry) -> LogEntry {
+        if let LogEntry::Line { at, text, .. } = &entry {
+            self.bytes += text.len();
+            if self.bytes > MAX_BYTES {
+                self.is_over = true;
+                let limit = MAX_BYTES / 1024 / 1024;
+                self.notes.push_back(format!(
+                    "the log goes on: these were {limit} MiB, the limit; go on since {at}"
+                ));
+            }
+        }
+        entry
+    }
+
+    async fn step(&mut self) -> Step {
+        if !self.past.is_empty() {
+            return self.past_line().await.map_or(Step::Nothing, Step::Entry);
+        }
+        if !self.request.follows {
+            return Step::End;
+        }
+        tokio::select! {
+            Some(followed) = self.followed.next(), if !self.followed.is_empty() => self.take(followed),
+            () = sleep_until(self.looks_at) => {
+                self.look().await;
+                self.looks_at = Instant::now() + LOOK_AGAIN;
+                Step::Nothing
+            }
+        }
+    }
+
+    /// The oldest of the next lines. A log is dropped at its end.
+    async fn past_line(&mut self) -> Option<LogEntry> {
+        self.past.retain(|log| log.next.is_some());
+        let oldest = self.past.iter_mut().min_by_key(|log| log.next.as_ref().map(|(at, _)| *at))?;
+        let (at, text) = oldest.next.take()?;
+        let pod = Arc::clone(&oldest.pod);
+        oldest.advance(Some(at)).await;
+        if let Some(known) = self.pods.get_mut(&pod) {
+            known.last = Some(at);
+        }
+        Some(LogEntry::Line { at, pod, text })
+    }
+
+    fn take(&mut self, Followed { pod, line }: Followed) -> Step {
+        let Some(known) = self.pods.get_mut(&pod) else { return Step::Nothing };
+        let Some(line) = line else {
+            known.is_open = false;
+            return Step::Nothing;
+        };
+        let ReadLine { at, text } = line;
+        let at = at.or(known.last).unwrap_or_else(Timestamp::now);
+        // A log is opened from a second on, and has the lines of that second once more.
+        if known.last.is_some_and(|last| at <= last) {
+            return Step::Nothing;
+        }
+        known.last = Some(at);
+        Step::Entry(LogEntry::Line { at, pod, text })
+    }
+
+    /// Lists the pods, opens the logs of those whose log has ended, and tells which are gone.
+    async fn look(&mut self) {
+        // The server may be away for a moment; the logs that are open go on.
+        let Ok(listed) = self.target.broker_pods(&self.request).await else { return };
+        let there: BTreeSet<&Arc<str>> = listed.iter().map(|pod| &pod.name).collect();
+        for (name, known) in self.pods.iter_mut().filter(|(name, _)| !there.contains(name)) {
+            if !std::mem::replace(&mut known.is_gone, true) {
+                self.notes.push_back(format!("pod {name} is gone"));
+            }
+        }
+        for ListedPod { namespace, name } in listed {
+            let is_wanted = self.request.broker.is_none_or(|broker| broker_of(&name) == Some(broker));
+            if !is_wanted || self.pods.len() >= MAX_PODS && !self.pods.contains_key(&name) {
+                continue;
+            }
+            let new = || KnownPod { namespace, last: None, is_open: false, is_gone: false };
+            let known = self.pods.entry(Arc::clone(&name)).or_insert_with(new);
+            if known.is_open {
+                continue;
+            }
+            let part = known.last.map_or(LogPart::Last(LAST_LINES), LogPart::Since);
+            let Ok(api) = self.target.api().await else { return };
+            // A container that has not started yet has no log; it is looked at again.
+            let Ok(log) = api.log(&known.namespace, &name, part, true).await else { continue };
+            if std::mem::take(&mut known.is_gone) {
+                self.notes.push_back(format!("pod {name} is there again"));
+            }
+            known.is_open = true;
+            let lines = LogLines::new(log, Arc::clone(api.budget()));
+            self.followed.push(follow(name, lines));
+        }
+    }
+}
+
+enum Step {
+    Entry(LogEntry),
+    Nothing,
+    End,
+}
+
+impl PastLog {
+    /// Reads its next line after a time.
+    async fn advance(&mut self, since: Option<Timestamp>) {
+        loop {
+            let Some(ReadLine { at, text }) = self.lines.next().await else { return };
+            // A line without a time belongs to the one before.
+            let at = at.or(since).unwrap_or(Timestamp::UNIX_EPOCH);
+            if since.is_none_or(|since| at > since) {
+                self.next = Some((at, text));
+                return;
+            }
+        }
+    }
+}
+
+fn follow(pod: Arc<str>, lines: LogLines) -> BoxStream<'static, Followed> {
+    let next = |(pod, lines): (Arc<str>, Option<LogLines>)| async move {
+        let mut lines = lines?;
+        let line = lines.next().await;
+        let rest = line.is_some().then_some(lines);
+        Some((Followed { pod: Arc::clone(&pod), line }, (pod, rest)))
+    };
+    stream::unfold((pod, Some(lines)), next).boxed()
+}
+
+/// Why a pod's log can't be read. The server's own words may tell of addresses in its network.
+fn unread(pod: &str, error: &KubeError) -> String {
+    match error {
+        error if error.is_code(400) => format!("pod {pod} has no log yet: its container has not started"),
+        error if error.is_code(404) => format!("pod {pod} is gone"),
+        _ => format!("the log of pod {pod} can't be read now"),
+    }
+}
