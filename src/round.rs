@@ -147,7 +147,8 @@ impl Installation {
         }
         let mut secrets = self.secrets.open_all(documents);
         if self.proposed {
-            kubeconfigs::keep_from_proposed(&mut secrets, &recorded);
+            let allowed = &self.config.targets.allow_addresses;
+            kubeconfigs::keep_from_proposed(&mut secrets, &recorded, allowed);
         }
         let catalog =
             catalog::resolve(documents, &recorded, &secrets, &self.config, &component::host_names(), now);

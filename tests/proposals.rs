@@ -118,7 +118,7 @@ fn a_proposed_kubeconfig_is_not_connected_with() {
     fs::write(tree.beside("checkout/acme/fleets/us.yaml"), proposed_fleet(&server)).unwrap();
     let words = "plan tree --config config.toml --checkout checkout --format markdown";
     let page = tree.run(words).expect(3);
-    let why = "it differs from the applied one, and streamfleet doesn't connect with a proposed kubeconfig";
+    let why = "it was not applied yet, and streamfleet doesn't connect with a proposed kubeconfig";
     assert!(page.out.contains(why), "{}", page.out);
     let nobody = server.accept().unwrap_err();
     assert_eq!(nobody.kind(), std::io::ErrorKind::WouldBlock);
@@ -198,10 +198,9 @@ fn a_checkout_is_planned_by_the_running_daemon_as_it_would_be_without_it() {
     let who = format!("the running daemon (pid {}) answers, by plan ", serve.id());
     assert!(proposed[0].err.starts_with(&who), "{}", proposed[0].err);
     assert!(
-        proposed[1].out.contains(
-            "it differs from the applied one, and streamfleet doesn't connect with a proposed \
-                                      kubeconfig"
-        ),
+        proposed[1]
+            .out
+            .contains("it was not applied yet, and streamfleet doesn't connect with a proposed kubeconfig"),
         "{}",
         proposed[1].out
     );

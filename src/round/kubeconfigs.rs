@@ -3,13 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 
 use super::{Checked, Round};
 use crate::catalog::{OpenedSecret, Recorded, SecretMark, Secrets};
+use crate::config::{AddressRange, denied_server};
 use crate::names::{FleetKey, SecretRef};
 use crate::plan::Reach;
 use crate::secret::{self, Keyring};
+use crate::spec::kubeconfig::KubeAccess;
 use crate::state::{KeptKubeconfig, State, StateError};
 
 /// Opened kubeconfigs of fleets without a spec; the error is the end of a sentence.
@@ -40,17 +42,21 @@ pub(super) fn open(state: Option<&State>, keyring: &Keyring, checked: &Checked) 
 
 /// Removes kubeconfigs that weren't applied. Otherwise a proposal could name its author's own server, and a
 /// dry run would send manifests with secrets to it.
-pub(super) fn keep_from_proposed(secrets: &mut Secrets, recorded: &Recorded) {
+pub(super) fn keep_from_proposed(secrets: &mut Secrets, recorded: &Recorded, allowed: &[AddressRange]) {
     for (reference, opened) in &mut secrets.opened {
-        let OpenedSecret::Value { mark, .. } = opened else { continue };
+        let OpenedSecret::Value { mark, value } = opened else { continue };
         let applied = recorded.resources.get(&reference.resource).map(|record| &record.cached.secrets);
         let applied = applied.and_then(|secrets| secrets.get(&reference.field));
         let is_applied = mark.fingerprint.is_some()
             && applied.is_some_and(|applied| applied.fingerprint == mark.fingerprint);
         if reference.field == KUBECONFIG && !is_applied {
-            let reason =
-                "it differs from the applied one, and streamfleet doesn't connect with a proposed kubeconfig"
-                    .to_owned();
+            let denied = KubeAccess::parse(value.expose_secret()).ok();
+            let denied = denied.and_then(|access| denied_server(&access, allowed));
+            let which =
+                if applied.is_some() { "it differs from the applied one" } else { "it was not applied yet" };
+            let reason = denied.unwrap_or_else(|| {
+                format!("{which}, and streamfleet doesn't connect with a proposed kubeconfig")
+            });
             *opened = OpenedSecret::Unavailable { mark: mark.clone(), reason };
         }
     }

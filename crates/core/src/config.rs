@@ -22,7 +22,7 @@ use serde_json::Value;
 use crate::names::FleetKey;
 use crate::spec::describe::Description;
 
-pub use addresses::{AddressRange, DeniedAddress, judge_address};
+pub use addresses::{AddressRange, DeniedAddress, denied_server, judge_address};
 pub use api::{ApiConfig, is_email, not_emails};
 pub use console_url::ConsoleUrlTemplate;
 pub use listen::{Listen, ListenAddress};

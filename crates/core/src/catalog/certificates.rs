@@ -177,10 +177,13 @@ pub(super) fn check_clusters(draft: &mut CatalogDraft, certificates: &BTreeMap<R
 
 pub(super) fn warn(draft: &mut CatalogDraft, certificates: &BTreeMap<ResourceKey, Certificate>) {
     for (key, certificate) in certificates {
+        let document = draft.claims.get(key).and_then(|claim| claim.document);
+        if let Some((document, problem)) = document.zip(elsewhere(certificate, key)) {
+            draft.problems.push(problem.at(document.locate(TLS_CERT), covered_names(certificate)));
+        }
         let Some(condition) = condition(certificate, key, draft.now) else { continue };
         let problem = Problem::warning("certificate-expiry", condition.message)
             .hint("renew it and put the new certificate and its key in the document");
-        let document = draft.claims.get(key).and_then(|claim| claim.document);
         draft.problems.push(match document {
             Some(document) => {
                 problem.at(document.locate(TLS_CERT), format!("until {}", day(certificate.not_after)))
@@ -188,6 +191,19 @@ pub(super) fn warn(draft: &mut CatalogDraft, certificates: &BTreeMap<ResourceKey
             None => problem,
         });
     }
+}
+
+/// Warns of a certificate for other domains alone. It is refused once there is a cluster for it.
+fn elsewhere(certificate: &Certificate, key: &ResourceKey) -> Option<Problem> {
+    let (domain, below) = (&key.name, format!(".{}", key.name));
+    let is_elsewhere = !certificate.names.iter().any(|name| name.ends_with(&below));
+    is_elsewhere.then(|| {
+        let message = format!(
+            "the certificate of `{domain}` covers no name below it, so no cluster could be reached there"
+        );
+        Problem::warning("certificate-names", message)
+            .hint(format!("use one for `*.{domain}`, which covers all clusters and brokers of the domain"))
+    })
 }
 
 pub(super) fn condition(certificate: &Certificate, key: &ResourceKey, now: Timestamp) -> Option<Condition> {

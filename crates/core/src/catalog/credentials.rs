@@ -6,6 +6,7 @@ use secrecy::ExposeSecret;
 
 use crate::catalog::draft::{CatalogDraft, CatalogFinding, EffectiveSpec, SpecOrigin};
 use crate::catalog::{OpenedSecret, RecordedResource, ResolvedSecret, SecretMark};
+use crate::config::denied_server;
 use crate::names::{ResourceKey, SecretRef};
 use crate::problem::Problem;
 use crate::spec::kubeconfig::KubeAccess;
@@ -30,6 +31,7 @@ fn check_secret(draft: &mut CatalogDraft, document: &Document, field: &'static s
     let (mark, unavailable) = match secrets.opened.get(&reference) {
         Some(OpenedSecret::Value { value, mark }) => {
             draft.refuse(document, faults_of_value(field, value.expose_secret()));
+            draft.problems.extend(unreachable_server(draft, document, field, value.expose_secret()));
             (mark.clone(), None)
         }
         Some(OpenedSecret::Unavailable { mark, reason }) => {
@@ -73,6 +75,25 @@ fn faults_of_value(field: &'static str, value: &str) -> Vec<CatalogFinding> {
         // A TLS key is checked with its certificate. Credentials have no format to check.
         _ => Vec::new(),
     }
+}
+
+/// Warns of a kubeconfig whose server will not be connected to. What a name resolves to is found out when it is used.
+fn unreachable_server(
+    draft: &CatalogDraft,
+    document: &Document,
+    field: &str,
+    value: &str,
+) -> Option<Problem> {
+    let access = (field == "kubeconfig").then(|| KubeAccess::parse(value).ok()).flatten()?;
+    let why = denied_server(&access, &draft.config.targets.allow_addresses)?;
+    let message = format!("streamfleet doesn't connect to the `server` of the `kubeconfig`: {why}");
+    let hint = "use the address at which the API server is reached from elsewhere, or allow this one in the settings: \
+                `allow_addresses` under `[targets]`";
+    Some(
+        Problem::warning("kubeconfig-address", message)
+            .at(document.locate(secret_pointer(field)), "")
+            .hint(hint),
+    )
 }
 
 /// Warns of a secret that can't be opened and, as far as its sealed form shows, is new or changed.

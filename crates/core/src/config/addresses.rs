@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::spec::kubeconfig::denied_range;
+use crate::spec::kubeconfig::{KubeAccess, denied_range};
 
 /// A range of IP addresses: `127.0.0.0/8`, `fd00::/8`, or a single address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -61,6 +61,17 @@ pub fn judge_address(address: IpAddr, allowed: &[AddressRange]) -> Result<(), De
         }
         _ => Ok(()),
     }
+}
+
+/// Returns why a server is not connected to, as a clause; `None` if it may be. What a name resolves to is found out when
+/// it is used.
+pub fn denied_server(access: &KubeAccess, allowed: &[AddressRange]) -> Option<String> {
+    let is_denied = match access.host.parse() {
+        Ok(address) => judge_address(address, allowed).is_err(),
+        // It may resolve to an address of the list.
+        Err(_) => allowed.is_empty(),
+    };
+    access.denied_address().filter(|_| is_denied)
 }
 
 /// Returns an address as a number, and its width in bits.

@@ -41,6 +41,16 @@ fn a_new_or_changed_certificate_must_be_in_time_and_cover_its_hosts() {
 }
 
 #[test]
+fn a_certificate_for_other_domains_is_told_before_there_is_a_cluster() {
+    let mut world = World::new();
+    world.edit("acme/base.yaml", "$*.k.acme.com", "$*.k.globex.com");
+    let expected = "warning certificate-names acme/base.yaml:4 [covers `*.k.globex.com`] the certificate of `k.acme.com` covers no name below it, so no cluster could be reached there
+         = use one for `*.k.acme.com`, which covers all clusters and brokers of the domain";
+    world.check(expected);
+    world.apply().check(expected);
+}
+
+#[test]
 fn a_certificate_of_the_future_is_refused() {
     let mut world = external();
     world.now = "2019-06-01T00:00:00Z".to_owned();

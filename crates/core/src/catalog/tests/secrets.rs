@@ -57,6 +57,23 @@ fn a_kubeconfig_is_judged() {
 }
 
 #[test]
+fn a_kubeconfig_whose_server_is_not_connected_to_is_told() {
+    let mut world = World::new();
+    world.put("acme/real.yaml", FLEET);
+    let kubeconfig = r#"{"apiVersion": "v1", "kind": "Config", "current-context": "a",
+        "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+        "clusters": [{"name": "a", "cluster": {"server": "https://127.0.0.1:6443"}}],
+        "users": [{"name": "a", "user": {"token": "t"}}]}"#;
+    world.environment.insert("KUBE".to_owned(), kubeconfig.to_owned());
+    world.check(
+        "warning kubeconfig-address acme/real.yaml:9 [] streamfleet doesn't connect to the `server` of the `kubeconfig`: `127.0.0.1` is a loopback address of the host that Streamfleet runs on
+         = use the address at which the API server is reached from elsewhere, or allow this one in the settings: `allow_addresses` under `[targets]`",
+    );
+    world.config.targets.allow_addresses = vec!["127.0.0.0/8".to_owned().try_into().unwrap()];
+    world.check("");
+}
+
+#[test]
 fn a_secret_that_cannot_be_opened_keeps_its_recorded_trace_while_its_sealed_form_does() {
     let mut world = World::new();
     world.put("acme/s3.yaml", ACCOUNT).apply();
