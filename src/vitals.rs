@@ -23,7 +23,7 @@ use manager::Manager;
 use process_metrics::ProcessMetrics;
 
 pub use entry::LineFields;
-pub use journal::Journal;
+pub use journal::{Journal, as_errors};
 pub use json::JsonLines;
 pub use process_metrics::RoundOutcome;
 

@@ -8,6 +8,7 @@ use anstyle::{AnsiColor, Style};
 
 use crate::cli::failure::Failure;
 use crate::plan::plain_lines;
+use crate::vitals::as_errors;
 
 pub struct Console {
     out: anstream::AutoStream<io::Stdout>,
@@ -80,7 +81,7 @@ impl Console {
             if let Some(hint) = &failure.hint {
                 text.push_str(&format!("  {HELP}help{HELP:#}: {}\n", plain_lines(hint)));
             }
-            self.tell(&text);
+            self.tell(&as_errors(text));
         }
         ExitCode::from(failure.code)
     }

@@ -143,7 +143,7 @@ impl Settings {
             .map_err(|why| Failure::new(why).hint(OWN_FOLDERS))?;
         if !settings.from_git {
             settings.refuse_part_of_a_tree()?;
-            settings.refuse_output_among_specs()?;
+            settings.refuse_output_among_specs(args.tree.is_some())?;
         }
         Ok(settings)
     }
@@ -199,8 +199,9 @@ impl Settings {
         }
     }
 
-    /// Refuses an output folder where manifests would be read as specs.
-    fn refuse_output_among_specs(&self) -> Result<(), Failure> {
+    /// Refuses an output folder where manifests would be read as specs. A service that nothing was told about the
+    /// specs starts in such a folder (`systemd/streamfleet.service`).
+    fn refuse_output_among_specs(&self, is_named: bool) -> Result<(), Failure> {
         let output = std::path::absolute(&self.output_dir).unwrap_or_else(|_| self.output_dir.clone().into());
         let inner = [&self.tree, &self.real_tree].into_iter().find_map(|tree| output.strip_prefix(tree).ok());
         let Some(inner) = inner else { return Ok(()) };
@@ -211,7 +212,12 @@ impl Settings {
             "the output folder `{}` is inside the spec tree, and its files would be read as specs",
             self.output_dir
         ))
-        .hint("choose a folder outside of the tree, or one whose name begins with a dot"))
+        .hint(if is_named {
+            "choose a folder outside of the tree, or one whose name begins with a dot"
+        } else {
+            "nothing names the specs, so the current folder is taken for them: set `git` under `[source]` in the settings, \
+             or name their folder; or choose an output folder outside of it"
+        }))
     }
 
     /// Writes a `.gitignore` into the tree's own folder, if it is used. An existing file stays.

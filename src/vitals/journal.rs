@@ -41,6 +41,19 @@ impl Journal {
     }
 }
 
+/// Marks every line as an error where standard error of a service leads to journald, which takes lines without a
+/// mark for information.
+pub fn as_errors(text: String) -> String {
+    let leads_there =
+        std::env::var_os("JOURNAL_STREAM").is_some_and(|stream| is_stream(&stream, io::stderr()));
+    if leads_there { marked(&text, Level::ERROR) } else { text }
+}
+
+/// The form that sd-daemon(3) describes.
+fn marked(text: &str, level: Level) -> String {
+    text.lines().map(|line| format!("<{}>{line}\n", priority(level))).collect()
+}
+
 /// Whether a file is the stream that `JOURNAL_STREAM` names by device and inode. The variable is inherited
 /// even by a process that is started with another standard error.
 fn is_stream(stream: &OsStr, file: impl AsFd) -> bool {
@@ -116,6 +129,11 @@ mod tests {
         }
         assert!(bytes.is_empty());
         fields
+    }
+
+    #[test]
+    fn every_line_of_a_text_has_its_level() {
+        assert_eq!(marked("error: a\n  help: b\n", Level::ERROR), "<3>error: a\n<3>  help: b\n");
     }
 
     #[test]
