@@ -209,7 +209,42 @@ fn wrong_values_are_refused_with_their_path() {
 }
 
 #[test]
-fn a_release_is_installed_upgraded_and_removed_and_its_claim_stays() {
+fn what_a_release_publishes_or_has_scraped_is_reached_without_more() {
+    let Some(helm) = Helm::new() else { return };
+    let (own, all) = (json!({"podSelector": {}}), json!({"namespaceSelector": {}}));
+    let labels = json!({"app.kubernetes.io/name": "prometheus"});
+    let prometheus = json!({"namespaceSelector": {}, "podSelector": {"matchLabels": labels}});
+    let everybody = ["0.0.0.0/0", "::/0"].map(|cidr| json!({"ipBlock": {"cidr": cidr}}));
+    let git = "--set=source.git.url=https://git.example.com/a.git";
+    for (set, peers) in [
+        ("service.port=80", json!([own])),
+        ("serviceMonitor.enabled=true", json!([own, prometheus])),
+        ("ingress.enabled=true,ingress.host=a.example.com", json!([own, all])),
+        (
+            "httpRoute.enabled=true,httpRoute.parentRefs[0].name=a,serviceMonitor.enabled=true",
+            json!([own, all]),
+        ),
+        ("service.type=LoadBalancer", json!([own, everybody[0], everybody[1]])),
+        (
+            "ingress.enabled=true,ingress.host=a.example.com,networkPolicy.from[0].podSelector.matchLabels.a=b",
+            json!([{"podSelector": {"matchLabels": {"a": "b"}}}]),
+        ),
+    ] {
+        let rendered = helm.run(&format!("template kafka . {git} --set={set}")).expect(0).out;
+        let policy = of_kind(&documents(&rendered), "NetworkPolicy").clone();
+        assert_eq!(policy["spec"]["ingress"][0]["from"], peers, "{set}");
+    }
+    // A certificate has the Service's name, and Prometheus asks the pod's address.
+    let tls = helm.render("ci/published-values.yaml");
+    let endpoint = &of_kind(&tls, "ServiceMonitor")["spec"]["endpoints"][0];
+    assert_eq!(
+        endpoint["tlsConfig"],
+        json!({"serverName": "kafka-streamfleet.platform.svc", "ca": {"secret": {"name": "tls", "key": "ca.crt"}}})
+    );
+}
+
+#[test]
+fn a_release_of_an_earlier_chart_is_upgraded_and_removed_and_its_claim_stays() {
     let Some(helm) = Helm::new() else { return };
     let mut plane = ControlPlane::lease();
     plane.run_controllers();
@@ -222,14 +257,21 @@ fn a_release_is_installed_upgraded_and_removed_and_its_claim_stays() {
     let checksum = "get statefulset kafka-streamfleet --namespace=platform \
                     --output=jsonpath={.spec.template.metadata.annotations}";
     let git = "--set=source.git.url=https://git.example.com/a.git --set=superUserEmails={you@example.com}";
-    let installed = release(&format!("install kafka . {git}")).expect(0);
+    // The chart as it was first, which differs from the present one in more than its version.
+    let earlier = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/packages/streamfleet-0.0.1.tgz");
+    release(&format!("install kafka {} {git}", earlier.display())).expect(0);
+    until("its claim is made", || (plane.kubectl(claim, "").code == 0).then_some(()));
+    let uid = plane.kubectl(claim, "").expect(0).out;
+    let set = "get statefulset kafka-streamfleet --namespace=platform --output=jsonpath={.metadata.uid}";
+    let set_before = plane.kubectl(set, "").expect(0).out;
+    let installed = release(&format!("upgrade kafka . {git}")).expect(0);
     assert!(
         installed
             .out
             .contains("kubectl exec --namespace platform kafka-streamfleet-0 -- streamfleet status\n")
     );
-    until("its claim is made", || (plane.kubectl(claim, "").code == 0).then_some(()));
-    let uid = plane.kubectl(claim, "").expect(0).out;
+    assert_eq!(plane.kubectl(set, "").expect(0).out, set_before, "it was changed, and not made anew");
+    assert_eq!(plane.kubectl(claim, "").expect(0).out, uid);
     let before = plane.kubectl(checksum, "").expect(0).out;
 
     release(&format!("upgrade kafka . {git} --set=settings.policy.mode=approve")).expect(0);

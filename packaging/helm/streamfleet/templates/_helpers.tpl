@@ -22,6 +22,27 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- .Values.serviceAccount.name | default (ternary (include "streamfleet.name" .) "default" .Values.serviceAccount.create) }}
 {{- end }}
 
+{{- /* The peers that may reach the port. What the release publishes, and what it has scraped, is reached without more. */}}
+{{- define "streamfleet.reached" -}}
+{{- with .Values.networkPolicy.from }}{{ toYaml . }}{{ else -}}
+- podSelector: {}
+{{- if or .Values.ingress.enabled .Values.httpRoute.enabled }}
+- namespaceSelector: {}
+{{- else if .Values.serviceMonitor.enabled }}
+- namespaceSelector: {}
+  podSelector:
+    matchLabels:
+      app.kubernetes.io/name: prometheus
+{{- end }}
+{{- if ne .Values.service.type "ClusterIP" }}
+- ipBlock:
+    cidr: 0.0.0.0/0
+- ipBlock:
+    cidr: "::/0"
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{- define "streamfleet.specs" -}}
 {{- with .Values.source.configMap }}{{ .name | default (printf "%s-specs" (include "streamfleet.name" $)) }}{{ end }}
 {{- end }}
