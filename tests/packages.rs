@@ -4,4 +4,8 @@ mod chart;
 mod image;
 mod in_cluster;
 mod ready;
+mod refusals;
+mod release;
+mod systemd;
+mod values;
 mod volume;

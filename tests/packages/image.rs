@@ -19,6 +19,9 @@ use crate::support::{Run, copy, examples, files, skipped};
 /// The largest image without its program, in bytes. With the release's program, it has to stay below 60 MB.
 const LARGEST_REST: u64 = 12_000_000;
 
+/// The schema of composition files, from github.com/compose-spec/compose-go 2.16.2 (Apache-2.0).
+const COMPOSE_SPEC: &str = include_str!("compose-spec.json");
+
 struct Image {
     folder: TempDir,
     config: Value,
@@ -164,6 +167,9 @@ fn the_image_is_small_says_what_it_is_and_is_built_the_same_again() {
 fn the_composition_file_needs_an_address_alone_and_its_state_survives() {
     let text = fs::read_to_string(repository().join("packaging/compose.yaml")).unwrap();
     let compose: Value = serde_saphyr::from_str(&text).unwrap();
+    let schema: Value = serde_json::from_str(COMPOSE_SPEC).unwrap();
+    let schema = jsonschema::draft202012::new(&schema).unwrap();
+    assert_eq!(schema.iter_errors(&compose).map(|error| error.to_string()).collect::<Vec<_>>(), [""; 0]);
     let service = &compose["services"]["streamfleet"];
     assert_eq!(service["read_only"], true);
     assert_eq!(service["cap_drop"], serde_json::json!(["ALL"]));
