@@ -7,6 +7,7 @@ mod foresee;
 mod health;
 mod known;
 mod kubeconfigs;
+mod look;
 mod memory;
 mod targets;
 mod throttle;
@@ -42,6 +43,7 @@ use crate::target::{FleetBasis, InventoryPlace, TargetError, TargetMarks, Target
 
 pub use approval::{Approved, waiting_approvals};
 pub use health::{Health, ObservationError};
+pub use look::LookError;
 pub use memory::RoundMemory;
 pub use throttle::{Throttle, left_out};
 pub use waits::{WaitingChanges, WaitingDiff};

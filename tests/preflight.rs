@@ -1,11 +1,16 @@
 //! Preflight on a real control plane: what a Kubernetes cluster lacks is reported before anything is created
 //! there.
 
+use serde_json::{Value, json};
+
+use crate::api::exchanges::KUBECONFIG;
+use crate::api::{Api, new_token};
 use crate::kubernetes::removal::LEFT_BY_THE_OPERATOR;
 use crate::kubernetes::{on, reached_with};
 use crate::rights::tenant;
-use crate::support::Run;
+use crate::service::http::send;
 use crate::support::control_plane::{ControlPlane, until};
+use crate::support::{Run, Tree};
 
 const APPLY: &str = "apply tree --yes --config config.toml";
 const PLAN: &str = "plan tree --config config.toml";
@@ -145,4 +150,50 @@ fn the_role_that_is_printed_is_enough_for_a_life_and_what_it_lacks_is_named() {
         .kubectl("get clusterrolebinding strimzi-kafka-acme--sandbox-sandbox-kafka-init", "")
         .expect(1)
         .says(&["not found"]);
+}
+
+#[test]
+fn a_kubeconfig_is_tried_before_a_fleet_has_it() {
+    let plane = ControlPlane::lease();
+    let tree = Tree::example("quickstart");
+    let targets = "[targets]\nallow_addresses = [\"127.0.0.0/8\"]\n";
+    let api = Api::start_with(&tree, "serve --specs tree --config settings.toml", targets);
+    api.settle();
+    let before = plane.kubectl("get namespaces --output=name", "").expect(0).out;
+    let check = |kubeconfig: &str| {
+        let fleet = json!({"organization": "acme", "advanced_config": {"kubeconfig": kubeconfig}});
+        api.call("POST /v1/checks", fleet).expect(200).body
+    };
+    let found = check(&plane.kubeconfig());
+    assert_eq!(found["reached"], true, "{found:#}");
+    let fact = |found: &Value, subject: &str| {
+        let facts = found["facts"].as_array().unwrap().clone();
+        facts.into_iter().find(|fact| fact["subject"] == subject).unwrap_or_else(|| panic!("{found:#}"))
+    };
+    assert!(fact(&found, "Kubernetes")["found"].as_str().unwrap().starts_with("1."), "{found:#}");
+    assert_eq!(fact(&found, "Permissions")["found"], "all that are needed");
+    assert_eq!(fact(&found, "Nodes")["found"], "none accepts pods");
+    assert!(fact(&found, "Strimzi operator")["advice"].is_string(), "{found:#}");
+    // A user who may do nothing is told so in the server's words.
+    let found = check(&plane.service_account("default", "nobody"));
+    assert_eq!(found["reached"], false, "{found:#}");
+    assert!(found["reason"].as_str().unwrap().contains("403"), "{found:#}");
+    // Nobody answers: administrators of an organization don't learn why.
+    let away = KUBECONFIG;
+    let found = check(away);
+    assert!(found["reason"].as_str().unwrap().contains("cannot"), "{found:#}");
+    let token = new_token(&tree, "platform@acme.example.com", "acme", "admin");
+    let headers = [("Authorization", &*format!("Bearer {token}")), ("Content-Type", "application/json")];
+    let fleet = json!({"organization": "acme", "advanced_config": {"kubeconfig": away}}).to_string();
+    let told = send(&api.address, "POST /v1/checks", &headers, &fleet);
+    assert_eq!(told.status, 200, "{}", told.body);
+    assert!(told.body.contains("\"reason\":\"the cluster's API server can't be reached\""), "{}", told.body);
+    assert_eq!(
+        plane.kubectl("get namespaces --output=name", "").expect(0).out,
+        before,
+        "nothing was written"
+    );
+    let log = api.serve.log();
+    assert!(!log.contains("kubeconfig-token"), "{log}");
+    assert_eq!(api.serve.stop(), Some(0));
 }

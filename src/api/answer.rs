@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::names::{FleetKey, Identifier, SpecPath};
+use crate::plan::preflight::ClusterFact;
 use crate::problem::Origin;
 use crate::spec::Role;
 use crate::state::{Access, NewToken, Reach, Token};
@@ -66,7 +67,22 @@ pub struct ProposedEdit {
     pub before: Option<String>,
     /// The document after the change, with secrets hidden; null if it is deleted.
     pub after: Option<String>,
+    /// What the change does to secrets, which these texts hide, in sentences.
+    pub secrets: Vec<String>,
     pub warnings: Vec<String>,
+}
+
+/// What the Kubernetes cluster of a new kubeconfig has.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct FleetCheck {
+    /// Whether its API server answered, and the fleet may use it.
+    pub reached: bool,
+    /// Why not; null if it was reached.
+    pub reason: Option<String>,
+    /// What to do then.
+    pub hint: Option<String>,
+    /// What was found there.
+    pub facts: Vec<ClusterFact>,
 }
 
 /// The git commits that changed the file of a resource, the newest first.

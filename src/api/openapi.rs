@@ -34,9 +34,10 @@ const ABOUT: &str = "The REST API of a Streamfleet installation. A write becomes
     answered like a missing one.";
 
 /// The tags of routes about no kind of resource, with their descriptions.
-const OTHERS: [(&str, &str); 10] = [
+const OTHERS: [(&str, &str); 11] = [
     ("offers", "What this installation offers."),
     ("fit", "Where a new cluster fits."),
+    ("checks", "What a Kubernetes cluster has."),
     ("plans", "Plans, proposals and approvals."),
     ("events", "Decisions and their outcomes."),
     ("tokens", "Tokens of callers."),

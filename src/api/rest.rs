@@ -1,6 +1,7 @@
 //! The REST API. Every request takes the same path from authentication to answer, and [`ROUTES`] lists the
 //! routes.
 
+mod checks;
 mod clusters;
 mod cost;
 mod event_stream;
@@ -202,6 +203,7 @@ fn handler(route: &Route) -> Option<Handler> {
         (None, _, "read_me") => me::read,
         (None, _, "read_offers") => offers::read,
         (None, _, "fit_cluster") => fit::read,
+        (None, _, "check_kubernetes_cluster") => checks::check,
         (None, _, "create_sign_in_link") => return Some(Handler::Unplanned(sign_in_links::create)),
         (None, _, "release_account") => return Some(Handler::Unplanned(sign_in_accounts::release)),
         (None, _, "list_tokens") => return Some(Handler::Unplanned(tokens::list)),

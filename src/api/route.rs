@@ -12,7 +12,7 @@ use axum::http;
 use serde_json::Value;
 
 use super::answer::{
-    CallerDescription, ClusterFitList, CreatedSignInLink, Offers, PlanApproval, ProposedEdit,
+    CallerDescription, ClusterFitList, CreatedSignInLink, FleetCheck, Offers, PlanApproval, ProposedEdit,
     ResourceHistory, SpecFile,
 };
 use crate::names::Kind;
@@ -363,6 +363,15 @@ pub static ROUTES: &[Route] = table! {
             )
             .takes(RequestBody::Schema(shapes::cluster_to_fit))
             .gives(&[(200, ResponseContent::Schema(schema::of::<ClusterFitList>))]),
+        Route::new(Method::Post, "/v1/checks", "check_kubernetes_cluster")
+            .about(
+                "Connect once with the kubeconfig of a new or changed fleet, and read what its Kubernetes cluster has. Nothing \
+                 is changed or kept",
+                "checking Kubernetes clusters",
+            )
+            .needs(RequiredAccess::Admin, QueueKind::Observation)
+            .takes(RequestBody::Schema(shapes::fleet_to_check))
+            .gives(&[(200, ResponseContent::Schema(schema::of::<FleetCheck>))]),
         Route::new(Method::Get, "/v1/plan", "read_plan")
             .about(
                 "Read the last plan: changes, and what waits. It is at most a minute old (see `created_at`), and \

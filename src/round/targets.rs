@@ -82,13 +82,13 @@ fn recorded_fleet((key, record): (&ResourceKey, &RecordedResource)) -> Option<Ta
     Some(TargetBasis { fleet, infra_type, path: None, in_cluster: None })
 }
 
-fn bound_kubernetes_clusters(checked: &Checked) -> BTreeMap<String, FleetKey> {
+pub(super) fn bound_kubernetes_clusters(checked: &Checked) -> BTreeMap<String, FleetKey> {
     let recorded = checked.recorded.resources.iter();
     recorded.filter_map(|(key, record)| Some((bound(record)?.to_owned(), key.as_fleet()?))).collect()
 }
 
 /// The UID of the Kubernetes cluster that a fleet was first applied to.
-fn bound(record: &RecordedResource) -> Option<&str> {
+pub(super) fn bound(record: &RecordedResource) -> Option<&str> {
     record.durable.immutable.get(CLUSTER_UID).and_then(Value::as_str)
 }
 
@@ -137,7 +137,7 @@ fn is_described(checked: &Checked, fleet: &FleetKey) -> bool {
     resource.is_some_and(|resource| resource.hold != Some(Hold::Absent))
 }
 
-fn parsed(kubeconfig: &SecretString) -> Result<KubeAccess, String> {
+pub(super) fn parsed(kubeconfig: &SecretString) -> Result<KubeAccess, String> {
     let message = |faults: Vec<MaterialFault>| faults.into_iter().next().map(|fault| fault.message);
     KubeAccess::parse(kubeconfig.expose_secret())
         .map_err(|faults| message(faults).unwrap_or_else(|| "it can't be read".to_owned()))

@@ -6,7 +6,7 @@ use std::fs;
 use serde_json::{Value, json};
 use streamfleet::api::route::{Method, ROUTES, RequiredAccess, Route};
 
-use super::exchanges::{certificate, cluster, fleet};
+use super::exchanges::{KUBECONFIG, certificate, cluster, fleet};
 use super::{Api, ROOT, Reply, new_token};
 use crate::support::Tree;
 
@@ -76,6 +76,9 @@ fn call(route: &Route) -> (String, Value) {
         Method::Post if route.id == "fit_cluster" => {
             json!({"organization": "acme", "kafka_units": 1, "tenancy_mode": "Shared"})
         }
+        Method::Post if route.id == "check_kubernetes_cluster" => {
+            json!({"organization": "acme", "advanced_config": {"kubeconfig": KUBECONFIG}})
+        }
         Method::Post if route.id == "create_token" => {
             json!({"name": "more", "organization": "acme", "access": "read", "days": 1})
         }
@@ -133,7 +136,8 @@ fn expected(route: &Route, caller: &Caller) -> u16 {
 fn permitted(route: &Route) -> u16 {
     match (route.method, route.id) {
         (Method::Get | Method::Patch, _) => 200,
-        (_, "create_cluster" | "create_fleet" | "replace_organization" | "fit_cluster") => 200,
+        (_, "create_cluster" | "create_fleet" | "replace_organization") => 200,
+        (_, "fit_cluster" | "check_kubernetes_cluster") => 200,
         // Empty body.
         (Method::Post | Method::Put, _) => 422,
         (Method::Delete, "delete_identity_provider" | "delete_cloud_account") => 200,

@@ -207,6 +207,7 @@ fn routes_are_listed_with_their_topic() {
         ("read_client_properties", "clusters"),
         ("read_offers", "offers"),
         ("fit_cluster", "fit"),
+        ("check_kubernetes_cluster", "checks"),
         ("read_plan", "plans"),
         ("propose_plan", "plans"),
         ("approve_plan", "plans"),

@@ -2,6 +2,7 @@
 
 use axum::http::StatusCode;
 use jiff::Timestamp;
+use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,12 +13,14 @@ use super::resources::TaggedRecord;
 use super::{Answered, Call, DryRun, record, written};
 use crate::api::answer::ProposedEdit;
 use crate::api::route::list_path;
-use crate::catalog::Status;
-use crate::http::problem::{ProblemDocument, code};
+use crate::catalog::{OpenedSecret, Status};
+use crate::http::problem::{FieldError, ProblemDocument, code};
 use crate::http::tags::Tags;
-use crate::names::{Identifier, Kind, ResourceKey};
+use crate::names::{Identifier, Kind, ResourceKey, SecretRef};
+use crate::problem::quote_untrusted;
 use crate::record::{Standing, UnplannedWrite};
 use crate::round::Installation;
+use crate::spec::kubeconfig::{KubeAccess, KubeAuth};
 use crate::spec::{Commit, Documents, SECRET_FIELDS};
 use crate::state::RecordedEvent;
 use crate::views::records;
@@ -45,7 +48,8 @@ pub(super) fn create(call: &Call) -> Answered {
         Some(organization) => call.may(organization, call.route.needs)?,
         None => call.may_as_super()?,
     }
-    let key = writing::key_of(kind, organization.as_ref(), &body.0)?;
+    let key = writing::key_of(kind, organization.as_ref(), &body.0);
+    let key = key.map_err(|refusal| call.with_all_mistakes(kind, organization.as_ref(), &body.0, refusal))?;
     if kind == Kind::Organization && key.name == Identifier::ROOT {
         let why = "organization `root` always exists, and has no members";
         return Err(ProblemDocument::new(&code::DUPLICATE, why));
@@ -117,6 +121,33 @@ impl Call {
         standing.filter(|standing| standing.status == Status::Deleting).unwrap_or_else(|| {
             self.made.round.standing_for(key, Some(UnplannedWrite::Removed), self.audience())
         })
+    }
+
+    /// Adds what else is wrong with a new resource to the refusal of its name.
+    fn with_all_mistakes(
+        &self,
+        kind: Kind,
+        organization: Option<&Identifier>,
+        body: &Value,
+        refusal: WriteRefusal,
+    ) -> ProblemDocument {
+        const NAME: &str = "/identifier";
+        let refused = ProblemDocument::from(refusal);
+        let is_of_name = |error: &FieldError| error.pointer.as_deref() == Some(NAME);
+        if !body.is_object() || !refused.errors.iter().any(is_of_name) {
+            return refused;
+        }
+        // Any name will do, since nothing is written.
+        let mut named = Wiped(body.clone());
+        named.0["identifier"] = "unnamed".into();
+        let Ok(key) = writing::key_of(kind, organization, &named.0) else { return refused };
+        let what = WriteAction::Create(named.into_value());
+        let may_limit = self.caller.is_super();
+        let request = WriteRequest { key, what, if_match: None, may_limit, record: None };
+        let others = self.service.writer.propose(&self.made, &request).err();
+        let others = others.map(|others| ProblemDocument::from(others).errors).unwrap_or_default();
+        let others = others.into_iter().filter(|error| !is_of_name(error));
+        ProblemDocument::mistakes(refused.errors.into_iter().chain(others).collect())
     }
 
     /// The body, with an organization's id replaced by its identifier.
@@ -214,12 +245,58 @@ impl Call {
             };
             let (before, after) = (text_in(&self.made.documents), text_in(&documents));
             let warnings = edit.warnings.iter().map(|warning| warning.message.clone()).collect();
+            let secrets = self.secret_changes(request);
             let WriteResult { path, message, .. } = edit;
-            return Ok(written(StatusCode::OK, &ProposedEdit { path, message, before, after, warnings }));
+            let edit = ProposedEdit { path, message, before, after, secrets, warnings };
+            return Ok(written(StatusCode::OK, &edit));
         }
         let installation = Installation { proposed: true, ..Installation::clone(&self.made.installation) };
         self.planned(&documents, installation, Timestamp::now())
     }
+}
+
+impl Call {
+    /// What a write does to secrets. Of a kubeconfig, the caller learns no more than what was sent.
+    fn secret_changes(&self, WriteRequest { key, what, .. }: &WriteRequest) -> Vec<String> {
+        let body = match what {
+            WriteAction::Create(body) | WriteAction::Replace(body) | WriteAction::Patch(body) => body,
+            WriteAction::Delete => return Vec::new(),
+        };
+        let of_kind = SECRET_FIELDS.into_iter().filter(|(kind, ..)| *kind == key.kind);
+        let change = |(_, field, pointer): (Kind, &str, &str)| {
+            let new = body.pointer(pointer)?.as_str()?.trim();
+            let reference = SecretRef { resource: key.clone(), field: field.to_owned() };
+            let before = self.made.round.checked.secrets.opened.get(&reference);
+            let known = match before {
+                Some(OpenedSecret::Value { value, .. }) => Some(value.expose_secret().trim()),
+                _ => None,
+            };
+            let change = match before {
+                Some(_) if known == Some(new) => "is the one that is there already",
+                Some(_) => "is replaced",
+                None => "is new",
+            };
+            let access = (field == "kubeconfig").then(|| KubeAccess::parse(new).ok()).flatten();
+            let detail =
+                access.map(|access| where_to(&access, known.and_then(|it| KubeAccess::parse(it).ok())));
+            Some(format!("`{field}` {change}{}", detail.unwrap_or_default()))
+        };
+        of_kind.filter_map(change).collect()
+    }
+}
+
+/// Where a kubeconfig leads to, as the end of a sentence.
+fn where_to(access: &KubeAccess, before: Option<KubeAccess>) -> String {
+    let which = match before {
+        Some(before) if before.server == access.server => "the same server as before",
+        Some(_) => "another server than before",
+        None => "the server",
+    };
+    let login = match access.auth {
+        KubeAuth::ClientCertificate { .. } => "a client certificate",
+        KubeAuth::Token(_) | KubeAuth::TokenFile(_) => "a token",
+    };
+    format!(": it leads to {which}, `{}`, and signs in with {login}", quote_untrusted(&access.server))
 }
 
 fn is_being_made(made: &CurrentPlan, key: &ResourceKey) -> bool {

@@ -158,6 +158,20 @@ pub(super) fn cluster_to_fit() -> Value {
     })
 }
 
+pub(super) fn fleet_to_check() -> Value {
+    // A change of a fleet has the same fields, all optional.
+    let fields = format!("#/components/schemas/{}{:?}", Kind::Fleet, Sent::Patch);
+    json!({
+        "title": "FleetToCheck",
+        "description": "The fields of a fleet, as far as they are known: at least `organization` and \
+                        `advanced_config.kubeconfig`. With `identifier`, the cluster has to be the one that this fleet was \
+                        created on.",
+        "type": "object",
+        "allOf": [{"$ref": fields}],
+        "required": ["organization", "advanced_config"],
+    })
+}
+
 pub(super) fn event() -> Value {
     let mut event = titled("Event", an_event());
     let about = "Events, each in the field `data` and with its id. The stream ends after 50 s, or when the caller loses \

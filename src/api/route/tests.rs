@@ -35,7 +35,8 @@ fn a_route_waits_where_those_wait_who_ask_for_the_like() {
         let revokes = matches!(route.id, "revoke_token" | "end_session");
         assert_eq!(route.queue == QueueKind::Revoking, revokes);
         assert_eq!(route.queue == QueueKind::Approval, route.id == "approve_plan");
-        let observes = route.id == "explain_cluster" || route.path.ends_with("/logs");
+        let observes = matches!(route.id, "explain_cluster" | "check_kubernetes_cluster")
+            || route.path.ends_with("/logs");
         assert_eq!(route.queue == QueueKind::Observation, observes);
         assert!(route.kind().is_none_or(|kind| route.doing.ends_with(&format!(" {}s", kind.noun()))));
     }

@@ -12,6 +12,7 @@ mod node;
 mod nodes;
 mod operator;
 mod operators;
+mod report;
 mod requests;
 mod role;
 
@@ -29,6 +30,7 @@ pub use node::{NodeCapacity, NodeConstraints};
 pub use operator::{Operator, Watches};
 pub(super) use operators::SupportedVersions;
 pub use operators::{FleetSupport, StorageSupport};
+pub use report::{ClusterFact, report};
 pub use requests::{PodRequest, Requests};
 pub use role::{CLUSTER_NAMESPACES, Role, SYSTEM_NAMESPACE};
 

@@ -17,7 +17,7 @@ use crate::plan::model::Step;
 use crate::spec::Exposure;
 
 /// The oldest Kubernetes that Strimzi 1.x supports.
-const OLDEST: Version = Version { major: 1, minor: 30 };
+pub(super) const OLDEST: Version = Version { major: 1, minor: 30 };
 
 /// The release in which image volumes became enabled by default.
 const IMAGE_VOLUMES: Version = Version { major: 1, minor: 35 };
