@@ -93,10 +93,12 @@ impl<'t> Installation<'t> {
     fn refuses(&self, answer: &Answer, reason: &str) {
         assert_eq!(answer.status, 401, "{reason}: {}{}", answer.head, answer.body);
         assert!(answer.body.contains(REFUSED), "{reason}: {}", answer.body);
-        let cookies: Vec<&str> =
-            answer.head.lines().filter(|line| line.starts_with("set-cookie: ")).collect();
-        let ended = "set-cookie: streamfleet_sign_in=; path=/ui/sign-in; max-age=0; httponly; samesite=lax";
-        assert_eq!(cookies, [ended], "{reason}");
+        // The attempt ends, and nothing else.
+        let cookies = answer.head.lines().filter_map(|line| line.strip_prefix("set-cookie: "));
+        for (name, rest) in cookies.filter_map(|cookie| cookie.split_once('=')) {
+            assert!(name.starts_with("streamfleet_sign_in_"), "{name}: {reason}");
+            assert_eq!(rest, "; path=/ui/sign-in; max-age=0; httponly; samesite=lax", "{reason}");
+        }
         assert!(!answer.body.contains(reason), "{reason}");
         self.api.serve.says(&["WARN", &format!("sign-in by OpenID Connect refused: {reason}")]);
     }
@@ -166,6 +168,28 @@ fn somebody_signs_in_to_the_page_they_came_for_and_signing_out_ends_the_session(
     for secret in [SECRET, "code-", "streamfleet_sign_in", "sf_"] {
         assert!(!log.contains(secret), "{secret}");
     }
+    assert_eq!(at.api.serve.stop(), Some(0));
+}
+
+#[test]
+fn several_tabs_sign_in_at_a_time() {
+    let tree = Tree::example("quickstart");
+    let at = Installation::start(&tree, "");
+    let tabs = ["/ui/clusters", "/ui/fleets", "/ui/plan"].map(|next| (next, at.depart("acme", next)));
+    let cookies: Vec<&str> = tabs.iter().map(|(_, tab)| tab.cookie.as_str()).collect();
+    let cookies = cookies.join("; ");
+    for (next, tab) in tabs.iter().rev() {
+        let claims = at.issuer.claims(&tab.asked, "1", MEMBER);
+        let tab = Departed { asked: tab.asked.clone(), cookie: cookies.clone() };
+        let answer = at.arrive_with(&tab, claims, Signature::Own);
+        assert_eq!(header(&answer, "location").as_deref(), Some(*next));
+        session(&answer);
+    }
+    // Attempts that are given up don't pile up.
+    let many: Vec<String> = (0..20).map(|one| format!("streamfleet_sign_in_{one}=x")).collect();
+    let answer = at.get("/ui/sign-in/oidc", &many.join("; "));
+    let ended = answer.head.matches("max-age=0").count();
+    assert_eq!((ended, answer.head.contains("streamfleet_sign_in_0=; ")), (13, true), "{}", answer.head);
     assert_eq!(at.api.serve.stop(), Some(0));
 }
 

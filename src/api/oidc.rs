@@ -73,6 +73,8 @@ pub struct Departure {
     pub page: String,
     /// The value of the cookie that the browser needs when it comes back.
     pub cookie: String,
+    /// What the browser comes back with, so that the cookie can be found among those of other tabs.
+    pub state: String,
 }
 
 /// The parameters that the browser came back with.
@@ -148,7 +150,7 @@ impl OpenIdConnect {
         let late =
             || Rejection::unreachable(format!("no answer of the issuer within {} s", PATIENCE.as_secs()));
         let page = page.unwrap_or_else(|_| Err(late())).map_err(|why| why.logged(peer))?;
-        Ok(Departure { page, cookie: attempt.seal(&self.key) })
+        Ok(Departure { page, cookie: attempt.seal(&self.key), state: attempt.state() })
     }
 
     /// Signs in whom the issuer sent back.

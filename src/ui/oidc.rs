@@ -25,7 +25,11 @@ pub const LEAVE: &str = "/sign-in/oidc";
 /// The path that the issuer sends browsers back to. It is registered there.
 const COME_BACK: &str = "/sign-in/callback";
 
+/// The beginning of the names of cookies. Each attempt has one of its own: several tabs may sign in at a time.
 const COOKIE_NAME: &str = "streamfleet_sign_in";
+
+/// How many attempts a browser has at a time. The oldest ones give way.
+const ATTEMPTS: usize = 8;
 
 /// How long browsers keep the cookie of an attempt, in seconds.
 const AGE: u32 = 10 * 60;
@@ -52,10 +56,15 @@ async fn leave(ui: Arc<Ui>, oidc: Arc<OpenIdConnect>, request: Request) -> Respo
     let query = pairs(request.uri().query().unwrap_or_default().as_bytes());
     let (organization, next) = (value_of(&query, "organization"), value_of(&query, "next"));
     match oidc.depart(Peer::of(request.extensions()), organization, next).await {
-        Ok(Departure { page, cookie }) => {
+        Ok(Departure { page, cookie, state }) => {
             let leave = Leave { frame: Frame::outside(&ui), issuer: oidc.host().to_owned(), page };
             let mut response = shown(StatusCode::OK, &leave);
-            response.headers_mut().append(SET_COOKIE, attempt_cookie(&ui, &cookie, AGE));
+            // Browsers send the oldest first (RFC 6265, section 5.4).
+            let known: Vec<_> = attempts(request.headers()).map(|(name, _)| name).collect();
+            for old in known.iter().rev().skip(ATTEMPTS - 1) {
+                response.headers_mut().append(SET_COOKIE, attempt_cookie(&ui, old, "", 0));
+            }
+            response.headers_mut().append(SET_COOKIE, attempt_cookie(&ui, &name_of(&state), &cookie, AGE));
             response
         }
         Err(refusal) => {
@@ -67,14 +76,20 @@ async fn leave(ui: Arc<Ui>, oidc: Arc<OpenIdConnect>, request: Request) -> Respo
 async fn come_back(ui: Arc<Ui>, oidc: Arc<OpenIdConnect>, request: Request) -> Response {
     let (parts, _) = request.into_parts();
     let query = pairs(parts.uri.query().unwrap_or_default().as_bytes());
-    let arrival = Arrival { cookie: attempt_of(&parts.headers), query: &query };
+    let name = name_of(value_of(&query, "state"));
+    let own = attempts(&parts.headers).find(|(known, _)| *known == name);
+    // Any other one tells the log whether the browser began a sign-in at all.
+    let cookie = own.or_else(|| attempts(&parts.headers).next()).map(|(_, value)| value);
+    let arrival = Arrival { cookie, query: &query };
     let mut response = match oidc.arrive(Peer::of(&parts.extensions), arrival).await {
         Ok(signed_in) => {
             sign_in::begin(&ui, &parts, signed_in.session.expose_secret(), &signed_in.next).await
         }
         Err(refusal) => SignIn::form(&ui, String::new(), String::new()).again(told(oidc.host(), refusal)),
     };
-    response.headers_mut().append(SET_COOKIE, attempt_cookie(&ui, "", 0));
+    if own.is_some() {
+        response.headers_mut().append(SET_COOKIE, attempt_cookie(&ui, &name, "", 0));
+    }
     response
 }
 
@@ -98,17 +113,25 @@ fn told(issuer: &str, refusal: SignInRefusal) -> Refusal {
     ProblemDocument::new(&code::UNAUTHENTICATED, why).hint(hint).into()
 }
 
-fn attempt_of(headers: &HeaderMap) -> Option<&str> {
+/// The names and values of the cookies of attempts.
+fn attempts(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
     let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let mut pairs = cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find(|(name, _)| *name == COOKIE_NAME).map(|(_, value)| value)
+    let pairs = cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.filter(|(name, _)| name.starts_with(COOKIE_NAME))
+}
+
+/// The name of the cookie of an attempt, by the beginning of its `state`.
+fn name_of(state: &str) -> String {
+    let is_name = |letter: &char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
+    let short: String = state.chars().take_while(is_name).take(16).collect();
+    format!("{COOKIE_NAME}_{short}")
 }
 
 /// The browser comes back from another site, so the cookie is `Lax`.
-fn attempt_cookie(ui: &Ui, value: &str, age: u32) -> HeaderValue {
+fn attempt_cookie(ui: &Ui, name: &str, value: &str, age: u32) -> HeaderValue {
     let secure = if ui.is_secure { "; Secure" } else { "" };
     let path = ui.address("/sign-in");
-    let text = format!("{COOKIE_NAME}={value}; Path={path}; Max-Age={age}; HttpOnly; SameSite=Lax{secure}");
+    let text = format!("{name}={value}; Path={path}; Max-Age={age}; HttpOnly; SameSite=Lax{secure}");
     let mut header = HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static(""));
     header.set_sensitive(true);
     header
