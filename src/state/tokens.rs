@@ -326,11 +326,16 @@ impl Token {
         is_same_email(&self.owner, email)
     }
 
-    /// Its access in words: `write in organization acme`.
+    /// Its access in words: `write in organization acme`. That of most sessions is limited by the role of their owner
+    /// alone.
     pub fn scope(&self) -> String {
+        let access = match (self.purpose, self.access) {
+            (TokenPurpose::Session, Access::Admin) => "what its owner's role allows".to_owned(),
+            (_, access) => access.to_string(),
+        };
         match &self.organization {
-            Reach::All => format!("{} in all organizations", self.access),
-            Reach::Organization(organization) => format!("{} in organization {organization}", self.access),
+            Reach::All => format!("{access} in all organizations"),
+            Reach::Organization(organization) => format!("{access} in organization {organization}"),
         }
     }
 }
