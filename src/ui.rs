@@ -15,6 +15,7 @@ mod sign_in;
 mod view;
 
 use std::future::Future;
+use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -26,9 +27,10 @@ use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodFilter, get, on};
 use axum::{Extension, Router};
-use http_body_util::{BodyExt as _, Limited};
+use http_body_util::BodyExt as _;
+use hyper::body::Body as _;
 use uuid::Uuid;
-use zeroize::Zeroize as _;
+use zeroize::{Zeroize as _, Zeroizing};
 
 use crate::api::answer::CallerDescription;
 use crate::api::oidc::OpenIdConnect;
@@ -37,11 +39,11 @@ use crate::http::peer::Peer;
 use crate::http::problem::Plain;
 use crate::names::Kind;
 use client::{ApiClient, Refusal};
-use form::{Drafts, KEPT, Target, Typed};
+use form::{DraftHolder, Drafts, KEPT, Target, Typed};
 use session::Session;
 use view::{Frame, failure};
 
-/// The largest form, in bytes. The body limit of the port is larger.
+/// The largest form, in bytes. The body limit of the port is larger. The script has it, too.
 const LARGEST_FORM: usize = 256 << 10;
 
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
@@ -70,7 +72,7 @@ pub struct Visit {
     host: String,
     path: Vec<String>,
     query: Vec<(String, String)>,
-    form: Vec<(String, String)>,
+    form: FormFields,
 }
 
 type Shown = Result<Response, Refusal>;
@@ -138,27 +140,45 @@ async fn visit(ui: Arc<Ui>, page: &'static Page, request: Request) -> Response {
     let is_read = page.method == MethodFilter::GET;
     let here = if is_read { path_of(&ui.base, &parts.uri) } else { page_before(&parts.headers) };
     let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default().to_owned();
-    let Some(session) = Session::of(&parts.headers) else { return sign_in::ask(&ui, &here) };
     let path = RawPathParams::from_request_parts(&mut parts, &()).await;
-    let path = path.map(|path| path.iter().map(|(_, value)| value.to_owned()).collect()).unwrap_or_default();
+    let path: Vec<String> =
+        path.map(|path| path.iter().map(|(_, value)| value.to_owned()).collect()).unwrap_or_default();
+    let sent = match form(body).await {
+        Ok(sent) => sent,
+        Err(refusal) => return failure(&Frame::outside(&ui), &refusal),
+    };
+    // Whose session it was is known by its form, if by nothing else.
+    let signs_in = |sent: &SentForm| {
+        let holder = ui.drafts.holder(value_of(&sent.fields, "csrf"));
+        let draft = holder.and_then(|holder| pages::keep(&ui, holder, page, &path, sent));
+        sign_in::ask(&ui, &draft.map_or(here.clone(), |draft| ui.address(&draft)))
+    };
+    let Some(session) = Session::of(&parts.headers) else { return signs_in(&sent) };
     let api = ApiClient::new(&ui, Peer::of(&parts.extensions), session.bearer());
-    let form = match form(body).await {
-        Ok(form) => form,
-        Err(refusal) => return failure(&Frame::outside(&ui), &refusal),
-    };
     let query = pairs(parts.uri.query().unwrap_or_default().as_bytes());
-    let me = match api.get("/v1/me").await {
+    let me = match api.get::<CallerDescription>("/v1/me").await {
         Ok(me) => me,
-        Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => return sign_in::ask(&ui, &here),
+        Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => return signs_in(&sent),
         Err(refusal) => return failure(&Frame::outside(&ui), &refusal),
     };
-    let visit = Visit { ui, api, session, me, host, path, query, form };
-    if !is_read && visit.field("csrf") != visit.session.form_token() {
-        return failure(&visit.frame(""), &Refusal::forged());
+    let (holder, form_token) = (session.holder(&me), value_of(&sent.fields, "csrf"));
+    ui.drafts.meet(&holder);
+    // A form of a resource is kept first. The page of its draft can be loaded again, and returned to. It may have been
+    // shown in an earlier session of the same person, which another tab replaced.
+    let is_own = ui.drafts.holder(form_token).is_some_and(|shown_to| shown_to.is(&holder));
+    if is_own && let Some(draft) = pages::keep(&ui, holder.clone(), page, &path, &sent) {
+        return see_other(&ui.address(&draft));
     }
+    if !is_read && form_token != holder.session {
+        return failure(&Frame::outside(&ui), &Refusal::forged());
+    }
+    if let Some(cut) = sent.refusal {
+        return failure(&Frame::outside(&ui), &cut);
+    }
+    let visit = Visit { ui: Arc::clone(&ui), api, session, me, host, path, query, form: sent.fields };
     match (page.answer)(&visit).await {
         Ok(response) => response,
-        Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => sign_in::ask(&visit.ui, &here),
+        Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => sign_in::ask(&ui, &here),
         Err(refusal) => failure(&visit.frame(""), &refusal),
     }
 }
@@ -174,22 +194,54 @@ fn path_of(base: &str, uri: &Uri) -> String {
     format!("{base}{}", uri.path_and_query().map_or("", |path| path.as_str()))
 }
 
-/// Reads the fields of a form; empty for a request without a body.
-async fn form(body: Body) -> Result<Vec<(String, String)>, Refusal> {
-    let body =
-        Limited::new(body, LARGEST_FORM).collect().await.map_err(|_| Refusal::too_large(LARGEST_FORM))?;
-    let body = body.to_bytes();
-    let fields = pairs(&body);
-    // It may contain a secret. The buffer has no other owner but the connection's.
-    if let Ok(mut body) = body.try_into_mut() {
-        body.as_mut().zeroize();
+/// Reads the fields of a form; empty for a request without a body. Of a form that is too large, the fields that fit are
+/// kept, and the rest is read: a browser shows no answer while it sends.
+async fn form(mut body: Body) -> Result<SentForm, Refusal> {
+    let announced = body.size_hint().upper().and_then(|size| usize::try_from(size).ok());
+    let mut text = Zeroizing::new(Vec::with_capacity(announced.unwrap_or(LARGEST_FORM).min(LARGEST_FORM)));
+    let mut is_cut = false;
+    while let Some(part) = body.frame().await {
+        let Ok(part) = part.map_err(|_| Refusal::too_large(LARGEST_FORM))?.into_data() else { continue };
+        let room = LARGEST_FORM - text.len();
+        is_cut |= part.len() > room;
+        text.extend_from_slice(&part[..part.len().min(room)]);
+        // It may contain a secret. The buffer has no other owner but the connection's.
+        if let Ok(mut part) = part.try_into_mut() {
+            part.as_mut().zeroize();
+        }
     }
-    Ok(fields)
+    if !is_cut {
+        return Ok(SentForm { fields: FormFields(pairs(&text)), refusal: None });
+    }
+    let whole = text.iter().rposition(|byte| *byte == b'&').unwrap_or_default();
+    let cut = pairs(&text[whole..]).into_iter().find(|(name, _)| !name.is_empty());
+    let (name, mut part) = cut.unwrap_or_default();
+    part.zeroize();
+    let refusal = Refusal::too_large_field(&name, LARGEST_FORM);
+    Ok(SentForm { fields: FormFields(pairs(&text[..whole])), refusal: Some(refusal) })
 }
 
-impl Drop for Visit {
+/// What a form sent.
+struct SentForm {
+    fields: FormFields,
+    /// Why it isn't whole.
+    refusal: Option<Refusal>,
+}
+
+/// The fields of a form, which may be secrets.
+struct FormFields(Vec<(String, String)>);
+
+impl Deref for FormFields {
+    type Target = [(String, String)];
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl Drop for FormFields {
     fn drop(&mut self) {
-        self.form.iter_mut().for_each(|(_, value)| value.zeroize());
+        self.0.iter_mut().for_each(|(_, value)| value.zeroize());
     }
 }
 
@@ -220,6 +272,23 @@ impl Ui {
     fn address(&self, path: &str) -> String {
         format!("{}/ui{path}", self.base)
     }
+
+    /// Keeps what was typed for its person, and returns the id of the draft. It is forgotten after a while.
+    fn keep(
+        self: &Arc<Self>,
+        holder: DraftHolder,
+        kind: impl Into<Option<Kind>>,
+        target: Target,
+        typed: Typed,
+    ) -> Uuid {
+        let id = self.drafts.keep(holder, kind, target, typed);
+        let ui = Arc::clone(self);
+        tokio::spawn(async move {
+            tokio::time::sleep(KEPT).await;
+            ui.drafts.end_old();
+        });
+        id
+    }
 }
 
 impl Visit {
@@ -233,16 +302,9 @@ impl Visit {
         Typed::of(if self.form.is_empty() { &self.query } else { &self.form })
     }
 
-    /// Keeps what was typed for this session, and returns the id of the draft. It is forgotten after a while.
-    fn keep(&self, kind: impl Into<Option<Kind>>, target: Target, typed: Typed) -> Uuid {
-        let owner = self.me.email.as_deref().unwrap_or_default();
-        let id = self.ui.drafts.keep((&self.session.form_token(), owner), kind, target, typed);
-        let ui = Arc::clone(&self.ui);
-        tokio::spawn(async move {
-            tokio::time::sleep(KEPT).await;
-            ui.drafts.end_old();
-        });
-        id
+    /// Whose drafts the visitor may use.
+    fn holder(&self) -> DraftHolder {
+        self.session.holder(&self.me)
     }
 
     /// The address of the API as the browser would use it.

@@ -1,6 +1,8 @@
 //! The pages of the web UI, as a browser without script requests them.
 
+mod drafts;
 mod forms;
+mod told;
 
 use serde_json::Value;
 
@@ -65,13 +67,20 @@ impl Browser {
         answer.body
     }
 
-    /// Submits a form with the hidden field of a page.
-    fn submit(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
+    /// The hidden field of this session's forms.
+    fn form_token(&self) -> String {
         let page = self.page("/");
-        let hidden =
-            page.split("name=\"csrf\" value=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
-        let fields: Vec<_> = fields.iter().copied().chain([("csrf", hidden)]).collect();
-        post(&self.address, &format!("/ui{path}"), &self.cookie, &fields)
+        let hidden = page.split("name=\"csrf\" value=\"").nth(1).and_then(|rest| rest.split('"').next());
+        hidden.unwrap().to_owned()
+    }
+
+    /// Submits a form with the hidden field of a page, and follows to the page of what was typed.
+    fn submit(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
+        let hidden = self.form_token();
+        let fields: Vec<_> = fields.iter().copied().chain([("csrf", hidden.as_str())]).collect();
+        let answer = post(&self.address, &format!("/ui{path}"), &self.cookie, &fields);
+        let draft = header(&answer, "location").filter(|place| place.starts_with("/ui/drafts/"));
+        draft.map_or(answer, |draft| self.get(draft.trim_start_matches("/ui")))
     }
 }
 
@@ -119,6 +128,13 @@ fn every_page_is_shown_and_takes_nothing_from_elsewhere() {
     }
     let slashed = browser.get("/clusters/");
     assert_eq!((slashed.status, header(&slashed, "location").as_deref()), (303, Some("/ui/clusters")));
+    for (short, page) in [
+        ("/organizations/acme", "/ui/organizations/acme/acme"),
+        ("/fleets/acme", "/ui/fleets?organization=acme"),
+    ] {
+        let answer = browser.get(short);
+        assert_eq!((answer.status, header(&answer, "location").as_deref()), (303, Some(page)));
+    }
     let refused = post(&api.address, "/ui/plan", &browser.cookie, &[]);
     assert!(refused.body.starts_with("<!doctype html>"), "{}", refused.body);
     let none = browser.get("/clusters/acme/none");
@@ -208,7 +224,11 @@ fn an_empty_installation_says_what_to_do() {
         browser.page(path);
     }
     assert!(browser.page("/fleets").contains("There are none yet. A fleet is a Kubernetes cluster"));
-    assert!(browser.page("/").contains("There are no fleets and no clusters yet."));
+    let overview = browser.page("/");
+    assert!(overview.contains("There are no fleets and no clusters yet."), "{overview}");
+    for form in ["organizations", "base-domains", "fleets", "clusters"] {
+        assert!(overview.contains(&format!("href=\"/ui/new/{form}\"")), "{form}: {overview}");
+    }
     assert_eq!(api.serve.stop(), Some(0));
 }
 
@@ -347,7 +367,15 @@ fn a_member_sees_nothing_of_other_organizations() {
     for path in PAGES {
         let answer = browser.get(path);
         let is_theirs = path.contains("/acme");
-        assert_eq!(answer.status, if is_theirs { 404 } else { 200 }, "{path}: {}", answer.body);
+        // A viewer is told before a form is filled in.
+        let expected = if is_theirs {
+            404
+        } else if path.starts_with("/new/") {
+            403
+        } else {
+            200
+        };
+        assert_eq!(answer.status, expected, "{path}: {}", answer.body);
         let told = answer.body.replace(path, "");
         assert!(is_theirs || !told.contains("acme"), "{path}: {}", answer.body);
         assert!(!told.contains("sandbox"), "{path}: {}", answer.body);

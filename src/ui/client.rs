@@ -1,5 +1,7 @@
 //! The client of the API: calls its routes in this process.
 
+use std::io::{self, Write};
+
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderValue, IF_MATCH};
@@ -11,10 +13,12 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tower::ServiceExt as _;
+use zeroize::Zeroizing;
 
 use super::Ui;
+use crate::api::route::{RequiredAccess, Route};
 use crate::http::peer::Peer;
-use crate::http::problem::{FieldError, ProblemDocument};
+use crate::http::problem::{FieldError, ProblemDocument, code};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -35,7 +39,7 @@ pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stat
 }
 
 /// Why the API refused a request, in its own words.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Refusal {
     pub status: StatusCode,
     pub title: &'static str,
@@ -90,10 +94,7 @@ impl ApiClient {
         body: Option<&Value>,
         tag: &str,
     ) -> Result<(Bytes, String), Refusal> {
-        let mut request = Request::new(match body {
-            Some(body) => Body::from(body.to_string()),
-            None => Body::empty(),
-        });
+        let mut request = Request::new(body.map_or_else(Body::empty, wiped));
         *request.uri_mut() = format!("{}{path}", self.base).parse().map_err(|_| Refusal::no_page())?;
         *request.method_mut() = method;
         request.extensions_mut().insert(self.peer);
@@ -122,14 +123,62 @@ impl ApiClient {
     }
 }
 
+/// The text of a body, which may contain secrets: it is overwritten after it was read.
+fn wiped(body: &Value) -> Body {
+    let mut size = Size(0);
+    // Neither fails: nothing is written to a disk, and all keys are strings.
+    let _ = serde_json::to_writer(&mut size, body);
+    // A larger one would leave a copy in freed memory.
+    let mut text = Zeroizing::new(Vec::with_capacity(size.0));
+    let _ = serde_json::to_writer(&mut *text, body);
+    Body::from(Bytes::from_owner(text))
+}
+
+/// Counts bytes.
+struct Size(usize);
+
+impl Write for Size {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 fn parsed(answer: &[u8]) -> Result<Value, Refusal> {
     serde_json::from_slice(answer).map_err(|_| ProblemDocument::internal().into())
 }
+
+/// What pages say in place of the API's words for programs: the reason, unless the API's own is for people, too; and the
+/// hint.
+static OWN_WORDS: [(&code::Code, &str, &str); 3] = [
+    (
+        &code::STALE,
+        "somebody else changed it since you opened the form",
+        "the form has their values now, and those that you changed; review it again",
+    ),
+    (&code::DUPLICATE, "", "choose another name, or change the one that is there"),
+    (
+        &code::UNSURE,
+        "",
+        "look in a minute whether the change is there, and repeat it if it isn't: a form is never carried out twice",
+    ),
+];
 
 impl From<ProblemDocument> for Refusal {
     fn from(problem: ProblemDocument) -> Refusal {
         let ProblemDocument { status, kind, detail, hint, errors, .. } = problem;
         let title = if status == StatusCode::NOT_FOUND { "Not found" } else { kind.title };
+        let told = OWN_WORDS.iter().find(|(code, ..)| code.word == kind.word);
+        let (detail, hint) = match told {
+            Some((_, why, how)) => {
+                (if why.is_empty() { detail } else { (*why).to_owned() }, Some((*how).to_owned()))
+            }
+            None => (detail, hint),
+        };
         Refusal { status, title, detail, hint, errors }
     }
 }
@@ -142,6 +191,25 @@ impl Refusal {
     /// Whether the sender can do something about it with what was typed.
     pub fn is_correctable(&self) -> bool {
         !matches!(self.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::NOT_FOUND)
+    }
+
+    /// A form that would be refused, whatever it says.
+    pub fn lacks(route: &Route, organization: Option<&str>) -> Refusal {
+        let place = organization
+            .map_or(" in an organization".to_owned(), |name| format!(" in organization `{name}`"));
+        let role = match route.needs {
+            RequiredAccess::Super => {
+                let why = format!("{} requires a super user, and you are signed in as none", route.doing);
+                return ProblemDocument::forbidden(why).hint("ask a super user").into();
+            }
+            RequiredAccess::Admin => "admin",
+            RequiredAccess::Nobody | RequiredAccess::Read | RequiredAccess::Write => "editor",
+        };
+        let why =
+            format!("{} requires the role `{role}`{place}, and you are signed in without it", route.doing);
+        let hint = "ask an administrator of the organization for that role; the page of your name shows yours, and what the token allows \
+                    that you signed in with";
+        ProblemDocument::forbidden(why).hint(hint).into()
     }
 
     /// A form with the values of the record.
@@ -161,8 +229,31 @@ impl Refusal {
         ProblemDocument::mistakes(errors).into()
     }
 
+    /// An answer to what was typed, with the mistakes that were found before it was sent.
+    pub fn with<T>(mistakes: Vec<FieldError>, answer: Result<T, Refusal>) -> Result<T, Refusal> {
+        if mistakes.is_empty() {
+            return answer;
+        }
+        let others = answer.err().filter(Refusal::is_correctable).map(|refusal| refusal.errors);
+        let of_others = others.unwrap_or_default().into_iter().filter(|other| {
+            // What isn't sent is no mistake.
+            !mistakes.iter().any(|known| known.pointer.is_some() && known.pointer == other.pointer)
+        });
+        Err(Refusal::mistakes(mistakes.iter().cloned().chain(of_others).collect()))
+    }
+
     pub fn too_large(limit: usize) -> Refusal {
         ProblemDocument::too_large(limit).into()
+    }
+
+    /// Refuses a form whose part from a field on wasn't read.
+    pub fn too_large_field(name: &str, limit: usize) -> Refusal {
+        let why =
+            format!("what was typed is larger than {} KiB, so from here on it was not read", limit >> 10);
+        let hint = "shorten this field, and fill in those after it again";
+        let error = FieldError::at(name, why, hint);
+        let whole = ProblemDocument::too_large(limit).hint("go back to the form, and shorten what is long");
+        Refusal { errors: if name.starts_with('/') { vec![error] } else { Vec::new() }, ..whole.into() }
     }
 
     /// A form without the token of the session.

@@ -6,17 +6,24 @@
 mod draft;
 mod steps;
 
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::sync::Mutex;
+
 use serde_json::{Map, Value, json};
 
 use crate::api::answer::Offer;
 use crate::http::problem::FieldError;
 use crate::names::Kind;
+use crate::parallel::locked;
 use crate::spec::describe::{self, Description, InputKind};
 use crate::spec::{SECRET_FIELDS, edit};
+use crate::writing::wipe;
 
-pub use draft::{Draft, Drafts, KEPT, Target, Typed};
+pub use draft::{Draft, DraftHolder, Drafts, KEPT, Target, Typed};
 pub use steps::{FormStep, steps};
 
+#[derive(Clone)]
 pub struct FormField {
     pub pointer: String,
     pub label: String,
@@ -36,9 +43,12 @@ pub struct FormField {
     pub is_kept: bool,
     /// Whether it can only be shown: it never changes.
     pub is_fixed: bool,
+    /// Whether what was typed isn't shown, because it looks like a key.
+    pub is_hidden: bool,
     pub errors: Vec<FieldError>,
 }
 
+#[derive(Clone)]
 pub struct FormOption {
     pub value: String,
     pub label: String,
@@ -80,6 +90,11 @@ impl FormField {
         }
     }
 
+    /// A value as people would write it; empty if the field explains itself.
+    pub fn example(&self) -> &'static str {
+        steps::example(&self.pointer)
+    }
+
     /// The element's id, which has no slashes and dots.
     pub fn id(&self) -> String {
         format!("f{}", self.pointer.replace(['/', '.', ' '], "-"))
@@ -118,6 +133,7 @@ impl FormField {
             shown: None,
             is_kept: false,
             is_fixed: false,
+            is_hidden: false,
             errors: Vec::new(),
         }
     }
@@ -138,7 +154,20 @@ impl FormField {
             shown: None,
             is_kept: false,
             is_fixed: false,
+            is_hidden: false,
             errors: Vec::new(),
+        }
+    }
+
+    /// Shows what was typed, but for secrets, and for what looks like one in another field.
+    pub fn fill(&mut self, text: &str) {
+        match self.input {
+            InputKind::Secret => self.is_kept |= !text.is_empty(),
+            _ if KEYS.iter().any(|mark| text.contains(mark)) => {
+                self.value.clear();
+                self.is_hidden = true;
+            }
+            _ => text.clone_into(&mut self.value),
         }
     }
 
@@ -148,8 +177,12 @@ impl FormField {
             InputKind::Boolean => text.parse::<bool>().map_or_else(|_| json!(text), Value::from),
             InputKind::Integer { .. } => text.parse::<i64>().map_or_else(|_| json!(text), Value::from),
             InputKind::Yaml => edit::value(text).map_err(|refusal| {
-                let why = format!("`{}` is not YAML: {}", self.label, refusal.message());
-                FieldError::at(self.pointer.clone(), why, refusal.hint())
+                let why = format!("`{}` is not YAML: {}", self.label, refusal.why());
+                let hint = match self.example() {
+                    "" => refusal.hint().to_owned(),
+                    example => format!("write it like this: `{example}`"),
+                };
+                FieldError::at(self.pointer.clone(), why, hint)
             })?,
             InputKind::Line | InputKind::Lines | InputKind::Choice | InputKind::Secret => json!(text),
         })
@@ -167,6 +200,12 @@ fn capitalized(text: &str) -> String {
 
 /// All fields of a kind: those of its steps in their order, and then the others.
 pub fn fields(kind: Kind, is_new: bool) -> Vec<FormField> {
+    // They follow from the schemas, which never change.
+    static KNOWN: Mutex<BTreeMap<(Kind, bool), Vec<FormField>>> = Mutex::new(BTreeMap::new());
+    locked(&KNOWN).entry((kind, is_new)).or_insert_with(|| made_fields(kind, is_new)).clone()
+}
+
+fn made_fields(kind: Kind, is_new: bool) -> Vec<FormField> {
     let mut all = Vec::new();
     for field in describe::document(kind, kind.singular()).fields() {
         collect(&field, true, &mut all);
@@ -213,20 +252,48 @@ pub fn text_of(value: Option<&Value>) -> String {
     }
 }
 
-/// The body of a new resource: the fields that were filled in.
-///
-/// # Errors
-/// With the lists and mappings that aren't YAML.
-pub fn new_body(fields: &[FormField], typed: &Typed) -> Result<Value, Vec<FieldError>> {
+/// Parts of private keys and of kubeconfigs.
+const KEYS: [&str; 3] = ["PRIVATE KEY-----", "AGE-SECRET-KEY-", "client-key-data:"];
+
+/// The body of a call of the API. Its texts are overwritten when it is dropped, since any of them may be a secret.
+pub struct FormBody(Value);
+
+impl FormBody {
+    /// Adds to a patch of a fleet whose it is, and which components it has.
+    pub fn complete(&mut self, organization: &str, name: &str, record: &Value) {
+        put(&mut self.0, "/organization", json!(organization));
+        put(&mut self.0, "/identifier", json!(name));
+        for pointer in ["/advanced_config/components/strimzi", "/advanced_config/exposure"] {
+            if let (None, Some(value)) = (self.0.pointer(pointer), record.pointer(pointer)) {
+                put(&mut self.0, pointer, value.clone());
+            }
+        }
+    }
+}
+
+impl Deref for FormBody {
+    type Target = Value;
+
+    fn deref(&self) -> &Value {
+        &self.0
+    }
+}
+
+impl Drop for FormBody {
+    fn drop(&mut self) {
+        wipe(&mut self.0);
+    }
+}
+
+/// The body of a new resource: the fields that were filled in; and the lists and mappings that aren't YAML.
+pub fn new_body(fields: &[FormField], typed: &Typed) -> (FormBody, Vec<FieldError>) {
     let filled = fields.iter().filter(|field| !typed.text(&field.pointer).is_empty());
     body(filled.map(|field| (field, field.parse(typed.text(&field.pointer)))))
 }
 
-/// The patch of a record: the fields that the person changed. An empty secret is kept.
-///
-/// # Errors
-/// With the lists and mappings that aren't YAML.
-pub fn patch(fields: &[FormField], typed: &Typed, record: &Value) -> Result<Value, Vec<FieldError>> {
+/// The patch of a record: the fields that the person changed; and the lists and mappings that aren't YAML. An empty
+/// secret is kept.
+pub fn patch(fields: &[FormField], typed: &Typed, record: &Value) -> (FormBody, Vec<FieldError>) {
     let shown = |field: &FormField| match field.input {
         InputKind::Secret => String::new(),
         _ => text_of(record.pointer(&field.pointer)),
@@ -244,15 +311,33 @@ pub fn patch(fields: &[FormField], typed: &Typed, record: &Value) -> Result<Valu
 
 fn body<'f>(
     values: impl Iterator<Item = (&'f FormField, Result<Value, FieldError>)>,
-) -> Result<Value, Vec<FieldError>> {
-    let (mut body, mut errors) = (json!({}), Vec::new());
+) -> (FormBody, Vec<FieldError>) {
+    let (mut body, mut errors) = (FormBody(json!({})), Vec::new());
     for (field, value) in values {
         match value {
-            Ok(value) => put(&mut body, &field.pointer, value),
+            Ok(value) => put(&mut body.0, &field.pointer, value),
             Err(error) => errors.push(error),
         }
     }
-    if errors.is_empty() { Ok(body) } else { Err(errors) }
+    (body, errors)
+}
+
+/// A body as it may be shown, with secrets left out.
+pub fn without_secrets(kind: Kind, body: &Value) -> Value {
+    fn shown(value: &Value, at: &str, secrets: &[&str]) -> Value {
+        match value {
+            Value::Null => Value::Null,
+            _ if secrets.contains(&at) => json!("…"),
+            Value::Object(fields) => {
+                let shown = |(name, value): (&String, &Value)| {
+                    (name.clone(), shown(value, &format!("{at}/{name}"), secrets))
+                };
+                fields.iter().map(shown).collect()
+            }
+            other => other.clone(),
+        }
+    }
+    shown(body, "", &secrets(kind).collect::<Vec<_>>())
 }
 
 fn put(body: &mut Value, pointer: &str, value: Value) {

@@ -3,6 +3,7 @@
 mod change;
 mod create;
 mod delete;
+mod draft;
 mod events;
 mod overview;
 mod plan;
@@ -14,12 +15,25 @@ mod you;
 
 use axum::routing::MethodFilter;
 
+pub use draft::keep;
+
+use super::client::Refusal;
 use super::{Answer, Page, Visit};
+use crate::api::answer::CallerDescription;
+use crate::api::route::{Method, ROUTES, RequiredAccess, Route};
 use crate::http::query::encoded;
 use crate::names::{Kind, ResourceKey};
+use crate::state::{Access, Reach};
+
+/// Where the form of a new resource is, and that of one that exists.
+const NEW: &str = "/new/{kind}";
+const EDIT: &str = "/{kind}/{organization}/{name}/edit";
+
+/// The folder of what was typed and isn't carried out yet.
+pub const DRAFTS: &str = "/drafts";
 
 macro_rules! page {
-    ($method:ident $path:literal => $answer:path) => {
+    ($method:ident $path:expr => $answer:path) => {
         Page {
             method: MethodFilter::$method,
             path: $path,
@@ -37,13 +51,17 @@ pub static PAGES: &[Page] = &[
     page!(POST "/tokens" => tokens::create),
     page!(POST "/tokens/{id}/revoke" => tokens::revoke),
     page!(GET "/you" => you::show),
-    page!(GET "/new/{kind}" => create::show),
-    page!(POST "/new/{kind}" => create::review),
-    page!(POST "/carry-out" => change::carry_out),
+    page!(GET NEW => create::show),
+    page!(POST NEW => draft::no_form),
+    page!(GET "/drafts/{id}" => draft::show),
+    page!(GET "/drafts/{id}/edit" => draft::edit),
+    page!(POST "/drafts/{id}/check" => draft::check),
+    page!(POST "/carry-out" => draft::carry_out),
     page!(GET "/{kind}" => resource_list::show),
+    page!(GET "/{kind}/{organization}" => resource_list::of_organization),
     page!(GET "/{kind}/{organization}/{name}" => resource::show),
-    page!(GET "/{kind}/{organization}/{name}/edit" => change::show),
-    page!(POST "/{kind}/{organization}/{name}/edit" => change::review),
+    page!(GET EDIT => change::show),
+    page!(POST EDIT => draft::no_form),
     page!(GET "/{kind}/{organization}/{name}/delete" => delete::show),
     page!(POST "/{kind}/{organization}/{name}/delete" => delete::carry_out),
     page!(GET "/{kind}/{organization}/{name}/{tab}" => resource::tab),
@@ -168,6 +186,35 @@ impl KindPages {
 pub fn page_of(key: &ResourceKey) -> String {
     let pages = KINDS.iter().find(|pages| pages.kind == key.kind);
     pages.map(|pages| pages.page_path(key.organization.as_str(), &key.name)).unwrap_or_default()
+}
+
+/// The route of the API that changes a kind's resources by a method.
+fn route(kind: Kind, method: Method) -> Option<&'static Route> {
+    ROUTES.iter().find(|route| route.kind() == Some(kind) && route.method == method)
+}
+
+/// Whether somebody may change a kind's resources by a method: in an organization, or in any if none is named.
+pub fn may(me: &CallerDescription, kind: Kind, method: Method, organization: Option<&str>) -> bool {
+    let needed = route(kind, method).map_or(RequiredAccess::Super, |route| route.needs);
+    let access = match needed {
+        RequiredAccess::Nobody | RequiredAccess::Read => Access::Read,
+        RequiredAccess::Write => Access::Write,
+        RequiredAccess::Admin => Access::Admin,
+        RequiredAccess::Super => {
+            return me.is_super_user && me.organization == Reach::All && me.access == Access::Admin;
+        }
+    };
+    organization.map_or_else(|| me.may_somewhere(access), |organization| me.may(organization, access))
+}
+
+/// Refuses a form before somebody fills it in who may not send it.
+pub fn require(visit: &Visit, kind: Kind, method: Method, organization: Option<&str>) -> Result<(), Refusal> {
+    match route(kind, method) {
+        Some(route) if !may(&visit.me, kind, method, organization) => {
+            Err(Refusal::lacks(route, organization))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The path of a call that changes nothing, and answers with what would follow: `true` for the plan, `file` for the

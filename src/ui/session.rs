@@ -7,6 +7,8 @@ use axum::http::header::{COOKIE, HeaderValue};
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::Ui;
+use super::form::DraftHolder;
+use crate::api::answer::CallerDescription;
 use crate::state::looks_like_token;
 
 const COOKIE_NAME: &str = "streamfleet_session";
@@ -35,6 +37,11 @@ impl Session {
     pub fn form_token(&self) -> String {
         let key = hmac::Key::new(hmac::HMAC_SHA256, self.0.expose_secret().as_bytes());
         hex::encode(hmac::sign(&key, b"form"))
+    }
+
+    /// Whose drafts are shown in this session.
+    pub fn holder(&self, me: &CallerDescription) -> DraftHolder {
+        DraftHolder { session: self.form_token(), owner: me.email.clone().unwrap_or_default() }
     }
 }
 

@@ -13,6 +13,7 @@ use axum::routing::get;
 use serde_json::{Value, json};
 
 use super::client::{ApiClient, Refusal};
+use super::pages::DRAFTS;
 use super::session::{Session, bearer, cookie};
 use super::view::{Frame, failure, filters, shown};
 use super::{Ui, form, oidc, pairs, see_other, value_of};
@@ -57,6 +58,11 @@ fn show(ui: &Ui, uri: &Uri) -> Response {
 }
 
 impl SignIn {
+    /// Whether something that was typed waits for the person.
+    fn is_kept(&self) -> bool {
+        self.next.starts_with(&format!("{}{DRAFTS}/", self.frame.root))
+    }
+
     pub fn form(ui: &Ui, organization: String, next: String) -> SignIn {
         let issuer = ui.oidc.as_ref().map(|oidc| oidc.host().to_owned()).unwrap_or_default();
         SignIn { frame: Frame::outside(ui), issuer, link: String::new(), organization, next, error: None }
@@ -82,7 +88,7 @@ pub async fn begin(ui: &Ui, parts: &Parts, session: &str, next: &str) -> Respons
 async fn sign_in(ui: Arc<Ui>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let fields = match form(body).await {
-        Ok(fields) => fields,
+        Ok(sent) => sent.fields,
         Err(refusal) => return failure(&Frame::outside(&ui), &refusal),
     };
     let value = |name: &str| value_of(&fields, name).to_owned();
@@ -146,9 +152,12 @@ fn refused(is_link: bool) -> Refusal {
 async fn sign_out(ui: Arc<Ui>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let session = Session::of(&parts.headers);
-    let fields = form(body).await.unwrap_or_default();
-    let is_own = |session: &Session| fields.contains(&("csrf".to_owned(), session.form_token()));
+    let sent = form(body).await;
+    let is_own = |session: &Session| {
+        sent.as_ref().is_ok_and(|sent| value_of(&sent.fields, "csrf") == session.form_token())
+    };
     if let Some(session) = session.filter(is_own) {
+        ui.drafts.end_session(&session.form_token());
         end(&ui, Peer::of(&parts.extensions), &session).await;
     }
     let mut response = see_other(&ui.address("/sign-in"));
@@ -158,7 +167,6 @@ async fn sign_out(ui: Arc<Ui>, request: Request) -> Response {
 
 /// Revokes the token of a session. If that fails, the session ends with its cookie, and its token in a day.
 async fn end(ui: &Ui, peer: Peer, session: &Session) {
-    ui.drafts.end_session(&session.form_token());
     let api = ApiClient::new(ui, peer, session.bearer());
     if let Ok(CallerDescription { token_id: Some(id), .. }) = api.get("/v1/me").await {
         let _ = api.send(Method::DELETE, &format!("/v1/tokens/{id}"), None).await;

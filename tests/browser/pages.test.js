@@ -255,3 +255,27 @@ test("a session that ends leads to the form and back", async () => {
     await page.getByRole("heading", { name: "Sign in" }).waitFor();
     await page.context().close();
 });
+
+test("what was typed is there after a new sign-in, a reload and the way back", async () => {
+    const page = await signIn();
+    await page.goto(`${origin}/ui/new/organizations`);
+    await page.locator("#f-identifier").fill("globex");
+    await page.locator("#f-members").fill("- {email: gus@globex.example, role: admin}");
+    await page.context().clearCookies();
+    await page.getByRole("button", { name: "Review" }).click();
+    await page.getByText("What you typed is kept").waitFor();
+    await page.getByLabel("API token").fill(token("root", "ada@example.com", "admin"));
+    await page.getByRole("button", { name: "Sign in" }).click();
+    const review = page.getByRole("heading", { name: "New organization: review" });
+    await review.waitFor();
+    await page.reload();
+    await review.waitFor();
+    await page.getByRole("link", { name: "Change something" }).click();
+    assert.equal(await page.locator("#f-identifier").inputValue(), "globex");
+    await page.goBack();
+    await review.waitFor();
+    await page.getByRole("button", { name: "Deploy" }).click();
+    await page.waitForURL("**/ui/organizations/globex/globex");
+    assert.deepEqual(page.complaints, []);
+    await page.context().close();
+});

@@ -10,12 +10,12 @@ use crate::api::{Api, git, new_token};
 use crate::service::http::Answer;
 use crate::support::Tree;
 
-type Fields<'f> = Vec<(&'f str, &'f str)>;
+pub(super) type Fields<'f> = Vec<(&'f str, &'f str)>;
 
 /// A kind's pages, its list in the API, a form without a mistake, and fields with wrong values.
 type Form<'f> = (&'f str, &'f str, Fields<'f>, &'f [(&'f str, &'f str)]);
 
-fn cluster<'f>() -> Fields<'f> {
+pub(super) fn cluster<'f>() -> Fields<'f> {
     vec![
         ("/cluster_type", "kafka"),
         ("/organization", "acme"),
@@ -45,13 +45,13 @@ fn cluster_body() -> Value {
 }
 
 /// The value of a page's hidden field.
-fn hidden(page: &str, name: &str) -> Option<String> {
+pub(super) fn hidden(page: &str, name: &str) -> Option<String> {
     let mark = format!("name=\"{name}\" value=\"");
     page.split(&mark).nth(1)?.split('"').next().map(str::to_owned)
 }
 
 /// A page's text as a person reads it.
-fn text(page: &str) -> String {
+pub(super) fn text(page: &str) -> String {
     let mut text = String::new();
     let mut is_tag = false;
     for letter in page.chars() {
@@ -69,14 +69,14 @@ fn text(page: &str) -> String {
 }
 
 /// The text of a field of a form, with its mistakes.
-fn field_text(page: &str, pointer: &str) -> String {
+pub(super) fn field_text(page: &str, pointer: &str) -> String {
     let id = format!("id=\"f{}-help\"", pointer.replace(['/', '.'], "-"));
     let rest = page.split(&id).nth(1).unwrap_or_else(|| panic!("there is no field {pointer}: {page}"));
     text(rest.split("</div>").next().unwrap().split_once('>').unwrap().1)
 }
 
 #[track_caller]
-fn reviewed(answer: &Answer) -> String {
+pub(super) fn reviewed(answer: &Answer) -> String {
     assert_eq!(answer.status, 200, "{}", text(&answer.body));
     hidden(&answer.body, "draft").unwrap_or_else(|| panic!("{}", text(&answer.body)))
 }
@@ -351,7 +351,7 @@ fn a_mistake_is_told_at_its_field_as_the_api_tells_it_and_the_rest_is_kept() {
         &[right.as_slice(), &[("draft", &draft), ("/advanced_config/kubeconfig", "")]].concat(),
     );
     let draft = reviewed(&review);
-    let back = browser.submit("/new/fleets", &[("draft", &draft), ("change", "yes")]);
+    let back = browser.get(&format!("/drafts/{draft}/edit"));
     assert!(field_text(&back.body, "/advanced_config/kubeconfig").contains("One was given"), "{}", back.body);
     assert_eq!(browser.submit("/carry-out", &[("draft", &draft)]).status, 303);
     let log = api.serve.log();
@@ -473,9 +473,15 @@ fn the_last_unit_goes_to_one_of_two_people() {
     let told = text(&refused.body);
     assert!(refused.status == 409 || refused.status == 422, "{told}");
     assert!(told.contains("Kafka units") && refused.body.contains("value=\"billing\""), "{told}");
-    // Nobody carries out what somebody else reviewed.
-    let stranger = second.1.submit("/carry-out", &[("draft", &first.0)]);
-    assert!(stranger.body.contains("what was typed is no longer kept"), "{}", stranger.body);
+    // Nobody sees or carries out what somebody else reviewed.
+    let token = new_token(&tree, "platform@acme.example.com", "acme", "admin");
+    let stranger = Browser::sign_in(&api, &token, "acme");
+    for refused in [
+        stranger.submit("/carry-out", &[("draft", &second.0)]),
+        stranger.get(&format!("/drafts/{}", second.0)),
+    ] {
+        assert!(refused.body.contains("what was typed is no longer kept"), "{}", refused.body);
+    }
     assert_eq!(api.serve.stop(), Some(0));
 }
 
@@ -517,6 +523,13 @@ fn readers_have_no_forms_that_work() {
     assert!(!list.contains("/new/clusters"), "{list}");
     let page = browser.page("/clusters/acme/orders");
     assert!(!page.contains("/edit") && !page.contains("/delete"), "{page}");
+    for form in
+        ["/new/clusters", "/new/organizations", "/clusters/acme/orders/edit", "/clusters/acme/orders/delete"]
+    {
+        let refused = browser.get(form);
+        assert_eq!(refused.status, 403, "{form}: {}", refused.body);
+        assert!(text(&refused.body).contains(" requires "), "{form}: {}", text(&refused.body));
+    }
     let refused = browser.submit("/new/clusters", &cluster());
     assert_eq!(refused.status, 403, "{}", refused.body);
     let changed = [("etag", "\"1\""), ("/kafka_units", "2")];
@@ -600,7 +613,7 @@ fn what_somebody_else_changed_meanwhile_is_not_put_back() {
     let draft = reviewed(&review);
     // And so it is when the review leads back to the form, and somebody else is faster once more.
     api.call("PATCH /v1/clusters/orders", json!({"provisioner_name": "them"})).expect(200);
-    let back = browser.submit(path, &[("draft", &draft), ("change", "yes")]);
+    let back = browser.get(&format!("/drafts/{draft}/edit"));
     let again = sent(&back.body);
     let review = browser.submit(path, &typed(&again, "", ""));
     assert_eq!(browser.submit("/carry-out", &[("draft", &reviewed(&review))]).status, 303);

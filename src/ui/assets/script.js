@@ -78,13 +78,24 @@ async function follow() {
     setTimeout(follow, Math.max(PAUSE, SHARE * (performance.now() - start)));
 }
 
+/** The largest form that the server reads, in bytes. */
+const LARGEST_FORM = 256 * 1024;
+
+/** Tells something about a form, and shows it. @param {string} text */
+function say(text) {
+    tell(text);
+    document.querySelector("#stale")?.scrollIntoView();
+}
+
 /** A file's content goes into the field, as if it was pasted. */
 for (const input of document.querySelectorAll("input[type=file][data-into]")) {
     input.closest("label")?.removeAttribute("hidden");
     input.addEventListener("change", async () => {
         const [file] = /** @type {HTMLInputElement} */ (input).files ?? [];
         const field = /** @type {HTMLTextAreaElement | null} */ (document.getElementById(input.getAttribute("data-into") ?? ""));
-        if (file && field) {
+        if (file && file.size > LARGEST_FORM) {
+            say(`${file.name} is larger than ${LARGEST_FORM / 1024} KiB, so it was not read.`);
+        } else if (file && field) {
             field.value = await file.text();
         }
     });
@@ -92,7 +103,17 @@ for (const input of document.querySelectorAll("input[type=file][data-into]")) {
 
 /** A second click before the answer would send a form twice. */
 for (const form of document.querySelectorAll("form[method=post]")) {
-    form.addEventListener("submit", (event) => form.hasAttribute("data-sent") ? event.preventDefault() : form.setAttribute("data-sent", ""));
+    form.addEventListener("submit", (event) => {
+        const fields = new FormData(/** @type {HTMLFormElement} */ (form));
+        if (form.hasAttribute("data-sent")) {
+            event.preventDefault();
+        } else if (new URLSearchParams(/** @type {any} */ (fields)).toString().length > LARGEST_FORM) {
+            event.preventDefault();
+            say(`The form is larger than ${LARGEST_FORM / 1024} KiB, so it was not sent. Shorten what is long.`);
+        } else {
+            form.setAttribute("data-sent", "");
+        }
+    });
     window.addEventListener("pageshow", () => form.removeAttribute("data-sent"));
 }
 

@@ -1,26 +1,33 @@
 //! The values of forms, between their last step and the click that carries it out. They may contain secrets,
-//! which no page shows, so they stay in the daemon's memory: for a while, and for its session alone.
+//! which no page shows, so they stay in the daemon's memory: for a while, and for their person alone.
+//!
+//! They outlive a session that ends by itself, so that nothing is typed twice.
 
-use std::collections::VecDeque;
-use std::sync::Mutex;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 use zeroize::Zeroize as _;
 
+use crate::api::answer::FleetCheck;
 use crate::names::Kind;
 use crate::parallel::locked;
+use crate::ui::client::Refusal;
 
 /// How long a draft is kept.
 pub const KEPT: Duration = Duration::from_mins(30);
 
 /// The number of drafts in all and of one person, and their size in bytes together. The oldest ones go first.
 const DRAFTS: usize = 200;
-const DRAFTS_OF_ONE: usize = 5;
+const DRAFTS_OF_ONE: usize = 8;
 const BYTES: usize = 16 << 20;
 
 /// The most fields of a form. The largest has 70, each with the value that the record had.
 const FIELDS: usize = 300;
+
+/// The number of sessions whose persons are known.
+const SESSIONS: usize = 2_000;
 
 /// In front of a field's name: the value that the record had when the form was shown.
 const BEFORE: &str = "before:";
@@ -32,15 +39,25 @@ pub struct Typed(Vec<(String, String)>);
 #[derive(Clone)]
 pub struct Draft {
     pub id: Uuid,
-    /// The form token of its session.
-    session: String,
-    /// The e-mail address of its person.
-    owner: String,
+    holder: DraftHolder,
     at: Instant,
     /// `None` if it is no form of a resource.
     pub kind: Option<Kind>,
     pub target: Target,
     pub typed: Typed,
+    /// Why it was not carried out.
+    pub refused: Option<Refusal>,
+    /// What its Kubernetes cluster has.
+    pub check: Option<Arc<FleetCheck>>,
+}
+
+/// Whose a draft is.
+#[derive(Clone, PartialEq, Eq)]
+pub struct DraftHolder {
+    /// The form token of the session.
+    pub session: String,
+    /// The e-mail address of the person.
+    pub owner: String,
 }
 
 /// The resource that a form changes.
@@ -56,7 +73,11 @@ pub enum Target {
 }
 
 #[derive(Default)]
-pub struct Drafts(Mutex<VecDeque<Draft>>);
+pub struct Drafts {
+    kept: Mutex<VecDeque<Draft>>,
+    /// The persons of sessions, by form token. A session that ended can't be asked whose it was.
+    persons: Mutex<HashMap<String, (String, Instant)>>,
+}
 
 impl Typed {
     /// The fields of a form whose names are JSON pointers, trimmed, with plain line ends.
@@ -113,21 +134,46 @@ impl Drop for Typed {
     }
 }
 
+impl DraftHolder {
+    /// Whether drafts of `other` are this person's, too.
+    pub fn is(&self, other: &DraftHolder) -> bool {
+        let is_person = !self.owner.is_empty() && self.owner.eq_ignore_ascii_case(&other.owner);
+        is_person || self.session == other.session
+    }
+}
+
 impl Drafts {
+    /// Remembers whose a session is.
+    pub fn meet(&self, holder: &DraftHolder) {
+        let mut persons = locked(&self.persons);
+        if persons.len() >= SESSIONS
+            && !persons.contains_key(&holder.session)
+            && let Some(oldest) = persons.iter().min_by_key(|(_, (_, at))| *at).map(|(name, _)| name.clone())
+        {
+            persons.remove(&oldest);
+        }
+        persons.insert(holder.session.clone(), (holder.owner.clone(), Instant::now()));
+    }
+
+    /// Whoever the form with this token was shown to, even if the session ended since.
+    pub fn holder(&self, form_token: &str) -> Option<DraftHolder> {
+        let (owner, _) = locked(&self.persons).get(form_token)?.clone();
+        Some(DraftHolder { session: form_token.to_owned(), owner })
+    }
+
     /// Keeps what was typed, and returns the id of the draft.
     pub fn keep(
         &self,
-        (session, owner): (&str, &str),
+        holder: DraftHolder,
         kind: impl Into<Option<Kind>>,
         target: Target,
         typed: Typed,
     ) -> Uuid {
         let (id, at, kind) = (Uuid::now_v7(), Instant::now(), kind.into());
-        let (session, owner) = (session.to_owned(), owner.to_ascii_lowercase());
         self.end_old();
-        let mut drafts = locked(&self.0);
+        let mut drafts = locked(&self.kept);
         let own: Vec<Uuid> =
-            drafts.iter().filter(|draft| draft.owner == owner).map(|draft| draft.id).collect();
+            drafts.iter().filter(|draft| draft.holder.is(&holder)).map(|draft| draft.id).collect();
         if own.len() >= DRAFTS_OF_ONE {
             drafts.retain(|draft| draft.id != own[0]);
         }
@@ -136,31 +182,48 @@ impl Drafts {
             let Some(oldest) = drafts.pop_front() else { break };
             size -= oldest.typed.size();
         }
-        drafts.push_back(Draft { id, session, owner, at, kind, target, typed });
+        drafts.push_back(Draft { id, holder, at, kind, target, typed, refused: None, check: None });
         id
     }
 
     /// Forgets drafts that are too old.
     pub fn end_old(&self) {
-        locked(&self.0).retain(|draft| draft.at.elapsed() < KEPT);
+        locked(&self.kept).retain(|draft| draft.at.elapsed() < KEPT);
     }
 
-    /// Forgets the drafts of a session that ends.
+    /// Forgets the drafts of somebody who signs out.
     pub fn end_session(&self, session: &str) {
-        locked(&self.0).retain(|draft| draft.session != session);
+        locked(&self.kept).retain(|draft| draft.holder.session != session);
+        locked(&self.persons).remove(session);
     }
 
-    /// A draft of this session; `None` if it is too old, or somebody else's.
-    pub fn find(&self, session: &str, id: &str) -> Option<Draft> {
+    /// A draft of this person, which is of this session from now on; `None` if it is too old, or somebody else's.
+    pub fn find(&self, holder: &DraftHolder, id: &str) -> Option<Draft> {
         let id: Uuid = id.parse().ok()?;
-        let drafts = locked(&self.0);
+        let mut drafts = locked(&self.kept);
         let is_meant =
-            |draft: &&Draft| draft.id == id && draft.session == session && draft.at.elapsed() < KEPT;
-        drafts.iter().find(is_meant).cloned()
+            |draft: &&mut Draft| draft.id == id && draft.holder.is(holder) && draft.at.elapsed() < KEPT;
+        let draft = drafts.iter_mut().find(is_meant)?;
+        draft.holder.session.clone_from(&holder.session);
+        Some(draft.clone())
+    }
+
+    /// Keeps why a draft was not carried out, for the page that says it.
+    pub fn refuse(&self, id: Uuid, refusal: Refusal) {
+        if let Some(draft) = locked(&self.kept).iter_mut().find(|draft| draft.id == id) {
+            draft.refused = Some(refusal);
+        }
+    }
+
+    /// Keeps what was found on a Kubernetes cluster, for the page that says it.
+    pub fn found(&self, id: Uuid, check: FleetCheck) {
+        if let Some(draft) = locked(&self.kept).iter_mut().find(|draft| draft.id == id) {
+            draft.check = Some(Arc::new(check));
+        }
     }
 
     pub fn forget(&self, id: Uuid) {
-        locked(&self.0).retain(|draft| draft.id != id);
+        locked(&self.kept).retain(|draft| draft.id != id);
     }
 }
 
@@ -172,25 +235,56 @@ mod tests {
         Typed::of(&[("/identifier".to_owned(), text.to_owned()), ("csrf".to_owned(), "x".to_owned())])
     }
 
+    fn holder(session: &str, owner: &str) -> DraftHolder {
+        DraftHolder { session: session.to_owned(), owner: owner.to_owned() }
+    }
+
     #[test]
-    fn a_draft_is_of_its_session_alone_and_the_oldest_go_first() {
+    fn a_draft_is_of_its_person_alone_and_the_oldest_go_first() {
         let drafts = Drafts::default();
-        let first = drafts.keep(("ada", "ada@x.example"), Kind::Cluster, Target::New, typed(" a\r\nb "));
-        let found = drafts.find("ada", &first.to_string()).unwrap();
+        let (ada, eve) = (holder("ada", "ada@x.example"), holder("eve", "eve@x.example"));
+        let first = drafts.keep(ada.clone(), Kind::Cluster, Target::New, typed(" a\r\nb "));
+        let found = drafts.find(&ada, &first.to_string()).unwrap();
         assert_eq!(found.typed.iter().collect::<Vec<_>>(), [("/identifier", "a\nb")]);
-        assert!(drafts.find("eve", &first.to_string()).is_none());
+        assert!(drafts.find(&eve, &first.to_string()).is_none());
+        // Nobody is the person of sessions without an address.
+        let nobody = drafts.keep(holder("one", ""), Kind::Cluster, Target::New, typed("a"));
+        assert!(drafts.find(&holder("other", ""), &nobody.to_string()).is_none());
         for _ in 0..DRAFTS_OF_ONE {
-            drafts.keep(("ada", "ada@x.example"), Kind::Cluster, Target::New, typed("b"));
+            drafts.keep(holder("again", "Ada@x.example"), Kind::Cluster, Target::New, typed("b"));
         }
-        assert!(drafts.find("ada", &first.to_string()).is_none());
-        assert_eq!(locked(&drafts.0).len(), DRAFTS_OF_ONE);
+        assert!(drafts.find(&ada, &first.to_string()).is_none());
+        assert_eq!(locked(&drafts.kept).len(), DRAFTS_OF_ONE + 1);
         for other in 0..DRAFTS {
-            drafts.keep((&other.to_string(), &other.to_string()), Kind::Cluster, Target::New, typed("b"));
+            let other = other.to_string();
+            drafts.keep(holder(&other, &other), Kind::Cluster, Target::New, typed("b"));
         }
-        assert_eq!(locked(&drafts.0).len(), DRAFTS);
-        let last = locked(&drafts.0).back().unwrap().id;
+        assert_eq!(locked(&drafts.kept).len(), DRAFTS);
+        let Draft { id: last, holder, .. } = locked(&drafts.kept).back().unwrap().clone();
         drafts.forget(last);
-        assert!(drafts.find(&(DRAFTS - 1).to_string(), &last.to_string()).is_none());
+        assert!(drafts.find(&holder, &last.to_string()).is_none());
+    }
+
+    #[test]
+    fn a_draft_outlives_a_session_that_ends_and_not_one_that_is_signed_out() {
+        let drafts = Drafts::default();
+        let before = holder("before", "ada@x.example");
+        drafts.meet(&before);
+        let found = drafts.holder("before").unwrap();
+        assert!(found == before && drafts.holder("other").is_none());
+        let id = drafts.keep(found, Kind::Cluster, Target::New, typed("a")).to_string();
+        let after = holder("after", "ada@x.example");
+        assert!(drafts.find(&holder("eve", "eve@x.example"), &id).is_none());
+        assert!(drafts.find(&after, &id).is_some());
+        // It is of the new session from then on.
+        drafts.end_session("before");
+        assert!(drafts.holder("before").is_none() && drafts.find(&after, &id).is_some());
+        drafts.end_session("after");
+        assert!(drafts.find(&after, &id).is_none());
+        for one in 0..=SESSIONS {
+            drafts.meet(&holder(&one.to_string(), "ada@x.example"));
+        }
+        assert_eq!(locked(&drafts.persons).len(), SESSIONS);
     }
 
     #[test]
@@ -198,9 +292,9 @@ mod tests {
         let drafts = Drafts::default();
         let large = "x".repeat(BYTES / 3);
         let ids: Vec<_> = (0..4)
-            .map(|one| drafts.keep(("s", &one.to_string()), None, Target::New, typed(&large)))
+            .map(|one| drafts.keep(holder("s", &one.to_string()), None, Target::New, typed(&large)))
             .collect();
-        let kept = |id: &Uuid| drafts.find("s", &id.to_string()).is_some();
+        let kept = |id: &Uuid| drafts.find(&holder("s", ""), &id.to_string()).is_some();
         assert_eq!(ids.iter().map(kept).collect::<Vec<_>>(), [false, false, true, true]);
         drafts.end_session("s");
         assert!(!ids.iter().any(kept));

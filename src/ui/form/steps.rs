@@ -120,6 +120,17 @@ static LABELS: [(&str, &str); 12] = [
     ("/advanced_config/storage_class", "Storage class"),
 ];
 
+/// Values of fields that are written in YAML.
+static EXAMPLES: [(&str, &str); 3] = [
+    ("/members", "- {email: ada@example.com, role: admin}"),
+    ("/tags", "- {key: team, value: payments}"),
+    ("/domains", "- kafka.example.com"),
+];
+
+pub fn example(pointer: &str) -> &'static str {
+    EXAMPLES.iter().find(|(known, _)| *known == pointer).map_or("", |(_, example)| example)
+}
+
 pub fn label(pointer: &str) -> Option<&'static str> {
     LABELS.iter().find(|(known, _)| *known == pointer).map(|(_, label)| *label)
 }

@@ -1,19 +1,18 @@
-//! The form of a resource that exists, and the click that carries a reviewed form out.
+//! The form of a resource that exists.
 
 use axum::http::StatusCode;
 use axum::response::Response;
-use serde_json::Value;
 
-use super::KindPages;
-use super::create::{self, FormPage, fill, offer, sections};
-use super::{resource_list::section, review};
+use super::create::{FormPage, offer, sections};
+use super::resource_list::section;
+use super::{KindPages, require};
+use crate::api::route;
 use crate::catalog::immutable_pointers;
-use crate::names::Kind;
 use crate::spec::describe::InputKind;
 use crate::spec::identity_fields;
 use crate::ui::client::Refusal;
-use crate::ui::form::{self, Draft, FormField, Target, Typed, attach, text_of};
-use crate::ui::view::{field, shown};
+use crate::ui::form::{self, Draft, FormField, Typed, attach, text_of};
+use crate::ui::view::shown;
 use crate::ui::{Shown, Visit};
 
 /// The resource that the path names.
@@ -34,15 +33,16 @@ pub async fn show(visit: &Visit) -> Shown {
 }
 
 /// The form with the values of the record, or with what was typed.
-async fn form_page(
+pub async fn form_page(
     visit: &Visit,
     pages: &'static KindPages,
     organization: &str,
     name: &str,
-    typed: Option<&Typed>,
+    draft: Option<&Draft>,
     error: Option<Refusal>,
 ) -> Result<Response, Refusal> {
     let (record, etag) = visit.api.tagged(&pages.record_path(organization, name, "", "")).await?;
+    require(visit, pages.kind, route::Method::Patch, Some(organization))?;
     let mut fields = form::fields(pages.kind, false);
     if let Some(error) = &error {
         attach(&mut fields, &error.errors, 0);
@@ -64,20 +64,15 @@ async fn form_page(
         }
     }
     let mut hidden = vec![("etag".to_owned(), etag)];
-    if let Some(typed) = typed {
+    if let Some(Draft { id, typed, .. }) = draft {
         // Somebody else may have changed the other fields since: they are shown as they are now.
         let is_own = |field: &&mut FormField| {
             typed.has(&field.pointer) && typed.is_changed(&field.pointer).unwrap_or(true)
         };
         for field in fields.iter_mut().filter(is_own) {
-            let was_kept = field.is_kept;
-            fill(std::slice::from_mut(field), typed);
-            field.is_kept |= was_kept;
+            field.fill(typed.text(&field.pointer));
         }
-        let (organization, name) = (organization.to_owned(), name.to_owned());
-        // Without a tag, it can't be carried out, only reviewed again.
-        let target = Target::Known { organization, name, etag: String::new() };
-        hidden.push(("draft".to_owned(), visit.keep(pages.kind, target, typed.clone()).to_string()));
+        hidden.push(("draft".to_owned(), id.to_string()));
     }
     let page = FormPage {
         frame: visit.frame(section(pages)),
@@ -92,51 +87,4 @@ async fn form_page(
         error,
     };
     Ok(shown(page.error.as_ref().map_or(StatusCode::OK, |error| error.status), &page))
-}
-
-pub async fn review(visit: &Visit) -> Shown {
-    let Named { pages, organization, name } = named(visit)?;
-    let (typed, is_kept) = review::typed(visit, pages.kind);
-    if !visit.field("change").is_empty() {
-        return form_page(visit, pages, &organization, &name, is_kept.then_some(&typed), None).await;
-    }
-    let target = Target::Known {
-        organization: organization.clone(),
-        name: name.clone(),
-        etag: visit.field("etag").to_owned(),
-    };
-    match review::show(visit, pages.kind, target, &typed).await {
-        Err(refusal) if refusal.is_correctable() => {
-            form_page(visit, pages, &organization, &name, Some(&typed), Some(refusal)).await
-        }
-        shown => shown,
-    }
-}
-
-/// Carries out what was reviewed. If the API refuses it, what was typed is kept.
-pub async fn carry_out(visit: &Visit) -> Shown {
-    let Draft { id, kind, target, typed, .. } = review::draft(visit)?;
-    let kind = kind.ok_or_else(Refusal::no_draft)?;
-    let pages = review::pages_of(kind);
-    let sent = async {
-        let review::ApiCall { method, path, body, tag } = review::order(visit, kind, &target, &typed).await?;
-        visit.api.send_if(method, &path, Some(&body), &tag).await
-    };
-    match (sent.await, target) {
-        (Ok(record), _) => {
-            visit.ui.drafts.forget(id);
-            Ok(visit.go(&page_of(kind, pages, &record)))
-        }
-        (Err(refusal), _) if refusal.status == StatusCode::UNAUTHORIZED => Err(refusal),
-        (Err(refusal), Target::New) => create::whole(visit, pages, &typed, true, Some(refusal)).await,
-        (Err(refusal), Target::Known { organization, name, .. }) => {
-            form_page(visit, pages, &organization, &name, Some(&typed), Some(refusal)).await
-        }
-    }
-}
-
-fn page_of(kind: Kind, pages: &KindPages, record: &Value) -> String {
-    let name = field(record, pages.name);
-    let organization = if kind == Kind::Organization { name } else { field(record, "organization") };
-    pages.page_path(organization, name)
 }

@@ -7,17 +7,18 @@ use askama::Template;
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
-use super::KindPages;
 use super::resource_list::{organizations, section};
-use super::review::{self, ApiCall};
+use super::review::ApiCall;
+use super::{KindPages, require};
 use crate::api::answer::{ClusterFitList, FleetFit, ListAnswer, Offers, Room};
-use crate::api::route::LARGEST_PAGE;
+use crate::api::route::{self, LARGEST_PAGE};
 use crate::http::problem::FieldError;
 use crate::names::Kind;
 use crate::spec::describe::InputKind;
 use crate::ui::client::Refusal;
-use crate::ui::form::{self, FormField, FormOption, FormStep, Target, Typed, attach, steps};
+use crate::ui::form::{self, FormField, FormOption, FormStep, Typed, attach, steps};
 use crate::ui::view::{self, Frame, field, filters, shown};
 use crate::ui::{Shown, Visit};
 
@@ -96,6 +97,7 @@ fn kind_of(visit: &Visit) -> Result<&'static KindPages, Refusal> {
 
 pub async fn show(visit: &Visit) -> Shown {
     let pages = kind_of(visit)?;
+    require(visit, pages.kind, route::Method::Post, None)?;
     let (steps, mut typed) = (steps(pages.kind), visit.typed());
     let wanted = visit.parameter("step").parse().unwrap_or(1).clamp(1, steps.len());
     let mut fields = form::fields(pages.kind, true);
@@ -110,7 +112,7 @@ pub async fn show(visit: &Visit) -> Shown {
         match attach(&mut fields, &refusal.errors, before) {
             true => step = first_wrong(&fields, steps),
             false if refusal.status == StatusCode::UNPROCESSABLE_ENTITY => {}
-            false => return whole(visit, pages, &typed, false, Some(refusal)).await,
+            false => return whole(visit, pages, &typed, None, Some(refusal)).await,
         }
     }
     // The steps that follow aren't filled in yet.
@@ -118,7 +120,7 @@ pub async fn show(visit: &Visit) -> Shown {
     let own = steps[..step].iter().map(|step| step.fields.len()).sum::<usize>();
     let first = own - steps[step - 1].fields.len();
     let is_last = step == steps.len();
-    fill(&mut fields, &typed);
+    fields.iter_mut().for_each(|field| field.fill(typed.text(&field.pointer)));
     let missing = offer(visit, pages.kind, &mut fields, &typed).await?;
     // The only choice is chosen.
     for field in fields.iter_mut().filter(|field| field.is_required && field.value.is_empty()) {
@@ -141,7 +143,7 @@ pub async fn show(visit: &Visit) -> Shown {
         action: format!("/new/{}", pages.slug),
         is_step: !is_last,
         step: (steps.len() > 1).then_some((step, steps.len())),
-        sections: vec![FormSection { title, lead, fields: own_fields, more }],
+        sections: fitting(vec![FormSection { title, lead, fields: own_fields, more }], &typed),
         hidden,
         error: None,
         missing,
@@ -174,13 +176,14 @@ async fn proposed(
     fields: &[FormField],
     typed: &Typed,
 ) -> Result<Value, Refusal> {
-    let body = form::new_body(fields, typed).map_err(Refusal::mistakes)?;
+    let (body, mistakes) = form::new_body(fields, typed);
     let path = format!("{}?dry_run=file", pages.list_path(typed.text("/organization")));
-    visit.api.send(Method::POST, &path, Some(&body)).await.map_err(of_organization)
+    let proposed = visit.api.send(Method::POST, &path, Some(&body)).await.map_err(of_organization);
+    Refusal::with(mistakes, proposed)
 }
 
 /// Puts the refusal of an unknown organization, which is a part of the path, at its field.
-fn of_organization(mut refusal: Refusal) -> Refusal {
+pub fn of_organization(mut refusal: Refusal) -> Refusal {
     if refusal.status == StatusCode::NOT_FOUND {
         refusal.status = StatusCode::UNPROCESSABLE_ENTITY;
         refusal.errors = vec![FieldError {
@@ -193,45 +196,28 @@ fn of_organization(mut refusal: Refusal) -> Refusal {
     refusal
 }
 
-/// Shows what a new resource would write and do; with mistakes, the whole form with each at its field.
-pub async fn review(visit: &Visit) -> Shown {
-    let pages = kind_of(visit)?;
-    let (typed, is_kept) = review::typed(visit, pages.kind);
-    if !visit.field("change").is_empty() {
-        return whole(visit, pages, &typed, is_kept, None).await;
-    }
-    match review::show(visit, pages.kind, Target::New, &typed).await.map_err(of_organization) {
-        Err(refusal) if refusal.is_correctable() => whole(visit, pages, &typed, is_kept, Some(refusal)).await,
-        shown => shown,
-    }
-}
-
 /// The form with all its steps on one page.
 pub async fn whole(
     visit: &Visit,
     pages: &'static KindPages,
     typed: &Typed,
-    is_kept: bool,
+    draft: Option<Uuid>,
     error: Option<Refusal>,
 ) -> Result<Response, Refusal> {
     let mut fields = form::fields(pages.kind, true);
     if let Some(error) = &error {
         attach(&mut fields, &error.errors, 0);
     }
-    fill(&mut fields, typed);
+    fields.iter_mut().for_each(|field| field.fill(typed.text(&field.pointer)));
     let missing = offer(visit, pages.kind, &mut fields, typed).await?;
-    let mut hidden = Vec::new();
-    if is_kept || fields.iter().any(|field| field.is_kept) {
-        let id = visit.keep(pages.kind, Target::New, typed.clone());
-        hidden.push(("draft".to_owned(), id.to_string()));
-    }
+    let hidden = draft.iter().map(|id| ("draft".to_owned(), id.to_string())).collect();
     let page = FormPage {
         frame: visit.frame(section(pages)),
         title: format!("New {}", pages.kind.noun()),
         action: format!("/new/{}", pages.slug),
         is_step: false,
         step: None,
-        sections: sections(pages.kind, fields),
+        sections: fitting(sections(pages.kind, fields), typed),
         hidden,
         missing,
         back: String::new(),
@@ -257,15 +243,21 @@ pub fn sections(kind: Kind, mut fields: Vec<FormField>) -> Vec<FormSection> {
     sections
 }
 
-/// Puts what was typed into the fields, but for secrets.
-pub fn fill(fields: &mut [FormField], typed: &Typed) {
-    for field in fields {
-        let text = typed.text(&field.pointer);
-        match field.input {
-            InputKind::Secret => field.is_kept = !text.is_empty(),
-            _ => text.clone_into(&mut field.value),
+/// A fleet that is a folder has a path, and no kubeconfig.
+fn fitting(mut sections: Vec<FormSection>, typed: &Typed) -> Vec<FormSection> {
+    const KUBECONFIG: &str = "/advanced_config/kubeconfig";
+    if typed.text("/infra_type") != "directory" || !typed.text(KUBECONFIG).is_empty() {
+        return sections;
+    }
+    for FormSection { lead, fields, more, .. } in &mut sections {
+        let before = fields.len();
+        fields.retain(|field| field.pointer != KUBECONFIG);
+        if fields.len() < before {
+            fields.extend(more.extract_if(.., |field| field.pointer == "/advanced_config/path"));
+            *lead = "The manifests are written to a folder, so there is nothing to sign in to.";
         }
     }
+    sections
 }
 
 /// Fills in what fields can be here, and returns what has to be created first.
@@ -370,7 +362,9 @@ pub async fn offer(
 /// The fleets of an organization, each with whether the cluster fits on it. `None` while the fields before are wrong,
 /// which they say themselves.
 async fn fits(visit: &Visit, organization: &str, typed: &Typed) -> Option<Vec<FormOption>> {
+    let name = Some(typed.text("/identifier")).filter(|name| !name.is_empty());
     let mut cluster = json!({
+        "identifier": name,
         "organization": organization,
         "kafka_units": typed.text("/kafka_units").parse::<u32>().unwrap_or(1),
         "cloud_provider": typed.text("/cloud_provider"),
@@ -395,13 +389,8 @@ async fn fits(visit: &Visit, organization: &str, typed: &Typed) -> Option<Vec<Fo
 
 /// The text of a call that does the same, with secrets left out.
 pub fn curl(visit: &Visit, kind: Kind, call: &ApiCall) -> String {
-    let ApiCall { method, path, body, tag } = call;
-    let mut body = body.clone();
-    for pointer in form::secrets(kind) {
-        if let Some(value) = body.pointer_mut(pointer).filter(|value| !value.is_null()) {
-            *value = json!("…");
-        }
-    }
+    let ApiCall { method, path, body, tag, mistakes: _ } = call;
+    let body = form::without_secrets(kind, body);
     let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
     let address = quoted(&format!("{}{path}", visit.api_address()));
     let mut text = format!("curl --fail-with-body --request {method} {address}");

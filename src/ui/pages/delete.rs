@@ -4,9 +4,11 @@ use askama::Template;
 use axum::http::{Method, StatusCode};
 use serde_json::Value;
 
-use super::{KindPages, dry_run, resource_list};
+use super::review::following;
+use super::{KindPages, dry_run, require, resource_list};
+use crate::api::route;
 use crate::http::problem::FieldError;
-use crate::plan::{Outline, Plan, outline};
+use crate::plan::{Outline, Plan};
 use crate::problem::Severity;
 use crate::ui::client::Refusal;
 use crate::ui::view::{self, Frame, filters, shown};
@@ -35,6 +37,7 @@ async fn page(visit: &Visit, error: Option<Refusal>) -> Shown {
     let (organization, name) = (visit.segment(1).to_owned(), visit.segment(2).to_owned());
     let path = pages.record_path(&organization, &name, "", "");
     let (record, etag) = visit.api.tagged(&path).await?;
+    require(visit, pages.kind, route::Method::Delete, Some(&organization))?;
     let is_protected = record["deletion_protection"] == true;
     // That it can't be deleted now is what the page says.
     let status = error.as_ref().map_or(StatusCode::OK, |error| error.status);
@@ -45,10 +48,8 @@ async fn page(visit: &Visit, error: Option<Refusal>) -> Shown {
         visit.api.send(Method::DELETE, &dry_run(&path, "true"), None).await
     };
     let outline = match planned {
-        Ok(plan) => serde_json::from_value::<Plan>(plan).ok().map(|plan| {
-            let outline = outline(&plan, "TREE", true);
-            (plan, outline)
-        }),
+        Ok(Value::Null) => None,
+        Ok(plan) => Some(following(visit, plan).await?),
         Err(refusal) => {
             error = error.or(Some(refusal));
             None

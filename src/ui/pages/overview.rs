@@ -2,13 +2,15 @@
 
 use askama::Template;
 use axum::http::StatusCode;
+use futures_util::future::join_all;
 use serde_json::Value;
 
-use super::KindPages;
 use super::resource_list::organizations;
+use super::{KindPages, may, review};
 use crate::api::answer::ListAnswer;
-use crate::api::route::LARGEST_PAGE;
+use crate::api::route::{self, LARGEST_PAGE};
 use crate::catalog::Status;
+use crate::names::Kind;
 use crate::plan::{Outline, OutlineItem, OutlineSection, Plan, outline};
 use crate::problem::Severity;
 use crate::record::WRITTEN;
@@ -37,6 +39,8 @@ struct Overview {
     certificates: Vec<(String, String, String)>,
     events: Vec<Value>,
     errors: usize,
+    /// The kinds that the visitor may create, in the order in which they are needed, while there are no clusters.
+    starts: Vec<&'static KindPages>,
 }
 
 /// Whether a person should look at it: it isn't well, or there is a reason to tell. Of a folder nothing is known but
@@ -70,6 +74,10 @@ pub async fn show(visit: &Visit) -> Shown {
     unwell.truncate(MOST);
     let errors = plan.problems.iter().filter(|problem| problem.severity == Severity::Error).count();
     let certificates = certificates(visit).await;
+    let needed = [Kind::Organization, Kind::BaseDomain, Kind::Fleet, Kind::Cluster].map(review::pages_of);
+    let may_create =
+        |pages: &&KindPages| clusters == 0 && may(&visit.me, pages.kind, route::Method::Post, None);
+    let starts = needed.into_iter().filter(may_create).collect();
     let (frame, events) = (visit.frame("/"), events.items);
     blocking(move || {
         let outline = outline(&plan, "TREE", false);
@@ -87,6 +95,7 @@ pub async fn show(visit: &Visit) -> Shown {
             certificates,
             events,
             errors,
+            starts,
         };
         shown(StatusCode::OK, &page)
     })
@@ -101,11 +110,15 @@ const ORGANIZATIONS: usize = 20;
 async fn certificates(visit: &Visit) -> Vec<(String, String, String)> {
     let Some(pages) = KindPages::of_slug("base-domains") else { return Vec::new() };
     let mut found = Vec::new();
-    for organization in organizations(visit).await.unwrap_or_default().iter().take(ORGANIZATIONS) {
+    let organizations = organizations(visit).await.unwrap_or_default();
+    let lists = organizations.iter().take(ORGANIZATIONS).map(|organization| async {
         let path = format!("{}?page_size={LARGEST_PAGE}", pages.list_path(organization));
-        let Ok(list) = visit.api.get::<ListAnswer<Value>>(&path).await else { continue };
+        visit.api.get::<ListAnswer<Value>>(&path).await
+    });
+    for list in join_all(lists).await.into_iter().flatten() {
         found.extend(list.items.iter().filter_map(|record| {
             let (name, until) = (record["domain"].as_str()?, record["not_after"].as_str()?);
+            let organization = record["organization"].as_str()?;
             Some((until.to_owned(), pages.page_path(organization, name), name.to_owned()))
         }));
     }

@@ -4,10 +4,10 @@ use askama::Template;
 use axum::http::StatusCode;
 use serde_json::Value;
 
-use super::{KindPages, resource_list, with_query};
+use super::{KindPages, may, resource_list, with_query};
 use crate::api::answer::{FleetFit, ListAnswer, ResourceHistory, SpecFile};
+use crate::api::route::Method;
 use crate::names::{Identifier, Kind, ResourceKey};
-use crate::state::Access;
 use crate::ui::client::Refusal;
 use crate::ui::view::{self, Cell, Frame, filters, shown};
 use crate::ui::{Shown, Visit};
@@ -110,10 +110,8 @@ pub async fn show(visit: &Visit) -> Shown {
         }
     }
     groups.retain(|group| !group.rows.is_empty());
-    let is_organization = head.pages.kind == Kind::Organization;
-    let may_change =
-        visit.me.may(&head.organization, if is_organization { Access::Admin } else { Access::Write });
-    let may_delete = may_change && (!is_organization || visit.me.is_super_user);
+    let may = |method| may(&visit.me, head.pages.kind, method, Some(&head.organization));
+    let (may_change, may_delete) = (may(Method::Patch), may(Method::Delete));
     let (mut room, mut clusters, mut all_clusters) = (Vec::new(), Vec::new(), 0);
     if head.pages.kind == Kind::Fleet {
         let fits = resource_list::room(visit, &head.organization).await;

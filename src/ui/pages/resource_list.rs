@@ -4,12 +4,11 @@ use askama::Template;
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::{CLUSTERS, KAFKA_UNITS, KindPages, with_query};
+use super::{CLUSTERS, KAFKA_UNITS, KindPages, may, with_query};
 use crate::api::answer::{ClusterFitList, FleetFit, ListAnswer};
-use crate::api::route::LARGEST_PAGE;
+use crate::api::route::{self, LARGEST_PAGE};
 use crate::catalog::Status;
 use crate::names::{Identifier, Kind};
-use crate::state::Access;
 use crate::ui::client::Refusal;
 use crate::ui::view::{self, Cell, Frame, SECTIONS, filters, shown};
 use crate::ui::{Shown, Visit};
@@ -139,15 +138,22 @@ pub async fn show(visit: &Visit) -> Shown {
         rows,
         total: list.total,
         next: String::new(),
-        may_create: match pages.kind {
-            Kind::Organization => visit.me.is_super_user && visit.me.may_somewhere(Access::Admin),
-            _ => visit.me.may_somewhere(Access::Write),
-        },
+        may_create: may(&visit.me, pages.kind, route::Method::Post, None),
     };
     if let Some(token) = list.next_page_token {
         page.next = page.address(sort, &token);
     }
     Ok(shown(StatusCode::OK, &page))
+}
+
+/// Leads from an address with an organization alone to the page that it means.
+pub async fn of_organization(visit: &Visit) -> Shown {
+    let pages = KindPages::of_slug(visit.segment(0)).ok_or_else(Refusal::no_page)?;
+    let organization = visit.segment(1);
+    Ok(visit.go(&match pages.kind {
+        Kind::Organization => pages.page_path(organization, organization),
+        _ => with_query(format!("/{}", pages.slug), &[("organization", organization)]),
+    }))
 }
 
 /// The section of the navigation that a kind belongs to.

@@ -1,5 +1,7 @@
 //! The page between a form and its effect: the file, its difference, the plan, and the call that does the same.
 
+use std::sync::Arc;
+
 use askama::Template;
 use axum::http::{Method, StatusCode};
 use serde_json::{Map, Value};
@@ -7,12 +9,14 @@ use similar::{ChangeTag, TextDiff};
 
 use super::create::curl;
 use super::{KINDS, KindPages, dry_run, resource_list};
-use crate::api::answer::ProposedEdit;
+use crate::api::answer::{FleetCheck, ProposedEdit};
+use crate::http::problem::{FieldError, ProblemDocument};
 use crate::names::Kind;
 use crate::plan::{Outline, Plan, outline};
 use crate::problem::Severity;
+use crate::state::Access;
 use crate::ui::client::{Refusal, blocking};
-use crate::ui::form::{self, Draft, Target, Typed};
+use crate::ui::form::{self, Draft, FormBody, Target, Typed};
 use crate::ui::view::{self, Frame, filters, shown};
 use crate::ui::{Shown, Visit};
 
@@ -28,8 +32,9 @@ struct Review {
     outline: Outline,
     curl: String,
     draft: String,
-    /// The address of the form, below `/ui`.
-    form: String,
+    /// Whether the typed kubeconfig may be tried.
+    may_check: bool,
+    check: Option<Arc<FleetCheck>>,
     button: &'static str,
 }
 
@@ -37,42 +42,27 @@ struct Review {
 pub struct ApiCall {
     pub method: Method,
     pub path: String,
-    pub body: Value,
+    pub body: FormBody,
     pub tag: String,
+    /// What was typed and can't be sent.
+    pub mistakes: Vec<FieldError>,
 }
 
 pub fn pages_of(kind: Kind) -> &'static KindPages {
     KINDS.iter().find(|pages| pages.kind == kind).unwrap_or(&KINDS[0])
 }
 
-/// The typed values, with the secrets of the draft that the form continues, and whether there is such a draft.
-pub fn typed(visit: &Visit, kind: Kind) -> (Typed, bool) {
-    let mut typed = visit.typed();
-    let Some(draft) = visit.ui.drafts.find(&visit.session.form_token(), visit.field("draft")) else {
-        return (typed, false);
-    };
-    if !visit.field("change").is_empty() {
-        return (draft.typed.clone(), true);
-    }
-    for pointer in form::secrets(kind) {
-        if typed.text(pointer).is_empty() {
-            typed.set(pointer, draft.typed.text(pointer));
-        }
-    }
-    (typed, true)
-}
-
 /// The call of the API that a form stands for.
 ///
 /// # Errors
-/// With what was typed and is no YAML, or if the record is gone.
+/// If nothing would change, or the record is gone.
 pub async fn order(visit: &Visit, kind: Kind, target: &Target, typed: &Typed) -> Result<ApiCall, Refusal> {
     let pages = pages_of(kind);
     match target {
         Target::New => {
-            let body = form::new_body(&form::fields(kind, true), typed).map_err(Refusal::mistakes)?;
+            let (body, mistakes) = form::new_body(&form::fields(kind, true), typed);
             let path = pages.list_path(typed.text("/organization"));
-            Ok(ApiCall { method: Method::POST, path, body, tag: String::new() })
+            Ok(ApiCall { method: Method::POST, path, body, tag: String::new(), mistakes })
         }
         Target::Known { organization, name, etag } => {
             if etag.is_empty() {
@@ -80,50 +70,65 @@ pub async fn order(visit: &Visit, kind: Kind, target: &Target, typed: &Typed) ->
             }
             let path = pages.record_path(organization, name, "", "");
             let record: Value = visit.api.get(&path).await?;
-            let body = form::patch(&form::fields(kind, false), typed, &record).map_err(Refusal::mistakes)?;
-            if body.as_object().is_some_and(Map::is_empty) {
+            let (body, mistakes) = form::patch(&form::fields(kind, false), typed, &record);
+            if mistakes.is_empty() && body.as_object().is_some_and(Map::is_empty) {
                 return Err(Refusal::no_change());
             }
-            Ok(ApiCall { method: Method::PATCH, path, body, tag: etag.clone() })
+            Ok(ApiCall { method: Method::PATCH, path, body, tag: etag.clone(), mistakes })
         }
     }
 }
 
-/// Shows what would happen, and keeps what was typed for the click that carries it out.
-pub async fn show(visit: &Visit, kind: Kind, target: Target, typed: &Typed) -> Shown {
-    let call = order(visit, kind, &target, typed).await?;
-    let ApiCall { method, path, body, tag } = &call;
+/// Shows what would happen if a draft was carried out.
+pub async fn show(visit: &Visit, kind: Kind, Draft { id, target, typed, check, .. }: &Draft) -> Shown {
+    let call = order(visit, kind, target, typed).await?;
+    let ApiCall { method, path, body, tag, mistakes } = &call;
     let send = async |wanted: &str| {
         let path = dry_run(path, wanted);
         visit.api.send_if(method.clone(), &path, Some(body), tag).await
     };
-    let (edit, plan) = (send("file").await?, send("true").await?);
+    let edit = Refusal::with(mistakes.clone(), send("file").await)?;
+    let plan = send("true").await?;
     let curl = curl(visit, kind, &call);
     let frame = visit.frame(resource_list::section(pages_of(kind)));
-    let (title, form, button) = match &target {
-        Target::New => {
-            let form = format!("/new/{}", pages_of(kind).slug);
-            (format!("New {}: review", kind.noun()), form, "Deploy")
-        }
-        Target::Known { organization, name, .. } => {
-            let form = format!("{}/edit", pages_of(kind).page_path(organization, name));
-            (format!("Change {name}: review"), form, "Save")
-        }
+    let (title, button) = match target {
+        Target::New => (format!("New {}: review", kind.noun()), "Deploy"),
+        Target::Known { name, .. } => (format!("Change {name}: review"), "Save"),
     };
-    let draft = visit.keep(kind, target, typed.clone()).to_string();
-    let page = blocking(move || -> Result<Review, serde_json::Error> {
-        let (edit, plan): (ProposedEdit, Plan) =
-            (serde_json::from_value(edit)?, serde_json::from_value(plan)?);
+    let organization = match target {
+        Target::New => typed.text("/organization"),
+        Target::Known { organization, .. } => organization,
+    };
+    let may_check = kind == Kind::Fleet
+        && !typed.text("/advanced_config/kubeconfig").is_empty()
+        && visit.me.may(organization, Access::Admin);
+    let (draft, check) = (id.to_string(), check.clone());
+    let (plan, outline) = following(visit, plan).await?;
+    let edit: ProposedEdit = serde_json::from_value(edit).map_err(unexpected)?;
+    let page = blocking(move || {
         let lines =
             lines(edit.before.as_deref().unwrap_or_default(), edit.after.as_deref().unwrap_or_default());
-        let outline = outline(&plan, "TREE", true);
-        Ok(Review { frame, title, edit, lines, plan, outline, curl, draft, form, button })
+        Review { frame, title, edit, lines, plan, outline, curl, draft, may_check, check, button }
     });
-    let page = page.await?.map_err(|error| {
-        tracing::error!(%error, "the answer of the API has another form than the page expects");
-        Refusal::from(crate::http::problem::ProblemDocument::internal())
-    })?;
+    let page = page.await?;
     Ok(shown(StatusCode::OK, &page))
+}
+
+/// What follows from a change: the plan with it, without what is planned or waits anyway.
+pub async fn following(visit: &Visit, proposed: Value) -> Result<(Plan, Outline), Refusal> {
+    let now: Plan = visit.api.get("/v1/plan").await?;
+    let planned = blocking(move || {
+        let mut plan: Plan = serde_json::from_value(proposed)?;
+        plan.problems.retain(|problem| !now.problems.contains(problem));
+        let following = outline(&plan, "TREE", true).beside(&outline(&now, "TREE", true));
+        Ok((plan, following))
+    });
+    planned.await?.map_err(unexpected)
+}
+
+pub fn unexpected(error: serde_json::Error) -> Refusal {
+    tracing::error!(%error, "the answer of the API has another form than the page expects");
+    ProblemDocument::internal().into()
 }
 
 /// The lines of both texts, each with its class.
@@ -138,12 +143,6 @@ fn lines(before: &str, after: &str) -> Vec<(&'static str, String)> {
         (class, format!("{mark} {}", change.value().trim_end_matches('\n')))
     };
     difference.iter_all_changes().map(line).collect()
-}
-
-/// The draft that a click carries out; refused if it is gone.
-pub fn draft(visit: &Visit) -> Result<Draft, Refusal> {
-    let found = visit.ui.drafts.find(&visit.session.form_token(), visit.field("draft"));
-    found.ok_or_else(Refusal::no_draft)
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ struct NewToken {
 const SECRET: &str = "/token";
 
 pub async fn show(visit: &Visit) -> Shown {
-    let found = visit.ui.drafts.find(&visit.session.form_token(), visit.parameter("created"));
+    let found = visit.ui.drafts.find(&visit.holder(), visit.parameter("created"));
     let created = found.filter(|draft| draft.kind.is_none()).map(|draft| {
         visit.ui.drafts.forget(draft.id);
         draft.typed.text(SECRET).to_owned()
@@ -108,7 +108,7 @@ pub async fn create(visit: &Visit) -> Shown {
         Ok(made) => {
             let mut secret = Typed::default();
             secret.set(SECRET, made["token"].as_str().unwrap_or_default());
-            let id = visit.keep(None, Target::New, secret);
+            let id = visit.ui.keep(visit.holder(), None, Target::New, secret);
             Ok(visit.go(&format!("/tokens?created={id}")))
         }
         Err(error) => page(visit, error.status, None, Some(error)).await,

@@ -26,6 +26,21 @@ pub struct OutlineSection {
     pub items: Vec<OutlineItem>,
 }
 
+impl Outline {
+    /// Leaves out what another outline says, too.
+    pub fn beside(mut self, known: &Outline) -> Outline {
+        for section in &mut self.sections {
+            let is_same = |it: &&OutlineSection| it.noun == section.noun && it.name == section.name;
+            if let Some(same) = known.sections.iter().find(is_same) {
+                section.items.retain(|item| !same.items.iter().any(|known| item.says_what(known)));
+                section.lines.retain(|line| !same.lines.contains(line));
+            }
+        }
+        self.sections.retain(|section| !section.items.is_empty() || !section.lines.is_empty());
+        self
+    }
+}
+
 /// What the text of an outline depends on.
 #[derive(Clone, Copy)]
 struct OutlineText<'a> {
@@ -54,6 +69,15 @@ pub struct OutlineItem {
     pub approval: Option<String>,
     /// The objects with their differences, as lines of text.
     pub objects: Vec<String>,
+}
+
+impl OutlineItem {
+    /// Whether both say the same of a resource. Why it waits and what approves it may be told otherwise: an absence is
+    /// remembered of the real tree only, and an approval is for all of a fleet.
+    fn says_what(&self, other: &OutlineItem) -> bool {
+        (self.verb, self.action, self.noun, &self.name) == (other.verb, other.action, other.noun, &other.name)
+            && (&self.fields, &self.effects, &self.objects) == (&other.fields, &other.effects, &other.objects)
+    }
 }
 
 /// `tree` is what commands in the text name. Without `objects`, the differences of objects are left out, which take

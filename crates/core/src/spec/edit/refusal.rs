@@ -116,6 +116,11 @@ impl EditRefusal {
 
     /// Returns what was attempted and why it failed, in one sentence without a full stop.
     pub fn message(&self) -> String {
+        format!("the file was not changed: {}", self.why())
+    }
+
+    /// Returns why the text can't be read or edited, as a clause.
+    pub fn why(&self) -> String {
         let why = match &self.reason {
             RefusalReason::Unreadable { message, .. } => message,
             RefusalReason::DocumentMissing(key) => &format!("it has no document of {key}"),
@@ -135,7 +140,7 @@ impl EditRefusal {
             RefusalReason::TooLong => "the file would become larger than 1 MiB",
             RefusalReason::Unproven => "the edit would change more or less than requested",
         };
-        format!("the file was not changed: {why}")
+        why.to_owned()
     }
 }
 

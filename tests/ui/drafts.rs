@@ -1,0 +1,135 @@
+//! What was typed into a form: it is kept when a session ends, and when there is too much of it.
+
+use serde_json::Value;
+
+use super::forms::{Fields, cluster, hidden, reviewed, text};
+use super::{Browser, header, post, post_with};
+use crate::api::exchanges::KUBECONFIG;
+use crate::api::{Api, new_token};
+use crate::support::Tree;
+
+const PERSON: &str = "platform@acme.example.com";
+
+fn fleet() -> Fields<'static> {
+    vec![
+        ("/infra_type", "byok"),
+        ("/organization", "acme"),
+        ("/identifier", "us"),
+        ("/tenancy_mode", "Shared"),
+        ("/domain", "kafka.acme.example.com"),
+        ("/max_tenants", "3"),
+        ("/max_kafka_units", "5"),
+        ("/advanced_config/kubeconfig", KUBECONFIG),
+    ]
+}
+
+/// Ends all sessions of a person, as an administrator of the host may.
+fn end_sessions(api: &Api<'_>, owner: &str) {
+    let sessions = api.get("/v1/sessions").expect(200).body;
+    for session in sessions["items"].as_array().unwrap().iter().filter(|session| session["owner"] == owner) {
+        api.call(&format!("DELETE /v1/tokens/{}", session["id"].as_str().unwrap()), Value::Null).expect(204);
+    }
+}
+
+/// Follows from the form of a session that ended to a new sign-in, and returns the browser with the page that it leads to.
+fn sign_in_again(api: &Api<'_>, token: &str, answer: &crate::service::http::Answer) -> (Browser, String) {
+    let place = header(answer, "location").unwrap();
+    let (form, next) = place.split_once("?next=").unwrap_or_else(|| panic!("{place}"));
+    assert_eq!((answer.status, form), (303, "/ui/sign-in"));
+    let next: String =
+        form_urlencoded::parse(format!("next={next}").as_bytes()).next().unwrap().1.into_owned();
+    let asked = crate::service::http::send(&api.address, &format!("GET {place}"), &[], "");
+    assert!(text(&asked.body).contains("What you typed is kept for half an hour"), "{}", text(&asked.body));
+    let answer =
+        post(&api.address, "/ui/sign-in", "", &[("token", token), ("organization", ""), ("next", &next)]);
+    assert_eq!((answer.status, header(&answer, "location").as_deref()), (303, Some(next.as_str())));
+    let cookie = header(&answer, "set-cookie").unwrap().split("; ").next().unwrap().to_owned();
+    (Browser { address: api.address.clone(), cookie }, next.trim_start_matches("/ui").to_owned())
+}
+
+#[test]
+fn what_was_typed_outlives_its_session() {
+    let tree = Tree::example("quickstart");
+    let api = Api::start(&tree);
+    api.settle();
+    let token = new_token(&tree, PERSON, "acme", "admin");
+    let browser = Browser::sign_in(&api, &token, "acme");
+    let form_token = browser.form_token();
+    let sent: Fields = fleet().into_iter().chain([("csrf", form_token.as_str())]).collect();
+    // The review was asked for after the session had ended: it is told by its cookie, or the browser dropped that, too.
+    end_sessions(&api, PERSON);
+    for cookie in [browser.cookie.as_str(), ""] {
+        let answer = post(&api.address, "/ui/new/fleets", cookie, &sent);
+        let (again, draft) = sign_in_again(&api, &token, &answer);
+        let review = again.page(&draft);
+        assert!(text(&review).contains("New fleet: review"), "{}", text(&review));
+        // It is nobody else's.
+        let stranger = Browser::sign_in(&api, &api.token, "root");
+        assert!(stranger.get(&draft).body.contains("what was typed is no longer kept"));
+    }
+    // A form that no page of ours showed is not kept.
+    let forged: Fields = fleet().into_iter().chain([("csrf", "0123")]).collect();
+    let answer = post(&api.address, "/ui/new/fleets", "", &forged);
+    assert!(header(&answer, "location").unwrap().ends_with("?next="), "{}", answer.head);
+
+    // The session ends between the review and its button.
+    let browser = Browser::sign_in(&api, &token, "acme");
+    let review = browser.submit("/new/fleets", &fleet());
+    let draft = reviewed(&review);
+    let form_token = hidden(&review.body, "csrf").unwrap();
+    end_sessions(&api, PERSON);
+    let origin = format!("http://{}", api.address);
+    let referer = format!("{origin}/ui/drafts/{draft}");
+    let headers = [("Origin", origin.as_str()), ("Cookie", &browser.cookie), ("Referer", &referer)];
+    let order = [("draft", draft.as_str()), ("csrf", &form_token)];
+    let answer = post_with(&api.address, "/ui/carry-out", &headers, &order);
+    let (again, page) = sign_in_again(&api, &token, &answer);
+    assert_eq!(page, format!("/drafts/{draft}"));
+    // The page can be loaded any number of times, until it is carried out.
+    for _ in 0..2 {
+        assert!(text(&again.page(&page)).contains("New fleet: review"));
+    }
+    let done = again.submit("/carry-out", &[("draft", &draft)]);
+    assert_eq!(header(&done, "location").as_deref(), Some("/ui/fleets/acme/us"), "{}", text(&done.body));
+    assert!(again.get(&page).body.contains("what was typed is no longer kept"));
+
+    // A change, and whoever signs out leaves nothing behind.
+    let etag = hidden(&again.page("/fleets/acme/us/edit"), "etag").unwrap().replace("&#34;", "\"");
+    let form_token = again.form_token();
+    end_sessions(&api, PERSON);
+    let order = [("etag", etag.as_str()), ("/max_tenants", "4"), ("csrf", &form_token)];
+    let answer = post(&api.address, "/ui/fleets/acme/us/edit", &again.cookie, &order);
+    let (again, page) = sign_in_again(&api, &token, &answer);
+    assert!(text(&again.page(&page)).contains("+ max_tenants: 4"));
+    assert_eq!(again.submit("/sign-out", &[]).status, 303);
+    let later = Browser::sign_in(&api, &token, "acme");
+    assert!(later.get(&page).body.contains("what was typed is no longer kept"));
+    let log = api.serve.log();
+    assert!(!log.contains("kubeconfig-token"), "{log}");
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+#[test]
+fn of_a_form_that_is_too_large_the_rest_is_kept() {
+    let tree = Tree::example("quickstart");
+    let api = Api::start(&tree);
+    api.settle();
+    let browser = Browser::sign_in(&api, &api.token, "root");
+    let form_token = browser.form_token();
+    let long = "x".repeat(600 << 10);
+    let mut fields = vec![("csrf", form_token.as_str())];
+    fields.extend(cluster().into_iter().filter(|(name, _)| *name != "/region"));
+    fields.extend([("/region", long.as_str()), ("/provisioner_name", "after")]);
+    let refused = browser.submit("/new/clusters", &fields);
+    assert_eq!(refused.status, 413, "{}", text(&refused.body));
+    let told = text(&refused.body);
+    assert!(told.contains("larger than 256 KiB"), "{told}");
+    assert!(
+        refused.body.contains("href=\"#f-region\"") && refused.body.contains("value=\"payments\""),
+        "{told}"
+    );
+    let other = browser.submit("/tokens", &[("csrf", &form_token), ("name", &long)]);
+    assert_eq!(other.status, 413, "{}", other.body);
+    assert!(text(&other.body).contains("go back to the form"), "{}", text(&other.body));
+    assert_eq!(api.serve.stop(), Some(0));
+}
