@@ -29,6 +29,7 @@ use axum::routing::{MethodFilter, get, on};
 use axum::{Extension, Router};
 use http_body_util::BodyExt as _;
 use hyper::body::Body as _;
+use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 use zeroize::{Zeroize as _, Zeroizing};
 
@@ -47,6 +48,9 @@ use view::{Frame, failure};
 const LARGEST_FORM: usize = 256 << 10;
 
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
+
+/// How old a sign-in may be for what can't be taken back. By then, somebody else may sit at the screen.
+pub const FRESH: SignedDuration = SignedDuration::from_mins(15);
 
 /// What all pages share.
 pub struct Ui {
@@ -70,6 +74,8 @@ pub struct Visit {
     me: CallerDescription,
     /// The name and port by which the browser reaches this server.
     host: String,
+    /// The page, or the one with the form.
+    here: String,
     path: Vec<String>,
     query: Vec<(String, String)>,
     form: FormFields,
@@ -175,7 +181,17 @@ async fn visit(ui: Arc<Ui>, page: &'static Page, request: Request) -> Response {
     if let Some(cut) = sent.refusal {
         return failure(&Frame::outside(&ui), &cut);
     }
-    let visit = Visit { ui: Arc::clone(&ui), api, session, me, host, path, query, form: sent.fields };
+    let visit = Visit {
+        ui: Arc::clone(&ui),
+        api,
+        session,
+        me,
+        host,
+        here: here.clone(),
+        path,
+        query,
+        form: sent.fields,
+    };
     match (page.answer)(&visit).await {
         Ok(response) => response,
         Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => sign_in::ask(&ui, &here),
@@ -305,6 +321,13 @@ impl Visit {
     /// Whose drafts the visitor may use.
     fn holder(&self) -> DraftHolder {
         self.session.holder(&self.me)
+    }
+
+    /// Leads to a new sign-in, and back to the page, before something that can't be taken back; `None` after a recent one.
+    fn signs_in_again(&self) -> Option<Response> {
+        let at = self.me.created_at.as_deref().and_then(|at| at.parse::<Timestamp>().ok());
+        let is_fresh = at.is_some_and(|at| Timestamp::now().duration_since(at) < FRESH);
+        (!is_fresh).then(|| sign_in::ask_again(&self.ui, &self.here))
     }
 
     /// The address of the API as the browser would use it.

@@ -194,6 +194,39 @@ fn several_tabs_sign_in_at_a_time() {
 }
 
 #[test]
+fn whoever_signs_in_again_proves_who_they_are() {
+    let tree = Tree::example("quickstart");
+    let at = Installation::start(&tree, "");
+    let depart = |again: &str| {
+        let page = at.get(&format!("/ui/sign-in/oidc?organization=acme{again}"), "");
+        let link =
+            page.body.split("<a href=\"").skip(1).find(|link| link.contains("code_challenge=")).unwrap();
+        let query = link.split('"').next().unwrap().split_once('?').unwrap().1.replace("&#38;", "&");
+        let asked: BTreeMap<String, String> = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+        let cookie = page.head_as_sent.lines().find_map(|line| {
+            let (name, value) = line.split_once(": ")?;
+            name.eq_ignore_ascii_case("set-cookie").then(|| value.split(';').next().unwrap().to_owned())
+        });
+        Departed { asked, cookie: cookie.unwrap() }
+    };
+    assert!(!depart("").asked.contains_key("max_age"));
+    let now = jiff::Timestamp::now().as_second();
+    for (auth_time, is_taken) in [(json!(now - 60), true), (json!(now - 3600), false), (Value::Null, false)] {
+        let departed = depart("&again=1");
+        assert_eq!(departed.asked["max_age"], "900");
+        let mut claims = at.issuer.claims(&departed.asked, "1", MEMBER);
+        claims["auth_time"] = auth_time;
+        let answer = at.arrive_with(&departed, claims, Signature::Own);
+        match is_taken {
+            true => drop(session(&answer)),
+            false => assert_eq!(answer.status, 401, "{}", answer.body),
+        }
+    }
+    at.api.serve.says(&["it doesn't say that the person signed in to the issuer a moment ago"]);
+    assert_eq!(at.api.serve.stop(), Some(0));
+}
+
+#[test]
 fn a_token_that_lies_signs_nobody_in() {
     let tree = Tree::example("quickstart");
     let at = Installation::start(&tree, "");

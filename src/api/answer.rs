@@ -163,6 +163,9 @@ pub struct CallerDescription {
     pub organization: Reach,
     /// The most that the token may be used for. The role of its owner limits it further.
     pub access: Access,
+    /// The time of the token's creation, which for a session is that of the sign-in; null on the socket.
+    #[schemars(extend("format" = "date-time"))]
+    pub created_at: Option<String>,
     /// The time of the token's expiry; null on the socket.
     #[schemars(extend("format" = "date-time"))]
     pub expires_at: Option<String>,

@@ -131,7 +131,8 @@ impl OpenIdConnect {
         rest.split('/').next().unwrap_or_default()
     }
 
-    /// Begins an attempt. An empty organization stands for all of the person's.
+    /// Begins an attempt. An empty organization stands for all of the person's. With `is_again`, the person has to
+    /// prove to the issuer who they are, unless they did so a moment ago.
     ///
     /// # Errors
     /// When the issuer can't be reached, or the address sends too many requests.
@@ -140,10 +141,12 @@ impl OpenIdConnect {
         peer: Peer,
         organization: &str,
         next: &str,
+        is_again: bool,
     ) -> Result<Departure, SignInRefusal> {
         self.count(peer)?;
         let no_random = || Rejection::new("the operating system provides no random numbers".to_owned());
-        let attempt = Attempt::new(organization, next, Timestamp::now()).ok_or_else(no_random);
+        let attempt = Attempt::new(organization, next, Timestamp::now());
+        let attempt = attempt.map(|attempt| attempt.again(is_again)).ok_or_else(no_random);
         let attempt = attempt.map_err(|why| why.logged(peer))?;
         // Others may wait for the issuer before this one.
         let page = timeout(PATIENCE, self.provider.sign_in_page(&attempt)).await;

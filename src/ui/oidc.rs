@@ -55,7 +55,8 @@ pub fn routes(ui: &Arc<Ui>) -> Router {
 async fn leave(ui: Arc<Ui>, oidc: Arc<OpenIdConnect>, request: Request) -> Response {
     let query = pairs(request.uri().query().unwrap_or_default().as_bytes());
     let (organization, next) = (value_of(&query, "organization"), value_of(&query, "next"));
-    match oidc.depart(Peer::of(request.extensions()), organization, next).await {
+    let is_again = !value_of(&query, "again").is_empty();
+    match oidc.depart(Peer::of(request.extensions()), organization, next, is_again).await {
         Ok(Departure { page, cookie, state }) => {
             let leave = Leave { frame: Frame::outside(&ui), issuer: oidc.host().to_owned(), page };
             let mut response = shown(StatusCode::OK, &leave);

@@ -34,6 +34,8 @@ pub struct SignIn {
     organization: String,
     /// The page to return to, as a path below `/ui`.
     next: String,
+    /// Whether the session goes on, and what is to be done needs a sign-in of its own.
+    is_again: bool,
     error: Option<Refusal>,
 }
 
@@ -51,10 +53,17 @@ pub fn ask(ui: &Ui, here: &str) -> Response {
     see_other(&format!("{}?next={}", ui.address(form), encoded(here)))
 }
 
+/// As `ask`, for somebody who signed in too long ago. The form says why.
+pub fn ask_again(ui: &Ui, here: &str) -> Response {
+    see_other(&format!("{}?again=1&next={}", ui.address("/sign-in"), encoded(here)))
+}
+
 fn show(ui: &Ui, uri: &Uri) -> Response {
     let query = pairs(uri.query().unwrap_or_default().as_bytes());
     let value = |name: &str| value_of(&query, name).to_owned();
-    shown(StatusCode::OK, &SignIn { link: value("link"), ..SignIn::form(ui, String::new(), value("next")) })
+    let is_again = !value("again").is_empty();
+    let form = SignIn::form(ui, String::new(), value("next"));
+    shown(StatusCode::OK, &SignIn { link: value("link"), is_again, ..form })
 }
 
 impl SignIn {
@@ -65,7 +74,8 @@ impl SignIn {
 
     pub fn form(ui: &Ui, organization: String, next: String) -> SignIn {
         let issuer = ui.oidc.as_ref().map(|oidc| oidc.host().to_owned()).unwrap_or_default();
-        SignIn { frame: Frame::outside(ui), issuer, link: String::new(), organization, next, error: None }
+        let (frame, link) = (Frame::outside(ui), String::new());
+        SignIn { frame, issuer, link, organization, next, is_again: false, error: None }
     }
 
     /// The form with the reason why it is shown again.

@@ -133,3 +133,48 @@ fn of_a_form_that_is_too_large_the_rest_is_kept() {
     assert!(text(&other.body).contains("go back to the form"), "{}", text(&other.body));
     assert_eq!(api.serve.stop(), Some(0));
 }
+
+#[test]
+fn what_cannot_be_taken_back_needs_a_recent_sign_in() {
+    let tree = Tree::example("quickstart");
+    let api = Api::start(&tree);
+    api.settle();
+    let Browser { cookie, .. } = Browser::sign_in(&api, &api.token, "root");
+    assert_eq!(api.serve.stop(), Some(0));
+    // Backdate the session by 20 minutes instead of waiting.
+    let file = tree.beside("state/tokens.jsonl");
+    let tokens = std::fs::read_to_string(&file).unwrap();
+    let back = |line: &str| {
+        let mut token: Value = serde_json::from_str(line).unwrap();
+        if token["purpose"] == "session" {
+            let at: jiff::Timestamp = token["created_at"].as_str().unwrap().parse().unwrap();
+            token["created_at"] = (at - jiff::SignedDuration::from_mins(20)).to_string().into();
+        }
+        format!("{token}\n")
+    };
+    std::fs::write(&file, tokens.lines().map(back).collect::<String>()).unwrap();
+    let api = Api::start(&tree);
+    api.settle();
+    let browser = Browser { address: api.address.clone(), cookie };
+    let order = [("name", "ci"), ("organization", "acme"), ("access", "read")];
+    let before = api.get("/v1/tokens").expect(200).body["total"].clone();
+    for (path, fields) in [
+        ("/tokens", &order[..]),
+        ("/plan/approve", &[("id", "0123456789ab")]),
+        ("/clusters/acme/sandbox/delete", &[("etag", "\"1\""), ("confirm", "sandbox")]),
+    ] {
+        let asked = browser.submit(path, fields);
+        let place = header(&asked, "location").unwrap_or_else(|| panic!("{path}: {}", asked.body));
+        assert!(place.starts_with("/ui/sign-in?again=1&next="), "{path}: {place}");
+        let form = browser.page(place.trim_start_matches("/ui"));
+        assert!(text(&form).contains("it needs a sign-in of the last 15 minutes"), "{}", text(&form));
+    }
+    assert_eq!(api.get("/v1/tokens").expect(200).body["total"], before);
+    // Everything else goes on.
+    let draft = reviewed(&browser.submit("/new/clusters", &cluster()));
+    assert_eq!(browser.submit("/carry-out", &[("draft", &draft)]).status, 303);
+    let fresh = Browser::sign_in(&api, &api.token, "root");
+    let made = fresh.submit("/tokens", &order);
+    assert!(header(&made, "location").unwrap().starts_with("/ui/tokens?created="), "{}", made.head);
+    assert_eq!(api.serve.stop(), Some(0));
+}

@@ -20,6 +20,8 @@ pub struct Attempt {
     pub organization: String,
     /// The page to return to.
     pub next: String,
+    /// Whether the person has to prove anew who they are.
+    pub is_again: bool,
     /// In seconds of Unix time.
     until: i64,
 }
@@ -33,7 +35,12 @@ impl Attempt {
         let until = now.checked_add(LIFETIME).ok()?.as_second();
         // A name that is too long must not become that of all organizations.
         let organization = organization.chars().take(64).collect();
-        Some(Attempt { secret, organization, next: short(next), until })
+        Some(Attempt { secret, organization, next: short(next), is_again: false, until })
+    }
+
+    /// With whether the person has to prove anew who they are.
+    pub fn again(self, is_again: bool) -> Attempt {
+        Attempt { is_again, ..self }
     }
 
     /// The text of the cookie.

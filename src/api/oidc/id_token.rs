@@ -34,6 +34,8 @@ pub struct Expected<'e> {
     pub client_id: &'e str,
     pub nonce: &'e str,
     pub trust_unverified_emails: bool,
+    /// How long ago, in seconds, the person may have proved who they are (section 3.1.2.1).
+    pub max_age: Option<u32>,
     pub now: Timestamp,
 }
 
@@ -67,6 +69,8 @@ pub enum IdTokenFault {
     Early,
     #[error("its nonce is not that of this sign-in")]
     Nonce,
+    #[error("it doesn't say that the person signed in to the issuer a moment ago (`auth_time`)")]
+    Old,
     #[error("its subject is empty or too long")]
     Subject,
     #[error("it has no e-mail address in the claim `email`; the identity provider has to add it")]
@@ -89,6 +93,7 @@ struct Claims {
     iat: f64,
     nbf: Option<f64>,
     nonce: Option<String>,
+    auth_time: Option<f64>,
     email: Option<String>,
     email_verified: Option<Value>,
 }
@@ -166,6 +171,11 @@ impl Claims {
         }
         if self.nonce.as_deref() != Some(expected.nonce) {
             return Err(IdTokenFault::Nonce);
+        }
+        if let Some(age) = expected.max_age
+            && self.auth_time.is_none_or(|at| at + f64::from(age) + LEEWAY < now)
+        {
+            return Err(IdTokenFault::Old);
         }
         if self.sub.is_empty() || self.sub.len() > LONGEST_SUBJECT {
             return Err(IdTokenFault::Subject);

@@ -35,6 +35,9 @@ const PAUSE: Duration = Duration::from_secs(60);
 /// The most keys that are used.
 const MAX_KEYS: usize = 100;
 
+/// How long ago, in seconds, somebody who signs in again may have proved who they are.
+const MAX_AGE: u32 = 15 * 60;
+
 pub struct Provider {
     client: Client,
     pub issuer: String,
@@ -116,6 +119,9 @@ impl Provider {
             ("code_challenge", &challenge),
             ("code_challenge_method", "S256"),
         ]);
+        if attempt.is_again {
+            query.append_pair("max_age", &MAX_AGE.to_string());
+        }
         let joint = if page.contains('?') { '&' } else { '?' };
         Ok(format!("{page}{joint}{}", query.finish()))
     }
@@ -131,6 +137,7 @@ impl Provider {
             client_id: &self.client_id,
             nonce: &nonce,
             trust_unverified_emails: self.trust_unverified_emails,
+            max_age: attempt.is_again.then_some(MAX_AGE),
             now: Timestamp::now(),
         };
         let checked = match id_token::check(token, &published.keys, &expected()) {

@@ -70,6 +70,9 @@ pub async fn carry_out(visit: &Visit) -> Shown {
     if visit.field("etag").is_empty() {
         return Err(Refusal::no_draft());
     }
+    if let Some(sign_in) = visit.signs_in_again() {
+        return Ok(sign_in);
+    }
     let path = pages.record_path(organization, name, "", "");
     match visit.api.send_if(Method::DELETE, &path, None, visit.field("etag")).await {
         // It stays until all of it is gone, unless nothing was made of it.

@@ -101,6 +101,10 @@ fn told(draft: &Draft, refusal: Refusal) -> Refusal {
 /// Carries out what was reviewed. If the API refuses it, what was typed is kept.
 pub async fn carry_out(visit: &Visit) -> Shown {
     let (kind, draft) = found(visit, visit.field("draft"))?;
+    // It may change who may do what.
+    if let (Kind::Organization, Some(sign_in)) = (kind, visit.signs_in_again()) {
+        return Ok(sign_in);
+    }
     let sent = async {
         let ApiCall { method, path, body, tag, mistakes } =
             review::order(visit, kind, &draft.target, &draft.typed).await?;

@@ -74,6 +74,9 @@ pub async fn show(visit: &Visit) -> Shown {
 
 /// Approves the steps of an approval id. It is bound to what the plan said, so what changed since is refused.
 pub async fn approve(visit: &Visit) -> Shown {
+    if let Some(sign_in) = visit.signs_in_again() {
+        return Ok(sign_in);
+    }
     let path = format!("/v1/plans/{}/approve", encoded(visit.field("id")));
     match visit.api.send(Method::POST, &path, None).await {
         Err(refusal) if refusal.status == StatusCode::CONFLICT => Ok(visit.go("/plan?other")),

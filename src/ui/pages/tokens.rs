@@ -94,6 +94,9 @@ async fn all(visit: &Visit, list: &str) -> Result<Vec<Token>, Refusal> {
 }
 
 pub async fn create(visit: &Visit) -> Shown {
+    if let Some(sign_in) = visit.signs_in_again() {
+        return Ok(sign_in);
+    }
     let mut order = json!({
         "name": visit.field("name"),
         "organization": visit.field("organization"),
