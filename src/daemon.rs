@@ -7,6 +7,7 @@
 mod feed;
 mod log;
 mod plan_thread;
+mod probe_task;
 mod schedule;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ use secrecy::SecretString;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use crate::api::{self, Hook, ListenError, ListeningSockets, RequestQueue, ServerSetup};
@@ -32,6 +34,7 @@ use crate::state::StateError;
 use crate::vitals::Vitals;
 use crate::writing::Writer;
 use plan_thread::PlanningContext;
+use probe_task::ProbeTask;
 use schedule::{Action, Schedule};
 use work::FleetWorker;
 
@@ -203,7 +206,8 @@ struct Process {
     listeners: ListeningSockets,
     work: FleetWorker,
     feed: feed::SourceFeed,
-    round: Option<Arc<Round>>,
+    /// The last plan; `None` before the first.
+    round: watch::Sender<Option<Arc<Round>>>,
     vitals: Arc<Vitals>,
     hook: Option<Arc<Hook>>,
     reload: Box<dyn FnMut() -> Reloaded>,
@@ -228,6 +232,9 @@ impl Process {
             feed::start(source, &runtime, &tell, Arc::clone(&vitals), request_queue.writer.as_deref())?;
         let look =
             PlanningContext::new(Arc::clone(&request_queue), specs, actor, Arc::clone(&vitals), handle);
+        let (round, rounds) = watch::channel(None);
+        let table = Arc::clone(&request_queue.memory.reachability);
+        runtime.spawn(ProbeTask::new(table, rounds, tell.clone(), Arc::clone(&vitals)).run());
         Ok(Process {
             runtime,
             tell,
@@ -239,7 +246,7 @@ impl Process {
             listeners,
             work,
             feed,
-            round: None,
+            round,
             vitals,
             hook,
             reload,
@@ -289,7 +296,7 @@ impl Process {
         match event {
             Event::Planned(planned) => {
                 if let Some(round) = planned.round {
-                    let before = self.round.replace(round);
+                    let before = self.round.send_replace(Some(round));
                     // Dropping a large tree takes time and must not delay the work. Without a thread, it is
                     // dropped here.
                     let _ = thread("drop", move || drop(before));
@@ -350,10 +357,10 @@ impl Process {
     }
 
     fn begin(&mut self, fleet: &FleetKey) -> Result<(), DaemonError> {
-        let Some(round) = &self.round else { return Ok(()) };
+        let Some(round) = self.round.borrow().clone() else { return Ok(()) };
         // No plan is being made at this time, so the lock is free.
         locked(&self.look).begins(fleet);
-        let work = self.work.begin(Arc::clone(round), fleet.clone());
+        let work = self.work.begin(round, fleet.clone());
         let (fleet, tell) = (fleet.clone(), self.tell.clone());
         thread("fleet", move || {
             // Sent even if the thread panics.

@@ -91,6 +91,10 @@ impl Prober {
         }
     }
 
+    pub fn allowed(&self) -> &[AddressRange] {
+        &self.allowed
+    }
+
     fn system_trust(&self) -> tls::Trust {
         self.system.get_or_init(tls::Trust::of_system).clone()
     }

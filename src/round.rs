@@ -9,6 +9,7 @@ mod known;
 mod kubeconfigs;
 mod look;
 mod memory;
+mod reachability;
 mod targets;
 mod throttle;
 mod waits;
@@ -45,6 +46,7 @@ pub use approval::{Approved, waiting_approvals};
 pub use health::{Health, ObservationError};
 pub use look::LookError;
 pub use memory::RoundMemory;
+pub use reachability::{DueProbe, FailureWords, ProbeFinding, ReachabilityTable};
 pub use throttle::{Throttle, left_out};
 pub use waits::{WaitingChanges, WaitingDiff};
 pub use work::Recorder;
@@ -258,9 +260,10 @@ impl Installation {
         let fleets: Vec<FleetKey> = fleets.into_iter().collect();
         let looked = AtomicUsize::new(0);
         let judged = memory.map(|memory| &memory.judged);
+        let reachability = memory.map(|memory| &*memory.reachability);
         let now = policy.now;
         let keeps = !memory.is_some_and(|memory| memory.is_copy);
-        let context = &health::HealthContext { checked, state, judged, keeps, now, runtime };
+        let context = &health::HealthContext { checked, state, judged, reachability, keeps, now, runtime };
         let look = |fleet: &FleetKey| -> Result<(FleetPart, Vec<Unknown>, Health), StateError> {
             looked.fetch_add(1, Ordering::Relaxed);
             if let Some(memory) = memory {

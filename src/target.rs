@@ -32,11 +32,12 @@ pub use directory::DirectoryTarget;
 pub use error::TargetError;
 pub use kubernetes::{
     AccessField, KubeError, KubernetesCluster, KubernetesTarget, LogEntry, LogError, LogReader, LogRequest,
-    calls, service_account,
+    SecretValues, calls, service_account,
 };
 pub use memory::{FleetBasis, PendingObservation, TargetMemory};
 pub use pace::Backoff;
 
+#[derive(Clone)]
 pub enum Target {
     Directory(DirectoryTarget),
     Kubernetes(KubernetesTarget),
@@ -202,6 +203,21 @@ impl Target {
             Target::Kubernetes(cluster) => {
                 Ok(Some(cluster.while_planning(cluster.observe_health(wanted)).await?))
             }
+        }
+    }
+
+    /// Reads a Secret that the operator created. None when it doesn't exist, and for a folder.
+    ///
+    /// # Errors
+    /// When the target can't be read.
+    pub async fn secret_values(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<SecretValues>, TargetError> {
+        match self {
+            Target::Directory(_) => Ok(None),
+            Target::Kubernetes(cluster) => Ok(cluster.secret_values(namespace, name).await?),
         }
     }
 

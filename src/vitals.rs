@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use tokio::time::sleep;
 
+use crate::component::probe::ProbeReport;
 use crate::execute::{ExecutionProgress, ExecutionReport};
 use crate::parallel::locked;
 use crate::round::Round;
@@ -127,6 +128,11 @@ impl Vitals {
 
     pub fn carried_out(&self, report: &ExecutionReport) {
         locked(&self.figures).carried_out(report);
+    }
+
+    /// A cluster was probed.
+    pub fn probed(&self, report: &ProbeReport) {
+        locked(&self.figures).probed(report);
     }
 
     /// A round ended: specs were read, and planned if possible.

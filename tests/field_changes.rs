@@ -101,6 +101,12 @@ const NEEDS_KUBERNETES: &[(Kind, &str, &str, &str)] = &[
         include_str!("packages/in_cluster.rs"),
         "fn a_fleet_on_the_own_cluster_is_applied_by_the_pods_account",
     ),
+    (
+        Kind::Fleet,
+        "advanced_config.reachability",
+        include_str!("watch/reachability.rs"),
+        "fn a_cluster_whose_public_name_leads_nowhere_is_degraded_and_the_next_restart_waits_for_it",
+    ),
     (Kind::Cluster, AUTO_UPGRADE, UPGRADE, "fn patch_releases_are_followed_as_far_as_the_operator_runs_them"),
     (Kind::Cluster, AUTO_UPGRADE, UPGRADE, "fn a_cluster_that_no_longer_follows_patch_releases"),
 ];

@@ -1,6 +1,7 @@
 //! `serve` on real control planes: changes there are seen without a poll.
 
 mod health;
+mod reachability;
 mod renewal;
 
 use std::fs;

@@ -99,6 +99,10 @@ fn fleet(name: &str) -> FleetKey {
 }
 
 impl Process {
+    fn round(&self) -> Arc<Round> {
+        self.round.borrow().clone().unwrap()
+    }
+
     /// Makes a plan, as the planning thread does, and returns the next actions.
     fn planned(&mut self) -> Vec<Action> {
         let event = self.look.lock().unwrap().run_planning(&self.installation);
@@ -107,7 +111,7 @@ impl Process {
 
     /// Does the work of the last plan on a fleet, and returns the next actions.
     fn work_on(&mut self, name: &str) -> Vec<Action> {
-        let round = self.round.clone().unwrap();
+        let round = self.round();
         self.look.lock().unwrap().begins(&fleet(name));
         self.work.begin(round, fleet(name)).run();
         self.actions_for(Event::FleetWorkEnded { fleet: fleet(name) })
@@ -153,11 +157,11 @@ fn a_deletion_that_was_not_begun_is_not_begun_when_a_later_plan_guards_it() {
     assert_eq!(process.actions_for(Event::Specs), [Action::Plan]);
     assert_eq!(process.planned(), [Action::Start(fleet("eu"))]);
     let deletes = |process: &Process| {
-        let round = process.round.as_ref().unwrap();
+        let round = process.round();
         round.plan.changes().any(|change| change.verb == Verb::Delete && change.is_ready())
     };
     assert!(deletes(&process));
-    let eu = process.work.begin(process.round.clone().unwrap(), fleet("eu"));
+    let eu = process.work.begin(process.round(), fleet("eu"));
 
     place.write(EVENTS, &cluster_spec("us", "events", 1));
     assert_eq!(process.actions_for(Event::Specs), [Action::Plan]);
@@ -177,7 +181,7 @@ fn a_slow_organization_holds_up_no_other() {
     assert_eq!(process.planned(), [Action::Start(fleet("eu"))]);
     // The only slot is taken by a fleet whose work doesn't end, and another fleet of its organization waits
     // for it.
-    let slow = process.work.begin(process.round.clone().unwrap(), fleet("eu"));
+    let slow = process.work.begin(process.round(), fleet("eu"));
     let other = |text: String| text.replace("organization: acme", "organization: globex");
     place.write("others.yaml", "apiVersion: streamfleet/v1\nkind: Organization\nidentifier: globex\n");
     place.write("globex/fleets/main.yaml", &other(fleet_spec("main")));
@@ -185,7 +189,7 @@ fn a_slow_organization_holds_up_no_other() {
     assert_eq!(process.actions_for(Event::Specs), [Action::Plan]);
     let main: FleetKey = "globex/main".to_owned().try_into().unwrap();
     assert_eq!(process.planned(), [Action::Start(main.clone())]);
-    process.work.begin(process.round.clone().unwrap(), main.clone()).run();
+    process.work.begin(process.round(), main.clone()).run();
     assert!(place.root.join("output/globex/main/kafka-globex--events").exists());
     // Nothing else can begin, and the fleet may have more to do.
     assert_eq!(process.actions_for(Event::FleetWorkEnded { fleet: main }), [Action::Plan]);
@@ -220,7 +224,7 @@ fn a_wait_whose_words_keep_changing_is_told_at_a_bounded_rate() {
     let mut process = place.process(Duration::ZERO);
     process.actions_for(Event::TimerElapsed);
     process.planned();
-    let mut plan = process.round.as_ref().unwrap().plan.clone();
+    let mut plan = process.round().plan.clone();
     let (mut waits, now) = (WaitingChanges::default(), Instant::now());
     let told = (0..100).map(|number| {
         plan.fleets[0].changes[0].waiting = vec![Waiting::Refused { why: format!("by rule {number}") }];
@@ -253,7 +257,7 @@ fn what_waits_for_a_secret_that_is_nowhere_is_not_done_again_and_again() {
         assert_eq!(process.planned(), []);
     }
     assert_eq!(audited(&place), before, "nothing is done");
-    let round = process.round.clone().unwrap();
+    let round = process.round();
     let waits = round.plan.changes().find(|change| change.resource.name == "s3").unwrap();
     assert_eq!(
         waits.waiting.iter().map(ToString::to_string).collect::<Vec<_>>(),

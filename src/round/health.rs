@@ -2,19 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-use super::{Checked, Round};
+use super::{Checked, ReachabilityTable, Round};
 use crate::catalog::RecordedFleet;
-use crate::component::health::{AppliedCluster, ClusterObservation, applied_manifests};
+use crate::component::health::{AppliedCluster, ClusterObservation, PublicSide, applied_manifests};
 use crate::health::{self, FleetHealth, FleetMemories, FleetObservation};
 use crate::names::{FleetKey, ResourceKey};
 use crate::parallel::locked;
 use crate::plan::{ObservedFleet, Reach};
+use crate::spec::Reachability;
 use crate::state::{State, StateError};
 use crate::target::{Target, TargetError};
 
@@ -57,9 +58,12 @@ pub enum ObservationError {
 #[derive(Default)]
 pub(super) struct JudgementCache(Mutex<BTreeMap<FleetKey, Arc<Last>>>);
 
+/// What changes whenever another judgement would: the target's revision and that of what probes found.
+type Revision = (u64, u64);
+
 struct Last {
-    /// The target's revision at the judgement; `None` if changes could go unnoticed.
-    revision: Option<u64>,
+    /// `None` if changes could go unnoticed.
+    revision: Option<Revision>,
     /// The result, without the observation.
     health: Health,
     /// When it was last stored in the state.
@@ -89,7 +93,7 @@ impl Last {
     /// Whether another judgement would have the same result.
     fn is_unchanged_since(
         &self,
-        revision: Option<u64>,
+        revision: Option<Revision>,
         wanted: &BTreeMap<ResourceKey, AppliedCluster>,
         now: Timestamp,
     ) -> bool {
@@ -154,6 +158,8 @@ pub(super) struct HealthContext<'a> {
     pub state: Option<&'a State>,
     /// `None` if judgements are remembered only in the state.
     pub judged: Option<&'a JudgementCache>,
+    /// `None` where nothing is probed.
+    pub reachability: Option<&'a ReachabilityTable>,
     /// Whether new judgements are stored in the state.
     pub keeps: bool,
     pub now: Timestamp,
@@ -212,14 +218,26 @@ impl FleetJudge<'_> {
         before: &FleetMemories,
         last: Option<&Last>,
     ) -> Result<Option<Health>, TargetError> {
-        let (now, revision) = (self.context.now, target.health_revision());
+        let now = self.context.now;
+        let reachability = self.context.reachability;
+        let probed = reachability.map_or(0, |table| table.revision(self.fleet));
+        let revision = target.health_revision().map(|revision| (revision, probed));
         if let Some(last) = last.filter(|last| last.is_unchanged_since(revision, wanted, now)) {
             return Ok(Some(last.health.clone()));
         }
-        let Some(seen) = self.context.runtime.block_on(target.observe_health(wanted))? else {
+        let Some(mut seen) = self.context.runtime.block_on(target.observe_health(wanted))? else {
             return Ok(None);
         };
+        if let Some(table) = reachability {
+            if self.context.keeps {
+                table.observed(self.fleet, self.public_sides(wanted, &seen), Instant::now());
+            }
+            table.tell(&mut seen);
+        }
         let (judged, memory) = health::judge_all(wanted, &seen, before, now);
+        if let Some(table) = reachability.filter(|_| self.context.keeps) {
+            table.judged(&judged);
+        }
         let looks_by = now.checked_add(MAX_JUDGEMENT_AGE).ok();
         let again = memory.due(now).into_iter().chain(looks_by).min();
         let health = Health { judged: Some(judged), memory, wanted: wanted.clone(), seen: None, again };
@@ -228,6 +246,22 @@ impl FleetJudge<'_> {
             judged.put(self.fleet, Last { revision, health: health.clone(), kept });
         }
         Ok(Some(Health { seen: Some(seen), ..health }))
+    }
+
+    /// What to probe of the fleet's clusters; nothing unless its spec says so.
+    fn public_sides(
+        &self,
+        wanted: &BTreeMap<ResourceKey, AppliedCluster>,
+        seen: &FleetObservation,
+    ) -> BTreeMap<ResourceKey, PublicSide> {
+        let fleet = self.context.checked.catalog.fleets.get(self.fleet);
+        let is_probed = fleet.is_some_and(|it| it.spec.advanced_config.reachability == Reachability::Probe);
+        let sides = seen
+            .clusters
+            .iter()
+            .filter(|_| is_probed)
+            .filter_map(|(key, seen)| Some((key.clone(), PublicSide::of(wanted.get(key)?, seen)?)));
+        sides.collect()
     }
 
     /// Before its first apply, a fleet has nothing to judge.

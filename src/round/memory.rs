@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::dry_run_cache::DryRunCache;
 use super::health::JudgementCache;
-use super::{Checked, Round, UnderWay};
+use super::{Checked, ReachabilityTable, Round, UnderWay};
 use crate::catalog::{Catalog, Recorded};
 use crate::execute::{ExecutionFailure, ExecutionReport};
 use crate::names::{Digest, FleetKey, ResourceKey};
@@ -41,6 +41,8 @@ pub struct RoundMemory {
     /// The fleets that match their specs, and the connections to clusters.
     pub(super) targets: target::TargetMemory,
     pub(super) judged: JudgementCache,
+    /// What probes find. Copies share it.
+    pub reachability: Arc<ReachabilityTable>,
     pub(super) asked: DryRunCache,
     /// How long a resource must be missing from the specs before it counts as removed.
     absence: Duration,
@@ -114,7 +116,8 @@ impl RoundMemory {
         };
         let state = Mutex::new(MemoryState { announced, changed, removed, ..MemoryState::default() });
         let (targets, judged, works) = (self.targets.copy(), self.judged.copy(), Arc::clone(&self.works));
-        Self { targets, judged, works, state, is_copy: true, ..Self::default() }
+        let reachability = Arc::clone(&self.reachability);
+        Self { targets, judged, reachability, works, state, is_copy: true, ..Self::default() }
     }
 
     pub(super) fn goes_on(&self) {

@@ -26,6 +26,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 mod untrusted;
+mod user_secret;
 mod watch;
 mod write;
 
@@ -55,6 +56,7 @@ pub(in crate::target) use kept_connection::KeptConnection;
 pub use logs::{LogEntry, LogError, LogReader, LogRequest};
 pub use session::ClusterSession;
 pub use tally::calls;
+pub use user_secret::SecretValues;
 
 /// The field of a fleet that says how to reach its Kubernetes cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -35,6 +35,21 @@ impl MetricsText {
         }
     }
 
+    /// Adds the sum and the number of what was observed, for each value of a label.
+    pub(super) fn summary(
+        &mut self,
+        label: &str,
+        name: &str,
+        help: &str,
+        values: impl IntoIterator<Item = (&'static str, f64, u64)>,
+    ) {
+        self.head(name, "summary", help);
+        for (of, sum, times) in values {
+            self.sample(&format!("{name}_sum"), &[(label, of)], sum);
+            self.sample(&format!("{name}_count"), &[(label, of)], times);
+        }
+    }
+
     pub(super) fn histogram(&mut self, name: &str, help: &str, histogram: &Histogram) {
         self.head(name, "histogram", help);
         let (bucket, mut within) = (format!("{name}_bucket"), 0);

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 
 use super::exposition::{Histogram, MetricsText};
 use crate::catalog::Status;
+use crate::component::probe::{ProbeLevel, ProbeReport};
 use crate::execute::{ExecutionProgress, ExecutionReport};
 use crate::names::{self, ResourceKey};
 use crate::plan::{Verb, Waiting};
@@ -72,6 +73,9 @@ pub(super) struct ProcessMetrics {
     steps: Counts<(Verb, bool)>,
     changes: Counts<Verb>,
     failures: u64,
+    /// The time that each level of probes took in all, at all names, and how often.
+    probes: BTreeMap<ProbeLevel, (Duration, u64)>,
+    probe_failures: Counts<ProbeLevel>,
     /// The inputs of the counts by status.
     counted: Option<Counted>,
 }
@@ -157,6 +161,19 @@ impl ProcessMetrics {
         self.is_unreadable = outcome == RoundOutcome::Unreadable;
         *self.rounds.entry(outcome).or_default() += 1;
         self.durations.observe(took);
+    }
+
+    pub(super) fn probed(&mut self, report: &ProbeReport) {
+        for verdict in &report.verdicts {
+            for (level, took) in &verdict.took {
+                let (sum, times) = self.probes.entry(*level).or_default();
+                *sum += *took;
+                *times += 1;
+            }
+            if let Some(level) = verdict.failed_at() {
+                *self.probe_failures.entry(level).or_default() += 1;
+            }
+        }
     }
 
     pub(super) fn is_ready(&self) -> bool {
@@ -280,6 +297,21 @@ impl ProcessMetrics {
             VERBS.map(|(verb, word)| (word, count(&self.changes, verb))),
         );
         page.value("streamfleet_failures_total", "Failures while plans were executed.", self.failures);
+        page.summary(
+            "level",
+            "streamfleet_probe_seconds",
+            "How long probes of clusters took at each level, for each public name.",
+            ProbeLevel::ALL.map(|level| {
+                let (sum, times) = self.probes.get(&level).copied().unwrap_or_default();
+                (level.as_str(), sum.as_secs_f64(), times)
+            }),
+        );
+        page.by(
+            "level",
+            "streamfleet_probe_failures_total",
+            "Public names of clusters that a probe didn't reach, by the level that failed.",
+            ProbeLevel::ALL.map(|level| (level.as_str(), count(&self.probe_failures, level))),
+        );
     }
 }
 

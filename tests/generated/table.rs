@@ -84,6 +84,7 @@ pub const FIELDS: &[Field] = &[
     field(CLUSTER, "advanced_config/config", &["null", OPTIONS, TIERING_OPTIONS]),
     field(FLEET, "placement_config", &["null", r#"{"region": "eu"}"#]),
     field(FLEET, "deletion_protection", &["null", "false"]),
+    field(FLEET, "advanced_config/reachability", &["null", r#""probe""#, r#""none""#]),
     field(FLEET, "advanced_config/exposure", &["null", r#""loadbalancer""#, r#""tlsroute""#]),
     field(FLEET, "advanced_config/gateway", &["null", PUBLIC_GATEWAY, PRIVATE_GATEWAY]),
     field(FLEET, "advanced_config/components/strimzi", &["null", r#""existing""#]),

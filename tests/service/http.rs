@@ -94,13 +94,16 @@ fn samples(page: &str) -> BTreeMap<String, f64> {
             let (name, kind) = rest.split_once(' ').unwrap();
             assert_eq!(name, current, "a type follows its help");
             assert_eq!(kind == "counter", name.ends_with("_total"), "{line}");
-            assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
+            assert!(["counter", "gauge", "histogram", "summary"].contains(&kind), "{line}");
             assert!(types.insert(name.to_owned(), kind.to_owned()).is_none());
         } else {
             let (series, value) = line.rsplit_once(' ').unwrap();
             let name = series.split('{').next().unwrap();
-            let suffixes: &[&str] =
-                if types[&current] == "histogram" { &["_bucket", "_sum", "_count"] } else { &[""] };
+            let suffixes: &[&str] = match types[&current].as_str() {
+                "histogram" => &["_bucket", "_sum", "_count"],
+                "summary" => &["_sum", "_count"],
+                _ => &[""],
+            };
             let belongs = suffixes.iter().any(|suffix| name == format!("{current}{suffix}"));
             assert!(belongs, "{line} stands below {current}");
             if let Some(labels) = series.strip_prefix(name).filter(|labels| !labels.is_empty()) {

@@ -4,6 +4,7 @@
 use super::SERVE;
 use super::health::{SimulatedOperator, nothing_runs_yet, operator, two_clusters};
 use crate::interrupted::{certificate, replace_certificate};
+use crate::kubernetes::FLEET;
 use crate::support::Tree;
 use crate::support::control_plane::ControlPlane;
 use crate::support::serve::Serve;
@@ -17,7 +18,9 @@ fn held(plane: &ControlPlane, cluster: &str) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
+/// Makes both reachable from outside. Nothing answers there.
 fn exposed(tree: &Tree) {
+    tree.edit(FLEET, "advanced_config:\n", "advanced_config:\n  reachability: none\n");
     for cluster in ["dev", "web"] {
         let spec = format!("acme/clusters/{cluster}.yaml");
         tree.edit(&spec, "cluster_access: Internal", "cluster_access: External");

@@ -166,20 +166,26 @@ pub struct DaemonConfig {
     /// progress doesn't wait for the others: as many slots again are reserved for such organizations.
     #[schemars(range(min = 1, max = 100))]
     pub fleets_at_once: u32,
+    /// How many seconds apart a cluster is probed, to see that clients reach it. With more than 500 clusters, five
+    /// times as many.
+    #[schemars(range(min = 1, max = 3600))]
+    pub probe_seconds: u32,
 }
 
 impl Default for DaemonConfig {
     fn default() -> Self {
-        Self { fleets_at_once: 8 }
+        Self { fleets_at_once: 8, probe_seconds: 60 }
     }
 }
 
 impl DaemonConfig {
     /// Returns an error for the first key outside the bounds of its schema.
     fn out_of_bounds(&self) -> Option<String> {
-        let is_out = !(1..=100).contains(&self.fleets_at_once);
-        is_out
-            .then(|| format!("`daemon.fleets_at_once` is {}, and must be from 1 to 100", self.fleets_at_once))
+        let bounds =
+            [("fleets_at_once", self.fleets_at_once, 1, 100), ("probe_seconds", self.probe_seconds, 1, 3600)];
+        bounds.into_iter().find(|(_, value, min, max)| !(min..=max).contains(&value)).map(
+            |(key, value, min, max)| format!("`daemon.{key}` is {value}, and must be from {min} to {max}"),
+        )
     }
 }
 

@@ -43,8 +43,8 @@ pub use document::{
 };
 pub use fields::Fields;
 pub use fleet::{
-    Components, Exposure, Fleet, FleetAdvancedConfig, GatewayConfig, InfraType, TargetCapabilities,
-    TenancyMode,
+    Components, Exposure, Fleet, FleetAdvancedConfig, GatewayConfig, InfraType, Reachability,
+    TargetCapabilities, TenancyMode,
 };
 pub use identity::identity_fields;
 pub use identity_provider::IdentityProvider;

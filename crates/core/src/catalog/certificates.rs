@@ -14,7 +14,7 @@ use crate::spec::material::Part;
 use crate::spec::{BaseDomain, Cluster, Document, Spec};
 
 /// How long before its expiry a certificate causes a warning.
-const WARNING: SignedDuration = SignedDuration::from_hours(30 * 24);
+pub(super) const WARNING: SignedDuration = SignedDuration::from_hours(30 * 24);
 
 const TLS_CERT: &str = "/tls_cert";
 

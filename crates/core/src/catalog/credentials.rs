@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use secrecy::ExposeSecret;
 
+use crate::catalog::certificates::WARNING;
 use crate::catalog::draft::{CatalogDraft, CatalogFinding, EffectiveSpec, SpecOrigin};
 use crate::catalog::{OpenedSecret, RecordedResource, ResolvedSecret, SecretMark};
 use crate::config::denied_server;
 use crate::names::{ResourceKey, SecretRef};
 use crate::problem::Problem;
-use crate::spec::kubeconfig::KubeAccess;
+use crate::spec::kubeconfig::{KubeAccess, KubeAuth};
 use crate::spec::{Document, SecretValue, secret_pointer};
 
 const ONLY_RECORDED: &str = "only its fingerprint is recorded";
@@ -32,6 +34,8 @@ fn check_secret(draft: &mut CatalogDraft, document: &Document, field: &'static s
         Some(OpenedSecret::Value { value, mark }) => {
             draft.refuse(document, faults_of_value(field, value.expose_secret()));
             draft.problems.extend(unreachable_server(draft, document, field, value.expose_secret()));
+            let expiry = expiry(document, field, value.expose_secret(), draft.now);
+            draft.problems.extend(expiry);
             (mark.clone(), None)
         }
         Some(OpenedSecret::Unavailable { mark, reason }) => {
@@ -94,6 +98,31 @@ fn unreachable_server(
             .at(document.locate(secret_pointer(field)), "")
             .hint(hint),
     )
+}
+
+/// Warns of a kubeconfig that won't be accepted for ever. A token that expires at all was made for a short time; a
+/// client certificate always expires.
+fn expiry(document: &Document, field: &'static str, value: &str, now: Timestamp) -> Option<Problem> {
+    let access = KubeAccess::parse(value).ok().filter(|_| field == "kubeconfig")?;
+    let end = access.auth.expires()?;
+    let (what, hint) = match access.auth {
+        KubeAuth::Token(_) => (
+            "token",
+            "use the token of a Secret of type kubernetes.io/service-account-token, which doesn't expire, or replace it in \
+             time",
+        ),
+        _ if now.duration_until(end) <= WARNING => ("client certificate", "renew it in time"),
+        _ => return None,
+    };
+    let day = end.strftime("%Y-%m-%d %H:%M UTC");
+    let message = match end <= now {
+        true => format!("the {what} of the kubeconfig expired on {day}"),
+        false => {
+            format!("the {what} of the kubeconfig expires on {day}, and then the fleet becomes Unreachable")
+        }
+    };
+    let problem = Problem::warning("kubeconfig-expiry", message).hint(hint);
+    Some(problem.at(document.locate(secret_pointer(field)), ""))
 }
 
 /// Warns of a secret that can't be opened and, as far as its sealed form shows, is new or changed.

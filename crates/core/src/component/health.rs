@@ -10,8 +10,8 @@ pub mod words;
 pub use super::gateway::health::{GatewayName, GatewayWithoutAddress};
 pub use super::kafka::health::{
     AppliedCluster, ClusterObservation, HealthMemory, HealthProgress, Judgement, Outputs, PendingDestruction,
-    SCALE_DOWN_PREVENTION, WantedPool, applied_manifests, is_leaving, is_troubled, judge, judge_unobserved,
-    objects,
+    ProbeUser, PublicListener, PublicSide, SCALE_DOWN_PREVENTION, WantedPool, applied_manifests, is_leaving,
+    is_troubled, judge, judge_unobserved, objects,
 };
 pub use super::strimzi::health::{OperatorState, lacks_operator};
 pub use observation::{AppliedClusters, FleetObservation, observation};

@@ -162,6 +162,7 @@ fn objects(context: &KafkaContext) -> Vec<Manifest> {
     objects.extend(tls_secret::tls_secret(context.cluster));
     objects.push(cluster::kafka(context));
     objects.push(user::admin(context));
+    objects.extend(user::probe(context));
     objects.extend(oauth::trusted_certificates(context));
     objects.extend(tiered_storage::credentials(context));
     objects

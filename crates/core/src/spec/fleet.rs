@@ -112,6 +112,10 @@ pub struct FleetAdvancedConfig {
     /// The Gateway of a fleet with `exposure: tlsroute`; required there, and not allowed otherwise.
     #[serde(default)]
     pub gateway: Option<GatewayConfig>,
+    /// Whether Streamfleet connects to the clusters as clients outside of Kubernetes do, by every public name, to
+    /// see that they are reachable.
+    #[serde(default)]
+    pub reachability: Reachability,
     /// Components that run on the fleet beside the clusters.
     #[serde(default)]
     pub components: Components,
@@ -135,6 +139,17 @@ pub enum Exposure {
     LoadBalancer,
     /// One Gateway for the fleet, with a TLSRoute for each broker.
     TlsRoute,
+}
+
+/// Whether Streamfleet connects to clusters as their clients do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Reachability {
+    /// It does, as a Kafka user of its own, whose rights end at a topic of its own.
+    #[default]
+    Probe,
+    /// It doesn't, for example because its network has no way to the clusters.
+    None,
 }
 
 /// The Gateway through which clients outside Kubernetes reach every cluster of a fleet.

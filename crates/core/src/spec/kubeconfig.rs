@@ -8,9 +8,11 @@ mod server;
 mod tests;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use camino::Utf8PathBuf;
+use jiff::Timestamp;
 use secrecy::{ExposeSecret as _, SecretString};
+use serde::Deserialize;
 use zeroize::Zeroizing;
 
 use super::certificate::{key_mismatch, read_chain, read_ders};
@@ -95,6 +97,32 @@ impl KubeAccess {
     pub fn denied_address(&self) -> Option<String> {
         server::denied_host(&self.host)
     }
+}
+
+impl KubeAuth {
+    /// When it stops being accepted, as far as it says so itself. Nothing is verified.
+    pub fn expires(&self) -> Option<Timestamp> {
+        match self {
+            KubeAuth::Token(token) => {
+                let payload = token.expose_secret().split('.').nth(1)?;
+                let payload = Zeroizing::new(URL_SAFE_NO_PAD.decode(payload.trim_end_matches('=')).ok()?);
+                let claims: Claims = serde_json::from_slice(&payload).ok()?;
+                Timestamp::from_second(claims.exp).ok()
+            }
+            KubeAuth::ClientCertificate { certificate, .. } => {
+                let ders = read_ders(certificate).ok()?;
+                let end = read_chain(&ders).ok()?.first()?.validity().not_after.timestamp();
+                Timestamp::from_second(end).ok()
+            }
+            KubeAuth::TokenFile(_) => None,
+        }
+    }
+}
+
+/// The part of a JSON Web Token that is read.
+#[derive(Deserialize)]
+struct Claims {
+    exp: i64,
 }
 
 enum Use {

@@ -1,3 +1,7 @@
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::Timestamp;
+
 use super::*;
 
 const ACCOUNT: &str =
@@ -71,6 +75,39 @@ fn a_kubeconfig_whose_server_is_not_connected_to_is_told() {
     );
     world.config.targets.allow_addresses = vec!["127.0.0.0/8".to_owned().try_into().unwrap()];
     world.check("");
+}
+
+#[test]
+fn a_kubeconfig_that_expires_is_warned_of() {
+    let mut world = World::new();
+    world.put("acme/real.yaml", FLEET);
+    let warned = |world: &mut World, user: &str| {
+        let kubeconfig = format!(
+            "current-context: a\ncontexts: [{{name: a, context: {{cluster: a, user: a}}}}]\n\
+             clusters: [{{name: a, cluster: {{server: 'https://k.example.com'}}}}]\nusers: [{{name: a, user: {user}}}]\n"
+        );
+        world.environment.insert("KUBE".to_owned(), kubeconfig);
+        let catalog = world.resolve();
+        let said = catalog.problems.iter().map(|it| format!("{} {}", it.code, it.message));
+        said.collect::<Vec<_>>().join("; ")
+    };
+    let token = |end: &str| {
+        let end: Timestamp = end.parse().unwrap();
+        let claims = URL_SAFE_NO_PAD.encode(format!("{{\"exp\":{}}}", end.as_second()));
+        format!("{{token: e30.{claims}.c2ln}}")
+    };
+    assert_eq!(
+        warned(&mut world, &token("2027-05-31T12:00:00Z")),
+        "kubeconfig-expiry the token of the kubeconfig expires on 2027-05-31 12:00 UTC, and then the fleet becomes \
+         Unreachable"
+    );
+    assert_eq!(
+        warned(&mut world, &token("2026-05-31T23:59:00Z")),
+        "kubeconfig-expiry the token of the kubeconfig expired on 2026-05-31 23:59 UTC"
+    );
+    for forever in ["{token: e30.e30.c2ln}", "{token: abc}", "{token: e30.%%%.c2ln}"] {
+        assert_eq!(warned(&mut world, forever), "", "{forever}");
+    }
 }
 
 #[test]

@@ -8,8 +8,10 @@ use serde_json::Value;
 
 use super::view::PAUSE;
 use crate::catalog::RecordedObject;
+use crate::component::gateway;
 use crate::component::gateway::health::GatewayName;
-use crate::component::health::reading::{annotated, at, count, items, name, text};
+use crate::component::health::reading::{annotated, at, count, items, name, number, text};
+use crate::component::kafka::user;
 use crate::names::{Digest, Json, Kind, ObjectKey, ResourceKey};
 use crate::spec::certificate::read_ders;
 
@@ -35,6 +37,35 @@ pub struct AppliedCluster {
     pub applied: Vec<Digest>,
     /// The Gateway that clients connect through, if there is one.
     pub gateway: Option<GatewayName>,
+    /// How clients outside of Kubernetes connect; `None` if they can't.
+    pub public: Option<PublicListener>,
+}
+
+/// The listener for clients outside of Kubernetes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublicListener {
+    pub bootstrap: String,
+    /// With `{nodeId}` in the place of the broker's id.
+    pub broker: String,
+    pub port: u16,
+    /// The certificates that brokers present, in PEM.
+    pub chain: Option<String>,
+    /// The KafkaUser as which Streamfleet connects. `None` if there is none.
+    pub user: Option<ProbeUser>,
+}
+
+/// The KafkaUser as which Streamfleet connects to a cluster. Its Secret has the same name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProbeUser {
+    pub name: String,
+    /// Whether it logs in by a client certificate, instead of a password.
+    pub has_certificate: bool,
+}
+
+impl PublicListener {
+    pub fn of_broker(&self, id: u32) -> String {
+        self.broker.replace("{nodeId}", &id.to_string())
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -60,6 +91,14 @@ impl AppliedCluster {
             Some((text(listener, &["name"])?, chains.get(&secret)?.clone()))
         };
         let listeners = || items(kafka, &["spec", "kafka", "listeners"]);
+        let user = name(kafka).map(|cluster| user::probe_name(&cluster)).and_then(|probe| {
+            of_kind("KafkaUser").find(|user| name(user).as_ref() == Some(&probe)).map(|user| ProbeUser {
+                has_certificate: text(user, &["spec", "authentication", "type"]).as_deref() == Some("tls"),
+                name: probe,
+            })
+        });
+        let chain =
+            |secret: &str| of_kind("Secret").find(|it| name(it).as_deref() == Some(secret)).and_then(chain);
         Some(Self {
             namespace: text(kafka, &["metadata", "namespace"])?,
             cluster: name(kafka)?,
@@ -71,7 +110,8 @@ impl AppliedCluster {
             certificates: listeners().filter_map(certificate).collect(),
             restarts: Some(restarts(manifests.clone())),
             applied: Vec::new(),
-            gateway: listeners().find_map(gateway),
+            gateway: listeners().find_map(gateway_of),
+            public: listeners().find_map(|listener| public(listener, chain, user.clone())),
         })
     }
 }
@@ -86,7 +126,8 @@ pub fn of_fleet<'a>(
 ) -> BTreeMap<ResourceKey, AppliedCluster> {
     let mut manifests: BTreeMap<&ResourceKey, Vec<Value>> = BTreeMap::new();
     let mut applied: BTreeMap<&ResourceKey, Vec<Digest>> = BTreeMap::new();
-    let told = |key: &ObjectKey| ["Kafka", "KafkaNodePool", "Secret"].contains(&key.kind.as_str());
+    let told =
+        |key: &ObjectKey| ["Kafka", "KafkaNodePool", "KafkaUser", "Secret"].contains(&key.kind.as_str());
     for (key, object) in objects {
         if object.owner.kind == Kind::Cluster && told(key) {
             let manifest = object.manifest.clone().or_else(|| live(key));
@@ -102,9 +143,10 @@ pub fn of_fleet<'a>(
     wanted.collect()
 }
 
-/// The digest of the manifests without `deleteClaim`, which restarts nothing.
+/// The digest of the manifests without users and `deleteClaim`, which restart nothing.
 fn restarts<'a>(manifests: impl IntoIterator<Item = &'a Value>) -> Digest {
-    let said = manifests.into_iter().map(|manifest| {
+    let is_user = |manifest: &&Value| text(manifest, &["kind"]).as_deref() == Some("KafkaUser");
+    let said = manifests.into_iter().filter(|manifest| !is_user(manifest)).map(|manifest| {
         let mut manifest = manifest.clone();
         let volumes = manifest.pointer_mut("/spec/storage/volumes").and_then(Value::as_array_mut);
         for volume in volumes.into_iter().flatten().filter_map(Value::as_object_mut) {
@@ -124,21 +166,80 @@ impl WantedPool {
 
 /// The digest of the first certificate in a listener's Secret.
 fn certificate(secret: &Value) -> Option<Digest> {
-    let chain = at(secret, &["data"])?.get("tls.crt")?.as_str()?;
-    let pem = String::from_utf8(STANDARD.decode(chain).ok()?).ok()?;
-    read_ders(&pem).ok()?.into_iter().next().map(Digest::of)
+    read_ders(&chain(secret)?).ok()?.into_iter().next().map(Digest::of)
 }
 
-fn gateway(listener: &Value) -> Option<GatewayName> {
+/// The certificates of a listener's Secret, in PEM.
+fn chain(secret: &Value) -> Option<String> {
+    let chain = at(secret, &["data"])?.get("tls.crt")?.as_str()?;
+    String::from_utf8(STANDARD.decode(chain).ok()?).ok()
+}
+
+/// Reads the listener for clients outside of Kubernetes; `None` if it is another one. Behind a Gateway, all brokers
+/// have the Gateway's port.
+fn public(
+    listener: &Value,
+    chain: impl Fn(&str) -> Option<String>,
+    user: Option<ProbeUser>,
+) -> Option<PublicListener> {
+    let of = |path: &[&str]| text(at(listener, &["configuration"])?, path);
+    let (bootstrap, broker, port) = match text(listener, &["type"])?.as_str() {
+        "loadbalancer" => {
+            let names = &mut items(listener, &["configuration", "bootstrap", "alternativeNames"]);
+            let bootstrap = names.next()?.as_str()?.to_owned();
+            (bootstrap, of(&["advertisedHostTemplate"])?, number(listener, &["port"])?)
+        }
+        "tlsroute" => (of(&["bootstrap", "host"])?, of(&["hostTemplate"])?, gateway::PORT),
+        _ => return None,
+    };
+    let chain = of(&["brokerCertChainAndKey", "secretName"]).and_then(|secret| chain(&secret));
+    Some(PublicListener { bootstrap, broker, port, chain, user })
+}
+
+fn gateway_of(listener: &Value) -> Option<GatewayName> {
     let parent = items(listener, &["configuration", "parentRefs"]).next()?;
     Some(GatewayName { namespace: text(parent, &["namespace"])?, name: text(parent, &["name"])? })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use serde_json::json;
 
     use super::*;
+    use crate::component::fixtures::{cluster, with_domain};
+    use crate::spec::{DnsProvider, Exposure};
+
+    #[test]
+    fn the_public_names_are_read_from_what_was_rendered() {
+        let public = |exposure: Exposure, overlay: Value| {
+            let mut cluster = with_domain(cluster(overlay), DnsProvider::None);
+            let fleet = Arc::make_mut(&mut cluster.fleet_spec);
+            fleet.advanced_config.exposure = exposure;
+            let config = crate::config::Config::default();
+            let part = (crate::component::kafka::COMPONENT.in_cluster)(&cluster, &config).unwrap();
+            let manifests: Vec<Value> = part.objects.iter().map(|object| object.body.value()).collect();
+            AppliedCluster::of(&manifests).unwrap().public
+        };
+        let external = |authentication: &str| json!({"advanced_config": {"cluster_access": "External", "authentication": authentication}});
+        let listener = public(Exposure::LoadBalancer, external("scram-sha-512")).unwrap();
+        assert_eq!((listener.bootstrap.as_str(), listener.port), ("orders.k.example.com", 9094));
+        assert_eq!(listener.of_broker(2), "broker-2--orders.k.example.com");
+        assert!(listener.chain.unwrap().starts_with("-----BEGIN CERTIFICATE-----"));
+        let user = |has_certificate| Some(ProbeUser { name: "orders-probe".to_owned(), has_certificate });
+        assert_eq!(listener.user, user(false));
+        let routed = public(Exposure::TlsRoute, external("mtls")).unwrap();
+        assert_eq!((routed.bootstrap.as_str(), routed.port), ("orders.k.example.com", 443));
+        assert_eq!(
+            (routed.of_broker(0), routed.user),
+            (listener.broker.replace("{nodeId}", "0"), user(true))
+        );
+        assert_eq!(
+            public(Exposure::LoadBalancer, json!({"advanced_config": {"cluster_access": "Internal"}})),
+            None
+        );
+    }
 
     #[test]
     fn what_is_wanted_is_read_from_manifests() {
@@ -168,6 +269,7 @@ mod tests {
             })
         );
         assert_eq!(AppliedCluster::of(&manifests[1..]), None);
+        assert_eq!(restarts(&manifests), restarts(manifests.iter().chain([&json!({"kind": "KafkaUser"})])));
         let stored = |claim: bool, size: &str| {
             let mut manifests = manifests.clone();
             manifests[1]["spec"]["storage"] = json!({"volumes": [{"deleteClaim": claim, "size": size}]});

@@ -168,6 +168,10 @@ pub const FIELD_EFFECTS: &[FieldEffect] = &[
     row(Fleet, "advanced_config.exposure", Becomes("loadbalancer"), ClientsReconnect, "brokers of clusters that can be \
          reached from outside restart one by one behind their own load balancers; clients need another port, and the \
          Gateway is removed after the last cluster"),
+    row(Fleet, "advanced_config.reachability", Becomes("probe"), InPlace, "clusters that can be reached from outside get a \
+         Kafka user as which streamfleet connects; clients notice nothing"),
+    row(Fleet, "advanced_config.reachability", Becomes("none"), InPlace, "streamfleet no longer sees whether clients reach \
+         the clusters, and its Kafka user is removed; clients notice nothing"),
     row(Fleet, "advanced_config.gateway.class", Changes, InPlace, "after approval, another implementation takes over the \
                                                                    Gateway: clients outside are cut off from every cluster \
                                                                    of the fleet until the Gateway has a new address and \

@@ -1,0 +1,55 @@
+//! What clients outside of Kubernetes connect to, for whoever checks that they can.
+
+use std::collections::BTreeMap;
+
+use super::applied_manifests::{AppliedCluster, PublicListener};
+use super::view::ClusterObservation;
+use crate::component::kafka::endpoints::BROKERS;
+use crate::component::kafka::probe::{ProbeLogin, ProbeOrder, ProbeTrust, PublicName};
+use crate::names::ResourceKey;
+
+/// The public side of a cluster that works, as it was last applied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublicSide {
+    pub namespace: String,
+    pub listener: PublicListener,
+    /// The brokers by id, and whether each is ready. One that isn't is reported by its pod.
+    pub brokers: BTreeMap<u32, bool>,
+}
+
+impl PublicSide {
+    /// `None` while nobody could connect anyway: before the cluster has worked, while it is being deleted, and if it
+    /// isn't reached from outside.
+    pub fn of(wanted: &AppliedCluster, seen: &ClusterObservation) -> Option<Self> {
+        let kafka = seen.kafka.as_ref().filter(|kafka| kafka.last_success.is_some() && !kafka.deleting)?;
+        let listener = wanted.public.as_ref().filter(|_| !wanted.deleting && !kafka.paused)?;
+        let ids = seen.pools.iter().flat_map(|(pool, view)| view.node_ids.iter().map(move |id| (pool, *id)));
+        let is_ready = |pool: &str, id: u32| {
+            let name = format!("{}-{pool}-{id}", wanted.cluster);
+            seen.pods.as_ref().is_none_or(|pods| pods.get(&name).is_some_and(|pod| pod.ready))
+        };
+        let brokers = ids.filter(|(_, id)| *id <= BROKERS.last);
+        let brokers = brokers.map(|(pool, id)| (id, is_ready(pool, id)));
+        let user = listener.user.clone().filter(|user| seen.users.get(&user.name).is_some_and(|it| it.ready));
+        Some(Self {
+            namespace: wanted.namespace.clone(),
+            listener: PublicListener { user, ..listener.clone() },
+            brokers: brokers.collect(),
+        })
+    }
+
+    /// What to check of it, as which user.
+    pub fn order(&self, cluster: ResourceKey, login: Option<ProbeLogin>) -> ProbeOrder {
+        let PublicListener { bootstrap, port, chain, .. } = &self.listener;
+        let name = |host: String| PublicName { host, port: *port };
+        let brokers = self.brokers.keys().map(|id| (*id, name(self.listener.of_broker(*id))));
+        ProbeOrder {
+            cluster,
+            bootstrap: name(bootstrap.clone()),
+            brokers: brokers.collect(),
+            trust: chain.as_deref().map_or(ProbeTrust::System, ProbeTrust::of_chain),
+            certificate: chain.clone(),
+            login,
+        }
+    }
+}

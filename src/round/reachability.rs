@@ -1,0 +1,280 @@
+//! Which clusters are probed, when, and what that found. Lost with the process: a new one probes again.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+
+use crate::catalog::{Condition, Status};
+use crate::component::health::PublicSide;
+use crate::component::probe::ProbePlace;
+use crate::health::{FleetHealth, FleetObservation};
+use crate::names::{FleetKey, Identifier, ResourceKey};
+use crate::parallel::locked;
+
+/// Above this number of clusters, each is probed [`SLOWER`] times less often: a probe takes a connection to every
+/// broker.
+const FEW: usize = 500;
+const SLOWER: u32 = 5;
+
+/// The longest time without a look at what is due.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// How many probes in a row have to fail: the first may meet a broker that restarts, the second one that has just
+/// come back.
+const FAILURES: u32 = 3;
+
+/// How many clusters are probed at once, and how many of one organization, so that addresses that don't answer hold
+/// up nobody else.
+const AT_ONCE: usize = 64;
+const AT_ONCE_EACH: usize = 16;
+
+/// The type of the condition of a cluster that clients can't reach.
+const UNREACHABLE: &str = "Unreachable";
+
+/// Shared by all rounds of a process.
+#[derive(Default)]
+pub struct ReachabilityTable {
+    table: Mutex<Table>,
+    /// Notified when a cluster may be due earlier than the last answer of [`ReachabilityTable::due`] says.
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct Table {
+    clusters: BTreeMap<ResourceKey, Probed>,
+    /// Incremented whenever a condition of a fleet's clusters changes.
+    revisions: BTreeMap<FleetKey, u64>,
+    /// The probes that run, by organization.
+    running: BTreeMap<Identifier, usize>,
+}
+
+struct Probed {
+    fleet: FleetKey,
+    side: Arc<PublicSide>,
+    due: Instant,
+    runs: bool,
+    /// Whether its brokers may be restarting one after the other, so that failures don't count.
+    is_changing: bool,
+    /// The names that failed in the last probes.
+    failing: BTreeMap<ProbePlace, FailingName>,
+    /// The reason why a probe couldn't begin.
+    hindered: Option<String>,
+}
+
+struct FailingName {
+    /// How many probes failed in a row.
+    times: u32,
+    why: FailureWords,
+}
+
+/// A cluster to probe.
+pub struct DueProbe {
+    pub cluster: ResourceKey,
+    pub fleet: FleetKey,
+    pub side: Arc<PublicSide>,
+}
+
+/// What a probe found of a cluster.
+pub enum ProbeFinding {
+    /// For each name, why clients don't reach it; `None` if they do.
+    Names(BTreeMap<ProbePlace, Option<FailureWords>>),
+    /// The probe couldn't begin.
+    Hindered(String),
+}
+
+/// Why clients don't reach a name.
+pub struct FailureWords {
+    /// Without what the owner of a domain could use to scan the network around this host.
+    pub for_tenants: String,
+    pub for_the_log: String,
+}
+
+/// A finding that changes a cluster's condition.
+pub struct ChangedFinding {
+    /// Why clients may not reach the cluster; `None` if they do again.
+    pub logged: Option<String>,
+}
+
+impl ReachabilityTable {
+    /// Takes over an observation of a fleet: its clusters are probed from now on, and those that are gone no longer.
+    pub(super) fn observed(&self, fleet: &FleetKey, sides: BTreeMap<ResourceKey, PublicSide>, now: Instant) {
+        let mut table = self.lock();
+        table.clusters.retain(|key, probed| probed.fleet != *fleet || sides.contains_key(key));
+        for (key, side) in sides {
+            match table.clusters.get_mut(&key) {
+                Some(probed) if *probed.side == side => {}
+                // Something was changed or has just come back: a good time to look.
+                Some(probed) => {
+                    probed.side = Arc::new(side);
+                    probed.due = now;
+                }
+                None => {
+                    let (side, failing) = (Arc::new(side), BTreeMap::new());
+                    let fleet = fleet.clone();
+                    let (due, runs, is_changing, hindered) = (now, false, false, None);
+                    let probed = Probed { fleet, side, due, runs, is_changing, failing, hindered };
+                    table.clusters.insert(key, probed);
+                }
+            }
+        }
+        self.changed.notify_one();
+    }
+
+    /// Waits until a cluster may be due.
+    pub async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// Ends a probe whose fleet is gone, and all further ones of that fleet.
+    pub fn gone(&self, probe: &DueProbe) {
+        let mut table = self.lock();
+        table.ended(probe);
+        table.clusters.retain(|_, probed| probed.fleet != probe.fleet);
+        table.revisions.remove(&probe.fleet);
+    }
+
+    /// Adds what was found to an observation that is about to be judged.
+    pub(super) fn tell(&self, seen: &mut FleetObservation) {
+        let table = self.lock();
+        for (key, cluster) in &mut seen.clusters {
+            cluster.troubles.extend(table.clusters.get(key).and_then(Probed::condition));
+        }
+    }
+
+    /// Failures of clusters that are being changed don't count.
+    pub(super) fn judged(&self, judged: &FleetHealth) {
+        let changing = |status| {
+            [Status::Updating, Status::Upgrading, Status::Provisioning, Status::Deleting].contains(&status)
+        };
+        let mut table = self.lock();
+        for (key, judgement) in &judged.clusters {
+            if let Some(probed) = table.clusters.get_mut(key) {
+                probed.is_changing = changing(judgement.status.status);
+                if probed.is_changing {
+                    probed.failing.clear();
+                }
+            }
+        }
+    }
+
+    /// A number that changes whenever [`Self::tell`] would tell something else of a fleet.
+    pub(super) fn revision(&self, fleet: &FleetKey) -> u64 {
+        self.lock().revisions.get(fleet).copied().unwrap_or_default()
+    }
+
+    /// The clusters to probe now, which count as running until [`Self::found`], and when to ask again.
+    pub fn due(&self, now: Instant) -> (Vec<DueProbe>, Instant) {
+        let mut table = self.lock();
+        let Table { clusters, running, .. } = &mut *table;
+        let mut waiting: Vec<_> = clusters.iter_mut().filter(|(_, probed)| !probed.runs).collect();
+        waiting.sort_by_key(|(_, probed)| probed.due);
+        let mut next = now + LONGEST;
+        let mut all: usize = running.values().sum();
+        let mut due = Vec::new();
+        for (key, probed) in waiting {
+            if probed.due > now {
+                next = next.min(probed.due);
+                break;
+            }
+            let of_organization = running.entry(key.organization.clone()).or_default();
+            if all < AT_ONCE && *of_organization < AT_ONCE_EACH {
+                all += 1;
+                *of_organization += 1;
+                probed.runs = true;
+                let (cluster, fleet) = (key.clone(), probed.fleet.clone());
+                due.push(DueProbe { cluster, fleet, side: Arc::clone(&probed.side) });
+            }
+        }
+        (due, next)
+    }
+
+    /// Ends a probe; the next one begins after the interval. If the fleet has to be judged again, returns why.
+    pub fn found(
+        &self,
+        probe: &DueProbe,
+        finding: ProbeFinding,
+        interval: Duration,
+        now: Instant,
+    ) -> Option<ChangedFinding> {
+        let mut table = self.lock();
+        self.changed.notify_one();
+        table.ended(probe);
+        let interval = if table.clusters.len() > FEW { SLOWER * interval } else { interval };
+        let Table { clusters, revisions, .. } = &mut *table;
+        let Some(probed) = clusters.get_mut(&probe.cluster) else { return None };
+        probed.runs = false;
+        // What changed meanwhile is due at once, and its names may be others.
+        if !Arc::ptr_eq(&probed.side, &probe.side) {
+            return None;
+        }
+        probed.due = now + interval.mul_f64(0.9 + 0.2 * fastrand::f64());
+        let before = probed.condition();
+        probed.take(finding);
+        if before == probed.condition() {
+            return None;
+        }
+        *revisions.entry(probed.fleet.clone()).or_default() += 1;
+        let lasting = probed.lasting().next().map(|it| it.why.for_the_log.clone());
+        Some(ChangedFinding { logged: lasting.or_else(|| probed.hindered.clone()) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        locked(&self.table)
+    }
+}
+
+impl Table {
+    fn ended(&mut self, probe: &DueProbe) {
+        if let Some(running) = self.running.get_mut(&probe.cluster.organization) {
+            *running = running.saturating_sub(1);
+        }
+        self.running.retain(|_, running| *running > 0);
+    }
+}
+
+impl Probed {
+    fn take(&mut self, finding: ProbeFinding) {
+        let names = match finding {
+            ProbeFinding::Hindered(why) => return self.hindered = Some(why),
+            ProbeFinding::Names(names) => names,
+        };
+        self.hindered = None;
+        let before = std::mem::take(&mut self.failing);
+        for (place, failure) in names {
+            let counts = !self.is_changing
+                && match place {
+                    ProbePlace::Bootstrap => true,
+                    // The pod of a broker that isn't ready says more.
+                    ProbePlace::Broker(id) => self.side.brokers.get(&id).copied().unwrap_or_default(),
+                };
+            if let Some(why) = failure.filter(|_| counts) {
+                let times = before.get(&place).map_or(0, |before| before.times).saturating_add(1);
+                self.failing.insert(place, FailingName { times, why });
+            }
+        }
+    }
+
+    fn lasting(&self) -> impl Iterator<Item = &FailingName> {
+        self.failing.values().filter(|failing| failing.times >= FAILURES)
+    }
+
+    fn condition(&self) -> Option<Condition> {
+        if let Some(failing) = self.lasting().next() {
+            let what = match self.lasting().count() {
+                1 => "it".to_owned(),
+                count => format!("{count} of its names; the first"),
+            };
+            let why = &failing.why.for_tenants;
+            let message = format!("clients outside of Kubernetes can't reach {what}: {why}");
+            return Some(Condition { kind: UNREACHABLE.to_owned(), degraded: true, message });
+        }
+        let why = self.hindered.as_ref()?;
+        let message = format!("nobody knows whether clients reach it: {why}");
+        Some(Condition { kind: "ReachabilityUnknown".to_owned(), degraded: false, message })
+    }
+}
+
+#[cfg(test)]
+mod tests;

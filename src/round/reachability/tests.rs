@@ -1,0 +1,204 @@
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+
+use super::*;
+use crate::catalog::ResourceStatus;
+use crate::component::health::{ClusterObservation, Judgement, Outputs, PublicListener};
+
+const INTERVAL: Duration = Duration::from_secs(60);
+
+const PLACES: [ProbePlace; 3] = [ProbePlace::Bootstrap, ProbePlace::Broker(0), ProbePlace::Broker(1)];
+
+fn fleet(organization: &str) -> FleetKey {
+    format!("{organization}/eu").try_into().unwrap()
+}
+
+fn cluster(organization: &str, name: &str) -> ResourceKey {
+    format!("Cluster/{organization}/{name}").try_into().unwrap()
+}
+
+fn side(ready: [bool; 2]) -> PublicSide {
+    PublicSide {
+        namespace: "kafka-acme--orders".to_owned(),
+        listener: PublicListener {
+            bootstrap: "orders.k.example.com".to_owned(),
+            broker: "broker-{nodeId}--orders.k.example.com".to_owned(),
+            port: 9094,
+            chain: None,
+            user: None,
+        },
+        brokers: [(0, ready[0]), (1, ready[1])].into(),
+    }
+}
+
+/// One cluster of acme, and what its probes found.
+struct Lab {
+    table: ReachabilityTable,
+    now: Instant,
+}
+
+impl Lab {
+    fn new() -> Self {
+        let lab = Self { table: ReachabilityTable::default(), now: Instant::now() };
+        lab.seen([true, true]);
+        lab
+    }
+
+    fn seen(&self, ready: [bool; 2]) {
+        self.table.observed(&fleet("acme"), [(cluster("acme", "orders"), side(ready))].into(), self.now);
+    }
+
+    /// Probes once it is due; these names fail.
+    fn probe(&mut self, failing: &[ProbePlace]) -> bool {
+        let names = PLACES.map(|place| {
+            let words = || FailureWords {
+                for_tenants: format!("{place}: no answer"),
+                for_the_log: format!("{place}: no answer at port 9094"),
+            };
+            (place, failing.contains(&place).then(words))
+        });
+        self.end(ProbeFinding::Names(names.into()))
+    }
+
+    fn end(&mut self, finding: ProbeFinding) -> bool {
+        self.now += INTERVAL * 2;
+        let (due, _) = self.table.due(self.now);
+        assert_eq!(due.len(), 1);
+        self.table.found(&due[0], finding, INTERVAL, self.now).is_some()
+    }
+
+    fn judged(&self, status: Status) {
+        let status =
+            ResourceStatus { status, reason: None, conditions: Vec::new(), since: Timestamp::UNIX_EPOCH };
+        let judgement = Judgement {
+            status: status.clone(),
+            in_progress: Vec::new(),
+            outputs: Outputs::default(),
+            unschedulable: None,
+            clear_certificates: None,
+        };
+        let clusters = [(cluster("acme", "orders"), judgement)].into();
+        self.table.judged(&FleetHealth { status, clusters });
+    }
+
+    fn told(&self) -> Vec<Condition> {
+        let key = cluster("acme", "orders");
+        let clusters = [(key.clone(), ClusterObservation::default())].into();
+        let mut seen = FleetObservation { clusters, ..FleetObservation::default() };
+        self.table.tell(&mut seen);
+        seen.clusters.remove(&key).unwrap().troubles
+    }
+
+    fn message(&self) -> String {
+        self.told().pop().map(|told| told.message).unwrap_or_default()
+    }
+}
+
+#[test]
+fn what_fails_three_times_in_a_row_is_told_until_it_works_once() {
+    let mut lab = Lab::new();
+    assert!(!lab.probe(&PLACES[..1]) && !lab.probe(&PLACES[..1]));
+    assert_eq!(lab.told(), []);
+    assert!(!lab.probe(&[]) && !lab.probe(&PLACES[..1]) && !lab.probe(&PLACES[..1]));
+    assert!(lab.probe(&PLACES[..1]));
+    assert_eq!(lab.message(), "clients outside of Kubernetes can't reach it: bootstrap: no answer");
+    assert!(lab.told()[0].degraded);
+    let revision = lab.table.revision(&fleet("acme"));
+    assert!(!lab.probe(&PLACES[..1]));
+    assert_eq!(lab.table.revision(&fleet("acme")), revision);
+    assert!(lab.probe(&[]));
+    assert_eq!(lab.told(), []);
+    assert_ne!(lab.table.revision(&fleet("acme")), revision);
+}
+
+#[test]
+fn one_name_is_told_and_the_others_counted() {
+    let mut lab = Lab::new();
+    (0..3).for_each(|_| _ = lab.probe(&PLACES[1..]));
+    assert_eq!(
+        lab.message(),
+        "clients outside of Kubernetes can't reach 2 of its names; the first: broker 0: no answer"
+    );
+}
+
+#[test]
+fn a_broker_that_is_not_ready_is_told_by_its_pod_alone() {
+    let mut lab = Lab::new();
+    lab.seen([false, true]);
+    (0..3).for_each(|_| _ = lab.probe(&PLACES[1..2]));
+    assert_eq!(lab.told(), []);
+    lab.seen([true, true]);
+    (0..3).for_each(|_| _ = lab.probe(&PLACES[1..2]));
+    assert_eq!(lab.told().len(), 1);
+}
+
+#[test]
+fn while_a_cluster_is_changed_failures_do_not_count() {
+    let mut lab = Lab::new();
+    (0..2).for_each(|_| _ = lab.probe(&PLACES[..1]));
+    lab.judged(Status::Updating);
+    (0..5).for_each(|_| _ = lab.probe(&PLACES[..1]));
+    assert_eq!(lab.told(), []);
+    lab.judged(Status::Healthy);
+    (0..2).for_each(|_| _ = lab.probe(&PLACES[..1]));
+    assert_eq!(lab.told(), []);
+    assert!(lab.probe(&PLACES[..1]));
+}
+
+#[test]
+fn why_nothing_can_be_known_is_told_and_degrades_nothing() {
+    let mut lab = Lab::new();
+    assert!(lab.end(ProbeFinding::Hindered("its password can't be read".to_owned())));
+    assert_eq!(lab.message(), "nobody knows whether clients reach it: its password can't be read");
+    assert!(!lab.told()[0].degraded);
+    assert!(lab.probe(&[]));
+    assert_eq!(lab.told(), []);
+}
+
+#[test]
+fn what_was_changed_is_probed_at_once_and_an_older_finding_is_of_no_use() {
+    let lab = Lab::new();
+    let (due, _) = lab.table.due(lab.now);
+    let nothing = || ProbeFinding::Names(BTreeMap::new());
+    lab.seen([true, false]);
+    assert!(lab.table.found(&due[0], ProbeFinding::Hindered("old".to_owned()), INTERVAL, lab.now).is_none());
+    let (due, _) = lab.table.due(lab.now);
+    assert!(lab.table.found(&due[0], nothing(), INTERVAL, lab.now).is_none());
+    let (due, next) = lab.table.due(lab.now);
+    assert!(due.is_empty());
+    assert!(next >= lab.now + INTERVAL.mul_f64(0.9) && next <= lab.now + INTERVAL);
+}
+
+#[test]
+fn dead_addresses_of_one_organization_hold_up_no_other() {
+    let (table, now) = (ReachabilityTable::default(), Instant::now());
+    let many = (0..1000).map(|number| (cluster("acme", &format!("c{number}")), side([true, true])));
+    table.observed(&fleet("acme"), many.collect(), now);
+    table.observed(&fleet("globex"), [(cluster("globex", "orders"), side([true, true]))].into(), now);
+    let (due, _) = table.due(now);
+    let whose =
+        |organization: &str| due.iter().filter(|it| it.cluster.organization.as_str() == organization).count();
+    assert_eq!((whose("acme"), whose("globex")), (AT_ONCE_EACH, 1));
+    assert!(table.due(now).0.is_empty());
+    // As each of them ends, the next begins, until all had their turn.
+    let (mut seen, mut running) = (BTreeSet::new(), due);
+    while let Some(probe) = running.pop() {
+        table.found(&probe, ProbeFinding::Names(BTreeMap::new()), INTERVAL, now);
+        seen.insert(probe.cluster);
+        running.extend(table.due(now).0);
+    }
+    assert_eq!(seen.len(), 1001);
+    // Above 500 clusters, they are probed less often.
+    assert!(table.due(now + INTERVAL * 4).0.is_empty());
+    assert!(!table.due(now + INTERVAL * 6).0.is_empty());
+}
+
+#[test]
+fn a_fleet_that_is_gone_is_probed_no_more() {
+    let lab = Lab::new();
+    let (due, _) = lab.table.due(lab.now);
+    lab.table.gone(&due[0]);
+    assert!(lab.table.due(lab.now).0.is_empty());
+    assert!(lab.table.lock().running.is_empty());
+}
