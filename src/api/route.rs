@@ -25,7 +25,7 @@ use crate::views::why::WhyReport;
 use queries::{
     ABOUT, AFTER, AT, BROKER, DRY_RUN, FOLLOW, FROM, IN_ORGANIZATION, LOG_SINCE, OF_FLEET, OF_ORGANIZATION,
     OF_RESOURCE, OFFERED_TO, ORDER, PAGE_SIZE, PAGE_TOKEN, SEARCH, SINCE, SORT, SORT_OR_STATUS, STATUS, TAG,
-    TO, VERB,
+    TO, UNWELL, VERB,
 };
 
 pub use shapes::{LARGEST_PAGE, USUAL_PAGE, page_of, problem};
@@ -298,6 +298,7 @@ pub static ROUTES: &[Route] = table! {
         Route::new(Method::Get, "/v1/status", "read_status")
             .about("Read the status of all fleets and clusters, by the last plan and the writes since", "reading the status")
             .needs(RequiredAccess::Read, QueueKind::Heavy)
+            .query(&[UNWELL])
             .gives(&[(200, ResponseContent::Schema(schema::of::<StatusList>))]),
         Route::new(Method::Get, "/v1/clusters/{id}/why", "explain_cluster")
             .about(

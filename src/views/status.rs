@@ -15,8 +15,45 @@ use crate::spec::Spec;
 /// The status of all fleets and clusters, by the last plan and the writes since.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct StatusList {
+    pub counts: StatusCounts,
     /// The fleets in order, each followed by its clusters.
     pub items: Vec<StatusLine>,
+}
+
+/// How many fleets and clusters there are.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, JsonSchema)]
+pub struct StatusCounts {
+    pub fleets: usize,
+    pub clusters: usize,
+    /// The fleets and clusters that are Healthy.
+    pub healthy: usize,
+    /// The fleets and clusters that a person should look at.
+    pub unwell: usize,
+}
+
+/// How many fleets and clusters that aren't well are told of at a time.
+const MOST_UNWELL: usize = 50;
+
+impl StatusList {
+    fn of(items: Vec<StatusLine>) -> StatusList {
+        let count = |is_it: &dyn Fn(&StatusLine) -> bool| items.iter().filter(|line| is_it(line)).count();
+        let fleets = count(&|line| line.kafka_units.is_some());
+        let counts = StatusCounts {
+            fleets,
+            clusters: items.len() - fleets,
+            healthy: count(&|line| line.status == Status::Healthy),
+            unwell: count(&StatusLine::is_unwell),
+        };
+        StatusList { counts, items }
+    }
+
+    /// Leaves out what is well, and all but the first of the rest.
+    #[must_use]
+    pub fn first_unwell(mut self) -> StatusList {
+        self.items.retain(StatusLine::is_unwell);
+        self.items.truncate(MOST_UNWELL);
+        self
+    }
 }
 
 /// The status of a fleet or a cluster.
@@ -32,6 +69,18 @@ pub struct StatusLine {
     pub kafka_units: Option<Gauge>,
     /// A fleet's number of clusters; null for a cluster.
     pub clusters: Option<Gauge>,
+}
+
+impl StatusLine {
+    /// Whether a person should look at it: it isn't well, or there is a reason to tell. Of a folder nothing is known but
+    /// that it was written.
+    fn is_unwell(&self) -> bool {
+        match self.status {
+            Status::Healthy => self.reason.is_some(),
+            Status::Written => self.reason.as_deref().is_some_and(|reason| reason != record::WRITTEN),
+            _ => true,
+        }
+    }
 }
 
 /// The fleets and clusters of the tree, those that still exist, and those that were `written` since the plan,
@@ -58,7 +107,7 @@ pub fn list(
             _ => line,
         }));
     }
-    StatusList { items }
+    StatusList::of(items)
 }
 
 /// The fleets, with their use of Kafka units and number of clusters.

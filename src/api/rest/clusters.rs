@@ -14,7 +14,9 @@ pub(super) fn status(call: &Call) -> Answered {
     let sees = |key: &ResourceKey| call.caller.sees(&key.organization);
     let resources: Vec<&Resource> =
         call.pending.keys().filter_map(|key| call.resource_written(key)).collect();
+    let is_brief = call.query.parsed("unwell", "`true` or `false`")?.unwrap_or_default();
     let list = status::list(&call.made.round, &resources, |key| call.standing(key), sees);
+    let list = if is_brief { list.first_unwell() } else { list };
     Ok(call.with_current_plan(written(StatusCode::OK, &list)))
 }
 

@@ -40,6 +40,11 @@ pub(super) const AT: Query = Query::new(
      administrator of an organization.",
 );
 pub(super) const STATUS: Query = Query::new("status", shapes::status, "Only items with this status.");
+pub(super) const UNWELL: Query = Query::new(
+    "unwell",
+    shapes::truth,
+    "Only fleets and clusters that a person should look at, and the first 50 of them. The counts are of all.",
+);
 pub(super) const SEARCH: Query = Query::new(
     "q",
     shapes::text,

@@ -9,18 +9,13 @@ use super::resource_list::organizations;
 use super::{KindPages, may, review};
 use crate::api::answer::ListAnswer;
 use crate::api::route::{self, LARGEST_PAGE};
-use crate::catalog::Status;
 use crate::names::Kind;
 use crate::plan::{Outline, OutlineItem, OutlineSection, Plan, outline};
 use crate::problem::Severity;
-use crate::record::WRITTEN;
 use crate::ui::client::blocking;
 use crate::ui::view::{self, Frame, filters, shown};
 use crate::ui::{Shown, Visit};
-use crate::views::status::{StatusLine, StatusList};
-
-/// How many fleets and clusters that aren't well are listed.
-const MOST: usize = 50;
+use crate::views::status::{StatusCounts, StatusLine, StatusList};
 
 #[derive(Template)]
 #[template(path = "overview.html")]
@@ -30,27 +25,15 @@ struct Overview {
     outline: Outline,
     /// Changes that wait for an approval, with the fleet or organization that they belong to.
     waiting: Vec<Waiting>,
+    /// The first fleets and clusters that aren't well.
     unwell: Vec<StatusLine>,
-    more_unwell: usize,
-    fleets: usize,
-    clusters: usize,
-    healthy: usize,
+    counts: StatusCounts,
     /// The certificates that expire first: the base domain's page, its name and the time.
     certificates: Vec<(String, String, String)>,
     events: Vec<Value>,
     errors: usize,
     /// The kinds that the visitor may create, in the order in which they are needed, while there are no clusters.
     starts: Vec<&'static KindPages>,
-}
-
-/// Whether a person should look at it: it isn't well, or there is a reason to tell. Of a folder nothing is known but
-/// that it was written.
-fn is_unwell(line: &StatusLine) -> bool {
-    match line.status {
-        Status::Healthy => line.reason.is_some(),
-        Status::Written => line.reason.as_deref().is_some_and(|reason| reason != WRITTEN),
-        _ => true,
-    }
 }
 
 struct Waiting {
@@ -62,41 +45,22 @@ struct Waiting {
 pub async fn show(visit: &Visit) -> Shown {
     let (plan, status, events) = futures_util::try_join!(
         visit.api.get::<Plan>("/v1/plan"),
-        visit.api.get::<StatusList>("/v1/status"),
+        visit.api.get::<StatusList>("/v1/status?unwell=true"),
         visit.api.get::<ListAnswer<Value>>("/v1/events?order=desc&page_size=10"),
     )?;
-    let is_fleet = |line: &&StatusLine| line.kafka_units.is_some();
-    let fleets = status.items.iter().filter(is_fleet).count();
-    let clusters = status.items.len() - fleets;
-    let healthy = status.items.iter().filter(|line| line.status == Status::Healthy).count();
-    let mut unwell: Vec<StatusLine> = status.items.into_iter().filter(is_unwell).collect();
-    let more_unwell = unwell.len().saturating_sub(MOST);
-    unwell.truncate(MOST);
+    let StatusList { counts, items: unwell } = status;
     let errors = plan.problems.iter().filter(|problem| problem.severity == Severity::Error).count();
     let certificates = certificates(visit).await;
     let needed = [Kind::Organization, Kind::BaseDomain, Kind::Fleet, Kind::Cluster].map(review::pages_of);
     let may_create =
-        |pages: &&KindPages| clusters == 0 && may(&visit.me, pages.kind, route::Method::Post, None);
+        |pages: &&KindPages| counts.clusters == 0 && may(&visit.me, pages.kind, route::Method::Post, None);
     let starts = needed.into_iter().filter(may_create).collect();
     let (frame, events) = (visit.frame("/"), events.items);
     blocking(move || {
         let outline = outline(&plan, "TREE", false);
         let waiting = outline.sections.iter().flat_map(waiting_in).collect();
-        let page = Overview {
-            frame,
-            plan,
-            outline,
-            waiting,
-            unwell,
-            more_unwell,
-            fleets,
-            clusters,
-            healthy,
-            certificates,
-            events,
-            errors,
-            starts,
-        };
+        let page =
+            Overview { frame, plan, outline, waiting, unwell, counts, certificates, events, errors, starts };
         shown(StatusCode::OK, &page)
     })
     .await
