@@ -168,8 +168,16 @@ fn is_time(text: &str) -> bool {
 
 /// The page of the resource that an event is about, as a path below `/ui`; empty if there is none.
 pub fn event_page(event: &Value) -> String {
-    let key = event["resource"].as_str().and_then(|key| ResourceKey::try_from(key.to_owned()).ok());
-    key.as_ref().map(page_of).unwrap_or_default()
+    resource_of(event).as_ref().map(page_of).unwrap_or_default()
+}
+
+/// The resource that an event is about: `cluster acme/orders`; empty if there is none.
+pub fn event_resource(event: &Value) -> String {
+    resource_of(event).map(|key| key.to_string()).unwrap_or_default()
+}
+
+fn resource_of(event: &Value) -> Option<ResourceKey> {
+    ResourceKey::try_from(event["resource"].as_str()?.to_owned()).ok()
 }
 
 pub mod filters {
