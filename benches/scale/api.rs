@@ -21,10 +21,12 @@ const EACH: &str = "10s";
 const READ: f64 = 1.0;
 const CREATE: f64 = 20.0;
 
+/// The path of a read.
+pub const ONE: &str = "/v1/clusters/cluster-00007?organization=org-00";
+
 /// Measures with few clusters and with many, in a folder and in git.
 pub fn measure(folder: &Path, clusters: usize) -> io::Result<()> {
-    if Command::new("wrk").arg("--version").output().is_err() {
-        println!("\nthe API isn't asked: there is no `wrk`, which Debian has");
+    if !has_wrk() {
         return Ok(());
     }
     println!(
@@ -42,6 +44,15 @@ pub fn measure(folder: &Path, clusters: usize) -> io::Result<()> {
     Ok(())
 }
 
+/// Says so if there is none.
+pub fn has_wrk() -> bool {
+    let has = Command::new("wrk").arg("--version").output().is_ok();
+    if !has {
+        println!("\nnothing is asked by HTTP: there is no `wrk`, which Debian has");
+    }
+    has
+}
+
 fn in_folder(folder: &Path, tree: &Tree) -> io::Result<()> {
     let settings = folder.join("api.toml");
     let port = port()?;
@@ -50,14 +61,13 @@ fn in_folder(folder: &Path, tree: &Tree) -> io::Result<()> {
     serve.wait_for(Told::Planned)?;
     serve.wait_until_idle()?;
     let token = token(&[tree.root(), Path::new("--config"), &settings])?;
-    let asks = Asks { port, token };
-    let one = "/v1/clusters/cluster-00007?organization=org-00";
-    asks.tell("a read, one caller", one, 1, None, READ)?;
-    asks.tell("a read, 16 callers", one, 16, None, READ)?;
+    let asks = Asks { port, header: bearer(&token) };
+    asks.tell("a read, one caller", ONE, 1, None, READ)?;
+    asks.tell("a read, 16 callers", ONE, 16, None, READ)?;
     asks.tell("a page of 50 clusters, one caller", "/v1/clusters?page_size=50", 1, None, READ)?;
     let id = serve.id().to_string();
     let before = memory_kib(&id, "VmRSS:") / 1024;
-    asks.tell("a read, 512 callers", one, 512, None, READ)?;
+    asks.tell("a read, 512 callers", ONE, 512, None, READ)?;
     let peak = memory_kib(&id, "VmHWM:") / 1024;
     println!("  512 connections: {before} MB before, {peak} MB at most");
     let script = creating(folder, "f")?;
@@ -86,24 +96,24 @@ fn in_git(folder: &Path, tree: &Tree) -> io::Result<()> {
     let mut serve = Serve::start(&[Path::new("--config"), &settings])?;
     serve.wait_for(Told::Planned)?;
     serve.wait_until_idle()?;
-    let asks = Asks { port, token: token(&[Path::new("--config"), &settings])? };
+    let asks = Asks { port, header: bearer(&token(&[Path::new("--config"), &settings])?) };
     let script = creating(folder, "g")?;
     asks.tell("a create in git", "/organizations/org-00/identity-providers", 1, Some(&script), CREATE)?;
     serve.stop()
 }
 
-fn port() -> io::Result<u16> {
+pub fn port() -> io::Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
-fn listening(port: u16) -> String {
+pub fn listening(port: u16) -> String {
     format!(
         "[api]\nlisten = \"127.0.0.1:{port}\"\nsuper_user_emails = [\"bench@example.com\"]\nrequests_per_owner = 1000000\n\
          max_connections = 600\nmax_connections_per_address = 600\n"
     )
 }
 
-fn token(tree: &[&Path]) -> io::Result<String> {
+pub fn token(tree: &[&Path]) -> io::Result<String> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_streamfleet"));
     command.args(["token", "create"]).args(tree);
     command.args([
@@ -138,14 +148,39 @@ fn creating(folder: &Path, prefix: &str) -> io::Result<std::path::PathBuf> {
     Ok(path)
 }
 
-struct Asks {
-    port: u16,
-    token: String,
+pub fn bearer(token: &str) -> String {
+    format!("Authorization: Bearer {token}")
+}
+
+pub struct Asks {
+    pub port: u16,
+    /// By which the server knows the caller.
+    pub header: String,
+}
+
+/// How long answers took, in milliseconds.
+pub struct Took {
+    pub half: f64,
+    /// 99 of 100.
+    pub most: f64,
+    pub requests: u32,
+    rate: String,
+    refused: String,
 }
 
 impl Asks {
     /// Loads a path for a while, and prints the latency beside its target.
     fn tell(&self, what: &str, path: &str, callers: u32, script: Option<&Path>, aim: f64) -> io::Result<()> {
+        let Took { half, most, rate, refused, .. } = self.ask(path, callers, script)?;
+        println!(
+            "  {what}: half within {half:.2} ms, 99 of 100 within {most:.2} ms ({:.1} x the aim), {rate} a second{refused}",
+            most / aim,
+        );
+        Ok(())
+    }
+
+    /// Loads a path for a while.
+    pub fn ask(&self, path: &str, callers: u32, script: Option<&Path>) -> io::Result<Took> {
         let mut wrk = Command::new("wrk");
         wrk.args([
             "--threads",
@@ -158,7 +193,7 @@ impl Asks {
             "--timeout",
             "30s",
         ]);
-        wrk.arg("--header").arg(format!("Authorization: Bearer {}", self.token));
+        wrk.args(["--header", &self.header]);
         wrk.args(script.into_iter().flat_map(|script| [Path::new("--script"), script]));
         wrk.arg(format!("http://127.0.0.1:{}{path}", self.port));
         let output = wrk.output()?;
@@ -167,20 +202,17 @@ impl Asks {
         let (Some(half), Some(most)) = (of("50%"), of("99%")) else {
             return Err(io::Error::other(format!("wrk says nothing of how long answers took:\n{text}")));
         };
-        let rate = text
-            .lines()
-            .find_map(|line| line.trim().strip_prefix("Requests/sec:"))
-            .unwrap_or_default()
-            .trim();
-        let refused =
-            text.lines().find(|line| line.contains("Non-2xx")).map(|line| format!("; {}", line.trim()));
-        println!(
-            "  {what}: half within {half:.2} ms, 99 of 100 within {most:.2} ms ({:.1} x the aim), {rate} a second{}",
-            most / aim,
-            refused.unwrap_or_default()
-        );
+        let rate = text.lines().find_map(|line| line.trim().strip_prefix("Requests/sec:"));
+        let refused = text.lines().find(|line| line.contains("Non-2xx"));
+        let requests = text.lines().find_map(|line| line.trim().split_once(" requests in "));
         std::thread::sleep(Duration::from_secs(1));
-        Ok(())
+        Ok(Took {
+            half,
+            most,
+            requests: requests.and_then(|(number, _)| number.parse().ok()).unwrap_or_default(),
+            rate: rate.unwrap_or_default().trim().to_owned(),
+            refused: refused.map(|line| format!("; {}", line.trim())).unwrap_or_default(),
+        })
     }
 }
 

@@ -6,6 +6,7 @@
 //! cargo bench --bench scale -- commands                           # only the commands
 //! cargo bench --bench scale -- serve                              # only `serve`, also with 100 clusters
 //! cargo bench --bench scale -- api                                # only the API, by `wrk`
+//! cargo bench --bench scale -- pages                              # only the web UI, by `wrk`
 //! ```
 //!
 //! Nothing here fails for being slow; a person judges the figures, on a machine that they know.
@@ -15,6 +16,7 @@
 mod api;
 mod daemon;
 mod floor;
+mod pages;
 mod process;
 #[allow(dead_code, reason = "another bench uses the rest")]
 #[path = "../kubernetes/serve.rs"]
@@ -53,12 +55,13 @@ fn main() -> ExitCode {
     let folder = tempfile::TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("the disk takes a folder");
     let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
     let is_wanted = |part: &str| {
-        words.contains(&part) || !["commands", "serve", "api"].iter().any(|it| words.contains(it))
+        words.contains(&part) || !["commands", "serve", "api", "pages"].iter().any(|it| words.contains(it))
     };
     let commands = || if is_wanted("commands") { measure(folder.path(), clusters) } else { Ok(()) };
     let serve = || if is_wanted("serve") { daemon::measure(folder.path(), clusters) } else { Ok(()) };
     let api = || if is_wanted("api") { api::measure(folder.path(), clusters) } else { Ok(()) };
-    match commands().and_then(|()| serve()).and_then(|()| api()) {
+    let pages = || if is_wanted("pages") { pages::measure(folder.path(), clusters) } else { Ok(()) };
+    match commands().and_then(|()| serve()).and_then(|()| api()).and_then(|()| pages()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
