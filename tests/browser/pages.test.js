@@ -1,5 +1,5 @@
 // The web UI in a real browser. Needs the variables CHROMIUM (the browser's path) and STREAMFLEET (the binary's path), and
-// runs the daemon itself.
+// runs the daemon itself. With BASE_PATH, a path like /streamfleet, the daemon is as behind a proxy that serves it there.
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { cpSync, mkdtempSync, readFileSync, rmSync, unlinkSync, writeFileSync } from "node:fs";
@@ -9,7 +9,7 @@ import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { chromium } from "playwright-core";
 
-const { CHROMIUM, STREAMFLEET, EXAMPLE, WORK } = process.env;
+const { CHROMIUM, STREAMFLEET, EXAMPLE, WORK, BASE_PATH = "" } = process.env;
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 const PAGES = [
@@ -69,7 +69,8 @@ before(async () => {
     work = mkdtempSync(join(WORK, "ui-"));
     specs = join(work, "specs");
     cpSync(EXAMPLE, specs, { recursive: true });
-    writeFileSync(join(work, "settings.toml"), '[api]\nlisten = "127.0.0.1:0"\nsuper_user_emails = ["ada@example.com"]\n');
+    const base = BASE_PATH === "" ? "" : `base_url = "http://127.0.0.1${BASE_PATH}"\n`;
+    writeFileSync(join(work, "settings.toml"), `[api]\nlisten = "127.0.0.1:0"\nsuper_user_emails = ["ada@example.com"]\n${base}`);
     daemon = spawn("sh", ["-c", `exec "$0" serve --specs "$1" --config "$2" 2>"$3"`, STREAMFLEET, specs,
         join(work, "settings.toml"), join(work, "log")]);
     const address = await until("it listens", () => {
@@ -79,7 +80,7 @@ before(async () => {
             return undefined;
         }
     });
-    origin = `http://${address}`;
+    origin = `http://${address}${BASE_PATH}`;
     await until("the clusters are there", () => streamfleet("status", specs).match(/Written/g)?.length === 2);
     browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
 });
@@ -150,10 +151,10 @@ test("a page shows what changed without a reload, and keeps open what was opened
     await page.evaluate(() => { window.isSame = true; });
     const file = join(specs, "acme/clusters/wrong.yaml");
     writeFileSync(file, "apiVersion: streamfleet/v1\nkind: Cluster\norganization: acme\nidentifier: wrong\nkafka_unit: 1\n");
-    await page.getByText("did you mean `kafka_units`?").waitFor();
+    await page.getByText("did you mean kafka_units?").waitFor();
     await page.getByText("acme/clusters/wrong.yaml:5:1").waitFor();
     unlinkSync(file);
-    await page.getByText("did you mean `kafka_units`?").waitFor({ state: "detached" });
+    await page.getByText("did you mean kafka_units?").waitFor({ state: "detached" });
     assert.ok(await page.evaluate(() => window.isSame), "the page was not loaded again");
     assert.deepEqual(page.complaints, []);
     await page.context().close();
@@ -179,6 +180,101 @@ test("a deletion is read, and approved by who may", async () => {
     await until("the cluster is deleted", () => !streamfleet("status", specs).includes("sandbox"));
     assert.deepEqual(admin.complaints, []);
     await Promise.all([admin, viewer].map((page) => page.context().close()));
+});
+
+/** Presses Tab until a control has the focus. */
+async function tabTo(page, control) {
+    const isThere = () => control.evaluate((element) => element === document.activeElement);
+    for (let presses = 0; presses < 200; presses += 1) {
+        await page.keyboard.press("Tab");
+        if (await isThere()) {
+            return;
+        }
+    }
+    throw new Error(`no key leads to ${control}`);
+}
+
+/** Types into a field in the place of what it has. */
+async function typeInto(page, label, text) {
+    const field = page.getByRole("main").getByLabel(label).first();
+    await tabTo(page, field);
+    await page.keyboard.press("Control+A");
+    await page.keyboard.type(text);
+}
+
+async function choose(page, name) {
+    const button = page.getByRole("main").getByRole("radio", { name });
+    await tabTo(page, button);
+    await page.keyboard.press("Space");
+    assert.ok(await button.isChecked(), `${name} is chosen`);
+}
+
+async function pressByKey(page, name) {
+    await tabTo(page, page.getByRole("main").getByRole("button", { name }));
+    await page.keyboard.press("Enter");
+}
+
+test("a fleet and a cluster are created, and the cluster deleted, with the keyboard alone", async () => {
+    const page = await signIn();
+    const follow = async (name) => {
+        await tabTo(page, page.getByRole("main").getByRole("link", { name }));
+        await page.keyboard.press("Enter");
+    };
+    const isStep = (step) => page.getByText(`Step ${step} of 4`).waitFor();
+    await page.goto(`${origin}/ui/fleets`);
+    await follow("New fleet");
+    await isStep(1);
+    await tabTo(page, page.getByRole("radio", { name: /^byok/ }));
+    await page.keyboard.press("ArrowDown");
+    assert.ok(await page.getByRole("radio", { name: /^directory/ }).isChecked());
+    await typeInto(page, "Name", "keys");
+    await page.keyboard.press("Enter");
+    await isStep(2);
+    await choose(page, /^Shared/);
+    await typeInto(page, "Max clusters", "2");
+    await typeInto(page, "Max kafka units", "4");
+    await pressByKey(page, "Next");
+    await isStep(3);
+    await pressByKey(page, "Next");
+    await isStep(4);
+    await pressByKey(page, "Review");
+    await page.getByRole("heading", { name: "File acme/fleets/keys.yaml" }).waitFor();
+    await pressByKey(page, "Deploy");
+    await page.waitForURL("**/ui/fleets/acme/keys");
+    await page.goto(`${origin}/ui/clusters`);
+    await follow("New cluster");
+    await isStep(1);
+    await typeInto(page, "Name", "typed");
+    await page.keyboard.press("Enter");
+    await isStep(2);
+    await choose(page, /^Shared/);
+    await typeInto(page, "Kafka units", "1");
+    await pressByKey(page, "Next");
+    await isStep(3);
+    await choose(page, /^eu/);
+    await pressByKey(page, "Next");
+    await isStep(4);
+    await pressByKey(page, "Review");
+    await page.getByRole("heading", { name: "File acme/clusters/typed.yaml" }).waitFor();
+    await pressByKey(page, "Deploy");
+    await page.waitForURL("**/ui/clusters/acme/typed");
+    await until("it is written", () => streamfleet("status", specs).includes("typed"));
+    await page.reload();
+    await follow("Delete…");
+    await pressByKey(page, "Review taking the protection away");
+    await pressByKey(page, "Save");
+    await page.waitForURL("**/ui/clusters/acme/typed");
+    const name = page.getByLabel("Type its name, typed, to delete it");
+    await until("the protection is gone", async () => {
+        await page.goto(`${origin}/ui/clusters/acme/typed/delete`);
+        return await name.count() === 1;
+    });
+    await tabTo(page, name);
+    await page.keyboard.type("typed");
+    await page.keyboard.press("Enter");
+    await page.waitForURL("**/ui/clusters/acme/typed");
+    assert.deepEqual(page.complaints, []);
+    await page.context().close();
 });
 
 /** Creates a cluster by the four steps, with a mistake in the second and the last. */

@@ -541,7 +541,7 @@ fn readers_have_no_forms_that_work() {
 }
 
 /// The fields of a page's form, as a browser without script sends them.
-fn sent(page: &str) -> Vec<(String, String)> {
+pub(super) fn sent(page: &str) -> Vec<(String, String)> {
     let plain = |text: &str| {
         ["&#60;", "&#62;", "&#34;", "&#39;", "&#38;"]
             .iter()

@@ -1,0 +1,119 @@
+//! Lists of an installation with many resources.
+
+use std::fmt::Write as _;
+
+use serde_json::json;
+
+use super::Browser;
+use crate::api::Api;
+use crate::support::Tree;
+
+/// The most bytes of a list, before any compression.
+const LARGEST: usize = 100_000;
+
+/// More than three pages of lists.
+const MANY: usize = 160;
+
+const PLAN_ONLY: &str = "[policy]\nmode = \"plan-only\"\n";
+
+/// As long as an identifier may be.
+fn name(prefix: &str, number: usize) -> String {
+    format!("{prefix}-{number:0width$}", width = 31 - prefix.len())
+}
+
+fn tree() -> Tree {
+    let tree = Tree::empty();
+    let header = |kind: &str| format!("apiVersion: streamfleet/v1\nkind: {kind}\n");
+    let mut organizations = String::new();
+    for number in 0..MANY {
+        let _ = writeln!(
+            organizations,
+            "---\n{}identifier: {}\ndisplay_name: {}",
+            header("Organization"),
+            name("org", number),
+            "n".repeat(200)
+        );
+    }
+    tree.write("organizations.yaml", organizations);
+    let organization = name("org", 0);
+    let mut fleets = String::new();
+    for number in 0..MANY {
+        let _ = writeln!(
+            fleets,
+            "---\n{}organization: {organization}\nidentifier: {}\ninfra_type: directory\ntenancy_mode: Shared\n\
+             max_tenants: 1000\nmax_kafka_units: 1000",
+            header("Fleet"),
+            name("fleet", number)
+        );
+    }
+    tree.write(&format!("{organization}/fleets.yaml"), fleets);
+    for number in 0..MANY {
+        let text = format!(
+            "{}organization: {organization}\ninfrastructure: {}\nidentifier: {}\ncluster_type: kafka\n\
+             tenancy_mode: Shared\nkafka_units: 1\nregion: {}\ntags:\n  - {{key: team, value: team-{number}}}\n\
+             advanced_config: {{version: 4.3.1, profile: dev}}\n",
+            header("Cluster"),
+            name("fleet", number),
+            name("cluster", number),
+            "r".repeat(100),
+        );
+        tree.write(&format!("{organization}/clusters/{number}.yaml"), text);
+    }
+    tree
+}
+
+#[test]
+fn lists_stay_small_and_the_server_filters_them() {
+    let tree = tree();
+    let api = Api::start_with(&tree, "serve --specs tree --config settings.toml", PLAN_ONLY);
+    let browser = Browser::sign_in(&api, &api.token, "root");
+    let (organization, last) = (name("org", 0), name("cluster", MANY - 1));
+    let fleets = format!("/fleets?organization={organization}");
+    for path in [
+        "/clusters",
+        "/clusters?sort=status",
+        "/clusters?sort=-updated_at",
+        &fleets,
+        "/organizations",
+        "/base-domains",
+        "/identity-providers",
+        "/cloud-accounts",
+        "/events",
+        "/tokens",
+    ] {
+        let page = browser.page(path);
+        assert!(page.len() <= LARGEST, "{path} has {} bytes", page.len());
+    }
+    assert!(browser.page("/clusters").contains(&format!("{MANY} in all")));
+    // The first page counts all, and names the first.
+    let status = api.get("/v1/status?unwell=true").expect(200).body;
+    let counts = json!({"fleets": MANY, "clusters": MANY, "healthy": 0, "unwell": 2 * MANY});
+    assert_eq!(status["counts"], counts);
+    assert_eq!(status["items"].as_array().unwrap().len(), 50);
+    let overview = browser.page("/");
+    assert!(overview.contains(&format!("These are the first of {}.", 2 * MANY)), "{overview}");
+    let fleet = name("fleet", MANY - 1);
+    for filter in [
+        format!("q={last}"),
+        format!("fleet={fleet}"),
+        format!("tag=team%3Dteam-{}", MANY - 1),
+        format!("status=Pending&q={last}&organization={organization}"),
+    ] {
+        let page = browser.page(&format!("/clusters?{filter}"));
+        assert!(page.contains("1 in all") && page.contains(&last), "{filter}: {page}");
+    }
+    assert!(browser.page("/clusters?status=Failed").contains("None fits."));
+    // Every cluster is on one of the pages.
+    let (mut path, mut found) = ("/clusters".to_owned(), 0);
+    loop {
+        let page = browser.page(&path);
+        found += page.matches(&format!("href=\"/ui/clusters/{organization}/")).count();
+        let Some(link) = page.split("rel=\"next\"").next().filter(|start| start.len() < page.len()) else {
+            break;
+        };
+        let link = link.rsplit("href=\"/ui").next().unwrap().split('"').next().unwrap();
+        path = link.replace("&#38;", "&");
+    }
+    assert_eq!(found, MANY);
+    assert_eq!(api.serve.stop(), Some(0));
+}
