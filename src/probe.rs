@@ -78,7 +78,7 @@ impl Prober {
         let names = names.chain(order.brokers.iter().map(|(id, name)| (ProbePlace::Broker(*id), name)));
         let names: Vec<_> = names.collect();
         let width = names.len().min(CONCURRENT).min(self.limits.connections);
-        // All of them at once: checks that each wait for more would wait for each other. Nobody closes it.
+        // All of them at once: checks that each wait for more would wait for each other. The semaphore is never closed.
         let _room = self.connections.acquire_many(u32::try_from(width).unwrap_or(1)).await.ok();
         let began = Instant::now();
         let check = Check::new(self, order);

@@ -153,7 +153,7 @@ async fn visit(ui: Arc<Ui>, page: &'static Page, request: Request) -> Response {
         Ok(sent) => sent,
         Err(refusal) => return failure(&Frame::outside(&ui), &refusal),
     };
-    // Whose session it was is known by its form, if by nothing else.
+    // The form itself tells the owner of the session, if nothing else does.
     let signs_in = |sent: &SentForm| {
         let holder = ui.drafts.holder(value_of(&sent.fields, "csrf"));
         let draft = holder.and_then(|holder| pages::keep(&ui, holder, page, &path, sent));
@@ -237,7 +237,7 @@ async fn form(mut body: Body) -> Result<SentForm, Refusal> {
     Ok(SentForm { fields: FormFields(pairs(&text[..whole])), refusal: Some(refusal) })
 }
 
-/// What a form sent.
+/// The fields that a form sent.
 struct SentForm {
     fields: FormFields,
     /// Why it isn't whole.
@@ -318,7 +318,7 @@ impl Visit {
         Typed::of(if self.form.is_empty() { &self.query } else { &self.form })
     }
 
-    /// Whose drafts the visitor may use.
+    /// The owner of the drafts that the visitor may use.
     fn holder(&self) -> DraftHolder {
         self.session.holder(&self.me)
     }

@@ -67,21 +67,21 @@ pub struct ProposedEdit {
     pub before: Option<String>,
     /// The document after the change, with secrets hidden; null if it is deleted.
     pub after: Option<String>,
-    /// What the change does to secrets, which these texts hide, in sentences.
+    /// The effects of the change on secrets, which these texts hide, in sentences.
     pub secrets: Vec<String>,
     pub warnings: Vec<String>,
 }
 
-/// What the Kubernetes cluster of a new kubeconfig has.
+/// The facts of the Kubernetes cluster of a new kubeconfig.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct FleetCheck {
     /// Whether its API server answered, and the fleet may use it.
     pub reached: bool,
     /// Why not; null if it was reached.
     pub reason: Option<String>,
-    /// What to do then.
+    /// The remedy.
     pub hint: Option<String>,
-    /// What was found there.
+    /// The finding.
     pub facts: Vec<ClusterFact>,
 }
 

@@ -73,7 +73,7 @@ pub struct Departure {
     pub page: String,
     /// The value of the cookie that the browser needs when it comes back.
     pub cookie: String,
-    /// What the browser comes back with, so that the cookie can be found among those of other tabs.
+    /// The value that the browser comes back with, by which the cookie is found among those of other tabs.
     pub state: String,
 }
 

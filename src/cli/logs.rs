@@ -121,7 +121,7 @@ fn of_daemon(
     }
 }
 
-/// What was printed last, so that nothing is printed twice when the next answer begins a little earlier.
+/// The lines printed last, so that none is printed twice when the next answer begins a little earlier.
 #[derive(Default)]
 struct Printed {
     last: Option<Timestamp>,

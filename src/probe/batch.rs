@@ -1,6 +1,6 @@
 //! A batch of one record, in the only format that Kafka 4 accepts (magic 2).
 
-use super::wire::Writer;
+use super::wire::WireWriter;
 
 /// The bytes before those that the checksum covers, after the batch's length.
 const MAGIC: i8 = 2;
@@ -16,7 +16,7 @@ pub fn of_one(value: &[u8], timestamp_ms: i64) -> Vec<u8> {
     // No headers.
     varint(&mut record, 0);
 
-    let mut covered = Writer::default();
+    let mut covered = WireWriter::default();
     // Attributes and the difference of the last offset.
     covered.int16(0);
     covered.int32(0);
@@ -35,10 +35,10 @@ pub fn of_one(value: &[u8], timestamp_ms: i64) -> Vec<u8> {
     covered.bare(&record);
     let covered = covered.into_bytes();
 
-    let mut batch = Writer::default();
+    let mut batch = WireWriter::default();
     // The broker sets the offset.
     batch.int64(0);
-    // What follows: the leader's epoch, the format, the checksum, and what it covers.
+    // After it: the leader's epoch, the format, the checksum, and the bytes that it covers.
     batch.int32(4 + 1 + 4 + covered.len() as i32);
     batch.int32(-1);
     batch.int8(MAGIC);

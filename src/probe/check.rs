@@ -49,7 +49,7 @@ const NEW_LEADER: i16 = 78;
 
 type Broker = Conversation<TlsStream<TcpStream>>;
 
-/// What all names of a cluster share during its check.
+/// The state that all names of a cluster share during its check.
 pub struct Check<'c> {
     prober: &'c Prober,
     order: &'c ProbeOrder,
@@ -62,7 +62,7 @@ pub struct Check<'c> {
 
 #[derive(Default)]
 struct Seen {
-    /// What came of writing each broker's record.
+    /// The result of writing each broker's record.
     written: BTreeMap<u32, Result<Option<ProbeNote>, ProbeFailure>>,
     /// The id of the cluster that answered, and the first broker that it advertises.
     clusters: BTreeMap<ProbePlace, (Option<String>, Option<ServerText>)>,

@@ -1,4 +1,4 @@
-//! What ends a conversation with a server, whatever it was about.
+//! The faults that end a conversation with a server.
 
 use std::io;
 use std::time::Duration;

@@ -14,7 +14,7 @@ use crate::component::probe::{ProbeFailure, ProbeLogin, ServerText};
 /// `ILLEGAL_SASL_STATE`).
 const OTHER_MECHANISM: [i16; 2] = [33, 34];
 
-/// The name under which a refused client certificate is told.
+/// The name under which a refused client certificate is reported.
 const OF_CERTIFICATE: &str = "the probe's certificate";
 
 /// A login with everything that it needs.
@@ -96,7 +96,7 @@ async fn oauth<S: AsyncRead + AsyncWrite + Unpin>(
     if answer.is_empty() {
         return Ok(());
     }
-    // A refusal is told as JSON, and ends once the client has answered (RFC 7628, section 3.2.3).
+    // A refusal comes as JSON, and ends once the client has answered (RFC 7628, section 3.2.3).
     say(broker, b"\x01", (client, token)).await?;
     let says = without(&String::from_utf8_lossy(&answer), token);
     Err(ProbeFailure::LoginRefused { user: client.to_owned(), says })

@@ -1,7 +1,7 @@
 //! The requests of the probe, each in one version, and what is read of their responses.
 
 use super::fault::Fault;
-use super::wire::{Reader, Request, Writer};
+use super::wire::{Reader, Request, WireWriter};
 use crate::component::probe::{TOPIC, TOPIC_OPTIONS};
 
 /// The largest response with brokers or partitions, in bytes: enough for 1,000 brokers and 1,000 partitions.
@@ -30,7 +30,7 @@ impl Request for ApiVersions {
     const KEY: i16 = 18;
     const VERSION: i16 = 0;
 
-    fn write(&self, _: &mut Writer) {}
+    fn write(&self, _: &mut WireWriter) {}
 
     fn read(from: &mut Reader<'_>) -> Result<KnownVersions, Fault> {
         Ok(KnownVersions {
@@ -75,7 +75,7 @@ impl Request for Metadata {
     const VERSION: i16 = 4;
     const MAX_RESPONSE: usize = MAX_METADATA;
 
-    fn write(&self, to: &mut Writer) {
+    fn write(&self, to: &mut WireWriter) {
         let topics = if self.with_topic { &[TOPIC][..] } else { &[] };
         to.array(topics, |to, topic| to.string(topic));
         // Topics are never created automatically by this request.
@@ -122,7 +122,7 @@ impl Request for ListOffsets<'_> {
     const VERSION: i16 = 2;
     const MAX_RESPONSE: usize = MAX_METADATA;
 
-    fn write(&self, to: &mut Writer) {
+    fn write(&self, to: &mut WireWriter) {
         // Of a client, not of a replica; without transactions.
         to.int32(-1);
         to.int8(0);
@@ -163,7 +163,7 @@ impl Request for CreateTopic<'_> {
     const KEY: i16 = 19;
     const VERSION: i16 = 4;
 
-    fn write(&self, to: &mut Writer) {
+    fn write(&self, to: &mut WireWriter) {
         to.array(&[TOPIC], |to, topic| {
             to.string(topic);
             // Both numbers follow from the assignment.
@@ -205,7 +205,7 @@ impl Request for CreatePartitions<'_> {
     const KEY: i16 = 37;
     const VERSION: i16 = 1;
 
-    fn write(&self, to: &mut Writer) {
+    fn write(&self, to: &mut WireWriter) {
         to.array(&[TOPIC], |to, topic| {
             to.string(topic);
             to.int32(self.count);
@@ -252,7 +252,7 @@ impl Request for Produce<'_> {
     const KEY: i16 = 0;
     const VERSION: i16 = 7;
 
-    fn write(&self, to: &mut Writer) {
+    fn write(&self, to: &mut WireWriter) {
         // No transaction; all replicas.
         to.null_string();
         to.int16(-1);
@@ -304,7 +304,7 @@ impl Request for Fetch {
     const KEY: i16 = 1;
     const VERSION: i16 = 6;
 
-    fn write(&self, to: &mut Writer) {
+    fn write(&self, to: &mut WireWriter) {
         // Of a client, not of a replica.
         to.int32(-1);
         to.int32(self.wait_ms);
@@ -356,7 +356,7 @@ impl Request for SaslHandshake {
     const KEY: i16 = 17;
     const VERSION: i16 = 1;
 
-    fn write(&self, to: &mut Writer) {
+    fn write(&self, to: &mut WireWriter) {
         to.string(self.mechanism);
     }
 
@@ -382,7 +382,7 @@ impl Request for SaslAuthenticate<'_> {
     const KEY: i16 = 36;
     const VERSION: i16 = 1;
 
-    fn write(&self, to: &mut Writer) {
+    fn write(&self, to: &mut WireWriter) {
         to.bytes(self.message);
     }
 

@@ -40,7 +40,7 @@ impl Default for SystemResolver {
 impl Resolver for SystemResolver {
     fn addresses<'f>(&'f self, host: &'f str) -> Found<'f> {
         Box::pin(async {
-            // Nobody closes the semaphore.
+            // The semaphore is never closed.
             let turn = Arc::clone(&self.lookups).acquire_owned().await.ok();
             let asked = host.to_owned();
             let lookup = tokio::task::spawn_blocking(move || {

@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 /// The most rounds that a server may ask for; Kafka's own limit (`ScramMechanism`). Each round is work for us.
 const MAX_ROUNDS: u32 = 16_384;
 
-/// The header for a client that binds to no channel and acts for nobody else.
+/// The header for a client that binds to no channel and acts for no other user.
 const HEADER: &str = "n,,";
 
 /// An exchange before its first message is answered.

@@ -28,7 +28,7 @@ use crate::spec::certificate::{self, Certificate};
 /// The name of webpki's error for a certificate of an authority that a server presents as its own.
 const OWN_AUTHORITY: &str = "CaUsedAsEndEntity";
 
-/// What is needed to shake hands with a server.
+/// The material for a handshake with a server.
 #[derive(Clone)]
 pub struct Trust {
     provider: Arc<CryptoProvider>,

@@ -25,7 +25,7 @@ pub trait Request {
     const VERSION: i16;
     const MAX_RESPONSE: usize = MAX_RESPONSE;
 
-    fn write(&self, to: &mut Writer);
+    fn write(&self, to: &mut WireWriter);
 
     fn read(from: &mut Reader<'_>) -> Result<Self::Response, Fault>;
 }
@@ -36,7 +36,7 @@ pub async fn exchange<R: Request, S: AsyncRead + AsyncWrite + Unpin>(
     request: &R,
     correlation: i32,
 ) -> Result<R::Response, Fault> {
-    let mut frame = Writer::default();
+    let mut frame = WireWriter::default();
     // For the length.
     frame.int32(0);
     frame.int16(R::KEY);
@@ -71,9 +71,9 @@ async fn read_frame<S: AsyncRead + Unpin>(stream: &mut S, most: usize) -> Result
 
 /// Writes the values of a request. A secret may be among them, so the bytes are wiped when they are dropped.
 #[derive(Default)]
-pub struct Writer(zeroize::Zeroizing<Vec<u8>>);
+pub struct WireWriter(zeroize::Zeroizing<Vec<u8>>);
 
-impl Writer {
+impl WireWriter {
     pub fn int8(&mut self, value: i8) {
         self.bare(&value.to_be_bytes());
     }
@@ -106,7 +106,7 @@ impl Writer {
         self.bare(value);
     }
 
-    pub fn array<T>(&mut self, items: &[T], write: impl Fn(&mut Writer, &T)) {
+    pub fn array<T>(&mut self, items: &[T], write: impl Fn(&mut WireWriter, &T)) {
         self.length(items.len());
         items.iter().for_each(|item| write(self, item));
     }

@@ -58,7 +58,7 @@ pub enum ObservationError {
 #[derive(Default)]
 pub(super) struct JudgementCache(Mutex<BTreeMap<FleetKey, Arc<Last>>>);
 
-/// What changes whenever another judgement would: the target's revision and that of what probes found.
+/// Changes whenever another judgement would: the target's revision and that of the probes' findings.
 type Revision = (u64, u64);
 
 struct Last {
@@ -248,7 +248,7 @@ impl FleetJudge<'_> {
         Ok(Some(Health { seen: Some(seen), ..health }))
     }
 
-    /// What to probe of the fleet's clusters; nothing unless its spec says so.
+    /// The public sides of the fleet's clusters; none unless its spec asks for probes.
     fn public_sides(
         &self,
         wanted: &BTreeMap<ResourceKey, AppliedCluster>,

@@ -41,7 +41,7 @@ pub struct RoundMemory {
     /// The fleets that match their specs, and the connections to clusters.
     pub(super) targets: target::TargetMemory,
     pub(super) judged: JudgementCache,
-    /// What probes find. Copies share it.
+    /// The findings of probes. Copies share it.
     pub reachability: Arc<ReachabilityTable>,
     pub(super) asked: DryRunCache,
     /// How long a resource must be missing from the specs before it counts as removed.

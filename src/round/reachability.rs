@@ -76,7 +76,7 @@ pub struct DueProbe {
     pub side: Arc<PublicSide>,
 }
 
-/// What a probe found of a cluster.
+/// The finding of a probe.
 pub enum ProbeFinding {
     /// For each name, why clients don't reach it; `None` if they do.
     Names(BTreeMap<ProbePlace, Option<FailureWords>>),
@@ -205,7 +205,7 @@ impl ReachabilityTable {
         let Table { clusters, revisions, .. } = &mut *table;
         let Some(probed) = clusters.get_mut(&probe.cluster) else { return None };
         probed.runs = false;
-        // What changed meanwhile is due at once, and its names may be others.
+        // A cluster that changed meanwhile is due at once, and its names may be others.
         if !Arc::ptr_eq(&probed.side, &probe.side) {
             return None;
         }

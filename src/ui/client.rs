@@ -236,7 +236,7 @@ impl Refusal {
         }
         let others = answer.err().filter(Refusal::is_correctable).map(|refusal| refusal.errors);
         let of_others = others.unwrap_or_default().into_iter().filter(|other| {
-            // What isn't sent is no mistake.
+            // A field that isn't sent is no mistake.
             !mistakes.iter().any(|known| known.pointer.is_some() && known.pointer == other.pointer)
         });
         Err(Refusal::mistakes(mistakes.iter().cloned().chain(of_others).collect()))

@@ -25,7 +25,7 @@ use crate::http::query::encoded;
 use crate::names::{Kind, ResourceKey};
 use crate::state::{Access, Reach};
 
-/// Where the form of a new resource is, and that of one that exists.
+/// The addresses of the forms for a new resource and for one that exists.
 const NEW: &str = "/new/{kind}";
 const EDIT: &str = "/{kind}/{organization}/{name}/edit";
 

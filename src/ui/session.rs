@@ -39,7 +39,7 @@ impl Session {
         hex::encode(hmac::sign(&key, b"form"))
     }
 
-    /// Whose drafts are shown in this session.
+    /// The owner of the drafts that are shown in this session.
     pub fn holder(&self, me: &CallerDescription) -> DraftHolder {
         DraftHolder { session: self.form_token(), owner: me.email.clone().unwrap_or_default() }
     }

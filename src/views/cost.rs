@@ -1,4 +1,4 @@
-//! What clusters cost, by their recorded sizes.
+//! The cost of clusters, by their recorded sizes.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -10,7 +10,7 @@ use crate::plan::cost::{self, Cost, Period, SizeEvent};
 use crate::record::timestamp;
 use crate::state::ClusterSizes;
 
-/// What a cluster, or all clusters of a fleet, cost between two times.
+/// The cost of a cluster, or of all clusters of a fleet, between two times.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct CostReport {
     /// The currency of all amounts, by its code in ISO 4217.
@@ -27,14 +27,14 @@ pub struct CostReport {
     pub clusters: Vec<ClusterCost>,
 }
 
-/// What a cluster cost.
+/// The cost of a cluster.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ClusterCost {
     /// The cluster's path: `acme/orders`.
     pub cluster: String,
     /// Its id. A cluster that was deleted and created again has another one.
     pub id: Uuid,
-    /// What it cost.
+    /// Its cost.
     pub cost: Cost,
     /// The times without a change of its size. Those without any size are left out.
     pub periods: Vec<SizePeriod>,

@@ -10,7 +10,7 @@ use crate::record::Audience;
 use crate::round::Round;
 use crate::target::{LogEntry, LogError, LogReader, LogRequest, Target, TargetError};
 
-/// What to read of the logs of a cluster, or of all clusters of a fleet.
+/// A request for the logs of a cluster, or of all clusters of a fleet.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LogQuery {
     /// The only broker to read.

@@ -1,4 +1,4 @@
-//! What the Kubernetes cluster has that a new kubeconfig leads to.
+//! A look at the Kubernetes cluster that a new kubeconfig leads to.
 
 use axum::http::StatusCode;
 use secrecy::SecretString;

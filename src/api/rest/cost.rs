@@ -1,4 +1,4 @@
-//! What clusters cost.
+//! The cost of clusters.
 
 use axum::http::StatusCode;
 use jiff::Timestamp;

@@ -256,7 +256,7 @@ impl Call {
 }
 
 impl Call {
-    /// What a write does to secrets. Of a kubeconfig, the caller learns no more than what was sent.
+    /// The effects of a write on secrets. Of a kubeconfig, the caller learns no more than what was sent.
     fn secret_changes(&self, WriteRequest { key, what, .. }: &WriteRequest) -> Vec<String> {
         let body = match what {
             WriteAction::Create(body) | WriteAction::Replace(body) | WriteAction::Patch(body) => body,
@@ -285,7 +285,7 @@ impl Call {
     }
 }
 
-/// Where a kubeconfig leads to, as the end of a sentence.
+/// The server of a kubeconfig, as the end of a sentence.
 fn where_to(access: &KubeAccess, before: Option<KubeAccess>) -> String {
     let which = match before {
         Some(before) if before.server == access.server => "the same server as before",

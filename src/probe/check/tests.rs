@@ -1,4 +1,4 @@
-//! What follows for a name from what all names together showed.
+//! Conclusions about one name from the findings of all names.
 
 use super::*;
 

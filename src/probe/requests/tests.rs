@@ -28,7 +28,7 @@ fn topic() -> TopicName {
 /// A request, as another implementation reads it.
 #[track_caller]
 fn sent<T: Decodable, R: Request>(request: &R) -> T {
-    let mut writer = Writer::default();
+    let mut writer = WireWriter::default();
     request.write(&mut writer);
     let bytes = writer.into_bytes().to_vec();
     let mut rest = axum::body::Bytes::from(bytes);

@@ -34,7 +34,7 @@ fn a_size_is_recorded_when_it_changes_and_survives_a_restart_and_a_backup() {
     drop(state);
     let state = State::open(&path).unwrap();
     assert_eq!(brokers(&state, 1), expected);
-    // What is unchanged is not written again.
+    // An unchanged part is not written again.
     let (key, object) = pool(6);
     state.record_size(&fleet(), &key, &object, time(200)).unwrap();
     assert_eq!(brokers(&state, 1), expected);

@@ -218,13 +218,13 @@ impl LogReader {
             let ends = self.request.ends;
             let step = Box::pin(self.step());
             let entry = match ends {
-                Some(ends) => timeout_at(ends, step).await.unwrap_or(Step::End),
+                Some(ends) => timeout_at(ends, step).await.unwrap_or(LogStep::End),
                 None => step.await,
             };
             match entry {
-                Step::Entry(entry) => return Some(self.counted(entry)),
-                Step::Nothing => {}
-                Step::End => self.is_over = true,
+                LogStep::Entry(entry) => return Some(self.counted(entry)),
+                LogStep::Nothing => {}
+                LogStep::End => self.is_over = true,
             }
         }
     }
@@ -244,19 +244,19 @@ impl LogReader {
         entry
     }
 
-    async fn step(&mut self) -> Step {
+    async fn step(&mut self) -> LogStep {
         if !self.past.is_empty() {
-            return self.past_line().await.map_or(Step::Nothing, Step::Entry);
+            return self.past_line().await.map_or(LogStep::Nothing, LogStep::Entry);
         }
         if !self.request.follows {
-            return Step::End;
+            return LogStep::End;
         }
         tokio::select! {
             Some(followed) = self.followed.next(), if !self.followed.is_empty() => self.take(followed),
             () = sleep_until(self.looks_at) => {
                 self.look().await;
                 self.looks_at = Instant::now() + LOOK_AGAIN;
-                Step::Nothing
+                LogStep::Nothing
             }
         }
     }
@@ -274,20 +274,20 @@ impl LogReader {
         Some(LogEntry::Line { at, pod, text })
     }
 
-    fn take(&mut self, Followed { pod, line }: Followed) -> Step {
-        let Some(known) = self.pods.get_mut(&pod) else { return Step::Nothing };
+    fn take(&mut self, Followed { pod, line }: Followed) -> LogStep {
+        let Some(known) = self.pods.get_mut(&pod) else { return LogStep::Nothing };
         let Some(line) = line else {
             known.is_open = false;
-            return Step::Nothing;
+            return LogStep::Nothing;
         };
         let ReadLine { at, text } = line;
         let at = at.or(known.last).unwrap_or_else(Timestamp::now);
         // A log is opened from a second on, and has the lines of that second once more.
         if known.last.is_some_and(|last| at <= last) {
-            return Step::Nothing;
+            return LogStep::Nothing;
         }
         known.last = Some(at);
-        Step::Entry(LogEntry::Line { at, pod, text })
+        LogStep::Entry(LogEntry::Line { at, pod, text })
     }
 
     /// Lists the pods, opens the logs of those whose log has ended, and tells which are gone.
@@ -324,7 +324,7 @@ impl LogReader {
     }
 }
 
-enum Step {
+enum LogStep {
     Entry(LogEntry),
     Nothing,
     End,

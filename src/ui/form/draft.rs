@@ -47,11 +47,11 @@ pub struct Draft {
     pub typed: Typed,
     /// Why it was not carried out.
     pub refused: Option<Refusal>,
-    /// What its Kubernetes cluster has.
+    /// The facts of its Kubernetes cluster.
     pub check: Option<Arc<FleetCheck>>,
 }
 
-/// Whose a draft is.
+/// The owner of a draft.
 #[derive(Clone, PartialEq, Eq)]
 pub struct DraftHolder {
     /// The form token of the session.
@@ -155,7 +155,7 @@ impl Drafts {
         persons.insert(holder.session.clone(), (holder.owner.clone(), Instant::now()));
     }
 
-    /// Whoever the form with this token was shown to, even if the session ended since.
+    /// The person that the form with this token was shown to, even if the session ended since.
     pub fn holder(&self, form_token: &str) -> Option<DraftHolder> {
         let (owner, _) = locked(&self.persons).get(form_token)?.clone();
         Some(DraftHolder { session: form_token.to_owned(), owner })
@@ -247,7 +247,7 @@ mod tests {
         let found = drafts.find(&ada, &first.to_string()).unwrap();
         assert_eq!(found.typed.iter().collect::<Vec<_>>(), [("/identifier", "a\nb")]);
         assert!(drafts.find(&eve, &first.to_string()).is_none());
-        // Nobody is the person of sessions without an address.
+        // Sessions without an address have no person.
         let nobody = drafts.keep(holder("one", ""), Kind::Cluster, Target::New, typed("a"));
         assert!(drafts.find(&holder("other", ""), &nobody.to_string()).is_none());
         for _ in 0..DRAFTS_OF_ONE {

@@ -1,4 +1,4 @@
-//! What was typed into a form of a resource: each has a page of its own, from the form's button until it is carried out.
+//! The input of a form of a resource: each has a page of its own, from the form's button until it is carried out.
 //! So it can be loaded again and returned to, also after a new sign-in.
 
 use std::sync::Arc;

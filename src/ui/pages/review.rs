@@ -44,7 +44,7 @@ pub struct ApiCall {
     pub path: String,
     pub body: FormBody,
     pub tag: String,
-    /// What was typed and can't be sent.
+    /// Input that can't be sent.
     pub mistakes: Vec<FieldError>,
 }
 
@@ -114,7 +114,7 @@ pub async fn show(visit: &Visit, kind: Kind, Draft { id, target, typed, check, .
     Ok(shown(StatusCode::OK, &page))
 }
 
-/// What follows from a change: the plan with it, without what is planned or waits anyway.
+/// The effect of a change: the plan with it, without what is planned or waits anyway.
 pub async fn following(visit: &Visit, proposed: Value) -> Result<(Plan, Outline), Refusal> {
     let now: Plan = visit.api.get("/v1/plan").await?;
     let planned = blocking(move || {

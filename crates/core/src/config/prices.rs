@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub use amount::{Amount, Price};
 pub use currency::Currency;
 
-/// What a cluster's resources cost.
+/// The prices of a cluster's resources.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PricesConfig {

@@ -26,7 +26,7 @@ pub struct CostChange {
     pub after: Amount,
 }
 
-/// What was used over some time, in units of seconds.
+/// The resources used over some time, multiplied by seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     millicore_seconds: u128,
@@ -35,7 +35,7 @@ pub struct Usage {
     load_balancer_seconds: u128,
 }
 
-/// What something costs, by what it is for. The total is the sum of the others.
+/// A cost, by resource. The total is the sum of the others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Cost {
     /// All together.

@@ -8,7 +8,7 @@ use crate::spec::Fleet;
 /// An address, or why there is none: a sentence without a full stop.
 type Address = Result<String, String>;
 
-/// What the addresses of a resource follow from.
+/// The inputs of the addresses of a resource.
 #[derive(Debug, Clone, Copy)]
 pub struct AddressInputs<'a> {
     pub config: &'a Config,

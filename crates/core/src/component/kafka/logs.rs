@@ -1,4 +1,4 @@
-//! Where the logs of brokers are.
+//! The pods and containers whose logs are those of brokers.
 
 /// The container of a pod of Kafka that runs the broker.
 pub const BROKER_CONTAINER: &str = "kafka";

@@ -40,7 +40,7 @@ pub const TOPIC_OPTIONS: [(&str, &str); 6] = [
 /// comes with each of the last three.
 pub const TOPIC_RIGHTS: [&str; 4] = ["Alter", "Create", "Read", "Write"];
 
-/// What to check of one cluster.
+/// The input of a check of one cluster.
 #[derive(Debug, Clone)]
 pub struct ProbeOrder {
     pub cluster: ResourceKey,
@@ -71,7 +71,7 @@ pub enum ProbeTrust {
 }
 
 impl ProbeTrust {
-    /// What clients are told to trust when brokers present this chain.
+    /// The trust that `client-properties` tells clients when brokers present this chain.
     pub fn of_chain(tls_cert: &str) -> ProbeTrust {
         certificate::root(tls_cert).map_or(ProbeTrust::System, ProbeTrust::Certificates)
     }
@@ -156,14 +156,14 @@ impl ProbeLevel {
     }
 }
 
-/// Whose name it is.
+/// The owner of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ProbePlace {
     Bootstrap,
     Broker(u32),
 }
 
-/// What came of the check of one name.
+/// The result of the check of one name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NameVerdict {
     pub place: ProbePlace,
@@ -179,7 +179,7 @@ pub struct NameVerdict {
     pub took: BTreeMap<ProbeLevel, Duration>,
 }
 
-/// What is no failure and is worth knowing.
+/// A finding that is no failure and is worth knowing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProbeNote {
     /// The broker doesn't lead its partition now. The record was written through the leader.
@@ -201,7 +201,7 @@ impl NameVerdict {
     }
 }
 
-/// What came of a check of one cluster.
+/// The result of a check of one cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProbeReport {
     pub cluster: ResourceKey,

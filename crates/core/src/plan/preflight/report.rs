@@ -1,4 +1,4 @@
-//! What a Kubernetes cluster has, in words, before any fleet uses it.
+//! The facts of a Kubernetes cluster, in words, before any fleet uses it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,11 +13,11 @@ use crate::component::Extras;
 /// One thing that a fleet needs of its Kubernetes cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClusterFact {
-    /// What was looked for: `Kubernetes`.
+    /// The subject: `Kubernetes`.
     pub subject: String,
-    /// What is there: `1.34`.
+    /// The finding: `1.34`.
     pub found: String,
-    /// What to do before the fleet works; null if nothing.
+    /// The remedy without which the fleet doesn't work; null if none is needed.
     pub advice: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What clients outside of Kubernetes connect to, for whoever checks that they can.
+//! The public side of a cluster: the names and ports that clients outside of Kubernetes connect to.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub struct PublicSide {
 }
 
 impl PublicSide {
-    /// `None` while nobody could connect anyway: before the cluster has worked, while it is being deleted, and if it
+    /// `None` while no client could connect anyway: before the cluster has worked, while it is being deleted, and if it
     /// isn't reached from outside.
     pub fn of(wanted: &AppliedCluster, seen: &ClusterObservation) -> Option<Self> {
         let kafka = seen.kafka.as_ref().filter(|kafka| kafka.last_success.is_some() && !kafka.deleting)?;
@@ -38,7 +38,7 @@ impl PublicSide {
         })
     }
 
-    /// What to check of it, as which user.
+    /// The order for a probe of it, with this login.
     pub fn order(&self, cluster: ResourceKey, login: Option<ProbeLogin>) -> ProbeOrder {
         let PublicListener { bootstrap, port, chain, .. } = &self.listener;
         let name = |host: String| PublicName { host, port: *port };

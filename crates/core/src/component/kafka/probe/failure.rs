@@ -129,7 +129,7 @@ pub enum LookupFault {
     Failed(ServerText),
 }
 
-/// What is wrong with the certificate that a server presents.
+/// The fault of the certificate that a server presents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CertificateFault {
     /// It covers other names.

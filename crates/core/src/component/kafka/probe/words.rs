@@ -58,7 +58,7 @@ impl fmt::Display for NameVerdict {
 impl NameVerdict {
     fn failed(&self, failure: &ProbeFailure, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let PublicName { host, port } = &self.name;
-        let step = Step(self.failed_at().unwrap_or(ProbeLevel::Write));
+        let step = LevelAction(self.failed_at().unwrap_or(ProbeLevel::Write));
         match failure {
             ProbeFailure::Lookup(LookupFault::Missing) => write!(f, "the name {host} has no address"),
             ProbeFailure::Lookup(LookupFault::Failed(why)) => {
@@ -126,7 +126,7 @@ impl NameVerdict {
 }
 
 impl NameVerdict {
-    /// What to do about the failure.
+    /// The remedy for the failure.
     pub fn hint(&self) -> Option<&'static str> {
         let failure = self.failure.as_ref()?;
         Some(match failure {
@@ -207,10 +207,10 @@ impl CertificateFault {
     }
 }
 
-/// What is done at a level.
-struct Step(ProbeLevel);
+/// The action at a level, as the end of a sentence.
+struct LevelAction(ProbeLevel);
 
-impl fmt::Display for Step {
+impl fmt::Display for LevelAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0 {
             ProbeLevel::Resolve => "the lookup of the name",
