@@ -1,4 +1,5 @@
 mod gateway;
+mod probe_user;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use crate::component::fixtures::{
     catalog, cluster, longest, with_domain, with_identity_provider, with_tiered_storage,
 };
 use crate::names::{Domain, Kind};
-use crate::spec::{ClusterAccess, DnsProvider, Exposure, InfraType, Reachability};
+use crate::spec::{ClusterAccess, DnsProvider, Exposure, InfraType};
 
 fn objects(cluster: ResolvedCluster) -> BTreeMap<String, Value> {
     objects_of(&catalog([cluster]))
@@ -40,30 +41,6 @@ fn external(overlay: Value) -> ResolvedCluster {
     let mut cluster = cluster(overlay);
     Arc::make_mut(&mut cluster.spec).advanced_config.cluster_access = ClusterAccess::External;
     with_domain(cluster, DnsProvider::ExternalDns)
-}
-
-#[test]
-fn a_cluster_that_is_probed_has_a_user_with_rights_on_one_topic() {
-    const USER: &str = "KafkaUser/orders-probe";
-    let spec = |cluster: ResolvedCluster| objects(cluster).remove(USER).map(|user| user["spec"].clone());
-    let scram = spec(external(json!({}))).unwrap();
-    insta::assert_snapshot!("probe_user", to_yaml(&scram));
-    let mtls = spec(external(json!({"advanced_config": {"authentication": "mtls"}}))).unwrap();
-    assert_eq!(mtls["authentication"], json!({"type": "tls"}));
-    assert_eq!(mtls["authorization"], scram["authorization"]);
-    let fleet = |change: fn(&mut crate::spec::Fleet)| {
-        let mut cluster = external(json!({}));
-        change(Arc::make_mut(&mut cluster.fleet_spec));
-        cluster
-    };
-    for other in [
-        cluster(json!({})),
-        with_identity_provider(external(json!({})), json!({})),
-        fleet(|fleet| fleet.infra_type = InfraType::Directory),
-        fleet(|fleet| fleet.advanced_config.reachability = Reachability::None),
-    ] {
-        assert_eq!(spec(other), None);
-    }
 }
 
 #[test]
