@@ -203,7 +203,7 @@ impl ReachabilityTable {
         table.ended(probe);
         let interval = if table.clusters.len() > FEW { SLOWER * interval } else { interval };
         let Table { clusters, revisions, .. } = &mut *table;
-        let Some(probed) = clusters.get_mut(&probe.cluster) else { return None };
+        let probed = clusters.get_mut(&probe.cluster)?;
         probed.runs = false;
         // A cluster that changed meanwhile is due at once, and its names may be others.
         if !Arc::ptr_eq(&probed.side, &probe.side) {
