@@ -49,6 +49,21 @@ use Fault::{
     TornLine, Truncated, Zeros,
 };
 
+/// The faults of a file of lines with a checksum each.
+const OF_LINES: &[(Fault, &str)] = &[
+    (Corrupt, "corrupt"),
+    (CorruptLine, "a corrupt line in the middle"),
+    (TornLine, "a torn last line"),
+    (Zeros, "zeros at its end"),
+    (DuplicatedTail, "a duplicated tail"),
+    (Empty, "empty"),
+    (Missing, "missing"),
+    (Newer, "of a newer version"),
+    (AnotherSort, "a folder in its place"),
+    (Link, "a link in its place"),
+    (TooOpen, "open to others"),
+];
+
 /// Each file or folder of the state, with its possible faults and their names.
 const TABLE: [(&str, &[(Fault, &str)]); 9] = [
     (
@@ -95,38 +110,8 @@ const TABLE: [(&str, &[(Fault, &str)]); 9] = [
             (TooOpen, "open to others"),
         ],
     ),
-    (
-        TOKENS,
-        &[
-            (Corrupt, "corrupt"),
-            (CorruptLine, "a corrupt line in the middle"),
-            (TornLine, "a torn last line"),
-            (Zeros, "zeros at its end"),
-            (DuplicatedTail, "a duplicated tail"),
-            (Empty, "empty"),
-            (Missing, "missing"),
-            (Newer, "of a newer version"),
-            (AnotherSort, "a folder in its place"),
-            (Link, "a link in its place"),
-            (TooOpen, "open to others"),
-        ],
-    ),
-    (
-        "sizes.jsonl",
-        &[
-            (Corrupt, "corrupt"),
-            (CorruptLine, "a corrupt line in the middle"),
-            (TornLine, "a torn last line"),
-            (Zeros, "zeros at its end"),
-            (DuplicatedTail, "a duplicated tail"),
-            (Empty, "empty"),
-            (Missing, "missing"),
-            (Newer, "of a newer version"),
-            (AnotherSort, "a folder in its place"),
-            (Link, "a link in its place"),
-            (TooOpen, "open to others"),
-        ],
-    ),
+    (TOKENS, OF_LINES),
+    ("sizes.jsonl", OF_LINES),
     (
         "events.jsonl",
         &[

@@ -2,26 +2,12 @@
 
 use serde_json::Value;
 
-use super::forms::{Fields, cluster, hidden, reviewed, text};
+use super::forms::{Fields, cluster, fleet, hidden, reviewed, text};
 use super::{Browser, header, post, post_with};
-use crate::api::exchanges::KUBECONFIG;
 use crate::api::{Api, new_token};
 use crate::support::Tree;
 
 const PERSON: &str = "platform@acme.example.com";
-
-fn fleet() -> Fields<'static> {
-    vec![
-        ("/infra_type", "byok"),
-        ("/organization", "acme"),
-        ("/identifier", "us"),
-        ("/tenancy_mode", "Shared"),
-        ("/domain", "kafka.acme.example.com"),
-        ("/max_tenants", "3"),
-        ("/max_kafka_units", "5"),
-        ("/advanced_config/kubeconfig", KUBECONFIG),
-    ]
-}
 
 /// Ends all sessions of a person, as an administrator of the host may.
 fn end_sessions(api: &Api<'_>, owner: &str) {

@@ -15,6 +15,20 @@ pub(super) type Fields<'f> = Vec<(&'f str, &'f str)>;
 /// A kind's pages, its list in the API, a form without a mistake, and fields with wrong values.
 type Form<'f> = (&'f str, &'f str, Fields<'f>, &'f [(&'f str, &'f str)]);
 
+/// A fleet on the Kubernetes cluster of [`KUBECONFIG`].
+pub(super) fn fleet<'f>() -> Fields<'f> {
+    vec![
+        ("/infra_type", "byok"),
+        ("/organization", "acme"),
+        ("/identifier", "us"),
+        ("/tenancy_mode", "Shared"),
+        ("/domain", "kafka.acme.example.com"),
+        ("/max_tenants", "3"),
+        ("/max_kafka_units", "5"),
+        ("/advanced_config/kubeconfig", KUBECONFIG),
+    ]
+}
+
 pub(super) fn cluster<'f>() -> Fields<'f> {
     vec![
         ("/cluster_type", "kafka"),
@@ -171,16 +185,7 @@ fn a_mistake_is_told_at_its_field_as_the_api_tells_it_and_the_rest_is_kept() {
     api.settle();
     let browser = Browser::sign_in(&api, &api.token, "root");
     let (tls_cert, tls_key) = certificate("kafka.acme.example.com");
-    let fleet: Fields = vec![
-        ("/infra_type", "byok"),
-        ("/organization", "acme"),
-        ("/identifier", "us"),
-        ("/tenancy_mode", "Shared"),
-        ("/domain", "kafka.acme.example.com"),
-        ("/max_tenants", "3"),
-        ("/max_kafka_units", "5"),
-        ("/advanced_config/kubeconfig", KUBECONFIG),
-    ];
+    let fleet = fleet();
     let domain: Fields = vec![
         ("/organization", "acme"),
         ("/domain", "more.acme.example.com"),

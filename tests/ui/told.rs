@@ -1,7 +1,7 @@
 //! What forms and reviews tell.
 
 use super::Browser;
-use super::forms::{Fields, cluster, field_text, hidden, reviewed, text};
+use super::forms::{Fields, cluster, field_text, fleet, hidden, reviewed, text};
 use crate::api::exchanges::{KUBECONFIG, certificate};
 use crate::api::{Api, new_token};
 use crate::support::Tree;
@@ -95,24 +95,14 @@ fn a_review_tells_what_the_change_adds_and_what_would_not_work() {
     let told = text(&review.body);
     assert!(told.contains("create cluster payments") && !told.contains("sandbox"), "{told}");
 
-    let fleet = [
-        ("/infra_type", "byok"),
-        ("/organization", "acme"),
-        ("/identifier", "us"),
-        ("/tenancy_mode", "Shared"),
-        ("/domain", "kafka.acme.example.com"),
-        ("/max_tenants", "3"),
-        ("/max_kafka_units", "5"),
-        ("/advanced_config/kubeconfig", KUBECONFIG),
-    ];
-    let told = text(&browser.submit("/new/fleets", &fleet).body);
+    let told = text(&browser.submit("/new/fleets", &fleet()).body);
     assert!(told.contains("127.0.0.1` is a loopback address"), "{told}");
     let expected =
         "kubeconfig is new: it leads to the server, https://127.0.0.1:1, and signs in with a token";
     assert!(told.contains(expected), "{told}");
     // Nobody is connected to, and a cluster is tried only when somebody asks for it.
     assert!(told.contains("Check this cluster"), "{told}");
-    let draft = reviewed(&browser.submit("/new/fleets", &fleet));
+    let draft = reviewed(&browser.submit("/new/fleets", &fleet()));
     let told = text(&browser.submit(&format!("/drafts/{draft}/check"), &[]).body);
     assert!(told.contains("127.0.0.1 is a loopback address") && told.contains("Check again"), "{told}");
     assert_eq!(browser.submit("/carry-out", &[("draft", &draft)]).status, 303);
