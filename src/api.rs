@@ -19,7 +19,7 @@ mod sign_in;
 mod webhook;
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -67,6 +67,8 @@ pub struct ServerSetup {
     pub hook: Option<Arc<Hook>>,
     /// Adds the pages of the web UI, which call the given routes of the API.
     pub pages: fn(Router, &ApiConfig, Option<Arc<OpenIdConnect>>) -> Router,
+    /// Shows refusals below the path of the pages as pages, too.
+    pub refused_pages: fn(Router, &ApiConfig) -> Router,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -130,7 +132,8 @@ struct Port {
 /// When a configured address is in use or doesn't belong to this host, the socket can't be created, or the
 /// certificate can't be used.
 pub fn begin(setup: ServerSetup, runtime: &Handle) -> Result<ListeningSockets, ListenError> {
-    let ServerSetup { config, socket: path, actor, vitals, request_queue, hook, pages } = setup;
+    let ServerSetup { config, socket: path, actor, vitals, request_queue, hook, pages, refused_pages } =
+        setup;
     let _inside = runtime.enter();
     let closed = |source| ListenError::Socket { path: path.clone(), source };
     let (socket, listener) = crate::http::socket::listen(&path).map_err(closed)?;
@@ -159,7 +162,8 @@ pub fn begin(setup: ServerSetup, runtime: &Handle) -> Result<ListeningSockets, L
     let routes = probes(vitals).merge(hook).merge(pages(rest.clone(), &config, oidc)).merge(rest);
     let routes = rest::open::counted(routes, &rate_limits, state.as_ref());
     let limits = Limits::of_network(&config, route::is_proposal);
-    runtime.spawn(connection::accept(listener, limits.around(routes), limits, handshake, |_, address| {
+    let routes = refused_pages(limits.around(routes), &config);
+    runtime.spawn(connection::accept(listener, routes, limits, handshake, |_, address| {
         Some(Peer::Remote(*address))
     }));
     Ok(ListeningSockets { _socket: socket, tls })
@@ -172,7 +176,7 @@ fn open_port(config: &ApiConfig, runtime: &Handle) -> Result<Option<Port>, Liste
     let closed = |source| ListenError::Address { address, source };
     let handshake = tls.clone().map(Handshake::new).transpose();
     let handshake = handshake.map_err(|error| closed(io::Error::other(error)))?;
-    let listener = match runtime.block_on(TcpListener::bind(address)) {
+    let listener = match runtime.block_on(bind(address)) {
         Ok(listener) => listener,
         // Nobody chose this port, so another one may need it, such as a second daemon on this host.
         Err(error) if is_default => {
@@ -186,7 +190,26 @@ fn open_port(config: &ApiConfig, runtime: &Handle) -> Result<Option<Port>, Liste
     let ui = config.ui_link(address);
     tracing::info!(%address, tls = tls.is_some(), "listening for HTTP");
     tracing::info!("the web UI is at {ui}");
+    if config.super_user_emails.is_empty() && config.oidc.issuer.is_none() {
+        tracing::info!(
+            "no super users are named, so no link to sign in is made; streamfleet sign-in EMAIL makes one for a member"
+        );
+    }
     Ok(Some(Port { listener, tls, handshake, ui }))
+}
+
+/// Binds to all addresses of a host without IPv6, too.
+async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    match TcpListener::bind(address).await {
+        Err(error) if is_without_ipv6(&error) && address.ip() == Ipv6Addr::UNSPECIFIED => {
+            TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).await
+        }
+        bound => bound,
+    }
+}
+
+fn is_without_ipv6(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::AFNOSUPPORT.raw_os_error())
 }
 
 fn probes(vitals: Arc<Vitals>) -> Router {

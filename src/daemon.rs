@@ -170,8 +170,16 @@ fn start_api(
     runtime: &Runtime,
 ) -> Result<ListeningSockets, DaemonError> {
     let (config, socket, vitals) = (installation.config.api.clone(), socket.clone(), Arc::clone(vitals));
-    let pages = crate::ui::routes;
-    let setup = ServerSetup { config, socket, actor: actor.clone(), vitals, request_queue, hook, pages };
+    let setup = ServerSetup {
+        config,
+        socket,
+        actor: actor.clone(),
+        vitals,
+        request_queue,
+        hook,
+        pages: crate::ui::routes,
+        refused_pages: crate::ui::shown_to_browsers,
+    };
     Ok(api::begin(setup, runtime.handle())?)
 }
 
@@ -296,7 +304,10 @@ impl Process {
         match event {
             Event::Planned(planned) => {
                 if let Some(round) = planned.round {
+                    let table = &self.request_queue.memory.reachability;
+                    let fleets = Arc::clone(&round);
                     let before = self.round.send_replace(Some(round));
+                    table.planned(fleets.targets.fleets());
                     // Dropping a large tree takes time and must not delay the work. Without a thread, it is
                     // dropped here.
                     let _ = thread("drop", move || drop(before));

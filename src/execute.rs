@@ -8,6 +8,7 @@
 //! - A resource is recorded as applied once all of its steps are done.
 //! - A deleted resource is removed from the records once the target's inventory no longer lists it.
 
+mod bucket;
 mod fleet;
 mod report;
 #[cfg(test)]
@@ -343,7 +344,10 @@ impl PlanExecution<'_> {
     }
 }
 
-fn failure(fleet: Option<&FleetKey>, StepFault { message, hint, concealed }: StepFault) -> ExecutionFailure {
+fn failure(
+    fleet: Option<&FleetKey>,
+    StepFault { message, hint, concealed, alone }: StepFault,
+) -> ExecutionFailure {
     ExecutionFailure {
         fleet: fleet.cloned(),
         resource: None,
@@ -352,6 +356,7 @@ fn failure(fleet: Option<&FleetKey>, StepFault { message, hint, concealed }: Ste
         message,
         hint,
         concealed,
+        alone,
     }
 }
 

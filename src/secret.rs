@@ -14,7 +14,7 @@ mod store;
 
 pub use envelope::{NotOpened, seal};
 pub use file::{is_sealed, open_file, seal_file};
-pub use fill::fill;
+pub use fill::{fill, value_of};
 pub use keyring::{EVENT_ID_LENGTH, Keyring};
 pub use rotate::rotate_text;
 pub use store::SecretStore;

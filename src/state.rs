@@ -51,7 +51,9 @@ use serde::de::IgnoredAny;
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use crate::catalog::{Approval, CachedRecord, Deletion, DurableRecord, RecordedObject, RecordedResource};
+use crate::catalog::{
+    Approval, BucketRecord, CachedRecord, Deletion, DurableRecord, RecordedObject, RecordedResource,
+};
 use crate::names::{FleetKey, ObjectKey, ResourceKey};
 use crate::parallel::locked;
 use crate::spec::SourceId;
@@ -197,7 +199,11 @@ impl State {
         let guarded = |(key, resource, before): (_, &'a RecordedResource, Option<&RecordedResource>)| {
             let durable = match registry.facts.resources.get(key) {
                 Some(known) => {
-                    resource.durable.clone().guarded_since(before.map(|before| &before.durable), known)
+                    let before = before.map(|before| &before.durable);
+                    let mut durable = resource.durable.clone().guarded_since(before, known);
+                    // A run makes buckets after its plan was made.
+                    BucketRecord::put(BucketRecord::of(known).as_ref(), &mut durable);
+                    durable
                 }
                 None => resource.durable.clone(),
             };
@@ -232,6 +238,14 @@ impl State {
     /// Marks a recorded resource as being deleted. An interrupted deletion then needs no new approval.
     pub fn mark_deleting(&self, key: &ResourceKey) -> Result<(), StateError> {
         self.change_durable(key, |known| DurableRecord { deleting: true, ..known })
+    }
+
+    /// Records the bucket that is made for a cluster, or that there is none.
+    pub fn set_bucket(&self, key: &ResourceKey, bucket: Option<&BucketRecord>) -> Result<(), StateError> {
+        self.change_durable(key, |mut known| {
+            BucketRecord::put(bucket, &mut known);
+            known
+        })
     }
 
     /// Adds guards against deletion to a recorded resource, and keeps everything else as it is now: another

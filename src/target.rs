@@ -1,5 +1,6 @@
 //! Targets: observed before planning, written by the executor.
 
+mod bucket;
 mod directory;
 mod error;
 mod kubernetes;
@@ -20,6 +21,7 @@ use uuid::Uuid;
 use crate::catalog::{Recorded, RecordedFleet, RecordedObject, RecordedResource};
 use crate::component::Extras;
 use crate::component::health::AppliedCluster;
+use crate::config::AddressRange;
 use crate::health::FleetObservation;
 use crate::names::{Digest, FleetKey, ObjectKey, ResourceKey};
 use crate::plan::preflight::PreflightFacts;
@@ -28,6 +30,7 @@ use crate::render::{Desired, FleetManifests, Manifest};
 use crate::spec::{InfraType, TargetCapabilities};
 
 pub use crate::plan::ResourceMark;
+pub use bucket::{BucketClient, BucketError, BucketLook, BucketOutcome};
 pub use directory::DirectoryTarget;
 pub use error::TargetError;
 pub use kubernetes::{
@@ -401,11 +404,22 @@ pub enum TargetLocation {
 #[derive(Default)]
 pub struct Targets {
     targets: BTreeMap<FleetKey, Target>,
+    /// `targets.allow_addresses` of the settings, for the services in which buckets are made.
+    allowed: Vec<AddressRange>,
 }
 
 impl Targets {
     pub fn new(targets: BTreeMap<FleetKey, Target>) -> Self {
-        Self { targets }
+        Self { targets, allowed: Vec::new() }
+    }
+
+    /// With the addresses that the settings allow.
+    pub fn with_allowed(self, allowed: Vec<AddressRange>) -> Self {
+        Self { allowed, ..self }
+    }
+
+    pub fn allowed(&self) -> &[AddressRange] {
+        &self.allowed
     }
 
     pub fn for_fleets(

@@ -10,6 +10,8 @@ mod form;
 mod guard;
 mod oidc;
 mod pages;
+mod read_plans;
+mod refused;
 mod session;
 mod sign_in;
 mod view;
@@ -21,7 +23,7 @@ use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts as _, RawPathParams, Request};
-use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HOST, LOCATION, REFERER};
+use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, HOST, IF_NONE_MATCH, LOCATION, REFERER};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::{IntoResponse as _, Response};
@@ -41,8 +43,11 @@ use crate::http::problem::Plain;
 use crate::names::Kind;
 use client::{ApiClient, Refusal};
 use form::{DraftHolder, Drafts, KEPT, Target, Typed};
+use read_plans::ReadPlans;
 use session::Session;
 use view::{Frame, failure};
+
+pub use refused::shown_to_browsers;
 
 /// The largest form, in bytes. The body limit of the port is larger. The script has it, too.
 const LARGEST_FORM: usize = 256 << 10;
@@ -60,6 +65,7 @@ pub struct Ui {
     /// Whether browsers reach it by TLS.
     is_secure: bool,
     drafts: Drafts,
+    read_plans: ReadPlans,
     /// Sign-in by OpenID Connect; `None` if the settings don't have it.
     oidc: Option<Arc<OpenIdConnect>>,
     /// Whether pages lead to the issuer instead of to the form.
@@ -99,7 +105,8 @@ pub fn routes(api: Router, config: &ApiConfig, oidc: Option<Arc<OpenIdConnect>>)
         || config.base_url.as_deref().is_some_and(|url| url.starts_with("https://"));
     let auto_redirect = oidc.is_some() && config.oidc.auto_redirect;
     let drafts = Drafts::default();
-    let ui = Arc::new(Ui { api, base: base.clone(), is_secure, drafts, oidc, auto_redirect });
+    let read_plans = ReadPlans::default();
+    let ui = Arc::new(Ui { api, base: base.clone(), is_secure, drafts, read_plans, oidc, auto_redirect });
     let sign_in = sign_in::routes(&ui).merge(oidc::routes(&ui));
     let pages = pages::PAGES.iter().fold(sign_in, |router, page| {
         let (ui, slashed) = (Arc::clone(&ui), Arc::clone(&ui));
@@ -167,6 +174,10 @@ async fn visit(ui: Arc<Ui>, page: &'static Page, request: Request) -> Response {
         Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => return signs_in(&sent),
         Err(refusal) => return failure(&Frame::outside(&ui), &refusal),
     };
+    let tag = tag(&me).filter(|_| is_read);
+    if tag.is_some() && tag.as_ref() == parts.headers.get(IF_NONE_MATCH) {
+        return StatusCode::NOT_MODIFIED.into_response();
+    }
     let (holder, form_token) = (session.holder(&me), value_of(&sent.fields, "csrf"));
     ui.drafts.meet(&holder);
     // A form of a resource is kept first. The page of its draft can be loaded again, and returned to. It may have been
@@ -193,10 +204,20 @@ async fn visit(ui: Arc<Ui>, page: &'static Page, request: Request) -> Response {
         form: sent.fields,
     };
     match (page.answer)(&visit).await {
-        Ok(response) => response,
+        Ok(mut response) => {
+            response.headers_mut().extend(tag.map(|tag| (ETAG, tag)));
+            response
+        }
         Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => sign_in::ask(&ui, &here),
         Err(refusal) => failure(&visit.frame(""), &refusal),
     }
+}
+
+/// The tag of all pages of a visitor. The script asks with it whether there is anything new, which takes one call of the
+/// API and no page.
+fn tag(me: &CallerDescription) -> Option<HeaderValue> {
+    let revision = me.revision.as_ref()?;
+    HeaderValue::from_str(&format!("\"{}-{revision}\"", env!("CARGO_PKG_VERSION"))).ok()
 }
 
 /// The page with the form that was sent; empty if the browser doesn't say. Whoever leads there checks that it is one

@@ -4,6 +4,8 @@
 pub mod clients;
 pub mod cost;
 pub mod logs;
+pub mod metrics;
+pub mod pods;
 pub mod records;
 pub mod status;
 pub mod why;

@@ -6,6 +6,7 @@ mod accepted_by_kubernetes;
 mod api;
 mod architecture;
 mod backup;
+mod bucket;
 mod causes;
 mod command_line;
 mod control_plane;

@@ -22,6 +22,7 @@ fn fields_are_explained() {
         "fleet.network",
         "fleet.logs_endpoint",
         "cluster.console_url",
+        "cluster.metrics_endpoint",
         "cluster.client_properties",
     ] {
         let page = Tree::empty().run(&format!("explain {field}")).expect(0).out;

@@ -107,6 +107,12 @@ const NEEDS_KUBERNETES: &[(Kind, &str, &str, &str)] = &[
         include_str!("watch/reachability.rs"),
         "fn a_cluster_whose_public_name_leads_nowhere_is_degraded_and_the_next_restart_waits_for_it",
     ),
+    (
+        Kind::Fleet,
+        "advanced_config.monitoring.federate",
+        include_str!("kubernetes/metrics.rs"),
+        "fn metrics_are_passed_on_once_they_are_switched_on_and_the_right_is_given",
+    ),
     (Kind::Cluster, AUTO_UPGRADE, UPGRADE, "fn patch_releases_are_followed_as_far_as_the_operator_runs_them"),
     (Kind::Cluster, AUTO_UPGRADE, UPGRADE, "fn a_cluster_that_no_longer_follows_patch_releases"),
 ];
@@ -331,7 +337,9 @@ fn every_field_that_is_not_only_recorded_does_something() {
                     .plan
                     .changes()
                     .any(|change| protects(change).as_deref() == Some(planned.case.after));
+            let makes = planned.plan.changes().any(|change| change.bucket.is_some());
             steps.iter().any(is_functional)
+                || makes
                 || protected
                 || held
                 || told

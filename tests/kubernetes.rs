@@ -4,6 +4,7 @@ mod access;
 mod foreign_objects;
 mod logs;
 mod memory;
+mod metrics;
 mod recreated_kafka;
 mod refusals;
 pub mod removal;

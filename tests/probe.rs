@@ -1,9 +1,9 @@
 //! The reachability probe against real brokers, and against servers that lie.
 
-mod lies;
-mod pki;
+pub mod lies;
+pub mod pki;
 mod raw;
 mod reached;
 mod rights;
 mod scaling;
-mod stage;
+pub mod stage;

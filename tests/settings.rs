@@ -137,7 +137,7 @@ fn settings_that_are_not_sound_are_refused_with_what_to_do() {
         (
             "[api]\nlisten = \"localhost\"\n",
             "error: cannot parse the config file `settings.toml`\nTOML parse error at line 2, column 10\n  |\n2 | listen = \
-             \"localhost\"\n  |          ^^^^^^^^^^^\ninvalid socket address syntax\n  help: use an address of this host \
+             \"localhost\"\n  |          ^^^^^^^^^^^\nit is no address with a port, such as 127.0.0.1:3000\n  help: use an address of this host \
              and a port, such as `127.0.0.1:3000` or `[::1]:3000`, or `none` to open no port\n",
         ),
         (
@@ -153,7 +153,7 @@ fn settings_that_are_not_sound_are_refused_with_what_to_do() {
         (
             "[api]\nlisten = \"localhost:3000\"\n",
             "error: cannot parse the config file `settings.toml`\nTOML parse error at line 2, column 10\n  |\n2 | listen = \
-             \"localhost:3000\"\n  |          ^^^^^^^^^^^^^^^^\ninvalid socket address syntax\n  help: use an address of \
+             \"localhost:3000\"\n  |          ^^^^^^^^^^^^^^^^\nit is no address with a port, such as 127.0.0.1:3000\n  help: use an address of \
              this host and a port, such as `127.0.0.1:3000` or `[::1]:3000`, or `none` to open no port\n",
         ),
         (

@@ -1,8 +1,10 @@
 //! A spec tree per test, and the binary run on it as a person would.
 
 pub mod control_plane;
+pub mod exporter;
 pub mod kafka;
 pub mod kubelet;
+pub mod prometheus;
 pub mod proxy;
 pub mod serve;
 pub mod ssh;

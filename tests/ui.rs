@@ -3,7 +3,9 @@
 mod boundaries;
 mod drafts;
 mod forms;
+mod plans;
 mod size;
+mod start;
 mod told;
 
 use serde_json::Value;
@@ -128,6 +130,24 @@ fn every_page_is_shown_and_takes_nothing_from_elsewhere() {
         let links = answer.body.split(['"', '\'']).filter(|text| text.contains("://"));
         assert_eq!(links.collect::<Vec<_>>(), [""; 0], "{path} refers to another site");
     }
+    // How full a fleet is, in the words of `status`, and fields by names for people.
+    let status = tree.run("status tree --config settings.toml").expect(0).out;
+    let line = status.lines().find(|line| line.starts_with("fleet acme/eu")).unwrap();
+    let (_, gauges) = line.split_once("units ").unwrap();
+    let (units, clusters) = gauges.split_once(", clusters ").unwrap();
+    let (fleet, fleets) = (browser.page("/fleets/acme/eu"), browser.page("/fleets"));
+    for gauge in [units, clusters] {
+        assert!(
+            fleet.contains(&format!("</svg>{gauge}")) && fleets.contains(&format!("</svg>{gauge}")),
+            "{status}"
+        );
+    }
+    let record = browser.page("/clusters/acme/orders");
+    for (name, label) in [("advanced_config.version", "Kafka version"), ("kafka_units", "Kafka units")] {
+        assert!(record.contains(&format!("title=\"{name}\">{label}<")), "{record}");
+    }
+    let names = record.split("<th ").skip(1).filter_map(|rest| rest.split_once('>')?.1.split('<').next());
+    assert_eq!(names.filter(|name| name.contains('_')).collect::<Vec<_>>(), [""; 0]);
     let slashed = browser.get("/clusters/");
     assert_eq!((slashed.status, header(&slashed, "location").as_deref()), (303, Some("/ui/clusters")));
     for (short, page) in [
@@ -139,6 +159,24 @@ fn every_page_is_shown_and_takes_nothing_from_elsewhere() {
     }
     let refused = post(&api.address, "/ui/plan", &browser.cookie, &[]);
     assert!(refused.body.starts_with("<!doctype html>"), "{}", refused.body);
+    // Whoever asks: nobody learns from an unknown address what there is.
+    for cookie in [browser.cookie.as_str(), ""] {
+        let path = "/ui/a/b/c/d/e/f";
+        let none = send(&api.address, &format!("GET {path}"), &[("Cookie", cookie)], "");
+        assert_eq!(none.status, 404, "{path}");
+        assert_eq!(
+            header(&none, "content-type").as_deref(),
+            Some("text/html; charset=utf-8"),
+            "{}",
+            none.body
+        );
+        assert!(none.body.contains("there is no such page"), "{}", none.body);
+        assert!(
+            header(&none, "content-security-policy").is_some() && header(&none, "x-request-id").is_some()
+        );
+    }
+    let api_s = send(&api.address, "GET /uix/a", &[], "");
+    assert_eq!(header(&api_s, "content-type").as_deref(), Some("application/problem+json"));
     let none = browser.get("/clusters/acme/none");
     assert_eq!(none.status, 404);
     assert!(none.body.contains("<h1>"), "{}", none.body);
@@ -278,8 +316,11 @@ fn a_deletion_is_read_and_approved_by_who_may() {
     let overview = browser.page("/");
     assert!(overview.contains("waiting to delete cluster sandbox"), "{overview}");
     let refused = browser.submit("/plan/approve", &[("id", "0123456789ab")]);
-    assert_eq!((refused.status, header(&refused, "location").as_deref()), (303, Some("/ui/plan?other")));
-    assert!(browser.page("/plan?other").contains("Nothing was approved: the plan has changed"));
+    assert_eq!(
+        (refused.status, header(&refused, "location").as_deref()),
+        (303, Some("/ui/plan?other=0123456789ab"))
+    );
+    assert!(browser.page("/plan?other=0123456789ab").contains("Nothing was approved: the plan has changed"));
     let member = new_token(&tree, "platform@acme.example.com", "acme", "read");
     let viewer = Browser::sign_in(&api, &member, "acme");
     assert!(viewer.page("/plan").contains("An administrator of the organization may approve it."));

@@ -7,6 +7,7 @@
 //! cargo bench --bench scale -- serve                              # only `serve`, also with 100 clusters
 //! cargo bench --bench scale -- api                                # only the API, by `wrk`
 //! cargo bench --bench scale -- pages                              # only the web UI, by `wrk`
+//! cargo bench --bench scale -- probe                              # only rounds beside probes of dead addresses
 //! ```
 //!
 //! Nothing here fails for being slow; a person judges the figures, on a machine that they know.
@@ -17,6 +18,7 @@ mod api;
 mod daemon;
 mod floor;
 mod pages;
+mod probe;
 mod process;
 #[allow(dead_code, reason = "another bench uses the rest")]
 #[path = "../kubernetes/serve.rs"]
@@ -55,13 +57,16 @@ fn main() -> ExitCode {
     let folder = tempfile::TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("the disk takes a folder");
     let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
     let is_wanted = |part: &str| {
-        words.contains(&part) || !["commands", "serve", "api", "pages"].iter().any(|it| words.contains(it))
+        words.contains(&part)
+            || !["commands", "serve", "api", "pages", "probe"].iter().any(|it| words.contains(it))
     };
     let commands = || if is_wanted("commands") { measure(folder.path(), clusters) } else { Ok(()) };
     let serve = || if is_wanted("serve") { daemon::measure(folder.path(), clusters) } else { Ok(()) };
     let api = || if is_wanted("api") { api::measure(folder.path(), clusters) } else { Ok(()) };
     let pages = || if is_wanted("pages") { pages::measure(folder.path(), clusters) } else { Ok(()) };
-    match commands().and_then(|()| serve()).and_then(|()| api()).and_then(|()| pages()) {
+    let probe = || if is_wanted("probe") { probe::measure(folder.path(), clusters) } else { Ok(()) };
+    match commands().and_then(|()| serve()).and_then(|()| api()).and_then(|()| pages()).and_then(|()| probe())
+    {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");

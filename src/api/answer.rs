@@ -3,6 +3,7 @@
 mod fit;
 mod offers;
 
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use secrecy::ExposeSecret as _;
 use serde::{Deserialize, Serialize};
@@ -10,8 +11,9 @@ use uuid::Uuid;
 
 use crate::names::{FleetKey, Identifier, SpecPath};
 use crate::plan::preflight::ClusterFact;
-use crate::problem::Origin;
-use crate::spec::Role;
+use crate::plan::{OutlineSection, Summary};
+use crate::problem::{Origin, Problem};
+use crate::spec::{Commit, Role};
 use crate::state::{Access, NewToken, Reach, Token};
 
 pub use fit::{ClusterFitList, FitReason, FleetFit, Room};
@@ -22,6 +24,34 @@ pub use offers::{FleetOffers, Offer, OfferedFeature, Offers, StorageOffers};
 pub struct ListAnswer<T> {
     pub items: Vec<T>,
     pub next_page_token: Option<String>,
+    pub total: usize,
+}
+
+/// A page of the changes of a plan, in sentences.
+///
+/// First come those that wait for an approval, then those that destroy something, those that wait otherwise, those that
+/// disrupt clients, and the rest.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct PlanChangeList {
+    /// The plan's id.
+    pub plan: String,
+    /// The time of planning.
+    pub created_at: Timestamp,
+    /// The commit, if the specs come from a git repository and the caller is a super user.
+    pub commit: Option<Commit>,
+    /// The number of resources by what happens to them, in all of the plan.
+    pub summary: Summary,
+    /// The summary as a sentence.
+    pub sentence: String,
+    /// The number of changes that wait for an approval, in all of the plan.
+    pub to_approve: usize,
+    /// The first 50 problems of the specs.
+    pub problems: Vec<Problem>,
+    /// The organizations and fleets of the changes on this page, each with these changes.
+    pub sections: Vec<OutlineSection>,
+    /// The token of the next page; null on the last one.
+    pub next_page_token: Option<String>,
+    /// The number of changes on all pages. A fleet that has news and no changes counts, too.
     pub total: usize,
 }
 
@@ -69,6 +99,7 @@ pub struct ProposedEdit {
     pub after: Option<String>,
     /// The effects of the change on secrets, which these texts hide, in sentences.
     pub secrets: Vec<String>,
+    /// What would not work, each with what to do about it.
     pub warnings: Vec<String>,
 }
 
@@ -169,6 +200,9 @@ pub struct CallerDescription {
     /// The time of the token's expiry; null on the socket.
     #[schemars(extend("format" = "date-time"))]
     pub expires_at: Option<String>,
+    /// Another text whenever there is another plan, or an event that the caller may see: a client that polls reads the rest
+    /// only then. Null on the socket.
+    pub revision: Option<String>,
     /// Whether the owner is a super user, who has full rights wherever the token is valid.
     pub is_super_user: bool,
     /// The organizations that the owner is a member of and the token is valid for.

@@ -23,6 +23,9 @@ pub const MERGE_PATCH: &str = "application/merge-patch+json";
 pub const EVENT_STREAM: &str = "text/event-stream";
 pub const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 
+/// The content type of metrics in Prometheus' text format.
+pub const PROMETHEUS_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
 const ABOUT: &str = "The REST API of a Streamfleet installation. A write becomes an edit of the spec tree, and the \
     daemon applies it.\n\n- A slash at the end of a path is optional, and `HEAD` works wherever `GET` does.\n- `null`, \
     `\"\"` and `{}` in an optional field are the same as leaving it out. Answers have every field.\n- Times are in UTC \
@@ -234,6 +237,7 @@ fn responses(route: &Route, components: &mut Components) -> Value {
             let media = match gives {
                 ResponseContent::Stream(_) => EVENT_STREAM,
                 ResponseContent::Text(_) => PLAIN_TEXT,
+                ResponseContent::Metrics(_) => PROMETHEUS_TEXT,
                 _ => JSON,
             };
             let known = &mut response["content"][media]["schema"];
@@ -284,6 +288,11 @@ fn content(
         ResponseContent::Text(_) => {
             let text = "Lines of text. Each begins with its time and, for several pods, the pod; one that begins with `#` \
                         is Streamfleet's own.";
+            (text.to_owned(), Some(json!({"type": "string"})))
+        }
+        ResponseContent::Metrics(_) => {
+            let text = "Metrics in Prometheus' text format. Each has the labels `organization`, `cluster` and, if it is of a \
+                        broker or controller, `pod`. `up` is 0 for a pod that can't be read, and a comment says why.";
             (text.to_owned(), Some(json!({"type": "string"})))
         }
         ResponseContent::Nothing => ("Done.".to_owned(), None),

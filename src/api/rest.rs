@@ -14,9 +14,11 @@ mod json;
 mod list;
 mod logs;
 mod me;
+mod metrics;
 mod offers;
 pub(super) mod open;
 mod page;
+mod plan_changes;
 mod plans;
 mod proposal_limits;
 mod request_slots;
@@ -35,14 +37,13 @@ use std::time::Instant;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts as _, RawPathParams, Request};
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, LOCATION};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodFilter, on};
 use jiff::Timestamp;
 use serde::Serialize;
-use serde_json::Value;
 use tokio::runtime::Handle;
 use zeroize::Zeroizing;
 
@@ -59,10 +60,11 @@ use crate::http::problem::{ProblemDocument, code};
 use crate::http::query::Query;
 use crate::http::rate_limits::RateLimits;
 use crate::http::tags::{NoTags, Tags};
-use crate::names::{Digest, Identifier};
+use crate::names::Identifier;
 use crate::problem::quote_untrusted;
 use crate::round::Round;
 use crate::state::{Access, State, StateError, TokenPurpose, TokenRejection};
+use crate::views::metrics::MetricsCache;
 use crate::writing::{CurrentPlan, Writer};
 use event_stream::StreamSlots;
 use json::Wiped;
@@ -108,6 +110,7 @@ pub(super) struct Service {
     /// Limits the requests that are answered at a time.
     slots: RequestQueues,
     streams: StreamSlots,
+    metrics: MetricsCache,
 }
 
 /// The content of the answer to a dry run.
@@ -185,6 +188,7 @@ fn handler(route: &Route) -> Option<Handler> {
         (Some(_), Method::Get, _) if route.path.ends_with("/file") => file::read,
         (Some(_), Method::Get, _) if route.path.ends_with("/history") => history::list,
         (Some(_), Method::Get, _) if route.path.ends_with("/logs") => logs::read,
+        (Some(_), Method::Get, _) if route.path.ends_with("/metrics") => metrics::read,
         (Some(_), Method::Get, _) if route.path.ends_with("/cost") => cost::read,
         (Some(_), Method::Get, _) if route.path.ends_with('}') => resources::read,
         (Some(_), Method::Get, _) => list::list,
@@ -193,6 +197,7 @@ fn handler(route: &Route) -> Option<Handler> {
         (Some(_), Method::Patch, _) => writes::patch,
         (Some(_), Method::Delete, _) => writes::delete,
         (None, _, "read_plan") => plans::read,
+        (None, _, "list_changes") => plan_changes::list,
         (None, _, "propose_plan") => plans::propose,
         (None, _, "approve_plan") => plans::approve,
         (None, _, "list_events") => events::list,
@@ -305,8 +310,8 @@ impl Service {
     ) -> Option<Service> {
         let (state, writer) = (request_queue.state.clone()?, request_queue.writer.clone()?);
         let (request_queue, slots) = (Arc::clone(request_queue), RequestQueues::new());
-        let streams = StreamSlots::default();
-        Some(Service { request_queue, state, writer, rate_limits, sign_in, slots, streams })
+        let (streams, metrics) = (StreamSlots::default(), MetricsCache::default());
+        Some(Service { request_queue, state, writer, rate_limits, sign_in, slots, streams, metrics })
     }
 
     /// Admits callers on the socket, which has checked the user already, and callers with a valid token.
@@ -343,7 +348,7 @@ impl Service {
             // A command shows what the files say now.
             (CallerIdentity::User { .. }, _, "read_plan") => self.request_queue.plan().await?,
             // Frequent polling doesn't cause new plans.
-            (CallerIdentity::Token(_), _, "read_plan") => self.request_queue.current().await?,
+            (_, _, "read_plan" | "list_changes") => self.request_queue.current().await?,
             // Without any plan the permissions are unknown, so the first one is waited for.
             _ => self.request_queue.last().await?,
         };
@@ -461,9 +466,7 @@ fn missing(noun: &str, named: &str) -> ProblemDocument {
 }
 
 fn written(status: StatusCode, data: &impl Serialize) -> Response {
-    let mut response = json_text(bytes(data));
-    *response.status_mut() = status;
-    response
+    (status, json_text(bytes(data))).into_response()
 }
 
 fn bytes(data: &impl Serialize) -> Bytes {
@@ -474,16 +477,6 @@ fn bytes(data: &impl Serialize) -> Bytes {
 fn json_text(text: Bytes) -> Response {
     let mut response = Response::new(Body::from(text));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
-}
-
-/// A record, with its `ETag` and `Location`.
-fn record(status: StatusCode, record: &Value, tag: Option<&Digest>, place: Option<&str>) -> Response {
-    let mut response = written(status, record);
-    let tag = tag.map(|tag| (ETAG, format!("\"{tag}\"")));
-    let texts = tag.into_iter().chain(place.map(|place| (LOCATION, place.to_owned())));
-    let headers = texts.filter_map(|(name, text)| Some((name, HeaderValue::from_str(&text).ok()?)));
-    response.headers_mut().extend(headers);
     response
 }
 

@@ -12,8 +12,8 @@ use axum::http;
 use serde_json::Value;
 
 use super::answer::{
-    CallerDescription, ClusterFitList, CreatedSignInLink, FleetCheck, Offers, PlanApproval, ProposedEdit,
-    ResourceHistory, SpecFile,
+    CallerDescription, ClusterFitList, CreatedSignInLink, FleetCheck, Offers, PlanApproval, PlanChangeList,
+    ProposedEdit, ResourceHistory, SpecFile,
 };
 use crate::names::Kind;
 use crate::spec::schema;
@@ -23,9 +23,9 @@ use crate::views::status::StatusList;
 use crate::views::why::WhyReport;
 
 use queries::{
-    ABOUT, AFTER, AT, BROKER, DRY_RUN, FOLLOW, FROM, IN_ORGANIZATION, LOG_SINCE, OF_FLEET, OF_ORGANIZATION,
-    OF_RESOURCE, OFFERED_TO, ORDER, PAGE_SIZE, PAGE_TOKEN, SEARCH, SINCE, SORT, SORT_OR_STATUS, STATUS, TAG,
-    TO, UNWELL, VERB,
+    ABOUT, AFTER, AT, BROKER, CHANGES_OF_FLEET, CHANGES_OF_RESOURCE, DRY_RUN, FOLLOW, FROM, IN_ORGANIZATION,
+    LOG_SINCE, OF_FLEET, OF_ORGANIZATION, OF_RESOURCE, OFFERED_TO, ORDER, PAGE_SIZE, PAGE_TOKEN, SEARCH,
+    SINCE, SORT, SORT_OR_STATUS, STATUS, TAG, TO, UNWELL, VERB,
 };
 
 pub use shapes::{LARGEST_PAGE, USUAL_PAGE, page_of, problem};
@@ -121,6 +121,8 @@ pub enum ResponseContent {
     Schema(fn() -> Value),
     /// Lines of plain text about a resource of a kind.
     Text(Kind),
+    /// Metrics of a resource of a kind, in Prometheus' text format.
+    Metrics(Kind),
     /// A stream of such items, as server-sent events.
     Stream(fn() -> Value),
     Nothing,
@@ -186,7 +188,8 @@ impl Route {
             ResponseContent::Record(kind)
             | ResponseContent::List(kind)
             | ResponseContent::Of(kind, _)
-            | ResponseContent::Text(kind) => Some(*kind),
+            | ResponseContent::Text(kind)
+            | ResponseContent::Metrics(kind) => Some(*kind),
             ResponseContent::Schema(_) | ResponseContent::Stream(_) | ResponseContent::Nothing => None,
         })
     }
@@ -332,6 +335,22 @@ pub static ROUTES: &[Route] = table! {
             .needs(RequiredAccess::Read, QueueKind::Observation)
             .query(&[BROKER, LOG_SINCE, FOLLOW])
             .gives(&[(200, ResponseContent::Text(Kind::Fleet))]),
+        Route::new(Method::Get, "/v1/clusters/{id}/metrics", "read_cluster_metrics")
+            .about(
+                "Read metrics of a cluster's brokers and controllers, at most a minute old: its `metrics_endpoint`",
+                "reading clusters",
+            )
+            .needs(RequiredAccess::Read, QueueKind::Observation)
+            .query(&[IN_ORGANIZATION])
+            .gives(&[(200, ResponseContent::Metrics(Kind::Cluster))]),
+        Route::new(Method::Get, "/organizations/{organization}/infrastructure/{id}/metrics", "read_fleet_metrics")
+            .about(
+                "Read metrics of the brokers and controllers of all clusters of a fleet, at most a minute old: its \
+                 `metrics_endpoint`",
+                "reading fleets",
+            )
+            .needs(RequiredAccess::Read, QueueKind::Observation)
+            .gives(&[(200, ResponseContent::Metrics(Kind::Fleet))]),
         Route::new(Method::Get, "/v1/clusters/{id}/cost", "read_cluster_cost")
             .about(
                 "Read what a cluster cost between two times, by its recorded sizes and the prices of the settings",
@@ -382,6 +401,14 @@ pub static ROUTES: &[Route] = table! {
             .needs(RequiredAccess::Read, QueueKind::Heavy)
             .query(&[AT])
             .gives(&[PLAN]),
+        Route::new(Method::Get, "/v1/plan/changes", "list_changes")
+            .about(
+                "List the changes of the last plan in sentences, the gravest first, by pages",
+                "reading the plan",
+            )
+            .needs(RequiredAccess::Read, QueueKind::Heavy)
+            .query(&[OF_ORGANIZATION, CHANGES_OF_FLEET, CHANGES_OF_RESOURCE, PAGE_SIZE, PAGE_TOKEN])
+            .gives(&[(200, ResponseContent::Schema(schema::of::<PlanChangeList>))]),
         Route::new(Method::Post, "/v1/plans", "propose_plan")
             .about(
                 "Plan a tree of specs from the request, and change nothing",

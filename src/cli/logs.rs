@@ -14,7 +14,8 @@ use crate::cli::round::{self, StateAccess};
 use crate::cli::settings::{Settings, TreeArgs};
 use crate::record::Audience;
 use crate::views::find_cluster;
-use crate::views::logs::{self, LogQuery, NoLogs, NoLogsCause};
+use crate::views::logs::{self, LogQuery};
+use crate::views::pods::{NotRead, NotReadCause};
 
 /// Print the logs of a cluster's brokers, oldest line first, each with its time and, for several brokers, its pod.
 /// Lines that begin with `#` are streamfleet's own.
@@ -82,10 +83,10 @@ pub fn run(verb: &Logs, console: &mut Console) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-fn failure(NoLogs { cause, message, hint }: NoLogs) -> Failure {
+fn failure(NotRead { cause, message, hint }: NotRead) -> Failure {
     let failure = match cause {
-        NoLogsCause::TooMany => Failure::usage(message),
-        NoLogsCause::Missing | NoLogsCause::Refused | NoLogsCause::Unreadable => Failure::new(message),
+        NotReadCause::TooMany => Failure::usage(message),
+        NotReadCause::Missing | NotReadCause::Refused | NotReadCause::Unreadable => Failure::new(message),
     };
     failure.hint(hint)
 }

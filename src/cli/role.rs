@@ -33,6 +33,11 @@ pub struct Role {
     /// Add the right to read the logs of pods in the namespaces of clusters, for `streamfleet logs`.
     #[arg(long)]
     logs: bool,
+    /// Add the right to reach the ports of pods through the API server in the namespaces of clusters, for the
+    /// metrics of fleets with `monitoring.federate: true`. It holds for every port of these pods, and only for
+    /// reading.
+    #[arg(long)]
+    metrics: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -58,7 +63,8 @@ fn account(text: &str) -> Result<Account, String> {
 pub fn run(verb: &Role, console: &mut Console) -> Result<u8, Failure> {
     let Account { namespace, name: account } = verb.service_account.clone();
     let extras = Extras { operator: verb.operator, gateway: verb.gateway };
-    let role = preflight::Role { name: verb.name.clone(), namespace, account, extras, logs: verb.logs };
+    let Role { logs, metrics, .. } = *verb;
+    let role = preflight::Role { name: verb.name.clone(), namespace, account, extras, logs, metrics };
     let objects: Vec<String> = role.objects().iter().map(to_yaml).collect();
     console.print(&objects.join("---\n"))?;
     Ok(exit::OK)

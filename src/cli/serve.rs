@@ -14,7 +14,7 @@ use crate::cli::failure::Failure;
 use crate::cli::last_used::SettingsComparison;
 use crate::cli::reload::reload;
 use crate::cli::round::{self, StateAccess};
-use crate::cli::settings::{InstallationArgs, Settings, TreeArgs};
+use crate::cli::settings::{InstallationArgs, Settings, TreeArgs, read_config};
 use crate::config::Listen;
 use crate::daemon::{self, DaemonError, Reloaded, Setup, SpecSource};
 use crate::source::git::GitError;
@@ -31,7 +31,7 @@ use crate::vitals::Vitals;
 /// Exit codes: 0 ended by a signal, 1 a problem, 4 the state folder was removed.
 #[derive(Debug, Args)]
 pub struct Serve {
-    /// The folder of spec files. Default: the git repository of the settings, otherwise the current folder.
+    /// The folder of spec files. Default: the git repository of the settings.
     #[arg(long, value_name = "DIR")]
     specs: Option<Utf8PathBuf>,
     #[command(flatten)]
@@ -59,6 +59,7 @@ pub fn run(verb: &Serve, console: &mut Console) -> Result<u8, Failure> {
     let tree = TreeArgs { tree: verb.specs.clone(), installation: verb.installation.clone() };
     let listen = verb.listen;
     let settle = move || {
+        refuse_unnamed_specs(&tree)?;
         let mut settings = Settings::settle(&tree)?;
         settings.config.api.listen = listen.or(settings.config.api.listen);
         Ok(settings)
@@ -95,6 +96,17 @@ pub fn run(verb: &Serve, console: &mut Console) -> Result<u8, Failure> {
     ended.map_err(failure)?;
     tracing::info!("stopped");
     Ok(exit::OK)
+}
+
+/// What happens to lie in the current folder must not be applied.
+fn refuse_unnamed_specs(tree: &TreeArgs) -> Result<(), Failure> {
+    let config = tree.installation.config.as_deref().map(read_config).transpose()?;
+    let is_named = tree.tree.is_some() || config.is_some_and(|(_, config)| config.source.git.is_some());
+    is_named.then_some(()).ok_or_else(|| {
+        Failure::new("nothing names the specs").hint(
+            "name their folder, streamfleet serve --specs DIR, or set `git` under `[source]` in the settings",
+        )
+    })
 }
 
 fn source(settings: &Settings) -> SpecSource {

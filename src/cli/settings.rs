@@ -215,8 +215,8 @@ impl Settings {
         .hint(if is_named {
             "choose a folder outside of the tree, or one whose name begins with a dot"
         } else {
-            "nothing names the specs, so the current folder is taken for them: set `git` under `[source]` in the settings, \
-             or name their folder; or choose an output folder outside of it"
+            "nothing names the specs, so the current folder is taken for them: name their folder, or choose an output folder \
+             outside of it"
         }))
     }
 
@@ -346,7 +346,7 @@ fn hint(message: &str) -> String {
     if message.contains(GIVEN_TOGETHER) {
         return "copy the missing keys from `streamfleet config sample`, or remove the table".to_owned();
     }
-    if message.contains("socket address") {
+    if message.contains("no address with a port") {
         return ADDRESSES.to_owned();
     }
     let mut names = message.split('`').skip(1).step_by(2);

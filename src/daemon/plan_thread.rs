@@ -15,6 +15,7 @@ use crate::execute::{ExecutionProgress, ExecutionReport};
 use crate::names::FleetKey;
 use crate::plan::{Change, FleetPlan, LONG, Verb, Waiting};
 use crate::round::{Approved, Installation, Recorder, Round, RoundMemory, WaitingChanges};
+use crate::source::SourceError;
 use crate::spec::{self, Documents};
 use crate::state::{State, StateError};
 use crate::target::Backoff;
@@ -121,7 +122,7 @@ impl PlanningContext {
             Err(error) => {
                 // Paths and URLs of the specs are shown to the administrator only, not to API callers.
                 refuse(questions, "cannot read the specs; no changes until they can be read");
-                self.tell_unreadable(&error.to_string());
+                self.tell_unreadable(&error);
                 return Ok((nothing, Some(RoundOutcome::Unreadable)));
             }
         };
@@ -214,10 +215,11 @@ impl PlanningContext {
     }
 
     /// Logs once that the tree could not be read. Nothing is changed then.
-    fn tell_unreadable(&mut self, error: &str) {
-        if self.unreadable.as_deref() != Some(error) {
-            tracing::error!(error, "cannot read the specs; no changes until they can be read");
-            self.unreadable = Some(error.to_owned());
+    fn tell_unreadable(&mut self, error: &SourceError) {
+        let (hint, error) = (error.hint(), error.to_string());
+        if self.unreadable.as_ref() != Some(&error) {
+            tracing::error!(error, hint, "cannot read the specs; no changes until they can be read");
+            self.unreadable = Some(error);
         }
     }
 }

@@ -60,7 +60,8 @@ impl ProbeTask {
             let interval = Duration::from_secs(config.daemon.probe_seconds.into());
             Some((round.targets.get(&probe.fleet)?.clone(), config.targets.allow_addresses.clone(), interval))
         });
-        let Some((target, allowed, interval)) = known else { return self.table.gone(&probe) };
+        // A newer plan doesn't have the fleet.
+        let Some((target, allowed, interval)) = known else { return self.table.ended(&probe) };
         let finding = self.find(&probe, &target, allowed).await;
         let found = self.table.found(&probe, finding, interval, Instant::now());
         let Some(changed) = found else { return };
@@ -103,11 +104,13 @@ fn prober(allowed: Vec<AddressRange>) -> Prober {
 fn failure(verdict: &NameVerdict) -> Option<FailureWords> {
     let failure = verdict.failure.as_ref()?;
     let hint = verdict.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
-    let told = match verdict.failed_at().filter(|_| failure.is_about_network()) {
-        Some(level) => format!("{}: {} fails at the level {level}", verdict.place, verdict.name),
-        None => verdict.to_string(),
+    let at_level = verdict.failed_at().map(|level| format!(", at the level {level}")).unwrap_or_default();
+    let for_the_log = format!("{verdict}{at_level}{hint}");
+    let for_tenants = match failure.is_about_network() {
+        true => format!("{}: {} can't be reached{at_level}{hint}", verdict.place, verdict.name),
+        false => for_the_log.clone(),
     };
-    Some(FailureWords { for_tenants: told + &hint, for_the_log: format!("{verdict}{hint}") })
+    Some(FailureWords { for_tenants, for_the_log })
 }
 
 /// Reads the login of the probe's user, for one probe.

@@ -343,4 +343,5 @@ fn who_asks_while_the_specs_are_away_hears_nothing_of_where_they_are() {
     assert_eq!(told.why, "cannot read the specs; no changes until they can be read");
     assert_eq!(told.hint, "check the log of `streamfleet serve`, and try again when it reads the specs");
     assert!(log.contains(place.root.join("tree").as_str()), "{log}");
+    assert!(log.contains("create the folder, or give the path of the one with your specs"), "{log}");
 }

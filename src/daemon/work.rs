@@ -112,7 +112,8 @@ fn overdue(fleet: &FleetKey) -> ExecutionReport {
 fn failed(fleet: &FleetKey, message: String, hint: &str) -> ExecutionReport {
     let (resource, origin, object) = (None, None, None);
     let (fleet, hint) = (Some(fleet.clone()), hint.to_owned());
-    let failed = ExecutionFailure { fleet, resource, origin, object, message, hint, concealed: false };
+    let failed =
+        ExecutionFailure { fleet, resource, origin, object, message, hint, concealed: false, alone: false };
     ExecutionReport { failed: vec![failed], ..ExecutionReport::default() }
 }
 

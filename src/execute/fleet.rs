@@ -16,11 +16,11 @@ use crate::state::{EventOutcome, JournalEntry};
 use crate::target::{Intent, ObjectWrite, ResourceMark, Session, Task, TaskResult};
 
 pub(super) struct FleetRun<'a, 'r> {
-    run: &'a PlanExecution<'r>,
-    plan: &'a FleetPlan,
+    pub(super) run: &'a PlanExecution<'r>,
+    pub(super) plan: &'a FleetPlan,
     report: ExecutionReport,
     /// Resources whose change has failed. Nothing further is done for them.
-    broken: BTreeSet<&'a ResourceKey>,
+    pub(super) broken: BTreeSet<&'a ResourceKey>,
     /// Namespaces that could not be created, so nothing can be created in them.
     missing_namespaces: BTreeSet<&'a str>,
     left: BTreeMap<&'a ResourceKey, usize>,
@@ -76,6 +76,7 @@ impl<'a, 'r> FleetRun<'a, 'r> {
             }
         }
         cancellation_point().await;
+        self.make_buckets().await;
         self.commit_stepless();
         cancellation_point().await;
         if let Some(session) = &mut session {
@@ -480,7 +481,7 @@ impl<'a, 'r> FleetRun<'a, 'r> {
         ready.into_iter().for_each(|change| self.fail(change, None, fault.clone()));
     }
 
-    fn fail(&mut self, change: &'a Change, object: Option<&ObjectKey>, fault: StepFault) {
+    pub(super) fn fail(&mut self, change: &'a Change, object: Option<&ObjectKey>, fault: StepFault) {
         if !self.broken.insert(&change.resource) {
             return;
         }

@@ -5,7 +5,7 @@ use crate::plan::{UNREACHED, Verb};
 use crate::problem::Origin;
 use crate::secret::SecretError;
 use crate::state::StateError;
-use crate::target::TargetError;
+use crate::target::{BucketError, TargetError};
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct ExecutionReport {
@@ -45,6 +45,8 @@ pub struct ExecutionFailure {
     pub hint: String,
     /// Whether `message` contains network details that only operators may see.
     pub concealed: bool,
+    /// Whether only this resource waits for the next attempt, and not its fleet.
+    pub alone: bool,
 }
 
 impl ExecutionFailure {
@@ -88,11 +90,12 @@ pub(super) struct StepFault {
     pub(super) message: String,
     pub(super) hint: String,
     pub(super) concealed: bool,
+    pub(super) alone: bool,
 }
 
 impl StepFault {
     pub(super) fn new(message: impl Into<String>, hint: impl Into<String>) -> StepFault {
-        StepFault { message: message.into(), hint: hint.into(), concealed: false }
+        StepFault { message: message.into(), hint: hint.into(), concealed: false, alone: false }
     }
 }
 
@@ -105,6 +108,12 @@ impl From<StateError> for StepFault {
 impl From<SecretError> for StepFault {
     fn from(error: SecretError) -> StepFault {
         StepFault::new(error.message, error.hint)
+    }
+}
+
+impl From<BucketError> for StepFault {
+    fn from(error: BucketError) -> StepFault {
+        StepFault { concealed: error.is_unreached(), ..StepFault::new(error.to_string(), error.hint()) }
     }
 }
 
@@ -130,6 +139,7 @@ mod tests {
                 message: message.to_owned(),
                 hint: "check it".to_owned(),
                 concealed,
+                alone: false,
             };
             assert_eq!(failed.for_tenants(), ExecutionFailure { message: told.to_owned(), ..failed });
         }

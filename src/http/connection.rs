@@ -74,6 +74,9 @@ pub struct Limits {
     bulk: usize,
 }
 
+/// The largest body of most requests on the port, in bytes.
+pub const LARGEST_BODY: usize = 1 << 20;
+
 impl Limits {
     /// Callers on the socket could read the state anyway, so the limits are generous. Planning for them may take
     /// a while.
@@ -102,7 +105,7 @@ impl Limits {
             // A write may wait for a git server.
             answer: Duration::from_secs(120),
             lifetime: Duration::from_secs(60),
-            body: 1 << 20,
+            body: LARGEST_BODY,
             is_large,
             large: (largest, Duration::from_secs(60)),
             // Leaked once per process, since the setting never changes.

@@ -15,7 +15,7 @@ use super::dry_run_cache::DryRunCache;
 use super::health::JudgementCache;
 use super::{Checked, ReachabilityTable, Round, UnderWay};
 use crate::catalog::{Catalog, Recorded};
-use crate::execute::{ExecutionFailure, ExecutionReport};
+use crate::execute::ExecutionReport;
 use crate::names::{Digest, FleetKey, ResourceKey};
 use crate::parallel::locked;
 use crate::plan::{Announced, Change, FleetPlan, Pauses, Retry, Verb};
@@ -71,7 +71,8 @@ struct MemoryState {
     losses: RecentDeletions,
     corrections: DriftCorrections,
     repeats: RepeatedChanges,
-    failed: BTreeMap<FleetKey, Failed>,
+    /// The failures of fleets, and of single resources on them that hold up nothing else.
+    failed: BTreeMap<(FleetKey, Option<ResourceKey>), Failed>,
     /// Resources that API callers were told are created and that aren't recorded yet, with the time.
     announced: BTreeMap<ResourceKey, Timestamp>,
     /// Resources that API callers were told are changed, with the time and the new spec without secrets.
@@ -146,20 +147,26 @@ impl RoundMemory {
         let (Checked { catalog, recorded, .. }, now) = (checked, Moment::now(now));
         let mut state = self.state();
         let MemoryState { absent, losses, corrections, repeats, failed, .. } = &mut *state;
-        failed.retain(|fleet, failed| failed.wanted == wanted(catalog, fleet));
+        failed.retain(|(fleet, _), failed| failed.wanted == wanted(catalog, fleet));
         absent.retain(|key, _| catalog.absent.contains_key(key));
         // A removal by an API call is deliberate, so it needs no delay.
         absent.retain(|key, _| !recorded.removed.contains(key));
         for key in catalog.absent.keys().filter(|key| !recorded.removed.contains(*key)) {
             absent.entry(key.clone()).or_insert_with(|| Timer::begin(self.absence, now));
         }
-        let failed = failed.iter_mut().map(|(fleet, Failed { failed, pause, .. })| {
-            (fleet.clone(), Retry { failed: failed.clone(), until: pause.until(now) })
-        });
+        let (mut fleets, mut alone) = (BTreeMap::new(), BTreeMap::new());
+        for ((fleet, resource), Failed { failed, pause, .. }) in failed {
+            let retry = Retry { failed: failed.clone(), until: pause.until(now) };
+            match resource {
+                Some(resource) => drop(alone.insert(resource.clone(), retry)),
+                None => drop(fleets.insert(fleet.clone(), retry)),
+            }
+        }
         Pauses {
             absent: absent.iter_mut().map(|(key, pause)| (key.clone(), pause.until(now))).collect(),
             flapping: corrections.flapping(now.clock),
-            failed: failed.collect(),
+            failed: fleets,
+            failed_alone: alone,
             repeated: repeats.repeated(now),
             lost: losses.within_the_hour(&recorded.deletions, now),
         }
@@ -288,7 +295,7 @@ impl RoundMemory {
             state.repeats.done(Some(&plan.fleet), change, Moment::now(now));
         }
         let wanted = wanted(&round.checked.catalog, &plan.fleet);
-        let until = state.tried(&plan.fleet, wanted, report.failed.first(), Moment::now(now));
+        let until = state.tried(&plan.fleet, &wanted, report, Moment::now(now));
         drop(state);
         // This comes last, so that the fleet's next plan includes all of the above.
         self.ended(&plan.fleet);
@@ -323,17 +330,33 @@ impl MemoryState {
     fn tried(
         &mut self,
         fleet: &FleetKey,
-        wanted: Digest,
-        failed: Option<&ExecutionFailure>,
+        wanted: &Digest,
+        report: &ExecutionReport,
         now: Moment,
     ) -> Option<Timestamp> {
-        let before = self.failed.remove(fleet).filter(|before| before.wanted == wanted);
-        let failed = failed?.for_tenants().to_string();
-        let mut pace = before.map_or(PAUSES, |before| before.pace);
-        let mut pause = Timer::begin(pace.next_pause(), now);
-        let until = pause.until(now);
-        self.failed.insert(fleet.clone(), Failed { wanted, pace, failed, pause });
-        Some(until)
+        let (mut before, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            std::mem::take(&mut self.failed).into_iter().partition(|((of, _), _)| of == fleet);
+        self.failed = others;
+        let failed = &report.failed;
+        let of_fleet = failed.iter().find(|failure| !failure.alone).map(|failure| (None, failure));
+        let alone = failed.iter().filter(|failure| failure.alone);
+        let alone = alone.filter_map(|failure| Some((Some(failure.resource.clone()?), failure)));
+        let mut next: Option<Timestamp> = None;
+        for (resource, failure) in of_fleet.into_iter().chain(alone) {
+            let key = (fleet.clone(), resource);
+            let before = before.remove(&key).filter(|before| before.wanted == *wanted);
+            let mut pace = before.map_or(PAUSES, |before| before.pace);
+            let mut pause = Timer::begin(pace.next_pause(), now);
+            let until = pause.until(now);
+            next = Some(next.map_or(until, |next| next.min(until)));
+            let failed = failure.for_tenants().to_string();
+            self.failed.insert(key, Failed { wanted: wanted.clone(), pace, failed, pause });
+        }
+        // Those that wait for their next attempt weren't tried.
+        let is_done = |resource: &ResourceKey| report.done.iter().any(|done| done.resource == *resource);
+        before.retain(|(_, resource), _| resource.as_ref().is_some_and(|resource| !is_done(resource)));
+        self.failed.extend(before);
+        next
     }
 }
 
@@ -357,6 +380,7 @@ fn wanted(catalog: &Catalog, fleet: &FleetKey) -> Digest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::execute::{CompletedChange, ExecutionFailure};
 
     #[test]
     fn what_fails_is_tried_again_after_pauses_that_grow_until_it_is_mended() {
@@ -370,19 +394,29 @@ mod tests {
             message: message.to_owned(),
             hint: String::new(),
             concealed: false,
+            alone: false,
         };
+        let report = |failed: Vec<ExecutionFailure>| ExecutionReport { failed, ..ExecutionReport::default() };
         let (mut state, specs) = (MemoryState::default(), Digest::of("specs"));
         let now = Moment::now(now);
         let pause = |until: Timestamp| until.duration_since(now.clock).as_secs_f64();
         for seconds in [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 300.0, 300.0] {
-            let until = state.tried(&fleet, specs.clone(), Some(&failed("no")), now).unwrap();
+            let until = state.tried(&fleet, &specs, &report(vec![failed("no")]), now).unwrap();
             assert!((seconds * 0.79..seconds * 1.21).contains(&pause(until)), "{seconds}: {until}");
         }
-        assert_eq!(state.failed[&fleet].failed, "fleet acme/eu: no");
+        assert_eq!(state.failed[&(fleet.clone(), None)].failed, "fleet acme/eu: no");
         // Both other specs and a success reset the backoff.
-        let until = state.tried(&fleet, Digest::of("others"), Some(&failed("no")), now).unwrap();
+        let until = state.tried(&fleet, &Digest::of("others"), &report(vec![failed("no")]), now).unwrap();
         assert!(pause(until) < 1.21);
-        assert_eq!(state.tried(&fleet, specs.clone(), None, now), None);
+        let cluster: ResourceKey = "Cluster/acme/orders".to_owned().try_into().unwrap();
+        let alone = ExecutionFailure { resource: Some(cluster.clone()), alone: true, ..failed("no") };
+        assert!(state.tried(&fleet, &specs, &report(vec![alone]), now).is_some());
+        // It waits while others of its fleet are done.
+        assert_eq!(state.tried(&fleet, &specs, &report(vec![]), now), None);
+        assert_eq!(state.failed.keys().collect::<Vec<_>>(), [&(fleet.clone(), Some(cluster.clone()))]);
+        let done = CompletedChange { fleet: Some(fleet.clone()), resource: cluster, verb: Verb::Update };
+        let done = ExecutionReport { done: vec![done], ..ExecutionReport::default() };
+        assert_eq!(state.tried(&fleet, &specs, &done, now), None);
         assert!(state.failed.is_empty());
     }
 }

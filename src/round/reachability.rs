@@ -1,6 +1,6 @@
 //! Which clusters are probed, when, and what that found. Lost with the process: a new one probes again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -44,6 +44,8 @@ pub struct ReachabilityTable {
 #[derive(Default)]
 struct Table {
     clusters: BTreeMap<ResourceKey, Probed>,
+    /// The fleets of the last plan, which has the connections that probes need. None before the first plan.
+    fleets: BTreeSet<FleetKey>,
     /// Incremented whenever a condition of a fleet's clusters changes.
     revisions: BTreeMap<FleetKey, u64>,
     /// The probes that run, by organization.
@@ -127,12 +129,24 @@ impl ReachabilityTable {
         self.changed.notified().await;
     }
 
-    /// Ends a probe whose fleet is gone, and all further ones of that fleet.
-    pub fn gone(&self, probe: &DueProbe) {
+    /// Takes over the fleets of a plan, before the next plan begins. Clusters of others are forgotten; those that this
+    /// plan observed become due.
+    pub fn planned<'f>(&self, fleets: impl Iterator<Item = &'f FleetKey>) {
+        let mut table = self.lock();
+        let Table { clusters, fleets: known, revisions, .. } = &mut *table;
+        *known = fleets.cloned().collect();
+        clusters.retain(|_, probed| known.contains(&probed.fleet));
+        revisions.retain(|fleet, _| known.contains(fleet));
+        self.changed.notify_one();
+    }
+
+    /// Ends a probe without a finding.
+    pub fn ended(&self, probe: &DueProbe) {
         let mut table = self.lock();
         table.ended(probe);
-        table.clusters.retain(|_, probed| probed.fleet != probe.fleet);
-        table.revisions.remove(&probe.fleet);
+        if let Some(probed) = table.clusters.get_mut(&probe.cluster) {
+            probed.runs = false;
+        }
     }
 
     /// Adds what was found to an observation that is about to be judged.
@@ -167,8 +181,11 @@ impl ReachabilityTable {
     /// The clusters to probe now, which count as running until [`Self::found`], and when to ask again.
     pub fn due(&self, now: Instant) -> (Vec<DueProbe>, Instant) {
         let mut table = self.lock();
-        let Table { clusters, running, .. } = &mut *table;
-        let mut waiting: Vec<_> = clusters.iter_mut().filter(|(_, probed)| !probed.runs).collect();
+        let Table { clusters, fleets, running, .. } = &mut *table;
+        let mut waiting: Vec<_> = clusters
+            .iter_mut()
+            .filter(|(_, probed)| !probed.runs && fleets.contains(&probed.fleet))
+            .collect();
         waiting.sort_by_key(|(_, probed)| probed.due);
         let mut next = now + LONGEST;
         let mut all: usize = running.values().sum();
@@ -271,7 +288,7 @@ impl Probed {
             return Some(Condition { kind: UNREACHABLE.to_owned(), degraded: true, message });
         }
         let why = self.hindered.as_ref()?;
-        let message = format!("nobody knows whether clients reach it: {why}");
+        let message = format!("it is unknown whether clients reach it: {why}");
         Some(Condition { kind: "ReachabilityUnknown".to_owned(), degraded: false, message })
     }
 }

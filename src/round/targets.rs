@@ -46,6 +46,7 @@ pub(super) fn of(output_dir: &Utf8Path, config: &Config, checked: &Checked, kept
         (fleet, place)
     };
     Targets::for_fleets(output_dir, checked.recorded.installation, recorded.chain(planned).map(place))
+        .with_allowed(config.targets.allow_addresses.clone())
 }
 
 /// The fields of a fleet that determine its target.

@@ -80,6 +80,7 @@ impl Round {
             message,
             hint,
             concealed: false,
+            alone: false,
         };
         progress(ExecutionProgress::Failed(&failure));
         Err(ExecutionReport { failed: vec![failure], ..ExecutionReport::default() })

@@ -18,6 +18,22 @@ pub fn fill(manifest: &Manifest, secrets: &Secrets) -> Result<Value, SecretError
     fill_value(&manifest.body.value(), &manifest.owner.organization, secrets)
 }
 
+/// Returns a planned secret of an organization.
+///
+/// # Errors
+/// If it is unavailable, is not the one that was planned, or is another organization's.
+pub fn value_of<'s>(
+    slot: &SecretSlot,
+    owner: &Identifier,
+    secrets: &'s Secrets,
+) -> Result<&'s SecretString, SecretError> {
+    // The planner never asks for this; a manipulated plan must not get it.
+    if slot.reference.resource.organization != *owner {
+        return Err(foreign_slot());
+    }
+    planned_value(slot, secrets)
+}
+
 fn fill_value(value: &Value, owner: &Identifier, secrets: &Secrets) -> Result<Value, SecretError> {
     match value {
         Value::Object(object) if object.contains_key(SecretSlot::KEY) => {

@@ -27,6 +27,9 @@ pub enum StateError {
         /// The type needed: `a file`.
         expected: &'static str,
     },
+    /// Root would leave files that the folder's owner can't read.
+    #[error("cannot use the state in `{dir}`: it belongs to user {owner}, and this is root")]
+    Foreign { dir: Utf8PathBuf, owner: u32 },
     #[error("cannot use the state in `{dir}`: {} is using it", holder.map_or("another process".to_owned(), |pid| format!("process {pid}")))]
     Locked {
         dir: Utf8PathBuf,
@@ -119,6 +122,9 @@ impl StateError {
                 _ => "check the disk and the folder's permissions, then try again",
             }
             .to_owned(),
+            StateError::Foreign { owner, .. } => {
+                format!("root would leave files that this user can't read: sudo -u '#{owner}' streamfleet …")
+            }
             StateError::Locked { holder: Some(pid), .. } => {
                 format!(
                     "wait until process {pid} is done or stop it; only one streamfleet at a time may change a state folder"

@@ -35,6 +35,9 @@ pub(super) fn prepare(dir: &Utf8Path) -> Result<Option<String>, StateError> {
             expected: "a folder",
         });
     }
+    if found.uid() != 0 && rustix::process::geteuid().is_root() {
+        return Err(StateError::Foreign { dir: dir.to_owned(), owner: found.uid() });
+    }
     let exposed = close_to_others(dir, &found)?;
     let ignore = dir.join(".gitignore");
     if !ignore.exists() {

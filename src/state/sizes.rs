@@ -46,20 +46,21 @@ struct RecordedSize {
     memory_mib: u64,
     disk_gib: u64,
     balanced_listeners: u64,
+    pods: u64,
 }
 
 impl From<Size> for RecordedSize {
     fn from(size: Size) -> Self {
-        let Size { brokers, controllers, cpu_millis, memory_mib, disk_gib, balanced_listeners } = size;
-        Self { brokers, controllers, cpu_millis, memory_mib, disk_gib, balanced_listeners }
+        let Size { brokers, controllers, cpu_millis, memory_mib, disk_gib, balanced_listeners, pods } = size;
+        Self { brokers, controllers, cpu_millis, memory_mib, disk_gib, balanced_listeners, pods }
     }
 }
 
 impl From<RecordedSize> for Size {
     fn from(size: RecordedSize) -> Self {
-        let RecordedSize { brokers, controllers, cpu_millis, memory_mib, disk_gib, balanced_listeners } =
+        let RecordedSize { brokers, controllers, cpu_millis, memory_mib, disk_gib, balanced_listeners, pods } =
             size;
-        Self { brokers, controllers, cpu_millis, memory_mib, disk_gib, balanced_listeners }
+        Self { brokers, controllers, cpu_millis, memory_mib, disk_gib, balanced_listeners, pods }
     }
 }
 
@@ -212,6 +213,7 @@ impl SizeLog {
             self.end(fleet, at, |object, _| object == of.object)?;
         }
         let SizedObject { cluster, id, object, size } = of;
+        let at = self.not_before_last(*id, at);
         let (fleet, cluster, object) = (fleet.clone(), (*cluster).clone(), (*object).clone());
         self.add(vec![SizeLine { at, fleet, cluster, id: *id, object, size: (*size).into() }])
     }
@@ -227,11 +229,20 @@ impl SizeLog {
         let gone = present.filter(|(object, (id, _))| is_gone(object, *id));
         let line = |(object, (id, _)): (&ObjectKey, &(Uuid, Size))| {
             let cluster = self.clusters.get(id)?.cluster.clone();
+            let at = self.not_before_last(*id, at);
             let (fleet, object) = (fleet.clone(), object.clone());
             Some(SizeLine { at, fleet, cluster, id: *id, object, size: RecordedSize::default() })
         };
         let lines = gone.filter_map(line).collect();
         self.add(lines)
+    }
+
+    /// Where the clock was set back, a cluster's next size counts from its last one, since sizes are put in the order of
+    /// their times.
+    fn not_before_last(&self, id: Uuid, at: Timestamp) -> Timestamp {
+        let last =
+            self.clusters.get(&id).and_then(|sizes| sizes.changes.iter().map(|change| change.at).max());
+        last.map_or(at, |last| at.max(last))
     }
 
     fn add(&mut self, added: Vec<SizeLine>) -> Result<(), StateError> {

@@ -243,7 +243,22 @@ impl Refusal {
     }
 
     pub fn too_large(limit: usize) -> Refusal {
-        ProblemDocument::too_large(limit).into()
+        let why = format!("the form is larger than {} KiB, so it was not taken", limit >> 10);
+        let hint = "go back to the form, and shorten what is long";
+        ProblemDocument { detail: why, ..ProblemDocument::too_large(limit) }.hint(hint).into()
+    }
+
+    /// A refusal that was written as a document for programs.
+    pub fn of_document(status: StatusCode, document: &Value) -> Refusal {
+        let text = |name: &str| document[name].as_str().unwrap_or_default().to_owned();
+        let code = code::ALL.iter().find(|code| code.word == document["code"]);
+        let title = code.map_or("Refused", |code| code.title);
+        let mut hint = text("hint");
+        if status.is_server_error() {
+            hint = format!("{hint} (request {})", text("request_id")).trim().to_owned();
+        }
+        let hint = Some(hint).filter(|hint| !hint.is_empty());
+        Refusal { status, title, detail: text("detail"), hint, errors: Vec::new() }
     }
 
     /// Refuses a form whose part from a field on wasn't read.
@@ -252,8 +267,8 @@ impl Refusal {
             format!("what was typed is larger than {} KiB, so from here on it was not read", limit >> 10);
         let hint = "shorten this field, and fill in those after it again";
         let error = FieldError::at(name, why, hint);
-        let whole = ProblemDocument::too_large(limit).hint("go back to the form, and shorten what is long");
-        Refusal { errors: if name.starts_with('/') { vec![error] } else { Vec::new() }, ..whole.into() }
+        let errors = if name.starts_with('/') { vec![error] } else { Vec::new() };
+        Refusal { errors, ..Refusal::too_large(limit) }
     }
 
     /// A form without the token of the session.

@@ -107,15 +107,11 @@ impl FormField {
     }
 
     fn of(field: &Description, is_required: bool) -> FormField {
-        let names = field.path.get(1..).unwrap_or_default();
-        // A group's own name says nothing where its fields' names do.
-        let told = names.iter().filter(|name| !matches!(name.as_str(), "advanced_config" | "config"));
-        let label = told.map(|name| name.replace('_', " ")).collect::<Vec<_>>().join(", ");
         let input = field.input();
         let booleans = || vec![named("true", "yes"), named("false", "no")];
         FormField {
             pointer: field.pointer(),
-            label: steps::label(&field.pointer()).map_or_else(|| capitalized(&label), str::to_owned),
+            label: label(&field.pointer()),
             help: field.text(),
             values: field.values(),
             is_required,
@@ -140,10 +136,9 @@ impl FormField {
 
     /// A field below a mapping whose keys are free.
     fn within(pointer: &str) -> FormField {
-        let label = pointer.rsplit('/').next().unwrap_or_default();
         FormField {
             pointer: pointer.to_owned(),
-            label: capitalized(label),
+            label: label(&format!("/{}", pointer.rsplit('/').next().unwrap_or_default())),
             help: String::new(),
             values: String::new(),
             is_required: false,
@@ -193,9 +188,37 @@ fn named(value: &str, label: &str) -> FormOption {
     FormOption { label: label.to_owned(), ..FormOption::of(value, "") }
 }
 
-fn capitalized(text: &str) -> String {
-    let mut rest = text.chars();
-    rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
+/// The name of a field as people read it, by its JSON pointer: `Storage, size GiB`.
+pub fn label(pointer: &str) -> String {
+    label_below("", pointer)
+}
+
+/// As `label`, where the title above the field names its group already.
+pub fn label_below(group: &str, pointer: &str) -> String {
+    if let Some(known) = steps::label(pointer) {
+        return known.to_owned();
+    }
+    let below = pointer.strip_prefix(group).unwrap_or(pointer);
+    // A group's own name says nothing where its fields' names do.
+    let names = below.split('/').filter(|name| !matches!(*name, "" | "advanced_config" | "config"));
+    let told = names.map(words).collect::<Vec<_>>().join(", ");
+    let mut rest = told.chars();
+    match rest.next() {
+        // The names of broker options are Kafka's.
+        Some(first) if !told.contains('.') => first.to_uppercase().chain(rest).collect(),
+        _ => told,
+    }
+}
+
+fn words(name: &str) -> String {
+    let word = |word| match word {
+        "dns" | "id" | "jwks" | "tls" | "uri" | "url" => word.to_uppercase(),
+        "gib" => "GiB".to_owned(),
+        "kafka" => "Kafka".to_owned(),
+        "kubernetes" => "Kubernetes".to_owned(),
+        word => word.to_owned(),
+    };
+    name.split('_').map(word).collect::<Vec<_>>().join(" ")
 }
 
 /// All fields of a kind: those of its steps in their order, and then the others.

@@ -228,5 +228,6 @@ pub fn dry_run(path: &str, answer: &str) -> String {
 pub fn with_query(path: String, parameters: &[(&str, &str)]) -> String {
     let given = parameters.iter().filter(|(_, value)| !value.is_empty());
     let query: Vec<String> = given.map(|(name, value)| format!("{name}={}", encoded(value))).collect();
-    if query.is_empty() { path } else { format!("{path}?{}", query.join("&")) }
+    let mark = if path.contains('?') { '&' } else { '?' };
+    if query.is_empty() { path } else { format!("{path}{mark}{}", query.join("&")) }
 }

@@ -187,6 +187,7 @@ async fn end(ui: &Ui, peer: Peer, session: &Session) {
 mod tests {
     use super::*;
     use crate::ui::form::Drafts;
+    use crate::ui::read_plans::ReadPlans;
 
     #[test]
     fn only_a_page_of_this_ui_is_returned_to() {
@@ -195,6 +196,7 @@ mod tests {
             base: "/base".to_owned(),
             is_secure: false,
             drafts: Drafts::default(),
+            read_plans: ReadPlans::default(),
             oidc: None,
             auto_redirect: false,
         };

@@ -48,13 +48,11 @@ impl Frame {
 
     /// Of pages without a session.
     pub fn outside(ui: &Ui) -> Frame {
-        Frame {
-            root: ui.address(""),
-            active: "",
-            csrf: None,
-            who: String::new(),
-            version: env!("CARGO_PKG_VERSION"),
-        }
+        Frame::at(ui.address(""))
+    }
+
+    pub fn at(root: String) -> Frame {
+        Frame { root, active: "", csrf: None, who: String::new(), version: env!("CARGO_PKG_VERSION") }
     }
 
     pub fn sections(&self) -> &'static [(&'static str, &'static str)] {
@@ -124,6 +122,8 @@ pub fn short(id: &str) -> &str {
 /// A value in a table.
 pub enum Cell {
     Text(String),
+    /// A sentence of the API, with code in backticks.
+    Sentence(String),
     Status(String),
     Time(String),
     /// A text of several lines.
@@ -151,6 +151,7 @@ impl Cell {
             Value::String(text) if is_time(text) => Cell::Time(text.clone()),
             Value::String(text) => Cell::Text(text.clone()),
             Value::Null => Cell::Text(String::new()),
+            Value::Bool(is_so) => Cell::Text(if *is_so { "yes" } else { "no" }.to_owned()),
             Value::Array(items) => {
                 let texts =
                     items.iter().map(|item| item.as_str().map_or_else(|| item.to_string(), str::to_owned));
@@ -164,6 +165,11 @@ impl Cell {
 /// The times of records end with `Z`; other texts may parse as times, too.
 fn is_time(text: &str) -> bool {
     text.ends_with('Z') && text.parse::<Timestamp>().is_ok()
+}
+
+/// The page with the planned changes of a resource, as a path below `/ui`.
+pub fn plan_of(key: &ResourceKey) -> String {
+    format!("/plan?resource={}", encoded(&String::from(key.clone())))
 }
 
 /// The page of the resource that an event is about, as a path below `/ui`; empty if there is none.

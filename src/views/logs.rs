@@ -5,10 +5,17 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use crate::names::{FleetKey, Kind, ResourceKey};
+use super::pods::{NotRead, NotReadCause, PodsToRead, ReadClusters};
+use crate::names::{Kind, ResourceKey};
 use crate::record::Audience;
 use crate::round::Round;
-use crate::target::{LogEntry, LogError, LogReader, LogRequest, Target, TargetError};
+use crate::target::{LogEntry, LogError, LogReader, LogRequest};
+
+pub const LOGS: PodsToRead = PodsToRead {
+    what: "logs",
+    right: "streamfleet role --logs",
+    in_folder: "read them where the manifests are applied: kubectl logs",
+};
 
 /// A request for the logs of a cluster, or of all clusters of a fleet.
 #[derive(Debug, Clone, Copy, Default)]
@@ -23,27 +30,6 @@ pub struct LogQuery {
     pub ends: Option<Instant>,
 }
 
-/// Why there are no logs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NoLogs {
-    pub cause: NoLogsCause,
-    /// A sentence without a full stop.
-    pub message: String,
-    pub hint: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NoLogsCause {
-    /// There are none, or not of this broker.
-    Missing,
-    /// The Kubernetes cluster refuses them.
-    Refused,
-    /// Too many were asked for.
-    TooMany,
-    /// The Kubernetes cluster can't be read now.
-    Unreadable,
-}
-
 /// Opens the logs of a cluster or a fleet.
 ///
 /// # Errors
@@ -53,74 +39,29 @@ pub async fn open(
     key: &ResourceKey,
     query: LogQuery,
     audience: Audience,
-) -> Result<LogReader, NoLogs> {
-    let missing =
-        |message: String, hint: &str| NoLogs { cause: NoLogsCause::Missing, message, hint: hint.to_owned() };
-    let not_applied = || missing(format!("{key} has no logs: it was not applied yet"), "apply it first");
-    let fleet = fleet_of(round, key).ok_or_else(not_applied)?;
-    let target = round.targets.get(&fleet).ok_or_else(not_applied)?;
-    let Target::Kubernetes(cluster) = target else {
-        let message = format!(
-            "{key} has no logs: fleet {fleet} is a folder, so streamfleet can't read those of its pods"
-        );
-        return Err(missing(message, "read them where the manifests are applied: kubectl logs"));
-    };
-    let clusters = round.checked.catalog.clusters.values();
-    let is_applied = |key: &ResourceKey| round.checked.recorded.resources.contains_key(key);
-    let clusters = clusters.filter(|it| it.fleet == fleet && is_applied(&it.key));
-    let namespaces =
-        clusters.filter(|it| key.kind == Kind::Fleet || it.key == *key).map(|it| it.namespace.clone());
-    let namespaces: BTreeSet<String> = namespaces.collect();
-    if namespaces.is_empty() {
-        return Err(not_applied());
-    }
+) -> Result<LogReader, NotRead> {
+    let ReadClusters { fleet, target, clusters } = LOGS.of(round, key)?;
+    let namespaces: BTreeSet<String> = clusters.iter().map(|cluster| cluster.namespace.clone()).collect();
     let LogQuery { broker, since, follows, ends } = query;
     let name = (key.kind == Kind::Cluster).then(|| key.name.to_string());
     let request = LogRequest { namespaces, cluster: name, broker, since, follows, ends };
-    cluster.logs(request).await.map_err(|error| why_not(key, &fleet, error, audience))
-}
-
-fn fleet_of(round: &Round, key: &ResourceKey) -> Option<FleetKey> {
-    match key.kind {
-        Kind::Fleet => key.as_fleet(),
-        _ => round.applied_cluster(key).map(|(cluster, _)| cluster.fleet.clone()),
-    }
-}
-
-fn why_not(key: &ResourceKey, fleet: &FleetKey, error: LogError, audience: Audience) -> NoLogs {
-    let no_logs = |cause, message: String, hint: String| NoLogs { cause, message, hint };
-    match error {
+    target.logs(request).await.map_err(|error| match error {
         LogError::NoBroker { broker, known } => {
             let known: Vec<String> = known.iter().map(ToString::to_string).collect();
             let hint = match known.is_empty() {
                 true => "no broker of it runs".to_owned(),
                 false => format!("its brokers are {}", known.join(", ")),
             };
-            no_logs(NoLogsCause::Missing, format!("{key} has no broker {broker} that runs"), hint)
+            let message = format!("{key} has no broker {broker} that runs");
+            NotRead { cause: NotReadCause::Missing, message, hint }
         }
         LogError::TooManyPods { .. } => {
             let hint = "read the logs of one cluster, or of one broker".to_owned();
-            no_logs(NoLogsCause::TooMany, format!("cannot read all logs of {key}: {error}"), hint)
+            let message = format!("cannot read all logs of {key}: {error}");
+            NotRead { cause: NotReadCause::TooMany, message, hint }
         }
-        LogError::Kubernetes(error) if error.is_code(401) || error.is_code(403) => {
-            let message = format!(
-                "cannot read the logs of {key}: the Kubernetes cluster of fleet {fleet} refuses them to streamfleet's user"
-            );
-            let hint =
-                "an administrator of the Kubernetes cluster gives the right with: streamfleet role --logs";
-            no_logs(NoLogsCause::Refused, message, hint.to_owned())
-        }
-        LogError::Kubernetes(error) => {
-            let error = TargetError::from(error);
-            tracing::debug!(%fleet, %error, "cannot read logs of fleet {fleet}");
-            let words = match audience {
-                Audience::Host => error.to_string(),
-                Audience::Tenants => "its Kubernetes cluster can't be read now".to_owned(),
-            };
-            let message = format!("cannot read the logs of {key}: {words}");
-            no_logs(NoLogsCause::Unreadable, message, "try again in a moment".to_owned())
-        }
-    }
+        LogError::Kubernetes(error) => LOGS.why_not(key, &fleet, error, audience),
+    })
 }
 
 /// Formats an entry as a line of text. A line of ours begins with `#`, one of a log with its time.

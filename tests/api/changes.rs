@@ -405,6 +405,7 @@ fn a_deletion_that_waits_can_be_taken_back_and_is_told_as_going() {
         "destroyer_name",
         "version_updater_name",
         "console_url",
+        "metrics_endpoint",
         "null_reasons",
         "client_properties",
         "new_version",

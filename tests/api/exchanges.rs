@@ -204,6 +204,7 @@ fn a_cluster_is_created_with_every_field_of_its_table() {
             "destroyer_name",
             "version_updater_name",
             "console_url",
+            "metrics_endpoint",
             "null_reasons",
             "client_properties",
             "new_version",
@@ -240,7 +241,7 @@ fn a_cluster_is_created_with_every_field_of_its_table() {
     }
     assert_eq!(record["status"], "Pending");
     assert_eq!(record["provisioner_name"], "");
-    for field in ["destroyer_name", "version_updater_name", "console_url"] {
+    for field in ["destroyer_name", "version_updater_name", "console_url", "metrics_endpoint"] {
         assert_eq!(record[field], Value::Null, "{field}");
     }
     assert_eq!(made.header("location").unwrap(), format!("/v1/clusters/{}", record["id"].as_str().unwrap()));

@@ -108,8 +108,10 @@ fn expected(route: &Route, caller: &Caller) -> u16 {
     let is_stranger = caller.rank == Rank::Stranger;
     match route.id {
         _ if needed == Rank::Nobody => 200,
-        "list_organizations" | "list_clusters" | "read_status" | "read_plan" | "list_events"
-        | "stream_events" | "list_tokens" | "list_sessions" | "read_me" | "read_offers" => 200,
+        "list_organizations" | "list_clusters" | "read_status" | "read_plan" | "list_changes"
+        | "list_events" | "stream_events" | "list_tokens" | "list_sessions" | "read_me" | "read_offers" => {
+            200
+        }
         // A token can't have more rights than its creator.
         "create_token" if is_stranger && caller.sees == ["other"] && caller.owner == ROOT => 403,
         "create_token" if is_stranger && caller.owner == "admin@x.example" => 403,
@@ -127,7 +129,7 @@ fn expected(route: &Route, caller: &Caller) -> u16 {
         _ if is_stranger => 404,
         _ if caller.rank < needed => 403,
         // The fleet is a folder.
-        "read_cluster_logs" | "read_fleet_logs" => 404,
+        "read_cluster_logs" | "read_fleet_logs" | "read_cluster_metrics" | "read_fleet_metrics" => 404,
         _ => permitted(route),
     }
 }

@@ -84,6 +84,7 @@ pub const FIELDS: &[Field] = &[
     field(CLUSTER, "advanced_config/config", &["null", OPTIONS, TIERING_OPTIONS]),
     field(FLEET, "placement_config", &["null", r#"{"region": "eu"}"#]),
     field(FLEET, "deletion_protection", &["null", "false"]),
+    field(FLEET, "advanced_config/monitoring", &["null", "{}"]),
     field(FLEET, "advanced_config/reachability", &["null", r#""probe""#, r#""none""#]),
     field(FLEET, "advanced_config/exposure", &["null", r#""loadbalancer""#, r#""tlsroute""#]),
     field(FLEET, "advanced_config/gateway", &["null", PUBLIC_GATEWAY, PRIVATE_GATEWAY]),
@@ -191,7 +192,10 @@ pub const REFUSED: &[&[Choice]] = &[
     ],
     // The fleet of each row is a directory, where the operator's version is unknown.
     &[("Cluster", "advanced_config/auto_upgrade", "true")],
-    &[("Cluster", "advanced_config/tiered_storage_create_bucket", "true")],
+    &[
+        ("Cluster", "advanced_config/tiered_storage_create_bucket", "true"),
+        ("Cluster", "advanced_config/tiered_storage_bucket_name", "null"),
+    ],
 ];
 
 const WORD: &str = "the server looks at no option of brokers, and other words are rendered alike";
@@ -211,6 +215,7 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
     ("fleet advanced_config.kubeconfig.from_env", "a way to give a secret"),
     ("fleet advanced_config.kubeconfig.encrypted", "a way to give a secret"),
     ("fleet advanced_config.in_cluster", "it leads to a byok fleet"),
+    ("fleet advanced_config.monitoring.federate", "a byok fleet alone has it"),
     ("base-domain tls_key.from_file", "a way to give a secret"),
     ("base-domain tls_key.from_env", "a way to give a secret"),
     ("base-domain tls_key.encrypted", "a way to give a secret"),

@@ -146,7 +146,7 @@ fn a_secret_that_is_missing_or_empty_is_told_at_the_start() {
     let expected = |why: &str| {
         format!(
             "error: cannot read the webhook secret\n  because: cannot use {place}/webhook from \
-             `source.webhook_secret_file`: {why}\n  help: set a file that the user that runs streamfleet can read\n"
+             `source.webhook_secret_file`: {why}\n  help: check what is in the file, and that the user that runs streamfleet can read it\n"
         )
     };
     assert!(start().ends_with(&expected("No such file or directory (os error 2)")), "{}", start());

@@ -74,7 +74,7 @@ fn logs_are_merged_by_time_escaped_and_bounded() {
     kubelet.log("sandbox-broker-0", at(0), "INFO first");
     kubelet.log("sandbox-broker-1", at(1), b"INFO \x1b[31mred\x1b[0m \xff");
     kubelet.log("sandbox-broker-0", at(2), "\tat org.apache.kafka.Main");
-    kubelet.log("sandbox-broker-1", at(3), "x".repeat(100_000));
+    kubelet.log("sandbox-broker-1", at(3), "x".repeat(3_000_000));
     let logs = |more: &str| tree.run(&format!("logs sandbox tree --config config.toml {more}"));
     let out = logs("").expect(0).out;
     let lines: Vec<&str> = out.lines().collect();
@@ -87,6 +87,11 @@ fn logs_are_merged_by_time_escaped_and_bounded() {
         ]
     );
     assert!(lines.len() == 4 && lines[3].ends_with("xx…") && lines[3].len() < 17_000, "{}", lines[3].len());
+    // With a daemon, the log comes by its route.
+    let serve = Serve::start(&tree, "serve --specs tree --config config.toml");
+    serve.says(&["planned", "looked="]);
+    assert_eq!(logs("").expect(0).out, out);
+    assert_eq!(serve.stop(), Some(0));
     // One broker needs no name, and a time is that of the last line received.
     assert_eq!(
         logs("--broker 0 --since 2026-01-23T12:00:00.25Z").expect(0).out,
@@ -182,10 +187,11 @@ const OF_FLEET: [&str; 9] = [
     "loadbalancer_dns",
     "network",
 ];
-const OF_CLUSTER: [&str; 6] = [
+const OF_CLUSTER: [&str; 7] = [
     "destroyer_name",
     "version_updater_name",
     "console_url",
+    "metrics_endpoint",
     "client_properties",
     "new_version",
     "storage_manifests_file_path",

@@ -26,7 +26,7 @@ const PASSWORD: &str = "open-sesame-4711";
 const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const BROKER: ProbePlace = ProbePlace::Broker(0);
 
-type Tls = StreamOwned<ServerConnection, TcpStream>;
+pub type Tls = StreamOwned<ServerConnection, TcpStream>;
 
 /// Limits at which a test that waits for them takes a moment.
 const SHORT: ProbeLimits =
@@ -78,7 +78,7 @@ fn met_by_tls(
 }
 
 /// Starts a server with a certificate that does this after the TLS handshake, and returns its port.
-fn serve(own: &Pair, server: impl Fn(&mut Tls) -> std::io::Result<()> + Send + Sync + 'static) -> u16 {
+pub fn serve(own: &Pair, server: impl Fn(&mut Tls) -> std::io::Result<()> + Send + Sync + 'static) -> u16 {
     let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()

@@ -162,6 +162,9 @@ fn given(gives: ResponseContent, route: &Route) -> String {
             format!("a stream of events (`text/event-stream`) with {}", fields(&schema()))
         }
         ResponseContent::Text(_) => "lines of text (`text/plain`)".to_owned(),
+        ResponseContent::Metrics(_) => {
+            "metrics in Prometheus' text format (`text/plain; version=0.0.4`)".to_owned()
+        }
         ResponseContent::Nothing => "nothing".to_owned(),
     }
 }

@@ -265,7 +265,7 @@ fn no_port_is_opened_unasked_and_one_that_is_taken_is_told() {
     fs::write(tree.beside("settings.toml"), "[api]\nlisten = \"localhost\"\n").unwrap();
     tree.run(SERVE)
         .expect(1)
-        .says(&["2 | listen = \"localhost\"\n  |          ^^^^^^^^^^^\ninvalid socket address syntax\n"]);
+        .says(&["2 | listen = \"localhost\"\n  |          ^^^^^^^^^^^\nit is no address with a port, such as 127.0.0.1:3000\n"]);
 
     let serve = Serve::start(&tree, "serve --specs tree");
     serve.says(&["looked="]);
@@ -328,6 +328,6 @@ fn the_address_comes_from_the_flag_then_the_variable_then_the_settings() {
     assert!(!serve.log().contains("listening for HTTP"));
     assert_eq!(serve.stop(), Some(0));
     let refused = tree.run(&format!("{SERVE} --listen 3000")).expect(64).err;
-    let expected = "error: invalid value '3000' for '--listen <ADDR>': invalid socket address syntax\n";
+    let expected = "error: invalid value '3000' for '--listen <ADDR>': it is no address with a port, such as 127.0.0.1:3000\n";
     assert!(refused.starts_with(expected), "{refused}");
 }

@@ -4,7 +4,7 @@
 mod credentials;
 mod lease;
 pub mod process;
-pub(super) mod programs;
+pub mod programs;
 mod writer;
 
 use std::collections::BTreeMap;

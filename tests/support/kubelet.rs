@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::control_plane::ControlPlane;
 use super::proxy::tls::Authority;
@@ -61,26 +61,8 @@ impl Kubelet {
 
     /// Creates the pod of a broker on its node.
     pub fn run(&self, plane: &ControlPlane, namespace: &str, cluster: &str, pod: &str) {
-        let object = json!({
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": pod, "namespace": namespace, "labels": {
-                "strimzi.io/cluster": cluster, "strimzi.io/broker-role": "true",
-            }},
-            "spec": {
-                "nodeName": self.node,
-                "automountServiceAccountToken": false,
-                "securityContext": {"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}},
-                "containers": [{
-                    "name": "kafka",
-                    "image": "example.com/none",
-                    "securityContext": {
-                        "allowPrivilegeEscalation": false,
-                        "capabilities": {"drop": ["ALL"]},
-                    },
-                }],
-            },
-        });
+        let labels = json!({"strimzi.io/cluster": cluster, "strimzi.io/broker-role": "true"});
+        let object = self::pod(namespace, pod, labels, Some(&self.node));
         plane.kubectl("create -f -", &object.to_string()).expect(0);
     }
 
@@ -97,6 +79,25 @@ impl Kubelet {
         logs.entry(pod.to_owned()).or_default().restarts += 1;
         self.logs.changed.notify_all();
     }
+}
+
+/// A pod of Kafka that the pod security `restricted` admits.
+pub fn pod(namespace: &str, name: &str, labels: Value, node: Option<&str>) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace, "labels": labels},
+        "spec": {
+            "nodeName": node,
+            "automountServiceAccountToken": false,
+            "securityContext": {"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}},
+            "containers": [{
+                "name": "kafka",
+                "image": "example.com/none",
+                "securityContext": {"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}},
+            }],
+        },
+    })
 }
 
 /// Answers `GET /containerLogs/NAMESPACE/POD/CONTAINER`, then closes the connection.

@@ -31,41 +31,73 @@ impl<'t> Serve<'t> {
 
     /// Starts it in a namespace of its own with this kernel limit; `None` where users may not create one.
     pub fn start_limited(tree: &'t Tree, words: &str, limit: &str, number: u32) -> Option<Self> {
-        Self::start_apart(tree, words, ("--user", limit), number)
+        Self::start_apart(tree, words, ("--user", &format!("echo {number} > /proc/sys/{limit}")), &[])
     }
 
     /// Starts it in a network of its own, in which every port is free and nobody else can be reached.
     pub fn start_in_own_network(tree: &'t Tree, words: &str) -> Option<Self> {
-        // The network has no addresses. This setting allows listening on them nevertheless.
-        Self::start_apart(tree, words, ("--net", "net/ipv4/ip_nonlocal_bind"), 1)
+        Self::start_in_own_network_with(tree, words, &[])
+    }
+
+    pub fn start_in_own_network_with(
+        tree: &'t Tree,
+        words: &str,
+        variables: &[(&str, &str)],
+    ) -> Option<Self> {
+        // Without `ip`, the network has no addresses. This setting allows listening on them nevertheless.
+        let set = "echo 1 > /proc/sys/net/ipv4/ip_nonlocal_bind && (ip link set lo up || true) 2>/dev/null";
+        Self::start_apart(tree, words, ("--net", set), variables)
+    }
+
+    /// Starts it where names have the addresses of a file `hosts` beside the tree, whose lines may change.
+    pub fn start_with_hosts(tree: &'t Tree, words: &str) -> Option<Self> {
+        let mount = format!("mount --bind {} /etc/hosts", tree.beside("hosts").display());
+        let own = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"];
+        let may = Command::new(own[0]).args(&own[1..]).arg(&mount).stderr(Stdio::null()).status();
+        if !may.is_ok_and(|status| status.success()) {
+            skipped("a file of its own in the place of /etc/hosts can't be had here");
+            return None;
+        }
+        let script = format!("{mount} && exec \"$@\"");
+        Some(Self::start_through(tree, &[&own[..], &[&script, "sh"]].concat(), words))
     }
 
     fn start_apart(
         tree: &'t Tree,
         words: &str,
-        (namespace, limit): (&str, &str),
-        number: u32,
+        (namespace, set): (&str, &str),
+        variables: &[(&str, &str)],
     ) -> Option<Self> {
-        let set = format!("echo {number} > /proc/sys/{limit}");
         let own = ["unshare", "--user", "--map-root-user", namespace, "sh", "-c"];
-        let may = Command::new(own[0]).args(&own[1..]).arg(&set).stderr(Stdio::null()).status();
+        let may = Command::new(own[0]).args(&own[1..]).arg(set).stderr(Stdio::null()).status();
         if !may.is_ok_and(|status| status.success()) {
-            skipped(&format!("a user namespace with a limit of its own ({limit}) can't be had here"));
+            skipped(&format!("a user namespace with a setting of its own ({set}) can't be had here"));
             return None;
         }
         let script = format!("{set} && exec \"$@\"");
-        Some(Self::start_through(tree, &[&own[..], &[&script, "sh"]].concat(), words))
+        let wrapper = [&own[..], &[&script, "sh"]].concat();
+        Some(Self::start_through_with(tree, &wrapper, words, variables))
     }
 
     /// Starts it by a wrapper that execs its arguments.
     pub fn start_through(tree: &'t Tree, wrapper: &[&str], words: &str) -> Self {
+        Self::start_through_with(tree, wrapper, words, &[])
+    }
+
+    pub fn start_through_with(
+        tree: &'t Tree,
+        wrapper: &[&str],
+        words: &str,
+        variables: &[(&str, &str)],
+    ) -> Self {
         let plain = tree.command(words);
         let mut command = Command::new(wrapper[0]);
         command.args(&wrapper[1..]).arg(plain.get_program()).args(plain.get_args()).env_clear();
         command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
         command
             .current_dir(plain.get_current_dir().unwrap())
-            .env("STREAMFLEET_LOG", "streamfleet=debug,warn");
+            .env("STREAMFLEET_LOG", "streamfleet=debug,warn")
+            .envs(variables.iter().copied());
         let log = File::create(tree.beside("serve.log")).unwrap();
         let process = command.stdout(Stdio::null()).stderr(log).spawn().unwrap();
         Self { tree, process }

@@ -276,3 +276,22 @@ fn a_member_who_was_removed_is_out_at_the_next_click() {
     assert!(!text(&refused.body).contains("review"), "{}", text(&refused.body));
     assert_eq!(api.serve.stop(), Some(0));
 }
+
+#[test]
+fn a_form_that_is_larger_than_any_body_is_answered_with_a_page() {
+    let tree = Tree::example("quickstart");
+    let api = Api::start(&tree);
+    api.settle();
+    let browser = Browser::sign_in(&api, &api.token, "root");
+    let large = "x".repeat((1 << 20) + 1);
+    for path in ["/sign-in", "/new/clusters", "/tokens", "/plan/approve"] {
+        let answer = post(&api.address, &format!("/ui{path}"), &browser.cookie, &[("/region", &large)]);
+        assert_eq!(answer.status, 413, "{path}: {}", answer.body);
+        assert!(answer.body.starts_with("<!doctype html>"), "{path}: {}", answer.body);
+        let told = text(&answer.body);
+        assert!(told.contains("the form is larger than 256 KiB, so it was not taken"), "{path}: {told}");
+        assert!(told.contains("go back to the form, and shorten what is long"), "{path}: {told}");
+        assert!(header(&answer, "content-security-policy").is_some());
+    }
+    assert_eq!(api.serve.stop(), Some(0));
+}

@@ -70,6 +70,8 @@ fn lists_stay_small_and_the_server_filters_them() {
     let (organization, last) = (name("org", 0), name("cluster", MANY - 1));
     let fleets = format!("/fleets?organization={organization}");
     for path in [
+        "/",
+        "/plan",
         "/clusters",
         "/clusters?sort=status",
         "/clusters?sort=-updated_at",
@@ -103,6 +105,7 @@ fn lists_stay_small_and_the_server_filters_them() {
         assert!(page.contains("1 in all") && page.contains(&last), "{filter}: {page}");
     }
     assert!(browser.page("/clusters?status=Failed").contains("None fits."));
+    the_plan_is_whole(&browser);
     // Every cluster is on one of the pages.
     let (mut path, mut found) = ("/clusters".to_owned(), 0);
     loop {
@@ -116,4 +119,38 @@ fn lists_stay_small_and_the_server_filters_them() {
     }
     assert_eq!(found, MANY);
     assert_eq!(api.serve.stop(), Some(0));
+}
+
+/// The changes of each page of the plan, from this one on.
+fn changes(browser: &Browser, first: &str) -> Vec<String> {
+    let (mut path, mut found) = (first.to_owned(), Vec::new());
+    loop {
+        let page = browser.page(&path);
+        assert!(page.len() <= LARGEST, "{path} has {} bytes", page.len());
+        let told = page.split("<h3>").skip(1).filter_map(|rest| rest.split("</h3>").next());
+        found.extend(told.map(str::to_owned));
+        let Some((before, _)) = page.split_once("\" rel=\"next\"") else { return found };
+        path = before.rsplit("href=\"/ui").next().unwrap().replace("&#38;", "&");
+    }
+}
+
+/// A page says how much of the plan is elsewhere, and all pages together have every change once.
+fn the_plan_is_whole(browser: &Browser) {
+    let page = browser.page("/plan");
+    let all = 3 * MANY;
+    let told = format!("50 of {all} changes are on this page");
+    assert!(page.contains(&told), "{page}");
+    assert!(page.contains(&format!("The other {} are on other pages", all - 50)), "{page}");
+    let mut changes_of_all = changes(browser, "/plan");
+    assert_eq!(changes_of_all.len(), all);
+    changes_of_all.sort();
+    changes_of_all.dedup();
+    assert_eq!(changes_of_all.len(), all);
+    let (organization, fleet) = (name("org", 0), name("fleet", 7));
+    let of_fleet = changes(browser, &format!("/plan?organization={organization}&fleet={fleet}"));
+    assert_eq!(of_fleet.len(), 2, "{of_fleet:?}");
+    assert!(
+        of_fleet[0].contains("create fleet") && of_fleet[1].contains(&name("cluster", 7)),
+        "{of_fleet:?}"
+    );
 }

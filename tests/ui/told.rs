@@ -96,7 +96,11 @@ fn a_review_tells_what_the_change_adds_and_what_would_not_work() {
     assert!(told.contains("create cluster payments") && !told.contains("sandbox"), "{told}");
 
     let told = text(&browser.submit("/new/fleets", &fleet()).body);
-    assert!(told.contains("127.0.0.1` is a loopback address"), "{told}");
+    assert!(told.contains("127.0.0.1 is a loopback address"), "{told}");
+    // As kind and minikube write it: the way out is there, too.
+    let way_out = "or allow this one in the settings: allow_addresses under [targets]; a fleet on the Kubernetes cluster \
+                   that Streamfleet runs in needs no kubeconfig with in_cluster";
+    assert!(told.contains(way_out), "{told}");
     let expected =
         "kubeconfig is new: it leads to the server, https://127.0.0.1:1, and signs in with a token";
     assert!(told.contains(expected), "{told}");

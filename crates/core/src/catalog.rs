@@ -36,6 +36,7 @@ use crate::names::{Domain, FleetKey, Identifier, ResourceKey, SecretRef, SpecPat
 use crate::problem::{Origin, Problem};
 use crate::spec::{self, Commit, Safeguards, SourceId};
 
+pub use buckets::{BucketPlace, BucketRecord};
 pub use capacity::{CapacityNeed, GrantedCapacity};
 pub use fit::ClusterFit;
 pub use hosts::HostNames;

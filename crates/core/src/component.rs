@@ -37,7 +37,7 @@ pub use extras::Extras;
 pub use gateway::NAMESPACE as GATEWAY_NAMESPACE;
 pub use gateway::kinds::GATEWAY_CLASS;
 use health::{AppliedCluster, AppliedClusters, FleetObservation, ReadObjects};
-pub use kafka::{BROKER_CONTAINER, broker_of, broker_selector, probe, requests_of_units};
+pub use kafka::{BROKER_CONTAINER, broker_of, broker_selector, federation, probe, requests_of_units};
 pub use kind::KubernetesKind;
 pub use labels::DEDICATED;
 pub use leftovers::Leftovers;

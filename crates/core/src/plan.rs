@@ -1,5 +1,6 @@
 //! Decides what is done and what waits. All decisions are made here; the executor carries them out.
 
+mod bucket;
 mod change;
 mod compare;
 pub mod cost;
@@ -29,10 +30,11 @@ use crate::names::{FleetKey, ResourceKey};
 use crate::render::Desired;
 
 pub use crate::component::Size;
+pub use bucket::BucketOrder;
 pub use compare::field_effects;
 pub use display::{
-    Audience, Outline, OutlineItem, OutlineSection, display, markdown, outline, plain, plain_lines, reason,
-    wait_remedy,
+    Audience, EntryPlace, Outline, OutlineApproval, OutlineItem, OutlineSection, PlanEntry, display, entries,
+    markdown, outline, plain, plain_lines, reason, sections, summary_sentence, wait_remedy,
 };
 pub use dry_run::DryRunRequests;
 pub use guard::approval::{DELETIONS_WINDOW, is_approval_id};
@@ -48,8 +50,9 @@ pub use model::part::{FleetPart, UnchangedFleet};
 pub use model::remark::Remark;
 pub use model::site::{DryRun, DryRuns, FleetInputs};
 pub use model::{
-    Announced, Cause, Change, FORMAT, FieldChange, Flapping, FleetPlan, Guard, Inputs, OrganizationPlan,
-    Pauses, Plan, Policy, Repeated, Retry, SizeChange, Sizes, Step, Summary, Verb, Verdict, Waiting,
+    AddressChange, Announced, Cause, Change, FORMAT, FieldChange, Flapping, FleetPlan, Guard, Inputs,
+    OrganizationPlan, Pauses, Plan, Policy, Repeated, Retry, SizeChange, Sizes, Step, Summary, Verb, Verdict,
+    Waiting,
 };
 use preflight::PreflightFacts;
 use world::PlanContext;

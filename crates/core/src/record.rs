@@ -84,6 +84,7 @@ impl Record {
                     let reasons = &mut fleet.null_reasons;
                     fleet.cost_endpoint = noted("cost_endpoint", inputs.cost(), reasons);
                     fleet.logs_endpoint = noted("logs_endpoint", inputs.logs(spec), reasons);
+                    fleet.metrics_endpoint = noted("metrics_endpoint", inputs.metrics(spec), reasons);
                 }
             }
             KindOutputs::Cluster(cluster) => {
@@ -93,7 +94,11 @@ impl Record {
                 if let (Some(config), Spec::Cluster(spec)) = (sources.config, &resource.spec) {
                     let inputs = AddressInputs { config, resource: &resource.key, is_applied };
                     let console = inputs.console(&spec.infrastructure);
-                    cluster.console_url = noted("console_url", console, &mut cluster.null_reasons);
+                    let fleet = sources.cluster.map(|(cluster, _)| &*cluster.fleet_spec);
+                    let metrics = inputs.cluster_metrics(spec, fleet, resource.id);
+                    let reasons = &mut cluster.null_reasons;
+                    cluster.console_url = noted("console_url", console, reasons);
+                    cluster.metrics_endpoint = noted("metrics_endpoint", metrics, reasons);
                 }
                 cluster.client_properties =
                     sources.cluster.map(|(cluster, known)| client::field(cluster, known));

@@ -43,7 +43,7 @@ pub use document::{
 };
 pub use fields::Fields;
 pub use fleet::{
-    Components, Exposure, Fleet, FleetAdvancedConfig, GatewayConfig, InfraType, Reachability,
+    Components, Exposure, Fleet, FleetAdvancedConfig, GatewayConfig, InfraType, Monitoring, Reachability,
     TargetCapabilities, TenancyMode,
 };
 pub use identity::identity_fields;

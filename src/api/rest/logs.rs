@@ -17,13 +17,13 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
 use super::event_stream::StreamSlot;
+use super::metrics::not_read;
 use super::{A_TIME, Answered, Call, Service};
 use crate::api::caller::{Caller, CallerIdentity};
 use crate::api::openapi::PLAIN_TEXT;
-use crate::http::problem::{ProblemDocument, code};
-use crate::names::{Identifier, ResourceKey};
+use crate::names::Identifier;
 use crate::target::LogReader;
-use crate::views::logs::{self, LogQuery, NoLogs, NoLogsCause};
+use crate::views::logs::{self, LogQuery};
 
 /// How long a stream lasts: less than a connection (60 s).
 const LONGEST: Duration = Duration::from_secs(50);
@@ -53,7 +53,8 @@ pub(super) fn read(call: &Call) -> Answered {
     let slot = call.stream_slot()?;
     let opening = logs::open(&call.made.round, &key, query, call.audience());
     let reader = call.runtime.block_on(async { timeout(OPENING, opening).await });
-    let reader = reader.unwrap_or_else(|_| Err(late(&key))).map_err(refusal)?;
+    let late = |_| Err(logs::LOGS.late(&key, OPENING.as_secs()));
+    let reader = reader.unwrap_or_else(late).map_err(not_read)?;
     let (sender, lines) = mpsc::channel(HELD);
     let reading = call.runtime.spawn(read_on(reader, sender));
     let stream = LogStream {
@@ -71,27 +72,6 @@ pub(super) fn read(call: &Call) -> Answered {
     // nginx would hold lines back.
     response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
     Ok(response)
-}
-
-fn late(key: &ResourceKey) -> NoLogs {
-    let seconds = OPENING.as_secs();
-    NoLogs {
-        cause: NoLogsCause::Unreadable,
-        message: format!(
-            "cannot read the logs of {key}: its Kubernetes cluster did not answer within {seconds} s"
-        ),
-        hint: "try again in a moment".to_owned(),
-    }
-}
-
-fn refusal(NoLogs { cause, message, hint }: NoLogs) -> ProblemDocument {
-    let problem = match cause {
-        NoLogsCause::Missing => ProblemDocument::not_found(message),
-        NoLogsCause::Refused => ProblemDocument::new(&code::DEPENDENCY, message),
-        NoLogsCause::TooMany => ProblemDocument::malformed(message),
-        NoLogsCause::Unreadable => ProblemDocument::unavailable(message, Duration::from_secs(10)),
-    };
-    problem.hint(hint)
 }
 
 /// Reads while the stream is sent: what is being read must not be dropped when the stream has waited long enough.

@@ -2,6 +2,7 @@
 
 use axum::http::StatusCode;
 
+use super::events::sees;
 use super::{Answered, Call, written};
 use crate::api::answer::{CallerDescription, CallerOrganization};
 use crate::api::caller::{Membership, access_of, memberships};
@@ -21,6 +22,7 @@ pub(super) fn read(call: &Call) -> Answered {
             access: Access::Admin,
             created_at: None,
             expires_at: None,
+            revision: None,
             is_super_user,
             organizations: Vec::new(),
         };
@@ -41,8 +43,16 @@ pub(super) fn read(call: &Call) -> Answered {
         access: token.access,
         created_at: Some(record::timestamp(token.created_at)),
         expires_at: Some(record::timestamp(token.expires_at)),
+        revision: Some(revision(call)),
         is_super_user,
         organizations: members.into_iter().map(of).collect(),
     };
     Ok(written(StatusCode::OK, &description))
+}
+
+fn revision(call: &Call) -> String {
+    let events = call.service.state.find_events(|event| sees(&call.caller, None, event));
+    let keyring = call.made.installation.secrets.keyring();
+    let last = events.last().map(|number| keyring.event_id(*number)).unwrap_or_default();
+    format!("{}-{last}", record::timestamp(call.made.round.plan.created_at))
 }

@@ -9,6 +9,7 @@ use crate::api::answer::ListAnswer;
 use crate::api::route::{LARGEST_PAGE, USUAL_PAGE};
 use crate::http::problem::ProblemDocument;
 use crate::http::query::Query;
+use crate::plan::EntryPlace;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ListPage<T> {
@@ -77,6 +78,15 @@ pub(super) fn token(text: &str) -> String {
 
 pub(super) fn read(token: &str) -> Option<String> {
     String::from_utf8(URL_SAFE_NO_PAD.decode(token).ok()?).ok()
+}
+
+impl ListPosition for EntryPlace {
+    fn text(&self) -> String {
+        self.to_string()
+    }
+    fn read(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
 }
 
 #[cfg(test)]

@@ -3,13 +3,15 @@
 
 use std::collections::BTreeSet;
 
-use axum::http::StatusCode;
+use axum::http::header::{ETAG, LOCATION};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::Response;
 use camino::Utf8Path;
 use jiff::Timestamp;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{Answered, Call, missing, record};
+use super::{Answered, Call, missing, written};
 use crate::catalog::{Absence, Resource};
 use crate::http::problem::ProblemDocument;
 use crate::names::{Digest, Identifier, Kind, ResourceKey};
@@ -226,4 +228,19 @@ fn unplanned(written: &WriteResult) -> Option<UnplannedWrite> {
         None => Some(UnplannedWrite::Removed),
         Some(_) => written.is_new.then_some(UnplannedWrite::Changed),
     }
+}
+
+/// A record, with its `ETag` and `Location`.
+pub(super) fn record(
+    status: StatusCode,
+    record: &Value,
+    tag: Option<&Digest>,
+    place: Option<&str>,
+) -> Response {
+    let mut response = written(status, record);
+    let tag = tag.map(|tag| (ETAG, format!("\"{tag}\"")));
+    let texts = tag.into_iter().chain(place.map(|place| (LOCATION, place.to_owned())));
+    let headers = texts.filter_map(|(name, text)| Some((name, HeaderValue::from_str(&text).ok()?)));
+    response.headers_mut().extend(headers);
+    response
 }

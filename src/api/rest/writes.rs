@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
 use super::json::Wiped;
-use super::resources::TaggedRecord;
-use super::{Answered, Call, DryRun, record, written};
+use super::resources::{TaggedRecord, record};
+use super::{Answered, Call, DryRun, written};
 use crate::api::answer::ProposedEdit;
 use crate::api::route::list_path;
 use crate::catalog::{OpenedSecret, Status};
 use crate::http::problem::{FieldError, ProblemDocument, code};
 use crate::http::tags::Tags;
 use crate::names::{Identifier, Kind, ResourceKey, SecretRef};
-use crate::problem::quote_untrusted;
+use crate::problem::{Problem, quote_untrusted};
 use crate::record::{Standing, UnplannedWrite};
 use crate::round::Installation;
 use crate::spec::kubeconfig::{KubeAccess, KubeAuth};
@@ -244,7 +244,11 @@ impl Call {
                 documents.files.get(&edit.path)?.text_of(&edit.key).map(|found| found.text)
             };
             let (before, after) = (text_in(&self.made.documents), text_in(&documents));
-            let warnings = edit.warnings.iter().map(|warning| warning.message.clone()).collect();
+            let told = |warning: &Problem| match &warning.hint {
+                Some(hint) => format!("{}: {hint}", warning.message),
+                None => warning.message.clone(),
+            };
+            let warnings = edit.warnings.iter().map(told).collect();
             let secrets = self.secret_changes(request);
             let WriteResult { path, message, .. } = edit;
             let edit = ProposedEdit { path, message, before, after, secrets, warnings };

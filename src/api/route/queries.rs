@@ -26,6 +26,18 @@ pub(super) const OFFERED_TO: Query =
     Query::new("organization", shapes::text, "The organization, by its id or identifier: only its fleets.");
 pub(super) const OF_FLEET: Query =
     Query::new("infrastructure", shapes::text, "The fleet, by its identifier: only its clusters.");
+pub(super) const CHANGES_OF_FLEET: Query = Query::new(
+    "infrastructure",
+    shapes::text,
+    "The fleet, by its identifier: only its changes. Its approvals then name all of the changes that they are for, and \
+     otherwise the first 50.",
+);
+pub(super) const CHANGES_OF_RESOURCE: Query = Query::new(
+    "resource",
+    shapes::text,
+    "Only changes of this resource, `Cluster/acme/orders`, with all lines about its objects; otherwise each change has at \
+     most 60.",
+);
 /// For resources that the path names by an identifier alone, which several organizations may use.
 pub(super) const IN_ORGANIZATION: Query = Query::new(
     "organization",

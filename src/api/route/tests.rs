@@ -36,7 +36,7 @@ fn a_route_waits_where_those_wait_who_ask_for_the_like() {
         assert_eq!(route.queue == QueueKind::Revoking, revokes);
         assert_eq!(route.queue == QueueKind::Approval, route.id == "approve_plan");
         let observes = matches!(route.id, "explain_cluster" | "check_kubernetes_cluster")
-            || route.path.ends_with("/logs");
+            || ["/logs", "/metrics"].iter().any(|end| route.path.ends_with(end));
         assert_eq!(route.queue == QueueKind::Observation, observes);
         assert!(route.kind().is_none_or(|kind| route.doing.ends_with(&format!(" {}s", kind.noun()))));
     }
@@ -49,7 +49,7 @@ fn takes_a_body(route: &Route) -> bool {
 #[test]
 fn every_kind_has_its_routes() {
     // Some kinds have more to read.
-    let is_more = |route: &&Route| ["/cost", "/logs"].iter().any(|end| route.path.ends_with(end));
+    let is_more = |route: &&Route| ["/cost", "/logs", "/metrics"].iter().any(|end| route.path.ends_with(end));
     for kind in Kind::ALL {
         let of_kind = ROUTES.iter().filter(|route| route.kind() == Some(kind) && !is_more(route));
         assert_eq!(of_kind.count(), 8, "{kind}");

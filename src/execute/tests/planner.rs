@@ -208,6 +208,7 @@ fn plan_resource(
         effects: vec![],
         waiting: vec![],
         guarded: verb == Verb::Delete,
+        bucket: None,
         steps,
         remarks: vec![],
         record,

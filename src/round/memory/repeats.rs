@@ -69,6 +69,7 @@ mod tests {
             waiting: Vec::new(),
             guarded: false,
             repair: false,
+            bucket: None,
             steps: Vec::new(),
             remarks: Vec::new(),
             record: None,

@@ -42,6 +42,7 @@ impl Lab {
     fn new() -> Self {
         let lab = Self { table: ReachabilityTable::default(), now: Instant::now() };
         lab.seen([true, true]);
+        lab.table.planned([&fleet("acme")].into_iter());
         lab
     }
 
@@ -147,10 +148,31 @@ fn while_a_cluster_is_changed_failures_do_not_count() {
 }
 
 #[test]
+fn a_roll_of_ours_degrades_nothing_and_a_broker_that_dies_does_within_three_intervals() {
+    let mut lab = Lab::new();
+    lab.judged(Status::Updating);
+    for (broker, ready) in [[false, true], [true, false]].into_iter().enumerate() {
+        lab.seen(ready);
+        (0..4).for_each(|_| _ = lab.probe(&[PLACES[broker + 1]]));
+        // Its pod is ready a moment before it can be reached.
+        lab.seen([true, true]);
+        (0..2).for_each(|_| _ = lab.probe(&[PLACES[broker + 1]]));
+        lab.probe(&[]);
+        assert_eq!(lab.told(), []);
+    }
+    lab.judged(Status::Healthy);
+    (0..2).for_each(|_| assert!(!lab.probe(&PLACES[2..])));
+    assert!(lab.probe(&PLACES[2..]));
+    assert!(lab.told()[0].degraded);
+    assert!(lab.probe(&[]));
+    assert_eq!(lab.told(), []);
+}
+
+#[test]
 fn why_nothing_can_be_known_is_told_and_degrades_nothing() {
     let mut lab = Lab::new();
     assert!(lab.end(ProbeFinding::Hindered("its password can't be read".to_owned())));
-    assert_eq!(lab.message(), "nobody knows whether clients reach it: its password can't be read");
+    assert_eq!(lab.message(), "it is unknown whether clients reach it: its password can't be read");
     assert!(!lab.told()[0].degraded);
     assert!(lab.probe(&[]));
     assert_eq!(lab.told(), []);
@@ -173,6 +195,7 @@ fn what_was_changed_is_probed_at_once_and_an_older_finding_is_of_no_use() {
 #[test]
 fn dead_addresses_of_one_organization_hold_up_no_other() {
     let (table, now) = (ReachabilityTable::default(), Instant::now());
+    table.planned([&fleet("acme"), &fleet("globex")].into_iter());
     let many = (0..1000).map(|number| (cluster("acme", &format!("c{number}")), side([true, true])));
     table.observed(&fleet("acme"), many.collect(), now);
     table.observed(&fleet("globex"), [(cluster("globex", "orders"), side([true, true]))].into(), now);
@@ -195,10 +218,27 @@ fn dead_addresses_of_one_organization_hold_up_no_other() {
 }
 
 #[test]
-fn a_fleet_that_is_gone_is_probed_no_more() {
+fn a_fleet_that_no_plan_has_any_more_is_probed_no_more() {
     let lab = Lab::new();
     let (due, _) = lab.table.due(lab.now);
-    lab.table.gone(&due[0]);
+    lab.table.planned([].into_iter());
+    lab.table.ended(&due[0]);
     assert!(lab.table.due(lab.now).0.is_empty());
-    assert!(lab.table.lock().running.is_empty());
+    assert!(lab.table.lock().running.is_empty() && lab.table.lock().clusters.is_empty());
+}
+
+#[test]
+fn a_fleet_that_is_observed_before_its_plan_is_handed_over_is_probed_right_then() {
+    let (table, now) = (ReachabilityTable::default(), Instant::now());
+    let of = |organization: &str| [(cluster(organization, "orders"), side([true, true]))].into();
+    let due = || table.due(now).0.into_iter().map(|it| it.fleet).collect::<Vec<_>>();
+    table.observed(&fleet("acme"), of("acme"), now);
+    assert_eq!(due(), []);
+    table.planned([&fleet("acme")].into_iter());
+    assert_eq!(due(), [fleet("acme")]);
+    // The next plan has one more.
+    table.observed(&fleet("globex"), of("globex"), now);
+    assert_eq!(due(), []);
+    table.planned([&fleet("acme"), &fleet("globex")].into_iter());
+    assert_eq!(due(), [fleet("globex")]);
 }

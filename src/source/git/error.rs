@@ -86,7 +86,9 @@ impl GitError {
             GitError::File { setting: "source.ssh_key", .. } => {
                 "set a private key file that the user that runs streamfleet can read"
             }
-            GitError::File { .. } => "set a file that the user that runs streamfleet can read",
+            GitError::File { .. } => {
+                "check what is in the file, and that the user that runs streamfleet can read it"
+            }
             GitError::Checkout(error) if error.code() == ErrorCode::Owner => OWNER,
             GitError::Checkout(_) => "check it with git fsck",
             GitError::Kept { .. } => {

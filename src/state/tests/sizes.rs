@@ -46,6 +46,21 @@ fn a_size_is_recorded_when_it_changes_and_survives_a_restart_and_a_backup() {
     assert_eq!(brokers(&State::read(&restored).unwrap().unwrap(), 1), expected);
 }
 
+/// Costs put sizes in the order of their times.
+#[test]
+fn a_size_counts_after_the_last_one_although_the_clock_was_set_back() {
+    let (_dir, path) = place();
+    let state = State::open(&path).unwrap();
+    state.put_resource(&cluster("orders"), &resource(1)).unwrap();
+    for (replicas, at) in [(6, 3600), (3, 300)] {
+        let (key, object) = pool(replicas);
+        state.record_size(&fleet(), &key, &object, time(at)).unwrap();
+    }
+    let (key, _) = pool(3);
+    state.record_no_size(&fleet(), &key, time(400)).unwrap();
+    assert_eq!(brokers(&state, 1), [(time(3600), 6), (time(3600), 3), (time(3600), 0)]);
+}
+
 #[test]
 fn what_is_gone_has_no_size_and_what_is_made_again_has_a_history_of_its_own() {
     let (_dir, path) = place();

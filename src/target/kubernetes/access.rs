@@ -95,7 +95,7 @@ fn install_cryptography() {
 
 /// Resolves a host to the addresses that may be connected to. This check runs at each connection, because DNS
 /// may have changed since the last one.
-async fn resolve(
+pub(in crate::target) async fn resolve(
     name: Name,
     allowed: Arc<[AddressRange]>,
 ) -> Result<std::vec::IntoIter<SocketAddr>, BoxError> {

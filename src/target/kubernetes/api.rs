@@ -4,6 +4,7 @@
 mod grant;
 mod lists;
 mod logs;
+mod pod_metrics;
 mod writes;
 
 use std::collections::BTreeMap;

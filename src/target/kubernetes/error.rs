@@ -114,8 +114,8 @@ impl KubeError {
     pub fn hint(&self) -> &'static str {
         match self {
             KubeError::NoAccess { field: AccessField::InCluster, .. } => {
-                "name the fleet in the settings, in `in_cluster` under `[targets]`, and run streamfleet in a pod with a \
-                 service account whose token is mounted"
+                "the settings have to name the fleet in `in_cluster` under `[targets]`, and streamfleet to run in a pod with \
+                 its service account's token mounted; the chart does both with `inCluster`"
             }
             KubeError::NoAccess { described: true, .. } => {
                 "set a `kubeconfig` in the fleet's spec that can be opened here"
@@ -124,7 +124,8 @@ impl KubeError {
                 "restore the fleet's spec with its `kubeconfig`, or forget the fleet if its cluster is gone for good"
             }
             KubeError::Denied(_) => {
-                "use another server, or allow its address in the settings: `allow_addresses` under `[targets]`"
+                "use another server, or allow its address in the settings: `allow_addresses` under `[targets]`; a fleet on \
+                 the Kubernetes cluster that Streamfleet runs in needs no kubeconfig with `in_cluster`"
             }
             KubeError::Untrusted { .. } => {
                 "if another authority issued the server's certificate, put that authority in the `kubeconfig`; if not, \

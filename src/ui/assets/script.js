@@ -1,31 +1,58 @@
 // Pages work without this script. It shows times as they are where the reader is, and keeps marked pages current.
 "use strict";
 
-/** In milliseconds. A page that takes long is asked for less often, so that it takes a twentieth of the time at most. */
-const PAUSE = 2000;
-const SHARE = 20;
+/** In milliseconds. A page that takes long is asked for less often, so that it takes a fifth of the time at most. */
+const PAUSE = 1000;
+const SHARE = 5;
 
 const policy = window.trustedTypes
     ? window.trustedTypes.createPolicy("streamfleet", { createHTML: (/** @type {string} */ text) => text })
     : { createHTML: (/** @type {string} */ text) => text };
+
+const UNITS = /** @type {[Intl.RelativeTimeFormatUnit, number][]} */ ([["year", 31557600], ["day", 86400], ["hour", 3600], ["minute", 60]]);
+const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+
+/** How long ago a time was, or how far away it is. @param {Date} at */
+function distance(at) {
+    const seconds = (at.getTime() - Date.now()) / 1000;
+    const unit = UNITS.find(([, length]) => Math.abs(seconds) >= length);
+    return unit ? relative.format(Math.trunc(seconds / unit[1]), unit[0]) : "just now";
+}
 
 /** @param {ParentNode} root */
 function localize(root) {
     for (const time of root.querySelectorAll("time[datetime]")) {
         const at = new Date(time.getAttribute("datetime") ?? "");
         if (!Number.isNaN(at.getTime())) {
-            time.textContent = at.toLocaleString();
+            const ago = document.createElement("span");
+            ago.className = "ago";
+            ago.textContent = distance(at);
+            if (!time.textContent?.endsWith(ago.textContent)) {
+                time.replaceChildren(at.toLocaleString(), " ", ago);
+            }
             time.setAttribute("title", at.toISOString());
         }
     }
 }
 
-/** Replaces the content by that of a newer page, and leaves what the reader opened open. @param {string} text */
+/** The approvals that a page has buttons for. @param {ParentNode | null} page */
+function approvals(page) {
+    return [...page?.querySelectorAll("main input[name=id]") ?? []].map((id) => id.getAttribute("value")).join();
+}
+
+/**
+ * Replaces the content by that of a newer page, and leaves what the reader opened open. A button to approve keeps standing
+ * below what was read: then the content stays, and the answer is false.
+ * @param {string} text
+ */
 function refresh(text) {
     const page = new DOMParser().parseFromString(/** @type {any} */ (policy.createHTML(text)), "text/html");
     const [now, next] = [document.querySelector("main[data-live]"), page.querySelector("main[data-live]")];
     if (!now || !next) {
-        return;
+        return true;
+    }
+    if (approvals(document) !== "" && approvals(document) !== approvals(page)) {
+        return false;
     }
     const open = [...now.querySelectorAll("details[open]")].map((details) => details.id).filter((id) => id !== "");
     open.forEach((id) => next.querySelector(`#${CSS.escape(id)}`)?.setAttribute("open", ""));
@@ -33,6 +60,7 @@ function refresh(text) {
     if (now.innerHTML !== next.innerHTML) {
         now.replaceChildren(...next.childNodes);
     }
+    return true;
 }
 
 /** Whether replacing the content would disturb the reader. */
@@ -42,6 +70,9 @@ function isBusy() {
     return document.hidden || (active !== main && main?.contains(active)) || window.getSelection()?.type === "Range"
         || [...document.querySelectorAll("main details[open]")].some((details) => details.id === "");
 }
+
+/** The tag of the content: the server sends no page that has the same. */
+let tag = "";
 
 /** When the content was current. */
 let current = new Date().toLocaleTimeString();
@@ -55,22 +86,40 @@ function tell(text) {
     }
 }
 
+/** Shows what the server has by now, if that is another content. */
+async function update() {
+    const headers = { Accept: "text/html", ...(tag && { "If-None-Match": tag }) };
+    const answer = await fetch(location.href, { headers, cache: "no-store", redirect: "manual" });
+    if (answer.type === "opaqueredirect" || answer.status === 404) {
+        // The session ended, or what the page is about is gone: the server says which.
+        location.reload();
+        return;
+    }
+    const isSame = answer.status === 304;
+    const text = await answer.text();
+    if (!answer.ok && !isSame) {
+        tell(`This page is as it was at ${current}: the server answers with an error.`);
+        return;
+    }
+    if (isSame) {
+        localize(document);
+    } else if (isBusy()) {
+        return;
+    } else if (refresh(text)) {
+        tag = answer.headers.get("ETag") ?? "";
+    } else {
+        tell("The plan has changed since you read it. Load the page again to read what it is now.");
+        return;
+    }
+    tell("");
+    current = new Date().toLocaleTimeString();
+}
+
 async function follow() {
     const start = performance.now();
     if (!isBusy()) {
         try {
-            const answer = await fetch(location.href, { headers: { Accept: "text/html" }, redirect: "manual" });
-            if (answer.type === "opaqueredirect" || answer.status === 404) {
-                // The session ended, or what the page is about is gone: the server says which.
-                location.reload();
-                return;
-            }
-            const text = await answer.text();
-            tell(answer.ok ? "" : `This page is as it was at ${current}: the server answers with an error.`);
-            if (answer.ok && !isBusy()) {
-                refresh(text);
-                current = new Date().toLocaleTimeString();
-            }
+            await update();
         } catch {
             tell(`This page is as it was at ${current}: the server can't be reached.`);
         }
@@ -118,6 +167,8 @@ for (const form of document.querySelectorAll("form[method=post]")) {
 }
 
 localize(document);
+// On a narrow screen, the navigation is one line that scrolls.
+document.querySelectorAll("nav a[aria-current]").forEach((link) => link.scrollIntoView({ block: "nearest", inline: "center" }));
 if (document.querySelector("main[data-live]")) {
     setTimeout(follow, PAUSE);
 }

@@ -105,13 +105,15 @@ static CLOUD_ACCOUNT: [FormStep; 1] = [FormStep {
 }];
 
 /// The names of fields whose JSON name says little to a person.
-static LABELS: [(&str, &str); 12] = [
+static LABELS: [(&str, &str); 14] = [
     ("/identifier", "Name"),
     ("/infrastructure", "Fleet"),
     ("/infra_type", "Provider"),
     ("/cloud_provider", "Provider"),
     ("/domain", "Base domain"),
     ("/max_tenants", "Max clusters"),
+    ("/null_reasons", "Why fields are empty"),
+    ("/storage_manifests_file_path", "Folder of the manifests"),
     ("/advanced_config/oauth", "Identity provider"),
     ("/advanced_config/version", "Kafka version"),
     ("/advanced_config/storage/size_gib", "Disk of each broker, in GiB"),

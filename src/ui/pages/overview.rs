@@ -7,12 +7,10 @@ use serde_json::Value;
 
 use super::resource_list::organizations;
 use super::{KindPages, may, review};
-use crate::api::answer::ListAnswer;
+use crate::api::answer::{ListAnswer, PlanChangeList};
 use crate::api::route::{self, LARGEST_PAGE};
 use crate::names::Kind;
-use crate::plan::{Outline, OutlineItem, OutlineSection, Plan, outline};
-use crate::problem::Severity;
-use crate::ui::client::blocking;
+use crate::plan::{OutlineItem, OutlineSection};
 use crate::ui::view::{self, Frame, filters, shown};
 use crate::ui::{Shown, Visit};
 use crate::views::status::{StatusCounts, StatusLine, StatusList};
@@ -21,9 +19,8 @@ use crate::views::status::{StatusCounts, StatusLine, StatusList};
 #[template(path = "overview.html")]
 struct Overview {
     frame: Frame,
-    plan: Plan,
-    outline: Outline,
-    /// Changes that wait for an approval, with the fleet or organization that they belong to.
+    plan: PlanChangeList,
+    /// The first changes that wait for an approval, with the fleet or organization that they belong to.
     waiting: Vec<Waiting>,
     /// The first fleets and clusters that aren't well.
     unwell: Vec<StatusLine>,
@@ -31,7 +28,6 @@ struct Overview {
     /// The certificates that expire first: the base domain's page, its name and the time.
     certificates: Vec<(String, String, String)>,
     events: Vec<Value>,
-    errors: usize,
     /// The kinds that the visitor may create, in the order in which they are needed, while there are no clusters.
     starts: Vec<&'static KindPages>,
 }
@@ -42,28 +38,30 @@ struct Waiting {
     why: String,
 }
 
+impl Overview {
+    /// The part of all fleets and clusters, in percent.
+    fn share(&self, number: &usize) -> usize {
+        let StatusCounts { fleets, clusters, .. } = self.counts;
+        (number * 100).div_ceil((fleets + clusters).max(1)).min(100)
+    }
+}
+
 pub async fn show(visit: &Visit) -> Shown {
     let (plan, status, events) = futures_util::try_join!(
-        visit.api.get::<Plan>("/v1/plan"),
+        visit.api.get::<PlanChangeList>("/v1/plan/changes?page_size=20"),
         visit.api.get::<StatusList>("/v1/status?unwell=true"),
         visit.api.get::<ListAnswer<Value>>("/v1/events?order=desc&page_size=10"),
     )?;
     let StatusList { counts, items: unwell } = status;
-    let errors = plan.problems.iter().filter(|problem| problem.severity == Severity::Error).count();
     let certificates = certificates(visit).await;
     let needed = [Kind::Organization, Kind::BaseDomain, Kind::Fleet, Kind::Cluster].map(review::pages_of);
     let may_create =
         |pages: &&KindPages| counts.clusters == 0 && may(&visit.me, pages.kind, route::Method::Post, None);
     let starts = needed.into_iter().filter(may_create).collect();
     let (frame, events) = (visit.frame("/"), events.items);
-    blocking(move || {
-        let outline = outline(&plan, "TREE", false);
-        let waiting = outline.sections.iter().flat_map(waiting_in).collect();
-        let page =
-            Overview { frame, plan, outline, waiting, unwell, counts, certificates, events, errors, starts };
-        shown(StatusCode::OK, &page)
-    })
-    .await
+    let waiting = plan.sections.iter().flat_map(waiting_in).collect();
+    let page = Overview { frame, plan, waiting, unwell, counts, certificates, events, starts };
+    Ok(shown(StatusCode::OK, &page))
 }
 
 /// How many certificates are listed, and of how many organizations they are looked up.

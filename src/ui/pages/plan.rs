@@ -3,12 +3,14 @@
 use askama::Template;
 use axum::http::{Method, StatusCode};
 
-use crate::api::answer::CallerDescription;
+use super::with_query;
+use crate::api::answer::{CallerDescription, PlanChangeList};
 use crate::http::query::encoded;
-use crate::plan::{Outline, OutlineSection, Plan, Verb, outline};
+use crate::plan::{OutlineApproval, OutlineItem, OutlineSection};
 use crate::problem::Severity;
 use crate::state::Access;
 use crate::ui::client::blocking;
+use crate::ui::read_plans::{Mark, ReadPlan};
 use crate::ui::view::{self, Frame, filters, shown};
 use crate::ui::{Shown, Visit};
 
@@ -16,58 +18,104 @@ use crate::ui::{Shown, Visit};
 #[template(path = "plan.html")]
 struct PlanPage {
     frame: Frame,
-    plan: Plan,
-    outline: Outline,
+    list: PlanChangeList,
     me: CallerDescription,
+    /// The fleet, organization or resource whose changes are shown; empty for all.
+    scope: String,
+    is_whole: bool,
+    /// The addresses of the first page and the next, below `/ui`; the next is empty on the last one.
+    first: String,
+    next: String,
     /// Whether something was approved just now.
     approved: bool,
-    /// Whether an approval was for another plan than this one.
+    /// Whether an approval was for another plan than this one, and what the visitor read of that.
     other: bool,
+    read: Option<ReadPlan>,
 }
 
-/// What one approval allows.
-struct Approval {
-    id: String,
-    /// `delete cluster sandbox`.
-    changes: Vec<String>,
-    deletes: bool,
-}
+/// The most changes that a button names.
+const NAMED: usize = 5;
+
+/// The most mistakes that are shown at once.
+const FOLDED: usize = 8;
 
 impl PlanPage {
-    /// The approvals that a part of the plan waits for. One id may stand for several changes.
-    fn approvals(&self, section: &OutlineSection) -> Vec<Approval> {
-        let mut approvals: Vec<Approval> = Vec::new();
-        for item in &section.items {
-            let Some(id) = &item.approval else { continue };
-            let action = item.action.trim_start_matches("waiting to ");
-            let change = format!("{action} {} {}", item.noun, item.name);
-            let deletes = matches!(item.verb, Verb::Delete | Verb::Recreate);
-            match approvals.iter_mut().find(|known| known.id == *id) {
-                Some(known) => {
-                    known.changes.push(change);
-                    known.deletes |= deletes;
-                }
-                None => approvals.push(Approval { id: id.clone(), changes: vec![change], deletes }),
-            }
-        }
-        approvals
-    }
-
     /// Whether the caller may approve what waits in a part of the plan.
     fn may_approve(&self, section: &OutlineSection) -> bool {
         self.me.may(section.name.split('/').next().unwrap_or_default(), Access::Admin)
     }
+
+    /// Whether everything that an approval is for is on this page.
+    fn shows_all(&self, section: &OutlineSection, approval: &OutlineApproval) -> bool {
+        let its = |item: &&OutlineItem| item.approval.as_deref() == Some(approval.id.as_str());
+        section.items.iter().filter(its).count() >= approval.total
+    }
+
+    fn part_page(&self, section: &OutlineSection) -> String {
+        let (organization, fleet) = section.name.split_once('/').unwrap_or((&section.name, ""));
+        with_query("/plan".to_owned(), &[("organization", organization), ("fleet", fleet)])
+    }
+
+    /// How many changes are on this page.
+    fn shown(&self) -> usize {
+        self.list.sections.iter().map(|section| section.items.len().max(1)).sum()
+    }
+
+    /// How many changes are on other pages.
+    fn elsewhere(&self) -> usize {
+        self.list.total.saturating_sub(self.shown())
+    }
+
+    fn all_problems(&self) -> usize {
+        (self.list.summary.errors + self.list.summary.warnings) as usize
+    }
+
+    /// Whether the mistakes would push what waits out of sight.
+    fn folds_problems(&self) -> bool {
+        self.list.problems.len() > FOLDED
+    }
+
+    /// What a button approves: the text above it has the whole.
+    fn approved(&self, approval: &OutlineApproval) -> String {
+        match approval.total > NAMED {
+            true => format!("{} changes", approval.total),
+            false => approval.changes.join(", "),
+        }
+    }
+
+    fn mark(&self, section: &OutlineSection, item: &OutlineItem) -> Mark {
+        self.read.as_ref().map_or(Mark::Same, |read| read.mark(section, item))
+    }
+
+    fn gone(&self) -> Vec<String> {
+        self.read.as_ref().map(|read| read.gone(&self.list.sections)).unwrap_or_default()
+    }
 }
 
 pub async fn show(visit: &Visit) -> Shown {
-    let plan: Plan = visit.api.get("/v1/plan").await?;
+    let (organization, fleet) = (visit.parameter("organization"), visit.parameter("fleet"));
+    let resource = visit.parameter("resource");
+    let of = [("organization", organization), ("infrastructure", fleet), ("resource", resource)];
+    let path = with_query("/v1/plan/changes".to_owned(), &of);
+    let path = with_query(path, &[("page_token", visit.parameter("page"))]);
+    let list: PlanChangeList = visit.api.get(&path).await?;
     let me = visit.me.clone();
+    let owner = me.email.as_deref().unwrap_or_default();
     let has = |word: &str| visit.query.iter().any(|(name, _)| name == word);
     let (approved, other) = (has("approved"), has("other"));
-    let frame = visit.frame("/plan");
+    let read = visit.ui.read_plans.find(owner, visit.parameter("other")).filter(|_| other);
+    list.sections.iter().for_each(|section| visit.ui.read_plans.remember(owner, section));
+    let scope: Vec<&str> =
+        [organization, fleet, resource].into_iter().filter(|name| !name.is_empty()).collect();
+    let scope = scope.join("/");
+    let of_page = [("organization", organization), ("fleet", fleet), ("resource", resource)];
+    let first = with_query("/plan".to_owned(), &of_page);
+    let next = list.next_page_token.as_ref();
+    let next = next.map(|token| with_query(first.clone(), &[("page", token)])).unwrap_or_default();
+    let (frame, is_whole) = (visit.frame("/plan"), scope.is_empty());
     blocking(move || {
-        let outline = outline(&plan, "TREE", true);
-        shown(StatusCode::OK, &PlanPage { frame, plan, outline, me, approved, other })
+        let page = PlanPage { frame, list, me, scope, is_whole, first, next, approved, other, read };
+        shown(StatusCode::OK, &page)
     })
     .await
 }
@@ -77,9 +125,15 @@ pub async fn approve(visit: &Visit) -> Shown {
     if let Some(sign_in) = visit.signs_in_again() {
         return Ok(sign_in);
     }
-    let path = format!("/v1/plans/{}/approve", encoded(visit.field("id")));
+    let id = visit.field("id");
+    let path = format!("/v1/plans/{}/approve", encoded(id));
+    // The page of the whole plan, or that of a part.
+    let from = Some(visit.field("from")).filter(|from| from.starts_with("/plan?")).unwrap_or("/plan");
+    let from = from.to_owned();
     match visit.api.send(Method::POST, &path, None).await {
-        Err(refusal) if refusal.status == StatusCode::CONFLICT => Ok(visit.go("/plan?other")),
-        answer => answer.map(|_| visit.go("/plan?approved")),
+        Err(refusal) if refusal.status == StatusCode::CONFLICT => {
+            Ok(visit.go(&with_query(from, &[("other", id)])))
+        }
+        answer => answer.map(|_| visit.go(&with_query(from, &[("approved", "1")]))),
     }
 }

@@ -9,6 +9,7 @@ use crate::api::answer::{FleetFit, ListAnswer, ResourceHistory, SpecFile};
 use crate::api::route::Method;
 use crate::names::{Identifier, Kind, ResourceKey};
 use crate::ui::client::Refusal;
+use crate::ui::form::{label, label_below};
 use crate::ui::view::{self, Cell, Frame, filters, shown};
 use crate::ui::{Shown, Visit};
 use crate::views::clients::ClusterListeners;
@@ -79,9 +80,16 @@ struct Resource {
 }
 
 struct Group {
-    /// The name of the object; empty for the record itself.
+    /// The label of the object; empty for the record itself.
     title: String,
-    rows: Vec<(String, Cell)>,
+    rows: Vec<Row>,
+}
+
+struct Row {
+    label: String,
+    /// As the API and files name it.
+    name: String,
+    cell: Cell,
 }
 
 /// Fields that are elsewhere on the pages.
@@ -102,11 +110,14 @@ pub async fn show(visit: &Visit) -> Shown {
         let is_group = value.is_object() && !is_redacted(value)
             || value.as_array().is_some_and(|items| items.iter().any(Value::is_object));
         if is_group {
-            let mut rows = Vec::new();
-            flatten("", value, &mut rows);
-            groups.push(Group { title: name.clone(), rows });
+            let (mut rows, pointer) = (Vec::new(), format!("/{name}"));
+            flatten(&FieldPlace { group: &pointer, pointer: pointer.clone() }, value, &mut rows);
+            let title = label(&pointer);
+            let title = if title.is_empty() { "Advanced".to_owned() } else { title };
+            groups.push(Group { title, rows });
         } else {
-            flatten(name, value, &mut groups[0].rows);
+            let place = FieldPlace { group: "", pointer: format!("/{name}") };
+            flatten(&place, value, &mut groups[0].rows);
         }
     }
     groups.retain(|group| !group.rows.is_empty());
@@ -138,35 +149,55 @@ fn is_redacted(value: &Value) -> bool {
     value.get("redacted") == Some(&Value::Bool(true))
 }
 
+/// Where a field is in a record.
+struct FieldPlace<'g> {
+    /// The group whose title is above its rows; empty for the record itself.
+    group: &'g str,
+    /// Its JSON pointer.
+    pointer: String,
+}
+
+/// The output field that says why others have no value.
+const NULL_REASONS: &str = "/null_reasons";
+
+impl FieldPlace<'_> {
+    fn below(&self, name: &str) -> Self {
+        FieldPlace { group: self.group, pointer: format!("{}/{name}", self.pointer) }
+    }
+
+    fn row(&self, label: String, cell: Cell) -> Row {
+        Row { label, name: self.pointer.trim_start_matches('/').replace('/', "."), cell }
+    }
+}
+
 /// The fields below a value as rows, without those that have no value.
-fn flatten(prefix: &str, value: &Value, rows: &mut Vec<(String, Cell)>) {
-    let below = |name: &str| if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
+fn flatten(place: &FieldPlace<'_>, value: &Value, rows: &mut Vec<Row>) {
+    let label = || label_below(place.group, &place.pointer);
     match value {
         Value::Null => {}
         Value::String(text) if text.is_empty() => {}
+        Value::String(text) if place.group == NULL_REASONS => {
+            rows.push(place.row(label(), Cell::Sentence(text.clone())));
+        }
         Value::Object(_) if is_redacted(value) => {
-            rows.push((prefix.to_owned(), Cell::Text("a secret, which isn't shown".to_owned())));
+            rows.push(place.row(label(), Cell::Text("a secret, which isn't shown".to_owned())));
         }
         // Tags.
         Value::Object(fields)
             if fields.len() == 2 && fields.contains_key("key") && fields.contains_key("value") =>
         {
-            rows.push((view::field(value, "key").to_owned(), Cell::of("", &fields["value"])));
+            rows.push(place.row(view::field(value, "key").to_owned(), Cell::of("", &fields["value"])));
         }
-        Value::Object(fields) => fields.iter().for_each(|(name, value)| flatten(&below(name), value, rows)),
+        Value::Object(fields) => {
+            fields.iter().for_each(|(name, value)| flatten(&place.below(name), value, rows));
+        }
         Value::Array(items) if items.iter().any(Value::is_object) => {
-            let items = items.iter().enumerate();
-            items.for_each(|(index, value)| {
-                let is_tag = value.get("key").is_some();
-                flatten(
-                    &if is_tag { prefix.to_owned() } else { below(&(index + 1).to_string()) },
-                    value,
-                    rows,
-                );
-            });
+            for (index, value) in items.iter().enumerate() {
+                flatten(&place.below(&(index + 1).to_string()), value, rows);
+            }
         }
         Value::Array(items) if items.is_empty() => {}
-        value => rows.push((prefix.to_owned(), Cell::of(prefix, value))),
+        value => rows.push(place.row(label(), Cell::of("", value))),
     }
 }
 

@@ -19,8 +19,9 @@ use crate::ui::{Shown, Visit};
 #[template(path = "tokens.html")]
 struct Tokens {
     frame: Frame,
-    /// Those that are valid, the newest first.
+    /// The first of those that are valid, the newest first, and the number of the others.
     valid: Vec<Token>,
+    others: usize,
     ended: usize,
     /// The secret of a token that was just created, which is shown once.
     created: Option<String>,
@@ -71,8 +72,13 @@ async fn page(visit: &Visit, status: StatusCode, created: Option<String>, error:
     let may_create = me.is_super_user && me.organization == Reach::All && me.access == Access::Admin;
     let current = me.token_id.as_ref().map(|id| id.to_string()).unwrap_or_default();
     let (frame, ended) = (visit.frame("/tokens"), known - valid.len());
-    Ok(shown(status, &Tokens { frame, valid, ended, created, error, form, may_create, current }))
+    let others = valid.len().saturating_sub(SHOWN);
+    valid.truncate(SHOWN);
+    Ok(shown(status, &Tokens { frame, valid, others, ended, created, error, form, may_create, current }))
 }
+
+/// How many tokens and sessions are shown.
+const SHOWN: usize = 100;
 
 /// How many pages of tokens are read.
 const MOST_PAGES: usize = 25;

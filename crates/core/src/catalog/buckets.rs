@@ -1,6 +1,11 @@
 //! Checks of tiered storage: the bucket, and the cloud account that may use it.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::catalog::draft::CatalogFinding;
+use crate::catalog::{DurableRecord, TieredStorage};
+use crate::names::ResourceKey;
 use crate::problem::Problem;
 use crate::spec::{CloudAccount, CloudProvider, Cluster};
 
@@ -18,8 +23,8 @@ pub(super) fn check(cluster: &Cluster, account: Option<&CloudAccount>) -> Vec<Ca
         (None, _) if config.tiered_storage_bucket_name.is_some() => findings.push(no_provider()),
         _ => {}
     }
-    if config.tiered_storage_create_bucket {
-        findings.push(not_made(config.tiered_storage_bucket_name.as_deref(), region, account));
+    if config.tiered_storage_create_bucket && config.tiered_storage_bucket_name.is_none() {
+        findings.push(no_bucket());
     }
     findings
 }
@@ -38,33 +43,67 @@ fn no_region(account: &CloudAccount) -> CatalogFinding {
     CatalogFinding::new("/advanced_config/tiered_storage_provider", "no region", problem)
 }
 
-fn not_made(bucket: Option<&str>, region: Option<&str>, account: Option<&CloudAccount>) -> CatalogFinding {
-    let command = command(bucket.unwrap_or("NAME"), region, account);
-    let problem = Problem::error(
-        "not-supported",
-        "streamfleet doesn't create buckets, so that it can't delete one by mistake",
-    )
-    .hint(format!("create it with `{command}` and remove `tiered_storage_create_bucket`"));
-    CatalogFinding::new(CREATE, "not supported", problem)
+fn no_bucket() -> CatalogFinding {
+    let problem =
+        Problem::error("no-bucket", "`tiered_storage_create_bucket` makes no bucket without a name")
+            .hint("add `tiered_storage_bucket_name`, or remove `tiered_storage_create_bucket`");
+    CatalogFinding::new(CREATE, "no bucket", problem)
 }
 
-/// Returns the AWS CLI command that creates a bucket. AWS refuses `us-east-1` as a `LocationConstraint`.
-fn command(bucket: &str, region: Option<&str>, account: Option<&CloudAccount>) -> String {
-    let region = region.filter(|region| is_word(region)).unwrap_or("REGION");
-    let create = format!("aws s3api create-bucket --bucket {bucket} --region {region}");
-    match account.map(|account| (account.provider, account.endpoint.as_deref())) {
-        Some((CloudProvider::S3, endpoint)) => {
-            let endpoint = endpoint.filter(|endpoint| is_word(endpoint)).unwrap_or("ENDPOINT");
-            format!("{create} --endpoint-url {endpoint}")
+/// A bucket at a service with the S3 API.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BucketPlace {
+    /// Its name.
+    pub name: String,
+    /// Its region.
+    pub region: String,
+    /// The URL of the service.
+    pub endpoint: String,
+    /// The cloud account.
+    pub account: ResourceKey,
+    /// Whether the service is that of AWS itself, with all of its API.
+    pub aws: bool,
+}
+
+impl TieredStorage {
+    pub fn place(&self) -> BucketPlace {
+        let aws = self.account.provider == CloudProvider::Aws;
+        let own = self.account.endpoint.as_deref().filter(|_| !aws);
+        let domain = if self.region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" };
+        BucketPlace {
+            name: self.bucket.clone(),
+            region: self.region.clone(),
+            endpoint: own.map_or_else(|| format!("https://s3.{}.{domain}", self.region), str::to_owned),
+            account: self.account_key.clone(),
+            aws,
         }
-        _ if region == "us-east-1" => create,
-        _ => format!("{create} --create-bucket-configuration LocationConstraint={region}"),
     }
 }
 
-/// Regions and endpoints are free text that users would paste into a shell with the rest of the command.
-fn is_word(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._:/".contains(&b))
+/// The key under which a bucket that Streamfleet makes for a cluster is recorded with the cluster's immutable fields,
+/// though no spec contains it.
+const RECORD: &str = "/bucket";
+
+/// The bucket that Streamfleet makes for a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BucketRecord {
+    pub place: BucketPlace,
+    /// Whether it exists and is protected. Before, it may exist.
+    pub made: bool,
+}
+
+impl BucketRecord {
+    pub fn of(record: &DurableRecord) -> Option<BucketRecord> {
+        serde_json::from_value(record.immutable.get(RECORD)?.clone()).ok()
+    }
+
+    /// Records a bucket, or that there is none.
+    pub fn put(bucket: Option<&BucketRecord>, record: &mut DurableRecord) {
+        record.immutable.remove(RECORD);
+        let value = bucket.and_then(|bucket| serde_json::to_value(bucket).ok());
+        record.immutable.extend(value.map(|value| (RECORD.to_owned(), value)));
+    }
 }
 
 #[cfg(test)]
@@ -72,29 +111,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::component::fixtures::{cluster, with_tiered_storage};
 
     #[test]
-    fn the_command_makes_the_bucket_where_it_belongs() {
-        let account = |provider: &str, endpoint: Option<&str>| -> CloudAccount {
-            serde_json::from_value(json!({"organization": "acme", "identifier": "a", "provider": provider,
-                "endpoint": endpoint, "credentials": {"from_file": "a"}}))
-            .unwrap()
-        };
-        let (aws, minio) = (account("aws", None), account("s3", Some("https://minio.example.com:9000")));
-        let odd = account("s3", Some("https://minio.example.com/$(id)"));
-        let create = "aws s3api create-bucket --bucket log --region";
-        for (region, account, expected) in [
-            (
-                Some("eu-west-1"),
-                Some(&aws),
-                "eu-west-1 --create-bucket-configuration LocationConstraint=eu-west-1",
-            ),
-            (Some("us-east-1"), Some(&aws), "us-east-1"),
-            (Some("eu-1"), Some(&minio), "eu-1 --endpoint-url https://minio.example.com:9000"),
-            (Some("eu-1; rm"), Some(&odd), "REGION --endpoint-url ENDPOINT"),
-            (None, None, "REGION --create-bucket-configuration LocationConstraint=REGION"),
-        ] {
-            assert_eq!(command("log", region, account), format!("{create} {expected}"));
-        }
+    fn a_bucket_is_made_at_the_endpoint_of_its_account() {
+        let mut storage = with_tiered_storage(cluster(json!({}))).tiered_storage.unwrap();
+        let endpoint = |storage: &TieredStorage| storage.place().endpoint;
+        storage.region = "eu-central-1".to_owned();
+        (storage.account.provider, storage.account.endpoint) = (CloudProvider::Aws, None);
+        assert_eq!(endpoint(&storage), "https://s3.eu-central-1.amazonaws.com");
+        storage.region = "cn-north-1".to_owned();
+        assert_eq!(endpoint(&storage), "https://s3.cn-north-1.amazonaws.com.cn");
+        storage.account.provider = CloudProvider::S3;
+        storage.account.endpoint = Some("https://minio.example.com:9000".to_owned());
+        assert_eq!(endpoint(&storage), "https://minio.example.com:9000");
+        assert_eq!(json!(storage.place().aws), false);
     }
 }

@@ -92,7 +92,8 @@ fn unreachable_server(
     let why = denied_server(&access, &draft.config.targets.allow_addresses)?;
     let message = format!("streamfleet doesn't connect to the `server` of the `kubeconfig`: {why}");
     let hint = "use the address at which the API server is reached from elsewhere, or allow this one in the settings: \
-                `allow_addresses` under `[targets]`";
+                `allow_addresses` under `[targets]`; a fleet on the Kubernetes cluster that Streamfleet runs in needs no \
+                kubeconfig with `in_cluster`";
     Some(
         Problem::warning("kubeconfig-address", message)
             .at(document.locate(secret_pointer(field)), "")

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::catalog::RecordedSpec;
 use crate::catalog::draft::{CatalogDraft, CatalogFinding};
+use crate::catalog::{BucketRecord, RecordedResource, RecordedSpec};
 use crate::config::UnitCatalogue;
 use crate::names::{Domain, Kind, ResourceKey};
 use crate::problem::Problem;
@@ -48,7 +48,10 @@ pub(super) fn check(draft: &mut CatalogDraft) {
         let mut findings = changed_fields(draft, document);
         match (&document.spec, draft.last_good(&document.key)) {
             (Spec::Cluster(now), Some(Spec::Cluster(before))) => {
+                let has_log =
+                    !draft.record(&document.key).is_some_and(|record| awaits_bucket(record, before));
                 findings.extend(one_way_changes(before, now, &draft.config.units));
+                findings.extend(less_tiering(before, now).filter(|_| has_log));
             }
             (Spec::Fleet(now), Some(Spec::Fleet(before))) => {
                 findings.extend(inherited_class(draft, &document.key, before, now));
@@ -99,10 +102,7 @@ fn show(value: &Value) -> String {
 }
 
 fn one_way_changes(before: &Cluster, now: &Cluster, units: &UnitCatalogue) -> Vec<CatalogFinding> {
-    [fewer_units(before, now, units), smaller_disks(before, now, units), less_tiering(before, now)]
-        .into_iter()
-        .flatten()
-        .collect()
+    [fewer_units(before, now, units), smaller_disks(before, now, units)].into_iter().flatten().collect()
 }
 
 /// Removing brokers must be confirmed, and takes at most half of them at a time.
@@ -149,6 +149,13 @@ fn disk_gib(cluster: &Cluster, units: &UnitCatalogue) -> u32 {
     let config = &cluster.advanced_config;
     let sizes = units.sizes(config.profile);
     config.storage.size_gib.unwrap_or_else(|| sizes.disk_gib(cluster.units()))
+}
+
+/// Whether a cluster is created only once its bucket is made. Then nothing is in it yet, and another one will do.
+fn awaits_bucket(record: &RecordedResource, before: &Cluster) -> bool {
+    record.durable.creating
+        && before.advanced_config.tiered_storage_create_bucket
+        && BucketRecord::of(&record.durable).is_none_or(|bucket| !bucket.made)
 }
 
 fn less_tiering(before: &Cluster, now: &Cluster) -> Option<CatalogFinding> {

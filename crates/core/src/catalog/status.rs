@@ -11,7 +11,7 @@ use crate::names::InvalidName;
 /// The status of a fleet or a cluster, in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Status {
-    /// The document is known, and none of its objects was created yet.
+    /// The document is known, and none of its objects was created yet; or nobody has observed yet how they are.
     Pending,
     /// The resource is being created.
     Provisioning,

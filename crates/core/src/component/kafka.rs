@@ -4,6 +4,7 @@ mod cluster;
 mod config;
 mod consequence;
 mod endpoints;
+pub mod federation;
 pub mod health;
 mod jaas;
 pub mod kinds;

@@ -27,6 +27,9 @@ pub struct Size {
     /// broker.
     #[serde(default)]
     pub balanced_listeners: u64,
+    /// The number of pods.
+    #[serde(default)]
+    pub pods: u64,
 }
 
 impl Size {
@@ -35,7 +38,12 @@ impl Size {
         let replicas = deployment.pointer("/spec/replicas").and_then(Value::as_u64).unwrap_or(1);
         let pod = deployment.pointer("/spec/template/spec").map(requested_by_pod).unwrap_or_default();
         let each = |amount: u64| amount.saturating_mul(replicas);
-        Size { cpu_millis: each(pod.cpu_millis), memory_mib: each(pod.memory_mib), ..Size::default() }
+        Size {
+            cpu_millis: each(pod.cpu_millis),
+            memory_mib: each(pod.memory_mib),
+            pods: replicas,
+            ..Size::default()
+        }
     }
 
     fn both(self, other: Size, join: fn(u64, u64) -> u64) -> Size {
@@ -46,6 +54,7 @@ impl Size {
             memory_mib: join(self.memory_mib, other.memory_mib),
             disk_gib: join(self.disk_gib, other.disk_gib),
             balanced_listeners: join(self.balanced_listeners, other.balanced_listeners),
+            pods: join(self.pods, other.pods),
         }
     }
 
@@ -57,6 +66,11 @@ impl Size {
     /// The number of load balancers, of the size of one cluster.
     pub fn load_balancers(self) -> u64 {
         self.balanced_listeners.saturating_mul(self.brokers.saturating_add(1))
+    }
+
+    /// The IP addresses that pods and load balancers take, of the size of one cluster.
+    pub fn addresses(self) -> u64 {
+        self.pods.saturating_add(self.load_balancers())
     }
 
     pub fn plus(self, other: Size) -> Size {

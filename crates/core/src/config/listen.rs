@@ -1,7 +1,7 @@
 //! The address that `serve` listens on.
 
 use std::fmt;
-use std::net::{AddrParseError, IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -50,19 +50,23 @@ pub(super) fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
+#[derive(Debug, thiserror::Error)]
+#[error("it is no address with a port, such as 127.0.0.1:3000")]
+pub struct NotAnAddress;
+
 impl FromStr for Listen {
-    type Err = AddrParseError;
-    fn from_str(text: &str) -> Result<Listen, AddrParseError> {
+    type Err = NotAnAddress;
+    fn from_str(text: &str) -> Result<Listen, NotAnAddress> {
         match text {
             NOWHERE => Ok(Listen::Nowhere),
-            address => address.parse().map(Listen::On),
+            address => address.parse().map(Listen::On).map_err(|_| NotAnAddress),
         }
     }
 }
 
 impl TryFrom<String> for Listen {
-    type Error = AddrParseError;
-    fn try_from(text: String) -> Result<Listen, AddrParseError> {
+    type Error = NotAnAddress;
+    fn try_from(text: String) -> Result<Listen, NotAnAddress> {
         text.parse()
     }
 }
@@ -93,7 +97,7 @@ mod tests {
         }
         for text in ["", "None", "off", "localhost:3000", "3000", ":3000", "127.0.0.1"] {
             let error = text.parse::<Listen>().unwrap_err();
-            assert_eq!(error.to_string(), "invalid socket address syntax", "{text}");
+            assert_eq!(error.to_string(), NotAnAddress.to_string(), "{text}");
         }
     }
 

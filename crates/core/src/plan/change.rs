@@ -7,9 +7,9 @@ use crate::plan::compare::upgrade::UpgradeStage;
 use crate::plan::compare::verdict::{ChangeJudgement, Permits, RefusedChange, judge};
 use crate::plan::world::{PlanContext, SpecDiff};
 use crate::plan::{
-    Cause, Change, DryRuns, Remark, Step, Verb, Verdict, Waiting, compare::cause, compare::effects,
-    compare::field_effects, compare::members, dry_run, guard::approval, guard::refusal, guard::waiting,
-    model::order, record,
+    BucketOrder, Cause, Change, DryRuns, Remark, Step, Verb, Verdict, Waiting, bucket, compare::cause,
+    compare::effects, compare::field_effects, compare::members, dry_run, guard::approval, guard::refusal,
+    guard::waiting, model::order, record,
 };
 use crate::problem::Origin;
 use crate::spec::Spec;
@@ -51,6 +51,7 @@ pub(super) fn kept_resource(key: &ResourceKey, origin: Option<Origin>) -> Change
         effects: Vec::new(),
         waiting: Vec::new(),
         guarded: false,
+        bucket: None,
         steps: Vec::new(),
         remarks: Vec::new(),
         record: None,
@@ -67,7 +68,8 @@ fn wanted(
     stage: Option<&UpgradeStage>,
 ) -> Option<ChangeWithRefusals> {
     let Differences { mut found, foreign, obstacles, contested } = differences;
-    let differs = !found.is_empty() || !current.fields.is_empty();
+    let bucket = bucket::of(world, resource);
+    let differs = !found.is_empty() || !current.fields.is_empty() || bucket.is_some();
     let later = stage.and_then(UpgradeStage::waiting).filter(|_| !differs);
     let secrets = waiting::for_own_secrets(resource);
     let verb = match world.is_made(&resource.key) {
@@ -96,6 +98,7 @@ fn wanted(
         effects.extend(members::changes(resource.key.kind, &current.fields));
     }
     effects.extend(stage.filter(|_| differs).and_then(UpgradeStage::foresees));
+    effects.extend(bucket.as_ref().map(BucketOrder::effect));
     let mut remarks = unreadable(&found);
     if has_a_single_broker(world, resource) {
         effects::of_a_single_broker(&mut effects);
@@ -131,6 +134,7 @@ fn wanted(
         verdict,
         effects,
         waiting: waits,
+        bucket,
         steps,
         remarks,
         record: Some(record::of(world, resource, current)),

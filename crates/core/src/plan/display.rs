@@ -12,7 +12,10 @@ mod text;
 mod words;
 
 pub use markdown::markdown;
-pub use outline::{Outline, OutlineItem, OutlineSection, outline};
+pub use outline::{
+    EntryPlace, Outline, OutlineApproval, OutlineItem, OutlineSection, PlanEntry, entries, outline, sections,
+};
+pub use parts::summary_sentence;
 pub use reason::reason;
 pub use terminal::{Audience, display};
 pub use text::{plain, plain_lines};

@@ -115,6 +115,9 @@ impl Change {
     pub fn effect_digest(&self) -> Digest {
         let mut hash = Hash::default();
         hash.add(&(&self.resource, self.verb, &self.fields));
+        if let Some(bucket) = &self.bucket {
+            hash.add(bucket);
+        }
         for Step { verb, object, before, after, .. } in &self.steps {
             let after = after.as_ref().map(|manifest| manifest.body.digest());
             hash.add(&(verb, object, before.as_ref().map(Json::digest), after));
@@ -162,6 +165,7 @@ impl Hash {
             effects,
             waiting,
             guarded,
+            bucket,
             steps,
             remarks,
             record,
@@ -173,6 +177,9 @@ impl Hash {
             let after =
                 after.as_ref().map(|Manifest { key, owner, stage, body }| (key, owner, stage, body.digest()));
             self.add(&(verb, object, stage, uid, before.as_ref().map(Json::digest), after));
+        }
+        if let Some(bucket) = bucket {
+            self.add(bucket);
         }
         self.add(&record.as_ref().map(timeless));
         if *repair {

@@ -27,12 +27,12 @@ use crate::component::consequence::ObjectChange;
 use crate::component::{Manifest, Stage};
 use crate::config::Mode;
 use crate::names::{Digest, FleetKey, Identifier, Json, ObjectKey, ResourceKey};
-use crate::plan::{Reach, Remark};
+use crate::plan::{BucketOrder, Reach, Remark};
 use crate::problem::{Origin, Problem};
 use crate::spec::{Commit, InfraType, SourceId};
 
 pub use pauses::{Flapping, Pauses, Repeated, Retry};
-pub use sizes::{SizeChange, Sizes};
+pub use sizes::{AddressChange, SizeChange, Sizes};
 pub use waiting::Waiting;
 
 /// The version of the plan's JSON form.
@@ -220,6 +220,9 @@ pub struct Change {
     pub waiting: Vec<Waiting>,
     /// Whether it destroys or disrupts enough to need approval, unless the policy allows it.
     pub guarded: bool,
+    /// The bucket that is made before its steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bucket: Option<BucketOrder>,
     /// The steps on the target, in order.
     pub steps: Vec<Step>,
     /// The target's answers to dry runs of the steps, and fields that are left as they are.

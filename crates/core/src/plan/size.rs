@@ -8,7 +8,7 @@ use crate::config::{Amount, PriceTable};
 use crate::names::{Json, Kind, ResourceKey};
 use crate::plan::cost::{CostChange, a_month};
 use crate::plan::model::site::FleetInputs;
-use crate::plan::model::{SizeChange, Sizes};
+use crate::plan::model::{AddressChange, SizeChange, Sizes};
 use crate::plan::preflight::PreflightFacts;
 use crate::plan::{Change, Step, Verb};
 
@@ -83,7 +83,19 @@ pub(super) fn of(
             CostChange { before: back(sum.before), after, ..sum }
         })
     });
-    Some(Sizes { fleet, clusters, room: facts.and_then(|facts| facts.room_beside(&site.namespaces())) })
+    let addresses = facts.map(|_| {
+        let all = desired.values().map(|size| size.addresses()).sum();
+        let start = AddressChange { before: all, after: all };
+        resized.iter().fold(start, |sum, (change, _)| {
+            let SizeChange { before, after, .. } =
+                clusters.get(&change.resource).copied().unwrap_or_default();
+            let back = |all: u64| all.saturating_add(before.addresses()).saturating_sub(after.addresses());
+            let after = if change.waiting.is_empty() { sum.after } else { back(sum.after) };
+            AddressChange { before: back(sum.before), after }
+        })
+    });
+    let room = facts.and_then(|facts| facts.room_beside(&site.namespaces()));
+    Some(Sizes { fleet, clusters, addresses, room })
 }
 
 fn by_owner<'a>(site: &FleetInputs<'a>) -> BTreeMap<&'a ResourceKey, Size> {

@@ -1,9 +1,11 @@
 //! The addresses in records that follow from the settings, or why there are none.
 
+use uuid::Uuid;
+
 use super::outputs::NullReasons;
 use crate::config::Config;
 use crate::names::{Identifier, ResourceKey};
-use crate::spec::Fleet;
+use crate::spec::{Cluster, Fleet};
 
 /// An address, or why there is none: a sentence without a full stop.
 type Address = Result<String, String>;
@@ -39,15 +41,42 @@ impl AddressInputs<'_> {
         self.of_fleet("logs")
     }
 
+    pub fn metrics(&self, fleet: &Fleet) -> Address {
+        self.applied()?;
+        federates(fleet)?;
+        self.of_fleet("metrics")
+    }
+
+    /// `id` is the cluster's: several organizations may have one of its name. `fleet` is `None` while it isn't known.
+    pub fn cluster_metrics(&self, cluster: &Cluster, fleet: Option<&Fleet>, id: Uuid) -> Address {
+        self.applied()?;
+        federates(fleet.ok_or("its fleet isn't known")?)?;
+        if !cluster.advanced_config.operations.metrics {
+            return Err("the cluster's `advanced_config.operations.metrics` is not on".to_owned());
+        }
+        Ok(format!("{}/v1/clusters/{id}/metrics", self.base_url()?))
+    }
+
     fn of_fleet(&self, what: &str) -> Address {
-        let base = self.config.api.full_base_url();
-        let base = base.ok_or("`api.base_url` of the settings is not a full URL")?;
+        let base = self.base_url()?;
         let ResourceKey { organization, name, .. } = self.resource;
         Ok(format!("{base}/organizations/{organization}/infrastructure/{name}/{what}"))
     }
 
+    fn base_url(&self) -> Result<&str, String> {
+        let base = self.config.api.full_base_url();
+        Ok(base.ok_or("`api.base_url` of the settings is not a full URL")?)
+    }
+
     fn applied(&self) -> Result<(), String> {
         if self.is_applied { Ok(()) } else { Err("it was not applied yet".to_owned()) }
+    }
+}
+
+fn federates(fleet: &Fleet) -> Result<(), String> {
+    match fleet.advanced_config.federates() {
+        true => Ok(()),
+        false => Err("the fleet's `advanced_config.monitoring.federate` is not on".to_owned()),
     }
 }
 

@@ -64,10 +64,9 @@ pub struct FleetOutputs {
     kubeconfig: Option<String>,
     /// The kubeconfig as text. Always null, as `kubeconfig` is.
     kubeconfig_str: Option<String>,
-    /// The address of the fleet's metrics. Always null: Streamfleet doesn't collect the metrics of brokers. A
-    /// Prometheus on the fleet reads them from the pods, if the clusters' `advanced_config.operations.metrics` is
-    /// true.
-    metrics_endpoint: Option<String>,
+    /// The address of the metrics of the fleet's clusters, as Prometheus' text. Null before the fleet is applied,
+    /// unless `advanced_config.monitoring.federate` is true and the settings have a full URL as `api.base_url`.
+    pub metrics_endpoint: Option<String>,
     /// The address of the fleet's cost: `GET` it with `from` and `to`. Null before the fleet is applied, and unless
     /// the settings have `[prices]` and a full URL as `api.base_url`.
     pub cost_endpoint: Option<String>,
@@ -104,6 +103,10 @@ pub struct ClusterOutputs {
     /// The address of the cluster's console. Null before the cluster is applied, and unless the settings have a
     /// `console_url_template`.
     pub console_url: Option<String>,
+    /// The address of the cluster's metrics, as Prometheus' text. Null before the cluster is applied, unless its
+    /// `advanced_config.operations.metrics` and its fleet's `advanced_config.monitoring.federate` are true and the
+    /// settings have a full URL as `api.base_url`.
+    pub metrics_endpoint: Option<String>,
     /// Why addresses are null, by field, where it depends on this installation.
     pub null_reasons: NullReasons,
 }
@@ -209,6 +212,7 @@ impl ClusterOutputs {
             destroyer_name: None,
             version_updater_name: None,
             console_url: None,
+            metrics_endpoint: None,
             null_reasons: NullReasons::new(),
         }
     }

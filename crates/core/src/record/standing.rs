@@ -57,6 +57,9 @@ const UNNAMED: &str = "spec file missing";
 /// The reason of a deletion that waits for nothing.
 const DELETED_SOON: &str = "deletion scheduled";
 
+/// The reason of what was applied and whose health nobody knows yet.
+const UNSEEN: &str = "applied; its health has not been observed yet";
+
 const UNAPPLIED: &str = "the current spec is not applied yet";
 
 /// The inputs of a standing.
@@ -162,17 +165,17 @@ impl StandingInputs<'_> {
             }
             (None, None, _, _) => (Status::Pending, None),
             (Some(_), Some(change), _, _) if change.verb == Verb::Delete => {
-                undeletable(change, ailing, conditions, waits)
+                self.undeletable(key, change, ailing, conditions, waits)
             }
             // What runs is reported by its health, whatever the spec says.
             (Some(_), _, _, _) if let Some(ailing) = ailing => (ailing.status, ailing.reason.clone()),
             // A blocked or refused change: the cluster keeps running as it was last applied.
             (Some(_), _, Some(hold @ (Hold::Invalid { .. } | Hold::Dependency { .. })), _) => {
-                let (status, ails) = as_applied(conditions);
+                let (status, ails) = self.as_applied(key, conditions);
                 (status, Some(ails.unwrap_or_else(|| hold.to_string())))
             }
-            (Some(_), Some(change), _, _) => self.changing(change, conditions),
-            (Some(_), None, _, _) => as_applied(conditions),
+            (Some(_), Some(change), _, _) => self.changing(key, change, conditions),
+            (Some(_), None, _, _) => self.as_applied(key, conditions),
         }
     }
 
@@ -198,18 +201,24 @@ impl StandingInputs<'_> {
         self.unplanned.is_none() && is_removed && change.is_none_or(is_deleted)
     }
 
-    fn changing(&self, change: &Change, conditions: &[Condition]) -> (Status, Option<String>) {
+    fn changing(
+        &self,
+        key: &ResourceKey,
+        change: &Change,
+        conditions: &[Condition],
+    ) -> (Status, Option<String>) {
         let mut waiting = change.waiting.iter();
         if change.verb == Verb::Keep {
             let is_foreign = |waiting: &Waiting| {
                 matches!(waiting, Waiting::ForeignObject { .. } | Waiting::NotAFile { .. })
             };
-            let status = if waiting.any(is_foreign) { Status::Degraded } else { Status::Healthy };
+            let is_foreign = waiting.any(is_foreign);
+            let status = if is_foreign { Status::Degraded } else { self.as_applied(key, conditions).0 };
             return (status, self.first_waiting(change));
         }
         if let Some(waiting) = waiting.find(|waiting| !goes_on(waiting)) {
             let waits = format!("change {}", self.audience.labelled_waiting(waiting));
-            let (status, ails) = as_applied(conditions);
+            let (status, ails) = self.as_applied(key, conditions);
             return (status, Some(ails.unwrap_or(waits)));
         }
         let reason = self.first_waiting(change).unwrap_or_else(|| UNAPPLIED.to_owned());
@@ -242,36 +251,48 @@ impl StandingInputs<'_> {
         is_waiting.then(|| format!("{UNNAMED}: {}", waits.join("; ")))
     }
 
+    /// The status of what runs on without a document, since it is kept: both what ails it and what keeps it.
+    fn undeletable(
+        &self,
+        key: &ResourceKey,
+        change: &Change,
+        ailing: Option<&ResourceStatus>,
+        conditions: &[Condition],
+        waits: Option<&str>,
+    ) -> (Status, Option<String>) {
+        let is_suspended = |waiting: &Waiting| matches!(waiting, Waiting::Held(Hold::Suspended { .. }));
+        let (status, ails) = match ailing {
+            Some(ailing) => (ailing.status, ailing.reason.clone()),
+            None if change.waiting.iter().any(is_suspended) => (Status::Suspended, None),
+            None => self.as_applied(key, conditions),
+        };
+        let reasons: Vec<&str> = ails.as_deref().into_iter().chain(waits).collect();
+        (status, (!reasons.is_empty()).then(|| reasons.join("; ")))
+    }
+
+    /// The status of what was applied, if nothing else is wrong.
+    fn as_applied(&self, key: &ResourceKey, conditions: &[Condition]) -> (Status, Option<String>) {
+        match conditions.iter().find(|condition| condition.degraded) {
+            Some(condition) => (Status::Degraded, Some(condition.message.clone())),
+            None if self.is_unseen(key) => (Status::Pending, Some(UNSEEN.to_owned())),
+            None => (Status::Healthy, None),
+        }
+    }
+
+    /// Whether the health of a fleet or a cluster could be observed, and wasn't yet: as while the fleet's first plan is
+    /// carried out.
+    fn is_unseen(&self, key: &ResourceKey) -> bool {
+        let record = self.recorded.resources.get(key);
+        let of_record = || self.index.fleet(self.plan, &record?.fleet(key)?);
+        let observes = self.host(key).or_else(of_record).and_then(FleetPlan::observes);
+        self.judged.is_none() && matches!(key.kind, Kind::Fleet | Kind::Cluster) && observes == Some(true)
+    }
+
     fn conditions(&self, key: &ResourceKey, host: Option<&FleetPlan>) -> Vec<Condition> {
         let fleet = host.filter(|_| key.kind == Kind::Fleet);
         let of_fleet = fleet.into_iter().flat_map(|fleet| &fleet.conditions);
         let judged = self.judged.into_iter().flat_map(|judged| &judged.conditions);
         of_fleet.chain(judged).cloned().collect()
-    }
-}
-
-/// The status of what runs on without a document, since it is kept: both what ails it and what keeps it.
-fn undeletable(
-    change: &Change,
-    ailing: Option<&ResourceStatus>,
-    conditions: &[Condition],
-    waits: Option<&str>,
-) -> (Status, Option<String>) {
-    let is_suspended = |waiting: &Waiting| matches!(waiting, Waiting::Held(Hold::Suspended { .. }));
-    let (status, ails) = match ailing {
-        Some(ailing) => (ailing.status, ailing.reason.clone()),
-        None if change.waiting.iter().any(is_suspended) => (Status::Suspended, None),
-        None => as_applied(conditions),
-    };
-    let reasons: Vec<&str> = ails.as_deref().into_iter().chain(waits).collect();
-    (status, (!reasons.is_empty()).then(|| reasons.join("; ")))
-}
-
-/// The status of what was applied, if nothing else is wrong.
-fn as_applied(conditions: &[Condition]) -> (Status, Option<String>) {
-    match conditions.iter().find(|condition| condition.degraded) {
-        Some(condition) => (Status::Degraded, Some(condition.message.clone())),
-        None => (Status::Healthy, None),
     }
 }
 

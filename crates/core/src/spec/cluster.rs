@@ -103,12 +103,13 @@ pub struct ClusterAdvancedConfig {
     pub authentication: Authentication,
     /// The bucket that stores the older part of the log. It can't change once it is in use.
     #[serde(default)]
-    #[schemars(length(min = 3, max = 63), regex(pattern = r"^[a-z0-9][-a-z0-9.]*[a-z0-9]$"), extend("x-expected" = "the name of a bucket"), example = &"acme-kafka-history")]
+    #[schemars(length(min = 3, max = 63), regex(pattern = r"^[a-z0-9][-a-z0-9.]*[a-z0-9]$"), extend("x-expected" = "the name of a bucket, in small letters, digits, dots and hyphens"), example = &"acme-kafka-history")]
     pub tiered_storage_bucket_name: Option<String>,
     /// The location of that bucket.
     #[serde(default)]
     pub tiered_storage_provider: Option<TieredStorageProvider>,
-    /// Create the bucket. Not supported: create it yourself, so that no mistake here can remove it.
+    /// Make the bucket with the keys of its cloud account: private, encrypted, with public access blocked. One that the
+    /// account has already is used as it is. Streamfleet never deletes a bucket.
     #[serde(default)]
     pub tiered_storage_create_bucket: bool,
     /// Follow patch releases of Kafka automatically: starting from `version`, the newest one of the same

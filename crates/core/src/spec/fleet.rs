@@ -116,6 +116,9 @@ pub struct FleetAdvancedConfig {
     /// see that they are reachable.
     #[serde(default)]
     pub reachability: Reachability,
+    /// How the metrics of the fleet's clusters are read.
+    #[serde(default)]
+    pub monitoring: Option<Monitoring>,
     /// Components that run on the fleet beside the clusters.
     #[serde(default)]
     pub components: Components,
@@ -150,6 +153,24 @@ pub enum Reachability {
     Probe,
     /// It doesn't, for example because its network has no way to the clusters.
     None,
+}
+
+/// How the metrics of a fleet's clusters are read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Monitoring {
+    /// Pass on the metrics of brokers and controllers by the API, at the `metrics_endpoint` of the fleet and of its
+    /// clusters. The user of the fleet's kubeconfig needs the right to reach pods through the API server:
+    /// `streamfleet role --metrics`.
+    #[serde(default)]
+    pub federate: bool,
+}
+
+impl FleetAdvancedConfig {
+    /// Whether the metrics of its clusters are passed on by the API.
+    pub fn federates(&self) -> bool {
+        self.monitoring.as_ref().is_some_and(|monitoring| monitoring.federate)
+    }
 }
 
 /// The Gateway through which clients outside Kubernetes reach every cluster of a fleet.

@@ -110,7 +110,7 @@ fn a_commit_that_nobody_signed_who_has_to_is_not_taken() {
     fs::write(place.path("signers"), format!("eve cert-authority {eve}")).unwrap();
     insta::assert_snapshot!(place.refused(mirror.fetch()), @r"
     cannot use /signers from `source.signed_by`: line 1: `cert-authority` is not supported; to revoke a key, remove its line
-    = set a file that the user that runs streamfleet can read
+    = check what is in the file, and that the user that runs streamfleet can read it
     ");
     assert_eq!(mirror.commit(), Some(id));
 }

@@ -348,8 +348,6 @@ fn what_is_reached_under_a_domain_that_is_gone_is_held_with_its_fleet() {
 
 #[test]
 fn what_a_cluster_asks_of_its_fleet_and_account_has_to_be_possible() {
-    let tiered = "  tiered_storage_bucket_name: log\n  tiered_storage_create_bucket: true\n  \
-                  tiered_storage_provider:\n    cloud_account: acme-s3\n    cloud_region: eu\n";
     let cases = [
         (
             "  config:\n    min.insync.replicas: 3\n",
@@ -368,10 +366,9 @@ fn what_a_cluster_asks_of_its_fleet_and_account_has_to_be_possible() {
              remove `auto_upgrade`, and raise `version` to upgrade",
         ),
         (
-            tiered,
-            "not-supported acme/orders.yaml:12 [not supported] streamfleet doesn't create buckets, so that it can't delete \
-             one by mistake\n= create it with `aws s3api create-bucket --bucket log --region eu \
-             --create-bucket-configuration LocationConstraint=eu` and remove `tiered_storage_create_bucket`",
+            "  tiered_storage_create_bucket: true\n",
+            "no-bucket acme/orders.yaml:11 [no bucket] `tiered_storage_create_bucket` makes no bucket without a name\n= add \
+             `tiered_storage_bucket_name`, or remove `tiered_storage_create_bucket`",
         ),
     ];
     for (more, expected) in cases {

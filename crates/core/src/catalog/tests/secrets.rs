@@ -71,7 +71,7 @@ fn a_kubeconfig_whose_server_is_not_connected_to_is_told() {
     world.environment.insert("KUBE".to_owned(), kubeconfig.to_owned());
     world.check(
         "warning kubeconfig-address acme/real.yaml:9 [] streamfleet doesn't connect to the `server` of the `kubeconfig`: `127.0.0.1` is a loopback address of the host that Streamfleet runs on
-         = use the address at which the API server is reached from elsewhere, or allow this one in the settings: `allow_addresses` under `[targets]`",
+         = use the address at which the API server is reached from elsewhere, or allow this one in the settings: `allow_addresses` under `[targets]`; a fleet on the Kubernetes cluster that Streamfleet runs in needs no kubeconfig with `in_cluster`",
     );
     world.config.targets.allow_addresses = vec!["127.0.0.0/8".to_owned().try_into().unwrap()];
     world.check("");

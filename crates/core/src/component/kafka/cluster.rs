@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::kinds::KAFKA;
-use super::{KafkaContext, config, listeners, oauth, placement, resources, tiered_storage, user};
+use super::{KafkaContext, config, listeners, oauth, placement, probe, resources, tiered_storage, user};
 use crate::catalog::versions;
 use crate::component::resources::millis;
 use crate::component::{Manifest, labels, manifest};
@@ -90,8 +90,12 @@ fn entity_operator(context: &KafkaContext) -> Value {
 /// plan for a cluster whose load exceeds the capacity.
 fn cruise_control(context: &KafkaContext) -> Option<Value> {
     let sizing = &context.sizing;
+    // Each partition of the probe's topic belongs to one broker. Cruise Control ignores this for brokers that are removed.
+    let config =
+        user::probe(context).map(|_| json!({"topics.excluded.from.partition.movement": probe::TOPIC}));
     sizing.rebalances.then(|| {
         json!({
+            "config": config,
             "autoRebalance": [{"mode": "add-brokers"}, {"mode": "remove-brokers"}],
             "brokerCapacity": {
                 "cpu": millis(sizing.broker_cpu_millis.into()),

@@ -67,7 +67,10 @@ struct Volume {
     size: Value,
 }
 
-/// The parts of a Kafka object with a container of their own, beside brokers and controllers.
+/// The parts of a Kafka object with a pod of their own, beside brokers and controllers.
+const PODS: [&str; 3] = ["/spec/entityOperator", "/spec/cruiseControl", "/spec/kafkaExporter"];
+
+/// Those with a container of their own.
 const OPERATORS: [&str; 4] = [
     "/spec/entityOperator/topicOperator",
     "/spec/entityOperator/userOperator",
@@ -90,6 +93,7 @@ fn of_pool(pool: &Json) -> Size {
         // The value is whole GiB, far below the limit of exact floating-point integers.
         disk_gib: each((disk / f64::from(1 << 30)).round() as u64),
         balanced_listeners: 0,
+        pods: replicas,
     }
 }
 
@@ -99,7 +103,8 @@ fn of_kafka(kafka: &Json) -> Size {
     let operators: Size = operators.map(|part| Size::from(requested(part))).sum();
     let listeners = kafka.pointer("/spec/kafka/listeners").and_then(Value::as_array).into_iter().flatten();
     let balanced = listeners.filter(|listener| listener["type"] == "loadbalancer").count() as u64;
-    Size { balanced_listeners: balanced, ..operators }
+    let pods = PODS.iter().filter(|part| kafka.pointer(part).is_some()).count() as u64;
+    Size { balanced_listeners: balanced, pods, ..operators }
 }
 
 /// The zones and nodes that the pods of a node pool need.

@@ -91,7 +91,7 @@ fn problem(problem: &Problem) -> String {
 
 /// The heading of an organization or a fleet, and one block for each of its lines and changes.
 fn blocks(part: &OutlineSection) -> impl Iterator<Item = String> {
-    let OutlineSection { noun, name, state, gauges, lines, items } = part;
+    let OutlineSection { noun, name, state, gauges, lines, items, .. } = part;
     let gauges = gauges.join(", ");
     let rest: Vec<&str> = [state.as_str(), &gauges].into_iter().filter(|text| !text.is_empty()).collect();
     let title = heading(&format!("{noun} {name}"), &rest.join("; "));

@@ -1,7 +1,10 @@
 use crate::config::Amount;
 use crate::names::tenths;
 use crate::plan::cost::CostChange;
-use crate::plan::{SizeChange, Sizes, compare::effects};
+use crate::plan::{AddressChange, SizeChange, Sizes, compare::effects};
+
+/// The free addresses that the network of a fleet should have at least.
+const RECOMMENDED_ADDRESSES: u64 = 128;
 
 /// Formats a cluster's change of size. The node count of a new cluster is among its effects already.
 pub(super) fn of_cluster(change: &SizeChange) -> Option<String> {
@@ -15,10 +18,21 @@ pub(super) fn of_fleet(sizes: &Sizes) -> Option<String> {
         return None;
     }
     let has = sizes.room.as_ref().map_or_else(String::new, |room| format!("; {}", room.words(", ")));
+    let addresses = sizes.addresses.as_ref().map(addresses).unwrap_or_default();
     let SizeChange { before, after, cost: _ } = &sizes.fleet;
     let is_one = after.brokers.max(before.brokers) + after.controllers.max(before.controllers) == 1;
     let verb = if is_one { "takes" } else { "take" };
-    Some(format!("{} {verb} {}{has}", nodes(&sizes.fleet), taken(&sizes.fleet)?))
+    Some(format!("{} {verb} {}{has}{addresses}", nodes(&sizes.fleet), taken(&sizes.fleet)?))
+}
+
+/// `; they take 22 → 31 IP addresses of its network, where 128 free ones are recommended`.
+fn addresses(AddressChange { before, after }: &AddressChange) -> String {
+    let number =
+        if before == after || *before == 0 { after.to_string() } else { format!("{before} → {after}") };
+    let noun = if *after == 1 { "IP address" } else { "IP addresses" };
+    format!(
+        "; they take {number} {noun} of its network, where {RECOMMENDED_ADDRESSES} free ones are recommended"
+    )
 }
 
 /// `3 → 6 brokers and 3 controllers`.
@@ -72,7 +86,7 @@ mod tests {
         let of = |brokers| Size { brokers, cpu_millis: brokers * 600, ..Size::default() };
         let line = |before, after| {
             let fleet = SizeChange { before: of(before), after: of(after), cost: None };
-            of_fleet(&Sizes { fleet, clusters: Default::default(), room: None }).unwrap()
+            of_fleet(&Sizes { fleet, clusters: Default::default(), addresses: None, room: None }).unwrap()
         };
         assert_eq!(line(0, 1), "1 broker takes 0.6 CPUs");
         assert_eq!(line(1, 2), "1 → 2 brokers take 0.6 → 1.2 CPUs");

@@ -23,10 +23,13 @@ pub(in crate::plan) fn of_absence(world: &PlanContext, key: &ResourceKey) -> Opt
 }
 
 pub(in crate::plan) fn of_failure(world: &PlanContext, fleet: &FleetKey, changes: &mut [Change]) {
-    let retry = world.policy.pauses.failed.get(fleet).filter(|retry| retry.until > world.policy.now);
-    let Some(Retry { failed, until }) = retry else { return };
+    let pauses = &world.policy.pauses;
     for change in changes.iter_mut().filter(|change| change.verb != Verb::Keep) {
-        change.waiting.push(Waiting::Retry { failed: failed.clone(), until: *until });
+        let retries = [pauses.failed.get(fleet), pauses.failed_alone.get(&change.resource)];
+        for Retry { failed, until } in retries.into_iter().flatten().filter(|it| it.until > world.policy.now)
+        {
+            change.waiting.push(Waiting::Retry { failed: failed.clone(), until: *until });
+        }
     }
 }
 

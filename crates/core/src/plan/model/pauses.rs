@@ -11,6 +11,8 @@ pub struct Pauses {
     pub absent: BTreeMap<ResourceKey, Timestamp>,
     pub flapping: BTreeMap<(FleetKey, ObjectKey), Flapping>,
     pub failed: BTreeMap<FleetKey, Retry>,
+    /// Resources whose failure holds up nothing else on their fleet.
+    pub failed_alone: BTreeMap<ResourceKey, Retry>,
     /// Resources that were changed without lasting effect.
     pub repeated: BTreeMap<ResourceKey, Repeated>,
     /// Clusters that each fleet lost within the hour by elapsed time, independent of changes to the clock.

@@ -395,10 +395,14 @@ fn waiting_load_balancers(look: &PreflightContext) -> Vec<PreflightFinding> {
 fn little_room(look: &PreflightContext) -> Vec<PreflightFinding> {
     let room = look.facts.room_beside(&look.site.namespaces());
     let (Some(room), Some(fleet)) = (room, look.fleet()) else { return Vec::new() };
-    let (sizes, units) = (&look.world.catalog.config.units.standard, fleet.spec.max_kafka_units);
+    let (tenants, units) = (fleet.spec.max_tenants, fleet.spec.max_kafka_units);
+    let of_units = |units| Size::from(requests_of_units(units, &look.world.catalog.config.units.standard));
     let fits = |needed: Size| room.cpu_millis >= needed.cpu_millis && room.memory_mib >= needed.memory_mib;
     let all: Size = look.desired_sizes().sum();
-    let largest = Size::from(requests_of_units(units, sizes));
+    // The operator of the fleet runs on the same nodes.
+    let beside: Size = look.fleet_sizes().sum();
+    let largest = of_units(units).plus(beside);
+    let many = shares(tenants, units).map(of_units).sum::<Size>().plus(beside);
     let needs = |needed: Size| {
         let (cpus, memory) = (tenths(needed.cpu_millis, 1000), tenths(needed.memory_mib, 1024));
         format!("{cpus} CPUs and {memory} GiB of memory")
@@ -411,9 +415,23 @@ fn little_room(look: &PreflightContext) -> Vec<PreflightFinding> {
             format!("the fleet's `max_kafka_units`, {units}, need {needed} in one cluster"),
             "lower `max_kafka_units`",
         )
+    } else if !fits(many) {
+        let needed = needs(many);
+        (
+            format!(
+                "the fleet's `max_tenants`, {tenants}, need {needed} in clusters that share `max_kafka_units`, {units}"
+            ),
+            "lower `max_tenants`",
+        )
     } else {
         return Vec::new();
     };
     let remedy = format!("add nodes, unless the cluster does so by itself, or {remedy}");
     vec![PreflightFinding::warning("CapacityShort", format!("{why}, and {}", room.words(" and ")), remedy)]
+}
+
+/// The units of each cluster if as many as possible share them evenly. Each has at least one.
+fn shares(tenants: u32, units: u32) -> impl Iterator<Item = u32> {
+    let clusters = tenants.min(units);
+    (0..clusters).map(move |number| units / clusters + u32::from(number < units % clusters))
 }

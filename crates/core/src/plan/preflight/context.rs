@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use super::facts::PreflightFacts;
 use crate::catalog::{Condition, ResolvedFleet};
 use crate::component::{Manifest, ObjectRole, Size};
-use crate::names::ResourceKey;
+use crate::names::{Kind, ResourceKey};
 use crate::plan::model::site::FleetInputs;
 use crate::plan::model::{Change, Step, Verb, Waiting};
 use crate::plan::world::PlanContext;
@@ -83,6 +83,12 @@ impl<'a> PreflightContext<'a> {
 
     pub fn desired_sizes(&self) -> impl Iterator<Item = Size> {
         self.all_desired().map(|object| (object.facts().size)(&object.body))
+    }
+
+    /// The sizes of what runs beside the clusters.
+    pub fn fleet_sizes(&self) -> impl Iterator<Item = Size> {
+        let beside = self.all_desired().filter(|object| object.owner.kind == Kind::Fleet);
+        beside.map(|object| (object.facts().size)(&object.body))
     }
 
     pub fn writers(&self, of: &BTreeSet<&'a ResourceKey>) -> BTreeSet<&'a ResourceKey> {

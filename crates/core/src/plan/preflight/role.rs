@@ -45,6 +45,8 @@ pub struct Role {
     pub extras: Extras,
     /// Whether the logs of pods may be read in the namespaces of clusters.
     pub logs: bool,
+    /// Whether pods may be reached through the API server in the namespaces of clusters, for their metrics.
+    pub metrics: bool,
 }
 
 impl Role {
@@ -52,6 +54,9 @@ impl Role {
         let (mut everywhere, mut within) = needs::cluster_and_namespace(self.extras);
         if self.logs {
             within.push(json!({"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]}));
+        }
+        if self.metrics {
+            within.push(json!({"apiGroups": [""], "resources": ["pods/proxy"], "verbs": ["get"]}));
         }
         if self.extras.operator {
             // The operator gets rights that we don't have, so we need these verbs for its roles and bindings.

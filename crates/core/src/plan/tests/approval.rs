@@ -120,3 +120,20 @@ fn a_cluster_that_its_fleet_knows_nothing_of_is_forgotten_only_when_a_person_say
     lab.recorded.resources.get_mut(&key("Cluster/acme/orders")).unwrap().durable.creating = true;
     assert_eq!(running(&lab.plan()), ["acme/orders"]);
 }
+
+#[test]
+fn what_waits_for_a_person_or_destroys_is_told_before_the_rest() {
+    let mut lab = three_removed();
+    lab.cluster("new", json!({}));
+    let plan = lab.plan();
+    let entries = crate::plan::entries(&plan);
+    let told: Vec<String> =
+        entries.iter().map(|entry| entry.resource().map(ToString::to_string).unwrap_or_default()).collect();
+    // One may go at once, two need an approval.
+    assert_eq!(told, ["cluster acme/b", "cluster acme/c", "cluster acme/a", "cluster acme/new"]);
+    let section = &crate::plan::sections(&plan, &entries[..2], "TREE")[0];
+    assert_eq!((section.items.len(), section.total), (2, 4));
+    let [approval] = section.approvals.as_slice() else { panic!("{:?}", section.approvals) };
+    assert_eq!(approval.changes, ["delete cluster b", "delete cluster c"]);
+    assert!(approval.deletes && approval.total == 2);
+}

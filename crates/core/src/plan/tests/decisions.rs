@@ -329,3 +329,35 @@ fn a_text_that_is_no_plan_says_what_to_do() {
         "the plan has format 7, and this version reads format 1; make the plan again"
     );
 }
+
+#[test]
+fn the_health_of_what_was_applied_is_unknown_until_it_is_observed() {
+    use crate::plan::Index;
+    use crate::record::{Audience, StandingInputs};
+
+    for (infra_type, expected, reason) in [
+        ("byok", Status::Pending, Some("applied; its health has not been observed yet")),
+        ("directory", Status::Written, Some(crate::record::WRITTEN)),
+    ] {
+        let mut lab = Lab { infra_type, ..Lab::new() };
+        lab.fleet("us", &["orders"]);
+        lab.settle();
+        // An earlier plan is still being carried out there.
+        let since = lab.policy.now;
+        lab.observed.fleets.insert(fleet_of("us"), ObservedFleet::unknown(Reach::UnderWay { since }));
+        let (catalog, plan) = (lab.catalog(), lab.plan());
+        let inputs = StandingInputs {
+            catalog: &catalog,
+            recorded: &lab.recorded,
+            plan: &plan,
+            index: &Index::of(&plan),
+            judged: None,
+            unplanned: None,
+            audience: Audience::Host,
+        };
+        let standing = inputs.standing(&key("Cluster/acme/orders"));
+        assert_eq!((standing.status, standing.reason.as_deref()), (expected, reason));
+        let organization = inputs.standing(&key("Organization/acme/acme"));
+        assert_eq!(organization.status, Status::Healthy, "it has no health to observe");
+    }
+}

@@ -129,6 +129,21 @@ fn an_approval_outlasts_the_pause_after_a_failure() {
 }
 
 #[test]
+fn a_cluster_that_failed_alone_holds_up_no_other() {
+    let mut lab = Lab::with(&["orders", "other"]);
+    for name in ["orders", "other"] {
+        lab.cluster(name, json!({"advanced_config.storage": {"size_gib": 400}}));
+    }
+    let until = lab.policy.now + SignedDuration::from_secs(4);
+    let retry = Retry { failed: "no".to_owned(), until };
+    lab.policy.pauses.failed_alone.insert(key("Cluster/acme/orders"), retry);
+    let plan = lab.plan();
+    let waiting = Waiting::Retry { failed: "no".to_owned(), until };
+    assert_eq!(change(&plan, "Cluster/acme/orders").waiting, [waiting]);
+    assert_eq!(change(&plan, "Cluster/acme/other").waiting, []);
+}
+
+#[test]
 fn a_clock_that_is_set_lets_a_fleet_lose_no_more_clusters_and_lets_no_approval_last() {
     let mut lab = Lab::with(&["a", "b", "c", "d"]);
     ["a", "b"].iter().for_each(|name| lab.unprotected(name));

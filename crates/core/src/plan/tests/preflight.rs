@@ -160,6 +160,23 @@ fn what_is_lacking_is_told_with_what_to_do_and_holds_up_only_what_would_go_wrong
     insta::assert_snapshot!(all);
 }
 
+/// In one cluster, the 40 units of the fleet need 349.8 CPUs. Of ten clusters, each has controllers and operators.
+#[test]
+fn nodes_have_to_fit_as_many_clusters_as_the_fleet_may_have() {
+    let with = |cpus: u64| {
+        let room = NodeCapacity { nodes: 9, cpu_millis: cpus * 1000, memory_mib: 10_000_000 };
+        told(&planned(&lab(), &PreflightFacts { room: Some(room), ..complete() }, |_, _| {}))
+    };
+    assert_eq!(with(400), "");
+    assert_eq!(
+        with(360),
+        "[warning] CapacityShort: the fleet's `max_tenants`, 10, need 366 CPUs and 2118.8 GiB of memory in clusters that \
+         share `max_kafka_units`, 40, and its nodes have 360 CPUs and 9765.6 GiB of memory for them; add nodes, unless the \
+         cluster does so by itself, or lower `max_tenants`\n"
+    );
+    assert!(with(340).contains("the fleet's `max_kafka_units`, 40, need 349.8 CPUs"), "{}", with(340));
+}
+
 #[test]
 fn a_fleet_with_a_gateway_needs_the_gateway_api_and_the_class_that_it_names() {
     let mut lab = lab();

@@ -35,7 +35,7 @@ fn the_plan_tells_the_sizes_and_their_sum_against_the_nodes() {
     lab.cluster("made", json!({"kafka_units": 2}));
     lab.remove("Cluster/acme/gone");
     insta::assert_snapshot!(look(&lab, room(6, 1000, 4000)), @r"
-    15 → 18 brokers and 12 controllers take 40.5 → 45 CPUs, 216 → 240 GiB of memory, 2700 → 3000 GiB of disk; its nodes have 1000 CPUs, 4000 GiB of memory for them
+    15 → 18 brokers and 12 controllers take 40.5 → 45 CPUs, 216 → 240 GiB of memory, 2700 → 3000 GiB of disk; its nodes have 1000 CPUs, 4000 GiB of memory for them; they take 27 → 30 IP addresses of its network, where 128 free ones are recommended
     - cluster gone                                                       was acme/clusters/gone.yaml:1
         the cluster is deleted; its namespace and disks are kept: kafka-acme--gone
     ~ cluster less                                                           acme/clusters/less.yaml:8
@@ -54,12 +54,12 @@ fn clusters_that_have_no_room_on_the_nodes_are_told() {
     lab.cluster("new", json!({}));
     insta::assert_snapshot!(look(&lab, room(2, 12, 400)), @r"
     ! CapacityShort: the fleet's clusters need 18 CPUs and 96 GiB of memory, and its nodes have 12 CPUs and 400 GiB of memory for them; add nodes, unless the cluster does so by itself, or make clusters smaller
-    3 → 6 brokers and 3 → 6 controllers take 9 → 18 CPUs, 48 → 96 GiB of memory, 600 → 1200 GiB of disk; its nodes have 12 CPUs, 400 GiB of memory for them
+    3 → 6 brokers and 3 → 6 controllers take 9 → 18 CPUs, 48 → 96 GiB of memory, 600 → 1200 GiB of disk; its nodes have 12 CPUs, 400 GiB of memory for them; they take 6 → 12 IP addresses of its network, where 128 free ones are recommended
     + cluster new                                                             acme/clusters/new.yaml:1
         creates a cluster of 3 brokers and 3 controllers
         takes 9 CPUs, 48 GiB of memory, 600 GiB of disk
     ");
-    assert!(look(&lab, room(0, 0, 0)).contains("600 → 1200 GiB of disk; no node accepts pods\n"));
+    assert!(look(&lab, room(0, 0, 0)).contains("600 → 1200 GiB of disk; no node accepts pods; they take 6"));
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn what_waits_for_a_person_takes_no_room_yet() {
     lab.remove("Cluster/acme/kept");
     lab.cluster("orders", json!({"kafka_units": 2}));
     insta::assert_snapshot!(look(&lab, None), @r"
-    6 → 9 brokers and 6 controllers take 18 → 22.5 CPUs, 96 → 120 GiB of memory, 1200 → 1500 GiB of disk
+    6 → 9 brokers and 6 controllers take 18 → 22.5 CPUs, 96 → 120 GiB of memory, 1200 → 1500 GiB of disk; they take 12 → 15 IP addresses of its network, where 128 free ones are recommended
     ! cluster kept       blocked: deletion protection is on              was acme/clusters/kept.yaml:1
         the cluster is deleted; its namespace and disks are kept: kafka-acme--kept
     ~ cluster orders     kafka_units 1 → 2                                 acme/clusters/orders.yaml:8

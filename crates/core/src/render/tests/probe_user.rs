@@ -24,3 +24,13 @@ fn a_cluster_that_is_probed_has_a_user_with_rights_on_one_topic() {
         assert_eq!(spec(other), None);
     }
 }
+
+#[test]
+fn cruise_control_leaves_the_topic_of_the_probe_alone() {
+    let config = |cluster: ResolvedCluster| {
+        objects(cluster)["Kafka/orders"]["spec"]["cruiseControl"]["config"].clone()
+    };
+    let excluded = json!({"topics.excluded.from.partition.movement": "__streamfleet_probe"});
+    assert_eq!(config(external(json!({}))), excluded);
+    assert_eq!(config(cluster(json!({}))), Value::Null);
+}

@@ -43,6 +43,13 @@ impl Rules<'_> {
                 "a `directory` fleet can't have `in_cluster`",
                 "remove `in_cluster`, or use `infra_type: byok`",
             ),
+            InfraType::Directory if config.federates() => self.refuse(
+                "/advanced_config/monitoring/federate",
+                "no-effect",
+                "a `directory` fleet can't have `monitoring.federate`: streamfleet can't reach the pods where its \
+                 manifests are applied",
+                "remove `federate`, and let a Prometheus there read the pods",
+            ),
             InfraType::Directory => {}
         }
         self.gateway(fleet);

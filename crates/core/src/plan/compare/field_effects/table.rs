@@ -106,8 +106,8 @@ pub const FIELD_EFFECTS: &[FieldEffect] = &[
          brokers restart one by one; the account must lead to the same bucket"),
     row(Cluster, "advanced_config.tiered_storage_provider.cloud_region", Changes, RollingRestart, "after approval, brokers \
          restart one by one; the region must be that of the bucket"),
-    row(Cluster, "advanced_config.tiered_storage_create_bucket", On, Refused, "streamfleet doesn't create buckets, so that \
-         it can't delete one by mistake; create it yourself"),
+    row(Cluster, "advanced_config.tiered_storage_create_bucket", On, NoOp, "a bucket that the account has already is \
+         used as it is"),
     row(Cluster, "advanced_config.auto_upgrade", On, RollingRestart, "now, and whenever the fleet's operator runs a newer \
                                                                       patch of `version`'s release, brokers restart one by \
                                                                       one with it; refused on directory fleets, where the \
@@ -172,6 +172,9 @@ pub const FIELD_EFFECTS: &[FieldEffect] = &[
          Kafka user as which streamfleet connects; clients notice nothing"),
     row(Fleet, "advanced_config.reachability", Becomes("none"), InPlace, "streamfleet no longer sees whether clients reach \
          the clusters, and its Kafka user is removed; clients notice nothing"),
+    row(Fleet, "advanced_config.monitoring.federate", On, NoOp, "the API passes on the metrics of the fleet's clusters"),
+    row(Fleet, "advanced_config.monitoring.federate", Off, NoOp, "the API no longer passes on the metrics of the fleet's \
+        clusters"),
     row(Fleet, "advanced_config.gateway.class", Changes, InPlace, "after approval, another implementation takes over the \
                                                                    Gateway: clients outside are cut off from every cluster \
                                                                    of the fleet until the Gateway has a new address and \

@@ -1,0 +1,241 @@
+//! Makes buckets for tiered storage at services with the S3 API. A bucket that exists is never changed, unless its
+//! making was interrupted, and no bucket is ever deleted.
+
+mod fault;
+mod login;
+mod signature;
+
+use std::error::Error;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::HOST;
+use http::{HeaderMap, Method, Request, StatusCode, Uri};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Bytes;
+use hyper_rustls::HttpsConnectorBuilder;
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::dns::Name;
+use hyper_util::rt::TokioExecutor;
+use rustls::crypto::aws_lc_rs::default_provider;
+use rustls::{ClientConfig, RootCertStore};
+use secrecy::SecretString;
+use tokio::time::timeout;
+
+use super::kubernetes::resolve;
+use crate::catalog::BucketPlace;
+use crate::config::{AddressRange, DeniedAddress, judge_address};
+pub use fault::BucketError;
+use fault::{Answered, BucketFault};
+use login::BucketLogin;
+
+/// From the resolution of the name to the last byte of the answer.
+const TIME: Duration = Duration::from_secs(10);
+
+/// The largest answer, in bytes. Answers are empty or describe one error.
+const LARGEST: usize = 64 << 10;
+
+/// The region in which AWS takes no name of a region.
+const FIRST_REGION: &str = "us-east-1";
+
+/// A bucket at its service.
+pub struct BucketClient<'p> {
+    place: &'p BucketPlace,
+    endpoint: Uri,
+    login: BucketLogin,
+    allowed: Arc<[AddressRange]>,
+    tls: ClientConfig,
+}
+
+/// What is under the name of a bucket, as far as a look tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BucketLook {
+    Missing,
+    /// There is one. Only an attempt to make it tells whose it is.
+    Taken,
+    /// The keys may not look.
+    Hidden,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BucketOutcome {
+    Made,
+    /// The account has it already.
+    Known,
+}
+
+impl<'p> BucketClient<'p> {
+    /// # Errors
+    /// If the credentials or the endpoint can't be used.
+    pub fn new(
+        place: &'p BucketPlace,
+        credentials: &SecretString,
+        allowed: &[AddressRange],
+    ) -> Result<BucketClient<'p>, BucketError> {
+        let failed = |fault| BucketError::new(place, fault);
+        let login = BucketLogin::read(credentials).ok_or_else(|| failed(BucketFault::NoKeys))?;
+        let endpoint: Uri = place.endpoint.parse().map_err(|_| failed(BucketFault::NoUrl))?;
+        let mut roots = RootCertStore::empty();
+        // Old certificates that can't be parsed are common among those of a host.
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        let tls = ClientConfig::builder_with_provider(default_provider().into())
+            .with_safe_default_protocol_versions()
+            .map_err(|error| failed(BucketFault::Connection(error.to_string())))?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Ok(BucketClient { place, endpoint, login, allowed: allowed.into(), tls })
+    }
+
+    /// Looks whether there is a bucket of that name.
+    ///
+    /// # Errors
+    /// If the service doesn't answer, or the bucket is in another region.
+    pub async fn look(&self) -> Result<BucketLook, BucketError> {
+        let answered = self.send(Method::HEAD, "", String::new()).await?;
+        let region = answered.region.as_deref().filter(|region| *region != self.place.region);
+        match answered.status {
+            StatusCode::NOT_FOUND => Ok(BucketLook::Missing),
+            StatusCode::OK if region.is_none() => Ok(BucketLook::Taken),
+            StatusCode::FORBIDDEN if region.is_none() => Ok(BucketLook::Hidden),
+            StatusCode::OK
+            | StatusCode::FORBIDDEN
+            | StatusCode::MOVED_PERMANENTLY
+            | StatusCode::BAD_REQUEST
+                if let Some(region) = region =>
+            {
+                Err(self.failed(BucketFault::Region(Some(region.to_owned()))))
+            }
+            // The body of an answer to HEAD is empty, and the attempt to make the bucket tells why.
+            StatusCode::BAD_REQUEST => Ok(BucketLook::Hidden),
+            _ => Err(self.failed(answered.fault())),
+        }
+    }
+
+    /// Makes the bucket, unless the account has it.
+    ///
+    /// # Errors
+    /// If it is somebody else's, or the service refuses.
+    pub async fn create(&self, look: BucketLook) -> Result<BucketOutcome, BucketError> {
+        let body = match self.place.region.as_str() {
+            FIRST_REGION => String::new(),
+            region => format!(
+                "<CreateBucketConfiguration xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><LocationConstraint>{}\
+                 </LocationConstraint></CreateBucketConfiguration>",
+                escaped(region)
+            ),
+        };
+        let answered = self.send(Method::PUT, "", body).await?;
+        match (answered.status.is_success(), answered.code.as_deref()) {
+            // In its first region, AWS answers like this for a bucket that the account has.
+            (true, _) if look == BucketLook::Taken => Ok(BucketOutcome::Known),
+            (true, _) => Ok(BucketOutcome::Made),
+            (false, Some("BucketAlreadyOwnedByYou")) => Ok(BucketOutcome::Known),
+            _ => Err(self.failed(answered.fault())),
+        }
+    }
+
+    /// Blocks public access to the bucket and has its objects encrypted. Returns what a service that isn't AWS doesn't
+    /// know.
+    ///
+    /// # Errors
+    /// If the service refuses.
+    pub async fn protect(&self) -> Result<Vec<&'static str>, BucketError> {
+        let block = "<PublicAccessBlockConfiguration xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">\
+                     <BlockPublicAcls>true</BlockPublicAcls><IgnorePublicAcls>true</IgnorePublicAcls>\
+                     <BlockPublicPolicy>true</BlockPublicPolicy>\
+                     <RestrictPublicBuckets>true</RestrictPublicBuckets></PublicAccessBlockConfiguration>";
+        let encrypt = "<ServerSideEncryptionConfiguration xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Rule>\
+                       <ApplyServerSideEncryptionByDefault><SSEAlgorithm>AES256</SSEAlgorithm>\
+                       </ApplyServerSideEncryptionByDefault></Rule></ServerSideEncryptionConfiguration>";
+        let mut unknown = Vec::new();
+        for (part, body, name) in [
+            ("publicAccessBlock", block, "blocking public access"),
+            ("encryption", encrypt, "encryption of its own"),
+        ] {
+            let answered = self.send(Method::PUT, part, body.to_owned()).await?;
+            match answered.status.is_success() {
+                true => {}
+                false if !self.place.aws && answered.is_unknown() => unknown.push(name),
+                false => return Err(self.failed(answered.fault())),
+            }
+        }
+        Ok(unknown)
+    }
+
+    fn failed(&self, fault: BucketFault) -> BucketError {
+        BucketError::new(self.place, fault)
+    }
+
+    /// `part` is what of the bucket the request is about; the bucket itself if it is empty.
+    async fn send(&self, method: Method, part: &str, body: String) -> Result<Answered, BucketError> {
+        let request = self.request(method, part, body).map_err(|fault| self.failed(fault))?;
+        let answer = timeout(TIME, self.exchange(request)).await;
+        answer.unwrap_or(Err(BucketFault::Silent(TIME))).map_err(|fault| self.failed(fault))
+    }
+
+    fn request(&self, method: Method, part: &str, body: String) -> Result<Request<Full<Bytes>>, BucketFault> {
+        let authority = self.endpoint.authority().ok_or(BucketFault::NoUrl)?.as_str();
+        let base = self.endpoint.path().trim_end_matches('/');
+        let query = if part.is_empty() { String::new() } else { format!("?{part}=") };
+        // Every service knows buckets in the path; in the host name, it needs a certificate for each of them.
+        let url = format!("https://{authority}{base}/{}{query}", self.place.name);
+        let mut request = Request::builder()
+            .method(method)
+            .uri(url)
+            .header(HOST, authority)
+            .body(body)
+            .map_err(|_| BucketFault::NoUrl)?;
+        signature::sign(&mut request, &self.login, &self.place.region)?;
+        Ok(request.map(Full::from))
+    }
+
+    async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<Answered, BucketFault> {
+        // The resolver is not asked about a host that is an IP address.
+        let host = request.uri().host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+        if let Ok(address) = host.parse::<IpAddr>() {
+            judge_address(address, &self.allowed).map_err(BucketFault::Denied)?;
+        }
+        let allowed = Arc::clone(&self.allowed);
+        let resolver = tower::service_fn(move |name: Name| resolve(name, Arc::clone(&allowed)));
+        let mut connector = HttpConnector::new_with_resolver(resolver);
+        connector.enforce_http(false);
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(self.tls.clone())
+            .https_only()
+            .enable_http1()
+            .wrap_connector(connector);
+        let http = legacy::Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build(connector);
+        let answer = http.request(request).await.map_err(|error| unreached(&error))?;
+        let (parts, body) = answer.into_parts();
+        let body = Limited::new(body, LARGEST).collect().await;
+        let body = body.map_err(|_| {
+            BucketFault::Connection("its answer ends early, or is larger than 64 KiB".to_owned())
+        })?;
+        Ok(Answered::of(parts.status, region(&parts.headers), &body.to_bytes()))
+    }
+}
+
+fn region(headers: &HeaderMap) -> Option<String> {
+    let region = headers.get("x-amz-bucket-region")?.to_str().ok()?;
+    Some(region.to_owned()).filter(|region| fault::is_word(region))
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// The innermost cause: the outer ones say only that something failed.
+fn unreached(error: &(dyn Error + 'static)) -> BucketFault {
+    let mut cause = error;
+    loop {
+        if let Some(denied) = cause.downcast_ref::<DeniedAddress>() {
+            return BucketFault::Denied(denied.clone());
+        }
+        match cause.source() {
+            Some(inner) => cause = inner,
+            None => return BucketFault::Connection(cause.to_string()),
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Debian's Prometheus with its `promtool`, taken from the package without installing it.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use super::Run;
+use super::control_plane::programs::{at, once, run};
+
+/// The folder with the programs.
+fn folder() -> &'static PathBuf {
+    static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let fetch = || {
+        once("prometheus", "fetching Debian's Prometheus, 19 MB", |folder| {
+            let apt = |words: &[&str]| {
+                let mut apt = Command::new("apt-get");
+                apt.current_dir(folder).args(words);
+                run(apt, "the tests check metrics with Debian's Prometheus: on Debian, run `apt-get update`")
+            };
+            // The lists of packages may be missing or old.
+            if apt(&["download", "--quiet", "prometheus"]).is_err() {
+                apt(&["update", "--quiet"])?;
+                apt(&["download", "--quiet", "prometheus"])?;
+            }
+            let package = fs::read_dir(folder).map_err(at(folder))?.flatten().next();
+            let package = package.ok_or("apt-get gave no package")?.path();
+            let mut unpack = Command::new("dpkg-deb");
+            unpack.args(["--extract".as_ref(), package.as_os_str(), folder.as_os_str()]);
+            run(unpack, "it unpacks Debian's Prometheus").map(drop)?;
+            fs::remove_file(&package).map_err(at(&package))
+        })
+    };
+    FOLDER.get_or_init(fetch).as_ref().unwrap_or_else(|why| panic!("{why}"))
+}
+
+pub fn command(program: &str) -> Command {
+    Command::new(folder().join("usr/bin").join(program))
+}
+
+/// Runs `promtool` with an input.
+pub fn promtool(words: &str, input: &str) -> Run {
+    let mut command = command("promtool");
+    command
+        .args(words.split_whitespace())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child.wait_with_output().unwrap().into()
+}
