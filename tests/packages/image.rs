@@ -202,10 +202,8 @@ fn the_composition_file_needs_an_address_alone_and_its_state_survives() {
         BTreeMap::from([("STREAMFLEET_SUPER_USER_EMAILS".to_owned(), "you@example.com".to_owned())]);
     let list = |value: &Value| -> Vec<String> { serde_json::from_value(value.clone()).unwrap() };
     let port = free_port();
-    let serve: Vec<String> = list(&service["command"])
-        .iter()
-        .map(|word| word.replace("0.0.0.0:3000", &format!("127.0.0.1:{port}")))
-        .collect();
+    let serve: Vec<String> =
+        list(&service["command"]).iter().map(|word| word.replace(":3000", &format!(":{port}"))).collect();
     let health = list(&service["healthcheck"]["test"]);
     assert_eq!((health[0].as_str(), health[1].as_str()), ("CMD", "/usr/bin/streamfleet"));
     let [status, plan, elsewhere] =

@@ -123,8 +123,8 @@ fn outside_of_a_pod_and_without_its_files_the_fleet_is_unreachable_with_the_reas
     pod.tree.run(PLAN).expect(3).says(&[
         "cannot use the fleet's `in_cluster`: streamfleet doesn't run in a pod: the variable KUBERNETES_SERVICE_HOST is \
          not set",
-        "name the fleet in the settings, in `in_cluster` under `[targets]`, and run streamfleet in a pod with a service \
-         account whose token is mounted",
+        "the settings have to name the fleet in `in_cluster` under `[targets]`, and streamfleet to run in a pod with its \
+         service account's token mounted; the chart does both with `inCluster`",
     ]);
     fs::remove_file(pod.mount().join("token")).unwrap();
     pod.run(PLAN).expect(3).says(&[

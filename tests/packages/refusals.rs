@@ -27,9 +27,9 @@ struct Refusal<'r> {
 const REFUSALS: [Refusal<'_>; 4] = [
     Refusal {
         case: "a wrong value",
-        settings: "[policy]\nmode = \"sometimes\"\n",
+        settings: "[policy]\nmode = \"aprove\"\n",
         what: "cannot parse the config file `settings.toml`",
-        help: "",
+        help: "did you mean `approve`?",
     },
     Refusal {
         case: "a Secret without the certificate",
@@ -41,7 +41,7 @@ const REFUSALS: [Refusal<'_>; 4] = [
         case: "a Secret without the webhook's secret",
         settings: "[api]\nlisten = \"127.0.0.1:0\"\n[source]\ngit = \"specs.git\"\nwebhook_secret_file = \"git/secret\"\n",
         what: "cannot read the webhook secret",
-        help: "set a file that the user that runs streamfleet can read",
+        help: "check what is in the file, and that the user that runs streamfleet can read it",
     },
     Refusal {
         case: NEWER,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const HEAD: &str = "# The Helm chart of Streamfleet
 
@@ -62,11 +62,11 @@ fn table(rows: &[Row]) -> String {
 /// The paths of the schema below which every value is free.
 fn leaves(schema: &Value, at: &str, found: &mut BTreeSet<String>) {
     match schema["properties"].as_object() {
-        Some(properties) => properties.iter().for_each(|(name, inner)| {
+        Some(properties) if at != "settings" => properties.iter().for_each(|(name, inner)| {
             let path = if at.is_empty() { name.clone() } else { format!("{at}.{name}") };
             leaves(inner, &path, found);
         }),
-        None => drop(found.insert(at.to_owned())),
+        _ => drop(found.insert(at.to_owned())),
     }
 }
 
@@ -101,4 +101,32 @@ fn the_schema_knows_the_values_of_the_chart_and_no_others() {
     for path in known.iter().filter(|path| !["global", "resources.claims"].contains(&path.as_str())) {
         assert!(rows.iter().any(|row| within(&row.path, path)), "{path} is not in values.yaml");
     }
+}
+
+/// `settings` takes what the program's settings take, but for what the chart itself sets.
+#[test]
+fn the_schema_of_settings_is_that_of_the_program() {
+    let path = chart().join("values.schema.json");
+    let read = |path: &Path| -> Value { serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap() };
+    let mut schema = read(&path);
+    let mut settings = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/config.json"));
+    let properties = settings["properties"].as_object_mut().unwrap();
+    for own in ["source", "state_dir", "output_dir", "secrets_dir"] {
+        properties.remove(own).unwrap();
+    }
+    let mut api = properties["api"]["allOf"].take();
+    api.as_array_mut().unwrap().push(json!({"properties": {"listen": false, "socket": false}}));
+    properties["api"] = json!({"allOf": api});
+    let expected = (
+        json!({"type": "object", "additionalProperties": false, "properties": properties}),
+        settings["definitions"].take(),
+    );
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        (schema["properties"]["settings"], schema["definitions"]) = expected.clone();
+        fs::write(&path, format!("{schema:#}\n")).unwrap();
+    }
+    assert!(
+        (&schema["properties"]["settings"], &schema["definitions"]) == (&expected.0, &expected.1),
+        "rewrite it: UPDATE_DOCS=1 cargo test --test all packages::values"
+    );
 }

@@ -110,3 +110,21 @@ fn the_volume_itself_and_one_of_another_user_are_refused_with_what_to_do() {
          `state_dir`\n"
     );
 }
+
+/// Its files would be root's, and the service could not read them.
+#[test]
+fn root_writes_to_no_state_of_another_user() {
+    let Some(volume) = Volume::of(USER, 0o2775) else { return };
+    volume.apply("volume/state").expect(0);
+    let folders = "--state-dir volume/state --output-dir volume/output";
+    let refused = volume.tree.run(&format!("apply tree --yes {folders}")).expect(1);
+    assert_eq!(
+        refused.err,
+        format!(
+            "error: cannot open the state in `volume/state`\n  because: cannot use the state in `volume/state`: it belongs to \
+             user {USER}, and this is root\n  help: root would leave files that this user can't read: sudo -u '#{USER}' \
+             streamfleet …\n"
+        )
+    );
+    volume.apply("volume/state").expect(0).says(&["Nothing to do"]);
+}

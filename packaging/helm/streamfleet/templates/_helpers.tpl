@@ -77,7 +77,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- $_ := set $all "source" $git }}
 {{- end }}
 {{- if .Values.inCluster.enabled }}{{ $_ := set $all "targets" (dict "in_cluster" .Values.inCluster.fleets) }}{{ end }}
-{{- /* Helm reads every number as a fraction, and settings have none. */}}
-{{- $toml := mustMergeOverwrite $all (deepCopy .Values.settings) | toToml }}
-{{- mustRegexReplaceAll "(?m)= (-?[0-9]+)\\.0$" $toml "= ${1}" }}
+{{- $all = mustMergeOverwrite $all (deepCopy .Values.settings) }}
+{{- include "streamfleet.whole" $all }}
+{{- toToml $all }}
+{{- end }}
+
+{{- /* Helm reads every number as a fraction, and large ones would be written with an exponent. */}}
+{{- define "streamfleet.whole" -}}
+{{- range $key, $value := . }}
+{{- if kindIs "map" $value }}{{ include "streamfleet.whole" $value }}
+{{- else if and (kindIs "float64" $value) (eq $value (floor $value)) }}{{ $_ := set $ $key (int64 $value) }}
+{{- end }}
+{{- end }}
 {{- end }}
