@@ -1,5 +1,6 @@
 //! The HTTP API as scripts call it: the real binary, a real socket, and specs in a folder or a repository.
 
+mod about;
 mod allowance;
 mod away;
 mod base_path;

@@ -3,6 +3,7 @@
 mod boundaries;
 mod drafts;
 mod forms;
+mod members;
 mod plans;
 mod size;
 mod start;
@@ -14,7 +15,7 @@ use crate::api::{Api, new_token};
 use crate::service::http::{Answer, send};
 use crate::support::Tree;
 
-const PAGES: [&str; 25] = [
+const PAGES: [&str; 27] = [
     "/",
     "/plan",
     "/fleets",
@@ -26,6 +27,8 @@ const PAGES: [&str; 25] = [
     "/events",
     "/tokens",
     "/you",
+    "/about",
+    "/members",
     "/fleets/acme/eu",
     "/clusters/acme/orders",
     "/clusters/acme/orders/why",
@@ -260,7 +263,7 @@ fn an_empty_installation_says_what_to_do() {
     tree.write("README.md", "nothing yet");
     let api = Api::start(&tree);
     let browser = Browser::sign_in(&api, &api.token, "root");
-    for path in &PAGES[..11] {
+    for path in &PAGES[..13] {
         browser.page(path);
     }
     assert!(browser.page("/fleets").contains("There are none yet. A fleet is a Kubernetes cluster"));

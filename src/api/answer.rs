@@ -9,7 +9,8 @@ use secrecy::ExposeSecret as _;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::names::{FleetKey, Identifier, SpecPath};
+use crate::config::Mode;
+use crate::names::{FleetKey, Identifier, ResourceKey, SpecPath};
 use crate::plan::preflight::ClusterFact;
 use crate::plan::{OutlineSection, Summary};
 use crate::problem::{Origin, Problem};
@@ -179,6 +180,46 @@ pub struct CreatedSignInLink {
     pub organization: Reach,
     /// A warning, such as that the person has no role in the organization and the link is useless.
     pub warnings: Vec<String>,
+}
+
+/// This installation, and the specs that it carries out.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct About {
+    /// The version of Streamfleet.
+    pub version: String,
+    /// The id of the installation, which everything that it makes carries.
+    pub installation: Uuid,
+    /// The changes that are made automatically.
+    pub mode: Mode,
+    /// The id of the last plan.
+    pub plan: String,
+    /// The time of the last plan: how old the newest round is.
+    pub planned_at: Timestamp,
+    /// The hash of the specs that the last plan is of.
+    pub revision: String,
+    /// The commit with these specs, if they come from a git repository and the caller is a super user.
+    pub commit: Option<Commit>,
+}
+
+/// A member of an organization.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct OrganizationMember {
+    /// The e-mail address.
+    pub email: String,
+    /// The role.
+    pub role: Role,
+    /// The place of the entry in the spec; null if the organization is as it was last applied.
+    pub source: Option<Origin>,
+}
+
+/// The end of a certificate.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ExpiringCertificate {
+    /// The base domain that has it.
+    pub base_domain: ResourceKey,
+    /// The time at which it expires.
+    #[schemars(extend("format" = "date-time"))]
+    pub not_after: String,
 }
 
 /// Who the caller is.

@@ -107,11 +107,15 @@ pub fn memberships<'p>(
     let of = |resource: &'p Resource| {
         let organization = as_organization(resource)?;
         let (at, role) = membership(organization, email)?;
-        let place = || resource.fields.locate(&format!("/members/{at}"), &resource.origin.path).origin();
-        let source = (!resource.fields.is_empty()).then(place);
-        Some(Membership { organization: &organization.identifier, role, source })
+        Some(Membership { organization: &organization.identifier, role, source: member_source(resource, at) })
     };
     resources_with(plan, reach, pending).filter_map(of).collect()
+}
+
+/// The place of an organization's member; `None` for an organization from the record.
+pub(super) fn member_source(resource: &Resource, at: usize) -> Option<Origin> {
+    let place = || resource.fields.locate(&format!("/members/{at}"), &resource.origin.path).origin();
+    (!resource.fields.is_empty()).then(place)
 }
 
 /// The index and role of a member. One listed twice has the lesser role. `root` has no members.
@@ -124,7 +128,7 @@ fn membership(organization: &Organization, email: &str) -> Option<(usize, Role)>
     own.map(|(at, member)| (at, member.role)).min_by_key(|(_, role)| access_of(*role))
 }
 
-fn as_organization(resource: &Resource) -> Option<&Organization> {
+pub(super) fn as_organization(resource: &Resource) -> Option<&Organization> {
     match &resource.spec {
         Spec::Organization(organization) => Some(organization),
         _ => None,

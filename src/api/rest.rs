@@ -1,6 +1,8 @@
 //! The REST API. Every request takes the same path from authentication to answer, and [`ROUTES`] lists the
 //! routes.
 
+mod about;
+mod certificates;
 mod checks;
 mod clusters;
 mod cost;
@@ -14,6 +16,7 @@ mod json;
 mod list;
 mod logs;
 mod me;
+mod members;
 mod metrics;
 mod offers;
 pub(super) mod open;
@@ -185,6 +188,8 @@ fn filter(method: Method) -> MethodFilter {
 /// The handler of a route. A test finds routes without one.
 fn handler(route: &Route) -> Option<Handler> {
     let known: fn(&Call) -> Answered = match (route.kind(), route.method, route.id) {
+        (Some(_), Method::Get, "list_members") => members::list,
+        (Some(_), Method::Get, "list_certificates") => certificates::list,
         (Some(_), Method::Get, _) if route.path.ends_with("/file") => file::read,
         (Some(_), Method::Get, _) if route.path.ends_with("/history") => history::list,
         (Some(_), Method::Get, _) if route.path.ends_with("/logs") => logs::read,
@@ -205,6 +210,7 @@ fn handler(route: &Route) -> Option<Handler> {
         (None, _, "read_status") => clusters::status,
         (None, _, "explain_cluster") => clusters::why,
         (None, _, "read_client_properties") => clusters::client_properties,
+        (None, _, "read_about") => about::read,
         (None, _, "read_me") => me::read,
         (None, _, "read_offers") => offers::read,
         (None, _, "fit_cluster") => fit::read,

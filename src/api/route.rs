@@ -12,8 +12,8 @@ use axum::http;
 use serde_json::Value;
 
 use super::answer::{
-    CallerDescription, ClusterFitList, CreatedSignInLink, FleetCheck, Offers, PlanApproval, PlanChangeList,
-    ProposedEdit, ResourceHistory, SpecFile,
+    About, CallerDescription, ClusterFitList, CreatedSignInLink, FleetCheck, Offers, PlanApproval,
+    PlanChangeList, ProposedEdit, ResourceHistory, SpecFile,
 };
 use crate::names::Kind;
 use crate::spec::schema;
@@ -488,6 +488,27 @@ pub static ROUTES: &[Route] = table! {
             )
             .needs(RequiredAccess::Super, QueueKind::Tokens)
             .gives(&[(204, ResponseContent::Nothing)]),
+        Route::new(Method::Get, "/organizations/{organization}/members", "list_members")
+            .about(
+                "List the members of an organization by their addresses, each with the line of the file that makes them one",
+                "reading organizations",
+            )
+            .query(&[PAGE_SIZE, PAGE_TOKEN])
+            .gives(&[(200, ResponseContent::Of(Kind::Organization, shapes::members))]),
+        Route::new(Method::Get, "/v1/certificates", "list_certificates")
+            .about(
+                "List when the certificates of base domains expire, the first one to do so at the front",
+                "reading base domains",
+            )
+            .needs(RequiredAccess::Read, QueueKind::Heavy)
+            .query(&[OF_ORGANIZATION, PAGE_SIZE, PAGE_TOKEN])
+            .gives(&[(200, ResponseContent::Of(Kind::BaseDomain, shapes::certificates))]),
+        Route::new(Method::Get, "/v1/about", "read_about")
+            .about(
+                "Read about this installation: its version and mode, and the specs and time of the last plan",
+                "reading about the installation",
+            )
+            .gives(&[(200, ResponseContent::Schema(schema::of::<About>))]),
         Route::new(Method::Get, "/v1/me", "read_me")
             .about("Read who the caller is: the token, and its owner's roles", "reading about the caller")
             .gives(&[(200, ResponseContent::Schema(schema::of::<CallerDescription>))]),

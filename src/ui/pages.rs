@@ -1,10 +1,12 @@
 //! The table of pages. Each answers from the API.
 
+mod about;
 mod change;
 mod create;
 mod delete;
 mod draft;
 mod events;
+mod members;
 mod overview;
 mod plan;
 mod resource;
@@ -51,6 +53,9 @@ pub static PAGES: &[Page] = &[
     page!(POST "/tokens" => tokens::create),
     page!(POST "/tokens/{id}/revoke" => tokens::revoke),
     page!(GET "/you" => you::show),
+    page!(GET "/about" => about::show),
+    page!(GET "/members" => members::show),
+    page!(POST "/members/{organization}" => members::change),
     page!(GET NEW => create::show),
     page!(POST NEW => draft::no_form),
     page!(GET "/drafts/{id}" => draft::show),

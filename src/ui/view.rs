@@ -12,9 +12,10 @@ use super::{Ui, Visit, html};
 use crate::api::answer::Room;
 pub use crate::http::query::encoded;
 use crate::names::ResourceKey;
+use crate::spec::Role;
 
 /// The parts of the navigation, with their paths below `/ui`.
-pub const SECTIONS: [(&str, &str); 10] = [
+pub const SECTIONS: [(&str, &str); 11] = [
     ("Overview", "/"),
     ("Plan", "/plan"),
     ("Fleets", "/fleets"),
@@ -23,6 +24,7 @@ pub const SECTIONS: [(&str, &str); 10] = [
     ("Identity providers", "/identity-providers"),
     ("Cloud accounts", "/cloud-accounts"),
     ("Organizations", "/organizations"),
+    ("Members", "/members"),
     ("Events", "/events"),
     ("Tokens", "/tokens"),
 ];
@@ -57,6 +59,11 @@ impl Frame {
 
     pub fn sections(&self) -> &'static [(&'static str, &'static str)] {
         if self.csrf.is_some() { &SECTIONS } else { &[] }
+    }
+
+    /// The address of the API.
+    pub fn api(&self) -> &str {
+        self.root.strip_suffix("/ui").unwrap_or_default()
     }
 
     pub fn form_token(&self) -> &str {
@@ -106,6 +113,14 @@ pub fn field<'v>(value: &'v Value, name: &str) -> &'v str {
 pub fn parts(text: &str) -> Vec<(bool, String)> {
     let parts = text.split('`').enumerate().filter(|(_, part)| !part.is_empty());
     parts.map(|(index, part)| (index % 2 == 1, crate::plan::plain(part))).collect()
+}
+
+pub fn role(role: &Role) -> &'static str {
+    match role {
+        Role::Admin => "admin",
+        Role::Editor => "editor",
+        Role::Viewer => "viewer",
+    }
 }
 
 /// The used part of a limit, at most 100.

@@ -109,9 +109,8 @@ fn expected(route: &Route, caller: &Caller) -> u16 {
     match route.id {
         _ if needed == Rank::Nobody => 200,
         "list_organizations" | "list_clusters" | "read_status" | "read_plan" | "list_changes"
-        | "list_events" | "stream_events" | "list_tokens" | "list_sessions" | "read_me" | "read_offers" => {
-            200
-        }
+        | "list_events" | "stream_events" | "list_tokens" | "list_sessions" | "read_me" | "read_about"
+        | "list_certificates" | "read_offers" => 200,
         // A token can't have more rights than its creator.
         "create_token" if is_stranger && caller.sees == ["other"] && caller.owner == ROOT => 403,
         "create_token" if is_stranger && caller.owner == "admin@x.example" => 403,

@@ -14,7 +14,7 @@ const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 
 const PAGES = [
     "/", "/plan", "/fleets", "/clusters", "/clusters?status=Failed", "/base-domains", "/identity-providers", "/cloud-accounts",
-    "/organizations", "/events", "/tokens", "/you", "/fleets/acme/eu", "/clusters/acme/orders", "/clusters/acme/orders/why",
+    "/organizations", "/events", "/tokens", "/you", "/about", "/members", "/fleets/acme/eu", "/clusters/acme/orders", "/clusters/acme/orders/why",
     "/clusters/acme/orders/connect", "/clusters/acme/orders/file", "/fleets/acme/eu/history", "/base-domains/acme/kafka.acme.example.com", "/organizations/acme/acme",
     "/new/fleets", "/new/clusters", "/new/clusters?step=3&%2Fcluster_type=kafka&%2Forganization=acme&%2Fidentifier=new&%2Ftenancy_mode=Shared&%2Fkafka_units=1",
     "/new/organizations", "/new/base-domains", "/new/identity-providers", "/new/cloud-accounts", "/clusters/acme/orders/edit", "/clusters/acme/orders/delete", "/clusters/acme/orders/events",

@@ -2,12 +2,13 @@
 
 use serde_json::{Value, json};
 
+use crate::api::answer::{ExpiringCertificate, OrganizationMember};
 use crate::api::proposal::LONGEST_REVISION;
 use crate::catalog::Status;
 use crate::http::problem::code;
 use crate::names::{Identifier, Kind};
 use crate::plan::Verb;
-use crate::spec::schema::Sent;
+use crate::spec::schema::{self, Sent};
 
 pub const LARGEST_PAGE: u32 = 200;
 
@@ -272,6 +273,14 @@ fn access() -> Value {
 
 pub(super) fn tokens() -> Value {
     titled("TokenList", page_of(&token()))
+}
+
+pub(super) fn members() -> Value {
+    titled("MemberList", page_of(&schema::of::<OrganizationMember>()))
+}
+
+pub(super) fn certificates() -> Value {
+    titled("CertificateList", page_of(&schema::of::<ExpiringCertificate>()))
 }
 
 pub(super) fn sessions() -> Value {

@@ -272,11 +272,11 @@ pub async fn offer(
         return Ok(missing);
     }
     let known = organizations(visit).await?;
-    let organization = match (typed.text("/organization"), known.as_slice()) {
+    let organization = match (typed.text("/organization"), known.names.as_slice()) {
         ("", [only]) => only.clone(),
         (named, _) => named.to_owned(),
     };
-    if known.is_empty() {
+    if known.names.is_empty() {
         missing.push(("There is no organization yet, which has to own it.", "/new/organizations"));
     }
     let offers: Offers = visit.api.get("/v1/offers").await?;
@@ -287,7 +287,7 @@ pub async fn offer(
     for field in fields {
         let (of, name) = match (kind, field.pointer.as_str()) {
             (_, "/organization") => {
-                field.options = known.iter().map(|name| FormOption::of(name.as_str(), "")).collect();
+                choices(field, known.total, known.are_more, known.names.iter().map(String::as_str));
                 continue;
             }
             (Kind::Fleet, "/infra_type") => {
@@ -349,14 +349,23 @@ pub async fn offer(
         let path = format!("/organizations/{}/{of}?page_size={LARGEST_PAGE}", super::encoded(&organization));
         // The field of the organization says that it doesn't exist.
         let Ok(list) = visit.api.get::<ListAnswer<Value>>(&path).await else { continue };
-        field.options =
-            list.items.iter().map(|record| FormOption::of(self::field(record, name), "")).collect();
-        if kind == Kind::Fleet && field.options.is_empty() {
+        let names = list.items.iter().map(|record| self::field(record, name));
+        choices(field, list.total, list.next_page_token.is_some(), names);
+        if kind == Kind::Fleet && list.items.is_empty() {
             let why = "The organization has no base domain yet, below which clients reach its clusters.";
             missing.push((why, "/new/base-domains"));
         }
     }
     Ok(missing)
+}
+
+/// Offers all names that a field may have. Of too many, one is typed.
+fn choices<'n>(field: &mut FormField, total: usize, are_more: bool, names: impl Iterator<Item = &'n str>) {
+    if are_more {
+        field.help = format!("{} There are {total}, so type the name of one.", field.help);
+    } else {
+        field.options = names.map(|name| FormOption::of(name, "")).collect();
+    }
 }
 
 /// The fleets of an organization, each with whether the cluster fits on it. `None` while the fields before are wrong,

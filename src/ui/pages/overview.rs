@@ -2,13 +2,11 @@
 
 use askama::Template;
 use axum::http::StatusCode;
-use futures_util::future::join_all;
 use serde_json::Value;
 
-use super::resource_list::organizations;
 use super::{KindPages, may, review};
-use crate::api::answer::{ListAnswer, PlanChangeList};
-use crate::api::route::{self, LARGEST_PAGE};
+use crate::api::answer::{ExpiringCertificate, ListAnswer, PlanChangeList};
+use crate::api::route;
 use crate::names::Kind;
 use crate::plan::{OutlineItem, OutlineSection};
 use crate::ui::view::{self, Frame, filters, shown};
@@ -25,8 +23,8 @@ struct Overview {
     /// The first fleets and clusters that aren't well.
     unwell: Vec<StatusLine>,
     counts: StatusCounts,
-    /// The certificates that expire first: the base domain's page, its name and the time.
-    certificates: Vec<(String, String, String)>,
+    /// The certificates that expire first.
+    certificates: ListAnswer<ExpiringCertificate>,
     events: Vec<Value>,
     /// The kinds that the visitor may create, in the order in which they are needed, while there are no clusters.
     starts: Vec<&'static KindPages>,
@@ -47,13 +45,13 @@ impl Overview {
 }
 
 pub async fn show(visit: &Visit) -> Shown {
-    let (plan, status, events) = futures_util::try_join!(
+    let (plan, status, certificates, events) = futures_util::try_join!(
         visit.api.get::<PlanChangeList>("/v1/plan/changes?page_size=20"),
         visit.api.get::<StatusList>("/v1/status?unwell=true"),
+        visit.api.get::<ListAnswer<ExpiringCertificate>>("/v1/certificates?page_size=5"),
         visit.api.get::<ListAnswer<Value>>("/v1/events?order=desc&page_size=10"),
     )?;
     let StatusList { counts, items: unwell } = status;
-    let certificates = certificates(visit).await;
     let needed = [Kind::Organization, Kind::BaseDomain, Kind::Fleet, Kind::Cluster].map(review::pages_of);
     let may_create =
         |pages: &&KindPages| counts.clusters == 0 && may(&visit.me, pages.kind, route::Method::Post, None);
@@ -62,31 +60,6 @@ pub async fn show(visit: &Visit) -> Shown {
     let waiting = plan.sections.iter().flat_map(waiting_in).collect();
     let page = Overview { frame, plan, waiting, unwell, counts, certificates, events, starts };
     Ok(shown(StatusCode::OK, &page))
-}
-
-/// How many certificates are listed, and of how many organizations they are looked up.
-const CERTIFICATES: usize = 5;
-const ORGANIZATIONS: usize = 20;
-
-/// The certificates that expire first. Without those of an organization that can't be read now.
-async fn certificates(visit: &Visit) -> Vec<(String, String, String)> {
-    let Some(pages) = KindPages::of_slug("base-domains") else { return Vec::new() };
-    let mut found = Vec::new();
-    let organizations = organizations(visit).await.unwrap_or_default();
-    let lists = organizations.iter().take(ORGANIZATIONS).map(|organization| async {
-        let path = format!("{}?page_size={LARGEST_PAGE}", pages.list_path(organization));
-        visit.api.get::<ListAnswer<Value>>(&path).await
-    });
-    for list in join_all(lists).await.into_iter().flatten() {
-        found.extend(list.items.iter().filter_map(|record| {
-            let (name, until) = (record["domain"].as_str()?, record["not_after"].as_str()?);
-            let organization = record["organization"].as_str()?;
-            Some((until.to_owned(), pages.page_path(organization, name), name.to_owned()))
-        }));
-    }
-    found.sort();
-    found.truncate(CERTIFICATES);
-    found.into_iter().map(|(until, page, name)| (page, name, until)).collect()
 }
 
 fn waiting_in(section: &OutlineSection) -> impl Iterator<Item = Waiting> {

@@ -21,7 +21,7 @@ struct ResourceList {
     frame: Frame,
     pages: &'static KindPages,
     /// Organizations to choose from; empty if there is no choice.
-    organizations: Vec<String>,
+    organizations: Organizations,
     organization: String,
     /// The text that was searched for.
     text: String,
@@ -97,13 +97,14 @@ impl ResourceList {
 
 pub async fn show(visit: &Visit) -> Shown {
     let pages = KindPages::of_slug(visit.segment(0)).ok_or_else(Refusal::no_page)?;
-    let organizations = organizations(visit).await?;
-    let wanted = visit.parameter("organization");
-    let is_global = matches!(pages.kind, Kind::Cluster | Kind::Organization);
-    let organization = match organizations.first() {
-        Some(first) if wanted.is_empty() && !is_global => first.as_str(),
-        _ => wanted,
+    let mut organizations = match pages.kind {
+        Kind::Organization => Organizations::default(),
+        _ => organizations(visit).await?,
     };
+    organizations.may_be_all = pages.kind == Kind::Cluster;
+    let is_global = organizations.may_be_all || pages.kind == Kind::Organization;
+    let organization = organizations.chosen(visit.parameter("organization"));
+    let organization = organization.as_str();
     let (text, status, sort) = (visit.parameter("q"), visit.parameter("status"), visit.parameter("sort"));
     let of_cluster = |name: &str| if pages.kind == Kind::Cluster { visit.parameter(name) } else { "" };
     let (tag, fleet) = (of_cluster("tag"), of_cluster("fleet"));
@@ -129,7 +130,7 @@ pub async fn show(visit: &Visit) -> Shown {
         frame: visit.frame(section(pages)),
         pages,
         organization: organization.to_owned(),
-        organizations: if pages.kind == Kind::Organization { Vec::new() } else { organizations },
+        organizations,
         text: text.to_owned(),
         status: status.to_owned(),
         tag: tag.to_owned(),
@@ -162,11 +163,33 @@ pub fn section(pages: &KindPages) -> &'static str {
     found.map(|(_, path)| *path).unwrap_or_default()
 }
 
-/// Organizations that the session may see, without `root`, which owns nothing.
-pub async fn organizations(visit: &Visit) -> Result<Vec<String>, Refusal> {
+/// The organizations that a visitor may choose from.
+#[derive(Default)]
+pub struct Organizations {
+    /// The first ones, without `root`, which owns nothing.
+    pub names: Vec<String>,
+    pub total: usize,
+    /// Whether these are not all.
+    pub are_more: bool,
+    /// Whether a page is of all of them unless one is chosen.
+    pub may_be_all: bool,
+}
+
+impl Organizations {
+    /// The one that the address names, or else the first.
+    pub fn chosen(&self, named: &str) -> String {
+        let first = self.names.first().filter(|_| named.is_empty() && !self.may_be_all);
+        first.map_or(named, String::as_str).to_owned()
+    }
+}
+
+/// The first organizations that the session may see.
+pub async fn organizations(visit: &Visit) -> Result<Organizations, Refusal> {
     let list: ListAnswer<Value> = visit.api.get(&format!("/organizations?page_size={LARGEST_PAGE}")).await?;
     let names = list.items.iter().filter_map(|record| record["identifier"].as_str());
-    Ok(names.filter(|name| *name != Identifier::ROOT).map(str::to_owned).collect())
+    let names = names.filter(|name| *name != Identifier::ROOT).map(str::to_owned).collect();
+    let are_more = list.next_page_token.is_some();
+    Ok(Organizations { names, total: list.total, are_more, may_be_all: false })
 }
 
 /// How full the fleets of an organization are; empty if that is unknown.

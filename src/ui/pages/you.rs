@@ -4,7 +4,6 @@ use askama::Template;
 use axum::http::StatusCode;
 
 use crate::api::answer::CallerDescription;
-use crate::spec::Role;
 use crate::state::Reach;
 use crate::ui::view::{self, Frame, filters, shown};
 use crate::ui::{Shown, Visit};
