@@ -80,8 +80,8 @@ pub use restore::{RestoreError, restore};
 pub use sizes::{ClusterSizes, ObjectSize};
 pub use tokens::{
     Access, AddTokenError, FILE as TOKENS, InvalidTokenRequest, MAX_TOKEN_DAYS, NewToken, Reach,
-    RevocationOutcome, TOKEN_DAYS, TOKEN_PREFIX, TOKENS_KEPT_DAYS, Token, TokenGrant, TokenOrder,
-    TokenPurpose, TokenRejection, is_same_email, looks_like_token,
+    RevocationOutcome, SignInProof, TOKEN_DAYS, TOKEN_PREFIX, TOKENS_KEPT_DAYS, Token, TokenGrant,
+    TokenOrder, TokenPurpose, TokenRejection, is_same_email, looks_like_token,
 };
 
 /// An open state folder. This process holds the folder's lock until `State` is dropped, unless it was only

@@ -54,7 +54,8 @@ const LARGEST_FORM: usize = 256 << 10;
 
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 
-/// How old a sign-in may be for what can't be taken back. By then, somebody else may sit at the screen.
+/// How long ago a person may have proved who they are for what can't be taken back. Later, somebody else may sit at the
+/// screen.
 pub const FRESH: SignedDuration = SignedDuration::from_mins(15);
 
 /// What all pages share.
@@ -345,8 +346,9 @@ impl Visit {
     }
 
     /// Leads to a new sign-in, and back to the page, before something that can't be taken back; `None` after a recent one.
+    /// An identity provider that knows the browser begins a session without any proof.
     fn signs_in_again(&self) -> Option<Response> {
-        let at = self.me.created_at.as_deref().and_then(|at| at.parse::<Timestamp>().ok());
+        let at = self.me.sign_in.as_ref().and_then(|sign_in| sign_in.proved_at);
         let is_fresh = at.is_some_and(|at| Timestamp::now().duration_since(at) < FRESH);
         (!is_fresh).then(|| sign_in::ask_again(&self.ui, &self.here))
     }

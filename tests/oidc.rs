@@ -193,12 +193,65 @@ fn several_tabs_sign_in_at_a_time() {
     assert_eq!(at.api.serve.stop(), Some(0));
 }
 
+/// Asks for a new token, which can't be taken back; returns where that leads.
+fn wants_a_token(at: &Installation<'_>, cookie: &str) -> String {
+    let page = at.get("/ui/tokens", cookie).body;
+    let hidden = page.split("name=\"csrf\" value=\"").nth(1).unwrap().split('"').next().unwrap();
+    let origin = format!("http://{}", at.api.address);
+    let headers = [
+        ("Origin", origin.as_str()),
+        ("Cookie", cookie),
+        ("Referer", &format!("{origin}/ui/tokens")),
+        ("Content-Type", "application/x-www-form-urlencoded"),
+    ];
+    let order = format!("csrf={hidden}&name=ci&organization=acme&access=read");
+    let answer = send(&at.api.address, "POST /ui/tokens", &headers, &order);
+    assert_eq!(answer.status, 303, "{}", answer.body);
+    header(&answer, "location").unwrap()
+}
+
+#[test]
+fn a_session_that_the_issuer_began_without_a_password_proves_nothing() {
+    let tree = Tree::example("quickstart");
+    let at = Installation::start(&tree, "");
+    let again = "/ui/sign-in?again=1&next=%2fui%2ftokens";
+    let now = jiff::Timestamp::now().as_second();
+    for (auth_time, told, leads_to) in [
+        (json!(now - 60), true, "/ui/tokens?created="),
+        // The issuer knew the browser, or doesn't say.
+        (json!(now - 20 * 60), true, again),
+        (json!(-1), true, again),
+        (json!(-1e300), false, again),
+        (Value::Null, false, again),
+    ] {
+        let departed = at.depart("root", "");
+        let mut claims = at.issuer.claims(&departed.asked, "1", ROOT);
+        claims["auth_time"] = auth_time.clone();
+        let cookie = session(&at.arrive_with(&departed, claims, Signature::Own));
+        let place = wants_a_token(&at, &cookie);
+        assert!(place.starts_with(leads_to), "{auth_time}: {place}");
+        let bearer = format!("Bearer {}", cookie.split_once('=').unwrap().1);
+        let me = send(&at.api.address, "GET /v1/me", &[("Authorization", &bearer)], "");
+        let me: Value = serde_json::from_str(&me.body).unwrap();
+        assert_eq!(me["sign_in"]["with"], at.issuer.url.as_str());
+        assert_eq!(me["sign_in"]["proved_at"].is_string(), told, "{auth_time}: {me}");
+        // A session that this one begins has no better proof.
+        let json = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
+        let made = send(&at.api.address, "POST /v1/sessions", &json, "{}");
+        let made: Value = serde_json::from_str(&made.body).unwrap();
+        assert_eq!(made["sign_in"], me["sign_in"]);
+        let you = at.get("/ui/you", &cookie).body;
+        assert!(you.contains(&at.issuer.url), "{you}");
+    }
+    assert_eq!(at.api.serve.stop(), Some(0));
+}
+
 #[test]
 fn whoever_signs_in_again_proves_who_they_are() {
     let tree = Tree::example("quickstart");
     let at = Installation::start(&tree, "");
     let depart = |again: &str| {
-        let page = at.get(&format!("/ui/sign-in/oidc?organization=acme{again}"), "");
+        let page = at.get(&format!("/ui/sign-in/oidc?organization=root{again}"), "");
         let link =
             page.body.split("<a href=\"").skip(1).find(|link| link.contains("code_challenge=")).unwrap();
         let query = link.split('"').next().unwrap().split_once('?').unwrap().1.replace("&#38;", "&");
@@ -209,17 +262,23 @@ fn whoever_signs_in_again_proves_who_they_are() {
         });
         Departed { asked, cookie: cookie.unwrap() }
     };
-    assert!(!depart("").asked.contains_key("max_age"));
+    assert!(!depart("").asked.contains_key("max_age") && !depart("").asked.contains_key("prompt"));
     let now = jiff::Timestamp::now().as_second();
-    for (auth_time, is_taken) in [(json!(now - 60), true), (json!(now - 3600), false), (Value::Null, false)] {
+    let unproved = "doesn&#39;t say that you entered your password a moment ago";
+    for (auth_time, told) in [
+        (json!(now - 60), None),
+        (json!(now - 3600), Some(unproved)),
+        (Value::Null, Some(unproved)),
+        (json!(now + 3600), Some(REFUSED)),
+    ] {
         let departed = depart("&again=1");
-        assert_eq!(departed.asked["max_age"], "900");
-        let mut claims = at.issuer.claims(&departed.asked, "1", MEMBER);
+        assert_eq!((&*departed.asked["max_age"], &*departed.asked["prompt"]), ("900", "login"));
+        let mut claims = at.issuer.claims(&departed.asked, "1", ROOT);
         claims["auth_time"] = auth_time;
         let answer = at.arrive_with(&departed, claims, Signature::Own);
-        match is_taken {
-            true => drop(session(&answer)),
-            false => assert_eq!(answer.status, 401, "{}", answer.body),
+        match told {
+            None => assert!(wants_a_token(&at, &session(&answer)).starts_with("/ui/tokens?created=")),
+            Some(told) => assert!(answer.status == 401 && answer.body.contains(told), "{}", answer.body),
         }
     }
     at.api.serve.says(&["it doesn't say that the person signed in to the issuer a moment ago"]);
@@ -242,6 +301,10 @@ fn a_token_that_lies_signs_nobody_in() {
         (json!({"exp": now - 60}), "it has expired"),
         (json!({"nbf": now + 600}), "it is not valid yet"),
         (json!({"iat": now + 600}), "it is not valid yet"),
+        (
+            json!({"auth_time": now + 600}),
+            "it says that the person signs in to the issuer in the future (`auth_time`)",
+        ),
         (
             json!({"exp": "tomorrow"}),
             "its claims are invalid: invalid type: string \"tomorrow\", expected f64",

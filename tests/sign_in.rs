@@ -139,7 +139,7 @@ fn a_person_gets_a_link_from_the_running_daemon() {
         me,
         json!({
             "email": null, "name": "ann", "token_id": null, "organization": "*", "access": "admin",
-            "created_at": null, "expires_at": null, "revision": null, "is_super_user": true, "organizations": [],
+            "sign_in": null, "created_at": null, "expires_at": null, "revision": null, "is_super_user": true, "organizations": [],
         })
     );
     assert_eq!(serve.stop(), Some(0));

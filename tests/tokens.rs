@@ -72,7 +72,7 @@ fn a_token_is_printed_once_and_only_its_digest_is_kept() {
         made,
         json!({
             "id": id, "name": "ci", "owner": "platform@acme.example.com", "organization": "acme", "access": "write",
-            "purpose": "api", "created_at": created, "expires_at": until, "revoked_at": null,
+            "purpose": "api", "sign_in": null, "created_at": created, "expires_at": until, "revoked_at": null,
         })
     );
     let table = tree.run("token list tree").expect(0);

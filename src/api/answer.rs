@@ -15,7 +15,7 @@ use crate::plan::preflight::ClusterFact;
 use crate::plan::{OutlineSection, Summary};
 use crate::problem::{Origin, Problem};
 use crate::spec::{Commit, Role};
-use crate::state::{Access, NewToken, Reach, Token};
+use crate::state::{Access, NewToken, Reach, SignInProof, Token};
 
 pub use fit::{ClusterFitList, FitReason, FleetFit, Room};
 pub use offers::{FleetOffers, Offer, OfferedFeature, Offers, StorageOffers};
@@ -235,7 +235,9 @@ pub struct CallerDescription {
     pub organization: Reach,
     /// The most that the token may be used for. The role of its owner limits it further.
     pub access: Access,
-    /// The time of the token's creation, which for a session is that of the sign-in; null on the socket.
+    /// How the person signed in; null for a token that is no session, and on the socket.
+    pub sign_in: Option<SignInProof>,
+    /// The time of the token's creation; null on the socket.
     #[schemars(extend("format" = "date-time"))]
     pub created_at: Option<String>,
     /// The time of the token's expiry; null on the socket.

@@ -30,7 +30,8 @@ use crate::names::Identifier;
 use crate::parallel::locked;
 use crate::problem::quote_untrusted;
 use crate::state::{
-    Access, BindError, BoundAccount, EventOutcome, Reach, RecordedEvent, State, is_same_email,
+    Access, BindError, BoundAccount, EventOutcome, Reach, RecordedEvent, SignInProof, State, TokenGrant,
+    is_same_email,
 };
 use attempt::Attempt;
 use id_token::Person;
@@ -55,6 +56,8 @@ pub enum SignInRefusal {
     Refused,
     /// The person ended it on the issuer's page.
     Declined,
+    /// The issuer doesn't say that it asked for the password a moment ago, as it was told to.
+    Unproved,
     /// The issuer can't be reached.
     Unreachable,
     Limited(RateLimited),
@@ -132,7 +135,7 @@ impl OpenIdConnect {
     }
 
     /// Begins an attempt. An empty organization stands for all of the person's. With `is_again`, the person has to
-    /// prove to the issuer who they are, unless they did so a moment ago.
+    /// prove to the issuer anew who they are.
     ///
     /// # Errors
     /// When the issuer can't be reached, or the address sends too many requests.
@@ -264,10 +267,14 @@ impl OpenIdConnect {
     async fn begin_session(&self, person: Person, organization: Reach) -> Result<SecretString, Rejection> {
         let (state, now) = (Arc::clone(&self.service.state), Timestamp::now());
         let audited = Arc::clone(&self.audited);
-        let Person { subject, email } = person;
+        let Person { subject, email, proved_at } = person;
         let issuer = self.provider.issuer.clone();
+        let grant = TokenGrant {
+            sign_in: Some(SignInProof { with: issuer.clone(), proved_at }),
+            ..sessions::grant(email.clone(), organization, Access::Admin, sessions::LIFETIME)
+        };
         let account = BoundAccount { email, issuer, subject, bound_at: now };
-        let begun = spawn_blocking(move || begin_session(&state, &account, organization, &audited)).await;
+        let begun = spawn_blocking(move || begin_session(&state, &account, grant, &audited)).await;
         begun.unwrap_or_else(|_| Err("internal error".to_owned())).map_err(Rejection::new)
     }
 }
@@ -275,7 +282,7 @@ impl OpenIdConnect {
 fn begin_session(
     state: &State,
     account: &BoundAccount,
-    organization: Reach,
+    grant: TokenGrant,
     audited: &Limiter<String>,
 ) -> Result<SecretString, String> {
     let BoundAccount { email, issuer, subject, bound_at: now } = account;
@@ -297,7 +304,6 @@ fn begin_session(
             return Err(why.to_string());
         }
     }
-    let grant = sessions::grant(email.clone(), organization, Access::Admin, sessions::LIFETIME);
     let made = state.grant_token(grant, &by, *now);
     Ok(made.map_err(|why| why.to_string())?.secret)
 }

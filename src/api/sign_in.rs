@@ -55,6 +55,7 @@ impl SignInLink {
             organization,
             access: Access::Admin,
             purpose: TokenPurpose::Link,
+            sign_in: None,
             lasts: LIFETIME,
         };
         let made = state.grant_token(grant, by, now)?;

@@ -74,6 +74,17 @@ pub enum TokenPurpose {
     Session,
 }
 
+/// How the person of a session signed in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SignInProof {
+    /// The means in words: `a sign-in link`, `token ci`, or the address of the identity provider.
+    pub with: String,
+    /// When the person proved who they are; null if the identity provider doesn't say it. It may be earlier than the session: an
+    /// identity provider asks for no password while its own session lasts.
+    #[serde(serialize_with = "in_full_if_any")]
+    pub proved_at: Option<Timestamp>,
+}
+
 /// A token, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Token {
@@ -88,6 +99,9 @@ pub struct Token {
     /// The most that the token may be used for there. The present access of its owner limits it further.
     pub access: Access,
     pub purpose: TokenPurpose,
+    /// How the person of a session signed in; null for other tokens.
+    #[serde(default)]
+    pub sign_in: Option<SignInProof>,
     /// The time of its creation.
     #[serde(serialize_with = "in_full")]
     pub created_at: Timestamp,
@@ -128,6 +142,8 @@ pub struct TokenGrant {
     pub organization: Reach,
     pub access: Access,
     pub purpose: TokenPurpose,
+    /// Of a session.
+    pub sign_in: Option<SignInProof>,
     pub lasts: SignedDuration,
 }
 
@@ -233,12 +249,22 @@ impl State {
         grant.fault(&of_owner, now).map_or(Ok(()), Err)?;
         let secret =
             secret().map_err(|error| StateError::io("create a token for", self.tokens.path())(error))?;
-        let TokenGrant { name, owner, organization, access, purpose, lasts } = grant;
+        let TokenGrant { name, owner, organization, access, purpose, sign_in, lasts } = grant;
         let expires_at = now.checked_add(lasts).unwrap_or(Timestamp::MAX);
         let (id, revoked_at) = (Uuid::now_v7(), None);
         let created_at = now;
-        let token =
-            Token { id, name, owner, organization, access, purpose, created_at, expires_at, revoked_at };
+        let token = Token {
+            id,
+            name,
+            owner,
+            organization,
+            access,
+            purpose,
+            sign_in,
+            created_at,
+            expires_at,
+            revoked_at,
+        };
         // The audit trail first: no valid token may be missing from it.
         let until = record::timestamp(expires_at);
         self.audit_token(format!("created {token}: {}, until {until}", token.scope()), by, now)?;

@@ -105,6 +105,11 @@ fn told(issuer: &str, refusal: SignInRefusal) -> Refusal {
         SignInRefusal::Declined => {
             (format!("you ended the sign-in at {issuer}"), "try again, or use another way")
         }
+        SignInRefusal::Unproved => (
+            format!("{issuer} doesn't say that you entered your password a moment ago"),
+            "try again; if it fails again, use a token or a link, and tell an administrator of this installation: the \
+             identity provider has to send `auth_time`",
+        ),
         SignInRefusal::Unreachable => (
             format!("{issuer} can't be reached"),
             "try again later, or use a token or a link; the log has the details",

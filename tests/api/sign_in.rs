@@ -181,7 +181,7 @@ fn a_caller_is_told_who_they_are_and_which_line_says_so() {
         editor,
         json!({
             "email": "Editor@x.example", "name": "test", "token_id": id, "organization": "*", "access": "admin",
-            "created_at": editor["created_at"], "expires_at": ends, "revision": editor["revision"], "is_super_user": false,
+            "sign_in": null, "created_at": editor["created_at"], "expires_at": ends, "revision": editor["revision"], "is_super_user": false,
             "organizations": [acme("editor", "write", "editor@x.example")],
         })
     );

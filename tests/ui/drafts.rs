@@ -133,8 +133,8 @@ fn what_cannot_be_taken_back_needs_a_recent_sign_in() {
     let back = |line: &str| {
         let mut token: Value = serde_json::from_str(line).unwrap();
         if token["purpose"] == "session" {
-            let at: jiff::Timestamp = token["created_at"].as_str().unwrap().parse().unwrap();
-            token["created_at"] = (at - jiff::SignedDuration::from_mins(20)).to_string().into();
+            let at: jiff::Timestamp = token["sign_in"]["proved_at"].as_str().unwrap().parse().unwrap();
+            token["sign_in"]["proved_at"] = (at - jiff::SignedDuration::from_mins(20)).to_string().into();
         }
         format!("{token}\n")
     };

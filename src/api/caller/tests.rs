@@ -12,6 +12,7 @@ fn name(text: &str) -> Identifier {
 fn token(owner: &str, organization: &str, access: Access) -> Token {
     Token {
         purpose: crate::state::TokenPurpose::Api,
+        sign_in: None,
         id: Uuid::from_u128(1),
         name: "ci".to_owned(),
         owner: owner.to_owned(),

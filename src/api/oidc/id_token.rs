@@ -44,6 +44,8 @@ pub struct Expected<'e> {
 pub struct Person {
     pub subject: String,
     pub email: String,
+    /// When they proved who they are to the issuer (`auth_time`); `None` if it doesn't say that.
+    pub proved_at: Option<Timestamp>,
 }
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -71,6 +73,8 @@ pub enum IdTokenFault {
     Nonce,
     #[error("it doesn't say that the person signed in to the issuer a moment ago (`auth_time`)")]
     Old,
+    #[error("it says that the person signs in to the issuer in the future (`auth_time`)")]
+    Future,
     #[error("its subject is empty or too long")]
     Subject,
     #[error("it has no e-mail address in the claim `email`; the identity provider has to add it")]
@@ -172,6 +176,9 @@ impl Claims {
         if self.nonce.as_deref() != Some(expected.nonce) {
             return Err(IdTokenFault::Nonce);
         }
+        if self.auth_time.is_some_and(|at| at > now + LEEWAY) {
+            return Err(IdTokenFault::Future);
+        }
         if let Some(age) = expected.max_age
             && self.auth_time.is_none_or(|at| at + f64::from(age) + LEEWAY < now)
         {
@@ -184,7 +191,12 @@ impl Claims {
         // Some providers send a text.
         let is_verified = self.email_verified.is_some_and(|it| it == true || it == "true");
         match is_verified || expected.trust_unverified_emails {
-            true => Ok(Person { subject: self.sub, email }),
+            true => {
+                // A fraction of a second doesn't matter, and a time that none can be is out of range.
+                let proved_at = self.auth_time.and_then(|at| Timestamp::from_second(at as i64).ok());
+                let proved_at = proved_at.map(|at| at.min(expected.now));
+                Ok(Person { subject: self.sub, email, proved_at })
+            }
             false => Err(IdTokenFault::Unverified(email)),
         }
     }

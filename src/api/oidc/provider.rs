@@ -18,9 +18,9 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 use zeroize::Zeroizing;
 
-use super::Rejection;
 use super::attempt::Attempt;
 use super::id_token::{self, Expected, IdTokenFault, Person};
+use super::{Rejection, SignInRefusal};
 use crate::config::{OidcConfig, is_private_address};
 use crate::http::client::Client;
 use crate::problem::quote_untrusted;
@@ -120,7 +120,8 @@ impl Provider {
             ("code_challenge_method", "S256"),
         ]);
         if attempt.is_again {
-            query.append_pair("max_age", &MAX_AGE.to_string());
+            // The issuer asks for the password even if it knows the browser, and its token says when.
+            query.extend_pairs([("prompt", "login"), ("max_age", &MAX_AGE.to_string())]);
         }
         let joint = if page.contains('?') { '&' } else { '?' };
         Ok(format!("{page}{joint}{}", query.finish()))
@@ -146,7 +147,14 @@ impl Provider {
             }
             checked => checked,
         };
-        checked.map_err(|fault| Rejection::new(format!("the ID token is refused: {fault}")))
+        checked.map_err(|fault| {
+            let why = format!("the ID token is refused: {fault}");
+            let told = match fault {
+                IdTokenFault::Old => SignInRefusal::Unproved,
+                _ => SignInRefusal::Refused,
+            };
+            Rejection { why, told }
+        })
     }
 
     async fn exchange(

@@ -11,7 +11,7 @@ use super::{Answered, CallerRequest, written};
 use crate::api::answer::CreatedToken;
 use crate::http::problem::{FieldError, ProblemDocument, code};
 use crate::names::Identifier;
-use crate::state::{Access, Reach, RevocationOutcome, Token, TokenGrant, TokenPurpose};
+use crate::state::{Access, Reach, RevocationOutcome, SignInProof, Token, TokenGrant, TokenPurpose};
 
 /// The name of tokens that are sessions.
 const NAME: &str = "web session";
@@ -64,9 +64,15 @@ pub(super) fn create(call: &CallerRequest) -> Answered {
         }
         false => own.expires_at.duration_since(now),
     };
-    let (owner, access) = (own.owner.clone(), own.access);
-    let made =
-        call.service.state.grant_token(grant(owner, organization, access, rest), &call.caller.actor(), now);
+    let by = |with: String| Some(SignInProof { with, proved_at: Some(now) });
+    let sign_in = match own.purpose {
+        TokenPurpose::Link => by("a sign-in link".to_owned()),
+        TokenPurpose::Api => by(format!("token {}", own.name)),
+        // Its person proves nothing anew.
+        TokenPurpose::Session => own.sign_in.clone(),
+    };
+    let grant = TokenGrant { sign_in, ..grant(own.owner.clone(), organization, own.access, rest) };
+    let made = call.service.state.grant_token(grant, &call.caller.actor(), now);
     let made = made.map_err(|why| not_added(call, why, None))?;
     Ok(written(StatusCode::CREATED, &CreatedToken { shown: made.into(), warnings: Vec::new() }))
 }
@@ -79,7 +85,7 @@ pub(in crate::api) fn grant(
     rest: SignedDuration,
 ) -> TokenGrant {
     let (name, purpose, lasts) = (NAME.to_owned(), TokenPurpose::Session, rest.min(LIFETIME));
-    TokenGrant { name, owner, organization, access, purpose, lasts }
+    TokenGrant { name, owner, organization, access, purpose, sign_in: None, lasts }
 }
 
 /// Revokes the token of a sign-in link. Of several requests with it at a time, one succeeds.

@@ -66,7 +66,8 @@ fn a_token_may_be_granted_for_less_than_a_day() {
     assert!(!state.has_made_tokens());
     let TokenOrder { name, owner, organization, access, .. } = order("short");
     let lasts = SignedDuration::from_mins(15);
-    let grant = TokenGrant { name, owner, organization, access, purpose: TokenPurpose::Session, lasts };
+    let (purpose, sign_in) = (TokenPurpose::Session, None);
+    let grant = TokenGrant { name, owner, organization, access, purpose, sign_in, lasts };
     let made = state.grant_token(grant, "ann", time(0)).unwrap();
     let secret = made.secret.expose_secret();
     assert!(state.authenticate_token(secret, time(15 * 60 - 1)).is_ok());

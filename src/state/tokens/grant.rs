@@ -23,7 +23,8 @@ impl TokenOrder {
             return Err(InvalidTokenRequest { pointer: "/days", why, hint });
         }
         let lasts = SignedDuration::from_hours(24 * i64::from(days));
-        Ok(TokenGrant { name, owner, organization, access, purpose: TokenPurpose::Api, lasts })
+        let (purpose, sign_in) = (TokenPurpose::Api, None);
+        Ok(TokenGrant { name, owner, organization, access, purpose, sign_in, lasts })
     }
 }
 
