@@ -167,7 +167,7 @@ async fn visit(ui: Arc<Ui>, page: &'static Page, request: Request) -> Response {
         let draft = holder.and_then(|holder| pages::keep(&ui, holder, page, &path, sent));
         sign_in::ask(&ui, &draft.map_or(here.clone(), |draft| ui.address(&draft)))
     };
-    let Some(session) = Session::of(&parts.headers) else { return signs_in(&sent) };
+    let Some(session) = Session::of(&ui, &parts.headers) else { return signs_in(&sent) };
     let api = ApiClient::new(&ui, Peer::of(&parts.extensions), session.bearer());
     let query = pairs(parts.uri.query().unwrap_or_default().as_bytes());
     let me = match api.get::<CallerDescription>("/v1/me").await {
@@ -306,6 +306,20 @@ fn html(status: StatusCode, page: String) -> Response {
 }
 
 impl Ui {
+    /// One without an API, below a path.
+    #[cfg(test)]
+    fn of_test(base: &str) -> Ui {
+        Ui {
+            api: Router::new(),
+            base: base.to_owned(),
+            is_secure: false,
+            drafts: Drafts::default(),
+            read_plans: ReadPlans::default(),
+            oidc: None,
+            auto_redirect: false,
+        }
+    }
+
     /// The address of a page, by its path below `/ui`.
     fn address(&self, path: &str) -> String {
         format!("{}/ui{path}", self.base)

@@ -53,12 +53,8 @@ impl<'t> Installation<'t> {
             .finish();
         let answer = self.get(&format!("/ui/sign-in/oidc?{query}"), "");
         assert_eq!(answer.status, 200, "{}{}", answer.head, answer.body);
-        let cookie = header(&answer, "set-cookie").unwrap();
-        let (cookie, attributes) = cookie.split_once("; ").unwrap();
-        assert_eq!(attributes, "path=/ui/sign-in; max-age=600; httponly; samesite=lax");
-        let sent = &answer.head_as_sent;
-        let begin = sent.to_ascii_lowercase().find(cookie).unwrap();
-        let cookie = &sent[begin..begin + cookie.len()];
+        let (cookie, attributes) = answer.cookie().unwrap();
+        assert_eq!(attributes, "Path=/ui/sign-in; Max-Age=600; HttpOnly; SameSite=Lax; Secure");
         let link =
             answer.body.split("<a href=\"").skip(1).find(|link| link.contains("code_challenge=")).unwrap();
         let link = link.split('"').next().unwrap().replace("&#38;", "&").replace("&amp;", "&");
@@ -67,7 +63,7 @@ impl<'t> Installation<'t> {
         let query = link.strip_prefix(&format!("{}/auth?", self.issuer.url)).expect(&link);
         let asked: BTreeMap<String, String> = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
         assert_eq!(asked["redirect_uri"], format!("http://{}/ui/sign-in/callback", self.api.address));
-        Departed { asked, cookie: cookie.to_owned() }
+        Departed { asked, cookie }
     }
 
     fn arrive(&self, departed: &Departed, query: &[(&str, &str)]) -> Answer {
@@ -96,8 +92,8 @@ impl<'t> Installation<'t> {
         // The attempt ends, and nothing else.
         let cookies = answer.head.lines().filter_map(|line| line.strip_prefix("set-cookie: "));
         for (name, rest) in cookies.filter_map(|cookie| cookie.split_once('=')) {
-            assert!(name.starts_with("streamfleet_sign_in_"), "{name}: {reason}");
-            assert_eq!(rest, "; path=/ui/sign-in; max-age=0; httponly; samesite=lax", "{reason}");
+            assert!(name.starts_with("__secure-streamfleet_sign_in_"), "{name}: {reason}");
+            assert_eq!(rest, "; path=/ui/sign-in; max-age=0; httponly; samesite=lax; secure", "{reason}");
         }
         assert!(!answer.body.contains(reason), "{reason}");
         self.api.serve.says(&["WARN", &format!("sign-in by OpenID Connect refused: {reason}")]);
@@ -113,9 +109,9 @@ fn header(answer: &Answer, name: &str) -> Option<String> {
 #[track_caller]
 fn session(answer: &Answer) -> String {
     assert_eq!(answer.status, 303, "{}{}", answer.head, answer.body);
-    let cookie = header(answer, "set-cookie").unwrap();
-    assert!(cookie.starts_with("streamfleet_session=sf_"), "{cookie}");
-    cookie.split("; ").next().unwrap().to_owned()
+    let (cookie, _) = answer.cookie().unwrap();
+    assert!(cookie.starts_with("__Host-streamfleet=sf_"), "{cookie}");
+    cookie
 }
 
 #[test]
@@ -186,10 +182,15 @@ fn several_tabs_sign_in_at_a_time() {
         session(&answer);
     }
     // Attempts that are given up don't pile up.
-    let many: Vec<String> = (0..20).map(|one| format!("streamfleet_sign_in_{one}=x")).collect();
+    let many: Vec<String> = (0..20).map(|one| format!("__Secure-streamfleet_sign_in_{one}=x")).collect();
     let answer = at.get("/ui/sign-in/oidc", &many.join("; "));
     let ended = answer.head.matches("max-age=0").count();
-    assert_eq!((ended, answer.head.contains("streamfleet_sign_in_0=; ")), (13, true), "{}", answer.head);
+    assert_eq!(
+        (ended, answer.head.contains("__secure-streamfleet_sign_in_0=; ")),
+        (13, true),
+        "{}",
+        answer.head
+    );
     assert_eq!(at.api.serve.stop(), Some(0));
 }
 
@@ -256,11 +257,7 @@ fn whoever_signs_in_again_proves_who_they_are() {
             page.body.split("<a href=\"").skip(1).find(|link| link.contains("code_challenge=")).unwrap();
         let query = link.split('"').next().unwrap().split_once('?').unwrap().1.replace("&#38;", "&");
         let asked: BTreeMap<String, String> = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
-        let cookie = page.head_as_sent.lines().find_map(|line| {
-            let (name, value) = line.split_once(": ")?;
-            name.eq_ignore_ascii_case("set-cookie").then(|| value.split(';').next().unwrap().to_owned())
-        });
-        Departed { asked, cookie: cookie.unwrap() }
+        Departed { asked, cookie: page.cookie().unwrap().0 }
     };
     assert!(!depart("").asked.contains_key("max_age") && !depart("").asked.contains_key("prompt"));
     let now = jiff::Timestamp::now().as_second();
@@ -363,7 +360,9 @@ fn only_the_browser_that_left_comes_back_and_only_once() {
     let state = departed.asked["state"].clone();
     let none = "this browser began no sign-in within the last 10 minutes";
     let other = "its `state` is not that of the sign-in that this browser began";
-    for cookie in ["", "streamfleet_sign_in=", "streamfleet_sign_in=e30.AAAA", "streamfleet_session=x"] {
+    for cookie in
+        ["", "__Secure-streamfleet_sign_in=", "__Secure-streamfleet_sign_in=e30.AAAA", "__Host-streamfleet=x"]
+    {
         let lost = Departed { asked: departed.asked.clone(), cookie: cookie.to_owned() };
         at.refuses(&at.arrive(&lost, &[("code", &code), ("state", &state)]), none);
     }

@@ -57,10 +57,10 @@ impl Browser {
         let fields = [("token", token), ("organization", organization)];
         let answer = post(&api.address, "/ui/sign-in", "", &fields);
         assert_eq!(answer.status, 303, "{}{}", answer.head, answer.body);
-        let cookie = header(&answer, "set-cookie").unwrap();
-        let (cookie, attributes) = cookie.split_once("; ").unwrap();
-        assert_eq!(attributes, "path=/ui/; max-age=86400; httponly; samesite=lax");
-        Browser { address: api.address.clone(), cookie: cookie.to_owned() }
+        let (cookie, attributes) = answer.cookie().unwrap();
+        assert!(cookie.starts_with("__Host-streamfleet=sf_"), "{cookie}");
+        assert_eq!(attributes, "Path=/; Max-Age=86400; HttpOnly; SameSite=Lax; Secure");
+        Browser { address: api.address.clone(), cookie }
     }
 
     fn get(&self, path: &str) -> Answer {
@@ -218,7 +218,7 @@ fn nobody_sees_a_page_without_a_session() {
     assert_eq!(send(&api.address, "GET /v1/clusters", &cookie, "").status, 401);
     let out = browser.submit("/sign-out", &[]);
     assert_eq!((out.status, header(&out, "location").as_deref()), (303, Some("/ui/sign-in")));
-    assert!(header(&out, "set-cookie").unwrap().starts_with("streamfleet_session=; "));
+    assert_eq!(out.cookie().unwrap().0, "__Host-streamfleet=");
     assert_eq!(browser.get("/").status, 303);
     assert_eq!(api.serve.stop(), Some(0));
 }
@@ -235,9 +235,7 @@ fn a_link_signs_in_once_and_others_sign_nobody_in() {
     let follow = |link: &str| post(&api.address, "/ui/sign-in", "", &[("link", link)]);
     let first = follow(&digits);
     assert_eq!(first.status, 303, "{}", first.body);
-    let cookie = header(&first, "set-cookie").unwrap();
-    let browser =
-        Browser { address: api.address.clone(), cookie: cookie.split("; ").next().unwrap().to_owned() };
+    let browser = Browser { address: api.address.clone(), cookie: first.cookie().unwrap().0 };
     let you = browser.page("/you");
     assert!(you.contains("platform@acme.example.com") && you.contains("organizations.yaml:"), "{you}");
     let tokens = browser.page("/tokens");
@@ -365,10 +363,10 @@ fn pages_are_below_the_path_that_the_settings_name() {
     let fields = [("token", api.token.as_str()), ("organization", "root")];
     let answer = post_with(&api.address, "/streamfleet/ui/sign-in", &headers, &fields);
     assert_eq!((answer.status, header(&answer, "location").as_deref()), (303, Some("/streamfleet/ui/")));
-    let cookie = header(&answer, "set-cookie").unwrap();
-    let (cookie, attributes) = cookie.split_once("; ").unwrap();
-    assert_eq!(attributes, "path=/streamfleet/ui/; max-age=86400; httponly; samesite=lax; secure");
-    let page = send(&api.address, "GET /streamfleet/ui/clusters", &[("Cookie", cookie)], "");
+    let (cookie, attributes) = answer.cookie().unwrap();
+    assert!(cookie.starts_with("__Secure-streamfleet=sf_"), "{cookie}");
+    assert_eq!(attributes, "Path=/streamfleet/ui/; Max-Age=86400; HttpOnly; SameSite=Lax; Secure");
+    let page = send(&api.address, "GET /streamfleet/ui/clusters", &[("Cookie", &cookie)], "");
     assert_eq!(page.status, 200);
     let links = page.body.split("=\"/").skip(1).filter(|rest| !rest.starts_with("streamfleet/ui/"));
     assert_eq!(links.collect::<Vec<_>>(), [""; 0]);

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use askama::Template;
 use axum::Router;
 use axum::extract::Request;
-use axum::http::header::{COOKIE, HeaderValue, SET_COOKIE};
+use axum::http::header::{HeaderValue, SET_COOKIE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use axum::routing::get;
 use secrecy::ExposeSecret as _;
 
 use super::client::Refusal;
+use super::session::{cookie, cookies, keeps_secure};
 use super::sign_in::{self, SignIn};
 use super::view::{Frame, filters, shown};
 use super::{Ui, pairs, value_of};
@@ -26,7 +27,8 @@ pub const LEAVE: &str = "/sign-in/oidc";
 const COME_BACK: &str = "/sign-in/callback";
 
 /// The beginning of the names of cookies. Each attempt has one of its own: several tabs may sign in at a time.
-const COOKIE_NAME: &str = "streamfleet_sign_in";
+const OF_TLS: &str = "__Secure-streamfleet_sign_in";
+const OF_PLAIN_HTTP: &str = "streamfleet_sign_in";
 
 /// How many attempts a browser has at a time. The oldest ones give way.
 const ATTEMPTS: usize = 8;
@@ -56,16 +58,17 @@ async fn leave(ui: Arc<Ui>, oidc: Arc<OpenIdConnect>, request: Request) -> Respo
     let query = pairs(request.uri().query().unwrap_or_default().as_bytes());
     let (organization, next) = (value_of(&query, "organization"), value_of(&query, "next"));
     let is_again = !value_of(&query, "again").is_empty();
+    let cookies = AttemptCookies::of(&ui, request.headers());
     match oidc.depart(Peer::of(request.extensions()), organization, next, is_again).await {
-        Ok(Departure { page, cookie, state }) => {
+        Ok(Departure { page, cookie: sealed, state }) => {
             let leave = Leave { frame: Frame::outside(&ui), issuer: oidc.host().to_owned(), page };
             let mut response = shown(StatusCode::OK, &leave);
             // Browsers send the oldest first (RFC 6265, section 5.4).
-            let known: Vec<_> = attempts(request.headers()).map(|(name, _)| name).collect();
+            let known: Vec<_> = cookies.all().map(|(name, _)| name).collect();
             for old in known.iter().rev().skip(ATTEMPTS - 1) {
-                response.headers_mut().append(SET_COOKIE, attempt_cookie(&ui, old, "", 0));
+                response.headers_mut().append(SET_COOKIE, cookies.set(old, "", 0));
             }
-            response.headers_mut().append(SET_COOKIE, attempt_cookie(&ui, &name_of(&state), &cookie, AGE));
+            response.headers_mut().append(SET_COOKIE, cookies.set(&cookies.name(&state), &sealed, AGE));
             response
         }
         Err(refusal) => {
@@ -77,10 +80,11 @@ async fn leave(ui: Arc<Ui>, oidc: Arc<OpenIdConnect>, request: Request) -> Respo
 async fn come_back(ui: Arc<Ui>, oidc: Arc<OpenIdConnect>, request: Request) -> Response {
     let (parts, _) = request.into_parts();
     let query = pairs(parts.uri.query().unwrap_or_default().as_bytes());
-    let name = name_of(value_of(&query, "state"));
-    let own = attempts(&parts.headers).find(|(known, _)| *known == name);
+    let cookies = AttemptCookies::of(&ui, &parts.headers);
+    let name = cookies.name(value_of(&query, "state"));
+    let own = cookies.all().find(|(known, _)| *known == name);
     // Any other one tells the log whether the browser began a sign-in at all.
-    let cookie = own.or_else(|| attempts(&parts.headers).next()).map(|(_, value)| value);
+    let cookie = own.or_else(|| cookies.all().next()).map(|(_, value)| value);
     let arrival = Arrival { cookie, query: &query };
     let mut response = match oidc.arrive(Peer::of(&parts.extensions), arrival).await {
         Ok(signed_in) => {
@@ -89,7 +93,7 @@ async fn come_back(ui: Arc<Ui>, oidc: Arc<OpenIdConnect>, request: Request) -> R
         Err(refusal) => SignIn::form(&ui, String::new(), String::new()).again(told(oidc.host(), refusal)),
     };
     if own.is_some() {
-        response.headers_mut().append(SET_COOKIE, attempt_cookie(&ui, &name, "", 0));
+        response.headers_mut().append(SET_COOKIE, cookies.set(&name, "", 0));
     }
     response
 }
@@ -119,26 +123,35 @@ fn told(issuer: &str, refusal: SignInRefusal) -> Refusal {
     ProblemDocument::new(&code::UNAUTHENTICATED, why).hint(hint).into()
 }
 
-/// The names and values of the cookies of attempts.
-fn attempts(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
-    let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let pairs = cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.filter(|(name, _)| name.starts_with(COOKIE_NAME))
+/// The cookies of attempts.
+struct AttemptCookies<'r> {
+    headers: &'r HeaderMap,
+    path: String,
+    is_secure: bool,
 }
 
-/// The name of the cookie of an attempt, by the beginning of its `state`.
-fn name_of(state: &str) -> String {
-    let is_name = |letter: &char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
-    let short: String = state.chars().take_while(is_name).take(16).collect();
-    format!("{COOKIE_NAME}_{short}")
-}
+impl<'r> AttemptCookies<'r> {
+    fn of(ui: &Ui, headers: &'r HeaderMap) -> AttemptCookies<'r> {
+        AttemptCookies { headers, path: ui.address("/sign-in"), is_secure: keeps_secure(ui, headers) }
+    }
 
-/// The browser comes back from another site, so the cookie is `Lax`.
-fn attempt_cookie(ui: &Ui, name: &str, value: &str, age: u32) -> HeaderValue {
-    let secure = if ui.is_secure { "; Secure" } else { "" };
-    let path = ui.address("/sign-in");
-    let text = format!("{name}={value}; Path={path}; Max-Age={age}; HttpOnly; SameSite=Lax{secure}");
-    let mut header = HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static(""));
-    header.set_sensitive(true);
-    header
+    fn prefix(&self) -> &'static str {
+        if self.is_secure { OF_TLS } else { OF_PLAIN_HTTP }
+    }
+
+    fn all(&self) -> impl Iterator<Item = (&'r str, &'r str)> {
+        let prefix = self.prefix();
+        cookies(self.headers).filter(move |(name, _)| name.starts_with(prefix))
+    }
+
+    /// The name of the cookie of an attempt, by the beginning of its `state`.
+    fn name(&self, state: &str) -> String {
+        let is_name = |letter: &char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
+        let short: String = state.chars().take_while(is_name).take(16).collect();
+        format!("{}_{short}", self.prefix())
+    }
+
+    fn set(&self, name: &str, value: &str, age: u32) -> HeaderValue {
+        cookie(name, value, &self.path, age, self.is_secure)
+    }
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::client::{ApiClient, Refusal};
 use super::pages::DRAFTS;
-use super::session::{Session, bearer, cookie};
+use super::session::{Session, bearer, session_cookie};
 use super::view::{Frame, failure, filters, shown};
 use super::{Ui, form, oidc, pairs, see_other, value_of};
 use crate::api::answer::CallerDescription;
@@ -87,11 +87,11 @@ impl SignIn {
 
 /// Begins a session in the browser, in place of the one that it had.
 pub async fn begin(ui: &Ui, parts: &Parts, session: &str, next: &str) -> Response {
-    if let Some(before) = Session::of(&parts.headers) {
+    if let Some(before) = Session::of(ui, &parts.headers) {
         end(ui, Peer::of(&parts.extensions), &before).await;
     }
     let mut response = see_other(&next_page(ui, next));
-    response.headers_mut().insert(SET_COOKIE, cookie(ui, Some(session)));
+    response.headers_mut().insert(SET_COOKIE, session_cookie(ui, &parts.headers, Some(session)));
     response
 }
 
@@ -161,7 +161,7 @@ fn refused(is_link: bool) -> Refusal {
 
 async fn sign_out(ui: Arc<Ui>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let session = Session::of(&parts.headers);
+    let session = Session::of(&ui, &parts.headers);
     let sent = form(body).await;
     let is_own = |session: &Session| {
         sent.as_ref().is_ok_and(|sent| value_of(&sent.fields, "csrf") == session.form_token())
@@ -171,7 +171,7 @@ async fn sign_out(ui: Arc<Ui>, request: Request) -> Response {
         end(&ui, Peer::of(&parts.extensions), &session).await;
     }
     let mut response = see_other(&ui.address("/sign-in"));
-    response.headers_mut().insert(SET_COOKIE, cookie(&ui, None));
+    response.headers_mut().insert(SET_COOKIE, session_cookie(&ui, &parts.headers, None));
     response
 }
 
@@ -186,20 +186,10 @@ async fn end(ui: &Ui, peer: Peer, session: &Session) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ui::form::Drafts;
-    use crate::ui::read_plans::ReadPlans;
 
     #[test]
     fn only_a_page_of_this_ui_is_returned_to() {
-        let ui = Ui {
-            api: Router::new(),
-            base: "/base".to_owned(),
-            is_secure: false,
-            drafts: Drafts::default(),
-            read_plans: ReadPlans::default(),
-            oidc: None,
-            auto_redirect: false,
-        };
+        let ui = Ui::of_test("/base");
         for own in ["/base/ui/", "/base/ui/clusters?status=Healthy"] {
             assert_eq!(next_page(&ui, own), own);
         }

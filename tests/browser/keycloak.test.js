@@ -124,8 +124,8 @@ for (const javaScriptEnabled of [true, false]) {
         await page.goto(`${origin}/ui/you`);
         await page.getByText("ada@example.com").first().waitFor();
         const cookies = await page.context().cookies(`${origin}/ui/`);
-        const session = cookies.find((cookie) => cookie.name === "streamfleet_session");
-        assert.ok(session.httpOnly && session.sameSite === "Lax", JSON.stringify({ ...session, value: "" }));
+        const session = cookies.find((cookie) => cookie.name === "__Host-streamfleet");
+        assert.ok(session.httpOnly && session.secure && session.sameSite === "Lax", JSON.stringify({ ...session, value: "" }));
         const me = () => fetch(`${origin}/v1/me`, { headers: { authorization: `Bearer ${session.value}` } });
         assert.equal((await me()).status, 200);
         await page.getByRole("button", { name: "Sign out" }).click();

@@ -36,6 +36,16 @@ pub struct Answer {
     pub head_as_sent: String,
 }
 
+impl Answer {
+    /// The first cookie that it sets, with its name and value as a browser sends them, and its attributes.
+    pub fn cookie(&self) -> Option<(String, String)> {
+        let lines = self.head_as_sent.lines().filter_map(|line| line.split_once(": "));
+        let mut cookies = lines.filter(|(name, _)| name.eq_ignore_ascii_case("set-cookie"));
+        let (cookie, attributes) = cookies.next()?.1.split_once("; ")?;
+        Some((cookie.to_owned(), attributes.to_owned()))
+    }
+}
+
 pub fn ask(address: &str, what: &str) -> Answer {
     send(address, what, &[], "")
 }

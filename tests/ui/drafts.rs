@@ -29,7 +29,7 @@ fn sign_in_again(api: &Api<'_>, token: &str, answer: &crate::service::http::Answ
     let answer =
         post(&api.address, "/ui/sign-in", "", &[("token", token), ("organization", ""), ("next", &next)]);
     assert_eq!((answer.status, header(&answer, "location").as_deref()), (303, Some(next.as_str())));
-    let cookie = header(&answer, "set-cookie").unwrap().split("; ").next().unwrap().to_owned();
+    let (cookie, _) = answer.cookie().unwrap();
     (Browser { address: api.address.clone(), cookie }, next.trim_start_matches("/ui").to_owned())
 }
 
