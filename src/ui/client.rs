@@ -218,6 +218,13 @@ impl Refusal {
         ProblemDocument::invalid(why, Vec::new()).hint("change a field first").into()
     }
 
+    /// A click below a plan that is another one by now.
+    pub fn other_plan() -> Refusal {
+        let detail = "nothing was deleted: what the deletion changes is no longer what you read".to_owned();
+        let hint = Some("read the plan below, which is the one now, and type the name again".to_owned());
+        Refusal { detail, hint, ..ProblemDocument::new(&code::STALE, "").into() }
+    }
+
     /// A click on a page whose draft is gone.
     pub fn no_draft() -> Refusal {
         let why = "what was typed is no longer kept";

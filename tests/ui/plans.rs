@@ -58,3 +58,34 @@ fn a_plan_that_changed_since_it_was_read_is_not_approved_and_what_differs_is_mar
     assert_eq!(header(&approved, "location").as_deref(), Some("/ui/plan?approved=1"));
     assert_eq!(api.serve.stop(), Some(0));
 }
+
+#[test]
+fn a_deletion_is_bound_to_the_plan_that_was_read() {
+    let tree = Tree::example("quickstart");
+    let api = Api::start(&tree);
+    api.settle();
+    let browser = Browser::sign_in(&api, &api.token, "root");
+    let path = "/clusters/acme/sandbox/delete";
+    let page = browser.page(path);
+    let etag = hidden(&page, "etag").unwrap().replace("&#34;", "\"");
+    let read = hidden(&page, "plan").unwrap();
+    assert_eq!(hidden(&browser.page(path), "plan").as_ref(), Some(&read), "it is the same each time");
+    for other in ["", &read.replace(|digit: char| digit.is_ascii_digit(), "f")] {
+        let fields = [("etag", etag.as_str()), ("plan", other), ("confirm", "sandbox")];
+        let refused = browser.submit(path, &fields);
+        assert_eq!(refused.status, 412, "{}", text(&refused.body));
+        let told = text(&refused.body);
+        assert!(
+            told.contains("nothing was deleted: what the deletion changes is no longer what you read"),
+            "{told}"
+        );
+        assert!(told.contains("the cluster is deleted with all data on its disks"), "the plan now: {told}");
+        assert_eq!(hidden(&refused.body, "plan").as_ref(), Some(&read));
+    }
+    assert!(tree.read(SANDBOX).contains("identifier: sandbox"));
+    let fields = [("etag", etag.as_str()), ("plan", &read), ("confirm", "sandbox")];
+    let done = browser.submit(path, &fields);
+    assert_eq!(done.status, 303, "{}", done.body);
+    assert!(!tree.path().join(SANDBOX).exists());
+    assert_eq!(api.serve.stop(), Some(0));
+}

@@ -2,13 +2,14 @@
 
 use askama::Template;
 use axum::http::{Method, StatusCode};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::review::following;
 use super::{KindPages, dry_run, require, resource_list};
 use crate::api::route;
 use crate::http::problem::FieldError;
-use crate::plan::{Outline, Plan};
+use crate::names::Digest;
+use crate::plan::{Outline, OutlineItem, Plan};
 use crate::problem::Severity;
 use crate::ui::client::Refusal;
 use crate::ui::view::{self, Frame, filters, shown};
@@ -23,6 +24,8 @@ struct Delete {
     name: String,
     is_protected: bool,
     etag: String,
+    /// The digest of what the page says that the deletion changes.
+    plan_digest: String,
     /// The plan of the deletion; `None` while the resource is protected.
     outline: Option<(Plan, Outline)>,
     error: Option<Refusal>,
@@ -55,8 +58,21 @@ async fn page(visit: &Visit, error: Option<Refusal>) -> Shown {
             None
         }
     };
+    let plan_digest = outline.as_ref().map(|(_, outline)| digest(outline)).unwrap_or_default();
     let frame = visit.frame(resource_list::section(pages));
-    Ok(shown(status, &Delete { frame, pages, organization, name, is_protected, etag, outline, error }))
+    let page = Delete { frame, pages, organization, name, is_protected, etag, plan_digest, outline, error };
+    Ok(shown(status, &page))
+}
+
+/// The digest of the changes of a plan. Why they wait isn't part of it: that names times, which pass.
+fn digest(outline: &Outline) -> String {
+    let items = outline.sections.iter().flat_map(|section| &section.items);
+    let told = |item: &OutlineItem| {
+        let OutlineItem { action, resource, fields, effects, objects, .. } = item;
+        json!([action, resource, fields, effects, objects])
+    };
+    let digest = Digest::of_json(&items.map(told).collect());
+    digest.as_str().to_owned()
 }
 
 pub async fn carry_out(visit: &Visit) -> Shown {
@@ -74,6 +90,13 @@ pub async fn carry_out(visit: &Visit) -> Shown {
         return Ok(sign_in);
     }
     let path = pages.record_path(organization, name, "", "");
+    // What was read is what is carried out, as with an approval.
+    let planned = visit.api.send(Method::DELETE, &dry_run(&path, "true"), None).await;
+    if let Ok(plan) = planned
+        && digest(&following(visit, plan).await?.1) != visit.field("plan")
+    {
+        return page(visit, Some(Refusal::other_plan())).await;
+    }
     match visit.api.send_if(Method::DELETE, &path, None, visit.field("etag")).await {
         // It stays until all of it is gone, unless nothing was made of it.
         Ok(_) if visit.api.get::<Value>(&path).await.is_ok() => {
@@ -82,5 +105,36 @@ pub async fn carry_out(visit: &Visit) -> Shown {
         Ok(_) => Ok(visit.go(&format!("/{}", pages.slug))),
         Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => Err(refusal),
         Err(refusal) => page(visit, Some(refusal)).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{OutlineSection, Verb};
+
+    #[test]
+    fn a_digest_is_of_what_changes_and_not_of_how_long_it_waits() {
+        let item = |effect: &str, waiting: &str| OutlineItem {
+            verb: Verb::Delete,
+            action: "waiting to delete".to_owned(),
+            resource: "Cluster/acme/orders".to_owned().try_into().unwrap(),
+            noun: "cluster".to_owned(),
+            name: "orders".to_owned(),
+            place: String::new(),
+            fields: Vec::new(),
+            waiting: vec![waiting.to_owned()],
+            ways_out: Vec::new(),
+            effects: vec![effect.to_owned()],
+            approval: None,
+            objects: Vec::new(),
+            omitted: 0,
+        };
+        let of = |effect: &str, waiting: &str| {
+            let section = OutlineSection { items: vec![item(effect, waiting)], ..OutlineSection::default() };
+            digest(&Outline { summary: waiting.to_owned(), sections: vec![section] })
+        };
+        assert_eq!(of("its volumes stay", "until 10:00"), of("its volumes stay", "until 10:01"));
+        assert_ne!(of("its volumes stay", "until 10:00"), of("its volumes go", "until 10:00"));
     }
 }
