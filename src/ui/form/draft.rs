@@ -18,7 +18,8 @@ use crate::ui::client::Refusal;
 /// How long a draft is kept.
 pub const KEPT: Duration = Duration::from_mins(30);
 
-/// The number of drafts in all and of one person, and their size in bytes together. The oldest ones go first.
+/// The number of drafts in all and of one person, and their size in bytes together. The oldest ones of the person go first; if
+/// there is too much in all, those of whoever has the most.
 const DRAFTS: usize = 200;
 const DRAFTS_OF_ONE: usize = 8;
 const BYTES: usize = 16 << 20;
@@ -177,12 +178,11 @@ impl Drafts {
         if own.len() >= DRAFTS_OF_ONE {
             drafts.retain(|draft| draft.id != own[0]);
         }
-        let mut size = typed.size() + drafts.iter().map(|draft| draft.typed.size()).sum::<usize>();
-        while drafts.len() >= DRAFTS || size > BYTES {
-            let Some(oldest) = drafts.pop_front() else { break };
-            size -= oldest.typed.size();
-        }
         drafts.push_back(Draft { id, holder, at, kind, target, typed, refused: None, check: None });
+        while drafts.len() > DRAFTS || drafts.iter().map(|draft| draft.typed.size()).sum::<usize>() > BYTES {
+            let Some(oldest) = of_the_largest_holder(&drafts) else { break };
+            drafts.remove(oldest);
+        }
         id
     }
 
@@ -227,6 +227,16 @@ impl Drafts {
     }
 }
 
+/// The place of the oldest draft of the person whose drafts take the most room.
+fn of_the_largest_holder(drafts: &VecDeque<Draft>) -> Option<usize> {
+    let room = |of: &Draft| {
+        let own = drafts.iter().filter(|draft| draft.holder.is(&of.holder));
+        own.fold((0, 0), |(size, count), draft| (size + draft.typed.size(), count + 1))
+    };
+    let most = drafts.iter().map(room).max()?;
+    drafts.iter().position(|draft| room(draft) == most)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -255,11 +265,14 @@ mod tests {
         }
         assert!(drafts.find(&ada, &first.to_string()).is_none());
         assert_eq!(locked(&drafts.kept).len(), DRAFTS_OF_ONE + 1);
+        // Others make room with what they have themselves.
+        let small = drafts.keep(eve.clone(), Kind::Cluster, Target::New, typed("b"));
         for other in 0..DRAFTS {
-            let other = other.to_string();
+            let other = format!("m{}", other / 2);
             drafts.keep(holder(&other, &other), Kind::Cluster, Target::New, typed("b"));
         }
         assert_eq!(locked(&drafts.kept).len(), DRAFTS);
+        assert!(drafts.find(&eve, &small.to_string()).is_some());
         let Draft { id: last, holder, .. } = locked(&drafts.kept).back().unwrap().clone();
         drafts.forget(last);
         assert!(drafts.find(&holder, &last.to_string()).is_none());
@@ -290,12 +303,14 @@ mod tests {
     #[test]
     fn what_is_kept_is_bounded_and_ends_with_its_session() {
         let drafts = Drafts::default();
-        let large = "x".repeat(BYTES / 3);
+        let (ada, large) = (holder("ada", "ada@x.example"), "x".repeat(BYTES / 3));
+        let small = drafts.keep(ada.clone(), Kind::Cluster, Target::New, typed("a")).to_string();
         let ids: Vec<_> = (0..4)
             .map(|one| drafts.keep(holder("s", &one.to_string()), None, Target::New, typed(&large)))
             .collect();
         let kept = |id: &Uuid| drafts.find(&holder("s", ""), &id.to_string()).is_some();
         assert_eq!(ids.iter().map(kept).collect::<Vec<_>>(), [false, false, true, true]);
+        assert!(drafts.find(&ada, &small).is_some(), "the room was not hers");
         drafts.end_session("s");
         assert!(!ids.iter().any(kept));
         let many: Vec<_> = (0..9_999).map(|one| (format!("/{one}"), String::new())).collect();
