@@ -6,14 +6,17 @@ use std::sync::Mutex;
 use crate::parallel::locked;
 use crate::plan::{OutlineItem, OutlineSection};
 
-/// The number of approvals whose changes are remembered, and the most text of one, in bytes. The oldest ones go first.
-const KEPT: usize = 64;
+/// The most text of one approval, and of all of them, in bytes; and the number of approvals whose changes are remembered, of one
+/// person and of all. The oldest of a person go first; if there are too many in all, those of whoever has the most.
 const LARGEST: usize = 128 << 10;
+const BYTES: usize = 16 << 20;
+const OF_ONE: usize = 16;
+const KEPT: usize = 1024;
 
 #[derive(Default)]
 pub struct ReadPlans(Mutex<VecDeque<ReadPlan>>);
 
-/// The changes that a page showed for an approval.
+/// The changes that pages showed for an approval.
 #[derive(Clone)]
 pub struct ReadPlan {
     /// The e-mail address of the reader.
@@ -21,7 +24,15 @@ pub struct ReadPlan {
     approval: String,
     part: String,
     /// By the text that names the change.
-    changes: BTreeMap<String, Vec<String>>,
+    changes: BTreeMap<String, ReadChange>,
+}
+
+#[derive(Clone)]
+struct ReadChange {
+    lines: Vec<String>,
+    objects: Vec<String>,
+    /// Whether there were more lines about objects.
+    is_cut: bool,
 }
 
 /// How a change differs from what somebody read.
@@ -32,21 +43,26 @@ pub enum Mark {
 }
 
 impl ReadPlans {
-    /// Remembers what a page shows of the changes that wait for an approval.
+    /// Remembers what a page shows of the changes that wait for an approval, beside what other pages showed of them.
     pub fn remember(&self, owner: &str, section: &OutlineSection) {
         for approval in &section.approvals {
             let of_it = section.items.iter().filter(|item| item.approval.as_ref() == Some(&approval.id));
-            let changes: BTreeMap<_, _> = of_it.map(|item| (name(item), lines(item))).collect();
-            if changes.values().flatten().map(String::len).sum::<usize>() > LARGEST {
+            let shown: Vec<_> = of_it.map(|item| (name(item), ReadChange::of(item))).collect();
+            if shown.is_empty() {
                 continue;
             }
-            let (owner, approval) = (owner.to_owned(), approval.id.clone());
             let mut known = locked(&self.0);
-            known.retain(|known| (&known.owner, &known.approval) != (&owner, &approval));
-            if known.len() >= KEPT {
-                known.pop_front();
-            }
-            known.push_back(ReadPlan { owner, approval, part: section.name.clone(), changes });
+            let place = known.iter().position(|known| known.owner == owner && known.approval == approval.id);
+            let before = place.and_then(|place| known.remove(place));
+            let mut read = before.clone().unwrap_or_else(|| ReadPlan {
+                owner: owner.to_owned(),
+                approval: approval.id.clone(),
+                part: section.name.clone(),
+                changes: BTreeMap::new(),
+            });
+            read.changes.extend(shown);
+            known.extend(if read.size() <= LARGEST { Some(read) } else { before });
+            forget_some(&mut known, owner);
         }
     }
 
@@ -57,37 +73,78 @@ impl ReadPlans {
     }
 }
 
+/// Forgets what is too much, after something of this person was added.
+fn forget_some(known: &mut VecDeque<ReadPlan>, owner: &str) {
+    let of = |known: &VecDeque<ReadPlan>, owner: &str| {
+        known.iter().filter(|known| known.owner == owner).map(ReadPlan::size).collect::<Vec<_>>()
+    };
+    let drop_oldest = |known: &mut VecDeque<ReadPlan>, owner: &str| {
+        let oldest = known.iter().position(|known| known.owner == owner);
+        oldest.and_then(|oldest| known.remove(oldest))
+    };
+    while of(known, owner).len() > OF_ONE {
+        drop_oldest(known, owner);
+    }
+    while known.len() > KEPT || known.iter().map(ReadPlan::size).sum::<usize>() > BYTES {
+        let most = known.iter().max_by_key(|it| {
+            let sizes = of(known, &it.owner);
+            (sizes.iter().sum::<usize>(), sizes.len())
+        });
+        let Some(most) = most.map(|it| it.owner.clone()) else { return };
+        drop_oldest(known, &most);
+    }
+}
+
 impl ReadPlan {
+    fn size(&self) -> usize {
+        let text = |lines: &[String]| lines.iter().map(String::len).sum::<usize>();
+        self.changes.iter().map(|(name, it)| name.len() + text(&it.lines) + text(&it.objects)).sum()
+    }
+
     pub fn mark(&self, section: &OutlineSection, item: &OutlineItem) -> Mark {
         if section.name != self.part || item.approval.is_none() {
             return Mark::Same;
         }
         let Some(before) = self.changes.get(&name(item)) else { return Mark::New };
-        let now = lines(item);
-        let beside = |lines: &[String], others: &[String]| -> Vec<String> {
-            lines.iter().filter(|line| !others.contains(line)).cloned().collect()
+        let now = ReadChange::of(item);
+        // A page may show fewer of these lines than another one does.
+        let most = if before.is_cut || now.is_cut {
+            before.objects.len().min(now.objects.len())
+        } else {
+            usize::MAX
+        };
+        let beside = |one: &ReadChange, other: &ReadChange| -> Vec<String> {
+            let lines = one.lines.iter().filter(|line| !other.lines.contains(line));
+            let objects = one.objects.iter().take(most).filter(|line| !other.objects.contains(line));
+            lines.chain(objects).cloned().collect()
         };
         let (added, removed) = (beside(&now, before), beside(before, &now));
         if added.is_empty() && removed.is_empty() { Mark::Same } else { Mark::Differs { added, removed } }
     }
 
-    /// The changes that wait for no approval any more.
-    pub fn gone(&self, sections: &[OutlineSection]) -> Vec<String> {
+    /// The changes that wait for no approval any more, as far as a page tells: `is_whole` if no other page has more.
+    pub fn gone(&self, sections: &[OutlineSection], is_whole: bool) -> Vec<String> {
         let part = sections.iter().find(|section| section.name == self.part);
-        let waits = |name: &&String| {
-            part.is_some_and(|part| part.approvals.iter().any(|approval| approval.changes.contains(name)))
-        };
+        let approvals = part.map(|part| part.approvals.as_slice()).unwrap_or_default();
+        let names_all = approvals.iter().all(|approval| approval.changes.len() == approval.total);
+        if !names_all || part.is_none() && !is_whole {
+            return Vec::new();
+        }
+        let waits = |name: &&String| approvals.iter().any(|approval| approval.changes.contains(name));
         self.changes.keys().filter(|name| !waits(name)).cloned().collect()
+    }
+}
+
+impl ReadChange {
+    fn of(item: &OutlineItem) -> ReadChange {
+        let lines = [&item.fields, &item.effects].into_iter().flatten().cloned().collect();
+        ReadChange { lines, objects: item.objects.clone(), is_cut: item.omitted > 0 }
     }
 }
 
 /// As approvals name it: `delete cluster sandbox`.
 fn name(item: &OutlineItem) -> String {
     format!("{} {} {}", item.action.trim_start_matches("waiting to "), item.noun, item.name)
-}
-
-fn lines(item: &OutlineItem) -> Vec<String> {
-    [&item.fields, &item.effects, &item.objects].into_iter().flatten().cloned().collect()
 }
 
 #[cfg(test)]
@@ -141,18 +198,63 @@ mod tests {
             })
             .collect();
         assert_eq!(marks, ["same", "+the data stays -all data is deleted", "new"]);
-        assert!(read.gone(&[now]).is_empty());
-        assert_eq!(read.gone(&[section(vec![item("b", "same")])]), ["delete cluster a"]);
-        assert_eq!(read.gone(&[]), ["delete cluster a", "delete cluster b"]);
+        assert!(read.gone(&[now], true).is_empty());
+        assert_eq!(read.gone(&[section(vec![item("b", "same")])], true), ["delete cluster a"]);
+        assert_eq!(read.gone(&[], true), ["delete cluster a", "delete cluster b"]);
+        // Another page has them, or the page doesn't name them all.
+        assert!(read.gone(&[], false).is_empty());
+        let mut cut = section(vec![item("b", "same")]);
+        cut.approvals[0].total = 60;
+        assert!(read.gone(&[cut], true).is_empty());
     }
 
     #[test]
-    fn the_oldest_and_what_is_very_large_are_not_kept() {
+    fn what_several_pages_show_of_an_approval_is_remembered_together() {
         let plans = ReadPlans::default();
-        for owner in 0..=KEPT {
-            plans.remember(&owner.to_string(), &section(vec![item("a", "x")]));
+        let page = |items: Vec<OutlineItem>| {
+            let all = section(vec![item("a", "x"), item("b", "x")]);
+            OutlineSection { items, ..all }
+        };
+        plans.remember("ada", &page(vec![item("a", "x")]));
+        plans.remember("ada", &page(vec![item("b", "x")]));
+        plans.remember("ada", &page(Vec::new()));
+        let read = plans.find("ada", "0123").unwrap();
+        let now = section(vec![item("a", "x"), item("b", "x")]);
+        assert!(now.items.iter().all(|item| matches!(read.mark(&now, item), Mark::Same)));
+        // Of a long difference, pages show the beginning.
+        let long = |lines: usize| OutlineItem {
+            objects: (0..lines).map(|line| line.to_string()).collect(),
+            omitted: 100 - lines,
+            ..item("a", "x")
+        };
+        plans.remember("ada", &page(vec![long(100)]));
+        let read = plans.find("ada", "0123").unwrap();
+        assert!(matches!(read.mark(&now, &long(60)), Mark::Same));
+    }
+
+    #[test]
+    fn nobody_makes_room_with_what_others_read() {
+        let plans = ReadPlans::default();
+        let of = |id: usize, text: &str| {
+            let mut section = section(vec![item("a", text)]);
+            section.items[0].approval = Some(id.to_string());
+            section.approvals[0].id = id.to_string();
+            section
+        };
+        plans.remember("ada", &of(0, "x"));
+        for id in 0..=OF_ONE {
+            plans.remember("eve", &of(id, "x"));
         }
-        assert!(plans.find("0", "0123").is_none() && plans.find("1", "0123").is_some());
+        assert!(plans.find("eve", "0").is_none() && plans.find("eve", "1").is_some());
+        // Many persons with much text: whoever has the most loses it.
+        let large = "x".repeat(LARGEST - 100);
+        for person in 0..20 {
+            for id in 0..OF_ONE {
+                plans.remember(&format!("eve{person}"), &of(id, &large));
+            }
+        }
+        assert!(plans.find("ada", "0").is_some() && plans.find("eve", "1").is_some());
+        assert!(locked(&plans.0).iter().map(ReadPlan::size).sum::<usize>() <= BYTES);
         plans.remember("large", &section(vec![item("a", &"x".repeat(LARGEST + 1))]));
         assert!(plans.find("large", "0123").is_none());
     }

@@ -23,6 +23,8 @@ struct PlanPage {
     /// The fleet, organization or resource whose changes are shown; empty for all.
     scope: String,
     is_whole: bool,
+    /// The resource whose changes are shown; empty for all.
+    only: String,
     /// The addresses of the first page and the next, below `/ui`; the next is empty on the last one.
     first: String,
     next: String,
@@ -88,7 +90,8 @@ impl PlanPage {
     }
 
     fn gone(&self) -> Vec<String> {
-        self.read.as_ref().map(|read| read.gone(&self.list.sections)).unwrap_or_default()
+        let is_whole = self.elsewhere() == 0 && self.only.is_empty();
+        self.read.as_ref().map(|read| read.gone(&self.list.sections, is_whole)).unwrap_or_default()
     }
 }
 
@@ -111,10 +114,13 @@ pub async fn show(visit: &Visit) -> Shown {
     let of_page = [("organization", organization), ("fleet", fleet), ("resource", resource)];
     let first = with_query("/plan".to_owned(), &of_page);
     let next = list.next_page_token.as_ref();
-    let next = next.map(|token| with_query(first.clone(), &[("page", token)])).unwrap_or_default();
-    let (frame, is_whole) = (visit.frame("/plan"), scope.is_empty());
+    // What differs is marked on the pages that follow, too.
+    let of_next = [("other", visit.parameter("other"))];
+    let next = next.map(|token| with_query(with_query(first.clone(), &of_next), &[("page", token)]));
+    let next = next.unwrap_or_default();
+    let (frame, is_whole, only) = (visit.frame("/plan"), scope.is_empty(), resource.to_owned());
     blocking(move || {
-        let page = PlanPage { frame, list, me, scope, is_whole, first, next, approved, other, read };
+        let page = PlanPage { frame, list, me, scope, is_whole, only, first, next, approved, other, read };
         shown(StatusCode::OK, &page)
     })
     .await
