@@ -425,6 +425,11 @@ fn who_may_not_sign_in_does_not_learn_why() {
     ] {
         let answer = at.sign_in(organization, email, email);
         at.refuses(&answer, &format!("{email} is not a member of {place}, or there is none"));
+        assert!(
+            answer.body.contains("name=\"next\" value=\"/ui/clusters?status=Written\""),
+            "{}",
+            answer.body
+        );
         told.push(answer.body);
     }
     let answer = at.sign_in("Nö", MEMBER, MEMBER);

@@ -171,6 +171,11 @@ impl OpenIdConnect {
         })
     }
 
+    /// The page that an attempt is for, by its cookie.
+    pub fn awaited_page(&self, cookie: &str) -> Option<String> {
+        Attempt::open(cookie, &self.key, Timestamp::now()).map(|attempt| attempt.next)
+    }
+
     fn count(&self, peer: Peer) -> Result<(), SignInRefusal> {
         let Some(from) = peer.address() else { return Ok(()) };
         self.service.rate_limits.count_unauthenticated(from, Instant::now()).map_err(SignInRefusal::Limited)

@@ -90,7 +90,11 @@ async fn come_back(ui: Arc<Ui>, oidc: Arc<OpenIdConnect>, request: Request) -> R
         Ok(signed_in) => {
             sign_in::begin(&ui, &parts, signed_in.session.expose_secret(), &signed_in.next).await
         }
-        Err(refusal) => SignIn::form(&ui, String::new(), String::new()).again(told(oidc.host(), refusal)),
+        // The page to return to is still known. The organization isn't shown, so that all who are refused get the same answer.
+        Err(refusal) => {
+            let next = cookie.and_then(|cookie| oidc.awaited_page(cookie)).unwrap_or_default();
+            SignIn::form(&ui, String::new(), next).again(told(oidc.host(), refusal))
+        }
     };
     if own.is_some() {
         response.headers_mut().append(SET_COOKIE, cookies.set(&name, "", 0));

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use askama::Template;
 use axum::Router;
 use axum::extract::Request;
-use axum::http::header::SET_COOKIE;
+use axum::http::header::{HeaderValue, SET_COOKIE};
 use axum::http::request::Parts;
-use axum::http::{Method, StatusCode, Uri};
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::Response;
 use axum::routing::get;
 use serde_json::{Value, json};
 
 use super::client::{ApiClient, Refusal};
 use super::pages::DRAFTS;
-use super::session::{Session, bearer, session_cookie};
+use super::session::{Session, bearer, cookie, cookies, keeps_secure, session_cookie};
 use super::view::{Frame, failure, filters, shown};
 use super::{Ui, form, oidc, pairs, see_other, value_of};
 use crate::api::answer::CallerDescription;
@@ -22,6 +22,14 @@ use crate::http::peer::Peer;
 use crate::http::problem::{ProblemDocument, code};
 use crate::http::query::encoded;
 use crate::state::{TOKEN_PREFIX, looks_like_token};
+
+/// The cookie with the page to return to, for a link that is opened in the same browser. It is not secret, and what it has is
+/// checked as if it came from an address.
+const NEXT: &str = "streamfleet_next";
+
+/// How long browsers keep it, in seconds, and the most that it has, in bytes.
+const NEXT_AGE: u32 = 30 * 60;
+const LONGEST_NEXT: usize = 1024;
 
 #[derive(Template)]
 #[template(path = "sign_in.html")]
@@ -41,7 +49,7 @@ pub struct SignIn {
 
 pub fn routes(ui: &Arc<Ui>) -> Router {
     let (shows, signs_in, ends) = (Arc::clone(ui), Arc::clone(ui), Arc::clone(ui));
-    let sign_in = get(move |request: Request| std::future::ready(show(&shows, request.uri())))
+    let sign_in = get(move |request: Request| std::future::ready(show(&shows, &request)))
         .post(move |request: Request| sign_in(signs_in, request));
     let sign_out = axum::routing::post(move |request: Request| sign_out(ends, request));
     Router::new().route("/ui/sign-in", sign_in).route("/ui/sign-out", sign_out)
@@ -58,18 +66,43 @@ pub fn ask_again(ui: &Ui, here: &str) -> Response {
     see_other(&format!("{}?again=1&next={}", ui.address("/sign-in"), encoded(here)))
 }
 
-fn show(ui: &Ui, uri: &Uri) -> Response {
-    let query = pairs(uri.query().unwrap_or_default().as_bytes());
+fn show(ui: &Ui, request: &Request) -> Response {
+    let query = pairs(request.uri().query().unwrap_or_default().as_bytes());
     let value = |name: &str| value_of(&query, name).to_owned();
-    let is_again = !value("again").is_empty();
-    let form = SignIn::form(ui, String::new(), value("next"));
-    shown(StatusCode::OK, &SignIn { link: value("link"), is_again, ..form })
+    let (link, is_again, mut next) = (value("link"), !value("again").is_empty(), value("next"));
+    if !link.is_empty() && next.is_empty() {
+        next = awaited_page(request.headers());
+    }
+    let is_kept = link.is_empty() && !next.is_empty() && next.len() <= LONGEST_NEXT;
+    let kept = is_kept.then(|| next_cookie(ui, request.headers(), &next));
+    let mut response =
+        shown(StatusCode::OK, &SignIn { link, is_again, ..SignIn::form(ui, String::new(), next) });
+    response.headers_mut().extend(kept.map(|cookie| (SET_COOKIE, cookie)));
+    response
+}
+
+/// The page that this browser came for when it was led to the form; empty if it wasn't lately.
+fn awaited_page(headers: &HeaderMap) -> String {
+    let found = cookies(headers).find(|(name, _)| *name == NEXT);
+    let text = found.map(|(_, text)| format!("next={text}")).unwrap_or_default();
+    value_of(&pairs(text.as_bytes()), "next").to_owned()
+}
+
+/// Keeps the page to return to, or forgets it if it is empty.
+fn next_cookie(ui: &Ui, headers: &HeaderMap, next: &str) -> HeaderValue {
+    let age = if next.is_empty() { 0 } else { NEXT_AGE };
+    cookie(NEXT, &encoded(next), &ui.address("/sign-in"), age, keeps_secure(ui, headers))
 }
 
 impl SignIn {
     /// Whether something that was typed waits for the person.
     fn is_kept(&self) -> bool {
         self.next.starts_with(&format!("{}{DRAFTS}/", self.frame.root))
+    }
+
+    /// Whether the address of a form has what was typed.
+    fn is_in_address(&self) -> bool {
+        self.next.starts_with(&format!("{}/new/", self.frame.root)) && self.next.contains("step=")
     }
 
     pub fn form(ui: &Ui, organization: String, next: String) -> SignIn {
@@ -92,6 +125,9 @@ pub async fn begin(ui: &Ui, parts: &Parts, session: &str, next: &str) -> Respons
     }
     let mut response = see_other(&next_page(ui, next));
     response.headers_mut().insert(SET_COOKIE, session_cookie(ui, &parts.headers, Some(session)));
+    if !awaited_page(&parts.headers).is_empty() {
+        response.headers_mut().append(SET_COOKIE, next_cookie(ui, &parts.headers, ""));
+    }
     response
 }
 
@@ -113,8 +149,11 @@ async fn sign_in(ui: Arc<Ui>, request: Request) -> Response {
 /// Only pages of the UI are returned to, never another site.
 fn next_page(ui: &Ui, next: &str) -> String {
     let home = ui.address("/");
-    let is_own = next.starts_with(&home) && !next.contains(['\\', '\r', '\n']) && !next.contains("//");
-    if is_own { next.to_owned() } else { home }
+    let path = next.split(['?', '#']).next().unwrap_or_default();
+    // Browsers take both for the folder above.
+    let leaves = path.to_ascii_lowercase().replace("%2e", ".").split('/').any(|part| part == "..");
+    let is_plain = !next.contains('\\') && !next.contains(char::is_control) && !next.contains("//");
+    if next.starts_with(&home) && is_plain && !leaves { next.to_owned() } else { home }
 }
 
 /// Begins a session by a token; a link's token ends with that.
@@ -190,7 +229,7 @@ mod tests {
     #[test]
     fn only_a_page_of_this_ui_is_returned_to() {
         let ui = Ui::of_test("/base");
-        for own in ["/base/ui/", "/base/ui/clusters?status=Healthy"] {
+        for own in ["/base/ui/", "/base/ui/clusters?status=Healthy", "/base/ui/new/clusters?step=2&a=.."] {
             assert_eq!(next_page(&ui, own), own);
         }
         for other in [
@@ -201,6 +240,9 @@ mod tests {
             "//evil.example.com",
             "/base/ui//evil",
             "/base/ui/\\x",
+            "/base/ui/../v1/clusters",
+            "/base/ui/a/%2E./../x",
+            "/base/ui/\t",
         ] {
             assert_eq!(next_page(&ui, other), "/base/ui/", "{other}");
         }

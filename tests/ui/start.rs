@@ -3,7 +3,8 @@
 use std::fs;
 use std::process::Command;
 
-use super::{Browser, header, post};
+use super::forms::hidden;
+use super::{Browser, header, post, post_with};
 use crate::api::Api;
 use crate::serve::clock::library;
 use crate::service::http::{address, send};
@@ -65,6 +66,49 @@ fn one_variable_opens_the_pages_and_a_second_daemon_goes_on_without_them() {
 fn new_link(tree: &Tree) -> String {
     let run = tree.run("sign-in platform@acme.example.com tree --config settings.toml").expect(0);
     run.out.trim().split("?link=").nth(1).unwrap().to_owned()
+}
+
+#[test]
+fn a_link_leads_back_to_the_page_that_one_came_for() {
+    let tree = Tree::example("quickstart");
+    let api = Api::start(&tree);
+    api.settle();
+    let typed = "/ui/new/clusters?step=2&%2Forganization=acme&%2Fidentifier=payments";
+    for page in ["/ui/plan", typed] {
+        let asked = send(&api.address, &format!("GET {page}"), &[], "");
+        let line = asked.head_as_sent.lines().find_map(|line| {
+            let (name, value) = line.split_once(": ")?;
+            name.eq_ignore_ascii_case("location").then(|| value.to_owned())
+        });
+        let form = send(&api.address, &format!("GET {}", line.unwrap()), &[], "");
+        let is_told =
+            form.body.contains("What you typed in the steps before is kept: sign in to go on with it.");
+        assert_eq!(is_told, page == typed, "{}", form.body);
+        let (kept, attributes) = form.cookie().unwrap();
+        assert_eq!(attributes, "Path=/ui/sign-in; Max-Age=1800; HttpOnly; SameSite=Lax; Secure");
+        // The same browser opens the link.
+        let link = new_link(&tree);
+        let form = send(&api.address, &format!("GET /ui/sign-in?link={link}"), &[("Cookie", &kept)], "");
+        assert!(form.cookie().is_none());
+        let next = hidden(&form.body, "next").unwrap().replace("&#38;", "&");
+        assert_eq!(next, page);
+        let origin = format!("http://{}", api.address);
+        let headers = [("Origin", origin.as_str()), ("Cookie", &kept)];
+        let click = [("link", link.as_str()), ("next", &next)];
+        let done = post_with(&api.address, "/ui/sign-in", &headers, &click);
+        assert_eq!(done.status, 303, "{}", done.body);
+        assert!(
+            done.head_as_sent
+                .to_ascii_lowercase()
+                .contains(&format!("location: {}", page.to_ascii_lowercase()))
+        );
+        let ended = "streamfleet_next=; path=/ui/sign-in; max-age=0;";
+        assert!(done.head.contains(ended), "{}", done.head);
+    }
+    // In another browser, it leads to the first page.
+    let done = post(&api.address, "/ui/sign-in", "", &[("link", &new_link(&tree)), ("next", "")]);
+    assert_eq!(header(&done, "location").as_deref(), Some("/ui/"));
+    assert_eq!(api.serve.stop(), Some(0));
 }
 
 #[test]

@@ -27,15 +27,17 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// `None` if the operating system provides no random numbers. Texts that are too long are dropped.
+    /// `None` if the operating system provides no random numbers. Texts that are too long are shortened.
     pub fn new(organization: &str, next: &str, now: Timestamp) -> Option<Attempt> {
         let mut secret = [0; 32];
         rand::fill(&mut secret).ok()?;
-        let short = |text: &str| if text.len() <= LONGEST { text.to_owned() } else { String::new() };
+        // A page whose address is too long is returned to without what its query has.
+        let page = if next.len() <= LONGEST { next } else { next.split('?').next().unwrap_or_default() };
+        let next = if page.len() <= LONGEST { page.to_owned() } else { String::new() };
         let until = now.checked_add(LIFETIME).ok()?.as_second();
         // A name that is too long must not become that of all organizations.
         let organization = organization.chars().take(64).collect();
-        Some(Attempt { secret, organization, next: short(next), is_again: false, until })
+        Some(Attempt { secret, organization, next, is_again: false, until })
     }
 
     /// With whether the person has to prove anew who they are.
@@ -126,6 +128,8 @@ mod tests {
         let long = "x".repeat(5000);
         let attempt = Attempt::new(&long, &long, now).unwrap();
         assert_eq!((attempt.organization.len(), attempt.next.as_str()), (64, ""));
+        let attempt = Attempt::new("", &format!("/ui/new/clusters?{long}"), now).unwrap();
+        assert_eq!(attempt.next, "/ui/new/clusters");
         assert!(Attempt::new(&long, &"ü".repeat(512), now).unwrap().seal(&key(1)).len() < 3000);
     }
 }
