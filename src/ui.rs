@@ -161,11 +161,13 @@ async fn visit(ui: Arc<Ui>, page: &'static Page, request: Request) -> Response {
         Ok(sent) => sent,
         Err(refusal) => return failure(&Frame::outside(&ui), &refusal),
     };
+    // A step of a form changes nothing, and its address has what was typed.
+    let step = pages::next_step(page, &path, &sent.fields);
     // The form itself tells the owner of the session, if nothing else does.
     let signs_in = |sent: &SentForm| {
-        let holder = ui.drafts.holder(value_of(&sent.fields, "csrf"));
+        let holder = ui.drafts.holder(value_of(&sent.fields, "csrf")).filter(|_| step.is_none());
         let draft = holder.and_then(|holder| pages::keep(&ui, holder, page, &path, sent));
-        sign_in::ask(&ui, &draft.map_or(here.clone(), |draft| ui.address(&draft)))
+        sign_in::ask(&ui, &step.as_ref().or(draft.as_ref()).map_or(here.clone(), |below| ui.address(below)))
     };
     let Some(session) = Session::of(&ui, &parts.headers) else { return signs_in(&sent) };
     let api = ApiClient::new(&ui, Peer::of(&parts.extensions), session.bearer());
@@ -181,6 +183,9 @@ async fn visit(ui: Arc<Ui>, page: &'static Page, request: Request) -> Response {
     }
     let (holder, form_token) = (session.holder(&me), value_of(&sent.fields, "csrf"));
     ui.drafts.meet(&holder);
+    if let Some(step) = step {
+        return see_other(&ui.address(&step));
+    }
     // A form of a resource is kept first. The page of its draft can be loaded again, and returned to. It may have been
     // shown in an earlier session of the same person, which another tab replaced.
     let is_own = ui.drafts.holder(form_token).is_some_and(|shown_to| shown_to.is(&holder));

@@ -158,7 +158,7 @@ impl FormField {
     pub fn fill(&mut self, text: &str) {
         match self.input {
             InputKind::Secret => self.is_kept |= !text.is_empty(),
-            _ if KEYS.iter().any(|mark| text.contains(mark)) => {
+            _ if looks_like_key(text) => {
                 self.value.clear();
                 self.is_hidden = true;
             }
@@ -276,7 +276,12 @@ pub fn text_of(value: Option<&Value>) -> String {
 }
 
 /// Parts of private keys and of kubeconfigs.
-const KEYS: [&str; 3] = ["PRIVATE KEY-----", "AGE-SECRET-KEY-", "client-key-data:"];
+const KEYS: [&str; 4] = ["PRIVATE KEY-----", "AGE-SECRET-KEY-", "client-key-data", "current-context"];
+
+/// Whether a text looks like a private key or a kubeconfig.
+pub fn looks_like_key(text: &str) -> bool {
+    KEYS.iter().any(|mark| text.contains(mark))
+}
 
 /// The body of a call of the API. Its texts are overwritten when it is dropped, since any of them may be a secret.
 pub struct FormBody(Value);

@@ -17,6 +17,7 @@ mod you;
 
 use axum::routing::MethodFilter;
 
+pub use create::next_step;
 pub use draft::keep;
 
 use super::client::Refusal;

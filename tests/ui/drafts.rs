@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
-use super::forms::{Fields, cluster, fleet, hidden, reviewed, text};
+use super::forms::{Fields, cluster, field_text, fleet, hidden, reviewed, text};
 use super::{Browser, header, post, post_with};
+use crate::api::exchanges::KUBECONFIG;
 use crate::api::{Api, new_token};
 use crate::support::Tree;
 
@@ -92,6 +93,85 @@ fn what_was_typed_outlives_its_session() {
     assert!(later.get(&page).body.contains("what was typed is no longer kept"));
     let log = api.serve.log();
     assert!(!log.contains("kubeconfig-token"), "{log}");
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+/// Where a step's form leads, as the browser takes it.
+fn leads_to(answer: &crate::service::http::Answer) -> String {
+    let line = answer.head_as_sent.lines().find_map(|line| {
+        let (name, value) = line.split_once(": ")?;
+        name.eq_ignore_ascii_case("location").then(|| value.to_owned())
+    });
+    line.unwrap_or_else(|| panic!("{}{}", answer.head, answer.body))
+}
+
+#[test]
+fn a_step_comes_back_with_what_was_typed_after_its_session_ended() {
+    let tree = Tree::example("quickstart");
+    let api = Api::start(&tree);
+    api.settle();
+    let token = new_token(&tree, PERSON, "acme", "admin");
+    let browser = Browser::sign_in(&api, &token, "acme");
+    let form_token = browser.form_token();
+    let fields: Fields =
+        cluster().into_iter().take(6).chain([("step", "3"), ("csrf", &form_token)]).collect();
+    let step = leads_to(&post(&api.address, "/ui/new/clusters", &browser.cookie, &fields));
+    assert!(step.starts_with("/ui/new/clusters?step=3&/cluster_type=kafka&/organization=acme"), "{step}");
+    assert!(!step.contains(&form_token) && text(&browser.page(&step[3..])).contains("Step 3 of 4"), "{step}");
+    end_sessions(&api, PERSON);
+    // The cookie tells it, or the browser dropped that, too.
+    for cookie in [browser.cookie.as_str(), ""] {
+        let asked = leads_to(&post(&api.address, "/ui/new/clusters", cookie, &fields));
+        let form = crate::service::http::send(&api.address, &format!("GET {asked}"), &[], "");
+        assert!(
+            text(&form.body).contains("What you typed in the steps before is kept"),
+            "{}",
+            text(&form.body)
+        );
+        let next = hidden(&form.body, "next").unwrap().replace("&#38;", "&");
+        let done = post(&api.address, "/ui/sign-in", "", &[("token", &token), ("next", &next)]);
+        assert_eq!(leads_to(&done), step);
+        let again = Browser { address: api.address.clone(), cookie: done.cookie().unwrap().0 };
+        let page = again.page(&step[3..]);
+        assert!(text(&page).contains("Step 3 of 4") && page.contains("value=\"payments\""), "{page}");
+    }
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+#[test]
+fn what_looks_like_a_secret_gets_into_no_address_and_no_page() {
+    let tree = Tree::example("quickstart");
+    let api = Api::start(&tree);
+    api.settle();
+    let browser = Browser::sign_in(&api, &api.token, "root");
+    let form_token = browser.form_token();
+    let key = "-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----";
+    for (name, text_typed) in
+        [("/domain", key), ("/advanced_config/kubeconfig", KUBECONFIG), ("/max_tenants", KUBECONFIG)]
+    {
+        let others = [("/organization", "acme"), ("/identifier", "us"), ("/infra_type", "byok")];
+        let fields: Fields =
+            others.into_iter().chain([(name, text_typed), ("step", "3"), ("csrf", &form_token)]).collect();
+        let step = leads_to(&post(&api.address, "/ui/new/fleets", &browser.cookie, &fields));
+        let is_own_field = name == "/advanced_config/kubeconfig";
+        assert_eq!(step.starts_with("/ui/new/fleets?step=3&"), is_own_field, "{step}");
+        assert_eq!(step.contains("withheld="), !is_own_field, "{step}");
+        let asked = leads_to(&post(&api.address, "/ui/new/fleets", "", &fields));
+        let page = browser.page(&step[3..]);
+        // An address from elsewhere, or one of an older version.
+        let encoded: String = form_urlencoded::byte_serialize(text_typed.as_bytes()).collect();
+        let old = browser.page(&format!("/new/fleets?step=3&{name}={encoded}"));
+        for secret in ["c2VjcmV0", "PRIVATE", "kubeconfig-token", "client-key-data", "certificate-authority"]
+        {
+            for shown in [&step, &asked, &page, &old] {
+                assert!(!shown.contains(secret), "{name}: {secret}: {shown}");
+            }
+        }
+        if !is_own_field {
+            let told = field_text(&page, name);
+            assert!(told.contains("looks like a private key, so it is not shown"), "{told}");
+        }
+    }
     assert_eq!(api.serve.stop(), Some(0));
 }
 

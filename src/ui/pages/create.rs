@@ -1,11 +1,13 @@
 //! The form of a new resource: for fleets and clusters in four steps, each a page of its own.
 //!
-//! The values of the other steps are in the query, so that a step can be returned to. Secrets are asked for in the last
-//! step, whose form isn't part of an address.
+//! The values of the other steps are in the query, so that a step can be returned to. A step's form is posted, and leads to the
+//! address of the next one: what looks like a secret is left out there, since addresses are kept in histories and logs. The last step
+//! asks for secrets; its input is a draft.
 
 use askama::Template;
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
+use axum::routing::MethodFilter;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -20,7 +22,7 @@ use crate::spec::describe::InputKind;
 use crate::ui::client::Refusal;
 use crate::ui::form::{self, FormField, FormOption, FormStep, Typed, attach, steps};
 use crate::ui::view::{self, Frame, field, filters, shown};
-use crate::ui::{Shown, Visit};
+use crate::ui::{Page, Shown, Visit, value_of};
 
 #[derive(Template)]
 #[template(path = "form.html")]
@@ -51,10 +53,6 @@ pub struct FormSection {
 }
 
 impl FormPage {
-    fn form_method(&self) -> &'static str {
-        if self.is_step { "get" } else { "post" }
-    }
-
     /// Whether the value of a choice isn't one that is offered.
     fn is_other(&self, field: &FormField) -> bool {
         !field.value.is_empty() && !field.options.iter().any(|option| option.value == field.value)
@@ -99,10 +97,9 @@ pub async fn show(visit: &Visit) -> Shown {
     let pages = kind_of(visit)?;
     require(visit, pages.kind, route::Method::Post, None)?;
     let (steps, mut typed) = (steps(pages.kind), visit.typed());
+    withhold(pages.kind, &mut typed);
     let wanted = visit.parameter("step").parse().unwrap_or(1).clamp(1, steps.len());
     let mut fields = form::fields(pages.kind, true);
-    // A secret has no place in an address.
-    form::secrets(pages.kind).for_each(|pointer| typed.remove(pointer));
     let before = steps[..wanted - 1].iter().map(|step| step.fields.len()).sum();
     let mut step = wanted;
     // The steps before are complete when the API finds nothing wrong in them.
@@ -121,6 +118,8 @@ pub async fn show(visit: &Visit) -> Shown {
     let first = own - steps[step - 1].fields.len();
     let is_last = step == steps.len();
     fields.iter_mut().for_each(|field| field.fill(typed.text(&field.pointer)));
+    let withheld = visit.parameter("withheld");
+    fields.iter_mut().filter(|field| field.pointer == withheld).for_each(|field| field.is_hidden = true);
     let missing = offer(visit, pages.kind, &mut fields, &typed).await?;
     // The only choice is chosen.
     for field in fields.iter_mut().filter(|field| field.is_required && field.value.is_empty()) {
@@ -150,6 +149,35 @@ pub async fn show(visit: &Visit) -> Shown {
         back: if step > 1 { address(pages, step - 1, &typed) } else { String::new() },
     };
     Ok(shown(StatusCode::OK, &page))
+}
+
+/// The longest address of a step, in bytes. What doesn't fit is a draft.
+const LONGEST_ADDRESS: usize = 4 << 10;
+
+/// Leaves out what has no place in an address: secrets, and what looks like one in another field. Returns the first of those.
+fn withhold(kind: Kind, typed: &mut Typed) -> Option<String> {
+    form::secrets(kind).for_each(|pointer| typed.remove(pointer));
+    let keys = typed.iter().filter(|(_, text)| form::looks_like_key(text));
+    let keys: Vec<String> = keys.map(|(name, _)| name.to_owned()).collect();
+    keys.iter().for_each(|name| typed.remove(name));
+    keys.into_iter().next()
+}
+
+/// The address of the step that a form leads to, below `/ui`; `None` if it is no form of a step, or its input doesn't fit.
+pub fn next_step(page: &Page, path: &[String], sent: &[(String, String)]) -> Option<String> {
+    let step: usize = value_of(sent, "step").parse().ok().filter(|_| is_form(page))?;
+    let pages = KindPages::of_slug(path.first()?)?;
+    let mut typed = Typed::of(sent);
+    let withheld = withhold(pages.kind, &mut typed);
+    // The step is shown again, with what became of the field.
+    let step = if withheld.is_some() { step.saturating_sub(1).max(1) } else { step };
+    let address = address(pages, step, &typed);
+    let address = super::with_query(address, &[("withheld", withheld.as_deref().unwrap_or_default())]);
+    (address.len() <= LONGEST_ADDRESS).then_some(address)
+}
+
+fn is_form(page: &Page) -> bool {
+    page.method == MethodFilter::POST && page.path == super::NEW
 }
 
 /// The address of a step, with what was typed.
