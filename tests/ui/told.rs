@@ -136,3 +136,34 @@ fn a_review_tells_what_the_change_adds_and_what_would_not_work() {
     assert!(told.contains("covers no name below it"), "{told}");
     assert_eq!(api.serve.stop(), Some(0));
 }
+
+#[test]
+fn a_form_of_a_broken_file_says_where_and_leads_to_it() {
+    let tree = Tree::example("quickstart");
+    let api = Api::start(&tree);
+    api.settle();
+    let browser = Browser::sign_in(&api, &api.token, "root");
+    let path = "/clusters/acme/orders/edit";
+    let etag = hidden(&browser.page(path), "etag").unwrap().replace("&#34;", "\"");
+    let file = "acme/clusters/orders.yaml";
+    tree.write(file, tree.read(file) + "bad: [unclosed\n");
+    api.serve.until("it is read", || api.serve.log().contains("`[` is not closed").then_some(()));
+    // Before anything is typed, and after it.
+    let form = browser.get(path);
+    let sent = browser.submit(path, &[("etag", etag.as_str()), ("/kafka_units", "2")]);
+    for answer in [form, sent] {
+        let told = text(&answer.body);
+        assert_eq!(answer.status, 409, "{told}");
+        let place = format!("{file}:{}", tree.read(file).lines().count());
+        assert!(told.contains(&place) && told.contains("[ is not closed"), "{place}: {told}");
+        assert!(
+            answer.body.contains("href=\"/ui/clusters/acme/orders/file\">read the file</a>"),
+            "{}",
+            answer.body
+        );
+    }
+    let shown = browser.page("/clusters/acme/orders/file");
+    assert!(shown.contains("<a href=\"/ui/plan\">"), "{shown}");
+    assert!(text(&browser.page("/plan")).contains(&format!("{file}:")));
+    assert_eq!(api.serve.stop(), Some(0));
+}

@@ -1,13 +1,17 @@
 //! The form of a resource that exists.
 
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use axum::response::Response;
+use serde_json::json;
 
 use super::create::{FormPage, offer, sections};
 use super::resource_list::section;
-use super::{KindPages, require};
+use super::{KindPages, dry_run, require};
+use crate::api::answer::PlanChangeList;
 use crate::api::route;
 use crate::catalog::immutable_pointers;
+use crate::http::problem::FieldError;
+use crate::problem::{Problem, Severity};
 use crate::spec::describe::InputKind;
 use crate::spec::identity_fields;
 use crate::ui::client::Refusal;
@@ -29,7 +33,35 @@ fn named(visit: &Visit) -> Result<Named, Refusal> {
 
 pub async fn show(visit: &Visit) -> Shown {
     let Named { pages, organization, name } = named(visit)?;
-    form_page(visit, pages, &organization, &name, None, None).await
+    // A file that can't be edited is told before anything is typed.
+    let path = dry_run(&pages.record_path(&organization, &name, "", ""), "file");
+    let refused = visit.api.send(Method::PATCH, &path, Some(&json!({}))).await.err();
+    let broken = refused.filter(|refusal| refusal.errors.iter().any(|error| error.file.is_some()));
+    form_page(visit, pages, &organization, &name, None, broken).await
+}
+
+/// A refusal because of files, with the mistakes in them.
+async fn located(visit: &Visit, refusal: Refusal) -> Result<Refusal, Refusal> {
+    let plan: PlanChangeList = visit.api.get("/v1/plan/changes").await?;
+    let in_file = |problem: &Problem, file: &str| {
+        let is_there = problem.location.as_ref().is_some_and(|at| at.path.as_str() == file);
+        is_there && problem.severity == Severity::Error
+    };
+    let errors = refusal.errors.into_iter().flat_map(|error| {
+        let file = error.file.as_deref().unwrap_or_default();
+        let mistakes = plan.problems.iter().filter(|problem| in_file(problem, file));
+        let mistakes: Vec<FieldError> = mistakes
+            .map(|problem| FieldError {
+                detail: problem.message.clone(),
+                hint: problem.hint.clone(),
+                line: problem.location.as_ref().map(|at| at.line),
+                ..error.clone()
+            })
+            .collect();
+        if mistakes.is_empty() { vec![error] } else { mistakes }
+    });
+    let errors = errors.collect();
+    Ok(Refusal { errors, ..refusal })
 }
 
 /// The form with the values of the record, or with what was typed.
@@ -43,6 +75,12 @@ pub async fn form_page(
 ) -> Result<Response, Refusal> {
     let (record, etag) = visit.api.tagged(&pages.record_path(organization, name, "", "")).await?;
     require(visit, pages.kind, route::Method::Patch, Some(organization))?;
+    let error = match error {
+        Some(error) if error.errors.iter().any(|error| error.file.is_some()) => {
+            Some(located(visit, error).await?)
+        }
+        error => error,
+    };
     let mut fields = form::fields(pages.kind, false);
     if let Some(error) = &error {
         attach(&mut fields, &error.errors, 0);
@@ -84,6 +122,7 @@ pub async fn form_page(
         hidden,
         missing: Vec::new(),
         back: String::new(),
+        file_page: format!("{}/file", pages.page_path(organization, name)),
         error,
     };
     Ok(shown(page.error.as_ref().map_or(StatusCode::OK, |error| error.status), &page))

@@ -42,6 +42,8 @@ pub struct FormPage {
     pub missing: Vec<(&'static str, &'static str)>,
     /// The address of the step before; empty on the first.
     pub back: String,
+    /// The page with the file of the resource, below `/ui`; empty for a new one.
+    pub file_page: String,
 }
 
 pub struct FormSection {
@@ -68,6 +70,18 @@ impl FormPage {
         let detail = self.error.as_ref().map(|error| error.detail.as_str());
         all.filter(|error| !self.is_at_field(&error.detail) && Some(error.detail.as_str()) != detail)
             .collect()
+    }
+
+    /// The files and lines with mistakes: `acme/clusters/orders.yaml:7`.
+    fn places(&self) -> Vec<String> {
+        let all = self.error.iter().flat_map(|error| &error.errors);
+        let place = |error: &FieldError| {
+            let file = error.file.as_ref()?;
+            Some(error.line.map_or_else(|| file.clone(), |line| format!("{file}:{line}")))
+        };
+        let mut places: Vec<String> = all.filter_map(place).collect();
+        places.dedup();
+        places
     }
 
     /// Whether a field shows this mistake.
@@ -147,6 +161,7 @@ pub async fn show(visit: &Visit) -> Shown {
         error: None,
         missing,
         back: if step > 1 { address(pages, step - 1, &typed) } else { String::new() },
+        file_page: String::new(),
     };
     Ok(shown(StatusCode::OK, &page))
 }
@@ -249,6 +264,7 @@ pub async fn whole(
         hidden,
         missing,
         back: String::new(),
+        file_page: String::new(),
         error,
     };
     Ok(shown(page.error.as_ref().map_or(StatusCode::OK, |error| error.status), &page))
