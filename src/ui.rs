@@ -177,7 +177,9 @@ async fn visit(ui: Arc<Ui>, page: &'static Page, request: Request) -> Response {
         Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => return signs_in(&sent),
         Err(refusal) => return failure(&Frame::outside(&ui), &refusal),
     };
-    let tag = tag(&me).filter(|_| is_read);
+    // A page that says what was done just now is another one soon.
+    let is_lasting = !pages::is_just_now(value_of(&query, "approved"));
+    let tag = tag(&me).filter(|_| is_read && is_lasting);
     if tag.is_some() && tag.as_ref() == parts.headers.get(IF_NONE_MATCH) {
         return StatusCode::NOT_MODIFIED.into_response();
     }

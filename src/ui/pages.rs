@@ -19,6 +19,7 @@ use axum::routing::MethodFilter;
 
 pub use create::next_step;
 pub use draft::keep;
+pub use plan::is_just_now;
 
 use super::client::Refusal;
 use super::{Answer, Page, Visit};

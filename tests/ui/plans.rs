@@ -55,7 +55,16 @@ fn a_plan_that_changed_since_it_was_read_is_not_approved_and_what_differs_is_mar
         assert_eq!(header(&refused, "location"), Some(format!("/ui/plan?other={read}")));
     }
     let approved = browser.submit("/plan/approve", &[("id", &now)]);
-    assert_eq!(header(&approved, "location").as_deref(), Some("/ui/plan?approved=1"));
+    let place = header(&approved, "location").unwrap();
+    let at: i64 = place.strip_prefix("/ui/plan?approved=").unwrap().parse().unwrap();
+    let told = "Approved. The steps begin with the next round.";
+    let page = browser.get(place.trim_start_matches("/ui"));
+    assert!(page.body.contains(told) && header(&page, "etag").is_none(), "{}", page.head);
+    // Later, the same page says it no more.
+    for other in [at - 31, at + 600, 1] {
+        let page = browser.get(&format!("/plan?approved={other}"));
+        assert!(!page.body.contains(told) && header(&page, "etag").is_some(), "{other}: {}", page.head);
+    }
     assert_eq!(api.serve.stop(), Some(0));
 }
 

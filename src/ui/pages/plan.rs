@@ -2,6 +2,7 @@
 
 use askama::Template;
 use axum::http::{Method, StatusCode};
+use jiff::Timestamp;
 
 use super::with_query;
 use crate::api::answer::{CallerDescription, PlanChangeList};
@@ -104,8 +105,8 @@ pub async fn show(visit: &Visit) -> Shown {
     let list: PlanChangeList = visit.api.get(&path).await?;
     let me = visit.me.clone();
     let owner = me.email.as_deref().unwrap_or_default();
-    let has = |word: &str| visit.query.iter().any(|(name, _)| name == word);
-    let (approved, other) = (has("approved"), has("other"));
+    let other = visit.query.iter().any(|(name, _)| name == "other");
+    let approved = is_just_now(visit.parameter("approved"));
     let read = visit.ui.read_plans.find(owner, visit.parameter("other")).filter(|_| other);
     list.sections.iter().for_each(|section| visit.ui.read_plans.remember(owner, section));
     let scope: Vec<&str> =
@@ -140,6 +141,18 @@ pub async fn approve(visit: &Visit) -> Shown {
         Err(refusal) if refusal.status == StatusCode::CONFLICT => {
             Ok(visit.go(&with_query(from, &[("other", id)])))
         }
-        answer => answer.map(|_| visit.go(&with_query(from, &[("approved", "1")]))),
+        answer => {
+            let now = Timestamp::now().as_second().to_string();
+            answer.map(|_| visit.go(&with_query(from, &[("approved", &now)])))
+        }
     }
+}
+
+/// How long a page says what was done, in seconds: it may be loaded again later.
+const TOLD: i64 = 30;
+
+/// Whether a parameter is a time a moment ago, in seconds.
+pub fn is_just_now(parameter: &str) -> bool {
+    let now = Timestamp::now().as_second();
+    parameter.parse::<i64>().is_ok_and(|at| (now - TOLD..=now).contains(&at))
 }
