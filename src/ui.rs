@@ -131,8 +131,11 @@ pub fn routes(api: Router, config: &ApiConfig, oidc: Option<Arc<OpenIdConnect>>)
         .layer(map_response(guard::headers));
     let home = format!("{base}/ui/");
     let to = move |request: Request| std::future::ready(start(&request, &home));
-    let inner = guarded.route("/", get(to.clone())).route("/ui", get(to));
-    if base.is_empty() { inner } else { Router::new().nest(&base, inner) }
+    let inner = guarded.route("/", get(to.clone())).route("/ui", get(to.clone()));
+    match base.as_str() {
+        "" => inner,
+        base => Router::new().nest(base, inner).route(&format!("{base}/"), get(to)),
+    }
 }
 
 /// Leads browsers to the first page; programs look for the API and get "not found".
