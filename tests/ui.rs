@@ -198,7 +198,11 @@ fn nobody_sees_a_page_without_a_session() {
     }
     let html = [("Accept", "text/html,*/*")];
     assert_eq!(header(&send(&api.address, "GET /", &html, ""), "location").as_deref(), Some("/ui/"));
-    assert_eq!(send(&api.address, "GET /", &[], "").status, 404, "programs look for the API");
+    let program = send(&api.address, "GET /", &[], "");
+    assert_eq!(program.status, 404, "programs look for the API");
+    assert_eq!(header(&program, "content-type").as_deref(), Some("application/problem+json"));
+    let program: Value = serde_json::from_str(&program.body).unwrap();
+    assert_eq!(program["hint"], "`/openapi.json` lists all paths");
     let unknown = format!("sf_{}", "0".repeat(64));
     for token in [unknown.as_str(), "sf_short", ""] {
         let answer = post(&api.address, "/ui/sign-in", "", &[("token", token), ("organization", "root")]);
@@ -252,6 +256,27 @@ fn a_link_signs_in_once_and_others_sign_nobody_in() {
     let fields = [("token", api.token.as_str()), ("organization", "root")];
     assert_eq!(post(&api.address, "/ui/sign-in", &browser.cookie, &fields).status, 303);
     assert_eq!(browser.get("/").status, 303);
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+#[test]
+fn signing_out_ends_the_session_that_the_browser_has_also_from_an_older_tab() {
+    let tree = Tree::example("quickstart");
+    let api = Api::start(&tree);
+    api.settle();
+    let first = Browser::sign_in(&api, &api.token, "root");
+    let in_tab = first.form_token();
+    // Another tab signs in anew, which replaces the session of all tabs.
+    let fields = [("token", api.token.as_str()), ("organization", "root")];
+    let (cookie, _) = post(&api.address, "/ui/sign-in", &first.cookie, &fields).cookie().unwrap();
+    let second = Browser { address: api.address.clone(), cookie };
+    second.page("/");
+    let out = post(&api.address, "/ui/sign-out", &second.cookie, &[("csrf", &in_tab)]);
+    assert_eq!(out.cookie().unwrap().0, "__Host-streamfleet=");
+    assert_eq!(second.get("/").status, 303);
+    let valid = api.get("/v1/sessions").expect(200).body;
+    let valid = valid["items"].as_array().unwrap().iter().filter(|it| it["revoked_at"].is_null()).count();
+    assert_eq!(valid, 0, "on the server, too");
     assert_eq!(api.serve.stop(), Some(0));
 }
 
@@ -371,6 +396,14 @@ fn pages_are_below_the_path_that_the_settings_name() {
     let links = page.body.split("=\"/").skip(1).filter(|rest| !rest.starts_with("streamfleet/ui/"));
     assert_eq!(links.collect::<Vec<_>>(), [""; 0]);
     assert_eq!(send(&api.address, "GET /ui/", &[], "").status, 404);
+    let html = [("Accept", "text/html,*/*")];
+    for path in ["/streamfleet", "/streamfleet/"] {
+        let start = send(&api.address, &format!("GET {path}"), &html, "");
+        assert_eq!(header(&start, "location").as_deref(), Some("/streamfleet/ui/"), "{path}: {}", start.body);
+        let program: Value =
+            serde_json::from_str(&send(&api.address, &format!("GET {path}"), &[], "").body).unwrap();
+        assert_eq!(program["hint"], "`/streamfleet/openapi.json` lists all paths");
+    }
     // Whoever signs in again comes back to the page, or to the one with the form.
     let asked = send(&api.address, "GET /streamfleet/ui/clusters?q=a", &[], "");
     let expected = "/streamfleet/ui/sign-in?next=%2fstreamfleet%2fui%2fclusters%3fq%3da";
