@@ -160,6 +160,36 @@ test("a page shows what changed without a reload, and keeps open what was opened
     await page.context().close();
 });
 
+test("a page that is in use says that something waits, and shows it when one leaves", async () => {
+    const page = await signIn();
+    await page.goto(`${origin}/ui/plan`);
+    const link = page.getByRole("main").getByRole("link").first();
+    const file = join(specs, "acme/clusters/wrong.yaml");
+    const wrong = (field) => writeFileSync(file, `apiVersion: streamfleet/v1\nkind: Cluster\norganization: acme\nidentifier: wrong\n${field}: 1\n`);
+    wrong("kafka_unit");
+    await page.getByText("did you mean kafka_units?").waitFor();
+    const busy = page.getByText("Something has changed here. To see it, leave what you selected, opened or typed: press Escape.");
+    assert.equal(await busy.count(), 0);
+    for (const use of [() => link.focus(), () => page.getByRole("heading", { level: 1 }).selectText()]) {
+        if (use.toString().includes("link") && await link.count() === 0) {
+            continue;
+        }
+        await use();
+        wrong("tenancy_mod");
+        await busy.waitFor();
+        assert.equal(await page.getByText("did you mean tenancy_mode?").count(), 0);
+        await page.keyboard.press("Escape");
+        await page.getByText("did you mean tenancy_mode?").waitFor();
+        await busy.waitFor({ state: "hidden" });
+        wrong("kafka_unit");
+        await page.getByText("did you mean kafka_units?").waitFor();
+    }
+    unlinkSync(file);
+    await page.getByText("did you mean kafka_units?").waitFor({ state: "detached" });
+    assert.deepEqual(page.complaints, []);
+    await page.context().close();
+});
+
 test("a deletion is read, and approved with the keyboard alone and without script by who may", async () => {
     const viewer = await signIn({}, token("acme", "platform@acme.example.com", "read"), "acme");
     const admin = await signIn({ javaScriptEnabled: false });

@@ -40,35 +40,47 @@ function approvals(page) {
     return [...page?.querySelectorAll("main input[name=id]") ?? []].map((id) => id.getAttribute("value")).join();
 }
 
-/**
- * Replaces the content by that of a newer page, and leaves what the reader opened open. A button to approve keeps standing
- * below what was read: then the content stays, and the answer is false.
- * @param {string} text
- */
-function refresh(text) {
-    const page = new DOMParser().parseFromString(/** @type {any} */ (policy.createHTML(text)), "text/html");
-    const [now, next] = [document.querySelector("main[data-live]"), page.querySelector("main[data-live]")];
-    if (!now || !next) {
-        return true;
-    }
-    if (approvals(document) !== "" && approvals(document) !== approvals(page)) {
-        return false;
-    }
-    const open = [...now.querySelectorAll("details[open]")].map((details) => details.id).filter((id) => id !== "");
-    open.forEach((id) => next.querySelector(`#${CSS.escape(id)}`)?.setAttribute("open", ""));
-    localize(next);
-    if (now.innerHTML !== next.innerHTML) {
-        now.replaceChildren(...next.childNodes);
-    }
-    return true;
+/** What the reader opened that can't be opened again in a newer content: it has no name. @param {ParentNode} root */
+function nameless(root) {
+    return [...root.querySelectorAll("main details[open]")].filter((details) => details.id === "");
 }
 
 /** Whether replacing the content would disturb the reader. */
 function isBusy() {
     const active = document.activeElement;
     const main = document.querySelector("main[data-live]");
-    return document.hidden || (active !== main && main?.contains(active)) || window.getSelection()?.type === "Range"
-        || [...document.querySelectorAll("main details[open]")].some((details) => details.id === "");
+    return (active !== main && main?.contains(active)) || window.getSelection()?.type === "Range" || nameless(document).length > 0;
+}
+
+/**
+ * Replaces the content by that of a newer page, and leaves what the reader opened open. A button to approve keeps standing
+ * below what was read, and a reader isn't disturbed: then the content stays, and the answer says why.
+ * @param {string} text
+ */
+function refresh(text) {
+    const page = new DOMParser().parseFromString(/** @type {any} */ (policy.createHTML(text)), "text/html");
+    const [now, next] = [document.querySelector("main[data-live]"), page.querySelector("main[data-live]")];
+    if (!now || !next) {
+        return "";
+    }
+    const open = [...now.querySelectorAll("details[open]")].map((details) => details.id).filter((id) => id !== "");
+    open.forEach((id) => next.querySelector(`#${CSS.escape(id)}`)?.setAttribute("open", ""));
+    localize(next);
+    localize(now);
+    const shown = document.createElement("body");
+    shown.append(now.cloneNode(true));
+    nameless(shown).forEach((details) => details.removeAttribute("open"));
+    if (shown.firstElementChild?.innerHTML === next.innerHTML) {
+        return "";
+    }
+    if (approvals(document) !== "" && approvals(document) !== approvals(page)) {
+        return "The plan has changed since you read it. Load the page again to read what it is now.";
+    }
+    if (isBusy()) {
+        return "Something has changed here. To see it, leave what you selected, opened or typed: press Escape.";
+    }
+    now.replaceChildren(...next.childNodes);
+    return "";
 }
 
 /** The tag of the content: the server sends no page that has the same. */
@@ -86,6 +98,9 @@ function tell(text) {
     }
 }
 
+/** A newer page that isn't shown yet. */
+let waiting = "";
+
 /** Shows what the server has by now, if that is another content. */
 async function update() {
     const headers = { Accept: "text/html", ...(tag && { "If-None-Match": tag }) };
@@ -95,29 +110,25 @@ async function update() {
         location.reload();
         return;
     }
-    const isSame = answer.status === 304;
-    const text = await answer.text();
-    if (!answer.ok && !isSame) {
+    if (answer.ok) {
+        waiting = await answer.text();
+        tag = answer.headers.get("ETag") ?? "";
+    } else if (answer.status !== 304) {
         tell(`This page is as it was at ${current}: the server answers with an error.`);
         return;
     }
-    if (isSame) {
-        localize(document);
-    } else if (isBusy()) {
-        return;
-    } else if (refresh(text)) {
-        tag = answer.headers.get("ETag") ?? "";
-    } else {
-        tell("The plan has changed since you read it. Load the page again to read what it is now.");
-        return;
+    localize(document);
+    const why = waiting && refresh(waiting);
+    tell(why);
+    if (why === "") {
+        waiting = "";
+        current = new Date().toLocaleTimeString();
     }
-    tell("");
-    current = new Date().toLocaleTimeString();
 }
 
 async function follow() {
     const start = performance.now();
-    if (!isBusy()) {
+    if (!document.hidden) {
         try {
             await update();
         } catch {
@@ -125,6 +136,15 @@ async function follow() {
         }
     }
     setTimeout(follow, Math.max(PAUSE, SHARE * (performance.now() - start)));
+}
+
+/** Leaves what keeps a newer content from being shown. @param {KeyboardEvent} event */
+function leave(event) {
+    if (event.key === "Escape" && waiting !== "") {
+        nameless(document).forEach((details) => details.removeAttribute("open"));
+        window.getSelection()?.removeAllRanges();
+        /** @type {HTMLElement | null} */ (document.activeElement)?.blur();
+    }
 }
 
 /** The largest form that the server reads, in bytes. */
@@ -170,5 +190,6 @@ localize(document);
 // On a narrow screen, the navigation is one line that scrolls.
 document.querySelectorAll("nav a[aria-current]").forEach((link) => link.scrollIntoView({ block: "nearest", inline: "center" }));
 if (document.querySelector("main[data-live]")) {
+    document.addEventListener("keydown", leave);
     setTimeout(follow, PAUSE);
 }
