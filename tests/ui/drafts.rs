@@ -1,12 +1,14 @@
 //! What was typed into a form: it is kept when a session ends, and when there is too much of it.
 
+use std::fs;
+
 use serde_json::Value;
 
 use super::forms::{Fields, cluster, field_text, fleet, hidden, reviewed, text};
 use super::{Browser, header, post, post_with};
 use crate::api::exchanges::KUBECONFIG;
-use crate::api::{Api, new_token};
-use crate::support::Tree;
+use crate::api::{Api, git, new_token};
+use crate::support::{Tree, install_script};
 
 const PERSON: &str = "platform@acme.example.com";
 
@@ -172,6 +174,49 @@ fn what_looks_like_a_secret_gets_into_no_address_and_no_page() {
             assert!(told.contains("looks like a private key, so it is not shown"), "{told}");
         }
     }
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+#[test]
+fn what_was_typed_is_kept_where_the_branch_is_protected() {
+    let tree = Tree::example("quickstart");
+    let api = Api::start_git(&tree);
+    api.settle();
+    let browser = Browser::sign_in(&api, &api.token, "root");
+    let remote = tree.beside("specs.git");
+    let before = git(&remote, "rev-parse main");
+    let hook = remote.join("hooks/pre-receive");
+    install_script(&hook, "echo 'protected branch' >&2; exit 1");
+    let mut drafts = Vec::new();
+    // One of them has a secret, which is kept and not shown.
+    for (slug, fields) in [("clusters", cluster()), ("fleets", fleet())] {
+        let draft = reviewed(&browser.submit(&format!("/new/{slug}"), &fields));
+        let refused = browser.submit("/carry-out", &[("draft", &draft)]);
+        let told = text(&refused.body);
+        assert_eq!(refused.status, 409, "{told}");
+        assert!(told.contains("the branch of the specs doesn't accept commits of the API"), "{told}");
+        assert!(told.contains("make the change in the repository, with a merge request"), "{told}");
+        for (name, typed) in &fields {
+            let is_secret = name.ends_with("kubeconfig");
+            let typed = typed.replace('<', "&#60;").replace('>', "&#62;");
+            assert_eq!(refused.body.contains(&typed), !is_secret, "{name}: {}", refused.body);
+        }
+        drafts.push((slug, fields, hidden(&refused.body, "draft").unwrap()));
+    }
+    assert_eq!(git(&remote, "rev-parse main"), before);
+    // Once it is open, what is on the page goes through, with the secret that isn't.
+    fs::remove_file(hook).unwrap();
+    for (slug, fields, draft) in drafts {
+        let shown: Fields = fields.into_iter().filter(|(name, _)| !name.ends_with("kubeconfig")).collect();
+        let fields = [shown.as_slice(), &[("draft", draft.as_str())]].concat();
+        let review = reviewed(&browser.submit(&format!("/new/{slug}"), &fields));
+        let done = browser.submit("/carry-out", &[("draft", &review)]);
+        assert_eq!(done.status, 303, "{}", text(&done.body));
+        let place = header(&done, "location").unwrap();
+        assert!(place.starts_with(&format!("/ui/{slug}/acme/")), "{place}");
+    }
+    assert!(git(&remote, "show main:acme/fleets/us.yaml").contains("BEGIN AGE ENCRYPTED FILE"));
+    assert_eq!(git(&remote, "rev-parse main~2"), before);
     assert_eq!(api.serve.stop(), Some(0));
 }
 
