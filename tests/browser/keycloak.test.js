@@ -139,6 +139,40 @@ for (const javaScriptEnabled of [true, false]) {
     });
 }
 
+test("Keycloak asks for the password anew where a proof is needed, and a silent sign-in is none", async () => {
+    const page = await open();
+    const provedAt = async () => {
+        const cookies = await page.context().cookies(`${origin}/ui/`);
+        const { value } = cookies.find((cookie) => cookie.name === "__Host-streamfleet");
+        const me = await (await fetch(`${origin}/v1/me`, { headers: { authorization: `Bearer ${value}` } })).json();
+        assert.equal(me.sign_in.with, issuer);
+        return Date.parse(me.sign_in.proved_at);
+    };
+    const goOn = async (path) => {
+        await page.goto(`${origin}${path}`);
+        await page.getByRole("textbox", { name: "Organization" }).fill("root");
+        await page.getByRole("button", { name: /^Continue with 127/ }).click();
+    };
+    await signIn(page, "/ui/tokens", "root", "ada");
+    await page.waitForURL(`${origin}/ui/tokens`);
+    const first = await provedAt();
+    assert.ok(Math.abs(Date.now() - first) < 60_000, "the time of the password");
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByRole("heading", { name: "Sign in" }).waitFor();
+    // Keycloak knows the browser.
+    await goOn("/ui/tokens");
+    await page.waitForURL(`${origin}/ui/tokens`);
+    assert.equal(await provedAt(), first);
+    await goOn("/ui/sign-in?again=1&next=/ui/tokens");
+    await page.waitForURL(`${issuer}/**`);
+    await page.locator("#password").fill("engine");
+    await page.locator("#kc-login").click();
+    await page.waitForURL(`${origin}/ui/tokens`);
+    assert.ok(await provedAt() > first);
+    assert.deepEqual(page.complaints, []);
+    await page.context().close();
+});
+
 test("somebody whose address Keycloak did not verify is refused, and the log says why", async () => {
     const page = await open();
     await signIn(page, "/ui/", "acme", "mallory");
