@@ -94,7 +94,10 @@ fn of_tree(folder: &Path, tree: &Tree) -> io::Result<()> {
         browser.tell(&pages, path, Some(LIST))?;
     }
     let after = memory_kib(&id, "VmRSS:") / 1024;
-    println!("  memory: {before} MB before these, {after} MB after");
+    println!(
+        "  memory: {before} MB before these, {after} MB after: {} MB more (aim: less than {MEMORY})",
+        after.saturating_sub(before)
+    );
     for path in WHOLE {
         browser.tell(&pages, path, None)?;
     }
