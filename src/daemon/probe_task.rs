@@ -15,7 +15,7 @@ use crate::component::probe::{NameVerdict, ProbeLogin};
 use crate::config::AddressRange;
 use crate::parallel::locked;
 use crate::probe::{ProbeLimits, Prober, SystemResolver};
-use crate::round::{DueProbe, FailureWords, ProbeFinding, ReachabilityTable, Round};
+use crate::round::{ChangedFinding, DueProbe, FailureWords, ProbeFinding, ReachabilityTable, Round};
 use crate::target::{SecretValues, Target};
 use crate::vitals::Vitals;
 
@@ -66,9 +66,12 @@ impl ProbeTask {
         let found = self.table.found(&probe, finding, interval, Instant::now());
         let Some(changed) = found else { return };
         let cluster = &probe.cluster;
-        match changed.logged {
-            Some(why) => tracing::warn!(%cluster, "clients may not reach {cluster}: {why}"),
-            None => tracing::info!(%cluster, "clients reach {cluster} again"),
+        match changed {
+            ChangedFinding::Unreached(why) => {
+                tracing::warn!(%cluster, "clients may not reach {cluster}: {why}");
+            }
+            ChangedFinding::Reached => tracing::info!(%cluster, "clients reach {cluster} again"),
+            ChangedFinding::Confirmed => {}
         }
         // The send fails only when the process is about to end.
         let _ = self.tell.send(Event::Target);

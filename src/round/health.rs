@@ -234,9 +234,12 @@ impl FleetJudge<'_> {
             }
             table.tell(&mut seen);
         }
-        let (judged, memory) = health::judge_all(wanted, &seen, before, now);
-        if let Some(table) = reachability.filter(|_| self.context.keeps) {
-            table.judged(&judged);
+        let (mut judged, memory) = health::judge_all(wanted, &seen, before, now);
+        if let Some(table) = reachability {
+            if self.context.keeps {
+                table.judged(&judged, Instant::now());
+            }
+            judged.unconfirmed = table.unconfirmed(self.fleet);
         }
         let looks_by = now.checked_add(MAX_JUDGEMENT_AGE).ok();
         let again = memory.due(now).into_iter().chain(looks_by).min();

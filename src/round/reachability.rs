@@ -63,6 +63,9 @@ struct Probed {
     failing: BTreeMap<ProbePlace, FailingName>,
     /// The reason why a probe couldn't begin.
     hindered: Option<String>,
+    /// How many probes may still end without success before the cluster's last change counts as confirmed. After that
+    /// the failures degrade it, or nothing can be learned.
+    unconfirmed: u32,
 }
 
 struct FailingName {
@@ -93,10 +96,14 @@ pub struct FailureWords {
     pub for_the_log: String,
 }
 
-/// A finding that changes a cluster's condition.
-pub struct ChangedFinding {
-    /// Why clients may not reach the cluster; `None` if they do again.
-    pub logged: Option<String>,
+/// A finding that changes a cluster's condition, or what waits for it.
+pub enum ChangedFinding {
+    /// Clients may not reach the cluster, for this reason.
+    Unreached(String),
+    /// Clients reach it again.
+    Reached,
+    /// Nothing waits for it any more.
+    Confirmed,
 }
 
 impl ReachabilityTable {
@@ -109,6 +116,9 @@ impl ReachabilityTable {
                 Some(probed) if *probed.side == side => {}
                 // Something was changed or has just come back: a good time to look.
                 Some(probed) => {
+                    if probed.side.applied != side.applied {
+                        probed.unconfirmed = FAILURES;
+                    }
                     probed.side = Arc::new(side);
                     probed.due = now;
                 }
@@ -116,7 +126,10 @@ impl ReachabilityTable {
                     let (side, failing) = (Arc::new(side), BTreeMap::new());
                     let fleet = fleet.clone();
                     let (due, runs, is_changing, hindered) = (now, false, false, None);
-                    let probed = Probed { fleet, side, due, runs, is_changing, failing, hindered };
+                    // It may have been changed shortly before this process began.
+                    let unconfirmed = FAILURES;
+                    let probed =
+                        Probed { fleet, side, due, runs, is_changing, failing, hindered, unconfirmed };
                     table.clusters.insert(key, probed);
                 }
             }
@@ -157,20 +170,34 @@ impl ReachabilityTable {
         }
     }
 
-    /// Failures of clusters that are being changed don't count.
-    pub(super) fn judged(&self, judged: &FleetHealth) {
+    /// Findings about clusters that are being changed don't count. When the change is over, they are probed.
+    pub(super) fn judged(&self, judged: &FleetHealth, now: Instant) {
         let changing = |status| {
             [Status::Updating, Status::Upgrading, Status::Provisioning, Status::Deleting].contains(&status)
         };
         let mut table = self.lock();
         for (key, judgement) in &judged.clusters {
             if let Some(probed) = table.clusters.get_mut(key) {
-                probed.is_changing = changing(judgement.status.status);
+                let was_changing =
+                    std::mem::replace(&mut probed.is_changing, changing(judgement.status.status));
                 if probed.is_changing {
                     probed.failing.clear();
+                    probed.unconfirmed = FAILURES;
+                } else if was_changing {
+                    // Another side, so that the finding of a probe that began during the change is of no use.
+                    probed.side = Arc::new(PublicSide::clone(&probed.side));
+                    probed.due = now;
+                    self.changed.notify_one();
                 }
             }
         }
+    }
+
+    /// The clusters of a fleet that no probe has reached since they were changed.
+    pub(super) fn unconfirmed(&self, fleet: &FleetKey) -> BTreeSet<ResourceKey> {
+        let table = self.lock();
+        let unconfirmed = table.clusters.iter().filter(|(_, it)| it.fleet == *fleet && it.unconfirmed > 0);
+        unconfirmed.map(|(key, _)| key.clone()).collect()
     }
 
     /// A number that changes whenever [`Self::tell`] would tell something else of a fleet.
@@ -227,14 +254,21 @@ impl ReachabilityTable {
             return None;
         }
         probed.due = now + interval.mul_f64(0.9 + 0.2 * fastrand::f64());
-        let before = probed.condition();
+        let before = (probed.condition(), probed.unconfirmed > 0);
         probed.take(finding);
-        if before == probed.condition() {
+        let after = (probed.condition(), probed.unconfirmed > 0);
+        if before == after {
             return None;
         }
         *revisions.entry(probed.fleet.clone()).or_default() += 1;
+        if before.0 == after.0 {
+            return Some(ChangedFinding::Confirmed);
+        }
         let lasting = probed.lasting().next().map(|it| it.why.for_the_log.clone());
-        Some(ChangedFinding { logged: lasting.or_else(|| probed.hindered.clone()) })
+        Some(match lasting.or_else(|| probed.hindered.clone()) {
+            Some(why) => ChangedFinding::Unreached(why),
+            None => ChangedFinding::Reached,
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
@@ -253,6 +287,13 @@ impl Table {
 
 impl Probed {
     fn take(&mut self, finding: ProbeFinding) {
+        let is_reached = match &finding {
+            ProbeFinding::Names(names) => names.values().all(Option::is_none),
+            ProbeFinding::Hindered(_) => false,
+        };
+        if !self.is_changing {
+            self.unconfirmed = if is_reached { 0 } else { self.unconfirmed.saturating_sub(1) };
+        }
         let names = match finding {
             ProbeFinding::Hindered(why) => return self.hindered = Some(why),
             ProbeFinding::Names(names) => names,

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use super::*;
 use crate::catalog::ResourceStatus;
 use crate::component::health::{ClusterObservation, Judgement, Outputs, PublicListener};
+use crate::names::Digest;
 
 const INTERVAL: Duration = Duration::from_secs(60);
 
@@ -28,6 +29,7 @@ fn side(ready: [bool; 2]) -> PublicSide {
             chain: None,
             user: None,
         },
+        applied: Vec::new(),
         brokers: [(0, ready[0]), (1, ready[1])].into(),
     }
 }
@@ -62,11 +64,22 @@ impl Lab {
         self.end(ProbeFinding::Names(names.into()))
     }
 
+    /// Returns whether the condition changed.
     fn end(&mut self, finding: ProbeFinding) -> bool {
         self.now += INTERVAL * 2;
         let (due, _) = self.table.due(self.now);
         assert_eq!(due.len(), 1);
-        self.table.found(&due[0], finding, INTERVAL, self.now).is_some()
+        let changed = self.table.found(&due[0], finding, INTERVAL, self.now);
+        changed.is_some_and(|changed| !matches!(changed, ChangedFinding::Confirmed))
+    }
+
+    fn applied(&self, version: &str) {
+        let side = PublicSide { applied: vec![Digest::of(version)], ..side([true, true]) };
+        self.table.observed(&fleet("acme"), [(cluster("acme", "orders"), side)].into(), self.now);
+    }
+
+    fn is_confirmed(&self) -> bool {
+        self.table.unconfirmed(&fleet("acme")).is_empty()
     }
 
     fn judged(&self, status: Status) {
@@ -80,7 +93,7 @@ impl Lab {
             clear_certificates: None,
         };
         let clusters = [(cluster("acme", "orders"), judgement)].into();
-        self.table.judged(&FleetHealth { status, clusters });
+        self.table.judged(&FleetHealth { status, clusters, unconfirmed: BTreeSet::new() }, self.now);
     }
 
     fn told(&self) -> Vec<Condition> {
@@ -148,6 +161,69 @@ fn while_a_cluster_is_changed_failures_do_not_count() {
 }
 
 #[test]
+fn a_change_is_confirmed_by_the_first_probe_after_it_that_reaches_every_name() {
+    let mut lab = Lab::new();
+    assert!(!lab.is_confirmed(), "it may have been changed before this process began");
+    let revision = lab.table.revision(&fleet("acme"));
+    lab.probe(&[]);
+    assert!(lab.is_confirmed());
+    assert_ne!(lab.table.revision(&fleet("acme")), revision, "what waits for it is planned again");
+    // It is observed with what was applied before it is seen to change.
+    lab.applied("two");
+    assert!(!lab.is_confirmed());
+    lab.judged(Status::Updating);
+    lab.probe(&[]);
+    assert!(!lab.is_confirmed(), "not all brokers have restarted");
+    lab.now += INTERVAL * 2;
+    let (during, _) = lab.table.due(lab.now);
+    lab.judged(Status::Healthy);
+    let names = || ProbeFinding::Names([(ProbePlace::Bootstrap, None)].into());
+    assert!(lab.table.found(&during[0], names(), INTERVAL, lab.now).is_none());
+    assert!(!lab.is_confirmed(), "that probe began before the end of the change");
+    let (after, _) = lab.table.due(lab.now);
+    lab.table.found(&after[0], names(), INTERVAL, lab.now);
+    assert!(lab.is_confirmed());
+    // A change that restarts nothing is one, too; a broker that restarts by itself isn't.
+    lab.applied("three");
+    assert!(!lab.is_confirmed());
+    lab.probe(&PLACES[..1]);
+    assert!(!lab.is_confirmed());
+    lab.probe(&[]);
+    let side = |ready| PublicSide { applied: vec![Digest::of("three")], ..side([ready, true]) };
+    for ready in [false, true] {
+        let seen = [(cluster("acme", "orders"), side(ready))];
+        lab.table.observed(&fleet("acme"), seen.into(), lab.now);
+        assert!(lab.is_confirmed());
+    }
+}
+
+#[test]
+fn a_cluster_that_no_probe_reaches_is_waited_for_as_long_as_something_can_be_learned() {
+    let hindered = || ProbeFinding::Hindered("its password can't be read".to_owned());
+    let mut lab = Lab::new();
+    (0..2).for_each(|_| _ = lab.end(hindered()));
+    assert!(!lab.is_confirmed());
+    let revision = lab.table.revision(&fleet("acme"));
+    lab.end(hindered());
+    assert!(lab.is_confirmed());
+    assert_ne!(lab.table.revision(&fleet("acme")), revision);
+    // Failures degrade it as soon as it is waited for no longer.
+    lab.applied("two");
+    (0..2).for_each(|_| _ = lab.probe(&PLACES[..1]));
+    assert!(!lab.is_confirmed() && lab.told().iter().all(|it| !it.degraded));
+    lab.probe(&PLACES[..1]);
+    assert!(lab.is_confirmed() && lab.told()[0].degraded);
+    // Nor is one that isn't probed any more, with the fleet or by its spec.
+    lab.applied("three");
+    assert!(!lab.is_confirmed());
+    lab.table.observed(&fleet("acme"), BTreeMap::new(), lab.now);
+    assert!(lab.is_confirmed());
+    lab.applied("four");
+    lab.table.planned([].into_iter());
+    assert!(lab.is_confirmed());
+}
+
+#[test]
 fn a_roll_of_ours_degrades_nothing_and_a_broker_that_dies_does_within_three_intervals() {
     let mut lab = Lab::new();
     lab.judged(Status::Updating);
@@ -186,7 +262,8 @@ fn what_was_changed_is_probed_at_once_and_an_older_finding_is_of_no_use() {
     lab.seen([true, false]);
     assert!(lab.table.found(&due[0], ProbeFinding::Hindered("old".to_owned()), INTERVAL, lab.now).is_none());
     let (due, _) = lab.table.due(lab.now);
-    assert!(lab.table.found(&due[0], nothing(), INTERVAL, lab.now).is_none());
+    let found = lab.table.found(&due[0], nothing(), INTERVAL, lab.now);
+    assert!(matches!(found, Some(ChangedFinding::Confirmed)));
     let (due, next) = lab.table.due(lab.now);
     assert!(due.is_empty());
     assert!(next >= lab.now + INTERVAL.mul_f64(0.9) && next <= lab.now + INTERVAL);

@@ -1,6 +1,6 @@
 //! The health of a fleet: its operator and its clusters.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,8 @@ use crate::names::ResourceKey;
 pub struct FleetHealth {
     pub status: ResourceStatus,
     pub clusters: BTreeMap<ResourceKey, Judgement>,
+    /// The clusters that no probe has reached since they were changed.
+    pub unconfirmed: BTreeSet<ResourceKey>,
 }
 
 impl FleetHealth {
@@ -78,7 +80,10 @@ pub fn judge_all(
     if seen.gateway.is_some() {
         fleet.gateway.clone_from(&seen.gateway);
     }
-    (FleetHealth { status, clusters }, FleetMemories { fleet, clusters: memories })
+    (
+        FleetHealth { status, clusters, unconfirmed: BTreeSet::new() },
+        FleetMemories { fleet, clusters: memories },
+    )
 }
 
 /// The fleet has no room for a pod of one of its clusters. Degrades the fleet only if the cluster is degraded

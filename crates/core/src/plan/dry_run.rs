@@ -29,6 +29,7 @@ impl FleetPart {
                     | Waiting::OneDisruption { .. }
                     | Waiting::Renewal { .. }
                     | Waiting::Unsettled
+                    | Waiting::Unconfirmed { .. }
                     | Waiting::Unseen { .. }
             )
         };

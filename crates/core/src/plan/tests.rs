@@ -22,7 +22,7 @@ mod size;
 mod unreadable;
 mod upgrade;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -374,6 +374,17 @@ impl Lab {
 }
 
 impl Lab {
+    /// Says whether a probe has reached a healthy cluster of the first fleet since it was changed.
+    fn reached(&mut self, name: &str, is_reached: bool) {
+        self.judged(name, Status::Healthy);
+        let cluster = key(&format!("Cluster/acme/{name}"));
+        let unconfirmed = &mut self.target().health.as_mut().unwrap().unconfirmed;
+        match is_reached {
+            true => _ = unconfirmed.remove(&cluster),
+            false => _ = unconfirmed.insert(cluster),
+        }
+    }
+
     fn judged(&mut self, name: &str, status: Status) {
         let since = self.policy.now;
         let is = |status| ResourceStatus { status, reason: None, conditions: vec![], since };
@@ -387,9 +398,11 @@ impl Lab {
         let cluster = key(&format!("Cluster/acme/{name}"));
         let fleet = self.resources.get(&cluster).and_then(Resource::fleet).unwrap_or_else(fleet_key);
         let target = self.observed.fleets.get_mut(&fleet).unwrap();
-        let health = target
-            .health
-            .get_or_insert_with(|| FleetHealth { status: is(Status::Healthy), clusters: BTreeMap::new() });
+        let health = target.health.get_or_insert_with(|| FleetHealth {
+            status: is(Status::Healthy),
+            clusters: BTreeMap::new(),
+            unconfirmed: BTreeSet::new(),
+        });
         health.clusters.insert(cluster, judgement);
     }
 }

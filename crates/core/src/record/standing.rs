@@ -298,9 +298,15 @@ impl StandingInputs<'_> {
 
 /// Whether the wait is a part of work in progress that continues by itself.
 fn goes_on(waiting: &Waiting) -> bool {
-    use Waiting::{OneDisruption, Renewal, Retry, UnderWay, Unsettled, Upgrade};
+    use Waiting::{OneDisruption, Renewal, Retry, Unconfirmed, UnderWay, Unsettled, Upgrade};
     matches!(
         waiting,
-        OneDisruption { .. } | Renewal { .. } | Retry { .. } | UnderWay { .. } | Unsettled | Upgrade { .. }
+        OneDisruption { .. }
+            | Renewal { .. }
+            | Retry { .. }
+            | Unconfirmed { .. }
+            | UnderWay { .. }
+            | Unsettled
+            | Upgrade { .. }
     )
 }

@@ -93,6 +93,7 @@ impl Waiting {
             | Waiting::OneDisruption { .. }
             | Waiting::Renewal { .. }
             | Waiting::Unsettled
+            | Waiting::Unconfirmed { .. }
             | Waiting::Unseen { .. }
             | Waiting::Unreachable { refused: false, .. }
             | Waiting::UnderWay { .. }
@@ -154,6 +155,9 @@ fn waiting(waiting: &Waiting) -> String {
             format!("{after} has the new certificate of {domain} and isn't Healthy yet")
         }
         Waiting::Unsettled => "starts when the cluster is Healthy".to_owned(),
+        Waiting::Unconfirmed { cluster } => {
+            format!("the reachability probe hasn't reached {cluster} since its last change")
+        }
         Waiting::Unseen { cluster, reason } => {
             let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
             format!("no disruption while the health of {cluster} is unknown{why}")
@@ -290,7 +294,7 @@ pub fn wait_remedy(change: &Change, waiting: &Waiting, tree: &str) -> Option<Str
         }
         Waiting::Held(Hold::Suspended { by }) => format!("to continue: set `suspend: false` on {by}"),
         Waiting::UnreadableFile { origin } => format!("to continue: fix {}", origin.path),
-        Waiting::OneDisruption { after } => {
+        Waiting::OneDisruption { after } | Waiting::Unconfirmed { cluster: after } => {
             format!("to see its progress: streamfleet why {} {tree}", after.path())
         }
         Waiting::Renewal { after, domain } => format!(

@@ -8,7 +8,7 @@ use crate::plan::Waiting;
 pub const LONG: SignedDuration = SignedDuration::from_secs(5);
 
 impl Waiting {
-    pub const KINDS: [&'static str; 27] = [
+    pub const KINDS: [&'static str; 28] = [
         "held",
         "unreadable-file",
         "protected",
@@ -16,6 +16,7 @@ impl Waiting {
         "one-disruption",
         "renewal",
         "unsettled",
+        "unconfirmed",
         "unseen",
         "unreachable",
         "under-way",
@@ -47,6 +48,7 @@ impl Waiting {
             Waiting::OneDisruption { .. } => "one-disruption",
             Waiting::Renewal { .. } => "renewal",
             Waiting::Unsettled => "unsettled",
+            Waiting::Unconfirmed { .. } => "unconfirmed",
             Waiting::Unseen { .. } => "unseen",
             Waiting::Unreachable { .. } => "unreachable",
             Waiting::UnderWay { .. } => "under-way",

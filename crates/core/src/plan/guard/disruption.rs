@@ -29,9 +29,10 @@ pub(in crate::plan) fn serialize_software_disruptions(changes: &mut [Change]) {
 ///
 /// Removing brokers, or an upgrade that continues by itself, improves nothing: these wait until their own
 /// cluster is Healthy. A cluster that is being changed, doesn't work or can't be seen holds up all others
-/// until it is Healthy. A cluster that is being changed may be changed further if no other is unhealthy. A
-/// change of a cluster that can't be seen waits, too, since it may not repair anything. A cluster that never
-/// worked or is being created has nothing to disrupt: it neither holds up others nor waits for them.
+/// until it is Healthy and, where clusters are probed, reached. A cluster that is being changed may be changed
+/// further if no other is unhealthy. A change of a cluster that can't be seen waits, too, since it may not
+/// repair anything. A cluster that never worked or is being created has nothing to disrupt: it neither holds up
+/// others nor waits for them.
 ///
 /// A cluster whose trouble has another cause than its certificate doesn't hold up a renewed certificate,
 /// without which the clients of all other clusters would be cut off eventually. Nor does one whose cause of
@@ -43,11 +44,14 @@ pub(in crate::plan) fn serialize_disruptions(
 ) {
     let is =
         |key: &ResourceKey, words: &[Status]| unwell.get(key).is_some_and(|it| words.contains(&it.status));
-    let disturbed = |key: &ResourceKey| is(key, &NOT_HEALTHY);
+    let disturbed = |key: &ResourceKey| is(key, &NOT_HEALTHY) || troubles.unconfirmed.contains(key);
     let matters = |change: &&Change| disrupts(change) && !is(&change.resource, &[Status::Failed]);
     let candidates = || changes.iter().filter(matters).map(|change| &change.resource);
     let going = |key: &ResourceKey| changes.iter().any(|c| c.resource == *key && c.verb == Verb::Delete);
-    let holding = || unwell.keys().filter(|key| key.kind == Kind::Cluster && disturbed(key) && !going(key));
+    let holding = || {
+        let all = unwell.keys().chain(&troubles.unconfirmed);
+        all.filter(|key| key.kind == Kind::Cluster && disturbed(key) && !going(key))
+    };
     let repairs = |change: &&Change| {
         disruption(change) != Verdict::BrokerRemoval && !matches!(change.cause, Cause::Upgrade { .. })
     };
@@ -74,10 +78,13 @@ pub(in crate::plan) fn serialize_disruptions(
         if let Some(cluster) = unseen {
             let reason = unwell.get(cluster).and_then(|status| status.reason.clone()).unwrap_or_default();
             change.waiting.push(Waiting::Unseen { cluster: cluster.clone(), reason });
-        } else if change.resource != first {
-            change.waiting.push(Waiting::OneDisruption { after: first.clone() });
-        } else if !is_repair && disturbed(&first) {
-            change.waiting.push(Waiting::Unsettled);
+        } else if change.resource != first || !is_repair && disturbed(&first) {
+            let waiting = match troubles.unconfirmed.contains(&first) {
+                true => Waiting::Unconfirmed { cluster: first.clone() },
+                false if change.resource != first => Waiting::OneDisruption { after: first.clone() },
+                false => Waiting::Unsettled,
+            };
+            change.waiting.push(waiting);
         }
     }
 }

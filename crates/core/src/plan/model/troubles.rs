@@ -14,6 +14,8 @@ pub(in crate::plan) struct TroubleCauses {
     /// Clusters whose certificates may have caused their trouble, for example because the state was lost.
     pub unknown_cause: BTreeSet<ResourceKey>,
     pub healthy: BTreeSet<ResourceKey>,
+    /// Clusters that are Healthy, and that no probe has reached since they were changed.
+    pub unconfirmed: BTreeSet<ResourceKey>,
 }
 
 impl TroubleCauses {
@@ -24,10 +26,12 @@ impl TroubleCauses {
             let found = health.clusters.iter().filter(|(_, judgement)| is_it(judgement));
             found.map(|(key, _)| key.clone()).collect()
         };
+        let healthy: BTreeSet<_> = all(&|it| it.status.status == Status::Healthy);
         Self {
             other_cause: all(&|it| is_troubled(it) && it.clear_certificates == Some(true)),
             unknown_cause: all(&|it| is_troubled(it) && it.clear_certificates.is_none()),
-            healthy: all(&|it| it.status.status == Status::Healthy),
+            healthy: healthy.difference(&health.unconfirmed).cloned().collect(),
+            unconfirmed: healthy.intersection(&health.unconfirmed).cloned().collect(),
         }
     }
 

@@ -43,6 +43,11 @@ pub enum Waiting {
     },
     /// The change repairs nothing, so it begins only when its cluster is Healthy.
     Unsettled,
+    /// A cluster was changed, and the reachability probe hasn't reached it since.
+    Unconfirmed {
+        /// That cluster.
+        cluster: ResourceKey,
+    },
     /// The health of a cluster on the fleet is unknown, so nothing is disrupted.
     Unseen {
         /// That cluster.

@@ -57,6 +57,25 @@ fn follow_renewal(lab: &mut Lab) -> Vec<String> {
     order
 }
 
+/// On fleets of their own, nothing but the certificate connects the clusters.
+#[test]
+fn the_next_cluster_takes_the_certificate_when_the_one_before_is_reached_with_it() {
+    let mut lab = behind_one_domain(&[1; 20]);
+    lab.domain("hmac:0000000000000002");
+    let plan = lab.plan();
+    let clusters =
+        |plan: &Plan| running(plan).into_iter().filter(|it| it.starts_with("acme/c")).collect::<Vec<_>>();
+    assert_eq!(clusters(&plan), ["acme/c00"]);
+    lab.execute(&plan);
+    lab.reached("c00", false);
+    let plan = lab.plan();
+    assert_eq!(clusters(&plan), [""; 0]);
+    let unconfirmed = Waiting::Unconfirmed { cluster: key("Cluster/acme/c00") };
+    assert_eq!(change(&plan, "Cluster/acme/c01").waiting, [unconfirmed]);
+    lab.reached("c00", true);
+    assert_eq!(clusters(&lab.plan()), ["acme/c01"]);
+}
+
 #[test]
 fn twenty_clusters_of_one_fleet_roll_one_after_another() {
     let mut lab = behind_one_domain(&[20]);

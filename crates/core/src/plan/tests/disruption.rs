@@ -65,6 +65,48 @@ fn nothing_is_disrupted_while_another_cluster_is_in_trouble_of_any_kind() {
 }
 
 #[test]
+fn nothing_is_disrupted_before_the_cluster_that_was_changed_last_is_reached() {
+    let mut lab = Lab::with(&["a", "b", "c"]);
+    lab.unprotected("a");
+    lab.settle();
+    for name in ["b", "c"] {
+        lab.cluster(name, json!({"advanced_config.version": "4.3.2"}));
+    }
+    lab.reached("a", false);
+    let plan = lab.plan();
+    assert_eq!(running(&plan), [""; 0]);
+    let unconfirmed = |name: &str| Waiting::Unconfirmed { cluster: key(&format!("Cluster/acme/{name}")) };
+    for name in ["b", "c"] {
+        assert_eq!(change(&plan, &format!("Cluster/acme/{name}")).waiting, [unconfirmed("a")]);
+    }
+    let told = "the reachability probe hasn't reached cluster acme/a since its last change";
+    assert_eq!(change(&plan, "Cluster/acme/b").waiting[0].to_string(), told);
+
+    // What it lacks may be another change.
+    lab.reached("a", true);
+    lab.reached("c", false);
+    assert_eq!(running(&lab.plan()), ["acme/c"]);
+    // One that is Degraded is repaired first, and one that goes is awaited by nobody.
+    lab.judged("b", Status::Degraded);
+    assert_eq!(running(&lab.plan()), ["acme/b"]);
+    lab.judged("b", Status::Healthy);
+    lab.reached("c", true);
+    lab.reached("a", false);
+    lab.remove("Cluster/acme/a");
+    assert_eq!(running(&lab.plan()), ["acme/a", "acme/b"]);
+}
+
+/// It was reached before its status is worth waiting for.
+#[test]
+fn a_cluster_that_does_not_work_is_not_waited_for_by_its_probe() {
+    let mut lab = Lab::with(&["a", "b"]);
+    lab.cluster("b", json!({"advanced_config.version": "4.3.2"}));
+    lab.reached("a", false);
+    lab.judged("a", Status::Failed);
+    assert_eq!(running(&lab.plan()), ["acme/b"]);
+}
+
+#[test]
 fn a_cluster_that_goes_holds_up_nobody() {
     let mut lab = Lab::with(&["a", "b", "c"]);
     lab.unprotected("b");

@@ -6,13 +6,15 @@ use super::applied_manifests::{AppliedCluster, PublicListener};
 use super::view::ClusterObservation;
 use crate::component::kafka::endpoints::BROKERS;
 use crate::component::kafka::probe::{ProbeLogin, ProbeOrder, ProbeTrust, PublicName};
-use crate::names::ResourceKey;
+use crate::names::{Digest, ResourceKey};
 
 /// The public side of a cluster that works, as it was last applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublicSide {
     pub namespace: String,
     pub listener: PublicListener,
+    /// The digests of all applied objects: others mean that the cluster was changed.
+    pub applied: Vec<Digest>,
     /// The brokers by id, and whether each is ready. One that isn't is reported by its pod.
     pub brokers: BTreeMap<u32, bool>,
 }
@@ -34,6 +36,7 @@ impl PublicSide {
         Some(Self {
             namespace: wanted.namespace.clone(),
             listener: PublicListener { user, ..listener.clone() },
+            applied: wanted.applied.clone(),
             brokers: brokers.collect(),
         })
     }

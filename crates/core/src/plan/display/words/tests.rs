@@ -104,6 +104,7 @@ fn every_wait_says_for_what_and_the_way_out() {
         Waiting::OneDisruption { after: cluster() },
         Waiting::Renewal { after: cluster(), domain: key("BaseDomain/acme/k.example.com") },
         Waiting::Unsettled,
+        Waiting::Unconfirmed { cluster: cluster() },
         Waiting::Unseen { cluster: cluster(), reason: "the user may not list Pod objects".into() },
         unreachable("connection refused", "", false),
         unreachable("fleet acme/eu is on it", "give it another one", true),
@@ -171,6 +172,8 @@ fn every_wait_says_for_what_and_the_way_out() {
     cluster acme/orders has the new certificate of base domain acme/k.example.com and isn't Healthy yet
       to see what is wrong: streamfleet why acme/orders specs; if the certificate is, give base domain acme/k.example.com another one, otherwise repair the cluster
     starts when the cluster is Healthy
+    the reachability probe hasn't reached cluster acme/orders since its last change
+      to see its progress: streamfleet why acme/orders specs
     no disruption while the health of cluster acme/orders is unknown: the user may not list Pod objects
     the target can't be reached: connection refused
     the target can't be used: fleet acme/eu is on it; give it another one

@@ -34,11 +34,13 @@ struct RenewalCandidates {
 /// is Healthy with the certificate proves that it works, or a person approves the next one.
 pub(in crate::plan) fn serialize_renewals(world: &PlanContext, parts: &mut [FleetPart]) {
     for (domain, RenewalCandidates { degraded, others }) in turns(parts) {
-        let RenewedClusters { holds, doubtful, passed_over } = renewing(world.catalog, parts, &domain);
-        let (next, wait) = match (holds, being_changed(world.catalog, parts, &domain)) {
-            (Some(holder), _) => (None, Waiting::Renewal { after: holder, domain: domain.clone() }),
-            (None, Some(changing)) => (None, Waiting::OneDisruption { after: changing }),
-            (None, None) => {
+        let RenewedClusters { holds, unconfirmed, doubtful, passed_over } =
+            renewing(world.catalog, parts, &domain);
+        let (next, wait) = match (holds, being_changed(world.catalog, parts, &domain), unconfirmed) {
+            (Some(holder), ..) => (None, Waiting::Renewal { after: holder, domain: domain.clone() }),
+            (None, Some(changing), _) => (None, Waiting::OneDisruption { after: changing }),
+            (None, None, Some(cluster)) => (None, Waiting::Unconfirmed { cluster }),
+            (None, None, None) => {
                 let Some(next) = degraded.first().or(others.first()) else { continue };
                 (Some(next), Waiting::OneDisruption { after: next.clone() })
             }
@@ -79,11 +81,13 @@ fn turns(parts: &[FleetPart]) -> BTreeMap<ResourceKey, RenewalCandidates> {
     turns
 }
 
-/// The clusters that already have the certificate and aren't Healthy.
+/// The clusters that already have the certificate and aren't known to work with it.
 #[derive(Default)]
 struct RenewedClusters {
     /// A cluster whose trouble the certificate may have caused.
     holds: Option<ResourceKey>,
+    /// A cluster that is Healthy, and that no probe has reached since it was changed.
+    unconfirmed: Option<ResourceKey>,
     /// A cluster whose trouble has an unknown cause, if no cluster with the certificate is Healthy.
     doubtful: Option<ResourceKey>,
     /// Clusters whose trouble has another cause.
@@ -102,6 +106,8 @@ fn renewing(catalog: &Catalog, parts: &[FleetPart], domain: &ResourceKey) -> Ren
             plan.changes.iter().filter_map(renewed).map(|(it, _)| &it.resource).collect();
         let has = |key: &ResourceKey| uses(key) && !pending.contains(key);
         works |= part.troubles.healthy.iter().any(has);
+        let unconfirmed = part.troubles.unconfirmed.iter().find(|key| has(key));
+        renewing.unconfirmed = renewing.unconfirmed.or_else(|| unconfirmed.cloned());
         let unwell = plan.unwell.iter().filter(|(_, status)| NOT_HEALTHY.contains(&status.status));
         for key in unwell.map(|(key, _)| key).filter(|key| has(key)) {
             if part.troubles.other_cause.contains(key) {
