@@ -13,6 +13,7 @@ mod login;
 mod requests;
 mod resolve;
 mod scram;
+mod shares;
 mod tls;
 mod token;
 mod topic;
@@ -25,31 +26,45 @@ use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt as _};
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
-use crate::component::probe::{ProbeFailure, ProbeOrder, ProbePlace, ProbeReport, PublicName, ServerText};
+use crate::component::probe::{
+    LookupFault, ProbeFailure, ProbeOrder, ProbePlace, ProbeReport, PublicName, ServerText,
+};
 use crate::config::AddressRange;
+use crate::names::Identifier;
 use check::Check;
 pub use resolve::{Found, Resolver, SystemResolver};
+pub use shares::Share;
+use shares::Shares;
 
 /// The most names of one cluster that are checked at a time.
 const CONCURRENT: usize = 8;
+
+/// The most lookups at a time, and of one organization. Each blocks a thread until the operating system gives up,
+/// which is long after we have, and a server for names that doesn't answer may be one organization's.
+const MAX_LOOKUPS: usize = 32;
+const LOOKUPS_EACH: usize = 4;
 
 /// Limits of time and of connections.
 #[derive(Debug, Clone, Copy)]
 pub struct ProbeLimits {
     /// For each thing that a server has to answer.
     pub step: Duration,
-    /// For all levels at one name. A check of a cluster takes as long for every eight names at most.
+    /// For all levels at one name.
     pub name: Duration,
+    /// For all names of a cluster.
+    pub check: Duration,
     /// The most connections of all checks together. One for a token may come on top for each check.
     pub connections: usize,
+    /// The most connections of the checks of one organization.
+    pub each: usize,
 }
 
 impl Default for ProbeLimits {
     fn default() -> Self {
-        ProbeLimits { step: conversation::STEP, name: Duration::from_secs(60), connections: 64 }
+        let (name, check) = (Duration::from_secs(60), Duration::from_secs(180));
+        ProbeLimits { step: conversation::STEP, name, check, connections: 128, each: 32 }
     }
 }
 
@@ -59,29 +74,29 @@ pub struct Prober {
     /// `targets.allow_addresses` of the settings.
     allowed: Vec<AddressRange>,
     limits: ProbeLimits,
-    connections: Semaphore,
+    connections: Shares,
+    lookups: Shares,
     /// The authorities that this host trusts, read when they are needed first.
     system: OnceLock<tls::Trust>,
 }
 
 impl Prober {
     pub fn new(resolver: Box<dyn Resolver>, allowed: Vec<AddressRange>, limits: ProbeLimits) -> Prober {
-        let limits = ProbeLimits { connections: limits.connections.max(1), ..limits };
-        let connections = Semaphore::new(limits.connections);
-        Prober { resolver, allowed, limits, connections, system: OnceLock::new() }
+        let connections = Shares::new(limits.connections, limits.each);
+        let lookups = Shares::new(MAX_LOOKUPS, LOOKUPS_EACH);
+        Prober { resolver, allowed, limits, connections, lookups, system: OnceLock::new() }
     }
 
-    /// Checks every name of a cluster. Waits first until there is room among the connections of all checks; that
-    /// time doesn't count.
+    /// Checks every name of a cluster. Waits first until there is room among the connections of all checks and of
+    /// those of its organization; that time doesn't count.
     pub async fn check(&self, order: &ProbeOrder) -> ProbeReport {
         let names = std::iter::once((ProbePlace::Bootstrap, &order.bootstrap));
         let names = names.chain(order.brokers.iter().map(|(id, name)| (ProbePlace::Broker(*id), name)));
         let names: Vec<_> = names.collect();
-        let width = names.len().min(CONCURRENT).min(self.limits.connections);
-        // All of them at once: checks that each wait for more would wait for each other. The semaphore is never closed.
-        let _room = self.connections.acquire_many(u32::try_from(width).unwrap_or(1)).await.ok();
+        let width = names.len().min(CONCURRENT).min(self.connections.each());
+        let _room = self.connections.take(&order.cluster.organization, width).await;
         let began = Instant::now();
-        let check = Check::new(self, order);
+        let check = Check::new(self, order, began + self.limits.check);
         let names: Vec<_> = names.into_iter().map(|(place, name)| check.name(place, name)).collect();
         let verdicts = stream::iter(names).buffer_unordered(width).collect().await;
         ProbeReport {
@@ -99,12 +114,21 @@ impl Prober {
         self.system.get_or_init(tls::Trust::of_system).clone()
     }
 
-    async fn resolve(&self, name: &PublicName) -> Result<Vec<IpAddr>, ProbeFailure> {
-        resolve::resolve(&*self.resolver, &name.host, (&self.allowed, self.limits.step)).await
+    async fn resolve(&self, organization: &Identifier, host: &str) -> Result<Vec<IpAddr>, ProbeFailure> {
+        let ProbeLimits { step, name, .. } = self.limits;
+        // While an organization's lookups aren't answered, its next ones wait, and their other names are still due.
+        let turn = timeout(name / 2, self.lookups.take(organization, 1)).await.map_err(|_| {
+            ProbeFailure::Lookup(LookupFault::Failed(ServerText::new("too many lookups aren't answered")))
+        })?;
+        resolve::resolve(&*self.resolver, (host, turn), (&self.allowed, step)).await
     }
 
-    async fn connect(&self, name: &PublicName) -> Result<(TcpStream, IpAddr), ProbeFailure> {
-        let addresses = self.resolve(name).await?;
+    async fn connect(
+        &self,
+        organization: &Identifier,
+        name: &PublicName,
+    ) -> Result<(TcpStream, IpAddr), ProbeFailure> {
+        let addresses = self.resolve(organization, &name.host).await?;
         self.dial(&addresses, name.port).await.map_err(|(failure, _)| failure)
     }
 

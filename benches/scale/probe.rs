@@ -27,7 +27,7 @@ pub fn measure(folder: &Path, clusters: usize) -> io::Result<()> {
     let (before, memory) = (median(&mut process)?, floor::memory_kib("self", "VmRSS"));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let allowed: AddressRange = "127.0.0.0/8".to_owned().try_into().map_err(io::Error::other)?;
-    let (resolver, limits) = (SystemResolver::default(), ProbeLimits::default());
+    let (resolver, limits) = (SystemResolver, ProbeLimits::default());
     let prober = Arc::new(Prober::new(Box::new(resolver), vec![allowed], limits));
     let port = silent_server()?;
     for number in 0..tree.clusters {

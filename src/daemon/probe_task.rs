@@ -101,7 +101,7 @@ impl ProbeTask {
 }
 
 fn prober(allowed: Vec<AddressRange>) -> Prober {
-    Prober::new(Box::new(SystemResolver::default()), allowed, ProbeLimits::default())
+    Prober::new(Box::new(SystemResolver), allowed, ProbeLimits::default())
 }
 
 fn failure(verdict: &NameVerdict) -> Option<FailureWords> {

@@ -20,7 +20,7 @@ use super::requests::{
 };
 use super::topic::{self, Assignment, Layout};
 use super::wire::Request;
-use super::{Prober, batch, tls};
+use super::{ProbeLimits, Prober, batch, tls};
 use crate::component::probe::{
     NameVerdict, ProbeFailure, ProbeLevel, ProbeLogin, ProbeNote, ProbeOrder, ProbePlace, ProbeTrust,
     PublicName, ServerText,
@@ -53,6 +53,8 @@ type Broker = Conversation<TlsStream<TcpStream>>;
 pub struct Check<'c> {
     prober: &'c Prober,
     order: &'c ProbeOrder,
+    /// When the check of all names has to end.
+    ends: Instant,
     trust: Result<tls::Trust, ProbeFailure>,
     token: OnceCell<Result<SecretString, ProbeFailure>>,
     /// The first broker that gets so far reads the topic's layout. `None` until one did.
@@ -69,7 +71,7 @@ struct Seen {
 }
 
 impl<'c> Check<'c> {
-    pub fn new(prober: &'c Prober, order: &'c ProbeOrder) -> Self {
+    pub fn new(prober: &'c Prober, order: &'c ProbeOrder, ends: Instant) -> Self {
         let trust = match &order.trust {
             ProbeTrust::System => Ok(prober.system_trust()),
             ProbeTrust::Certificates(pem) => tls::Trust::of_certificates(pem),
@@ -80,6 +82,7 @@ impl<'c> Check<'c> {
         Check {
             prober,
             order,
+            ends,
             trust,
             token: OnceCell::new(),
             layout: tokio::sync::Mutex::default(),
@@ -97,9 +100,10 @@ impl<'c> Check<'c> {
             note: None,
             took: BTreeMap::new(),
         };
-        let within = self.prober.limits.name;
-        let checked = timeout(within, self.levels(&mut verdict)).await;
-        let late = Err(ProbeFailure::Late(within));
+        let ProbeLimits { name, check, .. } = self.prober.limits;
+        let rest = self.ends.saturating_duration_since(Instant::now());
+        let checked = timeout(rest.min(name), self.levels(&mut verdict)).await;
+        let late = Err(ProbeFailure::Late(if rest < name { check } else { name }));
         verdict.failure = checked.unwrap_or(late).err();
         verdict
     }
@@ -107,8 +111,8 @@ impl<'c> Check<'c> {
     async fn levels(&self, verdict: &mut NameVerdict) -> Result<(), ProbeFailure> {
         let PublicName { host, port } = verdict.name.clone();
         let step = self.prober.limits.step;
-        let name = verdict.name.clone();
-        let addresses = level(verdict, ProbeLevel::Resolve, self.prober.resolve(&name)).await?;
+        let lookup = self.prober.resolve(&self.order.cluster.organization, &host);
+        let addresses = level(verdict, ProbeLevel::Resolve, lookup).await?;
         let began = Instant::now();
         let (stream, address) = match self.prober.dial(&addresses, port).await {
             Ok((stream, address)) => (Ok(stream), Some(address)),
@@ -152,7 +156,8 @@ impl<'c> Check<'c> {
     async fn log_in(&self, broker: &mut Broker, login: &ProbeLogin) -> Result<KnownVersions, ProbeFailure> {
         let token = match login {
             ProbeLogin::OAuth(request) => {
-                let token = self.token.get_or_init(|| self.prober.token(request)).await;
+                let organization = &self.order.cluster.organization;
+                let token = self.token.get_or_init(|| self.prober.token(organization, request)).await;
                 Some(token.as_ref().map_err(Clone::clone)?)
             }
             _ => None,

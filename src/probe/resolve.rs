@@ -3,11 +3,11 @@
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs as _};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
 use tokio::time::timeout;
+
+use super::Share;
 
 use crate::component::probe::{LookupFault, ProbeFailure, ServerText};
 use crate::config::{AddressRange, judge_address};
@@ -15,33 +15,20 @@ use crate::config::{AddressRange, judge_address};
 /// The most addresses of a name that are tried.
 const MAX_ADDRESSES: usize = 4;
 
-/// The most lookups at a time. Each blocks a thread until the operating system gives up, which is long after we
-/// have.
-const MAX_LOOKUPS: usize = 16;
-
 pub type Found<'f> = Pin<Box<dyn Future<Output = Result<Vec<IpAddr>, LookupFault>> + Send + 'f>>;
 
 /// Looks up names.
 pub trait Resolver: Send + Sync {
-    fn addresses<'f>(&'f self, host: &'f str) -> Found<'f>;
+    /// `turn` is held for as long as the lookup goes on, even if nobody waits for it any more.
+    fn addresses<'f>(&'f self, host: &'f str, turn: Share) -> Found<'f>;
 }
 
 /// The resolver of the operating system.
-pub struct SystemResolver {
-    lookups: Arc<Semaphore>,
-}
-
-impl Default for SystemResolver {
-    fn default() -> Self {
-        SystemResolver { lookups: Arc::new(Semaphore::new(MAX_LOOKUPS)) }
-    }
-}
+pub struct SystemResolver;
 
 impl Resolver for SystemResolver {
-    fn addresses<'f>(&'f self, host: &'f str) -> Found<'f> {
+    fn addresses<'f>(&'f self, host: &'f str, turn: Share) -> Found<'f> {
         Box::pin(async {
-            // The semaphore is never closed.
-            let turn = Arc::clone(&self.lookups).acquire_owned().await.ok();
             let asked = host.to_owned();
             let lookup = tokio::task::spawn_blocking(move || {
                 let found =
@@ -74,13 +61,13 @@ fn fault(error: io::Error) -> LookupFault {
 /// If it has no address, or none that may be connected to.
 pub async fn resolve(
     resolver: &dyn Resolver,
-    host: &str,
+    (host, turn): (&str, Share),
     (allowed, within): (&[AddressRange], Duration),
 ) -> Result<Vec<IpAddr>, ProbeFailure> {
     let found = match host.parse() {
         Ok(address) => Ok(vec![address]),
         Err(_) => {
-            timeout(within, resolver.addresses(host)).await.map_err(|_| ProbeFailure::Silent(within))?
+            timeout(within, resolver.addresses(host, turn)).await.map_err(|_| ProbeFailure::Silent(within))?
         }
     };
     let found = found.map_err(ProbeFailure::Lookup)?;
@@ -103,19 +90,24 @@ pub async fn resolve(
 
 #[cfg(test)]
 mod tests {
+    use super::super::shares::Shares;
     use super::*;
+
+    async fn turn() -> Share {
+        Shares::new(1, 1).take(&"acme".parse().unwrap(), 1).await
+    }
 
     struct Fixed(&'static [&'static str]);
 
     impl Resolver for Fixed {
-        fn addresses<'f>(&'f self, _: &'f str) -> Found<'f> {
+        fn addresses<'f>(&'f self, _: &'f str, _: Share) -> Found<'f> {
             Box::pin(async { Ok(self.0.iter().map(|it| it.parse().unwrap()).collect()) })
         }
     }
 
     async fn found(addresses: &'static [&'static str]) -> Result<Vec<String>, String> {
         let limits = (&[][..], Duration::from_secs(1));
-        match resolve(&Fixed(addresses), "k.example.com", limits).await {
+        match resolve(&Fixed(addresses), ("k.example.com", turn().await), limits).await {
             Ok(found) => Ok(found.iter().map(IpAddr::to_string).collect()),
             Err(failure) => Err(format!("{failure:?}")),
         }
@@ -130,7 +122,7 @@ mod tests {
         assert_eq!(found(&[]).await.unwrap_err(), "Lookup(Missing)");
         let many = &["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4", "192.0.2.5"];
         assert_eq!(found(many).await.unwrap().len(), MAX_ADDRESSES);
-        let literal = resolve(&Fixed(&[]), "127.0.0.1", (&[], Duration::from_secs(1))).await;
+        let literal = resolve(&Fixed(&[]), ("127.0.0.1", turn().await), (&[], Duration::from_secs(1))).await;
         assert!(matches!(literal, Err(ProbeFailure::Denied(_))), "{literal:?}");
     }
 

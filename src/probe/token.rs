@@ -19,6 +19,7 @@ use zeroize::Zeroizing;
 use super::wire::MAX_RESPONSE;
 use super::{Prober, tls};
 use crate::component::probe::{LookupFault, ProbeFailure, PublicName, ServerText, TokenRequest};
+use crate::names::Identifier;
 
 #[derive(Deserialize)]
 struct Answer {
@@ -30,15 +31,23 @@ struct Answer {
 
 impl Prober {
     /// Asks for a token.
-    pub(super) async fn token(&self, request: &TokenRequest) -> Result<SecretString, ProbeFailure> {
-        self.ask_for_token(request).await.map_err(|failure| match failure {
+    pub(super) async fn token(
+        &self,
+        organization: &Identifier,
+        request: &TokenRequest,
+    ) -> Result<SecretString, ProbeFailure> {
+        self.ask_for_token(organization, request).await.map_err(|failure| match failure {
             ProbeFailure::NoToken(why) => ProbeFailure::NoToken(why),
             // The failure is about another server than the sentence.
             other => ProbeFailure::NoToken(ServerText::new(&words(other))),
         })
     }
 
-    async fn ask_for_token(&self, request: &TokenRequest) -> Result<SecretString, ProbeFailure> {
+    async fn ask_for_token(
+        &self,
+        organization: &Identifier,
+        request: &TokenRequest,
+    ) -> Result<SecretString, ProbeFailure> {
         let endpoint: Uri = request.token_endpoint.parse().map_err(|_| no_token("its address is no URL"))?;
         let host = endpoint.host().ok_or_else(|| no_token("its address has no host"))?;
         if endpoint.scheme_str() != Some("https") {
@@ -50,7 +59,7 @@ impl Prober {
             Some(pem) => tls::Trust::of_certificates(pem)?,
             None => self.system_trust(),
         };
-        let (stream, _) = self.connect(&server).await?;
+        let (stream, _) = self.connect(organization, &server).await?;
         let stream = trust.shake_hands(stream, (&server.host, self.limits.step)).await?;
         let answer = timeout(self.limits.step, post(stream, &endpoint, request));
         let (status, body) = answer.await.map_err(|_| ProbeFailure::Silent(self.limits.step))??;

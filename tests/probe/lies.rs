@@ -3,8 +3,8 @@
 
 use std::io::{Read as _, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use streamfleet::component::probe::{
     LookupFault, ProbeFailure, ProbeLevel, ProbeLogin, ProbeOrder, ProbePlace, ProbeTrust, PublicName,
 };
 use streamfleet::names::{Kind, ResourceKey};
-use streamfleet::probe::{Found, ProbeLimits, Prober, Resolver};
+use streamfleet::probe::{Found, ProbeLimits, Prober, Resolver, Share};
 
 use super::pki::{Authority, Pair};
 use super::stage::{Names, check, loopback, verdict};
@@ -29,8 +29,13 @@ const BROKER: ProbePlace = ProbePlace::Broker(0);
 pub type Tls = StreamOwned<ServerConnection, TcpStream>;
 
 /// Limits at which a test that waits for them takes a moment.
-const SHORT: ProbeLimits =
-    ProbeLimits { step: Duration::from_secs(2), name: Duration::from_secs(20), connections: 8 };
+const SHORT: ProbeLimits = ProbeLimits {
+    step: Duration::from_secs(2),
+    name: Duration::from_secs(20),
+    check: Duration::from_secs(60),
+    connections: 8,
+    each: 8,
+};
 
 fn order(port: u16, authority: &Authority) -> ProbeOrder {
     let name = PublicName { host: HOST.to_owned(), port };
@@ -190,6 +195,15 @@ fn a_server_without_tls_is_told_from_a_silent_one() {
             "broker 0: the check was ended after 1 s, during the TLS handshake (from 127.0.0.1)"
         )
     );
+    let late = ProbeLimits { check: Duration::from_secs(1), ..SHORT };
+    let (level, said) = met_by(late, |mut socket| stay(&mut socket));
+    assert_eq!(
+        (level, said.as_str()),
+        (
+            ProbeLevel::Tls,
+            "broker 0: the check was ended after 1 s, during the TLS handshake (from 127.0.0.1)"
+        )
+    );
 }
 
 #[test]
@@ -333,7 +347,7 @@ struct Counting {
 struct CountingResolver(Arc<Counting>);
 
 impl Resolver for CountingResolver {
-    fn addresses<'f>(&'f self, _: &'f str) -> Found<'f> {
+    fn addresses<'f>(&'f self, _: &'f str, _: Share) -> Found<'f> {
         Box::pin(async {
             let now = self.0.now.fetch_add(1, Ordering::SeqCst) + 1;
             self.0.most.fetch_max(now, Ordering::SeqCst);
@@ -347,7 +361,7 @@ impl Resolver for CountingResolver {
 #[test]
 fn many_clusters_share_the_connections() {
     let counting = Arc::new(Counting::default());
-    let limits = ProbeLimits { connections: 20, ..SHORT };
+    let limits = ProbeLimits { connections: 20, each: 20, ..SHORT };
     let prober = Arc::new(Prober::new(Box::new(CountingResolver(Arc::clone(&counting))), loopback(), limits));
     let mut order = order(9094, &Authority::new("nobody's"));
     let name = order.bootstrap.clone();
@@ -370,4 +384,52 @@ fn many_clusters_share_the_connections() {
     });
     let most = counting.most.load(Ordering::SeqCst);
     assert!((1..=20).contains(&most), "{most}");
+}
+
+/// Answers for one host alone. The lookups of all others never end.
+struct OneAnswers(&'static str, Mutex<Vec<Share>>);
+
+impl Resolver for OneAnswers {
+    fn addresses<'f>(&'f self, host: &'f str, turn: Share) -> Found<'f> {
+        Box::pin(async move {
+            if host == self.0 {
+                return Err(LookupFault::Missing);
+            }
+            // As a thread of the operating system does, it keeps its turn when nobody waits for it any more.
+            self.1.lock().unwrap().push(turn);
+            std::future::pending().await
+        })
+    }
+}
+
+#[test]
+fn lookups_and_servers_without_an_answer_are_those_of_one_organization_alone() {
+    let limits = ProbeLimits { connections: 32, each: 16, ..SHORT };
+    let resolver = OneAnswers("orders.k.example.org", Mutex::default());
+    let prober = Prober::new(Box::new(resolver), loopback(), limits);
+    let order = |organization: &str, name: &str| {
+        let mut order = order(9094, &Authority::new("nobody's"));
+        order.cluster = ResourceKey::new(Kind::Cluster, &organization.parse().unwrap(), "orders");
+        order.bootstrap.host = name.to_owned();
+        order.brokers = (0..7).map(|id| (id, order.bootstrap.clone())).collect();
+        order
+    };
+    let (silent, other) = (order("acme", HOST), order("globex", "orders.k.example.org"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let many = futures_util::future::join_all((0..8).map(|_| prober.check(&silent)));
+        let one = async {
+            // The others are under way by now.
+            tokio::task::yield_now().await;
+            prober.check(&other).await
+        };
+        tokio::select! {
+            biased;
+            _ = many => panic!("the other organization's check waits"),
+            report = one => {
+                let missing = Some(ProbeFailure::Lookup(LookupFault::Missing));
+                assert!(report.verdicts.iter().all(|it| it.failure == missing), "{report:#?}");
+            }
+        }
+    });
 }

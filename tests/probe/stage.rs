@@ -18,7 +18,7 @@ use streamfleet::component::probe::{
 };
 use streamfleet::config::AddressRange;
 use streamfleet::names::{Kind, ResourceKey};
-use streamfleet::probe::{Found, ProbeLimits, Prober, Resolver};
+use streamfleet::probe::{Found, ProbeLimits, Prober, Resolver, Share};
 use tempfile::TempDir;
 
 use super::pki::{Authority, Pair};
@@ -47,8 +47,13 @@ pub const MTLS: u16 = 9106;
 pub const CLOSED: u16 = 9199;
 
 /// Longer than in production: the machine of the tests is slow.
-const LIMITS: ProbeLimits =
-    ProbeLimits { step: Duration::from_secs(30), name: Duration::from_secs(180), connections: 64 };
+const LIMITS: ProbeLimits = ProbeLimits {
+    step: Duration::from_secs(30),
+    name: Duration::from_secs(180),
+    check: Duration::from_secs(600),
+    connections: 64,
+    each: 64,
+};
 
 pub fn broker_host(id: u32) -> String {
     format!("broker-{id}--{BOOTSTRAP}")
@@ -69,7 +74,7 @@ impl Names {
 }
 
 impl Resolver for Names {
-    fn addresses<'f>(&'f self, host: &'f str) -> Found<'f> {
+    fn addresses<'f>(&'f self, host: &'f str, _: Share) -> Found<'f> {
         let found = self.0.lock().unwrap().get(host).copied();
         Box::pin(async move { found.map(|address| vec![address]).ok_or(LookupFault::Missing) })
     }
