@@ -61,7 +61,7 @@ impl ProbeTask {
             Some((round.targets.get(&probe.fleet)?.clone(), config.targets.allow_addresses.clone(), interval))
         });
         // A newer plan doesn't have the fleet.
-        let Some((target, allowed, interval)) = known else { return self.table.ended(&probe) };
+        let Some((target, allowed, interval)) = known else { return };
         let finding = self.find(&probe, &target, allowed).await;
         let found = self.table.found(&probe, finding, interval, Instant::now());
         let Some(changed) = found else { return };

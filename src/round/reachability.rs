@@ -1,6 +1,7 @@
 //! Which clusters are probed, when, and what that found. Lost with the process: a new one probes again.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -74,11 +75,21 @@ struct FailingName {
     why: FailureWords,
 }
 
-/// A cluster to probe.
+/// A cluster to probe, which counts as running until this is dropped. So a probe that panics has an end, too.
 pub struct DueProbe {
     pub cluster: ResourceKey,
     pub fleet: FleetKey,
     pub side: Arc<PublicSide>,
+    table: Arc<ReachabilityTable>,
+    has_ended: AtomicBool,
+}
+
+impl Drop for DueProbe {
+    fn drop(&mut self) {
+        if !self.has_ended.load(Ordering::Relaxed) {
+            self.table.ended(self, Instant::now());
+        }
+    }
 }
 
 /// The finding of a probe.
@@ -153,13 +164,15 @@ impl ReachabilityTable {
         self.changed.notify_one();
     }
 
-    /// Ends a probe without a finding.
-    pub fn ended(&self, probe: &DueProbe) {
+    /// Ends a probe without a finding. The next one doesn't begin at once: it might end like this one.
+    fn ended(&self, probe: &DueProbe, now: Instant) {
         let mut table = self.lock();
         table.ended(probe);
         if let Some(probed) = table.clusters.get_mut(&probe.cluster) {
             probed.runs = false;
+            probed.due = now + LONGEST;
         }
+        self.changed.notify_one();
     }
 
     /// Adds what was found to an observation that is about to be judged.
@@ -205,8 +218,8 @@ impl ReachabilityTable {
         self.lock().revisions.get(fleet).copied().unwrap_or_default()
     }
 
-    /// The clusters to probe now, which count as running until [`Self::found`], and when to ask again.
-    pub fn due(&self, now: Instant) -> (Vec<DueProbe>, Instant) {
+    /// The clusters to probe now, and when to ask again.
+    pub fn due(self: &Arc<Self>, now: Instant) -> (Vec<DueProbe>, Instant) {
         let mut table = self.lock();
         let Table { clusters, fleets, running, .. } = &mut *table;
         let mut waiting: Vec<_> = clusters
@@ -228,7 +241,9 @@ impl ReachabilityTable {
                 *of_organization += 1;
                 probed.runs = true;
                 let (cluster, fleet) = (key.clone(), probed.fleet.clone());
-                due.push(DueProbe { cluster, fleet, side: Arc::clone(&probed.side) });
+                let (side, table, has_ended) =
+                    (Arc::clone(&probed.side), Arc::clone(self), AtomicBool::new(false));
+                due.push(DueProbe { cluster, fleet, side, table, has_ended });
             }
         }
         (due, next)
@@ -245,6 +260,7 @@ impl ReachabilityTable {
         let mut table = self.lock();
         self.changed.notify_one();
         table.ended(probe);
+        probe.has_ended.store(true, Ordering::Relaxed);
         let interval = if table.clusters.len() > FEW { SLOWER * interval } else { interval };
         let Table { clusters, revisions, .. } = &mut *table;
         let probed = clusters.get_mut(&probe.cluster)?;

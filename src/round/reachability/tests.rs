@@ -36,13 +36,13 @@ fn side(ready: [bool; 2]) -> PublicSide {
 
 /// One cluster of acme, and what its probes found.
 struct Lab {
-    table: ReachabilityTable,
+    table: Arc<ReachabilityTable>,
     now: Instant,
 }
 
 impl Lab {
     fn new() -> Self {
-        let lab = Self { table: ReachabilityTable::default(), now: Instant::now() };
+        let lab = Self { table: Arc::default(), now: Instant::now() };
         lab.seen([true, true]);
         lab.table.planned([&fleet("acme")].into_iter());
         lab
@@ -271,7 +271,7 @@ fn what_was_changed_is_probed_at_once_and_an_older_finding_is_of_no_use() {
 
 #[test]
 fn dead_addresses_of_one_organization_hold_up_no_other() {
-    let (table, now) = (ReachabilityTable::default(), Instant::now());
+    let (table, now) = (Arc::new(ReachabilityTable::default()), Instant::now());
     table.planned([&fleet("acme"), &fleet("globex")].into_iter());
     let many = (0..1000).map(|number| (cluster("acme", &format!("c{number}")), side([true, true])));
     table.observed(&fleet("acme"), many.collect(), now);
@@ -285,7 +285,7 @@ fn dead_addresses_of_one_organization_hold_up_no_other() {
     let (mut seen, mut running) = (BTreeSet::new(), due);
     while let Some(probe) = running.pop() {
         table.found(&probe, ProbeFinding::Names(BTreeMap::new()), INTERVAL, now);
-        seen.insert(probe.cluster);
+        seen.insert(probe.cluster.clone());
         running.extend(table.due(now).0);
     }
     assert_eq!(seen.len(), 1001);
@@ -294,21 +294,39 @@ fn dead_addresses_of_one_organization_hold_up_no_other() {
     assert!(!table.due(now + INTERVAL * 6).0.is_empty());
 }
 
+#[tokio::test]
+async fn a_probe_that_panics_frees_its_place_and_begins_again_later() {
+    let lab = Lab::new();
+    let (mut due, _) = lab.table.due(lab.now);
+    // What was notified before isn't what is waited for.
+    lab.table.changed().await;
+    let probe = due.remove(0);
+    let panicked = tokio::spawn(async move {
+        let _probe = probe;
+        panic!("as a probe should not");
+    });
+    lab.table.changed().await;
+    assert!(panicked.await.is_err());
+    assert!(lab.table.lock().running.is_empty());
+    assert!(lab.table.due(lab.now).0.is_empty());
+    assert_eq!(lab.table.due(Instant::now() + LONGEST).0.len(), 1);
+}
+
 #[test]
 fn a_fleet_that_no_plan_has_any_more_is_probed_no_more() {
     let lab = Lab::new();
     let (due, _) = lab.table.due(lab.now);
     lab.table.planned([].into_iter());
-    lab.table.ended(&due[0]);
+    drop(due);
     assert!(lab.table.due(lab.now).0.is_empty());
     assert!(lab.table.lock().running.is_empty() && lab.table.lock().clusters.is_empty());
 }
 
 #[test]
 fn a_fleet_that_is_observed_before_its_plan_is_handed_over_is_probed_right_then() {
-    let (table, now) = (ReachabilityTable::default(), Instant::now());
+    let (table, now) = (Arc::new(ReachabilityTable::default()), Instant::now());
     let of = |organization: &str| [(cluster(organization, "orders"), side([true, true]))].into();
-    let due = || table.due(now).0.into_iter().map(|it| it.fleet).collect::<Vec<_>>();
+    let due = || table.due(now).0.iter().map(|it| it.fleet.clone()).collect::<Vec<_>>();
     table.observed(&fleet("acme"), of("acme"), now);
     assert_eq!(due(), []);
     table.planned([&fleet("acme")].into_iter());
