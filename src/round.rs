@@ -46,7 +46,9 @@ pub use approval::{Approved, waiting_approvals};
 pub use health::{Health, ObservationError};
 pub use look::LookError;
 pub use memory::RoundMemory;
-pub use reachability::{ChangedFinding, DueProbe, FailureWords, ProbeFinding, ReachabilityTable};
+pub use reachability::{
+    ChangedFinding, DueProbe, FailureWords, NameFinding, ProbeFindings, ReachabilityTable,
+};
 pub use throttle::{Throttle, left_out};
 pub use waits::{WaitingChanges, WaitingDiff};
 pub use work::Recorder;

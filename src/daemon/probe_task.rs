@@ -15,7 +15,9 @@ use crate::component::probe::{NameVerdict, ProbeLogin};
 use crate::config::AddressRange;
 use crate::parallel::locked;
 use crate::probe::{ProbeLimits, Prober, SystemResolver};
-use crate::round::{ChangedFinding, DueProbe, FailureWords, ProbeFinding, ReachabilityTable, Round};
+use crate::round::{
+    ChangedFinding, DueProbe, FailureWords, NameFinding, ProbeFindings, ReachabilityTable, Round,
+};
 use crate::target::{SecretValues, Target};
 use crate::vitals::Vitals;
 
@@ -85,18 +87,26 @@ impl ProbeTask {
         Arc::clone(&present)
     }
 
-    async fn find(&self, probe: &DueProbe, target: &Target, allowed: Vec<AddressRange>) -> ProbeFinding {
-        let login = match &probe.side.listener.user {
-            None => None,
+    async fn find(&self, probe: &DueProbe, target: &Target, allowed: Vec<AddressRange>) -> ProbeFindings {
+        let (login, lacking) = match &probe.side.listener.user {
+            None => (None, None),
+            Some(ProbeUser { name, .. }) if !probe.side.user_is_ready => {
+                (None, Some(format!("its Kafka user `{name}` isn't ready")))
+            }
             Some(user) => match login(target, &probe.side, user).await {
-                Ok(login) => Some(login),
-                Err(why) => return ProbeFinding::Hindered(why),
+                Ok(login) => (Some(login), None),
+                Err(why) => (None, Some(why)),
             },
         };
         let order = probe.side.order(probe.cluster.clone(), login);
         let report = self.prober(allowed).check(&order).await;
         self.vitals.probed(&report);
-        ProbeFinding::Names(report.verdicts.iter().map(|it| (it.place, failure(it))).collect())
+        let finding = |verdict| match (finding(verdict), &lacking) {
+            // Without a login, it ended before it could learn that.
+            (NameFinding::Reached, Some(lacking)) => NameFinding::Hindered(lacking.clone()),
+            (finding, _) => finding,
+        };
+        report.verdicts.iter().map(|it| (it.place, finding(it))).collect()
     }
 }
 
@@ -104,8 +114,8 @@ fn prober(allowed: Vec<AddressRange>) -> Prober {
     Prober::new(Box::new(SystemResolver), allowed, ProbeLimits::default())
 }
 
-fn failure(verdict: &NameVerdict) -> Option<FailureWords> {
-    let failure = verdict.failure.as_ref()?;
+fn finding(verdict: &NameVerdict) -> NameFinding {
+    let Some(failure) = &verdict.failure else { return NameFinding::Reached };
     let hint = verdict.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
     let at_level = verdict.failed_at().map(|level| format!(", at the level {level}")).unwrap_or_default();
     let for_the_log = format!("{verdict}{at_level}{hint}");
@@ -113,7 +123,7 @@ fn failure(verdict: &NameVerdict) -> Option<FailureWords> {
         true => format!("{}: {} can't be reached{at_level}{hint}", verdict.place, verdict.name),
         false => for_the_log.clone(),
     };
-    Some(FailureWords { for_tenants, for_the_log })
+    NameFinding::Unreached(FailureWords { for_tenants, for_the_log })
 }
 
 /// Reads the login of the probe's user, for one probe.

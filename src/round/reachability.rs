@@ -62,7 +62,7 @@ struct Probed {
     is_changing: bool,
     /// The names that failed in the last probes.
     failing: BTreeMap<ProbePlace, FailingName>,
-    /// The reason why a probe couldn't begin.
+    /// Why the last probe didn't learn everything.
     hindered: Option<String>,
     /// How many probes may still end without success before the cluster's last change counts as confirmed. After that
     /// the failures degrade it, or nothing can be learned.
@@ -92,11 +92,14 @@ impl Drop for DueProbe {
     }
 }
 
-/// The finding of a probe.
-pub enum ProbeFinding {
-    /// For each name, why clients don't reach it; `None` if they do.
-    Names(BTreeMap<ProbePlace, Option<FailureWords>>),
-    /// The probe couldn't begin.
+/// The findings of a probe about all names.
+pub type ProbeFindings = BTreeMap<ProbePlace, NameFinding>;
+
+/// The finding of a probe about one name.
+pub enum NameFinding {
+    Reached,
+    Unreached(FailureWords),
+    /// It isn't known whether clients reach it, for this reason.
     Hindered(String),
 }
 
@@ -253,7 +256,7 @@ impl ReachabilityTable {
     pub fn found(
         &self,
         probe: &DueProbe,
-        finding: ProbeFinding,
+        findings: ProbeFindings,
         interval: Duration,
         now: Instant,
     ) -> Option<ChangedFinding> {
@@ -271,7 +274,7 @@ impl ReachabilityTable {
         }
         probed.due = now + interval.mul_f64(0.9 + 0.2 * fastrand::f64());
         let before = (probed.condition(), probed.unconfirmed > 0);
-        probed.take(finding);
+        probed.take(findings);
         let after = (probed.condition(), probed.unconfirmed > 0);
         if before == after {
             return None;
@@ -302,28 +305,30 @@ impl Table {
 }
 
 impl Probed {
-    fn take(&mut self, finding: ProbeFinding) {
-        let is_reached = match &finding {
-            ProbeFinding::Names(names) => names.values().all(Option::is_none),
-            ProbeFinding::Hindered(_) => false,
-        };
+    fn take(&mut self, findings: ProbeFindings) {
         if !self.is_changing {
+            let is_reached = findings.values().all(|it| matches!(it, NameFinding::Reached));
             self.unconfirmed = if is_reached { 0 } else { self.unconfirmed.saturating_sub(1) };
         }
-        let names = match finding {
-            ProbeFinding::Hindered(why) => return self.hindered = Some(why),
-            ProbeFinding::Names(names) => names,
-        };
         self.hindered = None;
-        let before = std::mem::take(&mut self.failing);
-        for (place, failure) in names {
+        let mut before = std::mem::take(&mut self.failing);
+        for (place, finding) in findings {
+            let why = match finding {
+                NameFinding::Reached => continue,
+                NameFinding::Hindered(why) => {
+                    self.hindered.get_or_insert(why);
+                    self.failing.extend(before.remove_entry(&place));
+                    continue;
+                }
+                NameFinding::Unreached(why) => why,
+            };
             let counts = !self.is_changing
                 && match place {
                     ProbePlace::Bootstrap => true,
                     // The pod of a broker that isn't ready says more.
                     ProbePlace::Broker(id) => self.side.brokers.get(&id).copied().unwrap_or_default(),
                 };
-            if let Some(why) = failure.filter(|_| counts) {
+            if counts {
                 let times = before.get(&place).map_or(0, |before| before.times).saturating_add(1);
                 self.failing.insert(place, FailingName { times, why });
             }

@@ -29,9 +29,14 @@ fn side(ready: [bool; 2]) -> PublicSide {
             chain: None,
             user: None,
         },
+        user_is_ready: false,
         applied: Vec::new(),
         brokers: [(0, ready[0]), (1, ready[1])].into(),
     }
+}
+
+fn hindered(why: &str) -> ProbeFindings {
+    PLACES.map(|place| (place, NameFinding::Hindered(why.to_owned()))).into()
 }
 
 /// One cluster of acme, and what its probes found.
@@ -59,17 +64,18 @@ impl Lab {
                 for_tenants: format!("{place}: no answer"),
                 for_the_log: format!("{place}: no answer at port 9094"),
             };
-            (place, failing.contains(&place).then(words))
+            let is_failing = failing.contains(&place);
+            (place, if is_failing { NameFinding::Unreached(words()) } else { NameFinding::Reached })
         });
-        self.end(ProbeFinding::Names(names.into()))
+        self.end(names.into())
     }
 
     /// Returns whether the condition changed.
-    fn end(&mut self, finding: ProbeFinding) -> bool {
+    fn end(&mut self, findings: ProbeFindings) -> bool {
         self.now += INTERVAL * 2;
         let (due, _) = self.table.due(self.now);
         assert_eq!(due.len(), 1);
-        let changed = self.table.found(&due[0], finding, INTERVAL, self.now);
+        let changed = self.table.found(&due[0], findings, INTERVAL, self.now);
         changed.is_some_and(|changed| !matches!(changed, ChangedFinding::Confirmed))
     }
 
@@ -177,7 +183,7 @@ fn a_change_is_confirmed_by_the_first_probe_after_it_that_reaches_every_name() {
     lab.now += INTERVAL * 2;
     let (during, _) = lab.table.due(lab.now);
     lab.judged(Status::Healthy);
-    let names = || ProbeFinding::Names([(ProbePlace::Bootstrap, None)].into());
+    let names = || [(ProbePlace::Bootstrap, NameFinding::Reached)].into();
     assert!(lab.table.found(&during[0], names(), INTERVAL, lab.now).is_none());
     assert!(!lab.is_confirmed(), "that probe began before the end of the change");
     let (after, _) = lab.table.due(lab.now);
@@ -199,7 +205,7 @@ fn a_change_is_confirmed_by_the_first_probe_after_it_that_reaches_every_name() {
 
 #[test]
 fn a_cluster_that_no_probe_reaches_is_waited_for_as_long_as_something_can_be_learned() {
-    let hindered = || ProbeFinding::Hindered("its password can't be read".to_owned());
+    let hindered = || hindered("its password can't be read");
     let mut lab = Lab::new();
     (0..2).for_each(|_| _ = lab.end(hindered()));
     assert!(!lab.is_confirmed());
@@ -247,7 +253,7 @@ fn a_roll_of_ours_degrades_nothing_and_a_broker_that_dies_does_within_three_inte
 #[test]
 fn why_nothing_can_be_known_is_told_and_degrades_nothing() {
     let mut lab = Lab::new();
-    assert!(lab.end(ProbeFinding::Hindered("its password can't be read".to_owned())));
+    assert!(lab.end(hindered("its password can't be read")));
     assert_eq!(lab.message(), "it is unknown whether clients reach it: its password can't be read");
     assert!(!lab.told()[0].degraded);
     assert!(lab.probe(&[]));
@@ -255,12 +261,27 @@ fn why_nothing_can_be_known_is_told_and_degrades_nothing() {
 }
 
 #[test]
+fn what_is_known_to_fail_stays_while_nothing_can_be_learned() {
+    let mut lab = Lab::new();
+    (0..3).for_each(|_| _ = lab.probe(&PLACES[..1]));
+    let unreached = lab.told();
+    assert!(unreached[0].degraded);
+    assert!(!lab.end(hindered("its Kafka user isn't ready")));
+    assert_eq!(lab.told(), unreached);
+    // Another name can be learned about.
+    let mut findings = hindered("its Kafka user isn't ready");
+    findings.insert(ProbePlace::Bootstrap, NameFinding::Reached);
+    assert!(lab.end(findings));
+    assert_eq!(lab.message(), "it is unknown whether clients reach it: its Kafka user isn't ready");
+}
+
+#[test]
 fn what_was_changed_is_probed_at_once_and_an_older_finding_is_of_no_use() {
     let lab = Lab::new();
     let (due, _) = lab.table.due(lab.now);
-    let nothing = || ProbeFinding::Names(BTreeMap::new());
+    let nothing = ProbeFindings::new;
     lab.seen([true, false]);
-    assert!(lab.table.found(&due[0], ProbeFinding::Hindered("old".to_owned()), INTERVAL, lab.now).is_none());
+    assert!(lab.table.found(&due[0], hindered("old"), INTERVAL, lab.now).is_none());
     let (due, _) = lab.table.due(lab.now);
     let found = lab.table.found(&due[0], nothing(), INTERVAL, lab.now);
     assert!(matches!(found, Some(ChangedFinding::Confirmed)));
@@ -284,7 +305,7 @@ fn dead_addresses_of_one_organization_hold_up_no_other() {
     // As each of them ends, the next begins, until all had their turn.
     let (mut seen, mut running) = (BTreeSet::new(), due);
     while let Some(probe) = running.pop() {
-        table.found(&probe, ProbeFinding::Names(BTreeMap::new()), INTERVAL, now);
+        table.found(&probe, ProbeFindings::new(), INTERVAL, now);
         seen.insert(probe.cluster.clone());
         running.extend(table.due(now).0);
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::applied_manifests::{AppliedCluster, PublicListener};
+use super::applied_manifests::{AppliedCluster, ProbeUser, PublicListener};
 use super::view::ClusterObservation;
 use crate::component::kafka::endpoints::BROKERS;
 use crate::component::kafka::probe::{ProbeLogin, ProbeOrder, ProbeTrust, PublicName};
@@ -13,6 +13,8 @@ use crate::names::{Digest, ResourceKey};
 pub struct PublicSide {
     pub namespace: String,
     pub listener: PublicListener,
+    /// Whether the KafkaUser as which Streamfleet connects is ready; false if there is none.
+    pub user_is_ready: bool,
     /// The digests of all applied objects: others mean that the cluster was changed.
     pub applied: Vec<Digest>,
     /// The brokers by id, and whether each is ready. One that isn't is reported by its pod.
@@ -32,10 +34,11 @@ impl PublicSide {
         };
         let brokers = ids.filter(|(_, id)| *id <= BROKERS.last);
         let brokers = brokers.map(|(pool, id)| (id, is_ready(pool, id)));
-        let user = listener.user.clone().filter(|user| seen.users.get(&user.name).is_some_and(|it| it.ready));
+        let is_ready = |user: &ProbeUser| seen.users.get(&user.name).is_some_and(|it| it.ready);
         Some(Self {
             namespace: wanted.namespace.clone(),
-            listener: PublicListener { user, ..listener.clone() },
+            listener: listener.clone(),
+            user_is_ready: listener.user.as_ref().is_some_and(is_ready),
             applied: wanted.applied.clone(),
             brokers: brokers.collect(),
         })
