@@ -123,6 +123,9 @@ fn finding(verdict: &NameVerdict) -> NameFinding {
         true => format!("{}: {} can't be reached{at_level}{hint}", verdict.place, verdict.name),
         false => for_the_log.clone(),
     };
+    if verdict.is_hindered() {
+        return NameFinding::Hindered(for_the_log);
+    }
     NameFinding::Unreached(FailureWords { for_tenants, for_the_log })
 }
 

@@ -193,6 +193,14 @@ pub enum ProbeNote {
 }
 
 impl NameVerdict {
+    /// Whether nothing was learned about the name: the resolver of the host that probes gives no answer. It says the
+    /// same when it fails itself and when the name's own servers do.
+    pub fn is_hindered(&self) -> bool {
+        use ProbeFailure::{Late, Lookup, Silent};
+        let is_lookup = self.failed_at() == Some(ProbeLevel::Resolve);
+        is_lookup && matches!(self.failure, Some(Lookup(LookupFault::Failed(_)) | Silent(_) | Late(_)))
+    }
+
     /// The level that isn't fine.
     pub fn failed_at(&self) -> Option<ProbeLevel> {
         self.failure.as_ref()?;

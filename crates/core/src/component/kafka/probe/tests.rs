@@ -47,6 +47,21 @@ fn replicas_are_a_ring_of_the_brokers_of_the_plan() {
 }
 
 #[test]
+fn a_resolver_without_an_answer_tells_nothing_about_a_name() {
+    use ProbeFailure::{Late, Lookup, Silent};
+    let five = Duration::from_secs(5);
+    let is_hindered = |reached, failure| verdict(reached, Some(failure)).is_hindered();
+    for failure in [Lookup(LookupFault::Failed(ServerText::new("no"))), Silent(five), Late(five)] {
+        assert!(is_hindered(None, failure.clone()), "{failure:?}");
+    }
+    assert!(!is_hindered(None, Lookup(LookupFault::Missing)));
+    for failure in [Silent(five), Late(five)] {
+        assert!(!is_hindered(Some(ProbeLevel::Resolve), failure.clone()), "{failure:?}");
+    }
+    assert!(!verdict(None, None).is_hindered());
+}
+
+#[test]
 fn every_failure_has_its_sentence() {
     let text = ServerText::new;
     let second = |text: &str| text.parse().unwrap();
