@@ -115,18 +115,14 @@ fn prober(allowed: Vec<AddressRange>) -> Prober {
 }
 
 fn finding(verdict: &NameVerdict) -> NameFinding {
-    let Some(failure) = &verdict.failure else { return NameFinding::Reached };
-    let hint = verdict.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
-    let at_level = verdict.failed_at().map(|level| format!(", at the level {level}")).unwrap_or_default();
-    let for_the_log = format!("{verdict}{at_level}{hint}");
-    let for_tenants = match failure.is_about_network() {
-        true => format!("{}: {} can't be reached{at_level}{hint}", verdict.place, verdict.name),
-        false => for_the_log.clone(),
-    };
-    if verdict.is_hindered() {
-        return NameFinding::Hindered(for_the_log);
+    match &verdict.failure {
+        None => NameFinding::Reached,
+        Some(_) if verdict.is_hindered() => NameFinding::Hindered(verdict.whole_sentence()),
+        Some(_) => NameFinding::Unreached(FailureWords {
+            for_tenants: verdict.for_tenants(),
+            for_the_log: verdict.whole_sentence(),
+        }),
     }
-    NameFinding::Unreached(FailureWords { for_tenants, for_the_log })
 }
 
 /// Reads the login of the probe's user, for one probe.

@@ -193,6 +193,16 @@ pub enum ProbeNote {
 }
 
 impl NameVerdict {
+    /// Whether the failure tells of a server that isn't known to be the cluster's. Such details would let the owner of a
+    /// domain scan the network around this host.
+    fn is_about_others(&self) -> bool {
+        match self.failure {
+            Some(ProbeFailure::Lookup(_)) => false,
+            Some(ProbeFailure::NoToken(_)) => true,
+            _ => self.failed_at().is_some_and(|level| level <= ProbeLevel::Tls),
+        }
+    }
+
     /// Whether nothing was learned about the name: the resolver of the host that probes gives no answer. It says the
     /// same when it fails itself and when the name's own servers do.
     pub fn is_hindered(&self) -> bool {

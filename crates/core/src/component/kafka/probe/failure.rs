@@ -102,8 +102,7 @@ pub enum ProbeFailure {
 }
 
 impl ProbeFailure {
-    /// Whether the failure tells how a network answers. Such details would let the owner of a domain scan the
-    /// network around this host with names of their own, so only this installation's administrators see them.
+    /// Whether the failure is of the connection, and not Kafka's answer.
     pub fn is_about_network(&self) -> bool {
         matches!(
             self,

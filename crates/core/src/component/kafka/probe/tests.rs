@@ -62,6 +62,44 @@ fn a_resolver_without_an_answer_tells_nothing_about_a_name() {
 }
 
 #[test]
+fn tenants_do_not_learn_how_a_server_answers_that_is_not_the_clusters() {
+    let text = ServerText::new;
+    let denied = DeniedAddress { address: "127.0.0.1".parse().unwrap(), range: "a loopback address" };
+    let names = CertificateFault::Names(vec![text("intranet.example.org")]);
+    let (resolve, connect) = (Some(ProbeLevel::Resolve), Some(ProbeLevel::Connect));
+    let told: Vec<String> = [
+        (None, ProbeFailure::Denied(denied)),
+        (resolve, ProbeFailure::Refused),
+        (resolve, ProbeFailure::Silent(Duration::from_secs(5))),
+        (connect, ProbeFailure::Handshake(text("the server speaks no TLS"))),
+        (connect, ProbeFailure::Certificate(names)),
+        (connect, ProbeFailure::Certificate(CertificateFault::NotGiven { until: None })),
+        (connect, ProbeFailure::Late(Duration::from_secs(60))),
+    ]
+    .map(|(reached, failure)| verdict(reached, Some(failure)).for_tenants())
+    .into();
+    let expected = "broker 2: nothing with the cluster's certificate answers at \
+                    broker-2--orders.example.com:9094; check its record in DNS, the load balancer, firewalls, and \
+                    the base domain's certificate, or ask an administrator of this installation for the log of \
+                    `serve`, which says more";
+    assert_eq!(told, vec![expected; 7]);
+    // Before there is a server, and of one that has the cluster's certificate, everything is told.
+    for (reached, failure) in [
+        (None, ProbeFailure::Lookup(LookupFault::Missing)),
+        (Some(ProbeLevel::Login), ProbeFailure::AnotherBroker { node: Some(1) }),
+    ] {
+        let verdict = verdict(reached, Some(failure));
+        assert_eq!(verdict.for_tenants(), verdict.whole_sentence());
+    }
+    let missing = verdict(None, Some(ProbeFailure::Lookup(LookupFault::Missing)));
+    assert_eq!(
+        missing.whole_sentence(),
+        "broker 2: the name broker-2--orders.example.com has no address, at the level resolve; create its record in \
+         DNS; a new one may take as long as the zone's negative answers are kept"
+    );
+}
+
+#[test]
 fn every_failure_has_its_sentence() {
     let text = ServerText::new;
     let second = |text: &str| text.parse().unwrap();

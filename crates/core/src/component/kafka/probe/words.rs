@@ -126,6 +126,27 @@ impl NameVerdict {
 }
 
 impl NameVerdict {
+    /// Why the name isn't reached, with the level and the remedy, for those who operate this installation.
+    pub fn whole_sentence(&self) -> String {
+        let at_level = self.failed_at().map(|level| format!(", at the level {level}")).unwrap_or_default();
+        let hint = self.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+        format!("{self}{at_level}{hint}")
+    }
+
+    /// The same for tenants. They choose where the name leads, so of a server that hasn't proven by its certificate that
+    /// it is the cluster's, they learn neither whether there is one nor how it answers.
+    pub fn for_tenants(&self) -> String {
+        if !self.is_about_others() {
+            return self.whole_sentence();
+        }
+        format!(
+            "{}: nothing with the cluster's certificate answers at {}; check its record in DNS, the load balancer, \
+             firewalls, and the base domain's certificate, or ask an administrator of this installation for the log of \
+             `serve`, which says more",
+            self.place, self.name
+        )
+    }
+
     /// The remedy for the failure.
     pub fn hint(&self) -> Option<&'static str> {
         let failure = self.failure.as_ref()?;
