@@ -65,7 +65,8 @@ impl Lab {
 fn a_bucket_is_made_once_and_stays() {
     let server = Server::start();
     let lab = Lab::at(&server, "acme");
-    let effect = "makes bucket acme-kafka-history in region eu-central-1: private, encrypted, never deleted by streamfleet";
+    let effect = "makes bucket acme-kafka-history in region eu-central-1: private, encrypted, never deleted by streamfleet; \
+                  one that the account has already is used as it is";
     lab.tree.run("plan tree --config config.toml").expect(2).says(&[effect]);
     assert!(!server.has(BUCKET));
     lab.apply().expect(0);
@@ -177,7 +178,7 @@ fn what_a_service_refuses_is_said_in_a_sentence_of_its_own() {
 
 const TAKEN: (&str, &str) = ("409 Conflict", "BucketAlreadyOwnedByYou");
 
-/// A service that answers each request with the next of these statuses and codes, and notes the requests.
+/// A service that answers each request with the next of these statuses and codes, or documents, and notes the requests.
 struct Told {
     port: u16,
     authority: tempfile::NamedTempFile,
@@ -207,8 +208,10 @@ impl Told {
                 // Silent until the client gives up.
                 return std::io::copy(&mut reader, &mut std::io::sink()).map(drop);
             };
-            let body =
-                if code.is_empty() { String::new() } else { format!("<Error><Code>{code}</Code></Error>") };
+            let body = match code.is_empty() || code.starts_with('<') {
+                true => (*code).to_owned(),
+                false => format!("<Error><Code>{code}</Code></Error>"),
+            };
             let head =
                 format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", body.len());
             let body = if method == "HEAD" { "" } else { &body };
@@ -304,6 +307,42 @@ fn a_bucket_whose_making_was_interrupted_is_finished_and_one_that_was_there_is_l
     lab.apply().expect(1).says(&["the service answers 500 Internal Server Error (InternalError)"]);
     lab.apply().expect(0);
     assert_eq!(unsure.asked().len(), 6, "its public access is blocked, and it is encrypted");
+}
+
+/// AWS would make the account's own bucket again there, and answer as if it were new.
+#[test]
+fn in_the_first_region_a_bucket_is_not_made_a_second_time() {
+    const OURS: &str = "<ListAllMyBucketsResult><Buckets><Bucket><Name>acme-kafka-history</Name></Bucket></Buckets>\
+                        </ListAllMyBucketsResult>";
+    const OTHERS: &str = "<ListAllMyBucketsResult><Buckets/></ListAllMyBucketsResult>";
+    let first_region = |told: &Told| {
+        let lab = told.lab();
+        lab.tree.edit(CLUSTER, "cloud_region: eu-central-1", "cloud_region: us-east-1");
+        lab
+    };
+    let (head, list) = (format!("HEAD /{BUCKET}"), format!("GET /?prefix={BUCKET}"));
+    let own = Told::answering(&[("200 OK", ""), ("200 OK", OURS)]);
+    let lab = first_region(&own);
+    lab.apply().expect(0);
+    assert_eq!(own.asked(), [head.clone(), list.clone()]);
+    let found = "found bucket acme-kafka-history for cluster acme/history: cloud account acme/minio had it before, so it \
+                 isn't made, and is used as it is";
+    assert!(lab.history().contains(found), "{}", lab.history());
+    lab.apply().expect(0).says(&["Nothing to do"]);
+
+    let foreign = Told::answering(&[("200 OK", ""), ("200 OK", OTHERS)]);
+    first_region(&foreign).apply().expect(1).says(&["somebody else has a bucket of that name"]);
+    assert_eq!(foreign.asked(), [head, list]);
+
+    let refused = Told::answering(&[("200 OK", ""), ("403 Forbidden", "AccessDenied")]);
+    let said = first_region(&refused).apply().expect(1);
+    said.says(&["the access key may not do that (403)", "in us-east-1 also `s3:ListAllMyBuckets`"]);
+
+    // Keys that may not look may make one that nobody has.
+    let hidden = [("403 Forbidden", ""), ("200 OK", OTHERS), ("200 OK", ""), ("200 OK", ""), ("200 OK", "")];
+    let hidden = Told::answering(Box::leak(Box::new(hidden)));
+    first_region(&hidden).apply().expect(0);
+    assert_eq!(hidden.asked().len(), 5);
 }
 
 #[test]

@@ -54,7 +54,7 @@ impl<'a> FleetRun<'a, '_> {
         let what = match is_ours {
             true => format!("made bucket {bucket} for {cluster}"),
             false => format!(
-                "found bucket {bucket} for {cluster}: {account} has it already, and it stays as it is"
+                "found bucket {bucket} for {cluster}: {account} had it before, so it isn't made, and is used as it is"
             ),
         };
         tracing::info!(%cluster, %bucket, "{what}");

@@ -34,8 +34,9 @@ use login::BucketLogin;
 /// From the resolution of the name to the last byte of the answer.
 const TIME: Duration = Duration::from_secs(10);
 
-/// The largest answer, in bytes. Answers are empty or describe one error.
-const LARGEST: usize = 64 << 10;
+/// The largest answer, in bytes. Answers are empty, describe one error, or list buckets, of which an account has at
+/// most 10,000.
+const LARGEST: usize = 2 << 20;
 
 /// The region in which AWS takes no name of a region.
 const FIRST_REGION: &str = "us-east-1";
@@ -93,7 +94,7 @@ impl<'p> BucketClient<'p> {
     /// # Errors
     /// If the service doesn't answer, or the bucket is in another region.
     pub async fn look(&self) -> Result<BucketLook, BucketError> {
-        let answered = self.send(Method::HEAD, "", String::new()).await?;
+        let answered = self.send(Method::HEAD, &self.place.name, String::new()).await?;
         let region = answered.region.as_deref().filter(|region| *region != self.place.region);
         match answered.status {
             StatusCode::NOT_FOUND => Ok(BucketLook::Missing),
@@ -118,6 +119,14 @@ impl<'p> BucketClient<'p> {
     /// # Errors
     /// If it is somebody else's, or the service refuses.
     pub async fn create(&self, look: BucketLook) -> Result<BucketOutcome, BucketError> {
+        // In its first region, AWS makes a bucket of the account again, and forgets who may read it.
+        if look != BucketLook::Missing && self.place.region == FIRST_REGION {
+            match self.is_own().await? {
+                true => return Ok(BucketOutcome::Known),
+                false if look == BucketLook::Taken => return Err(self.failed(BucketFault::Foreign)),
+                false => {}
+            }
+        }
         let body = match self.place.region.as_str() {
             FIRST_REGION => String::new(),
             region => format!(
@@ -126,12 +135,22 @@ impl<'p> BucketClient<'p> {
                 escaped(region)
             ),
         };
-        let answered = self.send(Method::PUT, "", body).await?;
+        let answered = self.send(Method::PUT, &self.place.name, body).await?;
         match (answered.status.is_success(), answered.code.as_deref()) {
-            // In its first region, AWS answers like this for a bucket that the account has.
+            // Not every service refuses to make a bucket of the account again.
             (true, _) if look == BucketLook::Taken => Ok(BucketOutcome::Known),
             (true, _) => Ok(BucketOutcome::Made),
             (false, Some("BucketAlreadyOwnedByYou")) => Ok(BucketOutcome::Known),
+            _ => Err(self.failed(answered.fault())),
+        }
+    }
+
+    /// Whether the account has the bucket.
+    async fn is_own(&self) -> Result<bool, BucketError> {
+        let name = &self.place.name;
+        let answered = self.send(Method::GET, &format!("?prefix={name}"), String::new()).await?;
+        match answered.status {
+            StatusCode::OK => Ok(answered.buckets.contains(name)),
             _ => Err(self.failed(answered.fault())),
         }
     }
@@ -154,7 +173,8 @@ impl<'p> BucketClient<'p> {
             ("publicAccessBlock", block, "blocking public access"),
             ("encryption", encrypt, "encryption of its own"),
         ] {
-            let answered = self.send(Method::PUT, part, body.to_owned()).await?;
+            let target = format!("{}?{part}=", self.place.name);
+            let answered = self.send(Method::PUT, &target, body.to_owned()).await?;
             match answered.status.is_success() {
                 true => {}
                 false if !self.place.aws && answered.is_unknown() => unknown.push(name),
@@ -168,19 +188,23 @@ impl<'p> BucketClient<'p> {
         BucketError::new(self.place, fault)
     }
 
-    /// `part` is what of the bucket the request is about; the bucket itself if it is empty.
-    async fn send(&self, method: Method, part: &str, body: String) -> Result<Answered, BucketError> {
-        let request = self.request(method, part, body).map_err(|fault| self.failed(fault))?;
+    /// `target` is the bucket with what of it the request is about, or what is asked of the account.
+    async fn send(&self, method: Method, target: &str, body: String) -> Result<Answered, BucketError> {
+        let request = self.request(method, target, body).map_err(|fault| self.failed(fault))?;
         let answer = timeout(TIME, self.exchange(request)).await;
         answer.unwrap_or(Err(BucketFault::Silent(TIME))).map_err(|fault| self.failed(fault))
     }
 
-    fn request(&self, method: Method, part: &str, body: String) -> Result<Request<Full<Bytes>>, BucketFault> {
+    fn request(
+        &self,
+        method: Method,
+        target: &str,
+        body: String,
+    ) -> Result<Request<Full<Bytes>>, BucketFault> {
         let authority = self.endpoint.authority().ok_or(BucketFault::NoUrl)?.as_str();
         let base = self.endpoint.path().trim_end_matches('/');
-        let query = if part.is_empty() { String::new() } else { format!("?{part}=") };
         // Every service knows buckets in the path; in the host name, it needs a certificate for each of them.
-        let url = format!("https://{authority}{base}/{}{query}", self.place.name);
+        let url = format!("https://{authority}{base}/{target}");
         let mut request = Request::builder()
             .method(method)
             .uri(url)
@@ -211,7 +235,7 @@ impl<'p> BucketClient<'p> {
         let (parts, body) = answer.into_parts();
         let body = Limited::new(body, LARGEST).collect().await;
         let body = body.map_err(|_| {
-            BucketFault::Connection("its answer ends early, or is larger than 64 KiB".to_owned())
+            BucketFault::Connection("its answer ends early, or is larger than 2 MiB".to_owned())
         })?;
         Ok(Answered::of(parts.status, region(&parts.headers), &body.to_bytes()))
     }

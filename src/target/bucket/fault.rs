@@ -1,5 +1,6 @@
 //! Why a bucket can't be made, in words.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
@@ -45,6 +46,8 @@ pub struct Answered {
     pub region: Option<String>,
     /// The code of the error.
     pub code: Option<String>,
+    /// The names of the buckets that it lists.
+    pub buckets: BTreeSet<String>,
 }
 
 impl Answered {
@@ -55,7 +58,9 @@ impl Answered {
             let (value, _) = rest.split_once(&format!("</{name}>"))?;
             Some(value.trim().to_owned()).filter(|value| is_word(value))
         };
-        Answered { status, region: region.or_else(|| element("Region")), code: element("Code") }
+        let names = text.split("<Name>").skip(1).filter_map(|rest| rest.split_once("</Name>"));
+        let buckets = names.map(|(name, _)| name.to_owned()).collect();
+        Answered { status, region: region.or_else(|| element("Region")), code: element("Code"), buckets }
     }
 
     /// Whether the service doesn't know this part of the API.
@@ -134,7 +139,7 @@ impl BucketError {
             }
             BucketFault::Forbidden => format!(
                 "allow the keys of {account} `s3:CreateBucket`, `s3:ListBucket`, `s3:PutBucketPublicAccessBlock` and \
-                 `s3:PutEncryptionConfiguration`, or make the bucket yourself and remove `tiered_storage_create_bucket`"
+                 `s3:PutEncryptionConfiguration`, in us-east-1 also `s3:ListAllMyBuckets`, or make the bucket yourself and remove `tiered_storage_create_bucket`"
             ),
             BucketFault::Name => "choose another `tiered_storage_bucket_name`".to_owned(),
             BucketFault::Other { .. } => {

@@ -23,7 +23,10 @@ impl BucketOrder {
     /// The consequence of the change, as a sentence.
     pub(super) fn effect(&self) -> String {
         let BucketPlace { name, region, .. } = &self.place;
-        format!("makes bucket {name} in region {region}: private, encrypted, never deleted by streamfleet")
+        format!(
+            "makes bucket {name} in region {region}: private, encrypted, never deleted by streamfleet; one that the \
+             account has already is used as it is"
+        )
     }
 }
 
