@@ -110,16 +110,20 @@ impl State {
     }
 
     /// Records the sizes of objects that were applied without a line: by an earlier version, or shortly before a
-    /// crash. Each process does so once for a fleet, and whenever `again` is set.
+    /// crash. Each process does so once for a fleet, after each line that couldn't be written, and whenever `again` is
+    /// set.
     pub fn complete_sizes(&self, fleet: &FleetKey, again: bool, at: Timestamp) -> Result<(), StateError> {
-        if !locked(&self.sizes).begins_comparison(fleet) && !again {
+        if locked(&self.sizes).compared.contains(fleet) && !again {
             return Ok(());
         }
         let objects = self.objects(fleet)?;
         for (key, object) in &objects {
             self.record_size(fleet, key, object, at)?;
         }
-        locked(&self.sizes).end(fleet, at, |object, _| !objects.contains_key(object))
+        let mut sizes = locked(&self.sizes);
+        sizes.end(fleet, at, |object, _| !objects.contains_key(object))?;
+        sizes.compared.insert(fleet.clone());
+        Ok(())
     }
 
     /// Records that a cluster, or everything on a fleet, has no size any more.
@@ -157,7 +161,8 @@ pub(super) struct SizeLog {
     clusters: BTreeMap<Uuid, ClusterSizes>,
     /// The objects that have a size now, with the ids of their clusters.
     present: BTreeMap<FleetKey, BTreeMap<ObjectKey, (Uuid, Size)>>,
-    /// The fleets whose recorded objects were compared with the file since the folder was opened.
+    /// The fleets whose recorded objects were compared with the file since the folder was opened, and whose lines
+    /// were all written since.
     compared: BTreeSet<FleetKey>,
 }
 
@@ -249,18 +254,20 @@ impl SizeLog {
         if added.is_empty() {
             return Ok(());
         }
-        let lines = match &mut self.lines {
-            Some(lines) => lines,
-            none => none.insert(AppendFile::open_unsynced(self.path.clone())?.0),
-        };
-        lines.append(&added.iter().map(entries::line).collect::<Vec<_>>())?;
+        if let Err(error) = self.append(&added) {
+            added.iter().for_each(|line| _ = self.compared.remove(&line.fleet));
+            return Err(error);
+        }
         added.into_iter().for_each(|line| self.apply(line));
         Ok(())
     }
 
-    /// Whether the recorded objects of a fleet still have to be compared with the file; asked once.
-    fn begins_comparison(&mut self, fleet: &FleetKey) -> bool {
-        self.compared.insert(fleet.clone())
+    fn append(&mut self, added: &[SizeLine]) -> Result<(), StateError> {
+        let lines = match &mut self.lines {
+            Some(lines) => lines,
+            none => none.insert(AppendFile::open_unsynced(self.path.clone())?.0),
+        };
+        lines.append(&added.iter().map(entries::line).collect::<Vec<_>>())
     }
 
     pub(super) fn sync(&self) -> Result<(), StateError> {

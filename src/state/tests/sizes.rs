@@ -101,6 +101,27 @@ fn what_an_earlier_version_applied_is_recorded_once() {
 }
 
 #[test]
+fn a_size_that_could_not_be_written_follows_with_the_next_round() {
+    let (_dir, path) = place();
+    let state = State::open(&path).unwrap();
+    state.put_resource(&cluster("orders"), &resource(1)).unwrap();
+    state.complete_sizes(&fleet(), false, time(0)).unwrap();
+    let file = path.join("sizes.jsonl");
+    std::fs::create_dir(&file).unwrap();
+    let (key, object) = pool(3);
+    state.put_object(&fleet(), &key, &object).unwrap();
+    state.record_size(&fleet(), &key, &object, time(10)).unwrap_err();
+    state.complete_sizes(&fleet(), false, time(20)).unwrap_err();
+    std::fs::remove_dir(&file).unwrap();
+    state.complete_sizes(&fleet(), false, time(30)).unwrap();
+    assert_eq!(brokers(&state, 1), [(time(30), 3)]);
+    // Once is enough.
+    state.remove_object(&fleet(), &key).unwrap();
+    state.complete_sizes(&fleet(), false, time(40)).unwrap();
+    assert_eq!(brokers(&state, 1), [(time(30), 3)]);
+}
+
+#[test]
 fn a_damaged_line_is_refused_by_name_and_a_torn_one_is_dropped() {
     let (_dir, path) = place();
     let state = State::open(&path).unwrap();
