@@ -34,8 +34,8 @@ pub use bucket::{BucketClient, BucketError, BucketLook, BucketOutcome};
 pub use directory::DirectoryTarget;
 pub use error::TargetError;
 pub use kubernetes::{
-    AccessField, KubeError, KubernetesCluster, KubernetesTarget, LogEntry, LogError, LogReader, LogRequest,
-    SecretValues, calls, service_account,
+    AccessField, KubeError, KubernetesCluster, KubernetesTarget, LOG_GOES_ON, LOG_OVERLAP, LogEntry,
+    LogError, LogReader, LogRequest, SecretValues, calls, service_account,
 };
 pub use memory::{FleetBasis, PendingObservation, TargetMemory};
 pub use pace::Backoff;

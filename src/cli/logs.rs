@@ -1,6 +1,6 @@
 //! `streamfleet logs`: prints the logs of a cluster's brokers.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeMap;
 
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
@@ -17,8 +17,8 @@ use crate::views::find_cluster;
 use crate::views::logs::{self, LogQuery};
 use crate::views::pods::{NotRead, NotReadCause};
 
-/// Print the logs of a cluster's brokers, oldest line first, each with its time and, for several brokers, its pod.
-/// Lines that begin with `#` are streamfleet's own.
+/// Print the logs of a cluster's brokers, oldest line first, each with its time and, unless you ask for one broker, its
+/// pod. Lines that begin with `#` are streamfleet's own.
 ///
 /// The fleet's user needs the right to read logs: streamfleet role --logs
 #[derive(Debug, Args)]
@@ -31,7 +31,7 @@ pub struct Logs {
     /// Only this broker, by its number.
     #[arg(long, value_name = "N")]
     broker: Option<u32>,
-    /// Only lines after this time, or of so much time until now: `2026-01-31T12:00:00Z`, `10m`, `2h`. By default the
+    /// Only lines of this time or later, or of so much time until now: `2026-01-31T12:00:00Z`, `10m`, `2h`. By default the
     /// last 500 lines of each broker.
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<Since>,
@@ -74,7 +74,7 @@ pub fn run(verb: &Logs, console: &mut Console) -> Result<u8, Failure> {
             let query = LogQuery { broker: verb.broker, since, follows: verb.follow, ends: None };
             let opened = look.runtime().block_on(logs::open(&look.round, &cluster, query, Audience::Host));
             let mut reader = opened.map_err(failure)?;
-            let names_pods = reader.has_several();
+            let names_pods = reader.names_pods();
             while let Some(entry) = look.runtime().block_on(reader.next()) {
                 console.print(&logs::text(&entry, names_pods))?;
             }
@@ -104,8 +104,13 @@ fn of_daemon(
             .with("broker", verb.broker)
             .with("since", since)
             .with("follow", Some(verb.follow));
+        printed.begin_answer();
+        let (mut cut, mut has_new) = (None, false);
         let read = daemon.read_lines(request, console, &mut |line, console| {
-            if printed.is_new(line) {
+            if logs::is_cut(line) {
+                cut = Some(line.to_owned());
+            } else if printed.is_new(line) {
+                has_new = true;
                 console.print(line)?;
             }
             Ok(())
@@ -113,8 +118,14 @@ fn of_daemon(
         if let Err(error) = read {
             return Err(named_cluster::explained(&mut daemon, &verb.cluster, error, console)?);
         }
-        if !verb.follow {
-            return Ok(());
+        match cut {
+            // Another answer would begin and end like this one.
+            Some(cut) if !verb.follow && !has_new => {
+                console.print(&cut)?;
+                return Ok(());
+            }
+            None if !verb.follow => return Ok(()),
+            _ => {}
         }
         since = printed.resumes_at().or(since);
         // The connection ends with the answer, or soon after it.
@@ -126,33 +137,39 @@ fn of_daemon(
 #[derive(Default)]
 struct Printed {
     last: Option<Timestamp>,
-    lines: BTreeSet<String>,
-    order: VecDeque<String>,
+    lines: BTreeMap<(Timestamp, String), Times>,
+}
+
+/// How often a line was printed, and how often the present answer had it.
+#[derive(Default)]
+struct Times {
+    printed: usize,
+    answered: usize,
 }
 
 impl Printed {
-    /// Lines of several pods are in the order in which they arrive, so the next answer begins this much earlier.
-    const OVERLAP: SignedDuration = SignedDuration::from_secs(5);
-    const KEPT: usize = 20_000;
+    /// Forgets the lines that the next answer won't have.
+    fn begin_answer(&mut self) {
+        let since = self.resumes_at();
+        self.lines.retain(|(at, _), times| {
+            times.answered = 0;
+            Some(*at) >= since
+        });
+    }
 
     fn is_new(&mut self, line: &str) -> bool {
         let at = line.split(' ').next().and_then(|at| at.parse::<Timestamp>().ok());
         let Some(at) = at else { return true };
         self.last = self.last.max(Some(at));
-        if !self.lines.insert(line.to_owned()) {
-            return false;
-        }
-        self.order.push_back(line.to_owned());
-        if self.order.len() > Self::KEPT
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.lines.remove(&oldest);
-        }
-        true
+        let times = self.lines.entry((at, line.to_owned())).or_default();
+        times.answered += 1;
+        let is_new = times.answered > times.printed;
+        times.printed = times.printed.max(times.answered);
+        is_new
     }
 
     fn resumes_at(&self) -> Option<Timestamp> {
-        self.last?.checked_sub(Self::OVERLAP).ok()
+        self.last?.checked_sub(logs::LOG_OVERLAP).ok()
     }
 }
 
@@ -180,8 +197,12 @@ mod tests {
     fn nothing_is_printed_twice_when_an_answer_begins_earlier() {
         let mut printed = Printed::default();
         let (first, second) = ("2026-11-23T12:00:00.5Z a x\n", "2026-11-23T12:00:07Z b y\n");
-        assert!(printed.is_new(first) && printed.is_new(second) && !printed.is_new(first));
+        assert!(printed.is_new(first) && printed.is_new(second) && printed.is_new(second));
         assert!(printed.is_new("# pod a is gone\n") && printed.is_new("# pod a is gone\n"));
         assert_eq!(printed.resumes_at().unwrap().to_string(), "2026-11-23T12:00:02Z");
+        // The next answer has both of them, and one more of the same time with the same text.
+        printed.begin_answer();
+        assert!(!printed.is_new(second) && !printed.is_new(second) && printed.is_new(second));
+        assert_eq!(printed.lines.len(), 1);
     }
 }

@@ -55,7 +55,7 @@ const AT_ONCE: usize = 32;
 pub use error::KubeError;
 pub use in_cluster::service_account;
 pub(in crate::target) use kept_connection::KeptConnection;
-pub use logs::{LogEntry, LogError, LogReader, LogRequest};
+pub use logs::{GOES_ON as LOG_GOES_ON, LogEntry, LogError, LogReader, LogRequest, OVERLAP as LOG_OVERLAP};
 pub use session::ClusterSession;
 pub use tally::calls;
 pub use user_secret::SecretValues;

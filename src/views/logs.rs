@@ -9,7 +9,8 @@ use super::pods::{NotRead, NotReadCause, PodsToRead, ReadClusters};
 use crate::names::{Kind, ResourceKey};
 use crate::record::Audience;
 use crate::round::Round;
-use crate::target::{LogEntry, LogError, LogReader, LogRequest};
+pub use crate::target::LOG_OVERLAP;
+use crate::target::{LOG_GOES_ON, LogEntry, LogError, LogReader, LogRequest};
 
 pub const LOGS: PodsToRead = PodsToRead {
     what: "logs",
@@ -22,7 +23,7 @@ pub const LOGS: PodsToRead = PodsToRead {
 pub struct LogQuery {
     /// The only broker to read.
     pub broker: Option<u32>,
-    /// Only lines after this time.
+    /// Only lines of this time or later.
     pub since: Option<Timestamp>,
     /// Go on with what is logged from now on.
     pub follows: bool,
@@ -75,6 +76,11 @@ pub fn text(entry: &LogEntry, names_pods: bool) -> String {
     }
 }
 
+/// Whether a line says that the answer ended before the log.
+pub fn is_cut(line: &str) -> bool {
+    line.strip_prefix("# ").is_some_and(|note| note.starts_with(LOG_GOES_ON))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,5 +92,7 @@ mod tests {
         assert_eq!(text(&line, true), "2026-11-23T12:00:00.123400000Z orders-broker-0 started\n");
         assert_eq!(text(&line, false), "2026-11-23T12:00:00.123400000Z started\n");
         assert_eq!(text(&LogEntry::Note("pod x is gone".to_owned()), true), "# pod x is gone\n");
+        let cut = text(&LogEntry::Note(format!("{LOG_GOES_ON}: its time is over")), true);
+        assert!(is_cut(&cut) && !is_cut("# pod x is gone\n"));
     }
 }

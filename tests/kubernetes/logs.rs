@@ -92,10 +92,10 @@ fn logs_are_merged_by_time_escaped_and_bounded() {
     serve.says(&["planned", "looked="]);
     assert_eq!(logs("").expect(0).out, out);
     assert_eq!(serve.stop(), Some(0));
-    // One broker needs no name, and a time is that of the last line received.
+    // One broker needs no name.
     assert_eq!(
         logs("--broker 0 --since 2026-01-23T12:00:00.25Z").expect(0).out,
-        "2026-01-23T12:00:02.250000000Z     at org.apache.kafka.Main\n"
+        "2026-01-23T12:00:00.250000000Z INFO first\n2026-01-23T12:00:02.250000000Z     at org.apache.kafka.Main\n"
     );
     logs("--broker 7")
         .expect(1)

@@ -1,7 +1,7 @@
 //! The logs of brokers, as a stream of lines.
 //!
 //! A connection lives for a minute, so a stream ends before that, and the client goes on with the time of the last line
-//! that it received. Meanwhile the caller's rights are looked up again.
+//! that it received. A note at its end says that the log goes on. Meanwhile the caller's rights are looked up again.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -76,7 +76,7 @@ pub(super) fn read(call: &Call) -> Answered {
 
 /// Reads while the stream is sent: what is being read must not be dropped when the stream has waited long enough.
 async fn read_on(mut reader: LogReader, lines: Sender<String>) {
-    let names_pods = reader.has_several();
+    let names_pods = reader.names_pods();
     while let Some(entry) = reader.next().await {
         if lines.send(logs::text(&entry, names_pods)).await.is_err() {
             return;

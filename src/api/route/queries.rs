@@ -75,12 +75,13 @@ pub(super) const BROKER: Query = Query::new("broker", shapes::broker, "Only the 
 pub(super) const LOG_SINCE: Query = Query::new(
     "since",
     shapes::time,
-    "Only lines after this time, such as that of the last line received. By default the last 500 lines of each broker.",
+    "Only lines of this time or later. By default the last 500 lines of each broker. An answer that ends before the log \
+     says so in its last line, which begins with `# the log goes on`, and since when to go on.",
 );
 pub(super) const FOLLOW: Query = Query::new(
     "follow",
     shapes::truth,
-    "Go on with what is logged from now on. The answer ends after 50 s; go on with `since`.",
+    "Go on with what is logged from now on. The answer ends after 50 s, with such a last line.",
 );
 pub(super) const FROM: Query = Query::new(
     "from",

@@ -12,7 +12,7 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use futures_util::stream::{self, BoxStream, SelectAll};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -32,6 +32,13 @@ const LAST_LINES: u32 = 500;
 /// The most bytes of one reading.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
 
+/// The begin of a note that the answer ends before the logs do.
+pub const GOES_ON: &str = "the log goes on";
+
+/// How much earlier than its last line the answer begins that goes on with another one: lines of several pods are in the
+/// order in which they arrive.
+pub const OVERLAP: SignedDuration = SignedDuration::from_secs(5);
+
 /// How often the pods are listed while logs are followed.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
@@ -44,7 +51,7 @@ pub struct LogRequest {
     pub cluster: Option<String>,
     /// The only broker to read.
     pub broker: Option<u32>,
-    /// Only lines after this time. Without it, the last lines of each pod.
+    /// Only lines of this time or later. Without it, the last lines of each pod.
     pub since: Option<Timestamp>,
     /// Go on with what is logged from now on.
     pub follows: bool,
@@ -83,11 +90,21 @@ impl Weigh for ListedPod {
     }
 }
 
+/// How far a log was read: the time of its last line, and how many lines of that time there were.
+#[derive(Debug, Clone, Copy)]
+struct ReadUpTo {
+    at: Timestamp,
+    lines: usize,
+}
+
 #[derive(Debug)]
 struct KnownPod {
     namespace: String,
-    /// The time of its last line.
-    last: Option<Timestamp>,
+    read: Option<ReadUpTo>,
+    /// What its log has once more, since it was opened again: everything before a time, and so many lines of it.
+    repeated: Option<ReadUpTo>,
+    /// The time of the last line since its log was opened, which is also that of a line without one.
+    present: Option<Timestamp>,
     /// Whether its log is being read.
     is_open: bool,
     /// Whether it was told that the pod is gone.
@@ -98,6 +115,8 @@ struct KnownPod {
 struct PastLog {
     pod: Arc<str>,
     lines: LogLines,
+    /// The time of its last line.
+    last: Option<Timestamp>,
     next: Option<(Timestamp, String)>,
 }
 
@@ -118,6 +137,8 @@ pub struct LogReader {
     followed: SelectAll<BoxStream<'static, Followed>>,
     looks_at: Instant,
     bytes: usize,
+    /// The latest time of a line that was returned.
+    last: Option<Timestamp>,
     is_over: bool,
 }
 
@@ -148,6 +169,7 @@ impl KubernetesTarget {
             followed: SelectAll::new(),
             looks_at: Instant::now(),
             bytes: 0,
+            last: None,
             is_over: false,
         };
         reader.open_past(wanted).await?;
@@ -172,9 +194,9 @@ impl KubernetesTarget {
 }
 
 impl LogReader {
-    /// Whether lines of several pods are read.
-    pub fn has_several(&self) -> bool {
-        self.request.broker.is_none() && self.pods.len() > 1
+    /// Whether lines of several pods may be read, now or when pods are added.
+    pub fn names_pods(&self) -> bool {
+        self.request.broker.is_none()
     }
 
     async fn open_past(&mut self, pods: Vec<ListedPod>) -> Result<(), LogError> {
@@ -190,13 +212,14 @@ impl LogReader {
             match opened {
                 Ok(log) => {
                     let lines = LogLines::new(log, Arc::clone(api.budget()));
-                    past.push(PastLog { pod: Arc::clone(&name), lines, next: None });
+                    past.push(PastLog { pod: Arc::clone(&name), lines, last: None, next: None });
                 }
                 // Without the right, no log can be read.
                 Err(error) if error.is_code(401) || error.is_code(403) => return Err(error.into()),
                 Err(error) => self.notes.push_back(unread(&name, &error)),
             }
-            let known = KnownPod { namespace, last: self.request.since, is_open: false, is_gone: false };
+            let mut known = KnownPod::new(namespace);
+            known.read = self.request.since.map(|at| ReadUpTo { at, lines: 0 });
             self.pods.insert(name, known);
         }
         for log in &mut past {
@@ -218,13 +241,14 @@ impl LogReader {
             let ends = self.request.ends;
             let step = Box::pin(self.step());
             let entry = match ends {
-                Some(ends) => timeout_at(ends, step).await.unwrap_or(LogStep::End),
+                Some(ends) => timeout_at(ends, step).await.unwrap_or(LogStep::Cut),
                 None => step.await,
             };
             match entry {
                 LogStep::Entry(entry) => return Some(self.counted(entry)),
                 LogStep::Nothing => {}
                 LogStep::End => self.is_over = true,
+                LogStep::Cut => self.cut("its time is over"),
             }
         }
     }
@@ -232,16 +256,22 @@ impl LogReader {
     /// Counts an entry, and ends the reading after too many bytes.
     fn counted(&mut self, entry: LogEntry) -> LogEntry {
         if let LogEntry::Line { at, text, .. } = &entry {
+            self.last = self.last.max(Some(*at));
             self.bytes += text.len();
             if self.bytes > MAX_BYTES {
-                self.is_over = true;
-                let limit = MAX_BYTES / 1024 / 1024;
-                self.notes.push_back(format!(
-                    "the log goes on: these were {limit} MiB, the limit; go on since {at}"
-                ));
+                self.cut(&format!("{} MiB are the limit", MAX_BYTES / 1024 / 1024));
             }
         }
         entry
+    }
+
+    /// Ends the reading before the end of the logs.
+    fn cut(&mut self, why: &str) {
+        self.is_over = true;
+        // Lines of several pods are in the order in which they arrived.
+        let at = self.last.and_then(|last| last.checked_sub(OVERLAP).ok()).max(self.request.since);
+        let since = at.map(|at| format!("; go on since {at}, without the lines that you have"));
+        self.notes.push_back(format!("{GOES_ON}: {why}{}", since.unwrap_or_default()));
     }
 
     async fn step(&mut self) -> LogStep {
@@ -267,9 +297,9 @@ impl LogReader {
         let oldest = self.past.iter_mut().min_by_key(|log| log.next.as_ref().map(|(at, _)| *at))?;
         let (at, text) = oldest.next.take()?;
         let pod = Arc::clone(&oldest.pod);
-        oldest.advance(Some(at)).await;
+        oldest.advance(self.request.since).await;
         if let Some(known) = self.pods.get_mut(&pod) {
-            known.last = Some(at);
+            known.note(at);
         }
         Some(LogEntry::Line { at, pod, text })
     }
@@ -280,14 +310,10 @@ impl LogReader {
             known.is_open = false;
             return LogStep::Nothing;
         };
-        let ReadLine { at, text } = line;
-        let at = at.or(known.last).unwrap_or_else(Timestamp::now);
-        // A log is opened from a second on, and has the lines of that second once more.
-        if known.last.is_some_and(|last| at <= last) {
-            return LogStep::Nothing;
+        match known.is_new(line.at) {
+            Some(at) => LogStep::Entry(LogEntry::Line { at, pod, text: line.text }),
+            None => LogStep::Nothing,
         }
-        known.last = Some(at);
-        LogStep::Entry(LogEntry::Line { at, pod, text })
     }
 
     /// Lists the pods, opens the logs of those whose log has ended, and tells which are gone.
@@ -305,19 +331,18 @@ impl LogReader {
             if !is_wanted || self.pods.len() >= MAX_PODS && !self.pods.contains_key(&name) {
                 continue;
             }
-            let new = || KnownPod { namespace, last: None, is_open: false, is_gone: false };
-            let known = self.pods.entry(Arc::clone(&name)).or_insert_with(new);
+            let known = self.pods.entry(Arc::clone(&name)).or_insert_with(|| KnownPod::new(namespace));
             if known.is_open {
                 continue;
             }
-            let part = known.last.map_or(LogPart::Last(LAST_LINES), LogPart::Since);
+            let part = known.read.map_or(LogPart::Last(LAST_LINES), |read| LogPart::Since(read.at));
             let Ok(api) = self.target.api().await else { return };
             // A container that has not started yet has no log; it is looked at again.
             let Ok(log) = api.log(&known.namespace, &name, part, true).await else { continue };
             if std::mem::take(&mut known.is_gone) {
                 self.notes.push_back(format!("pod {name} is there again"));
             }
-            known.is_open = true;
+            (known.is_open, known.repeated, known.present) = (true, known.read, None);
             let lines = LogLines::new(log, Arc::clone(api.budget()));
             self.followed.push(follow(name, lines));
         }
@@ -328,16 +353,54 @@ enum LogStep {
     Entry(LogEntry),
     Nothing,
     End,
+    /// The time is over before the logs are.
+    Cut,
+}
+
+impl KnownPod {
+    fn new(namespace: String) -> KnownPod {
+        let (read, repeated, present) = (None, None, None);
+        KnownPod { namespace, read, repeated, present, is_open: false, is_gone: false }
+    }
+
+    /// Notes that a line of this time was read.
+    fn note(&mut self, at: Timestamp) {
+        match &mut self.read {
+            Some(read) if read.at > at => {}
+            Some(read) if read.at == at => read.lines += 1,
+            _ => self.read = Some(ReadUpTo { at, lines: 1 }),
+        }
+    }
+
+    /// Notes a line of the open log, and returns its time if it wasn't read before. A log is opened from a second on,
+    /// and has the lines of that second once more, in the same order.
+    fn is_new(&mut self, at: Option<Timestamp>) -> Option<Timestamp> {
+        let before = || self.present.or(self.read.map(|read| read.at));
+        let at = at.or_else(before).unwrap_or_else(Timestamp::now);
+        self.present = Some(at);
+        match &mut self.repeated {
+            Some(repeated) if at < repeated.at => return None,
+            Some(repeated) if at == repeated.at && repeated.lines > 0 => {
+                repeated.lines -= 1;
+                return None;
+            }
+            Some(repeated) if at > repeated.at => self.repeated = None,
+            _ => {}
+        }
+        self.note(at);
+        Some(at)
+    }
 }
 
 impl PastLog {
-    /// Reads its next line after a time.
+    /// Reads its next line of a time or later.
     async fn advance(&mut self, since: Option<Timestamp>) {
         loop {
             let Some(ReadLine { at, text }) = self.lines.next().await else { return };
             // A line without a time belongs to the one before.
-            let at = at.or(since).unwrap_or(Timestamp::UNIX_EPOCH);
-            if since.is_none_or(|since| at > since) {
+            let at = at.or(self.last).unwrap_or(Timestamp::UNIX_EPOCH);
+            self.last = Some(at);
+            if since.is_none_or(|since| at >= since) {
                 self.next = Some((at, text));
                 return;
             }
@@ -361,5 +424,29 @@ fn unread(pod: &str, error: &KubeError) -> String {
         error if error.is_code(400) => format!("pod {pod} has no log yet: its container has not started"),
         error if error.is_code(404) => format!("pod {pod} is gone"),
         _ => format!("the log of pod {pod} can't be read now"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_that_is_opened_again_goes_on_after_the_lines_that_were_read() {
+        let at = |second: i64| Some(Timestamp::from_second(second).unwrap());
+        let mut pod = KnownPod::new("kafka".to_owned());
+        let mut opened = |lines: &[Option<Timestamp>]| -> Vec<bool> {
+            (pod.repeated, pod.present) = (pod.read, None);
+            lines.iter().map(|at| pod.is_new(*at).is_some()).collect()
+        };
+        // Lines of one time, and one without any, which belongs to the one before.
+        assert_eq!(opened(&[at(1), at(2), at(2), None]), [true; 4]);
+        assert_eq!(
+            opened(&[at(1), at(2), at(2), None, None, at(2), at(3)]),
+            [false, false, false, false, true, true, true]
+        );
+        // While it is open, a line may be older than the one before.
+        assert_eq!(opened(&[at(3), at(3), at(2), at(4)]), [false, true, false, true]);
+        assert_eq!(opened(&[at(4), at(5), at(4)]), [false, true, true]);
     }
 }
