@@ -45,7 +45,7 @@ pub const TOPIC_RIGHTS: [&str; 4] = ["Alter", "Create", "Read", "Write"];
 pub struct ProbeOrder {
     pub cluster: ResourceKey,
     pub bootstrap: PublicName,
-    /// The brokers of the plan, by node id, with the name and port that each advertises to clients outside.
+    /// The brokers of the plan's pools, by the node ids that the operator gave them, with the name and port that each advertises to clients outside.
     pub brokers: BTreeMap<u32, PublicName>,
     pub trust: ProbeTrust,
     /// The chain in PEM that the brokers were given. Its first certificate is the one that they have to present.

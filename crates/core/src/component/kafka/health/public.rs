@@ -27,7 +27,9 @@ impl PublicSide {
     pub fn of(wanted: &AppliedCluster, seen: &ClusterObservation) -> Option<Self> {
         let kafka = seen.kafka.as_ref().filter(|kafka| kafka.last_success.is_some() && !kafka.deleting)?;
         let listener = wanted.public.as_ref().filter(|_| !wanted.deleting && !kafka.paused)?;
-        let ids = seen.pools.iter().flat_map(|(pool, view)| view.node_ids.iter().map(move |id| (pool, *id)));
+        // The ids that the operator gave to the brokers of the plan's pools, whoever is alive.
+        let pools = seen.pools.iter().filter(|(pool, _)| wanted.pools.contains_key(*pool));
+        let ids = pools.flat_map(|(pool, view)| view.node_ids.iter().map(move |id| (pool, *id)));
         let is_ready = |pool: &str, id: u32| {
             let name = format!("{}-{pool}-{id}", wanted.cluster);
             seen.pods.as_ref().is_none_or(|pods| pods.get(&name).is_some_and(|pod| pod.ready))

@@ -147,6 +147,27 @@ impl Lab {
 }
 
 #[test]
+fn the_public_brokers_are_those_of_the_plan_whoever_is_alive() {
+    let mut lab = Lab::healthy();
+    lab.wanted.public = Some(PublicListener {
+        bootstrap: "orders.k.example.com".to_owned(),
+        broker: "broker-{nodeId}--orders.k.example.com".to_owned(),
+        port: 9094,
+        chain: None,
+        user: None,
+    });
+    let brokers = |lab: &Lab| PublicSide::of(&lab.wanted, &lab.seen()).unwrap().brokers;
+    assert_eq!(brokers(&lab), [(0, true), (1, true), (2, true)].into());
+    lab.objects.remove("Pod/orders-broker-1");
+    let without_one = BTreeMap::from([(0, true), (1, false), (2, true)]);
+    assert_eq!(brokers(&lab), without_one);
+    // Somebody else's pool isn't the plan's.
+    lab.put(json!({"kind": "KafkaNodePool", "metadata": {"name": "extra", "generation": 1}, "spec": {"replicas": 1},
+        "status": {"observedGeneration": 1, "replicas": 1, "nodeIds": [7]}}));
+    assert_eq!(brokers(&lab), without_one);
+}
+
+#[test]
 fn what_is_handed_on_survives_a_look_that_fails() {
     let mut lab = Lab::healthy();
     let before = lab.judge().outputs;
