@@ -34,6 +34,10 @@ const AT_ONCE_EACH: usize = 16;
 /// The type of the condition of a cluster that clients can't reach.
 const UNREACHABLE: &str = "Unreachable";
 
+/// Identity providers know the users of their clusters, and no field of a spec names one for the probe.
+const NO_LOGIN: &str = "the reachability probe has no login, as where clients log in with tokens of an identity provider: \
+                        it looks at names, connections and certificates alone";
+
 /// Shared by all rounds of a process.
 #[derive(Default)]
 pub struct ReachabilityTable {
@@ -349,9 +353,12 @@ impl Probed {
             let message = format!("clients outside of Kubernetes can't reach {what}: {why}");
             return Some(Condition { kind: UNREACHABLE.to_owned(), degraded: true, message });
         }
-        let why = self.hindered.as_ref()?;
-        let message = format!("it is unknown whether clients reach it: {why}");
-        Some(Condition { kind: "ReachabilityUnknown".to_owned(), degraded: false, message })
+        let (kind, message) = match &self.hindered {
+            Some(why) => ("ReachabilityUnknown", format!("it is unknown whether clients reach it: {why}")),
+            None if self.side.listener.user.is_none() => ("LoginNotProbed", NO_LOGIN.to_owned()),
+            None => return None,
+        };
+        Some(Condition { kind: kind.to_owned(), degraded: false, message })
     }
 }
 

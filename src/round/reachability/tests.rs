@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::*;
 use crate::catalog::ResourceStatus;
-use crate::component::health::{ClusterObservation, Judgement, Outputs, PublicListener};
+use crate::component::health::{ClusterObservation, Judgement, Outputs, ProbeUser, PublicListener};
 use crate::names::Digest;
 
 const INTERVAL: Duration = Duration::from_secs(60);
@@ -27,7 +27,7 @@ fn side(ready: [bool; 2]) -> PublicSide {
             broker: "broker-{nodeId}--orders.k.example.com".to_owned(),
             port: 9094,
             chain: None,
-            user: None,
+            user: Some(ProbeUser { name: "orders-probe".to_owned(), has_certificate: false }),
         },
         user_is_ready: false,
         applied: Vec::new(),
@@ -273,6 +273,25 @@ fn what_is_known_to_fail_stays_while_nothing_can_be_learned() {
     findings.insert(ProbePlace::Bootstrap, NameFinding::Reached);
     assert!(lab.end(findings));
     assert_eq!(lab.message(), "it is unknown whether clients reach it: its Kafka user isn't ready");
+}
+
+#[test]
+fn a_cluster_whose_login_is_not_probed_says_so() {
+    let mut lab = Lab::new();
+    let mut side = side([true, true]);
+    side.listener.user = None;
+    lab.table.observed(&fleet("acme"), [(cluster("acme", "orders"), side)].into(), lab.now);
+    lab.probe(&[]);
+    let told = lab.told();
+    assert_eq!((told[0].kind.as_str(), told[0].degraded), ("LoginNotProbed", false));
+    assert_eq!(
+        lab.message(),
+        "the reachability probe has no login, as where clients log in with tokens of an identity provider: it looks at \
+         names, connections and certificates alone"
+    );
+    assert!(lab.is_confirmed());
+    (0..3).for_each(|_| _ = lab.probe(&PLACES[..1]));
+    assert_eq!(lab.message(), "clients outside of Kubernetes can't reach it: bootstrap: no answer");
 }
 
 #[test]
