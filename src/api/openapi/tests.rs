@@ -222,6 +222,7 @@ fn routes_are_listed_with_their_topic() {
         ("revoke_token", "tokens"),
         ("create_sign_in_link", "sign-in-links"),
         ("release_account", "sign-in-accounts"),
+        ("read_about", "api"),
         ("read_me", "me"),
         ("list_errors", "api"),
         ("read_openapi", "api"),

@@ -78,14 +78,21 @@ fn nullable(kind: &str, description: &str) -> Value {
 
 pub fn page_of(item: &Value) -> Value {
     let total = json!({"type": "integer", "minimum": 0, "description": "The number of items on all pages."});
-    object(
+    // References within an item lead to the root.
+    let mut item = item.clone();
+    let definitions = item.as_object_mut().and_then(|item| item.remove("definitions"));
+    let mut page = object(
         "A page of a list.",
         json!({
             "items": {"type": "array", "items": item},
             "next_page_token": nullable("string", "The token of the next page; null on the last one."),
             "total": total,
         }),
-    )
+    );
+    if let Some(definitions) = definitions {
+        page["definitions"] = definitions;
+    }
+    page
 }
 
 /// An object in which all fields are required.
