@@ -372,9 +372,14 @@ impl Visit {
     /// Leads to a new sign-in, and back to the page, before something that can't be taken back; `None` after a recent one.
     /// An identity provider that knows the browser begins a session without any proof.
     fn signs_in_again(&self) -> Option<Response> {
+        self.signs_in_again_to(&self.here)
+    }
+
+    /// As `signs_in_again`, and then to another page.
+    fn signs_in_again_to(&self, page: &str) -> Option<Response> {
         let at = self.me.sign_in.as_ref().and_then(|sign_in| sign_in.proved_at);
         let is_fresh = at.is_some_and(|at| Timestamp::now().duration_since(at) < FRESH);
-        (!is_fresh).then(|| sign_in::ask_again(&self.ui, &self.here))
+        (!is_fresh).then(|| sign_in::ask_again(&self.ui, page))
     }
 
     /// The address of the API as the browser would use it.

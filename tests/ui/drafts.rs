@@ -281,6 +281,12 @@ fn what_cannot_be_taken_back_needs_a_recent_sign_in() {
         assert!(text(&form).contains("it needs a sign-in of the last 15 minutes"), "{}", text(&form));
     }
     assert_eq!(api.get("/v1/tokens").expect(200).body["total"], before);
+    // What was typed is there afterwards.
+    let place = leads_to(&browser.submit("/tokens", &order));
+    let next = hidden(&browser.page(&place[3..]), "next").unwrap().replace("&#38;", "&");
+    assert_eq!(next, "/ui/tokens?name=ci&organization=acme&access=read");
+    let form = browser.page(&next[3..]);
+    assert!(form.contains("value=\"ci\"") && form.contains("value=\"acme\""), "{form}");
     // Everything else goes on.
     let draft = reviewed(&browser.submit("/new/clusters", &cluster()));
     assert_eq!(browser.submit("/carry-out", &[("draft", &draft)]).status, 303);

@@ -62,7 +62,11 @@ async fn page(visit: &Visit, status: StatusCode, created: Option<String>, error:
     let known = tokens.len();
     let mut valid: Vec<Token> = tokens.into_iter().filter(|token| token.is_valid_at(now)).collect();
     valid.reverse();
-    let typed = |name: &str| visit.field(name).to_owned();
+    // After a new sign-in, the address has what was typed.
+    let typed = |name: &str| {
+        let sent = [visit.field(name), visit.parameter(name)];
+        sent.into_iter().find(|text| !text.is_empty()).unwrap_or_default().to_owned()
+    };
     let form = NewToken {
         name: typed("name"),
         organization: typed("organization"),
@@ -100,7 +104,9 @@ async fn all(visit: &Visit, list: &str) -> Result<Vec<Token>, Refusal> {
 }
 
 pub async fn create(visit: &Visit) -> Shown {
-    if let Some(sign_in) = visit.signs_in_again() {
+    let typed = ["name", "organization", "access", "days"].map(|name| (name, visit.field(name)));
+    let form = visit.ui.address(&with_query("/tokens".to_owned(), &typed));
+    if let Some(sign_in) = visit.signs_in_again_to(&form) {
         return Ok(sign_in);
     }
     let mut order = json!({
