@@ -126,7 +126,7 @@ pub enum ChangedFinding {
 
 impl ReachabilityTable {
     /// Takes over an observation of a fleet: its clusters are probed from now on, and those that are gone no longer.
-    pub(super) fn observed(&self, fleet: &FleetKey, sides: BTreeMap<ResourceKey, PublicSide>, now: Instant) {
+    pub fn observed(&self, fleet: &FleetKey, sides: BTreeMap<ResourceKey, PublicSide>, now: Instant) {
         let mut table = self.lock();
         table.clusters.retain(|key, probed| probed.fleet != *fleet || sides.contains_key(key));
         for (key, side) in sides {
