@@ -10,6 +10,7 @@ mod disconnected_writers;
 pub mod exchanges;
 mod files;
 mod foreseen;
+mod mistakes;
 mod offers;
 mod reads;
 mod removed;

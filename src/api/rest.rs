@@ -18,6 +18,7 @@ mod logs;
 mod me;
 mod members;
 mod metrics;
+mod mistakes;
 mod offers;
 pub(super) mod open;
 mod page;

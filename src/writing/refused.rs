@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::catalog::Hold;
 use crate::http::problem::{FieldError, ProblemDocument, code};
-use crate::names::ResourceKey;
+use crate::names::{Kind, ResourceKey};
 use crate::problem::Problem;
 use crate::state::StateError;
 
@@ -81,15 +81,19 @@ pub(super) fn invalid(errors: Vec<FieldError>) -> WriteRefusal {
 }
 
 pub(super) fn exists(key: &ResourceKey) -> WriteRefusal {
-    ProblemDocument::new(&code::DUPLICATE, format!("{key} exists already"))
-        .hint("change it with PUT or PATCH, or choose another name")
-        .into()
+    duplicate(key, "exists already", "change it with PUT or PATCH, or choose another name")
 }
 
 pub(super) fn still_going(key: &ResourceKey) -> WriteRefusal {
-    ProblemDocument::new(&code::DUPLICATE, format!("{key} is being deleted"))
-        .hint("wait until it is deleted, and try again")
-        .into()
+    duplicate(key, "is being deleted", "wait until it is deleted, and try again")
+}
+
+/// The name of a new resource can't be had.
+fn duplicate(key: &ResourceKey, why: &str, hint: &str) -> WriteRefusal {
+    let pointer = if key.kind == Kind::BaseDomain { "/domain" } else { "/identifier" };
+    let detail = format!("{key} {why}");
+    let errors = vec![FieldError::at(pointer, detail.clone(), hint)];
+    ProblemDocument { errors, ..ProblemDocument::new(&code::DUPLICATE, detail).hint(hint) }.into()
 }
 
 /// A caller who isn't a super user changes a limit of an organization.

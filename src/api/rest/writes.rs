@@ -14,7 +14,7 @@ use super::{Answered, Call, DryRun, written};
 use crate::api::answer::ProposedEdit;
 use crate::api::route::list_path;
 use crate::catalog::{OpenedSecret, Status};
-use crate::http::problem::{FieldError, ProblemDocument, code};
+use crate::http::problem::{ProblemDocument, code};
 use crate::http::tags::Tags;
 use crate::names::{Identifier, Kind, ResourceKey, SecretRef};
 use crate::problem::{Problem, quote_untrusted};
@@ -48,21 +48,25 @@ pub(super) fn create(call: &Call) -> Answered {
         Some(organization) => call.may(organization, call.route.needs)?,
         None => call.may_as_super()?,
     }
-    let key = writing::key_of(kind, organization.as_ref(), &body.0);
-    let key = key.map_err(|refusal| call.with_all_mistakes(kind, organization.as_ref(), &body.0, refusal))?;
-    if kind == Kind::Organization && key.name == Identifier::ROOT {
-        let why = "organization `root` always exists, and has no members";
-        return Err(ProblemDocument::new(&code::DUPLICATE, why));
-    }
     let may_limit = call.caller.is_super();
     // `If-Match: *` always matches, since the list exists; other tags never match a list.
     let if_match = call.expected()?.filter(|tags| *tags != Tags::Any);
-    let request =
-        WriteRequest { key, what: WriteAction::Create(body.0.clone()), if_match, may_limit, record: None };
-    if let Some(wanted) = call.dry_run()? {
-        return call.proposed(&request, wanted);
+    let request = |body: &Value| {
+        let key = writing::key_of(kind, organization.as_ref(), body)?;
+        let (what, if_match) = (WriteAction::Create(body.clone()), if_match.clone());
+        Ok::<_, WriteRefusal>(WriteRequest { key, what, if_match, may_limit, record: None })
+    };
+    let refuse =
+        |refused: ProblemDocument| call.with_all_mistakes(&body.0, refused, |body| request(body).ok());
+    let order = request(&body.0).map_err(|refused| refuse(refused.into()))?;
+    if kind == Kind::Organization && order.key.name == Identifier::ROOT {
+        let why = "organization `root` always exists, and has no members";
+        return Err(ProblemDocument::new(&code::DUPLICATE, why));
     }
-    let written = call.write(&request)?;
+    if let Some(wanted) = call.dry_run()? {
+        return call.proposed(&order, wanted).map_err(refuse);
+    }
+    let written = call.write(&order).map_err(refuse)?;
     let mut shown = call.as_written(&written);
     let place = call.base.path.clone() + &place(&written);
     echo(kind, &mut shown, &body.0);
@@ -123,33 +127,6 @@ impl Call {
         })
     }
 
-    /// Adds what else is wrong with a new resource to the refusal of its name.
-    fn with_all_mistakes(
-        &self,
-        kind: Kind,
-        organization: Option<&Identifier>,
-        body: &Value,
-        refusal: WriteRefusal,
-    ) -> ProblemDocument {
-        const NAME: &str = "/identifier";
-        let refused = ProblemDocument::from(refusal);
-        let is_of_name = |error: &FieldError| error.pointer.as_deref() == Some(NAME);
-        if !body.is_object() || !refused.errors.iter().any(is_of_name) {
-            return refused;
-        }
-        // Any name will do, since nothing is written.
-        let mut named = Wiped(body.clone());
-        named.0["identifier"] = "unnamed".into();
-        let Ok(key) = writing::key_of(kind, organization, &named.0) else { return refused };
-        let what = WriteAction::Create(named.into_value());
-        let may_limit = self.caller.is_super();
-        let request = WriteRequest { key, what, if_match: None, may_limit, record: None };
-        let others = self.service.writer.propose(&self.made, &request).err();
-        let others = others.map(|others| ProblemDocument::from(others).errors).unwrap_or_default();
-        let others = others.into_iter().filter(|error| !is_of_name(error));
-        ProblemDocument::mistakes(refused.errors.into_iter().chain(others).collect())
-    }
-
     /// The body, with an organization's id replaced by its identifier.
     fn named(&self) -> Result<Wiped, ProblemDocument> {
         let mut body = self.json()?;
@@ -165,10 +142,18 @@ impl Call {
 
     fn change(&self, what: WriteAction) -> Answered {
         let (_, request) = self.request(what)?;
+        let refuse = |refused: ProblemDocument| match &request.what {
+            WriteAction::Patch(body) => self.with_all_mistakes(body, refused, |body| {
+                let (key, record) = (request.key.clone(), request.record.clone());
+                let (what, may_limit) = (WriteAction::Patch(body.clone()), request.may_limit);
+                Some(WriteRequest { key, what, if_match: None, may_limit, record })
+            }),
+            _ => refused,
+        };
         if let Some(wanted) = self.dry_run()? {
-            return self.proposed(&request, wanted);
+            return self.proposed(&request, wanted).map_err(refuse);
         }
-        let written = self.write(&request)?;
+        let written = self.write(&request).map_err(refuse)?;
         Ok(record(StatusCode::OK, &self.as_written(&written), written.etag.as_ref(), None))
     }
 
