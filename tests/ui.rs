@@ -4,6 +4,7 @@ mod boundaries;
 mod drafts;
 mod forms;
 mod members;
+mod mistakes;
 mod plans;
 mod size;
 mod start;
@@ -214,7 +215,11 @@ fn nobody_sees_a_page_without_a_session() {
     let acme = new_token(&tree, "platform@acme.example.com", "acme", "read");
     let answer = post(&api.address, "/ui/sign-in", "", &[("token", &acme), ("organization", "root")]);
     assert_eq!(answer.status, 422);
-    assert!(answer.body.contains("this token is for organization `acme` alone"), "{}", answer.body);
+    assert!(
+        answer.body.contains("this token is for organization <code>acme</code> alone"),
+        "{}",
+        answer.body
+    );
 
     // The cookie is for pages alone, and ends when somebody signs out.
     let browser = Browser::sign_in(&api, &api.token, "");

@@ -170,11 +170,13 @@ static OWN_WORDS: [(&code::Code, &str, &str); 3] = [
 
 impl From<ProblemDocument> for Refusal {
     fn from(problem: ProblemDocument) -> Refusal {
-        let ProblemDocument { status, kind, detail, hint, errors, .. } = problem;
+        let ProblemDocument { status, kind, detail, hint, mut errors, .. } = problem;
         let title = if status == StatusCode::NOT_FOUND { "Not found" } else { kind.title };
         let told = OWN_WORDS.iter().find(|(code, ..)| code.word == kind.word);
         let (detail, hint) = match told {
             Some((_, why, how)) => {
+                let same = errors.iter_mut().filter(|error| error.detail == detail);
+                same.for_each(|error| error.hint = Some((*how).to_owned()));
                 (if why.is_empty() { detail } else { (*why).to_owned() }, Some((*how).to_owned()))
             }
             None => (detail, hint),

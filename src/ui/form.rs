@@ -5,6 +5,7 @@
 
 mod draft;
 mod steps;
+mod words;
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -18,6 +19,7 @@ use crate::names::Kind;
 use crate::parallel::locked;
 use crate::spec::describe::{self, Description, InputKind};
 use crate::spec::{SECRET_FIELDS, edit};
+use crate::ui::client::Refusal;
 use crate::writing::wipe;
 
 pub use draft::{Draft, DraftHolder, Drafts, KEPT, Target, Typed};
@@ -103,7 +105,9 @@ impl FormField {
     /// Whether its options are shown with their descriptions.
     pub fn is_radio(&self) -> bool {
         let is_told = |option: &FormOption| !option.text.is_empty() || !option.is_offered();
-        self.options.len() < 12 && self.options.iter().any(is_told)
+        // Of a fleet it matters most why it can't be chosen.
+        let most = if self.pointer == "/infrastructure" { 50 } else { 12 };
+        self.options.len() < most && self.options.iter().any(is_told)
     }
 
     fn of(field: &Description, is_required: bool) -> FormField {
@@ -245,7 +249,17 @@ fn made_fields(kind: Kind, is_new: bool) -> Vec<FormField> {
         }
     }
     ordered.append(&mut all);
+    use_labels(&mut ordered);
     ordered
+}
+
+/// Calls fields by their labels where others tell of them.
+pub fn use_labels(fields: &mut [FormField]) {
+    let known = fields.to_vec();
+    for FormField { help, options, .. } in fields {
+        let texts = options.iter_mut().flat_map(|option| [&mut option.text, &mut option.why_not]);
+        texts.chain([help]).for_each(|text| *text = words::labelled(&known, text));
+    }
 }
 
 fn collect(field: &Description, is_needed: bool, all: &mut Vec<FormField>) {
@@ -386,24 +400,33 @@ fn named_field(fields: &[FormField], message: &str) -> Option<String> {
     named.into_iter().find(|pointer| fields.iter().any(|field| field.pointer == *pointer))
 }
 
-/// Puts each error at its field, and returns whether one is within the first `count` fields.
-pub fn attach(fields: &mut [FormField], errors: &[FieldError], count: usize) -> bool {
+/// Puts each mistake at its field, in words for people, and returns whether one is within the first `count` fields. The
+/// refusal keeps what is at no field.
+pub fn attach(fields: &mut [FormField], refusal: &mut Refusal, count: usize) -> bool {
     let mut is_within = false;
-    for error in errors {
-        let Some(at) = error.pointer.clone().or_else(|| named_field(fields, &error.detail)) else { continue };
-        let at = at.as_str();
+    if !refusal.errors.is_empty() {
+        // They say it all.
+        (refusal.detail, refusal.hint) = (String::new(), None);
+    }
+    for error in std::mem::take(&mut refusal.errors) {
+        // A mistake in a file is at no field of the form.
+        let named = || named_field(fields, &error.detail).filter(|_| error.file.is_none());
+        let at = error.pointer.clone().or_else(named).unwrap_or_default();
         let is_below = |one: &str, other: &str| one.starts_with(&format!("{other}/"));
-        let exact = fields.iter().position(|field| field.pointer == at || is_below(at, &field.pointer));
-        let found = exact.or_else(|| fields.iter().position(|field| is_below(&field.pointer, at)));
-        if let Some(index) = found {
-            // Hints for programs would mislead a person.
-            let is_for_people = |hint: &String| {
-                !hint.contains("/openapi.json") && !hint.starts_with("send ") && !hint.starts_with("add `")
-            };
-            let hint = error.hint.clone().filter(is_for_people);
-            fields[index].errors.push(FieldError { hint, ..error.clone() });
-            is_within |= index < count;
+        let is_at = |field: &FormField| field.pointer == at || is_below(&at, &field.pointer);
+        let exact = fields.iter().position(is_at);
+        let found = exact.or_else(|| fields.iter().position(|field| is_below(&field.pointer, &at)));
+        let found = found.filter(|_| !at.is_empty());
+        let told = words::told(fields, &error, found.map(|index| &fields[index]));
+        match found {
+            Some(index) => {
+                fields[index].errors.push(told);
+                is_within |= index < count;
+            }
+            None => refusal.errors.push(told),
         }
     }
+    refusal.detail = words::labelled(fields, &refusal.detail);
+    refusal.hint = refusal.hint.take().map(|hint| words::advice(fields, &hint));
     is_within
 }

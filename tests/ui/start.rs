@@ -123,7 +123,11 @@ fn a_link_for_another_organization_says_so_and_signs_nobody_in() {
     for other in ["globex", "root"] {
         let refused = click(other);
         assert_eq!(refused.status, 422, "{}", refused.body);
-        assert!(refused.body.contains("this token is for organization `acme` alone"), "{}", refused.body);
+        assert!(
+            refused.body.contains("this token is for organization <code>acme</code> alone"),
+            "{}",
+            refused.body
+        );
         assert!(header(&refused, "set-cookie").is_none());
     }
     // It was not used up.

@@ -167,3 +167,49 @@ fn a_form_of_a_broken_file_says_where_and_leads_to_it() {
     assert!(text(&browser.page("/plan")).contains(&format!("{file}:")));
     assert_eq!(api.serve.stop(), Some(0));
 }
+
+const STEPS: &str = "&%2fcluster_type=kafka&%2forganization=acme";
+
+#[test]
+fn a_taken_name_leads_back_to_its_step_and_the_rest_is_kept() {
+    let tree = Tree::example("quickstart");
+    let api = Api::start(&tree);
+    api.settle();
+    let browser = Browser::sign_in(&api, &api.token, "root");
+    let typed = "&%2fidentifier=orders&%2ftenancy_mode=Shared&%2fkafka_units=2&%2fregion=west";
+    let page = browser.page(&format!("/new/clusters?step=4{STEPS}{typed}"));
+    assert!(text(&page).contains("Step 1 of 4"), "{}", text(&page));
+    let told = field_text(&page, "/identifier");
+    assert!(told.contains("cluster acme/orders exists already: choose another name"), "{told}");
+    for (name, value) in [("/tenancy_mode", "Shared"), ("/kafka_units", "2"), ("/region", "west")] {
+        assert_eq!(hidden(&page, name).as_deref(), Some(value));
+    }
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+#[test]
+fn what_fits_is_shown_before_it_is_asked_for_and_a_wall_has_a_door() {
+    let tree = Tree::example("quickstart");
+    let api = Api::start(&tree);
+    api.settle();
+    let browser = Browser::sign_in(&api, &api.token, "root");
+    let step = browser.page(&format!("/new/clusters?step=2{STEPS}&%2fidentifier=payments"));
+    let told = text(&step);
+    assert!(told.contains("Fleets that could host it") && told.contains("2 of 10 Kafka units"), "{told}");
+    let wall = browser.page(&format!(
+        "/new/clusters?step=3{STEPS}&%2fidentifier=payments&%2ftenancy_mode=Isolated&%2fkafka_units=1"
+    ));
+    let told = text(&wall);
+    assert!(told.contains("The cluster fits on no fleet, for the reasons below."), "{told}");
+    assert!(told.contains("Not available: the cluster's Tenancy mode is Isolated"), "{told}");
+    assert!(wall.contains("href=\"/ui/new/fleets\"") && wall.contains(">Back</a>"), "{wall}");
+    // Mistakes by themselves and in what they refer to, at once.
+    let wrong = [("/kafka_units", "many"), ("/infrastructure", "nowhere")];
+    let refused = browser.submit("/new/clusters", &with(&cluster(), &wrong));
+    assert_eq!(
+        field_text(&refused.body, "/infrastructure").split(": ").next(),
+        Some("organization acme has no fleet nowhere")
+    );
+    assert!(field_text(&refused.body, "/kafka_units").starts_with("expected an integer"), "{}", refused.body);
+    assert_eq!(api.serve.stop(), Some(0));
+}

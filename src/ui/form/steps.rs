@@ -55,7 +55,11 @@ static CLUSTER: [FormStep; 4] = [
         lead: "The tenancy mode must be the fleet's.",
         fields: &["/cloud_provider", "/tenancy_mode", "/kafka_units"],
     },
-    FormStep { title: "Fleet", lead: "The fleet that hosts it.", fields: &["/infrastructure", "/region"] },
+    FormStep {
+        title: "Placement",
+        lead: "The fleet that hosts it, and where you say that it is.",
+        fields: &["/infrastructure", "/region"],
+    },
     FormStep {
         title: "Options",
         lead: "How clients sign in, its disks and its version.",

@@ -75,15 +75,15 @@ pub async fn form_page(
 ) -> Result<Response, Refusal> {
     let (record, etag) = visit.api.tagged(&pages.record_path(organization, name, "", "")).await?;
     require(visit, pages.kind, route::Method::Patch, Some(organization))?;
-    let error = match error {
+    let mut error = match error {
         Some(error) if error.errors.iter().any(|error| error.file.is_some()) => {
             Some(located(visit, error).await?)
         }
         error => error,
     };
     let mut fields = form::fields(pages.kind, false);
-    if let Some(error) = &error {
-        attach(&mut fields, &error.errors, 0);
+    if let Some(error) = &mut error {
+        attach(&mut fields, error, 0);
     }
     let mut shown_values = Typed::default();
     shown_values.set("/organization", organization);
@@ -120,6 +120,7 @@ pub async fn form_page(
         step: None,
         sections: sections(pages.kind, fields),
         hidden,
+        fleets: Vec::new(),
         missing: Vec::new(),
         back: String::new(),
         file_page: format!("{}/file", pages.page_path(organization, name)),

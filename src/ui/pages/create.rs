@@ -17,11 +17,12 @@ use super::{KindPages, require};
 use crate::api::answer::{ClusterFitList, FleetFit, ListAnswer, Offers, Room};
 use crate::api::route::{self, LARGEST_PAGE};
 use crate::http::problem::FieldError;
+use crate::http::problem::code::CAPACITY;
 use crate::names::Kind;
 use crate::spec::describe::InputKind;
 use crate::ui::client::Refusal;
 use crate::ui::form::{self, FormField, FormOption, FormStep, Typed, attach, steps};
-use crate::ui::view::{self, Frame, field, filters, shown};
+use crate::ui::view::{Frame, field, filters, shown};
 use crate::ui::{Page, Shown, Visit, value_of};
 
 #[derive(Template)]
@@ -38,6 +39,8 @@ pub struct FormPage {
     pub sections: Vec<FormSection>,
     pub hidden: Vec<(String, String)>,
     pub error: Option<Refusal>,
+    /// The fleets to choose from in a later step.
+    pub fleets: Vec<FormOption>,
     /// The resources to create first: a sentence, and the page for it.
     pub missing: Vec<(&'static str, &'static str)>,
     /// The address of the step before; empty on the first.
@@ -64,14 +67,6 @@ impl FormPage {
         self.wrong().next().is_none()
     }
 
-    /// The mistakes that are at no field.
-    fn elsewhere(&self) -> Vec<&FieldError> {
-        let all = self.error.iter().flat_map(|error| &error.errors);
-        let detail = self.error.as_ref().map(|error| error.detail.as_str());
-        all.filter(|error| !self.is_at_field(&error.detail) && Some(error.detail.as_str()) != detail)
-            .collect()
-    }
-
     /// The files and lines with mistakes: `acme/clusters/orders.yaml:7`.
     fn places(&self) -> Vec<String> {
         let all = self.error.iter().flat_map(|error| &error.errors);
@@ -82,11 +77,6 @@ impl FormPage {
         let mut places: Vec<String> = all.filter_map(place).collect();
         places.dedup();
         places
-    }
-
-    /// Whether a field shows this mistake.
-    fn is_at_field(&self, detail: &str) -> bool {
-        self.wrong().flat_map(|field| &field.errors).any(|error| error.detail == detail)
     }
 
     /// The fields with mistakes, for the summary.
@@ -118,11 +108,13 @@ pub async fn show(visit: &Visit) -> Shown {
     let mut step = wanted;
     // The steps before are complete when the API finds nothing wrong in them.
     if wanted > 1
-        && let Err(refusal) = proposed(visit, pages, &fields, &typed).await
+        && let Err(mut refusal) = proposed(visit, pages, &fields, &typed).await
     {
-        match attach(&mut fields, &refusal.errors, before) {
+        match attach(&mut fields, &mut refusal, before) {
             true => step = first_wrong(&fields, steps),
-            false if refusal.status == StatusCode::UNPROCESSABLE_ENTITY => {}
+            // The steps that follow say where there is room.
+            false
+                if refusal.status == StatusCode::UNPROCESSABLE_ENTITY || refusal.title == CAPACITY.title => {}
             false => return whole(visit, pages, &typed, None, Some(refusal)).await,
         }
     }
@@ -142,6 +134,9 @@ pub async fn show(visit: &Visit) -> Shown {
             field.value.clone_from(&only.value);
         }
     }
+    let before_fleet = pages.kind == Kind::Cluster && step == 2;
+    let of_fleet = fields.iter().find(|field| before_fleet && field.pointer == "/infrastructure");
+    let fleets = of_fleet.map(|field| field.options.clone()).unwrap_or_default();
     let more = if is_last { fields.split_off(own) } else { Vec::new() };
     let hidden = typed.iter().filter(|(name, _)| !steps[step - 1].fields.contains(name));
     let mut hidden: Vec<_> = hidden.map(|(name, text)| (name.to_owned(), text.to_owned())).collect();
@@ -159,6 +154,7 @@ pub async fn show(visit: &Visit) -> Shown {
         sections: fitting(vec![FormSection { title, lead, fields: own_fields, more }], &typed),
         hidden,
         error: None,
+        fleets,
         missing,
         back: if step > 1 { address(pages, step - 1, &typed) } else { String::new() },
         file_page: String::new(),
@@ -245,11 +241,11 @@ pub async fn whole(
     pages: &'static KindPages,
     typed: &Typed,
     draft: Option<Uuid>,
-    error: Option<Refusal>,
+    mut error: Option<Refusal>,
 ) -> Result<Response, Refusal> {
     let mut fields = form::fields(pages.kind, true);
-    if let Some(error) = &error {
-        attach(&mut fields, &error.errors, 0);
+    if let Some(error) = &mut error {
+        attach(&mut fields, error, 0);
     }
     fields.iter_mut().for_each(|field| field.fill(typed.text(&field.pointer)));
     let missing = offer(visit, pages.kind, &mut fields, typed).await?;
@@ -262,6 +258,7 @@ pub async fn whole(
         step: None,
         sections: fitting(sections(pages.kind, fields), typed),
         hidden,
+        fleets: Vec::new(),
         missing,
         back: String::new(),
         file_page: String::new(),
@@ -311,7 +308,7 @@ pub async fn offer(
     fields: &mut [FormField],
     typed: &Typed,
 ) -> Result<Vec<(&'static str, &'static str)>, Refusal> {
-    let mut missing = Vec::new();
+    let (mut missing, mode) = (Vec::new(), typed.text("/tenancy_mode"));
     if kind == Kind::Organization {
         return Ok(missing);
     }
@@ -328,7 +325,7 @@ pub async fn offer(
         offers.fleet.organization.as_str() == organization
             && offers.fleet.fleet.as_str() == typed.text("/infrastructure")
     });
-    for field in fields {
+    for field in fields.iter_mut() {
         let (of, name) = match (kind, field.pointer.as_str()) {
             (_, "/organization") => {
                 choices(field, known.total, known.are_more, known.names.iter().map(String::as_str));
@@ -377,6 +374,8 @@ pub async fn offer(
                 field.options = fits.unwrap_or_default();
                 if is_known && field.options.is_empty() {
                     missing.push(("The organization has no fleet yet, which has to host it.", "/new/fleets"));
+                } else if is_known && !mode.is_empty() && !field.options.iter().any(FormOption::is_offered) {
+                    missing.push((NO_FIT, "/new/fleets"));
                 }
                 continue;
             }
@@ -400,8 +399,12 @@ pub async fn offer(
             missing.push((why, "/new/base-domains"));
         }
     }
+    form::use_labels(fields);
     Ok(missing)
 }
+
+const NO_FIT: &str = "The cluster fits on no fleet, for the reasons below. Choose another tenancy mode, provider or size in the \
+                      second step, or a fleet that has room for it:";
 
 /// Offers all names that a field may have. Of too many, one is typed.
 fn choices<'n>(field: &mut FormField, total: usize, are_more: bool, names: impl Iterator<Item = &'n str>) {
@@ -437,7 +440,9 @@ async fn fits(visit: &Visit, organization: &str, typed: &Typed) -> Option<Vec<Fo
         let why_not = fit.reasons.iter().map(|reason| reason.detail.as_str()).collect::<Vec<_>>().join("; ");
         FormOption { why_not, ..FormOption::of(fit.fleet.fleet.as_str(), text) }
     };
-    Some(list.items.into_iter().map(option).collect())
+    let mut options: Vec<FormOption> = list.items.into_iter().map(option).collect();
+    options.sort_by_key(|option| !option.is_offered());
+    Some(options)
 }
 
 /// The text of a call that does the same, with secrets left out.

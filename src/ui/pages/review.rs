@@ -38,6 +38,13 @@ struct Review {
     button: &'static str,
 }
 
+impl Review {
+    /// Whether the typed kubeconfig was tried in vain.
+    fn is_unreached(&self) -> bool {
+        self.check.as_ref().is_some_and(|check| !check.reached)
+    }
+}
+
 /// A call of the API.
 pub struct ApiCall {
     pub method: Method,
