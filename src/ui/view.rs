@@ -12,6 +12,7 @@ use super::{Ui, Visit, html};
 use crate::api::answer::Room;
 pub use crate::http::query::encoded;
 use crate::names::ResourceKey;
+use crate::problem::{self, Problem};
 use crate::spec::Role;
 
 /// The parts of the navigation, with their paths below `/ui`.
@@ -180,6 +181,15 @@ impl Cell {
 /// The times of records end with `Z`; other texts may parse as times, too.
 fn is_time(text: &str) -> bool {
     text.ends_with('Z') && text.parse::<Timestamp>().is_ok()
+}
+
+/// Where a mistake is, with the line, as the command line shows it.
+pub fn excerpt(problem: &Problem) -> String {
+    let told = problem::render(std::slice::from_ref(problem), false);
+    let place = told.lines().skip_while(|line| !line.trim_start().starts_with("--> "));
+    let place = place.take_while(|line| !line.trim_start().starts_with("= help"));
+    let lines: Vec<&str> = place.collect();
+    lines.join("\n").trim_end_matches(['|', ' ', '\n']).to_owned()
 }
 
 /// The page with the planned changes of a resource, as a path below `/ui`.

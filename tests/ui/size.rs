@@ -14,6 +14,9 @@ const LARGEST: usize = 100_000;
 /// More than three pages of lists.
 const MANY: usize = 160;
 
+/// More than a form offers to choose from.
+const ORGANIZATIONS: usize = 205;
+
 const PLAN_ONLY: &str = "[policy]\nmode = \"plan-only\"\n";
 
 /// As long as an identifier may be.
@@ -25,7 +28,7 @@ fn tree() -> Tree {
     let tree = Tree::empty();
     let header = |kind: &str| format!("apiVersion: streamfleet/v1\nkind: {kind}\n");
     let mut organizations = String::new();
-    for number in 0..MANY {
+    for number in 0..ORGANIZATIONS {
         let _ = writeln!(
             organizations,
             "---\n{}identifier: {}\ndisplay_name: {}",
@@ -106,6 +109,13 @@ fn lists_stay_small_and_the_server_filters_them() {
     }
     assert!(browser.page("/clusters?status=Failed").contains("None fits."));
     the_plan_is_whole(&browser);
+    // Of too many organizations, one is typed. With `root`, there is one more.
+    let fleets = browser.page("/fleets");
+    let told = format!("Suggested are the first 200 of {}", ORGANIZATIONS + 1);
+    assert!(fleets.contains(&told) && fleets.contains("href=\"/ui/organizations\""), "{fleets}");
+    let form = browser.page("/new/fleets");
+    let told = format!("There are {}, so type the name of one.", ORGANIZATIONS + 1);
+    assert!(form.contains(&told) && form.contains("<input id=\"f-organization\""), "{form}");
     // Every cluster is on one of the pages.
     let (mut path, mut found) = ("/clusters".to_owned(), 0);
     loop {
@@ -137,7 +147,7 @@ fn changes(browser: &Browser, first: &str) -> Vec<String> {
 /// A page says how much of the plan is elsewhere, and all pages together have every change once.
 fn the_plan_is_whole(browser: &Browser) {
     let page = browser.page("/plan");
-    let all = 3 * MANY;
+    let all = ORGANIZATIONS + 2 * MANY;
     let told = format!("50 of {all} changes are on this page");
     assert!(page.contains(&told), "{page}");
     assert!(page.contains(&format!("The other {} are on other pages", all - 50)), "{page}");

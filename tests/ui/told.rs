@@ -213,3 +213,21 @@ fn what_fits_is_shown_before_it_is_asked_for_and_a_wall_has_a_door() {
     assert!(field_text(&refused.body, "/kafka_units").starts_with("expected an integer"), "{}", refused.body);
     assert_eq!(api.serve.stop(), Some(0));
 }
+
+#[test]
+fn a_mistake_in_a_file_is_quoted_as_the_command_line_quotes_it() {
+    let tree = Tree::example("quickstart");
+    tree.edit("acme/clusters/orders.yaml", "kafka_units: 1", "kafka_unit: 1 # `two`");
+    let api = Api::start(&tree);
+    let browser = Browser::sign_in(&api, &api.token, "root");
+    let cli = tree.run("validate tree --config settings.toml").expect(1);
+    let all = format!("{}{}", cli.out, cli.err);
+    let quoted = all.split("unknown key `kafka_unit`\n").nth(1).unwrap().split("\n  ").next().unwrap();
+    let page = text(&browser.page("/plan"));
+    let place = quoted.lines().next().unwrap();
+    assert!(place.contains("acme/clusters/orders.yaml:") && page.contains(place.trim()), "{place:?}: {page}");
+    let line = all.lines().find(|line| line.contains("| kafka_unit: 1 # `two`")).unwrap();
+    let marks = all.lines().find(|line| line.contains("^^^^^^^^^^")).unwrap();
+    assert!(page.contains(&format!("{line}\n{marks}\n")), "{line}\n{marks}\n{page}");
+    assert_eq!(api.serve.stop(), Some(0));
+}

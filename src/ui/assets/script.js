@@ -10,6 +10,8 @@ const policy = window.trustedTypes
     : { createHTML: (/** @type {string} */ text) => text };
 
 const UNITS = /** @type {[Intl.RelativeTimeFormatUnit, number][]} */ ([["year", 31557600], ["day", 86400], ["hour", 3600], ["minute", 60]]);
+const DAY = 86_400_000;
+const SHOWN = /** @type {Intl.DateTimeFormatOptions} */ ({ dateStyle: "medium", timeStyle: "short" });
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 
 /** How long ago a time was, or how far away it is. @param {Date} at */
@@ -27,10 +29,12 @@ function localize(root) {
             const ago = document.createElement("span");
             ago.className = "ago";
             ago.textContent = distance(at);
+            // What happened lately in a list is read by its distance alone.
+            const isNear = time.closest("table.stacks") && Math.abs(at.getTime() - Date.now()) < DAY;
             if (!time.textContent?.endsWith(ago.textContent)) {
-                time.replaceChildren(at.toLocaleString(), " ", ago);
+                time.replaceChildren(...(isNear ? [ago] : [at.toLocaleString([], SHOWN), " ", ago]));
             }
-            time.setAttribute("title", at.toISOString());
+            time.setAttribute("title", at.toLocaleString([], { dateStyle: "full", timeStyle: "long" }));
         }
     }
 }

@@ -4,6 +4,7 @@ use askama::Template;
 use axum::http::StatusCode;
 use serde_json::Value;
 
+use super::resource_list::organizations;
 use super::{KindPages, may, review};
 use crate::api::answer::{ExpiringCertificate, ListAnswer, PlanChangeList};
 use crate::api::route;
@@ -27,7 +28,14 @@ struct Overview {
     certificates: ListAnswer<ExpiringCertificate>,
     events: Vec<Value>,
     /// The kinds that the visitor may create, in the order in which they are needed, while there are no clusters.
-    starts: Vec<&'static KindPages>,
+    starts: Vec<(&'static KindPages, Start)>,
+}
+
+#[derive(PartialEq)]
+enum Start {
+    Done,
+    Next,
+    Later,
 }
 
 struct Waiting {
@@ -37,6 +45,12 @@ struct Waiting {
 }
 
 impl Overview {
+    /// How many fleets and clusters are neither healthy nor amiss.
+    fn unseen(&self) -> usize {
+        let StatusCounts { fleets, clusters, healthy, unwell } = self.counts;
+        (fleets + clusters).saturating_sub(healthy + unwell)
+    }
+
     /// The part of all fleets and clusters, in percent.
     fn share(&self, number: &usize) -> usize {
         let StatusCounts { fleets, clusters, .. } = self.counts;
@@ -52,14 +66,33 @@ pub async fn show(visit: &Visit) -> Shown {
         visit.api.get::<ListAnswer<Value>>("/v1/events?order=desc&page_size=10"),
     )?;
     let StatusList { counts, items: unwell } = status;
-    let needed = [Kind::Organization, Kind::BaseDomain, Kind::Fleet, Kind::Cluster].map(review::pages_of);
-    let may_create =
-        |pages: &&KindPages| counts.clusters == 0 && may(&visit.me, pages.kind, route::Method::Post, None);
-    let starts = needed.into_iter().filter(may_create).collect();
+    let starts = if counts.clusters == 0 {
+        let organizations = organizations(visit).await?.names.len();
+        starts(visit, [organizations, certificates.total, counts.fleets, counts.clusters])
+    } else {
+        Vec::new()
+    };
     let (frame, events) = (visit.frame("/"), events.items);
     let waiting = plan.sections.iter().flat_map(waiting_in).collect();
     let page = Overview { frame, plan, waiting, unwell, counts, certificates, events, starts };
     Ok(shown(StatusCode::OK, &page))
+}
+
+/// What to create first, by how many there are of each.
+fn starts(visit: &Visit, numbers: [usize; 4]) -> Vec<(&'static KindPages, Start)> {
+    let kinds = [Kind::Organization, Kind::BaseDomain, Kind::Fleet, Kind::Cluster];
+    let first = numbers.iter().position(|number| *number == 0);
+    let needed = kinds
+        .into_iter()
+        .enumerate()
+        .filter(|(at, kind)| numbers[*at] > 0 || may(&visit.me, *kind, route::Method::Post, None));
+    let state = |at| match (numbers[at] > 0, Some(at) == first) {
+        (true, _) => Start::Done,
+        (false, true) => Start::Next,
+        (false, false) => Start::Later,
+    };
+    let starts: Vec<_> = needed.map(|(at, kind)| (review::pages_of(kind), state(at))).collect();
+    if starts.iter().any(|(_, state)| *state == Start::Next) { starts } else { Vec::new() }
 }
 
 fn waiting_in(section: &OutlineSection) -> impl Iterator<Item = Waiting> {
