@@ -1,114 +1,9 @@
-// The web UI in a real browser. Needs the variables CHROMIUM (the browser's path) and STREAMFLEET (the binary's path), and
-// runs the daemon itself. With BASE_PATH, a path like /streamfleet, the daemon is as behind a proxy that serves it there.
+// What people do with the web UI, in a real browser.
 import assert from "node:assert/strict";
-import { execFileSync, spawn } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, unlinkSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
+import { mkdirSync, rmSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
-import { chromium } from "playwright-core";
-
-const { CHROMIUM, STREAMFLEET, EXAMPLE, WORK, BASE_PATH = "" } = process.env;
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-
-const PAGES = [
-    "/", "/plan", "/fleets", "/clusters", "/clusters?status=Failed", "/base-domains", "/identity-providers", "/cloud-accounts",
-    "/organizations", "/events", "/tokens", "/you", "/about", "/members", "/fleets/acme/eu", "/clusters/acme/orders", "/clusters/acme/orders/why",
-    "/clusters/acme/orders/connect", "/clusters/acme/orders/file", "/fleets/acme/eu/history", "/base-domains/acme/kafka.acme.example.com", "/organizations/acme/acme",
-    "/new/fleets", "/new/clusters", "/new/clusters?step=3&%2Fcluster_type=kafka&%2Forganization=acme&%2Fidentifier=new&%2Ftenancy_mode=Shared&%2Fkafka_units=1",
-    "/new/organizations", "/new/base-domains", "/new/identity-providers", "/new/cloud-accounts", "/clusters/acme/orders/edit", "/clusters/acme/orders/delete", "/clusters/acme/orders/events",
-];
-
-let work, specs, daemon, origin, browser;
-
-/** Waits until a condition holds. */
-async function until(what, holds) {
-    for (let tries = 0; tries < 600; tries += 1) {
-        const found = await holds();
-        if (found) {
-            return found;
-        }
-        await sleep(100);
-    }
-    throw new Error(`it is still not so that ${what}\n${readFileSync(join(work, "log"), "utf8")}`);
-}
-
-function streamfleet(...words) {
-    const settings = ["--config", join(work, "settings.toml")];
-    return execFileSync(STREAMFLEET, [...words, ...settings], { encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
-}
-
-function token(organization, owner, access) {
-    const whole = organization === "root" ? ["--all-organizations"] : ["--organization", organization];
-    const words = ["token", "create", specs, "--name", "test", "--owner", owner, "--access", access, ...whole];
-    return streamfleet(...words).trim();
-}
-
-/** A page of somebody who signed in. Every message in its console and every request elsewhere is a failure. */
-async function signIn(options = {}, secret = token("root", "ada@example.com", "admin"), organization = "root") {
-    const context = await browser.newContext(options);
-    const page = await context.newPage();
-    page.complaints = [];
-    page.on("console", (message) => page.complaints.push(`${page.url()}: ${message.text()}`));
-    page.on("pageerror", (error) => page.complaints.push(`${page.url()}: ${error.message}`));
-    page.on("request", (request) => {
-        if (!request.url().startsWith(origin)) {
-            page.complaints.push(`${page.url()} requests ${request.url()}`);
-        }
-    });
-    await page.goto(`${origin}/ui/clusters?status=Written`);
-    await page.getByLabel("Organization").fill(organization);
-    await page.getByLabel("API token").fill(secret);
-    await page.getByRole("button", { name: "Sign in" }).click();
-    await page.waitForURL("**/ui/clusters?status=Written");
-    return page;
-}
-
-before(async () => {
-    work = mkdtempSync(join(WORK, "ui-"));
-    specs = join(work, "specs");
-    cpSync(EXAMPLE, specs, { recursive: true });
-    const base = BASE_PATH === "" ? "" : `base_url = "http://127.0.0.1${BASE_PATH}"\n`;
-    writeFileSync(join(work, "settings.toml"), `[api]\nlisten = "127.0.0.1:0"\nsuper_user_emails = ["ada@example.com"]\n${base}`);
-    daemon = spawn("sh", ["-c", `exec "$0" serve --specs "$1" --config "$2" 2>"$3"`, STREAMFLEET, specs,
-        join(work, "settings.toml"), join(work, "log")]);
-    const address = await until("it listens", () => {
-        try {
-            return readFileSync(join(work, "log"), "utf8").match(/listening for HTTP.*address=(\S+)/)?.[1];
-        } catch {
-            return undefined;
-        }
-    });
-    origin = `http://${address}${BASE_PATH}`;
-    await until("the clusters are there", () => streamfleet("status", specs).match(/Written/g)?.length === 2);
-    browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
-});
-
-after(async () => {
-    await browser?.close();
-    daemon?.kill();
-    rmSync(work, { recursive: true, force: true });
-});
-
-for (const colorScheme of ["light", "dark"]) {
-    for (const width of [320, 768, 1280]) {
-        test(`every page is accessible in ${colorScheme}, ${width} pixels wide`, async () => {
-            const page = await signIn({ colorScheme, viewport: { width, height: 900 }, bypassCSP: true });
-            for (const path of PAGES) {
-                await page.goto(`${origin}/ui${path}`);
-                await page.evaluate(axe);
-                const { violations } = await page.evaluate(() => axe.run());
-                const told = violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" ")}`);
-                assert.deepEqual(told, [], path);
-                const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
-                assert.ok(overflow <= 0, `${path} scrolls sideways by ${overflow} pixels`);
-            }
-            assert.deepEqual(page.complaints, []);
-            await page.context().close();
-        });
-    }
-}
+import { test } from "node:test";
+import { browser, daemon, isAccessibleEverywhere, origin, PAGES, signIn, specs, streamfleet, token, until } from "./harness.js";
 
 test("all pages work under their own content security policy and without script", async () => {
     for (const javaScriptEnabled of [true, false]) {
@@ -205,9 +100,10 @@ test("a deletion is read, and approved with the keyboard alone and without scrip
     }
     await viewer.getByText("An administrator of the organization may approve it.").waitFor();
     assert.equal(await viewer.getByRole("button", { name: /^Approve/ }).count(), 0);
-    const reader = await signIn();
+    const reader = await signIn({ bypassCSP: true });
     await reader.goto(`${origin}/ui/plan`);
     await reader.getByRole("button", { name: /^Approve/ }).waitFor();
+    await isAccessibleEverywhere(reader, "a plan to approve");
     await pressByKey(admin, /^Approve/);
     await admin.getByText("Approved.").waitFor();
     // What stands above a button to approve is what its reader approves.
