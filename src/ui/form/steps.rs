@@ -23,7 +23,7 @@ pub fn steps(kind: Kind) -> &'static [FormStep] {
 
 static FLEET: [FormStep; 4] = [
     FormStep {
-        title: "Provider",
+        title: "Provider and name",
         lead: "Where its Kubernetes cluster comes from.",
         fields: &["/infra_type", "/organization", "/identifier"],
     },
@@ -46,7 +46,7 @@ static FLEET: [FormStep; 4] = [
 
 static CLUSTER: [FormStep; 4] = [
     FormStep {
-        title: "Cluster type",
+        title: "Type and name",
         lead: "What runs, whose it is and what it is called.",
         fields: &["/cluster_type", "/organization", "/identifier"],
     },
@@ -109,13 +109,15 @@ static CLOUD_ACCOUNT: [FormStep; 1] = [FormStep {
 }];
 
 /// The names of fields whose JSON name says little to a person.
-static LABELS: [(&str, &str); 14] = [
+static LABELS: [(&str, &str); 16] = [
     ("/identifier", "Name"),
     ("/infrastructure", "Fleet"),
     ("/infra_type", "Provider"),
     ("/cloud_provider", "Provider"),
     ("/domain", "Base domain"),
     ("/max_tenants", "Max clusters"),
+    ("/placement_config/provider", "Location, provider"),
+    ("/placement_config/region", "Location, region"),
     ("/null_reasons", "Why fields are empty"),
     ("/storage_manifests_file_path", "Folder of the manifests"),
     ("/advanced_config/oauth", "Identity provider"),
