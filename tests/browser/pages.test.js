@@ -200,7 +200,7 @@ async function tabTo(page, control) {
 
 /** Types into a field in the place of what it has. */
 async function typeInto(page, label, text) {
-    const field = page.getByRole("main").getByLabel(label).first();
+    const field = page.getByRole("main").getByRole("textbox", { name: label }).first();
     await tabTo(page, field);
     await page.keyboard.press("Control+A");
     await page.keyboard.type(text);
