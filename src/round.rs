@@ -29,7 +29,7 @@ use uuid::Uuid;
 use crate::catalog::{self, Catalog, Recorded, Secrets};
 use crate::component::{self, Extras};
 use crate::config::Config;
-use crate::names::{FleetKey, ResourceKey};
+use crate::names::{FleetKey, Kind, ResourceKey};
 use crate::parallel;
 use crate::plan::preflight::FleetSupport;
 use crate::plan::{
@@ -276,6 +276,10 @@ impl Installation {
             let target = targets.get(fleet);
             let resolved = catalog.fleets.get(fleet);
             let extras = resolved.map(|fleet| Extras::of(&fleet.spec)).unwrap_or_default();
+            let owners = held.objects.values().map(|object| &object.owner);
+            let mut owners =
+                owners.chain(desired.iter().flat_map(|it| it.values().map(|object| &object.owner)));
+            let extras = Extras { topics: owners.any(|owner| owner.kind == Kind::Topic), ..extras };
             let there = &checked.recorded.resources;
             let mut observed =
                 target.map(|target| runtime.block_on(target.observe(&held, desired.as_ref(), there)));
@@ -366,6 +370,7 @@ impl Installation {
             now,
             mode: policy.mode,
             cluster_deletions_per_hour: policy.cluster_deletions_per_hour,
+            topic_deletions_per_hour: policy.topic_deletions_per_hour,
             approval_lifetime: SignedDuration::from_hours(i64::from(policy.approval_hours)),
             software: self.software.clone(),
             pauses,

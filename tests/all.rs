@@ -57,6 +57,7 @@ mod support;
 mod targets;
 mod tenants;
 mod tokens;
+mod topics;
 mod turmoil;
 mod ui;
 mod watch;

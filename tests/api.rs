@@ -19,6 +19,7 @@ mod shared;
 mod sign_in;
 mod streams;
 mod tokens;
+mod topics;
 mod trace;
 mod unreached;
 

@@ -24,6 +24,11 @@ fn fields_are_explained() {
         "cluster.console_url",
         "cluster.metrics_endpoint",
         "cluster.client_properties",
+        "topic.config.retention.ms",
+        "topic.partitions",
+        "topic.on_delete",
+        "user.produce",
+        "user.rules.operations",
     ] {
         let page = Tree::empty().run(&format!("explain {field}")).expect(0).out;
         all += &format!("$ streamfleet explain {field}\n{page}\n");
@@ -46,9 +51,9 @@ fn what_is_not_there_is_said_with_what_was_likely_meant() {
             "did you mean `cluster.advanced_config.storage.size_gib`?",
         ),
         (
-            "explain topic",
-            "there is no kind, field or setting `topic`",
-            "known: organization, base-domain, identity-provider, cloud-account, fleet, cluster, config",
+            "explain queue",
+            "there is no kind, field or setting `queue`",
+            "known: organization, base-domain, identity-provider, cloud-account, fleet, cluster, topic, user, config",
         ),
         (
             "explain cluster.kafka_unit",
@@ -83,9 +88,9 @@ fn what_is_not_there_is_said_with_what_was_likely_meant() {
         ("explain cluster.", "`cluster` has no field ``", "its fields are"),
         ("schema fleat", "there is no schema for `fleat`", "did you mean `fleet`?"),
         (
-            "schema topic",
-            "there is no schema for `topic`",
-            "known: organization, base-domain, identity-provider, cloud-account, fleet, cluster, config, plan",
+            "schema queue",
+            "there is no schema for `queue`",
+            "known: organization, base-domain, identity-provider, cloud-account, fleet, cluster, topic, user, config, plan",
         ),
     ] {
         let run = Tree::empty().run(words).expect(64);

@@ -34,6 +34,8 @@ const DOCUMENTS: &[(&str, &str, &str)] = &[
     ("us", "acme/us.yaml", "tiered-storage/acme/fleets/eu.yaml"),
     ("orders", "acme/orders.yaml", "quickstart/acme/clusters/orders.yaml"),
     ("sandbox", "acme/sandbox.yaml", "quickstart/acme/clusters/sandbox.yaml"),
+    ("payments", "acme/payments.yaml", "topics/acme/topics/orders/payments.events.v1.yaml"),
+    ("billing", "acme/billing.yaml", "topics/acme/users/orders/billing.yaml"),
 ];
 
 fn changed(kind: Kind) -> &'static str {
@@ -44,6 +46,8 @@ fn changed(kind: Kind) -> &'static str {
         Kind::CloudAccount => "minio",
         Kind::Fleet => "eu",
         Kind::Cluster => "orders",
+        Kind::Topic => "payments",
+        Kind::User => "billing",
     }
 }
 
@@ -113,6 +117,12 @@ const NEEDS_KUBERNETES: &[(Kind, &str, &str, &str)] = &[
         include_str!("kubernetes/metrics.rs"),
         "fn metrics_are_passed_on_once_they_are_switched_on_and_the_right_is_given",
     ),
+    (
+        Kind::Topic,
+        "on_delete",
+        include_str!("kubernetes/topics.rs"),
+        "fn a_topic_is_let_go_with_its_records_in_place",
+    ),
     (Kind::Cluster, AUTO_UPGRADE, UPGRADE, "fn patch_releases_are_followed_as_far_as_the_operator_runs_them"),
     (Kind::Cluster, AUTO_UPGRADE, UPGRADE, "fn a_cluster_that_no_longer_follows_patch_releases"),
 ];
@@ -142,6 +152,9 @@ async fn planned(case: &'static Case) -> Planned {
     let around = Surroundings { config: offers_operators(), ..Surroundings::default() };
     let tree = Tree::empty();
     let mut documents = documents();
+    if !case.kind.is_on_cluster() {
+        documents.retain(|name, _| !["payments", "billing"].contains(name));
+    }
     for (name, patch) in yaml(case.given).as_object().unwrap() {
         merge(documents.get_mut(name.as_str()).unwrap(), patch);
     }
@@ -185,7 +198,9 @@ fn documents() -> BTreeMap<&'static str, Value> {
 
 fn write(tree: &Tree, documents: &BTreeMap<&str, Value>) {
     for (name, file, _) in DOCUMENTS {
-        tree.write(file, to_yaml(&documents[name]));
+        if let Some(document) = documents.get(name) {
+            tree.write(file, to_yaml(document));
+        }
     }
 }
 
@@ -211,10 +226,10 @@ fn yaml(text: &str) -> Value {
 
 /// `a.b: value` as a patch of the document.
 fn patch(case: &Case, value: &str) -> Value {
-    // Names of broker options contain dots.
-    const OPTIONS: &str = "advanced_config.config.";
-    let names: Vec<&str> = match case.field.strip_prefix(OPTIONS) {
-        Some(option) => OPTIONS.split_terminator('.').chain([option]).collect(),
+    // Names of options contain dots.
+    let around = if case.kind == Kind::Topic { "config." } else { "advanced_config.config." };
+    let names: Vec<&str> = match case.field.strip_prefix(around) {
+        Some(option) => around.split_terminator('.').chain([option]).collect(),
         None => case.field.split('.').collect(),
     };
     let around = |value: Value, key: &str| Value::Object(Map::from_iter([(key.to_owned(), value)]));

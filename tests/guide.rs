@@ -82,7 +82,18 @@ macro_rules! pages {
     };
 }
 
-pages!(api, backup, deletions, git, networking, pull_requests, secrets, specs, troubleshooting);
+pages!(
+    api,
+    backup,
+    deletions,
+    git,
+    networking,
+    pull_requests,
+    secrets,
+    specs,
+    topics_and_users,
+    troubleshooting
+);
 
 #[test]
 fn no_page_is_forgotten() {

@@ -8,6 +8,7 @@ mod metrics;
 mod recreated_kafka;
 mod refusals;
 pub mod removal;
+mod topics;
 
 use std::fs;
 

@@ -4,6 +4,8 @@
 mod components;
 mod examples;
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 
 use super::route::{Method, ROUTES, RequestBody, RequiredAccess, ResponseContent, Route, list_path};
@@ -70,6 +72,7 @@ pub fn document(server: &str) -> Value {
     let others = OTHERS.map(|(name, description)| json!({"name": name, "description": description}));
     let tags: Vec<Value> = tags.into_iter().chain(others).collect();
     let (schemas, parameters) = components.document();
+    let responses = share_responses(&mut paths);
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -86,7 +89,7 @@ pub fn document(server: &str) -> Value {
             "schemas": schemas,
             "parameters": parameters,
             "headers": headers(),
-            "responses": refusals(),
+            "responses": responses,
             "securitySchemes": {"token": {
                 "type": "http",
                 "scheme": "bearer",
@@ -131,6 +134,9 @@ fn path(route: &Route, components: &mut Components) -> Value {
             ("organization", _) => "The organization, by its id or identifier.",
             ("email", _) => "The e-mail address.",
             (_, path) if path.contains("base-domains") => "Its id, or the domain.",
+            (_, path) if ["/topics/", "/users/"].iter().any(|it| path.contains(it)) => {
+                "Its id, or its cluster and name: `orders%2Fpayments`."
+            }
             (_, path) if ["/plans/", "/tokens/", "/sessions/"].iter().any(|it| path.contains(it)) => {
                 "Its id."
             }
@@ -163,12 +169,14 @@ fn operation(route: &Route, components: &mut Components) -> Value {
         "operationId": route.id,
         "summary": route.summary,
         "description": needs(route.needs),
-        "parameters": parameters,
         "responses": responses(route, components),
         "tags": [tag(route)],
     });
     if route.needs == RequiredAccess::Nobody {
         operation["security"] = json!([]);
+    }
+    if !parameters.is_empty() {
+        operation["parameters"] = parameters.into();
     }
     if let Some(takes) = route.takes {
         operation["requestBody"] = body(takes, components);
@@ -189,9 +197,7 @@ pub fn needs(needs: RequiredAccess) -> &'static str {
     match needs {
         RequiredAccess::Nobody => "No token is required.",
         RequiredAccess::Read => "Requires a token that may read.",
-        RequiredAccess::Write => {
-            "Requires a token that may write, of an editor or an administrator of the organization."
-        }
+        RequiredAccess::Write => "Requires a token that may write, of an editor or an administrator.",
         RequiredAccess::Admin => {
             "Requires a token that may administer, of an administrator of the organization."
         }
@@ -221,12 +227,12 @@ fn responses(route: &Route, components: &mut Components) -> Value {
     let mut responses = Map::new();
     for (status, gives) in route.gives {
         let headers: &[&str] = match (gives, status) {
-            (ResponseContent::Record(_), 201) => &["ETag", "Location", "X-Request-Id"],
-            (ResponseContent::Record(_), _) => &["ETag", "X-Request-Id"],
-            _ => &["X-Request-Id"],
+            (ResponseContent::Record(_), 201) => &["ETag", "Location"],
+            (ResponseContent::Record(_), _) => &["ETag"],
+            _ => &[],
         };
         // A status may have one of several contents.
-        let new = || json!({"headers": headers_of(headers)});
+        let new = || if headers.is_empty() { json!({}) } else { json!({"headers": headers_of(headers)}) };
         let response = responses.entry(status.to_string()).or_insert_with(new);
         let (text, schema) = content(route, *status, *gives, components);
         response["description"] = match response["description"].as_str() {
@@ -247,11 +253,7 @@ fn responses(route: &Route, components: &mut Components) -> Value {
             };
         }
     }
-    let refused = refused(route).into_iter().filter(|status| OWN_REFUSALS.contains(status));
-    for status in refused.map(|status| status.to_string()).chain(["default".to_owned()]) {
-        let name = format!("#/components/responses/{}", refusal_name(&status));
-        responses.insert(status, json!({"$ref": name}));
-    }
+    responses.insert("default".to_owned(), response_named(REFUSED));
     Value::Object(responses)
 }
 
@@ -279,7 +281,7 @@ fn content(
             let schema = schema();
             let is_dry_run = route.kind().is_some() && !matches!(gives, ResponseContent::Of(..));
             let text = match (is_dry_run, schema["title"] == "ProposedEdit") {
-                (true, false) => "With `dry_run=true`: the plan of the change.",
+                (true, false) => "With `dry_run=true`: the plan.",
                 (true, true) => "With `dry_run=file`: what the change would write.",
                 (false, _) => schema["description"].as_str().unwrap_or("The result."),
             };
@@ -325,30 +327,46 @@ pub fn refused(route: &Route) -> Vec<u16> {
     all.into_iter().filter(|(_, may)| *may).map(|(status, _)| status).collect()
 }
 
-/// The statuses of refusals that depend on the resource or on the body. Routes share one response for the others.
-const OWN_REFUSALS: [u16; 4] = [404, 409, 412, 422];
+/// The response of every refusal.
+const REFUSED: &str = "Refused";
 
-fn refusal_name(status: &str) -> String {
-    if status == "default" { "Refused".to_owned() } else { format!("Refused{status}") }
+fn response_named(name: &str) -> Value {
+    json!({"$ref": format!("#/components/responses/{name}")})
 }
 
-fn refusals() -> Value {
-    let others: Vec<u16> = ROUTES.iter().flat_map(refused).filter(|it| !OWN_REFUSALS.contains(it)).collect();
-    let own = OWN_REFUSALS.map(|status| (refusal_name(&status.to_string()), refusal(&[status])));
-    own.into_iter().chain([(refusal_name("default"), refusal(&others))]).collect()
-}
-
-fn refusal(statuses: &[u16]) -> Value {
-    let codes = code::ALL.iter().filter(|code| statuses.contains(&code.status));
-    let words = codes.clone().map(|code| match statuses {
-        [_] => format!("`{}`: {}", code.word, code.title),
-        _ => format!("{} `{}`: {}", code.status, code.word, code.title),
-    });
-    let words: Vec<String> = words.collect();
-    let headers: &[&str] = match statuses {
-        [_] => &["X-Request-Id"],
-        _ => &["Retry-After", "WWW-Authenticate", "X-Request-Id"],
+/// Makes responses that occur several times components, named after the first operation that has them.
+fn share_responses(paths: &mut Map<String, Value>) -> Value {
+    let mut seen: BTreeMap<String, (String, u32)> = BTreeMap::new();
+    let mut each = |visit: &mut dyn FnMut(&str, &mut Value)| {
+        for operation in paths.values_mut().filter_map(Value::as_object_mut).flat_map(Map::values_mut) {
+            let id = operation["operationId"].as_str().unwrap_or_default().to_owned();
+            let responses = operation.get_mut("responses").and_then(Value::as_object_mut);
+            for (status, response) in responses.into_iter().flatten() {
+                if response.get("$ref").is_none() {
+                    visit(&format!("{id}_{status}"), response);
+                }
+            }
+        }
     };
+    each(&mut |name, response| {
+        seen.entry(response.to_string()).or_insert_with(|| (name.to_owned(), 0)).1 += 1;
+    });
+    let mut shared = json!({REFUSED: refusal()});
+    each(&mut |_, response| {
+        if let Some((name, _)) = seen.get(&response.to_string()).filter(|(_, count)| *count > 1) {
+            shared[name] = response.take();
+            *response = response_named(name);
+        }
+    });
+    shared
+}
+
+fn refusal() -> Value {
+    let statuses: Vec<u16> = ROUTES.iter().flat_map(refused).collect();
+    let codes = code::ALL.iter().filter(|code| statuses.contains(&code.status));
+    let words = codes.clone().map(|code| format!("{} `{}`: {}", code.status, code.word, code.title));
+    let words: Vec<String> = words.collect();
+    let headers: &[&str] = &["Retry-After", "WWW-Authenticate", "X-Request-Id"];
     let example = codes.clone().next().map(|code| {
         let document =
             ProblemDocument::new(code, "the reason of the error, in a sentence").document(None, "");

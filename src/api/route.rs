@@ -24,8 +24,8 @@ use crate::views::why::WhyReport;
 
 use queries::{
     ABOUT, AFTER, AT, BROKER, CHANGES_OF_FLEET, CHANGES_OF_RESOURCE, DRY_RUN, FOLLOW, FROM, IN_ORGANIZATION,
-    LOG_SINCE, OF_FLEET, OF_ORGANIZATION, OF_RESOURCE, OFFERED_TO, ORDER, PAGE_SIZE, PAGE_TOKEN, SEARCH,
-    SINCE, SORT, SORT_OR_STATUS, STATUS, TAG, TO, UNWELL, VERB,
+    LOG_SINCE, OF_CLUSTER, OF_FLEET, OF_ORGANIZATION, OF_RESOURCE, OFFERED_TO, ORDER, PAGE_SIZE, PAGE_TOKEN,
+    SEARCH, SINCE, SORT, SORT_OR_STATUS, STATUS, TAG, TO, UNWELL, VERB,
 };
 
 pub use parts::{Method, Query, QueueKind, RequestBody, RequiredAccess, ResponseContent};
@@ -206,6 +206,14 @@ pub static ROUTES: &[Route] = table! {
         at "/v1/clusters" / "{id}",
         lists by &[OF_ORGANIZATION, OF_FLEET, STATUS, SEARCH, TAG, SORT_OR_STATUS, PAGE_SIZE, PAGE_TOKEN],
         finds by [IN_ORGANIZATION], needs Write Write Write;
+    Topic: "topic", "topics", "a topic", "the topics of an organization", "topics"
+        at "/organizations/{organization}/topics" / "{id}",
+        lists by &[OF_CLUSTER, STATUS, SEARCH, SORT_OR_STATUS, PAGE_SIZE, PAGE_TOKEN], finds by [],
+        needs Write Write Write;
+    User: "user", "users", "a user", "the users of an organization", "users"
+        at "/organizations/{organization}/users" / "{id}",
+        lists by &[OF_CLUSTER, STATUS, SEARCH, SORT_OR_STATUS, PAGE_SIZE, PAGE_TOKEN], finds by [],
+        needs Write Write Write;
     }
     others: [
         Route::new(Method::Get, "/v1/status", "read_status")

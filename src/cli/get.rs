@@ -21,7 +21,8 @@ use crate::views::records::{self, ResourceView};
 #[derive(Debug, Args)]
 pub struct Get {
     /// The resources to print: `clusters` for all, `cluster/acme/orders` for one. Kinds are organizations,
-    /// base-domains, identity-providers, cloud-accounts, fleets and clusters.
+    /// base-domains, identity-providers, cloud-accounts, fleets, clusters, topics and users. A topic is
+    /// `topic/acme/orders/payments`: organization, cluster, name.
     #[arg(value_name = "KIND[/ORGANIZATION/NAME]")]
     what: String,
     #[command(flatten)]
@@ -104,6 +105,9 @@ fn view(kind: Kind, record: Value) -> ResourceView {
     let path = match kind {
         Kind::Organization => text("identifier").to_owned(),
         Kind::BaseDomain => format!("{}/{}", text("organization"), text("domain")),
+        kind if kind.is_on_cluster() => {
+            format!("{}/{}/{}", text("organization"), text("cluster"), text(kind.name_field()))
+        }
         _ => format!("{}/{}", text("organization"), text("identifier")),
     };
     let status = serde_json::from_value(record["status"].clone()).ok();

@@ -62,7 +62,8 @@ fn account(text: &str) -> Result<Account, String> {
 
 pub fn run(verb: &Role, console: &mut Console) -> Result<u8, Failure> {
     let Account { namespace, name: account } = verb.service_account.clone();
-    let extras = Extras { operator: verb.operator, gateway: verb.gateway };
+    // Whoever starts to describe topics should not have to print the role again.
+    let extras = Extras { operator: verb.operator, gateway: verb.gateway, topics: true };
     let Role { logs, metrics, .. } = *verb;
     let role = preflight::Role { name: verb.name.clone(), namespace, account, extras, logs, metrics };
     let objects: Vec<String> = role.objects().iter().map(to_yaml).collect();

@@ -318,8 +318,8 @@ impl<'a, 'r> FleetRun<'a, 'r> {
         }
     }
 
-    /// Records that a deletion begins, once per resource. Deletions of clusters count against the fleet's
-    /// limit; other resources are marked, so that an interrupted deletion needs no second approval. Refused
+    /// Records that a deletion begins, once per resource. Deletions of clusters and topics count against
+    /// the fleet's limits; other resources are marked, so that an interrupted deletion needs no second approval. Refused
     /// if a later plan has guarded the resource against deletion.
     fn count_deletion(&mut self, change: &'a Change) -> Result<(), StepFault> {
         let cluster = &change.resource;
@@ -336,7 +336,7 @@ impl<'a, 'r> FleetRun<'a, 'r> {
         self.run.audit([format!("deleting {cluster}")])?;
         let (fleet, at) = (self.plan.fleet.clone(), (self.run.clock)());
         match cluster.kind {
-            Kind::Cluster => {
+            Kind::Cluster | Kind::Topic => {
                 self.run.state.record_deletion(Deletion { fleet, cluster: cluster.clone(), at })?;
             }
             _ => self.run.state.mark_deleting(cluster)?,

@@ -10,7 +10,7 @@ use crate::names::{self, FleetKey, ResourceKey};
 use crate::plan::foresee::{self, PossibleRefusal};
 use crate::plan::{FleetInputs, ObservedFleet, Pauses, Reach};
 use crate::problem::Problem;
-use crate::render::{self, Renderer};
+use crate::render::{self, FleetManifests, Renderer};
 use crate::state::{State, StateError};
 
 impl Installation {
@@ -31,7 +31,7 @@ impl Installation {
         let mut refused = Vec::new();
         for fleet in fleets {
             let (held, desired) = match only {
-                Some(cluster) => (of_cluster(state, fleet, cluster)?, render::cluster(catalog, cluster)),
+                Some(only) => of_one(state, catalog, fleet, only)?,
                 None => (state.recorded_fleet(fleet)?, Renderer::new(catalog).fleet(fleet)),
             };
             // A fleet that isn't rendered is left as it is.
@@ -54,10 +54,18 @@ impl Installation {
     }
 }
 
-/// The record of one cluster's objects.
-fn of_cluster(state: &State, fleet: &FleetKey, cluster: &ResourceKey) -> Result<RecordedFleet, StateError> {
-    let Ok(name) = cluster.name.parse() else { return Ok(RecordedFleet::default()) };
+/// The record of the objects of a cluster, topic or user, and the objects that it should have.
+fn of_one(
+    state: &State,
+    catalog: &Catalog,
+    fleet: &FleetKey,
+    only: &ResourceKey,
+) -> Result<(RecordedFleet, Option<FleetManifests>), StateError> {
+    let cluster = only.within_cluster().map_or_else(|| only.clone(), |(cluster, _)| cluster);
+    let mut desired = render::cluster(catalog, &cluster);
+    desired.iter_mut().for_each(|desired| desired.retain(|_, object| object.owner == *only));
+    let Ok(name) = cluster.name.parse() else { return Ok((RecordedFleet::default(), desired)) };
     let mut held = state.recorded_namespace(fleet, &names::namespace(&cluster.organization, &name))?;
-    held.objects.retain(|_, object| object.owner == *cluster);
-    Ok(held)
+    held.objects.retain(|_, object| object.owner == *only);
+    Ok((held, desired))
 }

@@ -172,6 +172,8 @@ impl KindPages {
             Kind::BaseDomain => "base-domains",
             Kind::IdentityProvider => "identity-providers",
             Kind::CloudAccount => "cloud-accounts",
+            Kind::Topic => "topics",
+            Kind::User => "users",
         };
         format!("/organizations/{organization}/{below}")
     }
@@ -191,6 +193,10 @@ impl KindPages {
 
 /// The path of the page of a resource, as API answers name it: `Cluster/acme/orders`.
 pub fn page_of(key: &ResourceKey) -> String {
+    // What is on a cluster has no page of its own.
+    if let Some((cluster, _)) = key.within_cluster() {
+        return page_of(&cluster);
+    }
     let pages = KINDS.iter().find(|pages| pages.kind == key.kind);
     pages.map(|pages| pages.page_path(key.organization.as_str(), &key.name)).unwrap_or_default()
 }

@@ -87,6 +87,7 @@ pub fn root(round: &Round) -> Option<Resource> {
         safeguards: Safeguards::default(),
         current_file: None,
         secrets: BTreeMap::new(),
+        cluster_fleet: None,
         key,
     })
 }
@@ -114,6 +115,7 @@ fn leaving(key: &ResourceKey, record: &RecordedResource) -> Option<Resource> {
         safeguards: Safeguards { protected: record.durable.protected, suspended: record.durable.suspended },
         current_file: None,
         secrets: BTreeMap::new(),
+        cluster_fleet: record.fleet(key).filter(|_| key.kind.is_on_cluster()),
     })
 }
 

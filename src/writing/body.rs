@@ -7,7 +7,7 @@ use super::advice::{HOW_NEW_SECRETS, HOW_SECRETS};
 use super::refused::{self, WriteRefusal};
 use super::write_request::{WriteAction, WriteRequest};
 use crate::http::problem::{FieldError, ProblemDocument, pointer};
-use crate::names::{Domain, Identifier, Kind, ResourceKey};
+use crate::names::{Domain, Identifier, Kind, ResourceKey, is_topic_name};
 use crate::problem::quote_untrusted;
 use crate::record;
 use crate::spec::{API_VERSION, BaseDomain, DnsProvider, HEADER, SECRET_FIELDS, SecretValue};
@@ -120,6 +120,18 @@ pub fn key_of(
         Some(organization) => organization.clone(),
         None => named("organization")?,
     };
+    if kind.is_on_cluster() {
+        let cluster = named("cluster")?;
+        if kind == Kind::User {
+            return Ok(ResourceKey::on_cluster(kind, &organization, &cluster, named("identifier")?.as_str()));
+        }
+        let name = text("name").ok_or_else(|| missing("name"))?;
+        if !is_topic_name(name) {
+            let why = format!("`name`: `{}` is not a topic name", quote_untrusted(name));
+            return Err(invalid("/name", why, "use letters, digits, `.`, `_` and `-`, at most 249"));
+        }
+        return Ok(ResourceKey::on_cluster(kind, &organization, &cluster, name));
+    }
     if kind != Kind::BaseDomain {
         return Ok(ResourceKey::new(kind, &organization, named("identifier")?.as_str()));
     }
@@ -233,7 +245,13 @@ fn identity(key: &ResourceKey, fields: &Map<String, Value>, stands: CurrentDocum
                 differs("domain", &key.name);
             }
         }
-        _ => differs("identifier", &key.name),
+        kind => match key.within_cluster() {
+            Some((cluster, name)) => {
+                differs("cluster", &cluster.name);
+                differs(kind.name_field(), name);
+            }
+            None => differs("identifier", &key.name),
+        },
     }
     faults
 }
@@ -334,7 +352,13 @@ fn complete(document: &mut Value, key: &ResourceKey, written: Option<&Value>) {
     if key.kind != Kind::Organization {
         fill("organization", key.organization.as_str());
     }
-    fill(if key.kind == Kind::BaseDomain { "domain" } else { "identifier" }, &key.name);
+    match key.within_cluster() {
+        Some((cluster, name)) => {
+            fill("cluster", &cluster.name);
+            fill(key.kind.name_field(), name);
+        }
+        None => fill(key.kind.name_field(), &key.name),
+    }
 }
 
 fn written_or(written: Option<&Value>, name: &str, ours: &str) -> Value {

@@ -140,7 +140,8 @@ fn new_file(key: &ResourceKey) -> Result<SpecPath, WriteRefusal> {
         Kind::BaseDomain if key.name.parse::<Domain>().is_err() => {
             return Err(misnamed("domain", Domain::EXPECTED));
         }
-        Kind::BaseDomain => {}
+        // Their cluster and name were checked with the body.
+        Kind::BaseDomain | Kind::Topic | Kind::User => {}
         _ if key.name.parse::<Identifier>().is_err() => {
             return Err(misnamed("identifier", Identifier::EXPECTED));
         }
@@ -295,7 +296,7 @@ impl EditBasis<'_> {
             .get(key)
             .filter(|record| !record.durable.creating && !record.durable.deleting);
         let applied = |guard: fn(&RecordedResource) -> bool| record.is_some_and(guard);
-        let on_fleet = matches!(key.kind, Kind::Fleet | Kind::Cluster);
+        let on_fleet = key.kind.is_on_fleet();
         let guard = match () {
             () if !on_fleet => None,
             () if asks.protected => Some(Guard::Protection),
@@ -316,6 +317,7 @@ impl EditBasis<'_> {
     fn on_it(&self, key: &ResourceKey) -> Vec<ResourceKey> {
         let recorded = self.recorded.resources.iter().filter(|(other, record)| match key.kind {
             Kind::Organization => other.organization == key.organization && *other != key,
+            Kind::Cluster => other.within_cluster().is_some_and(|(cluster, _)| cluster == *key),
             Kind::Fleet => {
                 let fleet = record.durable.immutable.get("/infrastructure").and_then(Value::as_str);
                 other.kind == Kind::Cluster
@@ -329,6 +331,9 @@ impl EditBasis<'_> {
             (_, Kind::Organization) => document.key.organization == key.organization && document.key != *key,
             (Spec::Cluster(cluster), Kind::Fleet) => {
                 document.key.organization == key.organization && cluster.infrastructure.as_str() == key.name
+            }
+            (Spec::Topic(_) | Spec::User(_), Kind::Cluster) => {
+                document.key.within_cluster().is_some_and(|(cluster, _)| cluster == *key)
             }
             _ => false,
         });

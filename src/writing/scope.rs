@@ -20,7 +20,10 @@ impl<'r> JudgedPart<'r> {
     /// Selects the part that a write can affect. Organizations, fleets and base domains affect other
     /// organizations, and so may any deletion: those need the whole tree.
     pub fn of(request: &WriteRequest, tree: &Documents, recorded: &'r Recorded) -> Self {
-        let is_own = matches!(request.key.kind, Kind::Cluster | Kind::IdentityProvider | Kind::CloudAccount);
+        let is_own = matches!(
+            request.key.kind,
+            Kind::Cluster | Kind::Topic | Kind::User | Kind::IdentityProvider | Kind::CloudAccount
+        );
         let around = match request.what {
             WriteAction::Create(_) | WriteAction::Replace(_) | WriteAction::Patch(_) if is_own => {
                 RelatedOrganizations::of(&request.key.organization, tree, recorded)

@@ -162,7 +162,9 @@ fn whatever_is_put_back_as_it_was_read_stays_to_the_byte() {
         take("/v1/clusters", "id");
         take("/organizations", "identifier");
         for organization in items("/organizations") {
-            for kind in ["infrastructure", "base-domains", "identity-providers", "cloud-accounts"] {
+            for kind in
+                ["infrastructure", "base-domains", "identity-providers", "cloud-accounts", "topics", "users"]
+            {
                 take(
                     &format!("/organizations/{}/{kind}", organization["identifier"].as_str().unwrap()),
                     "id",
@@ -177,7 +179,7 @@ fn whatever_is_put_back_as_it_was_read_stays_to_the_byte() {
         examples += 1;
         assert_eq!(api.serve.stop(), Some(0));
     }
-    assert_eq!((kinds.len(), examples), (6, 7), "{kinds:?}");
+    assert_eq!((kinds.len(), examples), (8, 8), "{kinds:?}");
 }
 
 #[test]

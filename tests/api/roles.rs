@@ -67,6 +67,9 @@ fn call(route: &Route) -> (String, Value) {
         path if path.contains("base-domains/{id}") => {
             path.replace("{organization}", "acme").replace("{id}", "kafka.acme.example.com")
         }
+        path if path.contains("/topics/{id}") || path.contains("/users/{id}") => {
+            path.replace("{organization}", "acme").replace("{id}", "sandbox%2Fnone")
+        }
         path if path.starts_with("/v1/clusters/{id}") => path.replace("{id}", "orders"),
         _ => path.replace("{id}", "none").replace("{email}", "nobody@x.example"),
     };
@@ -138,10 +141,12 @@ fn permitted(route: &Route) -> u16 {
     match (route.method, route.id) {
         (Method::Get | Method::Patch, _) => 200,
         (_, "create_cluster" | "create_fleet" | "replace_organization") => 200,
+        // The path names all that they need.
+        (_, "replace_topic" | "replace_user") => 200,
         (_, "fit_cluster" | "check_kubernetes_cluster") => 200,
         // Empty body.
         (Method::Post | Method::Put, _) => 422,
-        (Method::Delete, "delete_identity_provider" | "delete_cloud_account") => 200,
+        (Method::Delete, "delete_identity_provider" | "delete_cloud_account" | "delete_user") => 200,
         // Something is protected or in use.
         (Method::Delete, _) => 409,
     }
@@ -166,6 +171,9 @@ pub(super) fn two_organizations() -> Tree {
         "acme/aws.yaml",
         format!("{of_acme}kind: CloudAccount\nprovider: aws\nregion: eu-central-1\n{keys}"),
     );
+    let on_sandbox = "apiVersion: streamfleet/v1\norganization: acme\ncluster: sandbox\n";
+    tree.write("acme/topic.yaml", format!("{on_sandbox}kind: Topic\nname: none\n"));
+    tree.write("acme/user.yaml", format!("{on_sandbox}kind: User\nidentifier: none\n"));
     let of_other = "apiVersion: streamfleet/v1\norganization: other\n";
     let (chain, key) = certificate("zulu.example.org");
     let pem = |text: &str| text.lines().map(|line| format!("  {line}\n")).collect::<String>();

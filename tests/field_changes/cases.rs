@@ -2,7 +2,9 @@
 //! `crates/core/src/plan/compare/field_effects/table.rs`.
 
 use streamfleet::names::Kind;
-use streamfleet::names::Kind::{BaseDomain, CloudAccount, Cluster, Fleet, IdentityProvider, Organization};
+use streamfleet::names::Kind::{
+    BaseDomain, CloudAccount, Cluster, Fleet, IdentityProvider, Organization, Topic, User,
+};
 
 /// A change of one field, in YAML.
 pub struct Case {
@@ -43,6 +45,7 @@ const ROUTED: &str = "{eu: {advanced_config: {exposure: tlsroute, gateway: {clas
 const ROUTED_INSIDE: &str = "{eu: {advanced_config: {exposure: tlsroute, gateway: {class: envoy}}}, orders: {advanced_config: {cluster_access: Internal}}}";
 const MANAGED: &str = "{domain: {$certificate: first, dns_provider: external-dns}}";
 const CERTIFIED: &str = "{domain: {$certificate: first}}";
+const ONE_IN_SYNC: &str = "{payments: {config: {min.insync.replicas: 1}}}";
 /// The domain with a single certificate, without its chain.
 const CHAINED: &str = "{domain: {$certificate: alone}}";
 
@@ -130,6 +133,29 @@ pub const CASES: &[Case] = &[
     case(Fleet, "advanced_config.components.strimzi", "existing", "1.2.0"),
     case(Fleet, "advanced_config.storage_class", "gp3", "io2"),
     case(Fleet, "advanced_config.path", "null", "manifests"),
+
+    case(Topic, "organization", "acme", "globex"),
+    case(Topic, "cluster", "orders", "sandbox"),
+    case(Topic, "name", "payments.events.v1", "payments.events.v2"),
+    case(Topic, "partitions", "12", "24"),
+    case(Topic, "partitions", "12", "6"),
+    case(Topic, "partitions", "null", "12"),
+    case(Topic, "replicas", "2", "3").given(ONE_IN_SYNC),
+    case(Topic, "replicas", "3", "2").given(ONE_IN_SYNC),
+    case(Topic, "replicas", "null", "2").given(ONE_IN_SYNC),
+    case(Topic, "config.retention.ms", "604800000", "86400000"),
+    case(Topic, "config.retention.ms", "86400000", "604800000"),
+    case(Topic, "config.max.message.bytes", "null", "1000000"),
+    case(Topic, "deletion_protection", "true", "false"),
+    case(Topic, "deletion_protection", "false", "true"),
+
+    case(User, "organization", "acme", "globex"),
+    case(User, "cluster", "orders", "sandbox"),
+    case(User, "identifier", "billing", "invoicing"),
+    case(User, "produce", "[Payments_State]", "[payments.events.v1]"),
+    case(User, "consume", "[{topic: payments.*, group: billing}]", "[{topic: payments.events.v1}]"),
+    case(User, "transactional_ids", "[billing-*]", "[]"),
+    case(User, "rules", "[]", "[{resource: cluster, operations: [Describe]}]"),
 
     case(BaseDomain, "organization", "acme", "globex"),
     case(BaseDomain, "domain", "kafka.acme.example.com", "streams.acme.example.com"),

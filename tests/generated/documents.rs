@@ -56,6 +56,8 @@ impl Author {
             json!({"kind": "CloudAccount", "identifier": "store", "provider": "s3", "region": "eu-1",
                 "endpoint": "https://s3.example.com",
                 "credentials": "[default]\naws_access_key_id = a\naws_secret_access_key = b\n"}),
+            json!({"kind": "Topic", "cluster": "orders", "name": "Payments"}),
+            json!({"kind": "User", "cluster": "orders", "identifier": "billing"}),
         ];
         for document in &mut documents {
             document["apiVersion"] = "streamfleet/v1".into();

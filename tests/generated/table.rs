@@ -17,6 +17,8 @@ const FLEET: &[&str] = &["Fleet"];
 const DOMAIN: &[&str] = &["BaseDomain"];
 const PROVIDER: &[&str] = &["IdentityProvider"];
 const ACCOUNT: &[&str] = &["CloudAccount"];
+const TOPIC: &[&str] = &["Topic"];
+const USER: &[&str] = &["User"];
 
 /// An audience with every character that is special to one of its readers.
 const HOSTILE: &str = r#""kafka's \"own\" \\ ${secrets:/etc:passwd} ü""#;
@@ -47,7 +49,43 @@ const TIERING_OPTIONS: &str = r#"{
     "compression.type": "producer", "log.cleanup.policy": "delete", "log.message.timestamp.type": "CreateTime"
 }"#;
 
+/// Every topic option that doesn't need tiered storage.
+pub const TOPIC_OPTIONS: &str = r#"{
+    "cleanup.policy": "delete,compact", "compression.gzip.level": 9, "compression.lz4.level": 17,
+    "compression.type": "zstd", "compression.zstd.level": -131072, "delete.retention.ms": 0,
+    "file.delete.delay.ms": 0, "flush.messages": 9223372036854775807, "flush.ms": 9223372036854775807,
+    "index.interval.bytes": 0, "local.retention.bytes": -2, "local.retention.ms": -2, "max.compaction.lag.ms": 1,
+    "max.message.bytes": 0, "message.timestamp.after.max.ms": 0, "message.timestamp.before.max.ms": 0,
+    "message.timestamp.type": "LogAppendTime", "min.compaction.lag.ms": 0, "min.insync.replicas": 1,
+    "preallocate": true, "retention.bytes": -1, "retention.ms": -1, "segment.bytes": 1048576,
+    "segment.index.bytes": 4, "segment.jitter.ms": 0, "segment.ms": 1, "unclean.leader.election.enable": true
+}"#;
+
+/// Every topic option that needs tiered storage, and second values of options that take words.
+const TIERING_TOPIC_OPTIONS: &str = r#"{
+    "remote.log.copy.disable": true, "remote.storage.enable": true, "compression.type": "producer",
+    "cleanup.policy": "delete", "message.timestamp.type": "CreateTime"
+}"#;
+
+/// Every resource and operation.
+const RULES: &str = r#"[
+    {"resource": "topic", "name": "p*", "host": "10.0.0.1", "effect": "deny", "operations": ["Alter", "AlterConfigs",
+        "Create", "Delete", "Describe", "DescribeConfigs", "Read", "Write"]},
+    {"resource": "group", "name": "*", "effect": "allow", "operations": ["All"]},
+    {"resource": "transactional_id", "name": "a", "operations": ["Write"]},
+    {"resource": "cluster", "operations": ["ClusterAction", "IdempotentWrite"]}
+]"#;
+
 pub const FIELDS: &[Field] = &[
+    field(TOPIC, "partitions", &["null", "12"]),
+    field(TOPIC, "replicas", &["null", "1"]),
+    field(TOPIC, "config", &["null", TOPIC_OPTIONS, TIERING_TOPIC_OPTIONS]),
+    field(TOPIC, "on_delete", &["null", r#""Delete""#]),
+    field(TOPIC, "deletion_protection", &["null", "false"]),
+    field(USER, "produce", &["null", r#"["Payments", "p*", "*"]"#]),
+    field(USER, "consume", &["null", r#"[{"topic": "Pay*"}, {"topic": "*", "group": "g*"}]"#]),
+    field(USER, "transactional_ids", &["null", r#"["a", "b*"]"#]),
+    field(USER, "rules", &["null", RULES]),
     field(&["Fleet", "Cluster"], "tenancy_mode", &[r#""Shared""#, r#""Isolated""#, r#""Dedicated""#]),
     field(CLUSTER, "kafka_units", &["1", "2"]),
     field(CLUSTER, "cloud_provider", &["null", r#""directory""#]),
@@ -107,6 +145,14 @@ pub type Choice = (&'static str, &'static str, &'static str);
 
 /// Combinations that are refused, or single values.
 pub const REFUSED: &[&[Choice]] = &[
+    &[
+        ("Cluster", "advanced_config/tiered_storage_bucket_name", "null"),
+        ("Topic", "config", TIERING_TOPIC_OPTIONS),
+    ],
+    &[
+        ("Cluster", "advanced_config/tiered_storage_provider", "null"),
+        ("Topic", "config", TIERING_TOPIC_OPTIONS),
+    ],
     &[("Cluster", "advanced_config/profile", r#""dev""#), ("Cluster", "kafka_units", "2")],
     // A unit is three brokers.
     &[("Cluster", "kafka_units", "1"), ("Cluster", "advanced_config/number_of_zones", "6")],
@@ -201,6 +247,12 @@ pub const REFUSED: &[&[Choice]] = &[
 const WORD: &str = "the server looks at no option of brokers, and other words are rendered alike";
 
 pub const ELSEWHERE: &[(&str, &str)] = &[
+    ("topic config.cleanup.policy compact", WORD),
+    ("topic config.compression.type uncompressed", WORD),
+    ("topic config.compression.type gzip", WORD),
+    ("topic config.compression.type snappy", WORD),
+    ("topic config.compression.type lz4", WORD),
+    ("topic on_delete Retain", "a fleet that is a folder can't have it"),
     ("cluster suspend", "a suspended cluster is not rendered"),
     ("fleet suspend", "nothing of a suspended fleet is rendered"),
     ("cluster advanced_config.config.compression.type uncompressed", WORD),

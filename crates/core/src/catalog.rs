@@ -22,6 +22,7 @@ mod secrets;
 mod status;
 #[cfg(test)]
 mod tests;
+mod topics;
 pub mod versions;
 
 use std::collections::BTreeMap;
@@ -41,7 +42,7 @@ pub use capacity::{CapacityNeed, GrantedCapacity};
 pub use fit::ClusterFit;
 pub use hosts::HostNames;
 pub use identity::FolderOwners;
-pub use immutable::{CLUSTER_UID, immutable_fields, immutable_pointers};
+pub use immutable::{CLUSTER_UID, INFRASTRUCTURE, immutable_fields, immutable_pointers};
 pub use recorded::{
     Approval, CachedRecord, Deletion, DurableRecord, LastGood, MadeFrom, Recorded, RecordedFleet,
     RecordedObject, RecordedResource, RecordedSpec, Records, SecretMark,
@@ -99,6 +100,8 @@ pub struct Resource {
     pub current_file: Option<SpecPath>,
     /// The current traces of its secrets, by field.
     pub secrets: BTreeMap<String, ResolvedSecret>,
+    /// The fleet of a topic's or user's cluster; none for other kinds.
+    pub cluster_fleet: Option<FleetKey>,
 }
 
 impl Resource {
@@ -107,7 +110,7 @@ impl Resource {
         let fleet = match &self.spec {
             spec::Spec::Fleet(fleet) => &fleet.identifier,
             spec::Spec::Cluster(cluster) => &cluster.infrastructure,
-            _ => return None,
+            _ => return self.cluster_fleet.clone(),
         };
         Some(FleetKey { organization: self.key.organization.clone(), fleet: fleet.clone() })
     }
@@ -246,6 +249,24 @@ pub struct ResolvedCluster {
     pub domain: Option<ClusterDomain>,
     pub identity_provider: Option<spec::IdentityProvider>,
     pub tiered_storage: Option<TieredStorage>,
+    pub topics: Vec<ResolvedTopic>,
+    pub users: Vec<ResolvedUser>,
+    /// Whether the topic operator has topics to look after, even ones that are being deleted.
+    pub has_topics: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct ResolvedTopic {
+    pub key: ResourceKey,
+    pub id: Uuid,
+    pub spec: Arc<spec::Topic>,
+}
+
+#[derive(Debug, Clone)]
+pub struct ResolvedUser {
+    pub key: ResourceKey,
+    pub id: Uuid,
+    pub spec: Arc<spec::User>,
 }
 
 #[derive(Debug, Clone)]

@@ -20,6 +20,7 @@ pub mod requests;
 pub mod resources;
 mod size;
 mod strimzi;
+mod topics;
 pub mod traffic;
 
 #[cfg(test)]
@@ -50,7 +51,8 @@ pub use strimzi::kinds::{DEPLOYMENT as OPERATOR, SELECTOR as OPERATOR_SELECTOR};
 pub use traffic::{OperatorTraffic, Traffic};
 
 /// Every component, in the order in which their results are joined.
-pub static COMPONENTS: &[&Component] = &[&strimzi::COMPONENT, &gateway::COMPONENT, &kafka::COMPONENT];
+pub static COMPONENTS: &[&Component] =
+    &[&strimzi::COMPONENT, &gateway::COMPONENT, &kafka::COMPONENT, &topics::COMPONENT];
 
 /// The interface of a component. A row sets the parts that apply; [`Component::NONE`] has the others.
 pub struct Component {
@@ -62,6 +64,8 @@ pub struct Component {
     pub in_fleet: fn(&ResolvedFleet, &Config) -> Vec<Manifest>,
     /// Its part of a cluster; `None` for a cluster that doesn't use it.
     pub in_cluster: fn(&ResolvedCluster, &Config) -> Option<ClusterPart>,
+    /// Its objects in a cluster's namespace beside those of [`Component::in_cluster`], if no pod belongs to them.
+    pub beside_cluster: fn(&ResolvedCluster) -> Vec<Manifest>,
     /// Its host names for each cluster that clients outside of Kubernetes reach.
     pub hosts: &'static [HostNames],
     /// Selects the Services by which clients outside of Kubernetes reach it, as a part of the URL's query.
@@ -92,6 +96,7 @@ impl Component {
         is_installed: |_| false,
         in_fleet: |_, _| Vec::new(),
         in_cluster: |_, _| None,
+        beside_cluster: |_| Vec::new(),
         hosts: &[],
         services: None,
         leftovers: None,

@@ -124,6 +124,10 @@ pub struct PolicyConfig {
     /// How many Kafka clusters per fleet and hour may be deleted without approval.
     #[schemars(range(max = 1000))]
     pub cluster_deletions_per_hour: u32,
+    /// How many topics per fleet and hour may be deleted without approval. By default every deletion of a topic
+    /// needs one.
+    #[schemars(range(max = 1000))]
+    pub topic_deletions_per_hour: u32,
     /// How many hours an approval is valid.
     #[schemars(range(min = 1, max = 168))]
     pub approval_hours: u32,
@@ -144,7 +148,12 @@ pub enum Mode {
 
 impl Default for PolicyConfig {
     fn default() -> Self {
-        Self { mode: Mode::Auto, cluster_deletions_per_hour: 1, approval_hours: 24 }
+        Self {
+            mode: Mode::Auto,
+            cluster_deletions_per_hour: 1,
+            topic_deletions_per_hour: 0,
+            approval_hours: 24,
+        }
     }
 }
 
@@ -193,6 +202,7 @@ impl PolicyConfig {
     fn out_of_bounds(&self) -> Option<String> {
         let bounds = [
             ("cluster_deletions_per_hour", self.cluster_deletions_per_hour, 0, 1000),
+            ("topic_deletions_per_hour", self.topic_deletions_per_hour, 0, 1000),
             ("approval_hours", self.approval_hours, 1, 168),
         ];
         bounds.into_iter().find(|(_, value, min, max)| !(min..=max).contains(&value)).map(

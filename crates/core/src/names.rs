@@ -178,7 +178,7 @@ impl JsonSchema for Domain {
     }
 }
 
-/// The six kinds of resource that specs describe.
+/// The eight kinds of resource that specs describe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Kind {
     /// A tenant of the installation.
@@ -193,17 +193,23 @@ pub enum Kind {
     Fleet,
     /// A Kafka cluster on a fleet.
     Cluster,
+    /// A topic of a cluster.
+    Topic,
+    /// A user of a cluster, with its rights.
+    User,
 }
 
 impl Kind {
     /// Every kind, in the order in which resources are built: kinds that others refer to come first.
-    pub const ALL: [Kind; 6] = [
+    pub const ALL: [Kind; 8] = [
         Kind::Organization,
         Kind::BaseDomain,
         Kind::IdentityProvider,
         Kind::CloudAccount,
         Kind::Fleet,
         Kind::Cluster,
+        Kind::Topic,
+        Kind::User,
     ];
 
     /// As in documents.
@@ -215,6 +221,8 @@ impl Kind {
             Kind::CloudAccount => "CloudAccount",
             Kind::Fleet => "Fleet",
             Kind::Cluster => "Cluster",
+            Kind::Topic => "Topic",
+            Kind::User => "User",
         }
     }
 
@@ -227,6 +235,8 @@ impl Kind {
             Kind::CloudAccount => "cloud account",
             Kind::Fleet => "fleet",
             Kind::Cluster => "cluster",
+            Kind::Topic => "topic",
+            Kind::User => "user",
         }
     }
 
@@ -239,6 +249,8 @@ impl Kind {
             Kind::CloudAccount => "cloud-accounts",
             Kind::Fleet => "fleets",
             Kind::Cluster => "clusters",
+            Kind::Topic => "topics",
+            Kind::User => "users",
         }
     }
 
@@ -246,6 +258,25 @@ impl Kind {
     pub fn singular(self) -> &'static str {
         let plural = self.plural();
         plural.strip_suffix('s').unwrap_or(plural)
+    }
+
+    /// The field that names a resource of the kind.
+    pub fn name_field(self) -> &'static str {
+        match self {
+            Kind::BaseDomain => "domain",
+            Kind::Topic => "name",
+            _ => "identifier",
+        }
+    }
+
+    /// Whether its resources have objects on a fleet's target, and so something to lose.
+    pub fn is_on_fleet(self) -> bool {
+        matches!(self, Kind::Fleet | Kind::Cluster) || self.is_on_cluster()
+    }
+
+    /// Whether its resources belong to a cluster. Their names are `<cluster>/<name>`.
+    pub fn is_on_cluster(self) -> bool {
+        matches!(self, Kind::Topic | Kind::User)
     }
 
     /// Parses `cluster`, `clusters` or `Cluster`.
@@ -268,9 +299,39 @@ impl FromStr for Kind {
     fn from_str(text: &str) -> Result<Self, InvalidName> {
         Kind::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or_else(|| InvalidName {
             text: text.to_owned(),
-            expected: "a kind: Organization, Fleet, Cluster, BaseDomain, IdentityProvider or CloudAccount",
+            expected: "a kind: Organization, Fleet, Cluster, Topic, User, BaseDomain, IdentityProvider or CloudAccount",
         })
     }
+}
+
+/// Whether Kafka allows a topic to have this name.
+pub fn is_topic_name(text: &str) -> bool {
+    let is_char = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    (1..=MAX_TOPIC_NAME).contains(&text.len()) && text.bytes().all(is_char) && !matches!(text, "." | "..")
+}
+
+/// Kafka's limit: a partition's folder has the topic's name.
+pub const MAX_TOPIC_NAME: usize = 249;
+
+/// The name of the Kubernetes object of a topic: the topic's own name if Kubernetes allows it, otherwise a
+/// readable form of it that ends in eight characters of its hash.
+pub fn topic_object(topic: &str) -> String {
+    let is_char = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let is_label = |label: &str| {
+        !label.is_empty() && label.chars().all(is_char) && !label.starts_with('-') && !label.ends_with('-')
+    };
+    if topic.split('.').all(is_label) {
+        return topic.to_owned();
+    }
+    let lower = topic.to_ascii_lowercase();
+    let parts: Vec<&str> = lower.split(|c| !is_char(c)).map(|part| part.trim_matches('-')).collect();
+    let readable = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-");
+    let digest = Digest::of(topic);
+    if readable.is_empty() {
+        return format!("topic-{}", digest.short());
+    }
+    let kept = readable[..readable.len().min(MAX_TOPIC_NAME - 9)].trim_end_matches('-');
+    format!("{kept}-{}", digest.short())
 }
 
 /// The namespace of a cluster: `kafka-<organization>--<cluster>`.
@@ -305,6 +366,32 @@ mod tests {
         for bad in ["", "1a", "-a", "a-", "a--b", "A", "a_b", "a.b", "../a", "ä", &"a".repeat(33)] {
             assert!(identifier(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_topic_s_object_has_its_name_where_kubernetes_allows_it() {
+        for same in ["orders", "payments.events.v1", "a-1", &"a".repeat(249)] {
+            assert!(is_topic_name(same));
+            assert_eq!(topic_object(same), same);
+        }
+        let of = |name: &str| {
+            assert!(is_topic_name(name), "{name}");
+            let object = topic_object(name);
+            let (readable, hash) = object.rsplit_once('-').unwrap();
+            assert_eq!(hash.len(), 8);
+            readable.to_owned()
+        };
+        assert_eq!(of("Orders_V1"), "orders-v1");
+        assert_eq!(of("orders_v1"), "orders-v1");
+        assert_eq!(of("a..b"), "a-b");
+        assert_eq!(of("-a-"), "a");
+        assert_eq!(of("___"), "topic");
+        assert_eq!(of(&"A".repeat(249)).len(), 240);
+        assert_ne!(topic_object("Orders_V1"), topic_object("orders_v1"));
+        for bad in ["", ".", "..", "a b", "a/b", "ä", &"a".repeat(250)] {
+            assert!(!is_topic_name(bad), "{bad}");
+        }
+        assert!(is_topic_name("...") && is_topic_name("..a"));
     }
 
     #[test]

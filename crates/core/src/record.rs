@@ -18,7 +18,7 @@ use crate::config::Config;
 use crate::names::Kind;
 use crate::spec::Spec;
 use addresses::{AddressInputs, noted};
-use outputs::{BaseDomainOutputs, ClusterOutputs, FleetOutputs, ResourceOutputs};
+use outputs::{BaseDomainOutputs, ClusterOutputs, FleetOutputs, ResourceOutputs, StandingOutputs};
 
 pub use client::{ClientProperties, client_properties};
 pub use schema::{describe, output_fields, schema};
@@ -58,6 +58,8 @@ pub enum KindOutputs {
     Fleet(Box<FleetOutputs>),
     Cluster(Box<ClusterOutputs>),
     BaseDomain(BaseDomainOutputs),
+    /// Of a topic or a user.
+    OnCluster(StandingOutputs),
     None {},
 }
 
@@ -103,6 +105,7 @@ impl Record {
                 cluster.client_properties =
                     sources.cluster.map(|(cluster, known)| client::field(cluster, known));
             }
+            KindOutputs::OnCluster(outputs) => *outputs = standing.into(),
             KindOutputs::BaseDomain(_) | KindOutputs::None {} => {}
         }
         // A suspended resource shows its other fields as last applied; `suspend` itself takes effect at once.
@@ -118,6 +121,7 @@ impl Record {
             Spec::Fleet(fleet) => KindOutputs::Fleet(Box::new(FleetOutputs::of(fleet))),
             Spec::Cluster(cluster) => KindOutputs::Cluster(Box::new(ClusterOutputs::of(cluster))),
             Spec::BaseDomain(domain) => KindOutputs::BaseDomain(BaseDomainOutputs::of(domain)),
+            Spec::Topic(_) | Spec::User(_) => KindOutputs::OnCluster(StandingOutputs::pending()),
             Spec::Organization(_) | Spec::IdentityProvider(_) | Spec::CloudAccount(_) => KindOutputs::None {},
         };
         let mut redacted = spec.redacted();
@@ -150,7 +154,7 @@ fn overlay(under: &mut Value, over: Value) {
 
 /// Whether records of a kind have a status.
 pub fn has_status(kind: Kind) -> bool {
-    matches!(kind, Kind::Fleet | Kind::Cluster)
+    kind.is_on_fleet()
 }
 
 #[cfg(test)]

@@ -84,6 +84,7 @@ fn render_cluster(cluster: &ResolvedCluster, config: &Config) -> Vec<Manifest> {
     ];
     objects.extend(network_policy::network_policies(cluster, &parts));
     objects.extend(parts.into_iter().flat_map(|part| part.objects));
+    objects.extend(COMPONENTS.iter().flat_map(|it| (it.beside_cluster)(cluster)));
     objects
 }
 

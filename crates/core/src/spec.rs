@@ -27,6 +27,9 @@ mod secret_value;
 mod shape;
 mod snapshot;
 mod text;
+mod topic;
+pub mod topic_option;
+mod user;
 mod yaml;
 
 pub use base_domain::{BaseDomain, DnsProvider};
@@ -54,6 +57,9 @@ pub use remnants::Remnants;
 pub use secret_value::SecretValue;
 pub use snapshot::{Commit, Snapshot, SnapshotEntry, SourceId};
 pub use text::{DocumentPlace, DocumentText};
+pub use topic::{RESERVED_TOPICS, Topic, TopicOnDelete};
+pub use topic_option::TopicConfig;
+pub use user::{AccessEffect, AccessOperation, AccessResource, AccessRule, Consumption, RESERVED_ENDS, User};
 
 pub const API_VERSION: &str = "streamfleet/v1";
 

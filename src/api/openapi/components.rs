@@ -36,8 +36,16 @@ impl Components {
             describe_once(record, &sent_schema);
             let text = record["description"].as_str().unwrap_or_default();
             record["description"] = format!("{text} `{sent}` describes the other fields.").into();
+            each_object(record, &mut leave_out_options);
         }
-        (shared(self.schemas), self.parameters)
+        let mut schemas = shared(self.schemas);
+        // The name of a component is its title.
+        for (name, schema) in &mut schemas {
+            if schema["title"] == name.as_str() {
+                schema.as_object_mut().map(|schema| schema.remove("title"));
+            }
+        }
+        (schemas, self.parameters)
     }
 
     pub fn list(&mut self, kind: Kind) -> Value {
@@ -48,8 +56,10 @@ impl Components {
     }
 
     pub fn sent(&mut self, kind: Kind, sent: Sent) -> Value {
-        let name = format!("{kind}{sent:?}");
         let mut schema = schema::sent(kind, sent);
+        // Without secrets, a replacement has the fields of a new resource.
+        let sent = if schema == schema::sent(kind, Sent::New) { Sent::New } else { sent };
+        let name = format!("{kind}{sent:?}");
         schema["title"] = name.into();
         self.put(schema)
     }
@@ -100,6 +110,16 @@ impl Components {
         let name = numbered(&name, fits);
         self.parameters.insert(name.clone(), parameter);
         json!({"$ref": format!("#/components/parameters/{name}")})
+    }
+}
+
+/// Leaves out the options of brokers and topics, recognized by the dots in their names: the schema of what is sent has
+/// them.
+fn leave_out_options(fields: &mut Map<String, Value>) {
+    let properties = fields.get("properties").and_then(Value::as_object);
+    if properties.is_some_and(|properties| properties.keys().any(|name| name.contains('.'))) {
+        fields.remove("properties");
+        fields.remove("required");
     }
 }
 

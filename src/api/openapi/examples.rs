@@ -74,6 +74,20 @@ pub(super) fn created(kind: Kind) -> Value {
             "jwks_uri": "https://login.example.com/realms/acme/protocol/openid-connect/certs",
             "audience": "kafka",
         }}}),
+        Kind::Topic => json!({"topic": {"value": {
+            "organization": "acme",
+            "cluster": "orders",
+            "name": "payments.events.v1",
+            "partitions": 12,
+            "config": {"retention.ms": 604_800_000},
+        }}}),
+        Kind::User => json!({"user": {"value": {
+            "organization": "acme",
+            "cluster": "orders",
+            "identifier": "billing",
+            "produce": ["payments.events.v1"],
+            "consume": [{"topic": "payments.*", "group": "billing"}],
+        }}}),
         Kind::CloudAccount => json!({"s3": {"value": {
             "organization": "acme",
             "identifier": "archive",

@@ -36,6 +36,7 @@ struct ListFilter<'q> {
     /// In lower case.
     text: Option<String>,
     tag: Option<&'q str>,
+    cluster: Option<&'q str>,
 }
 
 impl<'q> ListFilter<'q> {
@@ -47,16 +48,18 @@ impl<'q> ListFilter<'q> {
             status: call.query.parsed("status", &expected)?,
             text: call.query.get("q").map(str::to_lowercase),
             tag: call.query.get("tag"),
+            cluster: call.query.get("cluster"),
         })
     }
 
     /// Whether the caller may see a resource, and asked for it.
     fn has(&self, call: &Call, key: &ResourceKey) -> bool {
-        let ListFilter { organization, fleet, status, text, tag } = self;
+        let ListFilter { organization, fleet, status, text, tag, cluster } = self;
         organization.as_ref().is_none_or(|organization| key.organization == *organization)
             && call.caller.sees(&key.organization)
             && fleet.is_none_or(|fleet| call.fleet_of(key).is_some_and(|found| found.fleet.as_str() == fleet))
             && text.as_ref().is_none_or(|text| call.is_named(key, text))
+            && cluster.is_none_or(|cluster| key.within_cluster().is_some_and(|(on, _)| on.name == cluster))
             && tag.is_none_or(|tag| call.has_tag(key, tag))
             && status.is_none_or(|status| call.standing(key).status == status)
     }
@@ -172,7 +175,7 @@ impl Call {
                     _ => false,
                 })
             }
-            Kind::Fleet | Kind::IdentityProvider | Kind::CloudAccount => false,
+            Kind::Fleet | Kind::IdentityProvider | Kind::CloudAccount | Kind::Topic | Kind::User => false,
         }
     }
 

@@ -15,6 +15,7 @@ use crate::api::answer::ProposedEdit;
 use crate::api::route::list_path;
 use crate::catalog::{OpenedSecret, Status};
 use crate::http::problem::{ProblemDocument, code};
+use crate::http::query::encoded;
 use crate::http::tags::Tags;
 use crate::names::{Identifier, Kind, ResourceKey, SecretRef};
 use crate::problem::{Problem, quote_untrusted};
@@ -296,7 +297,7 @@ fn is_being_made(made: &CurrentPlan, key: &ResourceKey) -> bool {
 fn place(WriteResult { key, id, .. }: &WriteResult) -> String {
     let ResourceKey { organization, kind, name } = key;
     let list = list_path(*kind).replace("{organization}", organization.as_str());
-    if *kind == Kind::Cluster { format!("{list}/{id}") } else { format!("{list}/{name}") }
+    if *kind == Kind::Cluster { format!("{list}/{id}") } else { format!("{list}/{}", encoded(name)) }
 }
 
 /// Puts the secrets that the caller sent into the answer, as the interface specification demands for a new

@@ -26,6 +26,8 @@ pub(super) const OFFERED_TO: Query =
     Query::new("organization", shapes::text, "The organization, by its id or identifier: only its fleets.");
 pub(super) const OF_FLEET: Query =
     Query::new("infrastructure", shapes::text, "The fleet, by its identifier: only its clusters.");
+pub(super) const OF_CLUSTER: Query =
+    Query::new("cluster", shapes::text, "The cluster, by its identifier: only its items.");
 pub(super) const CHANGES_OF_FLEET: Query = Query::new(
     "infrastructure",
     shapes::text,

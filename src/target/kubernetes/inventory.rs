@@ -22,7 +22,7 @@ use super::error::KubeError;
 use super::fields::trimmed;
 use super::untrusted;
 use crate::catalog::RecordedObject;
-use crate::names::{Digest, FleetKey, Json, ObjectKey, ResourceKey, is_deceptive};
+use crate::names::{Digest, FleetKey, Json, ObjectKey, ResourceKey, is_deceptive, is_topic_name};
 use crate::plan::Contest;
 use crate::target::{self, marks::InventoryMarks};
 
@@ -356,7 +356,10 @@ impl Chunk {
 
     /// Whether all names are ones that objects and resources can have, so that plans can show them safely.
     fn is_plausible(&self) -> bool {
-        let fits = |key: &ResourceKey| untrusted::is_dns(&key.name);
+        let fits = |key: &ResourceKey| match key.within_cluster() {
+            Some((cluster, name)) => untrusted::is_dns(&cluster.name) && is_topic_name(name),
+            None => untrusted::is_dns(&key.name),
+        };
         let told = |text: &str| text.len() <= LONGEST_CONTEST && !text.contains(is_deceptive);
         let is_told = |it: &Contest| told(&it.manager) && told(&it.field);
         let contests = |entry: &ObjectEntry| {

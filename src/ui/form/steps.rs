@@ -18,6 +18,8 @@ pub fn steps(kind: Kind) -> &'static [FormStep] {
         Kind::Organization => &ORGANIZATION,
         Kind::IdentityProvider => &IDENTITY_PROVIDER,
         Kind::CloudAccount => &CLOUD_ACCOUNT,
+        // They have no pages yet.
+        Kind::Topic | Kind::User => &[],
     }
 }
 

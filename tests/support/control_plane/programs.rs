@@ -29,8 +29,8 @@ const ARTIFACTS: [(&str, &str); 2] = [
 ];
 
 /// The generated definitions: of rendered kinds, and of the pods' owner.
-const DEFINITIONS: [&str; 4] =
-    ["kafka.Kafka", "nodepool.KafkaNodePool", "user.KafkaUser", "podset.StrimziPodSet"];
+const DEFINITIONS: [&str; 5] =
+    ["kafka.Kafka", "nodepool.KafkaNodePool", "user.KafkaUser", "topic.KafkaTopic", "podset.StrimziPodSet"];
 
 /// The Gateway API version whose resources are rendered, and Go's checksum of its module.
 const GATEWAY_API: (&str, &str) = ("v1.5.1", "h1:RqVRIlkhLhUO8wOHKTLnTJA6o/1un4po4/6M1nRzdd0=");
@@ -119,7 +119,7 @@ fn kubernetes_version(source: &Path) -> Result<String, String> {
 
 fn definitions() -> Result<PathBuf, String> {
     let what = format!("fetching Strimzi {STRIMZI}'s resource definitions, some 20 seconds");
-    once(&format!("strimzi-{STRIMZI}"), &what, |folder| {
+    once(&format!("strimzi-{STRIMZI}-{}", DEFINITIONS.len()), &what, |folder| {
         let jars = TempDir::new().map_err(at(folder))?;
         let jars = ARTIFACTS.iter().map(|(name, digest)| fetch(name, digest, jars.path()));
         let class_path: Vec<PathBuf> = jars.collect::<Result<_, String>>()?;

@@ -131,11 +131,14 @@ fn refuse_rename(draft: &mut CatalogDraft, old: &ResourceKey, new: &ResourceKey)
         Kind::Organization => ("/identifier", cannot_be_renamed(old, new)),
         _ if old.organization != new.organization => ("/organization", cannot_be_renamed(old, new)),
         Kind::BaseDomain => ("/domain", cannot_be_renamed(old, new)),
+        Kind::Topic => ("/name", cannot_be_renamed(old, new)),
         _ => ("/identifier", cannot_be_renamed(old, new)),
     };
     let noun = new.kind.noun();
     let replace = match old.kind {
         Kind::Cluster => "move its data there with MirrorMaker 2",
+        Kind::Topic => "move its records and clients there",
+        Kind::User => "move its clients there",
         _ => "change all references to it",
     };
     let problem = Problem::error("renamed", message).hint(format!(

@@ -36,15 +36,15 @@ impl CapacityLimit {
         }
     }
 
-    /// Returns the limit on the number of resources of a kind; none for organizations, and for clusters,
-    /// which have several limits.
+    /// Returns the limit on the number of resources of a kind; none for organizations; for clusters, which
+    /// have several limits; and for what is on clusters.
     fn of(kind: Kind) -> Option<CapacityLimit> {
         match kind {
             Kind::Fleet => Some(CapacityLimit::Fleets),
             Kind::BaseDomain => Some(CapacityLimit::BaseDomains),
             Kind::IdentityProvider => Some(CapacityLimit::IdentityProviders),
             Kind::CloudAccount => Some(CapacityLimit::CloudAccounts),
-            Kind::Organization | Kind::Cluster => None,
+            Kind::Organization | Kind::Cluster | Kind::Topic | Kind::User => None,
         }
     }
 

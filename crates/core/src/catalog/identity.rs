@@ -150,12 +150,9 @@ fn problems_within(path: &SpecPath, file: &ParsedFile, line: u32) -> u32 {
 /// Reports every document but the first, and returns how many there are.
 fn report_duplicates(draft: &mut CatalogDraft, key: &ResourceKey, claims: &[Claim]) -> u32 {
     let Some((first, others)) = claims.split_first() else { return 0 };
-    let name = match key.kind {
-        Kind::BaseDomain => "/domain",
-        _ => "/identifier",
-    };
+    let name = format!("/{}", key.kind.name_field());
     let locate =
-        |claim: &Claim| claim.document.map_or_else(|| place(claim.origin), |found| found.locate(name));
+        |claim: &Claim| claim.document.map_or_else(|| place(claim.origin), |found| found.locate(&name));
     for other in others {
         draft.problems.push(
             Problem::error("duplicate-resource", format!("{key} is described twice"))

@@ -11,7 +11,9 @@ use crate::names::{Domain, Kind, ResourceKey};
 use crate::problem::Problem;
 use crate::spec::{Cluster, Document, Fleet, Spec};
 
-const INFRASTRUCTURE: &str = "/infrastructure";
+/// The fleet that a cluster is on. It is recorded of topics and users, too, though no spec of these contains it:
+/// the spec of their cluster may be gone when they are deleted.
+pub const INFRASTRUCTURE: &str = "/infrastructure";
 const TENANCY_MODE: &str = "/tenancy_mode";
 const CLUSTER_TYPE: &str = "/cluster_type";
 const INFRA_TYPE: &str = "/infra_type";
@@ -34,7 +36,12 @@ pub fn immutable_pointers(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Cluster => &[INFRASTRUCTURE, TENANCY_MODE, CLUSTER_TYPE, PROFILE, STORAGE_CLASS],
         Kind::Fleet => &[TENANCY_MODE, INFRA_TYPE, PATH],
-        Kind::Organization | Kind::BaseDomain | Kind::IdentityProvider | Kind::CloudAccount => &[],
+        Kind::Organization
+        | Kind::BaseDomain
+        | Kind::IdentityProvider
+        | Kind::CloudAccount
+        | Kind::Topic
+        | Kind::User => &[],
     }
 }
 

@@ -32,7 +32,7 @@ pub struct Recorded {
     pub removed: BTreeSet<ResourceKey>,
     pub fleets: BTreeMap<FleetKey, RecordedFleet>,
     pub approvals: Vec<Approval>,
-    /// Clusters deleted lately, for the limit on deletions per fleet and hour.
+    /// Clusters and topics deleted lately, for the limits on deletions per fleet and hour.
     pub deletions: Vec<Deletion>,
 }
 
@@ -302,12 +302,12 @@ pub struct Approval {
     pub at: Timestamp,
 }
 
-/// A cluster that was deleted.
+/// A cluster or topic that was deleted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Deletion {
     /// The fleet that it was on.
     pub fleet: FleetKey,
-    /// The cluster.
+    /// The cluster or topic.
     pub cluster: ResourceKey,
     /// When its deletion began.
     pub at: Timestamp,
@@ -379,7 +379,8 @@ impl CachedRecord {
 }
 
 fn fleet_of(cluster: &ResourceKey, infrastructure: &Value) -> Option<FleetKey> {
-    let fleet = infrastructure.as_str().filter(|_| cluster.kind == Kind::Cluster)?.parse().ok()?;
+    let is_there = cluster.kind == Kind::Cluster || cluster.kind.is_on_cluster();
+    let fleet = infrastructure.as_str().filter(|_| is_there)?.parse().ok()?;
     Some(FleetKey { organization: cluster.organization.clone(), fleet })
 }
 

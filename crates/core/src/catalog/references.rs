@@ -2,7 +2,7 @@
 //! resource is reported exactly as one that doesn't exist.
 
 use crate::catalog::draft::{CatalogDraft, CatalogFinding, EffectiveSpec, ReferenceTarget};
-use crate::catalog::{Hold, buckets, hosts, versions};
+use crate::catalog::{Hold, buckets, hosts, topics, versions};
 use crate::config::UnitCatalogue;
 use crate::names::{Identifier, Kind, ResourceKey};
 use crate::problem::Problem;
@@ -27,6 +27,12 @@ pub(super) fn check(draft: &mut CatalogDraft, kind: Kind) {
                 let warning = last_admin_gone(draft, document, organization);
                 draft.problems.extend(warning);
             }
+            Spec::Topic(topic) => {
+                if let Some(cluster) = outcome.on_cluster(draft, document, &topic.cluster) {
+                    outcome.findings.extend(topics::unfit(draft, topic, cluster));
+                }
+            }
+            Spec::User(user) => drop(outcome.on_cluster(draft, document, &user.cluster)),
             Spec::IdentityProvider(_) | Spec::CloudAccount(_) => {}
         }
         draft.refuse(document, outcome.findings);
@@ -98,6 +104,24 @@ impl ReferenceCheck {
         }
         if fleet.suspend {
             self.wait(Hold::Suspended { by: document.key.clone() });
+        }
+    }
+
+    /// Follows a topic's or user's reference to its cluster.
+    fn on_cluster<'d>(
+        &mut self,
+        draft: &'d CatalogDraft,
+        document: &Document,
+        cluster: &Identifier,
+    ) -> Option<&'d Cluster> {
+        let key = ResourceKey::new(Kind::Cluster, &document.key.organization, cluster.as_str());
+        let settled = self.follow(draft, "/cluster", &key)?;
+        if let Some(hold @ Hold::Suspended { .. }) = &settled.hold {
+            self.wait(hold.clone());
+        }
+        match &settled.spec {
+            Spec::Cluster(cluster) => Some(cluster),
+            _ => None,
         }
     }
 

@@ -55,7 +55,7 @@ impl RelatedOrganizations {
     pub fn recorded(documents: &Documents, part: &Documents, recorded: &Recorded) -> Recorded {
         let is_left_out =
             |path: &SpecPath| documents.files.contains_key(path) && !part.files.contains_key(path);
-        let others = recorded.resources.keys().filter(|key| key.kind != Kind::Cluster);
+        let others = recorded.resources.keys().filter(|key| !is_of_cluster(key.kind));
         let known: BTreeSet<&Identifier> = others.map(|key| &key.organization).collect();
         let is_kept = |key: &ResourceKey, record: &RecordedResource| {
             // A cluster's record may be the only evidence of its organization, which reserves a folder.
@@ -76,8 +76,13 @@ impl RelatedOrganizations {
         let mut keys = file.documents.iter().map(|document| &document.key);
         is_whole
             && !file.documents.is_empty()
-            && keys.all(|key| key.kind == Kind::Cluster && key.organization.as_str() == folder)
+            && keys.all(|key| is_of_cluster(key.kind) && key.organization.as_str() == folder)
     }
+}
+
+/// Whether a kind is a cluster or on one: no other organization depends on it.
+fn is_of_cluster(kind: Kind) -> bool {
+    kind == Kind::Cluster || kind.is_on_cluster()
 }
 
 /// Returns whether a resource's recorded file still describes it. `root` needs no description.

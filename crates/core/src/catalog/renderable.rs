@@ -86,6 +86,9 @@ fn cluster(
             None => None,
         },
         spec: Arc::clone(spec),
+        topics: Vec::new(),
+        users: Vec::new(),
+        has_topics: false,
     })
 }
 

@@ -5,13 +5,13 @@ use jiff::Timestamp;
 use crate::catalog::draft::{CatalogDraft, EffectiveSpec, SpecOrigin};
 use crate::catalog::{
     Catalog, GrantedCapacity, HostNames, Recorded, Resource, Secrets, absence, capacity, certificates,
-    credentials, domains, hosts, identity, immutable, in_cluster, operators, references, renderable,
+    credentials, domains, hosts, identity, immutable, in_cluster, operators, references, renderable, topics,
 };
 use crate::config::Config;
 use crate::names::{Kind, ResourceKey};
 use crate::spec::Documents;
 
-/// Each kind refers only to kinds before it.
+/// Each kind refers only to kinds before it. Topics and users follow when all is known of their clusters.
 const ORDER: [Kind; 6] = [
     Kind::Organization,
     Kind::CloudAccount,
@@ -50,8 +50,14 @@ pub fn resolve(
     let certificates = certificates::of_usable_domains(&draft);
     certificates::check_clusters(&mut draft, &certificates);
     hosts::check(&mut draft);
+    topics::check_names(&mut draft);
+    for kind in [Kind::Topic, Kind::User] {
+        references::check(&mut draft, kind);
+        draft.settle(kind);
+    }
     absence::reconsider(&mut draft);
     let granted = capacity::place_clusters(&mut draft);
+    topics::place(&mut draft);
     certificates::warn(&mut draft, &certificates);
     finish(draft, &certificates, granted)
 }
@@ -66,12 +72,15 @@ fn finish(
     problems.sort();
     problems.dedup();
     let fleets = renderable::fleets(&draft, &usage, certificates);
+    let mut clusters = renderable::clusters(&draft, &fleets);
+    topics::hold_without_cluster(&mut draft, &clusters);
+    topics::join(&draft, &mut clusters);
     Catalog {
         source: draft.documents.source.clone(),
         revision: draft.documents.revision.clone(),
         commit: draft.documents.commit.clone(),
         config: draft.config.clone(),
-        clusters: renderable::clusters(&draft, &fleets),
+        clusters,
         fleets,
         capacity: usage.of_organizations(&draft),
         granted,
@@ -96,6 +105,7 @@ fn resources(draft: &CatalogDraft) -> BTreeMap<ResourceKey, Resource> {
             safeguards: claim.map(|claim| claim.safeguards).unwrap_or_default(),
             current_file: claim.map(|claim| claim.origin.path.clone()),
             secrets: credentials::for_settled(draft, key, settled),
+            cluster_fleet: topics::fleet(draft, key),
         };
         (key.clone(), resource)
     };

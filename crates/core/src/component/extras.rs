@@ -2,11 +2,12 @@
 
 use crate::spec::{Exposure, Fleet};
 
-/// The components that Streamfleet installs on a fleet beside Kafka clusters.
+/// What Streamfleet has on a fleet beside Kafka clusters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Extras {
     pub operator: bool,
     pub gateway: bool,
+    pub topics: bool,
 }
 
 impl Extras {
@@ -15,6 +16,7 @@ impl Extras {
         Extras {
             operator: config.components.installs().is_some(),
             gateway: config.exposure == Exposure::TlsRoute,
+            topics: false,
         }
     }
 }

@@ -46,6 +46,9 @@ pub fn cluster(overlay: Value) -> ResolvedCluster {
         domain: None,
         identity_provider: None,
         tiered_storage: None,
+        topics: Vec::new(),
+        users: Vec::new(),
+        has_topics: false,
     }
 }
 

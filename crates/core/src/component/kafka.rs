@@ -3,7 +3,7 @@
 mod cluster;
 mod config;
 mod consequence;
-mod endpoints;
+pub mod endpoints;
 pub mod federation;
 pub mod health;
 mod jaas;
@@ -120,7 +120,10 @@ impl<'a> KafkaContext<'a> {
             private: *private_access,
             version,
             storage,
-            operations: *operations,
+            operations: Operations {
+                topic_operator: operations.topic_operator || cluster.has_topics,
+                ..*operations
+            },
             options: config,
         }
     }

@@ -37,8 +37,8 @@ pub struct UnitSizes {
     pub connections: u32,
     /// New client connections per second, per unit.
     pub connection_rate: u32,
-    /// Partitions per unit, before replication: what the other sizes are designed for. Kafka has no such
-    /// limit, so it is not enforced; a policy plugin in the brokers' image could enforce it.
+    /// Partitions per unit, before replication: what the other sizes are designed for. The topics of the specs
+    /// may have that many. Kafka has no such limit, so topics that clients make aren't counted.
     pub partitions: u32,
     /// GiB of records per unit, all brokers together, after replication.
     pub storage_gib: u32,

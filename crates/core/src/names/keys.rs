@@ -12,15 +12,15 @@ use super::{Identifier, InvalidName, Kind, checked_string};
 
 /// The key of a resource on one installation: its kind, its organization and its name.
 ///
-/// The key of an organization contains its identifier twice. A base domain is named by its derived domain,
-/// everything else by its identifier.
+/// The key of an organization contains its identifier twice. A base domain is named by its derived domain, a
+/// topic or user by its cluster and its name (`orders/payments`), everything else by its identifier.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
 #[schemars(with = "String")]
 pub struct ResourceKey {
     pub organization: Identifier,
     pub kind: Kind,
-    /// Its identifier or derived domain.
+    /// Its identifier, its derived domain, or `<cluster>/<name>`.
     pub name: SmolStr,
 }
 
@@ -50,6 +50,22 @@ impl ResourceKey {
                 Some(Self::new(kind, &organization.parse().ok()?, name))
             }
         }
+    }
+
+    /// The key of a resource of a cluster: its name has the cluster's in front.
+    pub fn on_cluster(kind: Kind, organization: &Identifier, cluster: &Identifier, name: &str) -> Self {
+        Self::new(kind, organization, format!("{cluster}/{name}"))
+    }
+
+    /// The cluster of a topic or user, and its name there; `None` for other kinds.
+    pub fn within_cluster(&self) -> Option<(ResourceKey, &str)> {
+        let (cluster, name) = self.name.split_once('/').filter(|_| self.kind.is_on_cluster())?;
+        Some((Self::new(Kind::Cluster, &self.organization, cluster), name))
+    }
+
+    /// The first key that a topic or user of a cluster may have, in the order of keys.
+    pub fn first_on(&self, kind: Kind) -> Self {
+        Self::new(kind, &self.organization, format!("{}/", self.name))
     }
 
     /// The key as that of a fleet, if it is one.

@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 
 use crate::catalog::{Absence, Hold, RecordedResource};
-use crate::component;
+use crate::component::{self, Manifest};
 use crate::names::{Identifier, Kind, ObjectKey, ResourceKey};
 use crate::plan::change::kept_resource;
 use crate::plan::compare::diff::{Differences, ObjectDiff};
 use crate::plan::model::site::FleetInputs;
 use crate::plan::world::PlanContext;
 use crate::plan::{
-    Change, Verb, Verdict, Waiting, compare::cause, guard::on_target, guard::pause, model::order,
+    Change, Step, Verb, Verdict, Waiting, compare::cause, guard::on_target, guard::pause, model::order,
 };
-use crate::spec::{OnDelete, Spec};
+use crate::spec::{OnDelete, Spec, TopicOnDelete};
 
 pub(super) fn resource_deletion(
     world: &PlanContext,
@@ -52,12 +52,17 @@ fn delete(
     site: Option<&FleetInputs>,
 ) -> Change {
     let key = kept.resource.clone();
+    let on = SharedFate::of(world, &key, site);
+    let released = if on.is_released { release(&key, &differences) } else { Vec::new() };
     let data = DataRetention::of(&key, world.recorded(&key), &differences);
     let occupied = foreign_by_namespace(&differences);
-    let (verdict, effects) = outcome(&key, &data, &differences, &occupied);
-    let on_fleet = matches!(key.kind, Kind::Fleet | Kind::Cluster);
+    let (verdict, effects) = match key.kind.is_on_cluster() {
+        true => outcome_on_cluster(&key, &on, &differences),
+        false => outcome(&key, &data, &differences, &occupied),
+    };
+    let on_fleet = key.kind.is_on_fleet();
     let mut waiting = Vec::new();
-    if on_fleet && is_protected(world, &key, &differences, site) {
+    if on_fleet && is_protected(world, on.cluster.as_ref().unwrap_or(&key), &differences, site) {
         waiting.push(Waiting::Protected);
     }
     waiting.extend(pause::of_absence(world, &key));
@@ -84,9 +89,26 @@ fn delete(
     });
     let effects = effects.into_iter().chain(stays).collect();
     order::sort(&mut steps);
+    if !released.is_empty() {
+        // The deletion follows when this is done, and is then a deletion that has begun.
+        let mut record = world.recorded(&key).cloned();
+        record.iter_mut().for_each(|record| record.durable.deleting = true);
+        return Change {
+            verb: Verb::Update,
+            guarded: suspicious.is_some(),
+            verdict,
+            effects,
+            waiting,
+            steps: released,
+            record,
+            ..kept
+        };
+    }
     Change {
         verb: Verb::Delete,
-        guarded: key.kind == Kind::Cluster || suspicious.is_some(),
+        guarded: key.kind == Kind::Cluster
+            || key.kind == Kind::Topic && verdict == Verdict::DataLoss
+            || suspicious.is_some(),
         verdict,
         effects,
         waiting,
@@ -94,6 +116,77 @@ fn delete(
         record: None,
         ..kept
     }
+}
+
+/// What the deletion of a topic or user depends on, beside its own record.
+struct SharedFate {
+    /// Its cluster, if that is deleted as well. Then the cluster's protection decides.
+    cluster: Option<ResourceKey>,
+    /// Whether the topic stays in Kafka: until its cluster is deleted, or for good by `on_delete: Retain`. A
+    /// target that isn't observed can't tell when the topic operator has let it go.
+    is_released: bool,
+}
+
+impl SharedFate {
+    fn of(world: &PlanContext, key: &ResourceKey, site: Option<&FleetInputs>) -> Self {
+        let cluster = key.within_cluster().map(|(cluster, _)| cluster);
+        let is_going = |cluster: &ResourceKey| {
+            matches!(world.absence(cluster), Some(Absence::Removed | Absence::Suspicious { .. }))
+        };
+        let cluster = cluster.filter(is_going);
+        let retained = match world.recorded(key).and_then(|record| record.applied_spec(key.kind)) {
+            Some(Spec::Topic(topic)) => topic.on_delete == TopicOnDelete::Retain,
+            _ => false,
+        };
+        let observes = site.and_then(|site| world.observes(site.fleet)) == Some(true);
+        Self { is_released: key.kind == Kind::Topic && observes && (retained || cluster.is_some()), cluster }
+    }
+}
+
+/// Returns the steps after which the objects of a resource can be deleted without their data; empty if they can
+/// be already.
+fn release(owner: &ResourceKey, differences: &Differences) -> Vec<Step> {
+    let steps = differences.found.iter().filter(|found| found.there).filter_map(|found| {
+        let step = &found.step;
+        let body = component::facts(&step.object.kind).released?(step.before.as_ref()?)?;
+        Some((step, body))
+    });
+    let steps = steps.map(|(step, body)| {
+        let (key, stage) = (step.object.clone(), step.stage);
+        let after = Some(Manifest { key, owner: owner.clone(), stage, body });
+        Step { verb: Verb::Update, after, ..step.clone() }
+    });
+    steps.collect()
+}
+
+/// Describes the deletion of a topic or user.
+fn outcome_on_cluster(
+    key: &ResourceKey,
+    on: &SharedFate,
+    differences: &Differences,
+) -> (Verdict, Vec<String>) {
+    if !differences.found.iter().any(|found| found.there) {
+        return (Verdict::NoOp, Vec::new());
+    }
+    let (verdict, effect) = match (key.kind, on.is_released, &on.cluster) {
+        (Kind::Topic, true, Some(cluster)) => (
+            Verdict::InPlace,
+            format!("the topic stays in Kafka with its records until {cluster} is deleted"),
+        ),
+        (Kind::Topic, true, None) => (
+            Verdict::InPlace,
+            "the topic stays in Kafka with its records, and is no longer managed".to_owned(),
+        ),
+        (Kind::Topic, false, _) => {
+            (Verdict::DataLoss, "the topic is deleted with all its records".to_owned())
+        }
+        _ => (
+            Verdict::InPlace,
+            "the user is deleted with its rights and its Secret: clients can't log in as it any more"
+                .to_owned(),
+        ),
+    };
+    (verdict, vec![effect])
 }
 
 /// Returns the namespaces that contain foreign objects, each with one such object, preferably a disk.
@@ -233,7 +326,13 @@ fn left_behind(found: &ObjectDiff) -> Option<String> {
 fn children(world: &PlanContext, key: &ResourceKey) -> Option<Waiting> {
     let recorded = world.recorded.resources.iter();
     let mut left: Vec<ResourceKey> = match key.kind {
-        Kind::Cluster => return None,
+        Kind::Cluster => {
+            let is_its = |other: &ResourceKey| other.within_cluster().is_some_and(|(on, _)| on == *key);
+            let applied = recorded.map(|(other, _)| other).filter(|other| is_its(other)).cloned();
+            let named = referring(world, key);
+            applied.chain(named.into_iter().filter(|other| other.kind.is_on_cluster())).collect()
+        }
+        Kind::Topic | Kind::User => return None,
         Kind::Organization => recorded
             .map(|(other, _)| other)
             .chain(world.catalog.resources.keys())

@@ -239,6 +239,7 @@ fn plan(
         ObservationSource::Before(lacks) => lacks.to_vec(),
     };
     waiting::for_fleet(key, &mut changes);
+    waiting::for_clusters(&mut changes);
     pause::of_failure(world, key, &mut changes);
     let flapping = pause::of_flapping(world, key, &mut changes);
     mention_unreachable(world, key, &reach, &mut changes);
@@ -253,6 +254,7 @@ fn plan(
     let void_approvals = if is_known { guarded.void } else { Vec::new() };
     pause::of_repetition(world, &mut changes);
     disruption::serialize_disruptions(&mut changes, &unwell, &troubles);
+    waiting::for_clusters(&mut changes);
     pause::of_mode(world, &mut changes);
     let (repairs, undecided) = match seen {
         ObservationSource::Now(site, facts, _) if is_known => repair::of_fleet(world, site, facts, &changes),

@@ -48,13 +48,15 @@ pub fn possible_refusal(
         }
         _ => resource.fleet().into_iter().collect(),
     };
-    let only = (key.kind == Kind::Cluster).then(|| key.clone());
+    let only = (key.kind == Kind::Cluster || key.kind.is_on_cluster()).then(|| key.clone());
     PossibleRefusal { fleets, only, pointer }
 }
 
 fn may_be_refused(kind: Kind, change: &FieldChange) -> bool {
     match kind {
-        Kind::Cluster | Kind::Fleet => effect_of(kind, change).is_none_or(|row| row.verdict != Verdict::NoOp),
+        Kind::Cluster | Kind::Fleet | Kind::Topic | Kind::User => {
+            effect_of(kind, change).is_none_or(|row| row.verdict != Verdict::NoOp)
+        }
         Kind::BaseDomain => is_refused(kind, change),
         Kind::Organization | Kind::IdentityProvider | Kind::CloudAccount => false,
     }

@@ -46,6 +46,9 @@ fn settings(world: &PlanContext) -> Digest {
     let mut hash = Hash::default();
     hash.add(&(&config.units, &config.secrets, &config.operators));
     hash.add(&(policy.cluster_deletions_per_hour, policy.approval_lifetime.as_millis().to_string()));
+    if policy.topic_deletions_per_hour > 0 {
+        hash.add(&policy.topic_deletions_per_hour);
+    }
     if policy.mode != Mode::default() {
         hash.add(&policy.mode);
     }

@@ -45,6 +45,8 @@ pub struct Policy {
     pub mode: Mode,
     /// How many Kafka clusters a fleet may lose in an hour without approval.
     pub cluster_deletions_per_hour: u32,
+    /// How many topics a fleet may lose in an hour without approval.
+    pub topic_deletions_per_hour: u32,
     /// How long an approval is valid.
     pub approval_lifetime: SignedDuration,
     /// The version of Streamfleet, as recorded with what it renders.

@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::catalog::{
     Absence, CachedRecord, DurableRecord, Hold, LastGood, RecordedResource, Resource, SecretMark,
 };
-use crate::names::{Kind, ResourceKey};
+use crate::names::ResourceKey;
 use crate::plan::compare::cause::made_from;
 use crate::plan::world::{PlanContext, SpecDiff};
 use crate::plan::{FleetPlan, OrganizationPlan};
@@ -122,7 +122,7 @@ fn waiting(before: &RecordedResource, resource: &Resource) -> RecordedResource {
 /// Records why a resource may be missing by mistake, since later rounds may no longer see the reason.
 /// Resources without a fleet lose nothing, and their deletion can't be approved.
 fn suspected(world: &PlanContext, key: &ResourceKey, absence: &Absence) -> Option<RecordedResource> {
-    let before = world.recorded(key).filter(|_| matches!(key.kind, Kind::Fleet | Kind::Cluster))?;
+    let before = world.recorded(key).filter(|_| key.kind.is_on_fleet())?;
     let why = match absence {
         Absence::Suspicious { why } => why.clone(),
         Absence::Renamed { to } => format!("{to}, which isn't applied yet, may be its new name"),

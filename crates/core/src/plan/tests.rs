@@ -96,6 +96,7 @@ impl Lab {
                 mode: Mode::Auto,
                 now: "2026-11-21T12:00:00Z".parse().unwrap(),
                 cluster_deletions_per_hour: 1,
+                topic_deletions_per_hour: 0,
                 approval_lifetime: SignedDuration::from_hours(24),
                 software: "0.1.0".into(),
                 pauses: Pauses::default(),
@@ -172,6 +173,7 @@ impl Lab {
             hold: None,
             safeguards,
             current_file: Some(origin.path.clone()),
+            cluster_fleet: None,
         };
         self.revision += 1;
         self.resources.insert(key, resource);
@@ -254,6 +256,7 @@ impl Lab {
             safeguards: resource.safeguards,
             current_file: resource.current_file.clone(),
             secrets: resource.secrets.clone(),
+            cluster_fleet: resource.cluster_fleet.clone(),
         };
         Catalog {
             source: SourceId("/specs".into()),

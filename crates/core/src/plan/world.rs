@@ -1,6 +1,9 @@
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use crate::catalog::{Absence, Catalog, Hold, Recorded, RecordedResource, RecordedSpec, Resource};
+use crate::catalog::{
+    Absence, Catalog, Hold, INFRASTRUCTURE, Recorded, RecordedResource, RecordedSpec, Resource,
+};
 use crate::names::{FleetKey, ResourceKey};
 use crate::parallel;
 use crate::plan::compare::origins::Origins;
@@ -15,7 +18,7 @@ pub(super) struct PlanContext<'a> {
     /// The targets' own memory of protection. The record may be older, as after restoring a backup.
     pub protected: BTreeSet<ResourceKey>,
     pub current: BTreeMap<&'a ResourceKey, SpecDiff>,
-    /// The fleets and clusters that are on each fleet by their spec, or were by their record.
+    /// The resources that are on each fleet by their spec, or were by their record.
     pub owners: BTreeMap<FleetKey, BTreeSet<&'a ResourceKey>>,
     pub origins: Origins<'a>,
 }
@@ -121,7 +124,11 @@ pub(super) fn fields(resource: &Resource, recorded: &Recorded) -> Vec<FieldChang
 
 fn compare(resource: &Resource, recorded: &Recorded) -> SpecDiff {
     let before = recorded.resources.get(&resource.key);
-    let now = RecordedSpec::of(&resource.key, &resource.spec, before);
+    let mut now = RecordedSpec::of(&resource.key, &resource.spec, before);
+    if let Some(on) = &resource.cluster_fleet {
+        let fields = Arc::make_mut(&mut now.immutable);
+        fields.insert(INFRASTRUCTURE.to_owned(), on.fleet.as_str().into());
+    }
     let made = before.filter(|before| !before.durable.creating);
     let fields = made.map(|made| fields::changes(made, &now.spec, resource)).unwrap_or_default();
     SpecDiff { fields, now }

@@ -163,7 +163,7 @@ impl From<&Standing> for StandingOutputs {
 }
 
 impl StandingOutputs {
-    fn pending() -> Self {
+    pub fn pending() -> Self {
         Self { status: Status::Pending, status_reason: None, conditions: Vec::new() }
     }
 }

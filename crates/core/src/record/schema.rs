@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::outputs::{BaseDomainOutputs, ClusterOutputs, FleetOutputs, ResourceOutputs};
+use super::outputs::{BaseDomainOutputs, ClusterOutputs, FleetOutputs, ResourceOutputs, StandingOutputs};
 use crate::names::Kind;
 use crate::spec::describe::{self, Description};
 use crate::spec::schema::fields_of;
@@ -60,6 +60,7 @@ fn outputs(kind: Kind) -> Vec<Value> {
         Kind::Cluster => Some(schema_of::<ClusterOutputs>()),
         Kind::BaseDomain => Some(schema_of::<BaseDomainOutputs>()),
         Kind::Organization | Kind::IdentityProvider | Kind::CloudAccount => None,
+        Kind::Topic | Kind::User => Some(schema_of::<StandingOutputs>()),
     };
     [schema_of::<ResourceOutputs>()].into_iter().chain(of_kind).collect()
 }
@@ -100,8 +101,9 @@ fn require_all(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
             if let Some(Value::Object(properties)) = fields.get("properties") {
-                // A broker option, recognized by the dots in its name, is present only where it is given.
-                let names: Vec<&String> = properties.keys().filter(|name| !name.contains('.')).collect();
+                // Options of brokers and topics, recognized by the dots in names, are present only where they are given.
+                let are_options = properties.keys().any(|name| name.contains('.'));
+                let names: Vec<&String> = properties.keys().filter(|_| !are_options).collect();
                 let names = json!(names);
                 fields.insert("required".to_owned(), names);
             }

@@ -10,6 +10,9 @@ use crate::plan::{Change, FleetPlan, Index, Plan, Verb, Waiting};
 /// The reason of a cluster on a folder, of which no more is known.
 pub const WRITTEN: &str = "manifests written; health unknown for directory fleets";
 
+/// The reason of a topic or user on a Kubernetes cluster.
+const UNREAD: &str = "manifest written; streamfleet doesn't read what the operator made of it";
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct Standing {
     pub status: Status,
@@ -133,6 +136,10 @@ impl StandingInputs<'_> {
         let on = host.or_else(|| self.index.fleet(self.plan, &record?.fleet(key)?));
         let is_unseen = on.and_then(|on| on.observes()) == Some(false);
         match status {
+            Status::Healthy if key.kind.is_on_cluster() => {
+                let unread = || if is_unseen { WRITTEN } else { UNREAD }.to_owned();
+                (Status::Written, Some(reason.unwrap_or_else(unread)))
+            }
             Status::Healthy if key.kind == Kind::Cluster && is_unseen => {
                 let unseen = || WRITTEN.to_owned();
                 (Status::Written, Some(reason.unwrap_or_else(unseen)))

@@ -19,6 +19,7 @@ use serde_json::{Map, Value, json};
 use self::Effect::{Brokers, Live, Restart};
 use self::Takes::{Flag, Number, Word};
 pub use self::lowered::refused_clients;
+pub(super) use self::retention_loss::Unit;
 pub use self::retention_loss::{all_deleted, deleted, keeps};
 
 /// The options that a spec sets, by name. Names and values were checked when the spec was read.

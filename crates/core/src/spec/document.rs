@@ -11,7 +11,7 @@ use crate::spec::remnants::Remnants;
 use crate::spec::text::{DocumentPlace, DocumentText, MaskedText};
 use crate::spec::{
     BaseDomain, CloudAccount, Cluster, Commit, Fields, Fleet, IdentityProvider, Organization, SecretValue,
-    SourceId,
+    SourceId, Topic, User,
 };
 
 /// The fields that contain a secret: kind, name, and JSON pointer in the document.
@@ -35,6 +35,8 @@ pub enum Spec {
     CloudAccount(CloudAccount),
     Fleet(Fleet),
     Cluster(Arc<Cluster>),
+    Topic(Arc<Topic>),
+    User(Arc<User>),
 }
 
 impl Spec {
@@ -46,6 +48,8 @@ impl Spec {
             Spec::CloudAccount(_) => Kind::CloudAccount,
             Spec::Fleet(_) => Kind::Fleet,
             Spec::Cluster(_) => Kind::Cluster,
+            Spec::Topic(_) => Kind::Topic,
+            Spec::User(_) => Kind::User,
         }
     }
 
@@ -56,7 +60,11 @@ impl Spec {
             Spec::Fleet(fleet) => {
                 fleet.advanced_config.kubeconfig.iter().map(|secret| ("kubeconfig", secret)).collect()
             }
-            Spec::Organization(_) | Spec::IdentityProvider(_) | Spec::Cluster(_) => Vec::new(),
+            Spec::Organization(_)
+            | Spec::IdentityProvider(_)
+            | Spec::Cluster(_)
+            | Spec::Topic(_)
+            | Spec::User(_) => Vec::new(),
         }
     }
 
@@ -64,6 +72,8 @@ impl Spec {
     pub fn is_same(&self, other: &Spec) -> bool {
         match (self, other) {
             (Spec::Cluster(one), Spec::Cluster(other)) => Arc::ptr_eq(one, other) || one == other,
+            (Spec::Topic(one), Spec::Topic(other)) => Arc::ptr_eq(one, other) || one == other,
+            (Spec::User(one), Spec::User(other)) => Arc::ptr_eq(one, other) || one == other,
             _ => false,
         }
     }
@@ -77,6 +87,8 @@ impl Spec {
             Spec::CloudAccount(spec) => serde_json::to_value(spec),
             Spec::Fleet(spec) => serde_json::to_value(spec),
             Spec::Cluster(spec) => serde_json::to_value(&**spec),
+            Spec::Topic(spec) => serde_json::to_value(&**spec),
+            Spec::User(spec) => serde_json::to_value(&**spec),
         };
         // Every key of a spec is a string and every value can be serialized, so there is no error to return.
         value.unwrap_or_default()
@@ -102,6 +114,8 @@ impl Spec {
             Kind::CloudAccount => Spec::CloudAccount(CloudAccount::deserialize(fields)?),
             Kind::Fleet => Spec::Fleet(Fleet::deserialize(fields)?),
             Kind::Cluster => Spec::Cluster(Arc::new(Cluster::deserialize(fields)?)),
+            Kind::Topic => Spec::Topic(Arc::new(Topic::deserialize(fields)?)),
+            Kind::User => Spec::User(Arc::new(User::deserialize(fields)?)),
         })
     }
 }
@@ -133,7 +147,7 @@ pub struct InvalidDocument {
     pub safeguards: Safeguards,
 }
 
-/// The protection of a resource against deletion. Only fleets and clusters have it.
+/// The protection of a resource against deletion. Only fleets, clusters and topics have it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Safeguards {
     pub protected: bool,
@@ -145,6 +159,7 @@ impl Safeguards {
         let (protected, suspended) = match spec {
             Spec::Fleet(fleet) => (fleet.deletion_protection, fleet.suspend),
             Spec::Cluster(cluster) => (cluster.deletion_protection, cluster.suspend),
+            Spec::Topic(topic) => (topic.deletion_protection, false),
             _ => (false, false),
         };
         Self { protected, suspended }
@@ -158,6 +173,7 @@ impl Safeguards {
             Kind::Fleet | Kind::Cluster => {
                 Self { protected: !is("deletion_protection", false), suspended: is("suspend", true) }
             }
+            Kind::Topic => Self { protected: !is("deletion_protection", false), suspended: false },
             _ => Self::default(),
         }
     }

@@ -1,6 +1,6 @@
 //! Finds which resource a document describes. It is read first and doesn't depend on the rest being valid.
 
-use crate::names::{Domain, Identifier, Kind, ResourceKey};
+use crate::names::{Domain, Identifier, Kind, ResourceKey, is_topic_name};
 use crate::problem::quote_untrusted;
 use crate::spec::check::SpecFinding;
 use crate::spec::yaml::{Node, Scalar, Span};
@@ -71,6 +71,8 @@ pub fn identity_fields(kind: Kind) -> &'static [&'static str] {
         Kind::IdentityProvider | Kind::CloudAccount | Kind::Fleet | Kind::Cluster => {
             &["organization", "identifier"]
         }
+        Kind::Topic => &["organization", "cluster", "name"],
+        Kind::User => &["organization", "cluster", "identifier"],
     }
 }
 
@@ -101,6 +103,15 @@ pub fn key(kind: Kind, root: &Node<'_>, findings: &mut Vec<SpecFinding>) -> Opti
         }
         Kind::IdentityProvider | Kind::CloudAccount | Kind::Fleet | Kind::Cluster => {
             Some(ResourceKey::new(kind, &identifier("organization")?, identifier("identifier")?.as_str()))
+        }
+        Kind::Topic => {
+            let name = root.only("name").and_then(own_string).filter(|name| is_topic_name(name))?;
+            let (organization, cluster) = (identifier("organization")?, identifier("cluster")?);
+            Some(ResourceKey::on_cluster(kind, &organization, &cluster, name))
+        }
+        Kind::User => {
+            let (organization, cluster) = (identifier("organization")?, identifier("cluster")?);
+            Some(ResourceKey::on_cluster(kind, &organization, &cluster, identifier("identifier")?.as_str()))
         }
     }
 }

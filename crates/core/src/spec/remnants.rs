@@ -49,19 +49,21 @@ fn commented(text: &str) -> BTreeSet<ResourceKey> {
     found
 }
 
-const IDENTITY_KEYS: [&str; 4] = ["kind", "organization", "identifier", "domain"];
+const IDENTITY_KEYS: [&str; 6] = ["kind", "organization", "cluster", "identifier", "name", "domain"];
 
 fn described(fields: &BTreeMap<&str, &str>) -> Option<ResourceKey> {
     let kind: Kind = fields.get("kind")?.parse().ok()?;
-    let name = match kind {
-        Kind::BaseDomain => fields.get("domain")?,
-        _ => fields.get("identifier")?,
-    };
+    let name = fields.get(kind.name_field())?;
     let organization = match kind {
         Kind::Organization => name,
         _ => fields.get("organization")?,
     };
-    Some(ResourceKey::new(kind, &organization.parse().ok()?, *name))
+    let organization = organization.parse().ok()?;
+    if kind.is_on_cluster() {
+        let cluster = fields.get("cluster")?.parse().ok()?;
+        return Some(ResourceKey::on_cluster(kind, &organization, &cluster, name));
+    }
+    Some(ResourceKey::new(kind, &organization, *name))
 }
 
 /// Finds texts in a document that contain another document.

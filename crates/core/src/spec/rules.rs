@@ -3,6 +3,7 @@
 
 mod cluster;
 mod fleet;
+mod topic;
 
 use std::collections::BTreeMap;
 
@@ -20,6 +21,8 @@ pub fn check(spec: &Spec, places: &[(Box<str>, Span)], findings: &mut Vec<SpecFi
         Spec::CloudAccount(account) => rules.cloud_account(account),
         Spec::Fleet(fleet) => rules.fleet(fleet),
         Spec::Cluster(cluster) => rules.cluster(cluster),
+        Spec::Topic(topic) => rules.topic(topic),
+        Spec::User(user) => rules.user(user),
         Spec::IdentityProvider(_) => {}
     }
 }

@@ -18,7 +18,8 @@ use serde_json::{Map, Value, json};
 
 use crate::names::Kind;
 use crate::spec::{
-    API_VERSION, BaseDomain, CloudAccount, Cluster, Fleet, HEADER, IdentityProvider, Organization, shape,
+    API_VERSION, BaseDomain, CloudAccount, Cluster, Fleet, HEADER, IdentityProvider, Organization, Topic,
+    User, shape,
 };
 
 /// The name of the definition for `null`, `""` and `{}`.
@@ -125,6 +126,8 @@ pub fn fields_of(kind: Kind) -> Value {
         Kind::CloudAccount => inlined::<CloudAccount>(),
         Kind::Fleet => inlined::<Fleet>(),
         Kind::Cluster => inlined::<Cluster>(),
+        Kind::Topic => inlined::<Topic>(),
+        Kind::User => inlined::<User>(),
     }
 }
 

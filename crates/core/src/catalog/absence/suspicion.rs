@@ -259,7 +259,7 @@ fn all_gone(draft: &CatalogDraft, meant: impl Fn(&ResourceKey, &RecordedResource
 
 /// Only these kinds have objects on a target, and so something to lose.
 pub(super) fn lives_on_a_fleet(key: &ResourceKey) -> bool {
-    matches!(key.kind, Kind::Fleet | Kind::Cluster)
+    key.kind.is_on_fleet()
 }
 
 fn fleet_of(draft: &CatalogDraft, key: &ResourceKey) -> Option<FleetKey> {

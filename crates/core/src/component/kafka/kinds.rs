@@ -3,19 +3,8 @@
 use crate::component::health::source::{FieldPath, HealthSource, ReadWhen};
 use crate::component::kind::{ENDS, KubernetesKind, LISTS, OWNS, RBAC, READS};
 
-pub static KINDS: [&KubernetesKind; 11] = [
-    &KAFKA,
-    &NODE_POOL,
-    &POD_SET,
-    &POD,
-    &CLAIM,
-    &USER,
-    &SERVICE,
-    &DEPLOYMENT,
-    &REPLICA_SET,
-    &TOPIC,
-    &ZONE_BINDING,
-];
+pub static KINDS: [&KubernetesKind; 10] =
+    [&KAFKA, &NODE_POOL, &POD_SET, &POD, &CLAIM, &USER, &SERVICE, &DEPLOYMENT, &REPLICA_SET, &ZONE_BINDING];
 
 pub static KAFKA: KubernetesKind = strimzi("Kafka", "kafkas", OWNS).judged_by(HealthSource::new(
     ReadWhen::Clusters,
@@ -74,7 +63,6 @@ static DEPLOYMENT: KubernetesKind =
     KubernetesKind::new("apps/v1", "Deployment", "deployments", LISTS).judged_by(REMAINS);
 static REPLICA_SET: KubernetesKind =
     KubernetesKind::new("apps/v1", "ReplicaSet", "replicasets", LISTS).judged_by(REMAINS);
-static TOPIC: KubernetesKind = strimzi("KafkaTopic", "kafkatopics", LISTS).judged_by(REMAINS);
 /// The binding through which brokers learn their zone is deleted with their cluster. A role can't match names
 /// that derive from clusters, so it allows deleting any binding, and creating none.
 pub static ZONE_BINDING: KubernetesKind =
@@ -90,11 +78,15 @@ const OF_ALL: &[FieldPath] = &[
 ];
 
 /// Objects that may remain of a cluster that is being deleted.
-const REMAINS: HealthSource =
+pub const REMAINS: HealthSource =
     HealthSource::new(ReadWhen::Deleting, &[OF_ALL]).selecting("labelSelector=strimzi.io%2Fcluster");
 
 /// A kind in the group and version of everything that Strimzi 1.x serves.
-const fn strimzi(kind: &'static str, plural: &'static str, verbs: &'static [&'static str]) -> KubernetesKind {
+pub const fn strimzi(
+    kind: &'static str,
+    plural: &'static str,
+    verbs: &'static [&'static str],
+) -> KubernetesKind {
     KubernetesKind::new("kafka.strimzi.io/v1", kind, plural, verbs).custom()
 }
 

@@ -33,7 +33,6 @@ pub static OBJECTS: &[ObjectFacts] = &[
         ..custom(NODE_POOL.kind)
     },
     custom(USER.kind),
-    custom("KafkaTopic"),
 ];
 
 const fn custom(kind: &'static str) -> ObjectFacts {

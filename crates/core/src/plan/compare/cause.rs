@@ -1,5 +1,5 @@
 use crate::catalog::MadeFrom;
-use crate::names::{Kind, ResourceKey};
+use crate::names::{Digest, Kind, ResourceKey};
 use crate::plan::Cause;
 use crate::plan::compare::diff::ObjectDiff;
 use crate::plan::world::PlanContext;
@@ -41,7 +41,10 @@ fn unfinished_cause(world: &PlanContext, key: &ResourceKey, found: &[ObjectDiff]
         return software;
     }
     let changed = |to: &ResourceKey| before.references.get(to) != now.references.get(to);
-    match references(world, key).into_iter().find(changed) {
+    let mut topics =
+        before.references.keys().chain(now.references.keys()).filter(|to| to.kind == Kind::Topic);
+    let topic = || topics.find(|to| changed(to)).cloned();
+    match references(world, key).into_iter().find(changed).or_else(topic) {
         Some(to) => Cause::Reference { to },
         None if before.settings != now.settings => Cause::Settings,
         None => software,
@@ -51,7 +54,7 @@ fn unfinished_cause(world: &PlanContext, key: &ResourceKey, found: &[ObjectDiff]
 /// Returns what the objects of a resource are made from now, beside its own spec; `None` for resources without
 /// objects.
 pub(in crate::plan) fn made_from(world: &PlanContext, key: &ResourceKey) -> Option<MadeFrom> {
-    if !matches!(key.kind, Kind::Fleet | Kind::Cluster) {
+    if !key.kind.is_on_fleet() {
         return None;
     }
     let references = references(world, key).into_iter();
@@ -59,8 +62,21 @@ pub(in crate::plan) fn made_from(world: &PlanContext, key: &ResourceKey) -> Opti
     Some(MadeFrom {
         software: world.policy.software.clone(),
         settings: world.origins.settings.clone(),
-        references: known.map(|(digest, key)| (key, digest)).collect(),
+        references: known.map(|(digest, key)| (key, digest)).chain(first_topic(world, key)).collect(),
     })
+}
+
+/// Returns the first topic of a cluster. The cluster runs a topic operator as long as there is one.
+fn first_topic(world: &PlanContext, key: &ResourceKey) -> Option<(ResourceKey, Digest)> {
+    if key.kind != Kind::Cluster || !world.catalog.clusters.get(key)?.has_topics {
+        return None;
+    }
+    let first = key.first_on(Kind::Topic);
+    let named = world.catalog.resources.range(&first..).next().map(|(topic, _)| topic);
+    let recorded = world.recorded.resources.range(&first..).next().map(|(topic, _)| topic);
+    let is_its = |topic: &&ResourceKey| topic.within_cluster().is_some_and(|(cluster, _)| cluster == *key);
+    let topic = [named, recorded].into_iter().flatten().filter(is_its).min()?;
+    Some((topic.clone(), Digest::of("topic operator")))
 }
 
 /// Returns the resources that a resource refers to, directly or through its fleet, without its organization.
@@ -100,6 +116,8 @@ pub(in crate::plan) fn direct_references(
         Spec::BaseDomain(domain) => {
             domain.cloud_account.iter().map(|name| at(Kind::CloudAccount, name.as_str())).collect()
         }
+        Spec::Topic(topic) => vec![at(Kind::Cluster, topic.cluster.as_str())],
+        Spec::User(user) => vec![at(Kind::Cluster, user.cluster.as_str())],
         Spec::Organization(_) | Spec::IdentityProvider(_) | Spec::CloudAccount(_) => Vec::new(),
     }
 }

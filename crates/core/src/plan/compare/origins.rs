@@ -11,13 +11,16 @@ use crate::names::{Digest, Kind, ResourceKey};
 /// The digests of everything that objects may be made from, computed once for all resources.
 pub(in crate::plan) struct Origins<'a> {
     pub settings: Digest,
-    /// Clusters aren't among them: nothing refers to them.
+    /// Clusters and what is on them aren't among them: no object of others is made from their specs alone.
     pub resources: BTreeMap<&'a ResourceKey, Digest>,
 }
 
 impl<'a> Origins<'a> {
     pub fn of(catalog: &'a Catalog) -> Self {
-        let resources = catalog.resources.iter().filter(|(key, _)| key.kind != Kind::Cluster);
+        let resources = catalog
+            .resources
+            .iter()
+            .filter(|(key, _)| key.kind != Kind::Cluster && !key.kind.is_on_cluster());
         let resources = resources.map(|(key, resource)| (key, digest(resource))).collect();
         Self { settings: settings(&catalog.config), resources }
     }

@@ -4,6 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::catalog::Hold;
+use crate::component;
 use crate::names::{Kind, ObjectKey, ResourceKey};
 use crate::plan::{Cause, Change, Contest, FieldChange, UNREACHED, Verb, Waiting};
 
@@ -251,6 +252,9 @@ fn held(hold: &Hold) -> String {
 /// of a running operator: that would delete what others have there.
 fn foreign(resource: &ResourceKey, object: &ObjectKey) -> String {
     let ours = "if streamfleet created it, restore the target's inventory";
+    if let Some(remedy) = component::facts(&object.kind).if_foreign {
+        return remedy.replace("{object}", &object.to_string());
+    }
     let existing = "set `strimzi: existing` in `advanced_config.components` of the fleet";
     match (object.kind.as_str(), resource.kind) {
         ("CustomResourceDefinition", _) => format!(
@@ -285,6 +289,9 @@ pub fn wait_remedy(change: &Change, waiting: &Waiting, tree: &str) -> Option<Str
         Waiting::RefusedByTarget { hint, .. } => format!("to continue: {hint}"),
         Waiting::Contested { contest: Contest { manager, .. }, .. } => {
             format!("to apply the spec: make {manager} stop managing the field")
+        }
+        Waiting::Held(Hold::OverCapacity { limited_by, what, .. }) if limited_by.kind == Kind::Cluster => {
+            format!("to continue: give {limited_by} more `kafka_units`, or use fewer {what}")
         }
         Waiting::Held(Hold::OverCapacity { limited_by, what, .. }) => {
             format!("to continue: raise `{what}` of {limited_by}, or use less")

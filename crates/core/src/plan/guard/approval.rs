@@ -39,12 +39,11 @@ pub(in crate::plan) fn apply(
     if world.policy.mode == Mode::Approve {
         changes.iter_mut().filter(|change| change.is_ready()).for_each(|change| change.guarded = true);
     }
-    let (mut free, mut later) = deletions_left(world, fleet);
+    let mut left = DeletionsLeft::of(world, fleet);
     let guarded = changes.iter_mut().filter(|change| change.guarded && change.waiting.is_empty());
     let mut guarded: Vec<(&mut Change, Option<String>)> = guarded
         .map(|change| {
-            let why = needs_approval(world, fleet, change, (&mut free, &mut later))
-                .or_else(|| asked_for_all(world));
+            let why = needs_approval(world, fleet, change, &mut left).or_else(|| asked_for_all(world));
             (change, why)
         })
         .collect();
@@ -140,22 +139,48 @@ fn void(world: &PlanContext, fleet: &FleetKey, valid: &[String]) -> Vec<String> 
     given.filter(is_void).map(|approval| approval.id.clone()).collect()
 }
 
-/// Returns how many clusters the fleet may still lose within the hour, and when it may lose each further one,
-/// if known. A deletion in the future counts, so a clock that was set back allows nothing more; nor does one
-/// that was set ahead, if a running process counted the deletions (`Pauses::lost`).
-fn deletions_left(world: &PlanContext, fleet: &FleetKey) -> (u32, impl Iterator<Item = Timestamp> + use<>) {
-    let now = world.policy.now;
-    let recent = world.recorded.deletions.iter();
-    let recent =
-        recent.filter(|deletion| deletion.fleet == *fleet && age(now, deletion.at) < DELETIONS_WINDOW);
-    let mut recent: Vec<Timestamp> = recent.map(|deletion| deletion.at).collect();
-    recent.sort_unstable();
-    let allowed = world.policy.cluster_deletions_per_hour;
-    let lost = world.policy.pauses.lost.get(fleet).copied().unwrap_or_default();
-    let count = u32::try_from(recent.len()).unwrap_or(u32::MAX).max(lost);
-    let too_many = usize::try_from(count.saturating_sub(allowed)).unwrap_or(usize::MAX);
-    let over = recent.into_iter().skip(too_many).filter_map(|at| at.checked_add(DELETIONS_WINDOW).ok());
-    (allowed.saturating_sub(count), over)
+/// What a fleet may still lose within the hour.
+struct DeletionsLeft {
+    clusters: DeletionBudget,
+    topics: DeletionBudget,
+}
+
+struct DeletionBudget {
+    allowed: u32,
+    free: u32,
+    /// When it may lose each further one, if known.
+    later: std::vec::IntoIter<Timestamp>,
+}
+
+impl DeletionsLeft {
+    fn of(world: &PlanContext, fleet: &FleetKey) -> Self {
+        let lost = world.policy.pauses.lost.get(fleet).copied().unwrap_or_default();
+        let budget = |kind, allowed, lost| DeletionBudget::of(world, fleet, kind, allowed, lost);
+        Self {
+            clusters: budget(Kind::Cluster, world.policy.cluster_deletions_per_hour, lost),
+            topics: budget(Kind::Topic, world.policy.topic_deletions_per_hour, 0),
+        }
+    }
+}
+
+impl DeletionBudget {
+    /// A deletion in the future counts, so a clock that was set back allows nothing more; nor does one that was
+    /// set ahead, if a running process counted the deletions (`Pauses::lost`).
+    fn of(world: &PlanContext, fleet: &FleetKey, kind: Kind, allowed: u32, lost: u32) -> Self {
+        let now = world.policy.now;
+        let recent = world.recorded.deletions.iter().filter(|deletion| {
+            deletion.fleet == *fleet
+                && deletion.cluster.kind == kind
+                && age(now, deletion.at) < DELETIONS_WINDOW
+        });
+        let mut recent: Vec<Timestamp> = recent.map(|deletion| deletion.at).collect();
+        recent.sort_unstable();
+        let count = u32::try_from(recent.len()).unwrap_or(u32::MAX).max(lost);
+        let too_many = usize::try_from(count.saturating_sub(allowed)).unwrap_or(usize::MAX);
+        let later = recent.into_iter().skip(too_many).filter_map(|at| at.checked_add(DELETIONS_WINDOW).ok());
+        let later: Vec<Timestamp> = later.collect();
+        Self { allowed, free: allowed.saturating_sub(count), later: later.into_iter() }
+    }
 }
 
 fn age(now: Timestamp, then: Timestamp) -> SignedDuration {
@@ -173,8 +198,15 @@ fn needs_approval(
     world: &PlanContext,
     fleet: &FleetKey,
     change: &Change,
-    (free, later): (&mut u32, &mut impl Iterator<Item = Timestamp>),
+    left: &mut DeletionsLeft,
 ) -> Option<String> {
+    // The first step of letting a topic go is a change, and as much of a deletion as the second.
+    if change.verb != Verb::Delete
+        && change.resource.kind.is_on_cluster()
+        && let Some(Absence::Suspicious { why }) = world.absence(&change.resource)
+    {
+        return Some(why.clone());
+    }
     if change.verb != Verb::Delete {
         if changes_gateway_class(&change.cause, &change.steps) {
             let why = "clients outside of Kubernetes are cut off from every cluster of the fleet until the Gateway of \
@@ -229,17 +261,20 @@ fn needs_approval(
             "the fleet's target has no objects of it, so streamfleet would only forget it".to_owned(),
         );
     }
-    if *free > 0 {
-        *free -= 1;
+    let is_topic = change.resource.kind == Kind::Topic;
+    let budget = if is_topic { &mut left.topics } else { &mut left.clusters };
+    if budget.free > 0 {
+        budget.free -= 1;
         return None;
     }
-    let allowed = world.policy.cluster_deletions_per_hour;
-    let clusters = crate::plan::compare::effects::count(allowed.into(), "cluster deletion");
+    let allowed = budget.allowed;
+    let noun = if is_topic { "topic deletion" } else { "cluster deletion" };
+    let deletions = crate::plan::compare::effects::count(allowed.into(), noun);
     // Rounded up to the minute, so that the time is never too early.
     let minute = |at: Timestamp| {
         at.checked_add(SignedDuration::from_secs(59)).unwrap_or(at).strftime("%H:%M UTC").to_string()
     };
-    let until = match (allowed, later.next()) {
+    let until = match (allowed, budget.later.next()) {
         (0, _) => String::new(),
         (_, Some(at)) => {
             format!(". Deletes at {}; restore the file to keep it, approve to delete now", minute(at))
@@ -248,7 +283,7 @@ fn needs_approval(
             ". Deletes when the hour is over; restore the file to keep it, approve to delete now".to_owned()
         }
     };
-    Some(format!("limit of {clusters} per fleet and hour{until}"))
+    Some(format!("limit of {deletions} per fleet and hour{until}"))
 }
 
 /// Whether a Gateway changes to another implementation, which cuts off clients in whatever order it is done.

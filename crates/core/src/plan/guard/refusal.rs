@@ -92,9 +92,10 @@ pub(in crate::plan) fn locate(
     key: &ResourceKey,
     field: &FieldChange,
 ) -> Option<Location> {
-    // The names of broker options contain dots.
-    let pointer = match field.field.strip_prefix("advanced_config.config.") {
-        Some(option) => format!("/advanced_config/config/{option}"),
+    // The names of options contain dots.
+    let option = |prefix: &str| Some((prefix.replace('.', "/"), field.field.strip_prefix(prefix)?));
+    let pointer = match option("advanced_config.config.").or_else(|| option("config.")) {
+        Some((around, option)) => format!("/{around}{option}"),
         None => format!("/{}", field.field.replace('.', "/")),
     };
     world.catalog.resources.get(key)?.fields.get(&pointer)

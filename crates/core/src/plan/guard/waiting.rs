@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::catalog::{Hold, ResolvedSecret, Resource};
-use crate::names::{FleetKey, SecretRef};
+use crate::names::{FleetKey, Kind, ResourceKey, SecretRef};
 use crate::plan::world::PlanContext;
 use crate::plan::{Change, Reach, Step, Verb, Waiting};
 use crate::render::SecretSlot;
@@ -38,6 +38,21 @@ fn unavailable(secret: &SecretRef, reason: &str) -> Waiting {
 pub(in crate::plan) fn for_target(reach: &Reach, changes: &mut [Change]) {
     for change in changes.iter_mut().filter(|change| change.verb != Verb::Keep) {
         change.waiting.extend(reach.waiting());
+    }
+}
+
+/// Makes new topics and users wait while the creation of their cluster waits, which makes their namespace.
+pub(in crate::plan) fn for_clusters(changes: &mut [Change]) {
+    let waits = |change: &&Change| {
+        change.resource.kind == Kind::Cluster && change.verb == Verb::Create && !change.waiting.is_empty()
+    };
+    let awaited: BTreeSet<ResourceKey> =
+        changes.iter().filter(waits).map(|change| change.resource.clone()).collect();
+    for change in changes.iter_mut().filter(|change| change.is_ready()) {
+        let cluster = change.resource.within_cluster().map(|(cluster, _)| cluster);
+        if let Some(on) = cluster.filter(|cluster| awaited.contains(cluster)) {
+            change.waiting.push(Waiting::Held(Hold::Dependency { on }));
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::{Catalog, RecordedFleet, RecordedObject};
-use crate::names::{FleetKey, Kind, ObjectKey, ResourceKey};
+use crate::names::{FleetKey, ObjectKey, ResourceKey};
 use crate::plan::model::contest::Contest;
 use crate::plan::model::observed::ObservedFleet;
 use crate::render::FleetManifests;
@@ -22,10 +22,10 @@ pub struct FleetInputs<'a> {
 }
 
 impl<'a> FleetInputs<'a> {
-    /// Returns the fleets and clusters that own objects here and that a spec or a record names.
+    /// Returns the resources that own objects here and that a spec or a record names.
     pub(in crate::plan) fn owners(&self, catalog: &Catalog) -> BTreeSet<&'a ResourceKey> {
         let is_named = |owner: &&ResourceKey| {
-            matches!(owner.kind, Kind::Fleet | Kind::Cluster)
+            owner.kind.is_on_fleet()
                 && (catalog.resources.contains_key(*owner) || catalog.absent.contains_key(*owner))
         };
         self.all_owners().into_iter().filter(is_named).collect()

@@ -82,7 +82,7 @@ fn role_command(look: &PreflightContext, denied: &BTreeSet<&Permission>) -> &'st
         denied.iter().any(|denied| with.contains(denied) && !without.contains(denied))
     };
     let (operator, gateway) =
-        (Extras { operator: true, gateway: false }, Extras { operator: false, gateway: true });
+        (Extras { operator: true, ..Extras::default() }, Extras { gateway: true, ..Extras::default() });
     let installs = look.fleet().map(|fleet| Extras::of(&fleet.spec)).unwrap_or_default();
     let operator = installs.operator || lacks(operator);
     let gateway = installs.gateway || lacks(gateway);

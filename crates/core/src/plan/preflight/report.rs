@@ -198,7 +198,7 @@ mod tests {
             room: Some(NodeCapacity::default()),
             ..facts
         };
-        let told = text(&facts, Extras { operator: true, gateway: true });
+        let told = text(&facts, Extras { operator: true, gateway: true, topics: false });
         for expected in [
             "Kubernetes: 1.29 -> upgrade it: Strimzi needs 1.30 or newer",
             "Permissions: the user of the `kubeconfig` may not create deployments",

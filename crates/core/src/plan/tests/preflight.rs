@@ -242,7 +242,7 @@ fn the_role_that_is_proposed_has_the_rights_that_are_missing() {
         (false, true, "`streamfleet role --gateway`"),
         (true, true, "`streamfleet role --operator --gateway`"),
     ] {
-        facts.denied = Some(permissions(Extras { operator, gateway }).into_iter().collect());
+        facts.denied = Some(permissions(Extras { operator, gateway, topics: false }).into_iter().collect());
         assert!(
             told(&planned(&lab(), &facts, |_, _| {})).contains(&format!("{command} prints the whole role"))
         );

@@ -33,6 +33,9 @@ impl Lab {
                 domain: Some(used),
                 identity_provider: None,
                 tiered_storage: None,
+                topics: Vec::new(),
+                users: Vec::new(),
+                has_topics: false,
             })
         };
         let resolved = self.resources.values().filter_map(resolved);

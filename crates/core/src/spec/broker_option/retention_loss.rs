@@ -24,7 +24,7 @@ struct RetentionOption {
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum Unit {
+pub(in crate::spec) enum Unit {
     Milliseconds,
     Minutes,
     Bytes,
@@ -142,7 +142,7 @@ pub(super) fn number(value: &Value) -> Option<i64> {
 
 impl Unit {
     /// Formats an amount in the largest unit that divides it: `7 days`, `90 minutes`, `512 MiB`.
-    pub(super) fn text(self, amount: i64) -> String {
+    pub(in crate::spec) fn text(self, amount: i64) -> String {
         let units: &[(i64, &str)] = match self {
             Milliseconds => {
                 &[(DAY_MS, "day"), (3_600_000, "hour"), (60_000, "minute"), (1_000, "second"), (1, "ms")]

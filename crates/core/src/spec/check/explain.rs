@@ -1,10 +1,15 @@
 //! Hints at where to read more about a field.
 
 use crate::names::Kind;
-use crate::spec::broker_option;
 use crate::spec::shape::{self, Rule, Shape};
+use crate::spec::{broker_option, topic_option};
 
 const BROKER_CONFIG: &str = "/advanced_config/config";
+const TOPIC_CONFIG: &str = "/config";
+const LOGIN: &str =
+    "users log in as their cluster says: see `streamfleet explain cluster.advanced_config.authentication`";
+const QUOTA: &str = "limits follow from the cluster's `kafka_units`: its brokers share them among all users, and ignore \
+                     limits of single users";
 
 /// Returns the command that explains a field, for problems without a better hint.
 pub(super) fn hint(kind: Kind, pointer: &str) -> String {
@@ -14,8 +19,13 @@ pub(super) fn hint(kind: Kind, pointer: &str) -> String {
 
 /// Returns why a mapping can't have a key, if a more specific reason than "unknown field" is known.
 pub(super) fn reason(kind: Kind, pointer: &str, key: &str) -> Option<&'static str> {
-    let of_brokers = kind == Kind::Cluster && pointer == BROKER_CONFIG;
-    of_brokers.then(|| broker_option::follows_from(key)).flatten()
+    match (kind, pointer) {
+        (Kind::Cluster, BROKER_CONFIG) => broker_option::follows_from(key),
+        (Kind::Topic, TOPIC_CONFIG) => topic_option::refused(key),
+        (Kind::User, "") if key == "authentication" => Some(LOGIN),
+        (Kind::User, "") if matches!(key, "quota" | "quotas") => Some(QUOTA),
+        _ => None,
+    }
 }
 
 /// Returns the steps of a path that are names of fields. Indexes of lists and freely chosen keys are not.

@@ -6,6 +6,7 @@ use crate::names::Kind;
 use crate::plan::model::{FieldChange, Verdict};
 use crate::spec::broker_option::{self, Effect};
 use crate::spec::certificate::{is_of_another_authority, is_the_same};
+use crate::spec::topic_option;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FieldEffect {
@@ -38,16 +39,20 @@ pub enum FieldCondition {
     OtherChain,
     /// A certificate is replaced by one that clients reject if they trust only the old one's authority.
     OtherAuthority,
-    /// A broker option changes so that brokers keep less than before.
+    /// A broker or topic option changes so that brokers keep less than before.
     KeepsLess,
     BrokerOption(Effect),
+    /// A topic option changes.
+    TopicOption,
 }
 
 impl FieldCondition {
     /// Describes the change: `raised`, `turned off or removed`.
     pub fn words(self) -> String {
         match self {
-            FieldCondition::Changes | FieldCondition::BrokerOption(_) => "changed".to_owned(),
+            FieldCondition::Changes | FieldCondition::BrokerOption(_) | FieldCondition::TopicOption => {
+                "changed".to_owned()
+            }
             FieldCondition::Up => "raised".to_owned(),
             FieldCondition::Down => "lowered".to_owned(),
             FieldCondition::On => "turned on or added".to_owned(),
@@ -62,15 +67,17 @@ impl FieldCondition {
     pub(super) fn fits(self, FieldChange { field, before, after }: &FieldChange) -> bool {
         let direction = Difference { pointer: String::new(), before, after }.direction();
         match self {
-            FieldCondition::Changes | FieldCondition::BrokerOption(_) => true,
+            FieldCondition::Changes | FieldCondition::BrokerOption(_) | FieldCondition::TopicOption => true,
             FieldCondition::Up => direction == Direction::Up,
             FieldCondition::Down => direction == Direction::Down,
             FieldCondition::On => is_off(before) && !is_off(after),
             FieldCondition::Off => !is_off(before) && is_off(after),
             FieldCondition::Becomes(value) => after == value,
-            FieldCondition::KeepsLess => {
-                option_of(field).is_some_and(|option| broker_option::deleted(option, before, after).is_some())
-            }
+            FieldCondition::KeepsLess => match (option_of(field), topic_option_of(field)) {
+                (Some(option), _) => broker_option::deleted(option, before, after).is_some(),
+                (None, Some(option)) => topic_option::deleted(option, before, after).is_some(),
+                (None, None) => false,
+            },
             FieldCondition::OtherChain => {
                 before.as_str().zip(after.as_str()).is_some_and(|(before, after)| is_the_same(before, after))
             }
@@ -91,7 +98,11 @@ impl FieldEffect {
         self.kind == kind
             && match self.when {
                 FieldCondition::BrokerOption(effect) => has(effect),
+                FieldCondition::KeepsLess if kind == Kind::Topic => {
+                    topic_option_of(field).is_some_and(topic_option::keeps)
+                }
                 FieldCondition::KeepsLess => option().is_some_and(broker_option::keeps),
+                FieldCondition::TopicOption => topic_option_of(field).is_some(),
                 _ => field == self.field,
             }
     }
@@ -105,6 +116,10 @@ impl FieldEffect {
 
 fn option_of(field: &str) -> Option<&str> {
     field.strip_prefix("advanced_config.config.")
+}
+
+fn topic_option_of(field: &str) -> Option<&str> {
+    field.strip_prefix("config.")
 }
 
 fn is_off(value: &Value) -> bool {

@@ -1,11 +1,13 @@
 //! The rows. The first row of a field that covers a change applies to it.
 
 use super::row::FieldCondition::{
-    Becomes, BrokerOption, Changes, Down, KeepsLess, Off, On, OtherAuthority, OtherChain, Up,
+    Becomes, BrokerOption, Changes, Down, KeepsLess, Off, On, OtherAuthority, OtherChain, TopicOption, Up,
 };
 use super::row::{FieldCondition, FieldEffect};
 use crate::names::Kind;
-use crate::names::Kind::{BaseDomain, CloudAccount, Cluster, Fleet, IdentityProvider, Organization};
+use crate::names::Kind::{
+    BaseDomain, CloudAccount, Cluster, Fleet, IdentityProvider, Organization, Topic, User,
+};
 use crate::plan::Verdict;
 use crate::plan::Verdict::{
     BrokerRemoval, ClientsReconnect, DataLoss, InPlace, NoOp, Refused, RollingRestart, StorageGrowth,
@@ -41,6 +43,8 @@ const SUSPENDED: &str = "streamfleet leaves it unchanged from now on, whatever i
 const RESUMED: &str = "changes that were held are applied";
 const PROTECTED: &str = "it can no longer be deleted, even if its file is removed";
 const UNPROTECTED: &str = "it is deleted if its file is removed";
+const RIGHTS: &str =
+    "its clients may do more or less; one that loses a right gets an authorization error at the next call";
 const OTHER_LOGIN: &str =
     "clients log in in another way, so all of them need other settings; brokers restart one by one";
 const OAUTH: &str = "brokers of the clusters that use it restart one by one; clients whose tokens are no longer valid \
@@ -140,6 +144,31 @@ pub const FIELD_EFFECTS: &[FieldEffect] = &[
     row(Cluster, "advanced_config.config", BrokerOption(Effect::Live), InPlace, "brokers use it without a restart"),
     row(Cluster, "advanced_config.config", BrokerOption(Effect::Brokers), RollingRestart, "brokers restart one by one"),
     row(Cluster, "advanced_config.config", BrokerOption(Effect::Restart), RollingRestart, "brokers and controllers restart one by one"),
+
+    row(Topic, "organization", Changes, Refused, ANOTHER),
+    row(Topic, "cluster", Changes, Refused, ANOTHER),
+    row(Topic, "name", Changes, Refused, ANOTHER),
+    row(Topic, "partitions", Up, InPlace, "the topic gets more partitions: records with the same key may go to another one than before"),
+    row(Topic, "partitions", Down, Refused, "partitions only grow; describe a new topic and move the records to it"),
+    row(Topic, "partitions", Changes, InPlace, "the topic keeps the partitions that it has; Kafka refuses fewer"),
+    row(Topic, "replicas", Up, InPlace, "Cruise Control copies the topic's records to more brokers"),
+    row(Topic, "replicas", Down, InPlace, "Cruise Control removes copies, so fewer failures can lose records"),
+    row(Topic, "replicas", Changes, InPlace, "Cruise Control changes the number of copies if it is another one"),
+    row(Topic, "config", KeepsLess, DataLoss, "older data is deleted for good, so the change needs approval; without the \
+                                               option, the cluster's value applies"),
+    row(Topic, "config", TopicOption, InPlace, "brokers use it without a restart"),
+    row(Topic, "on_delete", Becomes("Retain"), NoOp, "the topic stays in Kafka when its spec is removed"),
+    row(Topic, "on_delete", Changes, NoOp, "the topic is deleted with its records when its spec is removed, after approval"),
+    row(Topic, "deletion_protection", On, NoOp, PROTECTED),
+    row(Topic, "deletion_protection", Off, NoOp, UNPROTECTED),
+
+    row(User, "organization", Changes, Refused, ANOTHER),
+    row(User, "cluster", Changes, Refused, ANOTHER),
+    row(User, "identifier", Changes, Refused, ANOTHER),
+    row(User, "produce", Changes, InPlace, RIGHTS),
+    row(User, "consume", Changes, InPlace, RIGHTS),
+    row(User, "transactional_ids", Changes, InPlace, RIGHTS),
+    row(User, "rules", Changes, InPlace, RIGHTS),
 
     row(Fleet, "organization", Changes, Refused, ANOTHER),
     row(Fleet, "identifier", Changes, Refused, ANOTHER),

@@ -110,7 +110,12 @@ fn of_part(part: PlanPart<'_>) -> impl Iterator<Item = PlanEntry<'_>> {
 }
 
 fn resource(key: &ResourceKey) -> (u8, String) {
-    (u8::from(key.kind == Kind::Cluster), key.to_string())
+    let rank = match key.kind {
+        Kind::Cluster => 1,
+        Kind::Topic | Kind::User => 2,
+        _ => 0,
+    };
+    (rank, key.to_string())
 }
 
 /// The gravity of a part that has news and no changes.

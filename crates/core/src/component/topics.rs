@@ -1,0 +1,128 @@
+//! Topics and users of clusters: a KafkaTopic and a KafkaUser of the Strimzi operator for each.
+
+mod consequence;
+mod rights;
+
+use serde_json::{Value, json};
+
+use crate::catalog::{ResolvedCluster, ResolvedTopic, ResolvedUser};
+use crate::component::kafka::endpoints;
+use crate::component::kafka::kinds::{REMAINS, USER, strimzi};
+use crate::component::kind::{KubernetesKind, LISTS, OWNS};
+use crate::component::labels::{self, ID};
+use crate::component::{Component, Login, Manifest, ObjectFacts, Stage, manifest};
+use crate::names::{Json, topic_object};
+use crate::spec::{AccessResource, Topic, User};
+use rights::Right;
+
+pub static COMPONENT: Component = Component {
+    kinds: &[&TOPIC],
+    is_installed: |extras| extras.topics,
+    beside_cluster: objects,
+    objects: &[ObjectFacts {
+        kind: TOPIC.kind,
+        stage: Stage::Custom,
+        released: Some(released),
+        if_foreign: Some(IF_FOREIGN),
+        ..ObjectFacts::NONE
+    }],
+    consequences: consequence::CONSEQUENCES,
+    ..Component::NONE
+};
+
+/// A fleet without topics needs no right to write them.
+static TOPIC: KubernetesKind =
+    strimzi("KafkaTopic", "kafkatopics", LISTS).installed_with(OWNS).judged_by(REMAINS);
+
+/// The annotation with which the topic operator leaves a topic alone. Without it, a deleted KafkaTopic takes its
+/// topic with it.
+const MANAGED: &str = "strimzi.io/managed";
+
+const IF_FOREIGN: &str = "to keep it as it is, remove the topic's spec; to have streamfleet manage the topic, annotate {object} \
+    with `strimzi.io/managed=false`, delete it when the topic operator has seen that, which keeps the topic and its records, \
+    and apply: the topic then gets the options of the spec";
+
+fn objects(cluster: &ResolvedCluster) -> Vec<Manifest> {
+    let topics = cluster.topics.iter().map(|it| topic(cluster, it));
+    topics.chain(cluster.users.iter().map(|it| user(cluster, it))).collect()
+}
+
+fn topic(cluster: &ResolvedCluster, ResolvedTopic { key, id, spec }: &ResolvedTopic) -> Manifest {
+    let Topic {
+        // Identity, in the key and the namespace.
+        organization: _,
+        cluster: _,
+        name,
+        partitions,
+        replicas,
+        config,
+        // About the topic as a whole; the plan acts on them.
+        on_delete: _,
+        deletion_protection: _,
+    } = &**spec;
+    let object = topic_object(name);
+    let mut metadata = labels::strimzi_metadata(cluster, object.clone());
+    metadata.annotations.get_or_insert_default().insert(ID.to_owned(), id.to_string());
+    let body = json!({
+        "topicName": (object != *name).then_some(name),
+        "partitions": partitions,
+        "replicas": replicas,
+        "config": (!config.is_empty()).then_some(config),
+    });
+    Manifest { owner: key.clone(), ..manifest::untyped(cluster, &TOPIC, &metadata, body) }
+}
+
+fn user(cluster: &ResolvedCluster, ResolvedUser { key, id, spec }: &ResolvedUser) -> Manifest {
+    let User {
+        // Identity, in the key and the namespace.
+        organization: _,
+        cluster: _,
+        identifier,
+        produce: _,
+        consume: _,
+        transactional_ids: _,
+        rules: _,
+    } = &**spec;
+    let mut metadata = labels::strimzi_metadata(cluster, identifier.as_str());
+    metadata.annotations.get_or_insert_default().insert(ID.to_owned(), id.to_string());
+    // With an identity provider, only that provider knows users.
+    let authentication = match endpoints::login(cluster) {
+        Login::Scram => json!({"type": "scram-sha-512"}),
+        Login::Mtls => json!({"type": "tls"}),
+        Login::OAuth => Value::Null,
+    };
+    let acls: Vec<Value> = rights::of(spec).iter().map(rule).collect();
+    let body = json!({
+        "authentication": authentication,
+        "authorization": {"type": "simple", "acls": acls},
+    });
+    Manifest { owner: key.clone(), ..manifest::untyped(cluster, &USER, &metadata, body) }
+}
+
+fn rule(Right { resource, name, operations, host, effect }: &Right) -> Value {
+    let kind = match resource {
+        AccessResource::Topic => "topic",
+        AccessResource::Group => "group",
+        AccessResource::TransactionalId => "transactionalId",
+        AccessResource::Cluster => "cluster",
+    };
+    let resource = match name {
+        None => json!({"type": kind}),
+        Some(name) => match name.strip_suffix('*').filter(|start| !start.is_empty()) {
+            Some(start) => json!({"type": kind, "name": start, "patternType": "prefix"}),
+            None => json!({"type": kind, "name": name, "patternType": "literal"}),
+        },
+    };
+    json!({"resource": resource, "operations": operations, "host": host, "type": effect})
+}
+
+/// The KafkaTopic with which the topic operator lets its topic go; `None` if it has done so.
+fn released(topic: &Json) -> Option<Json> {
+    let mut topic = topic.value();
+    let annotations = topic.get_mut("metadata")?.as_object_mut()?.entry("annotations").or_insert(json!({}));
+    let managed = annotations.as_object_mut()?.insert(MANAGED.to_owned(), "false".into());
+    (managed != Some("false".into())).then(|| Json::from(&topic))
+}
+
+#[cfg(test)]
+mod tests;
