@@ -68,6 +68,7 @@ fn kafka(namespace: &str) -> Value {
 fn every_manifest_of_every_example_is_taken_and_stored_as_it_is() {
     let plane = ControlPlane::shared();
     plane.serve_gateways();
+    plane.serve_monitoring();
     for story in stories() {
         let manifests = manifests(&story);
         let applied = plane.apply(&documents(&manifests)).expect(0);

@@ -33,6 +33,7 @@ mod lifecycle;
 mod missing_by_mistake;
 mod mistaken_deletions;
 mod mistakes;
+mod monitoring;
 mod oidc;
 mod operator;
 mod packages;

@@ -29,7 +29,7 @@ const SHELL: [&str; 9] = ["round", "views", "vitals", "http", "writing", "api", 
 const OF_COMPONENTS: [&str; 3] = ["KafkaRebalance", "cruiseControl", "entityOperator"];
 /// Custom kinds with names that other modules need: Kafka is our subject, and the plan has rules about the
 /// Gateway of a fleet.
-const NAMED_BY_ALL: [&str; 3] = ["Kafka", "Gateway", "GatewayClass"];
+const NAMED_BY_ALL: [&str; 4] = ["Kafka", "Gateway", "GatewayClass", "Prometheus"];
 /// Modules and crates that the core must not use. `clippy.toml` bans single functions.
 const IMPURE: [&str; 11] = [
     "std::fs",

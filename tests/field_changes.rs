@@ -85,7 +85,14 @@ const SHOWN_ELSEWHERE: &[(Kind, &str, &str, &str)] = &[
         include_str!("../crates/core/src/plan/tests/decisions.rs"),
         "fn brokers_are_removed_where_the_spec_confirms_it",
     ),
+    (
+        Kind::Fleet,
+        "advanced_config.monitoring.labels",
+        MONITORING,
+        "fn every_object_has_the_labels_of_the_fleet",
+    ),
 ];
+const MONITORING: &str = include_str!("../crates/core/src/component/monitoring/tests.rs");
 const CAPACITY: &str = include_str!("../crates/core/src/catalog/tests/capacity.rs");
 
 /// A field that is remembered, on the target by an annotation, and decides what is deleted.

@@ -14,7 +14,7 @@ use crate::accepted_by_kubernetes::{documents as in_one, lost};
 use crate::support::Tree;
 use crate::support::control_plane::ControlPlane;
 use documents::{Author, parse};
-use table::{Choice, ELSEWHERE, FIELDS, REFUSED};
+use table::{Choice, ELSEWHERE, FIELDS, MONITORED, REFUSED};
 
 fn is_refused(chosen: &[pairs::Choice]) -> bool {
     let is = |&(field, value): &pairs::Choice, &(kind, path, refused): &Choice| {
@@ -49,12 +49,15 @@ fn manifests() -> Vec<Value> {
 fn whatever_the_specs_say_the_server_takes_what_is_rendered() {
     let plane = ControlPlane::shared();
     plane.serve_gateways();
+    plane.serve_monitoring();
     let (namespaces, rest): (Vec<_>, Vec<_>) =
         manifests().into_iter().partition(|manifest| manifest["kind"] == "Namespace");
     let rows = rows();
     let routed: Choice = ("Fleet", "advanced_config/exposure", r#""tlsroute""#);
     let gateways = rows.iter().filter(|row| row.contains(&routed)).count();
-    assert_eq!(namespaces.len(), rows.len() + gateways);
+    let monitored: Choice = ("Fleet", "advanced_config/monitoring", MONITORED);
+    let monitored = rows.iter().filter(|row| row.contains(&monitored)).count();
+    assert_eq!(namespaces.len(), rows.len() + gateways + monitored);
     // A dry run needs an existing namespace.
     assert_eq!(plane.apply(&in_one(&namespaces)).expect(0).err, "");
     thread::scope(|scope| {

@@ -5,7 +5,7 @@ use clap::Args;
 use crate::cli::console::Console;
 use crate::cli::exit;
 use crate::cli::failure::Failure;
-use crate::component::Extras;
+use crate::component::{Extras, MONITORING_NAMESPACE};
 use crate::plan::preflight;
 use crate::render::yaml::to_yaml;
 
@@ -30,6 +30,10 @@ pub struct Role {
     /// Add the rights to create the Gateway of a fleet with `exposure: tlsroute`.
     #[arg(long)]
     gateway: bool,
+    /// Add the rights for the objects of a fleet with `prometheus: existing`. The namespace is the fleet's
+    /// `monitoring.namespace`, if it has one.
+    #[arg(long, value_name = "NAMESPACE", num_args = 0..=1, require_equals = true, default_missing_value = MONITORING_NAMESPACE, value_parser = name)]
+    monitoring: Option<String>,
     /// Add the right to read the logs of pods in the namespaces of clusters, for `streamfleet logs`.
     #[arg(long)]
     logs: bool,
@@ -63,9 +67,16 @@ fn account(text: &str) -> Result<Account, String> {
 pub fn run(verb: &Role, console: &mut Console) -> Result<u8, Failure> {
     let Account { namespace, name: account } = verb.service_account.clone();
     // Whoever starts to describe topics should not have to print the role again.
-    let extras = Extras { operator: verb.operator, gateway: verb.gateway, topics: true };
+    let extras = Extras {
+        operator: verb.operator,
+        gateway: verb.gateway,
+        topics: true,
+        monitoring: verb.monitoring.is_some(),
+    };
     let Role { logs, metrics, .. } = *verb;
-    let role = preflight::Role { name: verb.name.clone(), namespace, account, extras, logs, metrics };
+    let monitoring = verb.monitoring.clone().filter(|namespace| namespace != MONITORING_NAMESPACE);
+    let name = verb.name.clone();
+    let role = preflight::Role { name, namespace, account, extras, monitoring, logs, metrics };
     let objects: Vec<String> = role.objects().iter().map(to_yaml).collect();
     console.print(&objects.join("---\n"))?;
     Ok(exit::OK)

@@ -43,6 +43,8 @@ const TIERED: &str = "{orders: {advanced_config: {tiered_storage_bucket_name: ac
 const INTERNAL: &str = "{orders: {advanced_config: {cluster_access: Internal}}}";
 const ROUTED: &str = "{eu: {advanced_config: {exposure: tlsroute, gateway: {class: envoy}}}}";
 const ROUTED_INSIDE: &str = "{eu: {advanced_config: {exposure: tlsroute, gateway: {class: envoy}}}, orders: {advanced_config: {cluster_access: Internal}}}";
+const MEASURED: &str = "{orders: {advanced_config: {operations: {metrics: true}}}}";
+const MONITORED: &str = "{eu: {advanced_config: {monitoring: {prometheus: existing}}}}";
 const MANAGED: &str = "{domain: {$certificate: first, dns_provider: external-dns}}";
 const CERTIFIED: &str = "{domain: {$certificate: first}}";
 const ONE_IN_SYNC: &str = "{payments: {config: {min.insync.replicas: 1}}}";
@@ -128,6 +130,14 @@ pub const CASES: &[Case] = &[
     case(Fleet, "advanced_config.gateway.class", "envoy", "istio").given(ROUTED),
     case(Fleet, "advanced_config.gateway.private", "false", "true").given(ROUTED_INSIDE),
     case(Fleet, "advanced_config.gateway.private", "true", "false").given(ROUTED_INSIDE),
+    case(Fleet, "advanced_config.monitoring.prometheus", "none", "existing").given(MEASURED),
+    case(Fleet, "advanced_config.monitoring.prometheus", "existing", "none").given(MEASURED),
+    case(Fleet, "advanced_config.monitoring.labels", "{}", "{release: monitoring}").given(MONITORED),
+    case(Fleet, "advanced_config.monitoring.namespace", "null", "monitoring").given(MONITORED),
+    case(Fleet, "advanced_config.monitoring.dashboards", "false", "true").given(MONITORED),
+    case(Fleet, "advanced_config.monitoring.dashboards", "true", "false").given(MONITORED),
+    case(Fleet, "advanced_config.monitoring.alerts", "false", "true").given(MONITORED),
+    case(Fleet, "advanced_config.monitoring.alerts", "true", "false").given(MONITORED),
     case(Fleet, "advanced_config.components.strimzi", "1.2.0", "1.3.0"),
     case(Fleet, "advanced_config.components.strimzi", "1.3.0", "1.2.0"),
     case(Fleet, "advanced_config.components.strimzi", "existing", "1.2.0"),

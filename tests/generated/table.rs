@@ -26,6 +26,10 @@ const HOSTILE: &str = r#""kafka's \"own\" \\ ${secrets:/etc:passwd} ü""#;
 const PUBLIC_GATEWAY: &str = r#"{"class": "envoy"}"#;
 const PRIVATE_GATEWAY: &str = r#"{"class": "envoy", "private": true}"#;
 
+pub const MONITORED: &str = r#"{"prometheus": "existing", "labels": {"release": "a", "example.com/team": ""}, "dashboards": false, "alerts": true}"#;
+const DASHBOARDS: &str =
+    r#"{"prometheus": "existing", "namespace": "default", "dashboards": true, "alerts": false}"#;
+
 /// Every broker option that doesn't need tiered storage.
 pub const OPTIONS: &str = r#"{
     "auto.create.topics.enable": true, "compression.type": "zstd", "connections.max.idle.ms": 60000,
@@ -122,7 +126,7 @@ pub const FIELDS: &[Field] = &[
     field(CLUSTER, "advanced_config/config", &["null", OPTIONS, TIERING_OPTIONS]),
     field(FLEET, "placement_config", &["null", r#"{"region": "eu"}"#]),
     field(FLEET, "deletion_protection", &["null", "false"]),
-    field(FLEET, "advanced_config/monitoring", &["null", "{}"]),
+    field(FLEET, "advanced_config/monitoring", &["null", r#"{"prometheus": "none"}"#, MONITORED, DASHBOARDS]),
     field(FLEET, "advanced_config/reachability", &["null", r#""probe""#, r#""none""#]),
     field(FLEET, "advanced_config/exposure", &["null", r#""loadbalancer""#, r#""tlsroute""#]),
     field(FLEET, "advanced_config/gateway", &["null", PUBLIC_GATEWAY, PRIVATE_GATEWAY]),

@@ -121,6 +121,12 @@ impl ControlPlane {
         self.wait_for_definitions();
     }
 
+    /// Adds the Prometheus operator's kinds to the server.
+    pub fn serve_monitoring(&self) {
+        self.apply(&Programs::get().monitoring_definitions).expect(0);
+        self.wait_for_definitions();
+    }
+
     pub fn kubeconfig(&self) -> String {
         self.kubeconfig_of(&self.credentials.admin_token)
     }

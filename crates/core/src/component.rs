@@ -14,6 +14,7 @@ pub mod labels;
 pub mod leftovers;
 mod load_balancers;
 pub mod manifest;
+mod monitoring;
 pub mod object;
 mod object_facts;
 pub mod requests;
@@ -42,6 +43,9 @@ pub use kafka::{BROKER_CONTAINER, broker_of, broker_selector, federation, probe,
 pub use kind::KubernetesKind;
 pub use labels::DEDICATED;
 pub use leftovers::Leftovers;
+pub use monitoring::NAMESPACE as MONITORING_NAMESPACE;
+pub use monitoring::kinds::{API_VERSION as MONITORING_API, PROMETHEUS};
+pub use monitoring::selectors::{PrometheusSelectors, Requirement, SelectedKind, Unselected};
 pub use object::{Manifest, SecretEncoding, SecretSlot, Stage};
 pub use object_facts::{Disk, ObjectFacts, ObjectRole, PlacementNeeds, facts};
 pub use resources::Resources;
@@ -51,8 +55,13 @@ pub use strimzi::kinds::{DEPLOYMENT as OPERATOR, SELECTOR as OPERATOR_SELECTOR};
 pub use traffic::{OperatorTraffic, Traffic};
 
 /// Every component, in the order in which their results are joined.
-pub static COMPONENTS: &[&Component] =
-    &[&strimzi::COMPONENT, &gateway::COMPONENT, &kafka::COMPONENT, &topics::COMPONENT];
+pub static COMPONENTS: &[&Component] = &[
+    &strimzi::COMPONENT,
+    &gateway::COMPONENT,
+    &kafka::COMPONENT,
+    &topics::COMPONENT,
+    &monitoring::COMPONENT,
+];
 
 /// The interface of a component. A row sets the parts that apply; [`Component::NONE`] has the others.
 pub struct Component {
@@ -149,6 +158,11 @@ pub fn kinds() -> impl Iterator<Item = &'static KubernetesKind> {
 /// whether Streamfleet writes the kind or not.
 pub fn is_custom(object: &ObjectKey) -> bool {
     kinds().any(|kind| kind.custom && kind.group() == object.group())
+}
+
+/// Whether everything else goes on where the definition of an object isn't installed.
+pub fn is_optional(object: &ObjectKey) -> bool {
+    kinds().any(|kind| kind.optional && kind.group() == object.group() && kind.kind == object.kind)
 }
 
 /// The rows of a kind by whose objects health is judged, and which the daemon therefore watches: one for each

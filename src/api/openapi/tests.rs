@@ -46,11 +46,11 @@ fn every_reference_leads_somewhere_and_nothing_is_named_in_vain() {
     }
 }
 
-/// What occurs several times is a component, or else it is twice as large.
+/// What occurs several times is a component, or else it is twice as large. Each kind of resource adds some 14 kB.
 #[test]
 fn the_document_is_small() {
     let size = document("/").to_string().len();
-    assert!(size < 275_000, "{size}");
+    assert!(size < 285_000, "{size}");
 }
 
 #[test]

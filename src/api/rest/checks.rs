@@ -11,7 +11,7 @@ use crate::names::{FleetKey, Identifier};
 use crate::plan::UNREACHED;
 use crate::plan::preflight::report;
 use crate::round::LookError;
-use crate::spec::{Components, Exposure};
+use crate::spec::{Components, Exposure, Prometheus};
 
 const KUBECONFIG: &str = "/advanced_config/kubeconfig";
 
@@ -41,10 +41,12 @@ pub(super) fn check(call: &Call) -> Answered {
     let fleet = FleetKey { organization, fleet };
     let strimzi = text("/advanced_config/components/strimzi").map(str::to_owned);
     let gateway = serde_json::json!(Exposure::TlsRoute);
+    let prometheus = serde_json::json!(Prometheus::Existing);
     let extras = Extras {
         operator: Components { strimzi }.installs().is_some(),
         gateway: body.0.pointer("/advanced_config/exposure") == Some(&gateway),
         topics: false,
+        monitoring: body.0.pointer("/advanced_config/monitoring/prometheus") == Some(&prometheus),
     };
     let (installation, checked) = (&call.made.installation, &call.made.round.checked);
     let kubeconfig = SecretString::from(kubeconfig.to_owned());

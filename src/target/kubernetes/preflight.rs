@@ -14,7 +14,10 @@ use super::untrusted::outline;
 use super::watch::health_fields::pick;
 use super::{KubeError, KubernetesTarget};
 use crate::component::kind::STORAGE_CLASS;
-use crate::component::{COMPONENTS, Extras, GATEWAY_CLASS, OPERATOR, OPERATOR_SELECTOR, written_versions};
+use crate::component::{
+    COMPONENTS, Extras, GATEWAY_CLASS, OPERATOR, OPERATOR_SELECTOR, PROMETHEUS, PrometheusSelectors,
+    written_versions,
+};
 use crate::plan::preflight::{
     LoadBalancers, NodeCapacity, NodeConstraints, Operator, Permission, PodRequest, PreflightFacts, Requests,
     StorageClass, Version, missing, name_of, permissions,
@@ -34,7 +37,20 @@ impl KubernetesTarget {
     /// be read are left out.
     pub(in crate::target) async fn preflight(&self, extras: Extras) -> Option<PreflightFacts> {
         let api = self.api().await.ok()?;
-        let (version, denied, groups, kinds, classes, gateways, operators, nodes, pods, services) = tokio::join!(
+        let (
+            version,
+            denied,
+            groups,
+            kinds,
+            classes,
+            gateways,
+            operators,
+            nodes,
+            pods,
+            services,
+            prometheuses,
+            namespaces,
+        ) = tokio::join!(
             known(api.call("read the server's version", Method::GET, "/version", None, &Value::Null)),
             known(denied(api, extras)),
             known(groups(api)),
@@ -45,6 +61,8 @@ impl KubernetesTarget {
             known(api.list(KindRef::core("Node"), None, "", of_node)),
             known(api.list(KindRef::core("Pod"), None, SCHEDULED, |pod| PodRequest::of(&pod))),
             known(services(api)),
+            of_monitoring(extras, api.list((&PROMETHEUS).into(), None, "", of_prometheus)),
+            of_monitoring(extras, api.list(KindRef::core("Namespace"), None, "", of_namespace)),
         );
         Some(PreflightFacts {
             version: version.as_ref().and_then(Version::of),
@@ -58,6 +76,9 @@ impl KubernetesTarget {
             requests: pods.zip(nodes.as_deref()).map(|(pods, nodes)| Requests::of(&pods, nodes)),
             places: nodes.as_deref().map(NodeConstraints::all),
             load_balancers: services.map(|services| LoadBalancers::of(&services)),
+            prometheuses: prometheuses
+                .map(|found| found.iter().filter_map(PrometheusSelectors::of).collect()),
+            namespaces: namespaces.map(|found| found.iter().filter_map(named).map(labels).collect()),
         })
     }
 }
@@ -69,6 +90,11 @@ async fn known<T>(read: impl Future<Output = Result<T, KubeError>>) -> Option<T>
         Err(KubeError::connection("check the Kubernetes cluster", reason))
     });
     read.inspect_err(|error| tracing::debug!(%error, "preflight continues without this check")).ok()
+}
+
+/// A fact that matters only where there are objects for a Prometheus.
+async fn of_monitoring<T>(extras: Extras, read: impl Future<Output = Result<T, KubeError>>) -> Option<T> {
+    if extras.monitoring { known(read).await } else { None }
 }
 
 /// Returns a response if it has the requested kind, and is not a proxy's response.
@@ -183,6 +209,28 @@ fn of_service(service: Value) -> Option<Value> {
         &["status", "loadBalancer", "ingress"],
     ];
     Some(pick(&service, paths))
+}
+
+fn of_prometheus(object: Value) -> Option<Value> {
+    let paths: &[&[&str]] = &[
+        &["metadata", "name"],
+        &["metadata", "namespace"],
+        &["spec", "podMonitorSelector"],
+        &["spec", "podMonitorNamespaceSelector"],
+        &["spec", "ruleSelector"],
+        &["spec", "ruleNamespaceSelector"],
+    ];
+    Some(pick(&object, paths))
+}
+
+fn of_namespace(namespace: Value) -> Option<Value> {
+    Some(pick(&namespace, &[&["metadata", "name"], &["metadata", "labels"]]))
+}
+
+fn labels((name, namespace): (String, &Value)) -> (String, BTreeMap<String, String>) {
+    let labels = namespace.pointer("/metadata/labels").and_then(Value::as_object);
+    let text = |(label, value): (&String, &Value)| Some((label.clone(), value.as_str()?.to_owned()));
+    (name, labels.into_iter().flatten().filter_map(text).collect())
 }
 
 const OF_OPERATOR: &[&[&str]] = &[

@@ -15,6 +15,7 @@ pub struct Programs {
     folder: PathBuf,
     pub definitions: String,
     pub gateway_definitions: String,
+    pub monitoring_definitions: String,
 }
 
 const NAMES: [&str; 4] = ["etcd", "kube-apiserver", "kube-controller-manager", "kubectl"];
@@ -32,11 +33,44 @@ const ARTIFACTS: [(&str, &str); 2] = [
 const DEFINITIONS: [&str; 5] =
     ["kafka.Kafka", "nodepool.KafkaNodePool", "user.KafkaUser", "topic.KafkaTopic", "podset.StrimziPodSet"];
 
-/// The Gateway API version whose resources are rendered, and Go's checksum of its module.
-const GATEWAY_API: (&str, &str) = ("v1.5.1", "h1:RqVRIlkhLhUO8wOHKTLnTJA6o/1un4po4/6M1nRzdd0=");
+/// Definitions that come with a module of Go.
+struct DefinitionsModule {
+    name: &'static str,
+    module: &'static str,
+    version: &'static str,
+    /// Go's checksum of it.
+    digest: &'static str,
+    folder: &'static str,
+    files: &'static [&'static str],
+}
 
-/// Its definitions: of the rendered kinds, of their class, and of the routes that Strimzi creates.
-const GATEWAY_DEFINITIONS: [&str; 3] = ["gatewayclasses", "gateways", "tlsroutes"];
+/// The Gateway API whose resources are rendered: these, their class, and the routes that Strimzi creates.
+const GATEWAY_API: DefinitionsModule = DefinitionsModule {
+    name: "gateway-api",
+    module: "sigs.k8s.io/gateway-api",
+    version: "v1.5.1",
+    digest: "h1:RqVRIlkhLhUO8wOHKTLnTJA6o/1un4po4/6M1nRzdd0=",
+    folder: "config/crd/standard",
+    files: &[
+        "gateway.networking.k8s.io_gatewayclasses.yaml",
+        "gateway.networking.k8s.io_gateways.yaml",
+        "gateway.networking.k8s.io_tlsroutes.yaml",
+    ],
+};
+
+/// The Prometheus operator whose resources are rendered and read.
+const PROMETHEUS_OPERATOR: DefinitionsModule = DefinitionsModule {
+    name: "prometheus-operator",
+    module: "github.com/prometheus-operator/prometheus-operator",
+    version: "v0.94.0",
+    digest: "h1:VxMKzqr8Xqw5/QInNT7a3B5XInPnHqE7SD2UIdwKpRM=",
+    folder: "example/prometheus-operator-crd",
+    files: &[
+        "monitoring.coreos.com_podmonitors.yaml",
+        "monitoring.coreos.com_prometheuses.yaml",
+        "monitoring.coreos.com_prometheusrules.yaml",
+    ],
+};
 
 /// The oldest Java that runs the generator.
 const JAVA: u32 = 21;
@@ -50,7 +84,8 @@ impl Programs {
             Ok(Programs {
                 folder: fs::canonicalize(&folder).map_err(at(&folder))?,
                 definitions: documents(&given)?,
-                gateway_definitions: documents(&gateway_definitions()?)?,
+                gateway_definitions: documents(&GATEWAY_API.definitions()?)?,
+                monitoring_definitions: documents(&PROMETHEUS_OPERATOR.definitions()?)?,
             })
         };
         PROGRAMS.get_or_init(find).as_ref().unwrap_or_else(|why| panic!("{why}"))
@@ -134,36 +169,33 @@ fn definitions() -> Result<PathBuf, String> {
     })
 }
 
-/// Fetches the Gateway API's definitions with Go, which checks the module's checksum.
-fn gateway_definitions() -> Result<PathBuf, String> {
-    let (version, digest) = GATEWAY_API;
-    let what = format!("fetching the Gateway API's resource definitions {version}");
-    once(&format!("gateway-api-{version}"), &what, |folder| {
-        let mut go = Command::new("go");
-        go.current_dir(folder).args([
-            "mod",
-            "download",
-            "-json",
-            &format!("sigs.k8s.io/gateway-api@{version}"),
-        ]);
-        let said = run(
-            go,
-            "the tests check manifests against the Gateway API's resource definitions, which come as a module of Go: \
-             install Go 1.26 or newer",
-        )?;
-        let module: serde_json::Value = serde_json::from_slice(&said).map_err(|error| error.to_string())?;
-        if module["Sum"] != digest {
-            return Err(format!(
-                "Go gave the Gateway API {version} as {}, and it has to be {digest}",
-                module["Sum"]
-            ));
-        }
-        let source = Path::new(module["Dir"].as_str().unwrap_or_default()).join("config/crd/standard");
-        GATEWAY_DEFINITIONS.iter().try_for_each(|name| {
-            let file = source.join(format!("gateway.networking.k8s.io_{name}.yaml"));
-            fs::copy(&file, folder.join(name).with_extension("yaml")).map(drop).map_err(at(&file))
+impl DefinitionsModule {
+    /// Fetches the definitions with Go, which checks the module's checksum.
+    fn definitions(&self) -> Result<PathBuf, String> {
+        let DefinitionsModule { name, module, version, digest, folder: source, files } = self;
+        let what = format!("fetching the resource definitions of {name} {version}");
+        once(&format!("{name}-{version}"), &what, |folder| {
+            let mut go = Command::new("go");
+            go.current_dir(folder).args(["mod", "download", "-json", &format!("{module}@{version}")]);
+            let said = run(
+                go,
+                "the tests check manifests against resource definitions that come as modules of Go: install Go 1.26 or \
+                 newer",
+            )?;
+            let said: serde_json::Value = serde_json::from_slice(&said).map_err(|error| error.to_string())?;
+            if said["Sum"] != *digest {
+                return Err(format!(
+                    "Go gave {name} {version} as {}, and it has to be {digest}",
+                    said["Sum"]
+                ));
+            }
+            let source = Path::new(said["Dir"].as_str().unwrap_or_default()).join(source);
+            files.iter().try_for_each(|name| {
+                let file = source.join(name);
+                fs::copy(&file, folder.join(name)).map(drop).map_err(at(&file))
+            })
         })
-    })
+    }
 }
 
 /// Fetches one of Strimzi's artifacts with Maven, and checks its digest.

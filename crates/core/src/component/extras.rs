@@ -8,6 +8,8 @@ pub struct Extras {
     pub operator: bool,
     pub gateway: bool,
     pub topics: bool,
+    /// The objects for a Prometheus that is there already.
+    pub monitoring: bool,
 }
 
 impl Extras {
@@ -17,6 +19,7 @@ impl Extras {
             operator: config.components.installs().is_some(),
             gateway: config.exposure == Exposure::TlsRoute,
             topics: false,
+            monitoring: config.prometheus().is_some(),
         }
     }
 }

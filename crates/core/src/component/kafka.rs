@@ -17,6 +17,7 @@ mod objects;
 mod placement;
 pub mod probe;
 mod quota;
+pub mod reporter;
 mod resources;
 mod sizing;
 mod tiered_storage;
@@ -179,7 +180,7 @@ fn traffic(cluster: &ResolvedCluster) -> Traffic {
         servers: vec![("strimzi.io/cluster", name.to_string()), ("strimzi.io/name", format!("{name}-kafka"))],
         client_ports: listeners::client_ports(cluster),
         client_policy: "allow-clients",
-        metrics_port: (metrics || kafka_exporter).then_some(METRICS_PORT),
+        metrics_ports: (metrics || kafka_exporter).then_some(METRICS_PORT).into_iter().collect(),
         operator: Some(operator_traffic(cluster)),
         outbound_urls: oauth::calls(cluster).chain(tiered_storage::calls(cluster)).collect(),
     }

@@ -16,6 +16,8 @@ pub struct KubernetesKind {
     pub install_verbs: &'static [&'static str],
     /// Whether a Kubernetes cluster has it only once its definition is installed.
     pub custom: bool,
+    /// Whether everything else goes on where its definition isn't installed.
+    pub optional: bool,
     /// How health reads its objects, if it does.
     pub health: Option<HealthSource>,
 }
@@ -37,7 +39,16 @@ impl KubernetesKind {
         plural: &'static str,
         verbs: &'static [&'static str],
     ) -> Self {
-        Self { api_version, kind, plural, verbs, install_verbs: &[], custom: false, health: None }
+        Self {
+            api_version,
+            kind,
+            plural,
+            verbs,
+            install_verbs: &[],
+            custom: false,
+            optional: false,
+            health: None,
+        }
     }
 
     /// A kind of the core group.
@@ -47,6 +58,10 @@ impl KubernetesKind {
 
     pub const fn custom(self) -> Self {
         Self { custom: true, ..self }
+    }
+
+    pub const fn optional(self) -> Self {
+        Self { optional: true, ..self }
     }
 
     pub const fn installed_with(self, install_verbs: &'static [&'static str]) -> Self {

@@ -1,13 +1,13 @@
 //! The network traffic of a component's pods in a cluster's namespace.
 
+#[derive(Default)]
 pub struct Traffic {
     /// The labels of the pods that clients connect to.
     pub servers: Vec<(&'static str, String)>,
     pub client_ports: Vec<u16>,
     /// The name of the NetworkPolicy that lets clients connect.
     pub client_policy: &'static str,
-    /// The port of the metrics endpoint, if there is one.
-    pub metrics_port: Option<u16>,
+    pub metrics_ports: Vec<u16>,
     pub operator: Option<OperatorTraffic>,
     /// URLs outside of the Kubernetes cluster that the pods call.
     pub outbound_urls: Vec<String>,

@@ -28,12 +28,15 @@ struct FleetComparison {
 }
 
 impl FleetComparison {
-    fn at(world: &PlanContext, site: &FleetInputs) -> Self {
+    fn at(world: &PlanContext, site: &FleetInputs, facts: Option<&PreflightFacts>) -> Self {
         let target = TargetContents::of(site, world.infra_type(site.fleet));
         let wanted = site.desired.into_iter().flat_map(|manifests| manifests.values());
         let wanted = wanted.filter(|manifest| world.absence(&manifest.owner).is_none());
         let mut differences = differences(wanted, &target);
         retain_permanent_objects(world, &mut differences);
+        if let Some(facts) = facts {
+            preflight::leave_out(world, site, facts, &mut differences);
+        }
         let health = site.observed.and_then(|observed| observed.health.as_ref());
         let (status, unwell, troubles) = split(health);
         Self { reach: target.reach, differences, status, unwell, troubles }
@@ -64,9 +67,7 @@ fn retain_permanent_objects(world: &PlanContext, differences: &mut BTreeMap<Reso
         };
         differences.found.retain(|it| it.step.verb != Verb::Delete || !stays(&it.step.object.kind));
     }
-    differences.retain(|_, Differences { found, foreign, obstacles, contested }| {
-        !(found.is_empty() && foreign.is_empty() && obstacles.is_empty() && contested.is_empty())
-    });
+    differences.retain(|_, differences| !differences.is_empty());
 }
 
 pub(super) fn plan_one_fleet(
@@ -76,11 +77,11 @@ pub(super) fn plan_one_fleet(
 ) -> FleetPart {
     let rendered = site;
     let mut upgrades = Upgrades::of(world, rendered, facts);
-    let mut look = FleetComparison::at(world, &upgrades.site(rendered));
+    let mut look = FleetComparison::at(world, &upgrades.site(rendered), facts);
     // Irreversible changes are made alone: no edit may be combined with them, even one that no object shows.
     let is_edited = |owner: &ResourceKey| world.current.get(owner).is_some_and(|it| !it.fields.is_empty());
     if upgrades.raise(rendered, |owner| look.differs(owner) || is_edited(owner)) {
-        look = FleetComparison::at(world, &upgrades.site(rendered));
+        look = FleetComparison::at(world, &upgrades.site(rendered), facts);
     }
     let site = &upgrades.site(rendered);
     let (here, observed) = (site.owners(world.catalog), inputs::target(site));

@@ -6,6 +6,7 @@
 mod checks;
 mod context;
 mod facts;
+mod monitoring;
 mod name;
 mod needs;
 mod node;
@@ -24,6 +25,7 @@ use context::PreflightContext;
 
 pub(super) use checks::OPERATOR_MISSING;
 pub use facts::{LoadBalancers, PreflightFacts, StorageClass, Version};
+pub(super) use monitoring::leave_out;
 pub use name::name_of;
 pub use needs::{NAMESPACE_ROLE, Permission, missing, permissions};
 pub use node::{NodeCapacity, NodeConstraints};

@@ -11,6 +11,7 @@ mod guarded;
 mod index;
 mod look;
 mod modes;
+mod monitoring;
 mod preflight;
 mod property;
 mod records;

@@ -43,7 +43,7 @@ pub fn network_policies(cluster: &ResolvedCluster, parts: &[ClusterPart]) -> Vec
         policy(cluster, "allow-operators", everything(), incoming(operators(traffic()))),
         policy(cluster, "allow-egress", everything(), outgoing(egress(traffic()))),
     ];
-    let metrics: Vec<_> = traffic().filter_map(|it| it.metrics_port).map(metrics).collect();
+    let metrics: Vec<_> = traffic().flat_map(|it| it.metrics_ports.iter().copied()).map(metrics).collect();
     if !metrics.is_empty() {
         policies.push(policy(cluster, "allow-metrics", everything(), incoming(metrics)));
     }

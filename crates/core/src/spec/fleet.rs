@@ -156,7 +156,7 @@ pub enum Reachability {
 }
 
 /// How the metrics of a fleet's clusters are read.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Monitoring {
     /// Pass on the metrics of brokers and controllers by the API, at the `metrics_endpoint` of the fleet and of its
@@ -164,12 +164,51 @@ pub struct Monitoring {
     /// `streamfleet role --metrics`.
     #[serde(default)]
     pub federate: bool,
+    /// Whether a Prometheus on the Kubernetes cluster reads the metrics of the fleet's clusters.
+    #[serde(default)]
+    pub prometheus: Prometheus,
+    /// Labels for the PodMonitors, PrometheusRules and dashboards, by which your Prometheus and Grafana select
+    /// them.
+    #[serde(default)]
+    #[schemars(example = &serde_json::json!({"release": "kube-prometheus-stack"}))]
+    pub labels: BTreeMap<String, String>,
+    /// The existing namespace for the alerts and dashboards. By default `streamfleet-monitoring`, which is created.
+    #[serde(default)]
+    #[schemars(length(max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"), extend("x-expected" = "the name of a namespace"), example = &"monitoring")]
+    pub namespace: Option<String>,
+    /// Whether Grafana gets dashboards, as ConfigMaps with the label `grafana_dashboard: "1"`.
+    #[serde(default = "shown")]
+    pub dashboards: bool,
+    /// Whether Prometheus gets alerts.
+    #[serde(default = "shown")]
+    pub alerts: bool,
+}
+
+fn shown() -> bool {
+    true
+}
+
+/// Whether a Prometheus on the Kubernetes cluster reads the metrics of a fleet's clusters.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Prometheus {
+    /// None does.
+    #[default]
+    None,
+    /// One of the Prometheus operator, which you run yourself. Streamfleet writes the objects that tell it what to
+    /// read. The user of the fleet's kubeconfig needs more rights: `streamfleet role --monitoring`.
+    Existing,
 }
 
 impl FleetAdvancedConfig {
     /// Whether the metrics of its clusters are passed on by the API.
     pub fn federates(&self) -> bool {
         self.monitoring.as_ref().is_some_and(|monitoring| monitoring.federate)
+    }
+
+    /// What a Prometheus on the Kubernetes cluster is given, if there is one.
+    pub fn prometheus(&self) -> Option<&Monitoring> {
+        self.monitoring.as_ref().filter(|monitoring| monitoring.prometheus == Prometheus::Existing)
     }
 }
 

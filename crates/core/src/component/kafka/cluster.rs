@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use super::kinds::KAFKA;
-use super::{KafkaContext, config, listeners, oauth, placement, probe, resources, tiered_storage, user};
+use super::{
+    KafkaContext, config, listeners, oauth, placement, probe, reporter, resources, tiered_storage, user,
+};
 use crate::catalog::versions;
 use crate::component::resources::millis;
 use crate::component::{Manifest, labels, manifest};
@@ -29,7 +31,7 @@ pub fn kafka(context: &KafkaContext) -> Manifest {
             "config": config::config(context),
             "quotas": quotas(context),
             "tieredStorage": tiered_storage::tiered_storage(context),
-            "metricsConfig": metrics(context),
+            "metricsConfig": reporter::metrics(context),
         },
         "entityOperator": entity_operator(context),
         "cruiseControl": cruise_control(context),
@@ -51,12 +53,6 @@ fn quotas(context: &KafkaContext) -> Value {
         "minAvailableBytesPerVolume": is_little.then_some(sizing.reserve_bytes),
         "minAvailableRatioPerVolume": (!is_little).then_some(0.1),
     })
-}
-
-/// Strimzi's own reporter, which needs no list of rules as the JMX exporter does. The operator chooses the
-/// metrics, and Strimzi's dashboards rely on that choice.
-fn metrics(context: &KafkaContext) -> Option<Value> {
-    context.operations.metrics.then(|| json!({"type": "strimziMetricsReporter"}))
 }
 
 /// Exports consumer lag.

@@ -83,6 +83,18 @@ pub struct PodMetrics {
     pub samples: Result<PodSamples, String>,
 }
 
+/// The names and values that follow from a cluster's spec.
+pub fn sizes(cluster: &ResolvedCluster, units: &UnitCatalogue) -> [(&'static str, u64); OWN.len()] {
+    let sizing = Sizing::of(cluster, units);
+    OWN.map(|metric| (metric.name, (metric.value)(&sizing, cluster.spec.units())))
+}
+
+/// How many brokers and controllers a cluster should have.
+pub fn pods(cluster: &ResolvedCluster, units: &UnitCatalogue) -> u32 {
+    let sizing = Sizing::of(cluster, units);
+    sizing.brokers + sizing.controllers
+}
+
 /// The metrics of a cluster at a time.
 #[derive(Debug)]
 pub struct ClusterMetrics {
@@ -94,11 +106,10 @@ pub struct ClusterMetrics {
 
 impl ClusterMetrics {
     pub fn of(cluster: &ResolvedCluster, units: &UnitCatalogue, pods: Vec<PodMetrics>) -> ClusterMetrics {
-        let sizing = Sizing::of(cluster, units);
         ClusterMetrics {
             organization: cluster.key.organization.clone(),
             cluster: cluster.spec.identifier.clone(),
-            own: OWN.map(|metric| (metric.value)(&sizing, cluster.spec.units())),
+            own: sizes(cluster, units).map(|(_, value)| value),
             pods,
         }
     }

@@ -47,6 +47,13 @@ pub(in crate::plan) struct Differences {
     pub contested: Vec<(ObjectKey, Contest)>,
 }
 
+impl Differences {
+    pub fn is_empty(&self) -> bool {
+        let Self { found, foreign, obstacles, contested } = self;
+        found.is_empty() && foreign.is_empty() && obstacles.is_empty() && contested.is_empty()
+    }
+}
+
 impl<'a> TargetContents<'a> {
     pub fn of(site: &FleetInputs<'a>, infra_type: Option<InfraType>) -> Self {
         let FleetInputs { recorded, observed, .. } = *site;

@@ -9,7 +9,7 @@ use super::context::{PreflightContext, PreflightFinding, listed};
 use super::facts::Version;
 use super::needs::{self, Permission};
 use super::operator::Operator;
-use super::{nodes, operators};
+use super::{monitoring, nodes, operators};
 use crate::component::{self, Disk, Extras, Manifest, ObjectRole, requests_of_units};
 use crate::names::{Json, ResourceKey, tenths};
 use crate::plan::Size;
@@ -47,6 +47,8 @@ pub(super) const ALL: &[fn(&PreflightContext) -> Vec<PreflightFinding>] = &[
     little_room,
     nodes::missing_zones,
     nodes::reserved_nodes,
+    monitoring::missing,
+    monitoring::unselected,
 ];
 
 fn missing_permissions(look: &PreflightContext) -> Vec<PreflightFinding> {
@@ -76,22 +78,25 @@ fn missing_permissions(look: &PreflightContext) -> Vec<PreflightFinding> {
     vec![PreflightFinding::warning("PermissionsMissing", why, remedy).stops(stopped)]
 }
 
-fn role_command(look: &PreflightContext, denied: &BTreeSet<&Permission>) -> &'static str {
+fn role_command(look: &PreflightContext, denied: &BTreeSet<&Permission>) -> String {
     let lacks = |extras: Extras| {
         let (with, without) = (needs::permissions(extras), needs::permissions(Extras::default()));
         denied.iter().any(|denied| with.contains(denied) && !without.contains(denied))
     };
-    let (operator, gateway) =
-        (Extras { operator: true, ..Extras::default() }, Extras { gateway: true, ..Extras::default() });
-    let installs = look.fleet().map(|fleet| Extras::of(&fleet.spec)).unwrap_or_default();
-    let operator = installs.operator || lacks(operator);
-    let gateway = installs.gateway || lacks(gateway);
-    match (operator, gateway) {
-        (true, true) => "streamfleet role --operator --gateway",
-        (true, false) => "streamfleet role --operator",
-        (false, true) => "streamfleet role --gateway",
-        (false, false) => "streamfleet role",
+    let fleet = look.fleet().map(|fleet| &fleet.spec);
+    let installs = fleet.map(|fleet| Extras::of(fleet)).unwrap_or_default();
+    let mut command = "streamfleet role".to_owned();
+    if installs.operator || lacks(Extras { operator: true, ..Extras::default() }) {
+        command += " --operator";
     }
+    if installs.gateway || lacks(Extras { gateway: true, ..Extras::default() }) {
+        command += " --gateway";
+    }
+    if let Some(monitoring) = fleet.and_then(|fleet| fleet.advanced_config.prometheus()) {
+        command += " --monitoring";
+        command.extend(monitoring.namespace.iter().flat_map(|namespace| ["=", namespace]));
+    }
+    command
 }
 
 fn old_kubernetes(look: &PreflightContext) -> Vec<PreflightFinding> {

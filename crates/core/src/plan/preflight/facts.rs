@@ -11,6 +11,7 @@ use super::needs::Permission;
 use super::node::{NodeCapacity, NodeConstraints};
 use super::operator::Operator;
 use super::requests::Requests;
+use crate::component::PrometheusSelectors;
 
 /// Facts about a fleet's Kubernetes cluster, as plain data: while they are equal, planning again gives the
 /// same result. What could not be read is `None`, and nothing is concluded from it.
@@ -33,6 +34,10 @@ pub struct PreflightFacts {
     /// The placement constraints of the nodes that accept our pods.
     pub places: Option<BTreeSet<NodeConstraints>>,
     pub load_balancers: Option<LoadBalancers>,
+    /// The Prometheus objects; only of a fleet that has objects for them.
+    pub prometheuses: Option<Vec<PrometheusSelectors>>,
+    /// The labels of all namespaces, by name; only of such a fleet.
+    pub namespaces: Option<BTreeMap<String, BTreeMap<String, String>>>,
 }
 
 impl PreflightFacts {

@@ -8,7 +8,7 @@ use super::context::listed;
 use super::facts::PreflightFacts;
 use super::needs;
 use super::operator::Operator;
-use crate::component::Extras;
+use crate::component::{Extras, MONITORING_API};
 
 /// One thing that a fleet needs of its Kubernetes cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -37,6 +37,7 @@ pub fn report(facts: &PreflightFacts, extras: Extras) -> Vec<ClusterFact> {
     let mut all =
         vec![kubernetes(facts), permissions(facts), nodes(facts), operator(facts, extras), storage(facts)];
     all.extend(extras.gateway.then(|| gateway(facts)));
+    all.extend(extras.monitoring.then(|| monitoring(facts)));
     all
 }
 
@@ -145,6 +146,17 @@ fn gateway(facts: &PreflightFacts) -> ClusterFact {
     }
 }
 
+fn monitoring(facts: &PreflightFacts) -> ClusterFact {
+    const SUBJECT: &str = "Prometheus operator";
+    match facts.kinds.get(MONITORING_API) {
+        None => ClusterFact::fine(SUBJECT, UNKNOWN),
+        Some(kinds) if kinds.is_empty() => {
+            ClusterFact::lacks(SUBJECT, "none", "install it with its resource definitions")
+        }
+        Some(_) => ClusterFact::fine(SUBJECT, "its resource definitions are there"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
@@ -195,10 +207,11 @@ mod tests {
             version: Some(Version { major: 1, minor: 29 }),
             denied: Some([permission].into()),
             storage_classes: Some(BTreeMap::from([("slow".to_owned(), class)])),
+            kinds: BTreeMap::from([(MONITORING_API.to_owned(), BTreeSet::new())]),
             room: Some(NodeCapacity::default()),
             ..facts
         };
-        let told = text(&facts, Extras { operator: true, gateway: true, topics: false });
+        let told = text(&facts, Extras { operator: true, gateway: true, topics: false, monitoring: true });
         for expected in [
             "Kubernetes: 1.29 -> upgrade it: Strimzi needs 1.30 or newer",
             "Permissions: the user of the `kubeconfig` may not create deployments",
@@ -206,6 +219,7 @@ mod tests {
             "4.3.1 -> set `strimzi: existing`",
             "Storage classes: slow (disks can't grow) -> make one the default",
             "Gateway classes: none -> install an implementation",
+            "Prometheus operator: none -> install it with its resource definitions",
         ] {
             assert!(told.contains(expected), "{expected}: {told}");
         }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::needs::{self, NAMESPACE_ROLE};
 use crate::component::kind::BIND;
 use crate::component::{self, Extras, KubernetesKind};
-use crate::component::{GATEWAY_NAMESPACE, OPERATOR_NAMESPACE};
+use crate::component::{GATEWAY_NAMESPACE, MONITORING_NAMESPACE, OPERATOR_NAMESPACE};
 
 /// The namespace of the inventory.
 pub const SYSTEM_NAMESPACE: &str = "streamfleet-system";
@@ -43,6 +43,9 @@ pub struct Role {
     pub namespace: String,
     pub account: String,
     pub extras: Extras,
+    /// The namespace for the alerts and dashboards of a fleet with `prometheus: existing`, if it isn't streamfleet's
+    /// own.
+    pub monitoring: Option<String>,
     /// Whether the logs of pods may be read in the namespaces of clusters.
     pub logs: bool,
     /// Whether pods may be reached through the API server in the namespaces of clusters, for their metrics.
@@ -157,7 +160,9 @@ impl Role {
             format!("({cluster})"),
             format!("(variables.name == '{SYSTEM_NAMESPACE}' && request.operation == 'CREATE')"),
         ];
-        ours.extend(self.shared().map(|(name, _)| format!("variables.name == '{name}'")));
+        let made =
+            self.shared().map(|(name, _)| name).filter(|name| self.monitoring.as_deref() != Some(name));
+        ours.extend(made.map(|name| format!("variables.name == '{name}'")));
         format!("variables.kind != '/namespaces' || {}", ours.join(" || "))
     }
 
@@ -231,7 +236,7 @@ impl Role {
     }
 
     /// Returns the namespaces of a fleet's shared components, with the kinds that are created there.
-    fn shared(&self) -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
+    fn shared(&self) -> impl Iterator<Item = (&str, &'static [&'static str])> {
         const OPERATOR: &[&str] = &[
             "/configmaps",
             "/serviceaccounts",
@@ -239,9 +244,12 @@ impl Role {
             "rbac.authorization.k8s.io/rolebindings",
         ];
         const GATEWAY: &[&str] = &["gateway.networking.k8s.io/gateways"];
+        const MONITORING: &[&str] = &["/configmaps", "monitoring.coreos.com/prometheusrules"];
         let operator = self.extras.operator.then_some((OPERATOR_NAMESPACE, OPERATOR));
         let gateway = self.extras.gateway.then_some((GATEWAY_NAMESPACE, GATEWAY));
-        operator.into_iter().chain(gateway)
+        let monitoring = self.monitoring.as_deref().unwrap_or(MONITORING_NAMESPACE);
+        let monitoring = self.extras.monitoring.then_some((monitoring, MONITORING));
+        operator.into_iter().chain(gateway).chain(monitoring)
     }
 }
 

@@ -39,6 +39,8 @@ pub(super) fn complete() -> PreflightFacts {
         requests: Some(Requests::default()),
         places: Some(["a", "b", "c"].map(in_zone).into()),
         load_balancers: Some(LoadBalancers::default()),
+        prometheuses: None,
+        namespaces: None,
     }
 }
 
@@ -75,7 +77,7 @@ pub(super) fn planned(lab: &Lab, facts: &PreflightFacts, edit: impl Fn(&ObjectKe
     planner.finish(vec![part]).fleets.remove(0)
 }
 
-fn told(plan: &FleetPlan) -> String {
+pub(super) fn told(plan: &FleetPlan) -> String {
     let line = |condition: &crate::catalog::Condition| {
         let waits = |change: &&Change| {
             change.waiting.iter().any(|it| {
@@ -242,7 +244,8 @@ fn the_role_that_is_proposed_has_the_rights_that_are_missing() {
         (false, true, "`streamfleet role --gateway`"),
         (true, true, "`streamfleet role --operator --gateway`"),
     ] {
-        facts.denied = Some(permissions(Extras { operator, gateway, topics: false }).into_iter().collect());
+        let extras = Extras { operator, gateway, ..Extras::default() };
+        facts.denied = Some(permissions(extras).into_iter().collect());
         assert!(
             told(&planned(&lab(), &facts, |_, _| {})).contains(&format!("{command} prints the whole role"))
         );

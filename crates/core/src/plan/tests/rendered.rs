@@ -106,6 +106,24 @@ impl Lab {
                     json!({"type": "kubernetes.io/tls", "data": data}),
                 );
             }
+            if let Some(monitoring) = fleet.and_then(|fleet| match &fleet.spec {
+                Spec::Fleet(fleet) => fleet.advanced_config.prometheus(),
+                _ => None,
+            }) {
+                let namespace = monitoring.namespace.clone().unwrap_or_default();
+                let mut add = |owner: &ResourceKey, kind: &str, namespace: &str, object_name: &str| {
+                    let key = format!("monitoring.coreos.com/v1|{kind}|{namespace}|{object_name}");
+                    let key: ObjectKey = key.try_into().unwrap();
+                    let labels = json!({"app.kubernetes.io/part-of": "streamfleet"});
+                    let body = json!({"metadata": {"labels": labels}, "spec": {}}).into();
+                    let (owner, stage) = (owner.clone(), Stage::Configuration);
+                    objects.insert(key.clone(), Manifest { key, owner, stage, body });
+                };
+                let of_cluster = format!("kafka-acme--{name}");
+                add(&resource.key, "PodMonitor", &of_cluster, name);
+                add(&resource.key, "PrometheusRule", &of_cluster, name);
+                add(&fleet_key().resource(), "PrometheusRule", &namespace, "streamfleet-kafka");
+            }
         }
         Desired { fleets }
     }

@@ -1,5 +1,6 @@
 use super::Rules;
-use crate::spec::{Exposure, Fleet, InfraType};
+use crate::problem::quote_untrusted;
+use crate::spec::{Exposure, Fleet, InfraType, Monitoring, Prometheus};
 
 impl Rules<'_> {
     pub(super) fn fleet(&mut self, fleet: &Fleet) {
@@ -53,6 +54,53 @@ impl Rules<'_> {
             InfraType::Directory => {}
         }
         self.gateway(fleet);
+        if let Some(monitoring) = &config.monitoring {
+            self.monitoring(monitoring);
+        }
+    }
+
+    fn monitoring(&mut self, monitoring: &Monitoring) {
+        const AT: &str = "/advanced_config/monitoring";
+        if monitoring.prometheus == Prometheus::None {
+            for field in ["labels", "namespace", "dashboards", "alerts"] {
+                let place = format!("{AT}/{field}");
+                if self.is_given(&place) {
+                    self.refuse(
+                        &place,
+                        "no-effect",
+                        format!("`monitoring.{field}` has no effect without `prometheus: existing`"),
+                        format!("add `prometheus: existing` if a Prometheus is there, or remove `{field}`"),
+                    );
+                }
+            }
+        }
+        for (label, value) in &monitoring.labels {
+            let place = format!("{AT}/labels/{}", label.replace('~', "~0").replace('/', "~1"));
+            let (name, text) = (quote_untrusted(label), quote_untrusted(value));
+            if is_ours(label) {
+                self.refuse(
+                    &place,
+                    "invalid-value",
+                    format!("the label `{name}` can't be set: streamfleet or Strimzi sets it"),
+                    "remove it",
+                );
+            } else if !is_label_key(label) {
+                self.refuse(
+                    &place,
+                    "invalid-value",
+                    format!("`{name}` is not the name of a label in Kubernetes"),
+                    "write letters, digits, `-`, `_` and `.`, at most 63, such as `release`, if need be after a domain \
+                     and `/`",
+                );
+            } else if !value.is_empty() && !is_label_name(value) {
+                self.refuse(
+                    &place,
+                    "invalid-value",
+                    format!("`{text}` is not the value of a label in Kubernetes"),
+                    "write at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends",
+                );
+            }
+        }
     }
 
     fn gateway(&mut self, fleet: &Fleet) {
@@ -81,4 +129,30 @@ impl Rules<'_> {
             );
         }
     }
+}
+
+/// Whether a label identifies objects for streamfleet, or for the operator of its clusters.
+fn is_ours(label: &str) -> bool {
+    let prefix = label.split_once('/').map_or("", |(prefix, _)| prefix);
+    let is_of = |domain: &str| prefix == domain || prefix.ends_with(&format!(".{domain}"));
+    is_of("streamfleet.io") || is_of("strimzi.io") || label == "app.kubernetes.io/managed-by"
+}
+
+/// `release` or `example.com/release`.
+fn is_label_key(label: &str) -> bool {
+    let is_part = |part: &str| {
+        let is_inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        !part.is_empty() && part.bytes().all(is_inside) && !part.starts_with('-') && !part.ends_with('-')
+    };
+    match label.split_once('/') {
+        Some((prefix, name)) => prefix.len() <= 253 && prefix.split('.').all(is_part) && is_label_name(name),
+        None => is_label_name(label),
+    }
+}
+
+fn is_label_name(name: &str) -> bool {
+    let is_end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let bytes = name.as_bytes();
+    let is_inside = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
+    bytes.len() <= 63 && is_end(bytes.first()) && is_end(bytes.last()) && bytes.iter().all(is_inside)
 }

@@ -204,6 +204,19 @@ pub const FIELD_EFFECTS: &[FieldEffect] = &[
     row(Fleet, "advanced_config.monitoring.federate", On, NoOp, "the API passes on the metrics of the fleet's clusters"),
     row(Fleet, "advanced_config.monitoring.federate", Off, NoOp, "the API no longer passes on the metrics of the fleet's \
         clusters"),
+    row(Fleet, "advanced_config.monitoring.prometheus", Becomes("existing"), RollingRestart, "brokers and controllers with \
+        metrics restart one by one, with the metrics that alerts need; Prometheus gets what it reads, alerts and dashboards"),
+    row(Fleet, "advanced_config.monitoring.prometheus", Becomes("none"), RollingRestart, "brokers and controllers with \
+        metrics restart one by one, with the metrics that the operator chooses; what Prometheus reads, alerts and \
+        dashboards are deleted"),
+    row(Fleet, "advanced_config.monitoring.labels", Changes, NoOp, "the objects for Prometheus and Grafana get other \
+        labels; clients notice nothing"),
+    row(Fleet, "advanced_config.monitoring.namespace", Changes, InPlace, "alerts and dashboards move to another namespace; \
+        clients notice nothing"),
+    row(Fleet, "advanced_config.monitoring.dashboards", On, InPlace, "Grafana gets dashboards; clients notice nothing"),
+    row(Fleet, "advanced_config.monitoring.dashboards", Off, InPlace, "the dashboards are deleted; clients notice nothing"),
+    row(Fleet, "advanced_config.monitoring.alerts", On, InPlace, "Prometheus gets alerts; clients notice nothing"),
+    row(Fleet, "advanced_config.monitoring.alerts", Off, InPlace, "the alerts are deleted; clients notice nothing"),
     row(Fleet, "advanced_config.gateway.class", Changes, InPlace, "after approval, another implementation takes over the \
                                                                    Gateway: clients outside are cut off from every cluster \
                                                                    of the fleet until the Gateway has a new address and \
