@@ -18,8 +18,9 @@ const SERVE: &str = "serve --specs tree --state-dir state --output-dir output --
 
 const THEIRS: &str = "globex/clusters/events.yaml";
 
-/// In bytes, of a build without optimizations.
-const MEMORY: usize = 300_000_000;
+/// Allowed memory under attack, in bytes beyond that without one. What is kept of one fleet's cluster is limited
+/// to 176 MiB; the rest is for what is being read, and for what the allocator doesn't return.
+const MEMORY: usize = 232 << 20;
 
 /// Upper bound for the growth of log and state, in bytes per minute.
 const GROWTH: f64 = 10.0 * 1024.0 * 1024.0;
@@ -118,6 +119,7 @@ fn a_server_that_is_out_to_harm_costs_nobody_else_anything() {
     let serve = Serve::start(&tree, SERVE);
     serve.has_made(&["cluster acme/events", "cluster globex/events"]);
     let undisturbed = (0..EDITS).map(|_| edits.edit(&serve)).max().unwrap();
+    let usual_memory = serve.most_memory();
     assert_eq!(serve.stop(), Some(0));
 
     let lasts_one_in = u32::try_from(one_in(4)).unwrap();
@@ -139,9 +141,9 @@ fn a_server_that_is_out_to_harm_costs_nobody_else_anything() {
         // Each process starts a new log.
         let grown = written(&tree).saturating_sub(before);
         let growth = grown as f64 / lasted.as_secs_f64().max(30.0) * 60.0;
-        let memory = serve.most_memory();
+        let memory = serve.most_memory().saturating_sub(usual_memory);
         let told = format!(
-            "{attack:?}: {} answers in {lasted:?}, {} MiB of memory, {} KiB written a minute, edits took {usual:?}, the slowest \
+            "{attack:?}: {} answers in {lasted:?}, {} MiB more memory, {} KiB written a minute, edits took {usual:?}, the slowest \
              {slowest:?} ({undisturbed:?} without)",
             proxy.harmed() - harmed,
             memory >> 20,

@@ -35,10 +35,14 @@ impl Place {
         place
     }
 
+    /// Replaces a file in one step. Written in place, it would count as unfinished, and hold up all deletions,
+    /// until the watch has seen it closed.
     fn write(&self, path: &str, text: &str) {
         let path = self.root.join("tree").join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
+        let beside = self.root.join("beside");
+        std::fs::write(&beside, text).unwrap();
+        std::fs::rename(beside, path).unwrap();
     }
 
     fn remove(&self, path: &str) {

@@ -142,7 +142,7 @@ fn what_was_read_can_be_changed_and_put_back_and_a_stale_one_cannot() {
 
 #[test]
 fn whatever_is_put_back_as_it_was_read_stays_to_the_byte() {
-    let (mut kinds, mut examples) = (BTreeSet::new(), 0);
+    let mut kinds = BTreeSet::new();
     for example in std::fs::read_dir("examples").unwrap() {
         let tree = Tree::example(example.unwrap().file_name().to_str().unwrap());
         let api = Api::start(&tree);
@@ -176,10 +176,9 @@ fn whatever_is_put_back_as_it_was_read_stays_to_the_byte() {
             api.call(&format!("PUT {path}"), item).expect(200);
             assert_eq!(crate::support::files(&tree.path()), before, "{path}");
         }
-        examples += 1;
         assert_eq!(api.serve.stop(), Some(0));
     }
-    assert_eq!((kinds.len(), examples), (8, 8), "{kinds:?}");
+    assert_eq!(kinds.len(), 8, "{kinds:?}");
 }
 
 #[test]
