@@ -98,7 +98,7 @@ impl ObjectWrite {
     }
 }
 
-/// Where a target keeps its inventory.
+/// The place of a target's inventory.
 pub struct InventoryPlace {
     /// A path, or the name of an object.
     pub name: String,

@@ -65,7 +65,7 @@ pub struct PlanApproval {
     pub fleet: Option<FleetKey>,
     /// The approved steps, such as `delete cluster acme/orders`; null if they had been approved before.
     pub changes: Option<String>,
-    /// Who approved it, now or before.
+    /// The person who approved it, now or before.
     pub approved_by: String,
 }
 
@@ -100,7 +100,7 @@ pub struct ProposedEdit {
     pub after: Option<String>,
     /// The effects of the change on secrets, which these texts hide, in sentences.
     pub secrets: Vec<String>,
-    /// What would not work, each with what to do about it.
+    /// The problems, each with what to do about it.
     pub warnings: Vec<String>,
 }
 
@@ -222,7 +222,7 @@ pub struct ExpiringCertificate {
     pub not_after: String,
 }
 
-/// Who the caller is.
+/// The caller's identity.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct CallerDescription {
     /// The e-mail address of the token's owner; null on the socket.
@@ -276,7 +276,7 @@ pub struct CallerOrganization {
     pub identifier: Identifier,
     /// The role in the organization's spec.
     pub role: Role,
-    /// What the caller may do there: what the role and the token both allow.
+    /// The caller's rights there: those that the role and the token both allow.
     pub access: Access,
     /// The place of the member's entry in the spec; null if the organization is as it was last applied and its
     /// document can't be used.

@@ -88,7 +88,7 @@ pub(super) fn organizations_with<'p>(
     resources_with(plan, reach, pending).filter_map(as_organization)
 }
 
-/// What a person is in an organization.
+/// A person's role in an organization.
 #[derive(Debug)]
 pub struct Membership<'p> {
     pub organization: &'p Identifier,
@@ -372,7 +372,7 @@ fn role_for(access: Access) -> &'static str {
     }
 }
 
-/// What a role allows.
+/// The rights of a role.
 pub fn access_of(role: Role) -> Access {
     match role {
         Role::Admin => Access::Admin,

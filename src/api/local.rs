@@ -1,4 +1,4 @@
-//! What requests and answers on the socket have beyond those on the port: headers for the command line.
+//! Headers for the command line, which only requests and answers on the socket have.
 
 use std::fmt::Display;
 

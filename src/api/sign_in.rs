@@ -12,7 +12,7 @@ pub const TOKEN_NAME: &str = "sign-in link";
 
 const LIFETIME: SignedDuration = SignedDuration::from_mins(15);
 
-/// Where links lead, and who may sign in for all organizations.
+/// The address that links lead to, and the super users.
 #[derive(Debug, Clone)]
 pub struct SignInSettings {
     /// The link of the web UI, with a slash at the end; `None` if no port is open.
@@ -20,7 +20,7 @@ pub struct SignInSettings {
     pub super_users: Vec<String>,
 }
 
-/// Who signs in, and where.
+/// The person who signs in, and the organization.
 #[derive(Debug, Clone)]
 pub struct SignInRequest {
     /// An e-mail address.

@@ -76,7 +76,7 @@ pub fn run(verb: &Role, console: &mut Console) -> Result<u8, Failure> {
     let Role { logs, metrics, .. } = *verb;
     let monitoring = verb.monitoring.clone().filter(|namespace| namespace != MONITORING_NAMESPACE);
     let name = verb.name.clone();
-    let role = preflight::Role { name, namespace, account, extras, monitoring, logs, metrics };
+    let role = preflight::RoleManifests { name, namespace, account, extras, monitoring, logs, metrics };
     let objects: Vec<String> = role.objects().iter().map(to_yaml).collect();
     console.print(&objects.join("---\n"))?;
     Ok(exit::OK)

@@ -98,7 +98,7 @@ pub fn run(verb: &Serve, console: &mut Console) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// What happens to lie in the current folder must not be applied.
+/// A tree that happens to lie in the current folder must not be applied.
 fn refuse_unnamed_specs(tree: &TreeArgs) -> Result<(), Failure> {
     let config = tree.installation.config.as_deref().map(read_config).transpose()?;
     let is_named = tree.tree.is_some() || config.is_some_and(|(_, config)| config.source.git.is_some());

@@ -11,7 +11,7 @@ use crate::execute::{self, ExecutionFailure, ExecutionProgress, ExecutionReport,
 use crate::plan::FleetPlan;
 use crate::state::State;
 
-/// Where results are recorded, and in whose name.
+/// The place of results, and the name that they are recorded under.
 #[derive(Clone, Copy)]
 pub struct Recorder<'a> {
     pub state: &'a State,

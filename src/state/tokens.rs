@@ -62,7 +62,7 @@ pub enum Reach {
     Organization(Identifier),
 }
 
-/// What a token is for. Callers can't choose it.
+/// The purpose of a token. Callers can't choose it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TokenPurpose {

@@ -50,7 +50,7 @@ pub struct BucketClient<'p> {
     tls: ClientConfig,
 }
 
-/// What is under the name of a bucket, as far as a look tells.
+/// The result of looking for a bucket by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BucketLook {
     Missing,

@@ -47,7 +47,7 @@ pub struct LastKnown {
     pub at: String,
 }
 
-/// What suggested commands call the tree; [`WhyReport::name_tree`] puts the user's own words in its place.
+/// The placeholder for the tree in suggested commands; [`WhyReport::name_tree`] puts the user's own words in its place.
 const TREE: &str = "TREE";
 
 /// The cluster to explain, with what the plan doesn't include yet.
@@ -68,7 +68,7 @@ pub fn report(round: &Round, subject: WhySubject, audience: Audience, runtime: &
     let checked = &round.checked;
     let resource = written.or_else(|| checked.catalog.resources.get(&cluster));
     let recorded = checked.recorded.resources.get(&cluster);
-    // What was planned before the write may no longer be so.
+    // A plan from before the write may be outdated.
     let change = round.change(&cluster).filter(|_| unplanned.is_none());
     let good = || recorded?.cached.last_good.as_ref().map(|good| good.origin.clone());
     let Standing { status, reason, since, .. } = round.standing_for(&cluster, unplanned, audience);

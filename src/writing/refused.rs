@@ -108,7 +108,7 @@ pub(super) fn stale() -> WriteRefusal {
     ProblemDocument::stale("it changed since the version in `If-Match`").into()
 }
 
-/// What keeps a resource from being deleted.
+/// The reasons against deleting a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Guard {
     Protection,

@@ -1,4 +1,4 @@
-//! What runs on a fleet: one folder and one row of [`COMPONENTS`] each. The modules after this one ask the
+//! The components of a fleet: one folder and one row of [`COMPONENTS`] each. The modules after this one ask the
 //! table and know no component by name.
 
 pub mod clients;
@@ -138,7 +138,7 @@ pub struct QuotaShare {
     pub load_balancers: u64,
 }
 
-/// What Kafka clients of a cluster need to connect.
+/// The connection data of a cluster's Kafka clients.
 pub fn clients(cluster: &ResolvedCluster) -> Option<ClientAccess> {
     COMPONENTS.iter().find_map(|component| (component.clients)(cluster))
 }

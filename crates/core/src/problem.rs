@@ -80,7 +80,7 @@ pub struct Problem {
     pub severity: Severity,
     /// A stable name for programs: `unknown-key`, `over-capacity`.
     pub code: String,
-    /// What is wrong, in one sentence without a full stop.
+    /// The problem, in one sentence without a full stop.
     pub message: String,
     /// A few words under the underlined text; may be empty.
     pub label: String,

@@ -24,7 +24,7 @@ fn whole(schema: &Value, document: &Value) -> Value {
     whole
 }
 
-/// What a schema or a parameter is, behind references.
+/// Resolves the references of a schema or a parameter.
 fn resolved<'d>(document: &'d Value, value: &'d Value) -> &'d Value {
     let target = |reference: &str| document.pointer(reference.strip_prefix('#').unwrap()).unwrap();
     value["$ref"].as_str().map_or(value, |reference| resolved(document, target(reference)))
@@ -46,7 +46,7 @@ fn every_reference_leads_somewhere_and_nothing_is_named_in_vain() {
     }
 }
 
-/// What occurs several times is a component, or else it is twice as large. Each kind of resource adds some 14 kB.
+/// A schema that occurs several times is a component, or else it is twice as large. Each kind of resource adds some 14 kB.
 #[test]
 fn the_document_is_small() {
     let size = document("/").to_string().len();

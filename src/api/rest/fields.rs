@@ -10,14 +10,14 @@ use crate::problem::quote_untrusted;
 use crate::spec::describe::nearest;
 use crate::state::Access;
 
-pub(super) struct Field {
+pub(super) struct BodyField {
     pub name: &'static str,
     expected: &'static str,
     fits: fn(&Value) -> bool,
 }
 
-pub(super) const fn field(name: &'static str, expected: &'static str, fits: fn(&Value) -> bool) -> Field {
-    Field { name, expected, fits }
+pub(super) const fn field(name: &'static str, expected: &'static str, fits: fn(&Value) -> bool) -> BodyField {
+    BodyField { name, expected, fits }
 }
 
 /// Parses a body. `usual` has the values of optional fields where the body has none.
@@ -26,7 +26,7 @@ pub(super) const fn field(name: &'static str, expected: &'static str, fits: fn(&
 /// With all mistakes in the body.
 pub(super) fn parse<T: DeserializeOwned>(
     body: &Value,
-    fields: &[Field],
+    fields: &[BodyField],
     usual: impl Fn(&str) -> Option<Value>,
 ) -> Result<T, ProblemDocument> {
     let Value::Object(given) = body else {
@@ -47,7 +47,7 @@ pub(super) fn parse<T: DeserializeOwned>(
     T::deserialize(Value::Object(whole)).map_err(|_| ProblemDocument::internal())
 }
 
-fn unknown(given: &Map<String, Value>, fields: &[Field]) -> Vec<FieldError> {
+fn unknown(given: &Map<String, Value>, fields: &[BodyField]) -> Vec<FieldError> {
     let names = || fields.iter().map(|field| field.name);
     let unknown = given.keys().filter(|name| names().all(|known| known != name.as_str()));
     let refused = unknown.map(|name| {
@@ -64,10 +64,10 @@ fn unknown(given: &Map<String, Value>, fields: &[Field]) -> Vec<FieldError> {
     refused.collect()
 }
 
-impl Field {
+impl BodyField {
     /// The mistake in a field with this value, which doesn't fit.
     fn refused(&self, value: Option<&Value>) -> FieldError {
-        let Field { name, expected, .. } = self;
+        let BodyField { name, expected, .. } = self;
         let (why, hint) = match value {
             None => (format!("missing key `{name}`"), format!("add `{name}`: {expected}")),
             Some(Value::Null) => (format!("`{name}` has no value"), format!("send {expected}")),

@@ -15,7 +15,7 @@ const LINES: usize = 50;
 const APPROVED_CHANGES: usize = 50;
 const OBJECT_LINES: usize = 60;
 
-/// What the tree is called in commands.
+/// The placeholder for the tree in suggested commands.
 const TREE: &str = "TREE";
 
 /// Which changes are asked for.

@@ -197,7 +197,7 @@ impl Call {
         self.made.round.standing_for(key, written.and_then(unplanned), self.audience())
     }
 
-    /// What a write that the plan doesn't include does to a resource.
+    /// The effect on a resource of a write that the plan doesn't include yet.
     pub(super) fn unplanned(&self, key: &ResourceKey) -> Option<UnplannedWrite> {
         unplanned(self.pending.get(key)?)
     }

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::fields::{self, Field, field, is};
+use super::fields::{self, BodyField, field, is};
 use super::tokens::{listed, not_added, revoked};
 use super::{Answered, CallerRequest, written};
 use crate::api::answer::CreatedToken;
@@ -18,7 +18,7 @@ const NAME: &str = "web session";
 
 pub(in crate::api) const LIFETIME: SignedDuration = SignedDuration::from_hours(24);
 
-const FIELDS: [Field; 1] =
+const FIELDS: [BodyField; 1] =
     [field("organization", "the identifier of an organization, or `root` for all", is::<Identifier>)];
 
 #[derive(Debug, Deserialize)]

@@ -6,7 +6,7 @@ use secrecy::ExposeSecret as _;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::fields::{self, Field, field, is};
+use super::fields::{self, BodyField, field, is};
 use super::tokens::{Planned, not_added};
 use super::{Answered, CallerRequest, written};
 use crate::api::answer::CreatedSignInLink;
@@ -18,7 +18,7 @@ use crate::names::Identifier;
 use crate::record;
 use crate::state::{Access, Reach, Token, is_same_email};
 
-const FIELDS: [Field; 2] = [
+const FIELDS: [BodyField; 2] = [
     field("email", "an e-mail address", |value| value.as_str().is_some_and(is_email)),
     field("organization", "the identifier of an organization, or `root` for all", is::<Identifier>),
 ];

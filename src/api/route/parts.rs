@@ -1,4 +1,4 @@
-//! What a route is made of.
+//! The parts of a route.
 
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ pub enum RequiredAccess {
     Super,
 }
 
-/// Where a request waits for its turn. The queues don't wait for each other.
+/// The queue of a request. The queues don't wait for each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum QueueKind {
     /// No queue: the answer is the same for all callers and is ready.

@@ -21,7 +21,7 @@ async fn kill_after(polls: usize, run: impl Future<Output = ExecutionReport>) ->
     false
 }
 
-/// What two installations have in common after they have converged, whatever happened before.
+/// The state that two installations share after they have converged, whatever happened before.
 fn outcome(recorded: Recorded, files: Vec<(String, String)>) -> (Recorded, Vec<(String, String)>) {
     let mut recorded = recorded;
     recorded.installation = uuid::Uuid::nil();
@@ -52,7 +52,7 @@ fn without_random(text: String) -> String {
     text.lines().filter(|line| !line.starts_with("# Random")).collect::<Vec<_>>().join("\n")
 }
 
-/// What happens between a kill and the next run.
+/// The events between a kill and the next run.
 #[derive(Clone, Copy, Debug)]
 enum Aftermath {
     Restart,

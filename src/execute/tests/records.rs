@@ -1,4 +1,4 @@
-//! What a run records, in which order, and what it leaves as it was.
+//! The records of a run, their order, and those that it leaves as they were.
 
 use std::fs;
 
@@ -242,7 +242,7 @@ async fn a_fleet_is_forgotten_when_it_goes_and_not_with_one_of_its_clusters() {
     assert_eq!(recorded.fleets[&fleet("us")].observed_at, Some(now()));
 }
 
-/// What is recorded of the objects on fleet `eu`, apart from what can't be had back from files.
+/// The records of the objects on fleet `eu`, apart from what can't be had back from files.
 fn objects(state: &State) -> Vec<(ObjectKey, Option<String>, crate::names::Digest)> {
     let objects = state.objects(&fleet("eu")).unwrap().into_iter();
     objects.filter(|(key, _)| key.kind != "Secret").map(|(key, it)| (key, it.uid, it.applied)).collect()

@@ -37,7 +37,7 @@ pub struct FileHistory {
     pub is_cut: bool,
 }
 
-/// What is asked for.
+/// The limits of one request for the history.
 #[derive(Debug, Clone, Copy)]
 pub struct HistoryQuery<'q> {
     pub path: &'q SpecPath,

@@ -1,4 +1,4 @@
-//! What a request for a token may ask for.
+//! The limits of a request for a token.
 
 use jiff::{SignedDuration, Timestamp};
 

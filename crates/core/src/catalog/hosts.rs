@@ -11,9 +11,9 @@ use crate::spec::{Cluster, Spec};
 /// domain, so that one wildcard certificate is enough.
 #[derive(Debug, Clone, Copy)]
 pub struct HostNames {
-    /// Whose names they are, as in "the brokers of `orders`".
+    /// The owner of the names, as in "the brokers of `orders`".
     pub owner: &'static str,
-    /// What precedes the cluster's identifier. It ends in `--`, which no identifier contains, so that it makes
+    /// The prefix of the cluster's identifier. It ends in `--`, which no identifier contains, so that it makes
     /// no name of another cluster.
     pub prefix: &'static str,
     /// The highest number that replaces [`HostNames::NUMBER`] in the prefix, if it is in there.

@@ -197,7 +197,7 @@ impl LastGood {
     }
 }
 
-/// What follows from a recorded spec, computed on first use.
+/// Values derived from a recorded spec, computed on first use.
 #[derive(Default)]
 struct TypedSpec {
     spec: OnceLock<Option<Spec>>,

@@ -1,6 +1,6 @@
-//! What clients need to connect to a cluster.
+//! The connection data of clients.
 
-/// What clients need to connect to a cluster. All names are of Secrets in the cluster's namespace.
+/// The connection data of a cluster's clients. All names are of Secrets in the cluster's namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientAccess {
     /// The last one is the administrator's.

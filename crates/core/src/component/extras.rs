@@ -2,7 +2,7 @@
 
 use crate::spec::{Exposure, Fleet};
 
-/// What Streamfleet has on a fleet beside Kafka clusters.
+/// Streamfleet's objects on a fleet beside Kafka clusters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Extras {
     pub operator: bool,

@@ -23,7 +23,7 @@ pub struct ObjectFacts {
     pub deletes_disks: Option<fn(&Json) -> bool>,
     /// The class that its disks had before, if a change names another one: `Some(None)` is the default class.
     pub former_disk_class: fn(&Json, &Json) -> Option<Option<String>>,
-    /// Where it keeps data outside of the Kubernetes cluster.
+    /// The place of its data outside of the Kubernetes cluster.
     pub remote_data: fn(&Json) -> Option<Map<String, Value>>,
     /// A sentence about data that stays somewhere else when it is deleted.
     pub left_behind: fn(&Json) -> Option<String>,

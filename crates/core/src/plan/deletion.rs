@@ -118,7 +118,7 @@ fn delete(
     }
 }
 
-/// What the deletion of a topic or user depends on, beside its own record.
+/// The conditions for deleting a topic or user, beside its own record.
 struct SharedFate {
     /// Its cluster, if that is deleted as well. Then the cluster's protection decides.
     cluster: Option<ResourceKey>,

@@ -34,7 +34,7 @@ pub(super) use operators::SupportedVersions;
 pub use operators::{FleetSupport, StorageSupport};
 pub use report::{ClusterFact, report};
 pub use requests::{PodRequest, Requests};
-pub use role::{CLUSTER_NAMESPACES, Role, SYSTEM_NAMESPACE};
+pub use role::{CLUSTER_NAMESPACES, RoleManifests, SYSTEM_NAMESPACE};
 
 /// Evaluates a fleet's facts: returns conditions, and makes changes wait that would fail.
 pub(super) fn judge(

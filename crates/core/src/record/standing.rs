@@ -60,7 +60,7 @@ const UNNAMED: &str = "spec file missing";
 /// The reason of a deletion that waits for nothing.
 const DELETED_SOON: &str = "deletion scheduled";
 
-/// The reason of what was applied and whose health nobody knows yet.
+/// The reason while a resource is applied and its health isn't known yet.
 const UNSEEN: &str = "applied; its health has not been observed yet";
 
 const UNAPPLIED: &str = "the current spec is not applied yet";

@@ -3,11 +3,11 @@
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use crate::api::rest::fields::{self, Field, field, is};
+use crate::api::rest::fields::{self, BodyField, field, is};
 use crate::http::problem::ProblemDocument;
 use crate::state::{Access, MAX_TOKEN_DAYS, Reach, TokenOrder};
 
-const FIELDS: [Field; 5] = [
+const FIELDS: [BodyField; 5] = [
     field("name", "a string of 1 to 64 characters", is::<String>),
     field("owner", "the e-mail address of the token's owner, as a string", is::<String>),
     field("organization", "the identifier of an organization, or `*` for all", is::<Reach>),

@@ -1,4 +1,4 @@
-//! What makes an absence suspicious, and what does not though it comes close.
+//! Absences that are suspicious, and those that come close and are not.
 
 use super::*;
 use crate::names::Kind;
@@ -111,7 +111,7 @@ fn a_new_cluster_of_another_organization_counts_by_its_name_or_what_it_says() {
         world.remove("acme/orders.yaml").put("globex/new.yaml", &text);
         is(&world, ORDERS, &expected);
     }
-    // What isn't known may be the same.
+    // An unknown value may be the same.
     let mut world = applied(&[]);
     world.remove("acme/orders.yaml").put("globex/new.yaml", &of_globex("ledger", 2)).lose_cache();
     is(&world, ORDERS, &may_be("cluster globex/ledger"));

@@ -1,4 +1,4 @@
-//! What is observed of a fleet, put together from what its components read.
+//! The observation of a fleet, assembled from those of its components.
 
 use std::collections::BTreeMap;
 

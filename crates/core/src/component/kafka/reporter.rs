@@ -25,7 +25,7 @@ const DEFAULT: [&str; 16] = [
     "kafka_server_socket_server.*",
 ];
 
-/// What alerts and dashboards need beside it.
+/// The metrics that alerts and dashboards need beside it.
 const FURTHER: [&str; 1] = ["kafka_log_logmanager_offlinelogdirectorycount"];
 
 /// Strimzi's own reporter, which needs no list of rules as the JMX exporter does.

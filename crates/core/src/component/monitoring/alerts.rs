@@ -14,7 +14,7 @@ struct Alert {
     lasts: &'static str,
     expression: String,
     summary: &'static str,
-    /// What it means and what comes of it, in a sentence or two.
+    /// The meaning and the consequence, in a sentence or two.
     description: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! What a Prometheus reads of a cluster.
+//! The metrics that a Prometheus reads of a cluster.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What a Prometheus of the Prometheus operator selects.
+//! The objects that a Prometheus of the Prometheus operator selects.
 
 use std::collections::{BTreeMap, BTreeSet};
 

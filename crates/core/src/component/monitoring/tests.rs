@@ -103,7 +103,7 @@ fn alerts_and_dashboards_are_where_and_if_the_fleet_says() {
     );
 }
 
-/// What others than the organization may see names neither a cluster nor the organization.
+/// Text that others than the organization may see names neither a cluster nor the organization.
 #[test]
 fn nothing_outside_of_a_clusters_namespace_names_it() {
     let objects = objects(monitored(metrics(), json!({"prometheus": "existing"})));

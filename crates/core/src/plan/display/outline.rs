@@ -19,7 +19,7 @@ pub struct Outline {
     pub sections: Vec<OutlineSection>,
 }
 
-/// What a plan says of one fleet or organization.
+/// The part of a plan about one fleet or organization.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OutlineSection {
     /// `fleet` or `organization`.
@@ -68,7 +68,7 @@ impl Outline {
     }
 }
 
-/// What the text of an outline depends on.
+/// The inputs of an outline's text.
 #[derive(Clone, Copy)]
 struct OutlineText<'a> {
     plan: &'a Plan,
@@ -92,7 +92,7 @@ pub struct OutlineItem {
     pub fields: Vec<String>,
     /// The reasons to wait, with their labels.
     pub waiting: Vec<String>,
-    /// What resolves each wait.
+    /// The way out of each wait.
     pub ways_out: Vec<String>,
     /// The cause if it isn't the spec, the consequences, and remarks.
     pub effects: Vec<String>,

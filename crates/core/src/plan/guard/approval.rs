@@ -139,7 +139,7 @@ fn void(world: &PlanContext, fleet: &FleetKey, valid: &[String]) -> Vec<String> 
     given.filter(is_void).map(|approval| approval.id.clone()).collect()
 }
 
-/// What a fleet may still lose within the hour.
+/// The deletions that a fleet may still have within the hour.
 struct DeletionsLeft {
     clusters: DeletionBudget,
     topics: DeletionBudget,

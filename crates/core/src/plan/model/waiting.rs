@@ -148,7 +148,7 @@ pub enum Waiting {
     Preflight {
         /// The name of the condition.
         condition: String,
-        /// What the cluster lacks, in one sentence.
+        /// The part that the cluster lacks, in one sentence.
         why: String,
     },
     /// The second stage of an upgrade of Kafka, which can't be undone, waits for the first.

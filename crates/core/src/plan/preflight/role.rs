@@ -37,7 +37,7 @@ const OPERATOR_ROLES: [&str; 7] = [
 ];
 
 #[derive(Debug, Clone)]
-pub struct Role {
+pub struct RoleManifests {
     /// The name of the ClusterRole, its binding and the policy.
     pub name: String,
     pub namespace: String,
@@ -52,7 +52,7 @@ pub struct Role {
     pub metrics: bool,
 }
 
-impl Role {
+impl RoleManifests {
     pub fn objects(&self) -> Vec<Value> {
         let (mut everywhere, mut within) = needs::cluster_and_namespace(self.extras);
         if self.logs {

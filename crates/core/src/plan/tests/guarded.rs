@@ -1,4 +1,4 @@
-//! What an approval is told apart by, and what needs one.
+//! The identity of an approval, and the changes that need one.
 
 use serde_json::json;
 

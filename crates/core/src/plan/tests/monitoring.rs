@@ -1,4 +1,4 @@
-//! What keeps a Prometheus from a fleet's objects, and that clusters never wait for it.
+//! Reasons why a Prometheus doesn't select a fleet's objects; clusters never wait for them.
 
 use serde_json::{Value, json};
 
@@ -77,7 +77,7 @@ fn without_the_definitions_the_fleet_says_so_and_clusters_go_on() {
          `advanced_config.monitoring` of the fleet\n"
     );
     assert_eq!(written, [""; 0]);
-    // What isn't known to be missing is applied.
+    // A kind that isn't known to be missing is applied.
     facts.kinds.remove(API);
     assert_eq!(look(json!("monitoring"), &facts).1, OBJECTS);
 }

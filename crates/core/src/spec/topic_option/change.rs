@@ -1,4 +1,4 @@
-//! What a change of a topic option does to records and clients.
+//! The consequences of changing a topic option for records and clients.
 //!
 //! A topic without an option has the cluster's value, which may be anything. So where one of the two values is
 //! missing, the change counts as one that keeps less, unless the other value says that it can't.

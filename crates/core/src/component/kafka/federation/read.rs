@@ -20,7 +20,7 @@ pub enum UnreadableMetrics {
 static ROWS: LazyLock<BTreeMap<&'static str, usize>> =
     LazyLock::new(|| METRICS.iter().enumerate().map(|(row, metric)| (metric.reads, row)).collect());
 
-/// What a pod says of the metrics that are passed on.
+/// A pod's answer with the metrics that are passed on.
 #[derive(Debug)]
 pub struct PodSamples {
     /// By the row of the metric, then by the labels that are kept.

@@ -46,7 +46,7 @@ pub struct ClusterObservation {
     /// Every object of the cluster. Shows what remains when it is deleted.
     pub objects: BTreeSet<RemainingObject>,
     pub operator: OperatorState,
-    /// What is wrong with the components beside Kafka.
+    /// The problems of the components beside Kafka.
     pub troubles: Vec<Condition>,
 }
 

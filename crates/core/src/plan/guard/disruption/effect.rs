@@ -1,4 +1,4 @@
-//! What a change disrupts.
+//! The disruption that a change causes.
 
 use crate::catalog::Status;
 use crate::plan::{Change, Remark, Verb, Verdict, compare::verdict};
