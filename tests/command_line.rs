@@ -127,6 +127,27 @@ fn clients_are_told_how_to_connect_as_soon_as_a_cluster_is_applied() {
     tree.run("client-properties sandbox tree --listener external")
         .expect(64)
         .says(&["cluster acme/sandbox has no listener `external`", "it has tls, admin"]);
+    tree.run("client-properties sandbox tree --user billing").expect(1).says(&[
+        "cluster acme/sandbox has no user `billing` that was applied",
+        "describe a user in the specs, and apply it: streamfleet explain user",
+    ]);
+}
+
+#[test]
+fn a_user_of_a_cluster_is_told_where_its_own_login_is() {
+    let tree = Tree::example("topics");
+    tree.run("apply tree --yes").expect(0);
+    tree.run("client-properties orders tree --user billing").expect(0).says(&[
+        "bootstrap.servers=orders-kafka-bootstrap.kafka-acme--orders.svc:9093",
+        "sasl.mechanism=SCRAM-SHA-512",
+        "# To add: sasl.jaas.config, the value of `sasl.jaas.config` in the Secret kafka-acme--orders/billing\n",
+    ]);
+    tree.run("client-properties orders tree --user billing --listener admin")
+        .expect(64)
+        .says(&["cluster acme/orders has no listener `admin` for user billing", "it has tls"]);
+    tree.run("client-properties orders tree --user Nobody\u{1b}[2J")
+        .expect(1)
+        .says(&["cluster acme/orders has no user `Nobody", "its users are auditor, billing"]);
 }
 
 #[test]

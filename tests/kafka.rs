@@ -2,6 +2,7 @@
 //! `client-properties` prints.
 
 pub mod identity_provider;
+mod rights;
 
 use std::collections::BTreeMap;
 
@@ -40,25 +41,43 @@ const CONSUME: &str = "org.apache.kafka.tools.consumer.ConsoleConsumer";
 struct Stage {
     broker: Broker,
     told: BTreeMap<&'static str, String>,
+    /// The properties for the user `billing`, if the tree has it.
+    told_to_user: BTreeMap<&'static str, String>,
+    /// Its KafkaUser.
+    user: Value,
 }
 
 impl Stage {
     /// The example's small cluster, reached from inside and outside.
     fn set(more: impl FnOnce(&Tree)) -> Stage {
+        Stage::with_users(&[ADMIN, STRANGER], more)
+    }
+
+    fn with_users(users: &[(&str, &str)], more: impl FnOnce(&Tree)) -> Stage {
         let plane = ControlPlane::lease();
         let tree = on(&plane);
         tree.edit(SANDBOX, "cluster_access: Internal", "cluster_access: Internal & External");
         tree.remove("acme/clusters/orders.yaml");
         more(&tree);
         tree.run("apply tree --yes --config config.toml").expect(0);
-        let broker = Broker::start(&plane, NAMESPACE, &[ADMIN, STRANGER], &OUTSIDE);
+        let broker = Broker::start(&plane, NAMESPACE, users, &OUTSIDE);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async { Writer::to(&plane).await.put_status(&broker.with_status()).await });
-        let told = ["tls", "external", "admin"].map(|listener| {
-            let words = format!("client-properties sandbox tree --config config.toml --listener {listener}");
+        let told = |listener: &'static str, more: &str| {
+            let words =
+                format!("client-properties sandbox tree --config config.toml --listener {listener}{more}");
             (listener, tree.run(&words).expect(0).out)
-        });
-        Stage { broker, told: told.into() }
+        };
+        let has_user = tree.path().join("acme/users/sandbox/billing.yaml").exists();
+        let of_user = |listener| has_user.then(|| told(listener, " --user billing"));
+        let words = format!("get kafkauser billing --namespace {NAMESPACE} --ignore-not-found --output json");
+        let user = plane.kubectl(&words, "").out;
+        Stage {
+            told: ["tls", "external", "admin"].map(|listener| told(listener, "")).into(),
+            told_to_user: ["tls", "external"].into_iter().filter_map(of_user).collect(),
+            user: serde_json::from_str(&user).unwrap_or_default(),
+            broker,
+        }
     }
 
     fn client(&self, listener: &str) -> Client {

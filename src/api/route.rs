@@ -23,9 +23,9 @@ use crate::views::status::StatusList;
 use crate::views::why::WhyReport;
 
 use queries::{
-    ABOUT, AFTER, AT, BROKER, CHANGES_OF_FLEET, CHANGES_OF_RESOURCE, DRY_RUN, FOLLOW, FROM, IN_ORGANIZATION,
-    LOG_SINCE, OF_CLUSTER, OF_FLEET, OF_ORGANIZATION, OF_RESOURCE, OFFERED_TO, ORDER, PAGE_SIZE, PAGE_TOKEN,
-    SEARCH, SINCE, SORT, SORT_OR_STATUS, STATUS, TAG, TO, UNWELL, VERB,
+    ABOUT, AFTER, AS_USER, AT, BROKER, CHANGES_OF_FLEET, CHANGES_OF_RESOURCE, DRY_RUN, FOLLOW, FROM,
+    IN_ORGANIZATION, LOG_SINCE, OF_CLUSTER, OF_FLEET, OF_ORGANIZATION, OF_RESOURCE, OFFERED_TO, ORDER,
+    PAGE_SIZE, PAGE_TOKEN, SEARCH, SINCE, SORT, SORT_OR_STATUS, STATUS, TAG, TO, UNWELL, VERB,
 };
 
 pub use parts::{Method, Query, QueueKind, RequestBody, RequiredAccess, ResponseContent};
@@ -235,7 +235,7 @@ pub static ROUTES: &[Route] = table! {
                 "Read the properties for clients of a cluster, for each of its listeners",
                 "reading clusters",
             )
-            .query(&[IN_ORGANIZATION])
+            .query(&[IN_ORGANIZATION, AS_USER])
             .gives(&[(200, ResponseContent::Schema(schema::of::<ClusterListeners>))]),
         Route::new(Method::Get, "/v1/clusters/{id}/logs", "read_cluster_logs")
             .about(

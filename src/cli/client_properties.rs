@@ -11,6 +11,7 @@ use crate::cli::round::{self, StateAccess};
 use crate::cli::settings::{Settings, TreeArgs};
 use crate::views::clients::{self, ClusterListeners};
 use crate::views::find_cluster;
+use crate::views::pods::NotRead;
 
 /// Print a client.properties file for a cluster. Secrets are left out: comments in the file say which to add
 /// and where to find them.
@@ -25,6 +26,9 @@ pub struct ClientProperties {
     /// By default the first of these that the cluster has.
     #[arg(long, value_name = "NAME")]
     listener: Option<String>,
+    /// The user of the cluster that logs in, by its identifier in the specs.
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
 }
 
 /// The order of preference when no listener is named.
@@ -34,11 +38,16 @@ pub fn run(verb: &ClientProperties, console: &mut Console) -> Result<u8, Failure
     let settings = Settings::settle(&verb.tree)?;
     let arguments = settings.arguments.clone();
     let ClusterListeners { cluster, listeners } = match RunningDaemon::of(&settings)? {
-        Some(mut daemon) => named_cluster::ask(&mut daemon, &verb.cluster, "client-properties", console)?,
+        Some(mut daemon) => {
+            let request =
+                named_cluster::request(&verb.cluster, "client-properties").with("user", verb.user.as_ref());
+            named_cluster::ask(&mut daemon, &verb.cluster, request, console)?
+        }
         None => {
             let look = round::plan_tree(settings, StateAccess::ReadOnly, round::time(None), console)?;
             let cluster = find_cluster(&look.round.clusters(), &verb.cluster)?;
-            clients::listeners(&look.round, &cluster)
+            clients::listeners(&look.round, &cluster, verb.user.as_deref())
+                .map_err(|NotRead { message, hint, .. }| Failure::new(message).hint(hint))?
         }
     };
     let Some(listeners) = listeners else {
@@ -53,7 +62,8 @@ pub fn run(verb: &ClientProperties, console: &mut Console) -> Result<u8, Failure
     let Some(found) = found else {
         let names: Vec<&str> = listeners.iter().map(|it| it.listener.as_str()).collect();
         let named = verb.listener.as_deref().unwrap_or_default();
-        return Err(Failure::usage(format!("cluster {cluster} has no listener `{named}`"))
+        let whose = verb.user.as_ref().map(|user| format!(" for user {user}")).unwrap_or_default();
+        return Err(Failure::usage(format!("cluster {cluster} has no listener `{named}`{whose}"))
             .hint(format!("it has {}", names.join(", "))));
     };
     console.print(&found.properties)?;

@@ -13,23 +13,23 @@ use crate::names::{Kind, ResourceKey};
 use crate::views::status::StatusList;
 use crate::views::{find_cluster, split_cluster};
 
-/// `what` is the last segment of the route.
+/// Sends a request for a route of the cluster.
 ///
 /// # Errors
 /// When there is no such cluster, or several; the error lists those that there are.
 pub fn ask<T: DeserializeOwned>(
     daemon: &mut RunningDaemon,
     named: &str,
-    what: &str,
+    request: DaemonRequest,
     console: &mut Console,
 ) -> Result<T, Failure> {
-    match daemon.ask(request(named, what), console) {
+    match daemon.ask(request, console) {
         Ok(answer) => Ok(answer),
         Err(error) => Err(explained(daemon, named, error, console)?),
     }
 }
 
-/// The request for a route of the cluster.
+/// The request for a route of the cluster. `what` is its last segment.
 pub fn request(named: &str, what: &str) -> DaemonRequest {
     let (organization, name) = split_cluster(named);
     DaemonRequest::get(format!("/v1/clusters/{}/{what}", encoded(name))).with("organization", organization)

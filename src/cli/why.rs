@@ -35,7 +35,10 @@ pub fn run(verb: &Why, console: &mut Console) -> Result<u8, Failure> {
     let settings = Settings::settle(&verb.tree)?;
     let (now, tree) = (round::time(None), settings.arguments.clone());
     let mut page: WhyReport = match RunningDaemon::of(&settings)? {
-        Some(mut daemon) => named_cluster::ask(&mut daemon, &verb.cluster, "why", console)?,
+        Some(mut daemon) => {
+            let request = named_cluster::request(&verb.cluster, "why");
+            named_cluster::ask(&mut daemon, &verb.cluster, request, console)?
+        }
         None => {
             let look = round::plan_tree(settings, StateAccess::ReadOnly, now, console)?;
             let cluster = find_cluster(&look.round.clusters(), &verb.cluster)?;

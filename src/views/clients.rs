@@ -1,7 +1,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::pods::NotRead;
+use crate::catalog::ResolvedUser;
 use crate::names::ResourceKey;
+use crate::problem::quote_untrusted;
 use crate::record;
 use crate::round::Round;
 
@@ -23,14 +26,42 @@ pub struct ClusterListener {
     pub properties: String,
 }
 
-pub fn listeners(round: &Round, cluster: &ResourceKey) -> ClusterListeners {
-    let listeners = round.applied_cluster(cluster).map(|(resolved, known)| {
-        let all = record::client_properties(resolved, known);
-        let listener = |of: &record::ClientProperties| ClusterListener {
-            listener: of.listener.to_owned(),
-            properties: of.to_java(),
-        };
-        all.iter().map(listener).collect()
-    });
-    ClusterListeners { cluster: cluster.path(), listeners }
+/// The listeners for one user of the cluster, or for its administrator and others.
+///
+/// # Errors
+/// When the cluster has no such user that was applied.
+pub fn listeners(
+    round: &Round,
+    cluster: &ResourceKey,
+    user: Option<&str>,
+) -> Result<ClusterListeners, NotRead> {
+    let path = cluster.path();
+    let Some((resolved, known)) = round.applied_cluster(cluster) else {
+        return Ok(ClusterListeners { cluster: path, listeners: None });
+    };
+    let is_applied = |user: &&ResolvedUser| round.checked.recorded.resources.contains_key(&user.key);
+    let users: Vec<&ResolvedUser> = resolved.users.iter().filter(is_applied).collect();
+    let find = |name: &str| {
+        let found = users.iter().copied().find(|user| user.spec.identifier.as_str() == name);
+        found.ok_or_else(|| no_user(&path, name, &users))
+    };
+    let user = user.map(find).transpose()?;
+    let listener = |of: &record::ClientProperties| ClusterListener {
+        listener: of.listener.to_owned(),
+        properties: of.to_java(),
+    };
+    let listeners = record::client_properties(resolved, known, user).iter().map(listener).collect();
+    Ok(ClusterListeners { cluster: path, listeners: Some(listeners) })
+}
+
+fn no_user(cluster: &str, name: &str, users: &[&ResolvedUser]) -> NotRead {
+    let known: Vec<&str> = users.iter().map(|user| user.spec.identifier.as_str()).collect();
+    let hint = match known.is_empty() {
+        true => "describe a user in the specs, and apply it: streamfleet explain user".to_owned(),
+        false => format!("its users are {}", known.join(", ")),
+    };
+    NotRead::missing(
+        format!("cluster {cluster} has no user `{}` that was applied", quote_untrusted(name)),
+        &hint,
+    )
 }

@@ -49,6 +49,14 @@ fn a_topic_is_created_and_changed_and_stays_while_it_is_protected() {
     };
     assert_eq!((count("orders"), count("none")), (3, 0));
 
+    let properties =
+        |user: &str| call(&format!("GET /v1/clusters/orders/client-properties?user={user}"), Value::Null);
+    let listeners = properties("billing").expect(200).body["listeners"].clone();
+    assert_eq!((listeners.as_array().unwrap().len(), &listeners[0]["listener"]), (1, &json!("tls")));
+    assert!(listeners.to_string().contains("kafka-acme--orders/billing"), "{listeners:#}");
+    let unknown = "cluster acme/orders has no user `nobody` that was applied";
+    properties("nobody").refused(404, "not_found", unknown);
+
     let kept = tree.read(FILE);
     call(&format!("PATCH {REFUNDS}"), json!({"name": "repayments"})).expect(422);
     call(&format!("DELETE {REFUNDS}"), Value::Null).refused(

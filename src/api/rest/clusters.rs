@@ -3,6 +3,7 @@
 
 use axum::http::StatusCode;
 
+use super::metrics::not_read;
 use super::{Answered, Call, written};
 use crate::catalog::Resource;
 use crate::names::ResourceKey;
@@ -30,6 +31,7 @@ pub(super) fn why(call: &Call) -> Answered {
 
 pub(super) fn client_properties(call: &Call) -> Answered {
     let (cluster, _) = call.found_key()?;
-    let listeners = clients::listeners(&call.made.round, &cluster);
+    let user = call.query.parsed::<String>("user", "the identifier of a user")?;
+    let listeners = clients::listeners(&call.made.round, &cluster, user.as_deref()).map_err(not_read)?;
     Ok(call.with_current_plan(written(StatusCode::OK, &listeners)))
 }

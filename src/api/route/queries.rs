@@ -73,6 +73,11 @@ const SORT_TEXT: &str = "The order: by this field, with `-` in front from the la
     organization and identifier. A page token is valid in its own order only. An item whose value changes between two \
     pages may be on both or on neither.";
 pub(super) const SINCE: Query = Query::new("since", shapes::time, "Only events since this time.");
+pub(super) const AS_USER: Query = Query::new(
+    "user",
+    shapes::text,
+    "The user of the cluster that the properties are for, by its identifier.",
+);
 pub(super) const BROKER: Query = Query::new("broker", shapes::broker, "Only the broker with this number.");
 pub(super) const LOG_SINCE: Query = Query::new(
     "since",

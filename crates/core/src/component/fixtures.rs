@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::catalog::{
-    Catalog, ClusterDomain, ResolvedCluster, ResolvedFleet, ResolvedSecret, SecretMark, TieredStorage,
+    Catalog, ClusterDomain, ResolvedCluster, ResolvedFleet, ResolvedSecret, ResolvedUser, SecretMark,
+    TieredStorage,
 };
 use crate::config::{Config, TieredStorageConfig};
 use crate::names::{self, FleetKey, Identifier, Kind, ResourceKey, SecretRef};
@@ -50,6 +51,16 @@ pub fn cluster(overlay: Value) -> ResolvedCluster {
         users: Vec::new(),
         has_topics: false,
     }
+}
+
+/// The user `billing` of that cluster.
+pub fn user(mut fields: Value) -> ResolvedUser {
+    fields["organization"] = "acme".into();
+    fields["cluster"] = "orders".into();
+    fields["identifier"] = "billing".into();
+    let spec: spec::User = serde_json::from_value(fields).unwrap();
+    let key = ResourceKey::on_cluster(Kind::User, &spec.organization, &spec.cluster, "billing");
+    ResolvedUser { key, id: Uuid::from_u128(9), spec: Arc::new(spec) }
 }
 
 pub fn with_domain(mut cluster: ResolvedCluster, dns_provider: DnsProvider) -> ResolvedCluster {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::catalog::ResolvedCluster;
+use crate::catalog::{ResolvedCluster, ResolvedUser};
 use crate::component::health::Outputs;
 use crate::component::{self, ClientAccess, Endpoint, Login, ServerTrust};
 use crate::names::Domain;
@@ -28,7 +28,13 @@ pub struct ClientProperties {
 /// The properties for each listener, in the order in which they are rendered. Of `known`, only the
 /// certificate of the cluster's own authority is used. Addresses come from the spec: those that the operator
 /// reports belong to the load balancers, and no certificate covers them.
-pub fn client_properties(cluster: &ResolvedCluster, known: Option<&Outputs>) -> Vec<ClientProperties> {
+///
+/// With a user of the cluster, they are for that user, who can't log in to the administrator's listener.
+pub fn client_properties(
+    cluster: &ResolvedCluster,
+    known: Option<&Outputs>,
+    user: Option<&ResolvedUser>,
+) -> Vec<ClientProperties> {
     let Some(clients) = component::clients(cluster) else { return Vec::new() };
     let of = |endpoint: &Endpoint| {
         let mut properties = ClientProperties {
@@ -38,15 +44,19 @@ pub fn client_properties(cluster: &ResolvedCluster, known: Option<&Outputs>) -> 
             notes: Vec::new(),
         };
         properties.trust(cluster, endpoint, &clients, known);
-        properties.log_in(cluster, endpoint, &clients);
+        match user {
+            Some(user) => properties.log_in_as(cluster, endpoint, user),
+            None => properties.log_in(cluster, endpoint, &clients),
+        }
         properties
     };
-    clients.endpoints.iter().map(of).collect()
+    let left_out = usize::from(user.is_some());
+    clients.endpoints.iter().rev().skip(left_out).rev().map(of).collect()
 }
 
 /// The `client_properties` of a cluster's record.
 pub(super) fn field(cluster: &ResolvedCluster, known: Option<&Outputs>) -> Value {
-    let all = client_properties(cluster, known);
+    let all = client_properties(cluster, known, None);
     let by_listener = |value: fn(&ClientProperties) -> Value| -> Value {
         all.iter().map(|it| (it.listener.to_owned(), value(it))).collect()
     };
@@ -91,21 +101,13 @@ impl ClientProperties {
     }
 
     fn log_in(&mut self, cluster: &ResolvedCluster, endpoint: &Endpoint, clients: &ClientAccess) {
-        let login = endpoint.login;
-        let (protocol, mechanism) = match login {
-            Login::Mtls => ("SSL", None),
-            Login::Scram => ("SASL_SSL", Some("SCRAM-SHA-512")),
-            Login::OAuth => ("SASL_SSL", Some("OAUTHBEARER")),
-        };
-        self.properties.insert("security.protocol", protocol.to_owned());
-        self.properties.extend(mechanism.map(|mechanism| ("sasl.mechanism", mechanism.to_owned())));
-        match (login, &cluster.identity_provider) {
+        self.use_protocol(endpoint.login);
+        match (endpoint.login, &cluster.identity_provider) {
             (Login::Scram, _) => {
                 let key = key_of(cluster, "sasl.jaas.config", &clients.admin_secret);
                 self.to_add.insert("sasl.jaas.config", format!("{key}, or of another {}", clients.user_kind));
             }
             (Login::Mtls, _) => {
-                self.properties.insert("ssl.keystore.type", "PEM".to_owned());
                 let namespace = &cluster.namespace;
                 let files = format!(
                     "a file with the values of `user.key` and `user.crt` in the Secret of a {} with \
@@ -114,19 +116,54 @@ impl ClientProperties {
                 );
                 self.to_add.insert("ssl.keystore.location", files);
             }
-            (Login::OAuth, Some(provider)) => self.ask_for_tokens(provider),
+            (Login::OAuth, Some(provider)) => self.ask_for_tokens(provider, "the client"),
             (Login::OAuth, None) => {}
         }
     }
 
-    /// Uses Kafka's built-in OAuth support, which needs no further library.
-    fn ask_for_tokens(&mut self, provider: &IdentityProvider) {
+    fn log_in_as(&mut self, cluster: &ResolvedCluster, endpoint: &Endpoint, user: &ResolvedUser) {
+        self.use_protocol(endpoint.login);
+        let name = user.spec.identifier.as_str();
+        match (endpoint.login, &cluster.identity_provider) {
+            (Login::Scram, _) => {
+                self.to_add.insert("sasl.jaas.config", key_of(cluster, "sasl.jaas.config", name));
+            }
+            (Login::Mtls, _) => {
+                let namespace = &cluster.namespace;
+                let files = format!(
+                    "a file with the values of `user.key` and `user.crt` in the Secret {namespace}/{name}"
+                );
+                self.to_add.insert("ssl.keystore.location", files);
+            }
+            (Login::OAuth, Some(provider)) => {
+                self.ask_for_tokens(provider, &format!("the client whose tokens name `{name}`"));
+            }
+            (Login::OAuth, None) => {}
+        }
+    }
+
+    fn use_protocol(&mut self, login: Login) {
+        let (protocol, mechanism) = match login {
+            Login::Mtls => ("SSL", None),
+            Login::Scram => ("SASL_SSL", Some("SCRAM-SHA-512")),
+            Login::OAuth => ("SASL_SSL", Some("OAUTHBEARER")),
+        };
+        self.properties.insert("security.protocol", protocol.to_owned());
+        self.properties.extend(mechanism.map(|mechanism| ("sasl.mechanism", mechanism.to_owned())));
+        if login == Login::Mtls {
+            self.properties.insert("ssl.keystore.type", "PEM".to_owned());
+        }
+    }
+
+    /// Uses Kafka's built-in OAuth support, which needs no further library. `client` is a noun.
+    fn ask_for_tokens(&mut self, provider: &IdentityProvider, client: &str) {
         const TOKEN_ENDPOINT: &str = "sasl.oauthbearer.token.endpoint.url";
         const MODULE: &str = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule";
         const HANDLER: &str = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler";
         self.properties.insert("sasl.login.callback.handler.class", HANDLER.to_owned());
-        let of_client = "with the client's own id and secret at the identity provider";
-        let login = format!(r#"`{MODULE} required clientId="ID" clientSecret="SECRET";`, {of_client}"#);
+        let login = format!(
+            r#"`{MODULE} required clientId="ID" clientSecret="SECRET";`, with the id and secret of {client} at the identity provider"#
+        );
         self.to_add.insert("sasl.jaas.config", login);
         let allowed = match &provider.token_endpoint {
             Some(endpoint) => {

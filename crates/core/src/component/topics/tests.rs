@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{objects, released};
-use crate::catalog::{ResolvedCluster, ResolvedTopic, ResolvedUser};
+use crate::catalog::{ResolvedCluster, ResolvedTopic};
 use crate::component::fixtures;
 use crate::names::{Json, Kind, ResourceKey};
 use crate::render::yaml::to_yaml;
@@ -17,15 +17,6 @@ fn topic(mut fields: Value) -> ResolvedTopic {
     ResolvedTopic { key, id: Uuid::from_u128(8), spec: Arc::new(spec) }
 }
 
-fn user(mut fields: Value) -> ResolvedUser {
-    fields["organization"] = "acme".into();
-    fields["cluster"] = "orders".into();
-    fields["identifier"] = "billing".into();
-    let spec: crate::spec::User = serde_json::from_value(fields).unwrap();
-    let key = ResourceKey::on_cluster(Kind::User, &spec.organization, &spec.cluster, "billing");
-    ResolvedUser { key, id: Uuid::from_u128(9), spec: Arc::new(spec) }
-}
-
 fn written(cluster: &ResolvedCluster) -> String {
     let all = objects(cluster).into_iter().map(|object| to_yaml(&object.body.value()));
     all.collect::<Vec<_>>().join("---\n")
@@ -33,7 +24,7 @@ fn written(cluster: &ResolvedCluster) -> String {
 
 fn acls(fields: Value) -> Value {
     let mut cluster = fixtures::cluster(json!({}));
-    cluster.users = vec![user(fields)];
+    cluster.users = vec![fixtures::user(fields)];
     objects(&cluster)[0].body.value()["spec"]["authorization"]["acls"].clone()
 }
 
@@ -45,7 +36,7 @@ fn a_topic_and_a_user_are_objects_of_their_cluster() {
             "config": {"retention.ms": 604_800_000, "cleanup.policy": "delete"}})),
         topic(json!({"name": "Audit_Log"})),
     ];
-    cluster.users = vec![user(json!({
+    cluster.users = vec![fixtures::user(json!({
         "produce": ["payments.events.v1"],
         "consume": [{"topic": "payments.*", "group": "billing"}, {"topic": "payments.*", "group": "billing-*"}],
         "transactional_ids": ["billing-*"],
@@ -82,7 +73,7 @@ fn a_right_is_given_once_and_ends_where_the_name_does() {
 #[test]
 fn a_user_logs_in_as_its_cluster_says() {
     let authentication = |mut cluster: ResolvedCluster| {
-        cluster.users = vec![user(json!({}))];
+        cluster.users = vec![fixtures::user(json!({}))];
         objects(&cluster)[0].body.value()["spec"]["authentication"].clone()
     };
     assert_eq!(authentication(fixtures::cluster(json!({})))["type"], "scram-sha-512");

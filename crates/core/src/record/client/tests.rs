@@ -3,7 +3,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::*;
-use crate::component::fixtures::{cluster, with_domain, with_identity_provider};
+use crate::component::fixtures::{cluster, user, with_domain, with_identity_provider};
 use crate::spec::{ClusterAccess, DnsProvider, Exposure};
 
 /// A cluster with internal and external access.
@@ -14,7 +14,7 @@ fn both(overlay: Value) -> ResolvedCluster {
 }
 
 fn named(cluster: &ResolvedCluster, known: Option<&Outputs>, listener: &str) -> ClientProperties {
-    let mut all = client_properties(cluster, known).into_iter();
+    let mut all = client_properties(cluster, known, None).into_iter();
     all.find(|properties| properties.listener == listener).unwrap()
 }
 
@@ -91,7 +91,7 @@ fn only_the_listeners_that_there_are_are_told() {
     ] {
         let cluster = cluster(json!({"advanced_config": {"cluster_access": access}}));
         let cluster = with_domain(cluster, DnsProvider::None);
-        let all = client_properties(&cluster, None);
+        let all = client_properties(&cluster, None, None);
         let found: Vec<&str> = all.iter().map(|properties| properties.listener).collect();
         assert_eq!(found, expected, "{access}");
     }
@@ -100,4 +100,41 @@ fn only_the_listeners_that_there_are_are_told() {
 #[test]
 fn the_record_has_all_of_it_and_no_secret() {
     insta::assert_json_snapshot!("record", field(&cluster(json!({})), None));
+}
+
+#[test]
+fn a_user_is_told_its_own_login_and_not_the_administrators_listener() {
+    let scram = both(json!({}));
+    let mtls = both(json!({"advanced_config": {"authentication": "mtls"}}));
+    let provider = json!({"token_endpoint": "https://idp.example.com/token"});
+    let oauth = with_identity_provider(both(json!({})), provider);
+    for (cluster, property, expected) in [
+        (
+            scram,
+            "sasl.jaas.config",
+            "the value of `sasl.jaas.config` in the Secret kafka-acme--orders/billing".to_owned(),
+        ),
+        (
+            mtls,
+            "ssl.keystore.location",
+            "a file with the values of `user.key` and `user.crt` in the Secret kafka-acme--orders/billing".to_owned(),
+        ),
+        (
+            oauth,
+            "sasl.jaas.config",
+            "`org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required clientId=\"ID\" \
+             clientSecret=\"SECRET\";`, with the id and secret of the client whose tokens name `billing` at the \
+             identity provider"
+                .to_owned(),
+        ),
+    ] {
+        let of_user = client_properties(&cluster, None, Some(&user(json!({}))));
+        let listeners: Vec<&str> = of_user.iter().map(|it| it.listener).collect();
+        assert_eq!(listeners, ["tls", "external"]);
+        let of_all = client_properties(&cluster, None, None);
+        for (of_user, of_all) in of_user.iter().zip(&of_all) {
+            assert_eq!(of_user.properties, of_all.properties);
+            assert_eq!(of_user.to_add[property], expected);
+        }
+    }
 }
