@@ -49,8 +49,8 @@ const WHOLE: [&str; 2] = ["/", "/plan"];
 /// Tabs that stay open. Each is requested again as the script does.
 const TABS: usize = 20;
 const TABBED: [&str; 5] = ["/", "/plan", "/clusters", "/fleets", "/clusters/org-00/cluster-00007"];
-const PAUSE: Duration = Duration::from_secs(2);
-const SHARE: u32 = 20;
+const PAUSE: Duration = Duration::from_secs(1);
+const SHARE: u32 = 5;
 
 /// Measures with few clusters and with many.
 pub fn measure(folder: &Path, clusters: usize) -> io::Result<()> {
@@ -104,6 +104,7 @@ fn of_tree(folder: &Path, tree: &Tree) -> io::Result<()> {
     let after = memory_kib(&id, "VmRSS:") / 1024;
     println!("  memory: {after} MB after these, {} MB at most", memory_kib(&id, "VmHWM:") / 1024);
 
+    let before = memory_kib(&id, "VmRSS:") / 1024;
     let alone = api.ask(ONE, 1, None)?;
     let beside = browser.with_tabs(|| api.ask(ONE, 1, None))?;
     let again = api.ask(ONE, 1, None)?;
@@ -118,7 +119,11 @@ fn of_tree(folder: &Path, tree: &Tree) -> io::Result<()> {
         beside.half,
         again.half
     );
-    println!("  memory: {} MB at most", memory_kib(&id, "VmHWM:") / 1024);
+    let after = memory_kib(&id, "VmRSS:") / 1024;
+    println!(
+        "  memory: {before} MB before the tabs, {after} MB after them, {} MB at most",
+        memory_kib(&id, "VmHWM:") / 1024
+    );
     serve.stop()
 }
 
@@ -148,10 +153,16 @@ impl Browser<'_> {
     }
 
     fn page(&self, path: &str) -> io::Result<Vec<u8>> {
-        let request = format!("GET /ui{path} HTTP/1.1\r\n{}\r\n", self.cookie);
+        Ok(self.newer(path, "")?.1)
+    }
+
+    /// The head of the answer, and a page that hasn't the tag; empty if there is none.
+    fn newer(&self, path: &str, tag: &str) -> io::Result<(String, Vec<u8>)> {
+        let tag = if tag.is_empty() { String::new() } else { format!("If-None-Match: {tag}\r\n") };
+        let request = format!("GET /ui{path} HTTP/1.1\r\n{}\r\n{tag}", self.cookie);
         let (head, body) = exchange(self.port, &request, "")?;
-        match head.starts_with("HTTP/1.1 200 ") {
-            true => Ok(body),
+        match head.starts_with("HTTP/1.1 200 ") || head.starts_with("HTTP/1.1 304 ") {
+            true => Ok((head, body)),
             false => Err(io::Error::other(format!("{path} is not shown:\n{head}"))),
         }
     }
@@ -195,9 +206,12 @@ impl Browser<'_> {
     }
 
     fn keep_open(&self, path: &str, is_over: &AtomicBool) -> io::Result<()> {
+        let mut tag = String::new();
         while !is_over.load(Ordering::Relaxed) {
             let start = Instant::now();
-            self.page(path)?;
+            let (head, _) = self.newer(path, &tag)?;
+            let known = head.lines().find_map(|line| line.strip_prefix("etag: "));
+            tag = known.map(str::to_owned).unwrap_or(tag);
             let next = Instant::now() + PAUSE.max(SHARE * start.elapsed());
             while Instant::now() < next && !is_over.load(Ordering::Relaxed) {
                 sleep(Duration::from_millis(50));
