@@ -22,7 +22,10 @@ fn tree(listen: &str) -> Tree {
 /// Whom a link signs in. It does that once, and nothing else.
 #[track_caller]
 fn signed_in(address: &str, link: &str) -> Value {
-    let digits = link.strip_prefix(&format!("http://{address}/ui/sign-in?link=")).expect(link);
+    let digits = link
+        .strip_prefix(&format!("http://{address}/ui/sign-in?"))
+        .and_then(|query| query.split("link=").nth(1))
+        .expect(link);
     let call = |what: &str, secret: &str| {
         let bearer = format!("Bearer {secret}");
         let body = if what.starts_with("POST") { "{}" } else { "" };
@@ -48,7 +51,7 @@ fn signed_in(address: &str, link: &str) -> Value {
 
 /// The links in a log.
 fn links(log: &str) -> Vec<String> {
-    let lines = log.lines().filter(|line| line.contains("/ui/sign-in?link="));
+    let lines = log.lines().filter(|line| line.contains("/ui/sign-in?organization="));
     lines.map(|line| line[line.find("http://").unwrap()..].trim().to_owned()).collect()
 }
 

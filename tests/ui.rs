@@ -238,9 +238,10 @@ fn a_link_signs_in_once_and_others_sign_nobody_in() {
     let api = Api::start(&tree);
     api.settle();
     let run = tree.run("sign-in platform@acme.example.com tree --config settings.toml").expect(0);
-    let digits = run.out.trim().split("?link=").nth(1).unwrap().to_owned();
+    let digits = run.out.trim().split("link=").nth(1).unwrap().to_owned();
     let page = send(&api.address, &format!("GET /ui/sign-in?link={digits}"), &[], "");
     assert!(page.body.contains("This link signs you in once."), "{}", page.body);
+    assert!(run.out.contains("?organization=acme&link="), "{}", run.out);
     let follow = |link: &str| post(&api.address, "/ui/sign-in", "", &[("link", link)]);
     let first = follow(&digits);
     assert_eq!(first.status, 303, "{}", first.body);

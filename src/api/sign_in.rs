@@ -4,6 +4,7 @@
 use jiff::{SignedDuration, Timestamp};
 use secrecy::{ExposeSecret as _, SecretString};
 
+use crate::names::Identifier;
 use crate::record;
 use crate::state::{Access, AddTokenError, Reach, State, TOKEN_PREFIX, Token, TokenGrant, TokenPurpose};
 
@@ -59,9 +60,14 @@ impl SignInLink {
             lasts: LIFETIME,
         };
         let made = state.grant_token(grant, by, now)?;
+        let organization = match &made.token.organization {
+            Reach::All => Identifier::ROOT,
+            Reach::Organization(organization) => organization.as_str(),
+        };
         // The digits alone, so that nobody takes the link for one that contains an API token.
         let digits = made.secret.expose_secret().trim_start_matches(TOKEN_PREFIX);
-        Ok(SignInLink { token: made.token, link: SecretString::from(format!("{ui}sign-in?link={digits}")) })
+        let link = format!("{ui}sign-in?organization={organization}&link={digits}");
+        Ok(SignInLink { link: SecretString::from(link), token: made.token })
     }
 }
 

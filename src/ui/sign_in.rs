@@ -76,7 +76,7 @@ fn show(ui: &Ui, request: &Request) -> Response {
     let is_kept = link.is_empty() && !next.is_empty() && next.len() <= LONGEST_NEXT;
     let kept = is_kept.then(|| next_cookie(ui, request.headers(), &next));
     let mut response =
-        shown(StatusCode::OK, &SignIn { link, is_again, ..SignIn::form(ui, String::new(), next) });
+        shown(StatusCode::OK, &SignIn { link, is_again, ..SignIn::form(ui, value("organization"), next) });
     response.headers_mut().extend(kept.map(|cookie| (SET_COOKIE, cookie)));
     response
 }
@@ -142,7 +142,11 @@ async fn sign_in(ui: Arc<Ui>, request: Request) -> Response {
     let secret = if link.is_empty() { value("token") } else { format!("{TOKEN_PREFIX}{link}") };
     match exchange(&ui, Peer::of(&parts.extensions), &secret, !link.is_empty(), &organization).await {
         Ok(session) => begin(&ui, &parts, &session, &next).await,
-        Err(error) => SignIn::form(&ui, organization, next).again(error),
+        Err(error) => {
+            // One for another organization still works.
+            let link = if error.status == StatusCode::UNPROCESSABLE_ENTITY { link } else { String::new() };
+            SignIn { link, ..SignIn::form(&ui, organization, next) }.again(error)
+        }
     }
 }
 

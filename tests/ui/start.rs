@@ -40,8 +40,13 @@ fn one_variable_opens_the_pages_and_a_second_daemon_goes_on_without_them() {
         log.lines().find(|line| line.contains("sign in to the web UI as ada@example.com")).map(str::to_owned)
     });
     let link = line.split_whitespace().find(|word| word.starts_with("http://127.0.0.1:3000/ui/")).unwrap();
-    assert!(curl(&serve, &[link]).contains("This link signs you in once."));
-    let secret = format!("link={}", link.split_once("?link=").unwrap().1);
+    let page = curl(&serve, &[link]);
+    assert!(page.contains("This link signs you in once."), "{page}");
+    assert!(
+        page.contains("name=\"organization\" value=\"root\""),
+        "the form asks for an organization: {page}"
+    );
+    let secret = format!("organization=root&link={}", link.split_once("&link=").unwrap().1);
     let jar = tree.beside("cookies");
     let jar = jar.to_str().unwrap();
     let click =
@@ -65,7 +70,7 @@ fn one_variable_opens_the_pages_and_a_second_daemon_goes_on_without_them() {
 /// The secret of a new link for a member of acme.
 fn new_link(tree: &Tree) -> String {
     let run = tree.run("sign-in platform@acme.example.com tree --config settings.toml").expect(0);
-    run.out.trim().split("?link=").nth(1).unwrap().to_owned()
+    run.out.trim().split("&link=").nth(1).unwrap().to_owned()
 }
 
 #[test]
@@ -129,6 +134,7 @@ fn a_link_for_another_organization_says_so_and_signs_nobody_in() {
             refused.body
         );
         assert!(header(&refused, "set-cookie").is_none());
+        assert_eq!(hidden(&refused.body, "link").as_deref(), Some(link.as_str()), "it can be corrected");
     }
     // It was not used up.
     let first = click("acme");
