@@ -5,6 +5,8 @@
 //! script; the script only refreshes them.
 
 mod assets;
+mod bounded;
+mod chart;
 mod client;
 mod form;
 mod guard;
@@ -220,7 +222,7 @@ async fn visit(ui: Arc<Ui>, page: &'static Page, request: Request) -> Response {
             response
         }
         Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => sign_in::ask(&ui, &here),
-        Err(refusal) => failure(&visit.frame(""), &refusal),
+        Err(refusal) => failure(&visit.frame("-"), &refusal),
     }
 }
 

@@ -16,7 +16,7 @@ use crate::api::{Api, new_token};
 use crate::service::http::{Answer, send};
 use crate::support::Tree;
 
-const PAGES: [&str; 27] = [
+const PAGES: [&str; 28] = [
     "/",
     "/plan",
     "/fleets",
@@ -37,6 +37,7 @@ const PAGES: [&str; 27] = [
     "/clusters/acme/orders/file",
     "/fleets/acme/eu/history",
     "/organizations/acme/acme",
+    "/plan?resource=Cluster%2Facme%2Forders",
     "/new/fleets",
     "/new/clusters",
     "/new/base-domains",
@@ -184,6 +185,52 @@ fn every_page_is_shown_and_takes_nothing_from_elsewhere() {
     let none = browser.get("/clusters/acme/none");
     assert_eq!(none.status, 404);
     assert!(none.body.contains("<h1>"), "{}", none.body);
+    assert_eq!(api.serve.stop(), Some(0));
+}
+
+#[test]
+fn a_resource_has_its_plan_and_what_it_used_lately() {
+    let tree = Tree::example("quickstart");
+    let settings = "[prices]\ncurrency = \"EUR\"\ncpu_hour = 0.03\n";
+    let api = Api::start_with(&tree, "serve --specs tree --config settings.toml", settings);
+    api.settle();
+    let browser = Browser::sign_in(&api, &api.token, "root");
+    // The plan of a resource is one of its tabs.
+    let leads = browser.get("/clusters/acme/orders/plan");
+    let address = "/ui/plan?resource=Cluster%2Facme%2Forders";
+    assert_eq!((leads.status, header(&leads, "location")), (303, Some(address.to_lowercase())));
+    let plan = browser.page("/plan?resource=Cluster%2Facme%2Forders");
+    assert!(plan.contains("<h1>orders</h1>"), "{plan}");
+    assert!(plan.contains(&format!("<a href=\"{address}\" aria-current=\"page\">Plan</a>")), "{plan}");
+    assert_eq!(browser.get("/clusters/acme/none/plan").status, 404);
+    // The pictures have the sizes and the cost that the API has.
+    for (page, path) in [
+        ("/clusters/acme/orders", "/v1/clusters/orders/cost?organization=acme"),
+        ("/fleets/acme/eu", "/organizations/acme/infrastructure/eu/cost"),
+    ] {
+        let report = api.get(path).expect(200).body;
+        let sizes = report["clusters"].as_array().unwrap().iter();
+        let last =
+            |it: &Value| it["periods"].as_array().unwrap().last().unwrap()["disk_gib"].as_u64().unwrap();
+        let disks: u64 = sizes.map(last).sum();
+        let shown = browser.page(page);
+        assert!(shown.contains("Last 30 days <span class=\"muted\">EUR 0.0"), "{shown}");
+        let disks = format!("<span class=\"muted\">Disks</span> <strong>{disks} GiB</strong><svg");
+        assert!(shown.contains(&disks) && shown.contains("<polyline points=\"0.0,"), "{disks}: {shown}");
+    }
+    // Fields are in the order of the form.
+    let record = browser.page("/clusters/acme/orders");
+    let at =
+        |label: &str| record.find(&format!(">{label}</th>")).unwrap_or_else(|| panic!("{label}: {record}"));
+    let order = ["Cluster type", "Name", "Kafka units", "Fleet", "Created at"].map(at);
+    assert!(order.is_sorted(), "{order:?}");
+    assert!(browser.page("/clusters").contains("team=checkout"));
+    // Sign-ins are events of the installation.
+    let (all, of) = (browser.page("/events"), browser.page("/events?about=resources"));
+    assert!(
+        all.contains("created token") && !of.contains("created token") && of.contains("cluster acme/orders")
+    );
+    assert!(!browser.page("/").contains("created token"));
     assert_eq!(api.serve.stop(), Some(0));
 }
 

@@ -25,7 +25,7 @@ use crate::writing::wipe;
 pub use draft::{Draft, DraftHolder, Drafts, KEPT, Target, Typed};
 pub use steps::{FormStep, steps};
 
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct FormField {
     pub pointer: String,
     pub label: String,
@@ -129,33 +129,14 @@ impl FormField {
                 "false" => "no".to_owned(),
                 default => default.to_owned(),
             },
-            value: String::new(),
-            shown: None,
-            is_kept: false,
-            is_fixed: false,
-            is_hidden: false,
-            errors: Vec::new(),
+            ..FormField::default()
         }
     }
 
     /// A field below a mapping whose keys are free.
     fn within(pointer: &str) -> FormField {
-        FormField {
-            pointer: pointer.to_owned(),
-            label: label(&format!("/{}", pointer.rsplit('/').next().unwrap_or_default())),
-            help: String::new(),
-            values: String::new(),
-            is_required: false,
-            input: InputKind::Line,
-            options: Vec::new(),
-            default: String::new(),
-            value: String::new(),
-            shown: None,
-            is_kept: false,
-            is_fixed: false,
-            is_hidden: false,
-            errors: Vec::new(),
-        }
+        let label = label(&format!("/{}", pointer.rsplit('/').next().unwrap_or_default()));
+        FormField { pointer: pointer.to_owned(), label, ..FormField::default() }
     }
 
     /// Shows what was typed, but for secrets, and for what looks like one in another field.

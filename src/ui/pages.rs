@@ -118,7 +118,7 @@ pub static KINDS: [KindPages; 6] = [
             ("Fleet", "/infrastructure"),
             ("Kafka units", "/kafka_units"),
             ("Version", "/advanced_config/version"),
-            ("Region", "/region"),
+            ("Tags", "/tags"),
             ("Changed", "/updated_at"),
         ],
         empty: "A cluster is an Apache Kafka cluster on a fleet. Describe one in a file of the specs.",
@@ -158,24 +158,27 @@ pub static KINDS: [KindPages; 6] = [
 ];
 
 impl KindPages {
+    pub fn of(kind: Kind) -> &'static KindPages {
+        KINDS.iter().find(|pages| pages.kind == kind).unwrap_or(&KINDS[0])
+    }
+
     pub fn of_slug(slug: &str) -> Option<&'static KindPages> {
         KINDS.iter().find(|pages| pages.slug == slug)
     }
 
+    /// The pages of the kind that the path of a visit begins with.
+    pub fn of_path(visit: &Visit) -> Result<&'static KindPages, Refusal> {
+        KindPages::of_slug(visit.segment(0)).ok_or_else(Refusal::no_page)
+    }
+
     /// The path of the list in the API.
     pub fn list_path(&self, organization: &str) -> String {
-        let organization = encoded(organization);
-        let below = match self.kind {
-            Kind::Organization => return "/organizations".to_owned(),
-            Kind::Cluster => return "/v1/clusters".to_owned(),
-            Kind::Fleet => "infrastructure",
-            Kind::BaseDomain => "base-domains",
-            Kind::IdentityProvider => "identity-providers",
-            Kind::CloudAccount => "cloud-accounts",
-            Kind::Topic => "topics",
-            Kind::User => "users",
-        };
-        format!("/organizations/{organization}/{below}")
+        match self.kind {
+            Kind::Organization => "/organizations".to_owned(),
+            Kind::Cluster => "/v1/clusters".to_owned(),
+            Kind::Fleet => format!("/organizations/{}/infrastructure", encoded(organization)),
+            _ => format!("/organizations/{}/{}", encoded(organization), self.slug),
+        }
     }
 
     /// The path of a resource in the API, with the query that its organization needs and one for a page.
@@ -197,8 +200,7 @@ pub fn page_of(key: &ResourceKey) -> String {
     if let Some((cluster, _)) = key.within_cluster() {
         return page_of(&cluster);
     }
-    let pages = KINDS.iter().find(|pages| pages.kind == key.kind);
-    pages.map(|pages| pages.page_path(key.organization.as_str(), &key.name)).unwrap_or_default()
+    KindPages::of(key.kind).page_path(key.organization.as_str(), &key.name)
 }
 
 /// The route of the API that changes a kind's resources by a method.

@@ -3,15 +3,17 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
 
+use super::bounded::{Bounds, Kept};
 use crate::parallel::locked;
 use crate::plan::{OutlineItem, OutlineSection};
 
-/// The most text of one approval, and of all of them, in bytes; and the number of approvals whose changes are remembered, of one
-/// person and of all. The oldest of a person go first; if there are too many in all, those of whoever has the most.
+/// The most text of one approval, in bytes.
 const LARGEST: usize = 128 << 10;
+
+/// The approvals whose changes are remembered.
 const BYTES: usize = 16 << 20;
 const OF_ONE: usize = 16;
-const KEPT: usize = 1024;
+const BOUNDS: Bounds = Bounds { of_one: OF_ONE, count: 1024, bytes: BYTES };
 
 #[derive(Default)]
 pub struct ReadPlans(Mutex<VecDeque<ReadPlan>>);
@@ -61,8 +63,8 @@ impl ReadPlans {
                 changes: BTreeMap::new(),
             });
             read.changes.extend(shown);
-            known.extend(if read.size() <= LARGEST { Some(read) } else { before });
-            forget_some(&mut known, owner);
+            let read = if read.size() <= LARGEST { Some(read) } else { before };
+            read.into_iter().for_each(|read| BOUNDS.add(&mut known, read));
         }
     }
 
@@ -73,34 +75,18 @@ impl ReadPlans {
     }
 }
 
-/// Forgets what is too much, after something of this person was added.
-fn forget_some(known: &mut VecDeque<ReadPlan>, owner: &str) {
-    let of = |known: &VecDeque<ReadPlan>, owner: &str| {
-        known.iter().filter(|known| known.owner == owner).map(ReadPlan::size).collect::<Vec<_>>()
-    };
-    let drop_oldest = |known: &mut VecDeque<ReadPlan>, owner: &str| {
-        let oldest = known.iter().position(|known| known.owner == owner);
-        oldest.and_then(|oldest| known.remove(oldest))
-    };
-    while of(known, owner).len() > OF_ONE {
-        drop_oldest(known, owner);
+impl Kept for ReadPlan {
+    fn is_of_owner(&self, other: &Self) -> bool {
+        self.owner == other.owner
     }
-    while known.len() > KEPT || known.iter().map(ReadPlan::size).sum::<usize>() > BYTES {
-        let most = known.iter().max_by_key(|it| {
-            let sizes = of(known, &it.owner);
-            (sizes.iter().sum::<usize>(), sizes.len())
-        });
-        let Some(most) = most.map(|it| it.owner.clone()) else { return };
-        drop_oldest(known, &most);
-    }
-}
 
-impl ReadPlan {
     fn size(&self) -> usize {
         let text = |lines: &[String]| lines.iter().map(String::len).sum::<usize>();
         self.changes.iter().map(|(name, it)| name.len() + text(&it.lines) + text(&it.objects)).sum()
     }
+}
 
+impl ReadPlan {
     pub fn mark(&self, section: &OutlineSection, item: &OutlineItem) -> Mark {
         if section.name != self.part || item.approval.is_none() {
             return Mark::Same;

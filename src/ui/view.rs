@@ -15,26 +15,27 @@ use crate::names::ResourceKey;
 use crate::problem::{self, Problem};
 use crate::spec::Role;
 
-/// The parts of the navigation, with their paths below `/ui`.
-pub const SECTIONS: [(&str, &str); 11] = [
-    ("Overview", "/"),
-    ("Plan", "/plan"),
-    ("Fleets", "/fleets"),
-    ("Clusters", "/clusters"),
-    ("Base domains", "/base-domains"),
-    ("Identity providers", "/identity-providers"),
-    ("Cloud accounts", "/cloud-accounts"),
-    ("Organizations", "/organizations"),
-    ("Members", "/members"),
-    ("Events", "/events"),
-    ("Tokens", "/tokens"),
+/// The parts of the navigation by group, with the first segments of their paths.
+type NavigationGroup = (&'static str, &'static [(&'static str, &'static str)]);
+const SECTIONS: [NavigationGroup; 4] = [
+    ("State", &[("Overview", ""), ("Plan", "plan"), ("Events", "events")]),
+    ("Kafka", &[("Clusters", "clusters"), ("Fleets", "fleets")]),
+    (
+        "Used by clusters",
+        &[
+            ("Base domains", "base-domains"),
+            ("Identity providers", "identity-providers"),
+            ("Cloud accounts", "cloud-accounts"),
+        ],
+    ),
+    ("Access", &[("Organizations", "organizations"), ("Members", "members"), ("Tokens", "tokens")]),
 ];
 
 /// What surrounds the content of a page.
 pub struct Frame {
     /// The address of the first page, without its trailing slash.
     pub root: String,
-    /// The path of the active section; empty if none is.
+    /// The first segment of the path of the active section.
     pub active: &'static str,
     /// The hidden field of forms; `None` without a session.
     pub csrf: Option<String>,
@@ -58,8 +59,8 @@ impl Frame {
         Frame { root, active: "", csrf: None, who: String::new(), version: env!("CARGO_PKG_VERSION") }
     }
 
-    pub fn sections(&self) -> &'static [(&'static str, &'static str)] {
-        if self.csrf.is_some() { &SECTIONS } else { &[] }
+    pub fn sections(&self) -> &'static [NavigationGroup] {
+        &SECTIONS
     }
 
     /// The address of the API.
@@ -116,6 +117,7 @@ pub fn parts(text: &str) -> Vec<(bool, String)> {
     parts.map(|(index, part)| (index % 2 == 1, crate::plan::plain(part))).collect()
 }
 
+/// `admin`, `editor` or `viewer`.
 pub fn role(role: &Role) -> &'static str {
     match role {
         Role::Admin => "admin",
@@ -169,8 +171,10 @@ impl Cell {
             Value::Null => Cell::Text(String::new()),
             Value::Bool(is_so) => Cell::Text(if *is_so { "yes" } else { "no" }.to_owned()),
             Value::Array(items) => {
-                let texts =
-                    items.iter().map(|item| item.as_str().map_or_else(|| item.to_string(), str::to_owned));
+                let tag =
+                    |item: &Value| Some(format!("{}={}", item["key"].as_str()?, item["value"].as_str()?));
+                let text = |item: &Value| item.as_str().map(str::to_owned).or_else(|| tag(item));
+                let texts = items.iter().map(|item| text(item).unwrap_or_else(|| item.to_string()));
                 Cell::Text(texts.collect::<Vec<_>>().join(", "))
             }
             other => Cell::Text(other.to_string()),

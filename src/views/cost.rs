@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::config::{Currency, PriceTable};
@@ -11,7 +11,7 @@ use crate::record::timestamp;
 use crate::state::ClusterSizes;
 
 /// The cost of a cluster, or of all clusters of a fleet, between two times.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CostReport {
     /// The currency of all amounts, by its code in ISO 4217.
     pub currency: Currency,
@@ -28,7 +28,7 @@ pub struct CostReport {
 }
 
 /// The cost of a cluster.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ClusterCost {
     /// The cluster's path: `acme/orders`.
     pub cluster: String,
@@ -41,7 +41,7 @@ pub struct ClusterCost {
 }
 
 /// A time without a change of size.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SizePeriod {
     /// The beginning.
     #[schemars(extend("format" = "date-time"))]

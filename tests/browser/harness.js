@@ -18,6 +18,7 @@ export const PAGES = [
     "/clusters/acme/orders/connect", "/clusters/acme/orders/file", "/fleets/acme/eu/history", "/base-domains/acme/kafka.acme.example.com", "/organizations/acme/acme",
     "/new/fleets", "/new/clusters", "/new/clusters?step=3&%2Fcluster_type=kafka&%2Forganization=acme&%2Fidentifier=new&%2Ftenancy_mode=Shared&%2Fkafka_units=1",
     "/new/organizations", "/new/base-domains", "/new/identity-providers", "/new/cloud-accounts", "/clusters/acme/orders/edit", "/clusters/acme/orders/delete", "/clusters/acme/orders/events",
+    "/plan?resource=Cluster%2Facme%2Forders", "/events?about=resources",
 ];
 
 export let work, specs, daemon, origin, browser;
@@ -91,7 +92,7 @@ after(async () => {
     rmSync(work, { recursive: true, force: true });
 });
 
-export const WIDTHS = [320, 360, 768, 1440];
+export const WIDTHS = [320, 768, 1280];
 
 /** Nothing on a page is a violation, and nothing scrolls sideways, neither the page nor what is a list on it. */
 export async function isAccessible(page, what) {

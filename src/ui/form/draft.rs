@@ -13,16 +13,16 @@ use zeroize::Zeroize as _;
 use crate::api::answer::FleetCheck;
 use crate::names::Kind;
 use crate::parallel::locked;
+use crate::ui::bounded::{Bounds, Kept};
 use crate::ui::client::Refusal;
 
 /// How long a draft is kept.
 pub const KEPT: Duration = Duration::from_mins(30);
 
-/// The number of drafts in all and of one person, and their size in bytes together. The oldest ones of the person go first; if
-/// there is too much in all, those of whoever has the most.
 const DRAFTS: usize = 200;
 const DRAFTS_OF_ONE: usize = 8;
 const BYTES: usize = 16 << 20;
+const BOUNDS: Bounds = Bounds { of_one: DRAFTS_OF_ONE, count: DRAFTS, bytes: BYTES };
 
 /// The most fields of a form. The largest has 70, each with the value that the record had.
 const FIELDS: usize = 300;
@@ -115,10 +115,6 @@ impl Typed {
         self.0.retain(|(name, _)| name != pointer);
     }
 
-    fn size(&self) -> usize {
-        self.0.iter().map(|(name, text)| name.len() + text.len()).sum()
-    }
-
     pub fn set(&mut self, pointer: &str, text: &str) {
         self.remove(pointer);
         self.0.push((pointer.to_owned(), text.to_owned()));
@@ -172,17 +168,8 @@ impl Drafts {
     ) -> Uuid {
         let (id, at, kind) = (Uuid::now_v7(), Instant::now(), kind.into());
         self.end_old();
-        let mut drafts = locked(&self.kept);
-        let own: Vec<Uuid> =
-            drafts.iter().filter(|draft| draft.holder.is(&holder)).map(|draft| draft.id).collect();
-        if own.len() >= DRAFTS_OF_ONE {
-            drafts.retain(|draft| draft.id != own[0]);
-        }
-        drafts.push_back(Draft { id, holder, at, kind, target, typed, refused: None, check: None });
-        while drafts.len() > DRAFTS || drafts.iter().map(|draft| draft.typed.size()).sum::<usize>() > BYTES {
-            let Some(oldest) = of_the_largest_holder(&drafts) else { break };
-            drafts.remove(oldest);
-        }
+        let draft = Draft { id, holder, at, kind, target, typed, refused: None, check: None };
+        BOUNDS.add(&mut locked(&self.kept), draft);
         id
     }
 
@@ -208,18 +195,9 @@ impl Drafts {
         Some(draft.clone())
     }
 
-    /// Keeps why a draft was not carried out, for the page that says it.
-    pub fn refuse(&self, id: Uuid, refusal: Refusal) {
-        if let Some(draft) = locked(&self.kept).iter_mut().find(|draft| draft.id == id) {
-            draft.refused = Some(refusal);
-        }
-    }
-
-    /// Keeps what was found on a Kubernetes cluster, for the page that says it.
-    pub fn found(&self, id: Uuid, check: FleetCheck) {
-        if let Some(draft) = locked(&self.kept).iter_mut().find(|draft| draft.id == id) {
-            draft.check = Some(Arc::new(check));
-        }
+    /// Keeps what became of a draft, for the page that says it.
+    pub fn update(&self, id: Uuid, change: impl FnOnce(&mut Draft)) {
+        locked(&self.kept).iter_mut().find(|draft| draft.id == id).map(change);
     }
 
     pub fn forget(&self, id: Uuid) {
@@ -227,14 +205,14 @@ impl Drafts {
     }
 }
 
-/// The place of the oldest draft of the person whose drafts take the most room.
-fn of_the_largest_holder(drafts: &VecDeque<Draft>) -> Option<usize> {
-    let room = |of: &Draft| {
-        let own = drafts.iter().filter(|draft| draft.holder.is(&of.holder));
-        own.fold((0, 0), |(size, count), draft| (size + draft.typed.size(), count + 1))
-    };
-    let most = drafts.iter().map(room).max()?;
-    drafts.iter().position(|draft| room(draft) == most)
+impl Kept for Draft {
+    fn is_of_owner(&self, other: &Self) -> bool {
+        self.holder.is(&other.holder)
+    }
+
+    fn size(&self) -> usize {
+        self.typed.0.iter().map(|(name, text)| name.len() + text.len()).sum()
+    }
 }
 
 #[cfg(test)]

@@ -17,5 +17,5 @@ struct AboutPage {
 
 pub async fn show(visit: &Visit) -> Shown {
     let about = visit.api.get("/v1/about").await?;
-    Ok(shown(StatusCode::OK, &AboutPage { frame: visit.frame("/about"), about }))
+    Ok(shown(StatusCode::OK, &AboutPage { frame: visit.frame("about"), about }))
 }

@@ -1,12 +1,12 @@
 //! The form of a resource that exists.
 
-use axum::http::{Method, StatusCode};
+use axum::http::Method;
 use axum::response::Response;
 use serde_json::json;
 
 use super::create::{FormPage, offer, sections};
-use super::resource_list::section;
-use super::{KindPages, dry_run, require};
+use super::resource::Head;
+use super::{dry_run, require};
 use crate::api::answer::PlanChangeList;
 use crate::api::route;
 use crate::catalog::immutable_pointers;
@@ -16,28 +16,15 @@ use crate::spec::describe::InputKind;
 use crate::spec::identity_fields;
 use crate::ui::client::Refusal;
 use crate::ui::form::{self, Draft, FormField, Typed, attach, text_of};
-use crate::ui::view::shown;
 use crate::ui::{Shown, Visit};
 
-/// The resource that the path names.
-struct Named {
-    pages: &'static KindPages,
-    organization: String,
-    name: String,
-}
-
-fn named(visit: &Visit) -> Result<Named, Refusal> {
-    let pages = KindPages::of_slug(visit.segment(0)).ok_or_else(Refusal::no_page)?;
-    Ok(Named { pages, organization: visit.segment(1).to_owned(), name: visit.segment(2).to_owned() })
-}
-
 pub async fn show(visit: &Visit) -> Shown {
-    let Named { pages, organization, name } = named(visit)?;
+    let head = Head::of(visit, "")?;
     // A file that can't be edited is told before anything is typed.
-    let path = dry_run(&pages.record_path(&organization, &name, "", ""), "file");
+    let path = dry_run(&head.api_path(""), "file");
     let refused = visit.api.send(Method::PATCH, &path, Some(&json!({}))).await.err();
     let broken = refused.filter(|refusal| refusal.errors.iter().any(|error| error.file.is_some()));
-    form_page(visit, pages, &organization, &name, None, broken).await
+    form_page(visit, &head, None, broken).await
 }
 
 /// A refusal because of files, with the mistakes in them.
@@ -67,13 +54,12 @@ async fn located(visit: &Visit, refusal: Refusal) -> Result<Refusal, Refusal> {
 /// The form with the values of the record, or with what was typed.
 pub async fn form_page(
     visit: &Visit,
-    pages: &'static KindPages,
-    organization: &str,
-    name: &str,
+    head: &Head,
     draft: Option<&Draft>,
     error: Option<Refusal>,
 ) -> Result<Response, Refusal> {
-    let (record, etag) = visit.api.tagged(&pages.record_path(organization, name, "", "")).await?;
+    let Head { pages, organization, name, .. } = head;
+    let (record, etag) = visit.api.tagged(&head.api_path("")).await?;
     require(visit, pages.kind, route::Method::Patch, Some(organization))?;
     let mut error = match error {
         Some(error) if error.errors.iter().any(|error| error.file.is_some()) => {
@@ -113,18 +99,12 @@ pub async fn form_page(
         hidden.push(("draft".to_owned(), id.to_string()));
     }
     let page = FormPage {
-        frame: visit.frame(section(pages)),
         title: format!("Change {name}"),
-        action: format!("{}/edit", pages.page_path(organization, name)),
-        is_step: false,
-        step: None,
-        sections: sections(pages.kind, fields),
+        action: format!("{}/edit", head.path),
         hidden,
-        fleets: Vec::new(),
-        missing: Vec::new(),
-        back: String::new(),
-        file_page: format!("{}/file", pages.page_path(organization, name)),
+        file_page: format!("{}/file", head.path),
         error,
+        ..FormPage::of(visit, pages, sections(pages.kind, fields))
     };
-    Ok(shown(page.error.as_ref().map_or(StatusCode::OK, |error| error.status), &page))
+    Ok(page.shown())
 }

@@ -11,10 +11,10 @@ use axum::routing::MethodFilter;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::resource_list::{organizations, section};
+use super::resource_list::organizations;
 use super::review::ApiCall;
 use super::{KindPages, require};
-use crate::api::answer::{ClusterFitList, FleetFit, ListAnswer, Offers, Room};
+use crate::api::answer::{ClusterFitList, FleetFit, ListAnswer, Offer, Offers, Room};
 use crate::api::route::{self, LARGEST_PAGE};
 use crate::http::problem::FieldError;
 use crate::http::problem::code::CAPACITY;
@@ -34,8 +34,10 @@ pub struct FormPage {
     pub action: String,
     /// Whether it leads to a further step, and not to the review.
     pub is_step: bool,
-    /// The number of the step, and of all; `None` if all steps are on the page.
-    pub step: Option<(usize, usize)>,
+    /// The number of the step; 0 if all steps are on the page.
+    pub step: usize,
+    /// The titles of all steps.
+    pub steps: Vec<&'static str>,
     pub sections: Vec<FormSection>,
     pub hidden: Vec<(String, String)>,
     pub error: Option<Refusal>,
@@ -58,6 +60,29 @@ pub struct FormSection {
 }
 
 impl FormPage {
+    /// The form of a new resource.
+    pub fn of(visit: &Visit, pages: &KindPages, sections: Vec<FormSection>) -> FormPage {
+        FormPage {
+            frame: visit.frame(pages.slug),
+            title: format!("New {}", pages.kind.noun()),
+            action: format!("/new/{}", pages.slug),
+            is_step: false,
+            step: 0,
+            steps: steps(pages.kind).iter().map(|step| step.title).collect(),
+            sections,
+            hidden: Vec::new(),
+            error: None,
+            fleets: Vec::new(),
+            missing: Vec::new(),
+            back: String::new(),
+            file_page: String::new(),
+        }
+    }
+
+    pub fn shown(&self) -> Response {
+        shown(self.error.as_ref().map_or(StatusCode::OK, |error| error.status), self)
+    }
+
     /// Whether the value of a choice isn't one that is offered.
     fn is_other(&self, field: &FormField) -> bool {
         !field.value.is_empty() && !field.options.iter().any(|option| option.value == field.value)
@@ -88,17 +113,13 @@ impl FormPage {
 
 impl FormSection {
     fn is_more_open(&self) -> bool {
-        self.more.iter().any(|field| !field.errors.is_empty() || !field.value.is_empty())
+        let is_own = |field: &FormField| field.value != field.shown.as_deref().unwrap_or_default();
+        self.more.iter().any(|field| !field.errors.is_empty() || is_own(field))
     }
 }
 
-/// The pages of the kind that the path names.
-fn kind_of(visit: &Visit) -> Result<&'static KindPages, Refusal> {
-    KindPages::of_slug(visit.segment(0)).ok_or_else(Refusal::no_page)
-}
-
 pub async fn show(visit: &Visit) -> Shown {
-    let pages = kind_of(visit)?;
+    let pages = KindPages::of_path(visit)?;
     require(visit, pages.kind, route::Method::Post, None)?;
     let (steps, mut typed) = (steps(pages.kind), visit.typed());
     withhold(pages.kind, &mut typed);
@@ -145,21 +166,17 @@ pub async fn show(visit: &Visit) -> Shown {
     }
     let own_fields = fields.drain(first..own).collect();
     let FormStep { title, lead, .. } = steps[step - 1];
+    let sections = fitting(vec![FormSection { title, lead, fields: own_fields, more }], &typed);
     let page = FormPage {
-        frame: visit.frame(section(pages)),
-        title: format!("New {}", pages.kind.noun()),
-        action: format!("/new/{}", pages.slug),
         is_step: !is_last,
-        step: (steps.len() > 1).then_some((step, steps.len())),
-        sections: fitting(vec![FormSection { title, lead, fields: own_fields, more }], &typed),
+        step: if steps.len() > 1 { step } else { 0 },
         hidden,
-        error: None,
         fleets,
         missing,
         back: if step > 1 { address(pages, step - 1, &typed) } else { String::new() },
-        file_page: String::new(),
+        ..FormPage::of(visit, pages, sections)
     };
-    Ok(shown(StatusCode::OK, &page))
+    Ok(page.shown())
 }
 
 /// The longest address of a step, in bytes. What doesn't fit is a draft.
@@ -250,21 +267,8 @@ pub async fn whole(
     fields.iter_mut().for_each(|field| field.fill(typed.text(&field.pointer)));
     let missing = offer(visit, pages.kind, &mut fields, typed).await?;
     let hidden = draft.iter().map(|id| ("draft".to_owned(), id.to_string())).collect();
-    let page = FormPage {
-        frame: visit.frame(section(pages)),
-        title: format!("New {}", pages.kind.noun()),
-        action: format!("/new/{}", pages.slug),
-        is_step: false,
-        step: None,
-        sections: fitting(sections(pages.kind, fields), typed),
-        hidden,
-        fleets: Vec::new(),
-        missing,
-        back: String::new(),
-        file_page: String::new(),
-        error,
-    };
-    Ok(shown(page.error.as_ref().map_or(StatusCode::OK, |error| error.status), &page))
+    let sections = fitting(sections(pages.kind, fields), typed);
+    Ok(FormPage { hidden, missing, error, ..FormPage::of(visit, pages, sections) }.shown())
 }
 
 /// All fields by their steps; the others are below the last one.
@@ -325,50 +329,35 @@ pub async fn offer(
         offers.fleet.organization.as_str() == organization
             && offers.fleet.fleet.as_str() == typed.text("/infrastructure")
     });
+    let offered = |offers: &[Offer]| offers.iter().map(FormOption::from).collect::<Vec<_>>();
     for field in fields.iter_mut() {
-        let (of, name) = match (kind, field.pointer.as_str()) {
-            (_, "/organization") => {
+        match (kind, field.pointer.as_str(), fleet) {
+            (_, "/organization", _) => {
                 choices(field, known.total, known.are_more, known.names.iter().map(String::as_str));
-                continue;
             }
-            (Kind::Fleet, "/infra_type") => {
-                field.options = offers.infra_types.iter().map(FormOption::from).collect();
-                continue;
-            }
-            (Kind::Cluster, "/cluster_type") => {
-                field.options = offers.cluster_types.iter().map(FormOption::from).collect();
-                continue;
-            }
-            (Kind::Cluster, "/advanced_config/version") => {
+            (Kind::Fleet, "/infra_type", _) => field.options = offered(&offers.infra_types),
+            (Kind::Cluster, "/cluster_type", _) => field.options = offered(&offers.cluster_types),
+            (Kind::Cluster, "/advanced_config/version", _) => {
                 let versions = fleet.map_or(&offers.kafka_versions, |fleet| &fleet.kafka_versions);
-                field.options = versions.iter().map(FormOption::from).collect();
-                if let (true, Some(usual)) =
-                    (field.value.is_empty(), versions.iter().find(|offer| offer.is_default))
-                {
-                    field.value.clone_from(&usual.name);
-                }
-                continue;
+                field.options = offered(versions);
+                let usual = versions.iter().find(|offer| offer.is_default && field.value.is_empty());
+                field.value = usual.map_or(std::mem::take(&mut field.value), |usual| usual.name.clone());
             }
-            (Kind::Cluster, "/advanced_config/cluster_access") if let Some(fleet) = fleet => {
-                field.options = fleet.cluster_access.iter().map(FormOption::from).collect();
-                continue;
+            (Kind::Cluster, "/advanced_config/cluster_access", Some(fleet)) => {
+                field.options = offered(&fleet.cluster_access);
             }
-            (Kind::Cluster, "/advanced_config/auto_upgrade") if let Some(fleet) = fleet => {
+            (Kind::Cluster, "/advanced_config/auto_upgrade", Some(fleet)) => {
                 let why = fleet.auto_upgrade.reason.clone().unwrap_or_default();
-                field
-                    .options
-                    .iter_mut()
-                    .filter(|option| option.value == "true")
-                    .for_each(|option| option.why_not.clone_from(&why));
-                continue;
+                let yes = field.options.iter_mut().filter(|option| option.value == "true");
+                yes.for_each(|option| option.why_not.clone_from(&why));
             }
-            (Kind::Cluster, "/advanced_config/storage/class") if let Some(fleet) = fleet => {
+            (Kind::Cluster, "/advanced_config/storage/class", Some(fleet)) => {
                 let known = fleet.storage.classes.iter().flatten();
                 field.options = known.map(|name| FormOption::of(name.as_str(), "")).collect();
                 field.default = fleet.storage.default_class.clone().unwrap_or_default();
-                continue;
             }
-            (Kind::Cluster, "/infrastructure") if !organization.is_empty() => {
+            _ if organization.is_empty() => {}
+            (Kind::Cluster, "/infrastructure", _) => {
                 let fits = fits(visit, &organization, typed).await;
                 let is_known = fits.is_some();
                 field.options = fits.unwrap_or_default();
@@ -377,26 +366,22 @@ pub async fn offer(
                 } else if is_known && !mode.is_empty() && !field.options.iter().any(FormOption::is_offered) {
                     missing.push((NO_FIT, "/new/fleets"));
                 }
-                continue;
             }
-            (Kind::Fleet, "/domain") => ("base-domains", "domain"),
-            (Kind::Cluster, "/advanced_config/oauth") => ("identity-providers", "identifier"),
-            (_, "/cloud_account" | "/advanced_config/tiered_storage_provider/cloud_account") => {
-                ("cloud-accounts", "identifier")
+            (Kind::Fleet, "/domain", _) => {
+                let domains = named(visit, Kind::BaseDomain, &organization, field).await;
+                if domains == Some(0) {
+                    let why =
+                        "The organization has no base domain yet, below which clients reach its clusters.";
+                    missing.push((why, "/new/base-domains"));
+                }
             }
-            _ => continue,
-        };
-        if organization.is_empty() {
-            continue;
-        }
-        let path = format!("/organizations/{}/{of}?page_size={LARGEST_PAGE}", super::encoded(&organization));
-        // The field of the organization says that it doesn't exist.
-        let Ok(list) = visit.api.get::<ListAnswer<Value>>(&path).await else { continue };
-        let names = list.items.iter().map(|record| self::field(record, name));
-        choices(field, list.total, list.next_page_token.is_some(), names);
-        if kind == Kind::Fleet && list.items.is_empty() {
-            let why = "The organization has no base domain yet, below which clients reach its clusters.";
-            missing.push((why, "/new/base-domains"));
+            (Kind::Cluster, "/advanced_config/oauth", _) => {
+                named(visit, Kind::IdentityProvider, &organization, field).await;
+            }
+            (_, "/cloud_account" | "/advanced_config/tiered_storage_provider/cloud_account", _) => {
+                named(visit, Kind::CloudAccount, &organization, field).await;
+            }
+            _ => {}
         }
     }
     form::use_labels(fields);
@@ -405,6 +390,17 @@ pub async fn offer(
 
 const NO_FIT: &str = "The cluster fits on no fleet, for the reasons below. Choose another tenancy mode, provider or size in the \
                       second step, or a fleet that has room for it:";
+
+/// Offers the organization's resources of a kind, and returns how many there are. `None` for an organization that doesn't
+/// exist, which its own field says.
+async fn named(visit: &Visit, kind: Kind, organization: &str, field: &mut FormField) -> Option<usize> {
+    let pages = KindPages::of(kind);
+    let path = format!("{}?page_size={LARGEST_PAGE}", pages.list_path(organization));
+    let list = visit.api.get::<ListAnswer<Value>>(&path).await.ok()?;
+    let names = list.items.iter().map(|record| self::field(record, pages.name));
+    choices(field, list.total, list.next_page_token.is_some(), names);
+    Some(list.total)
+}
 
 /// Offers all names that a field may have. Of too many, one is typed.
 fn choices<'n>(field: &mut FormField, total: usize, are_more: bool, names: impl Iterator<Item = &'n str>) {

@@ -4,8 +4,9 @@ use askama::Template;
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
 
+use super::resource::Head;
 use super::review::following;
-use super::{KindPages, dry_run, require, resource_list};
+use super::{dry_run, require};
 use crate::api::route;
 use crate::http::problem::FieldError;
 use crate::names::Digest;
@@ -19,9 +20,7 @@ use crate::ui::{Shown, Visit};
 #[template(path = "delete.html")]
 struct Delete {
     frame: Frame,
-    pages: &'static KindPages,
-    organization: String,
-    name: String,
+    head: Head,
     is_protected: bool,
     etag: String,
     /// The digest of what the page says that the deletion changes.
@@ -36,11 +35,10 @@ pub async fn show(visit: &Visit) -> Shown {
 }
 
 async fn page(visit: &Visit, error: Option<Refusal>) -> Shown {
-    let pages = KindPages::of_slug(visit.segment(0)).ok_or_else(Refusal::no_page)?;
-    let (organization, name) = (visit.segment(1).to_owned(), visit.segment(2).to_owned());
-    let path = pages.record_path(&organization, &name, "", "");
+    let head = Head::of(visit, "")?;
+    let path = head.api_path("");
     let (record, etag) = visit.api.tagged(&path).await?;
-    require(visit, pages.kind, route::Method::Delete, Some(&organization))?;
+    require(visit, head.pages.kind, route::Method::Delete, Some(&head.organization))?;
     let is_protected = record["deletion_protection"] == true;
     // That it can't be deleted now is what the page says.
     let status = error.as_ref().map_or(StatusCode::OK, |error| error.status);
@@ -59,8 +57,8 @@ async fn page(visit: &Visit, error: Option<Refusal>) -> Shown {
         }
     };
     let plan_digest = outline.as_ref().map(|(_, outline)| digest(outline)).unwrap_or_default();
-    let frame = visit.frame(resource_list::section(pages));
-    let page = Delete { frame, pages, organization, name, is_protected, etag, plan_digest, outline, error };
+    let frame = visit.frame(head.pages.slug);
+    let page = Delete { frame, head, is_protected, etag, plan_digest, outline, error };
     Ok(shown(status, &page))
 }
 
@@ -76,9 +74,8 @@ fn digest(outline: &Outline) -> String {
 }
 
 pub async fn carry_out(visit: &Visit) -> Shown {
-    let pages = KindPages::of_slug(visit.segment(0)).ok_or_else(Refusal::no_page)?;
-    let (organization, name) = (visit.segment(1), visit.segment(2));
-    if visit.field("confirm") != name {
+    let head = Head::of(visit, "")?;
+    if visit.field("confirm") != head.name {
         let why = "the name that was typed is not the one of what would be deleted";
         let error = FieldError::at("/confirm", why, "type its name exactly");
         return page(visit, Some(Refusal::mistakes(vec![error]))).await;
@@ -89,7 +86,7 @@ pub async fn carry_out(visit: &Visit) -> Shown {
     if let Some(sign_in) = visit.signs_in_again() {
         return Ok(sign_in);
     }
-    let path = pages.record_path(organization, name, "", "");
+    let path = head.api_path("");
     // What was read is what is carried out, as with an approval.
     let planned = visit.api.send(Method::DELETE, &dry_run(&path, "true"), None).await;
     if let Ok(plan) = planned
@@ -99,10 +96,8 @@ pub async fn carry_out(visit: &Visit) -> Shown {
     }
     match visit.api.send_if(Method::DELETE, &path, None, visit.field("etag")).await {
         // It stays until all of it is gone, unless nothing was made of it.
-        Ok(_) if visit.api.get::<Value>(&path).await.is_ok() => {
-            Ok(visit.go(&pages.page_path(organization, name)))
-        }
-        Ok(_) => Ok(visit.go(&format!("/{}", pages.slug))),
+        Ok(_) if visit.api.get::<Value>(&path).await.is_ok() => Ok(visit.go(&head.path)),
+        Ok(_) => Ok(visit.go(&format!("/{}", head.pages.slug))),
         Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => Err(refusal),
         Err(refusal) => page(visit, Some(refusal)).await,
     }

@@ -8,7 +8,8 @@ use axum::routing::MethodFilter;
 use serde_json::Value;
 
 use super::create::{self, of_organization};
-use super::review::{self, ApiCall, pages_of};
+use super::resource::Head;
+use super::review::{self, ApiCall};
 use super::{DRAFTS, EDIT, KindPages, NEW, change};
 use crate::api::answer::FleetCheck;
 use crate::names::Kind;
@@ -49,7 +50,7 @@ pub fn keep(
     let id = ui.keep(holder, kind, target, typed);
     let below = match &sent.refusal {
         Some(refusal) => {
-            ui.drafts.refuse(id, refusal.clone());
+            ui.drafts.update(id, |draft| draft.refused = Some(refusal.clone()));
             "/edit"
         }
         None => "",
@@ -85,11 +86,11 @@ pub async fn edit(visit: &Visit) -> Shown {
 }
 
 async fn form_page(visit: &Visit, kind: Kind, draft: &Draft, error: Option<Refusal>) -> Shown {
-    let pages = pages_of(kind);
+    let pages = KindPages::of(kind);
     match &draft.target {
         Target::New => create::whole(visit, pages, &draft.typed, Some(draft.id), error).await,
         Target::Known { organization, name, .. } => {
-            change::form_page(visit, pages, organization, name, Some(draft), error).await
+            change::form_page(visit, &Head::new(pages, organization, name, ""), Some(draft), error).await
         }
     }
 }
@@ -122,7 +123,7 @@ pub async fn carry_out(visit: &Visit) -> Shown {
             Err(refusal)
         }
         Err(refusal) => {
-            visit.ui.drafts.refuse(draft.id, told(&draft, refusal));
+            visit.ui.drafts.update(draft.id, |kept| kept.refused = Some(told(&draft, refusal)));
             Ok(visit.go(&format!("{DRAFTS}/{}/edit", draft.id)))
         }
     }
@@ -133,17 +134,18 @@ pub async fn check(visit: &Visit) -> Shown {
     let (kind, draft) = found(visit, visit.segment(0))?;
     let mut order = review::order(visit, kind, &draft.target, &draft.typed).await?.body;
     if let Target::Known { organization, name, .. } = &draft.target {
-        let record: Value = visit.api.get(&pages_of(kind).record_path(organization, name, "", "")).await?;
+        let record: Value =
+            visit.api.get(&KindPages::of(kind).record_path(organization, name, "", "")).await?;
         order.complete(organization, name, &record);
     }
     let answer = visit.api.send(Method::POST, "/v1/checks", Some(&order)).await?;
     let check = serde_json::from_value::<FleetCheck>(answer).map_err(review::unexpected)?;
-    visit.ui.drafts.found(draft.id, check);
+    visit.ui.drafts.update(draft.id, |draft| draft.check = Some(Arc::new(check)));
     Ok(visit.go(&format!("{DRAFTS}/{}#check", draft.id)))
 }
 
 fn page_of(kind: Kind, record: &Value) -> String {
-    let pages = pages_of(kind);
+    let pages = KindPages::of(kind);
     let name = field(record, pages.name);
     let organization = if kind == Kind::Organization { name } else { field(record, "organization") };
     pages.page_path(organization, name)

@@ -14,10 +14,18 @@ use crate::ui::{Shown, Visit};
 struct Events {
     frame: Frame,
     list: ListAnswer<Value>,
+    /// What they are about; empty for everything.
+    about: String,
 }
 
 pub async fn show(visit: &Visit) -> Shown {
-    let page = [("order", "desc"), ("page_size", "50"), ("page_token", visit.parameter("page"))];
+    let about = visit.parameter("about").to_owned();
+    let page = [
+        ("order", "desc"),
+        ("page_size", "50"),
+        ("page_token", visit.parameter("page")),
+        ("about", about.as_str()),
+    ];
     let list = visit.api.get(&with_query("/v1/events".to_owned(), &page)).await?;
-    Ok(shown(StatusCode::OK, &Events { frame: visit.frame("/events"), list }))
+    Ok(shown(StatusCode::OK, &Events { frame: visit.frame("events"), list, about }))
 }

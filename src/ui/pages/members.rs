@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use serde_json::{Value, json};
 
 use super::resource_list::{Organizations, organizations};
-use super::{DRAFTS, may, require, review, with_query};
+use super::{DRAFTS, KindPages, may, require, with_query};
 use crate::api::answer::{ListAnswer, OrganizationMember};
 use crate::api::route::Method;
 use crate::names::Kind;
@@ -35,7 +35,7 @@ pub async fn show(visit: &Visit) -> Shown {
         false => visit.api.get(&with_query(path, &query)).await?,
     };
     let may_change = may(&visit.me, Kind::Organization, Method::Patch, Some(&organization));
-    let frame = visit.frame("/members");
+    let frame = visit.frame("members");
     Ok(shown(StatusCode::OK, &Members { frame, organizations, organization, list, may_change }))
 }
 
@@ -43,8 +43,8 @@ pub async fn show(visit: &Visit) -> Shown {
 pub async fn change(visit: &Visit) -> Shown {
     let organization = visit.segment(0);
     require(visit, Kind::Organization, Method::Patch, Some(organization))?;
-    let pages = review::pages_of(Kind::Organization);
-    let (record, etag) = visit.api.tagged(&pages.record_path(organization, organization, "", "")).await?;
+    let path = KindPages::of(Kind::Organization).record_path(organization, organization, "", "");
+    let (record, etag) = visit.api.tagged(&path).await?;
     let (email, role) = (visit.field("email"), visit.field("role"));
     if email.is_empty() {
         return Err(Refusal::no_draft());

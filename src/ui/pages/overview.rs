@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use serde_json::Value;
 
 use super::resource_list::organizations;
-use super::{KindPages, may, review};
+use super::{KindPages, may};
 use crate::api::answer::{ExpiringCertificate, ListAnswer, PlanChangeList};
 use crate::api::route;
 use crate::names::Kind;
@@ -19,8 +19,6 @@ use crate::views::status::{StatusCounts, StatusLine, StatusList};
 struct Overview {
     frame: Frame,
     plan: PlanChangeList,
-    /// The first changes that wait for an approval, with the fleet or organization that they belong to.
-    waiting: Vec<Waiting>,
     /// The first fleets and clusters that aren't well.
     unwell: Vec<StatusLine>,
     counts: StatusCounts,
@@ -38,13 +36,13 @@ enum Start {
     Later,
 }
 
-struct Waiting {
-    section: String,
-    text: String,
-    why: String,
-}
-
 impl Overview {
+    /// The first changes that wait for an approval, with the fleet or organization that they belong to.
+    fn waiting(&self) -> Vec<(&OutlineSection, &OutlineItem)> {
+        let all = self.plan.sections.iter().flat_map(|of| of.items.iter().map(move |item| (of, item)));
+        all.filter(|(_, item)| item.approval.is_some()).collect()
+    }
+
     /// How many fleets and clusters are neither healthy nor amiss.
     fn unseen(&self) -> usize {
         let StatusCounts { fleets, clusters, healthy, unwell } = self.counts;
@@ -63,7 +61,7 @@ pub async fn show(visit: &Visit) -> Shown {
         visit.api.get::<PlanChangeList>("/v1/plan/changes?page_size=20"),
         visit.api.get::<StatusList>("/v1/status?unwell=true"),
         visit.api.get::<ListAnswer<ExpiringCertificate>>("/v1/certificates?page_size=5"),
-        visit.api.get::<ListAnswer<Value>>("/v1/events?order=desc&page_size=10"),
+        visit.api.get::<ListAnswer<Value>>("/v1/events?order=desc&page_size=10&about=resources"),
     )?;
     let StatusList { counts, items: unwell } = status;
     let starts = if counts.clusters == 0 {
@@ -72,9 +70,8 @@ pub async fn show(visit: &Visit) -> Shown {
     } else {
         Vec::new()
     };
-    let (frame, events) = (visit.frame("/"), events.items);
-    let waiting = plan.sections.iter().flat_map(waiting_in).collect();
-    let page = Overview { frame, plan, waiting, unwell, counts, certificates, events, starts };
+    let (frame, events) = (visit.frame(""), events.items);
+    let page = Overview { frame, plan, unwell, counts, certificates, events, starts };
     Ok(shown(StatusCode::OK, &page))
 }
 
@@ -91,15 +88,6 @@ fn starts(visit: &Visit, numbers: [usize; 4]) -> Vec<(&'static KindPages, Start)
         (false, true) => Start::Next,
         (false, false) => Start::Later,
     };
-    let starts: Vec<_> = needed.map(|(at, kind)| (review::pages_of(kind), state(at))).collect();
+    let starts: Vec<_> = needed.map(|(at, kind)| (KindPages::of(kind), state(at))).collect();
     if starts.iter().any(|(_, state)| *state == Start::Next) { starts } else { Vec::new() }
-}
-
-fn waiting_in(section: &OutlineSection) -> impl Iterator<Item = Waiting> {
-    let waits = section.items.iter().filter(|item| item.approval.is_some());
-    waits.map(|item: &OutlineItem| Waiting {
-        section: format!("{} {}", section.noun, section.name),
-        text: format!("{} {} {}", item.action, item.noun, item.name),
-        why: item.waiting.join("; "),
-    })
 }

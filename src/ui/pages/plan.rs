@@ -3,10 +3,13 @@
 use askama::Template;
 use axum::http::{Method, StatusCode};
 use jiff::Timestamp;
+use serde_json::Value;
 
-use super::with_query;
+use super::resource::{Head, PLAN};
+use super::{KindPages, with_query};
 use crate::api::answer::{CallerDescription, PlanChangeList};
 use crate::http::query::encoded;
+use crate::names::ResourceKey;
 use crate::plan::{OutlineApproval, OutlineItem, OutlineSection};
 use crate::problem::Severity;
 use crate::state::Access;
@@ -21,11 +24,12 @@ struct PlanPage {
     frame: Frame,
     list: PlanChangeList,
     me: CallerDescription,
-    /// The fleet, organization or resource whose changes are shown; empty for all.
+    /// The fleet or organization whose changes are shown; empty for all.
     scope: String,
     is_whole: bool,
-    /// The resource whose changes are shown; empty for all.
-    only: String,
+    is_of_resource: bool,
+    /// The resource whose changes are shown, if it has pages.
+    head: Option<Head>,
     /// The addresses of the first page and the next, below `/ui`; the next is empty on the last one.
     first: String,
     next: String,
@@ -73,25 +77,12 @@ impl PlanPage {
         (self.list.summary.errors + self.list.summary.warnings) as usize
     }
 
-    /// Whether the mistakes would push what waits out of sight.
-    fn folds_problems(&self) -> bool {
-        self.list.problems.len() > FOLDED
-    }
-
-    /// What a button approves: the text above it has the whole.
-    fn approved(&self, approval: &OutlineApproval) -> String {
-        match approval.total > NAMED {
-            true => format!("{} changes", approval.total),
-            false => approval.changes.join(", "),
-        }
-    }
-
     fn mark(&self, section: &OutlineSection, item: &OutlineItem) -> Mark {
         self.read.as_ref().map_or(Mark::Same, |read| read.mark(section, item))
     }
 
     fn gone(&self) -> Vec<String> {
-        let is_whole = self.elsewhere() == 0 && self.only.is_empty();
+        let is_whole = self.elsewhere() == 0 && !self.is_of_resource;
         self.read.as_ref().map(|read| read.gone(&self.list.sections, is_whole)).unwrap_or_default()
     }
 }
@@ -109,9 +100,19 @@ pub async fn show(visit: &Visit) -> Shown {
     let approved = is_just_now(visit.parameter("approved"));
     let read = visit.ui.read_plans.find(owner, visit.parameter("other")).filter(|_| other);
     list.sections.iter().for_each(|section| visit.ui.read_plans.remember(owner, section));
-    let scope: Vec<&str> =
-        [organization, fleet, resource].into_iter().filter(|name| !name.is_empty()).collect();
-    let scope = scope.join("/");
+    let scope = if fleet.is_empty() { organization.to_owned() } else { format!("{organization}/{fleet}") };
+    // What is on a cluster has no pages of its own.
+    let key = ResourceKey::try_from(resource.to_owned()).ok();
+    let key = key.map(|key| key.within_cluster().map_or(key.clone(), |(cluster, _)| cluster));
+    let of_key =
+        |key: ResourceKey| Head::new(KindPages::of(key.kind), key.organization.as_str(), &key.name, PLAN);
+    let mut head = key.map(of_key);
+    // What others have is as what doesn't exist.
+    if let Some(of) = &head
+        && visit.api.get::<Value>(&of.api_path("")).await.is_err()
+    {
+        head = None;
+    }
     let of_page = [("organization", organization), ("fleet", fleet), ("resource", resource)];
     let first = with_query("/plan".to_owned(), &of_page);
     let next = list.next_page_token.as_ref();
@@ -119,9 +120,24 @@ pub async fn show(visit: &Visit) -> Shown {
     let of_next = [("other", visit.parameter("other"))];
     let next = next.map(|token| with_query(with_query(first.clone(), &of_next), &[("page", token)]));
     let next = next.unwrap_or_default();
-    let (frame, is_whole, only) = (visit.frame("/plan"), scope.is_empty(), resource.to_owned());
+    let is_of_resource = !resource.is_empty();
+    let is_whole = scope.is_empty() && !is_of_resource;
+    let frame = visit.frame(head.as_ref().map_or("plan", |head| head.pages.slug));
     blocking(move || {
-        let page = PlanPage { frame, list, me, scope, is_whole, only, first, next, approved, other, read };
+        let page = PlanPage {
+            frame,
+            list,
+            me,
+            scope,
+            is_whole,
+            is_of_resource,
+            head,
+            first,
+            next,
+            approved,
+            other,
+            read,
+        };
         shown(StatusCode::OK, &page)
     })
     .await

@@ -2,63 +2,81 @@
 
 use askama::Template;
 use axum::http::StatusCode;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::{KindPages, may, resource_list, with_query};
 use crate::api::answer::{FleetFit, ListAnswer, ResourceHistory, SpecFile};
 use crate::api::route::Method;
-use crate::names::{Identifier, Kind, ResourceKey};
+use crate::names::{Kind, ResourceKey};
+use crate::ui::chart::Usage;
 use crate::ui::client::Refusal;
-use crate::ui::form::{label, label_below};
+use crate::ui::form::{label, label_below, steps};
 use crate::ui::view::{self, Cell, Frame, filters, shown};
 use crate::ui::{Shown, Visit};
 use crate::views::clients::ClusterListeners;
+use crate::views::cost::CostReport;
 use crate::views::why::WhyReport;
 
 /// The tabs of a resource's pages, with their paths below its own, and whether only clusters have them.
-const TABS: [(&str, &str, bool); 6] = [
+const TABS: [(&str, &str, bool); 7] = [
     ("Overview", "", false),
     ("Why", "why", true),
+    ("Plan", PLAN, false),
     ("File", "file", false),
     ("History", "history", false),
     ("Events", "events", false),
     ("Connect", "connect", true),
 ];
 
-struct Head {
-    pages: &'static KindPages,
-    organization: String,
-    name: String,
-    path: String,
+/// The tab that is a part of the page of the plan.
+pub const PLAN: &str = "plan";
+
+/// The resource that pages are about, and the tab that is shown.
+pub struct Head {
+    pub pages: &'static KindPages,
+    pub organization: String,
+    pub name: String,
+    /// The path of its page, below `/ui`.
+    pub path: String,
     tab: &'static str,
 }
 
 impl Head {
-    fn of(visit: &Visit, tab: &'static str) -> Result<Head, Refusal> {
-        let pages = KindPages::of_slug(visit.segment(0)).ok_or_else(Refusal::no_page)?;
-        let (organization, name) = (visit.segment(1).to_owned(), visit.segment(2).to_owned());
-        let path = pages.page_path(&organization, &name);
-        Ok(Head { pages, organization, name, path, tab })
+    pub fn of(visit: &Visit, tab: &'static str) -> Result<Head, Refusal> {
+        Ok(Head::new(KindPages::of_path(visit)?, visit.segment(1), visit.segment(2), tab))
     }
 
-    fn frame(&self, visit: &Visit) -> Frame {
-        visit.frame(resource_list::section(self.pages))
+    pub fn new(pages: &'static KindPages, organization: &str, name: &str, tab: &'static str) -> Head {
+        let path = pages.page_path(organization, name);
+        Head { pages, organization: organization.to_owned(), name: name.to_owned(), path, tab }
     }
 
-    fn tabs(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+    fn title(&self) -> &'static str {
+        TABS.iter().find(|(_, tab, _)| *tab == self.tab).map_or("", |(title, ..)| title)
+    }
+
+    /// `None` if the name of the organization can't be one.
+    fn key(&self) -> Option<ResourceKey> {
+        Some(ResourceKey::new(self.pages.kind, &self.organization.parse().ok()?, &self.name))
+    }
+
+    /// The title, the path below `/ui` and whether it is shown, for each tab.
+    pub fn tabs(&self) -> impl Iterator<Item = (&'static str, String, bool)> {
         let is_cluster = self.pages.kind == Kind::Cluster;
-        TABS.iter()
-            .filter(move |(.., of_cluster)| is_cluster || !of_cluster)
-            .map(|(title, tab, _)| (*title, *tab))
+        TABS.iter().filter(move |(.., of_cluster)| is_cluster || !of_cluster).map(|(title, tab, _)| {
+            let path = match *tab {
+                "" => self.path.clone(),
+                PLAN => self.key().as_ref().map(view::plan_of).unwrap_or_default(),
+                tab => format!("{}/{tab}", self.path),
+            };
+            (*title, path, *tab == self.tab)
+        })
     }
 
-    fn api_path(&self, below: &str) -> String {
-        self.api_page(below, "")
-    }
-
-    /// The path of a page of a list.
-    fn api_page(&self, below: &str, page: &str) -> String {
-        self.pages.record_path(&self.organization, &self.name, below, page)
+    /// The path of something of it in the API.
+    pub fn api_path(&self, below: &str) -> String {
+        self.pages.record_path(&self.organization, &self.name, below, "")
     }
 }
 
@@ -72,6 +90,8 @@ struct Resource {
     groups: Vec<Group>,
     /// How full a fleet is; empty for other kinds.
     room: Vec<(&'static str, Cell)>,
+    /// The sizes and the cost of the last 30 days, where the settings have prices.
+    usage: Option<Usage>,
     /// The first clusters of a fleet, and the number of all.
     clusters: Vec<Value>,
     all_clusters: usize,
@@ -103,42 +123,62 @@ impl Resource {
 
 pub async fn show(visit: &Visit) -> Shown {
     let head = Head::of(visit, "")?;
+    let Head { pages: KindPages { kind, slug, .. }, organization, name, .. } = &head;
     let record: Value = visit.api.get(&head.api_path("")).await?;
-    let fields = record.as_object().into_iter().flatten();
-    let mut groups = vec![Group { title: String::new(), rows: Vec::new() }];
-    for (name, value) in fields.filter(|(name, _)| !ELSEWHERE.contains(&name.as_str())) {
-        let is_group = value.is_object() && !is_redacted(value)
-            || value.as_array().is_some_and(|items| items.iter().any(Value::is_object));
-        if is_group {
-            let (mut rows, pointer) = (Vec::new(), format!("/{name}"));
-            flatten(&FieldPlace { group: &pointer, pointer: pointer.clone() }, value, &mut rows);
-            let title = label(&pointer);
-            let title = if title.is_empty() { "Advanced".to_owned() } else { title };
-            groups.push(Group { title, rows });
-        } else {
-            let place = FieldPlace { group: "", pointer: format!("/{name}") };
-            flatten(&place, value, &mut groups[0].rows);
-        }
-    }
-    groups.retain(|group| !group.rows.is_empty());
-    let may = |method| may(&visit.me, head.pages.kind, method, Some(&head.organization));
+    let may = |method| may(&visit.me, *kind, method, Some(organization));
     let (may_change, may_delete) = (may(Method::Patch), may(Method::Delete));
-    let (mut room, mut clusters, mut all_clusters) = (Vec::new(), Vec::new(), 0);
-    if head.pages.kind == Kind::Fleet {
-        let fits = resource_list::room(visit, &head.organization).await;
-        let own = fits.into_iter().find(|fit| fit.fleet.fleet.as_str() == head.name);
+    let (mut room, mut clusters, mut all_clusters, mut usage) = (Vec::new(), Vec::new(), 0, None);
+    if *kind == Kind::Fleet {
+        let fits = resource_list::room(visit, organization).await;
+        let own = fits.into_iter().find(|fit| fit.fleet.fleet.as_str() == name);
         room = own.iter().flat_map(of_limits).collect();
-        let of = [
-            ("organization", head.organization.as_str()),
-            ("infrastructure", &head.name),
-            ("page_size", "20"),
-        ];
+        let of = [("organization", organization.as_str()), ("infrastructure", name), ("page_size", "20")];
         let list: ListAnswer<Value> = visit.api.get(&with_query("/v1/clusters".to_owned(), &of)).await?;
         (clusters, all_clusters) = (list.items, list.total);
     }
-    let frame = head.frame(visit);
-    let page = Resource { frame, head, record, groups, room, clusters, all_clusters, may_change, may_delete };
+    if matches!(kind, Kind::Fleet | Kind::Cluster) {
+        let from = (Timestamp::now() - DAYS).to_string();
+        let path = with_query(head.api_path("/cost"), &[("from", &from)]);
+        // Without prices in the settings there is none.
+        usage = visit.api.get::<CostReport>(&path).await.ok().map(|report| Usage::of(&report));
+    }
+    let (frame, groups) = (visit.frame(slug), groups(*kind, &record));
+    let page =
+        Resource { frame, head, record, groups, room, usage, clusters, all_clusters, may_change, may_delete };
     Ok(shown(StatusCode::OK, &page))
+}
+
+/// The time of a page's sparklines.
+const DAYS: SignedDuration = SignedDuration::from_hours(30 * 24);
+
+/// The fields of a record: those that its form asks for in its order, and then the others.
+fn groups(kind: Kind, record: &Value) -> Vec<Group> {
+    let mut groups = vec![Group { title: String::new(), rows: Vec::new() }];
+    let fields = record.as_object().into_iter().flatten();
+    for (name, value) in fields.filter(|(name, _)| !ELSEWHERE.contains(&name.as_str())) {
+        let is_group = value.is_object() && !is_redacted(value)
+            || value.as_array().is_some_and(|items| items.iter().any(Value::is_object));
+        let pointer = format!("/{name}");
+        if is_group {
+            let mut rows = Vec::new();
+            flatten(&FieldPlace { group: &pointer, pointer: pointer.clone() }, value, &mut rows);
+            let title = Some(label(&pointer)).filter(|title| !title.is_empty());
+            groups.push(Group { title: title.unwrap_or_else(|| "Advanced".to_owned()), rows });
+        } else {
+            flatten(&FieldPlace { group: "", pointer }, value, &mut groups[0].rows);
+        }
+    }
+    groups.retain(|group| !group.rows.is_empty());
+    let known: Vec<String> =
+        steps(kind).iter().flat_map(|step| step.fields).map(|pointer| dotted(pointer)).collect();
+    let place = |row: &Row| known.iter().position(|known| *known == row.name).unwrap_or(known.len());
+    groups.iter_mut().for_each(|group| group.rows.sort_by_key(place));
+    groups
+}
+
+/// A field's path as the API and files name it.
+fn dotted(pointer: &str) -> String {
+    pointer.trim_start_matches('/').replace('/', ".")
 }
 
 fn of_limits(fit: &FleetFit) -> [(&'static str, Cell); 2] {
@@ -166,7 +206,7 @@ impl FieldPlace<'_> {
     }
 
     fn row(&self, label: String, cell: Cell) -> Row {
-        Row { label, name: self.pointer.trim_start_matches('/').replace('/', "."), cell }
+        Row { label, name: dotted(&self.pointer), cell }
     }
 }
 
@@ -202,82 +242,55 @@ fn flatten(place: &FieldPlace<'_>, value: &Value, rows: &mut Vec<Row>) {
 }
 
 #[derive(Template)]
-#[template(path = "why.html")]
-struct Why {
+#[template(path = "resource_tab.html")]
+struct Tab {
     frame: Frame,
     head: Head,
-    report: WhyReport,
+    content: TabContent,
 }
 
-#[derive(Template)]
-#[template(path = "connect.html")]
-struct Connect {
-    frame: Frame,
-    head: Head,
-    clients: ClusterListeners,
+impl Tab {
+    /// Not what asks a Kubernetes cluster, or walks through a repository.
+    fn is_live(&self) -> bool {
+        matches!(self.content, TabContent::File(_) | TabContent::Events(_))
+    }
 }
 
-#[derive(Template)]
-#[template(path = "file.html")]
-struct File {
-    frame: Frame,
-    head: Head,
-    file: SpecFile,
-}
-
-#[derive(Template)]
-#[template(path = "history.html")]
-struct History {
-    frame: Frame,
-    head: Head,
-    history: ResourceHistory,
-}
-
-#[derive(Template)]
-#[template(path = "resource_events.html")]
-struct ResourceEvents {
-    frame: Frame,
-    head: Head,
-    list: ListAnswer<Value>,
-}
-
-fn organization_of(head: &Head) -> Result<Identifier, Refusal> {
-    head.organization.parse().map_err(|_| Refusal::no_page())
+enum TabContent {
+    Why(Box<WhyReport>),
+    Connect(ClusterListeners),
+    File(SpecFile),
+    History(ResourceHistory),
+    Events(ListAnswer<Value>),
 }
 
 pub async fn tab(visit: &Visit) -> Shown {
-    let (_, tab, _) =
-        *TABS.iter().find(|(_, tab, _)| *tab == visit.segment(3)).ok_or_else(Refusal::no_page)?;
+    let known = TABS.iter().find(|(_, tab, _)| *tab == visit.segment(3) && !tab.is_empty());
+    let (_, tab, of_cluster) = *known.ok_or_else(Refusal::no_page)?;
     let head = Head::of(visit, tab)?;
-    if tab.is_empty() || !head.tabs().any(|(_, known)| known == tab) {
+    if of_cluster && head.pages.kind != Kind::Cluster {
         return Err(Refusal::no_page());
     }
-    let frame = head.frame(visit);
-    let answer = |below: &str| head.api_path(below);
-    let page = match tab {
-        "why" => shown(StatusCode::OK, &Why { report: visit.api.get(&answer("/why")).await?, frame, head }),
-        "connect" => {
-            let clients = visit.api.get(&answer("/client-properties")).await?;
-            shown(StatusCode::OK, &Connect { clients, frame, head })
-        }
-        "events" => {
-            // Of what the caller may not see there are no events, either.
-            visit.api.get::<Value>(&head.api_path("")).await?;
-            let key = String::from(ResourceKey::new(head.pages.kind, &organization_of(&head)?, &head.name));
-            let query = [
-                ("resource", key.as_str()),
-                ("order", "desc"),
-                ("page_size", "50"),
-                ("page_token", visit.parameter("page")),
-            ];
-            let list = visit.api.get(&with_query("/v1/events".to_owned(), &query)).await?;
-            shown(StatusCode::OK, &ResourceEvents { list, frame, head })
-        }
-        "file" => shown(StatusCode::OK, &File { file: visit.api.get(&answer("/file")).await?, frame, head }),
+    let page = [("page_token", visit.parameter("page"))];
+    let path = head.api_path(&format!("/{tab}"));
+    let content = match tab {
+        "why" => TabContent::Why(Box::new(visit.api.get(&path).await?)),
+        "connect" => TabContent::Connect(visit.api.get(&head.api_path("/client-properties")).await?),
+        "file" => TabContent::File(visit.api.get(&path).await?),
+        "history" => TabContent::History(visit.api.get(&with_query(path, &page)).await?),
         _ => {
-            let history = visit.api.get(&head.api_page("/history", visit.parameter("page"))).await?;
-            shown(StatusCode::OK, &History { history, frame, head })
+            // Of what the caller may not see there are no events and no plan, either.
+            visit.api.get::<Value>(&head.api_path("")).await?;
+            let key = head.key().ok_or_else(Refusal::no_page)?;
+            if tab == PLAN {
+                return Ok(visit.go(&view::plan_of(&key)));
+            }
+            let of = [("resource", String::from(key)), ("order", "desc".to_owned())];
+            let of = of.each_ref().map(|(name, value)| (*name, value.as_str()));
+            let path = with_query("/v1/events".to_owned(), &[of.as_slice(), &page].concat());
+            TabContent::Events(visit.api.get(&path).await?)
         }
     };
-    Ok(page)
+    let frame = visit.frame(head.pages.slug);
+    Ok(shown(StatusCode::OK, &Tab { frame, head, content }))
 }

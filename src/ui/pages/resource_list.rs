@@ -10,7 +10,7 @@ use crate::api::route::{self, LARGEST_PAGE};
 use crate::catalog::Status;
 use crate::names::{Identifier, Kind};
 use crate::ui::client::Refusal;
-use crate::ui::view::{self, Cell, Frame, SECTIONS, filters, shown};
+use crate::ui::view::{self, Cell, Frame, filters, shown};
 use crate::ui::{Shown, Visit};
 
 const PAGE: &str = "50";
@@ -96,7 +96,7 @@ impl ResourceList {
 }
 
 pub async fn show(visit: &Visit) -> Shown {
-    let pages = KindPages::of_slug(visit.segment(0)).ok_or_else(Refusal::no_page)?;
+    let pages = KindPages::of_path(visit)?;
     let mut organizations = match pages.kind {
         Kind::Organization => Organizations::default(),
         _ => organizations(visit).await?,
@@ -127,7 +127,7 @@ pub async fn show(visit: &Visit) -> Shown {
     let fits = if pages.kind == Kind::Fleet { room(visit, organization).await } else { Vec::new() };
     let rows = list.items.iter().map(|record| row(pages, record, &fits)).collect();
     let mut page = ResourceList {
-        frame: visit.frame(section(pages)),
+        frame: visit.frame(pages.slug),
         pages,
         organization: organization.to_owned(),
         organizations,
@@ -149,18 +149,12 @@ pub async fn show(visit: &Visit) -> Shown {
 
 /// Leads from an address with an organization alone to the page that it means.
 pub async fn of_organization(visit: &Visit) -> Shown {
-    let pages = KindPages::of_slug(visit.segment(0)).ok_or_else(Refusal::no_page)?;
+    let pages = KindPages::of_path(visit)?;
     let organization = visit.segment(1);
     Ok(visit.go(&match pages.kind {
         Kind::Organization => pages.page_path(organization, organization),
         _ => with_query(format!("/{}", pages.slug), &[("organization", organization)]),
     }))
-}
-
-/// The section of the navigation that a kind belongs to.
-pub fn section(pages: &KindPages) -> &'static str {
-    let found = SECTIONS.iter().find(|(_, path)| path.trim_start_matches('/') == pages.slug);
-    found.map(|(_, path)| *path).unwrap_or_default()
 }
 
 /// The organizations that a visitor may choose from.

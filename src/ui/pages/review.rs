@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use similar::{ChangeTag, TextDiff};
 
 use super::create::curl;
-use super::{KINDS, KindPages, dry_run, resource_list};
+use super::{KindPages, dry_run};
 use crate::api::answer::{FleetCheck, ProposedEdit};
 use crate::http::problem::{FieldError, ProblemDocument};
 use crate::names::Kind;
@@ -55,16 +55,12 @@ pub struct ApiCall {
     pub mistakes: Vec<FieldError>,
 }
 
-pub fn pages_of(kind: Kind) -> &'static KindPages {
-    KINDS.iter().find(|pages| pages.kind == kind).unwrap_or(&KINDS[0])
-}
-
 /// The call of the API that a form stands for.
 ///
 /// # Errors
 /// If nothing would change, or the record is gone.
 pub async fn order(visit: &Visit, kind: Kind, target: &Target, typed: &Typed) -> Result<ApiCall, Refusal> {
-    let pages = pages_of(kind);
+    let pages = KindPages::of(kind);
     match target {
         Target::New => {
             let (body, mistakes) = form::new_body(&form::fields(kind, true), typed);
@@ -97,7 +93,7 @@ pub async fn show(visit: &Visit, kind: Kind, Draft { id, target, typed, check, .
     let edit = Refusal::with(mistakes.clone(), send("file").await)?;
     let plan = send("true").await?;
     let curl = curl(visit, kind, &call);
-    let frame = visit.frame(resource_list::section(pages_of(kind)));
+    let frame = visit.frame(KindPages::of(kind).slug);
     let (title, button) = match target {
         Target::New => (format!("New {}: review", kind.noun()), "Deploy"),
         Target::Known { name, .. } => (format!("Change {name}: review"), "Save"),

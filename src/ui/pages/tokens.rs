@@ -13,7 +13,7 @@ use crate::state::{Access, Reach, Token};
 use crate::ui::client::Refusal;
 use crate::ui::form::{Target, Typed};
 use crate::ui::view::{self, Frame, filters, shown};
-use crate::ui::{Shown, Visit};
+use crate::ui::{Shown, Visit, value_of};
 
 #[derive(Template)]
 #[template(path = "tokens.html")]
@@ -26,19 +26,18 @@ struct Tokens {
     /// The secret of a token that was just created, which is shown once.
     created: Option<String>,
     error: Option<Refusal>,
-    form: NewToken,
+    /// What was typed. After a new sign-in, the address has it.
+    typed: Vec<(String, String)>,
     /// Others could create only tokens that end before their session.
     may_create: bool,
     /// The id of this session's token.
     current: String,
 }
 
-/// What was typed.
-struct NewToken {
-    name: String,
-    organization: String,
-    access: String,
-    days: String,
+impl Tokens {
+    fn typed(&self, name: &str) -> &str {
+        value_of(&self.typed, name)
+    }
 }
 
 /// The name of a new token's secret between its creation and the page that shows it.
@@ -62,23 +61,13 @@ async fn page(visit: &Visit, status: StatusCode, created: Option<String>, error:
     let known = tokens.len();
     let mut valid: Vec<Token> = tokens.into_iter().filter(|token| token.is_valid_at(now)).collect();
     valid.reverse();
-    // After a new sign-in, the address has what was typed.
-    let typed = |name: &str| {
-        let sent = [visit.field(name), visit.parameter(name)];
-        sent.into_iter().find(|text| !text.is_empty()).unwrap_or_default().to_owned()
-    };
-    let form = NewToken {
-        name: typed("name"),
-        organization: typed("organization"),
-        access: typed("access"),
-        days: typed("days"),
-    };
+    let typed = [&visit.form[..], &visit.query].concat();
     let may_create = me.is_super_user && me.organization == Reach::All && me.access == Access::Admin;
     let current = me.token_id.as_ref().map(|id| id.to_string()).unwrap_or_default();
-    let (frame, ended) = (visit.frame("/tokens"), known - valid.len());
+    let (frame, ended) = (visit.frame("tokens"), known - valid.len());
     let others = valid.len().saturating_sub(SHOWN);
     valid.truncate(SHOWN);
-    Ok(shown(status, &Tokens { frame, valid, others, ended, created, error, form, may_create, current }))
+    Ok(shown(status, &Tokens { frame, valid, others, ended, created, error, typed, may_create, current }))
 }
 
 /// How many tokens and sessions are shown.

@@ -16,5 +16,5 @@ struct You {
 }
 
 pub async fn show(visit: &Visit) -> Shown {
-    Ok(shown(StatusCode::OK, &You { frame: visit.frame("/you"), me: visit.me.clone() }))
+    Ok(shown(StatusCode::OK, &You { frame: visit.frame("you"), me: visit.me.clone() }))
 }

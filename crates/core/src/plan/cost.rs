@@ -36,7 +36,7 @@ pub struct Usage {
 }
 
 /// A cost, by resource. The total is the sum of the others.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cost {
     /// All together.
     pub total: Amount,

@@ -18,8 +18,9 @@ pub struct Description {
 }
 
 /// The way in which a form asks for a field without inner fields.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum InputKind {
+    #[default]
     Line,
     /// A text of several lines, such as a certificate.
     Lines,
