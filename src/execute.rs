@@ -376,6 +376,7 @@ fn past(verb: Verb) -> &'static str {
         Verb::Delete => "deleted",
         Verb::Keep => "kept",
         Verb::Recreate => "recreated",
+        Verb::Adopt => "adopted",
     }
 }
 

@@ -64,6 +64,8 @@ pub struct ObjectWrite {
     pub uid: Option<String>,
     /// Delete the present object first, because a changed field is immutable.
     pub recreate: bool,
+    /// Take over the present object, which isn't ours.
+    pub adopts: bool,
 }
 
 pub struct Task {
@@ -94,6 +96,7 @@ impl ObjectWrite {
             filled,
             uid: step.uid.clone(),
             recreate: step.verb == Verb::Recreate,
+            adopts: step.verb == Verb::Adopt,
         }
     }
 }

@@ -130,9 +130,12 @@ const NEEDS_KUBERNETES: &[(Kind, &str, &str, &str)] = &[
         include_str!("kubernetes/topics.rs"),
         "fn a_topic_is_let_go_with_its_records_in_place",
     ),
+    (Kind::Topic, "adopt", include_str!("kubernetes/topics.rs"), TAKEN_OVER),
+    (Kind::User, "adopt", include_str!("kubernetes/topics.rs"), TAKEN_OVER),
     (Kind::Cluster, AUTO_UPGRADE, UPGRADE, "fn patch_releases_are_followed_as_far_as_the_operator_runs_them"),
     (Kind::Cluster, AUTO_UPGRADE, UPGRADE, "fn a_cluster_that_no_longer_follows_patch_releases"),
 ];
+const TAKEN_OVER: &str = "fn what_others_made_is_taken_over_when_its_spec_says_so";
 const AUTO_UPGRADE: &str = "advanced_config.auto_upgrade";
 const UPGRADE: &str = include_str!("../crates/core/src/plan/tests/upgrade.rs");
 

@@ -111,7 +111,7 @@ fn told(change: &Change) -> String {
 fn waiting(verb: Verb) -> &'static str {
     match verb {
         Verb::Create => "to be created",
-        Verb::Update | Verb::Recreate => "to be changed",
+        Verb::Update | Verb::Recreate | Verb::Adopt => "to be changed",
         Verb::Delete => "to be deleted",
         Verb::Keep => "unchanged",
     }

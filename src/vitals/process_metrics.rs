@@ -43,10 +43,11 @@ impl RoundOutcome {
 }
 
 /// `Keep` is left out, since it changes nothing.
-const VERBS: [(Verb, &str); 4] = [
+const VERBS: [(Verb, &str); 5] = [
     (Verb::Create, "create"),
     (Verb::Update, "update"),
     (Verb::Recreate, "recreate"),
+    (Verb::Adopt, "adopt"),
     (Verb::Delete, "delete"),
 ];
 

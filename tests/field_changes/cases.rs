@@ -165,6 +165,8 @@ pub const CASES: &[Case] = &[
     case(User, "produce", "[Payments_State]", "[payments.events.v1]"),
     case(User, "consume", "[{topic: payments.*, group: billing}]", "[{topic: payments.events.v1}]"),
     case(User, "transactional_ids", "[billing-*]", "[]"),
+    case(User, "password", "null", "first"),
+    case(User, "password", "first", "second"),
     case(User, "rules", "[]", "[{resource: cluster, operations: [Describe]}]"),
 
     case(BaseDomain, "organization", "acme", "globex"),

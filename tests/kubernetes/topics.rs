@@ -117,7 +117,7 @@ fn a_protected_topic_stays_and_one_that_others_made_is_not_touched() {
     tree.write("acme/topics/sandbox/ours.yaml", format!("{other}name: ours\n"));
     tree.run(APPLY).expect(3).says(&[
         "KafkaTopic kafka-acme--sandbox/theirs exists and isn't managed by streamfleet",
-        "to keep it as it is, remove the topic's spec",
+        "to keep it as it is, remove the spec; to have streamfleet take it over, add `adopt: true`",
     ]);
     let partitions = format!("get kafkatopic theirs {NAMESPACE} --output=jsonpath={{.spec.partitions}}");
     assert_eq!(plane.kubectl(&partitions, "").expect(0).out, "7");
@@ -129,6 +129,121 @@ fn a_protected_topic_stays_and_one_that_others_made_is_not_touched() {
     tree.remove("acme/topics/sandbox/ours.yaml");
     tree.run(APPLY).expect(3).says(&["deletion protection is on"]);
     plane.kubectl(&format!("get kafkatopic ours {NAMESPACE}"), "").expect(0);
+}
+
+#[test]
+fn a_user_gets_the_password_of_its_spec_and_a_new_one_when_that_changes() {
+    let plane = ControlPlane::lease();
+    let tree = described(&plane);
+    let spec = tree.read(USER);
+    let secret = format!("get secret billing.password {NAMESPACE} --output=jsonpath={{.data.password}}");
+    let password = |value: &str| tree.write(USER, format!("{spec}password: {value}\n"));
+    let never_told = |run: &crate::support::Run| {
+        for value in ["correct-horse", "battery-staple", "Y29ycmVjdC1ob3JzZQ==", "YmF0dGVyeS1zdGFwbGU="] {
+            assert!(!format!("{}{}", run.out, run.err).contains(value), "{}{}", run.out, run.err);
+        }
+    };
+    password("correct-horse");
+    never_told(&tree.run(APPLY).expect(0));
+    assert_eq!(plane.kubectl(&secret, "").expect(0).out, "Y29ycmVjdC1ob3JzZQ==");
+    let reference = ".spec.authentication.password.valueFrom.secretKeyRef";
+    let user = format!("get kafkauser billing {NAMESPACE} --output=jsonpath={{{reference}}}");
+    plane.kubectl(&user, "").expect(0).says(&["\"key\":\"password\"", "\"name\":\"billing.password\""]);
+
+    password("battery-staple");
+    let plan = tree.run(PLAN).expect(2).says(&[
+        "password",
+        "the user gets another password within two minutes: from then on its clients need it to connect",
+    ]);
+    never_told(&plan);
+    never_told(&tree.run(&format!("{PLAN} --format json")));
+    never_told(&tree.run(APPLY).expect(0));
+    assert_eq!(plane.kubectl(&secret, "").expect(0).out, "YmF0dGVyeS1zdGFwbGU=");
+    tree.run(PLAN).expect(0).says(&["Nothing to do"]);
+    never_told(&tree.run("get user/acme/sandbox/billing tree --format json --config config.toml").expect(0));
+
+    // Without it, the operator keeps the password that the user has.
+    tree.write(USER, &spec);
+    tree.run(APPLY).expect(0);
+    assert_eq!(plane.kubectl(&user, "").expect(0).out, "");
+    plane.kubectl(&secret, "").expect(1).says(&["not found"]);
+}
+
+#[test]
+fn what_others_made_is_taken_over_when_its_spec_says_so() {
+    let plane = ControlPlane::lease();
+    let tree = described(&plane);
+    tree.remove(TOPIC);
+    tree.remove(USER);
+    tree.run(APPLY).expect(0);
+    let metadata = |name: &str| {
+        json!({"name": name, "namespace": "kafka-acme--sandbox", "labels": {"strimzi.io/cluster": "sandbox"},
+            "annotations": {"strimzi.io/managed": "false"}})
+    };
+    let options = json!({"retention.ms": 3_600_000, "segment.bytes": 1_048_576});
+    let topic = json!({"apiVersion": "kafka.strimzi.io/v1", "kind": "KafkaTopic", "metadata": metadata("theirs"),
+        "spec": {"partitions": 7, "config": options}});
+    let rule = json!({"resource": {"type": "topic", "name": "theirs"}, "operations": ["All"]});
+    let user = json!({"apiVersion": "kafka.strimzi.io/v1", "kind": "KafkaUser", "metadata": metadata("someone"),
+        "spec": {"authorization": {"type": "simple", "acls": [rule]}}});
+    for theirs in [&topic, &user] {
+        plane.kubectl("create -f -", &theirs.to_string()).expect(0);
+    }
+    let get = |what: &str| -> Value {
+        let found = plane.kubectl(&format!("get {what} {NAMESPACE} --output=json"), "").expect(0).out;
+        serde_json::from_str(&found).unwrap()
+    };
+    let uid = get("kafkatopic theirs")["metadata"]["uid"].clone();
+    let (topic, user) = ("acme/topics/sandbox/theirs.yaml", "acme/users/sandbox/someone.yaml");
+    let of_cluster = "organization: acme\ncluster: sandbox\nadopt: true\n";
+    let spec = |partitions: u32, retention: u64| {
+        format!(
+            "apiVersion: streamfleet/v1\nkind: Topic\n{of_cluster}name: theirs\npartitions: {partitions}\nconfig:\n  \
+             retention.ms: {retention}\n"
+        )
+    };
+    tree.write(user, format!("apiVersion: streamfleet/v1\nkind: User\n{of_cluster}identifier: someone\n"));
+
+    // Nothing is taken over that would lose partitions or, without approval, records.
+    tree.write(topic, spec(6, 3_600_000));
+    tree.run(PLAN).expect(1).says(&["would shrink from 7 to 6 partitions"]);
+    tree.write(topic, spec(8, 60_000));
+    tree.run(APPLY).expect(3).says(&[
+        "records older than 1 minute are deleted (1 hour before)",
+        "takes over KafkaUser kafka-acme--sandbox/someone, which streamfleet didn't make",
+        "the rights of KafkaUser kafka-acme--sandbox/someone change",
+    ]);
+    assert_eq!(get("kafkatopic theirs")["spec"]["partitions"], 7);
+    assert_eq!(get("kafkauser someone")["spec"]["authorization"]["acls"], json!([]));
+
+    tree.write(topic, spec(8, 7_200_000));
+    let plan = tree.run(PLAN).expect(2).out;
+    for says in [
+        "takes over KafkaTopic kafka-acme--sandbox/theirs, which streamfleet didn't make",
+        "grows from 7 to 8 partitions",
+        "~ KafkaTopic kafka-acme--sandbox/theirs: adopted",
+        "-   partitions: 7",
+        "+   partitions: 8",
+    ] {
+        assert!(plan.contains(says), "no `{says}` in\n{plan}");
+    }
+    tree.run(APPLY).expect(0);
+    let taken = get("kafkatopic theirs");
+    assert_eq!(taken["metadata"]["uid"], uid);
+    assert_eq!(taken["metadata"]["annotations"]["strimzi.io/managed"], "true");
+    assert_eq!(taken["spec"]["partitions"], 8);
+    // An option that the spec doesn't name stays.
+    assert_eq!(taken["spec"]["config"], json!({"retention.ms": 7_200_000, "segment.bytes": 1_048_576}));
+    tree.run(PLAN).expect(0).says(&["Nothing to do"]);
+
+    // From now on it is one of ours: protected, and repaired.
+    let change = "--type=merge --patch={\"spec\":{\"config\":{\"retention.ms\":1}}}";
+    plane.kubectl(&format!("patch kafkatopic theirs {NAMESPACE} {change}"), "").expect(0);
+    tree.run(APPLY).expect(0);
+    assert_eq!(get("kafkatopic theirs")["spec"]["config"]["retention.ms"], 7_200_000);
+    tree.remove(topic);
+    tree.run(APPLY).expect(3).says(&["deletion protection is on"]);
+    assert_eq!(get("kafkatopic theirs")["metadata"]["uid"], uid);
 }
 
 #[test]

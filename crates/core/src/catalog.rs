@@ -267,6 +267,7 @@ pub struct ResolvedUser {
     pub key: ResourceKey,
     pub id: Uuid,
     pub spec: Arc<spec::User>,
+    pub password: Option<ResolvedSecret>,
 }
 
 #[derive(Debug, Clone)]

@@ -63,7 +63,15 @@ fn secret() -> (ObjectKey, Value) {
 }
 
 fn write((key, filled): (ObjectKey, Value)) -> ObjectWrite {
-    ObjectWrite { key, owner: owner(), applied: Digest::of_json(&filled), filled, uid: None, recreate: false }
+    ObjectWrite {
+        key,
+        owner: owner(),
+        applied: Digest::of_json(&filled),
+        filled,
+        uid: None,
+        recreate: false,
+        adopts: false,
+    }
 }
 
 fn intent(writes: impl IntoIterator<Item = (ObjectKey, Value)>, deletes: &[&ObjectKey]) -> Intent {

@@ -69,6 +69,9 @@ pub(super) struct ObjectEntry {
     /// The digest of the manifest that is about to be applied, or was when the process crashed.
     #[serde(default)]
     pub(super) intended: Option<Digest>,
+    /// The UID of the object that is about to be taken over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) adopts: Option<String>,
     /// The object is about to be deleted, or was when the process crashed.
     #[serde(default)]
     pub(super) deleting: bool,
@@ -100,6 +103,7 @@ impl ObjectEntry {
     fn add(&mut self, other: &ObjectEntry) {
         self.written = self.written.take().or_else(|| other.written.clone());
         self.intended = self.intended.take().or_else(|| other.intended.clone());
+        self.adopts = self.adopts.take().or_else(|| other.adopts.clone());
         self.deleting |= other.deleting;
     }
 

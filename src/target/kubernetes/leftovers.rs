@@ -244,7 +244,7 @@ pub(super) async fn entry_of(
 }
 
 fn entry(owner: &ResourceKey) -> ObjectEntry {
-    ObjectEntry { owner: owner.clone(), written: None, intended: None, deleting: true }
+    ObjectEntry { owner: owner.clone(), written: None, intended: None, adopts: None, deleting: true }
 }
 
 /// The object was never applied, so it has no digest.

@@ -295,7 +295,8 @@ pub(super) fn judge(key: &ObjectKey, entry: &ObjectEntry, live: Option<&Live>) -
     // The cluster's owner can write any object into our ConfigMaps, but can't make its fields ours.
     let known = entry.written.as_ref().filter(|written| written.uid == live.uid);
     let known = known.filter(|_| live.fields.is_some() || leftovers::is_operators(key));
-    let is_new = live.applied.is_some() && live.applied == entry.intended && live.is_made_by_us;
+    let is_intended = live.applied.is_some() && live.applied == entry.intended;
+    let is_new = is_intended && (live.is_made_by_us || entry.adopts.as_ref() == Some(&live.uid));
     match (known, live.applied.clone()) {
         (Some(written), Some(applied)) if applied != written.applied => {
             EntryOutcome::Written(recovered(applied, live))

@@ -97,6 +97,7 @@ impl ClusterSession {
             Ok(Some(written)) => drop(self.inventory.objects.entry(key).and_modify(|entry| {
                 entry.written = Some(written.clone());
                 entry.intended = None;
+                entry.adopts = None;
             })),
             Ok(None) => drop(self.inventory.objects.remove(&key)),
             Err(_) => {}
@@ -142,7 +143,8 @@ impl ClusterSession {
         let entry = ObjectEntry {
             owner: write.owner.clone(),
             written: before.and_then(|entry| entry.written),
-            intended: (write.uid.is_none() || write.recreate).then(|| write.applied.clone()),
+            intended: (write.uid.is_none() || write.recreate || write.adopts).then(|| write.applied.clone()),
+            adopts: write.uid.clone().filter(|_| write.adopts),
             deleting: false,
         };
         self.inventory.objects.insert(key.clone(), entry);
@@ -169,6 +171,7 @@ impl ClusterSession {
                     *entry = ObjectEntry {
                         written: Some(written),
                         intended: None,
+                        adopts: None,
                         deleting: false,
                         ..entry.clone()
                     };
@@ -202,9 +205,10 @@ async fn apply(
     planned: Option<String>,
     ours: Option<AppliedObject>,
 ) -> Result<AppliedObject, KubeError> {
-    let ObjectWrite { key, applied, filled, recreate, .. } = write;
+    let ObjectWrite { key, applied, filled, recreate, adopts, .. } = write;
     let api = target.api().await?;
     if let Some(planned) = &planned
+        && !adopts
         && ours.as_ref().is_none_or(|ours| ours.uid != *planned)
     {
         return Err(KubeError::Changed { attempted: "apply", object: key });

@@ -168,7 +168,7 @@ fn key() -> ObjectKey {
 fn written(uid: &str) -> ObjectEntry {
     let applied = Digest::of("manifest");
     let written = AppliedObject { uid: uid.to_owned(), applied, fields: None, left: None };
-    ObjectEntry { owner: owner(), written: Some(written), intended: None, deleting: false }
+    ObjectEntry { owner: owner(), written: Some(written), intended: None, adopts: None, deleting: false }
 }
 
 fn inventory(installation: Uuid, objects: &BTreeMap<ObjectKey, ObjectEntry>, chunks: &[&str]) -> Value {
@@ -207,6 +207,7 @@ async fn done(target: &KubernetesTarget, uid: Option<&str>, deletes: bool) -> St
         filled: thing(""),
         uid: uid.map(str::to_owned),
         recreate: false,
+        adopts: false,
     };
     let intent = match deletes {
         true => Intent { deletes: vec![key()], ..Intent::default() },

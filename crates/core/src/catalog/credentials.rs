@@ -18,6 +18,9 @@ const ONLY_RECORDED: &str = "only its fingerprint is recorded";
 
 const UNKNOWN: SecretMark = SecretMark { fingerprint: None, sealed: None };
 
+/// In bytes. Clients and the operator write it into one line of a properties file.
+const LONGEST_PASSWORD: usize = 256;
+
 pub(super) fn check(draft: &mut CatalogDraft) {
     draft.problems.extend(draft.secrets.warnings.iter().cloned());
     for document in draft.claimed_documents() {
@@ -75,6 +78,13 @@ fn faults_of_value(field: &'static str, value: &str) -> Vec<CatalogFinding> {
         "kubeconfig" => {
             let faults = KubeAccess::parse(value).err().unwrap_or_default();
             faults.into_iter().map(|fault| CatalogFinding::new(pointer, "", fault.problem())).collect()
+        }
+        "password" if value.len() > LONGEST_PASSWORD || value.chars().any(char::is_control) => {
+            let message =
+                "`password` is longer than 256 bytes, or contains a line break or another control character";
+            let problem = Problem::error("bad-password", message)
+                .hint("use one line of at most 256 bytes; in YAML, `|` before a text adds a line break, and `|-` doesn't");
+            vec![CatalogFinding::new(pointer, "", problem)]
         }
         // A TLS key is checked with its certificate. Credentials have no format to check.
         _ => Vec::new(),

@@ -30,9 +30,15 @@ pub(super) fn check(draft: &mut CatalogDraft, kind: Kind) {
             Spec::Topic(topic) => {
                 if let Some(cluster) = outcome.on_cluster(draft, document, &topic.cluster) {
                     outcome.findings.extend(topics::unfit(draft, topic, cluster));
+                    outcome.findings.extend(topics::not_on_a_folder(draft, document, cluster));
                 }
             }
-            Spec::User(user) => drop(outcome.on_cluster(draft, document, &user.cluster)),
+            Spec::User(user) => {
+                if let Some(cluster) = outcome.on_cluster(draft, document, &user.cluster) {
+                    outcome.findings.extend(topics::unfit_user(user, cluster));
+                    outcome.findings.extend(topics::not_on_a_folder(draft, document, cluster));
+                }
+            }
             Spec::IdentityProvider(_) | Spec::CloudAccount(_) => {}
         }
         draft.refuse(document, outcome.findings);

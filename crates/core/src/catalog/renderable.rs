@@ -134,7 +134,7 @@ fn tiered_storage(draft: &CatalogDraft, cluster: &spec::Cluster, bucket: &str) -
     })
 }
 
-fn secret(
+pub(super) fn secret(
     draft: &CatalogDraft,
     key: &ResourceKey,
     settled: &EffectiveSpec,

@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 
 use crate::catalog::draft::{CatalogDraft, CatalogFinding, SpecOrigin};
+use crate::catalog::renderable;
 use crate::catalog::{Hold, ResolvedCluster, ResolvedTopic, ResolvedUser};
 use crate::names::{FleetKey, Kind, ResourceKey, topic_object};
 use crate::problem::Problem;
-use crate::spec::{Cluster, Document, Spec, Topic, TopicOnDelete};
+use crate::spec::{Authentication, Cluster, Document, Spec, Topic, TopicOnDelete, User};
 
 const KINDS: [Kind; 2] = [Kind::Topic, Kind::User];
 
@@ -43,19 +44,53 @@ pub(super) fn unfit(draft: &CatalogDraft, topic: &Topic, cluster: &Cluster) -> V
         );
         findings.push(CatalogFinding::new("/config/remote.storage.enable", "has no bucket", problem));
     }
-    let fleet = FleetKey { organization: topic.organization.clone(), fleet: cluster.infrastructure.clone() };
-    let observes =
-        draft.fleet(&fleet.resource()).is_none_or(|fleet| fleet.infra_type.capabilities().observes);
-    if topic.on_delete == TopicOnDelete::Retain && !observes {
-        let message =
-            format!("`on_delete: Retain` is not supported on fleet `{}`, which is a folder", fleet.fleet);
-        let problem = Problem::error("not-supported", message).hint(
-            "streamfleet can't see when the topic operator has let the topic go: remove `on_delete`, and keep \
-             `deletion_protection`",
-        );
-        findings.push(CatalogFinding::new("/on_delete", "not supported on a folder", problem));
-    }
     findings
+}
+
+/// Returns what is wrong with a user on its cluster.
+pub(super) fn unfit_user(user: &User, cluster: &Cluster) -> Option<CatalogFinding> {
+    user.password.as_ref()?;
+    let with = match (&cluster.advanced_config.oauth, cluster.advanced_config.authentication) {
+        (Some(_), _) => "tokens of an identity provider",
+        (None, Authentication::Mtls) => "client certificates",
+        (None, Authentication::ScramSha512) => return None,
+    };
+    let message = format!("`password` has no effect: users of cluster `{}` log in with {with}", user.cluster);
+    let problem = Problem::error("no-effect", message).hint("remove `password`");
+    Some(CatalogFinding::new("/password", "no effect", problem))
+}
+
+/// Returns the fields of a topic or user that need a target which tells what is there.
+pub(super) fn not_on_a_folder(
+    draft: &CatalogDraft,
+    document: &Document,
+    cluster: &Cluster,
+) -> Vec<CatalogFinding> {
+    let organization = document.key.organization.clone();
+    let fleet = FleetKey { organization, fleet: cluster.infrastructure.clone() };
+    let known = draft.fleet(&fleet.resource());
+    if known.is_none_or(|fleet| fleet.infra_type.capabilities().observes) {
+        return Vec::new();
+    }
+    let refuse = |pointer: &'static str, field: &str, hint: &'static str| {
+        let message = format!("`{field}` is not supported on fleet `{}`, which is a folder", fleet.fleet);
+        let problem = Problem::error("not-supported", message).hint(hint);
+        CatalogFinding::new(pointer, "not supported on a folder", problem)
+    };
+    let retains = matches!(&document.spec, Spec::Topic(topic) if topic.on_delete == TopicOnDelete::Retain);
+    let retains = retains.then(|| {
+        let hint = "streamfleet can't see when the topic operator has let the topic go: remove `on_delete`, and keep \
+                    `deletion_protection`";
+        refuse("/on_delete", "on_delete: Retain", hint)
+    });
+    let adopts = document.spec.adopts().then(|| {
+        refuse(
+            "/adopt",
+            "adopt: true",
+            "remove `adopt`; if a file is in its place, move the file out of the folder",
+        )
+    });
+    retains.into_iter().chain(adopts).collect()
 }
 
 /// Refuses topics that Kafka or Kubernetes can't tell apart from others of their cluster. An applied topic comes
@@ -170,7 +205,10 @@ pub(super) fn join(draft: &CatalogDraft, clusters: &mut BTreeMap<ResourceKey, Re
             };
             match &settled.spec {
                 Spec::Topic(spec) => cluster.topics.push(ResolvedTopic { key, id, spec: spec.clone() }),
-                Spec::User(spec) => cluster.users.push(ResolvedUser { key, id, spec: spec.clone() }),
+                Spec::User(spec) => {
+                    let password = renderable::secret(draft, &key, settled, "password");
+                    cluster.users.push(ResolvedUser { key, id, spec: spec.clone(), password });
+                }
                 _ => {}
             }
         }

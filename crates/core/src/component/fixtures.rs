@@ -60,7 +60,8 @@ pub fn user(mut fields: Value) -> ResolvedUser {
     fields["identifier"] = "billing".into();
     let spec: spec::User = serde_json::from_value(fields).unwrap();
     let key = ResourceKey::on_cluster(Kind::User, &spec.organization, &spec.cluster, "billing");
-    ResolvedUser { key, id: Uuid::from_u128(9), spec: Arc::new(spec) }
+    let password = spec.password.as_ref().map(|_| secret(&key, "password"));
+    ResolvedUser { key, id: Uuid::from_u128(9), spec: Arc::new(spec), password }
 }
 
 pub fn with_domain(mut cluster: ResolvedCluster, dns_provider: DnsProvider) -> ResolvedCluster {

@@ -30,8 +30,6 @@ pub struct ObjectFacts {
     /// The object as it has to be before it is deleted so that its data stays, or `None` if it is so already; for
     /// kinds whose data is deleted with them otherwise.
     pub released: Option<fn(&Json) -> Option<Json>>,
-    /// What to do about one that Streamfleet didn't make, where moving it away would lose data.
-    pub if_foreign: Option<&'static str>,
     /// Whether its pods mount a container image as a volume.
     pub mounts_image: fn(&Json) -> bool,
     /// The version of what it runs.
@@ -92,7 +90,6 @@ impl ObjectFacts {
         remote_data: |_| None,
         left_behind: |_| None,
         released: None,
-        if_foreign: None,
         mounts_image: |_| false,
         version: |_| None,
         hosts: |_| BTreeMap::new(),

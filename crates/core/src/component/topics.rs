@@ -3,6 +3,7 @@
 mod consequence;
 mod rights;
 
+use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Value, json};
 
 use crate::catalog::{ResolvedCluster, ResolvedTopic, ResolvedUser};
@@ -10,8 +11,10 @@ use crate::component::kafka::endpoints;
 use crate::component::kafka::kinds::{REMAINS, USER, strimzi};
 use crate::component::kind::{KubernetesKind, LISTS, OWNS};
 use crate::component::labels::{self, ID};
-use crate::component::{Component, Login, Manifest, ObjectFacts, Stage, manifest};
-use crate::names::{Json, topic_object};
+use crate::component::{
+    Component, Login, Manifest, ObjectFacts, SecretEncoding, SecretSlot, Stage, manifest,
+};
+use crate::names::{Json, ResourceKey, topic_object};
 use crate::spec::{AccessResource, Topic, User};
 use rights::Right;
 
@@ -23,7 +26,6 @@ pub static COMPONENT: Component = Component {
         kind: TOPIC.kind,
         stage: Stage::Custom,
         released: Some(released),
-        if_foreign: Some(IF_FOREIGN),
         ..ObjectFacts::NONE
     }],
     consequences: consequence::CONSEQUENCES,
@@ -38,13 +40,12 @@ static TOPIC: KubernetesKind =
 /// topic with it.
 const MANAGED: &str = "strimzi.io/managed";
 
-const IF_FOREIGN: &str = "to keep it as it is, remove the topic's spec; to have streamfleet manage the topic, annotate {object} \
-    with `strimzi.io/managed=false`, delete it when the topic operator has seen that, which keeps the topic and its records, \
-    and apply: the topic then gets the options of the spec";
+const PASSWORD: &str = "password";
 
 fn objects(cluster: &ResolvedCluster) -> Vec<Manifest> {
     let topics = cluster.topics.iter().map(|it| topic(cluster, it));
-    topics.chain(cluster.users.iter().map(|it| user(cluster, it))).collect()
+    let users = cluster.users.iter().flat_map(|it| [password(cluster, it), Some(user(cluster, it))]);
+    topics.chain(users.flatten()).collect()
 }
 
 fn topic(cluster: &ResolvedCluster, ResolvedTopic { key, id, spec }: &ResolvedTopic) -> Manifest {
@@ -56,13 +57,19 @@ fn topic(cluster: &ResolvedCluster, ResolvedTopic { key, id, spec }: &ResolvedTo
         partitions,
         replicas,
         config,
+        adopt,
         // About the topic as a whole; the plan acts on them.
         on_delete: _,
         deletion_protection: _,
     } = &**spec;
     let object = topic_object(name);
     let mut metadata = labels::strimzi_metadata(cluster, object.clone());
-    metadata.annotations.get_or_insert_default().insert(ID.to_owned(), id.to_string());
+    let annotations = metadata.annotations.get_or_insert_default();
+    annotations.insert(ID.to_owned(), id.to_string());
+    if *adopt {
+        // The operator may have been told to leave it alone.
+        annotations.insert(MANAGED.to_owned(), "true".to_owned());
+    }
     let body = json!({
         "topicName": (object != *name).then_some(name),
         "partitions": partitions,
@@ -72,7 +79,24 @@ fn topic(cluster: &ResolvedCluster, ResolvedTopic { key, id, spec }: &ResolvedTo
     Manifest { owner: key.clone(), ..manifest::untyped(cluster, &TOPIC, &metadata, body) }
 }
 
-fn user(cluster: &ResolvedCluster, ResolvedUser { key, id, spec }: &ResolvedUser) -> Manifest {
+/// The Secret with the password of the spec, from which the operator makes the user's own. No user has its name,
+/// since identifiers have no dots.
+fn password(
+    cluster: &ResolvedCluster,
+    ResolvedUser { key, password, .. }: &ResolvedUser,
+) -> Option<Manifest> {
+    let slot = SecretSlot::of(password.as_ref()?, SecretEncoding::Raw).to_value();
+    let metadata = labels::metadata(cluster, password_secret(key)?);
+    let secret = Secret { metadata, type_: Some("Opaque".to_owned()), ..Secret::default() };
+    let secret = manifest::with_data(cluster, Stage::Configuration, &secret, [(PASSWORD, slot)]);
+    Some(Manifest { owner: key.clone(), ..secret })
+}
+
+fn password_secret(user: &ResourceKey) -> Option<String> {
+    user.within_cluster().map(|(_, name)| format!("{name}.{PASSWORD}"))
+}
+
+fn user(cluster: &ResolvedCluster, ResolvedUser { key, id, spec, password }: &ResolvedUser) -> Manifest {
     let User {
         // Identity, in the key and the namespace.
         organization: _,
@@ -82,12 +106,19 @@ fn user(cluster: &ResolvedCluster, ResolvedUser { key, id, spec }: &ResolvedUser
         consume: _,
         transactional_ids: _,
         rules: _,
+        password: _,
+        adopt: _,
     } = &**spec;
     let mut metadata = labels::strimzi_metadata(cluster, identifier.as_str());
     metadata.annotations.get_or_insert_default().insert(ID.to_owned(), id.to_string());
     // With an identity provider, only that provider knows users.
     let authentication = match endpoints::login(cluster) {
-        Login::Scram => json!({"type": "scram-sha-512"}),
+        Login::Scram => {
+            let secret = password.as_ref().and_then(|_| password_secret(key));
+            let secret =
+                secret.map(|name| json!({"valueFrom": {"secretKeyRef": {"name": name, "key": PASSWORD}}}));
+            json!({"type": "scram-sha-512", "password": secret})
+        }
         Login::Mtls => json!({"type": "tls"}),
         Login::OAuth => Value::Null,
     };

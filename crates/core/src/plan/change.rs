@@ -180,7 +180,9 @@ fn sentences(judgement: &ChangeJudgement, cause: &Cause, verb: Verb, found: &[Ob
     let made = (verb == Verb::Create).then(|| effects::created(steps())).flatten();
     let restored = matches!(cause, Cause::Drift { .. }) && steps().any(|step| step.verb == Verb::Create);
     let restored = restored.then(|| "restores what was deleted from the target".to_owned());
-    made.into_iter().chain(restored).chain(judgement.effects.iter().cloned()).collect()
+    let adopted = steps().filter(|step| step.verb == Verb::Adopt);
+    let adopted = adopted.map(|step| format!("takes over {}, which streamfleet didn't make", step.object));
+    made.into_iter().chain(restored).chain(adopted).chain(judgement.effects.iter().cloned()).collect()
 }
 
 pub(super) fn steps(found: Vec<ObjectDiff>) -> Vec<Step> {

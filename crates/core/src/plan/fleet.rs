@@ -32,7 +32,9 @@ impl FleetComparison {
         let target = TargetContents::of(site, world.infra_type(site.fleet));
         let wanted = site.desired.into_iter().flat_map(|manifests| manifests.values());
         let wanted = wanted.filter(|manifest| world.absence(&manifest.owner).is_none());
-        let mut differences = differences(wanted, &target);
+        let adopts =
+            |owner: &ResourceKey| world.catalog.resources.get(owner).is_some_and(|it| it.spec.adopts());
+        let mut differences = differences(wanted, &target, adopts);
         retain_permanent_objects(world, &mut differences);
         if let Some(facts) = facts {
             preflight::leave_out(world, site, facts, &mut differences);

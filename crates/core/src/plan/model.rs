@@ -258,10 +258,13 @@ pub enum Verb {
     Keep,
     /// An object is deleted and created again, since an immutable field changes.
     Recreate,
+    /// An object that Streamfleet didn't make is taken over and changed, since its spec has `adopt: true`.
+    Adopt,
 }
 
 impl Verb {
-    pub const ALL: [Verb; 5] = [Verb::Create, Verb::Update, Verb::Delete, Verb::Keep, Verb::Recreate];
+    pub const ALL: [Verb; 6] =
+        [Verb::Create, Verb::Update, Verb::Delete, Verb::Keep, Verb::Recreate, Verb::Adopt];
 }
 
 /// The cause of a change.

@@ -38,7 +38,7 @@ fn counter<'a>(summary: &'a mut Summary, change: &Change) -> &'a mut u32 {
     match change.verb {
         _ if !change.waiting.is_empty() => &mut summary.waiting,
         Verb::Create => &mut summary.create,
-        Verb::Update | Verb::Keep | Verb::Recreate => &mut summary.change,
+        Verb::Update | Verb::Keep | Verb::Recreate | Verb::Adopt => &mut summary.change,
         Verb::Delete => &mut summary.delete,
     }
 }

@@ -15,10 +15,11 @@ use crate::spec::{
 };
 
 /// The fields that contain a secret: kind, name, and JSON pointer in the document.
-pub const SECRET_FIELDS: [(Kind, &str, &str); 3] = [
+pub const SECRET_FIELDS: [(Kind, &str, &str); 4] = [
     (Kind::Fleet, "kubeconfig", "/advanced_config/kubeconfig"),
     (Kind::BaseDomain, "tls_key", "/tls_key"),
     (Kind::CloudAccount, "credentials", "/credentials"),
+    (Kind::User, "password", "/password"),
 ];
 
 /// Returns the JSON pointer of a secret field; the empty pointer for other fields.
@@ -60,11 +61,19 @@ impl Spec {
             Spec::Fleet(fleet) => {
                 fleet.advanced_config.kubeconfig.iter().map(|secret| ("kubeconfig", secret)).collect()
             }
-            Spec::Organization(_)
-            | Spec::IdentityProvider(_)
-            | Spec::Cluster(_)
-            | Spec::Topic(_)
-            | Spec::User(_) => Vec::new(),
+            Spec::User(user) => user.password.iter().map(|secret| ("password", secret)).collect(),
+            Spec::Organization(_) | Spec::IdentityProvider(_) | Spec::Cluster(_) | Spec::Topic(_) => {
+                Vec::new()
+            }
+        }
+    }
+
+    /// Whether an object that Streamfleet didn't make is taken over.
+    pub fn adopts(&self) -> bool {
+        match self {
+            Spec::Topic(topic) => topic.adopt,
+            Spec::User(user) => user.adopt,
+            _ => false,
         }
     }
 
@@ -73,7 +82,7 @@ impl Spec {
         match (self, other) {
             (Spec::Cluster(one), Spec::Cluster(other)) => Arc::ptr_eq(one, other) || one == other,
             (Spec::Topic(one), Spec::Topic(other)) => Arc::ptr_eq(one, other) || one == other,
-            (Spec::User(one), Spec::User(other)) => Arc::ptr_eq(one, other) || one == other,
+            (Spec::User(one), Spec::User(other)) => Arc::ptr_eq(one, other),
             _ => false,
         }
     }

@@ -38,6 +38,10 @@ pub struct Topic {
     /// the cluster's value.
     #[serde(default)]
     pub config: TopicConfig,
+    /// Take over a KafkaTopic of this name that Streamfleet didn't make. The plan shows what that changes. Options
+    /// that the spec doesn't name stay as they are.
+    #[serde(default)]
+    pub adopt: bool,
     /// What happens to the topic in Kafka when its spec is removed.
     #[serde(default)]
     pub on_delete: TopicOnDelete,

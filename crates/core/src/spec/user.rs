@@ -6,10 +6,11 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::names::Identifier;
+use crate::spec::SecretValue;
 
 /// A user of a cluster, with its rights. It logs in as the cluster says: with a name and a password, a client
 /// certificate, or a token of the cluster's identity provider.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct User {
     /// The organization that owns the user and its cluster. It can't change.
@@ -21,6 +22,10 @@ pub struct User {
     /// `CN=<identifier>`; with tokens it is the name in the token.
     #[schemars(example = &"billing")]
     pub identifier: Identifier,
+    /// The password, where users log in with a name and a password. Without it, the operator makes one. To give the
+    /// user a new password, change it here.
+    #[serde(default)]
+    pub password: Option<SecretValue>,
     /// The topics that it may write to. A name with a `*` at its end is the beginning of names.
     #[serde(default)]
     #[schemars(length(max = 200))]
@@ -37,6 +42,9 @@ pub struct User {
     #[serde(default)]
     #[schemars(length(max = 200))]
     pub rules: Vec<AccessRule>,
+    /// Take over a KafkaUser of this name that Streamfleet didn't make. The plan shows what that changes.
+    #[serde(default)]
+    pub adopt: bool,
 }
 
 /// A topic name, or the beginning of topic names with a `*` at its end.

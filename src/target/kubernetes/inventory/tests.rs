@@ -53,7 +53,7 @@ fn what_is_about_to_be_made_stands_together_and_is_read_back() {
         let mark = ResourceMark { id: Uuid::nil(), protected: true };
         inventory.resources.announce([(owner.clone(), mark)].into());
         let intended = Some(Digest::of("manifest"));
-        let entry = ObjectEntry { owner, written: None, intended, deleting: false };
+        let entry = ObjectEntry { owner, written: None, intended, adopts: None, deleting: false };
         inventory.objects.insert(key(number), entry);
     }
     // One was there before, and is recreated.

@@ -9,7 +9,7 @@ fn only(uid: &str) -> Value {
 fn write(recreate: bool) -> ObjectWrite {
     let filled = json!({"kind": "Thing", "metadata": {"name": "a", "namespace": "ns"}});
     let (applied, uid) = (Digest::of("manifest"), Some("ours".to_owned()));
-    ObjectWrite { key: key(), owner: owner(), applied, filled, uid, recreate }
+    ObjectWrite { key: key(), owner: owner(), applied, filled, uid, recreate, adopts: false }
 }
 
 async fn run(target: &KubernetesTarget, write: Option<ObjectWrite>, uid: &str) -> String {

@@ -21,7 +21,8 @@ fn changes(server: &Server) -> Vec<String> {
 fn write(uid: Option<&str>) -> Intent {
     let filled = json!({"kind": "Thing", "metadata": {"name": "a", "namespace": "ns"}});
     let (applied, uid) = (Digest::of("manifest"), uid.map(str::to_owned));
-    let write = ObjectWrite { key: key(), owner: owner(), applied, filled, uid, recreate: false };
+    let write =
+        ObjectWrite { key: key(), owner: owner(), applied, filled, uid, recreate: false, adopts: false };
     Intent { writes: vec![write], ..Intent::default() }
 }
 

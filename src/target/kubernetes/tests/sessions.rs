@@ -16,7 +16,7 @@ fn applied(uid: &str, manifest: &str, made_by_us: bool) -> Value {
 
 fn intended(manifest: &str) -> ObjectEntry {
     let intended = Some(Digest::of(manifest));
-    ObjectEntry { owner: owner(), written: None, intended, deleting: false }
+    ObjectEntry { owner: owner(), written: None, intended, adopts: None, deleting: false }
 }
 
 /// Settles an object with this inventory entry and this response of the server. Returns the UID that is
@@ -61,6 +61,16 @@ async fn what_a_killed_run_was_about_to_do_is_found_out_by_the_objects() {
     ] {
         let when = format!("{entry:?} {there:?}");
         assert_eq!(settled(entry, there).await, (known, vec![]), "{when}");
+    }
+    // Taken over; not taken over; replaced by another object since.
+    let adopting = || ObjectEntry { adopts: Some("theirs".to_owned()), ..intended("manifest") };
+    for (there, known) in [
+        (applied("theirs", "manifest", false), Some("theirs".to_owned())),
+        (thing("theirs"), None),
+        (thing("another"), None),
+    ] {
+        let when = there.to_string();
+        assert_eq!(settled(adopting(), (200, there)).await, (known, vec![]), "{when}");
     }
     // It was applied onto an object that somebody else had just created: we give up all our fields, of
     // exactly that object.

@@ -1,5 +1,7 @@
 //! The effects of changes of KafkaTopics and KafkaUsers on records and clients.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use super::TOPIC;
@@ -8,7 +10,7 @@ use crate::component::Verdict::InPlace;
 use crate::component::consequence::*;
 use crate::component::kafka::kinds::USER;
 use crate::component::{Manifest, Verdict};
-use crate::names::count;
+use crate::names::{Kind, count};
 use crate::spec::topic_option;
 
 pub const CONSEQUENCES: Consequences =
@@ -25,6 +27,13 @@ const DELETES_TOPIC: [&str; 3] = [
     "remove the topic's file if you mean to delete it",
 ];
 
+const NEW_PASSWORD: &str =
+    "the user gets another password within two minutes: from then on its clients need it to connect";
+
+fn is_password(secret: &Value) -> bool {
+    secret.pointer("/data/password").is_some()
+}
+
 #[rustfmt::skip]
 const ROWS: &[Row] = &[
     refused("KafkaTopic", ObjectFilter::Any, "/spec/partitions", DOWN, FEWER_PARTITIONS),
@@ -40,6 +49,9 @@ const ROWS: &[Row] = &[
     refused("KafkaTopic", ObjectFilter::Any, "", DELETED, DELETES_TOPIC),
     row("KafkaUser", "/spec/authorization/**", CHANGES, InPlace, "the rights of {object} change; clients that lose one get an \
         authorization error at the next call"),
+    Row { kind: "Secret", of: ObjectFilter::Body(is_password), path: "/data/**", when: CHANGES,
+        outcome: RowVerdict::Does(Verdict::ClientsReconnect, Cow::Borrowed(NEW_PASSWORD)) },
+    row("KafkaUser", "/spec/authentication/password/**", CHANGES, Verdict::ClientsReconnect, NEW_PASSWORD),
     row("KafkaUser", "/spec/authentication/**", CHANGES, Verdict::ClientsReconnect, "{object} logs in another way: its clients need \
         another Secret"),
 ];
@@ -71,18 +83,17 @@ fn side_effect(change: &ObjectChange, difference: &Difference) -> Option<SideEff
 
 /// `makes a topic of 12 partitions`.
 fn created(objects: &[&Manifest]) -> Option<String> {
-    let [object] = objects else { return None };
-    let body = object.body.value();
-    if object.key.kind == TOPIC.kind {
-        return Some(match body.pointer("/spec/partitions").and_then(Value::as_u64) {
+    let of = |kind: Kind, object: &str| {
+        objects.iter().find(|it| it.owner.kind == kind && it.key.kind == object).copied()
+    };
+    if let Some(topic) = of(Kind::Topic, TOPIC.kind) {
+        return Some(match topic.body.value().pointer("/spec/partitions").and_then(Value::as_u64) {
             Some(partitions) => format!("makes a topic of {}", count(partitions, "partition")),
             None => "makes a topic".to_owned(),
         });
     }
-    (object.key.kind == USER.kind).then(|| {
-        format!(
-            "makes a user; rights that `{}` was given in Kafka by other means are taken away",
-            object.key.name
-        )
+    of(Kind::User, USER.kind).map(|user| {
+        let name = &user.key.name;
+        format!("makes a user; rights that `{name}` was given in Kafka by other means are taken away")
     })
 }

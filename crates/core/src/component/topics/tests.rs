@@ -84,6 +84,20 @@ fn a_user_logs_in_as_its_cluster_says() {
 }
 
 #[test]
+fn a_password_of_the_spec_is_in_a_secret_beside_the_user() {
+    let mut cluster = fixtures::cluster(json!({}));
+    cluster.users = vec![fixtures::user(json!({"password": "hunter2"}))];
+    let [secret, user] = &objects(&cluster)[..] else { panic!("a Secret and a user") };
+    assert_eq!(secret.owner, user.owner);
+    assert_eq!((secret.key.kind.as_str(), secret.key.name.as_str()), ("Secret", "billing.password"));
+    assert!(!secret.body.value().to_string().contains("hunter2"));
+    assert_eq!(
+        user.body.value()["spec"]["authentication"]["password"]["valueFrom"]["secretKeyRef"],
+        json!({"name": "billing.password", "key": "password"})
+    );
+}
+
+#[test]
 fn a_topic_is_let_go_once() {
     let before = Json::from(&json!({"metadata": {"name": "a", "annotations": {"x": "y"}}, "spec": {}}));
     let after = released(&before).unwrap();

@@ -96,6 +96,7 @@ fn never_looked_at(infra_type: Option<InfraType>) -> &'static str {
 pub(in crate::plan) fn differences<'a>(
     desired: impl Iterator<Item = &'a Manifest>,
     target: &TargetContents,
+    adopts: impl Fn(&ResourceKey) -> bool,
 ) -> BTreeMap<ResourceKey, Differences> {
     let mut all: BTreeMap<ResourceKey, Differences> = BTreeMap::new();
     let mut wanted = BTreeSet::new();
@@ -107,7 +108,12 @@ pub(in crate::plan) fn differences<'a>(
                 let contested = contests.iter().map(|it| (manifest.key.clone(), it.clone()));
                 all.entry(manifest.owner.clone()).or_default().contested.extend(contested);
             }
-            Comparison::Foreign => {
+            Comparison::Foreign(there) if adopts(&manifest.owner) => {
+                let (uid, before) = (Some(there.uid.clone()), there.manifest.clone());
+                let adopted = found(manifest, Verb::Adopt, uid, before, None);
+                all.entry(manifest.owner.clone()).or_default().found.push(adopted);
+            }
+            Comparison::Foreign(_) => {
                 all.entry(manifest.owner.clone()).or_default().foreign.push(manifest.key.clone());
             }
             Comparison::Obstacle(path) => {
@@ -172,7 +178,7 @@ pub(in crate::plan) fn drifted(
 enum Comparison<'a> {
     Equal,
     Contested(&'a [Contest]),
-    Foreign,
+    Foreign(&'a ObservedObject),
     /// Its path is a folder or a link.
     Obstacle(&'a str),
     Differs(Box<ObjectDiff>),
@@ -203,7 +209,7 @@ fn compare<'a>(manifest: &Manifest, target: &TargetContents<'a>) -> Comparison<'
             differs(manifest, Verb::Create, None, before, drift)
         }
         Some(there) if let Some(path) = &there.obstacle => Comparison::Obstacle(path),
-        Some(there) if !there.ours => Comparison::Foreign,
+        Some(there) if !there.ours => Comparison::Foreign(there),
         Some(there) if there.unchanged && as_applied => match there.contested.as_slice() {
             [] => Comparison::Equal,
             contested => Comparison::Contested(contested),

@@ -93,7 +93,7 @@ pub(in crate::plan) fn judge<'a>(steps: impl Iterator<Item = &'a Step>, permits:
                 }
             }
             Verb::Delete => judgement.add(step, Direction::Deleted, None),
-            Verb::Update | Verb::Keep | Verb::Recreate => judge_update(&mut judgement, step),
+            Verb::Update | Verb::Keep | Verb::Recreate | Verb::Adopt => judge_update(&mut judgement, step),
         }
     }
     if judgement.turns_away {

@@ -15,22 +15,22 @@ impl PlanText<'_> {
     pub(super) fn step(&mut self, change: &Change, step: &Step) {
         let (mark, style) = match step.verb {
             Verb::Create => ("+", CREATED),
-            Verb::Update => ("~", CHANGED),
+            Verb::Update | Verb::Adopt => ("~", CHANGED),
             Verb::Delete => ("-", DELETED),
             Verb::Recreate => ("±", DELETED),
             Verb::Keep => ("!", FAINT),
         };
-        let anew = if step.verb == Verb::Recreate {
-            ": deleted and recreated, because it can't be changed"
-        } else {
-            ""
+        let how = match step.verb {
+            Verb::Recreate => ": deleted and recreated, because it can't be changed",
+            Verb::Adopt => ": adopted",
+            Verb::Create | Verb::Update | Verb::Delete | Verb::Keep => "",
         };
-        self.line(STEP_INDENT, style, &format!("{mark} {}{anew}", step.object));
+        self.line(STEP_INDENT, style, &format!("{mark} {}{how}", step.object));
         let about = change.remarks.iter().filter(|remark| remark.object() == Some(&step.object));
         about.clone().for_each(|remark| self.line(10, WAITS, &remarks::remark(change, remark)));
         // A schema of thousands of lines isn't shown.
         let is_read = step.object.kind != "CustomResourceDefinition";
-        if is_read && matches!(step.verb, Verb::Update | Verb::Recreate) {
+        if is_read && matches!(step.verb, Verb::Update | Verb::Recreate | Verb::Adopt) {
             let left = about.filter_map(Remark::left).map(|contest| contest.field.as_str());
             self.difference(step, &left.collect::<Vec<_>>());
         }

@@ -233,7 +233,7 @@ fn mark(change: &Change) -> (&'static str, Style) {
     match change.verb {
         _ if !change.waiting.is_empty() => ("!", WAITS),
         Verb::Create => ("+", CREATED),
-        Verb::Update => ("~", CHANGED),
+        Verb::Update | Verb::Adopt => ("~", CHANGED),
         Verb::Delete => ("-", DELETED),
         Verb::Keep => ("!", WAITS),
         Verb::Recreate => ("±", DELETED),

@@ -4,7 +4,6 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::catalog::Hold;
-use crate::component;
 use crate::names::{Kind, ObjectKey, ResourceKey};
 use crate::plan::{Cause, Change, Contest, FieldChange, UNREACHED, Verb, Waiting};
 
@@ -38,10 +37,12 @@ pub(super) fn action(change: &Change) -> &'static str {
         (Verb::Update, true) => "change",
         (Verb::Delete, true) => "delete",
         (Verb::Recreate, true) => "delete and recreate",
+        (Verb::Adopt, true) => "adopt",
         (Verb::Create, false) => "waiting to create",
         (Verb::Update, false) => "waiting to change",
         (Verb::Delete, false) => "waiting to delete",
         (Verb::Recreate, false) => "waiting to delete and recreate",
+        (Verb::Adopt, false) => "waiting to adopt",
         (Verb::Keep, _) => "unchanged:",
     }
 }
@@ -141,6 +142,7 @@ impl fmt::Display for Verb {
             Verb::Delete => "delete",
             Verb::Keep => "keep",
             Verb::Recreate => "recreate",
+            Verb::Adopt => "adopt",
         })
     }
 }
@@ -252,15 +254,17 @@ fn held(hold: &Hold) -> String {
 /// of a running operator: that would delete what others have there.
 fn foreign(resource: &ResourceKey, object: &ObjectKey) -> String {
     let ours = "if streamfleet created it, restore the target's inventory";
-    if let Some(remedy) = component::facts(&object.kind).if_foreign {
-        return remedy.replace("{object}", &object.to_string());
-    }
     let existing = "set `strimzi: existing` in `advanced_config.components` of the fleet";
     match (object.kind.as_str(), resource.kind) {
         ("CustomResourceDefinition", _) => format!(
             "don't remove it: every Kafka of the Kubernetes cluster depends on it. Somebody else installed an operator: \
              {existing}, or have its owner upgrade it; {ours}"
         ),
+        (_, Kind::Topic | Kind::User) => {
+            "to keep it as it is, remove the spec; to have streamfleet take it over, add \
+             `adopt: true` to the spec: the plan then shows what that changes"
+                .to_owned()
+        }
         (_, Kind::Fleet) => {
             format!("don't remove it: somebody else installed an operator: {existing}; {ours}")
         }

@@ -80,7 +80,7 @@ pub(super) fn of_step(step: &Step) -> BTreeSet<Permission> {
     // Objects are created by the same apply call that changes them, which needs both verbs.
     let verbs: &[&str] = match step.verb {
         Verb::Create => &["get", "create", "patch"],
-        Verb::Update => &["get", "patch"],
+        Verb::Update | Verb::Adopt => &["get", "patch"],
         Verb::Recreate => &["get", "delete", "create", "patch"],
         Verb::Delete => &["get", "delete"],
         Verb::Keep => &[],

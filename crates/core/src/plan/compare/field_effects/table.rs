@@ -42,6 +42,7 @@ const LIMIT_DOWN: &str =
 const SUSPENDED: &str = "streamfleet leaves it unchanged from now on, whatever its specs say";
 const RESUMED: &str = "changes that were held are applied";
 const PROTECTED: &str = "it can no longer be deleted, even if its file is removed";
+const ADOPTED: &str = "matters only while an object that Streamfleet didn't make is in its place";
 const UNPROTECTED: &str = "it is deleted if its file is removed";
 const RIGHTS: &str =
     "its clients may do more or less; one that loses a right gets an authorization error at the next call";
@@ -157,6 +158,7 @@ pub const FIELD_EFFECTS: &[FieldEffect] = &[
     row(Topic, "config", KeepsLess, DataLoss, "older data is deleted for good, so the change needs approval; without the \
                                                option, the cluster's value applies"),
     row(Topic, "config", TopicOption, InPlace, "brokers use it without a restart"),
+    row(Topic, "adopt", Changes, NoOp, ADOPTED),
     row(Topic, "on_delete", Becomes("Retain"), NoOp, "the topic stays in Kafka when its spec is removed"),
     row(Topic, "on_delete", Changes, NoOp, "the topic is deleted with its records when its spec is removed, after approval"),
     row(Topic, "deletion_protection", On, NoOp, PROTECTED),
@@ -169,6 +171,8 @@ pub const FIELD_EFFECTS: &[FieldEffect] = &[
     row(User, "consume", Changes, InPlace, RIGHTS),
     row(User, "transactional_ids", Changes, InPlace, RIGHTS),
     row(User, "rules", Changes, InPlace, RIGHTS),
+    row(User, "password", Changes, ClientsReconnect, "the user gets another password within two minutes: from then on its clients need it to connect"),
+    row(User, "adopt", Changes, NoOp, ADOPTED),
 
     row(Fleet, "organization", Changes, Refused, ANOTHER),
     row(Fleet, "identifier", Changes, Refused, ANOTHER),
