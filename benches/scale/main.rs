@@ -7,6 +7,7 @@
 //! cargo bench --bench scale -- serve                              # only `serve`, also with 100 clusters
 //! cargo bench --bench scale -- api                                # only the API, by `wrk`
 //! cargo bench --bench scale -- pages                              # only the web UI, by `wrk`
+//! cargo bench --bench scale -- topics                             # only 10,000 topics of one cluster
 //! cargo bench --bench scale -- probe                              # only rounds beside probes of dead addresses
 //! ```
 //!
@@ -23,6 +24,7 @@ mod process;
 #[allow(dead_code, reason = "another bench uses the rest")]
 #[path = "../kubernetes/serve.rs"]
 mod serve;
+mod topics;
 mod tree;
 
 use std::ffi::OsString;
@@ -58,15 +60,16 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
     let is_wanted = |part: &str| {
         words.contains(&part)
-            || !["commands", "serve", "api", "pages", "probe"].iter().any(|it| words.contains(it))
+            || !["commands", "serve", "api", "pages", "topics", "probe"].iter().any(|it| words.contains(it))
     };
     let commands = || if is_wanted("commands") { measure(folder.path(), clusters) } else { Ok(()) };
     let serve = || if is_wanted("serve") { daemon::measure(folder.path(), clusters) } else { Ok(()) };
     let api = || if is_wanted("api") { api::measure(folder.path(), clusters) } else { Ok(()) };
     let pages = || if is_wanted("pages") { pages::measure(folder.path(), clusters) } else { Ok(()) };
     let probe = || if is_wanted("probe") { probe::measure(folder.path(), clusters) } else { Ok(()) };
-    match commands().and_then(|()| serve()).and_then(|()| api()).and_then(|()| pages()).and_then(|()| probe())
-    {
+    let topics = || if is_wanted("topics") { topics::measure(folder.path()) } else { Ok(()) };
+    let parts = commands().and_then(|()| serve()).and_then(|()| api()).and_then(|()| pages());
+    match parts.and_then(|()| topics()).and_then(|()| probe()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");

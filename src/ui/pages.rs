@@ -16,12 +16,14 @@ mod tokens;
 mod you;
 
 use axum::routing::MethodFilter;
+use serde_json::Value;
 
 pub use create::next_step;
 pub use draft::keep;
 pub use plan::is_just_now;
 
 use super::client::Refusal;
+use super::view::field;
 use super::{Answer, Page, Visit};
 use crate::api::answer::CallerDescription;
 use crate::api::route::{Method, ROUTES, RequiredAccess, Route};
@@ -92,69 +94,34 @@ pub struct KindPages {
 const KAFKA_UNITS: &str = "/max_kafka_units";
 const CLUSTERS: &str = "/max_tenants";
 
-pub static KINDS: [KindPages; 6] = [
-    KindPages {
-        kind: Kind::Fleet,
-        slug: "fleets",
-        title: "Fleets",
-        name: "identifier",
-        columns: &[
-            ("Status", "/status"),
-            ("Provider", "/infra_type"),
-            ("Base domain", "/domain"),
-            ("Kafka units", KAFKA_UNITS),
-            ("Clusters", CLUSTERS),
-            ("Changed", "/updated_at"),
-        ],
-        empty: "A fleet is a Kubernetes cluster that hosts Kafka clusters. Describe one in a file of the specs.",
-    },
-    KindPages {
-        kind: Kind::Cluster,
-        slug: "clusters",
-        title: "Clusters",
-        name: "identifier",
-        columns: &[
-            ("Status", "/status"),
-            ("Fleet", "/infrastructure"),
-            ("Kafka units", "/kafka_units"),
-            ("Version", "/advanced_config/version"),
-            ("Tags", "/tags"),
-            ("Changed", "/updated_at"),
-        ],
-        empty: "A cluster is an Apache Kafka cluster on a fleet. Describe one in a file of the specs.",
-    },
-    KindPages {
-        kind: Kind::BaseDomain,
-        slug: "base-domains",
-        title: "Base domains",
-        name: "domain",
+#[rustfmt::skip]
+pub static KINDS: [KindPages; 8] = [
+    KindPages { kind: Kind::Fleet, slug: "fleets", title: "Fleets", name: "identifier",
+        columns: &[("Status", "/status"), ("Provider", "/infra_type"), ("Base domain", "/domain"), ("Kafka units", KAFKA_UNITS),
+            ("Clusters", CLUSTERS), ("Changed", "/updated_at")],
+        empty: "A fleet is a Kubernetes cluster that hosts Kafka clusters. Describe one in a file of the specs." },
+    KindPages { kind: Kind::Cluster, slug: "clusters", title: "Clusters", name: "identifier",
+        columns: &[("Status", "/status"), ("Fleet", "/infrastructure"), ("Kafka units", "/kafka_units"),
+            ("Version", "/advanced_config/version"), ("Tags", "/tags"), ("Changed", "/updated_at")],
+        empty: "A cluster is an Apache Kafka cluster on a fleet. Describe one in a file of the specs." },
+    KindPages { kind: Kind::Topic, slug: "topics", title: "Topics", name: "name",
+        columns: &[("Status", "/status"), ("Partitions", "/partitions"), ("Protected", "/deletion_protection"), ("Changed", "/updated_at")],
+        empty: "Topics that no file describes aren't listed, and are left alone." },
+    KindPages { kind: Kind::User, slug: "users", title: "Users", name: "identifier",
+        columns: &[("Status", "/status"), ("Writes to", "/produce"), ("Changed", "/updated_at")],
+        empty: "A user of a cluster logs in as its cluster says, and has the rights that its file gives it." },
+    KindPages { kind: Kind::BaseDomain, slug: "base-domains", title: "Base domains", name: "domain",
         columns: &[("DNS", "/dns_provider"), ("Certificate until", "/not_after"), ("Changed", "/updated_at")],
-        empty: "Clusters are reached at subdomains of a base domain, with its certificate.",
-    },
-    KindPages {
-        kind: Kind::IdentityProvider,
-        slug: "identity-providers",
-        title: "Identity providers",
-        name: "identifier",
+        empty: "Clusters are reached at subdomains of a base domain, with its certificate." },
+    KindPages { kind: Kind::IdentityProvider, slug: "identity-providers", title: "Identity providers", name: "identifier",
         columns: &[("Issuer", "/issuer"), ("Changed", "/updated_at")],
-        empty: "An identity provider lets clients sign in to a cluster with OAuth.",
-    },
-    KindPages {
-        kind: Kind::CloudAccount,
-        slug: "cloud-accounts",
-        title: "Cloud accounts",
-        name: "identifier",
+        empty: "An identity provider lets clients sign in to a cluster with OAuth." },
+    KindPages { kind: Kind::CloudAccount, slug: "cloud-accounts", title: "Cloud accounts", name: "identifier",
         columns: &[("Provider", "/provider"), ("Region", "/region"), ("Changed", "/updated_at")],
-        empty: "A cloud account has the credentials for tiered storage and managed DNS.",
-    },
-    KindPages {
-        kind: Kind::Organization,
-        slug: "organizations",
-        title: "Organizations",
-        name: "identifier",
+        empty: "A cloud account has the credentials for tiered storage and managed DNS." },
+    KindPages { kind: Kind::Organization, slug: "organizations", title: "Organizations", name: "identifier",
         columns: &[("Display name", "/display_name"), ("Changed", "/updated_at")],
-        empty: "An organization owns fleets and clusters, and has members with roles.",
-    },
+        empty: "An organization owns fleets and clusters, and has members with roles." },
 ];
 
 impl KindPages {
@@ -164,6 +131,16 @@ impl KindPages {
 
     pub fn of_slug(slug: &str) -> Option<&'static KindPages> {
         KINDS.iter().find(|pages| pages.slug == slug)
+    }
+
+    /// The name of a resource in its organization, which for a topic or user has its cluster's in front.
+    pub fn name_of(&self, record: &Value) -> String {
+        let name = field(record, self.name);
+        if self.kind.is_on_cluster() {
+            format!("{}/{name}", field(record, "cluster"))
+        } else {
+            name.to_owned()
+        }
     }
 
     /// The pages of the kind that the path of a visit begins with.
@@ -196,10 +173,6 @@ impl KindPages {
 
 /// The path of the page of a resource, as API answers name it: `Cluster/acme/orders`.
 pub fn page_of(key: &ResourceKey) -> String {
-    // What is on a cluster has no page of its own.
-    if let Some((cluster, _)) = key.within_cluster() {
-        return page_of(&cluster);
-    }
     KindPages::of(key.kind).page_path(key.organization.as_str(), &key.name)
 }
 

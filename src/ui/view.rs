@@ -19,7 +19,7 @@ use crate::spec::Role;
 type NavigationGroup = (&'static str, &'static [(&'static str, &'static str)]);
 const SECTIONS: [NavigationGroup; 4] = [
     ("State", &[("Overview", ""), ("Plan", "plan"), ("Events", "events")]),
-    ("Kafka", &[("Clusters", "clusters"), ("Fleets", "fleets")]),
+    ("Kafka", &[("Clusters", "clusters"), ("Topics", "topics"), ("Users", "users"), ("Fleets", "fleets")]),
     (
         "Used by clusters",
         &[

@@ -303,7 +303,7 @@ fn events_come_in_either_order_page_by_page_while_others_happen() {
     api.get("/v1/events?verb=up").refused(
         400,
         "malformed",
-        "the query parameter `verb` is `up`, and must be `create`, `update`, `delete`, `keep` or `recreate`",
+        "the query parameter `verb` is `up`, and must be `create`, `update`, `delete`, `keep`, `recreate` or `adopt`",
     );
     api.get("/v1/events?order=up").refused(
         400,

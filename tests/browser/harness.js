@@ -18,6 +18,8 @@ export const PAGES = [
     "/clusters/acme/orders/connect", "/clusters/acme/orders/file", "/fleets/acme/eu/history", "/base-domains/acme/kafka.acme.example.com", "/organizations/acme/acme",
     "/new/fleets", "/new/clusters", "/new/clusters?step=3&%2Fcluster_type=kafka&%2Forganization=acme&%2Fidentifier=new&%2Ftenancy_mode=Shared&%2Fkafka_units=1",
     "/new/organizations", "/new/base-domains", "/new/identity-providers", "/new/cloud-accounts", "/clusters/acme/orders/edit", "/clusters/acme/orders/delete", "/clusters/acme/orders/events",
+    "/topics?organization=acme&cluster=orders", "/users?organization=acme", "/topics/acme/orders%2Fpayments.events.v1", "/users/acme/orders%2Fbilling",
+    "/users/acme/orders%2Fbilling/edit", "/users/acme/orders%2Fbilling/connect", "/topics/acme/orders%2Fpayments.events.v1/delete", "/new/topics", "/new/users?%2Forganization=acme&%2Fcluster=orders",
     "/plan?resource=Cluster%2Facme%2Forders", "/events?about=resources",
 ];
 
@@ -70,6 +72,9 @@ before(async () => {
     work = mkdtempSync(join(WORK, "ui-"));
     specs = join(work, "specs");
     cpSync(EXAMPLE, specs, { recursive: true });
+    const of = "organization: acme\ncluster: orders\n";
+    writeFileSync(join(specs, "acme/on-orders.yaml"), `apiVersion: streamfleet/v1\nkind: Topic\n${of}name: payments.events.v1\npartitions: 12\n---\n`
+        + `apiVersion: streamfleet/v1\nkind: User\n${of}identifier: billing\nproduce: ["payments.*"]\nconsume: [{topic: "payments.*", group: billing}]\n`);
     const base = BASE_PATH === "" ? "" : `base_url = "http://127.0.0.1${BASE_PATH}"\n`;
     writeFileSync(join(work, "settings.toml"), `[api]\nlisten = "127.0.0.1:0"\nsuper_user_emails = ["ada@example.com"]\n${base}`);
     daemon = spawn("sh", ["-c", `exec "$0" serve --specs "$1" --config "$2" 2>"$3"`, STREAMFLEET, specs,

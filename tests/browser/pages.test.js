@@ -341,6 +341,42 @@ test("a cluster is created in four steps, with mistakes, and deleted in two", as
     }
 });
 
+test("a topic and a user of a cluster are created, with a mistake", async () => {
+    for (const javaScriptEnabled of [true, false]) {
+        const name = javaScriptEnabled ? "refunds" : "returns";
+        const page = await signIn({ javaScriptEnabled });
+        await page.goto(`${origin}/ui/clusters/acme/orders`);
+        await page.getByRole("navigation", { name: "About orders" }).getByRole("link", { name: "Topics" }).click();
+        await page.getByRole("link", { name: "New topic" }).click();
+        await page.getByLabel("Name").fill("a b");
+        await page.getByRole("button", { name: "Review" }).click();
+        await page.getByText("is not a topic name").first().waitFor();
+        await page.getByLabel("Name").fill(name);
+        await page.getByLabel("Partitions").fill("6");
+        await page.getByRole("button", { name: "Review" }).click();
+        await page.getByText(`+ name: ${name}`).waitFor();
+        await page.getByText("makes a topic of 6 partitions").waitFor();
+        await page.getByText("curl --fail-with-body --request POST").waitFor({ state: "attached" });
+        await page.getByRole("button", { name: "Save" }).or(page.getByRole("button", { name: "Deploy" })).click();
+        await page.waitForURL(`**/ui/topics/acme/orders%2F${name}`);
+        await until("it is written", () => streamfleet("get", "topics", specs).includes(`acme/orders/${name}`));
+
+        await page.goto(`${origin}/ui/new/users`);
+        await page.locator("select[name=\"/cluster\"]").selectOption("orders");
+        await page.getByLabel("Name").fill(`team-${name}`);
+        await page.getByLabel("Writes to topics").fill(`- ${name}`);
+        await page.getByRole("button", { name: "Review" }).click();
+        await page.getByText(`+ identifier: team-${name}`).waitFor();
+        await page.getByRole("button", { name: "Save" }).or(page.getByRole("button", { name: "Deploy" })).click();
+        await page.waitForURL(`**/ui/users/acme/orders%2Fteam-${name}`);
+        await until("its Secret is named", async () => {
+            await page.goto(`${origin}/ui/users/acme/orders%2Fteam-${name}/connect`);
+            return await page.getByText(`kafka-acme--orders/team-${name}`).count() > 0;
+        });
+        await page.context().close();
+    }
+});
+
 test("a session that ends leads to the form and back", async () => {
     const page = await signIn();
     await page.goto(`${origin}/ui/events`);

@@ -18,8 +18,8 @@ pub fn steps(kind: Kind) -> &'static [FormStep] {
         Kind::Organization => &ORGANIZATION,
         Kind::IdentityProvider => &IDENTITY_PROVIDER,
         Kind::CloudAccount => &CLOUD_ACCOUNT,
-        // They have no pages yet.
-        Kind::Topic | Kind::User => &[],
+        Kind::Topic => &TOPIC,
+        Kind::User => &USER,
     }
 }
 
@@ -110,8 +110,35 @@ static CLOUD_ACCOUNT: [FormStep; 1] = [FormStep {
     fields: &["/organization", "/identifier", "/provider", "/region", "/endpoint", "/credentials"],
 }];
 
+static TOPIC: [FormStep; 1] = [FormStep {
+    title: "Topic",
+    lead: "It is made on its cluster. Partitions only grow, and a deletion waits for approval.",
+    fields: &[
+        "/organization",
+        "/cluster",
+        "/name",
+        "/partitions",
+        "/config/cleanup.policy",
+        "/config/retention.ms",
+    ],
+}];
+
+static USER: [FormStep; 1] = [FormStep {
+    title: "User",
+    lead: "It logs in as its cluster says, and has the rights of these lists.",
+    fields: &[
+        "/organization",
+        "/cluster",
+        "/identifier",
+        "/produce",
+        "/consume",
+        "/transactional_ids",
+        "/password",
+    ],
+}];
+
 /// The names of fields whose JSON name says little to a person.
-static LABELS: [(&str, &str); 16] = [
+static LABELS: [(&str, &str); 20] = [
     ("/identifier", "Name"),
     ("/infrastructure", "Fleet"),
     ("/infra_type", "Provider"),
@@ -120,6 +147,10 @@ static LABELS: [(&str, &str); 16] = [
     ("/max_tenants", "Max clusters"),
     ("/placement_config/provider", "Location, provider"),
     ("/placement_config/region", "Location, region"),
+    ("/produce", "Writes to topics"),
+    ("/consume", "Reads topics"),
+    ("/rules", "Further rights"),
+    ("/adopt", "Take over what others made"),
     ("/null_reasons", "Why fields are empty"),
     ("/storage_manifests_file_path", "Folder of the manifests"),
     ("/advanced_config/oauth", "Identity provider"),
@@ -131,10 +162,14 @@ static LABELS: [(&str, &str); 16] = [
 ];
 
 /// Values of fields that are written in YAML.
-static EXAMPLES: [(&str, &str); 3] = [
+static EXAMPLES: [(&str, &str); 7] = [
     ("/members", "- {email: ada@example.com, role: admin}"),
     ("/tags", "- {key: team, value: payments}"),
     ("/domains", "- kafka.example.com"),
+    ("/produce", "- payments.*"),
+    ("/consume", "- {topic: payments.*, group: billing}"),
+    ("/transactional_ids", "- billing-*"),
+    ("/rules", "- {resource: cluster, operations: [Describe]}"),
 ];
 
 pub fn example(pointer: &str) -> &'static str {

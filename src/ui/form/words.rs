@@ -1,7 +1,12 @@
 //! The API's words for who fills in a form: fields by their labels, and no advice for programs.
 
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
 use super::{FormField, label};
 use crate::http::problem::FieldError;
+use crate::names::Kind;
+use crate::spec::describe;
 
 /// Advice for programs and for who edits files, each with what it is at a form; empty if it is nothing there.
 const ADVICE: [(&str, &str); 10] = [
@@ -68,8 +73,22 @@ fn known(fields: &[FormField], name: &str) -> Option<String> {
     let whole = format!("/advanced_config/config/{name}");
     let exact = fields.iter().find(|field| field.pointer == pointer || field.pointer == whole);
     let last = || fields.iter().find(|field| field.pointer.ends_with(&pointer));
-    let other = || Some(label(&format!("/{name}"))).filter(|label| is_name(name) && !label.is_empty());
+    let other = || is_of_another_form(name).then(|| label(&format!("/{name}")));
     exact.or_else(last).map(|field| field.label.clone()).or_else(other)
+}
+
+/// Whether a form has a field of this name. What looks like one may be the name of a topic.
+fn is_of_another_form(name: &str) -> bool {
+    static KNOWN: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
+        let mut fields: Vec<_> = Kind::ALL.map(|kind| describe::document(kind, kind.singular())).into();
+        let mut names = BTreeSet::new();
+        while let Some(field) = fields.pop() {
+            names.insert(field.name().to_owned());
+            fields.extend(field.fields());
+        }
+        names
+    });
+    is_name(name) && KNOWN.contains(name)
 }
 
 /// What stands in backticks: `kafka_units`, `dns_provider: external-dns` or `"dns_provider": "external-dns"`.
@@ -97,7 +116,6 @@ fn is_name(word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::names::Kind;
     use crate::ui::form::fields;
 
     fn said(kind: Kind, pointer: &str, detail: &str, hint: &str) -> (String, String) {
@@ -173,6 +191,14 @@ mod tests {
                 "raise the limit",
                 "not enough capacity: 8 of 10 Max Kafka units of fleet acme/eu are in use",
                 "raise the limit",
+            ),
+            (
+                Kind::Topic,
+                "/name",
+                "topic `payments_state` can't be beside topic `__state`",
+                "choose another name",
+                "topic `payments_state` can't be beside topic `__state`",
+                "choose another name",
             ),
         ] {
             assert_eq!(said(kind, pointer, detail, hint), (expected.to_owned(), advice.to_owned()));

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::resource_list::organizations;
 use super::review::ApiCall;
-use super::{KindPages, require};
+use super::{KindPages, require, with_query};
 use crate::api::answer::{ClusterFitList, FleetFit, ListAnswer, Offer, Offers, Room};
 use crate::api::route::{self, LARGEST_PAGE};
 use crate::http::problem::FieldError;
@@ -200,7 +200,7 @@ pub fn next_step(page: &Page, path: &[String], sent: &[(String, String)]) -> Opt
     // The step is shown again, with what became of the field.
     let step = if withheld.is_some() { step.saturating_sub(1).max(1) } else { step };
     let address = address(pages, step, &typed);
-    let address = super::with_query(address, &[("withheld", withheld.as_deref().unwrap_or_default())]);
+    let address = with_query(address, &[("withheld", withheld.as_deref().unwrap_or_default())]);
     (address.len() <= LONGEST_ADDRESS).then_some(address)
 }
 
@@ -212,7 +212,7 @@ fn is_form(page: &Page) -> bool {
 fn address(pages: &KindPages, step: usize, typed: &Typed) -> String {
     let step = step.to_string();
     let all: Vec<(&str, &str)> = [("step", step.as_str())].into_iter().chain(typed.iter()).collect();
-    super::with_query(format!("/new/{}", pages.slug), &all)
+    with_query(format!("/new/{}", pages.slug), &all)
 }
 
 fn first_wrong(fields: &[FormField], steps: &[FormStep]) -> usize {
@@ -378,6 +378,13 @@ pub async fn offer(
             (Kind::Cluster, "/advanced_config/oauth", _) => {
                 named(visit, Kind::IdentityProvider, &organization, field).await;
             }
+            (Kind::Topic | Kind::User, "/cluster", _) => {
+                let clusters = named(visit, Kind::Cluster, &organization, field).await;
+                missing.extend(
+                    (clusters == Some(0))
+                        .then_some(("The organization has no cluster yet.", "/new/clusters")),
+                );
+            }
             (_, "/cloud_account" | "/advanced_config/tiered_storage_provider/cloud_account", _) => {
                 named(visit, Kind::CloudAccount, &organization, field).await;
             }
@@ -395,7 +402,10 @@ const NO_FIT: &str = "The cluster fits on no fleet, for the reasons below. Choos
 /// exist, which its own field says.
 async fn named(visit: &Visit, kind: Kind, organization: &str, field: &mut FormField) -> Option<usize> {
     let pages = KindPages::of(kind);
-    let path = format!("{}?page_size={LARGEST_PAGE}", pages.list_path(organization));
+    let of = if kind == Kind::Cluster { organization } else { "" };
+    let page = [("page_size", LARGEST_PAGE.to_string()), ("organization", of.to_owned())];
+    let page = page.each_ref().map(|(name, value)| (*name, value.as_str()));
+    let path = with_query(pages.list_path(organization), &page);
     let list = visit.api.get::<ListAnswer<Value>>(&path).await.ok()?;
     let names = list.items.iter().map(|record| self::field(record, pages.name));
     choices(field, list.total, list.next_page_token.is_some(), names);

@@ -146,7 +146,7 @@ pub async fn check(visit: &Visit) -> Shown {
 
 fn page_of(kind: Kind, record: &Value) -> String {
     let pages = KindPages::of(kind);
-    let name = field(record, pages.name);
-    let organization = if kind == Kind::Organization { name } else { field(record, "organization") };
-    pages.page_path(organization, name)
+    let name = pages.name_of(record);
+    let organization = if kind == Kind::Organization { &name } else { field(record, "organization") };
+    pages.page_path(organization, &name)
 }

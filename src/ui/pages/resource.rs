@@ -18,15 +18,15 @@ use crate::views::clients::ClusterListeners;
 use crate::views::cost::CostReport;
 use crate::views::why::WhyReport;
 
-/// The tabs of a resource's pages, with their paths below its own, and whether only clusters have them.
-const TABS: [(&str, &str, bool); 7] = [
-    ("Overview", "", false),
-    ("Why", "why", true),
-    ("Plan", PLAN, false),
-    ("File", "file", false),
-    ("History", "history", false),
-    ("Events", "events", false),
-    ("Connect", "connect", true),
+/// The tabs of a resource's pages, with their paths below its own, and the kinds that have them.
+const TABS: [(&str, &str, &[Kind]); 7] = [
+    ("Overview", "", &Kind::ALL),
+    ("Why", "why", &[Kind::Cluster]),
+    ("Plan", PLAN, &Kind::ALL),
+    ("File", "file", &Kind::ALL),
+    ("History", "history", &Kind::ALL),
+    ("Events", "events", &Kind::ALL),
+    ("Connect", "connect", &[Kind::Cluster, Kind::User]),
 ];
 
 /// The tab that is a part of the page of the plan.
@@ -63,8 +63,7 @@ impl Head {
 
     /// The title, the path below `/ui` and whether it is shown, for each tab.
     pub fn tabs(&self) -> impl Iterator<Item = (&'static str, String, bool)> {
-        let is_cluster = self.pages.kind == Kind::Cluster;
-        TABS.iter().filter(move |(.., of_cluster)| is_cluster || !of_cluster).map(|(title, tab, _)| {
+        TABS.iter().filter(|(.., kinds)| kinds.contains(&self.pages.kind)).map(|(title, tab, _)| {
             let path = match *tab {
                 "" => self.path.clone(),
                 PLAN => self.key().as_ref().map(view::plan_of).unwrap_or_default(),
@@ -266,16 +265,22 @@ enum TabContent {
 
 pub async fn tab(visit: &Visit) -> Shown {
     let known = TABS.iter().find(|(_, tab, _)| *tab == visit.segment(3) && !tab.is_empty());
-    let (_, tab, of_cluster) = *known.ok_or_else(Refusal::no_page)?;
+    let (_, tab, kinds) = *known.ok_or_else(Refusal::no_page)?;
     let head = Head::of(visit, tab)?;
-    if of_cluster && head.pages.kind != Kind::Cluster {
+    if !kinds.contains(&head.pages.kind) {
         return Err(Refusal::no_page());
     }
     let page = [("page_token", visit.parameter("page"))];
     let path = head.api_path(&format!("/{tab}"));
     let content = match tab {
         "why" => TabContent::Why(Box::new(visit.api.get(&path).await?)),
-        "connect" => TabContent::Connect(visit.api.get(&head.api_path("/client-properties")).await?),
+        "connect" => {
+            // Those of a user are among its cluster's.
+            let (cluster, user) = head.name.split_once('/').unwrap_or((&head.name, ""));
+            let cluster = Head::new(KindPages::of(Kind::Cluster), &head.organization, cluster, tab);
+            let path = with_query(cluster.api_path("/client-properties"), &[("user", user)]);
+            TabContent::Connect(visit.api.get(&path).await?)
+        }
         "file" => TabContent::File(visit.api.get(&path).await?),
         "history" => TabContent::History(visit.api.get(&with_query(path, &page)).await?),
         _ => {

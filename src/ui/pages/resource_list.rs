@@ -9,6 +9,7 @@ use crate::api::answer::{ClusterFitList, FleetFit, ListAnswer};
 use crate::api::route::{self, LARGEST_PAGE};
 use crate::catalog::Status;
 use crate::names::{Identifier, Kind};
+use crate::record::has_status;
 use crate::ui::client::Refusal;
 use crate::ui::view::{self, Cell, Frame, filters, shown};
 use crate::ui::{Shown, Visit};
@@ -30,6 +31,8 @@ struct ResourceList {
     tag: String,
     /// The fleet that clusters are on.
     fleet: String,
+    /// The cluster that topics and users are of.
+    cluster: String,
     sort: String,
     rows: Vec<Row>,
     total: usize,
@@ -48,7 +51,7 @@ struct Row {
 
 impl ResourceList {
     fn has_status(&self) -> bool {
-        matches!(self.pages.kind, Kind::Fleet | Kind::Cluster)
+        has_status(self.pages.kind)
     }
 
     /// Whether it lists the resources of all organizations unless one is chosen.
@@ -84,6 +87,7 @@ impl ResourceList {
             ("status", &self.status),
             ("tag", &self.tag),
             ("fleet", &self.fleet),
+            ("cluster", &self.cluster),
             ("sort", sort),
             ("page", page),
         ];
@@ -108,12 +112,14 @@ pub async fn show(visit: &Visit) -> Shown {
     let (text, status, sort) = (visit.parameter("q"), visit.parameter("status"), visit.parameter("sort"));
     let of_cluster = |name: &str| if pages.kind == Kind::Cluster { visit.parameter(name) } else { "" };
     let (tag, fleet) = (of_cluster("tag"), of_cluster("fleet"));
+    let cluster = if pages.kind.is_on_cluster() { visit.parameter("cluster") } else { "" };
     let of = if pages.kind == Kind::Cluster { organization } else { "" };
     let filters = [
         ("q", text),
         ("status", status),
         ("tag", tag),
         ("infrastructure", fleet),
+        ("cluster", cluster),
         ("sort", sort),
         ("organization", of),
     ];
@@ -135,6 +141,7 @@ pub async fn show(visit: &Visit) -> Shown {
         status: status.to_owned(),
         tag: tag.to_owned(),
         fleet: fleet.to_owned(),
+        cluster: cluster.to_owned(),
         sort: sort.to_owned(),
         rows,
         total: list.total,
@@ -196,7 +203,7 @@ pub async fn room(visit: &Visit, organization: &str) -> Vec<FleetFit> {
 
 fn row(pages: &'static KindPages, record: &Value, fits: &[FleetFit]) -> Row {
     let text = |name: &str| view::field(record, name).to_owned();
-    let name = text(pages.name);
+    let name = pages.name_of(record);
     let organization = if pages.kind == Kind::Organization { name.clone() } else { text("organization") };
     let value = |pointer: &str| record.pointer(pointer).unwrap_or(&Value::Null);
     let fit = fits.iter().find(|fit| fit.fleet.fleet.as_str() == name);
