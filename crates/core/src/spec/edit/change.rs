@@ -323,7 +323,7 @@ impl DocumentEdits<'_> {
                 (node.span.start..end, line..line)
             }
         };
-        let (new_head, new_body, keeps) = self.fresh(node, wanted, place, &house, order);
+        let (new_head, new_body) = self.fresh(node, wanted, place, &house, order);
         let (new_head, new_body) = if place.is_item
             && new_head.is_empty()
             && source.slice(head.end, source.content_end(head.end)).trim_matches(' ').is_empty()
@@ -333,10 +333,9 @@ impl DocumentEdits<'_> {
         } else {
             (new_head, new_body)
         };
-        let keeps = keeps || header.is_some_and(|(start, end)| source.slice(start, end).contains('+'));
         // Empty lines after a block of lines are part of it if its chomping keeps them.
         let body = match header {
-            Some((_, header_end)) if keeps => {
+            Some((start, header_end)) if source.slice(start, header_end).contains('+') => {
                 body.start..source.block_end(node, header_end, true).max(body.start)
             }
             _ => body,
@@ -354,8 +353,7 @@ impl DocumentEdits<'_> {
         Ok(())
     }
 
-    /// Returns the text on the line of the key or dash, the lines below, each with the line end before it,
-    /// and whether empty lines after them would be part of the value.
+    /// Returns the text on the line of the key or dash, and the lines below, each with the line end before it.
     fn fresh(
         &self,
         node: &Node<'_>,
@@ -363,7 +361,7 @@ impl DocumentEdits<'_> {
         place: ValuePosition,
         house: &IndentStyle,
         order: &FieldOrder,
-    ) -> (String, String, bool) {
+    ) -> (String, String) {
         let Value::String(text) = wanted else {
             let text = match (wanted, place.is_item) {
                 (Value::Array(items), true) if !items.is_empty() => {
@@ -375,8 +373,8 @@ impl DocumentEdits<'_> {
                 _ => house.value(wanted, place.column, order),
             };
             return match text.strip_prefix(' ') {
-                Some(inline) => (inline.to_owned(), String::new(), false),
-                None => (String::new(), text, false),
+                Some(inline) => (inline.to_owned(), String::new()),
+                None => (String::new(), text),
             };
         };
         let is_block = matches!(node.style, Style::Literal | Style::Folded);
@@ -391,13 +389,13 @@ impl DocumentEdits<'_> {
                 Some(lines) => (Some(lines), '|'),
                 None => (BlockLines::of(text, false), '|'),
             };
-            // Empty lines after a new value were not checked, and would become part of it.
-            if let Some(lines) = lines.filter(|lines| is_block || !lines.keeps()) {
+            let old = self.source.header(node, place.from).ok().filter(|_| is_block);
+            let old = old.map(|(start, end)| self.source.slice(start, end)).unwrap_or_default();
+            // Empty lines after a value that kept none would become part of it.
+            if let Some(lines) = lines.filter(|lines| old.contains('+') || !lines.keeps()) {
                 let has_column = is_block && node.span.start < node.span.end;
                 let own = self.source.column(node.span.start);
                 let column = if has_column && own > place.column { own } else { place.column + house.step };
-                let old = self.source.header(node, place.from).ok().filter(|_| is_block);
-                let old = old.map(|(start, end)| self.source.slice(start, end)).unwrap_or_default();
                 // An explicit indentation indicator is kept, and a `+` that has nothing to keep.
                 let digit = match lines.indicator {
                     true => Some((column - place.column).to_string()),
@@ -410,11 +408,11 @@ impl DocumentEdits<'_> {
                 let header = format!("{sign}{}{chomping}", digit.unwrap_or_default());
                 let is_same = header.len() == old.len() && old.chars().all(|mark| header.contains(mark));
                 let header = if is_same { old.to_owned() } else { header };
-                return (header, lines.block(column, house.line_end), lines.keeps());
+                return (header, lines.block(column, house.line_end));
             }
         }
         let style = if is_block { Style::Plain } else { node.style };
-        (scalar::inline(wanted, style, false), String::new(), false)
+        (scalar::inline(wanted, style, false), String::new())
     }
 }
 
