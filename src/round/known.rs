@@ -28,13 +28,14 @@ impl Round {
         self.index.get_or_init(|| Index::of(&self.plan))
     }
 
-    /// The health of a fleet, or of a cluster's fleet.
+    /// The health of a fleet, or of the fleet of a cluster or of something on it.
     fn health_of(&self, key: &ResourceKey) -> Option<&Health> {
         if key.kind == Kind::Fleet {
             return self.health.get(&key.as_fleet()?);
         }
-        let knows = |health: &&Health| health.memory.clusters.contains_key(key);
-        let mut fleets = self.fleets_of(key);
+        let cluster = key.within_cluster().map_or_else(|| key.clone(), |(cluster, _)| cluster);
+        let knows = |health: &&Health| health.memory.clusters.contains_key(&cluster);
+        let mut fleets = self.fleets_of(&cluster);
         fleets.find_map(|fleet| self.health.get(&fleet).filter(knows))
     }
 

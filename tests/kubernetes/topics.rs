@@ -132,6 +132,47 @@ fn a_protected_topic_stays_and_one_that_others_made_is_not_touched() {
 }
 
 #[test]
+fn the_status_of_topics_and_users_is_what_the_operator_says() {
+    let plane = ControlPlane::lease();
+    let tree = described(&plane);
+    tree.run(APPLY).expect(0);
+    let status = |kind: &str, resource: &str, conditions: Value| {
+        let list = plane.kubectl(&format!("get {kind} {NAMESPACE} --output=json"), "").expect(0).out;
+        let list: Value = serde_json::from_str(&list).unwrap();
+        let is_it = |object: &&Value| {
+            object["spec"]["topicName"] == "Payments" || object["metadata"]["name"] == "billing"
+        };
+        let object = list["items"].as_array().unwrap().iter().find(is_it).unwrap();
+        let (name, generation) =
+            (object["metadata"]["name"].as_str().unwrap(), &object["metadata"]["generation"]);
+        let told = json!({"status": {"observedGeneration": generation, "conditions": conditions}});
+        let patch = format!(
+            "patch {kind} {name} {NAMESPACE} --subresource=status --type=merge --patch-file=/dev/stdin"
+        );
+        plane.kubectl(&patch, &told.to_string()).expect(0);
+        let shown =
+            tree.run(&format!("get {resource} tree --format json --config config.toml")).expect(0).out;
+        let shown: Value = serde_json::from_str(&shown).unwrap();
+        (shown["status"].clone(), shown["status_reason"].clone())
+    };
+    let (topic, user) = ("topic/acme/sandbox/Payments", "user/acme/sandbox/billing");
+    let ready = json!([{"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-21T11:02:26Z"}]);
+    assert_eq!(status("kafkatopic", topic, json!([])).0, "Updating");
+    assert_eq!(status("kafkatopic", topic, ready.clone()), (json!("Healthy"), Value::Null));
+    assert_eq!(status("kafkauser", user, ready), (json!("Healthy"), Value::Null));
+    let refused = json!([{"type": "Ready", "status": "False", "reason": "NotSupported",
+        "message": "Replication factor change not supported"}]);
+    assert_eq!(
+        status("kafkatopic", topic, refused),
+        (
+            json!("Degraded"),
+            json!("the topic operator can't make this change: Replication factor change not supported")
+        )
+    );
+    tree.run("get topics tree --config config.toml").says(&["Degraded"]);
+}
+
+#[test]
 fn a_user_gets_the_password_of_its_spec_and_a_new_one_when_that_changes() {
     let plane = ControlPlane::lease();
     let tree = described(&plane);

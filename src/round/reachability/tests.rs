@@ -99,7 +99,10 @@ impl Lab {
             clear_certificates: None,
         };
         let clusters = [(cluster("acme", "orders"), judgement)].into();
-        self.table.judged(&FleetHealth { status, clusters, unconfirmed: BTreeSet::new() }, self.now);
+        self.table.judged(
+            &FleetHealth { status, clusters, on_clusters: BTreeMap::new(), unconfirmed: BTreeSet::new() },
+            self.now,
+        );
     }
 
     fn told(&self) -> Vec<Condition> {

@@ -1,6 +1,7 @@
 //! Topics and users of clusters: a KafkaTopic and a KafkaUser of the Strimzi operator for each.
 
 mod consequence;
+mod health;
 mod rights;
 
 use k8s_openapi::api::core::v1::Secret;
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::catalog::{ResolvedCluster, ResolvedTopic, ResolvedUser};
 use crate::component::kafka::endpoints;
-use crate::component::kafka::kinds::{REMAINS, USER, strimzi};
+use crate::component::kafka::kinds::{TOPICS, USER, strimzi};
 use crate::component::kind::{KubernetesKind, LISTS, OWNS};
 use crate::component::labels::{self, ID};
 use crate::component::{
@@ -29,12 +30,13 @@ pub static COMPONENT: Component = Component {
         ..ObjectFacts::NONE
     }],
     consequences: consequence::CONSEQUENCES,
+    observe: health::observe,
     ..Component::NONE
 };
 
 /// A fleet without topics needs no right to write them.
 static TOPIC: KubernetesKind =
-    strimzi("KafkaTopic", "kafkatopics", LISTS).installed_with(OWNS).judged_by(REMAINS);
+    strimzi("KafkaTopic", "kafkatopics", LISTS).installed_with(OWNS).judged_by(TOPICS);
 
 /// The annotation with which the topic operator leaves a topic alone. Without it, a deleted KafkaTopic takes its
 /// topic with it.

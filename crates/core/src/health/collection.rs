@@ -34,14 +34,16 @@ impl<'a> HealthCollection<'a> {
 
     fn is_due(&self, when: ReadWhen, kind: &'static KubernetesKind) -> bool {
         let has_clusters = !self.wanted.is_empty();
+        let is_leaving = || {
+            self.wanted.values().any(|wanted| wanted.deleting)
+                || has_clusters && health::is_leaving(&self.read)
+        };
         match when {
             ReadWhen::Always => true,
             ReadWhen::Unselected => self.read.of(kind).is_some_and(|mut objects| objects.next().is_none()),
             ReadWhen::Clusters => has_clusters,
-            ReadWhen::Deleting => {
-                self.wanted.values().any(|wanted| wanted.deleting)
-                    || has_clusters && health::is_leaving(&self.read)
-            }
+            ReadWhen::Topics => self.wanted.values().any(|wanted| wanted.has_topics) || is_leaving(),
+            ReadWhen::Deleting => is_leaving(),
             ReadWhen::Routed => self.wanted.values().any(|wanted| wanted.gateway.is_some()),
             ReadWhen::Trouble => has_clusters && health::is_troubled(&self.read),
         }

@@ -10,22 +10,25 @@ use crate::component::health::timing::{DEADLINE, DEBOUNCE, OBSERVATION_GAP, firs
 use crate::component::health::{
     self, AppliedClusters, FleetObservation, HealthMemory, Judgement, OperatorState,
 };
-use crate::names::ResourceKey;
+use crate::names::{Kind, ResourceKey};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FleetHealth {
     pub status: ResourceStatus,
     pub clusters: BTreeMap<ResourceKey, Judgement>,
+    /// The topics and users of clusters, as their operator judges them.
+    pub on_clusters: BTreeMap<ResourceKey, ResourceStatus>,
     /// The clusters that no probe has reached since they were changed.
     pub unconfirmed: BTreeSet<ResourceKey>,
 }
 
 impl FleetHealth {
-    /// Returns the status of the fleet or of one of its clusters; `None` if nothing of it was ever applied.
+    /// Returns the status of the fleet or of something on it; `None` if nothing of it was ever applied.
     pub fn status_of(&self, resource: &ResourceKey) -> Option<&ResourceStatus> {
-        match self.clusters.get(resource) {
-            Some(judgement) => Some(&judgement.status),
-            None => (resource.kind == crate::names::Kind::Fleet).then_some(&self.status),
+        match resource.kind {
+            Kind::Fleet => Some(&self.status),
+            Kind::Cluster => self.clusters.get(resource).map(|judgement| &judgement.status),
+            _ => self.on_clusters.get(resource),
         }
     }
 }
@@ -81,7 +84,7 @@ pub fn judge_all(
         fleet.gateway.clone_from(&seen.gateway);
     }
     (
-        FleetHealth { status, clusters, unconfirmed: BTreeSet::new() },
+        FleetHealth { status, clusters, on_clusters: seen.on_clusters.clone(), unconfirmed: BTreeSet::new() },
         FleetMemories { fleet, clusters: memories },
     )
 }

@@ -405,6 +405,7 @@ impl Lab {
         let health = target.health.get_or_insert_with(|| FleetHealth {
             status: is(Status::Healthy),
             clusters: BTreeMap::new(),
+            on_clusters: BTreeMap::new(),
             unconfirmed: BTreeSet::new(),
         });
         health.clusters.insert(cluster, judgement);

@@ -10,8 +10,8 @@ use crate::plan::{Change, FleetPlan, Index, Plan, Verb, Waiting};
 /// The reason of a cluster on a folder, of which no more is known.
 pub const WRITTEN: &str = "manifests written; health unknown for directory fleets";
 
-/// The reason of a topic or user on a Kubernetes cluster.
-const UNREAD: &str = "manifest written; streamfleet doesn't read what the operator made of it";
+/// The reason of a topic or user on a Kubernetes cluster whose object wasn't read.
+const UNREAD: &str = "manifest written; what the operator says of it has not been read yet";
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Standing {
@@ -136,7 +136,7 @@ impl StandingInputs<'_> {
         let on = host.or_else(|| self.index.fleet(self.plan, &record?.fleet(key)?));
         let is_unseen = on.and_then(|on| on.observes()) == Some(false);
         match status {
-            Status::Healthy if key.kind.is_on_cluster() => {
+            Status::Healthy if key.kind.is_on_cluster() && self.judged.is_none() => {
                 let unread = || if is_unseen { WRITTEN } else { UNREAD }.to_owned();
                 (Status::Written, Some(reason.unwrap_or_else(unread)))
             }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{AppliedCluster, ClusterObservation, GatewayWithoutAddress, OperatorState, ReadObjects};
-use crate::catalog::Condition;
+use crate::catalog::{Condition, ResourceStatus};
 use crate::component::COMPONENTS;
 use crate::names::ResourceKey;
 
@@ -15,6 +15,8 @@ pub struct FleetObservation {
     pub operator: OperatorState,
     /// The clusters that could be observed. A missing one is neither healthy nor unhealthy.
     pub clusters: BTreeMap<ResourceKey, ClusterObservation>,
+    /// The topics and users of clusters, as their operator judges them.
+    pub on_clusters: BTreeMap<ResourceKey, ResourceStatus>,
     /// One for each kind that can't be observed, with the remedy.
     pub unobservable: Vec<Condition>,
     /// The address of the Gateway that clients connect through.

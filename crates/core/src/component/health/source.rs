@@ -13,6 +13,8 @@ pub enum ReadWhen {
     Unselected,
     /// If the fleet has clusters.
     Clusters,
+    /// If clusters have topics, and while a cluster is being deleted, which they outlive.
+    Topics,
     /// While a cluster is being deleted. Only their existence matters, so they are never watched.
     Deleting,
     /// If clients connect through a Gateway.

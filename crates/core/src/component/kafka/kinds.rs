@@ -81,6 +81,10 @@ const OF_ALL: &[FieldPath] = &[
 pub const REMAINS: HealthSource =
     HealthSource::new(ReadWhen::Deleting, &[OF_ALL]).selecting("labelSelector=strimzi.io%2Fcluster");
 
+/// What the topic operator says of topics.
+pub const TOPICS: HealthSource = HealthSource::new(ReadWhen::Topics, &[OF_ALL, &[&["spec", "topicName"]]])
+    .selecting("labelSelector=strimzi.io%2Fcluster");
+
 /// A kind in the group and version of everything that Strimzi 1.x serves.
 pub const fn strimzi(
     kind: &'static str,

@@ -1,6 +1,6 @@
 //! The wanted state of clusters, read from the manifests that were last applied.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -39,6 +39,8 @@ pub struct AppliedCluster {
     pub gateway: Option<GatewayName>,
     /// How clients outside of Kubernetes connect; `None` if they can't.
     pub public: Option<PublicListener>,
+    /// Whether topics of it were applied.
+    pub has_topics: bool,
 }
 
 /// The listener for clients outside of Kubernetes.
@@ -112,6 +114,7 @@ impl AppliedCluster {
             applied: Vec::new(),
             gateway: listeners().find_map(gateway_of),
             public: listeners().find_map(|listener| public(listener, chain, user.clone())),
+            has_topics: false,
         })
     }
 }
@@ -128,7 +131,11 @@ pub fn of_fleet<'a>(
     let mut applied: BTreeMap<&ResourceKey, Vec<Digest>> = BTreeMap::new();
     let told =
         |key: &ObjectKey| ["Kafka", "KafkaNodePool", "KafkaUser", "Secret"].contains(&key.kind.as_str());
+    let mut with_topics: BTreeSet<ResourceKey> = BTreeSet::new();
     for (key, object) in objects {
+        if object.owner.kind == Kind::Topic {
+            with_topics.extend(object.owner.within_cluster().map(|(cluster, _)| cluster));
+        }
         if object.owner.kind == Kind::Cluster && told(key) {
             let manifest = object.manifest.clone().or_else(|| live(key));
             applied.entry(&object.owner).or_default().push(object.applied.clone());
@@ -138,7 +145,8 @@ pub fn of_fleet<'a>(
     let wanted = manifests.into_iter().filter_map(|(owner, manifests)| {
         let wanted = AppliedCluster::of(&manifests)?;
         let applied = applied.remove(owner).unwrap_or_default();
-        Some((owner.clone(), AppliedCluster { deleting: deleting(owner), applied, ..wanted }))
+        let (deleting, has_topics) = (deleting(owner), with_topics.contains(owner));
+        Some((owner.clone(), AppliedCluster { deleting, applied, has_topics, ..wanted }))
     });
     wanted.collect()
 }
