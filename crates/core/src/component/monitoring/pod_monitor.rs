@@ -47,7 +47,7 @@ pub fn operator_ports(cluster: &ResolvedCluster) -> Vec<u16> {
 }
 
 fn operators(cluster: &ResolvedCluster) -> impl Iterator<Item = (&'static str, u16)> {
-    let topics = cluster.spec.advanced_config.operations.topic_operator;
+    let topics = cluster.spec.advanced_config.operations.topic_operator || cluster.has_topics;
     std::iter::once(USER_OPERATOR).chain(topics.then_some(TOPIC_OPERATOR))
 }
 

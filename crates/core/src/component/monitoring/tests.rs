@@ -132,11 +132,13 @@ fn a_cluster_tells_what_is_read_of_it_and_its_sizes() {
 fn policies_let_a_prometheus_reach_every_port_that_it_reads() {
     let mut cluster = monitored(metrics(), json!({"prometheus": "existing"}));
     Arc::make_mut(&mut cluster.spec).tenancy_mode = TenancyMode::Isolated;
+    // The first topic of a cluster starts the topic operator.
+    cluster.has_topics = true;
     let objects = objects(cluster);
     let rules = &objects["NetworkPolicy kafka-acme--orders/allow-metrics"]["spec"]["ingress"];
     let ports: Vec<_> =
         rules.as_array().unwrap().iter().map(|rule| rule["ports"][0]["port"].clone()).collect();
-    assert_eq!(ports, [9404, 8081]);
+    assert_eq!(ports, [9404, 8081, 8080]);
 }
 
 /// The names of metrics in an expression.
