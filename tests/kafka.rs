@@ -38,6 +38,15 @@ const CONFIGS: &str = "kafka.admin.ConfigCommand";
 const PRODUCE: &str = "org.apache.kafka.tools.ProducerPerformance";
 const CONSUME: &str = "org.apache.kafka.tools.consumer.ConsoleConsumer";
 
+/// The broker of the example's small cluster, with these options of its Java.
+pub fn broker_with(options: &[String]) -> Broker {
+    let plane = ControlPlane::lease();
+    let tree = on(&plane);
+    tree.remove("acme/clusters/orders.yaml");
+    tree.run("apply tree --yes --config config.toml").expect(0);
+    Broker::start_with(&plane, NAMESPACE, &[ADMIN], &OUTSIDE, options)
+}
+
 struct Stage {
     broker: Broker,
     told: BTreeMap<&'static str, String>,

@@ -2,6 +2,7 @@
 
 mod alerts;
 mod objects;
+mod scraped;
 mod series;
 
 use serde_json::Value;

@@ -14,7 +14,7 @@ const BROKER: &str = "orders-broker-1";
 const CONTROLLER: &str = "orders-controller-1001";
 
 /// The rules of the example: the fleet's alerts, and the sizes of its cluster.
-fn rules() -> Value {
+pub fn rules() -> Value {
     let tree = Tree::example("monitoring");
     tree.run("apply tree --yes").expect(0);
     let of = |namespace: &str, name: &str| {

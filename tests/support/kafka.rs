@@ -69,6 +69,17 @@ impl Broker {
     /// user operator would create them from a KafkaUser. `hosts` are names of this host beside the node's
     /// own. Returns when it serves.
     pub fn start(plane: &ControlPlane, namespace: &str, users: &[(&str, &str)], hosts: &[&str]) -> Broker {
+        Broker::start_with(plane, namespace, users, hosts, &[])
+    }
+
+    /// As above, with further options of its Java.
+    pub fn start_with(
+        plane: &ControlPlane,
+        namespace: &str,
+        users: &[(&str, &str)],
+        hosts: &[&str],
+        more: &[String],
+    ) -> Broker {
         let turn = turn();
         let objects = Objects::read(plane, namespace);
         let node = Node::from_objects(&objects);
@@ -78,6 +89,7 @@ impl Broker {
         format(folder.path(), &objects, users);
         let mut options = vec!["-Dorg.slf4j.simpleLogger.defaultLogLevel=info".to_owned()];
         options.push(resolver(folder.path()));
+        options.extend_from_slice(more);
         let mut command = jars::program(&options, "kafka.Kafka");
         command.arg("server.properties").current_dir(folder.path());
         let root = folder.path().display();

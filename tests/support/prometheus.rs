@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use super::Run;
-use super::control_plane::programs::{at, once, run};
+use super::control_plane::programs::{artifact, at, once, run};
 
 /// The folder with the programs.
 fn folder() -> &'static PathBuf {
@@ -50,4 +50,20 @@ pub fn promtool(words: &str, input: &str) -> Run {
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
     child.wait_with_output().unwrap().into()
+}
+
+/// The option of a Java whose program has metrics at this port: the JMX exporter, which gives Kafka's gauges the names that
+/// Strimzi's reporter gives them.
+pub fn metrics_option(port: u16) -> String {
+    let agent = once("jmx-exporter-1.0.1", "fetching the JMX exporter, 3 MB", |folder| {
+        let rules = "lowercaseOutputName: true\nrules:\n- pattern: 'kafka.(\\w+)<type=(.+), name=(.+)><>Value'\n  \
+                     name: kafka_$1_$2_$3\n  type: GAUGE\n";
+        fs::write(folder.join("rules.yaml"), rules).map_err(at(folder))?;
+        let digest = "7d61f737fd661610ccc14aea79764faa1ea94a340cbc8f0029b3d2edea3d80c1";
+        let why = "a Prometheus reads a broker's metrics from an agent that comes with Maven: install Maven 3.8 or newer";
+        artifact(["io.prometheus.jmx", "jmx_prometheus_javaagent", "1.0.1"], digest, folder, why).map(drop)
+    });
+    let folder = agent.unwrap_or_else(|why| panic!("{why}"));
+    let [jar, rules] = ["jmx_prometheus_javaagent-1.0.1.jar", "rules.yaml"].map(|file| folder.join(file));
+    format!("-javaagent:{}=127.0.0.1:{port}:{}", jar.display(), rules.display())
 }

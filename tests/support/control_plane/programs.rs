@@ -198,24 +198,32 @@ impl DefinitionsModule {
     }
 }
 
-/// Fetches one of Strimzi's artifacts with Maven, and checks its digest.
+/// Fetches one of Strimzi's artifacts.
 fn fetch(name: &str, digest: &str, folder: &Path) -> Result<PathBuf, String> {
+    let why = "the tests check manifests against Strimzi's resource definitions, which come with Maven: install Maven 3.8 or \
+               newer, or name a file or folder with the definitions in STRIMZI_CRDS";
+    artifact(["io.strimzi", name, STRIMZI], digest, folder, why)
+}
+
+/// Fetches an artifact with Maven, and checks its digest.
+pub fn artifact(
+    [group, name, version]: [&str; 3],
+    digest: &str,
+    folder: &Path,
+    why: &str,
+) -> Result<PathBuf, String> {
     let mut maven = Command::new("mvn");
     maven.args(["-q", "-B", "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"]);
-    maven.arg(format!("-Dartifact=io.strimzi:{name}:{STRIMZI}"));
+    maven.arg(format!("-Dartifact={group}:{name}:{version}"));
     maven.arg(format!("-DoutputDirectory={}", folder.display())).current_dir(folder);
-    run(
-        maven,
-        "the tests check manifests against Strimzi's resource definitions, which come with Maven: install Maven 3.8 or \
-         newer, or name a file or folder with the definitions in STRIMZI_CRDS",
-    )?;
-    let jar = folder.join(format!("{name}-{STRIMZI}.jar"));
+    run(maven, why)?;
+    let jar = folder.join(format!("{name}-{version}.jar"));
     let found = hex::encode(Sha256::digest(fs::read(&jar).map_err(at(&jar))?));
     if found == digest {
         return Ok(jar);
     }
     Err(format!(
-        "Maven gave io.strimzi:{name}:{STRIMZI} with the SHA-256 digest {found}, and it has to be {digest}"
+        "Maven gave {group}:{name}:{version} with the SHA-256 digest {found}, and it has to be {digest}"
     ))
 }
 
