@@ -87,10 +87,12 @@ fn created(objects: &[&Manifest]) -> Option<String> {
         objects.iter().find(|it| it.owner.kind == kind && it.key.kind == object).copied()
     };
     if let Some(topic) = of(Kind::Topic, TOPIC.kind) {
-        return Some(match topic.body.value().pointer("/spec/partitions").and_then(Value::as_u64) {
+        let made = match topic.body.value().pointer("/spec/partitions").and_then(Value::as_u64) {
             Some(partitions) => format!("makes a topic of {}", count(partitions, "partition")),
             None => "makes a topic".to_owned(),
-        });
+        };
+        // Kafka's own topics aren't seen, and the operator takes one over without a word.
+        return Some(format!("{made}; one of this name that a program made gets the options of the spec"));
     }
     of(Kind::User, USER.kind).map(|user| {
         let name = &user.key.name;
