@@ -280,6 +280,25 @@ fn a_clone_that_was_being_replaced_when_somebody_was_killed_is_adopted() {
 }
 
 #[test]
+fn a_lock_that_a_killed_process_left_in_the_clone_holds_nothing_up() {
+    let place = Place::new();
+    place.push(place.commit(None, &[("a.yaml", Put::File("a"))]));
+    let mirror = place.mirror(None);
+    mirror.fetch().unwrap();
+    let references = place.path("clone").join("refs/streamfleet");
+    for name in ["fetched", "in-force"] {
+        let source = fs::read_dir(&references).unwrap().next().unwrap().unwrap().path();
+        fs::write(source.join(name).with_extension("lock"), "").unwrap();
+        if name == "fetched" {
+            // The reference is deleted before it is written.
+            fs::remove_file(source.join(name)).unwrap();
+        }
+        let id = place.push(place.commit(None, &[(&format!("{name}.yaml"), Put::File("b"))]));
+        assert_eq!(mirror.fetch().unwrap().commit, id, "{name}");
+    }
+}
+
+#[test]
 fn a_source_sees_nothing_of_what_another_fetched_and_shows_no_token() {
     let place = Place::new();
     place.push(place.commit(None, &[("specs/a.yaml", Put::File("a"))]));
