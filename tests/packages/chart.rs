@@ -200,6 +200,7 @@ fn wrong_values_are_refused_with_their_path() {
         ("networkPolicy.ports={}", "/networkPolicy/ports"),
         ("image.repository=foo/bar:1.0", "/image/repository"),
         ("inCluster.fleets={acme/eu}", "/inCluster/fleets"),
+        ("inCluster.role=false,inCluster.operator=true", "/inCluster/operator"),
         ("resources.limits.memory=1GB", "/resources/limits/memory"),
         ("settings.policy.mode=aprove", "/settings/policy/mode"),
         ("settings.polcy.mode=approve", "polcy"),
@@ -302,13 +303,19 @@ fn a_release_of_an_earlier_chart_is_upgraded_and_removed_and_its_claim_stays() {
     .expect(0);
     plane.kubectl("get clusterrolebinding platform-kafka-streamfleet", "").expect(0);
 
+    // Rights that an administrator applies are none of the release's.
+    release(&format!(
+        "upgrade kafka . {git} --set=inCluster.enabled=true,inCluster.role=false --set=inCluster.fleets={{acme/eu}}"
+    ))
+    .expect(0);
+    plane.kubectl("get clusterrolebinding platform-kafka-streamfleet", "").expect(1);
+
     release("uninstall kafka").expect(0);
     until("its objects are gone", || {
         let left =
             plane.kubectl("get statefulsets,services,configmaps --namespace=platform --output=name", "");
         (!left.out.contains("streamfleet")).then_some(())
     });
-    plane.kubectl("get clusterrolebinding platform-kafka-streamfleet", "").expect(1);
     assert_eq!(plane.kubectl(claim, "").expect(0).out, uid);
 }
 

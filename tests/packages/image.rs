@@ -206,8 +206,13 @@ fn the_composition_file_needs_an_address_alone_and_its_state_survives() {
         list(&service["command"]).iter().map(|word| word.replace(":3000", &format!(":{port}"))).collect();
     let health = list(&service["healthcheck"]["test"]);
     assert_eq!((health[0].as_str(), health[1].as_str()), ("CMD", "/usr/bin/streamfleet"));
-    let [status, plan, elsewhere] =
-        ["status /specs", "plan /specs", "apply /specs --yes --output-dir /var/lib/other"].map(words);
+    let [status, plan, approve, elsewhere] = [
+        "status /specs",
+        "plan /specs",
+        "approve 0123456789ab /specs",
+        "apply /specs --yes --output-dir /var/lib/other",
+    ]
+    .map(words);
     let container = |command| Container { command, mounts: &mounts, variables: &variables };
 
     assert_eq!(image.run(&container(&health[2..])).expect(1).out, "", "nothing runs yet");
@@ -235,6 +240,8 @@ fn the_composition_file_needs_an_address_alone_and_its_state_survives() {
         if !first {
             let plan = image.run(&container(&plan)).expect(0);
             assert!(plan.out.contains("Nothing to do"), "{}", plan.out);
+            let approve = image.run(&container(&approve)).expect(1);
+            assert!(approve.err.contains("0123456789ab"), "{}", approve.err);
         }
         let process = running.0.id().to_string();
         assert!(Command::new("kill").args(["-s", "TERM", &process]).status().unwrap().success());
