@@ -14,7 +14,7 @@ type Form<'f> = (&'f str, &'f str, Fields<'f>, &'f [(&'f str, &'f str)]);
 /// Whether a form tells a message of the API, with labels in the place of the names of fields.
 fn tells(told: &str, detail: &str) -> bool {
     if detail.starts_with("missing key") {
-        return told.contains("it is required");
+        return told.contains("it is required") || told.contains("choose one");
     }
     let own = detail.strip_prefix('`').and_then(|rest| rest.split_once("`: "));
     let prose = own.map_or(detail, |(_, rest)| rest).split('`').step_by(2);

@@ -231,3 +231,18 @@ fn a_mistake_in_a_file_is_quoted_as_the_command_line_quotes_it() {
     assert!(page.contains(&format!("{line}\n{marks}\n")), "{line}\n{marks}\n{page}");
     assert_eq!(api.serve.stop(), Some(0));
 }
+
+#[test]
+fn the_page_of_a_resource_says_why_what_its_file_says_waits() {
+    let tree = Tree::example("quickstart");
+    let api = Api::start(&tree);
+    api.settle();
+    let browser = Browser::sign_in(&api, &api.token, "root");
+    let page = || text(&browser.page("/clusters/acme/orders"));
+    assert!(!page().contains("blocked"), "{}", page());
+    tree.edit("acme/clusters/orders.yaml", "kafka_units: 1", "kafka_unit: 2");
+    api.serve
+        .until("the mistake is found", || page().contains("blocked: its spec has 2 problems").then_some(()));
+    assert!(page().contains("Read its plan"), "{}", page());
+    assert_eq!(api.serve.stop(), Some(0));
+}

@@ -33,6 +33,9 @@ pub fn told(fields: &[FormField], error: &FieldError, at: Option<&FormField>) ->
         rest.filter(|(name, _)| own.contains(name)).map_or(text, |(_, rest)| rest).to_owned()
     };
     let detail = match error.detail.strip_prefix("missing key `").and_then(|rest| rest.strip_suffix('`')) {
+        Some(_) if at.is_some_and(|field| !field.options.is_empty()) => {
+            return FieldError { detail: "choose one".to_owned(), hint: None, ..error.clone() };
+        }
         Some(_) if at.is_some() => "it is required".to_owned(),
         Some(name) => format!("`{name}` is missing"),
         None => own(&error.detail),
@@ -174,6 +177,14 @@ mod tests {
                 "missing key `kafka_units`",
                 "send it as a string",
                 "it is required",
+                "",
+            ),
+            (
+                Kind::Cluster,
+                "/tenancy_mode",
+                "missing key `tenancy_mode`",
+                "add `tenancy_mode`: one of",
+                "choose one",
                 "",
             ),
             (

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::{KindPages, may, resource_list, with_query};
-use crate::api::answer::{FleetFit, ListAnswer, ResourceHistory, SpecFile};
+use crate::api::answer::{FleetFit, ListAnswer, PlanChangeList, ResourceHistory, SpecFile};
 use crate::api::route::Method;
 use crate::names::{Kind, ResourceKey};
 use crate::ui::chart::Usage;
@@ -87,6 +87,8 @@ struct Resource {
     record: Value,
     /// Its fields: those of the record itself, and those of each of its objects.
     groups: Vec<Group>,
+    /// Why what its file says is not done yet.
+    waiting: Vec<String>,
     /// How full a fleet is; empty for other kinds.
     room: Vec<(&'static str, Cell)>,
     /// The sizes and the cost of the last 30 days, where the settings have prices.
@@ -141,9 +143,14 @@ pub async fn show(visit: &Visit) -> Shown {
         // Without prices in the settings there is none.
         usage = visit.api.get::<CostReport>(&path).await.ok().map(|report| Usage::of(&report));
     }
+    let key = head.key().map(String::from).unwrap_or_default();
+    let path = with_query("/v1/plan/changes".to_owned(), &[("resource", &key)]);
+    let plan: PlanChangeList = visit.api.get(&path).await?;
+    let waiting = plan.sections.into_iter().flat_map(|section| section.items);
+    let waiting = waiting.flat_map(|item| item.waiting).collect();
     let (frame, groups) = (visit.frame(slug), groups(*kind, &record));
-    let page =
-        Resource { frame, head, record, groups, room, usage, clusters, all_clusters, may_change, may_delete };
+    #[rustfmt::skip]
+    let page = Resource { frame, head, record, groups, waiting, room, usage, clusters, all_clusters, may_change, may_delete };
     Ok(shown(StatusCode::OK, &page))
 }
 

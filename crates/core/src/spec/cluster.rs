@@ -29,7 +29,7 @@ pub struct Cluster {
     /// needs `advanced_config.scale_down_to`.
     #[schemars(range(min = 1, max = 256))]
     pub kafka_units: u32,
-    /// The fleet's `infra_type`.
+    /// The same as the fleet's `infra_type`.
     #[serde(default)]
     pub cloud_provider: Option<InfraType>,
     /// A label for people. Recorded only.

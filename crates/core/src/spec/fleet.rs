@@ -50,7 +50,7 @@ pub struct Fleet {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum InfraType {
-    /// The user's own Kubernetes cluster, reached with the kubeconfig in `advanced_config`.
+    /// The user's own Kubernetes cluster, reached with its `kubeconfig`.
     Byok,
     /// A folder of manifests for another engine to apply. Needs no Kubernetes.
     Directory,
