@@ -94,6 +94,11 @@ fn quoted_and_flow_forms_are_edited_in_their_place() {
             format!("a: 1\ntls_key: {{encrypted: \"{escaped}\"}} # x\nb: 2\n"),
             ("a: 1\ntls_key: {encrypted: \"", "\"} # x\nb: 2\n"),
         ),
+        // An item of a list keeps its comment.
+        (
+            format!("tls_key:\n - a: {{encrypted: \"{escaped}\"}} # x\nb: 2\n"),
+            ("tls_key:\n - a: {encrypted: \"", "\"} # x\nb: 2\n"),
+        ),
         (format!("tls_key:\n  encrypted: \"{folded}\"\nb: 2\n"), ("tls_key:\n  encrypted: \"", "\"\nb: 2\n")),
         (
             format!("tls_key:\n  \"encrypted\": '{folded}'\nb: 2\n"),

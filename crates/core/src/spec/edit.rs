@@ -86,7 +86,13 @@ pub fn set(text: &str, key: &ResourceKey, wanted: &Value) -> Result<String, Edit
     if source.value(root)? == *wanted {
         return Ok(text.to_owned());
     }
-    Ok(mark.to_owned() + &change(source, &documents, &BTreeMap::from([(index, wanted)]))?)
+    let wanted = BTreeMap::from([(index, wanted)]);
+    // Comments in unusual positions between items may be ambiguous. The second attempt leaves them in place.
+    let after = change(source, &documents, &wanted, true).or_else(|refusal| match refusal.reason {
+        RefusalReason::Unproven => change(source, &documents, &wanted, false),
+        _ => Err(refusal),
+    })?;
+    Ok(mark.to_owned() + &after)
 }
 
 /// Returns the text with each of these documents changed to its value.
@@ -94,26 +100,20 @@ fn change(
     source: Source<'_>,
     documents: &[YamlDocument<'_>],
     wanted: &BTreeMap<usize, &Value>,
+    items_apart: bool,
 ) -> Result<String, EditRefusal> {
     let root = |index: &usize| documents[*index].root.as_ref().ok()?.as_ref();
     let others = (0..documents.len()).filter(|index| !wanted.contains_key(index));
     let house = source.indent_style(wanted.keys().copied().chain(others).filter_map(|index| root(&index)));
     let expected = |at| wanted.get(&at).map_or(Expected::AsBefore(at), |wanted| Expected::Wanted(wanted));
     let expected: Vec<_> = (0..documents.len()).map(expected).collect();
-    let attempt = |items_apart: bool| {
-        let mut change = DocumentEdits { source, house, items_apart, edits: Vec::new() };
-        for (root, wanted) in wanted.iter().filter_map(|(index, wanted)| Some((root(index)?, *wanted))) {
-            let order = FieldOrder::of(documents::kind(wanted));
-            change.document(&anchors::without_unused(root), wanted, &order)?;
-        }
-        let after = change.apply()?;
-        prove(&after, documents, &expected).map(|()| after)
-    };
-    // Comments in unusual positions between items may be ambiguous. The second attempt leaves them in place.
-    attempt(true).or_else(|refusal| match refusal.reason {
-        RefusalReason::Unproven => attempt(false),
-        _ => Err(refusal),
-    })
+    let mut change = DocumentEdits { source, house, items_apart, edits: Vec::new() };
+    for (root, wanted) in wanted.iter().filter_map(|(index, wanted)| Some((root(index)?, *wanted))) {
+        let order = FieldOrder::of(documents::kind(wanted));
+        change.document(&anchors::without_unused(root), wanted, &order)?;
+    }
+    let after = change.apply()?;
+    prove(&after, documents, &expected).map(|()| after)
 }
 
 /// Returns the text without the document of a resource; `None` if the file contains nothing else and should

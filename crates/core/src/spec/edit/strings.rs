@@ -97,5 +97,6 @@ pub fn set_strings(text: &str, new: &[(StringField, String)]) -> Result<String, 
         }
     }
     let wanted = wanted.iter().map(|(index, wanted)| (*index, wanted)).collect();
-    Ok(mark.to_owned() + &change(source, &documents, &wanted)?)
+    // The items of a list are the same ones as before, and so their comments stay.
+    Ok(mark.to_owned() + &change(source, &documents, &wanted, false)?)
 }
