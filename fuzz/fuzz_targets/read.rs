@@ -86,7 +86,9 @@ fn is_shown_without_secrets(bytes: &[u8], file: &ParsedFile, problems: &[Problem
     let text = String::from_utf8_lossy(bytes);
     for (_, secret) in file.documents.iter().flat_map(|document| document.spec.secrets()) {
         let SecretValue::Plain(value) = secret else { continue };
-        let telling = |line: &&str| line.len() >= 8 && text.matches(line).count() == 1;
+        // A part of what every key begins with tells nothing, and problems say it themselves.
+        let is_told = |line: &str| "-----BEGIN PRIVATE KEY-----".contains(line);
+        let telling = |line: &&str| line.len() >= 8 && text.matches(line).count() == 1 && !is_told(line);
         for line in value.expose_secret().lines().map(str::trim).filter(telling) {
             assert!(!shown.contains(line), "a secret is shown");
         }
