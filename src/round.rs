@@ -372,6 +372,8 @@ impl Installation {
             cluster_deletions_per_hour: policy.cluster_deletions_per_hour,
             topic_deletions_per_hour: policy.topic_deletions_per_hour,
             approval_lifetime: SignedDuration::from_hours(i64::from(policy.approval_hours)),
+            maintenance: policy.maintenance.clone(),
+            certificate_renewal: policy.certificate_renewal,
             software: self.software.clone(),
             pauses,
             announced: BTreeMap::new(),

@@ -120,7 +120,8 @@ fn settings_that_are_not_sound_are_refused_with_what_to_do() {
             "[policy]\napproval_hour = 3\n",
             "error: cannot parse the config file `settings.toml`\nTOML parse error at line 2, column 1\n  |\n2 | \
              approval_hour = 3\n  | ^^^^^^^^^^^^^\nunknown field `approval_hour`, expected one of `mode`, \
-             `cluster_deletions_per_hour`, `topic_deletions_per_hour`, `approval_hours`\n  help: did you mean `approval_hours`?\n",
+             `cluster_deletions_per_hour`, `topic_deletions_per_hour`, `approval_hours`, \
+             `maintenance`, `certificate_renewal`\n  help: did you mean `approval_hours`?\n",
         ),
         (
             "[policy]\napproval_hours = \"a day\"\n",

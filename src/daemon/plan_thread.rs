@@ -259,6 +259,7 @@ fn outlook(round: &Round, now: Timestamp) -> PendingWork {
     let waits = round.plan.changes().flat_map(|change| &change.waiting);
     let times = waits.filter_map(|waiting| match waiting {
         Waiting::Absence { until }
+        | Waiting::Maintenance { until, .. }
         | Waiting::Flapping { until, .. }
         | Waiting::Repeated { until, .. }
         | Waiting::Retry { until, .. } => Some(*until),

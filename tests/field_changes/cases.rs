@@ -130,6 +130,8 @@ pub const CASES: &[Case] = &[
     case(Fleet, "advanced_config.gateway.class", "envoy", "istio").given(ROUTED),
     case(Fleet, "advanced_config.gateway.private", "false", "true").given(ROUTED_INSIDE),
     case(Fleet, "advanced_config.gateway.private", "true", "false").given(ROUTED_INSIDE),
+    case(Fleet, "advanced_config.maintenance", "null", "[{from: '02:00', hours: 4}]"),
+    case(Fleet, "advanced_config.maintenance", "[{from: '02:00', hours: 4}]", "[]"),
     case(Fleet, "advanced_config.monitoring.prometheus", "none", "existing").given(MEASURED),
     case(Fleet, "advanced_config.monitoring.prometheus", "existing", "none").given(MEASURED),
     case(Fleet, "advanced_config.monitoring.labels", "{}", "{release: monitoring}").given(MONITORED),

@@ -26,6 +26,7 @@ const HOSTILE: &str = r#""kafka's \"own\" \\ ${secrets:/etc:passwd} ü""#;
 const PUBLIC_GATEWAY: &str = r#"{"class": "envoy"}"#;
 const PRIVATE_GATEWAY: &str = r#"{"class": "envoy", "private": true}"#;
 
+const WINDOWS: &str = r#"[{"days": ["mon", "tue", "wed", "thu", "fri", "sat", "sun"], "from": "02:00", "hours": 4, "zone": "UTC"}]"#;
 pub const MONITORED: &str = r#"{"prometheus": "existing", "labels": {"release": "a", "example.com/team": ""}, "dashboards": false, "alerts": true}"#;
 const DASHBOARDS: &str =
     r#"{"prometheus": "existing", "namespace": "default", "dashboards": true, "alerts": false}"#;
@@ -126,6 +127,7 @@ pub const FIELDS: &[Field] = &[
     field(CLUSTER, "advanced_config/config", &["null", OPTIONS, TIERING_OPTIONS]),
     field(FLEET, "placement_config", &["null", r#"{"region": "eu"}"#]),
     field(FLEET, "deletion_protection", &["null", "false"]),
+    field(FLEET, "advanced_config/maintenance", &["null", "[]", WINDOWS]),
     field(FLEET, "advanced_config/monitoring", &["null", r#"{"prometheus": "none"}"#, MONITORED, DASHBOARDS]),
     field(FLEET, "advanced_config/reachability", &["null", r#""probe""#, r#""none""#]),
     field(FLEET, "advanced_config/exposure", &["null", r#""loadbalancer""#, r#""tlsroute""#]),

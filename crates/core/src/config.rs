@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::names::FleetKey;
+use crate::spec::MaintenanceWindow;
 use crate::spec::describe::Description;
 
 pub use addresses::{AddressRange, DeniedAddress, denied_server, judge_address};
@@ -131,6 +132,29 @@ pub struct PolicyConfig {
     /// How many hours an approval is valid.
     #[schemars(range(min = 1, max = 168))]
     pub approval_hours: u32,
+    /// When disruptions may begin that nobody asks for at that moment: a patch release of Kafka that a cluster
+    /// follows by itself, and with `certificate_renewal = "window"` a base domain's new certificate. By default at
+    /// any time. A fleet's own `advanced_config.maintenance` takes their place. With `mode = "approve"`, whoever
+    /// approves chooses the time.
+    #[schemars(length(max = 20), extend("examples" = [[{"days": ["tue", "thu"], "from": "02:00", "hours": 4, "zone": "Europe/Berlin"}]]))]
+    pub maintenance: Vec<MaintenanceWindow>,
+    /// When clusters restart for a base domain's new certificate: one after another at once (`auto`), in the
+    /// maintenance window (`window`), or when somebody approves it (`approve`). From 14 days before the old
+    /// certificate ends, always at once.
+    pub certificate_renewal: CertificateRenewal,
+}
+
+/// When clusters restart for a base domain's new certificate.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CertificateRenewal {
+    /// One after another, at once.
+    #[default]
+    Auto,
+    /// In the maintenance window.
+    Window,
+    /// When somebody approves it.
+    Approve,
 }
 
 /// The changes that are made automatically.
@@ -153,6 +177,8 @@ impl Default for PolicyConfig {
             cluster_deletions_per_hour: 1,
             topic_deletions_per_hour: 0,
             approval_hours: 24,
+            maintenance: Vec::new(),
+            certificate_renewal: CertificateRenewal::Auto,
         }
     }
 }
@@ -205,9 +231,12 @@ impl PolicyConfig {
             ("topic_deletions_per_hour", self.topic_deletions_per_hour, 0, 1000),
             ("approval_hours", self.approval_hours, 1, 168),
         ];
-        bounds.into_iter().find(|(_, value, min, max)| !(min..=max).contains(&value)).map(
+        let window = self.maintenance.iter().find_map(MaintenanceWindow::fault);
+        let outside = bounds.into_iter().find(|(_, value, min, max)| !(min..=max).contains(&value)).map(
             |(key, value, min, max)| format!("`policy.{key}` is {value}, and must be from {min} to {max}"),
-        )
+        );
+        outside
+            .or_else(|| window.map(|(key, why, hint)| format!("`policy.maintenance.{key}`: {why}; {hint}")))
     }
 }
 
@@ -302,6 +331,15 @@ mod tests {
             (
                 "[policy]\ncluster_deletions_per_hour = 1001\n".to_owned(),
                 "`policy.cluster_deletions_per_hour` is 1001, and must be from 0 to 1000",
+            ),
+            (
+                "[[policy.maintenance]]\nfrom = \"2:00\"\nhours = 4\n".to_owned(),
+                "`policy.maintenance.from`: `2:00` is no time of the day; write it like `02:00`",
+            ),
+            (
+                "[policy]\nmaintenance = [{days = [\"sat\"], from = \"02:00\", hours = 4, zone = \"Berlin\"}]\n".to_owned(),
+                "`policy.maintenance.zone`: `Berlin` is no time zone; write a name of the IANA database, such as \
+                 `Europe/Berlin` or `UTC`",
             ),
             (
                 "[source]\nwebhook_secret_file = \"a\"\n".to_owned(),

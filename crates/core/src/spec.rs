@@ -15,6 +15,7 @@ mod fleet;
 mod identity;
 mod identity_provider;
 pub mod kubeconfig;
+mod maintenance;
 pub mod material;
 mod organization;
 mod private_key;
@@ -51,6 +52,7 @@ pub use fleet::{
 };
 pub use identity::identity_fields;
 pub use identity_provider::IdentityProvider;
+pub use maintenance::{Day, MaintenanceWindow};
 pub use organization::{Member, Organization, Quotas, Role};
 pub use read::read;
 pub use remnants::Remnants;

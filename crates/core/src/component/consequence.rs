@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -21,6 +22,8 @@ pub struct Consequences {
     pub deleted_records: fn(&ObjectChange, &Value, &Value) -> Vec<String>,
     /// Whether a change of a Secret leaves the certificate in it as it is, so that nothing restarts.
     pub keeps_certificate: fn(&ObjectChange) -> bool,
+    /// When the certificate ends that a change of a Secret replaces, if it does and that is known.
+    pub replaced_certificate_ends: fn(&ObjectChange) -> Option<Timestamp>,
     /// A sentence about objects that are created.
     pub created: fn(&[&Manifest]) -> Option<String>,
     /// Further placeholders of rows, beside `{object}`, `{before}` and `{after}`.
@@ -38,6 +41,7 @@ impl Consequences {
         side_effect: |_, _| None,
         deleted_records: |_, _, _| Vec::new(),
         keeps_certificate: |_| false,
+        replaced_certificate_ends: |_| None,
         created: |_| None,
         placeholders: &[],
         general: &[],

@@ -14,7 +14,8 @@ use crate::plan::repair;
 use crate::plan::world::PlanContext;
 use crate::plan::{
     Change, FleetPlan, Reach, Verb, Waiting, change, deletion, guard::approval, guard::disruption,
-    guard::in_use, guard::pause, guard::refusal, guard::waiting, guard::withdrawn_secrets, inputs, size,
+    guard::in_use, guard::maintenance, guard::pause, guard::refusal, guard::waiting,
+    guard::withdrawn_secrets, inputs, size,
 };
 use crate::problem::Problem;
 
@@ -246,6 +247,7 @@ fn plan(
     pause::of_failure(world, key, &mut changes);
     let flapping = pause::of_flapping(world, key, &mut changes);
     mention_unreachable(world, key, &reach, &mut changes);
+    maintenance::apply(world, key, &mut changes);
     disruption::serialize_software_disruptions(&mut changes);
     if world.policy.mode == Mode::Approve {
         // In this mode every change needs approval, so the approval includes only changes that would run at once.

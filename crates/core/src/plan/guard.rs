@@ -4,6 +4,7 @@ pub(super) mod approval;
 pub(super) mod awaited;
 pub(super) mod disruption;
 pub(super) mod in_use;
+pub(super) mod maintenance;
 pub(super) mod on_target;
 pub(super) mod pause;
 pub(super) mod refusal;

@@ -25,11 +25,11 @@ use crate::catalog::{Condition, Gauge, OrganizationCapacity, RecordedResource, R
 pub use crate::component::Verdict;
 use crate::component::consequence::ObjectChange;
 use crate::component::{Manifest, Stage};
-use crate::config::Mode;
+use crate::config::{CertificateRenewal, Mode};
 use crate::names::{Digest, FleetKey, Identifier, Json, ObjectKey, ResourceKey};
 use crate::plan::{BucketOrder, Reach, Remark};
 use crate::problem::{Origin, Problem};
-use crate::spec::{Commit, InfraType, SourceId};
+use crate::spec::{Commit, InfraType, MaintenanceWindow, SourceId};
 
 pub use pauses::{Flapping, Pauses, Repeated, Retry};
 pub use sizes::{AddressChange, SizeChange, Sizes};
@@ -49,6 +49,9 @@ pub struct Policy {
     pub topic_deletions_per_hour: u32,
     /// How long an approval is valid.
     pub approval_lifetime: SignedDuration,
+    /// When disruptions may begin that nobody asks for at that moment, where a fleet has no windows of its own.
+    pub maintenance: Vec<MaintenanceWindow>,
+    pub certificate_renewal: CertificateRenewal,
     /// The version of Streamfleet, as recorded with what it renders.
     pub software: String,
     /// Postponements of a running process.

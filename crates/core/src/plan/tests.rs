@@ -10,6 +10,7 @@ mod gateway;
 mod guarded;
 mod index;
 mod look;
+mod maintenance;
 mod modes;
 mod monitoring;
 mod preflight;
@@ -34,7 +35,7 @@ use crate::catalog::{
     ResolvedCluster, ResolvedFleet, ResolvedSecret, Resource, ResourceStatus, SecretMark, Status, versions,
 };
 use crate::component::health::{Judgement, Outputs};
-use crate::config::{Config, Mode};
+use crate::config::{CertificateRenewal, Config, Mode};
 use crate::health::FleetHealth;
 use crate::names::{FleetKey, Json, Kind, ObjectKey, ResourceKey, SecretRef};
 use crate::plan::{Change, Observed, ObservedFleet, ObservedObject, Pauses, Plan, Policy, Reach, Verb, plan};
@@ -99,6 +100,8 @@ impl Lab {
                 cluster_deletions_per_hour: 1,
                 topic_deletions_per_hour: 0,
                 approval_lifetime: SignedDuration::from_hours(24),
+                maintenance: Vec::new(),
+                certificate_renewal: CertificateRenewal::Auto,
                 software: "0.1.0".into(),
                 pauses: Pauses::default(),
                 announced: BTreeMap::new(),

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::names::{Domain, Identifier};
-use crate::spec::SecretValue;
+use crate::spec::{MaintenanceWindow, SecretValue};
 
 /// A set of Kubernetes capacity that hosts Kafka clusters: the user's own Kubernetes cluster, or a folder
 /// that another engine applies to one.
@@ -122,6 +122,12 @@ pub struct FleetAdvancedConfig {
     /// Components that run on the fleet beside the clusters.
     #[serde(default)]
     pub components: Components,
+    /// When disruptions may begin that nobody asks for at that moment: a patch release of Kafka that a cluster
+    /// follows by itself and, where the settings say so, a base domain's new certificate. By default as the
+    /// settings say; an empty list is any time.
+    #[serde(default)]
+    #[schemars(length(max = 20), example = &serde_json::json!([{"days": ["tue", "thu"], "from": "02:00", "hours": 4, "zone": "Europe/Berlin"}]))]
+    pub maintenance: Option<Vec<MaintenanceWindow>>,
     /// The storage class of clusters that name none. By default the default class of the Kubernetes cluster.
     #[serde(default)]
     #[schemars(length(max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"), extend("x-expected" = "the name of a StorageClass"), example = &"gp3")]

@@ -19,6 +19,7 @@ pub const CONSEQUENCES: Consequences = Consequences {
     side_effect,
     deleted_records,
     keeps_certificate: certificate::keeps_certificate,
+    replaced_certificate_ends: certificate::replaced_ends,
     created: words::created,
     placeholders: words::PLACEHOLDERS,
     general: &[OTHER_LISTENERS, OTHER_BALANCERS],

@@ -94,6 +94,7 @@ impl Waiting {
             Waiting::Held(Hold::Dependency { .. })
             | Waiting::OneDisruption { .. }
             | Waiting::Renewal { .. }
+            | Waiting::Maintenance { .. }
             | Waiting::Unsettled
             | Waiting::Unconfirmed { .. }
             | Waiting::Unseen { .. }
@@ -157,6 +158,12 @@ fn waiting(waiting: &Waiting) -> String {
         Waiting::Renewal { after, domain } => {
             format!("{after} has the new certificate of {domain} and isn't Healthy yet")
         }
+        Waiting::Maintenance { windows, until, is_urgent: false } => {
+            format!("begins at {until:.0}, in the maintenance window ({windows})")
+        }
+        Waiting::Maintenance { windows, until, is_urgent: true } => format!(
+            "begins at {until:.0}, 14 days before the old certificate ends; the maintenance window ({windows}) is later"
+        ),
         Waiting::Unsettled => "starts when the cluster is Healthy".to_owned(),
         Waiting::Unconfirmed { cluster } => {
             format!("the reachability probe hasn't reached {cluster} since its last change")
@@ -304,6 +311,10 @@ pub fn wait_remedy(change: &Change, waiting: &Waiting, tree: &str) -> Option<Str
             format!("to delete it: restore the spec of {by} with `suspend: false`, apply, then remove the spec")
         }
         Waiting::Held(Hold::Suspended { by }) => format!("to continue: set `suspend: false` on {by}"),
+        Waiting::Maintenance { .. } => match &change.cause {
+            Cause::Upgrade { version, .. } => format!("to begin now: set `version: {version}` in its spec"),
+            _ => "to begin now: give its fleet a window that is open, in `advanced_config.maintenance`".to_owned(),
+        },
         Waiting::UnreadableFile { origin } => format!("to continue: fix {}", origin.path),
         Waiting::OneDisruption { after } | Waiting::Unconfirmed { cluster: after } => {
             format!("to see its progress: streamfleet why {} {tree}", after.path())

@@ -6,11 +6,13 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::catalog::{Absence, Approval};
 use crate::component;
-use crate::config::Mode;
+use crate::config::{CertificateRenewal, Mode};
 use crate::names::{Digest, FleetKey, Json, Kind, ResourceKey};
 use crate::plan::model::part::FleetPart;
 use crate::plan::world::PlanContext;
-use crate::plan::{Cause, Change, Guard, Remark, Step, Verb, Verdict, Waiting, guard::withdrawn_secrets};
+use crate::plan::{
+    Cause, Change, Guard, Remark, Step, Verb, Verdict, Waiting, guard::maintenance, guard::withdrawn_secrets,
+};
 
 /// How long a deletion counts towards a fleet's limit.
 pub const DELETIONS_WINDOW: SignedDuration = SignedDuration::from_hours(1);
@@ -242,6 +244,16 @@ fn needs_approval(
             )),
             _ if change.verdict == Verdict::DataLoss => {
                 Some("it permanently deletes data that the cluster keeps now".to_owned())
+            }
+            Cause::Reference { .. }
+                if world.policy.certificate_renewal == CertificateRenewal::Approve
+                    && maintenance::is_deferred(world, change) =>
+            {
+                Some(
+                    "brokers restart for a new certificate, and `policy.certificate_renewal` of the settings is \
+                     `approve`"
+                        .to_owned(),
+                )
             }
             _ => None,
         };

@@ -8,13 +8,14 @@ use crate::plan::Waiting;
 pub const LONG: SignedDuration = SignedDuration::from_secs(5);
 
 impl Waiting {
-    pub const KINDS: [&'static str; 28] = [
+    pub const KINDS: [&'static str; 29] = [
         "held",
         "unreadable-file",
         "protected",
         "approval",
         "one-disruption",
         "renewal",
+        "maintenance",
         "unsettled",
         "unconfirmed",
         "unseen",
@@ -47,6 +48,7 @@ impl Waiting {
             Waiting::Approval { .. } => "approval",
             Waiting::OneDisruption { .. } => "one-disruption",
             Waiting::Renewal { .. } => "renewal",
+            Waiting::Maintenance { .. } => "maintenance",
             Waiting::Unsettled => "unsettled",
             Waiting::Unconfirmed { .. } => "unconfirmed",
             Waiting::Unseen { .. } => "unseen",

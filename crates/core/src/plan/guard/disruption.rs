@@ -1,7 +1,7 @@
 //! Allows at most one disruptive change per fleet at a time, and at most one cluster at a time per base
 //! domain for the disruption by its new certificate, across all fleets.
 
-mod certificate;
+pub(super) mod certificate;
 mod effect;
 
 use std::collections::BTreeMap;
@@ -10,7 +10,8 @@ use crate::catalog::{ResourceStatus, Status};
 use crate::names::{Kind, ResourceKey};
 use crate::plan::model::troubles::TroubleCauses;
 use crate::plan::{Cause, Change, FleetPlan, Verb, Verdict, Waiting};
-use effect::{NOT_HEALTHY, disruption, disrupts};
+pub(super) use effect::disrupts;
+use effect::{NOT_HEALTHY, disruption};
 
 pub(in crate::plan) use certificate::{announce_renewals, serialize_renewals};
 

@@ -41,6 +41,16 @@ pub enum Waiting {
         /// The base domain.
         domain: ResourceKey,
     },
+    /// Nobody asks for the disruption at this moment, so it begins in the fleet's maintenance window.
+    Maintenance {
+        /// The windows.
+        windows: String,
+        /// When it begins.
+        until: Timestamp,
+        /// Whether it begins before the window opens, since the certificate that it replaces ends 14 days later.
+        #[serde(default)]
+        is_urgent: bool,
+    },
     /// The change repairs nothing, so it begins only when its cluster is Healthy.
     Unsettled,
     /// A cluster was changed, and the reachability probe hasn't reached it since.

@@ -225,7 +225,7 @@ fn a_cluster_that_is_unwell_by_the_new_certificate_stops_the_roll_and_one_that_i
 }
 
 /// A certificate alone, and with the chain above it, in PEM.
-fn with_and_without_chain() -> [String; 2] {
+pub(super) fn with_and_without_chain() -> [String; 2] {
     use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
     let (authority_key, own_key) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
     let mut authority = CertificateParams::new(Vec::new()).unwrap();

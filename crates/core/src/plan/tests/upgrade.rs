@@ -8,7 +8,7 @@ use crate::plan::{Cause, FleetInputs, FleetPlan, Planner, Verdict, Waiting};
 const ORDERS: &str = "Cluster/acme/orders";
 
 /// A fleet on Kubernetes or of directories, with the cluster `orders` at a version.
-fn lab(infra_type: &str, version: &str, more: Value) -> Lab {
+pub(super) fn lab(infra_type: &str, version: &str, more: Value) -> Lab {
     let mut lab = Lab::new();
     let kubeconfig = (infra_type == "byok").then(|| json!({"redacted": true}));
     lab.set(
@@ -22,7 +22,7 @@ fn lab(infra_type: &str, version: &str, more: Value) -> Lab {
     lab
 }
 
-fn set(lab: &mut Lab, version: &str, more: &Value) {
+pub(super) fn set(lab: &mut Lab, version: &str, more: &Value) {
     let mut changes = more.clone();
     changes["advanced_config.version"] = json!(version);
     lab.cluster("orders", changes);
@@ -258,7 +258,7 @@ fn facts(versions: &[&str]) -> PreflightFacts {
     facts
 }
 
-fn with_operator(lab: &Lab, versions: &[&str]) -> FleetPlan {
+pub(super) fn with_operator(lab: &Lab, versions: &[&str]) -> FleetPlan {
     planned(lab, &facts(versions), |_, _| {})
 }
 

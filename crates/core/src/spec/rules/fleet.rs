@@ -54,6 +54,16 @@ impl Rules<'_> {
             InfraType::Directory => {}
         }
         self.gateway(fleet);
+        for (index, window) in config.maintenance.iter().flatten().enumerate() {
+            if let Some((field, why, hint)) = window.fault() {
+                self.refuse(
+                    &format!("/advanced_config/maintenance/{index}/{field}"),
+                    "invalid-value",
+                    why,
+                    hint,
+                );
+            }
+        }
         if let Some(monitoring) = &config.monitoring {
             self.monitoring(monitoring);
         }

@@ -3,6 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::component::Difference;
@@ -28,6 +29,13 @@ pub fn of_another_authority(change: &ObjectChange, difference: Option<&Differenc
 pub fn keeps_certificate(change: &ObjectChange) -> bool {
     change.object.kind == "Secret"
         && chains(change).is_some_and(|(before, after)| is_the_same(&before, &after))
+}
+
+/// When the certificate ends that a step replaces in a Secret.
+pub fn replaced_ends(change: &ObjectChange) -> Option<Timestamp> {
+    let (before, after) = chains(change).filter(|_| change.object.kind == "Secret")?;
+    let is_replaced = !is_the_same(&before, &after);
+    is_replaced.then(|| Certificate::parse(&before, None).ok().map(|chain| chain.not_after)).flatten()
 }
 
 /// Describes a change of other parts of a Secret, if the certificate that Strimzi compares stays.

@@ -103,6 +103,8 @@ fn every_wait_says_for_what_and_the_way_out() {
         },
         Waiting::OneDisruption { after: cluster() },
         Waiting::Renewal { after: cluster(), domain: key("BaseDomain/acme/k.example.com") },
+        Waiting::Maintenance { windows: "daily 02:00 for 4 h, UTC".into(), until, is_urgent: false },
+        Waiting::Maintenance { windows: "daily 02:00 for 4 h, UTC".into(), until, is_urgent: true },
         Waiting::Unsettled,
         Waiting::Unconfirmed { cluster: cluster() },
         Waiting::Unseen { cluster: cluster(), reason: "the user may not list Pod objects".into() },
@@ -171,6 +173,10 @@ fn every_wait_says_for_what_and_the_way_out() {
       to see its progress: streamfleet why acme/orders specs
     cluster acme/orders has the new certificate of base domain acme/k.example.com and isn't Healthy yet
       to see what is wrong: streamfleet why acme/orders specs; if the certificate is, give base domain acme/k.example.com another one, otherwise repair the cluster
+    begins at 2026-11-21T12:00:30Z, in the maintenance window (daily 02:00 for 4 h, UTC)
+      to begin now: give its fleet a window that is open, in `advanced_config.maintenance`
+    begins at 2026-11-21T12:00:30Z, 14 days before the old certificate ends; the maintenance window (daily 02:00 for 4 h, UTC) is later
+      to begin now: give its fleet a window that is open, in `advanced_config.maintenance`
     starts when the cluster is Healthy
     the reachability probe hasn't reached cluster acme/orders since its last change
       to see its progress: streamfleet why acme/orders specs

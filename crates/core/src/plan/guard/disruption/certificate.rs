@@ -126,7 +126,7 @@ fn renewing(catalog: &Catalog, parts: &[FleetPart], domain: &ResourceKey) -> Ren
     renewing
 }
 
-pub(super) fn is_renewal(change: &Change) -> bool {
+pub(in crate::plan::guard) fn is_renewal(change: &Change) -> bool {
     renewed(change).is_some()
 }
 

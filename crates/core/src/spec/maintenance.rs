@@ -1,0 +1,219 @@
+//! The times at which a cluster may be disrupted by something that nobody asks for at that moment.
+
+use std::fmt;
+
+use jiff::civil::{Date, Time, Weekday};
+use jiff::tz::TimeZone;
+use jiff::{Span, Timestamp};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A time of the week at which such disruptions may begin.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MaintenanceWindow {
+    /// The days on which it begins. By default every day.
+    #[serde(default = "every_day")]
+    #[schemars(length(min = 1, max = 7))]
+    pub days: Vec<Day>,
+    /// The time at which it begins: `02:00`.
+    #[schemars(regex(pattern = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"), extend("x-expected" = "a time of the day, such as 02:00"), example = &"02:00")]
+    pub from: String,
+    /// How many hours it lasts.
+    #[schemars(range(min = 1, max = 24))]
+    pub hours: u32,
+    /// The time zone of `from`, by its name in the IANA database. By default `UTC`.
+    #[serde(default = "utc")]
+    #[schemars(length(max = 64), example = &"Europe/Berlin")]
+    pub zone: String,
+}
+
+/// A day of the week.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Day {
+    /// Monday.
+    Mon,
+    /// Tuesday.
+    Tue,
+    /// Wednesday.
+    Wed,
+    /// Thursday.
+    Thu,
+    /// Friday.
+    Fri,
+    /// Saturday.
+    Sat,
+    /// Sunday.
+    Sun,
+}
+
+fn every_day() -> Vec<Day> {
+    vec![Day::Mon, Day::Tue, Day::Wed, Day::Thu, Day::Fri, Day::Sat, Day::Sun]
+}
+
+fn utc() -> String {
+    "UTC".to_owned()
+}
+
+impl Day {
+    fn of(date: Date) -> Day {
+        match date.weekday() {
+            Weekday::Monday => Day::Mon,
+            Weekday::Tuesday => Day::Tue,
+            Weekday::Wednesday => Day::Wed,
+            Weekday::Thursday => Day::Thu,
+            Weekday::Friday => Day::Fri,
+            Weekday::Saturday => Day::Sat,
+            Weekday::Sunday => Day::Sun,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Day::Mon => "Mon",
+            Day::Tue => "Tue",
+            Day::Wed => "Wed",
+            Day::Thu => "Thu",
+            Day::Fri => "Fri",
+            Day::Sat => "Sat",
+            Day::Sun => "Sun",
+        }
+    }
+}
+
+impl MaintenanceWindow {
+    /// Returns the next time at which one of the windows opens; `None` if one is open, or if there are none.
+    pub fn next(windows: &[MaintenanceWindow], now: Timestamp) -> Option<Timestamp> {
+        let times: Vec<(Timestamp, Timestamp)> =
+            windows.iter().flat_map(|window| window.times(now)).collect();
+        let is_open = times.iter().any(|(from, until)| *from <= now && now < *until);
+        times.into_iter().map(|(from, _)| from).filter(|from| *from > now && !is_open).min()
+    }
+
+    /// When it opens and closes, from the last day to the same day of the next week.
+    fn times(&self, now: Timestamp) -> impl Iterator<Item = (Timestamp, Timestamp)> {
+        let zone = self.time_zone().unwrap_or(TimeZone::UTC);
+        let today = now.to_zoned(zone.clone()).date();
+        let days = (-1..=7).filter_map(move |days| today.checked_add(Span::new().days(days)).ok());
+        days.filter(|day| self.days.contains(&Day::of(*day))).filter_map(move |day| {
+            // A time that the clocks skip is as much later.
+            let from = day.to_datetime(self.time()?).to_zoned(zone.clone()).ok()?.timestamp();
+            Some((from, from.checked_add(Span::new().hours(self.hours)).ok()?))
+        })
+    }
+
+    fn time(&self) -> Option<Time> {
+        let (hours, minutes) = self.from.split_once(':').filter(|_| self.from.len() == 5)?;
+        Time::new(hours.parse().ok()?, minutes.parse().ok()?, 0, 0).ok()
+    }
+
+    /// The zone, by its exact name: `europe/berlin` is none.
+    fn time_zone(&self) -> Option<TimeZone> {
+        let zone = TimeZone::get(&self.zone).ok()?;
+        (zone.iana_name() == Some(self.zone.as_str())).then_some(zone)
+    }
+
+    /// Returns what is wrong with it: the field, the reason, and what to do.
+    pub fn fault(&self) -> Option<(&'static str, String, &'static str)> {
+        if self.days.is_empty() {
+            return Some((
+                "days",
+                "it has no days".to_owned(),
+                "name a day, or leave `days` out for every day",
+            ));
+        }
+        if self.time().is_none() {
+            let why = format!("`{}` is no time of the day", crate::problem::quote_untrusted(&self.from));
+            return Some(("from", why, "write it like `02:00`"));
+        }
+        if !(1..=24).contains(&self.hours) {
+            return Some((
+                "hours",
+                format!("{} is not from 1 to 24", self.hours),
+                "write how many hours it lasts",
+            ));
+        }
+        if self.time_zone().is_none() {
+            let why = format!("`{}` is no time zone", crate::problem::quote_untrusted(&self.zone));
+            return Some((
+                "zone",
+                why,
+                "write a name of the IANA database, such as `Europe/Berlin` or `UTC`",
+            ));
+        }
+        None
+    }
+}
+
+/// `Tue, Thu 02:00 for 4 h, Europe/Berlin`
+impl fmt::Display for MaintenanceWindow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let days: Vec<&str> =
+            every_day().into_iter().filter(|day| self.days.contains(day)).map(Day::word).collect();
+        let days = if days.len() == 7 { "daily".to_owned() } else { days.join(", ") };
+        write!(f, "{days} {} for {} h, {}", self.from, self.hours, self.zone)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn window(text: &str) -> MaintenanceWindow {
+        serde_json::from_value(serde_saphyr::from_str(text).unwrap()).unwrap()
+    }
+
+    fn next(windows: &[&str], now: &str) -> Option<String> {
+        let windows: Vec<MaintenanceWindow> = windows.iter().map(|text| window(text)).collect();
+        MaintenanceWindow::next(&windows, now.parse().unwrap()).map(|at| at.to_string())
+    }
+
+    #[test]
+    fn a_window_opens_on_its_days_in_its_zone() {
+        const BERLIN: &str = "{days: [tue, thu], from: '02:00', hours: 4, zone: Europe/Berlin}";
+        const NIGHTLY: &str = "{from: '23:30', hours: 2}";
+        for (windows, now, expected) in [
+            (&[BERLIN][..], "2026-11-27T07:00:00Z", Some("2026-12-01T01:00:00Z")),
+            (&[BERLIN], "2026-12-01T00:59:59Z", Some("2026-12-01T01:00:00Z")),
+            (&[BERLIN], "2026-12-01T01:00:00Z", None),
+            (&[BERLIN], "2026-12-01T04:59:59Z", None),
+            (&[BERLIN], "2026-12-01T05:00:00Z", Some("2026-12-03T01:00:00Z")),
+            // Across midnight, and in summer.
+            (&[NIGHTLY], "2026-07-01T01:00:00Z", None),
+            (&[NIGHTLY], "2026-07-01T01:30:00Z", Some("2026-07-01T23:30:00Z")),
+            (&[BERLIN], "2026-06-30T00:30:00Z", None),
+            // The clocks skip that hour, on a Sunday in March.
+            (
+                &["{days: [sun], from: '02:30', hours: 1, zone: Europe/Berlin}"],
+                "2026-03-28T12:00:00Z",
+                Some("2026-03-29T01:30:00Z"),
+            ),
+            // Of several, the first.
+            (&[BERLIN, NIGHTLY], "2026-11-27T07:00:00Z", Some("2026-11-27T23:30:00Z")),
+            (&[BERLIN, NIGHTLY], "2026-11-28T00:00:00Z", None),
+            (&["{from: '00:00', hours: 24}"], "2026-11-28T00:00:00Z", None),
+            (&[], "2026-11-28T00:00:00Z", None),
+        ] {
+            assert_eq!(next(windows, now).as_deref(), expected, "{windows:?} {now}");
+        }
+        assert_eq!(window(BERLIN).to_string(), "Tue, Thu 02:00 for 4 h, Europe/Berlin");
+        assert_eq!(window(NIGHTLY).to_string(), "daily 23:30 for 2 h, UTC");
+    }
+
+    #[test]
+    fn what_is_no_window_is_told() {
+        for (text, field, why) in [
+            ("{days: [], from: '02:00', hours: 4}", "days", "it has no days"),
+            ("{from: '2:00', hours: 4}", "from", "`2:00` is no time of the day"),
+            ("{from: '24:00', hours: 4}", "from", "`24:00` is no time of the day"),
+            ("{from: '02:00', hours: 25}", "hours", "25 is not from 1 to 24"),
+            ("{from: '02:00', hours: 4, zone: europe/berlin}", "zone", "`europe/berlin` is no time zone"),
+            ("{from: '02:00', hours: 4, zone: CEST}", "zone", "`CEST` is no time zone"),
+        ] {
+            let (at, told, _) = window(text).fault().unwrap();
+            assert_eq!((at, told.as_str()), (field, why));
+        }
+        assert_eq!(window("{from: '02:00', hours: 4, zone: Europe/Berlin}").fault(), None);
+    }
+}
