@@ -80,12 +80,6 @@ const SHOWN_ELSEWHERE: &[(Kind, &str, &str, &str)] = &[
         "fn an_organization_may_have_what_its_domains_name_and_what_is_below",
     ),
     (
-        Kind::Fleet,
-        "advanced_config.maintenance",
-        include_str!("../crates/core/src/plan/tests/maintenance.rs"),
-        "fn a_fleets_own_windows_take_the_place_of_those_of_the_settings",
-    ),
-    (
         Kind::Cluster,
         "advanced_config.scale_down_to",
         include_str!("../crates/core/src/plan/tests/decisions.rs"),

@@ -17,6 +17,7 @@ mod objects;
 mod placement;
 pub mod probe;
 mod quota;
+mod renewal_windows;
 pub mod reporter;
 mod resources;
 mod sizing;
@@ -26,10 +27,10 @@ mod user;
 
 use crate::catalog::ResolvedCluster;
 use crate::component::{ClusterPart, Component, Manifest, OperatorTraffic, Traffic, strimzi};
-use crate::config::{Config, UnitCatalogue};
+use crate::config::Config;
 use crate::spec::{
-    BrokerConfig, Cluster, ClusterAccess, ClusterAdvancedConfig, ClusterType, Operations, Storage,
-    TenancyMode,
+    BrokerConfig, Cluster, ClusterAccess, ClusterAdvancedConfig, ClusterType, MaintenanceWindow, Operations,
+    Storage, TenancyMode,
 };
 pub use logs::{BROKER_CONTAINER, broker_of, broker_selector};
 pub use resources::requests_of_units;
@@ -66,11 +67,12 @@ struct KafkaContext<'a> {
     storage: &'a Storage,
     operations: Operations,
     options: &'a BrokerConfig,
+    maintenance: &'a [MaintenanceWindow],
 }
 
 impl<'a> KafkaContext<'a> {
     /// Destructures the whole spec, so that a new field is a compile error here.
-    fn new(cluster: &'a ResolvedCluster, units: &UnitCatalogue) -> Self {
+    fn new(cluster: &'a ResolvedCluster, config: &'a Config) -> Self {
         let Cluster {
             // Identity, location and type: in the key, the namespace and the choice of the driver.
             organization: _,
@@ -111,11 +113,12 @@ impl<'a> KafkaContext<'a> {
             // A permission that the plan checks.
             scale_down_to: _,
             operations,
-            config,
+            config: options,
         } = advanced_config;
+        let own = cluster.fleet_spec.advanced_config.maintenance.as_ref();
         Self {
             cluster,
-            sizing: Sizing::of(cluster, units),
+            sizing: Sizing::of(cluster, &config.units),
             zones: number_of_zones.get(),
             access: *cluster_access,
             private: *private_access,
@@ -125,7 +128,8 @@ impl<'a> KafkaContext<'a> {
                 topic_operator: operations.topic_operator || cluster.has_topics,
                 ..*operations
             },
-            options: config,
+            options,
+            maintenance: own.unwrap_or(&config.policy.maintenance),
         }
     }
 
@@ -143,7 +147,7 @@ fn in_cluster(cluster: &ResolvedCluster, config: &Config) -> Option<ClusterPart>
     match cluster.spec.cluster_type {
         ClusterType::Kafka => {}
     }
-    let context = KafkaContext::new(cluster, &config.units);
+    let context = KafkaContext::new(cluster, config);
     Some(ClusterPart {
         objects: objects(&context),
         traffic: traffic(cluster),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use jiff::civil::{Date, Time, Weekday};
+use jiff::civil::{Date, Time, Weekday, date};
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
 use schemars::JsonSchema;
@@ -49,7 +49,7 @@ pub enum Day {
 }
 
 fn every_day() -> Vec<Day> {
-    vec![Day::Mon, Day::Tue, Day::Wed, Day::Thu, Day::Fri, Day::Sat, Day::Sun]
+    Day::ALL.to_vec()
 }
 
 fn utc() -> String {
@@ -57,6 +57,14 @@ fn utc() -> String {
 }
 
 impl Day {
+    pub const ALL: [Day; 7] = [Day::Mon, Day::Tue, Day::Wed, Day::Thu, Day::Fri, Day::Sat, Day::Sun];
+
+    /// The day that is so many days later, or earlier.
+    pub fn after(self, days: i64) -> Day {
+        let place = (self as i64 + days).rem_euclid(7);
+        Day::ALL.into_iter().find(|day| *day as i64 == place).unwrap_or(self)
+    }
+
     fn of(date: Date) -> Day {
         match date.weekday() {
             Weekday::Monday => Day::Mon,
@@ -69,7 +77,7 @@ impl Day {
         }
     }
 
-    fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Day::Mon => "Mon",
             Day::Tue => "Tue",
@@ -101,6 +109,27 @@ impl MaintenanceWindow {
             let from = day.to_datetime(self.time()?).to_zoned(zone.clone()).ok()?.timestamp();
             Some((from, from.checked_add(Span::new().hours(self.hours)).ok()?))
         })
+    }
+
+    /// Returns its days, each with the minute at which it opens, counted in UTC from the begin of that day in UTC, and
+    /// how many minutes it lasts. With summer time, these are the minutes that it is open all year.
+    pub fn in_utc(&self) -> impl Iterator<Item = (Day, i64, i64)> {
+        let opens = self.time().map(|at| i64::from(at.hour()) * 60 + i64::from(at.minute()));
+        let minutes = i64::from(self.hours) * 60;
+        let zone = self.time_zone().unwrap_or(TimeZone::UTC);
+        // Any year does: the difference between summer and winter is the same in all of them.
+        let offset = |date: Date| {
+            let at = date.to_zoned(zone.clone()).map(|at| i64::from(at.offset().seconds()) / 60);
+            at.unwrap_or_default()
+        };
+        let (january, july) = (offset(date(2026, 1, 1)), offset(date(2026, 7, 1)));
+        let summer = (january - july).abs();
+        let (offset, minutes) = match minutes > summer {
+            true => (january.min(july), minutes - summer),
+            false => (january, minutes),
+        };
+        let days = self.days.iter().copied();
+        days.filter_map(move |day| Some((day, opens? - offset, minutes)))
     }
 
     fn time(&self) -> Option<Time> {
@@ -150,7 +179,7 @@ impl MaintenanceWindow {
 impl fmt::Display for MaintenanceWindow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let days: Vec<&str> =
-            every_day().into_iter().filter(|day| self.days.contains(day)).map(Day::word).collect();
+            Day::ALL.into_iter().filter(|day| self.days.contains(day)).map(Day::word).collect();
         let days = if days.len() == 7 { "daily".to_owned() } else { days.join(", ") };
         write!(f, "{days} {} for {} h, {}", self.from, self.hours, self.zone)
     }

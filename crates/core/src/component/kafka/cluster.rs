@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::kinds::KAFKA;
 use super::{
-    KafkaContext, config, listeners, oauth, placement, probe, reporter, resources, tiered_storage, user,
+    KafkaContext, config, listeners, oauth, placement, probe, renewal_windows, reporter, resources,
+    tiered_storage, user,
 };
 use crate::catalog::versions;
 use crate::component::resources::millis;
@@ -36,6 +37,7 @@ pub fn kafka(context: &KafkaContext) -> Manifest {
         "entityOperator": entity_operator(context),
         "cruiseControl": cruise_control(context),
         "kafkaExporter": kafka_exporter(context),
+        "maintenanceTimeWindows": renewal_windows::cron(context.maintenance),
     });
     manifest::untyped(context.cluster, &KAFKA, &metadata, spec)
 }

@@ -208,6 +208,9 @@ const ROWS: &[Row] = &[
     row("Kafka", "/spec/kafka/quotas/**", CHANGES, RollingRestart, "brokers and controllers restart one by one with \
         other client quotas; clients reconnect and continue"),
     row("Kafka", "/spec/entityOperator/**", CHANGES, InPlace, "{operators}; clients notice nothing"),
+    // The operator of users has them, too, in its environment.
+    row("Kafka", "/spec/maintenanceTimeWindows/**", CHANGES, InPlace, "Strimzi renews its own certificates at other \
+        times; the operators of topics and users restart; clients notice nothing"),
     row("Kafka", "/spec/cruiseControl", CHANGES, RollingRestart, "brokers restart one by one with or without the \
         Cruise Control reporter; clients reconnect and continue"),
     row("Kafka", "/spec/cruiseControl/**", CHANGES, InPlace, "Cruise Control restarts; clients notice nothing"),

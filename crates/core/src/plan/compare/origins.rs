@@ -40,9 +40,11 @@ fn digest(resource: &Resource) -> Digest {
 /// Returns the digest of the settings that rendering reads.
 fn settings(config: &Config) -> Digest {
     let tiered_storage = config.tiered_storage != TieredStorageConfig::default();
+    let policy = !config.policy.maintenance.is_empty();
     let mut looked_at =
         vec![json!(config.units), json!(config.secrets.write_to_output), json!(config.operators)];
     // Digests recorded before this setting existed stay valid.
     looked_at.extend(tiered_storage.then(|| json!(config.tiered_storage)));
+    looked_at.extend(policy.then(|| json!(config.policy.maintenance)));
     Digest::of_json(&json!(looked_at))
 }

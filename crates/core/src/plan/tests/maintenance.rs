@@ -3,7 +3,7 @@
 use super::certificate::with_and_without_chain;
 use super::upgrade::{lab as followed, set, with_operator};
 use super::*;
-use crate::plan::{FleetPlan, Waiting};
+use crate::plan::{Cause, FleetPlan, Waiting};
 use crate::spec::MaintenanceWindow;
 
 const ORDERS: &str = "Cluster/acme/orders";
@@ -59,6 +59,22 @@ fn what_somebody_asks_for_begins_at_once_and_takes_the_rest_along() {
     let mut lab = following();
     set(&mut lab, "4.3.1", &json!({"advanced_config.auto_upgrade": true}));
     assert_eq!(upgrade(&lab).changes[0].waiting, []);
+}
+
+/// Its fleet's edit is about all of its clusters, and no wish to restart this one.
+#[test]
+fn an_edit_of_the_fleet_takes_no_patch_release_along() {
+    let mut lab = following();
+    lab.rendering += 1;
+    lab.set(
+        "Fleet/acme/eu",
+        json!({"organization": "acme", "identifier": "eu", "infra_type": "byok", "tenancy_mode": "Shared",
+            "max_tenants": 11, "max_kafka_units": 40, "advanced_config": {"kubeconfig": {"redacted": true}}}),
+    );
+    let plan = upgrade(&lab);
+    let orders = plan.changes.iter().find(|change| change.resource == key(ORDERS)).unwrap();
+    assert_eq!(orders.cause, Cause::Reference { to: key("Fleet/acme/eu") });
+    assert!(waits(orders).contains("maintenance window"), "{orders:#?}");
 }
 
 #[test]

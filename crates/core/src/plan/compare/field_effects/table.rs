@@ -205,8 +205,8 @@ pub const FIELD_EFFECTS: &[FieldEffect] = &[
          Kafka user as which streamfleet connects; clients notice nothing"),
     row(Fleet, "advanced_config.reachability", Becomes("none"), InPlace, "streamfleet no longer sees whether clients reach \
          the clusters, and its Kafka user is removed; clients notice nothing"),
-    row(Fleet, "advanced_config.maintenance", Changes, NoOp, "disruptions that nobody asks for at that moment begin at other \
-        times"),
+    row(Fleet, "advanced_config.maintenance", Changes, InPlace, "disruptions that nobody asks for at that moment begin at \
+        other times; clients notice nothing"),
     row(Fleet, "advanced_config.monitoring.federate", On, NoOp, "the API passes on the metrics of the fleet's clusters"),
     row(Fleet, "advanced_config.monitoring.federate", Off, NoOp, "the API no longer passes on the metrics of the fleet's \
         clusters"),
