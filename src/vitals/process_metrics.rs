@@ -66,6 +66,7 @@ pub(super) struct ProcessMetrics {
     waiting: Counts<&'static str>,
     waiting_resources: u64,
     errors: u64,
+    certificates_end: Option<Timestamp>,
     rounds: Counts<RoundOutcome>,
     durations: Histogram,
     looked: u64,
@@ -104,6 +105,7 @@ impl ProcessMetrics {
         self.is_unreadable = false;
         self.looked += round.looked as u64;
         self.errors = u64::from(round.plan.summary.errors);
+        self.certificates_end = round.checked.catalog.certificates_end;
         self.waiting.clear();
         self.waiting_resources = u64::from(round.plan.summary.waiting);
         for change in round.plan.changes().filter(|change| !change.waiting.is_empty()) {
@@ -240,6 +242,11 @@ impl ProcessMetrics {
             Waiting::KINDS.map(|kind| (kind, count(&self.waiting, kind))),
         );
         page.value("streamfleet_spec_errors", "Problems in the specs that block a resource.", self.errors);
+        page.value(
+            "streamfleet_certificate_expiry_timestamp_seconds",
+            "When the first certificate of a base domain ends, in seconds since 1970; +Inf without certificates.",
+            self.certificates_end.map_or("+Inf".to_owned(), |ends| ends.as_second().to_string()),
+        );
         page.value(
             "streamfleet_source_last_success_timestamp_seconds",
             "When the specs were last read, or a fetch of them completed, in seconds since 1970; 0 before the first time.",

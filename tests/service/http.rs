@@ -161,6 +161,8 @@ fn metrics_follow_what_is_there_and_what_was_done() {
     }
     assert!(first["streamfleet_steps_total{verb=\"create\",outcome=\"done\"}"] > 10.0);
     assert!(first["streamfleet_source_last_success_timestamp_seconds"] > 1.7e9);
+    // The example's certificate ends in 2126.
+    assert!(first["streamfleet_certificate_expiry_timestamp_seconds"] > 4.9e9);
     assert!(first["streamfleet_round_duration_seconds_sum"] > 0.0);
 
     // A protected resource without a file waits, and is counted by its reason.

@@ -28,6 +28,7 @@ pub mod versions;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -76,6 +77,8 @@ pub struct Catalog {
     /// the record still has their spec; if not, this entry is all that keeps their objects.
     pub absent: BTreeMap<ResourceKey, Absence>,
     pub capacity: BTreeMap<Identifier, OrganizationCapacity>,
+    /// When the first certificate of a base domain ends; `None` without certificates.
+    pub certificates_end: Option<Timestamp>,
     /// The rules for further clusters, see [`Catalog::fit`].
     pub granted: GrantedCapacity,
     /// All problems, including those found while reading.

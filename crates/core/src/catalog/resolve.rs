@@ -83,6 +83,7 @@ fn finish(
         clusters,
         fleets,
         capacity: usage.of_organizations(&draft),
+        certificates_end: certificates.values().map(|certificate| certificate.not_after).min(),
         granted,
         resources: resources(&draft),
         absent: draft.absent,

@@ -122,6 +122,7 @@ pub fn catalog(clusters: impl IntoIterator<Item = ResolvedCluster>) -> Catalog {
         clusters: Default::default(),
         absent: Default::default(),
         capacity: Default::default(),
+        certificates_end: None,
         granted: Default::default(),
         problems: Vec::new(),
     };
