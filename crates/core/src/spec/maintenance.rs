@@ -8,6 +8,8 @@ use jiff::{Span, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::problem::quote_untrusted;
+
 /// A time of the week at which such disruptions may begin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -144,32 +146,28 @@ impl MaintenanceWindow {
     }
 
     /// Returns what is wrong with it: the field, the reason, and what to do.
-    pub fn fault(&self) -> Option<(&'static str, String, &'static str)> {
+    pub fn fault(&self) -> Option<(&'static str, String, String)> {
         if self.days.is_empty() {
-            return Some((
-                "days",
-                "it has no days".to_owned(),
-                "name a day, or leave `days` out for every day",
-            ));
+            let hint = "name a day, or leave `days` out for every day";
+            return Some(("days", "it has no days".to_owned(), hint.to_owned()));
         }
         if self.time().is_none() {
-            let why = format!("`{}` is no time of the day", crate::problem::quote_untrusted(&self.from));
-            return Some(("from", why, "write it like `02:00`"));
+            let why = format!("`{}` is no time of the day", quote_untrusted(&self.from));
+            return Some(("from", why, "write it like `02:00`".to_owned()));
         }
         if !(1..=24).contains(&self.hours) {
-            return Some((
-                "hours",
-                format!("{} is not from 1 to 24", self.hours),
-                "write how many hours it lasts",
-            ));
+            let why = format!("{} is not from 1 to 24", self.hours);
+            return Some(("hours", why, "write how many hours it lasts".to_owned()));
         }
         if self.time_zone().is_none() {
-            let why = format!("`{}` is no time zone", crate::problem::quote_untrusted(&self.zone));
-            return Some((
-                "zone",
-                why,
-                "write a name of the IANA database, such as `Europe/Berlin` or `UTC`",
-            ));
+            let why = format!("`{}` is no time zone", quote_untrusted(&self.zone));
+            let in_another_case = TimeZone::get(&self.zone).ok();
+            let meant = in_another_case.as_ref().and_then(TimeZone::iana_name);
+            let hint = meant.map_or_else(
+                || "write a name of the IANA database, such as `Europe/Berlin` or `UTC`".to_owned(),
+                |meant| format!("write `{meant}`"),
+            );
+            return Some(("zone", why, hint));
         }
         None
     }
