@@ -244,7 +244,7 @@ impl ProcessMetrics {
         page.value("streamfleet_spec_errors", "Problems in the specs that block a resource.", self.errors);
         page.value(
             "streamfleet_certificate_expiry_timestamp_seconds",
-            "When the first certificate of a base domain ends, in seconds since 1970; +Inf without certificates.",
+            "When the first certificate of a base domain in the specs ends, in seconds since 1970; +Inf without certificates.",
             self.certificates_end.map_or("+Inf".to_owned(), |ends| ends.as_second().to_string()),
         );
         page.value(

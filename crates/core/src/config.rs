@@ -133,14 +133,15 @@ pub struct PolicyConfig {
     #[schemars(range(min = 1, max = 168))]
     pub approval_hours: u32,
     /// When disruptions may begin that nobody asks for at that moment: a patch release of Kafka that a cluster
-    /// follows by itself, and with `certificate_renewal = "window"` a base domain's new certificate. By default at
+    /// follows by itself, Strimzi's own certificates, and with `certificate_renewal = "window"` a base domain's new
+    /// certificate. By default at
     /// any time. A fleet's own `advanced_config.maintenance` takes their place. With `mode = "approve"`, whoever
     /// approves chooses the time.
     #[schemars(length(max = 20), extend("examples" = [[{"days": ["tue", "thu"], "from": "02:00", "hours": 4, "zone": "Europe/Berlin"}]]))]
     pub maintenance: Vec<MaintenanceWindow>,
     /// When clusters restart for a base domain's new certificate: one after another at once (`auto`), in the
     /// maintenance window (`window`), or when somebody approves it (`approve`). From 14 days before the old
-    /// certificate ends, always at once.
+    /// certificate ends, neither counts.
     pub certificate_renewal: CertificateRenewal,
 }
 

@@ -87,7 +87,7 @@ struct Resource {
     record: Value,
     /// Its fields: those of the record itself, and those of each of its objects.
     groups: Vec<Group>,
-    /// Why what its file says is not done yet.
+    /// Why its planned change waits.
     waiting: Vec<String>,
     /// How full a fleet is; empty for other kinds.
     room: Vec<(&'static str, Cell)>,
@@ -145,8 +145,9 @@ pub async fn show(visit: &Visit) -> Shown {
     }
     let key = head.key().map(String::from).unwrap_or_default();
     let path = with_query("/v1/plan/changes".to_owned(), &[("resource", &key)]);
-    let plan: PlanChangeList = visit.api.get(&path).await?;
-    let waiting = plan.sections.into_iter().flat_map(|section| section.items);
+    // Without specs that can be read there is no plan, and still a page.
+    let plan = visit.api.get::<PlanChangeList>(&path).await.ok();
+    let waiting = plan.into_iter().flat_map(|plan| plan.sections).flat_map(|section| section.items);
     let waiting = waiting.flat_map(|item| item.waiting).collect();
     let (frame, groups) = (visit.frame(slug), groups(*kind, &record));
     #[rustfmt::skip]

@@ -247,7 +247,7 @@ fn plan(
     pause::of_failure(world, key, &mut changes);
     let flapping = pause::of_flapping(world, key, &mut changes);
     mention_unreachable(world, key, &reach, &mut changes);
-    maintenance::apply(world, key, &mut changes);
+    maintenance::apply(world, key, &mut changes, &unwell);
     disruption::serialize_software_disruptions(&mut changes);
     if world.policy.mode == Mode::Approve {
         // In this mode every change needs approval, so the approval includes only changes that would run at once.

@@ -123,8 +123,8 @@ pub struct FleetAdvancedConfig {
     #[serde(default)]
     pub components: Components,
     /// When disruptions may begin that nobody asks for at that moment: a patch release of Kafka that a cluster
-    /// follows by itself and, where the settings say so, a base domain's new certificate. By default as the
-    /// settings say; an empty list is any time.
+    /// follows by itself, Strimzi's own certificates and, where the settings say so, a base domain's new
+    /// certificate. By default as the settings say; an empty list is any time.
     #[serde(default)]
     #[schemars(length(max = 20), example = &serde_json::json!([{"days": ["tue", "thu"], "from": "02:00", "hours": 4, "zone": "Europe/Berlin"}]))]
     pub maintenance: Option<Vec<MaintenanceWindow>>,

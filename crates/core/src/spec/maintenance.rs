@@ -101,11 +101,12 @@ impl MaintenanceWindow {
         times.into_iter().map(|(from, _)| from).filter(|from| *from > now && !is_open).min()
     }
 
-    /// When it opens and closes, from the last day to the same day of the next week.
+    /// When it opens and closes, from two days ago, since a window of 24 h may be open on a third date when clocks are set
+    /// ahead, to the same day of the next week.
     fn times(&self, now: Timestamp) -> impl Iterator<Item = (Timestamp, Timestamp)> {
         let zone = self.time_zone().unwrap_or(TimeZone::UTC);
         let today = now.to_zoned(zone.clone()).date();
-        let days = (-1..=7).filter_map(move |days| today.checked_add(Span::new().days(days)).ok());
+        let days = (-2..=7).filter_map(move |days| today.checked_add(Span::new().days(days)).ok());
         days.filter(|day| self.days.contains(&Day::of(*day))).filter_map(move |day| {
             // A time that the clocks skip is as much later.
             let from = day.to_datetime(self.time()?).to_zoned(zone.clone()).ok()?.timestamp();
@@ -119,19 +120,18 @@ impl MaintenanceWindow {
         let opens = self.time().map(|at| i64::from(at.hour()) * 60 + i64::from(at.minute()));
         let minutes = i64::from(self.hours) * 60;
         let zone = self.time_zone().unwrap_or(TimeZone::UTC);
-        // Any year does: the difference between summer and winter is the same in all of them.
-        let offset = |date: Date| {
-            let at = date.to_zoned(zone.clone()).map(|at| i64::from(at.offset().seconds()) / 60);
+        // Summer time and the like, as they are in a year that stands for all.
+        let offset = |month: i8, day: i8| {
+            let at =
+                date(2026, month, day).to_zoned(zone.clone()).map(|at| i64::from(at.offset().seconds()) / 60);
             at.unwrap_or_default()
         };
-        let (january, july) = (offset(date(2026, 1, 1)), offset(date(2026, 7, 1)));
-        let summer = (january - july).abs();
-        let (offset, minutes) = match minutes > summer {
-            true => (january.min(july), minutes - summer),
-            false => (january, minutes),
-        };
+        let offsets = (1..=12).flat_map(|month| [offset(month, 1), offset(month, 15)]);
+        let (least, most) =
+            offsets.fold((i64::MAX, i64::MIN), |(least, most), it| (least.min(it), most.max(it)));
+        let minutes = if minutes > most - least { minutes - (most - least) } else { minutes };
         let days = self.days.iter().copied();
-        days.filter_map(move |day| Some((day, opens? - offset, minutes)))
+        days.filter_map(move |day| Some((day, opens? - least, minutes)))
     }
 
     fn time(&self) -> Option<Time> {
@@ -142,7 +142,7 @@ impl MaintenanceWindow {
     /// The zone, by its exact name: `europe/berlin` is none.
     fn time_zone(&self) -> Option<TimeZone> {
         let zone = TimeZone::get(&self.zone).ok()?;
-        (zone.iana_name() == Some(self.zone.as_str())).then_some(zone)
+        (zone.iana_name() == Some(self.zone.as_str()) && !zone.is_unknown()).then_some(zone)
     }
 
     /// Returns what is wrong with it: the field, the reason, and what to do.
@@ -221,6 +221,8 @@ mod tests {
             (&[BERLIN, NIGHTLY], "2026-11-28T00:00:00Z", None),
             (&["{from: '00:00', hours: 24}"], "2026-11-28T00:00:00Z", None),
             (&[], "2026-11-28T00:00:00Z", None),
+            // Sunday has 23 hours, so it is open on Monday, too.
+            (&["{days: [sat], from: '23:30', hours: 24, zone: Europe/Berlin}"], "2026-03-29T22:10:00Z", None),
         ] {
             assert_eq!(next(windows, now).as_deref(), expected, "{windows:?} {now}");
         }
@@ -236,6 +238,7 @@ mod tests {
             ("{from: '24:00', hours: 4}", "from", "`24:00` is no time of the day"),
             ("{from: '02:00', hours: 25}", "hours", "25 is not from 1 to 24"),
             ("{from: '02:00', hours: 4, zone: europe/berlin}", "zone", "`europe/berlin` is no time zone"),
+            ("{from: '02:00', hours: 4, zone: Etc/Unknown}", "zone", "`Etc/Unknown` is no time zone"),
             ("{from: '02:00', hours: 4, zone: CEST}", "zone", "`CEST` is no time zone"),
         ] {
             let (at, told, _) = window(text).fault().unwrap();

@@ -75,8 +75,9 @@ mod tests {
                 "[{days: [mon], from: '00:30', hours: 2, zone: Europe/Berlin}]",
                 json!(["* 0-29 0 ? * MON", "* 30-59 23 ? * SUN"]),
             ),
-            // An hour has none that is in both: that of winter.
+            // An hour has none that is in both: that of winter, also in Sydney.
             ("[{days: [tue], from: '02:00', hours: 1, zone: Europe/Berlin}]", json!(["* * 1 ? * TUE"])),
+            ("[{days: [tue], from: '12:00', hours: 1, zone: Australia/Sydney}]", json!(["* * 2 ? * TUE"])),
             (
                 "[{days: [tue], from: '02:00', hours: 4, zone: Asia/Kolkata}]",
                 json!(["* 0-29 0 ? * TUE", "* 30-59 20 ? * MON", "* * 21-23 ? * MON"]),

@@ -159,10 +159,10 @@ fn waiting(waiting: &Waiting) -> String {
             format!("{after} has the new certificate of {domain} and isn't Healthy yet")
         }
         Waiting::Maintenance { windows, until, is_urgent: false } => {
-            format!("begins at {until:.0}, in the maintenance window ({windows})")
+            format!("may begin from {until:.0}, in the maintenance window ({windows})")
         }
         Waiting::Maintenance { windows, until, is_urgent: true } => format!(
-            "begins at {until:.0}, 14 days before the old certificate ends; the maintenance window ({windows}) is later"
+            "may begin from {until:.0}, 14 days before the old certificate ends; the maintenance window ({windows}) is later"
         ),
         Waiting::Unsettled => "starts when the cluster is Healthy".to_owned(),
         Waiting::Unconfirmed { cluster } => {

@@ -236,6 +236,8 @@ fn needs_approval(
             );
         }
         return match &change.cause {
+            // Brokers need the new certificate, whatever else the change brings.
+            Cause::Software { .. } if maintenance::is_urgent(world, change) => None,
             Cause::Software { version } => {
                 Some(format!("the cause is streamfleet {version}, not an edit of a spec"))
             }
@@ -245,8 +247,7 @@ fn needs_approval(
             _ if change.verdict == Verdict::DataLoss => {
                 Some("it permanently deletes data that the cluster keeps now".to_owned())
             }
-            Cause::Reference { .. }
-                if world.policy.certificate_renewal == CertificateRenewal::Approve
+            _ if world.policy.certificate_renewal == CertificateRenewal::Approve
                     && maintenance::is_deferred(world, change) =>
             {
                 Some(

@@ -3,12 +3,15 @@
 //!
 //! An edit of the cluster is somebody's wish for now, and takes along what waits for the window. So does an approval.
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
 
 use super::disruption::{certificate, disrupts};
+use crate::catalog::{ResourceStatus, Status};
 use crate::component::{self, COMPONENTS};
 use crate::config::{CertificateRenewal, Mode};
-use crate::names::{FleetKey, Kind};
+use crate::names::{FleetKey, ResourceKey};
 use crate::plan::world::PlanContext;
 use crate::plan::{Cause, Change, Step, Waiting};
 use crate::spec::MaintenanceWindow;
@@ -16,29 +19,42 @@ use crate::spec::MaintenanceWindow;
 /// How long before its end a certificate is replaced in any case.
 const URGENT: SignedDuration = SignedDuration::from_hours(14 * 24);
 
-pub(in crate::plan) fn apply(world: &PlanContext, fleet: &FleetKey, changes: &mut [Change]) {
+pub(in crate::plan) fn apply(
+    world: &PlanContext,
+    fleet: &FleetKey,
+    changes: &mut [Change],
+    unwell: &BTreeMap<ResourceKey, ResourceStatus>,
+) {
     let policy = world.policy;
     let own = world.catalog.fleets.get(fleet).and_then(|it| it.spec.advanced_config.maintenance.as_ref());
     let windows = own.unwrap_or(&policy.maintenance);
+    // It can only improve, or never worked: another certificate may be what it needs.
+    let is_broken = |change: &Change| {
+        let status = unwell.get(&change.resource).map(|it| it.status);
+        matches!(status, Some(Status::Degraded | Status::Failed))
+    };
     for change in changes.iter_mut().filter(|change| disrupts(change)) {
-        let ends = match change.cause {
-            Cause::Upgrade { .. } => None,
-            _ if is_swept_along(change) => None,
-            Cause::Reference { .. } if is_deferred(world, change) => match policy.certificate_renewal {
-                CertificateRenewal::Window => replaced_certificate_ends(change),
-                CertificateRenewal::Approve => {
-                    change.guarded = true;
-                    continue;
-                }
-                CertificateRenewal::Auto => continue,
-            },
-            _ => continue,
-        };
-        // Whoever approves a plan chooses the time.
-        let Some(opens) = MaintenanceWindow::next(windows, policy.now).filter(|_| policy.mode == Mode::Auto)
-        else {
+        let renews = is_deferred(world, change);
+        if certificate::is_renewal(change) && (!renews || is_broken(change)) {
             continue;
+        }
+        if renews && policy.certificate_renewal == CertificateRenewal::Approve {
+            change.guarded = true;
+        }
+        let is_unasked = match change.cause {
+            Cause::Upgrade { .. } => true,
+            Cause::Reference { .. } if renews && policy.certificate_renewal == CertificateRenewal::Window => {
+                true
+            }
+            Cause::Reference { .. } | Cause::Settings => changes_version(change),
+            _ => false,
         };
+        // Whoever approves chooses the time.
+        if !is_unasked || change.guarded || policy.mode != Mode::Auto {
+            continue;
+        }
+        let Some(opens) = MaintenanceWindow::next(windows, policy.now) else { continue };
+        let ends = if renews { replaced_certificate_ends(change) } else { None };
         let urgent = ends.and_then(|ends| ends.checked_sub(URGENT).ok());
         let urgent = urgent.filter(|urgent| *urgent < opens);
         let windows = windows.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
@@ -49,25 +65,27 @@ pub(in crate::plan) fn apply(world: &PlanContext, fleet: &FleetKey, changes: &mu
     }
 }
 
-/// Whether a change takes along a patch release that its cluster follows, though nobody touched the cluster: its fleet or
-/// the settings changed, such as the windows themselves.
-fn is_swept_along(change: &Change) -> bool {
-    let is_of_all = match &change.cause {
-        Cause::Reference { to } => to.kind == Kind::Fleet,
-        cause => *cause == Cause::Settings,
-    };
-    let changes_version = |step: &Step| {
+/// Whether a change whose cause isn't the cluster's own spec takes along a patch release that the cluster follows.
+fn changes_version(change: &Change) -> bool {
+    let changes = |step: &Step| {
         let version = component::facts(&step.object.kind).version;
         let versions = step.before.as_ref().zip(step.after.as_ref());
         versions.is_some_and(|(before, after)| version(before) != version(&after.body))
     };
-    is_of_all && change.steps.iter().any(changes_version)
+    change.steps.iter().any(changes)
 }
 
-/// Whether a change gives its cluster a base domain's new certificate, and the old one doesn't end soon.
+/// Whether a change gives its cluster a base domain's new certificate, and the old one doesn't end soon. A repair isn't
+/// one: it puts back the certificate that the cluster has.
 pub(in crate::plan) fn is_deferred(world: &PlanContext, change: &Change) -> bool {
+    let is_repair = matches!(change.cause, Cause::Drift { .. });
+    certificate::is_renewal(change) && !is_repair && !is_urgent(world, change)
+}
+
+/// Whether a change replaces a certificate that ends soon, which beats every window and approval of the restart.
+pub(in crate::plan) fn is_urgent(world: &PlanContext, change: &Change) -> bool {
     let is_soon = |ends: Timestamp| ends.duration_since(world.policy.now) <= URGENT;
-    certificate::is_renewal(change) && !replaced_certificate_ends(change).is_some_and(is_soon)
+    certificate::is_renewal(change) && replaced_certificate_ends(change).is_some_and(is_soon)
 }
 
 /// The end of the certificate that brokers have now, if it is known.

@@ -40,7 +40,7 @@ fn a_patch_release_is_followed_in_the_window() {
     let mut lab = following();
     let plan = upgrade(&lab);
     let change = &plan.changes[0];
-    insta::assert_snapshot!(waits(change), @"waiting: begins at 2026-11-24T01:00:00Z, in the maintenance window (Tue, Thu 02:00 for 4 h, Europe/Berlin)");
+    insta::assert_snapshot!(waits(change), @"waiting: may begin from 2026-11-24T01:00:00Z, in the maintenance window (Tue, Thu 02:00 for 4 h, Europe/Berlin)");
     insta::assert_snapshot!(crate::plan::wait_remedy(change, &change.waiting[0], "specs").unwrap(), @"to begin now: set `version: 4.3.1` in its spec");
     lab.policy.now = moment("2026-11-24T01:00:00Z");
     assert_eq!(upgrade(&lab).changes[0].waiting, []);
@@ -119,6 +119,14 @@ fn renewed(renewal: CertificateRenewal) -> Lab {
     lab
 }
 
+/// The fleet `eu` with another limit, which has nothing to do with certificates.
+fn edit_fleet(lab: &mut Lab) {
+    let fleet = json!({"organization": "acme", "identifier": "eu", "infra_type": "byok", "domain": "k.example.com",
+        "tenancy_mode": "Shared", "max_tenants": 11, "max_kafka_units": 40,
+        "advanced_config": {"kubeconfig": {"redacted": true}}});
+    lab.set("Fleet/acme/eu", fleet);
+}
+
 fn clusters(plan: &Plan) -> [String; 2] {
     ["a", "b"].map(|name| waits(change(plan, &format!("Cluster/acme/{name}"))))
 }
@@ -132,7 +140,7 @@ fn a_new_certificate_waits_for_the_window_where_the_settings_say_so() {
     );
 
     let mut lab = renewed(CertificateRenewal::Window);
-    let in_window = "waiting: begins at 2026-11-24T01:00:00Z, in the maintenance window (Tue, Thu 02:00 for 4 h, \
+    let in_window = "waiting: may begin from 2026-11-24T01:00:00Z, in the maintenance window (Tue, Thu 02:00 for 4 h, \
                      Europe/Berlin)";
     assert_eq!(clusters(&lab.plan()), [in_window, in_window]);
     lab.policy.now = moment("2026-11-24T03:00:00Z");
@@ -140,7 +148,7 @@ fn a_new_certificate_waits_for_the_window_where_the_settings_say_so() {
     // Once the old one ends soon, it counts no longer; and the wait ends at that moment, not with the next window.
     lab.policy.now = moment("2026-12-17T12:00:00Z");
     lab.policy.maintenance = windows(&json!([{"days": ["sat"], "from": "02:00", "hours": 4}]));
-    let soon = "waiting: begins at 2026-12-18T00:00:00Z, 14 days before the old certificate ends; the maintenance window \
+    let soon = "waiting: may begin from 2026-12-18T00:00:00Z, 14 days before the old certificate ends; the maintenance window \
                 (Sat 02:00 for 4 h, UTC) is later";
     assert_eq!(clusters(&lab.plan()), [soon, soon]);
     lab.policy.now = moment("2026-12-18T00:00:00Z");
@@ -155,4 +163,52 @@ fn a_new_certificate_waits_for_approval_where_the_settings_say_so() {
     assert!(clusters(&lab.plan())[0].starts_with(told), "{:?}", clusters(&lab.plan()));
     lab.policy.now = moment("2026-12-18T00:00:00Z");
     assert_eq!(clusters(&lab.plan())[0], "");
+}
+
+#[test]
+fn no_other_edit_takes_the_place_of_the_approval_of_a_certificate() {
+    let mut lab = renewed(CertificateRenewal::Approve);
+    lab.cluster("a", json!({"tags": [{"key": "team", "value": "payments"}]}));
+    edit_fleet(&mut lab);
+    let plan = lab.plan();
+    assert!(
+        clusters(&plan).iter().all(|waits| waits.starts_with("on hold for approval")),
+        "{:?}",
+        clusters(&plan)
+    );
+    // Nor does a patch release that the cluster follows.
+    lab.cluster("b", json!({"advanced_config.version": "4.3.0", "advanced_config.auto_upgrade": true}));
+    let mut settled = lab;
+    settled.policy.certificate_renewal = CertificateRenewal::Auto;
+    settled.settle();
+    ["a", "b"].iter().for_each(|name| settled.judged(name, Status::Healthy));
+    let [[after, _], _] = [with_and_without_chain(), with_and_without_chain()];
+    settled.chain = after;
+    settled.domain("hmac:0000000000000003");
+    edit_fleet(&mut settled);
+    settled.policy.certificate_renewal = CertificateRenewal::Approve;
+    let plan = upgrade(&settled);
+    let b = plan.changes.iter().find(|change| change.resource == key("Cluster/acme/b")).unwrap();
+    assert!(waits(b).starts_with("on hold for approval"), "{b:#?}");
+}
+
+#[test]
+fn a_new_version_of_streamfleet_lets_no_certificate_expire() {
+    let mut lab = renewed(CertificateRenewal::Window);
+    lab.execute(&lab.plan());
+    lab.policy.software = "0.2.0".into();
+    assert!(
+        clusters(&lab.plan())[0].contains("the cause is streamfleet 0.2.0"),
+        "{:?}",
+        clusters(&lab.plan())
+    );
+    lab.policy.now = moment("2026-12-18T00:00:00Z");
+    assert_eq!(clusters(&lab.plan())[0], "");
+}
+
+#[test]
+fn a_broken_cluster_gets_another_certificate_at_once() {
+    let mut lab = renewed(CertificateRenewal::Window);
+    lab.judged("b", Status::Degraded);
+    assert_eq!(clusters(&lab.plan())[1], "");
 }

@@ -35,7 +35,7 @@ pub fn keeps_certificate(change: &ObjectChange) -> bool {
 pub fn replaced_ends(change: &ObjectChange) -> Option<Timestamp> {
     let (before, after) = chains(change).filter(|_| change.object.kind == "Secret")?;
     let is_replaced = !is_the_same(&before, &after);
-    is_replaced.then(|| Certificate::parse(&before, None).ok().map(|chain| chain.not_after)).flatten()
+    is_replaced.then(|| Certificate::read(&before).map(|chain| chain.not_after)).flatten()
 }
 
 /// Describes a change of other parts of a Secret, if the certificate that Strimzi compares stays.

@@ -173,9 +173,9 @@ fn every_wait_says_for_what_and_the_way_out() {
       to see its progress: streamfleet why acme/orders specs
     cluster acme/orders has the new certificate of base domain acme/k.example.com and isn't Healthy yet
       to see what is wrong: streamfleet why acme/orders specs; if the certificate is, give base domain acme/k.example.com another one, otherwise repair the cluster
-    begins at 2026-11-21T12:00:30Z, in the maintenance window (daily 02:00 for 4 h, UTC)
+    may begin from 2026-11-21T12:00:30Z, in the maintenance window (daily 02:00 for 4 h, UTC)
       to begin now: give its fleet a window that is open, in `advanced_config.maintenance`
-    begins at 2026-11-21T12:00:30Z, 14 days before the old certificate ends; the maintenance window (daily 02:00 for 4 h, UTC) is later
+    may begin from 2026-11-21T12:00:30Z, 14 days before the old certificate ends; the maintenance window (daily 02:00 for 4 h, UTC) is later
       to begin now: give its fleet a window that is open, in `advanced_config.maintenance`
     starts when the cluster is Healthy
     the reachability probe hasn't reached cluster acme/orders since its last change
