@@ -10,6 +10,7 @@ mod kubeconfigs;
 mod look;
 mod memory;
 mod reachability;
+mod records;
 mod targets;
 mod throttle;
 mod waits;
@@ -272,8 +273,12 @@ impl Installation {
                 memory.goes_on();
             }
             let held = state.map(|state| state.recorded_fleet(fleet)).transpose()?.unwrap_or_default();
-            let desired = renderer.fleet(fleet);
             let target = targets.get(fleet);
+            let clusters = renderer.named_clusters(fleet);
+            let hosts = target.map(|target| runtime.block_on(target.hosts(&clusters)));
+            let hosts = hosts.and_then(|found| found.ok()).unwrap_or_default();
+            let mut desired = renderer.fleet(fleet);
+            records::add(&mut desired, &clusters, &hosts);
             let resolved = catalog.fleets.get(fleet);
             let extras = resolved.map(|fleet| Extras::of(&fleet.spec)).unwrap_or_default();
             let owners = held.objects.values().map(|object| &object.owner);
@@ -283,6 +288,7 @@ impl Installation {
             let there = &checked.recorded.resources;
             let mut observed =
                 target.map(|target| runtime.block_on(target.observe(&held, desired.as_ref(), there)));
+            records::keep_undecided(observed.as_mut(), &held, &clusters, &hosts);
             let reached = observed.as_ref().is_some_and(|observed| observed.reach == Reach::Reached);
             let answering = target.filter(|_| reached);
             let facts = answering.map(|target| runtime.block_on(target.preflight(extras)));

@@ -2,6 +2,7 @@
 
 mod bucket;
 mod directory;
+pub mod dns;
 mod error;
 mod kubernetes;
 mod marks;
@@ -11,23 +12,25 @@ mod pace;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use futures_util::future::join_all;
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::catalog::{Recorded, RecordedFleet, RecordedObject, RecordedResource};
+use crate::catalog::{Recorded, RecordedFleet, RecordedObject, RecordedResource, ResolvedCluster};
 use crate::component::Extras;
+use crate::component::dns_records::FoundHosts;
 use crate::component::health::AppliedCluster;
 use crate::config::AddressRange;
 use crate::health::FleetObservation;
-use crate::names::{Digest, FleetKey, ObjectKey, ResourceKey};
+use crate::names::{Digest, FleetKey, Identifier, ObjectKey, ResourceKey};
 use crate::plan::preflight::PreflightFacts;
 use crate::plan::{Observed, ObservedFleet, Step, Verb};
 use crate::render::{Desired, FleetManifests, Manifest};
 use crate::spec::{InfraType, TargetCapabilities};
+use dns::DnsZones;
 
 pub use crate::plan::ResourceMark;
 pub use bucket::{BucketClient, BucketError, BucketLook, BucketOutcome};
@@ -40,6 +43,9 @@ pub use kubernetes::{
 pub use memory::{FleetBasis, PendingObservation, TargetMemory};
 pub use pace::Backoff;
 
+/// How long a fleet that keeps DNS records isn't looked at if nothing of its Kubernetes cluster changes.
+const RECORDS_HOLD: Duration = Duration::from_secs(300);
+
 #[derive(Clone)]
 pub enum Target {
     Directory(DirectoryTarget),
@@ -50,7 +56,17 @@ pub enum Target {
 enum TargetFootprint {
     Directory(directory::FolderFootprint),
     /// The revision of a watched Kubernetes cluster.
-    Kubernetes(u64),
+    Kubernetes {
+        revision: u64,
+        names: Option<NamesFootprint>,
+    },
+}
+
+/// What DNS records depend on. Nothing reports what happens on a DNS server, and to the Services of load balancers.
+struct NamesFootprint {
+    until: Instant,
+    /// Changes with the status of Gateways and brokers, among others.
+    health: Option<u64>,
 }
 
 pub struct ObjectWrite {
@@ -151,6 +167,22 @@ impl Target {
         }
     }
 
+    /// Finds out where the host names of clusters lead; nothing is known of a folder's.
+    ///
+    /// # Errors
+    /// If the target can't be read.
+    pub async fn hosts(
+        &self,
+        clusters: &[&ResolvedCluster],
+    ) -> Result<BTreeMap<ResourceKey, FoundHosts>, TargetError> {
+        match self {
+            Target::Kubernetes(cluster) if !clusters.is_empty() => {
+                Ok(cluster.while_planning(cluster.hosts(clusters)).await?)
+            }
+            Target::Directory(_) | Target::Kubernetes(_) => Ok(BTreeMap::new()),
+        }
+    }
+
     /// Collects what a Kubernetes cluster has beside our objects, and our permissions there. `extras` adds
     /// what is needed to create them. Returns none for a folder and without a usable kubeconfig. The daemon
     /// may return facts that were cached in an earlier round, however old.
@@ -232,7 +264,13 @@ impl Target {
     fn footprint(&self, now: SystemTime) -> Option<TargetFootprint> {
         match self {
             Target::Directory(directory) => directory.footprint(now).map(TargetFootprint::Directory),
-            Target::Kubernetes(cluster) => cluster.revision().map(TargetFootprint::Kubernetes),
+            Target::Kubernetes(cluster) => cluster.revision().map(|revision| {
+                let names = cluster.keeps_records().then(|| NamesFootprint {
+                    until: Instant::now() + RECORDS_HOLD,
+                    health: cluster.health_revision(),
+                });
+                TargetFootprint::Kubernetes { revision, names }
+            }),
         }
     }
 
@@ -243,8 +281,11 @@ impl Target {
             (Target::Directory(directory), TargetFootprint::Directory(footprint)) => {
                 footprint.is_of(directory) && (is_trusted || footprint.holds())
             }
-            (Target::Kubernetes(_), TargetFootprint::Kubernetes(revision)) => {
-                self.revision() == Some(*revision)
+            (Target::Kubernetes(_), TargetFootprint::Kubernetes { revision, names }) => {
+                let holds = |names: &NamesFootprint| {
+                    Instant::now() < names.until && self.health_revision() == names.health
+                };
+                self.revision() == Some(*revision) && names.as_ref().is_none_or(holds)
             }
             _ => false,
         }
@@ -419,6 +460,16 @@ impl Targets {
     /// With the addresses that the settings allow.
     pub fn with_allowed(self, allowed: Vec<AddressRange>) -> Self {
         Self { allowed, ..self }
+    }
+
+    /// With the DNS servers of each organization's base domains.
+    pub fn with_zones(mut self, zones: &BTreeMap<Identifier, DnsZones>) -> Self {
+        for (fleet, target) in &mut self.targets {
+            if let (Target::Kubernetes(cluster), Some(zones)) = (target, zones.get(&fleet.organization)) {
+                cluster.set_zones(zones.clone());
+            }
+        }
+        self
     }
 
     pub fn allowed(&self) -> &[AddressRange] {

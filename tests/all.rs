@@ -12,6 +12,7 @@ mod command_line;
 mod control_plane;
 mod damage;
 mod data_loss;
+mod dns;
 mod edits;
 mod examples;
 mod explain;

@@ -1,8 +1,11 @@
 //! A spec tree per test, and the binary run on it as a person would.
 
+pub mod bind;
 pub mod control_plane;
+pub mod debian;
 pub mod exporter;
 pub mod kafka;
+pub mod knot;
 pub mod kubelet;
 pub mod prometheus;
 pub mod proxy;

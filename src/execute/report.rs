@@ -119,7 +119,8 @@ impl From<BucketError> for StepFault {
 
 impl From<TargetError> for StepFault {
     fn from(error: TargetError) -> StepFault {
-        StepFault { concealed: error.is_unreached(), ..StepFault::new(error.to_string(), error.hint()) }
+        let (concealed, alone) = (error.is_unreached(), error.is_of_record());
+        StepFault { concealed, alone, ..StepFault::new(error.to_string(), error.hint()) }
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use camino::Utf8Path;
+use jiff::Timestamp;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 
@@ -12,10 +13,11 @@ use super::Checked;
 use super::kubeconfigs::{self, Kept};
 use crate::catalog::{CLUSTER_UID, Hold, OpenedSecret, RecordedResource};
 use crate::config::{AddressRange, Config};
-use crate::names::{FleetKey, ResourceKey};
+use crate::names::{Domain, FleetKey, Identifier, Kind, ResourceKey, SecretRef};
 use crate::spec::kubeconfig::KubeAccess;
 use crate::spec::material::MaterialFault;
-use crate::spec::{Fleet, FleetAdvancedConfig, InfraType, Spec};
+use crate::spec::{BaseDomain, DnsProvider, Fleet, FleetAdvancedConfig, InfraType, Spec};
+use crate::target::dns::{DnsLogin, DnsZones, KeptZone};
 use crate::target::{AccessField, KubernetesCluster, TargetLocation, Targets, service_account};
 
 pub(super) fn of(output_dir: &Utf8Path, config: &Config, checked: &Checked, kept: &Kept) -> Targets {
@@ -47,6 +49,50 @@ pub(super) fn of(output_dir: &Utf8Path, config: &Config, checked: &Checked, kept
     };
     Targets::for_fleets(output_dir, checked.recorded.installation, recorded.chain(planned).map(place))
         .with_allowed(config.targets.allow_addresses.clone())
+        .with_zones(&zones(config, checked))
+}
+
+/// The DNS servers of the base domains whose records are kept here, by organization. A key serves only base domains of
+/// its own organization.
+fn zones(config: &Config, checked: &Checked) -> BTreeMap<Identifier, DnsZones> {
+    let mut zones: BTreeMap<Identifier, BTreeMap<Domain, KeptZone>> = BTreeMap::new();
+    for resource in checked.catalog.resources.values() {
+        let Spec::BaseDomain(domain) = &resource.spec else { continue };
+        if domain.dns_provider != DnsProvider::Rfc2136 {
+            continue;
+        }
+        let Some(derived) = domain.derived_domain() else { continue };
+        let kept = KeptZone { zone: domain.zone(), login: login(config, checked, domain) };
+        zones.entry(domain.organization.clone()).or_default().insert(derived, kept);
+    }
+    zones.into_iter().map(|(organization, domains)| (organization, DnsZones::new(domains))).collect()
+}
+
+fn login(config: &Config, checked: &Checked, domain: &BaseDomain) -> Result<DnsLogin, String> {
+    let name = domain.cloud_account.as_ref().ok_or("its base domain names no cloud account")?;
+    let key = ResourceKey::new(Kind::CloudAccount, &domain.organization, name.as_str());
+    let missing = || format!("cloud account {name} isn't in the specs");
+    let Spec::CloudAccount(account) = &checked.catalog.resources.get(&key).ok_or_else(missing)?.spec else {
+        return Err(missing());
+    };
+    let (host, port) =
+        account.dns_server().ok_or_else(|| format!("cloud account {name} names no DNS server"))?;
+    let field = SecretRef { resource: key, field: "credentials".to_owned() };
+    let key = match checked.secrets.opened.get(&field) {
+        Some(OpenedSecret::Value { value, .. }) => value.clone(),
+        Some(OpenedSecret::Unavailable { reason, .. }) => {
+            return Err(format!("the key of cloud account {name} can't be opened: {reason}"));
+        }
+        Some(OpenedSecret::Refused(problem)) => return Err(problem.message.clone()),
+        None => return Err(format!("the key of cloud account {name} was not opened")),
+    };
+    Ok(DnsLogin {
+        host: host.to_owned(),
+        port,
+        key,
+        allowed: config.targets.allow_addresses.clone(),
+        clock: Timestamp::now,
+    })
 }
 
 /// The fields of a fleet that determine its target.

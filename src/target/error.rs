@@ -106,6 +106,11 @@ impl TargetError {
         }
     }
 
+    /// Whether only a DNS record couldn't be changed, which tells nothing of the rest of the fleet.
+    pub fn is_of_record(&self) -> bool {
+        matches!(self, TargetError::Kubernetes(error) if matches!(**error, KubeError::Record { .. }))
+    }
+
     /// Whether the error describes a failed connection, whose details only operators may see.
     pub fn is_unreached(&self) -> bool {
         matches!(self, TargetError::Kubernetes(error) if error.is_unreached())

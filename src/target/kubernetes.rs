@@ -20,6 +20,7 @@ mod logs;
 mod observe;
 mod pod_metrics;
 mod preflight;
+mod records;
 mod retry;
 mod server_liveness;
 mod session;
@@ -42,6 +43,7 @@ use crate::names::{FleetKey, ObjectKey, ResourceKey};
 use crate::parallel::locked;
 use crate::plan::ResourceMark;
 use crate::spec::kubeconfig::KubeAccess;
+use crate::target::dns::DnsZones;
 pub(super) use access::resolve;
 use api::Api;
 use facts::FactsCache;
@@ -122,6 +124,8 @@ pub struct KubernetesTarget {
     /// The watches of a daemon; none where the cluster is read each time.
     view: Option<Arc<ClusterWatch>>,
     facts: Arc<FactsCache>,
+    /// The DNS servers of the base domains that its clusters may use.
+    zones: DnsZones,
     /// The objects that the last observation found newer than the inventory: a run applied them, then was
     /// killed or got no answer.
     ahead: Arc<Mutex<BTreeSet<ObjectKey>>>,
@@ -132,7 +136,16 @@ impl KubernetesTarget {
     pub fn new(fleet: FleetKey, installation: Uuid, cluster: KubernetesCluster) -> Self {
         let (cluster, api, facts, ahead) =
             (Arc::new(cluster), Arc::default(), Arc::default(), Arc::default());
-        Self { fleet, installation, cluster, api, view: None, facts, ahead }
+        Self { fleet, installation, cluster, api, view: None, facts, zones: DnsZones::default(), ahead }
+    }
+
+    pub(in crate::target) fn set_zones(&mut self, zones: DnsZones) {
+        self.zones = zones;
+    }
+
+    /// Whether its clusters may have DNS records that are kept here.
+    pub(in crate::target) fn keeps_records(&self) -> bool {
+        !self.zones.is_empty()
     }
 
     fn swap_ahead(&self, ahead: BTreeSet<ObjectKey>) -> BTreeSet<ObjectKey> {

@@ -278,6 +278,8 @@ pub struct ClusterDomain {
     pub key: ResourceKey,
     pub domain: Domain,
     pub dns_provider: spec::DnsProvider,
+    /// The zone that has the records of the domain.
+    pub zone: Domain,
     /// The bootstrap address of clients: `<cluster>.<domain>`.
     pub bootstrap_host: String,
     /// The certificate chain in PEM.

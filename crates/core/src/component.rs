@@ -4,6 +4,7 @@
 pub mod clients;
 pub mod consequence;
 mod difference;
+pub mod dns_records;
 mod extras;
 pub mod fleet_manifest;
 mod gateway;
@@ -61,6 +62,7 @@ pub static COMPONENTS: &[&Component] = &[
     &kafka::COMPONENT,
     &topics::COMPONENT,
     &monitoring::COMPONENT,
+    &dns_records::COMPONENT,
 ];
 
 /// The interface of a component. A row sets the parts that apply; [`Component::NONE`] has the others.

@@ -42,6 +42,7 @@ pub use guard::awaited::LONG;
 pub use guard::refusal::UNDO_BY_HAND;
 pub use guard::unreached::{UNASKED, UNREACHED};
 pub use model::contest::{Contest, take_out};
+pub use model::foreign_record::ForeignRecord;
 pub use model::index::Index;
 pub use model::json::{InvalidPlan, schema};
 pub use model::observed::{Observed, ObservedFleet, ObservedObject, Reach, ResourceMark};

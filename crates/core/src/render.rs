@@ -14,7 +14,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use crate::catalog::{Catalog, ResolvedCluster, ResolvedFleet};
-use crate::component::{COMPONENTS, ClusterPart};
+use crate::component::{COMPONENTS, ClusterPart, dns_records};
 pub use crate::component::{Manifest, SecretEncoding, SecretSlot, Stage};
 use crate::config::{Config, SecretsConfig};
 use crate::names::{Digest, FleetKey, ObjectKey, ResourceKey};
@@ -52,7 +52,13 @@ impl<'a> Renderer<'a> {
         Digest::of(format!("{:?}", (self.config, own, self.clusters.get(fleet))))
     }
 
-    /// Every object of a fleet; `None` for a fleet that should not exist.
+    /// The clusters of a fleet whose DNS records Streamfleet keeps.
+    pub fn named_clusters(&self, fleet: &FleetKey) -> Vec<&'a ResolvedCluster> {
+        let clusters = self.clusters.get(fleet).into_iter().flatten().copied();
+        clusters.filter(|cluster| dns_records::kept_domain(cluster).is_some()).collect()
+    }
+
+    /// Every object of a fleet but its DNS records, for which the target has to be asked; `None` for a fleet that should not exist.
     pub fn fleet(&self, fleet: &FleetKey) -> Option<FleetManifests> {
         let clusters = self.clusters.get(fleet)?.iter();
         let own = self.fleets.get(fleet).into_iter();

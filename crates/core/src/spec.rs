@@ -30,6 +30,7 @@ mod snapshot;
 mod text;
 mod topic;
 pub mod topic_option;
+pub mod tsig_key;
 mod user;
 mod yaml;
 

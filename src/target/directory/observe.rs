@@ -42,6 +42,8 @@ impl DirectoryTarget {
             inventory: BTreeMap::new(),
             marks: inventory.resources.all(),
             objects: BTreeMap::new(),
+            undecided: BTreeSet::new(),
+            conditions: Vec::new(),
             kept: BTreeMap::new(),
             health: None,
         };

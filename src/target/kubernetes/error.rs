@@ -5,6 +5,7 @@ use kube::core::Status;
 use super::AccessField;
 use crate::config::DeniedAddress;
 use crate::names::{ObjectKey, one_line};
+use crate::target::dns::RecordFault;
 
 /// The longest text of a server that is passed on, in characters.
 const MAX_TEXT: usize = 400;
@@ -57,6 +58,8 @@ pub enum KubeError {
     HasClaims { namespace: String, claim: String },
     #[error("cannot write {object}: its intent was not recorded first")]
     NotIntended { object: ObjectKey },
+    #[error("cannot {attempted} the DNS record of {host}: {fault}")]
+    Record { attempted: &'static str, host: String, fault: RecordFault },
     #[error("cannot read the inventory, ConfigMap {name}: it is damaged ({reason})")]
     Damaged { name: String, reason: String },
     #[error(
@@ -180,6 +183,7 @@ impl KubeError {
                 "delete the claim if its data isn't needed, then apply again; deleting the namespace would delete all of \
                  its disks"
             }
+            KubeError::Record { fault, .. } => fault.hint(),
             KubeError::NotIntended { .. } => "this is a bug in streamfleet; report it",
             KubeError::Damaged { .. } => {
                 "restore the ConfigMap in namespace streamfleet-system from a backup; without it streamfleet treats no \

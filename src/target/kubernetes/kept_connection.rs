@@ -11,6 +11,7 @@ use super::facts::FactsCache;
 use super::watch::ClusterWatch;
 use super::{KubernetesCluster, KubernetesTarget, access};
 use crate::spec::kubeconfig::{KubeAccess, KubeAuth};
+use crate::target::dns::RecentFaults;
 
 #[derive(Clone)]
 pub(in crate::target) struct KeptConnection {
@@ -18,6 +19,8 @@ pub(in crate::target) struct KeptConnection {
     api: Arc<Api>,
     view: Arc<ClusterWatch>,
     facts: Arc<FactsCache>,
+    /// The DNS servers that didn't answer lately.
+    silent: Arc<RecentFaults>,
 }
 
 impl KeptConnection {
@@ -58,6 +61,7 @@ impl KubernetesTarget {
         self.api = Arc::new(OnceCell::new_with(Some(Arc::clone(&kept.api))));
         self.view = Some(Arc::clone(&kept.view));
         self.facts = Arc::clone(&kept.facts);
+        self.zones = self.zones.remembering(&kept.silent);
     }
 
     fn connect(&self, runtime: &Handle, wake: &Arc<Notify>) -> Option<KeptConnection> {
@@ -74,7 +78,13 @@ impl KubernetesTarget {
             runtime.clone(),
             Arc::clone(wake),
         );
-        Some(KeptConnection { cluster, api, view: Arc::new(view), facts: Arc::default() })
+        Some(KeptConnection {
+            cluster,
+            api,
+            view: Arc::new(view),
+            facts: Arc::default(),
+            silent: Arc::default(),
+        })
     }
 }
 

@@ -17,6 +17,7 @@ use super::untrusted::Weigh;
 use super::watch::{CachedState, ClusterWatch, Name, SELECTOR};
 use super::{KubeError, KubernetesTarget};
 use crate::catalog::{RecordedFleet, RecordedObject, RecordedResource};
+use crate::component::dns_records::is_record;
 use crate::names::{Digest, Json, ObjectKey, ResourceKey};
 use crate::parallel::locked;
 use crate::plan::{ObservedFleet, ObservedObject, Reach};
@@ -96,6 +97,8 @@ impl KubernetesTarget {
         // in.
         let others = wanted.filter(|key| inventory.find(key).is_none());
         let keys: BTreeSet<&ObjectKey> = others.chain(inventory.objects.keys()).collect();
+        let (records, keys): (BTreeSet<&ObjectKey>, BTreeSet<&ObjectKey>) =
+            keys.into_iter().partition(|key| is_record(key));
         let look = ObjectComparison { inventory: &inventory, recorded, desired };
         let live = self.find(&keys, &look).await?;
         let ahead = keys.iter().filter(|key| look.is_ahead(key, live.get(*key)));
@@ -106,9 +109,12 @@ impl KubernetesTarget {
             inventory: BTreeMap::new(),
             marks: inventory.resources.all(),
             objects: BTreeMap::new(),
+            undecided: BTreeSet::new(),
+            conditions: Vec::new(),
             kept: BTreeMap::new(),
             health: None,
         };
+        self.see_records(records, &look, &mut fleet).await;
         for key in keys {
             let (known, object) = look.at(key, live.get(key));
             fleet.inventory.extend(known.map(|known| (key.clone(), known)));
@@ -171,10 +177,10 @@ async fn view_all<'k>(
     Ok(found)
 }
 
-struct ObjectComparison<'a> {
-    inventory: &'a Inventory,
+pub(super) struct ObjectComparison<'a> {
+    pub(super) inventory: &'a Inventory,
     recorded: &'a RecordedFleet,
-    desired: Option<&'a FleetManifests>,
+    pub(super) desired: Option<&'a FleetManifests>,
 }
 
 impl ObjectComparison<'_> {
@@ -221,7 +227,7 @@ impl ObjectComparison<'_> {
         !is_unchanged(&written, live) || self.applied(key, &written.applied).is_none()
     }
 
-    fn applied(&self, key: &ObjectKey, applied: &Digest) -> Option<Json> {
+    pub(super) fn applied(&self, key: &ObjectKey, applied: &Digest) -> Option<Json> {
         let recorded = self.recorded.objects.get(key).filter(|recorded| recorded.applied == *applied);
         recorded.and_then(|recorded| recorded.manifest.clone()).or_else(|| {
             let desired = self.desired?.get(key)?;
@@ -268,7 +274,7 @@ fn is_as_applied(written: &AppliedObject, live: &Live) -> bool {
 }
 
 /// The record of an object that is only intended: there is nothing to delete, but the entry may have to go.
-fn intended(entry: &ObjectEntry) -> Option<RecordedObject> {
+pub(super) fn intended(entry: &ObjectEntry) -> Option<RecordedObject> {
     let applied = entry.intended.clone()?;
     Some(RecordedObject { owner: entry.owner.clone(), uid: None, applied, manifest: None })
 }

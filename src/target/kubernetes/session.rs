@@ -20,6 +20,7 @@ use super::untrusted;
 use super::write::{self, ApplyOutcome};
 use super::{KubeError, KubernetesTarget};
 use crate::catalog::RecordedObject;
+use crate::component::dns_records::is_record;
 use crate::names::{ObjectKey, ResourceKey};
 use crate::target::{Intent, ObjectWrite, ResourceMark, TargetError, Task, TaskResult};
 
@@ -59,8 +60,8 @@ impl KubernetesTarget {
         for key in &intent.deletes {
             if let Some(known) = session.inventory.find(key).cloned() {
                 session.inventory.objects.entry(known).and_modify(|entry| entry.deleting = true);
-            } else if let Some(entry) =
-                leftovers::entry_of(self.api().await?, &session.inventory, key).await?
+            } else if !is_record(key)
+                && let Some(entry) = leftovers::entry_of(self.api().await?, &session.inventory, key).await?
             {
                 session.inventory.objects.insert(key.clone(), entry);
             }
@@ -83,6 +84,8 @@ impl ClusterSession {
         let cluster = leftovers::cluster_of(&self.inventory, &key);
         self.running.push(Box::pin(async move {
             let result = match write {
+                _ if is_record(&key) && deletes => target.release_record(&key, ours).await.map(|()| None),
+                Some(write) if is_record(&key) => target.write_record(write).await.map(Some),
                 _ if deletes => delete(&target, &key, uid, ours, cluster).await.map(|()| None),
                 Some(write) => apply(&target, write, uid, ours).await.map(Some),
                 None => Err(KubeError::NotIntended { object: key.clone() }),
@@ -154,10 +157,14 @@ impl ClusterSession {
     /// Determines the outcome of all intents and of objects newer than the inventory. Entries of `orphans`
     /// are removed when the object is gone.
     async fn settle(&mut self, ahead: BTreeSet<ObjectKey>, orphans: &[ObjectKey]) -> Result<(), KubeError> {
-        let api = self.target.api().await?;
         let open = self.inventory.objects.iter();
         let open = open.filter(|(_, entry)| entry.intended.is_some() || entry.deleting).map(|(key, _)| key);
-        let open: BTreeSet<ObjectKey> = open.chain(orphans).cloned().chain(ahead).collect();
+        let open = open.chain(orphans).cloned().chain(ahead);
+        let (records, open): (BTreeSet<ObjectKey>, BTreeSet<ObjectKey>) = open.partition(is_record);
+        for key in records {
+            self.settle_record(&key).await;
+        }
+        let api = self.target.api().await?;
         let look = |key: ObjectKey| async move {
             Ok::<_, KubeError>((api.get(&key).await?.as_ref().map(Live::of), key))
         };
@@ -190,6 +197,24 @@ impl ClusterSession {
             }
         }
         Ok(())
+    }
+
+    /// Determines the outcome of an intent about a DNS record. Without an answer, it stays open.
+    async fn settle_record(&mut self, key: &ObjectKey) {
+        let Some(entry) = self.inventory.objects.get(key) else { return };
+        let Ok(ours) = self.target.own_record(key, &entry.owner).await else { return };
+        match (ours, self.inventory.objects.get_mut(key)) {
+            (Some(written), Some(entry)) => {
+                *entry = ObjectEntry {
+                    written: Some(written),
+                    intended: None,
+                    adopts: None,
+                    deleting: false,
+                    ..entry.clone()
+                };
+            }
+            _ => drop(self.inventory.objects.remove(key)),
+        }
     }
 
     async fn save(&mut self) -> Result<(), KubeError> {

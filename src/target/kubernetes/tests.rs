@@ -21,6 +21,7 @@ use super::*;
 use crate::catalog::RecordedFleet;
 use crate::names::{Digest, ObjectKey};
 use crate::plan::Reach;
+use crate::target::dns::DnsZones;
 use crate::target::{Intent, ObjectWrite, Task};
 
 mod hostile;
@@ -139,7 +140,16 @@ fn target(api: Arc<Api>, bound: Option<&str>, view: Option<Arc<ClusterWatch>>) -
     let api = Arc::new(OnceCell::new_with(Some(api)));
     let cluster = cluster(bound);
     let (facts, ahead) = Default::default();
-    KubernetesTarget { fleet: fleet(), installation: Uuid::nil(), cluster, api, view, facts, ahead }
+    KubernetesTarget {
+        fleet: fleet(),
+        installation: Uuid::nil(),
+        cluster,
+        api,
+        view,
+        facts,
+        zones: DnsZones::default(),
+        ahead,
+    }
 }
 
 fn cluster(bound: Option<&str>) -> Arc<KubernetesCluster> {

@@ -158,9 +158,9 @@ mod tests {
             (
                 Kind::BaseDomain,
                 "/dns_provider",
-                "`dns_provider: external-dns` needs `cloud_account`",
+                "managed DNS needs `cloud_account`",
                 "add `cloud_account`: the identifier of the cloud account for the domain's DNS zone",
-                "DNS provider: external-dns needs Cloud account",
+                "managed DNS needs Cloud account",
                 "fill in Cloud account: the identifier of the cloud account for the domain's DNS zone",
             ),
             (

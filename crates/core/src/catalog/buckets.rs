@@ -19,6 +19,9 @@ pub(super) fn check(cluster: &Cluster, account: Option<&CloudAccount>) -> Vec<Ca
     let region = region.or(account.and_then(|account| account.region.as_deref()));
     let mut findings = Vec::new();
     match (provider, account) {
+        (Some(_), Some(account)) if account.provider == CloudProvider::Rfc2136 => {
+            findings.push(no_cloud(account))
+        }
         (Some(_), Some(account)) if region.is_none() => findings.push(no_region(account)),
         (None, _) if config.tiered_storage_bucket_name.is_some() => findings.push(no_provider()),
         _ => {}
@@ -34,6 +37,20 @@ fn no_provider() -> CatalogFinding {
         Problem::error("no-tiered-storage-provider", "tiered storage needs a cloud account for its bucket")
             .hint("add `tiered_storage_provider` with `cloud_account`, or remove the bucket");
     CatalogFinding::new("/advanced_config/tiered_storage_bucket_name", "the bucket has no account", problem)
+}
+
+fn no_cloud(account: &CloudAccount) -> CatalogFinding {
+    let account = &account.identifier;
+    let problem = Problem::error(
+        "other-account",
+        format!("cloud account `{account}` is of a DNS server, which has no buckets"),
+    )
+    .hint("name a cloud account with `provider: aws` or `provider: s3`");
+    CatalogFinding::new(
+        "/advanced_config/tiered_storage_provider/cloud_account",
+        "is of another provider",
+        problem,
+    )
 }
 
 fn no_region(account: &CloudAccount) -> CatalogFinding {

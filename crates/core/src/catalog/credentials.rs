@@ -12,7 +12,8 @@ use crate::config::denied_server;
 use crate::names::{ResourceKey, SecretRef};
 use crate::problem::Problem;
 use crate::spec::kubeconfig::{KubeAccess, KubeAuth};
-use crate::spec::{Document, SecretValue, secret_pointer};
+use crate::spec::tsig_key::TsigKey;
+use crate::spec::{CloudProvider, Document, SecretValue, Spec, secret_pointer};
 
 const ONLY_RECORDED: &str = "only its fingerprint is recorded";
 
@@ -35,7 +36,7 @@ fn check_secret(draft: &mut CatalogDraft, document: &Document, field: &'static s
     let secrets = draft.secrets;
     let (mark, unavailable) = match secrets.opened.get(&reference) {
         Some(OpenedSecret::Value { value, mark }) => {
-            draft.refuse(document, faults_of_value(field, value.expose_secret()));
+            draft.refuse(document, faults_of_value(&document.spec, field, value.expose_secret()));
             draft.problems.extend(unreachable_server(draft, document, field, value.expose_secret()));
             let expiry = expiry(document, field, value.expose_secret(), draft.now);
             draft.problems.extend(expiry);
@@ -67,7 +68,7 @@ fn check_secret(draft: &mut CatalogDraft, document: &Document, field: &'static s
     draft.marks.entry(document.key.clone()).or_default().insert(field.to_owned(), resolved);
 }
 
-fn faults_of_value(field: &'static str, value: &str) -> Vec<CatalogFinding> {
+fn faults_of_value(spec: &Spec, field: &'static str, value: &str) -> Vec<CatalogFinding> {
     let pointer = secret_pointer(field);
     if value.trim().is_empty() {
         let problem = Problem::error("empty-secret", format!("`{field}` is empty"))
@@ -86,9 +87,24 @@ fn faults_of_value(field: &'static str, value: &str) -> Vec<CatalogFinding> {
                 .hint("use one line of at most 256 bytes; in YAML, `|` before a text adds a line break, and `|-` doesn't");
             vec![CatalogFinding::new(pointer, "", problem)]
         }
-        // A TLS key is checked with its certificate. Credentials have no format to check.
+        "credentials" if is_of_dns(spec) => {
+            let fault = TsigKey::parse(value).err().map(|fault| {
+                let problem = Problem::error(
+                    "bad-key",
+                    format!("`credentials` is no key of a DNS server: {fault}"),
+                )
+                .hint("put in the whole file that `tsig-keygen` or `keymgr tsig generate` writes for BIND");
+                CatalogFinding::new(pointer, "", problem)
+            });
+            fault.into_iter().collect()
+        }
+        // A TLS key is checked with its certificate. Other credentials have no format to check.
         _ => Vec::new(),
     }
+}
+
+fn is_of_dns(spec: &Spec) -> bool {
+    matches!(spec, Spec::CloudAccount(account) if account.provider == CloudProvider::Rfc2136)
 }
 
 /// Warns of a kubeconfig whose server will not be connected to. What a name resolves to is found out when it is used.

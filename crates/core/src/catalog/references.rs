@@ -6,7 +6,10 @@ use crate::catalog::{Hold, buckets, hosts, topics, versions};
 use crate::config::UnitCatalogue;
 use crate::names::{Identifier, Kind, ResourceKey};
 use crate::problem::Problem;
-use crate::spec::{BaseDomain, Cluster, Document, Fleet, Organization, Role, Spec, TenancyMode, ZoneCount};
+use crate::spec::{
+    BaseDomain, CloudProvider, Cluster, DnsProvider, Document, Fleet, Organization, Role, Spec, TenancyMode,
+    ZoneCount,
+};
 
 #[derive(Default)]
 struct ReferenceCheck {
@@ -91,7 +94,15 @@ impl ReferenceCheck {
     fn base_domain(&mut self, draft: &CatalogDraft, document: &Document, domain: &BaseDomain) {
         if let Some(account) = &domain.cloud_account {
             let target = ResourceKey::new(Kind::CloudAccount, &document.key.organization, account.as_str());
-            self.follow(draft, "/cloud_account", &target);
+            let found = self.follow(draft, "/cloud_account", &target).map(|settled| &settled.spec);
+            let Some(Spec::CloudAccount(account)) = found else { return };
+            if domain.dns_provider == DnsProvider::Rfc2136 && account.provider != CloudProvider::Rfc2136 {
+                let name = &account.identifier;
+                let problem =
+                    Problem::error("other-account", format!("cloud account `{name}` is of no DNS server"))
+                        .hint("name a cloud account with `provider: rfc2136`");
+                self.findings.push(CatalogFinding::new("/cloud_account", "is of another provider", problem));
+            }
         }
     }
 

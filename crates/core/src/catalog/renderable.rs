@@ -99,6 +99,7 @@ fn cluster_domain(draft: &CatalogDraft, cluster: &spec::Cluster) -> Option<Clust
     Some(ClusterDomain {
         bootstrap_host: hosts::bootstrap(&cluster.identifier, &domain),
         dns_provider: spec.dns_provider,
+        zone: spec.zone(),
         tls_cert: spec.tls_cert.clone(),
         tls_key: secret(draft, &key, settled, "tls_key")?,
         key,

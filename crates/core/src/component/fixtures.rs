@@ -69,6 +69,7 @@ pub fn with_domain(mut cluster: ResolvedCluster, dns_provider: DnsProvider) -> R
     cluster.domain = Some(ClusterDomain {
         domain: "k.example.com".parse().unwrap(),
         dns_provider,
+        zone: "example.com".parse().unwrap(),
         bootstrap_host: format!("{}.k.example.com", cluster.spec.identifier),
         tls_cert: "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n".to_owned(),
         tls_key: secret(&key, "tls_key"),

@@ -14,7 +14,7 @@ use crate::component::Verdict::InPlace;
 use crate::component::consequence::*;
 use crate::component::labels::{CLUSTER, FLEET, ORGANIZATION};
 use crate::component::{Component, Manifest, ObjectFacts, ObjectRole, fleet_manifest, load_balancers};
-use crate::names::Json;
+use crate::names::{Json, ObjectKey};
 use crate::spec::Exposure;
 use kinds::{API_VERSION, GROUP};
 
@@ -53,6 +53,16 @@ const NAME: &str = "kafka";
 
 pub fn parent() -> Value {
     json!({"group": GROUP, "kind": "Gateway", "namespace": NAMESPACE, "name": NAME, "sectionName": NAME})
+}
+
+/// The Gateway object of a fleet.
+pub fn key() -> ObjectKey {
+    ObjectKey {
+        namespace: Some(NAMESPACE.to_owned()),
+        kind: "Gateway".to_owned(),
+        name: NAME.to_owned(),
+        api_version: API_VERSION.to_owned(),
+    }
 }
 
 /// Whether a Gateway object asks for a private load balancer.

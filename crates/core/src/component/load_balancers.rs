@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::catalog::{ClusterDomain, ResolvedCluster};
+use crate::component::labels::HOST;
 use crate::spec::{DnsProvider, Exposure};
 
 /// The annotation with the host name for external-dns. It was renamed in external-dns 0.22. The version on a
@@ -42,13 +43,16 @@ pub fn external_domain(cluster: &ResolvedCluster) -> Option<&ClusterDomain> {
     cluster.domain.as_ref().filter(|_| cluster.spec.advanced_config.cluster_access.is_external())
 }
 
-/// The annotations of a Service of type LoadBalancer: its host name for external-dns, and whether it is
+/// The annotations of a Service of type LoadBalancer: its host name for whoever keeps the DNS records, and whether it is
 /// private.
 pub fn annotations(domain: &ClusterDomain, host: &str, private: bool) -> BTreeMap<String, String> {
     let mut annotations = load_balancer(private);
-    if domain.dns_provider == DnsProvider::ExternalDns {
-        annotations.extend(DNS_HOST.map(|key| (key.to_owned(), host.to_owned())));
-    }
+    let keys: &[&str] = match domain.dns_provider {
+        DnsProvider::None => &[],
+        DnsProvider::ExternalDns => &DNS_HOST,
+        DnsProvider::Rfc2136 => &[HOST],
+    };
+    annotations.extend(keys.iter().map(|key| ((*key).to_owned(), host.to_owned())));
     annotations
 }
 
@@ -57,7 +61,9 @@ pub fn annotations(domain: &ClusterDomain, host: &str, private: bool) -> BTreeMa
 pub fn route_annotations(domain: &ClusterDomain) -> Option<BTreeMap<String, String>> {
     match domain.dns_provider {
         DnsProvider::ExternalDns => None,
-        DnsProvider::None => Some(DNS_CONTROLLER.map(|key| (key.to_owned(), "none".to_owned())).into()),
+        DnsProvider::None | DnsProvider::Rfc2136 => {
+            Some(DNS_CONTROLLER.map(|key| (key.to_owned(), "none".to_owned())).into())
+        }
     }
 }
 

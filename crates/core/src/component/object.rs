@@ -39,6 +39,8 @@ pub enum Stage {
     Operator,
     /// Custom resources that operators act on.
     Custom,
+    /// DNS records, which lead clients to everything before.
+    Name,
 }
 
 /// A placeholder for a secret in a manifest. The executor replaces it with the secret's bytes, in base64 as

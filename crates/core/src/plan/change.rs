@@ -1,6 +1,7 @@
 //! The change of one resource that should exist.
 
 use crate::catalog::{Hold, Resource};
+use crate::component::dns_records::is_record;
 use crate::names::ResourceKey;
 use crate::plan::compare::diff::{Differences, ObjectDiff};
 use crate::plan::compare::upgrade::UpgradeStage;
@@ -67,15 +68,21 @@ fn wanted(
     runs: Option<&DryRuns>,
     stage: Option<&UpgradeStage>,
 ) -> Option<ChangeWithRefusals> {
-    let Differences { mut found, foreign, obstacles, contested } = differences;
+    let Differences { mut found, foreign, obstacles, mut strangers, adoptable, contested } = differences;
     let bucket = bucket::of(world, resource);
+    // Approving what is taken over must not hold up anything else.
+    let is_alone = found.is_empty() && current.fields.is_empty() && bucket.is_none();
+    match is_alone && foreign.is_empty() {
+        true => found.extend(adoptable),
+        false => strangers.extend(adoptable.iter().filter_map(ObjectDiff::as_foreign_record)),
+    }
     let differs = !found.is_empty() || !current.fields.is_empty() || bucket.is_some();
     let later = stage.and_then(UpgradeStage::waiting).filter(|_| !differs);
     let secrets = waiting::for_own_secrets(resource);
     let verb = match world.is_made(&resource.key) {
         false => Verb::Create,
         true if differs => Verb::Update,
-        true if !foreign.is_empty() || !obstacles.is_empty() => Verb::Keep,
+        true if !foreign.is_empty() || !obstacles.is_empty() || !strangers.is_empty() => Verb::Keep,
         true if !contested.is_empty() || later.is_some() || !secrets.is_empty() => Verb::Keep,
         true => return None,
     };
@@ -115,6 +122,12 @@ fn wanted(
     waits.extend(later);
     waits.extend(stage.and_then(UpgradeStage::unknown));
     remarks.extend(heard.remarks);
+    for record in strangers {
+        match verb {
+            Verb::Keep => waits.push(Waiting::ForeignRecord(record)),
+            _ => remarks.push(Remark::ForeignRecord(record)),
+        }
+    }
     for (object, contest) in contested {
         // A field that is left unchanged must not block the rest of the change.
         match verb {
@@ -125,6 +138,7 @@ fn wanted(
     let change = Change {
         verb,
         guarded: requires_approval(&cause, verdict)
+            || approval::adopts_records(&steps)
             || approval::changes_gateway_class(&cause, &steps)
             || approval::moves_tiered_storage(&cause, &steps)
             || approval::changes_gateway_infrastructure(&cause, &steps)
@@ -177,7 +191,10 @@ pub(super) fn unreadable(found: &[ObjectDiff]) -> Vec<Remark> {
 
 fn sentences(judgement: &ChangeJudgement, cause: &Cause, verb: Verb, found: &[ObjectDiff]) -> Vec<String> {
     let steps = || found.iter().map(|found| &found.step);
-    let made = (verb == Verb::Create).then(|| effects::created(steps())).flatten();
+    let made = match verb {
+        Verb::Create => effects::created(steps()),
+        _ => effects::created(steps().filter(|step| is_record(&step.object))),
+    };
     let restored = matches!(cause, Cause::Drift { .. }) && steps().any(|step| step.verb == Verb::Create);
     let restored = restored.then(|| "restores what was deleted from the target".to_owned());
     let adopted = steps().filter(|step| step.verb == Verb::Adopt);

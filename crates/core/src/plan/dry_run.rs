@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::component::dns_records;
 use crate::names::{ObjectKey, ResourceKey};
 use crate::plan::compare::diff::ObjectDiff;
 use crate::plan::model::part::{FleetPart, Repair};
@@ -43,7 +44,9 @@ impl FleetPart {
             // One answer per object. A repair's manifest was accepted before, so the other change is tried.
             let is_asked = move |step: &Step| steps().any(|asked| asked.object == step.object);
             let repaired = repairs.iter().flat_map(|it| &it.steps).filter(move |step| !is_asked(step));
-            steps().chain(repaired).filter(|step| step.after.is_some())
+            // A DNS server has no dry runs.
+            let has_one = |step: &&Step| step.after.is_some() && !dns_records::is_record(&step.object);
+            steps().chain(repaired).filter(has_one)
         };
         let made = written().filter(|step| step.verb == Verb::Create && step.object.kind == "Namespace");
         let made: BTreeMap<&str, &ObjectKey> =

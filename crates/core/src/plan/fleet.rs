@@ -1,9 +1,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::{CLUSTER_UID, Condition, Gauge, ResolvedFleet, ResourceStatus, Status};
+use crate::component::dns_records;
 use crate::config::Mode;
 use crate::health::FleetHealth;
-use crate::names::{FleetKey, Kind, ResourceKey};
+use crate::names::{FleetKey, Kind, ObjectKey, ResourceKey};
 use crate::plan::compare::diff::{Differences, TargetContents, differences};
 use crate::plan::compare::upgrade::Upgrades;
 use crate::plan::model::part::{FleetPart, Repair, UnchangedFleet};
@@ -37,6 +38,7 @@ impl FleetComparison {
             |owner: &ResourceKey| world.catalog.resources.get(owner).is_some_and(|it| it.spec.adopts());
         let mut differences = differences(wanted, &target, adopts);
         retain_permanent_objects(world, &mut differences);
+        retain_undecided_records(world, site, &target.reach, &mut differences);
         if let Some(facts) = facts {
             preflight::leave_out(world, site, facts, &mut differences);
         }
@@ -57,6 +59,25 @@ impl FleetComparison {
     fn is_quiet(&self) -> bool {
         self.reach == Reach::Reached && self.differences.is_empty()
     }
+}
+
+/// Drops what would be done to DNS records of present resources without knowing enough. A cluster that goes takes
+/// along its records in any case.
+fn retain_undecided_records(
+    world: &PlanContext,
+    site: &FleetInputs,
+    reach: &Reach,
+    differences: &mut BTreeMap<ResourceKey, Differences>,
+) {
+    let undecided = site.observed.map(|observed| &observed.undecided);
+    let is_undecided = |object: &ObjectKey| {
+        let is_said = undecided.is_some_and(|undecided| undecided.contains(object));
+        dns_records::is_record(object) && (*reach != Reach::Reached || is_said)
+    };
+    for (_, differences) in differences.iter_mut().filter(|(owner, _)| world.absence(owner).is_none()) {
+        differences.found.retain(|it| !is_undecided(&it.step.object));
+    }
+    differences.retain(|_, differences| !differences.is_empty());
 }
 
 /// Drops the deletions of objects that stay as long as their resource: definitions, whose deletion would
@@ -89,8 +110,12 @@ pub(super) fn plan_one_fleet(
     let site = &upgrades.site(rendered);
     let (here, observed) = (site.owners(world.catalog), inputs::target(site));
     let owners = known(world, site.fleet, here.iter().copied());
-    let is_quiet =
-        look.is_quiet() && upgrades.are_over() && here == site.all_owners() && all_are_named(world, &owners);
+    let is_decided = site.observed.is_none_or(|it| it.undecided.is_empty() && it.conditions.is_empty());
+    let is_quiet = is_decided
+        && look.is_quiet()
+        && upgrades.are_over()
+        && here == site.all_owners()
+        && all_are_named(world, &owners);
     let FleetOutcome { plan, problems, lacks, troubles, approved, repairs } =
         plan(world, site.fleet, look, &owners, ObservationSource::Now(site, facts, &upgrades));
     let here = here.into_iter().cloned().collect();
@@ -272,6 +297,7 @@ fn plan(
     let gauge = |gauge: fn(&ResolvedFleet) -> Gauge| resolved.map(gauge).unwrap_or_default();
     let mut conditions = resolved.map(|fleet| fleet.conditions.clone()).unwrap_or_default();
     conditions.extend(lacks.iter().cloned().chain(flapping));
+    conditions.extend(site.and_then(|site| site.observed).into_iter().flat_map(|it| it.conditions.clone()));
     conditions.extend(undecided.into_iter().filter(|it| !conditions.contains(it)).collect::<Vec<_>>());
     let plan = FleetPlan {
         fleet: key.clone(),

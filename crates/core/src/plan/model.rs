@@ -1,6 +1,7 @@
 //! The plan as a value. It is printed, served, saved and executed in this form.
 
 pub(super) mod contest;
+pub(super) mod foreign_record;
 pub(super) mod index;
 pub(super) mod json;
 pub(super) mod observed;
@@ -296,6 +297,8 @@ pub enum Cause {
         /// The field manager that changed it, if known.
         by: Option<String>,
     },
+    /// Its load balancers or its Gateway have other addresses, so its DNS records change.
+    Addresses,
     /// This version of Streamfleet renders it differently.
     Software {
         /// This version.

@@ -217,7 +217,8 @@ impl StandingInputs<'_> {
         let mut waiting = change.waiting.iter();
         if change.verb == Verb::Keep {
             let is_foreign = |waiting: &Waiting| {
-                matches!(waiting, Waiting::ForeignObject { .. } | Waiting::NotAFile { .. })
+                use Waiting::{ForeignObject, ForeignRecord, NotAFile};
+                matches!(waiting, ForeignObject { .. } | ForeignRecord(_) | NotAFile { .. })
             };
             let is_foreign = waiting.any(is_foreign);
             let status = if is_foreign { Status::Degraded } else { self.as_applied(key, conditions).0 };

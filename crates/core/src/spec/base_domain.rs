@@ -24,10 +24,11 @@ pub struct BaseDomain {
     /// The maintainer of the DNS records.
     #[serde(default)]
     pub dns_provider: DnsProvider,
-    /// The domain that the DNS provider serves. By default the domain itself.
+    /// The zone that the DNS provider serves; the domain has to be in it. By default the domain itself.
     #[serde(default)]
     pub dns_base_domain: Option<Domain>,
-    /// The cloud account of the managed DNS. Required with `external-dns`; recorded only.
+    /// The cloud account of the managed DNS. With `rfc2136`, its key changes the records; with `external-dns`, it is only
+    /// recorded. Required with both.
     #[serde(default)]
     pub cloud_account: Option<Identifier>,
 }
@@ -42,6 +43,9 @@ pub enum DnsProvider {
     /// Gateway.
     #[serde(rename = "external-dns")]
     ExternalDns,
+    /// Streamfleet itself, on a DNS server that takes signed updates by RFC 2136.
+    #[serde(rename = "rfc2136")]
+    Rfc2136,
 }
 
 impl BaseDomain {
@@ -51,6 +55,12 @@ impl BaseDomain {
     /// `None` if the added label makes the domain too long.
     pub fn derived_domain(&self) -> Option<Domain> {
         Self::derive(&self.organization, &self.domain, self.dns_provider)
+    }
+
+    /// Returns the zone with the records of the domain.
+    pub fn zone(&self) -> Domain {
+        let derived = || self.derived_domain().unwrap_or_else(|| self.domain.clone());
+        self.dns_base_domain.clone().unwrap_or_else(derived)
     }
 
     /// Does the same as [`BaseDomain::derived_domain`] from only the fields that it depends on.

@@ -1,4 +1,4 @@
-//! Cloud accounts: access to storage that clusters use.
+//! Cloud accounts: access to what clusters use outside of their fleet, which are buckets and DNS servers.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use crate::names::Identifier;
 use crate::spec::SecretValue;
 
-/// Access to a cloud's storage, for tiered storage.
+const DNS_PORT: &str = "53";
+
+/// Access to a cloud's storage, for tiered storage, or to a DNS server.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CloudAccount {
@@ -20,12 +22,14 @@ pub struct CloudAccount {
     #[serde(default)]
     #[schemars(length(max = 100))]
     pub region: Option<String>,
-    /// The URL of a service that is compatible with S3; it has to be https. Only with `s3`.
+    /// With `s3`, the https URL of a service that is compatible with S3. With `rfc2136`, the DNS server of the zone as
+    /// `dns://HOST` or `dns://HOST:PORT`; it has to take TCP.
     #[serde(default)]
-    #[schemars(length(max = 2000), regex(pattern = r"^https://[^\s]+$"), extend("x-expected" = "an https URL"), example = &"https://minio.example.com:9000")]
+    #[schemars(length(max = 2000), regex(pattern = r"^(https|dns)://[^\s]+$"), extend("x-expected" = "an https URL, or `dns://` with a host"), example = &"https://minio.example.com:9000")]
     pub endpoint: Option<String>,
     /// The access keys, in the format of an AWS credentials file: a `[default]` section with
-    /// `aws_access_key_id` and `aws_secret_access_key`.
+    /// `aws_access_key_id` and `aws_secret_access_key`. With `rfc2136`, the key as BIND's tools write it:
+    /// `key "NAME" { algorithm hmac-sha256; secret "…"; };`.
     pub credentials: SecretValue,
 }
 
@@ -38,4 +42,23 @@ pub enum CloudProvider {
     S3,
     /// Amazon Web Services.
     Aws,
+    /// A DNS server that takes signed updates, such as BIND, Knot DNS or PowerDNS.
+    Rfc2136,
+}
+
+impl CloudAccount {
+    /// Returns host and port of the DNS server in `endpoint`; `None` if it names none.
+    pub fn dns_server(&self) -> Option<(&str, u16)> {
+        let place = self.endpoint.as_deref()?.strip_prefix("dns://")?.trim_end_matches('/');
+        let (host, port) = match place.strip_prefix('[') {
+            Some(rest) => {
+                let (host, port) = rest.split_once(']')?;
+                (host, port.strip_prefix(':').or(port.is_empty().then_some(DNS_PORT))?)
+            }
+            None => place.rsplit_once(':').unwrap_or((place, DNS_PORT)),
+        };
+        let is_host = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':');
+        (!host.is_empty() && host.chars().all(is_host)).then_some(())?;
+        Some((host, port.parse().ok().filter(|port| *port != 0)?))
+    }
 }

@@ -7,7 +7,7 @@ mod topic;
 
 use std::collections::BTreeMap;
 
-use crate::names::Identifier;
+use crate::names::{Domain, Identifier};
 use crate::problem::quote_untrusted;
 use crate::spec::check::SpecFinding;
 use crate::spec::yaml::Span;
@@ -94,19 +94,29 @@ impl Rules<'_> {
 
     fn base_domain(&mut self, domain: &BaseDomain) {
         match (domain.dns_provider, &domain.cloud_account) {
-            (DnsProvider::ExternalDns, None) => self.refuse(
+            (DnsProvider::ExternalDns | DnsProvider::Rfc2136, None) => self.refuse(
                 "/dns_provider",
                 "missing-key",
-                "`dns_provider: external-dns` needs `cloud_account`",
+                "managed DNS needs `cloud_account`",
                 "add `cloud_account`: the identifier of the cloud account for the domain's DNS zone",
             ),
             (DnsProvider::None, Some(_)) => self.refuse(
                 "/cloud_account",
                 "no-effect",
-                "`cloud_account` needs `dns_provider: external-dns`",
-                "remove `cloud_account`, or add `dns_provider: external-dns`",
+                "`cloud_account` needs `dns_provider`",
+                "remove `cloud_account`, or add `dns_provider: external-dns` or `dns_provider: rfc2136`",
             ),
             _ => {}
+        }
+        let zone = domain.zone();
+        let is_within = |derived: Domain| derived == zone || derived.as_str().ends_with(&format!(".{zone}"));
+        if domain.dns_provider == DnsProvider::Rfc2136 && !domain.derived_domain().is_none_or(is_within) {
+            self.refuse(
+                "/dns_base_domain",
+                "other-zone",
+                format!("the zone `{zone}` doesn't contain the domain"),
+                "name the zone that the DNS server has: the domain itself, or its end",
+            );
         }
     }
 
@@ -124,7 +134,27 @@ impl Rules<'_> {
                 "`provider: aws` can't have an `endpoint`",
                 "remove `endpoint`, or use `provider: s3` for another service",
             ),
+            (CloudProvider::S3, Some(endpoint)) if !endpoint.starts_with("https://") => self.refuse(
+                "/endpoint",
+                "other-endpoint",
+                "`provider: s3` needs the https URL of the service in `endpoint`",
+                "write `https://` with the host, or use `provider: rfc2136` for a DNS server",
+            ),
+            (CloudProvider::Rfc2136, _) if account.dns_server().is_none() => self.refuse(
+                if account.endpoint.is_some() { "/endpoint" } else { "/provider" },
+                "other-endpoint",
+                "`provider: rfc2136` needs the DNS server of the zone in `endpoint`",
+                "write `endpoint: dns://HOST` or `endpoint: dns://HOST:PORT`",
+            ),
             _ => {}
+        }
+        if account.provider == CloudProvider::Rfc2136 && account.region.is_some() {
+            self.refuse(
+                "/region",
+                "no-effect",
+                "`region` is without effect with `provider: rfc2136`",
+                "remove `region`",
+            );
         }
     }
 }

@@ -64,7 +64,7 @@ fn plugin_config(context: &KafkaContext, storage: &TieredStorage) -> Value {
 fn endpoint(storage: &TieredStorage) -> Option<&str> {
     match storage.account.provider {
         CloudProvider::S3 => storage.account.endpoint.as_deref(),
-        CloudProvider::Aws => None,
+        CloudProvider::Aws | CloudProvider::Rfc2136 => None,
     }
 }
 

@@ -4,7 +4,7 @@ use crate::catalog::RecordedObject;
 use crate::component::{self, Manifest};
 use crate::names::{Json, ObjectKey, ResourceKey};
 use crate::plan::model::site::FleetInputs;
-use crate::plan::{Contest, ObservedObject, Reach, Step, Verb};
+use crate::plan::{Contest, ForeignRecord, ObservedObject, Reach, Step, Verb};
 use crate::render::FleetManifests;
 use crate::spec::InfraType;
 
@@ -31,6 +31,13 @@ pub(in crate::plan) struct ObjectDiff {
     pub unreadable: bool,
 }
 
+impl ObjectDiff {
+    /// The DNS record in its place that somebody else made.
+    pub fn as_foreign_record(&self) -> Option<ForeignRecord> {
+        ForeignRecord::of(&self.step.object, self.step.before.as_ref())
+    }
+}
+
 /// A change of the target that Streamfleet didn't make.
 #[derive(Clone)]
 pub(in crate::plan) struct Drift {
@@ -43,14 +50,23 @@ pub(in crate::plan) struct Differences {
     pub foreign: Vec<ObjectKey>,
     /// Objects that can't be written because their path is a folder or a link, with that path.
     pub obstacles: Vec<(ObjectKey, String)>,
+    /// DNS records that another installation has.
+    pub strangers: Vec<ForeignRecord>,
+    /// DNS records that somebody made by hand. They are taken over with approval, and alone.
+    pub adoptable: Vec<ObjectDiff>,
     /// Fields that other controllers own, of objects that are otherwise as they should be.
     pub contested: Vec<(ObjectKey, Contest)>,
 }
 
 impl Differences {
     pub fn is_empty(&self) -> bool {
-        let Self { found, foreign, obstacles, contested } = self;
-        found.is_empty() && foreign.is_empty() && obstacles.is_empty() && contested.is_empty()
+        let Self { found, foreign, obstacles, strangers, adoptable, contested } = self;
+        found.is_empty()
+            && foreign.is_empty()
+            && obstacles.is_empty()
+            && strangers.is_empty()
+            && adoptable.is_empty()
+            && contested.is_empty()
     }
 }
 
@@ -112,6 +128,16 @@ pub(in crate::plan) fn differences<'a>(
                 let (uid, before) = (Some(there.uid.clone()), there.manifest.clone());
                 let adopted = found(manifest, Verb::Adopt, uid, before, None);
                 all.entry(manifest.owner.clone()).or_default().found.push(adopted);
+            }
+            Comparison::Foreign(there)
+                if let Some(record) = ForeignRecord::of(&manifest.key, there.manifest.as_ref()) =>
+            {
+                let differences = all.entry(manifest.owner.clone()).or_default();
+                let (uid, before) = (Some(there.uid.clone()), there.manifest.clone());
+                match record.owner {
+                    Some(_) => differences.strangers.push(record),
+                    None => differences.adoptable.push(found(manifest, Verb::Adopt, uid, before, None)),
+                }
             }
             Comparison::Foreign(_) => {
                 all.entry(manifest.owner.clone()).or_default().foreign.push(manifest.key.clone());

@@ -14,6 +14,7 @@ pub(super) fn remark(change: &Change, remark: &Remark) -> String {
         Remark::Leaves { contest: Contest { manager, field }, .. } => {
             format!("{manager} manages `{field}`: it is left unchanged")
         }
+        Remark::ForeignRecord(record) => format!("{record}: it is left as it is"),
         Remark::Unreadable { known: true, .. } => {
             "can't be read: it is compared with what was applied last, and rewritten".to_owned()
         }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::catalog::Hold;
 use crate::names::{Kind, ObjectKey, ResourceKey};
-use crate::plan::{Cause, Change, Contest, FieldChange, UNREACHED, Verb, Waiting};
+use crate::plan::{Cause, Change, Contest, FieldChange, ForeignRecord, UNREACHED, Verb, Waiting};
 
 /// The longest value printed within a line, in characters.
 const LONGEST_VALUE: usize = 48;
@@ -63,6 +63,7 @@ pub(super) fn cause(cause: &Cause) -> String {
         Cause::Upgrade { version, .. } => format!("because the upgrade to Kafka {version} continues"),
         Cause::Drift { by: Some(by) } => format!("because {by} changed the target"),
         Cause::Drift { by: None } => "because the target differs from what was applied".to_owned(),
+        Cause::Addresses => "because its load balancers have other addresses".to_owned(),
         Cause::Software { version } => format!("because streamfleet {version} renders it differently"),
     }
 }
@@ -190,6 +191,7 @@ fn waiting(waiting: &Waiting) -> String {
         Waiting::PlanOnly => "the settings allow no changes: `policy.mode` is `plan-only`".to_owned(),
         Waiting::SecretUnavailable { secret, reason } => format!("{secret} can't be opened here: {reason}"),
         Waiting::ForeignObject { object } => format!("{object} exists and isn't managed by streamfleet"),
+        Waiting::ForeignRecord(record) => record.to_string(),
         Waiting::NotAFile { object, path } => {
             format!("{object} can't be written: `{path}` in the fleet's folder isn't a file")
         }
@@ -296,6 +298,9 @@ pub fn wait_remedy(change: &Change, waiting: &Waiting, tree: &str) -> Option<Str
         }
         Waiting::Approval { id, .. } => format!("to approve: streamfleet approve {id} {tree}"),
         Waiting::ForeignObject { object } => foreign(&change.resource, object),
+        Waiting::ForeignRecord(ForeignRecord { object, .. }) => {
+            format!("to continue: remove the record of {} on its DNS server, or give the cluster another name", object.name)
+        }
         Waiting::NotAFile { path, .. } => format!("to continue: move `{path}` away; it is a folder or a link"),
         Waiting::RefusedByTarget { hint, .. } => format!("to continue: {hint}"),
         Waiting::Contested { contest: Contest { manager, .. }, .. } => {

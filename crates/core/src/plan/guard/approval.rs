@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::catalog::{Absence, Approval};
-use crate::component;
+use crate::component::{self, dns_records::is_record};
 use crate::config::{CertificateRenewal, Mode};
 use crate::names::{Digest, FleetKey, Json, Kind, ResourceKey};
 use crate::plan::model::part::FleetPart;
@@ -189,6 +189,11 @@ fn age(now: Timestamp, then: Timestamp) -> SignedDuration {
     now.duration_since(then)
 }
 
+/// Whether DNS records that somebody made by hand are taken over.
+pub(in crate::plan) fn adopts_records(steps: &[Step]) -> bool {
+    steps.iter().any(|step| step.verb == Verb::Adopt && is_record(&step.object))
+}
+
 /// Returns why every change needs approval, as the end of a sentence.
 fn asked_for_all(world: &PlanContext) -> Option<String> {
     let asked = world.policy.mode == Mode::Approve;
@@ -218,6 +223,10 @@ fn needs_approval(
         if moves_tiered_storage(&change.cause, &change.steps) {
             let why = "brokers look for the older part of the log in another place, and can't read it unless it is \
                 there already";
+            return Some(why.to_owned());
+        }
+        if adopts_records(&change.steps) {
+            let why = "somebody made a DNS record by hand, and it would lead to the cluster instead";
             return Some(why.to_owned());
         }
         if withdrawn_secrets::leave(world, fleet, change) {

@@ -8,7 +8,7 @@ use crate::plan::Waiting;
 pub const LONG: SignedDuration = SignedDuration::from_secs(5);
 
 impl Waiting {
-    pub const KINDS: [&'static str; 29] = [
+    pub const KINDS: [&'static str; 30] = [
         "held",
         "unreadable-file",
         "protected",
@@ -25,6 +25,7 @@ impl Waiting {
         "plan-only",
         "secret-unavailable",
         "foreign-object",
+        "foreign-record",
         "not-a-file",
         "refused-by-target",
         "contested",
@@ -58,6 +59,7 @@ impl Waiting {
             Waiting::PlanOnly => "plan-only",
             Waiting::SecretUnavailable { .. } => "secret-unavailable",
             Waiting::ForeignObject { .. } => "foreign-object",
+            Waiting::ForeignRecord(_) => "foreign-record",
             Waiting::NotAFile { .. } => "not-a-file",
             Waiting::RefusedByTarget { .. } => "refused-by-target",
             Waiting::Contested { .. } => "contested",

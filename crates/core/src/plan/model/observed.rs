@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::catalog::RecordedObject;
+use crate::catalog::{Condition, RecordedObject};
 use crate::health::FleetHealth;
 use crate::names::{FleetKey, Json, ObjectKey, ResourceKey};
 use crate::plan::{Contest, Waiting};
@@ -35,6 +35,11 @@ pub struct ObservedFleet {
     pub marks: BTreeMap<ResourceKey, ResourceMark>,
     /// The existing objects: ours, and foreign ones in the place of ours.
     pub objects: BTreeMap<ObjectKey, ObservedObject>,
+    /// DNS records of which it isn't known what to do: their server doesn't answer, or what they lead to has no address.
+    /// They stay as they are.
+    pub undecided: BTreeSet<ObjectKey>,
+    /// Lasting facts that were noticed.
+    pub conditions: Vec<Condition>,
     /// Disks of earlier clusters, by the cluster of the same name that would take them over.
     pub kept: BTreeMap<ResourceKey, BTreeSet<String>>,
     /// The health of the fleet and its clusters; `None` if it was not judged.
@@ -50,6 +55,8 @@ impl ObservedFleet {
             inventory: BTreeMap::new(),
             marks: BTreeMap::new(),
             objects: BTreeMap::new(),
+            undecided: BTreeSet::new(),
+            conditions: Vec::new(),
             kept: BTreeMap::new(),
             health: None,
         }

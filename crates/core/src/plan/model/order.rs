@@ -8,9 +8,10 @@ fn position(step: &Step) -> (bool, u8, &crate::names::ObjectKey) {
         Stage::Configuration => 1,
         Stage::Operator => 2,
         Stage::Custom => 3,
+        Stage::Name => 4,
     };
     let deletes = step.verb == Verb::Delete;
-    (deletes, if deletes { 3 - stage } else { stage }, &step.object)
+    (deletes, if deletes { 4 - stage } else { stage }, &step.object)
 }
 
 pub(in crate::plan) fn sort(steps: &mut [Step]) {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::component;
 use crate::names::ObjectKey;
-use crate::plan::Contest;
+use crate::plan::{Contest, ForeignRecord};
 
 /// A remark about a step, or about an object that stays.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -25,6 +25,8 @@ pub enum Remark {
         /// The field, and the controller that owns it.
         contest: Contest,
     },
+    /// A DNS record isn't made, since somebody else has one of its name.
+    ForeignRecord(ForeignRecord),
     /// The existing object can't be read and is overwritten.
     Unreadable {
         /// The object.
@@ -62,6 +64,7 @@ impl Remark {
         match self {
             Remark::Overwrites { object, .. }
             | Remark::Leaves { object, .. }
+            | Remark::ForeignRecord(ForeignRecord { object, .. })
             | Remark::Unreadable { object, .. } => Some(object),
             Remark::Unverified { .. }
             | Remark::KeptDisks { .. }
@@ -85,6 +88,7 @@ impl Remark {
         match self {
             Remark::Leaves { contest, .. } => Some(contest),
             Remark::Overwrites { .. }
+            | Remark::ForeignRecord(_)
             | Remark::Unreadable { .. }
             | Remark::Unverified { .. }
             | Remark::KeptDisks { .. }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalog::Hold;
 use crate::names::{ObjectKey, ResourceKey};
-use crate::plan::Contest;
+use crate::plan::{Contest, ForeignRecord};
 use crate::problem::Origin;
 
 /// A reason why a change waits.
@@ -108,6 +108,8 @@ pub enum Waiting {
         /// The foreign object.
         object: ObjectKey,
     },
+    /// Another installation, or somebody by hand, has the DNS record that leads to the cluster.
+    ForeignRecord(ForeignRecord),
     /// Its manifest can't be written, because its path is a folder or a link.
     NotAFile {
         /// The object.

@@ -18,6 +18,7 @@ impl Lab {
                 key: domain.key.clone(),
                 domain: "k.example.com".parse().unwrap(),
                 dns_provider: crate::spec::DnsProvider::None,
+                zone: "k.example.com".parse().unwrap(),
                 bootstrap_host: format!("{}.k.example.com", spec.identifier),
                 tls_cert: "…".into(),
                 tls_key: domain.secrets["tls_key"].clone(),

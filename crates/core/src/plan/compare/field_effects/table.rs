@@ -55,7 +55,7 @@ const OTHER_ISSUER: &str = "brokers of the clusters that use it restart one by o
 const OTHER_NAMES: &str = "brokers of the clusters that use it restart one by one; clients log in under other names, so \
                            their ACLs no longer match or match those of another user";
 const TIERING: &str = "after approval, brokers of the clusters that use it restart one by one; the bucket must contain the \
-                       same log as before";
+                       same log as before. With `rfc2136`, nothing restarts";
 const MORE_ZONES: &str = "brokers and controllers restart one by one; disks and copies stay where they are, so a broker in \
                           a zone with more than its share can't start again there";
 const FEWER_ZONES: &str = "brokers and controllers restart one by one and are spread less strictly; disks and copies stay \
@@ -266,8 +266,10 @@ pub const FIELD_EFFECTS: &[FieldEffect] = &[
     row(BaseDomain, "dns_provider", Changes, Refused, "managed DNS puts the organization in front of the domain, which \
                                                        makes it another base domain; if the organization is there already, \
                                                        only the annotations of load balancers change"),
-    row(BaseDomain, "dns_base_domain", Changes, NoOp, RECORDED),
-    row(BaseDomain, "cloud_account", Changes, NoOp, RECORDED),
+    row(BaseDomain, "dns_base_domain", Changes, NoOp, "with `rfc2136`, records are made in this zone; those in the zone \
+                                                       before stay there, and are removed by hand"),
+    row(BaseDomain, "cloud_account", Changes, NoOp, "with `rfc2136`, records are changed with its key on its server; those \
+                                                     on a server before stay there, and are removed by hand"),
 
     row(IdentityProvider, "organization", Changes, Refused, ANOTHER),
     row(IdentityProvider, "identifier", Changes, Refused, ANOTHER),
@@ -292,7 +294,7 @@ pub const FIELD_EFFECTS: &[FieldEffect] = &[
     row(CloudAccount, "region", Changes, RollingRestart, TIERING),
     row(CloudAccount, "endpoint", Changes, RollingRestart, TIERING),
     row(CloudAccount, "credentials", Changes, RollingRestart, "brokers of the clusters that use it restart one by one with \
-                                                               the new credentials"),
+                                                               the new credentials; with `rfc2136`, nothing restarts"),
 
     row(Organization, "identifier", Changes, Refused, ANOTHER),
     row(Organization, "display_name", Changes, NoOp, RECORDED),

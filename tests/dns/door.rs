@@ -1,0 +1,95 @@
+//! The way to a DNS server, which kills a process at one of its messages.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::Child;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+/// When to kill: at this message, before the server has it or after the server has answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment {
+    pub message: usize,
+    pub is_answered: bool,
+}
+
+#[derive(Default)]
+struct Guard {
+    seen: usize,
+    moment: Option<Moment>,
+    process: Option<Child>,
+}
+
+pub struct Door {
+    pub port: u16,
+    guard: Arc<Mutex<Guard>>,
+}
+
+impl Door {
+    pub fn before(server: SocketAddr) -> Door {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let guard = Arc::<Mutex<Guard>>::default();
+        let shared = Arc::clone(&guard);
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let guard = Arc::clone(&shared);
+                thread::spawn(move || pass(stream, server, &guard));
+            }
+        });
+        Door { port, guard }
+    }
+
+    /// Lets a process go on until the moment, and returns whether it was killed then.
+    pub fn kills(&self, start: impl FnOnce() -> Child, moment: Moment) -> bool {
+        {
+            let mut guard = self.guard.lock().unwrap();
+            // The process has sent nothing yet.
+            *guard = Guard { seen: 0, moment: Some(moment), process: Some(start()) };
+        }
+        loop {
+            let mut guard = self.guard.lock().unwrap();
+            if let Some(status) = guard.process.as_mut().unwrap().try_wait().unwrap() {
+                *guard = Guard::default();
+                return status.code().is_none();
+            }
+            drop(guard);
+            thread::sleep(std::time::Duration::from_millis(5));
+        }
+    }
+}
+
+fn pass(mut client: TcpStream, server: SocketAddr, guard: &Mutex<Guard>) -> Option<()> {
+    let mut server = TcpStream::connect(server).ok()?;
+    loop {
+        let message = read(&mut client).ok()?;
+        strike(guard, false)?;
+        server.write_all(&message).ok()?;
+        let answer = read(&mut server).ok()?;
+        strike(guard, true)?;
+        client.write_all(&answer).ok()?;
+    }
+}
+
+/// `None` if this was the moment.
+fn strike(guard: &Mutex<Guard>, is_answered: bool) -> Option<()> {
+    let mut guard = guard.lock().unwrap();
+    if !is_answered {
+        guard.seen += 1;
+    }
+    let now = Moment { message: guard.seen, is_answered };
+    if guard.moment != Some(now) {
+        return Some(());
+    }
+    guard.process.as_mut()?.kill().unwrap();
+    None
+}
+
+/// A message with its length.
+fn read(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
+    let mut length = [0; 2];
+    stream.read_exact(&mut length)?;
+    let mut message = vec![0; u16::from_be_bytes(length).into()];
+    stream.read_exact(&mut message)?;
+    Ok([&length[..], &message].concat())
+}
