@@ -16,8 +16,7 @@ use crate::component::dns_records::{
     FoundHosts, HostRecords, NODES, NameSource, OWNER, gateway_key, of_gateway, of_nodes, of_service,
 };
 use crate::names::{Json, ObjectKey, ResourceKey};
-use crate::plan::ObservedFleet;
-use crate::plan::ObservedObject;
+use crate::plan::{ObservedFleet, ObservedObject};
 use crate::target::ObjectWrite;
 use crate::target::dns::{self, RecordFault, SeenRecord, owner_text};
 
