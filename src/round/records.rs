@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::catalog::{RecordedFleet, ResolvedCluster};
 use crate::component::dns_records::{self, FoundHosts};
-use crate::names::ResourceKey;
+use crate::names::{ObjectKey, ResourceKey};
 use crate::plan::ObservedFleet;
 use crate::render::FleetManifests;
 
@@ -25,10 +25,14 @@ pub(super) fn keep_undecided(
     clusters: &[&ResolvedCluster],
     hosts: &BTreeMap<ResourceKey, FoundHosts>,
 ) {
-    let Some(observed) = observed else { return };
+    let Some(ObservedFleet { inventory, undecided, .. }) = observed else { return };
+    let mut known: BTreeMap<&ResourceKey, Vec<&ObjectKey>> = BTreeMap::new();
+    for (key, object) in held.objects.iter().chain(&*inventory).filter(|(key, _)| dns_records::is_record(key))
+    {
+        known.entry(&object.owner).or_default().push(key);
+    }
     for cluster in clusters {
-        let known = held.objects.iter().chain(&observed.inventory);
-        let own = known.filter(|(_, object)| object.owner == cluster.key).map(|(key, _)| key);
-        observed.undecided.extend(dns_records::undecided(cluster, hosts.get(&cluster.key), own));
+        let own = known.get(&cluster.key).into_iter().flatten().copied();
+        undecided.extend(dns_records::undecided(cluster, hosts.get(&cluster.key), own));
     }
 }

@@ -17,7 +17,7 @@ use hickory_proto::rr::{DNSClass, Name, RData, Record, RecordType};
 use crate::component::dns_records::HostRecords;
 use exchange::DnsServer;
 pub use fault::DnsFault;
-pub use host::{RecordFault, SeenRecord, owner_text, release, see, write};
+pub use host::{RecordFault, owner_text, release, see, write};
 pub use zones::{DnsLogin, DnsZones, KeptZone, RecentFaults};
 
 /// The label in front of a name, below which its owner is. A TXT record can't be beside a CNAME.
@@ -29,31 +29,31 @@ const TTL: u32 = 60;
 /// The longest text of an owner that is passed on, in characters: one string of a TXT record.
 const LONGEST_OWNER: usize = 255;
 
-/// A name on its server.
+/// The records of a name, of whoever they are. Nothing at all if nobody has the name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct ObservedHost {
+pub struct SeenRecord {
     pub records: HostRecords,
-    /// The text of the record beside it: of ours, or of another installation.
+    /// The text of the owner's record beside it.
     pub owner: Option<String>,
 }
 
 /// A zone, and the server that changes it.
 struct DnsZone<'z> {
-    server: &'z DnsServer<'z>,
+    server: DnsServer<'z>,
     zone: Name,
 }
 
 impl<'z> DnsZone<'z> {
     /// # Errors
-    /// If the zone's name is none.
-    fn new(server: &'z DnsServer<'z>, zone: &str) -> Result<DnsZone<'z>, DnsFault> {
-        Ok(DnsZone { server, zone: name(zone)? })
+    /// If the zone's name is none, or the key can't be used.
+    fn new(login: &'z DnsLogin, zone: &str) -> Result<DnsZone<'z>, DnsFault> {
+        Ok(DnsZone { server: DnsServer::new(login)?, zone: name(zone)? })
     }
 
     /// # Errors
     /// If the server doesn't answer, or refuses.
-    async fn observe(&self, host: &str) -> Result<ObservedHost, DnsFault> {
-        let mut found = ObservedHost::default();
+    async fn observe(&self, host: &str) -> Result<SeenRecord, DnsFault> {
+        let mut found = SeenRecord::default();
         let (host, owner) = (name(host)?, owner_name(host)?);
         let asked = [(&host, RecordType::A), (&host, RecordType::AAAA), (&owner, RecordType::TXT)];
         let answers = self.server.exchange(asked.map(|(name, kind)| query(name, kind))).await?;
@@ -78,100 +78,35 @@ impl<'z> DnsZone<'z> {
         Ok(found)
     }
 
-    /// Makes records of a name that nobody has.
+    /// Replaces what a name has, if it is still as it was seen: made of nothing, changed, taken over or deleted.
     ///
     /// # Errors
-    /// [`DnsFault::Taken`] if somebody has it by now; nothing is changed.
-    async fn claim(&self, host: &str, records: &HostRecords, owner: &str) -> Result<(), DnsFault> {
+    /// [`DnsFault::Taken`] if nobody had the name and somebody has it by now, [`DnsFault::Changed`] if it has other
+    /// records or another owner. Nothing is changed then.
+    async fn swap(&self, host: &str, before: &SeenRecord, after: &SeenRecord) -> Result<(), DnsFault> {
         let (name, beside) = (name(host)?, owner_name(host)?);
-        let mut update = self.update();
-        for free in [&name, &beside] {
-            update.add_pre_requisite(of_class(free, DNSClass::NONE, RecordType::ANY));
-        }
-        update.add_updates(all(records, &name, TTL)?);
-        update.add_update(text(&beside, owner, TTL));
-        self.send(update, DnsFault::Taken).await
-    }
-
-    /// Takes over a name that has these records and no owner.
-    ///
-    /// # Errors
-    /// [`DnsFault::Changed`] if it has others by now; nothing is changed.
-    async fn adopt(
-        &self,
-        host: &str,
-        before: &HostRecords,
-        after: &HostRecords,
-        owner: &str,
-    ) -> Result<(), DnsFault> {
-        let (name, beside) = (name(host)?, owner_name(host)?);
-        let mut update = self.update();
-        update.add_pre_requisite(of_class(&beside, DNSClass::NONE, RecordType::ANY));
-        update.add_pre_requisites(all(before, &name, 0)?);
-        for kind in kinds(before) {
-            update.add_update(of_class(&name, DNSClass::ANY, kind));
-        }
-        update.add_updates(all(after, &name, TTL)?);
-        update.add_update(text(&beside, owner, TTL));
-        self.send(update, DnsFault::Changed).await
-    }
-
-    /// Replaces the records of a name that has this owner and these records.
-    ///
-    /// # Errors
-    /// [`DnsFault::Changed`] if it has others by now; nothing is changed.
-    async fn change(
-        &self,
-        host: &str,
-        before: &HostRecords,
-        after: &HostRecords,
-        owner: &str,
-    ) -> Result<(), DnsFault> {
-        let (name, beside) = (name(host)?, owner_name(host)?);
-        let mut update = self.as_before(&name, &beside, before, owner)?;
-        for kind in kinds(before) {
-            update.add_update(of_class(&name, DNSClass::ANY, kind));
-        }
-        update.add_updates(all(after, &name, TTL)?);
-        self.send(update, DnsFault::Changed).await
-    }
-
-    /// Deletes the records of a name that has this owner and these records.
-    ///
-    /// # Errors
-    /// As with [`DnsZone::change`].
-    async fn release(&self, host: &str, before: &HostRecords, owner: &str) -> Result<(), DnsFault> {
-        let (name, beside) = (name(host)?, owner_name(host)?);
-        let mut update = self.as_before(&name, &beside, before, owner)?;
-        for kind in kinds(before) {
-            update.add_update(of_class(&name, DNSClass::ANY, kind));
-        }
-        update.add_update(of_class(&beside, DNSClass::ANY, RecordType::TXT));
-        self.send(update, DnsFault::Changed).await
-    }
-
-    fn update(&self) -> Message {
-        let mut update = Message::query();
+        let mut update = query(&self.zone, RecordType::SOA);
         update.metadata.op_code = OpCode::Update;
-        update.metadata.recursion_desired = false;
-        let mut zone = Query::new();
-        zone.set_name(self.zone.clone()).set_query_class(DNSClass::IN).set_query_type(RecordType::SOA);
-        update.add_zone(zone);
-        update
-    }
-
-    /// An update that the server makes only while a name has these records and this owner.
-    fn as_before(
-        &self,
-        host: &Name,
-        beside: &Name,
-        before: &HostRecords,
-        owner: &str,
-    ) -> Result<Message, DnsFault> {
-        let mut update = self.update();
-        update.add_pre_requisite(text(beside, owner, 0));
-        update.add_pre_requisites(all(before, host, 0)?);
-        Ok(update)
+        if *before == SeenRecord::default() {
+            update.add_pre_requisite(of_class(&name, DNSClass::NONE, RecordType::ANY));
+        }
+        update.add_pre_requisite(match &before.owner {
+            Some(owner) => text(&beside, owner, 0),
+            None => of_class(&beside, DNSClass::NONE, RecordType::ANY),
+        });
+        update.add_pre_requisites(all(&before.records, &name, 0)?);
+        for kind in kinds(&before.records) {
+            update.add_update(of_class(&name, DNSClass::ANY, kind));
+        }
+        update.add_updates(all(&after.records, &name, TTL)?);
+        if before.owner != after.owner {
+            update.add_update(match &after.owner {
+                Some(owner) => text(&beside, owner, TTL),
+                None => of_class(&beside, DNSClass::ANY, RecordType::TXT),
+            });
+        }
+        let unmet = if *before == SeenRecord::default() { DnsFault::Taken } else { DnsFault::Changed };
+        self.send(update, unmet).await
     }
 
     /// `unmet` is what it means that the name isn't as it was expected to be.

@@ -1,6 +1,7 @@
 //! Signed messages and their answers, by TCP.
 
 use std::io;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use hickory_proto::op::Message;
@@ -11,10 +12,12 @@ use secrecy::ExposeSecret as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+use tower::BoxError;
 
 use super::{DnsFault, DnsLogin};
-use crate::config::judge_address;
+use crate::config::DeniedAddress;
 use crate::spec::tsig_key::{TsigAlgorithm, TsigKey};
+use crate::target::kubernetes::resolve;
 
 /// How far the clocks of this host and of the server may be apart, in seconds, as RFC 8945 recommends.
 const FUDGE: u16 = 300;
@@ -95,18 +98,10 @@ impl DnsServer<'_> {
 
     async fn connect(&self) -> Result<TcpStream, DnsFault> {
         let DnsLogin { host, port, allowed, .. } = self.login;
-        let addresses = tokio::net::lookup_host((host.as_str(), *port)).await.map_err(failed)?;
-        let (mut may, mut denied) = (Vec::new(), None);
-        for address in addresses {
-            match judge_address(address.ip(), allowed) {
-                Ok(()) => may.push(address),
-                Err(fault) => denied = Some(fault),
-            }
-        }
-        if let Some(denied) = denied.filter(|_| may.is_empty()) {
-            return Err(DnsFault::Denied(denied.to_string()));
-        }
-        TcpStream::connect(may.as_slice()).await.map_err(failed)
+        let name = host.parse().map_err(|_| DnsFault::NoName(host.clone()))?;
+        let found = resolve(name, allowed.as_slice().into()).await.map_err(unresolved)?;
+        let addresses: Vec<SocketAddr> = found.map(|it| SocketAddr::new(it.ip(), *port)).collect();
+        TcpStream::connect(addresses.as_slice()).await.map_err(failed)
     }
 }
 
@@ -118,6 +113,13 @@ async fn talk(stream: &mut TcpStream, bytes: &[u8]) -> Result<Vec<u8>, DnsFault>
     let mut answer = vec![0; u16::from_be_bytes(length).into()];
     stream.read_exact(&mut answer).await.map_err(failed)?;
     Ok(answer)
+}
+
+fn unresolved(error: BoxError) -> DnsFault {
+    match error.downcast_ref::<DeniedAddress>() {
+        Some(denied) => DnsFault::Denied(denied.to_string()),
+        None => DnsFault::Connection(error.to_string()),
+    }
 }
 
 fn failed(error: io::Error) -> DnsFault {

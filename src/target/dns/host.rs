@@ -4,18 +4,9 @@ use std::fmt;
 
 use uuid::Uuid;
 
-use super::{DnsFault, DnsServer, DnsZone, DnsZones, ObservedHost};
+use super::{DnsFault, DnsZone, DnsZones, KeptZone, SeenRecord};
 use crate::component::dns_records::HostRecords;
-use crate::names::{Digest, Domain, ResourceKey};
-
-/// The records of a name, of whoever they are.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SeenRecord {
-    pub records: HostRecords,
-    /// The text of the owner's record beside it.
-    pub owner: Option<String>,
-    pub zone: Domain,
-}
+use crate::names::{Digest, ResourceKey};
 
 /// Why the records of a name couldn't be seen or changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +19,10 @@ pub enum RecordFault {
 }
 
 impl RecordFault {
+    fn no_login(why: &str) -> RecordFault {
+        RecordFault::NoLogin(why.to_owned())
+    }
+
     pub fn hint(&self) -> &'static str {
         match self {
             RecordFault::NoLogin(_) => {
@@ -61,6 +56,13 @@ impl From<DnsFault> for RecordFault {
     }
 }
 
+impl DnsZones {
+    fn kept(&self, host: &str) -> Result<&KeptZone, RecordFault> {
+        let gone = "no spec describes its base domain with `dns_provider: rfc2136`";
+        self.of_host(host).ok_or_else(|| RecordFault::NoLogin(gone.to_owned()))
+    }
+}
+
 impl SeenRecord {
     /// Identifies records that somebody else made. They are taken over only as they were planned for.
     pub fn identity(&self) -> String {
@@ -79,11 +81,14 @@ pub fn owner_text(installation: Uuid, resource: &ResourceKey) -> String {
 /// # Errors
 /// If its server can't be asked.
 pub async fn see(zones: &DnsZones, host: &str) -> Result<Option<SeenRecord>, RecordFault> {
-    let place = place(zones, host)?;
-    if let Some(fault) = zones.recent(place.login) {
+    let KeptZone { zone, login } = zones.kept(host)?;
+    let login = login.as_ref().map_err(|why| RecordFault::no_login(why))?;
+    if let Some(fault) = zones.recent(login) {
         return Err(fault.into());
     }
-    Ok(zones.noted(place.login, place.look(host).await)?)
+    let look = async { DnsZone::new(login, zone.as_str())?.observe(host).await };
+    let seen = zones.noted(login, look.await)?;
+    Ok(Some(seen).filter(|seen| *seen != SeenRecord::default()))
 }
 
 /// Makes the records of a name be `after`. `adopts` is the identity of the records that are taken over.
@@ -94,14 +99,19 @@ pub async fn write(
     zones: &DnsZones,
     host: &str,
     after: &HostRecords,
-    whose: (&str, Option<&str>),
+    (owner, adopts): (&str, Option<&str>),
 ) -> Result<(), RecordFault> {
-    let place = place(zones, host)?;
-    match place.write(host, after, whose).await {
+    let after = SeenRecord { records: after.clone(), owner: Some(owner.to_owned()) };
+    let try_once = || {
+        change(zones, host, |seen| {
+            let is_free = *seen == SeenRecord::default() || seen.owner == after.owner;
+            let is_adopted = || seen.owner.is_none() && adopts == Some(seen.identity().as_str());
+            if is_free || is_adopted() { Ok(after.clone()) } else { Err(RecordFault::Foreign) }
+        })
+    };
+    match try_once().await {
         // The update of a run that was killed may have come between the look and our own.
-        Err(RecordFault::Foreign | RecordFault::Server(DnsFault::Changed)) => {
-            place.write(host, after, whose).await
-        }
+        Err(RecordFault::Foreign | RecordFault::Server(DnsFault::Changed)) => try_once().await,
         written => written,
     }
 }
@@ -111,62 +121,30 @@ pub async fn write(
 /// # Errors
 /// If the server can't be asked, or refuses.
 pub async fn release(zones: &DnsZones, host: &str, owner: &str) -> Result<(), RecordFault> {
-    let place = place(zones, host)?;
-    match place.release(host, owner).await {
-        Err(RecordFault::Server(DnsFault::Changed)) => place.release(host, owner).await,
+    let try_once = || {
+        change(zones, host, |seen| {
+            let is_ours = seen.owner.as_deref() == Some(owner);
+            Ok(if is_ours { SeenRecord::default() } else { seen.clone() })
+        })
+    };
+    match try_once().await {
+        Err(RecordFault::Server(DnsFault::Changed)) => try_once().await,
         released => released,
     }
 }
 
-struct Place<'z> {
-    zone: &'z Domain,
-    login: &'z super::DnsLogin,
-}
-
-fn place<'z>(zones: &'z DnsZones, host: &str) -> Result<Place<'z>, RecordFault> {
-    let gone =
-        || RecordFault::NoLogin("no spec describes its base domain with `dns_provider: rfc2136`".to_owned());
-    let kept = zones.of_host(host).ok_or_else(gone)?;
-    let login = kept.login.as_ref().map_err(|why| RecordFault::NoLogin(why.clone()))?;
-    Ok(Place { zone: &kept.zone, login })
-}
-
-impl Place<'_> {
-    async fn look(&self, host: &str) -> Result<Option<SeenRecord>, DnsFault> {
-        let Place { zone, login } = *self;
-        let server = DnsServer::new(login)?;
-        let ObservedHost { records, owner } = DnsZone::new(&server, zone.as_str())?.observe(host).await?;
-        let is_there = !records.is_empty() || owner.is_some();
-        Ok(is_there.then(|| SeenRecord { records, owner, zone: zone.clone() }))
+/// Looks at a name, and makes it be what `decide` says, in one step with the comparison.
+async fn change(
+    zones: &DnsZones,
+    host: &str,
+    decide: impl FnOnce(&SeenRecord) -> Result<SeenRecord, RecordFault>,
+) -> Result<(), RecordFault> {
+    let KeptZone { zone, login } = zones.kept(host)?;
+    let zone = DnsZone::new(login.as_ref().map_err(|why| RecordFault::no_login(why))?, zone.as_str())?;
+    let seen = zone.observe(host).await?;
+    let after = decide(&seen)?;
+    if seen != after {
+        zone.swap(host, &seen, &after).await?;
     }
-
-    async fn write(
-        &self,
-        host: &str,
-        after: &HostRecords,
-        (owner, adopts): (&str, Option<&str>),
-    ) -> Result<(), RecordFault> {
-        let server = DnsServer::new(self.login)?;
-        let at = DnsZone::new(&server, self.zone.as_str())?;
-        match self.look(host).await? {
-            None => at.claim(host, after, owner).await?,
-            Some(SeenRecord { records, owner: Some(found), .. }) if found == owner => {
-                if records != *after {
-                    at.change(host, &records, after, owner).await?;
-                }
-            }
-            Some(found) if found.owner.is_none() && adopts == Some(found.identity().as_str()) => {
-                at.adopt(host, &found.records, after, owner).await?;
-            }
-            Some(_) => return Err(RecordFault::Foreign),
-        }
-        Ok(())
-    }
-
-    async fn release(&self, host: &str, owner: &str) -> Result<(), RecordFault> {
-        let found = self.look(host).await?;
-        let Some(ours) = found.filter(|found| found.owner.as_deref() == Some(owner)) else { return Ok(()) };
-        let server = DnsServer::new(self.login)?;
-        Ok(DnsZone::new(&server, self.zone.as_str())?.release(host, &ours.records, owner).await?)
-    }
+    Ok(())
 }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::api::KindRef;
 use super::inventory::AppliedObject;
 use super::observe::{ObjectComparison, intended};
+use super::watch::health_fields::pick;
 use super::{KubeError, KubernetesTarget};
 use crate::catalog::{Condition, RecordedObject, ResolvedCluster};
 use crate::component::COMPONENTS;
@@ -73,11 +74,12 @@ impl KubernetesTarget {
         };
         // One that somebody else has by now is of interest only if we want it.
         let is_ours = |seen: &SeenRecord| seen.owner.is_some() && seen.owner == ours;
-        let Some(seen) = seen.filter(|seen| is_ours(seen) || desired.is_some()) else {
+        let seen = seen.filter(|seen| is_ours(seen) || desired.is_some());
+        let Some((seen, kept)) = seen.zip(self.zones.of_host(&key.name)) else {
             return (known.map(with_manifest), None);
         };
         let is_ours = is_ours(&seen);
-        let body = seen.records.body(&key.name, &seen.zone);
+        let body = seen.records.body(&key.name, &kept.zone);
         // A run that was killed may have written what the inventory only intends.
         let is_wanted = desired.is_some_and(|manifest| manifest.digest() == body.digest());
         let known = known.map(|known| match is_ours && (known.uid.is_none() || is_wanted) {
@@ -135,8 +137,8 @@ impl KubernetesTarget {
         let owner = owner_text(self.installation, owner);
         let seen = dns::see(&self.zones, &key.name).await.map_err(|fault| failed("read", key, fault))?;
         let ours = seen.filter(|seen| seen.owner.as_ref() == Some(&owner));
-        Ok(ours.map(|seen| {
-            let applied = seen.records.body(&key.name, &seen.zone).digest();
+        Ok(ours.zip(self.zones.of_host(&key.name)).map(|(seen, kept)| {
+            let applied = seen.records.body(&key.name, &kept.zone).digest();
             AppliedObject { uid: owner, applied, fields: None, left: None }
         }))
     }
@@ -153,19 +155,19 @@ impl KubernetesTarget {
             clusters.iter().partition(|cluster| NameSource::of(cluster) == NameSource::Services);
         let mut found = BTreeMap::new();
         if !by_service.is_empty() {
-            let services = self.services().await?;
+            let services = by_namespace(self.services().await?);
             found.extend(by_service.into_iter().map(|cluster| {
-                let own = services.iter().filter(|it| is_in(it, &cluster.namespace)).filter_map(of_service);
-                (cluster.key.clone(), own.collect())
+                let own = services.get(cluster.namespace.as_str()).into_iter().flatten();
+                (cluster.key.clone(), own.filter_map(of_service).collect())
             }));
         }
         if !by_gateway.is_empty() {
             let api = self.api().await?;
             let gateway = api.get(&gateway_key()).await?;
             let leads = gateway.as_ref().map(of_gateway).unwrap_or_default();
-            let nodes = api.list(NODES.into(), None, "", of_node_pool).await?;
+            let nodes = by_namespace(api.list(NODES.into(), None, "", of_node_pool).await?);
             found.extend(by_gateway.into_iter().map(|cluster| {
-                let own = nodes.iter().filter(|it| is_in(it, &cluster.namespace));
+                let own = nodes.get(cluster.namespace.as_str()).into_iter().flatten();
                 (cluster.key.clone(), of_nodes(cluster, own, &leads))
             }));
         }
@@ -186,23 +188,25 @@ fn failed(attempted: &'static str, key: &ObjectKey, fault: RecordFault) -> KubeE
     KubeError::Record { attempted, host: key.name.clone(), fault }
 }
 
-fn is_in(object: &Value, namespace: &str) -> bool {
-    object.pointer("/metadata/namespace").is_some_and(|it| it == namespace)
+fn by_namespace(objects: Vec<Value>) -> BTreeMap<String, Vec<Value>> {
+    let mut found: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    for object in objects {
+        if let Some(namespace) = object.pointer("/metadata/namespace").and_then(Value::as_str) {
+            found.entry(namespace.to_owned()).or_default().push(object);
+        }
+    }
+    found
 }
 
-/// The part of a Service that is kept.
+/// The part of a load balancer's Service that is kept.
 fn of_balancer(service: Value) -> Option<Value> {
-    of_service(&service)?;
-    Some(json!({
-        "metadata": {
-            "namespace": service.pointer("/metadata/namespace"),
-            "annotations": service.pointer("/metadata/annotations"),
-        },
-        "status": {"loadBalancer": {"ingress": service.pointer("/status/loadBalancer/ingress")}},
-    }))
+    let paths: &[&[&str]] =
+        &[&["metadata", "namespace"], &["metadata", "annotations"], &["status", "loadBalancer", "ingress"]];
+    of_service(&service).map(|_| pick(&service, paths))
 }
 
-/// The part of a node pool that is kept.
+/// The part of a node pool that is kept. `pick` would shorten a long list, and a broker that is missing there loses its
+/// record.
 fn of_node_pool(pool: Value) -> Option<Value> {
     Some(json!({
         "metadata": {"namespace": pool.pointer("/metadata/namespace")},

@@ -72,7 +72,7 @@ pub fn kept_domain(cluster: &ResolvedCluster) -> Option<&ClusterDomain> {
 /// The kind of the objects that say which brokers a cluster has, for [`of_nodes`].
 pub static NODES: &KubernetesKind = &super::kafka::kinds::NODE_POOL;
 
-/// The records of a cluster that have to stay as they are, among those that are known or would be made. `found` is
+/// The records of a cluster that have to stay as they are, among its known records and those that would be made. `found` is
 /// none if nothing could be found out.
 pub fn undecided<'k>(
     cluster: &ResolvedCluster,
@@ -81,8 +81,9 @@ pub fn undecided<'k>(
 ) -> BTreeSet<ObjectKey> {
     let Some(domain) = kept_domain(cluster) else { return BTreeSet::new() };
     let hosts = found.into_iter().flat_map(BTreeMap::keys).chain([&domain.bootstrap_host]);
-    let wanted = hosts.filter(|host| belongs(cluster, domain, host)).map(|host| key(cluster, host));
-    let is_undecided = |record: &ObjectKey| is_record(record) && is_undecided(cluster, found, record);
+    let wanted = hosts.map(|host| key(cluster, host));
+    let is_undecided =
+        |record: &ObjectKey| belongs(cluster, domain, &record.name) && is_undecided(domain, found, record);
     known.cloned().chain(wanted).filter(is_undecided).collect()
 }
 
@@ -99,12 +100,8 @@ pub fn records(cluster: &ResolvedCluster, found: &FoundHosts) -> Vec<Manifest> {
     ready.map(record).collect()
 }
 
-/// Whether it isn't known if a record should be deleted.
-fn is_undecided(cluster: &ResolvedCluster, found: Option<&FoundHosts>, record: &ObjectKey) -> bool {
-    let Some(domain) = kept_domain(cluster) else { return false };
-    if !belongs(cluster, domain, &record.name) {
-        return false;
-    }
+/// Whether it isn't known if a record of a cluster's own name should be deleted.
+fn is_undecided(domain: &ClusterDomain, found: Option<&FoundHosts>, record: &ObjectKey) -> bool {
     let Some(found) = found else { return true };
     match found.get(&record.name) {
         Some(leads) => leads.is_empty(),

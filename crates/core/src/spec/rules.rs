@@ -7,7 +7,7 @@ mod topic;
 
 use std::collections::BTreeMap;
 
-use crate::names::{Domain, Identifier};
+use crate::names::Identifier;
 use crate::problem::quote_untrusted;
 use crate::spec::check::SpecFinding;
 use crate::spec::yaml::Span;
@@ -109,8 +109,8 @@ impl Rules<'_> {
             _ => {}
         }
         let zone = domain.zone();
-        let is_within = |derived: Domain| derived == zone || derived.as_str().ends_with(&format!(".{zone}"));
-        if domain.dns_provider == DnsProvider::Rfc2136 && !domain.derived_domain().is_none_or(is_within) {
+        let is_within = domain.derived_domain().is_none_or(|derived| derived.is_within(&zone));
+        if domain.dns_provider == DnsProvider::Rfc2136 && !is_within {
             self.refuse(
                 "/dns_base_domain",
                 "other-zone",
