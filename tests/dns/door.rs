@@ -6,6 +6,8 @@ use std::process::Child;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use crate::support::control_plane::until;
+
 /// When to kill: at this message, before the server has it or after the server has answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
@@ -47,15 +49,11 @@ impl Door {
             // The process has sent nothing yet.
             *guard = Guard { seen: 0, moment: Some(moment), process: Some(start()) };
         }
-        loop {
-            let mut guard = self.guard.lock().unwrap();
-            if let Some(status) = guard.process.as_mut().unwrap().try_wait().unwrap() {
-                *guard = Guard::default();
-                return status.code().is_none();
-            }
-            drop(guard);
-            thread::sleep(std::time::Duration::from_millis(5));
-        }
+        let status = until("the process ends", || {
+            self.guard.lock().unwrap().process.as_mut().unwrap().try_wait().unwrap()
+        });
+        *self.guard.lock().unwrap() = Guard::default();
+        status.code().is_none()
     }
 }
 

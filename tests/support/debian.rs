@@ -12,33 +12,45 @@ pub fn programs(name: &str, programs: &[&str], packages: &[&str]) -> Result<Path
         return Ok(PathBuf::from("/"));
     }
     once(&format!("debian-{name}"), &format!("fetching Debian's {name}"), |folder| {
-        let purpose = "the tests use packages of Debian: on Debian, run `apt-get update`";
-        let apt = |words: &[&str]| {
-            let mut apt = Command::new("apt-get");
-            apt.current_dir(folder).args(words);
-            run(apt, purpose)
-        };
         let install = ["install", "--print-uris", "--quiet=2", "--no-install-recommends"];
         let install = [&install[..], packages].concat();
         // The lists of packages may be missing.
-        let needed = apt(&install).or_else(|_| apt(&["update", "--quiet"]).and_then(|_| apt(&install)))?;
+        let needed = apt(folder, &install)
+            .or_else(|_| apt(folder, &["update", "--quiet"]).and_then(|_| apt(folder, &install)))?;
         // 'http://…/knot_3.2.6-1_amd64.deb' knot_3.2.6-1_amd64.deb 123 SHA256:…
         let needed = String::from_utf8_lossy(&needed).into_owned();
         let files = needed.lines().filter_map(|line| line.split_whitespace().nth(1));
         let names: Vec<&str> = files.filter_map(|file| file.split('_').next()).collect();
-        let download = [&["download", "--quiet"][..], &names].concat();
-        if apt(&download).is_err() {
-            apt(&["update", "--quiet"])?;
-            apt(&download)?;
-        }
-        for package in fs::read_dir(folder).map_err(at(folder))?.flatten().map(|entry| entry.path()) {
-            let mut unpack = Command::new("dpkg-deb");
-            unpack.args(["--extract".as_ref(), package.as_os_str(), folder.as_os_str()]);
-            run(unpack, "it unpacks packages of Debian").map(drop)?;
-            fs::remove_file(&package).map_err(at(&package))?;
-        }
-        Ok(())
+        unpack(folder, &names)
     })
+}
+
+/// Fetches packages, and unpacks them into a folder.
+pub fn unpack(folder: &Path, packages: &[&str]) -> Result<(), String> {
+    let download = [&["download", "--quiet"][..], packages].concat();
+    // The lists of packages may be missing or old.
+    if apt(folder, &download).is_err() {
+        apt(folder, &["update", "--quiet"])?;
+        apt(folder, &download)?;
+    }
+    let fetched: Vec<PathBuf> =
+        fs::read_dir(folder).map_err(at(folder))?.flatten().map(|entry| entry.path()).collect();
+    if fetched.is_empty() {
+        return Err("apt-get gave no package".to_owned());
+    }
+    for package in fetched {
+        let mut unpack = Command::new("dpkg-deb");
+        unpack.args(["--extract".as_ref(), package.as_os_str(), folder.as_os_str()]);
+        run(unpack, "it unpacks packages of Debian").map(drop)?;
+        fs::remove_file(&package).map_err(at(&package))?;
+    }
+    Ok(())
+}
+
+fn apt(folder: &Path, words: &[&str]) -> Result<Vec<u8>, String> {
+    let mut apt = Command::new("apt-get");
+    apt.current_dir(folder).args(words);
+    run(apt, "the tests use packages of Debian: on Debian, run `apt-get update`")
 }
 
 /// A program in such a folder, with the libraries beside it.

@@ -6,30 +6,15 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use super::Run;
-use super::control_plane::programs::{artifact, at, once, run};
+use super::control_plane::programs::{artifact, at, once};
+use super::{Run, debian};
 
 /// The folder with the programs.
 fn folder() -> &'static PathBuf {
     static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let fetch = || {
         once("prometheus", "fetching Debian's Prometheus, 19 MB", |folder| {
-            let apt = |words: &[&str]| {
-                let mut apt = Command::new("apt-get");
-                apt.current_dir(folder).args(words);
-                run(apt, "the tests check metrics with Debian's Prometheus: on Debian, run `apt-get update`")
-            };
-            // The lists of packages may be missing or old.
-            if apt(&["download", "--quiet", "prometheus"]).is_err() {
-                apt(&["update", "--quiet"])?;
-                apt(&["download", "--quiet", "prometheus"])?;
-            }
-            let package = fs::read_dir(folder).map_err(at(folder))?.flatten().next();
-            let package = package.ok_or("apt-get gave no package")?.path();
-            let mut unpack = Command::new("dpkg-deb");
-            unpack.args(["--extract".as_ref(), package.as_os_str(), folder.as_os_str()]);
-            run(unpack, "it unpacks Debian's Prometheus").map(drop)?;
-            fs::remove_file(&package).map_err(at(&package))
+            debian::unpack(folder, &["prometheus"])
         })
     };
     FOLDER.get_or_init(fetch).as_ref().unwrap_or_else(|why| panic!("{why}"))
