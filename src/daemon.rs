@@ -4,6 +4,7 @@
 //! each fleet's work runs on a thread of its own ([`work`]), and specs are watched or fetched ([`feed`]). The
 //! schedule depends on data alone ([`schedule`]).
 
+mod certificate_task;
 mod feed;
 mod log;
 mod plan_thread;
@@ -33,6 +34,7 @@ use crate::round::{Installation, Round, RoundMemory};
 use crate::state::StateError;
 use crate::vitals::Vitals;
 use crate::writing::Writer;
+use certificate_task::CertificateTask;
 use plan_thread::PlanningContext;
 use probe_task::ProbeTask;
 use schedule::{Action, Schedule};
@@ -238,9 +240,24 @@ impl Process {
         runtime.spawn(forward_target_changes(Arc::clone(&memory), tell.clone()));
         let (feed, specs) =
             feed::start(source, &runtime, &tell, Arc::clone(&vitals), request_queue.writer.as_deref())?;
+        let (certificates, state) = (actor.clone(), installation.state.clone());
         let look =
             PlanningContext::new(Arc::clone(&request_queue), specs, actor, Arc::clone(&vitals), handle);
         let (round, rounds) = watch::channel(None);
+        let certificates = CertificateTask {
+            state,
+            rounds: rounds.clone(),
+            tell: tell.clone(),
+            actor: certificates,
+            vitals: Arc::clone(&vitals),
+        };
+        let asks = runtime.handle().clone();
+        let failed = tell.clone();
+        thread("certificates", move || {
+            let tell = SendOnDrop::new(failed, || Event::PlanningFailed(DaemonError::ThreadPanicked));
+            certificates.run(&asks);
+            tell.send(Event::TimerElapsed);
+        })?;
         let table = Arc::clone(&request_queue.memory.reachability);
         runtime.spawn(ProbeTask::new(table, rounds, tell.clone(), Arc::clone(&vitals)).run());
         Ok(Process {

@@ -9,6 +9,7 @@
 //! - A deleted resource is removed from the records once the target's inventory no longer lists it.
 
 mod bucket;
+mod certificate;
 mod fleet;
 mod report;
 #[cfg(test)]
@@ -25,9 +26,11 @@ use crate::catalog::{Recorded, RecordedObject, RecordedResource, Secrets};
 use crate::names::{FleetKey, ResourceKey};
 use crate::plan::{Change, FleetPlan, Plan, Step, Verb, Waiting, reason};
 use crate::render::{Manifest, Stage};
+use crate::secret::Keyring;
 use crate::state::{EventOutcome, RecordedEvent, State, StateError};
 use crate::target::Targets;
 
+pub use certificate::account_secret;
 use report::StepFault;
 pub use report::{CompletedChange, ExecutionFailure, ExecutionProgress, ExecutionReport};
 
@@ -41,6 +44,8 @@ pub struct RunContext<'a> {
     pub targets: &'a Targets,
     pub state: &'a State,
     pub secrets: &'a Secrets,
+    /// For what is recorded sealed.
+    pub keyring: &'a Keyring,
     pub clock: &'a dyn Fn() -> Timestamp,
     pub actor: &'a str,
 }
@@ -59,6 +64,8 @@ pub async fn execute(
     }
     run.change_organizations(&mut report, |verb| verb != Verb::Delete).await;
     run.change_fleets(&mut report).await;
+    // An authority may take minutes, which fleets don't wait for.
+    run.get_certificates(&mut report, false).await;
     run.change_organizations(&mut report, |verb| verb == Verb::Delete).await;
     run.record_source(&mut report);
     run.flush(&mut report);
@@ -89,6 +96,18 @@ pub async fn execute_beside_fleets(
     report
 }
 
+/// Gets the first certificate of a plan that is due, for a caller that executes its other parts by themselves.
+pub async fn execute_certificates(
+    context: RunContext<'_>,
+    progress: &mut dyn FnMut(ExecutionProgress<'_>),
+) -> ExecutionReport {
+    let mut report = ExecutionReport::default();
+    let run = PlanExecution::begin(context, progress, &mut report);
+    run.get_certificates(&mut report, true).await;
+    run.flush(&mut report);
+    report
+}
+
 /// Executes one fleet's part of a plan. Other fleets may be executed at the same time. After `until`, no
 /// further step begins except for the first; the rest is part of the next plan.
 pub async fn execute_fleet(
@@ -111,6 +130,7 @@ struct PlanExecution<'a> {
     targets: &'a Targets,
     state: &'a State,
     secrets: &'a Secrets,
+    keyring: &'a Keyring,
     clock: &'a dyn Fn() -> Timestamp,
     actor: &'a str,
     progress: RefCell<&'a mut dyn FnMut(ExecutionProgress<'_>)>,
@@ -126,7 +146,7 @@ impl<'a> PlanExecution<'a> {
         progress: &'a mut dyn FnMut(ExecutionProgress<'_>),
         report: &mut ExecutionReport,
     ) -> Self {
-        let RunContext { plan, recorded, targets, state, secrets, clock, actor } = context;
+        let RunContext { plan, recorded, targets, state, secrets, keyring, clock, actor } = context;
         let (progress, interrupted) = (RefCell::new(progress), BTreeSet::new());
         let until = None;
         let mut run = PlanExecution {
@@ -135,6 +155,7 @@ impl<'a> PlanExecution<'a> {
             targets,
             state,
             secrets,
+            keyring,
             clock,
             actor,
             progress,
@@ -173,7 +194,7 @@ impl PlanExecution<'_> {
     async fn change_organizations(&self, report: &mut ExecutionReport, chosen: impl Fn(Verb) -> bool) {
         let changes = self.plan.organizations.iter().flat_map(|organization| &organization.changes);
         let mut changes: Vec<&Change> =
-            changes.filter(|change| change.is_ready() && chosen(change.verb)).collect();
+            changes.filter(|change| change.is_bookkeeping() && chosen(change.verb)).collect();
         // Resources that others refer to are created first and deleted last.
         changes.sort_by_key(|change| change.resource.kind);
         if changes.iter().any(|change| change.verb == Verb::Delete) {

@@ -2,6 +2,7 @@
 //! verb, the daemon and the API use it, so that all of them see the same plan.
 
 mod approval;
+mod certificates;
 mod dry_run_cache;
 mod foresee;
 mod health;
@@ -38,9 +39,9 @@ use crate::plan::{
     Reach,
 };
 use crate::render::Renderer;
-use crate::secret::SecretStore;
+use crate::secret::{Keyring, SecretStore};
 use crate::spec::Documents;
-use crate::state::{State, StateError};
+use crate::state::{KeptCertificates, State, StateError};
 use crate::target::{FleetBasis, InventoryPlace, TargetError, TargetMarks, Targets};
 
 pub use approval::{Approved, waiting_approvals};
@@ -94,8 +95,8 @@ pub struct Round {
     pub under_way: BTreeSet<FleetKey>,
     /// Times at which API callers were told of creations and changes that aren't recorded yet.
     pub announced: BTreeMap<ResourceKey, Announced>,
-    /// The public key to which kubeconfigs are sealed that must outlive their specs.
-    recipient: String,
+    /// With the key to which is sealed what must outlive the specs.
+    keyring: Arc<Keyring>,
     /// Created on first use.
     index: OnceLock<Index>,
 }
@@ -138,7 +139,7 @@ impl Installation {
     /// # Errors
     /// When the state can't be read. Mistakes in specs aren't errors here: they are in the catalog.
     pub fn check(&self, documents: &Documents, now: Timestamp) -> Result<Checked, StateError> {
-        self.check_with(documents, now, None)
+        self.check_with(documents, now, None, None)
     }
 
     fn check_with(
@@ -146,6 +147,7 @@ impl Installation {
         documents: &Documents,
         now: Timestamp,
         memory: Option<&RoundMemory>,
+        issued: Option<KeptCertificates>,
     ) -> Result<Checked, StateError> {
         let mut recorded =
             self.state.as_deref().map(State::recorded_resources).transpose()?.unwrap_or_default();
@@ -157,6 +159,9 @@ impl Installation {
             let allowed = &self.config.targets.allow_addresses;
             kubeconfigs::keep_from_proposed(&mut secrets, &recorded, allowed);
         }
+        let stored = || self.state.as_deref().map(State::certificates).transpose();
+        let issued = issued.map_or_else(stored, |issued| Ok(Some(issued)))?;
+        certificates::add(&mut secrets, &issued.unwrap_or_default(), &self.secrets.keyring());
         let catalog =
             catalog::resolve(documents, &recorded, &secrets, &self.config, &component::host_names(), now);
         Ok(Checked { recorded, secrets, catalog })
@@ -198,7 +203,13 @@ impl Installation {
     ) -> Result<Round, StateError> {
         // Must be read first: if an execution ends in between, the records read before would be out of date.
         let (mut under_way, begun) = memory.map(RoundMemory::under_way).unwrap_or_default();
-        let mut checked = self.check_with(documents, now, memory)?;
+        let issued = match (self.state.as_deref(), &self.config.acme) {
+            (Some(state), Some(acme)) if !self.proposed => {
+                Some(runtime.block_on(certificates::look(state, acme, &self.secrets.keyring(), now))?)
+            }
+            _ => None,
+        };
+        let mut checked = self.check_with(documents, now, memory, issued)?;
         let kept = kubeconfigs::open(self.state.as_deref(), &self.secrets.keyring(), &checked)?;
         let mut targets = targets::of(&self.output_dir, &self.config, &checked, &kept);
         if let Some(memory) = memory {
@@ -219,7 +230,7 @@ impl Installation {
             Reach::UnderWay { since } => Some((fleet.fleet.clone(), since)),
             _ => None,
         }));
-        let recipient = self.secrets.keyring().recipient();
+        let keyring = self.secrets.keyring();
         let under_way = under_way.into_keys().collect();
         let index = OnceLock::new();
         let Policy { announced, .. } = policy;
@@ -234,7 +245,7 @@ impl Installation {
             looked,
             under_way,
             announced,
-            recipient,
+            keyring,
             index,
         })
     }

@@ -7,6 +7,7 @@
 //! | `audit.jsonl` | who did what, for ever | restore a backup |
 //! | `tokens.jsonl` | the tokens of API callers, as digests | restore a backup, or create new tokens |
 //! | `kubeconfigs.json` | the last working kubeconfig of each fleet, sealed | rewritten by the next apply |
+//! | `certificates.json` | accounts at certificate authorities, certificates and their keys, sealed | restore a backup; otherwise they are issued anew, and clusters restart |
 //! | `sizes.jsonl` | the sizes of clusters over time, for their costs | restore a backup; costs start anew |
 //! | `cache-v1/` | applied specs and objects, status, a snapshot for readers | rebuilt by the next rounds |
 //! | `events.jsonl` | recent events | starts empty |
@@ -21,11 +22,13 @@ mod activity;
 mod archive;
 mod backup;
 mod cache;
+mod certificates;
 mod disk;
 mod entries;
 mod error;
 mod events;
 mod folder;
+mod kept;
 mod kubeconfigs;
 mod last_used;
 mod lines;
@@ -54,12 +57,13 @@ use uuid::Uuid;
 use crate::catalog::{
     Approval, BucketRecord, CachedRecord, Deletion, DurableRecord, RecordedObject, RecordedResource,
 };
-use crate::names::{FleetKey, ObjectKey, ResourceKey};
+use crate::names::{FleetKey, Kind, ObjectKey, ResourceKey};
 use crate::parallel::locked;
 use crate::spec::SourceId;
 use cache::{Cache, Table};
 use events::{EventLog, Retention};
 use folder::FolderLock;
+use kept::KeptFile;
 use kubeconfigs::Kubeconfigs;
 use recall::ResourceRecordCache;
 use records::{RegistryLine, TargetRecord};
@@ -71,6 +75,7 @@ pub use accounts::{BindError, BoundAccount};
 pub use activity::JournalEntry;
 pub use archive::{Archive, ArchiveError, Manifest, SavedFile};
 pub use backup::back_up;
+pub use certificates::{Issued, KeptAccount, KeptCertificate, KeptCertificates, KeptOrder, Sealed};
 pub use error::StateError;
 pub use events::{EVENT_BYTES_KEPT, EventIndexEntry, EventOutcome, Follower, RecordedEvent};
 pub use folder::LockWait;
@@ -88,7 +93,8 @@ pub use tokens::{
 /// [read](State::read).
 pub struct State {
     registry: Mutex<Registry>,
-    kubeconfigs: Mutex<Kubeconfigs>,
+    kubeconfigs: Mutex<KeptFile<Kubeconfigs>>,
+    certificates: Mutex<KeptFile<KeptCertificates>>,
     tokens: TokenStore,
     audit: Mutex<EventLog>,
     sizes: Mutex<SizeLog>,
@@ -128,7 +134,8 @@ impl State {
         warnings.iter().for_each(|warning| tracing::debug!(%dir, warning, "repaired the state"));
         Ok(State {
             registry: Mutex::new(registry),
-            kubeconfigs: Mutex::new(Kubeconfigs::of(dir)),
+            kubeconfigs: Mutex::new(KeptFile::of(dir)),
+            certificates: Mutex::new(KeptFile::of(dir)),
             tokens,
             audit: Mutex::new(audit),
             sizes: Mutex::new(sizes),
@@ -296,6 +303,9 @@ impl State {
         if let Some(fleet) = key.as_fleet() {
             locked(&self.kubeconfigs).forget(&fleet)?;
         }
+        if key.kind == Kind::BaseDomain {
+            self.change_certificates(|all| drop(all.certificates.remove(key)))?;
+        }
         self.end_sizes(key, now)?;
         self.forget_details(key)
     }
@@ -391,7 +401,7 @@ impl State {
 
     /// The last working kubeconfig of each fleet, sealed.
     pub fn kubeconfigs(&self) -> Result<BTreeMap<FleetKey, KeptKubeconfig>, StateError> {
-        locked(&self.kubeconfigs).read()
+        Ok(locked(&self.kubeconfigs).read()?.kubeconfigs)
     }
 
     /// Replaces the stored kubeconfigs. One is removed when its fleet is forgotten.
@@ -399,7 +409,26 @@ impl State {
     /// # Errors
     /// When their file can't be written. It is unchanged then.
     pub fn keep_kubeconfigs(&self, kept: BTreeMap<FleetKey, KeptKubeconfig>) -> Result<(), StateError> {
-        locked(&self.kubeconfigs).write(kept)
+        locked(&self.kubeconfigs).write(Kubeconfigs { kubeconfigs: kept })
+    }
+
+    /// The certificates of managed base domains, their keys sealed.
+    pub fn certificates(&self) -> Result<KeptCertificates, StateError> {
+        locked(&self.certificates).read()
+    }
+
+    /// Changes the stored certificates. Nothing is changed in a state that is only read.
+    ///
+    /// # Errors
+    /// When their file can't be read or written. It is unchanged then.
+    pub fn change_certificates(&self, change: impl FnOnce(&mut KeptCertificates)) -> Result<(), StateError> {
+        if self.lock.is_none() {
+            return Ok(());
+        }
+        let file = locked(&self.certificates);
+        let mut kept = file.read()?;
+        change(&mut kept);
+        file.write(kept)
     }
 
     pub fn set_source(&self, source: &SourceId) -> Result<(), StateError> {

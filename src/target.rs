@@ -1,5 +1,6 @@
 //! Targets: observed before planning, written by the executor.
 
+pub mod acme;
 mod bucket;
 mod directory;
 pub mod dns;

@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "the bans are for the core; a test needs the world")]
 
 mod accepted_by_kubernetes;
+mod acme;
 mod api;
 mod architecture;
 mod backup;

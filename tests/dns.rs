@@ -2,7 +2,6 @@
 //! balancers.
 
 mod client;
-mod door;
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -13,10 +12,10 @@ use serde_json::json;
 use crate::kubernetes::{FLEET, SANDBOX, on, reached_with};
 use crate::rights::tenant;
 use crate::support::control_plane::ControlPlane;
+use crate::support::door::{Door, Moment};
 use crate::support::knot::{Knot, SECRET, key};
 use crate::support::serve::Serve;
 use crate::support::{Tree, approval_id, copy, memory_folder, one_in};
-use door::{Door, Moment};
 
 const PLAN: &str = "plan tree --config config.toml";
 const APPLY: &str = "apply tree --yes --config config.toml";

@@ -81,7 +81,16 @@ impl Round {
         let clock = || self.now;
         let Round { plan, recorded, targets, secrets, .. } = self;
         let state = self.state();
-        let context = RunContext { plan, recorded, targets, state, secrets, clock: &clock, actor: "ann" };
+        let context = RunContext {
+            plan,
+            recorded,
+            targets,
+            state,
+            secrets,
+            keyring: &Keyring::ephemeral().unwrap(),
+            clock: &clock,
+            actor: "ann",
+        };
         execute(context, &mut |_| {}).await
     }
 

@@ -142,6 +142,21 @@ fn settings_that_are_not_sound_are_refused_with_what_to_do() {
              and a port, such as `127.0.0.1:3000` or `[::1]:3000`, or `none` to open no port\n",
         ),
         (
+            "[acme]\ndirectory = \"http://ca.example.com/dir\"\nagree_to_terms = true\n",
+            "error: cannot parse the config file `settings.toml`\n`acme.directory` must be an https URL\n  help: `streamfleet \
+             explain config` lists the settings\n",
+        ),
+        (
+            "[acme]\ndirectory = \"https://ca.example.com/dir\"\nagree_to_terms = false\n",
+            "error: cannot parse the config file `settings.toml`\n`acme.agree_to_terms` is false: read the terms of the \
+             authority, and set it to true if you agree\n  help: `streamfleet explain config` lists the settings\n",
+        ),
+        (
+            "[acme]\ndirectory = \"https://ca.example.com/dir\"\nagree_to_terms = true\ncontact = [\"kafka@example.com\"]\n",
+            "error: cannot parse the config file `settings.toml`\n`acme.contact` has `kafka@example.com`, and must be like \
+             `mailto:kafka@example.com`\n  help: `streamfleet explain config` lists the settings\n",
+        ),
+        (
             "state_dir = \"made\"\noutput_dir = \"./made/\"\n",
             "error: the config file `settings.toml` is invalid\n`state_dir` and `output_dir` are the same folder, \
              `DIR/made`: state, output and secrets must be separate\n  help: use a separate folder for each\n",

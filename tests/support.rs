@@ -3,10 +3,12 @@
 pub mod bind;
 pub mod control_plane;
 pub mod debian;
+pub mod door;
 pub mod exporter;
 pub mod kafka;
 pub mod knot;
 pub mod kubelet;
+pub mod pebble;
 pub mod prometheus;
 pub mod proxy;
 pub mod serve;

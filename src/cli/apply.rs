@@ -165,6 +165,10 @@ fn tell_outcome(report: &ExecutionReport, look: &CommandRound, console: &mut Con
     for folder in look.written_folders() {
         text.push_str(&format!("Manifests are in {folder}\n"));
     }
+    if look.got_certificate(report) {
+        let again = &look.settings.arguments;
+        text.push_str(&format!("A certificate was got; for clusters to use it: streamfleet apply {again}\n"));
+    }
     console.print(&text)?;
     for failed in &report.failed {
         console.failed(&failed.to_string(), &failed.hint);

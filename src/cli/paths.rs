@@ -11,7 +11,7 @@ use crate::config::{ApiConfig, Config};
 /// The setting whose path needs a shell to be expanded, and what to write instead.
 pub fn settle(config: &mut Config, file: &Utf8Path) -> Result<(), (String, String)> {
     let folder = file.parent().unwrap_or(Utf8Path::new(""));
-    let Config { state_dir, output_dir, secrets_dir, source, api, .. } = config;
+    let Config { state_dir, output_dir, secrets_dir, source, api, acme, .. } = config;
     let ApiConfig { socket, tls_cert_file, tls_key_file, oidc, .. } = api;
     let own = [
         ("state_dir", state_dir),
@@ -22,8 +22,9 @@ pub fn settle(config: &mut Config, file: &Utf8Path) -> Result<(), (String, Strin
         ("api.tls_key_file", tls_key_file),
         ("api.oidc.client_secret_file", &mut oidc.client_secret_file),
     ];
+    let roots = acme.as_mut().map(|acme| ("acme.roots", &mut acme.roots));
     let home = std::env::var("HOME").ok();
-    for (name, path) in own.into_iter().chain(source.files()) {
+    for (name, path) in own.into_iter().chain(roots).chain(source.files()) {
         let Some(path) = path.as_mut().filter(|path| !path.as_str().starts_with(PREFIX)) else { continue };
         refuse_shell(name, path, home.as_deref())?;
         if let Ok(whole) = camino::absolute_utf8(folder.join(&*path)) {

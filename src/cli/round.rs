@@ -283,6 +283,13 @@ impl CommandRound {
         Ok(report)
     }
 
+    /// Whether this run got a certificate, which clusters use with the next plan.
+    pub fn got_certificate(&self, report: &ExecutionReport) -> bool {
+        let changes = self.round.plan.organizations.iter().flat_map(|organization| &organization.changes);
+        let mut got = changes.filter(|change| change.certificate.is_some());
+        got.any(|change| report.done.iter().any(|done| done.resource == change.resource))
+    }
+
     /// The manifest folders of the fleets that this plan changes.
     pub fn written_folders(&self) -> Vec<String> {
         let changed = self.round.plan.fleets.iter().filter(|fleet| fleet.ordered_steps().next().is_some());

@@ -249,6 +249,7 @@ fn cause_label(cause: &Cause) -> (&'static str, Option<&str>) {
         Cause::Settings => ("settings", None),
         Cause::Upgrade { .. } => ("upgrade", None),
         Cause::Drift { by } => ("drift", by.as_deref()),
+        Cause::Certificate => ("certificate", None),
         Cause::Addresses => ("addresses", None),
         Cause::Software { .. } => ("software", None),
     }

@@ -267,7 +267,9 @@ fn outlook(round: &Round, now: Timestamp) -> PendingWork {
         Waiting::UnderWay { since } => since.checked_add(LONG).ok().filter(|told| *told > now),
         _ => None,
     });
-    let next = times.chain(round.health.values().filter_map(|health| health.again)).min();
+    let certificates = round.checked.catalog.managed.values();
+    let certificates = certificates.flat_map(|it| [it.renew_at, it.look_at]).flatten().filter(|at| *at > now);
+    let next = times.chain(round.health.values().filter_map(|health| health.again)).chain(certificates).min();
     PendingWork {
         fleets: round.plan.fleets.iter().filter_map(ready).collect(),
         next: next.map(|next| until(next, now)),
@@ -299,6 +301,6 @@ fn needs_bookkeeping(round: &Round, outlook: &PendingWork) -> bool {
     !outlook.fleets.is_empty()
         || !plan.remember.is_empty()
         || plan.fleets.iter().any(|fleet| !fleet.void_approvals.is_empty())
-        || organizations.any(Change::is_ready)
+        || organizations.any(Change::is_bookkeeping)
         || is_another_source()
 }

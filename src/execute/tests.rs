@@ -6,6 +6,8 @@ mod planner;
 mod records;
 mod turn;
 
+use std::sync::LazyLock;
+
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 use tempfile::TempDir;
@@ -17,6 +19,11 @@ use crate::plan::Observed;
 use crate::state::State;
 use crate::target::Targets;
 use planner::{TestSpecs, plan};
+
+fn keyring() -> &'static Keyring {
+    static KEYRING: LazyLock<Keyring> = LazyLock::new(|| Keyring::ephemeral().unwrap());
+    &KEYRING
+}
 
 fn now() -> Timestamp {
     Timestamp::from_second(1_800_000_000).unwrap()
@@ -78,7 +85,16 @@ impl Place {
     async fn execute(&self, plan: &Plan, state: &State, secrets: &Secrets) -> ExecutionReport {
         let (targets, actor) = (self.targets(), "ann@example.com");
         let recorded = &state.recorded().unwrap();
-        let context = RunContext { plan, recorded, targets: &targets, state, secrets, clock: &now, actor };
+        let context = RunContext {
+            plan,
+            recorded,
+            targets: &targets,
+            state,
+            secrets,
+            keyring: keyring(),
+            clock: &now,
+            actor,
+        };
         execute(context, &mut |_| {}).await
     }
 

@@ -69,6 +69,7 @@ pub(super) fn keep_from_proposed(secrets: &mut Secrets, recorded: &Recorded, all
 /// When sealing or writing fails.
 pub(super) fn keep(round: &Round, state: &State) -> Result<(), NotKept> {
     let mut kept = state.kubeconfigs()?;
+    let recipient = round.keyring.recipient();
     // A fleet that is just being created may not be recorded yet.
     let is_known = |fleet: &FleetKey| state.identity(&fleet.resource()).is_some();
     kept.retain(|fleet, _| is_known(fleet) || round.under_way.contains(fleet));
@@ -85,11 +86,11 @@ pub(super) fn keep(round: &Round, state: &State) -> Result<(), NotKept> {
         else {
             continue;
         };
-        let is_same = |it: &KeptKubeconfig| it.fingerprint == *fingerprint && it.recipient == round.recipient;
+        let is_same = |it: &KeptKubeconfig| it.fingerprint == *fingerprint && it.recipient == recipient;
         if kept.get(&plan.fleet).is_some_and(is_same) {
             continue;
         }
-        let (fingerprint, recipient) = (fingerprint.clone(), round.recipient.clone());
+        let (fingerprint, recipient) = (fingerprint.clone(), recipient.clone());
         let sealed = secret::seal(&recipient, &reference, value)?;
         kept.insert(plan.fleet.clone(), KeptKubeconfig { fingerprint, recipient, sealed });
     }

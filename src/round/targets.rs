@@ -17,6 +17,7 @@ use crate::names::{Domain, FleetKey, Identifier, Kind, ResourceKey, SecretRef};
 use crate::spec::kubeconfig::KubeAccess;
 use crate::spec::material::MaterialFault;
 use crate::spec::{BaseDomain, DnsProvider, Fleet, FleetAdvancedConfig, InfraType, Spec};
+use crate::target::acme::Authority;
 use crate::target::dns::{DnsLogin, DnsZones, KeptZone};
 use crate::target::{AccessField, KubernetesCluster, TargetLocation, Targets, service_account};
 
@@ -49,7 +50,8 @@ pub(super) fn of(output_dir: &Utf8Path, config: &Config, checked: &Checked, kept
     };
     Targets::for_fleets(output_dir, checked.recorded.installation, recorded.chain(planned).map(place))
         .with_allowed(config.targets.allow_addresses.clone())
-        .with_zones(&zones(config, checked))
+        .with_zones(zones(config, checked))
+        .with_authority(config.acme.clone().map(Authority::new))
 }
 
 /// The DNS servers of the base domains whose records are kept here, by organization. A key serves only base domains of

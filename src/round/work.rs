@@ -5,7 +5,7 @@ use std::time::Instant;
 use jiff::Timestamp;
 
 use super::kubeconfigs::{self, NotKept};
-use super::{Checked, Round};
+use super::{Checked, Round, certificates};
 use crate::config::Mode;
 use crate::execute::{self, ExecutionFailure, ExecutionProgress, ExecutionReport, RunContext};
 use crate::plan::FleetPlan;
@@ -30,7 +30,7 @@ impl Round {
         if self.checked.catalog.config.policy.mode == Mode::PlanOnly {
             return self.execute_beside_fleets(recorder, progress).await;
         }
-        if let Err(report) = self.keep_kubeconfigs(recorder.state, progress) {
+        if let Err(report) = self.keep_secrets(recorder.state, progress) {
             return report;
         }
         execute::execute(self.context(recorder), progress).await
@@ -42,10 +42,25 @@ impl Round {
         recorder: Recorder<'_>,
         progress: &mut dyn FnMut(ExecutionProgress<'_>),
     ) -> ExecutionReport {
-        if let Err(report) = self.keep_kubeconfigs(recorder.state, progress) {
+        if let Err(report) = self.keep_secrets(recorder.state, progress) {
             return report;
         }
         execute::execute_beside_fleets(self.context(recorder), &self.under_way, progress).await
+    }
+
+    /// Whether certificates are due that nothing holds up.
+    pub fn has_certificates(&self) -> bool {
+        let changes = self.plan.organizations.iter().flat_map(|organization| &organization.changes);
+        changes.filter(|change| change.is_ready()).any(|change| change.certificate.is_some())
+    }
+
+    /// Gets the first certificate that is due: a later plan knows more of the others.
+    pub async fn execute_certificates(
+        &self,
+        recorder: Recorder<'_>,
+        progress: &mut dyn FnMut(ExecutionProgress<'_>),
+    ) -> ExecutionReport {
+        execute::execute_certificates(self.context(recorder), progress).await
     }
 
     /// Executes one fleet's part of the plan. No step begins after `until`.
@@ -60,18 +75,20 @@ impl Round {
     }
 
     fn context<'a>(&'a self, Recorder { state, clock, actor }: Recorder<'a>) -> RunContext<'a> {
-        let Round { plan, targets, checked: Checked { recorded, secrets, .. }, .. } = self;
-        RunContext { plan, recorded, targets, state, secrets, clock, actor }
+        let Round { plan, targets, keyring, checked: Checked { recorded, secrets, .. }, .. } = self;
+        RunContext { plan, recorded, targets, state, secrets, keyring, clock, actor }
     }
 
-    /// Without its kubeconfig, a fleet couldn't be cleaned up later.
-    fn keep_kubeconfigs(
+    /// Without its kubeconfig, a fleet couldn't be cleaned up later. Without its key, a certificate is of no use.
+    fn keep_secrets(
         &self,
         state: &State,
         progress: &mut dyn FnMut(ExecutionProgress<'_>),
     ) -> Result<(), ExecutionReport> {
-        let Err(NotKept { message, hint }) = kubeconfigs::keep(self, state) else { return Ok(()) };
-        let message = format!("cannot save the fleets' kubeconfigs: {message}");
+        let kept = kubeconfigs::keep(self, state).map_err(|why| ("the fleets' kubeconfigs", why));
+        let kept = kept.and_then(|()| certificates::keep(self, state).map_err(|why| ("certificates", why)));
+        let Err((what, NotKept { message, hint })) = kept else { return Ok(()) };
+        let message = format!("cannot save {what}: {message}");
         let failure = ExecutionFailure {
             fleet: None,
             resource: None,

@@ -94,7 +94,9 @@ impl SecretStore {
     pub fn open_changed(&self, documents: &Documents, before: &Documents, known: &Secrets) -> Secrets {
         self.refresh();
         let mut secrets = known.clone();
-        for document in before.changed_since(documents).flat_map(|file| &file.documents) {
+        // A key that no document has is that of a managed certificate, until a document has its own.
+        let there = before.changed_since(documents).chain(documents.changed_since(before));
+        for document in there.flat_map(|file| &file.documents) {
             for (field, _) in document.spec.secrets() {
                 let field = field.to_owned();
                 secrets.opened.remove(&SecretRef { resource: document.key.clone(), field });

@@ -10,7 +10,10 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
-use super::{kubeconfigs, open, registry, sizes, tokens};
+use super::certificates::KeptCertificates;
+use super::kept::Content as _;
+use super::kubeconfigs::Kubeconfigs;
+use super::{open, registry, sizes, tokens};
 use crate::names::Digest;
 
 /// The version of the format. A field can be added to the manifest without a new version.
@@ -29,8 +32,16 @@ const FINGERPRINT: &str = "fingerprint.key";
 ///
 /// Files are copied in this order. An audit line is written before the change that it describes, so a trail
 /// copied after the registry and the tokens covers at least their content.
-pub(super) const BACKUP_FILES: [&str; 7] =
-    [registry::FILE, tokens::FILE, open::AUDIT, sizes::FILE, IDENTITIES, FINGERPRINT, kubeconfigs::FILE];
+pub(super) const BACKUP_FILES: [&str; 8] = [
+    registry::FILE,
+    tokens::FILE,
+    open::AUDIT,
+    sizes::FILE,
+    IDENTITIES,
+    FINGERPRINT,
+    Kubeconfigs::FILE,
+    KeptCertificates::FILE,
+];
 
 /// The first entry of an archive: its content and origin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

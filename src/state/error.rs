@@ -4,7 +4,10 @@ use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::{cache, events, folder, kubeconfigs, last_used, sizes, tokens};
+use super::certificates::KeptCertificates;
+use super::kept::Content as _;
+use super::kubeconfigs::Kubeconfigs;
+use super::{cache, events, folder, last_used, sizes, tokens};
 
 /// An error of the state that a person has to fix. The message says what was attempted and why it failed;
 /// [`StateError::hint`] says what to do next.
@@ -146,9 +149,14 @@ impl StateError {
                 "install that version again; to return to an earlier one, move the folder away and restore an older \
                  backup: streamfleet restore FILE TREE".to_owned()
             }
-            StateError::Damaged { path, .. } if path.file_name() == Some(kubeconfigs::FILE) => format!(
+            StateError::Damaged { path, .. } if path.file_name() == Some(Kubeconfigs::FILE) => format!(
                 "move `{path}` out of the folder and {}; without a backup, it is recreated for the fleets that have a \
                  spec",
+                from_backup(path)
+            ),
+            StateError::Damaged { path, .. } if path.file_name() == Some(KeptCertificates::FILE) => format!(
+                "move `{path}` out of the folder and {}; without a backup, managed base domains get new certificates, for \
+                 which their clusters restart",
                 from_backup(path)
             ),
             StateError::Damaged { path, .. } if path.file_name() == Some(tokens::FILE) => format!(

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use super::cache::Cache;
 use super::events::{self, EventLog, Retention};
 use super::folder::{self, FolderUse, LockWait};
-use super::kubeconfigs::Kubeconfigs;
+use super::kept::KeptFile;
 use super::recall::ResourceRecordCache;
 use super::registry::Registry;
 use super::sizes::SizeLog;
@@ -55,7 +55,8 @@ impl State {
         };
         Ok(Some(State {
             registry: Mutex::new(registry),
-            kubeconfigs: Mutex::new(Kubeconfigs::of(dir)),
+            kubeconfigs: Mutex::new(KeptFile::of(dir)),
+            certificates: Mutex::new(KeptFile::of(dir)),
             tokens: TokenStore::read(dir)?,
             audit: Mutex::new(EventLog::unopened(dir.join(open::AUDIT), Retention::Forever)),
             sizes: Mutex::new(SizeLog::read(dir)?),

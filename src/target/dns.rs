@@ -3,6 +3,7 @@
 //! A name is ours while the TXT record beside it says so. The server compares that record, and the present values, in the
 //! step in which it changes them: two installations never mix their records, and a stranger's stay as they are.
 
+mod challenge;
 mod exchange;
 mod fault;
 mod host;
@@ -15,6 +16,7 @@ use hickory_proto::rr::rdata::{A, AAAA, CNAME, TXT};
 use hickory_proto::rr::{DNSClass, Name, RData, Record, RecordType};
 
 use crate::component::dns_records::HostRecords;
+pub use challenge::{add as add_challenge, allowed_authorities, remove as remove_challenge};
 use exchange::DnsServer;
 pub use fault::DnsFault;
 pub use host::{RecordFault, owner_text, release, see, write};
@@ -85,8 +87,7 @@ impl<'z> DnsZone<'z> {
     /// records or another owner. Nothing is changed then.
     async fn swap(&self, host: &str, before: &SeenRecord, after: &SeenRecord) -> Result<(), DnsFault> {
         let (name, beside) = (name(host)?, owner_name(host)?);
-        let mut update = query(&self.zone, RecordType::SOA);
-        update.metadata.op_code = OpCode::Update;
+        let mut update = self.update();
         if *before == SeenRecord::default() {
             update.add_pre_requisite(of_class(&name, DNSClass::NONE, RecordType::ANY));
         }
@@ -107,6 +108,12 @@ impl<'z> DnsZone<'z> {
         }
         let unmet = if *before == SeenRecord::default() { DnsFault::Taken } else { DnsFault::Changed };
         self.send(update, unmet).await
+    }
+
+    fn update(&self) -> Message {
+        let mut update = query(&self.zone, RecordType::SOA);
+        update.metadata.op_code = OpCode::Update;
+        update
     }
 
     /// `unmet` is what it means that the name isn't as it was expected to be.

@@ -6,6 +6,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use futures_util::future::join_all;
 use uuid::Uuid;
 
+use super::acme::Authority;
 use super::dns::DnsZones;
 use super::{DirectoryTarget, KubernetesCluster, KubernetesTarget, ResourceMark, Target, TargetError};
 use crate::catalog::{Recorded, RecordedFleet};
@@ -25,11 +26,13 @@ pub struct Targets {
     pub(super) targets: BTreeMap<FleetKey, Target>,
     /// `targets.allow_addresses` of the settings, for the services in which buckets are made.
     allowed: Vec<AddressRange>,
+    zones: BTreeMap<Identifier, DnsZones>,
+    authority: Option<Authority>,
 }
 
 impl Targets {
     pub fn new(targets: BTreeMap<FleetKey, Target>) -> Self {
-        Self { targets, allowed: Vec::new() }
+        Self { targets, ..Self::default() }
     }
 
     /// With the addresses that the settings allow.
@@ -38,13 +41,28 @@ impl Targets {
     }
 
     /// With the DNS servers of each organization's base domains.
-    pub fn with_zones(mut self, zones: &BTreeMap<Identifier, DnsZones>) -> Self {
+    pub fn with_zones(mut self, zones: BTreeMap<Identifier, DnsZones>) -> Self {
         for (fleet, target) in &mut self.targets {
             if let (Target::Kubernetes(cluster), Some(zones)) = (target, zones.get(&fleet.organization)) {
                 cluster.set_zones(zones.clone());
             }
         }
+        self.zones = zones;
         self
+    }
+
+    /// With the authority that issues the certificates of managed base domains.
+    pub fn with_authority(self, authority: Option<Authority>) -> Self {
+        Self { authority, ..self }
+    }
+
+    pub fn authority(&self) -> Option<&Authority> {
+        self.authority.as_ref()
+    }
+
+    /// The DNS servers of an organization's base domains.
+    pub fn zones(&self, organization: &Identifier) -> DnsZones {
+        self.zones.get(organization).cloned().unwrap_or_default()
     }
 
     pub fn allowed(&self) -> &[AddressRange] {

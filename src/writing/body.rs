@@ -59,7 +59,8 @@ pub fn wanted(request: &WriteRequest, stands: CurrentDocument<'_>) -> Result<Des
     let mut secrets = Vec::new();
     for (_, field, pointer) in SECRET_FIELDS.into_iter().filter(|(kind, ..)| *kind == key.kind) {
         let written = stands.written.and_then(|written| written.pointer(pointer));
-        match secret(take(&mut body, pointer), written, is_patch) {
+        let shown = stands.shown.and_then(|shown| shown.pointer(pointer));
+        match secret(take(&mut body, pointer), (written, shown), is_patch) {
             Ok(secret) => secrets.push((field, pointer, secret)),
             Err(why) => faults.push(FieldError::at(pointer, format!("`{field}` {why}"), how_secrets(what))),
         }
@@ -276,7 +277,7 @@ enum SecretChange {
 /// found: a caller could otherwise have this host's files and variables read.
 fn secret(
     given: Option<Value>,
-    written: Option<&Value>,
+    (written, shown): (Option<&Value>, Option<&Value>),
     is_patch: bool,
 ) -> Result<SecretChange, &'static str> {
     match given {
@@ -284,9 +285,10 @@ fn secret(
         Some(Value::String(text)) if !text.is_empty() => Ok(SecretChange::New(SecretString::from(text))),
         Some(Value::Null | Value::String(_)) if is_patch => Ok(SecretChange::Goes),
         None | Some(Value::Null | Value::String(_)) => Ok(SecretChange::Stays),
-        Some(given) if given == json!({"redacted": true}) => match written {
-            Some(_) => Ok(SecretChange::Stays),
-            None => Err("is redacted, and there is no value to keep"),
+        // The key of a managed certificate is shown though no document has it.
+        Some(given) if given == json!({"redacted": true}) => match written.or(shown) {
+            Some(it) if !it.is_null() => Ok(SecretChange::Stays),
+            _ => Err("is redacted, and there is no value to keep"),
         },
         Some(Value::Object(given)) if SecretValue::FORMS.iter().any(|form| given.contains_key(*form)) => {
             Err("refers to a file or variable, which only files may do")

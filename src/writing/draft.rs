@@ -7,7 +7,7 @@ use super::body::{self, CurrentDocument, NewSecret};
 use super::message::message;
 use super::refused::{Guard, WriteRefusal, exists, guarded, invalid, limited, needed, stale, still_going};
 use super::write_request::{WriteAction, WriteRequest};
-use crate::catalog::{FolderOwners, OpenedSecret, Recorded, RecordedResource, Secrets};
+use crate::catalog::{self, FolderOwners, OpenedSecret, Recorded, RecordedResource, Secrets};
 use crate::http::problem::FieldError;
 use crate::names::{Digest, Domain, Identifier, Kind, ResourceKey, SecretRef, SpecPath};
 use crate::problem::{Location, Problem};
@@ -210,7 +210,10 @@ impl EditBasis<'_> {
         }
         let text = text.ok_or_else(|| WriteRefusal::NotThere(key.clone()))?;
         let written = edit::read(text, key).map_err(refused)?;
-        let shown = document.map(|document| Record::of_spec(&document.spec).to_json());
+        let shown = document.map(|document| {
+            let issued = self.secrets.certificates.get(key);
+            Record::of_spec(&catalog::with_certificate(document.spec.clone(), issued)).to_json()
+        });
         let stands = CurrentDocument { written: Some(&written), shown: shown.as_ref() };
         let mut wanted = body::wanted(request, stands)?;
         if key.kind == Kind::Organization && !request.may_limit {

@@ -296,7 +296,9 @@ impl Edited<'_> {
                 let why = format!("the current files don't say what {key} is");
                 Err(invalid(vec![FieldError::at("", why, "fix the `problems` of `GET /v1/plan`")]))
             }
-            Some(Hold::OverCapacity { .. } | Hold::Suspended { .. }) | None => Ok(()),
+            Some(Hold::OverCapacity { .. } | Hold::Suspended { .. } | Hold::Certificate { .. }) | None => {
+                Ok(())
+            }
         }
     }
 }

@@ -12,6 +12,7 @@ mod hosts;
 mod identity;
 mod immutable;
 mod in_cluster;
+mod managed;
 mod operators;
 mod recorded;
 mod references;
@@ -44,13 +45,14 @@ pub use fit::ClusterFit;
 pub use hosts::HostNames;
 pub use identity::FolderOwners;
 pub use immutable::{CLUSTER_UID, INFRASTRUCTURE, immutable_fields, immutable_pointers};
+pub use managed::{ManagedCertificate, RenewalWindow, managed_key, with_certificate};
 pub use recorded::{
     Approval, CachedRecord, Deletion, DurableRecord, LastGood, MadeFrom, Recorded, RecordedFleet,
     RecordedObject, RecordedResource, RecordedSpec, Records, SecretMark,
 };
 pub use related_organizations::RelatedOrganizations;
 pub use resolve::resolve;
-pub use secrets::{OpenedSecret, Secrets};
+pub use secrets::{IssueFailure, IssuedCertificate, OpenedSecret, Secrets};
 pub use status::{ResourceStatus, Status};
 
 /// Every resource that should exist, and why some of them are left unchanged.
@@ -77,6 +79,8 @@ pub struct Catalog {
     /// the record still has their spec; if not, this entry is all that keeps their objects.
     pub absent: BTreeMap<ResourceKey, Absence>,
     pub capacity: BTreeMap<Identifier, OrganizationCapacity>,
+    /// The base domains whose certificates Streamfleet gets.
+    pub managed: BTreeMap<ResourceKey, ManagedCertificate>,
     /// When the first certificate of a base domain ends; `None` without certificates.
     pub certificates_end: Option<Timestamp>,
     /// The rules for further clusters, see [`Catalog::fit`].
@@ -152,6 +156,14 @@ pub enum Hold {
     Suspended {
         /// The resource on which `suspend` is true.
         by: ResourceKey,
+    },
+    /// The base domain that its names are in has no certificate yet.
+    Certificate {
+        /// The base domain.
+        of: ResourceKey,
+        /// Why the last attempt to get one failed; null if there was none.
+        #[serde(default)]
+        why: Option<String>,
     },
     /// A resource that it refers to doesn't exist yet or can't be used.
     Dependency {

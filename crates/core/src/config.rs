@@ -1,5 +1,6 @@
 //! The settings of an installation, read from a TOML file. Every key has a default.
 
+mod acme;
 mod addresses;
 mod api;
 mod base_url;
@@ -23,6 +24,7 @@ use crate::names::FleetKey;
 use crate::spec::MaintenanceWindow;
 use crate::spec::describe::Description;
 
+pub use acme::{AcmeConfig, Challenge};
 pub use addresses::{AddressRange, DeniedAddress, denied_server, judge_address};
 pub use api::{ApiConfig, is_email, not_emails};
 pub use console_url::ConsoleUrlTemplate;
@@ -70,6 +72,8 @@ pub struct Config {
     pub daemon: DaemonConfig,
     /// Which Kubernetes clusters may be connected to.
     pub targets: TargetsConfig,
+    /// The certificate authority of base domains without a certificate of their own.
+    pub acme: Option<AcmeConfig>,
     /// Which operators may be installed on fleets.
     pub operators: OperatorsConfig,
     /// The source of the tiered storage plugin, which moves older log segments to a bucket.
@@ -249,10 +253,12 @@ impl Config {
     /// bounds.
     pub fn parse(text: &str) -> Result<Config, toml::de::Error> {
         let config: Config = toml::from_str(text).map_err(|error| whole(text, error))?;
-        let Config { policy, daemon, units, operators, source, api, tiered_storage, prices, .. } = &config;
+        let Config { policy, daemon, units, operators, source, api, tiered_storage, prices, acme, .. } =
+            &config;
         let wrong = policy.out_of_bounds().or_else(|| daemon.out_of_bounds());
         let wrong = wrong.or_else(|| units.out_of_bounds()).or_else(|| api.out_of_bounds());
         let wrong = wrong.or_else(|| tiered_storage.out_of_bounds()).or_else(|| prices.out_of_bounds());
+        let wrong = wrong.or_else(|| acme.as_ref().and_then(AcmeConfig::out_of_bounds));
         let wrong = wrong.or_else(|| operators.out_of_bounds()).or_else(|| source.out_of_bounds());
         match wrong.or_else(|| config.unusable_webhook_secret()) {
             Some(why) => Err(serde::de::Error::custom(why)),

@@ -84,6 +84,10 @@ impl Identifier {
     /// The same rule as a regular expression. A hyphen is followed by a letter or digit, so `--` doesn't
     /// match.
     pub const PATTERN: &'static str = "^[a-z](-?[a-z0-9])*$";
+
+    pub fn root() -> Self {
+        Self(Self::ROOT.into())
+    }
 }
 
 checked_string!(Identifier);

@@ -1,6 +1,7 @@
 //! Decides what is done and what waits. All decisions are made here; the executor carries them out.
 
 mod bucket;
+mod certificate;
 mod change;
 mod compare;
 pub mod cost;
@@ -31,6 +32,7 @@ use crate::render::Desired;
 
 pub use crate::component::Size;
 pub use bucket::BucketOrder;
+pub use certificate::CertificateOrder;
 pub use compare::field_effects;
 pub use display::{
     Audience, EntryPlace, Outline, OutlineApproval, OutlineItem, OutlineSection, PlanEntry, display, entries,

@@ -133,8 +133,8 @@ fn what_is_taken_is_what_a_document_has_without_its_head() {
     // A record can be sent back as it was returned.
     assert!(taken("FleetWhole", with("/advanced_config/kubeconfig", json!({"redacted": true}))));
     assert!(taken("FleetPatch", json!({"max_tenants": 2})) && !taken("FleetPatch", json!({"max_tenant": 2})));
-    let domain = json!({"organization": "acme", "domain": "k.example.com", "tls_cert": "x"});
-    assert!(taken("BaseDomainWhole", domain.clone()) && !taken("BaseDomainNew", domain));
+    let account = json!({"organization": "acme", "identifier": "dns", "provider": "aws"});
+    assert!(taken("CloudAccountWhole", account.clone()) && !taken("CloudAccountNew", account));
 }
 
 #[test]

@@ -38,7 +38,7 @@ impl Call {
     /// When the certificate of a base domain expires; `None` if it can't be read.
     fn expiry(&self, key: &ResourceKey) -> Option<Timestamp> {
         match &self.resource(key)?.spec {
-            Spec::BaseDomain(domain) => Some(Certificate::read(&domain.tls_cert)?.not_after),
+            Spec::BaseDomain(domain) => Some(Certificate::read(domain.tls_cert.as_deref()?)?.not_after),
             _ => None,
         }
     }

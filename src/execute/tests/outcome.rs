@@ -20,7 +20,7 @@ fn context<'a>(
     state: &'a State,
     secrets: &'a Secrets,
 ) -> RunContext<'a> {
-    RunContext { plan, recorded, targets, state, secrets, clock: &now, actor: "ann" }
+    RunContext { plan, recorded, targets, state, secrets, keyring: keyring(), clock: &now, actor: "ann" }
 }
 
 #[tokio::test]

@@ -209,6 +209,7 @@ fn plan_resource(
         waiting: vec![],
         guarded: verb == Verb::Delete,
         bucket: None,
+        certificate: None,
         steps,
         remarks: vec![],
         record,

@@ -87,7 +87,16 @@ async fn beside_fleets_nothing_is_deleted_that_one_under_way_may_need() {
     let recorded = Recorded::default();
     let beside = async |plan: &Plan, under_way: &BTreeSet<FleetKey>| {
         let (state, targets, recorded, secrets) = (&state, &targets, &recorded, &Secrets::default());
-        let context = RunContext { plan, recorded, targets, state, secrets, clock: &now, actor: "ann" };
+        let context = RunContext {
+            plan,
+            recorded,
+            targets,
+            state,
+            secrets,
+            keyring: keyring(),
+            clock: &now,
+            actor: "ann",
+        };
         named(&execute_beside_fleets(context, under_way, &mut |_| {}).await)
     };
     let mut plan = with_organizations(&place, &state, &specs, &[(domain(), Verb::Create)]).await;
@@ -359,8 +368,16 @@ async fn what_the_target_could_not_settle_is_told_of_what_goes_or_else_of_the_fl
             }
         };
         let (plan, recorded, targets, secrets) = (&plan, &recorded, &targets, &secrets);
-        let context =
-            RunContext { plan, recorded, targets, state: &state, secrets, clock: &now, actor: "ann" };
+        let context = RunContext {
+            plan,
+            recorded,
+            targets,
+            state: &state,
+            secrets,
+            keyring: keyring(),
+            clock: &now,
+            actor: "ann",
+        };
         let report = execute(context, &mut progress).await;
         let texts = texts(&report);
         assert!(texts.len() == 1 && texts[0].starts_with(told), "{texts:?}");

@@ -7,8 +7,16 @@ async fn take_turn(place: &Place, specs: &TestSpecs) -> ExecutionReport {
     let (state, targets, secrets) = (place.state(), place.targets(), specs.secrets());
     let (plan, recorded, _) = place.plan(&state, specs).await;
     let (secrets, recorded, actor) = (&secrets, &recorded, "ann@example.com");
-    let context =
-        RunContext { plan: &plan, recorded, targets: &targets, state: &state, secrets, clock: &now, actor };
+    let context = RunContext {
+        plan: &plan,
+        recorded,
+        targets: &targets,
+        state: &state,
+        secrets,
+        keyring: keyring(),
+        clock: &now,
+        actor,
+    };
     let Some(fleet) = plan.fleets.iter().find(|plan| plan.fleet == fleet("eu")) else {
         return ExecutionReport::default();
     };

@@ -70,6 +70,7 @@ mod tests {
             guarded: false,
             repair: false,
             bucket: None,
+            certificate: None,
             steps: Vec::new(),
             remarks: Vec::new(),
             record: None,

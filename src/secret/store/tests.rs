@@ -88,8 +88,8 @@ fn base_domain(organization: &str, tls_key: SecretValue) -> Document {
     let spec = BaseDomain {
         organization,
         domain: "k.example.com".parse().unwrap(),
-        tls_cert: String::new(),
-        tls_key,
+        tls_cert: Some(String::new()),
+        tls_key: Some(tls_key),
         dns_provider: crate::spec::DnsProvider::None,
         dns_base_domain: None,
         cloud_account: None,

@@ -39,6 +39,8 @@ pub enum DnsFault {
     Other(String),
     /// Somebody has the name.
     Taken,
+    /// A text that was added to this name isn't there.
+    Hidden(String),
     /// The name has other records, or another owner, than were seen.
     Changed,
 }
@@ -87,6 +89,7 @@ impl DnsFault {
             }
             DnsFault::Failed | DnsFault::Other(_) => "read the log of the DNS server",
             DnsFault::Taken => "remove the records of the name, or choose another one",
+            DnsFault::Hidden(_) => "remove the CNAME of that name",
             DnsFault::Changed => "plan again",
         }
     }
@@ -122,6 +125,12 @@ impl fmt::Display for DnsFault {
             DnsFault::Failed => f.write_str("the server failed (SERVFAIL)"),
             DnsFault::Other(code) => write!(f, "the server answers `{code}`"),
             DnsFault::Taken => f.write_str("the name is taken"),
+            DnsFault::Hidden(name) => {
+                write!(
+                    f,
+                    "the server took a text for `{name}` and doesn't have it, as where there is a CNAME"
+                )
+            }
             DnsFault::Changed => f.write_str("the name's records changed since they were seen"),
         }
     }

@@ -19,7 +19,11 @@ pub enum RecordFault {
 }
 
 impl RecordFault {
-    fn no_login(why: &str) -> RecordFault {
+    pub(super) fn gone() -> RecordFault {
+        RecordFault::no_login("no spec describes its base domain with `dns_provider: rfc2136`")
+    }
+
+    pub(super) fn no_login(why: &str) -> RecordFault {
         RecordFault::NoLogin(why.to_owned())
     }
 
@@ -58,8 +62,7 @@ impl From<DnsFault> for RecordFault {
 
 impl DnsZones {
     fn kept(&self, host: &str) -> Result<&KeptZone, RecordFault> {
-        let gone = "no spec describes its base domain with `dns_provider: rfc2136`";
-        self.of_host(host).ok_or_else(|| RecordFault::NoLogin(gone.to_owned()))
+        self.of_host(host).ok_or_else(RecordFault::gone)
     }
 }
 

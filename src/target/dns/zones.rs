@@ -71,6 +71,10 @@ impl DnsZones {
         self.domains.get(domain)
     }
 
+    pub fn of_domain(&self, domain: &Domain) -> Option<&KeptZone> {
+        self.domains.get(domain)
+    }
+
     /// Why the server wasn't reached lately.
     pub(super) fn recent(&self, login: &DnsLogin) -> Option<DnsFault> {
         let recent = locked(&self.recent.0);

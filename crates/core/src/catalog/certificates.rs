@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use secrecy::ExposeSecret;
 
 use crate::catalog::draft::{CatalogDraft, CatalogFinding};
-use crate::catalog::{Condition, HostNames, OpenedSecret, hosts};
+use crate::catalog::{Condition, Hold, HostNames, OpenedSecret, hosts, managed};
 use crate::names::{Domain, Identifier, Kind, ResourceKey, SecretRef};
 use crate::problem::Problem;
 use crate::spec::certificate::Certificate;
@@ -16,6 +16,9 @@ use crate::spec::{BaseDomain, Cluster, Document, Spec};
 /// How long before its expiry a certificate causes a warning.
 pub(super) const WARNING: SignedDuration = SignedDuration::from_hours(30 * 24);
 
+/// How long before its expiry a certificate that Streamfleet renews is late: others last 47 days, and are renewed earlier.
+const LATE: SignedDuration = SignedDuration::from_hours(7 * 24);
+
 const TLS_CERT: &str = "/tls_cert";
 
 /// Checks the certificate of every base domain's document. Validity and names are checked only if the
@@ -24,7 +27,8 @@ pub(super) fn check_domains(draft: &mut CatalogDraft) {
     let served = clusters_by_domain(draft);
     for document in draft.documents_of(Kind::BaseDomain) {
         let Spec::BaseDomain(spec) = &document.spec else { continue };
-        let findings = match parse(draft, document, spec) {
+        let Some(tls_cert) = &spec.tls_cert else { continue };
+        let findings = match parse(draft, document, tls_cert) {
             Ok(certificate) if is_changed(draft, &document.key, spec) => {
                 let names = served.get(&document.key).map(Vec::as_slice).unwrap_or_default();
                 let untimely = untimely(&certificate, draft.now);
@@ -43,7 +47,7 @@ pub(super) fn check_domains(draft: &mut CatalogDraft) {
 fn parse(
     draft: &CatalogDraft,
     document: &Document,
-    spec: &BaseDomain,
+    tls_cert: &str,
 ) -> Result<Certificate, Vec<CatalogFinding>> {
     let reference = SecretRef { resource: document.key.clone(), field: "tls_key".to_owned() };
     let key = match draft.secrets.opened.get(&reference) {
@@ -53,7 +57,7 @@ fn parse(
         }
         _ => None,
     };
-    Certificate::parse(&spec.tls_cert, key).map_err(|faults| {
+    Certificate::parse(tls_cert, key).map_err(|faults| {
         let place = |part| match part {
             Part::Key => "/tls_key",
             Part::Certificate | Part::Kubeconfig => TLS_CERT,
@@ -151,13 +155,19 @@ pub(super) fn of_usable_domains(draft: &CatalogDraft) -> BTreeMap<ResourceKey, C
     let usable = draft.settled_of(Kind::BaseDomain).filter(|(_, settled)| settled.is_usable());
     usable
         .filter_map(|(key, settled)| match &settled.spec {
-            Spec::BaseDomain(domain) => Some((key.clone(), Certificate::parse(&domain.tls_cert, None).ok()?)),
+            Spec::BaseDomain(domain) => {
+                Some((key.clone(), Certificate::parse(domain.tls_cert.as_deref()?, None).ok()?))
+            }
             _ => None,
         })
         .collect()
 }
 
+/// Clusters wait for the first certificate of their base domain.
 pub(super) fn check_clusters(draft: &mut CatalogDraft, certificates: &BTreeMap<ResourceKey, Certificate>) {
+    let domain_of = |draft: &CatalogDraft, cluster: &Cluster| {
+        hosts::domain_of(draft, cluster).filter(|_| cluster.advanced_config.cluster_access.is_external())
+    };
     let finding = |draft: &CatalogDraft, cluster: &Cluster| {
         let (key, domain) = hosts::domain_of(draft, cluster)?;
         let certificate = certificates.get(&key)?;
@@ -172,6 +182,12 @@ pub(super) fn check_clusters(draft: &mut CatalogDraft, certificates: &BTreeMap<R
         let Spec::Cluster(cluster) = &document.spec else { continue };
         let finding = finding(draft, cluster);
         draft.refuse(document, finding);
+        let Some((of, _)) = domain_of(draft, cluster) else { continue };
+        if !certificates.contains_key(&of) && managed::is_managed(draft, &of) {
+            let issued = draft.secrets.certificates.get(&of);
+            let why = issued.and_then(|issued| Some(issued.failure.as_ref()?.why.clone()));
+            draft.wait(&document.key, Hold::Certificate { of, why });
+        }
     }
 }
 
@@ -181,9 +197,12 @@ pub(super) fn warn(draft: &mut CatalogDraft, certificates: &BTreeMap<ResourceKey
         if let Some((document, problem)) = document.zip(elsewhere(certificate, key)) {
             draft.problems.push(problem.at(document.locate(TLS_CERT), covered_names(certificate)));
         }
-        let Some(condition) = condition(certificate, key, draft.now) else { continue };
-        let problem = Problem::warning("certificate-expiry", condition.message)
-            .hint("renew it and put the new certificate and its key in the document");
+        let Some(condition) = condition(draft, certificate, key) else { continue };
+        let hint = match managed::is_managed(draft, key) {
+            true => "find out in the plan what the base domain waits for",
+            false => "renew it and put the new certificate and its key in the document",
+        };
+        let problem = Problem::warning("certificate-expiry", condition.message).hint(hint);
         draft.problems.push(match document {
             Some(document) => {
                 problem.at(document.locate(TLS_CERT), format!("until {}", day(certificate.not_after)))
@@ -206,13 +225,19 @@ fn elsewhere(certificate: &Certificate, key: &ResourceKey) -> Option<Problem> {
     })
 }
 
-pub(super) fn condition(certificate: &Certificate, key: &ResourceKey, now: Timestamp) -> Option<Condition> {
+pub(super) fn condition(
+    draft: &CatalogDraft,
+    certificate: &Certificate,
+    key: &ResourceKey,
+) -> Option<Condition> {
     let (domain, end) = (&key.name, certificate.not_after);
-    if end <= now {
+    if end <= draft.now {
         let message = format!("the certificate of `{domain}` expired on {}", day(end));
         return Some(Condition { kind: "CertificateExpired".to_owned(), degraded: true, message });
     }
-    let is_near = now.duration_until(end) <= WARNING;
-    let message = format!("the certificate of `{domain}` expires on {}", day(end));
-    is_near.then(|| Condition { kind: "CertificateExpiring".to_owned(), degraded: false, message })
+    let is_managed = managed::is_managed(draft, key);
+    let (warning, way) = if is_managed { (LATE, " and could not be renewed in time") } else { (WARNING, "") };
+    let is_near = draft.now.duration_until(end) <= warning;
+    let message = format!("the certificate of `{domain}` expires on {}{way}", day(end));
+    is_near.then(|| Condition { kind: "CertificateExpiring".to_owned(), degraded: is_managed, message })
 }

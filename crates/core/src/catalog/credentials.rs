@@ -15,7 +15,7 @@ use crate::spec::kubeconfig::{KubeAccess, KubeAuth};
 use crate::spec::tsig_key::TsigKey;
 use crate::spec::{CloudProvider, Document, SecretValue, Spec, secret_pointer};
 
-const ONLY_RECORDED: &str = "only its fingerprint is recorded";
+pub(super) const ONLY_RECORDED: &str = "only its fingerprint is recorded";
 
 const UNKNOWN: SecretMark = SecretMark { fingerprint: None, sealed: None };
 

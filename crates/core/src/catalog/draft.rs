@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use crate::catalog::{Absence, Hold, HostNames, Recorded, RecordedResource, ResolvedSecret, Secrets};
+use crate::catalog::{
+    Absence, Hold, HostNames, Recorded, RecordedResource, ResolvedSecret, Secrets, managed,
+};
 use crate::config::Config;
 use crate::names::{Domain, Identifier, Kind, ResourceKey};
 use crate::parallel;
@@ -177,7 +179,10 @@ impl<'a> CatalogDraft<'a> {
         let invalid = (claim.faults > 0).then_some(Hold::Invalid { problems: claim.faults });
         let (document, origin) = (claim.document, claim.origin);
         let settled = match (invalid.or_else(|| claim.waits.clone()), document) {
-            (None, Some(document)) => Some(EffectiveSpec::of(document, SpecOrigin::Document, None)),
+            (None, Some(document)) => {
+                let settled = EffectiveSpec::of(document, SpecOrigin::Document, None);
+                Some(EffectiveSpec { spec: managed::effective(self, key, settled.spec), ..settled })
+            }
             (hold, document) => {
                 let hold = hold.unwrap_or(Hold::Invalid { problems: 1 });
                 self.as_recorded(key, hold.clone()).or_else(|| {

@@ -41,7 +41,7 @@ fn fleet(
     let certificate = domain.as_ref().and_then(|domain| Some((domain, certificates.get(domain)?)));
     let mut conditions = capacity::over_committed(clusters, kafka_units);
     conditions.extend(
-        certificate.and_then(|(domain, certificate)| certificates::condition(certificate, domain, draft.now)),
+        certificate.and_then(|(domain, certificate)| certificates::condition(draft, certificate, domain)),
     );
     ResolvedFleet { key, spec: Arc::new(spec.clone()), domain, clusters, kafka_units, conditions }
 }
@@ -100,7 +100,7 @@ fn cluster_domain(draft: &CatalogDraft, cluster: &spec::Cluster) -> Option<Clust
         bootstrap_host: hosts::bootstrap(&cluster.identifier, &domain),
         dns_provider: spec.dns_provider,
         zone: spec.zone(),
-        tls_cert: spec.tls_cert.clone(),
+        tls_cert: spec.tls_cert.clone()?,
         tls_key: secret(draft, &key, settled, "tls_key")?,
         key,
         domain,

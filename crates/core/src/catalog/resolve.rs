@@ -5,7 +5,8 @@ use jiff::Timestamp;
 use crate::catalog::draft::{CatalogDraft, EffectiveSpec, SpecOrigin};
 use crate::catalog::{
     Catalog, GrantedCapacity, HostNames, Recorded, Resource, Secrets, absence, capacity, certificates,
-    credentials, domains, hosts, identity, immutable, in_cluster, operators, references, renderable, topics,
+    credentials, domains, hosts, identity, immutable, in_cluster, managed, operators, references, renderable,
+    topics,
 };
 use crate::config::Config;
 use crate::names::{Kind, ResourceKey};
@@ -41,6 +42,7 @@ pub fn resolve(
     for kind in ORDER {
         references::check(&mut draft, kind);
         if kind == Kind::BaseDomain {
+            managed::check(&mut draft);
             certificates::check_domains(&mut draft);
             domains::check(&mut draft);
         }
@@ -83,6 +85,7 @@ fn finish(
         clusters,
         fleets,
         capacity: usage.of_organizations(&draft),
+        managed: managed::certificates(&draft),
         certificates_end: certificates.values().map(|certificate| certificate.not_after).min(),
         granted,
         resources: resources(&draft),

@@ -2,17 +2,46 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
 
 use crate::catalog::SecretMark;
-use crate::names::SecretRef;
+use crate::names::{Digest, ResourceKey, SecretRef};
 use crate::problem::Problem;
 
 #[derive(Debug, Clone, Default)]
 pub struct Secrets {
     pub opened: BTreeMap<SecretRef, OpenedSecret>,
+    /// The certificates that Streamfleet got, by base domain. Their keys are among the opened secrets.
+    pub certificates: BTreeMap<ResourceKey, IssuedCertificate>,
     /// Warnings about where secrets are kept, such as files that other users can read.
     pub warnings: Vec<Problem>,
+}
+
+/// What an authority issued for a base domain, or why it didn't.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct IssuedCertificate {
+    /// The chain in PEM; `None` before the first one is issued.
+    pub chain: Option<String>,
+    /// When it is due for renewal.
+    pub renew_at: Option<Timestamp>,
+    /// When the authority is asked again how long it should be used.
+    pub look_at: Option<Timestamp>,
+    pub failure: Option<IssueFailure>,
+}
+
+/// Why the last attempt to get a certificate failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IssueFailure {
+    /// The attempt and why it failed, without a full stop.
+    pub why: String,
+    /// What the attempt was made with. With anything else, the next attempt needn't wait.
+    pub basis: Digest,
+    /// How many attempts in a row failed.
+    pub times: u32,
+    /// When the next attempt may be made.
+    pub until: Timestamp,
 }
 
 #[derive(Debug, Clone)]

@@ -385,6 +385,7 @@ fn words(hold: &Hold) -> String {
             format!("{used} + {wanted} of {limit} {what} of {limited_by}")
         }
         Hold::Suspended { by } => format!("suspended by {by}"),
+        Hold::Certificate { of, .. } => format!("waits for the certificate of {of}"),
         Hold::Dependency { on } => format!("waits for {on}"),
     }
 }

@@ -123,6 +123,7 @@ pub fn catalog(clusters: impl IntoIterator<Item = ResolvedCluster>) -> Catalog {
         clusters: Default::default(),
         absent: Default::default(),
         capacity: Default::default(),
+        managed: [].into(),
         certificates_end: None,
         granted: Default::default(),
         problems: Vec::new(),

@@ -108,7 +108,7 @@ mod tests {
         assert!([state_dir, output_dir, secrets_dir].iter().all(|folder| folder.is_some()));
         assert!(source.git.is_some() && source.known_hosts.is_some());
         assert!(api.listen.is_some() && api.tls_key_file.is_some());
-        assert!(tiered_storage.plugin_image.is_some());
+        assert!(tiered_storage.plugin_image.is_some() && all.acme.is_some());
         assert_eq!(operators.strimzi.keys().collect::<Vec<_>>(), [ANY]);
         let rest = Config {
             state_dir: None,
@@ -120,6 +120,7 @@ mod tests {
             tiered_storage: Config::default().tiered_storage,
             prices: Config::default().prices,
             console_url_template: None,
+            acme: None,
             ..all
         };
         assert_eq!(rest, Config::default());

@@ -8,9 +8,9 @@ use crate::plan::compare::upgrade::UpgradeStage;
 use crate::plan::compare::verdict::{ChangeJudgement, Permits, RefusedChange, judge};
 use crate::plan::world::{PlanContext, SpecDiff};
 use crate::plan::{
-    BucketOrder, Cause, Change, DryRuns, Remark, Step, Verb, Verdict, Waiting, bucket, compare::cause,
-    compare::effects, compare::field_effects, compare::members, dry_run, guard::approval, guard::refusal,
-    guard::waiting, model::order, record,
+    BucketOrder, Cause, CertificateOrder, Change, DryRuns, Remark, Step, Verb, Verdict, Waiting, bucket,
+    certificate, compare::cause, compare::effects, compare::field_effects, compare::members, dry_run,
+    guard::approval, guard::refusal, guard::waiting, model::order, record,
 };
 use crate::problem::Origin;
 use crate::spec::Spec;
@@ -53,6 +53,7 @@ pub(super) fn kept_resource(key: &ResourceKey, origin: Option<Origin>) -> Change
         waiting: Vec::new(),
         guarded: false,
         bucket: None,
+        certificate: None,
         steps: Vec::new(),
         remarks: Vec::new(),
         record: None,
@@ -70,13 +71,15 @@ fn wanted(
 ) -> Option<ChangeWithRefusals> {
     let Differences { mut found, foreign, obstacles, mut strangers, adoptable, contested } = differences;
     let bucket = bucket::of(world, resource);
+    let (certificate, early) = certificate::of(world, resource).unzip();
     // Approving what is taken over must not hold up anything else.
     let is_alone = found.is_empty() && current.fields.is_empty() && bucket.is_none();
     match is_alone && foreign.is_empty() {
         true => found.extend(adoptable),
         false => strangers.extend(adoptable.iter().filter_map(ObjectDiff::as_foreign_record)),
     }
-    let differs = !found.is_empty() || !current.fields.is_empty() || bucket.is_some();
+    let differs =
+        !found.is_empty() || !current.fields.is_empty() || bucket.is_some() || certificate.is_some();
     let later = stage.and_then(UpgradeStage::waiting).filter(|_| !differs);
     let secrets = waiting::for_own_secrets(resource);
     let verb = match world.is_made(&resource.key) {
@@ -86,8 +89,10 @@ fn wanted(
         true if !contested.is_empty() || later.is_some() || !secrets.is_empty() => Verb::Keep,
         true => return None,
     };
-    let upgrade = stage.filter(|_| current.fields.is_empty()).and_then(|stage| stage.cause(&found));
-    let cause = upgrade.unwrap_or_else(|| cause::change_cause(world, &resource.key, &found));
+    let known_cause = stage.filter(|_| current.fields.is_empty()).and_then(|stage| stage.cause(&found));
+    let renewal = certificate.is_some() && world.is_made(&resource.key) && current.fields.is_empty();
+    let known_cause = known_cause.or_else(|| renewal.then_some(Cause::Certificate));
+    let cause = known_cause.unwrap_or_else(|| cause::change_cause(world, &resource.key, &found));
     let heard = runs.map(|runs| dry_run::apply_dry_runs(runs, &mut found)).unwrap_or_default();
     let permits = permits(resource, current, &cause);
     let mut judgement = judge(found.iter().filter(|found| found.there).map(|found| &found.step), permits);
@@ -106,6 +111,8 @@ fn wanted(
     }
     effects.extend(stage.filter(|_| differs).and_then(UpgradeStage::foresees));
     effects.extend(bucket.as_ref().map(BucketOrder::effect));
+    effects.extend(certificate.as_ref().map(CertificateOrder::effect));
+    effects.extend(certificate::told(world, resource, &current.fields));
     let mut remarks = unreadable(&found);
     if has_a_single_broker(world, resource) {
         effects::of_a_single_broker(&mut effects);
@@ -118,6 +125,7 @@ fn wanted(
     waits.extend(judgement.refusals.iter().map(|refusal| Waiting::Refused { why: refusal.why.clone() }));
     waits.extend(waiting::for_secrets(world, &steps).into_iter().filter(|wait| !secrets.contains(wait)));
     waits.extend(secrets);
+    waits.extend(early.flatten());
     waits.extend(heard.waiting);
     waits.extend(later);
     waits.extend(stage.and_then(UpgradeStage::unknown));
@@ -149,6 +157,7 @@ fn wanted(
         effects,
         waiting: waits,
         bucket,
+        certificate,
         steps,
         remarks,
         record: Some(record::of(world, resource, current)),

@@ -172,6 +172,7 @@ impl Hash {
             waiting,
             guarded,
             bucket,
+            certificate,
             steps,
             remarks,
             record,
@@ -186,6 +187,9 @@ impl Hash {
         }
         if let Some(bucket) = bucket {
             self.add(bucket);
+        }
+        if let Some(certificate) = certificate {
+            self.add(certificate);
         }
         self.add(&record.as_ref().map(timeless));
         if *repair {

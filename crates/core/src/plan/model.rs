@@ -28,7 +28,7 @@ use crate::component::consequence::ObjectChange;
 use crate::component::{Manifest, Stage};
 use crate::config::{CertificateRenewal, Mode};
 use crate::names::{Digest, FleetKey, Identifier, Json, ObjectKey, ResourceKey};
-use crate::plan::{BucketOrder, Reach, Remark};
+use crate::plan::{BucketOrder, CertificateOrder, Reach, Remark};
 use crate::problem::{Origin, Problem};
 use crate::spec::{Commit, InfraType, MaintenanceWindow, SourceId};
 
@@ -229,6 +229,9 @@ pub struct Change {
     /// The bucket that is made before its steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bucket: Option<BucketOrder>,
+    /// The certificate that it gets from an authority.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<CertificateOrder>,
     /// The steps on the target, in order.
     pub steps: Vec<Step>,
     /// The target's answers to dry runs of the steps, and fields that are left as they are.
@@ -245,6 +248,11 @@ impl Change {
     /// Whether the change runs now: it changes something and has no reason to wait.
     pub fn is_ready(&self) -> bool {
         self.waiting.is_empty() && self.verb != Verb::Keep
+    }
+
+    /// Whether the change of a resource without a fleet only has to be recorded.
+    pub fn is_bookkeeping(&self) -> bool {
+        self.is_ready() && self.certificate.is_none()
     }
 }
 
@@ -299,6 +307,8 @@ pub enum Cause {
     },
     /// Its load balancers or its Gateway have other addresses, so its DNS records change.
     Addresses,
+    /// Its certificate is due.
+    Certificate,
     /// This version of Streamfleet renders it differently.
     Software {
         /// This version.

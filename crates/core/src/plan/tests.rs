@@ -272,6 +272,7 @@ impl Lab {
             clusters: self.resolved_clusters(),
             absent: absent.map(|key| (key.clone(), why(key))).collect(),
             capacity: BTreeMap::new(),
+            managed: BTreeMap::new(),
             certificates_end: None,
             granted: Default::default(),
             problems: Vec::new(),

@@ -220,7 +220,7 @@ impl ClusterOutputs {
 
 impl BaseDomainOutputs {
     pub fn of(domain: &BaseDomain) -> Self {
-        let certificate = Certificate::read(&domain.tls_cert);
+        let certificate = domain.tls_cert.as_deref().and_then(Certificate::read);
         Self {
             domain: domain.derived_domain().unwrap_or_else(|| domain.domain.clone()),
             dns_base_domain: domain.dns_base_domain.as_ref().unwrap_or(&domain.domain).clone(),

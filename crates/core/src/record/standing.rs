@@ -177,7 +177,12 @@ impl StandingInputs<'_> {
             // What runs is reported by its health, whatever the spec says.
             (Some(_), _, _, _) if let Some(ailing) = ailing => (ailing.status, ailing.reason.clone()),
             // A blocked or refused change: the cluster keeps running as it was last applied.
-            (Some(_), _, Some(hold @ (Hold::Invalid { .. } | Hold::Dependency { .. })), _) => {
+            (
+                Some(_),
+                _,
+                Some(hold @ (Hold::Invalid { .. } | Hold::Dependency { .. } | Hold::Certificate { .. })),
+                _,
+            ) => {
                 let (status, ails) = self.as_applied(key, conditions);
                 (status, Some(ails.unwrap_or_else(|| hold.to_string())))
             }

@@ -16,11 +16,15 @@ pub struct BaseDomain {
     /// already.
     #[schemars(example = &"kafka.example.com")]
     pub domain: Domain,
-    /// The certificate in PEM, followed by the intermediate certificates, each one signing the one before.
+    /// The certificate in PEM, followed by the intermediate certificates, each one signing the one before. Without it and
+    /// `tls_key`, Streamfleet gets a certificate for all names below the domain from the authority in the settings,
+    /// `[acme]`, and renews it.
+    #[serde(default)]
     #[schemars(length(min = 1), extend("x-lines" = true))]
-    pub tls_cert: String,
+    pub tls_cert: Option<String>,
     /// The certificate's private key in PEM, not encrypted.
-    pub tls_key: SecretValue,
+    #[serde(default)]
+    pub tls_key: Option<SecretValue>,
     /// The maintainer of the DNS records.
     #[serde(default)]
     pub dns_provider: DnsProvider,
@@ -55,6 +59,11 @@ impl BaseDomain {
     /// `None` if the added label makes the domain too long.
     pub fn derived_domain(&self) -> Option<Domain> {
         Self::derive(&self.organization, &self.domain, self.dns_provider)
+    }
+
+    /// Whether Streamfleet gets its certificate.
+    pub fn is_managed(&self) -> bool {
+        self.tls_cert.is_none() && self.tls_key.is_none()
     }
 
     /// Returns the zone with the records of the domain.

@@ -56,7 +56,7 @@ impl Spec {
 
     pub fn secrets(&self) -> Vec<(&'static str, &SecretValue)> {
         match self {
-            Spec::BaseDomain(domain) => vec![("tls_key", &domain.tls_key)],
+            Spec::BaseDomain(domain) => domain.tls_key.iter().map(|secret| ("tls_key", secret)).collect(),
             Spec::CloudAccount(account) => vec![("credentials", &account.credentials)],
             Spec::Fleet(fleet) => {
                 fleet.advanced_config.kubeconfig.iter().map(|secret| ("kubeconfig", secret)).collect()

@@ -108,6 +108,19 @@ impl Rules<'_> {
             ),
             _ => {}
         }
+        let (certificate, key) = (domain.tls_cert.is_some(), domain.tls_key.is_some());
+        if certificate != key {
+            let (given, missing) =
+                if certificate { ("tls_cert", "tls_key") } else { ("tls_key", "tls_cert") };
+            self.refuse(
+                if certificate { "/tls_cert" } else { "/tls_key" },
+                "missing-key",
+                format!("`{given}` needs `{missing}`"),
+                format!(
+                    "add `{missing}`, or remove `{given}` too: streamfleet then gets a certificate and renews it"
+                ),
+            );
+        }
         let zone = domain.zone();
         let is_within = domain.derived_domain().is_none_or(|derived| derived.is_within(&zone));
         if domain.dns_provider == DnsProvider::Rfc2136 && !is_within {

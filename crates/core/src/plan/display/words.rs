@@ -63,6 +63,7 @@ pub(super) fn cause(cause: &Cause) -> String {
         Cause::Upgrade { version, .. } => format!("because the upgrade to Kafka {version} continues"),
         Cause::Drift { by: Some(by) } => format!("because {by} changed the target"),
         Cause::Drift { by: None } => "because the target differs from what was applied".to_owned(),
+        Cause::Certificate => "because its certificate is due".to_owned(),
         Cause::Addresses => "because its load balancers have other addresses".to_owned(),
         Cause::Software { version } => format!("because streamfleet {version} renders it differently"),
     }
@@ -92,7 +93,7 @@ impl Waiting {
     pub fn label(&self) -> &'static str {
         match self {
             Waiting::Approval { .. } => "on hold",
-            Waiting::Held(Hold::Dependency { .. })
+            Waiting::Held(Hold::Dependency { .. } | Hold::Certificate { .. })
             | Waiting::OneDisruption { .. }
             | Waiting::Renewal { .. }
             | Waiting::Maintenance { .. }
@@ -256,6 +257,8 @@ fn held(hold: &Hold) -> String {
         }
         Hold::Suspended { by } => format!("suspend is true on {by}"),
         Hold::Dependency { on } => format!("{on} can't be used yet"),
+        Hold::Certificate { of, why: None } => format!("{of} has no certificate yet"),
+        Hold::Certificate { of, why: Some(why) } => format!("{of} has no certificate yet: {why}"),
     }
 }
 
@@ -357,7 +360,11 @@ pub fn wait_remedy(change: &Change, waiting: &Waiting, tree: &str) -> Option<Str
         }
         Waiting::Absence { .. } if change.verb == Verb::Delete => "to keep it: restore its spec file".to_owned(),
         Waiting::Held(
-            Hold::Invalid { .. } | Hold::Absent | Hold::Unreadable { .. } | Hold::Dependency { .. },
+            Hold::Invalid { .. }
+            | Hold::Absent
+            | Hold::Unreadable { .. }
+            | Hold::Dependency { .. }
+            | Hold::Certificate { .. },
         )
         | Waiting::Unreachable { .. }
         | Waiting::UnderWay { .. }

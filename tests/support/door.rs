@@ -1,12 +1,12 @@
-//! The way to a DNS server, which kills a process at one of its messages.
+//! The way to a server, which kills a process at one of its messages.
 
 use std::io::{self, Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::process::Child;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use crate::support::control_plane::until;
+use super::control_plane::until;
 
 /// When to kill: at this message, before the server has it or after the server has answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,15 +28,25 @@ pub struct Door {
 }
 
 impl Door {
+    /// Before a DNS server.
     pub fn before(server: SocketAddr) -> Door {
+        Self::open(move |stream, guard| pass(stream, server, guard))
+    }
+
+    /// Before a server of anything. Each part of what it answers is a message.
+    pub fn before_stream(server: SocketAddr) -> Door {
+        Self::open(move |stream, guard| pass_stream(stream, server, guard))
+    }
+
+    fn open(pass: impl Fn(TcpStream, &Mutex<Guard>) -> Option<()> + Clone + Send + 'static) -> Door {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let guard = Arc::<Mutex<Guard>>::default();
         let shared = Arc::clone(&guard);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let guard = Arc::clone(&shared);
-                thread::spawn(move || pass(stream, server, &guard));
+                let (guard, pass) = (Arc::clone(&shared), pass.clone());
+                thread::spawn(move || pass(stream, &guard));
             }
         });
         Door { port, guard }
@@ -66,6 +76,21 @@ fn pass(mut client: TcpStream, server: SocketAddr, guard: &Mutex<Guard>) -> Opti
         let answer = read(&mut server).ok()?;
         strike(guard, true)?;
         client.write_all(&answer).ok()?;
+    }
+}
+
+fn pass_stream(mut client: TcpStream, server: SocketAddr, guard: &Mutex<Guard>) -> Option<()> {
+    let mut server = TcpStream::connect(server).ok()?;
+    let (mut asks, mut asked) = (client.try_clone().ok()?, server.try_clone().ok()?);
+    thread::spawn(move || {
+        let _ = io::copy(&mut asks, &mut asked);
+        let _ = asked.shutdown(Shutdown::Write);
+    });
+    let mut part = vec![0; 64 << 10];
+    loop {
+        let length = server.read(&mut part).ok().filter(|length| *length > 0)?;
+        strike(guard, false)?;
+        client.write_all(&part[..length]).ok()?;
     }
 }
 
