@@ -72,7 +72,7 @@ fn serve(plane: &ControlPlane, host: &str, ingress: serde_json::Value) {
     serve_in(plane, NAMESPACE, host, ingress);
 }
 
-fn serve_in(plane: &ControlPlane, namespace: &str, host: &str, ingress: serde_json::Value) {
+pub fn serve_in(plane: &ControlPlane, namespace: &str, host: &str, ingress: serde_json::Value) {
     let name = host.split('.').next().unwrap();
     let service = json!({"apiVersion": "v1", "kind": "Service",
         "metadata": {"name": name, "namespace": namespace, "labels": {"strimzi.io/kind": "Kafka"},

@@ -106,6 +106,13 @@ impl Broker {
         broker
     }
 
+    /// Has clients find a name at an address from now on.
+    pub fn resolve(&self, name: &str, address: &str) {
+        let path = self.folder.path().join("hosts");
+        let hosts = fs::read_to_string(&path).unwrap();
+        fs::write(path, format!("{hosts}{address} {name}\n")).unwrap();
+    }
+
     pub fn log(&self) -> String {
         self.process.said()
     }
