@@ -157,6 +157,11 @@ fn settings_that_are_not_sound_are_refused_with_what_to_do() {
              `mailto:kafka@example.com`\n  help: `streamfleet explain config` lists the settings\n",
         ),
         (
+            "[acme]\ndirectory = \"https://ca.example.com/dir\"\nagree_to_terms = true\nroots = \"gone.pem\"\n",
+            "error: the config file `settings.toml` is invalid\nthe file that `acme.roots` names can't be read\n  help: correct \
+             `acme.roots` in the settings\n",
+        ),
+        (
             "state_dir = \"made\"\noutput_dir = \"./made/\"\n",
             "error: the config file `settings.toml` is invalid\n`state_dir` and `output_dir` are the same folder, \
              `DIR/made`: state, output and secrets must be separate\n  help: use a separate folder for each\n",

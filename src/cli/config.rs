@@ -17,6 +17,7 @@ use crate::cli::format::OutputFormat;
 use crate::cli::paths::absolute_path;
 use crate::cli::settings::{self, Settings, TreeArgs};
 use crate::config::{self, Listen, OperatorFault};
+use crate::target::acme::Authority;
 
 /// The settings of an installation: check a file of settings, show the active ones, or print a sample.
 #[derive(Debug, Subcommand)]
@@ -77,6 +78,10 @@ fn check(verb: &Check, console: &mut Console) -> Result<u8, Failure> {
     for version in config.operators.strimzi.keys() {
         let fault = |fault: OperatorFault| unsound(&fault.message).hint(fault.hint);
         config.operators.strimzi(version).map_err(fault)?;
+    }
+    if let Some(acme) = &config.acme {
+        let usable = Authority::new(acme.clone()).check();
+        usable.map_err(|fault| unsound(&fault.to_string()).hint(fault.hint()))?;
     }
     let certificate = api::Files::of(&config.api).map(|files| files.doubts(Timestamp::now()));
     let certificate = match certificate.transpose() {

@@ -362,7 +362,7 @@ impl Issue<'_, '_> {
             let times = before.filter(|before| before.basis == *basis).map_or(0, |before| before.times) + 1;
             let pause = first.checked_mul(1 << (times - 1).min(12)).unwrap_or(most).min(most);
             let until = (self.run.clock)().checked_add(pause).unwrap_or(Timestamp::MAX);
-            let failure = IssueFailure { why: message.clone(), basis: basis.clone(), times, until };
+            let failure = IssueFailure { why: fault.why, basis: basis.clone(), times, until };
             self.change(|certificate| certificate.failure = Some(failure))?;
         }
         Ok(StepFault { alone: true, ..StepFault::new(message, fault.hint) })

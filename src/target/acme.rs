@@ -49,6 +49,12 @@ impl Authority {
         Authority { config }
     }
 
+    /// # Errors
+    /// If the files that the settings name can't be used.
+    pub fn check(&self) -> Result<(), AcmeFault> {
+        Http::new(self.config.roots.as_deref()).map(drop)
+    }
+
     /// The URL of its directory.
     pub fn directory(&self) -> &str {
         &self.config.directory

@@ -283,9 +283,13 @@ impl<'a> CatalogDraft<'a> {
         }
         let is_meant =
             |spec: &Option<&Spec>| matches!(spec, Some(Spec::BaseDomain(found)) if found.domain == *domain);
+        // Of an invalid document, only the derived name is known.
+        let managed = ResourceKey::new(Kind::BaseDomain, organization, format!("{organization}.{domain}"));
+        let is_invalid = self.claims.get(&managed).is_some_and(|claim| claim.document.is_none());
         self.named(organization, Kind::BaseDomain)
             .find(|(_, spec)| is_meant(spec))
             .map(|(key, _)| key.clone())
+            .or_else(|| Some(managed).filter(|_| is_invalid))
     }
 
     /// Returns the resources of a kind in an organization that documents or the record name, with their

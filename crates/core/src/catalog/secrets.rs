@@ -34,7 +34,7 @@ pub struct IssuedCertificate {
 /// Why the last attempt to get a certificate failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IssueFailure {
-    /// The attempt and why it failed, without a full stop.
+    /// As a clause.
     pub why: String,
     /// What the attempt was made with. With anything else, the next attempt needn't wait.
     pub basis: Digest,

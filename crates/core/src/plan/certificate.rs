@@ -66,6 +66,7 @@ pub(super) fn of(world: &PlanContext, resource: &Resource) -> Option<(Certificat
         basis: basis.clone(),
     };
     let failure = failure.as_ref().filter(|failure| failure.until > now);
-    let waiting = failure.map(|it| Waiting::Retry { failed: it.why.clone(), until: it.until });
+    let failed = |why: &str| format!("cannot get a certificate for {name} from {authority}: {why}");
+    let waiting = failure.map(|it| Waiting::Retry { failed: failed(&it.why), until: it.until });
     Some((order, waiting))
 }
