@@ -165,11 +165,7 @@ impl Issue<'_, '_> {
         if self.authority.challenge() == Challenge::Dns01 {
             self.check_authorities().await?;
         }
-        let ordered = self.ordered(&account, known, usable).await;
-        if let Err(Fault { ends_order: true, .. }) = &ordered {
-            self.forget_unknown_account(&ordered)?;
-        }
-        let (mut order, key) = ordered?;
+        let (mut order, key) = self.ordered(&account, known, usable).await?;
         cancellation_point().await;
         let chain = self.complete(&mut order, &key).await?;
         self.keep(&account, chain, &key).await
@@ -192,18 +188,6 @@ impl Issue<'_, '_> {
             return Err(Fault { pauses: Some(AFTER_FAILURE), ..fault });
         }
         Ok(self.authority.account(&credentials).await?)
-    }
-
-    /// An authority may have been set up anew at the same address.
-    fn forget_unknown_account<T>(&self, ordered: &Result<T, Fault>) -> Result<(), StateError> {
-        let unknown = AcmeFault::UnknownAccount.to_string();
-        match ordered {
-            Err(fault) if fault.why == unknown => self
-                .run
-                .state
-                .change_certificates(|all| drop(all.accounts.remove(self.authority.directory()))),
-            _ => Ok(()),
-        }
     }
 
     /// An authority would refuse what the domain's CAA records don't allow, and count it as a failed attempt.
@@ -257,7 +241,15 @@ impl Issue<'_, '_> {
         self.change(|certificate| certificate.order = Some(kept))?;
         cancellation_point().await;
         let replaces = usable.filter(|issued| issued.directory == directory);
-        let order = account.order(&self.order.name, replaces.map(|issued| issued.chain.as_str())).await?;
+        let order = match account.order(&self.order.name, replaces.map(|issued| issued.chain.as_str())).await
+        {
+            // It may have been set up anew at the same address.
+            Err(AcmeFault::UnknownAccount) => {
+                self.run.state.change_certificates(|all| drop(all.accounts.remove(directory)))?;
+                return Err(AcmeFault::UnknownAccount.into());
+            }
+            order => order?,
+        };
         self.change(|certificate| {
             if let Some(kept) = &mut certificate.order {
                 kept.url = Some(order.url().to_owned());

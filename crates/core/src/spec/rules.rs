@@ -113,7 +113,7 @@ impl Rules<'_> {
             let (given, missing) =
                 if certificate { ("tls_cert", "tls_key") } else { ("tls_key", "tls_cert") };
             self.refuse(
-                if certificate { "/tls_cert" } else { "/tls_key" },
+                if certificate { "/tls_key" } else { "/tls_cert" },
                 "missing-key",
                 format!("`{given}` needs `{missing}`"),
                 format!(
