@@ -324,6 +324,11 @@ impl PlanExecution<'_> {
         }
     }
 
+    fn record_failure(&self, fleet: Option<&FleetKey>, change: &Change, why: String) {
+        let what = format!("could not be {}", past(change.verb));
+        self.state.record_events(vec![self.event(fleet, change, EventOutcome::Failed, &what, why)]);
+    }
+
     fn conclude(
         &self,
         report: &mut ExecutionReport,

@@ -11,6 +11,7 @@ mod mask;
 mod memory;
 mod pace;
 mod targets;
+mod tls;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -9,16 +9,14 @@ use rcgen::{CertificateParams, DistinguishedName, KeyPair};
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::{ExecutionReport, PlanExecution, StepFault, cancellation_point};
-use crate::catalog::{IssueFailure, RenewalWindow, managed_key};
+use crate::catalog::{IssueFailure, RenewalWindow, certificate_key};
 use crate::config::Challenge;
 use crate::names::{Digest, Domain, Identifier, ResourceKey, SecretRef};
 use crate::plan::{CertificateOrder, Change};
 use crate::problem::quote_untrusted;
 use crate::secret::{self, SecretError};
 use crate::spec::certificate::Certificate;
-use crate::state::{
-    EventOutcome, Issued, KeptAccount, KeptCertificate, KeptCertificates, KeptOrder, Sealed, StateError,
-};
+use crate::state::{Issued, KeptAccount, KeptCertificate, KeptCertificates, KeptOrder, Sealed, StateError};
 use crate::target::acme::{AcmeAccount, AcmeFault, AcmeOrder, Authority};
 use crate::target::dns::{self, DnsZones, RecordFault};
 
@@ -45,6 +43,16 @@ struct Fault {
     ends_order: bool,
 }
 
+impl Fault {
+    fn new(
+        why: impl Into<String>,
+        hint: impl Into<String>,
+        pauses: Option<(SignedDuration, SignedDuration)>,
+    ) -> Fault {
+        Fault { why: why.into(), hint: hint.into(), pauses, ends_order: false }
+    }
+}
+
 impl PlanExecution<'_> {
     /// Gets the certificates that are due, one after the other, and records their base domains. With `only_first`, it stops
     /// after the first one.
@@ -59,14 +67,7 @@ impl PlanExecution<'_> {
                 Ok(false) => continue,
                 Ok(true) => self.conclude(report, None, change, self.commit(None, &[change])),
                 Err(fault) => {
-                    let failed = self.event(
-                        None,
-                        change,
-                        EventOutcome::Failed,
-                        &format!("could not be {}", super::past(change.verb)),
-                        fault.message.clone(),
-                    );
-                    self.state.record_events(vec![failed]);
+                    self.record_failure(None, change, fault.message.clone());
                     self.conclude(report, None, change, Err(fault));
                 }
             }
@@ -84,7 +85,7 @@ impl PlanExecution<'_> {
         let usable = known
             .issued
             .as_ref()
-            .filter(|issued| self.keyring.open(&issued.key.sealed, &managed_key(key)).is_ok());
+            .filter(|issued| self.keyring.open(&issued.key.sealed, &certificate_key(key)).is_ok());
         let is_paused = known
             .failure
             .as_ref()
@@ -197,21 +198,18 @@ impl Issue<'_, '_> {
         };
         let names = self.authority.names().await?;
         let is_allowed = |name: &String| allowed.iter().any(|allowed| allowed.eq_ignore_ascii_case(name));
-        if names.is_empty() || names.iter().any(is_allowed) {
-            return Ok(());
-        }
+        let Some(first) = names.first().filter(|_| !names.iter().any(is_allowed)) else { return Ok(()) };
         let quoted = |names: &[String]| {
             let quoted: Vec<String> =
                 names.iter().map(|name| format!("`{}`", quote_untrusted(name))).collect();
             if quoted.is_empty() { "nobody".to_owned() } else { quoted.join(", ") }
         };
-        let (allowed, names) = (quoted(&allowed), (quoted(&names), &names[0]));
-        Err(Fault {
-            why: format!("the CAA records of the domain allow {allowed} to issue it, and not {}", names.0),
-            hint: format!("add a CAA record for {}: 0 issuewild \"{}\"", self.domain, names.1),
-            pauses: Some(AFTER_FAILURE),
-            ends_order: false,
-        })
+        let (allowed, refused) = (quoted(&allowed), quoted(&names));
+        Err(Fault::new(
+            format!("the CAA records of the domain allow {allowed} to issue it, and not {refused}"),
+            format!("add a CAA record for {}: 0 issuewild \"{first}\"", self.domain),
+            Some(AFTER_FAILURE),
+        ))
     }
 
     /// Returns the order that is under way, or makes one, with the key of its certificate.
@@ -227,7 +225,7 @@ impl Issue<'_, '_> {
             && let Some(url) = &kept.url
         {
             match account.resume(url).await {
-                Ok(order) => return Ok((order, self.open(&kept.key, &managed_key(self.key))?)),
+                Ok(order) => return Ok((order, self.open(&kept.key, &certificate_key(self.key))?)),
                 // An order ends after some days.
                 Err(fault) if fault.ends_order() => {}
                 Err(fault) => return Err(fault.into()),
@@ -235,7 +233,7 @@ impl Issue<'_, '_> {
         }
         let key = KeyPair::generate().map_err(|error| broken(&error))?;
         let key = SecretString::from(key.serialize_pem());
-        let sealed = self.seal(&managed_key(self.key), &key)?;
+        let sealed = self.seal(&certificate_key(self.key), &key)?;
         // Before the authority is asked, so that a state that can't be written makes no orders.
         let kept = KeptOrder { directory: directory.to_owned(), url: None, key: sealed };
         self.change(|certificate| certificate.order = Some(kept))?;
@@ -305,7 +303,7 @@ impl Issue<'_, '_> {
         let issued = Issued {
             directory: self.authority.directory().to_owned(),
             chain: self.authority.with_root(chain),
-            key: self.seal(&managed_key(self.key), key)?,
+            key: self.seal(&certificate_key(self.key), key)?,
             renew_at,
             look_at,
         };
@@ -338,11 +336,9 @@ impl Issue<'_, '_> {
     }
 
     fn open(&self, sealed: &Sealed, reference: &SecretRef) -> Result<SecretString, Fault> {
-        self.run.keyring.open(&sealed.sealed, reference).map_err(|_| Fault {
-            why: "a recorded key can't be opened with the keys of this host".to_owned(),
-            hint: "restore the keys from a backup of the state".to_owned(),
-            pauses: Some(AFTER_FAILURE),
-            ends_order: false,
+        self.run.keyring.open(&sealed.sealed, reference).map_err(|_| {
+            let why = "a recorded key can't be opened with the keys of this host";
+            Fault::new(why, "restore the keys from a backup of the state", Some(AFTER_FAILURE))
         })
     }
 
@@ -376,12 +372,7 @@ fn request(name: &str, key: &SecretString) -> Result<Vec<u8>, Fault> {
 }
 
 fn broken(error: &rcgen::Error) -> Fault {
-    Fault {
-        why: error.to_string(),
-        hint: "this is a bug in streamfleet; report it".to_owned(),
-        pauses: Some(AFTER_FAILURE),
-        ends_order: false,
-    }
+    Fault::new(error.to_string(), "this is a bug in streamfleet; report it", Some(AFTER_FAILURE))
 }
 
 impl From<AcmeFault> for Fault {
@@ -391,34 +382,26 @@ impl From<AcmeFault> for Fault {
             AcmeFault::Limited(_) => AFTER_LIMIT,
             _ => AFTER_FAILURE,
         };
-        Fault {
-            why: fault.to_string(),
-            hint: fault.hint().to_owned(),
-            pauses: Some(pauses),
-            ends_order: fault.ends_order(),
-        }
+        let ends_order = fault.ends_order();
+        Fault { ends_order, ..Fault::new(fault.to_string(), fault.hint(), Some(pauses)) }
     }
 }
 
 impl From<RecordFault> for Fault {
     fn from(fault: RecordFault) -> Fault {
-        Fault {
-            why: format!("the domain's zone can't be changed: {fault}"),
-            hint: fault.hint().to_owned(),
-            pauses: Some(AFTER_FAILURE),
-            ends_order: false,
-        }
+        let why = format!("the domain's zone can't be changed: {fault}");
+        Fault::new(why, fault.hint(), Some(AFTER_FAILURE))
     }
 }
 
 impl From<StateError> for Fault {
     fn from(error: StateError) -> Fault {
-        Fault { why: error.to_string(), hint: error.hint(), pauses: None, ends_order: false }
+        Fault::new(error.to_string(), error.hint(), None)
     }
 }
 
 impl From<SecretError> for Fault {
     fn from(error: SecretError) -> Fault {
-        Fault { why: error.message, hint: error.hint, pauses: None, ends_order: false }
+        Fault::new(error.message, error.hint, None)
     }
 }

@@ -6,13 +6,13 @@ use std::time::Instant;
 use super::report::for_tenants;
 use super::{
     ExecutionFailure, ExecutionProgress, ExecutionReport, PlanExecution, StepFault, cancellation_point,
-    failure, past, recorded, together,
+    failure, recorded, together,
 };
 use crate::catalog::{Deletion, RecordedObject};
 use crate::names::{FleetKey, Kind, ObjectKey, ResourceKey};
 use crate::plan::{Change, FleetPlan, Reach, Step, Verb};
 use crate::secret;
-use crate::state::{EventOutcome, JournalEntry};
+use crate::state::JournalEntry;
 use crate::target::{Intent, ObjectWrite, ResourceMark, Session, Task, TaskResult};
 
 pub(super) struct FleetRun<'a, 'r> {
@@ -490,7 +490,6 @@ impl<'a, 'r> FleetRun<'a, 'r> {
         let (resource, origin) = (Some(change.resource.clone()), change.origin.clone());
         let failed = ExecutionFailure { resource, origin, object: object.cloned(), ..failure(fleet, fault) };
         self.run.fail(&mut self.report, failed);
-        let what = format!("could not be {}", past(change.verb));
-        self.run.state.record_events(vec![self.run.event(fleet, change, EventOutcome::Failed, &what, why)]);
+        self.run.record_failure(fleet, change, why);
     }
 }

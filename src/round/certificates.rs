@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::Round;
 use super::kubeconfigs::NotKept;
-use crate::catalog::{IssuedCertificate, OpenedSecret, RenewalWindow, Secrets, managed_key};
+use crate::catalog::{IssuedCertificate, OpenedSecret, RenewalWindow, Secrets, certificate_key};
 use crate::config::AcmeConfig;
 use crate::execute::account_secret;
 use crate::names::{ResourceKey, SecretRef};
@@ -26,7 +26,7 @@ const AGAIN: SignedDuration = SignedDuration::from_mins(30);
 /// Adds issued certificates to the secrets of the specs, as if documents contained them.
 pub(super) fn add(secrets: &mut Secrets, kept: &KeptCertificates, keyring: &Keyring) {
     for (domain, certificate) in &kept.certificates {
-        let reference = managed_key(domain);
+        let reference = certificate_key(domain);
         // A document that contains its own key isn't managed any more.
         if secrets.opened.contains_key(&reference) {
             continue;
@@ -137,7 +137,7 @@ pub(super) fn keep(round: &Round, state: &State) -> Result<(), NotKept> {
         let keys = certificate.issued.iter_mut().map(|it| &mut it.key);
         let keys = keys.chain(certificate.order.iter_mut().map(|it| &mut it.key));
         for key in keys {
-            reseal(key, &managed_key(domain))?;
+            reseal(key, &certificate_key(domain))?;
         }
     }
     if kept != before {

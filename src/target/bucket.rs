@@ -19,12 +19,12 @@ use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::dns::Name;
 use hyper_util::rt::TokioExecutor;
-use rustls::crypto::aws_lc_rs::default_provider;
-use rustls::{ClientConfig, RootCertStore};
+use rustls::ClientConfig;
 use secrecy::SecretString;
 use tokio::time::timeout;
 
 use super::kubernetes::resolve;
+use super::tls;
 use crate::catalog::BucketPlace;
 use crate::config::{AddressRange, DeniedAddress, judge_address};
 pub use fault::BucketError;
@@ -78,14 +78,8 @@ impl<'p> BucketClient<'p> {
         let failed = |fault| BucketError::new(place, fault);
         let login = BucketLogin::read(credentials).ok_or_else(|| failed(BucketFault::NoKeys))?;
         let endpoint: Uri = place.endpoint.parse().map_err(|_| failed(BucketFault::NoUrl))?;
-        let mut roots = RootCertStore::empty();
-        // Old certificates that can't be parsed are common among those of a host.
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        let tls = ClientConfig::builder_with_provider(default_provider().into())
-            .with_safe_default_protocol_versions()
-            .map_err(|error| failed(BucketFault::Connection(error.to_string())))?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+        let tls = tls::trusting(tls::roots_of_host())
+            .map_err(|error| failed(BucketFault::Connection(error.to_string())))?;
         Ok(BucketClient { place, endpoint, login, allowed: allowed.into(), tls })
     }
 

@@ -211,8 +211,8 @@ impl EditBasis<'_> {
         let text = text.ok_or_else(|| WriteRefusal::NotThere(key.clone()))?;
         let written = edit::read(text, key).map_err(refused)?;
         let shown = document.map(|document| {
-            let issued = self.secrets.certificates.get(key);
-            Record::of_spec(&catalog::with_certificate(document.spec.clone(), issued)).to_json()
+            let spec = catalog::with_certificate(document, self.secrets, self.recorded);
+            Record::of_spec(&spec).to_json()
         });
         let stands = CurrentDocument { written: Some(&written), shown: shown.as_ref() };
         let mut wanted = body::wanted(request, stands)?;

@@ -45,7 +45,7 @@ pub use fit::ClusterFit;
 pub use hosts::HostNames;
 pub use identity::FolderOwners;
 pub use immutable::{CLUSTER_UID, INFRASTRUCTURE, immutable_fields, immutable_pointers};
-pub use managed::{ManagedCertificate, RenewalWindow, managed_key, with_certificate};
+pub use managed::{ManagedCertificate, RenewalWindow, certificate_key, with_certificate};
 pub use recorded::{
     Approval, CachedRecord, Deletion, DurableRecord, LastGood, MadeFrom, Recorded, RecordedFleet,
     RecordedObject, RecordedResource, RecordedSpec, Records, SecretMark,

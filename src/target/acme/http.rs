@@ -13,14 +13,14 @@ use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
-use rustls::crypto::aws_lc_rs::default_provider;
-use rustls::{ClientConfig, RootCertStore};
+use rustls::RootCertStore;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
 use serde_json::Value;
 use tokio::time::timeout;
 
 use super::AcmeFault;
+use crate::target::tls;
 
 /// From the resolution of the name to the last byte of the answer.
 const TIME: Duration = Duration::from_secs(15);
@@ -37,23 +37,8 @@ impl Http {
     /// # Errors
     /// If the file of roots can't be used.
     pub fn new(roots: Option<&Utf8Path>) -> Result<Http, AcmeFault> {
-        let mut trusted = RootCertStore::empty();
-        match roots {
-            None => drop(trusted.add_parsable_certificates(rustls_native_certs::load_native_certs().certs)),
-            Some(path) => {
-                let text = std::fs::read(path).map_err(|_| AcmeFault::NoRoots("can't be read"))?;
-                let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
-                let found = found.map_err(|_| AcmeFault::NoRoots("has no certificates in PEM"))?;
-                if trusted.add_parsable_certificates(found).0 == 0 {
-                    return Err(AcmeFault::NoRoots("has no certificates in PEM"));
-                }
-            }
-        }
-        let config = ClientConfig::builder_with_provider(default_provider().into())
-            .with_safe_default_protocol_versions()
-            .map_err(|error| AcmeFault::Unreached(error.to_string()))?
-            .with_root_certificates(trusted)
-            .with_no_client_auth();
+        let roots = roots.map_or_else(|| Ok(tls::roots_of_host()), roots_in)?;
+        let config = tls::trusting(roots).map_err(|error| AcmeFault::Unreached(error.to_string()))?;
         let connector =
             HttpsConnectorBuilder::new().with_tls_config(config).https_only().enable_http1().build();
         Ok(Http {
@@ -104,6 +89,16 @@ impl HttpClient for Http {
             }
             Ok(BytesResponse { parts, body: Box::new(body) })
         })
+    }
+}
+
+fn roots_in(path: &Utf8Path) -> Result<RootCertStore, AcmeFault> {
+    let text = std::fs::read(path).map_err(|_| AcmeFault::NoRoots("can't be read"))?;
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+    let mut roots = RootCertStore::empty();
+    match found.is_ok_and(|found| roots.add_parsable_certificates(found).0 > 0) {
+        true => Ok(roots),
+        false => Err(AcmeFault::NoRoots("has no certificates in PEM")),
     }
 }
 

@@ -7,7 +7,7 @@ use secrecy::ExposeSecret;
 
 use crate::catalog::draft::{CatalogDraft, CatalogFinding};
 use crate::catalog::{Condition, Hold, HostNames, OpenedSecret, hosts, managed};
-use crate::names::{Domain, Identifier, Kind, ResourceKey, SecretRef};
+use crate::names::{Domain, Identifier, Kind, ResourceKey};
 use crate::problem::Problem;
 use crate::spec::certificate::Certificate;
 use crate::spec::material::Part;
@@ -49,8 +49,7 @@ fn parse(
     document: &Document,
     tls_cert: &str,
 ) -> Result<Certificate, Vec<CatalogFinding>> {
-    let reference = SecretRef { resource: document.key.clone(), field: "tls_key".to_owned() };
-    let key = match draft.secrets.opened.get(&reference) {
+    let key = match draft.secrets.opened.get(&managed::certificate_key(&document.key)) {
         // An empty key is reported by the check of secrets.
         Some(OpenedSecret::Value { value, .. }) if !value.expose_secret().trim().is_empty() => {
             Some(value.expose_secret())
@@ -165,9 +164,6 @@ pub(super) fn of_usable_domains(draft: &CatalogDraft) -> BTreeMap<ResourceKey, C
 
 /// Clusters wait for the first certificate of their base domain.
 pub(super) fn check_clusters(draft: &mut CatalogDraft, certificates: &BTreeMap<ResourceKey, Certificate>) {
-    let domain_of = |draft: &CatalogDraft, cluster: &Cluster| {
-        hosts::domain_of(draft, cluster).filter(|_| cluster.advanced_config.cluster_access.is_external())
-    };
     let finding = |draft: &CatalogDraft, cluster: &Cluster| {
         let (key, domain) = hosts::domain_of(draft, cluster)?;
         let certificate = certificates.get(&key)?;
@@ -182,7 +178,7 @@ pub(super) fn check_clusters(draft: &mut CatalogDraft, certificates: &BTreeMap<R
         let Spec::Cluster(cluster) = &document.spec else { continue };
         let finding = finding(draft, cluster);
         draft.refuse(document, finding);
-        let Some((of, _)) = domain_of(draft, cluster) else { continue };
+        let Some((of, _)) = hosts::domain_of(draft, cluster) else { continue };
         if !certificates.contains_key(&of) && managed::is_managed(draft, &of) {
             let issued = draft.secrets.certificates.get(&of);
             let why = issued.and_then(|issued| Some(issued.failure.as_ref()?.why.clone()));

@@ -181,7 +181,8 @@ impl<'a> CatalogDraft<'a> {
         let settled = match (invalid.or_else(|| claim.waits.clone()), document) {
             (None, Some(document)) => {
                 let settled = EffectiveSpec::of(document, SpecOrigin::Document, None);
-                Some(EffectiveSpec { spec: managed::effective(self, key, settled.spec), ..settled })
+                let spec = managed::with_certificate(document, self.secrets, self.recorded);
+                Some(EffectiveSpec { spec, ..settled })
             }
             (hold, document) => {
                 let hold = hold.unwrap_or(Hold::Invalid { problems: 1 });
@@ -284,12 +285,14 @@ impl<'a> CatalogDraft<'a> {
         let is_meant =
             |spec: &Option<&Spec>| matches!(spec, Some(Spec::BaseDomain(found)) if found.domain == *domain);
         // Of an invalid document, only the derived name is known.
-        let managed = ResourceKey::new(Kind::BaseDomain, organization, format!("{organization}.{domain}"));
-        let is_invalid = self.claims.get(&managed).is_some_and(|claim| claim.document.is_none());
+        let invalid = || {
+            let key = ResourceKey::new(Kind::BaseDomain, organization, format!("{organization}.{domain}"));
+            self.claims.get(&key).is_some_and(|claim| claim.document.is_none()).then_some(key)
+        };
         self.named(organization, Kind::BaseDomain)
             .find(|(_, spec)| is_meant(spec))
             .map(|(key, _)| key.clone())
-            .or_else(|| Some(managed).filter(|_| is_invalid))
+            .or_else(invalid)
     }
 
     /// Returns the resources of a kind in an organization that documents or the record name, with their

@@ -7,12 +7,12 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::catalog::credentials::ONLY_RECORDED;
 use crate::catalog::draft::{CatalogDraft, CatalogFinding};
-use crate::catalog::{IssueFailure, IssuedCertificate, OpenedSecret, ResolvedSecret};
+use crate::catalog::{IssueFailure, OpenedSecret, Recorded, ResolvedSecret, Secrets};
 use crate::config::{AcmeConfig, Challenge};
 use crate::names::{Digest, Domain, Kind, ResourceKey, SecretRef};
 use crate::problem::Problem;
 use crate::spec::certificate::Certificate;
-use crate::spec::{BaseDomain, DnsProvider, SecretValue, Spec};
+use crate::spec::{BaseDomain, DnsProvider, Document, SecretValue, Spec};
 
 const KEY: &str = "tls_key";
 
@@ -53,8 +53,8 @@ impl RenewalWindow {
     }
 }
 
-/// The key of a managed certificate, as objects refer to it.
-pub fn managed_key(domain: &ResourceKey) -> SecretRef {
+/// The key of a base domain's certificate, as objects refer to it.
+pub fn certificate_key(domain: &ResourceKey) -> SecretRef {
     SecretRef { resource: domain.clone(), field: KEY.to_owned() }
 }
 
@@ -92,11 +92,11 @@ pub(super) fn check(draft: &mut CatalogDraft) {
         if !domain.is_managed() {
             continue;
         }
-        let has_one = chain(draft, &document.key).is_some();
+        let has_one = chain(&document.key, draft.secrets, draft.recorded).is_some();
         if let Some(problem) = unmanageable(domain, draft.config.acme.as_ref(), has_one) {
             draft.refuse(document, [CatalogFinding::new("", "isn't looked after", problem)]);
         }
-        let reference = managed_key(&document.key);
+        let reference = certificate_key(&document.key);
         let issued = match draft.secrets.opened.get(&reference) {
             Some(OpenedSecret::Value { mark, .. }) => Some((mark.clone(), None)),
             _ => {
@@ -112,9 +112,9 @@ pub(super) fn check(draft: &mut CatalogDraft) {
 }
 
 /// The chain that a managed base domain has: the issued one, or until then the one that was applied last.
-fn chain<'a>(draft: &CatalogDraft<'a>, key: &ResourceKey) -> Option<&'a String> {
-    let issued = draft.secrets.certificates.get(key).and_then(|issued| issued.chain.as_ref());
-    issued.or_else(|| match draft.last_good(key)? {
+fn chain<'a>(key: &ResourceKey, secrets: &'a Secrets, recorded: &'a Recorded) -> Option<&'a String> {
+    let issued = secrets.certificates.get(key).and_then(|issued| issued.chain.as_ref());
+    issued.or_else(|| match recorded.resources.get(key)?.applied_spec(key.kind)? {
         Spec::BaseDomain(applied) => applied.tls_cert.as_ref(),
         _ => None,
     })
@@ -143,30 +143,20 @@ fn unmanageable(domain: &BaseDomain, acme: Option<&AcmeConfig>, has_one: bool) -
     }
 }
 
-/// Puts the certificate of a managed base domain into its spec.
-pub(super) fn effective(draft: &CatalogDraft, key: &ResourceKey, spec: Spec) -> Spec {
-    match chain(draft, key) {
-        Some(chain) => with_chain(spec, chain),
-        None => spec,
-    }
-}
-
-/// Puts an issued certificate into the spec of a managed base domain.
-pub fn with_certificate(spec: Spec, issued: Option<&IssuedCertificate>) -> Spec {
-    match issued.and_then(|issued| issued.chain.as_ref()) {
-        Some(chain) => with_chain(spec, chain),
-        None => spec,
-    }
-}
-
-fn with_chain(spec: Spec, chain: &str) -> Spec {
-    match spec {
-        Spec::BaseDomain(domain) if domain.is_managed() => Spec::BaseDomain(BaseDomain {
-            tls_cert: Some(chain.to_owned()),
-            tls_key: Some(SecretValue::Redacted),
-            ..domain
-        }),
-        spec => spec,
+/// Returns the spec of a document, with the certificate that it has if its base domain is managed.
+pub fn with_certificate(document: &Document, secrets: &Secrets, recorded: &Recorded) -> Spec {
+    match &document.spec {
+        Spec::BaseDomain(domain)
+            if domain.is_managed()
+                && let Some(chain) = chain(&document.key, secrets, recorded) =>
+        {
+            Spec::BaseDomain(BaseDomain {
+                tls_cert: Some(chain.clone()),
+                tls_key: Some(SecretValue::Redacted),
+                ..domain.clone()
+            })
+        }
+        spec => spec.clone(),
     }
 }
 
