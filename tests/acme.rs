@@ -10,18 +10,17 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::api::Api;
-use crate::support::knot::{Knot, SECRET, key};
+use crate::support::knot::Knot;
+use crate::support::names::{ACCOUNT, DOMAIN, MANAGED, certificate, fields, keep};
 use crate::support::pebble::Pebble;
 use crate::support::serve::Serve;
 use crate::support::{Tree, files};
 
 const PLAN: &str = "plan tree --config config.toml";
 const APPLY: &str = "apply tree --yes --config config.toml";
-const DOMAIN: &str = "acme/base-domains/kafka.yaml";
-const ACCOUNT: &str = "acme/cloud-accounts/dns.yaml";
 const FLEET: &str = "acme/fleets/eu.yaml";
 const CHALLENGE: &str = "_acme-challenge.acme.kafka.example.test";
 const KEPT: &str = ".streamfleet/state/certificates.json";
@@ -29,29 +28,22 @@ const KEPT: &str = ".streamfleet/state/certificates.json";
 /// In seconds.
 const QUARTER: u64 = 90 * 24 * 3600;
 
-const MANAGED: &str = "apiVersion: streamfleet/v1\nkind: BaseDomain\norganization: acme\ndomain: kafka.example.test\n\
-                       dns_provider: rfc2136\ndns_base_domain: example.test\ncloud_account: dns\n";
-
 /// The quickstart with the base domain `acme.kafka.example.test`, whose certificate is managed.
 fn managed(knot: &Knot, pebble: &Pebble) -> Tree {
     manage(Tree::example("quickstart"), knot, pebble)
 }
 
 fn manage(tree: Tree, knot: &Knot, pebble: &Pebble) -> Tree {
-    tree.remove("acme/base-domains/kafka.acme.example.com.yaml");
-    tree.write(DOMAIN, MANAGED);
-    tree.write(
-        ACCOUNT,
-        format!(
-            "apiVersion: streamfleet/v1\nkind: CloudAccount\norganization: acme\nidentifier: dns\nprovider: rfc2136\n\
-             endpoint: dns://127.0.0.1:{}\ncredentials: |\n{}",
-            knot.address.port(),
-            key("streamfleet", SECRET).lines().map(|line| format!("  {line}\n")).collect::<String>()
-        ),
-    );
-    tree.edit("organizations.yaml", "  - acme.example.com", "  - kafka.example.test");
-    tree.edit(FLEET, "domain: kafka.acme.example.com", "domain: kafka.example.test");
+    keep(&tree, knot, "");
     set(&tree, &pebble.settings(pebble.address.port()));
+    tree
+}
+
+/// As [`managed`], with the certificate in use.
+fn issued(knot: &Knot, pebble: &Pebble) -> Tree {
+    let tree = managed(knot, pebble);
+    tree.run(APPLY).expect(3);
+    tree.run(APPLY).expect(0);
     tree
 }
 
@@ -132,9 +124,7 @@ fn a_base_domain_without_a_certificate_gets_one_and_its_clusters_follow() {
 fn a_backup_has_the_account_and_the_certificate() {
     let knot = Knot::start();
     let pebble = Pebble::start(knot.address, QUARTER);
-    let tree = managed(&knot, &pebble);
-    tree.run(APPLY).expect(3);
-    tree.run(APPLY).expect(0);
+    let tree = issued(&knot, &pebble);
     let (before, issued) = (kept(&tree), chain(&tree, "orders"));
     tree.run("backup saved.tar tree --config config.toml").expect(0);
     fs::remove_dir_all(tree.path().join(".streamfleet/state")).unwrap();
@@ -213,12 +203,31 @@ fn a_record_with_an_issued_certificate_can_be_sent_back() {
     assert!(!record.to_string().contains("PRIVATE KEY"), "{record}");
     api.call(&format!("PUT {path}"), record).expect(200);
     assert_eq!(tree.read(DOMAIN), MANAGED);
-    let pair = rcgen::KeyPair::generate().unwrap();
-    let names = ["*.acme.kafka.example.test".to_owned()];
-    let own = rcgen::CertificateParams::new(names).unwrap().self_signed(&pair).unwrap().pem();
-    let body = serde_json::json!({"tls_cert": own, "tls_key": pair.serialize_pem()});
+    let (own, key) = certificate(&["*.acme.kafka.example.test"]);
+    let body = json!({"tls_cert": own, "tls_key": key});
     api.call(&format!("PATCH {path}"), body).expect(200);
     api.serve.until("the record has its own", || (api.get(path).body["tls_cert"] == own).then_some(()));
-    api.call(&format!("PATCH {path}"), serde_json::json!({"tls_cert": null, "tls_key": null})).expect(200);
+    api.call(&format!("PATCH {path}"), json!({"tls_cert": null, "tls_key": null})).expect(200);
     assert!(!tree.read(DOMAIN).contains("tls_"), "{}", tree.read(DOMAIN));
+}
+
+/// It is shown while it is in use, and is the document's no more.
+#[test]
+fn a_certificate_that_waits_for_a_managed_one_is_not_written_back() {
+    let (knot, pebble) = (Knot::start(), Pebble::start(Knot::start().address, QUARTER));
+    let tree = managed(&knot, &pebble);
+    let own = certificate(&["*.acme.kafka.example.test"]);
+    tree.write(DOMAIN, format!("{MANAGED}{}", fields(&own)));
+    let settings = fs::read_to_string(tree.beside("config.toml")).unwrap();
+    let api = Api::start_with(&tree, "serve --specs tree --config settings.toml", &settings);
+    api.settle();
+    tree.write(DOMAIN, MANAGED);
+    api.serve.until("the authority refuses", || {
+        api.serve.log().contains("cannot get a certificate").then_some(())
+    });
+    let path = "/organizations/acme/base-domains/acme.kafka.example.test";
+    let record = api.get(path).expect(200).body;
+    assert_eq!(record["tls_cert"], own.0);
+    api.call(&format!("PUT {path}"), record).expect(200);
+    assert_eq!(tree.read(DOMAIN), MANAGED);
 }

@@ -6,53 +6,27 @@ mod client;
 use std::fs;
 use std::process::{Command, Stdio};
 
-use rcgen::{CertificateParams, KeyPair};
 use serde_json::json;
 
 use crate::kubernetes::{FLEET, SANDBOX, on, reached_with};
 use crate::rights::tenant;
 use crate::support::control_plane::ControlPlane;
 use crate::support::door::{Door, Moment};
-use crate::support::knot::{Knot, SECRET, key};
+use crate::support::knot::{Knot, SECRET};
+use crate::support::names::{ACCOUNT, DOMAIN, certificate, fields, keep};
 use crate::support::serve::Serve;
 use crate::support::{Tree, approval_id, copy, memory_folder, one_in};
 
 const PLAN: &str = "plan tree --config config.toml";
 const APPLY: &str = "apply tree --yes --config config.toml";
-const DOMAIN: &str = "acme/base-domains/kafka.yaml";
-const ACCOUNT: &str = "acme/cloud-accounts/dns.yaml";
 const ORDERS: &str = "acme/clusters/orders.yaml";
 const BOOTSTRAP: &str = "orders.acme.kafka.example.test";
 const NAMESPACE: &str = "kafka-acme--orders";
 
-/// The base domain `acme.kafka.example.test`, whose records are on a server, in place of the example's.
+/// The base domain's names, with a certificate of its own.
 fn keep_records(tree: &Tree, knot: &Knot) {
-    let names = ["acme.kafka.example.test", "*.acme.kafka.example.test"];
-    let params = CertificateParams::new(names.map(str::to_owned)).unwrap();
-    let pair = KeyPair::generate().unwrap();
-    let certificate = params.self_signed(&pair).unwrap().pem();
-    let indented = |text: &str| text.lines().map(|line| format!("  {line}\n")).collect::<String>();
-    tree.remove("acme/base-domains/kafka.acme.example.com.yaml");
-    tree.write(
-        DOMAIN,
-        format!(
-            "apiVersion: streamfleet/v1\nkind: BaseDomain\norganization: acme\ndomain: kafka.example.test\n\
-             dns_provider: rfc2136\ndns_base_domain: example.test\ncloud_account: dns\ntls_cert: |\n{}tls_key: |\n{}",
-            indented(&certificate),
-            indented(&pair.serialize_pem())
-        ),
-    );
-    tree.write(
-        ACCOUNT,
-        format!(
-            "apiVersion: streamfleet/v1\nkind: CloudAccount\norganization: acme\nidentifier: dns\nprovider: rfc2136\n\
-             endpoint: dns://127.0.0.1:{}\ncredentials: |\n{}",
-            knot.address.port(),
-            indented(&key("streamfleet", SECRET))
-        ),
-    );
-    tree.edit("organizations.yaml", "  - acme.example.com", "  - kafka.example.test");
-    tree.edit(FLEET, "domain: kafka.acme.example.com", "domain: kafka.example.test");
+    let own = certificate(&["acme.kafka.example.test", "*.acme.kafka.example.test"]);
+    keep(tree, knot, &fields(&own));
 }
 
 fn described(plane: &ControlPlane, knot: &Knot) -> Tree {

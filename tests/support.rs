@@ -8,6 +8,7 @@ pub mod exporter;
 pub mod kafka;
 pub mod knot;
 pub mod kubelet;
+pub mod names;
 pub mod pebble;
 pub mod prometheus;
 pub mod proxy;

@@ -1,7 +1,8 @@
 use std::fs;
 
-use super::{ACCOUNT, APPLY, CHALLENGE, DOMAIN, PLAN, QUARTER, chain, kept, managed, renewal, set};
+use super::{APPLY, CHALLENGE, PLAN, QUARTER, chain, issued, kept, managed, renewal, set};
 use crate::support::knot::Knot;
+use crate::support::names::{ACCOUNT, DOMAIN};
 use crate::support::pebble::Pebble;
 use crate::support::{Tree, copy, memory_folder};
 
@@ -102,10 +103,8 @@ fn each_mistake_has_its_words() {
 fn no_mistake_loses_a_certificate() {
     let knot = Knot::start();
     let pebble = Pebble::start(knot.address, QUARTER);
-    let tree = managed(&knot, &pebble);
-    tree.run(APPLY).expect(3);
-    tree.run(APPLY).expect(0);
-    let (issued, certificates) = (chain(&tree, "orders"), kept(&tree));
+    let tree = issued(&knot, &pebble);
+    let (before, certificates) = (chain(&tree, "orders"), kept(&tree));
     let whole = memory_folder();
     copy(&tree.path(), whole.path());
     type Mistake = (&'static str, fn(&Tree));
@@ -120,7 +119,7 @@ fn no_mistake_loses_a_certificate() {
     for (what, make) in mistakes {
         make(&tree);
         let said = tree.run(APPLY);
-        assert_eq!(chain(&tree, "orders"), issued, "{what}\n{}\n{}", said.out, said.err);
+        assert_eq!(chain(&tree, "orders"), before, "{what}\n{}\n{}", said.out, said.err);
         assert_eq!(kept(&tree)["certificates"], certificates["certificates"], "{what}");
         set(&tree, &pebble.settings(pebble.address.port()));
         copy(&whole.path().join("acme"), &tree.path().join("acme"));

@@ -1,8 +1,9 @@
 use serde_json::Value;
 
-use super::{APPLY, CHALLENGE, KEPT, PLAN, QUARTER, chain, kept, managed};
+use super::{APPLY, CHALLENGE, KEPT, PLAN, QUARTER, chain, issued, kept, managed};
 use crate::support::Tree;
 use crate::support::knot::Knot;
+use crate::support::names::{DOMAIN, MANAGED, certificate, fields};
 use crate::support::pebble::Pebble;
 
 const LONG_AGO: &str = "2026-01-01T00:00:00Z";
@@ -27,9 +28,7 @@ pub fn forget_pauses(tree: &Tree) {
 fn it_is_renewed_when_the_authority_says_and_its_clusters_follow() {
     let knot = Knot::start();
     let pebble = Pebble::start(knot.address, QUARTER);
-    let tree = managed(&knot, &pebble);
-    tree.run(APPLY).expect(3);
-    tree.run(APPLY).expect(0);
+    let tree = issued(&knot, &pebble);
     let first = chain(&tree, "orders");
     let renew_at = kept(&tree)["certificates"].to_string();
     assert!(renew_at.contains("\"renew_at\":\"20"), "{renew_at}");
@@ -68,9 +67,7 @@ fn it_is_renewed_when_the_authority_says_and_its_clusters_follow() {
 fn what_is_gone_at_the_authority_or_here_is_made_anew() {
     let knot = Knot::start();
     let mut pebble = Pebble::start(knot.address, QUARTER);
-    let tree = managed(&knot, &pebble);
-    tree.run(APPLY).expect(3);
-    tree.run(APPLY).expect(0);
+    let tree = issued(&knot, &pebble);
     let first = chain(&tree, "orders");
     pebble.start_anew();
     change(&tree, |certificate| certificate["issued"]["renew_at"] = LONG_AGO.into());
@@ -99,31 +96,23 @@ fn an_uploaded_certificate_stays_in_use_until_the_first_managed_one() {
     let knot = Knot::start();
     let pebble = Pebble::start(knot.address, QUARTER);
     let tree = managed(&knot, &pebble);
-    let pair = rcgen::KeyPair::generate().unwrap();
-    let names = ["*.acme.kafka.example.test".to_owned()];
-    let own = rcgen::CertificateParams::new(names).unwrap().self_signed(&pair).unwrap().pem();
-    let indented = |text: &str| text.lines().map(|line| format!("  {line}\n")).collect::<String>();
-    let uploaded = format!(
-        "{}tls_cert: |\n{}tls_key: |\n{}",
-        super::MANAGED,
-        indented(&own),
-        indented(&pair.serialize_pem())
-    );
-    tree.write(super::DOMAIN, &uploaded);
+    let certificate = certificate(&["*.acme.kafka.example.test"]);
+    let (own, uploaded) = (&certificate.0, format!("{MANAGED}{}", fields(&certificate)));
+    tree.write(DOMAIN, &uploaded);
     tree.run(APPLY).expect(0);
-    assert_eq!(chain(&tree, "orders"), own);
+    assert_eq!(chain(&tree, "orders"), *own);
     assert_eq!(pebble.orders(), 0);
 
-    tree.write(super::DOMAIN, super::MANAGED);
+    tree.write(DOMAIN, MANAGED);
     tree.edit("acme/clusters/orders.yaml", "value: checkout", "value: payments");
     tree.run(APPLY).expect(0).says(&["~ cluster orders", "gets a certificate for *.acme.kafka.example.test"]);
     assert_eq!((chain(&tree, "orders"), pebble.orders()), (own.clone(), 1));
     tree.run(APPLY).expect(0);
-    assert_ne!(chain(&tree, "orders"), own);
+    assert_ne!(chain(&tree, "orders"), *own);
 
-    tree.write(super::DOMAIN, &uploaded);
+    tree.write(DOMAIN, &uploaded);
     tree.run(APPLY).expect(0);
-    assert_eq!(chain(&tree, "orders"), own);
+    assert_eq!(chain(&tree, "orders"), *own);
     tree.run(PLAN).expect(0).says(&["Nothing to do"]);
     assert_eq!(pebble.orders(), 1);
 }

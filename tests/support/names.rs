@@ -1,0 +1,47 @@
+//! The base domain `acme.kafka.example.test`, whose names Streamfleet keeps on a DNS server.
+
+use rcgen::{CertificateParams, KeyPair};
+
+use super::Tree;
+use super::knot::{Knot, SECRET, key};
+
+pub const DOMAIN: &str = "acme/base-domains/kafka.yaml";
+pub const ACCOUNT: &str = "acme/cloud-accounts/dns.yaml";
+
+/// Its document, without a certificate.
+pub const MANAGED: &str = "apiVersion: streamfleet/v1\nkind: BaseDomain\norganization: acme\ndomain: kafka.example.test\n\
+                           dns_provider: rfc2136\ndns_base_domain: example.test\ncloud_account: dns\n";
+
+/// Puts it in place of the example's, with the fields of a certificate, if any.
+pub fn keep(tree: &Tree, knot: &Knot, certificate: &str) {
+    tree.remove("acme/base-domains/kafka.acme.example.com.yaml");
+    tree.write(DOMAIN, format!("{MANAGED}{certificate}"));
+    tree.write(
+        ACCOUNT,
+        format!(
+            "apiVersion: streamfleet/v1\nkind: CloudAccount\norganization: acme\nidentifier: dns\nprovider: rfc2136\n\
+             endpoint: dns://127.0.0.1:{}\ncredentials: |\n{}",
+            knot.address.port(),
+            indented(&key("streamfleet", SECRET))
+        ),
+    );
+    tree.edit("organizations.yaml", "  - acme.example.com", "  - kafka.example.test");
+    tree.edit("acme/fleets/eu.yaml", "domain: kafka.acme.example.com", "domain: kafka.example.test");
+}
+
+/// A certificate of these names with its key, in PEM.
+pub fn certificate(names: &[&str]) -> (String, String) {
+    let pair = KeyPair::generate().unwrap();
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    let certificate = CertificateParams::new(names).unwrap().self_signed(&pair).unwrap();
+    (certificate.pem(), pair.serialize_pem())
+}
+
+/// The fields of a document that contains a certificate.
+pub fn fields((certificate, key): &(String, String)) -> String {
+    format!("tls_cert: |\n{}tls_key: |\n{}", indented(certificate), indented(key))
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}\n")).collect()
+}
