@@ -1,17 +1,18 @@
 //! Targets: observed before planning, written by the executor.
 
 pub mod acme;
+mod aws;
 mod bucket;
 mod directory;
 pub mod dns;
 mod error;
+mod https;
 mod kubernetes;
 mod marks;
 mod mask;
 mod memory;
 mod pace;
 mod targets;
-mod tls;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

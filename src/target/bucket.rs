@@ -2,41 +2,25 @@
 //! making was interrupted, and no bucket is ever deleted.
 
 mod fault;
-mod login;
-mod signature;
 
-use std::error::Error;
-use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::HOST;
 use http::{HeaderMap, Method, Request, StatusCode, Uri};
-use http_body_util::{BodyExt as _, Full, Limited};
+use http_body_util::Full;
 use hyper::body::Bytes;
-use hyper_rustls::HttpsConnectorBuilder;
-use hyper_util::client::legacy;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::client::legacy::connect::dns::Name;
-use hyper_util::rt::TokioExecutor;
-use rustls::ClientConfig;
+use jiff::Timestamp;
 use secrecy::SecretString;
-use tokio::time::timeout;
 
-use super::kubernetes::resolve;
-use super::tls;
+use super::aws::{AwsLogin, AwsScope, sign};
+use super::https::{HttpsClient, HttpsLimits, roots_of_host};
 use crate::catalog::BucketPlace;
-use crate::config::{AddressRange, DeniedAddress, judge_address};
+use crate::config::AddressRange;
 pub use fault::BucketError;
 use fault::{Answered, BucketFault};
-use login::BucketLogin;
 
-/// From the resolution of the name to the last byte of the answer.
-const TIME: Duration = Duration::from_secs(10);
-
-/// The largest answer, in bytes. Answers are empty, describe one error, or list buckets, of which an account has at
-/// most 10,000.
-const LARGEST: usize = 2 << 20;
+/// Answers are empty, describe one error, or list buckets, of which an account has at most 10,000.
+const LIMITS: HttpsLimits = HttpsLimits { time: Duration::from_secs(10), size: 2 << 20 };
 
 /// The region in which AWS takes no name of a region.
 const FIRST_REGION: &str = "us-east-1";
@@ -45,9 +29,8 @@ const FIRST_REGION: &str = "us-east-1";
 pub struct BucketClient<'p> {
     place: &'p BucketPlace,
     endpoint: Uri,
-    login: BucketLogin,
-    allowed: Arc<[AddressRange]>,
-    tls: ClientConfig,
+    login: AwsLogin,
+    https: HttpsClient,
 }
 
 /// The result of looking for a bucket by its name.
@@ -76,11 +59,10 @@ impl<'p> BucketClient<'p> {
         allowed: &[AddressRange],
     ) -> Result<BucketClient<'p>, BucketError> {
         let failed = |fault| BucketError::new(place, fault);
-        let login = BucketLogin::read(credentials).ok_or_else(|| failed(BucketFault::NoKeys))?;
+        let login = AwsLogin::read(credentials).ok_or_else(|| failed(BucketFault::NoKeys))?;
         let endpoint: Uri = place.endpoint.parse().map_err(|_| failed(BucketFault::NoUrl))?;
-        let tls = tls::trusting(tls::roots_of_host())
-            .map_err(|error| failed(BucketFault::Connection(error.to_string())))?;
-        Ok(BucketClient { place, endpoint, login, allowed: allowed.into(), tls })
+        let https = HttpsClient::new(roots_of_host(), allowed, LIMITS);
+        Ok(BucketClient { place, endpoint, login, https: https.map_err(|fault| failed(fault.into()))? })
     }
 
     /// Looks whether there is a bucket of that name.
@@ -185,8 +167,9 @@ impl<'p> BucketClient<'p> {
     /// `target` is the bucket with what of it the request is about, or what is asked of the account.
     async fn send(&self, method: Method, target: &str, body: String) -> Result<Answered, BucketError> {
         let request = self.request(method, target, body).map_err(|fault| self.failed(fault))?;
-        let answer = timeout(TIME, self.exchange(request)).await;
-        answer.unwrap_or(Err(BucketFault::Silent(TIME))).map_err(|fault| self.failed(fault))
+        let (parts, body) =
+            self.https.send(request).await.map_err(|fault| self.failed(fault.into()))?.into_parts();
+        Ok(Answered::of(parts.status, region(&parts.headers), &body))
     }
 
     fn request(
@@ -205,33 +188,9 @@ impl<'p> BucketClient<'p> {
             .header(HOST, authority)
             .body(body)
             .map_err(|_| BucketFault::NoUrl)?;
-        signature::sign(&mut request, &self.login, &self.place.region)?;
+        let scope = AwsScope { service: AwsScope::S3, region: &self.place.region, time: Timestamp::now() };
+        sign(&mut request, &self.login, scope).ok_or(BucketFault::NoKeys)?;
         Ok(request.map(Full::from))
-    }
-
-    async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<Answered, BucketFault> {
-        // The resolver is not asked about a host that is an IP address.
-        let host = request.uri().host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
-        if let Ok(address) = host.parse::<IpAddr>() {
-            judge_address(address, &self.allowed).map_err(BucketFault::Denied)?;
-        }
-        let allowed = Arc::clone(&self.allowed);
-        let resolver = tower::service_fn(move |name: Name| resolve(name, Arc::clone(&allowed)));
-        let mut connector = HttpConnector::new_with_resolver(resolver);
-        connector.enforce_http(false);
-        let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(self.tls.clone())
-            .https_only()
-            .enable_http1()
-            .wrap_connector(connector);
-        let http = legacy::Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build(connector);
-        let answer = http.request(request).await.map_err(|error| unreached(&error))?;
-        let (parts, body) = answer.into_parts();
-        let body = Limited::new(body, LARGEST).collect().await;
-        let body = body.map_err(|_| {
-            BucketFault::Connection("its answer ends early, or is larger than 2 MiB".to_owned())
-        })?;
-        Ok(Answered::of(parts.status, region(&parts.headers), &body.to_bytes()))
     }
 }
 
@@ -242,18 +201,4 @@ fn region(headers: &HeaderMap) -> Option<String> {
 
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
-}
-
-/// The innermost cause: the outer ones say only that something failed.
-fn unreached(error: &(dyn Error + 'static)) -> BucketFault {
-    let mut cause = error;
-    loop {
-        if let Some(denied) = cause.downcast_ref::<DeniedAddress>() {
-            return BucketFault::Denied(denied.clone());
-        }
-        match cause.source() {
-            Some(inner) => cause = inner,
-            None => return BucketFault::Connection(cause.to_string()),
-        }
-    }
 }

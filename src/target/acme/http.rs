@@ -1,4 +1,4 @@
-//! Requests to an authority: by TLS, within limits of time and size, and without following redirects.
+//! Requests to an authority.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -6,44 +6,33 @@ use std::time::Duration;
 use camino::Utf8Path;
 use http::header::USER_AGENT;
 use http::{Request, StatusCode};
-use http_body_util::{BodyExt as _, Full, Limited};
+use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
 use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
 use rustls::RootCertStore;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
 use serde_json::Value;
-use tokio::time::timeout;
 
 use super::AcmeFault;
-use crate::target::tls;
+use crate::config::AddressRange;
+use crate::target::https::{HttpsClient, HttpsFault, HttpsLimits, roots_of_host};
 
-/// From the resolution of the name to the last byte of the answer.
-const TIME: Duration = Duration::from_secs(15);
-
-/// The largest answer, in bytes: many times a chain of certificates.
-const LARGEST: usize = 256 << 10;
+/// An answer has many times the size of a chain of certificates.
+const LIMITS: HttpsLimits = HttpsLimits { time: Duration::from_secs(15), size: 256 << 10 };
 
 #[derive(Clone)]
 pub struct Http {
-    client: legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    client: HttpsClient,
 }
 
 impl Http {
     /// # Errors
     /// If the file of roots can't be used.
     pub fn new(roots: Option<&Utf8Path>) -> Result<Http, AcmeFault> {
-        let roots = roots.map_or_else(|| Ok(tls::roots_of_host()), roots_in)?;
-        let config = tls::trusting(roots).map_err(|error| AcmeFault::Unreached(error.to_string()))?;
-        let connector =
-            HttpsConnectorBuilder::new().with_tls_config(config).https_only().enable_http1().build();
-        Ok(Http {
-            client: legacy::Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build(connector),
-        })
+        let roots = roots.map_or_else(|| Ok(roots_of_host()), roots_in)?;
+        // The settings name the authority, and no tenant.
+        Ok(Http { client: HttpsClient::new(roots, &AddressRange::ALL, LIMITS).map_err(unreached)? })
     }
 
     /// # Errors
@@ -52,24 +41,13 @@ impl Http {
         let unreadable = || AcmeFault::Unreached("its answer can't be read".to_owned());
         let request = Request::get(url)
             .header(USER_AGENT, "streamfleet")
-            .body(Bytes::new())
+            .body(Full::default())
             .map_err(|_| unreadable())?;
-        let (parts, body) = self.exchange(request).await?;
-        match parts.status {
-            StatusCode::OK => serde_json::from_slice(&body).map_err(|_| unreadable()),
+        let answer = self.client.send(request).await.map_err(unreached)?;
+        match answer.status() {
+            StatusCode::OK => serde_json::from_slice(answer.body()).map_err(|_| unreadable()),
             status => Err(AcmeFault::Unreached(format!("it answers with status {status}"))),
         }
-    }
-
-    async fn exchange(&self, request: Request<Bytes>) -> Result<(http::response::Parts, Bytes), Error> {
-        let answered = async {
-            let answer = self.client.request(request.map(Full::from)).await.map_err(innermost)?;
-            let (parts, body) = answer.into_parts();
-            let body = Limited::new(body, LARGEST).collect().await;
-            let body = body.map_err(|_| other("its answer ends early, or is larger than 256 KiB"))?;
-            Ok((parts, body.to_bytes()))
-        };
-        timeout(TIME, answered).await.unwrap_or_else(|_| Err(other("no whole answer within 15 s")))
     }
 }
 
@@ -78,11 +56,12 @@ impl HttpClient for Http {
         &self,
         request: Request<BodyWrapper<Bytes>>,
     ) -> Pin<Box<dyn Future<Output = Result<BytesResponse, Error>> + Send>> {
-        let client = self.clone();
+        let client = self.client.clone();
         Box::pin(async move {
             let (parts, body) = request.into_parts();
             let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
-            let (parts, body) = client.exchange(Request::from_parts(parts, body)).await?;
+            let answer = client.send(Request::from_parts(parts, Full::from(body))).await;
+            let (parts, body) = answer.map_err(|fault| other(words(fault)))?.into_parts();
             // An authority describes its errors; another server has pages for them.
             if !parts.status.is_success() && serde_json::from_slice::<Value>(&body).is_err() {
                 return Err(other(format!("it answers with status {}", parts.status)));
@@ -106,11 +85,14 @@ fn other(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
     Error::Other(why.into())
 }
 
-/// The innermost cause: the outer ones say only that something failed.
-fn innermost(error: legacy::Error) -> Error {
-    let mut cause: &dyn std::error::Error = &error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
+fn unreached(fault: HttpsFault) -> AcmeFault {
+    other(words(fault)).into()
+}
+
+fn words(fault: HttpsFault) -> String {
+    match fault {
+        HttpsFault::Denied(denied) => denied.to_string(),
+        HttpsFault::Connection(why) => why,
+        HttpsFault::Silent(time) => format!("no whole answer within {} s", time.as_secs()),
     }
-    other(cause.to_string())
 }

@@ -8,7 +8,7 @@ use http::StatusCode;
 
 use crate::catalog::BucketPlace;
 use crate::config::DeniedAddress;
-use crate::names::one_line;
+use crate::target::https::HttpsFault;
 
 /// A bucket that can't be made: the attempt, and why it failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +37,16 @@ pub enum BucketFault {
         status: StatusCode,
         code: Option<String>,
     },
+}
+
+impl From<HttpsFault> for BucketFault {
+    fn from(fault: HttpsFault) -> BucketFault {
+        match fault {
+            HttpsFault::Denied(denied) => BucketFault::Denied(denied),
+            HttpsFault::Connection(why) => BucketFault::Connection(why),
+            HttpsFault::Silent(time) => BucketFault::Silent(time),
+        }
+    }
 }
 
 /// An answer of the service.
@@ -159,7 +169,7 @@ impl fmt::Display for BucketError {
             BucketFault::NoKeys => write!(f, "the credentials of {account} have no access keys"),
             BucketFault::NoUrl => f.write_str("the endpoint is no URL"),
             BucketFault::Denied(denied) => write!(f, "its address {denied}"),
-            BucketFault::Connection(why) => f.write_str(&one_line(why, 200)),
+            BucketFault::Connection(why) => f.write_str(why),
             BucketFault::Silent(time) => write!(f, "no answer within {} s", time.as_secs()),
             BucketFault::Foreign => f.write_str("somebody else has a bucket of that name"),
             BucketFault::UnknownKey => f.write_str("the service doesn't know the access key"),

@@ -2,16 +2,17 @@
 
 use secrecy::{ExposeSecret as _, SecretString};
 
-pub struct BucketLogin {
+#[derive(Clone)]
+pub struct AwsLogin {
     pub key: String,
     pub secret: SecretString,
     /// The token of keys that are valid for some time.
     pub token: Option<SecretString>,
 }
 
-impl BucketLogin {
+impl AwsLogin {
     /// Reads the section `[default]`; `None` without both keys.
-    pub fn read(file: &SecretString) -> Option<BucketLogin> {
+    pub fn read(file: &SecretString) -> Option<AwsLogin> {
         let mut is_default = false;
         let (mut key, mut secret, mut token) = (None, None, None);
         for line in file.expose_secret().lines().map(str::trim) {
@@ -27,6 +28,6 @@ impl BucketLogin {
                 }
             }
         }
-        Some(BucketLogin { key: key.filter(|key| !key.is_empty())?, secret: secret?, token })
+        Some(AwsLogin { key: key.filter(|key| !key.is_empty())?, secret: secret?, token })
     }
 }
