@@ -2,6 +2,7 @@
 //! balancers.
 
 mod client;
+mod route53;
 
 use std::fs;
 use std::process::{Command, Stdio};

@@ -16,10 +16,13 @@ use crate::config::{AddressRange, Config};
 use crate::names::{Domain, FleetKey, Identifier, Kind, ResourceKey, SecretRef};
 use crate::spec::kubeconfig::KubeAccess;
 use crate::spec::material::MaterialFault;
-use crate::spec::{BaseDomain, DnsProvider, Fleet, FleetAdvancedConfig, InfraType, Spec};
+use crate::spec::{BaseDomain, CloudProvider, Fleet, FleetAdvancedConfig, InfraType, Spec};
 use crate::target::acme::Authority;
-use crate::target::dns::{DnsLogin, DnsZones, KeptZone};
+use crate::target::dns::{DnsLogin, DnsZones, KeptZone, Rfc2136Login, Route53Login};
 use crate::target::{AccessField, KubernetesCluster, TargetLocation, Targets, service_account};
+
+/// Another URL of Route 53. The tools of AWS read it, too.
+const ROUTE53_ENDPOINT: &str = "AWS_ENDPOINT_URL_ROUTE_53";
 
 pub(super) fn of(output_dir: &Utf8Path, config: &Config, checked: &Checked, kept: &Kept) -> Targets {
     let recorded = checked.recorded.resources.iter().filter_map(recorded_fleet);
@@ -60,7 +63,7 @@ fn zones(config: &Config, checked: &Checked) -> BTreeMap<Identifier, DnsZones> {
     let mut zones: BTreeMap<Identifier, BTreeMap<Domain, KeptZone>> = BTreeMap::new();
     for resource in checked.catalog.resources.values() {
         let Spec::BaseDomain(domain) = &resource.spec else { continue };
-        if domain.dns_provider != DnsProvider::Rfc2136 {
+        if !domain.dns_provider.is_kept() {
             continue;
         }
         let Some(derived) = domain.derived_domain() else { continue };
@@ -77,8 +80,6 @@ fn login(config: &Config, checked: &Checked, domain: &BaseDomain) -> Result<DnsL
     let Spec::CloudAccount(account) = &checked.catalog.resources.get(&key).ok_or_else(missing)?.spec else {
         return Err(missing());
     };
-    let (host, port) =
-        account.dns_server().ok_or_else(|| format!("cloud account {name} names no DNS server"))?;
     let field = SecretRef { resource: key, field: "credentials".to_owned() };
     let key = match checked.secrets.opened.get(&field) {
         Some(OpenedSecret::Value { value, .. }) => value.clone(),
@@ -88,13 +89,19 @@ fn login(config: &Config, checked: &Checked, domain: &BaseDomain) -> Result<DnsL
         Some(OpenedSecret::Refused(problem)) => return Err(problem.message.clone()),
         None => return Err(format!("the key of cloud account {name} was not opened")),
     };
-    Ok(DnsLogin {
+    if account.provider == CloudProvider::Aws {
+        let endpoint = std::env::var(ROUTE53_ENDPOINT).ok().filter(|endpoint| !endpoint.is_empty());
+        return Ok(DnsLogin::Route53(Route53Login::new(account, endpoint, key)));
+    }
+    let (host, port) =
+        account.dns_server().ok_or_else(|| format!("cloud account {name} names no DNS server"))?;
+    Ok(DnsLogin::Rfc2136(Rfc2136Login {
         host: host.to_owned(),
         port,
         key,
         allowed: config.targets.allow_addresses.clone(),
         clock: Timestamp::now,
-    })
+    }))
 }
 
 /// The fields of a fleet that determine its target.

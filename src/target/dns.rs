@@ -1,25 +1,24 @@
-//! Records of a zone, changed on its DNS server by RFC 2136.
+//! Records of a zone, changed on its DNS server by RFC 2136 or at Route 53.
 //!
 //! A name is ours while the TXT record beside it says so. The server compares that record, and the present values, in the
 //! step in which it changes them: two installations never mix their records, and a stranger's stay as they are.
 
 mod challenge;
-mod exchange;
 mod fault;
 mod host;
+mod rfc2136;
+mod route53;
 mod zones;
 
-use std::net::IpAddr;
-
-use hickory_proto::op::{Message, OpCode, Query, ResponseCode, UpdateMessage as _};
-use hickory_proto::rr::rdata::{A, AAAA, CNAME, TXT};
-use hickory_proto::rr::{DNSClass, Name, RData, Record, RecordType};
-
 use crate::component::dns_records::HostRecords;
+use crate::names::Domain;
 pub use challenge::{add as add_challenge, allowed_authorities, remove as remove_challenge};
-use exchange::DnsServer;
 pub use fault::DnsFault;
-pub use host::{RecordFault, owner_text, release, see, write};
+pub use host::{RecordFault, owner_text, release, see, see_now, write};
+pub use rfc2136::Rfc2136Login;
+use rfc2136::Rfc2136Zone;
+use route53::{RecordSet, Route53Zone};
+pub use route53::{Route53Fault, Route53Login};
 pub use zones::{DnsLogin, DnsZones, KeptZone, RecentFaults};
 
 /// The label in front of a name, below which its owner is. A TXT record can't be beside a CNAME.
@@ -39,45 +38,53 @@ pub struct SeenRecord {
     pub owner: Option<String>,
 }
 
+/// What a name has.
+struct SeenHost {
+    record: SeenRecord,
+    /// The same as Route 53 has it, word for word: it deletes only what is told to it as it is.
+    sets: Vec<RecordSet>,
+}
+
+/// A part of a CAA record.
+struct CaaProperty {
+    tag: String,
+    value: String,
+}
+
 /// A zone, and the server that changes it.
-struct DnsZone<'z> {
-    server: DnsServer<'z>,
-    zone: Name,
+enum DnsZone<'z> {
+    Rfc2136(Rfc2136Zone<'z>),
+    Route53(Route53Zone<'z>),
 }
 
 impl<'z> DnsZone<'z> {
     /// # Errors
     /// If the zone's name is none, or the key can't be used.
-    fn new(login: &'z DnsLogin, zone: &str) -> Result<DnsZone<'z>, DnsFault> {
-        Ok(DnsZone { server: DnsServer::new(login)?, zone: name(zone)? })
+    fn new(login: &'z DnsLogin, zone: &'z Domain) -> Result<DnsZone<'z>, DnsFault> {
+        Ok(match login {
+            DnsLogin::Rfc2136(login) => DnsZone::Rfc2136(Rfc2136Zone::new(login, zone)?),
+            DnsLogin::Route53(login) => DnsZone::Route53(Route53Zone::new(login, zone)?),
+        })
     }
 
     /// # Errors
     /// If the server doesn't answer, or refuses.
-    async fn observe(&self, host: &str) -> Result<SeenRecord, DnsFault> {
-        let mut found = SeenRecord::default();
-        let (host, owner) = (name(host)?, owner_name(host)?);
-        let asked = [(&host, RecordType::A), (&host, RecordType::AAAA), (&owner, RecordType::TXT)];
-        let answers = self.server.exchange(asked.map(|(name, kind)| query(name, kind))).await?;
-        for (answer, (asked, _)) in answers.into_iter().zip(asked) {
-            for record in records(answer, asked)? {
-                match record.data {
-                    RData::A(A(address)) => drop(found.records.addresses.insert(address.into())),
-                    RData::AAAA(AAAA(address)) => drop(found.records.addresses.insert(address.into())),
-                    RData::CNAME(CNAME(alias)) if *asked == host => {
-                        let alias = alias.to_lowercase().to_ascii();
-                        found.records.alias = Some(alias.trim_end_matches('.').to_owned());
-                    }
-                    RData::TXT(text) => {
-                        let strings = text.txt_data.iter().map(|string| String::from_utf8_lossy(string));
-                        let whole = strings.collect::<Vec<_>>().join(" ");
-                        found.owner = Some(whole.chars().take(LONGEST_OWNER).collect());
-                    }
-                    _ => {}
-                }
-            }
+    async fn observe(&self, host: &str) -> Result<SeenHost, DnsFault> {
+        match self {
+            DnsZone::Rfc2136(zone) => Ok(SeenHost { record: zone.observe(host).await?, sets: Vec::new() }),
+            DnsZone::Route53(zone) => zone.observe(host).await,
         }
-        Ok(found)
+    }
+
+    /// Does the same for a plan, which has many names.
+    ///
+    /// # Errors
+    /// If the server doesn't answer, or refuses.
+    async fn survey(&self, host: &str) -> Result<SeenRecord, DnsFault> {
+        match self {
+            DnsZone::Rfc2136(zone) => zone.observe(host).await,
+            DnsZone::Route53(zone) => zone.survey(host).await,
+        }
     }
 
     /// Replaces what a name has, if it is still as it was seen: made of nothing, changed, taken over or deleted.
@@ -85,109 +92,43 @@ impl<'z> DnsZone<'z> {
     /// # Errors
     /// [`DnsFault::Taken`] if nobody had the name and somebody has it by now, [`DnsFault::Changed`] if it has other
     /// records or another owner. Nothing is changed then.
-    async fn swap(&self, host: &str, before: &SeenRecord, after: &SeenRecord) -> Result<(), DnsFault> {
-        let (name, beside) = (name(host)?, owner_name(host)?);
-        let mut update = self.update();
-        if *before == SeenRecord::default() {
-            update.add_pre_requisite(of_class(&name, DNSClass::NONE, RecordType::ANY));
+    async fn swap(&self, host: &str, before: &SeenHost, after: &SeenRecord) -> Result<(), DnsFault> {
+        match self {
+            DnsZone::Rfc2136(zone) => zone.swap(host, &before.record, after).await,
+            DnsZone::Route53(zone) => zone.swap(host, before, after).await,
         }
-        update.add_pre_requisite(match &before.owner {
-            Some(owner) => text(&beside, owner, 0),
-            None => of_class(&beside, DNSClass::NONE, RecordType::ANY),
-        });
-        update.add_pre_requisites(all(&before.records, &name, 0)?);
-        for kind in kinds(&before.records) {
-            update.add_update(of_class(&name, DNSClass::ANY, kind));
-        }
-        update.add_updates(all(&after.records, &name, TTL)?);
-        if before.owner != after.owner {
-            update.add_update(match &after.owner {
-                Some(owner) => text(&beside, owner, TTL),
-                None => of_class(&beside, DNSClass::ANY, RecordType::TXT),
-            });
-        }
-        let unmet = if *before == SeenRecord::default() { DnsFault::Taken } else { DnsFault::Changed };
-        self.send(update, unmet).await
     }
 
-    fn update(&self) -> Message {
-        let mut update = query(&self.zone, RecordType::SOA);
-        update.metadata.op_code = OpCode::Update;
-        update
+    /// Adds a text to a name that may have others.
+    ///
+    /// # Errors
+    /// If the server refuses, or the text isn't there afterwards.
+    async fn add_text(&self, name: &str, text: &str) -> Result<(), DnsFault> {
+        match self {
+            DnsZone::Rfc2136(zone) => zone.add_text(name, text).await,
+            DnsZone::Route53(zone) => zone.add_text(name, text).await,
+        }
     }
 
-    /// `unmet` is what it means that the name isn't as it was expected to be.
-    async fn send(&self, update: Message, unmet: DnsFault) -> Result<(), DnsFault> {
-        let [answer] = self.server.exchange([update]).await?;
-        match answer.metadata.response_code {
-            ResponseCode::NoError => Ok(()),
-            ResponseCode::YXDomain
-            | ResponseCode::YXRRSet
-            | ResponseCode::NXDomain
-            | ResponseCode::NXRRSet => Err(unmet),
-            code => Err(DnsFault::of_code(code)),
+    /// # Errors
+    /// If the server refuses.
+    async fn remove_text(&self, name: &str, text: &str) -> Result<(), DnsFault> {
+        match self {
+            DnsZone::Rfc2136(zone) => zone.remove_text(name, text).await,
+            DnsZone::Route53(zone) => zone.remove_text(name, text).await,
+        }
+    }
+
+    /// # Errors
+    /// If the server doesn't answer, or refuses.
+    async fn authorities(&self, name: &str) -> Result<Vec<CaaProperty>, DnsFault> {
+        match self {
+            DnsZone::Rfc2136(zone) => zone.authorities(name).await,
+            DnsZone::Route53(zone) => zone.authorities(name).await,
         }
     }
 }
 
-fn all(records: &HostRecords, host: &Name, ttl: u32) -> Result<Vec<Record>, DnsFault> {
-    let addresses = records.addresses.iter().map(|address| match *address {
-        IpAddr::V4(address) => RData::A(A(address)),
-        IpAddr::V6(address) => RData::AAAA(AAAA(address)),
-    });
-    let alias = records.alias.as_deref().map(|alias| Ok::<_, DnsFault>(RData::CNAME(CNAME(name(alias)?))));
-    let all = addresses.map(Ok).chain(alias);
-    all.map(|data| Ok(Record::from_rdata(host.clone(), ttl, data?))).collect()
-}
-
-fn kinds(records: &HostRecords) -> Vec<RecordType> {
-    let has = |is: fn(&IpAddr) -> bool| records.addresses.iter().any(is);
-    [
-        (has(IpAddr::is_ipv4), RecordType::A),
-        (has(IpAddr::is_ipv6), RecordType::AAAA),
-        (records.alias.is_some(), RecordType::CNAME),
-    ]
-    .into_iter()
-    .filter_map(|(is_there, kind)| is_there.then_some(kind))
-    .collect()
-}
-
-fn query(name: &Name, kind: RecordType) -> Message {
-    let mut message = Message::query();
-    message.metadata.recursion_desired = false;
-    let mut query = Query::new();
-    query.set_name(name.clone()).set_query_class(DNSClass::IN).set_query_type(kind);
-    message.add_query(query);
-    message
-}
-
-/// The records of a name, as its own server has them: no other server is asked.
-fn records(answer: Message, of: &Name) -> Result<Vec<Record>, DnsFault> {
-    match answer.metadata.response_code {
-        ResponseCode::NXDomain => Ok(Vec::new()),
-        ResponseCode::NoError if !answer.metadata.authoritative => Err(DnsFault::NotAuthoritative),
-        ResponseCode::NoError => Ok(answer.answers.into_iter().filter(|record| record.name == *of).collect()),
-        code => Err(DnsFault::of_code(code)),
-    }
-}
-
-fn name(text: &str) -> Result<Name, DnsFault> {
-    let mut name = Name::from_ascii(text).map_err(|_| DnsFault::NoName(text.to_owned()))?;
-    name.set_fqdn(true);
-    Ok(name)
-}
-
-fn owner_name(host: &str) -> Result<Name, DnsFault> {
-    name(&format!("{OWNER}.{host}"))
-}
-
-fn text(name: &Name, text: &str, ttl: u32) -> Record {
-    Record::from_rdata(name.clone(), ttl, RData::TXT(TXT::new(vec![text.to_owned()])))
-}
-
-/// A record without data, which stands for a name or for all records of a kind.
-fn of_class(name: &Name, class: DNSClass, kind: RecordType) -> Record {
-    let mut record: Record = Record::update0(name.clone(), 0, kind).into_record_of_rdata();
-    record.dns_class = class;
-    record
+fn owner_host(host: &str) -> String {
+    format!("{OWNER}.{host}")
 }

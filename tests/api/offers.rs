@@ -33,7 +33,7 @@ fn what_is_offered_is_told_and_why_the_rest_is_not() {
         assert!(named(&offers["cluster_types"], other)["reason"].as_str().unwrap().contains("no driver"));
     }
     assert_eq!(values(&offers["tenancy_modes"]), ["Shared", "Isolated", "Dedicated"]);
-    assert_eq!(values(&offers["dns_providers"]), ["None", "external-dns", "rfc2136"]);
+    assert_eq!(values(&offers["dns_providers"]), ["None", "external-dns", "rfc2136", "route53"]);
     assert_eq!(values(&offers["storage_on_delete"]), ["Retain", "Delete"]);
     assert_eq!(named(&offers["storage_on_delete"], "Retain")["is_default"], true);
     let fleet = &offers["fleets"][0];

@@ -1,19 +1,22 @@
-//! Single names on a real DNS server.
+//! Single names, on real DNS servers and in a zone of Route 53.
 
 use std::net::{IpAddr, SocketAddr, TcpListener};
 
 use jiff::{SignedDuration, Timestamp};
 use streamfleet::component::dns_records::HostRecords;
 use streamfleet::config::AddressRange;
-use streamfleet::target::dns::{DnsLogin, DnsZones, KeptZone, RecordFault, release, see, write};
+use streamfleet::target::dns::{
+    DnsLogin, DnsZones, KeptZone, RecordFault, Rfc2136Login, release, see, see_now, write,
+};
 
+use super::route53::service::Route53;
 use crate::support::bind::Bind;
 use crate::support::knot::{Knot, SECRET, key};
 
-const HOST: &str = "orders.kafka.example.test";
+pub const HOST: &str = "orders.kafka.example.test";
 
-fn login(server: SocketAddr, name: &str, secret: &str) -> DnsLogin {
-    DnsLogin {
+fn login(server: SocketAddr, name: &str, secret: &str) -> Rfc2136Login {
+    Rfc2136Login {
         host: "127.0.0.1".to_owned(),
         port: server.port(),
         key: key(name, secret).into(),
@@ -22,38 +25,88 @@ fn login(server: SocketAddr, name: &str, secret: &str) -> DnsLogin {
     }
 }
 
-fn ours(knot: &Knot) -> DnsLogin {
+fn ours(knot: &Knot) -> Rfc2136Login {
     login(knot.address, "streamfleet", SECRET)
 }
 
-fn zones(login: Result<DnsLogin, String>) -> DnsZones {
-    zones_of("example.test", login)
+fn zones(login: Result<Rfc2136Login, String>) -> DnsZones {
+    zones_of("example.test", login.map(DnsLogin::Rfc2136))
 }
 
-fn zones_of(zone: &str, login: Result<DnsLogin, String>) -> DnsZones {
+pub fn zones_of(zone: &str, login: Result<DnsLogin, String>) -> DnsZones {
     let domain = |text: &str| text.parse().unwrap();
     let kept = |login: &Result<DnsLogin, String>| KeptZone { zone: domain(zone), login: login.clone() };
     let domains = ["kafka.example.test", "www.example.test", "example.net"];
     DnsZones::new(domains.map(|it| (domain(it), kept(&login))).into())
 }
 
-fn address(last: u8) -> HostRecords {
+pub fn address(last: u8) -> HostRecords {
     HostRecords { addresses: [IpAddr::from([192, 0, 2, last])].into(), alias: None }
+}
+
+/// What both kinds of zones do.
+trait NameServer {
+    fn zones(&self) -> DnsZones;
+    fn records(&self, name: &str, kind: &str) -> Vec<String>;
+    /// Deletes what there is, by hand.
+    fn delete(&self, name: &str, kind: &str);
+    /// It is another one after each change.
+    fn state(&self) -> String;
+}
+
+impl NameServer for Knot {
+    fn zones(&self) -> DnsZones {
+        zones(Ok(ours(self)))
+    }
+
+    fn records(&self, name: &str, kind: &str) -> Vec<String> {
+        self.answers(name, kind)
+    }
+
+    fn delete(&self, name: &str, kind: &str) {
+        self.update(&format!("del {name}. {kind}"));
+    }
+
+    fn state(&self) -> String {
+        self.serial()
+    }
+}
+
+impl NameServer for Route53 {
+    fn zones(&self) -> DnsZones {
+        super::route53::zones(self)
+    }
+
+    fn records(&self, name: &str, kind: &str) -> Vec<String> {
+        self.answers(name, kind)
+    }
+
+    fn delete(&self, name: &str, kind: &str) {
+        self.remove(name, kind);
+    }
+
+    fn state(&self) -> String {
+        self.serial().to_string()
+    }
 }
 
 #[tokio::test]
 async fn a_name_belongs_to_one_installation() {
-    let knot = Knot::start();
-    let zones = zones(Ok(ours(&knot)));
+    belongs_to_one(&Knot::start()).await;
+    belongs_to_one(&Route53::start()).await;
+}
+
+async fn belongs_to_one(server: &impl NameServer) {
+    let zones = server.zones();
     assert_eq!(see(&zones, HOST).await, Ok(None));
     write(&zones, HOST, &address(1), ("one", None)).await.unwrap();
-    assert_eq!(knot.answers(HOST, "A"), ["192.0.2.1"]);
-    assert_eq!(knot.answers(&format!("_streamfleet.{HOST}"), "TXT"), ["\"one\""]);
-    let before = knot.serial();
+    assert_eq!(server.records(HOST, "A"), ["192.0.2.1"]);
+    assert_eq!(server.records(&format!("_streamfleet.{HOST}"), "TXT"), ["\"one\""]);
+    let before = server.state();
     write(&zones, HOST, &address(1), ("one", None)).await.unwrap();
     assert_eq!(write(&zones, HOST, &address(2), ("two", None)).await, Err(RecordFault::Foreign));
     release(&zones, HOST, "two").await.unwrap();
-    assert_eq!(knot.serial(), before);
+    assert_eq!(server.state(), before);
 
     // From addresses to another name and back, in one step each.
     let mut both = address(4);
@@ -64,26 +117,30 @@ async fn a_name_belongs_to_one_installation() {
         assert_eq!(see(&zones, HOST).await.unwrap().unwrap().records, records);
     }
     // Without its addresses, it is still ours.
-    knot.update(&format!("del {HOST}. A"));
+    server.delete(HOST, "A");
     assert_eq!(see(&zones, HOST).await.unwrap().unwrap().owner.as_deref(), Some("one"));
     write(&zones, HOST, &address(6), ("one", None)).await.unwrap();
     release(&zones, HOST, "one").await.unwrap();
     assert_eq!(see(&zones, HOST).await, Ok(None));
-    assert!(knot.answers(&format!("_streamfleet.{HOST}"), "TXT").is_empty());
+    assert!(server.records(&format!("_streamfleet.{HOST}"), "TXT").is_empty());
 }
 
 #[tokio::test]
 async fn of_many_that_claim_a_name_at_once_one_has_it() {
-    let knot = Knot::start();
-    for round in 0..100_u8 {
+    one_has_it(&Knot::start(), 100).await;
+    one_has_it(&Route53::start(), 30).await;
+}
+
+async fn one_has_it(server: &impl NameServer, rounds: u8) {
+    for round in 0..rounds {
         let host = format!("race-{round}.kafka.example.test");
         let claim = |owner: u8| {
-            let (zones, host) = (zones(Ok(ours(&knot))), host.clone());
+            let (zones, host) = (server.zones(), host.clone());
             async move { write(&zones, &host, &address(owner), (&owner.to_string(), None)).await.is_ok() }
         };
         let won = futures_util::future::join_all((1..=4).map(claim)).await;
         assert_eq!(won.iter().filter(|won| **won).count(), 1, "{won:?}");
-        let seen = see(&zones(Ok(ours(&knot))), &host).await.unwrap().unwrap();
+        let seen = see_now(&server.zones(), &host).await.unwrap().unwrap();
         assert_eq!(seen.records, address(seen.owner.unwrap().parse().unwrap()));
     }
 }
@@ -104,10 +161,12 @@ async fn each_refusal_is_told_apart() {
         (ours(&knot), "example.test", "a.www.example.test", unknown),
         (ours(&knot), "example.net", "a.example.net", "the server refuses it (REFUSED)"),
     ] {
-        let fault = write(&zones_of(zone, Ok(login)), host, &address(1), ("one", None)).await.unwrap_err();
+        let fault = write(&zones_of(zone, Ok(DnsLogin::Rfc2136(login))), host, &address(1), ("one", None))
+            .await
+            .unwrap_err();
         assert_eq!(fault.to_string(), expected, "{host}");
     }
-    let late = DnsLogin { clock: || Timestamp::now() + SignedDuration::from_mins(10), ..ours(&knot) };
+    let late = Rfc2136Login { clock: || Timestamp::now() + SignedDuration::from_mins(10), ..ours(&knot) };
     let fault = write(&zones(Ok(late)), HOST, &address(1), ("one", None)).await.unwrap_err();
     assert!(fault.to_string().starts_with("it is 20"), "{fault}");
     assert!(fault.to_string().ends_with(" on the server (BADTIME)"), "{fault}");
@@ -116,8 +175,12 @@ async fn each_refusal_is_told_apart() {
 
 #[tokio::test]
 async fn records_of_a_stranger_are_taken_over_only_as_they_were_planned_for() {
-    let knot = Knot::start();
-    let (zones, theirs) = (zones(Ok(ours(&knot))), "theirs.kafka.example.test");
+    taken_over_as_planned(&Knot::start()).await;
+    taken_over_as_planned(&Route53::start()).await;
+}
+
+async fn taken_over_as_planned(server: &impl NameServer) {
+    let (zones, theirs) = (server.zones(), "theirs.kafka.example.test");
     let seen = see(&zones, theirs).await.unwrap().unwrap();
     assert_eq!((&seen.records, &seen.owner), (&address(99), &None));
     assert_eq!(write(&zones, theirs, &address(1), ("one", None)).await, Err(RecordFault::Foreign));
@@ -146,7 +209,7 @@ async fn a_server_that_does_not_answer_is_not_asked_again_for_a_plan() {
     assert_eq!(see(&silent, HOST).await, Err(fault));
     assert_eq!(see(&zones(Ok(login.clone())), HOST).await, Ok(None));
 
-    let denied = zones(Ok(DnsLogin { allowed: Vec::new(), ..login }));
+    let denied = zones(Ok(Rfc2136Login { allowed: Vec::new(), ..login }));
     let fault = see(&denied, HOST).await.unwrap_err();
     assert!(fault.to_string().contains("127.0.0.1 is a loopback address"), "{fault}");
     assert!(fault.hint().contains("`allow_addresses`"), "{}", fault.hint());
@@ -154,7 +217,10 @@ async fn a_server_that_does_not_answer_is_not_asked_again_for_a_plan() {
     let fault = see(&none, HOST).await.unwrap_err();
     assert_eq!(fault.to_string(), "cloud account dns isn't in the specs");
     let elsewhere = see(&none, "orders.example.test").await.unwrap_err();
-    assert_eq!(elsewhere.to_string(), "no spec describes its base domain with `dns_provider: rfc2136`");
+    assert_eq!(
+        elsewhere.to_string(),
+        "no spec describes its base domain with `dns_provider: rfc2136` or `route53`"
+    );
 
     // A server of something else.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -164,7 +230,7 @@ async fn a_server_that_does_not_answer_is_not_asked_again_for_a_plan() {
         std::io::Write::write_all(&mut stream, b"\0\x05hello").unwrap();
         stream
     });
-    let other = zones(Ok(DnsLogin { port, ..ours(&knot) }));
+    let other = zones(Ok(Rfc2136Login { port, ..ours(&knot) }));
     assert_eq!(see(&other, HOST).await.unwrap_err().to_string(), "the answer can't be read");
     drop(says.join());
 }

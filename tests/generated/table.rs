@@ -259,6 +259,7 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
     ("topic config.compression.type snappy", WORD),
     ("topic config.compression.type lz4", WORD),
     ("base-domain dns_provider rfc2136", "needs a cloud account of a DNS server"),
+    ("base-domain dns_provider route53", "needs a cloud account of AWS"),
     ("cloud-account provider rfc2136", "a DNS server has no buckets"),
     ("topic on_delete Retain", "a fleet that is a folder can't have it"),
     ("topic adopt", "a byok fleet alone has it"),

@@ -14,17 +14,20 @@ pub const MANAGED: &str = "apiVersion: streamfleet/v1\nkind: BaseDomain\norganiz
 
 /// Puts it in place of the example's, with the fields of a certificate, if any.
 pub fn keep(tree: &Tree, knot: &Knot, certificate: &str) {
-    tree.remove("acme/base-domains/kafka.acme.example.com.yaml");
-    tree.write(DOMAIN, format!("{MANAGED}{certificate}"));
-    tree.write(
-        ACCOUNT,
-        format!(
-            "apiVersion: streamfleet/v1\nkind: CloudAccount\norganization: acme\nidentifier: dns\nprovider: rfc2136\n\
-             endpoint: dns://127.0.0.1:{}\ncredentials: |\n{}",
-            knot.address.port(),
-            indented(&key("streamfleet", SECRET))
-        ),
+    let account = format!(
+        "provider: rfc2136\nendpoint: dns://127.0.0.1:{}\ncredentials: |\n{}",
+        knot.address.port(),
+        indented(&key("streamfleet", SECRET))
     );
+    keep_in(tree, "rfc2136", &account, certificate);
+}
+
+/// Does the same with another provider and the fields of its account.
+pub fn keep_in(tree: &Tree, provider: &str, account: &str, certificate: &str) {
+    tree.remove("acme/base-domains/kafka.acme.example.com.yaml");
+    tree.write(DOMAIN, format!("{}{certificate}", MANAGED.replace("rfc2136", provider)));
+    let head = "apiVersion: streamfleet/v1\nkind: CloudAccount\norganization: acme\nidentifier: dns\n";
+    tree.write(ACCOUNT, format!("{head}{account}"));
     tree.edit("organizations.yaml", "  - acme.example.com", "  - kafka.example.test");
     tree.edit("acme/fleets/eu.yaml", "domain: kafka.acme.example.com", "domain: kafka.example.test");
 }

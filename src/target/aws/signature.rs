@@ -30,6 +30,7 @@ pub struct AwsScope<'s> {
 
 impl AwsScope<'_> {
     pub const S3: &'static str = "s3";
+    pub const ROUTE53: &'static str = "route53";
 }
 
 /// Signs a request; `None` if the keys have characters that no header may have.

@@ -6,6 +6,8 @@ use std::time::Duration;
 use hickory_proto::op::ResponseCode;
 use jiff::Timestamp;
 
+use super::Route53Fault;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DnsFault {
     /// A name that can't be one.
@@ -37,6 +39,7 @@ pub enum DnsFault {
     Refused,
     Failed,
     Other(String),
+    Route53(Route53Fault),
     /// Somebody has the name.
     Taken,
     /// A text that was added to this name isn't there.
@@ -58,7 +61,13 @@ impl DnsFault {
 
     /// Whether the server wasn't reached, and asking it again right away would only take time.
     pub fn is_silence(&self) -> bool {
-        matches!(self, DnsFault::Connection(_) | DnsFault::Silent(_) | DnsFault::Closed)
+        matches!(
+            self,
+            DnsFault::Connection(_)
+                | DnsFault::Silent(_)
+                | DnsFault::Closed
+                | DnsFault::Route53(Route53Fault::Unreached(_) | Route53Fault::Busy)
+        )
     }
 
     pub fn hint(&self) -> &'static str {
@@ -88,6 +97,7 @@ impl DnsFault {
                 "let the key change names below the base domain, and name the zone in `dns_base_domain`"
             }
             DnsFault::Failed | DnsFault::Other(_) => "read the log of the DNS server",
+            DnsFault::Route53(fault) => fault.hint(),
             DnsFault::Taken => "remove the records of the name, or choose another one",
             DnsFault::Hidden(_) => "remove the CNAME of that name",
             DnsFault::Changed => "plan again",
@@ -124,6 +134,7 @@ impl fmt::Display for DnsFault {
             DnsFault::Refused => f.write_str("the server refuses it (REFUSED)"),
             DnsFault::Failed => f.write_str("the server failed (SERVFAIL)"),
             DnsFault::Other(code) => write!(f, "the server answers `{code}`"),
+            DnsFault::Route53(fault) => fault.fmt(f),
             DnsFault::Taken => f.write_str("the name is taken"),
             DnsFault::Hidden(name) => {
                 write!(

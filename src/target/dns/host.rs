@@ -20,7 +20,7 @@ pub enum RecordFault {
 
 impl RecordFault {
     pub(super) fn gone() -> RecordFault {
-        RecordFault::no_login("no spec describes its base domain with `dns_provider: rfc2136`")
+        RecordFault::no_login("no spec describes its base domain with `dns_provider: rfc2136` or `route53`")
     }
 
     pub(super) fn no_login(why: &str) -> RecordFault {
@@ -79,7 +79,8 @@ pub fn owner_text(installation: Uuid, resource: &ResourceKey) -> String {
     format!("v=1 installation={installation} resource={organization}/{name}")
 }
 
-/// Returns the records of a name; `None` if it has none. A server that didn't answer lately isn't asked.
+/// Returns the records of a name; `None` if it has none. A server that didn't answer lately isn't asked, and one may be
+/// asked for all names of the domain at once.
 ///
 /// # Errors
 /// If its server can't be asked.
@@ -89,8 +90,19 @@ pub async fn see(zones: &DnsZones, host: &str) -> Result<Option<SeenRecord>, Rec
     if let Some(fault) = zones.recent(login) {
         return Err(fault.into());
     }
-    let look = async { DnsZone::new(login, zone.as_str())?.observe(host).await };
+    let look = async { DnsZone::new(login, zone)?.survey(host).await };
     let seen = zones.noted(login, look.await)?;
+    Ok(Some(seen).filter(|seen| *seen != SeenRecord::default()))
+}
+
+/// Does the same as [`see`], as it is at this moment.
+///
+/// # Errors
+/// If its server can't be asked.
+pub async fn see_now(zones: &DnsZones, host: &str) -> Result<Option<SeenRecord>, RecordFault> {
+    let KeptZone { zone, login } = zones.kept(host)?;
+    let login = login.as_ref().map_err(|why| RecordFault::no_login(why))?;
+    let seen = DnsZone::new(login, zone)?.observe(host).await?.record;
     Ok(Some(seen).filter(|seen| *seen != SeenRecord::default()))
 }
 
@@ -143,10 +155,10 @@ async fn change(
     decide: impl FnOnce(&SeenRecord) -> Result<SeenRecord, RecordFault>,
 ) -> Result<(), RecordFault> {
     let KeptZone { zone, login } = zones.kept(host)?;
-    let zone = DnsZone::new(login.as_ref().map_err(|why| RecordFault::no_login(why))?, zone.as_str())?;
+    let zone = DnsZone::new(login.as_ref().map_err(|why| RecordFault::no_login(why))?, zone)?;
     let seen = zone.observe(host).await?;
-    let after = decide(&seen)?;
-    if seen != after {
+    let after = decide(&seen.record)?;
+    if seen.record != after {
         zone.swap(host, &seen, &after).await?;
     }
     Ok(())

@@ -1,16 +1,12 @@
 //! Which server has the records of which base domain.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use jiff::Timestamp;
-use secrecy::SecretString;
 use tokio::time::Instant;
 
-use super::DnsFault;
-use crate::config::AddressRange;
+use super::{DnsFault, Rfc2136Login, Route53Login};
 use crate::names::Domain;
 use crate::parallel::locked;
 
@@ -30,27 +26,26 @@ pub struct KeptZone {
     pub login: Result<DnsLogin, String>,
 }
 
-/// A server, and the key that it knows us by.
-#[derive(Clone)]
-pub struct DnsLogin {
-    pub host: String,
-    pub port: u16,
-    /// As BIND's tools write it.
-    pub key: SecretString,
-    /// Exceptions to the addresses that a tenant's server may not have.
-    pub allowed: Vec<AddressRange>,
-    pub clock: fn() -> Timestamp,
+/// How a zone's server is reached.
+#[derive(Debug, Clone)]
+pub enum DnsLogin {
+    Rfc2136(Rfc2136Login),
+    Route53(Route53Login),
 }
 
-impl fmt::Debug for DnsLogin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "DnsLogin({}:{})", self.host, self.port)
+impl DnsLogin {
+    /// What is asked, so that logins of the same server share what is known of it.
+    fn place(&self) -> String {
+        match self {
+            DnsLogin::Rfc2136(login) => format!("{}:{}", login.host, login.port),
+            DnsLogin::Route53(login) => login.endpoint.clone(),
+        }
     }
 }
 
 /// The servers that didn't answer lately.
 #[derive(Default)]
-pub struct RecentFaults(Mutex<BTreeMap<(String, u16), (Instant, DnsFault)>>);
+pub struct RecentFaults(Mutex<BTreeMap<String, (Instant, DnsFault)>>);
 
 impl DnsZones {
     pub fn new(domains: BTreeMap<Domain, KeptZone>) -> DnsZones {
@@ -78,15 +73,15 @@ impl DnsZones {
     /// Why the server wasn't reached lately.
     pub(super) fn recent(&self, login: &DnsLogin) -> Option<DnsFault> {
         let recent = locked(&self.recent.0);
-        let (at, fault) = recent.get(&(login.host.clone(), login.port))?;
+        let (at, fault) = recent.get(&login.place())?;
         (at.elapsed() < REST).then(|| fault.clone())
     }
 
     pub(super) fn noted<T>(&self, login: &DnsLogin, found: Result<T, DnsFault>) -> Result<T, DnsFault> {
-        let place = (login.host.clone(), login.port);
+        let place = login.place();
         match &found {
             Err(fault) if fault.is_silence() => {
-                tracing::debug!(host = login.host, port = login.port, ?fault, "DNS server isn't reached");
+                tracing::debug!(place, ?fault, "DNS server isn't reached");
                 drop(locked(&self.recent.0).insert(place, (Instant::now(), fault.clone())));
             }
             _ => drop(locked(&self.recent.0).remove(&place)),

@@ -135,7 +135,7 @@ impl KubernetesTarget {
         owner: &ResourceKey,
     ) -> Result<Option<AppliedObject>, KubeError> {
         let owner = owner_text(self.installation, owner);
-        let seen = dns::see(&self.zones, &key.name).await.map_err(|fault| failed("read", key, fault))?;
+        let seen = dns::see_now(&self.zones, &key.name).await.map_err(|fault| failed("read", key, fault))?;
         let ours = seen.filter(|seen| seen.owner.as_ref() == Some(&owner));
         Ok(ours.zip(self.zones.of_host(&key.name)).map(|(seen, kept)| {
             let applied = seen.records.body(&key.name, &kept.zone).digest();

@@ -43,7 +43,7 @@ fn a_body_so_wrong_that_it_does_not_say_what_it_is_is_told_by_its_fields() {
         let body = json!({"domain": "k.acme.com", "tls_cert": "x", "tls_key": "y", "dns_provider": provider});
         world.refuses("BaseDomain/acme/k.acme.com", WriteAction::Create(body))
     };
-    for provider in [json!(5), json!("route53"), json!({"a": "b"})] {
+    for provider in [json!(5), json!("cloudflare"), json!({"a": "b"})] {
         let said = domain(provider.clone());
         assert!(said.contains("\n  /dns_provider") && !said.contains(".yaml"), "{provider}: {said}");
     }

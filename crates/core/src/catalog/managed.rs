@@ -12,7 +12,7 @@ use crate::config::{AcmeConfig, Challenge};
 use crate::names::{Digest, Domain, Kind, ResourceKey, SecretRef};
 use crate::problem::Problem;
 use crate::spec::certificate::Certificate;
-use crate::spec::{BaseDomain, DnsProvider, Document, SecretValue, Spec};
+use crate::spec::{BaseDomain, Document, SecretValue, Spec};
 
 const KEY: &str = "tls_key";
 
@@ -131,14 +131,12 @@ fn unmanageable(domain: &BaseDomain, acme: Option<&AcmeConfig>, has_one: bool) -
             "the base domain has no certificate, and the settings name no authority that issues one",
             "add `tls_cert` and `tls_key`, or name an authority in the settings: `[acme]`",
         ),
-        Some(acme) if acme.challenge == Challenge::Dns01 && domain.dns_provider != DnsProvider::Rfc2136 => {
-            problem(
-                "streamfleet can't prove to the authority that the domain is yours, because it doesn't keep the domain's \
+        Some(acme) if acme.challenge == Challenge::Dns01 && !domain.dns_provider.is_kept() => problem(
+            "streamfleet can't prove to the authority that the domain is yours, because it doesn't keep the domain's \
              DNS records",
-                "use `dns_provider: rfc2136`, or set `challenge = \"dns-persist-01\"` in the settings under `[acme]` and \
+            "use `dns_provider: rfc2136` or `route53`, or set `challenge = \"dns-persist-01\"` in the settings under `[acme]` and \
              add one record by hand, or add `tls_cert` and `tls_key`",
-            )
-        }
+        ),
         Some(_) => None,
     }
 }

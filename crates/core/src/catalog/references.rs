@@ -7,8 +7,7 @@ use crate::config::UnitCatalogue;
 use crate::names::{Identifier, Kind, ResourceKey};
 use crate::problem::Problem;
 use crate::spec::{
-    BaseDomain, CloudProvider, Cluster, DnsProvider, Document, Fleet, Organization, Role, Spec, TenancyMode,
-    ZoneCount,
+    BaseDomain, CloudProvider, Cluster, Document, Fleet, Organization, Role, Spec, TenancyMode, ZoneCount,
 };
 
 #[derive(Default)]
@@ -96,11 +95,16 @@ impl ReferenceCheck {
             let target = ResourceKey::new(Kind::CloudAccount, &document.key.organization, account.as_str());
             let found = self.follow(draft, "/cloud_account", &target).map(|settled| &settled.spec);
             let Some(Spec::CloudAccount(account)) = found else { return };
-            if domain.dns_provider == DnsProvider::Rfc2136 && account.provider != CloudProvider::Rfc2136 {
-                let name = &account.identifier;
-                let problem =
-                    Problem::error("other-account", format!("cloud account `{name}` is of no DNS server"))
-                        .hint("name a cloud account with `provider: rfc2136`");
+            if let Some(needed) = domain.dns_provider.account()
+                && account.provider != needed
+            {
+                let (what, wanted) = match needed {
+                    CloudProvider::Aws => ("isn't of AWS", "aws"),
+                    _ => ("is of no DNS server", "rfc2136"),
+                };
+                let message = format!("cloud account `{}` {what}", account.identifier);
+                let hint = format!("name a cloud account with `provider: {wanted}`");
+                let problem = Problem::error("other-account", message).hint(hint);
                 self.findings.push(CatalogFinding::new("/cloud_account", "is of another provider", problem));
             }
         }

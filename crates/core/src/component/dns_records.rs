@@ -1,4 +1,4 @@
-//! The DNS records of clusters whose base domain Streamfleet keeps itself (`dns_provider: rfc2136`).
+//! The DNS records of clusters whose base domain Streamfleet keeps itself (`rfc2136` and `route53`).
 //!
 //! A record is an object of its cluster like all others, but on the DNS server of the zone instead of on the Kubernetes
 //! cluster. It exists only once the load balancer or the Gateway that it leads to has an address.
@@ -15,7 +15,7 @@ use crate::component::consequence::*;
 use crate::component::labels::HOST;
 use crate::component::{Component, Difference, KubernetesKind, ObjectFacts};
 use crate::names::{Domain, Json, ObjectKey};
-use crate::spec::{DnsProvider, Exposure};
+use crate::spec::Exposure;
 
 pub static COMPONENT: Component = Component {
     objects: &[ObjectFacts { kind: KIND, stage: Stage::Name, ..ObjectFacts::NONE }],
@@ -66,7 +66,7 @@ pub fn is_record(object: &ObjectKey) -> bool {
 
 /// The domain of a cluster whose records Streamfleet keeps.
 pub fn kept_domain(cluster: &ResolvedCluster) -> Option<&ClusterDomain> {
-    load_balancers::external_domain(cluster).filter(|domain| domain.dns_provider == DnsProvider::Rfc2136)
+    load_balancers::external_domain(cluster).filter(|domain| domain.dns_provider.is_kept())
 }
 
 /// The kind of the objects that say which brokers a cluster has, for [`of_nodes`].

@@ -50,7 +50,7 @@ pub fn annotations(domain: &ClusterDomain, host: &str, private: bool) -> BTreeMa
     let keys: &[&str] = match domain.dns_provider {
         DnsProvider::None => &[],
         DnsProvider::ExternalDns => &DNS_HOST,
-        DnsProvider::Rfc2136 => &[HOST],
+        DnsProvider::Rfc2136 | DnsProvider::Route53 => &[HOST],
     };
     annotations.extend(keys.iter().map(|key| ((*key).to_owned(), host.to_owned())));
     annotations
@@ -61,7 +61,7 @@ pub fn annotations(domain: &ClusterDomain, host: &str, private: bool) -> BTreeMa
 pub fn route_annotations(domain: &ClusterDomain) -> Option<BTreeMap<String, String>> {
     match domain.dns_provider {
         DnsProvider::ExternalDns => None,
-        DnsProvider::None | DnsProvider::Rfc2136 => {
+        DnsProvider::None | DnsProvider::Rfc2136 | DnsProvider::Route53 => {
             Some(DNS_CONTROLLER.map(|key| (key.to_owned(), "none".to_owned())).into())
         }
     }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::names::{Domain, Identifier};
-use crate::spec::SecretValue;
+use crate::spec::{CloudProvider, SecretValue};
 
 /// A domain whose subdomains are the addresses of clusters, with the certificate that covers them.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -31,8 +31,8 @@ pub struct BaseDomain {
     /// The zone that the DNS provider serves; the domain has to be in it. By default the domain itself.
     #[serde(default)]
     pub dns_base_domain: Option<Domain>,
-    /// The cloud account of the managed DNS. With `rfc2136`, its key changes the records; with `external-dns`, it is only
-    /// recorded. Required with both.
+    /// The cloud account of the managed DNS. With `rfc2136` and `route53`, its keys change the records; with
+    /// `external-dns`, it is only recorded. Required with each of them.
     #[serde(default)]
     pub cloud_account: Option<Identifier>,
 }
@@ -50,6 +50,25 @@ pub enum DnsProvider {
     /// Streamfleet itself, on a DNS server that takes signed updates by RFC 2136.
     #[serde(rename = "rfc2136")]
     Rfc2136,
+    /// Streamfleet itself, in a hosted zone of Amazon Route 53.
+    #[serde(rename = "route53")]
+    Route53,
+}
+
+impl DnsProvider {
+    /// Whether Streamfleet keeps the records itself.
+    pub fn is_kept(self) -> bool {
+        self.account().is_some()
+    }
+
+    /// The provider that the cloud account has to have by which Streamfleet keeps the records.
+    pub fn account(self) -> Option<CloudProvider> {
+        match self {
+            DnsProvider::None | DnsProvider::ExternalDns => None,
+            DnsProvider::Rfc2136 => Some(CloudProvider::Rfc2136),
+            DnsProvider::Route53 => Some(CloudProvider::Aws),
+        }
+    }
 }
 
 impl BaseDomain {

@@ -49,7 +49,10 @@ mod tests {
             values(Kind::Cluster, "/advanced_config/cluster_access"),
             ["Internal*", "External", "Internal & External"]
         );
-        assert_eq!(values(Kind::BaseDomain, "/dns_provider"), ["None*", "external-dns", "rfc2136"]);
+        assert_eq!(
+            values(Kind::BaseDomain, "/dns_provider"),
+            ["None*", "external-dns", "rfc2136", "route53"]
+        );
         assert_eq!(values(Kind::Cluster, "/advanced_config/storage/on_delete"), ["Retain*", "Delete"]);
         assert_eq!(values(Kind::Cluster, "/identifier"), [""; 0]);
         assert_eq!(values(Kind::Cluster, "/none/at/all"), [""; 0]);

@@ -1,4 +1,4 @@
-//! Cloud accounts: access to what clusters use outside of their fleet, which are buckets and DNS servers.
+//! Cloud accounts: access to what clusters use outside of their fleet, which are buckets and DNS zones.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use crate::spec::SecretValue;
 
 const DNS_PORT: &str = "53";
 
-/// Access to a cloud's storage, for tiered storage, or to a DNS server.
+/// Access to a cloud's storage, for tiered storage, or to DNS zones.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CloudAccount {
@@ -40,7 +40,7 @@ pub struct CloudAccount {
 pub enum CloudProvider {
     /// A service that is compatible with S3, at its own endpoint.
     S3,
-    /// Amazon Web Services.
+    /// Amazon Web Services: S3, and Route 53.
     Aws,
     /// A DNS server that takes signed updates, such as BIND, Knot DNS or PowerDNS.
     Rfc2136,

@@ -94,7 +94,7 @@ impl Rules<'_> {
 
     fn base_domain(&mut self, domain: &BaseDomain) {
         match (domain.dns_provider, &domain.cloud_account) {
-            (DnsProvider::ExternalDns | DnsProvider::Rfc2136, None) => self.refuse(
+            (DnsProvider::ExternalDns | DnsProvider::Rfc2136 | DnsProvider::Route53, None) => self.refuse(
                 "/dns_provider",
                 "missing-key",
                 "managed DNS needs `cloud_account`",
@@ -104,7 +104,7 @@ impl Rules<'_> {
                 "/cloud_account",
                 "no-effect",
                 "`cloud_account` needs `dns_provider`",
-                "remove `cloud_account`, or add `dns_provider: external-dns` or `dns_provider: rfc2136`",
+                "remove `cloud_account`, or add a `dns_provider`: `external-dns`, `rfc2136` or `route53`",
             ),
             _ => {}
         }
@@ -123,12 +123,12 @@ impl Rules<'_> {
         }
         let zone = domain.zone();
         let is_within = domain.derived_domain().is_none_or(|derived| derived.is_within(&zone));
-        if domain.dns_provider == DnsProvider::Rfc2136 && !is_within {
+        if domain.dns_provider.is_kept() && !is_within {
             self.refuse(
                 "/dns_base_domain",
                 "other-zone",
                 format!("the zone `{zone}` doesn't contain the domain"),
-                "name the zone that the DNS server has: the domain itself, or its end",
+                "name the zone that the DNS server or Route 53 has: the domain itself, or its end",
             );
         }
     }

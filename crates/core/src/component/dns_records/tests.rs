@@ -1,5 +1,6 @@
 use super::*;
 use crate::component::fixtures::{cluster, with_domain};
+use crate::spec::DnsProvider;
 
 fn named() -> ResolvedCluster {
     with_domain(cluster(json!({"advanced_config": {"cluster_access": "External"}})), DnsProvider::Rfc2136)

@@ -266,10 +266,10 @@ pub const FIELD_EFFECTS: &[FieldEffect] = &[
     row(BaseDomain, "dns_provider", Changes, Refused, "managed DNS puts the organization in front of the domain, which \
                                                        makes it another base domain; if the organization is there already, \
                                                        only the annotations of load balancers change"),
-    row(BaseDomain, "dns_base_domain", Changes, NoOp, "with `rfc2136`, records are made in this zone; those in the zone \
+    row(BaseDomain, "dns_base_domain", Changes, NoOp, "with `rfc2136` and `route53`, records are made in this zone; those in the zone \
                                                        before stay there, and are removed by hand"),
-    row(BaseDomain, "cloud_account", Changes, NoOp, "with `rfc2136`, records are changed with its key on its server; those \
-                                                     on a server before stay there, and are removed by hand"),
+    row(BaseDomain, "cloud_account", Changes, NoOp, "with `rfc2136` and `route53`, records are changed with its keys; those \
+                                                     of the account before stay there, and are removed by hand"),
 
     row(IdentityProvider, "organization", Changes, Refused, ANOTHER),
     row(IdentityProvider, "identifier", Changes, Refused, ANOTHER),

@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tower::BoxError;
 
-use super::{DnsFault, DnsLogin};
+use super::{DnsFault, Rfc2136Login};
 use crate::config::DeniedAddress;
 use crate::spec::tsig_key::{TsigAlgorithm, TsigKey};
 use crate::target::kubernetes::resolve;
@@ -27,14 +27,14 @@ const TIME: Duration = Duration::from_secs(5);
 
 /// A server, by name or address, and the key that it knows us by.
 pub struct DnsServer<'l> {
-    login: &'l DnsLogin,
+    login: &'l Rfc2136Login,
     key: TSigner,
 }
 
 impl DnsServer<'_> {
     /// # Errors
     /// If the key can't be used.
-    pub fn new(login: &DnsLogin) -> Result<DnsServer<'_>, DnsFault> {
+    pub fn new(login: &Rfc2136Login) -> Result<DnsServer<'_>, DnsFault> {
         let key = TsigKey::parse(login.key.expose_secret()).map_err(DnsFault::NoKey)?;
         let algorithm = match key.algorithm {
             TsigAlgorithm::HmacSha256 => tsig::TsigAlgorithm::HmacSha256,
@@ -97,7 +97,7 @@ impl DnsServer<'_> {
     }
 
     async fn connect(&self) -> Result<TcpStream, DnsFault> {
-        let DnsLogin { host, port, allowed, .. } = self.login;
+        let Rfc2136Login { host, port, allowed, .. } = self.login;
         let name = host.parse().map_err(|_| DnsFault::NoName(host.clone()))?;
         let found = resolve(name, allowed.as_slice().into()).await.map_err(unresolved)?;
         let addresses: Vec<SocketAddr> = found.map(|it| SocketAddr::new(it.ip(), *port)).collect();

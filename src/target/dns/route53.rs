@@ -1,0 +1,226 @@
+//! A hosted zone of Amazon Route 53.
+//!
+//! Its changes come in batches, of which all or none are made. A record is deleted only if it is told as it is, and made
+//! only if it isn't there: to delete and make a record in one batch is to compare it first.
+
+mod answer;
+mod fault;
+mod requests;
+mod survey;
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use rustls::RootCertStore;
+use secrecy::SecretString;
+use tokio::time::{Instant, sleep};
+
+use super::{CaaProperty, DnsFault, SeenHost, SeenRecord, TTL, owner_host};
+use crate::component::dns_records::HostRecords;
+use crate::names::Domain;
+use crate::spec::CloudAccount;
+use crate::target::aws::AwsLogin;
+pub use answer::RecordSet;
+pub use fault::Route53Fault;
+use survey::Known;
+
+/// How often a batch is made anew because others changed the name meanwhile.
+const TRIES: usize = 3;
+
+/// How long a change may take until all servers of Route 53 have it. Usually it is a minute.
+const SPREADING: Duration = Duration::from_secs(180);
+
+const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
+
+/// The keys of an account, and where they are valid.
+#[derive(Clone)]
+pub struct Route53Login {
+    /// An https URL without a path.
+    pub endpoint: String,
+    /// The region in the signature: the service is one for all regions of a partition.
+    pub region: &'static str,
+    /// In the format of an AWS credentials file.
+    pub keys: SecretString,
+    pub clock: fn() -> Timestamp,
+    /// The authorities that its server is trusted by, if not those of this host.
+    roots: Option<RootCertStore>,
+    known: Arc<Known>,
+}
+
+impl fmt::Debug for Route53Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Route53Login({})", self.endpoint)
+    }
+}
+
+impl Route53Login {
+    /// `endpoint` is another one than that of the account's partition.
+    pub fn new(account: &CloudAccount, endpoint: Option<String>, keys: SecretString) -> Route53Login {
+        let place = account.region.as_deref().unwrap_or_default();
+        let (host, region) = match place {
+            _ if place.starts_with("cn-") => ("route53.amazonaws.com.cn", "cn-northwest-1"),
+            _ if place.starts_with("us-gov-") => ("route53.us-gov.amazonaws.com", "us-gov-west-1"),
+            _ => ("route53.amazonaws.com", "us-east-1"),
+        };
+        Route53Login {
+            endpoint: endpoint.unwrap_or_else(|| format!("https://{host}")),
+            region,
+            keys,
+            clock: Timestamp::now,
+            roots: None,
+            known: Arc::default(),
+        }
+    }
+
+    pub fn trusting(self, roots: RootCertStore) -> Route53Login {
+        Route53Login { roots: Some(roots), ..self }
+    }
+}
+
+pub struct Route53Zone<'z> {
+    login: &'z Route53Login,
+    keys: AwsLogin,
+    zone: &'z Domain,
+}
+
+impl<'z> Route53Zone<'z> {
+    pub fn new(login: &'z Route53Login, zone: &'z Domain) -> Result<Route53Zone<'z>, DnsFault> {
+        let keys = AwsLogin::read(&login.keys).ok_or(Route53Fault::NoKeys)?;
+        Ok(Route53Zone { login, keys, zone })
+    }
+
+    pub async fn observe(&self, host: &str) -> Result<SeenHost, DnsFault> {
+        Ok(SeenHost::of(host, self.sets_within(host).await?))
+    }
+
+    pub async fn swap(&self, host: &str, before: &SeenHost, after: &SeenRecord) -> Result<(), DnsFault> {
+        let is_new = before.record == SeenRecord::default();
+        let unmet = || if is_new { DnsFault::Taken } else { DnsFault::Changed };
+        // There may be records of another kind.
+        if is_new && !before.sets.is_empty() {
+            return Err(unmet());
+        }
+        let beside = owner_host(host);
+        let is_replaced = |set: &&RecordSet| match set.kind.as_str() {
+            "A" | "AAAA" | "CNAME" => set.name == host,
+            "TXT" => set.name == beside,
+            _ => false,
+        };
+        let gone = before.sets.iter().filter(is_replaced);
+        let mut made = sets_of(host, &after.records);
+        made.extend(after.owner.iter().map(|owner| RecordSet::new(&beside, "TXT", TTL, &[quoted(owner)])));
+        self.login.known.forget();
+        self.change(gone, &made, unmet()).await.map(drop)
+    }
+
+    pub async fn add_text(&self, name: &str, text: &str) -> Result<(), DnsFault> {
+        for _ in 0..TRIES {
+            let before = self.set_at(name, "TXT").await?;
+            let mut values = before.as_ref().map(|set| set.values.clone()).unwrap_or_default();
+            if !values.contains(&quoted(text)) {
+                values.push(quoted(text));
+            }
+            let after = RecordSet::new(name, "TXT", TTL, &values);
+            // A text that is there already is made again: only then it can be waited for.
+            match self.change(before.iter(), &[after], DnsFault::Changed).await {
+                Err(DnsFault::Changed) => {}
+                Err(fault) => return Err(fault),
+                Ok(change) => return self.spread(&change).await,
+            }
+        }
+        Err(match self.set_at(name, "CNAME").await? {
+            Some(_) => DnsFault::Hidden(name.to_owned()),
+            None => DnsFault::Changed,
+        })
+    }
+
+    pub async fn remove_text(&self, name: &str, text: &str) -> Result<(), DnsFault> {
+        for _ in 0..TRIES {
+            let Some(before) = self.set_at(name, "TXT").await? else { return Ok(()) };
+            let others: Vec<String> =
+                before.values.iter().filter(|value| **value != quoted(text)).cloned().collect();
+            if others.len() == before.values.len() {
+                return Ok(());
+            }
+            let after = (!others.is_empty()).then(|| RecordSet::new(name, "TXT", TTL, &others));
+            match self.change([&before].into_iter(), after.as_slice(), DnsFault::Changed).await {
+                Err(DnsFault::Changed) => {}
+                changed => return changed.map(drop),
+            }
+        }
+        Err(DnsFault::Changed)
+    }
+
+    pub async fn authorities(&self, name: &str) -> Result<Vec<CaaProperty>, DnsFault> {
+        // `0 issuewild "ca.example.com"`
+        let property = |value: &String| {
+            let (tag, value) = value.split_once(' ')?.1.split_once(' ')?;
+            Some(CaaProperty { tag: tag.to_owned(), value: value.trim().trim_matches('"').to_owned() })
+        };
+        let found = self.set_at(name, "CAA").await?;
+        Ok(found.iter().flat_map(|set| &set.values).filter_map(property).collect())
+    }
+
+    /// Waits until all servers of Route 53 have a change.
+    async fn spread(&self, change: &str) -> Result<(), DnsFault> {
+        let end = Instant::now() + SPREADING;
+        while !self.is_spread(change).await? {
+            if Instant::now() > end {
+                return Err(Route53Fault::Pending(SPREADING).into());
+            }
+            sleep(BETWEEN_LOOKS).await;
+        }
+        Ok(())
+    }
+}
+
+impl SeenHost {
+    fn of(host: &str, sets: Vec<RecordSet>) -> SeenHost {
+        let beside = owner_host(host);
+        let sets: Vec<RecordSet> =
+            sets.into_iter().filter(|set| set.name == host || set.name == beside).collect();
+        let mut record = SeenRecord::default();
+        for set in &sets {
+            match set.kind.as_str() {
+                "A" | "AAAA" if set.name == host => {
+                    let addresses = set.values.iter().filter_map(|value| value.parse::<IpAddr>().ok());
+                    record.records.addresses.extend(addresses);
+                    // A record of AWS's own kind leads to another name.
+                    record.records.alias = set.alias.clone().or(record.records.alias);
+                }
+                "CNAME" if set.name == host => {
+                    let alias = set.values.first().map(|value| answer::plain(value));
+                    record.records.alias = alias.or(record.records.alias);
+                }
+                "TXT" if set.name == beside => {
+                    let whole = set.values.iter().map(|value| unquoted(value)).collect::<Vec<_>>().join(" ");
+                    record.owner = Some(whole.chars().take(super::LONGEST_OWNER).collect());
+                }
+                _ => {}
+            }
+        }
+        SeenHost { record, sets }
+    }
+}
+
+fn sets_of(host: &str, records: &HostRecords) -> Vec<RecordSet> {
+    let (four, six): (Vec<_>, Vec<_>) = records.addresses.iter().partition(|address| address.is_ipv4());
+    let values = |addresses: Vec<&IpAddr>| addresses.iter().map(ToString::to_string).collect();
+    let all: [(&str, Vec<String>); 3] =
+        [("A", values(four)), ("AAAA", values(six)), ("CNAME", records.alias.iter().cloned().collect())];
+    let all = all.into_iter().filter(|(_, values)| !values.is_empty());
+    all.map(|(kind, values)| RecordSet::new(host, kind, TTL, &values)).collect()
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{text}\"")
+}
+
+/// The strings of a text: `"one" "two"`.
+fn unquoted(value: &str) -> String {
+    let strings = value.split('"').map(str::trim).filter(|string| !string.is_empty());
+    strings.collect::<Vec<_>>().join(" ")
+}

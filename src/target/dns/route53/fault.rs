@@ -1,0 +1,126 @@
+//! What Route 53 refuses, and what to do about it.
+
+use std::fmt;
+use std::time::Duration;
+
+use http::StatusCode;
+use jiff::Timestamp;
+
+use crate::names::one_line;
+use crate::target::dns::DnsFault;
+use crate::target::https::HttpsFault;
+
+/// The most of its own words that is passed on, in characters.
+const LONGEST: usize = 200;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Route53Fault {
+    /// The credentials have no keys.
+    NoKeys,
+    Unreached(String),
+    Unreadable,
+    UnknownKey,
+    WrongSecret,
+    /// The keys were valid for some time, and that is over.
+    Expired,
+    Clock {
+        ours: Timestamp,
+        theirs: Timestamp,
+    },
+    Forbidden,
+    NoZone(String),
+    /// Several zones have that name.
+    Ambiguous(String),
+    /// It was asked too often, or failed, each time that it was asked.
+    Busy,
+    /// Not all of its servers have a change.
+    Pending(Duration),
+    Refused {
+        status: StatusCode,
+        /// In its own words.
+        why: String,
+    },
+}
+
+impl Route53Fault {
+    pub fn refused(status: StatusCode, code: &str, message: &str) -> Route53Fault {
+        let code = if code.is_empty() { String::new() } else { format!("{code}: ") };
+        Route53Fault::Refused { status, why: one_line(&format!("{code}{message}"), LONGEST).into_owned() }
+    }
+
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Route53Fault::NoKeys => {
+                "correct `credentials` of the cloud account: a section `[default]` with `aws_access_key_id` and \
+                 `aws_secret_access_key`"
+            }
+            Route53Fault::Unreached(_) => "check that this host reaches Route 53 by HTTPS",
+            Route53Fault::Unreadable => {
+                "check that nothing between this host and Route 53 changes its answers"
+            }
+            Route53Fault::UnknownKey => "correct `aws_access_key_id` in `credentials` of the cloud account",
+            Route53Fault::WrongSecret => {
+                "correct `aws_secret_access_key` in `credentials` of the cloud account"
+            }
+            Route53Fault::Expired => {
+                "put other keys into `credentials` of the cloud account: of a user, without a session token"
+            }
+            Route53Fault::Clock { .. } => "set the clock of this host, for example with an NTP client",
+            Route53Fault::Forbidden => {
+                "allow the keys `route53:ListHostedZonesByName`, `route53:ListResourceRecordSets`, \
+                 `route53:ChangeResourceRecordSets` and `route53:GetChange`"
+            }
+            Route53Fault::NoZone(_) => {
+                "name the hosted zone that has the domain in `dns_base_domain`, and an account that has it in `cloud_account`"
+            }
+            Route53Fault::Ambiguous(_) => {
+                "keep one of them, or name a zone in `dns_base_domain` that there is once"
+            }
+            Route53Fault::Busy | Route53Fault::Pending(_) => "nothing is to be done: it is tried again",
+            Route53Fault::Refused { .. } => "resolve what Route 53 reports",
+        }
+    }
+}
+
+impl fmt::Display for Route53Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Route53Fault::NoKeys => f.write_str("the credentials of the cloud account have no access keys"),
+            Route53Fault::Unreached(why) => write!(f, "Route 53 can't be reached: {why}"),
+            Route53Fault::Unreadable => f.write_str("the answer of Route 53 can't be read"),
+            Route53Fault::UnknownKey => f.write_str("Route 53 doesn't know the access key"),
+            Route53Fault::WrongSecret => f.write_str("the secret key isn't that of the access key"),
+            Route53Fault::Expired => f.write_str("the access keys were valid for a time that is over"),
+            Route53Fault::Clock { ours, theirs } => {
+                write!(f, "it is {ours} on this host, and {theirs} at Route 53")
+            }
+            Route53Fault::Forbidden => f.write_str("the access key may not do that (403)"),
+            Route53Fault::NoZone(name) => write!(f, "the account has no hosted zone `{name}`"),
+            Route53Fault::Ambiguous(name) => write!(f, "the account has several hosted zones `{name}`"),
+            Route53Fault::Busy => f.write_str("Route 53 is asked too often, or fails"),
+            Route53Fault::Pending(time) => {
+                write!(f, "not all servers of Route 53 had the change within {} s", time.as_secs())
+            }
+            Route53Fault::Refused { status, why } if why.is_empty() => {
+                write!(f, "Route 53 answers {status}")
+            }
+            Route53Fault::Refused { status, why } => write!(f, "Route 53 answers {status} ({why})"),
+        }
+    }
+}
+
+impl From<HttpsFault> for Route53Fault {
+    fn from(fault: HttpsFault) -> Route53Fault {
+        Route53Fault::Unreached(match fault {
+            HttpsFault::Denied(denied) => denied.to_string(),
+            HttpsFault::Connection(why) => why,
+            HttpsFault::Silent(time) => format!("no answer within {} s", time.as_secs()),
+        })
+    }
+}
+
+impl From<Route53Fault> for DnsFault {
+    fn from(fault: Route53Fault) -> DnsFault {
+        DnsFault::Route53(fault)
+    }
+}
